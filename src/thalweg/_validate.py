@@ -1,0 +1,90 @@
+"""Every check of an argument, and the only place that words a parameter error."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thalweg.errors import InputError
+
+__all__ = [
+    "check_array",
+    "check_choice",
+    "check_count",
+    "check_number",
+    "check_positive",
+    "check_shape",
+]
+
+
+def _fail(owner: str, name: str, expected: str, got: object) -> InputError:
+    return InputError(f"The '{name}' parameter of {owner} must be {expected}. Got {got!r}.")
+
+
+def check_number(owner: str, name: str, value: Any) -> float:
+    """A finite real number."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise _fail(owner, name, "a finite number", value) from None
+    if not np.isfinite(number):
+        raise _fail(owner, name, "a finite number", value)
+    return number
+
+
+def check_positive(owner: str, name: str, value: Any) -> float:
+    """A finite number above zero."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise _fail(owner, name, "a finite number > 0", value) from None
+    if not (np.isfinite(number) and number > 0):
+        raise _fail(owner, name, "a finite number > 0", value)
+    return number
+
+
+def check_count(owner: str, name: str, value: Any) -> int:
+    """A whole number of at least 1."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
+        raise _fail(owner, name, "a whole number >= 1", value)
+    if not np.isfinite(value) or value != int(value) or value < 1:
+        raise _fail(owner, name, "a whole number >= 1", value)
+    return int(value)
+
+
+def check_choice(owner: str, name: str, value: Any, choices: tuple[str, ...]) -> str:
+    """One of a few words."""
+    if value not in choices:
+        raise _fail(owner, name, "one of " + ", ".join(map(repr, choices)), value)
+    return str(value)
+
+
+def check_shape(owner: str, name: str, value: Any) -> tuple[int, ...]:
+    """A dimension (whole number) or a tuple of them."""
+    entries = value if isinstance(value, tuple | list) else (value,)
+    if not entries:
+        raise _fail(owner, name, "a whole number >= 1 or a non-empty tuple of them", value)
+    return tuple(check_count(owner, name, entry) for entry in entries)
+
+
+def check_array(
+    owner: str, name: str, value: Any, shape: tuple[int, ...] | None = None, ndim: int | None = None
+) -> NDArray[np.float64]:
+    """A finite real array of the given shape (or number of axes), as a new C-contiguous float64 array."""
+    try:
+        raw = np.asarray(value)
+        if raw.dtype.kind not in "fiub":
+            raise TypeError
+        array = np.array(raw, dtype=np.float64, order="C")
+    except (TypeError, ValueError):
+        raise _fail(owner, name, "an array of real numbers", value) from None
+    if shape is not None and array.shape != shape:
+        raise InputError(f"The '{name}' parameter of {owner} must have shape {shape}. Got shape {array.shape}.")
+    if ndim is not None and array.ndim != ndim:
+        raise InputError(f"The '{name}' parameter of {owner} must have {ndim} axes. Got shape {array.shape}.")
+    if not np.isfinite(array).all():
+        raise InputError(
+            f"The '{name}' parameter of {owner} must be finite. Got {np.count_nonzero(~np.isfinite(array))} "
+            "entries that are nan or infinite."
+        )
+    return array

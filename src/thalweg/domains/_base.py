@@ -1,0 +1,121 @@
+"""What every feasible set states about itself."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from thalweg._kernels import projections
+from thalweg.errors import InputError
+
+if TYPE_CHECKING:
+    from thalweg.domains.ball import Ball
+
+__all__ = ["Domain"]
+
+Array = NDArray[np.float64]
+
+
+class Domain(ABC):
+    """A closed convex set X with a Euclidean projection and the facts that algorithms need.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Shape of a point. Matrices use the Frobenius norm.
+    dim : int
+        Number of entries of a point.
+    center, radius : array, float
+        A ball that contains X: every x in X has ||x - center|| <= radius. Tight where a closed form exists.
+    diameter : float
+        At least max ||x - u|| over x, u in X. Tight where a closed form exists. Infinite for an unbounded set.
+    code, par : int, array
+        The compiled projection (`thalweg._kernels.projections`) and its parameters; code 0 means there is none.
+
+    Notes
+    -----
+    A new set calls `_state_facts` in its constructor and then either has a compiled projection (`code`, `par`) or
+    overrides `_project_flat`. Nothing else is needed.
+    """
+
+    shape: tuple[int, ...]
+    center: Array
+    radius: float
+    diameter: float
+    code: int = projections.PYTHON
+    par: Array = np.zeros(0)
+
+    def _state_facts(self, shape: tuple[int, ...], center: Array, radius: float, diameter: float) -> None:
+        """Record shape, enclosing ball and diameter."""
+        self.shape = shape
+        self.dim = math.prod(shape)
+        self.center = np.array(center, dtype=np.float64).reshape(shape)
+        self.center.flags.writeable = False
+        self.radius = float(radius)
+        self.diameter = float(diameter)
+
+    def project(self, point: ArrayLike) -> Array:
+        """The point of the set nearest to `point`, as a new array."""
+        return self._project_flat(self._read(point).ravel()).reshape(self.shape)
+
+    def distance(self, point: ArrayLike) -> float:
+        """How far `point` is from the set: min ||point - x|| over x in X."""
+        y = self._read(point).ravel()
+        return float(np.linalg.norm(y - self._project_flat(y)))
+
+    def contains(self, point: ArrayLike, tol: float = 1e-9) -> bool:
+        """Whether `point` lies in the set, up to `tol` relative to the scale of the set.
+
+        The scale is the larger of the radius and the largest entry of the centre, below which floating-point numbers
+        cannot tell two points apart; for an unbounded set it is the larger of 1 and ||point||.
+        """
+        return self.distance(point) <= tol * self._scale(np.asarray(point, dtype=np.float64))
+
+    @property
+    def surrogate(self) -> Domain:
+        """The tightest cheap set around this one: the enclosing ball, unless a set knows better."""
+        return self._enclosing_ball()
+
+    def _enclosing_ball(self) -> Ball:
+        from thalweg.domains.ball import Ball
+
+        if not math.isfinite(self.radius):
+            raise InputError(
+                f"{type(self).__name__} is unbounded, so no ball contains it. "
+                "Intersect it with a bounded set: Intersection(Ball(...), ...)."
+            )
+        return Ball(self.shape, radius=self.radius, center=self.center)
+
+    def _project_flat(self, y: Array) -> Array:
+        """`project` on a checked flat point; the compiled projection where there is one. Returns a new flat array."""
+        out = np.empty_like(y)
+        projections.project(self.code, self.par, y, out, np.empty_like(y))
+        return out
+
+    def _read(self, point: ArrayLike) -> Array:
+        """A point as a C-contiguous float64 array of the right shape, or an error."""
+        array: Array = np.array(point, dtype=np.float64, order="C")
+        if array.shape != self.shape:
+            raise InputError(f"{self!r} holds points of shape {self.shape}. Got a point of shape {array.shape}.")
+        if not np.isfinite(array).all():
+            raise InputError(f"{self!r} cannot project a point with nan or infinite entries.")
+        return array
+
+    def _scale(self, point: Array) -> float:
+        if math.isfinite(self.radius):
+            return max(self.radius, float(np.abs(self.center).max()))
+        return max(1.0, float(np.linalg.norm(point)))
+
+
+def show(values: Any) -> str:
+    """An array as short text for a `repr`."""
+    array = np.asarray(values)
+    if array.size == 1:
+        return f"{array.item():g}"
+    if array.size <= 6:
+        return np.array2string(array, separator=", ", formatter={"float_kind": lambda v: f"{v:g}"}).replace("\n", "")
+    return f"<array {array.shape}>"

@@ -1,0 +1,50 @@
+"""The Euclidean ball {x : ||x - c|| <= R}."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from thalweg._kernels import projections
+from thalweg._validate import check_array, check_positive, check_shape
+from thalweg.domains._base import Domain, show
+
+__all__ = ["Ball"]
+
+
+class Ball(Domain):
+    """A Euclidean ball; for matrices the norm is Frobenius'. Projecting is a rescale.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        Shape of a point.
+    radius : float
+        R.
+    center : array, optional
+        c, the origin when left out.
+
+    Examples
+    --------
+    >>> from thalweg.domains import Ball
+    >>> Ball(2, radius=5.0).project([6.0, 8.0])
+    array([3., 4.])
+    """
+
+    code = projections.BALL
+
+    def __init__(self, shape: int | tuple[int, ...], radius: float = 1.0, center: ArrayLike | None = None) -> None:
+        size = check_shape("Ball", "shape", shape)
+        c = np.zeros(size) if center is None else check_array("Ball", "center", center, shape=size)
+        R = check_positive("Ball", "radius", radius)
+        self._state_facts(size, c, R, 2 * R)
+        self.par = np.concatenate([[R], c.ravel()])
+
+    @property
+    def surrogate(self) -> Ball:
+        """Itself: nothing is cheaper."""
+        return self
+
+    def __repr__(self) -> str:
+        center = f", center={show(self.center)}" if self.center.any() else ""
+        return f"Ball({show(self.shape) if len(self.shape) == 1 else self.shape}, radius={self.radius:g}{center})"

@@ -1,0 +1,23 @@
+"""What can go wrong, by name. Every message says who, what was expected, what came and what to do."""
+
+__all__ = ["HorizonWarning", "InputError", "MissingExtraError", "ProjectionError", "StateError"]
+
+
+class InputError(ValueError):
+    """An argument that cannot be used. Nothing changed."""
+
+
+class ProjectionError(RuntimeError):
+    """A projection failed, did not converge, or returned something that is no point of the set. Nothing changed."""
+
+
+class StateError(ValueError):
+    """A saved state that does not belong to this learner. Nothing changed."""
+
+
+class MissingExtraError(ImportError):
+    """An optional dependency is not installed; the message names the extra that brings it."""
+
+
+class HorizonWarning(UserWarning):
+    """A learner went past the horizon it was tuned for: it keeps working, its guarantee no longer covers the run."""
