@@ -1,5 +1,32 @@
-"""Thalweg: online convex optimisation when the best decision keeps moving."""
+"""Thalweg: online convex optimisation when the best decision keeps moving.
 
-from thalweg import domains
+A learner decides, the world reveals a loss, the learner moves. `domains` are the feasible sets, `losses` and `problems`
+what the world does, `play` runs one against the other, `testing` checks parts of your own.
+"""
 
-__all__ = ["domains"]
+from thalweg import domains, errors, losses, problems
+from thalweg.algorithms import OGD, SOGD, Ader, EfficientDynamic, Sword
+from thalweg.ensemble import Ensemble
+from thalweg.learner import Learner, Queries
+from thalweg.one_projection import OneProjection
+from thalweg.play import Run, play
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "OGD",
+    "SOGD",
+    "Ader",
+    "EfficientDynamic",
+    "Ensemble",
+    "Learner",
+    "OneProjection",
+    "Queries",
+    "Run",
+    "Sword",
+    "domains",
+    "errors",
+    "losses",
+    "play",
+    "problems",
+]

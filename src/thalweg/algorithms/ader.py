@@ -1,0 +1,84 @@
+"""Ader: adaptive learning for dynamic environment, Zhang, Lu, Zhou (NeurIPS 2018).
+
+    eta_i     = 2^{i-1} (D/G) sqrt(7/(2T)),   N = ceil(log2(1 + 4T/7)/2) + 1               (1)
+    prior_i   = (1 + 1/N) / (i (i+1))                                                      (2)
+    x_t       = sum_i p_{t,i} x_{t,i}                                                      (3)
+    p_{t+1,i} ~ p_{t,i} exp(-alpha l_{t,i})                                                (4)
+    x_{t+1,i} = Pi_X(x_{t,i} - eta_i g_{t,i})                                              (5)
+
+Basic: g_{t,i} = grad f_t(x_{t,i}), l_{t,i} = f_t(x_{t,i}), alpha = sqrt(8/(T c^2)) for losses in an interval of length c.
+Improved: g_{t,i} = g_t = grad f_t(x_t), l_{t,i} = <g_t, x_{t,i} - x_t>, alpha = sqrt(2/(T G^2 D^2)).
+Dynamic regret O(sqrt(T (1 + P_T))) for every comparator path of length P_T. N projections a round; N gradients and N
+values (basic) or 1 gradient and 0 values (improved).
+"""
+
+import math
+
+import numpy as np
+
+from thalweg._validate import check_count, check_positive
+from thalweg.algorithms.pools import ader_pool
+from thalweg.domains import Domain
+from thalweg.ensemble import Ensemble
+
+__all__ = ["Ader"]
+
+
+class Ader(Ensemble):
+    """Ader, the first method with optimal dynamic regret; improved (one gradient) or basic (each member its own).
+
+    Parameters
+    ----------
+    domain : Domain
+        X, of diameter D.
+    horizon : int
+        T.
+    gradient_bound : float
+        G.
+    gradients : {"shared", "own"}
+        "shared" is the improved method; "own" the basic one, which needs the loss itself: call `step`.
+    loss_range : float, optional
+        c of the basic method; G D when left out, which holds for every G-Lipschitz loss.
+    on_violation : {"raise", "clip"}
+        What to do with a gradient above the bound.
+
+    Examples
+    --------
+    >>> import thalweg as tw
+    >>> learner = tw.Ader(tw.domains.Ball(2), horizon=1000, gradient_bound=4.0)
+    >>> learner.step_sizes.round(4)
+    array([0.0296, 0.0592, 0.1183, 0.2366, 0.4733, 0.9466])
+
+    References
+    ----------
+    L. Zhang, S. Lu, Z.-H. Zhou, Adaptive online learning in dynamic environments, NeurIPS 2018.
+    """
+
+    def __init__(
+        self,
+        domain: Domain,
+        horizon: int,
+        gradient_bound: float,
+        *,
+        gradients: str = "shared",
+        loss_range: float | None = None,
+        on_violation: str = "raise",
+    ) -> None:
+        T = check_count("Ader", "horizon", horizon)
+        G = check_positive("Ader", "gradient_bound", gradient_bound)
+        D = domain.diameter
+        steps = ader_pool(T, G, D)  # (1)
+        i = np.arange(1, steps.size + 1)
+        own = gradients == "own"
+        c = G * D if loss_range is None else check_positive("Ader", "loss_range", loss_range)
+        super().__init__(
+            domain,
+            steps,
+            prior=(1 + 1 / steps.size) / (i * (i + 1)),  # (2)
+            meta_rate=math.sqrt(8 / (T * c**2)) if own else math.sqrt(2 / (T * G**2 * D**2)),  # (4)
+            gradients=gradients,
+            judge="value" if own else "linear",
+            horizon=T,
+            gradient_bound=G,
+            on_violation=on_violation,
+        )

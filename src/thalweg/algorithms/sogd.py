@@ -1,0 +1,66 @@
+"""Scale-free online gradient descent, Orabona and Pal (TCS 2018); Zhang, Liu, Zhou (ICML 2019), equation 4.
+
+    eta_t   = alpha / sqrt(delta + sum_{s<=t} ||g_s||^2)            (the sum holds the present gradient)   (1)
+    x_{t+1} = Pi_X(x_t - eta_t g_t)                                                                        (2)
+
+With alpha = D/2 static regret is at most 2 D sqrt(delta + sum ||g_t||^2); for L-smooth losses f >= 0 that is of order
+sqrt(F_T), small where the comparator's loss is. Needs neither a horizon nor a gradient bound. 1 projection, 1 gradient,
+0 values a round.
+"""
+
+import math
+
+from thalweg.domains import Domain
+from thalweg.ensemble import Ensemble
+
+__all__ = ["SOGD"]
+
+
+class SOGD(Ensemble):
+    """Gradient descent whose step adapts to the gradients it has seen.
+
+    Parameters
+    ----------
+    domain : Domain
+        X.
+    scale : float, optional
+        alpha; diameter / sqrt(2) when left out.
+    delta : float
+        delta > 0.
+    gradient_bound : float, optional
+        Refuse (or clip) longer gradients. The method itself needs no bound.
+    on_violation : {"raise", "clip"}
+        What to do with a gradient above the bound.
+
+    Examples
+    --------
+    >>> import thalweg as tw
+    >>> learner = tw.SOGD(tw.domains.Ball(2), scale=1.0)
+    >>> learner.update([3.0, 4.0])
+    >>> learner.decision.round(4)
+    array([-0.5883, -0.7845])
+
+    References
+    ----------
+    F. Orabona, D. Pal, Scale-free online learning, Theoretical Computer Science 716, 2018.
+    L. Zhang, T.-Y. Liu, Z.-H. Zhou, Adaptive regret of convex and smooth functions, ICML 2019.
+    """
+
+    def __init__(
+        self,
+        domain: Domain,
+        scale: float | None = None,
+        *,
+        delta: float = 1.0,
+        gradient_bound: float | None = None,
+        on_violation: str = "raise",
+    ) -> None:
+        alpha = domain.diameter / math.sqrt(2) if scale is None else scale
+        super().__init__(
+            domain,
+            [alpha],
+            step_rule="scale_free",
+            delta=delta,
+            gradient_bound=gradient_bound,
+            on_violation=on_violation,
+        )

@@ -1,0 +1,324 @@
+"""The contract every learner keeps: decide, see the loss, move.
+
+A learner states a few facts (does it need function values, one gradient or many), keeps its whole state in named arrays,
+and says what one round does. Checks, counters, saving and the horizon's warning are the same for all and live here.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from thalweg._kernels.clock import CLIPPED, ENTRIES, GRADIENTS, PROJECTIONS, ROUNDS, VALUES
+from thalweg._validate import check_choice, check_count, check_positive
+from thalweg.domains import Domain
+from thalweg.errors import HorizonWarning, InputError, StateError
+from thalweg.losses import Loss
+
+if TYPE_CHECKING:
+    from thalweg.problems import LinearModel
+
+__all__ = ["Learner", "Queries"]
+
+Array = NDArray[np.float64]
+
+SCHEMA = 1  # version of the layout of a saved state
+ROUNDING = 1e-9  # a gradient may exceed its bound by this much, relatively: bounds are computed in floating point too
+
+
+@dataclass(frozen=True)
+class Queries:
+    """What a learner asked for: projections onto its domain, gradients and function values."""
+
+    projections: int = 0
+    gradients: int = 0
+    values: int = 0
+
+    def __sub__(self, other: Queries) -> Queries:
+        return Queries(
+            self.projections - other.projections, self.gradients - other.gradients, self.values - other.values
+        )
+
+
+class Learner(ABC):
+    """An online learner on a convex set.
+
+    Parameters
+    ----------
+    domain : Domain
+        The feasible set X. Must be bounded.
+    horizon : int, optional
+        Rounds the learner is tuned for. Past it the learner keeps working and warns once.
+    gradient_bound : float, optional
+        G with ||gradient|| <= G. A longer gradient is refused.
+    on_violation : {"raise", "clip"}
+        What to do with a gradient longer than the bound: refuse it, or scale it down to the bound and count it.
+
+    Notes
+    -----
+    A new learner calls this constructor, fills `self._arrays` with its state, and defines `_restart` (write the first
+    round's state into these arrays), `_propose` (the decision as a new flat array) and `_move` (one round).
+    """
+
+    one_gradient = True  # one gradient a round is enough: `update` works, and so does the one-projection reduction
+    needs_loss = False  # `update` needs the loss as well
+    nonnegative = False  # the theory needs f >= 0: a negative loss is refused
+
+    def __init__(
+        self,
+        domain: Domain,
+        *,
+        horizon: int | None = None,
+        gradient_bound: float | None = None,
+        on_violation: str = "raise",
+    ) -> None:
+        name = type(self).__name__
+        if not isinstance(domain, Domain):
+            raise InputError(
+                f"The 'domain' parameter of {name} must be a thalweg Domain. Got {domain!r}. "
+                "Wrap a projection of your own as thalweg.domains.Custom(project, shape, center, radius)."
+            )
+        if not math.isfinite(domain.radius):
+            raise InputError(f"{name} needs a bounded domain. Got {domain!r}. Intersect it with a ball or a box.")
+        self.domain = domain
+        self.horizon = None if horizon is None else check_count(name, "horizon", horizon)
+        self.gradient_bound = (
+            None if gradient_bound is None else check_positive(name, "gradient_bound", gradient_bound)
+        )
+        self.on_violation = check_choice(name, "on_violation", on_violation, ("raise", "clip"))
+        self._square_bound = (
+            np.finfo(np.float64).max if self.gradient_bound is None else (self.gradient_bound * (1 + ROUNDING)) ** 2
+        )
+        self._clock = np.zeros(ENTRIES, dtype=np.int64)
+        self._gradient = np.empty(domain.dim)
+        self._gradient_view = self._gradient.reshape(domain.shape)
+        self._arrays: dict[str, NDArray[Any]] = {"clock": self._clock}
+        self._shown: Array | None = None
+        self._warned = False
+
+    # ------------------------------------------------------------------ what a new learner defines
+
+    @abstractmethod
+    def _restart(self) -> None:
+        """Write the state of the first round into the arrays."""
+
+    @abstractmethod
+    def _propose(self) -> Array:
+        """The decision of the present round as a new flat array. May project; raises with nothing changed."""
+
+    @abstractmethod
+    def _move(self, gradient: Array, loss: float | None) -> None:
+        """One round from a checked flat gradient. Counts the round and what it queried."""
+
+    def _settings(self) -> dict[str, Any]:
+        """The numbers that make two learners interchangeable: a state is restored only where they agree."""
+        return {
+            "domain": type(self.domain).__name__,
+            "center": self.domain.center.ravel(),
+            "radius": self.domain.radius,
+            "diameter": self.domain.diameter,
+            "parameters": self.domain.par,
+            "horizon": self.horizon or 0,
+            "gradient_bound": self.gradient_bound or 0.0,
+        }
+
+    def _loop(
+        self, problem: LinearModel, first: int, last: int, losses: Array, decisions: Array
+    ) -> int | None:
+        """Play rounds first..last-1 of a built-in problem in compiled code.
+
+        Returns the first round that was not played (the caller plays that one by `step`, which words the error or
+        clips), or None where there is no compiled loop for these parts.
+        """
+        del problem, first, last, losses, decisions
+        return None
+
+    # ------------------------------------------------------------------ the two calls of a round
+
+    @property
+    def decision(self) -> Array:
+        """What the learner plays in this round: a read-only array of the domain's shape, always feasible."""
+        if self._shown is None:
+            shown = self._propose().reshape(self.domain.shape)
+            shown.flags.writeable = False
+            self._shown = shown
+        return self._shown
+
+    def update(self, gradient: ArrayLike, loss: float | None = None) -> None:
+        """One round: the gradient of f_t at `decision`, and its value where the learner needs it.
+
+        A call that is refused changes nothing.
+        """
+        value = self._read_loss(loss)
+        clipped = self._read_gradient(gradient)
+        if self._shown is None:
+            _ = self.decision  # never read: the round is played with it all the same
+        self._advance(self._gradient, value)
+        self._clock[CLIPPED] += clipped
+
+    def step(self, f: Loss) -> float:
+        """One round from the loss itself: queries `f.value` and `f.gradient`, moves, and returns the loss paid."""
+        x = self.decision
+        paid = self._read_paid(f.value(x))
+        self.update(f.gradient(x), paid)
+        return paid
+
+    # ------------------------------------------------------------------ what it tells
+
+    @property
+    def rounds(self) -> int:
+        """Rounds played so far."""
+        return int(self._clock[ROUNDS])
+
+    @property
+    def queries(self) -> Queries:
+        """Projections onto the domain, gradients and values the learner used so far.
+
+        The value that `step` returns and `play` records is the world's bill; it counts only if the learner uses it.
+        """
+        clock = self._clock
+        return Queries(int(clock[PROJECTIONS]), int(clock[GRADIENTS]), int(clock[VALUES]))
+
+    @property
+    def clipped(self) -> int:
+        """How many gradients were scaled down to the bound."""
+        return int(self._clock[CLIPPED])
+
+    # ------------------------------------------------------------------ stop and resume
+
+    def state(self) -> dict[str, Any]:
+        """Everything that changes, as a plain mapping of new arrays and numbers (and the learner's name)."""
+        saved: dict[str, Any] = {"learner": type(self).__name__, "schema": SCHEMA}
+        saved.update({f"settings.{key}": value for key, value in self._settings().items()})
+        saved.update({key: array.copy() for key, array in self._arrays.items()})
+        return saved
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Continue from a saved state, bit for bit. A state of another learner is refused and nothing changes."""
+        self._write(self._read_state(saved))
+
+    def reset(self) -> None:
+        """Back to the first round."""
+        self._clock[:] = 0
+        self._warned = False
+        self._restart()
+        self._shown = None
+
+    def _read_state(self, saved: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+        name = type(self).__name__
+        if not isinstance(saved, Mapping) or "learner" not in saved:
+            raise StateError(f"{name}.restore needs a mapping made by {name}.state(). Got {type(saved).__name__}.")
+        if saved["learner"] != name:
+            raise StateError(f"{name} cannot restore the state of another learner, {saved['learner']}.")
+        if saved.get("schema") != SCHEMA:
+            raise StateError(f"{name} reads states of schema {SCHEMA}. Got schema {saved.get('schema')!r}.")
+        for key, mine in self._settings().items():
+            theirs = saved.get(f"settings.{key}")
+            if theirs is None or not np.array_equal(np.asarray(theirs), np.asarray(mine)):
+                raise StateError(
+                    f"{name} cannot restore this state: it was saved with {key} = {theirs!r}, "
+                    f"this learner has {key} = {mine!r}. Build the learner with the same arguments."
+                )
+        read = {}
+        for key, mine in self._arrays.items():
+            array = np.asarray(saved.get(key))
+            if array.shape != mine.shape or array.dtype != mine.dtype:
+                raise StateError(
+                    f"{name} cannot restore this state: '{key}' must be {mine.dtype} of shape {mine.shape}. "
+                    f"Got {array.dtype} of shape {array.shape}."
+                )
+            if not np.isfinite(array).all():
+                raise StateError(f"{name} cannot restore this state: '{key}' has entries that are nan or infinite.")
+            read[key] = array
+        return read
+
+    def _write(self, read: dict[str, NDArray[Any]]) -> None:
+        for key, array in read.items():
+            self._arrays[key][...] = array
+        self._shown = None
+
+    # ------------------------------------------------------------------ checks, before anything changes
+
+    def _advance(self, g: Array, loss: float | None) -> None:
+        """One round from a checked gradient."""
+        self._move(g, loss)
+        self._shown = None
+        self._watch_horizon()
+
+    def _watch_horizon(self) -> None:
+        if self.horizon is not None and not self._warned and self._clock[ROUNDS] > self.horizon:
+            self._warned = True
+            warnings.warn(
+                f"{type(self).__name__} was tuned for {self.horizon} rounds and has now played more: it keeps working, "
+                "but its guarantee does not cover the rounds beyond. Give a larger horizon.",
+                HorizonWarning,
+                stacklevel=4,
+            )
+
+    def _read_gradient(self, gradient: ArrayLike) -> bool:
+        """Copy a gradient into the learner's buffer, checked; returns whether it had to be clipped."""
+        array = np.asarray(gradient)
+        if array.shape != self.domain.shape:
+            raise InputError(
+                f"{self._who()}: gradient has shape {array.shape}, the domain has shape {self.domain.shape}. "
+                "Pass the gradient at `decision`, in its shape."
+            )
+        if array.dtype.kind not in "fiu":
+            raise InputError(f"{self._who()}: gradient must be an array of real numbers. Got dtype {array.dtype}.")
+        np.copyto(self._gradient_view, array)
+        square = self._gradient.dot(self._gradient)
+        if square <= self._square_bound:
+            return False
+        self._clip()
+        return True
+
+    def _clip(self) -> None:
+        """A gradient that is not finite or above the bound: raise, or scale the buffer down to the bound."""
+        g = self._gradient
+        if not np.isfinite(g).all():
+            raise InputError(
+                f"{self._who()}: gradient has entries that are nan or infinite. Check the loss at `decision`."
+            )
+        G = self.gradient_bound
+        norm = float(np.linalg.norm(g))
+        if G is None:
+            raise InputError(f"{self._who()}: gradient of norm {norm:g} is too large for floating point.")
+        if self.on_violation == "raise":
+            raise InputError(
+                f"{self._who()}: gradient has norm {norm:g}, above gradient_bound = {G:g}. "
+                "Give a larger gradient_bound, or on_violation='clip' to scale such gradients down."
+            )
+        g *= G / norm
+
+    def _read_loss(self, loss: float | None) -> float | None:
+        if loss is None:
+            if self.needs_loss:
+                raise InputError(
+                    f"{self._who()}: {type(self).__name__} needs the loss too. Call update(gradient, loss)."
+                )
+            return None
+        return self._read_paid(loss)
+
+    def _read_paid(self, loss: Any) -> float:
+        try:
+            value = float(loss)
+        except (TypeError, ValueError):
+            raise InputError(f"{self._who()}: loss must be a number. Got {loss!r}.") from None
+        if not math.isfinite(value):
+            raise InputError(f"{self._who()}: loss must be finite. Got {value}.")
+        if self.nonnegative and value < 0:
+            raise InputError(
+                f"{self._who()}: loss is {value:g}, but the guarantee of {type(self).__name__} needs losses >= 0. "
+                "Add a constant to the loss, or use a learner without small-loss theory."
+            )
+        return value
+
+    def _who(self) -> str:
+        return f"{type(self).__name__}, round {self.rounds + 1}"

@@ -1,0 +1,196 @@
+"""One projection a round, around any learner (Cutkosky, ICML 2020; Zhao, Xie, Zhang, Zhou, JMLR 2025, Section 2.2).
+
+The inner learner runs on a cheap set Y that contains X. With y_t its decision and g_t the gradient of f_t at x_t:
+
+    x_t = Pi_X(y_t)                                       the only projection onto X       (1)
+    v_t = (y_t - x_t) / ||y_t - x_t||                     (0 where y_t lies in X)          (2)
+    h_t = g_t - min(0, <g_t, v_t>) v_t                    what the inner learner sees      (3)
+
+Theorem 1: ||h_t|| <= ||g_t||, and f_t(x_t) - f_t(u) <= <g_t, x_t - u> <= <h_t, y_t - u> for every u in X. So regret on Y
+against points of X bounds regret on X, whatever the inner learner is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from thalweg._kernels import reduction
+from thalweg._kernels.clock import FRESH, GRADIENTS, PROJECTIONS, ROUNDS
+from thalweg._kernels.projections import PYTHON
+from thalweg.domains import Domain
+from thalweg.ensemble import Ensemble
+from thalweg.errors import InputError
+from thalweg.learner import Learner
+
+if TYPE_CHECKING:
+    from thalweg.problems import LinearModel
+
+__all__ = ["OneProjection", "surrogate_gradient"]
+
+Array = NDArray[np.float64]
+
+TOLERANCE = 1e-12  # of built-in projections, relative: exact up to rounding
+LOOSE_TOLERANCE = 1e-6  # of projections that only Python knows: solvers stop early
+
+
+def surrogate_gradient(gradient: ArrayLike, y: ArrayLike, x: ArrayLike, tol: float = LOOSE_TOLERANCE) -> Array:
+    """h of (3), from the gradient at x = Pi_X(y).
+
+    Where ||y - x|| <= tol max(1, ||y||) the two count as the same point: an inexact projection leaves a small difference
+    even for y in X, and its direction is noise.
+
+    Examples
+    --------
+    >>> surrogate_gradient([-1.0, 1.0], y=[2.0, 0.0], x=[1.0, 0.0])
+    array([0., 1.])
+    """
+    g, y_, x_ = (np.array(v, dtype=np.float64, order="C") for v in (gradient, y, x))
+    if not g.shape == y_.shape == x_.shape:
+        raise InputError(f"surrogate_gradient needs three arrays of one shape. Got {g.shape}, {y_.shape}, {x_.shape}.")
+    h = np.empty(g.size)
+    reduction.surrogate_gradient(g.ravel(), y_.ravel(), x_.ravel(), float(tol), h)
+    return h.reshape(g.shape)
+
+
+class OneProjection(Learner):
+    """Run any one-gradient learner on a cheap set and project once a round.
+
+    Parameters
+    ----------
+    domain : Domain
+        X.
+    make_inner : callable
+        `make_inner(surrogate)` returns a learner on that set: one of ours, or any object with `decision`,
+        `update(gradient, loss)`, `state`, `restore` and `reset`.
+    surrogate : Domain, optional
+        Y, a set that contains X. `domain.surrogate` when left out.
+    horizon, gradient_bound, on_violation
+        As for every `Learner`; taken from the inner learner where left out.
+
+    Notes
+    -----
+    The decision is projected when it is asked for, so T rounds cost exactly T projections.
+
+    Examples
+    --------
+    >>> import thalweg as tw
+    >>> simplex = tw.domains.Simplex(3)
+    >>> learner = tw.OneProjection(simplex, lambda Y: tw.SOGD(Y))
+    >>> learner.update([1.0, 0.0, -1.0])
+    >>> simplex.contains(learner.decision)
+    True
+
+    References
+    ----------
+    A. Cutkosky, Parameter-free, dynamic, and strongly-adaptive online learning, ICML 2020, Theorem 2.
+    """
+
+    def __init__(
+        self,
+        domain: Domain,
+        make_inner: Callable[[Domain], Any],
+        *,
+        surrogate: Domain | None = None,
+        horizon: int | None = None,
+        gradient_bound: float | None = None,
+        on_violation: str = "raise",
+    ) -> None:
+        name = type(self).__name__
+        super().__init__(domain)  # checks the domain before anything is built on it
+        self.surrogate = domain.surrogate if surrogate is None else check_surrogate(name, domain, surrogate)
+        inner = make_inner(self.surrogate)
+        missing = [n for n in ("decision", "update", "state", "restore", "reset") if not hasattr(inner, n)]
+        if missing:
+            raise InputError(
+                f"{name} cannot use {inner!r}: make_inner must return a learner, and it lacks {', '.join(missing)}."
+            )
+        if not getattr(inner, "one_gradient", True):
+            raise InputError(
+                f"{name} cannot use {type(inner).__name__} with gradients='own': the reduction gives one gradient a "
+                "round. Use gradients='shared'."
+            )
+        super().__init__(
+            domain,
+            horizon=getattr(inner, "horizon", None) if horizon is None else horizon,
+            gradient_bound=getattr(inner, "gradient_bound", None) if gradient_bound is None else gradient_bound,
+            on_violation=on_violation,
+        )
+        self.inner = inner
+        self.needs_loss = getattr(inner, "needs_loss", False)
+        self.nonnegative = getattr(inner, "nonnegative", False)
+        self._tol = TOLERANCE if domain.code else LOOSE_TOLERANCE
+        self._trusted = isinstance(inner, Learner) and inner._square_bound >= self._square_bound
+        self._h = np.empty(domain.dim)
+        self._x = np.zeros(domain.dim)
+        self._arrays["x"] = self._x
+
+    def _restart(self) -> None:
+        self.inner.reset()
+        self._x[:] = 0.0
+
+    def _propose(self) -> Array:
+        if not self._clock[FRESH]:
+            self._x[:] = self.domain._project_flat(self._y())  # (1)
+            self._clock[PROJECTIONS] += 1
+            self._clock[FRESH] = 1
+        return self._x.copy()
+
+    def _move(self, gradient: Array, loss: float | None) -> None:
+        reduction.surrogate_gradient(gradient, self._y(), self._x, self._tol, self._h)  # (2), (3)
+        if self._trusted:
+            self.inner._move(self._h, loss)
+            self.inner._shown = None
+        else:
+            self.inner.update(self._h.reshape(self.domain.shape).copy(), loss)
+        self._clock[ROUNDS] += 1
+        self._clock[GRADIENTS] += 1
+        self._clock[FRESH] = 0
+
+    def _y(self) -> Array:
+        """y_t, the inner learner's decision, as a flat array."""
+        if self._trusted:
+            return self.inner._propose()  # type: ignore[no-any-return]
+        return np.array(self.inner.decision, dtype=np.float64).ravel()
+
+    def _loop(
+        self, problem: LinearModel, first: int, last: int, losses: Array, decisions: Array
+    ) -> int | None:
+        if not (self._trusted and isinstance(self.inner, Ensemble)):
+            return None
+        played = self.inner._loop(problem, first, last, losses, decisions, outer=self)
+        self._shown = None
+        return played
+
+    def state(self) -> dict[str, Any]:
+        """As `Learner.state`, with the inner learner's state under `inner.`."""
+        return super().state() | {f"inner.{key}": value for key, value in self.inner.state().items()}
+
+    def restore(self, saved: Any) -> None:
+        """As `Learner.restore`."""
+        read = self._read_state(saved)
+        self.inner.restore({k.removeprefix("inner."): v for k, v in saved.items() if k.startswith("inner.")})
+        self._write(read)
+
+
+def check_surrogate(owner: str, domain: Domain, surrogate: Any) -> Domain:
+    """A surrogate must have the domain's shape and contain it, which is tried at extreme points of compiled sets."""
+    if not isinstance(surrogate, Domain):
+        raise InputError(f"The 'surrogate' parameter of {owner} must be a thalweg Domain. Got {surrogate!r}.")
+    if surrogate.shape != domain.shape:
+        raise InputError(
+            f"The 'surrogate' parameter of {owner} must hold points of shape {domain.shape}, as the domain does. "
+            f"Got {surrogate!r}, of shape {surrogate.shape}."
+        )
+    if domain.code != PYTHON:
+        for direction in np.vstack([np.eye(domain.dim), -np.eye(domain.dim)]):
+            extreme = domain.project(domain.center + 10 * domain.radius * direction.reshape(domain.shape))
+            if not surrogate.contains(extreme, tol=1e-6):
+                raise InputError(
+                    f"The 'surrogate' parameter of {owner} must contain the domain {domain!r}. "
+                    f"Got {surrogate!r}, which does not. Leave it out for the domain's own."
+                )
+    return surrogate

@@ -1,0 +1,215 @@
+"""Play a learner against a problem, from first round to last, and keep the bill."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thalweg._validate import check_count
+from thalweg.errors import InputError, MissingExtraError
+from thalweg.learner import Learner, Queries
+from thalweg.losses import Loss
+from thalweg.problems import FromLosses, LinearModel, Problem
+
+__all__ = ["Run", "play"]
+
+Array = NDArray[np.float64]
+
+BLOCK_SECONDS = 0.1  # how long compiled code runs between two looks at Ctrl-C and the progress bar
+
+
+@dataclass(frozen=True)
+class Run:
+    """What `play` returns.
+
+    Attributes
+    ----------
+    losses : array (rounds,)
+        f_t(x_t).
+    queries : Queries
+        Projections, gradients and values the learner used in these rounds.
+    seconds : float
+        Wall-clock time of the rounds. The first run in a process includes loading (or compiling) the kernels.
+    decisions : array (rounds, *shape) or None
+        x_t, where asked for.
+    clipped : int
+        Gradients scaled down to the bound.
+    interrupted : bool
+        Whether Ctrl-C ended the run early.
+    """
+
+    losses: Array
+    queries: Queries
+    seconds: float
+    decisions: Array | None = None
+    clipped: int = 0
+    interrupted: bool = False
+
+    @property
+    def rounds(self) -> int:
+        """Rounds played."""
+        return int(self.losses.size)
+
+    @property
+    def total_loss(self) -> float:
+        """Sum of the losses."""
+        return float(self.losses.sum())
+
+    def __repr__(self) -> str:
+        rounds = max(1, self.rounds)
+        per_round = ", ".join(
+            f"{getattr(self.queries, name) / rounds:g} {name}" for name in ("projections", "gradients", "values")
+        )
+        return (
+            f"Run({self.rounds} rounds, total loss {self.total_loss:.6g}, {self.seconds:.3g} s, a round: {per_round}"
+            + (f", {self.clipped} clipped" if self.clipped else "")
+            + (", interrupted)" if self.interrupted else ")")
+        )
+
+
+def play(
+    learner: Learner,
+    problem: Problem | Iterable[Loss],
+    *,
+    rounds: int | None = None,
+    decisions: bool = False,
+    progress: bool = False,
+) -> Run:
+    """Play `learner` against the rounds of `problem` and return what happened.
+
+    The learner goes on from the state it is in. Where the learner, its domain and the problem are all built in, the
+    whole loop is compiled; otherwise each round is a `step`, with the same numbers to 1e-12.
+
+    Parameters
+    ----------
+    learner : Learner
+        Any learner, yours or ours: only `step`, `queries` and `domain` are used on the Python path.
+    problem : Problem or iterable of losses
+        What it plays against.
+    rounds : int, optional
+        Play only the first so many rounds; needed for an endless problem.
+    decisions : bool
+        Keep x_t for every round.
+    progress : bool
+        Show a progress bar (extra `lab`).
+
+    Returns
+    -------
+    Run
+
+    Notes
+    -----
+    Ctrl-C ends the run after the round at hand and returns what was played; a second one interrupts at once. A round that
+    must be refused raises, and the error names the round; the learner then stands just before that round.
+
+    Examples
+    --------
+    >>> import numpy as np, thalweg as tw
+    >>> problem = tw.problems.LinearRegression(np.ones((100, 2)), np.ones(100))
+    >>> run = tw.play(tw.SOGD(tw.domains.Ball(2)), problem)
+    >>> run.rounds, bool(run.losses[-1] < 1e-6)
+    (100, True)
+    """
+    if not isinstance(problem, Problem):
+        problem = FromLosses(problem)
+    shape = learner.domain.shape
+    if problem.shape != shape:
+        raise InputError(f"play: the problem has decisions of shape {problem.shape}, the learner's domain {shape}.")
+    T = problem.horizon
+    if rounds is not None:
+        T = check_count("play", "rounds", rounds) if T is None else min(T, check_count("play", "rounds", rounds))
+    if T is None:
+        raise InputError("play: this problem has no end. Say how many rounds to play: play(..., rounds=1000).")
+
+    losses = np.empty(T)
+    kept = np.empty((T if decisions else 0, learner.domain.dim))
+    before, clipped = learner.queries, getattr(learner, "clipped", 0)
+    began = time.perf_counter()
+    with _interrupts() as stop, _bar(T, progress) as bar:
+        t = _play_rounds(learner, problem, T, losses, kept, stop, bar)
+    return Run(
+        losses=losses[:t].copy(),
+        queries=learner.queries - before,
+        seconds=time.perf_counter() - began,
+        decisions=kept[:t].reshape(t, *shape) if decisions else None,
+        clipped=getattr(learner, "clipped", 0) - clipped,
+        interrupted=t < T,
+    )
+
+
+def _play_rounds(learner: Any, problem: Problem, T: int, losses: Array, kept: Array, stop: _Stop, bar: Any) -> int:
+    """Rounds 0..T-1, in compiled blocks where there is a loop for these parts. Returns how many were played."""
+    compiled = isinstance(learner, Learner) and isinstance(problem, LinearModel)
+    block, t = 256, 0
+    while t < T and not stop.asked:
+        first, last = t, min(T, t + block)
+        if compiled:
+            began = time.perf_counter()
+            played = learner._loop(problem, first, last, losses, kept)
+            if played is None:
+                compiled = False
+            else:
+                t = played
+                learner._watch_horizon()
+                spent = time.perf_counter() - began
+                block = 2 * block if spent < BLOCK_SECONDS / 2 else max(1, block // 2) if spent > 2 * BLOCK_SECONDS else block
+        if not compiled or t < last:  # no loop for these parts, or one round that it would not play: `step` says why
+            if len(kept):
+                kept[t] = learner.decision.ravel()
+            losses[t] = learner.step(problem[t])
+            t += 1
+        bar.update(t - first)
+    return t
+
+
+class _Stop:
+    asked = False
+
+
+@contextmanager
+def _interrupts() -> Iterator[_Stop]:
+    """Turn the first Ctrl-C into a request to stop, so that no round is left half played."""
+    stop = _Stop()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    usual = signal.getsignal(signal.SIGINT)
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        stop.asked = True
+        signal.signal(signal.SIGINT, usual)  # a second Ctrl-C does what it always does
+
+    if usual is signal.default_int_handler:
+        signal.signal(signal.SIGINT, ask)
+    try:
+        yield stop
+    finally:
+        if usual is signal.default_int_handler:
+            signal.signal(signal.SIGINT, usual)
+
+
+class _NoBar:
+    def update(self, rounds: int) -> None:
+        """Show nothing."""
+
+
+@contextmanager
+def _bar(total: int, wanted: bool) -> Iterator[Any]:
+    if not wanted:
+        yield _NoBar()
+        return
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        raise MissingExtraError("play(progress=True) needs tqdm. Install it with: pip install 'thalweg[lab]'") from None
+    with tqdm(total=total, unit="round", unit_scale=True) as bar:
+        yield bar
