@@ -102,10 +102,12 @@ class Ensemble(Learner):
         self.step_sizes = check_array(name, "step_sizes", step_sizes, ndim=1)
         N = self.step_sizes.size
         if N == 0 or not (self.step_sizes > 0).all():
-            raise InputError(f"The 'step_sizes' parameter of {name} must be one or more numbers > 0. Got {step_sizes}.")
+            raise InputError(
+                f"The 'step_sizes' parameter of {name} must be one or more numbers > 0. Got {step_sizes!r}."
+            )
         weights = np.ones(N) if prior is None else check_array(name, "prior", prior, shape=(N,))
         if not (weights > 0).all():
-            raise InputError(f"The 'prior' parameter of {name} must be numbers > 0. Got {prior}.")
+            raise InputError(f"The 'prior' parameter of {name} must be numbers > 0. Got {prior!r}.")
         self.prior = weights / weights.sum()
         self.gradients = check_choice(name, "gradients", gradients, ("shared", "own"))
         self.judge = check_choice(name, "judge", judge, ("linear", "value"))

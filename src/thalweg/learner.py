@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from thalweg._kernels.clock import CLIPPED, ENTRIES, GRADIENTS, PROJECTIONS, ROUNDS, VALUES
+from thalweg._kernels.reduction import square_norm
 from thalweg._validate import check_choice, check_count, check_positive
 from thalweg.domains import Domain
 from thalweg.errors import HorizonWarning, InputError, StateError
@@ -25,12 +26,24 @@ from thalweg.losses import Loss
 if TYPE_CHECKING:
     from thalweg.problems import LinearModel
 
-__all__ = ["Learner", "Queries"]
+__all__ = ["Learner", "Queries", "bounded"]
 
 Array = NDArray[np.float64]
 
 SCHEMA = 1  # version of the layout of a saved state
 ROUNDING = 1e-9  # a gradient may exceed its bound by this much, relatively: bounds are computed in floating point too
+
+
+def bounded(owner: str, domain: Any) -> Domain:
+    """A domain that a learner can run on, or an error that says what to pass instead."""
+    if not isinstance(domain, Domain):
+        raise InputError(
+            f"The 'domain' parameter of {owner} must be a thalweg Domain. Got {domain!r}. "
+            "Wrap a projection of your own as thalweg.domains.Custom(project, shape, center, radius)."
+        )
+    if not math.isfinite(domain.radius):
+        raise InputError(f"{owner} needs a bounded domain. Got {domain!r}. Intersect it with a ball or a box.")
+    return domain
 
 
 @dataclass(frozen=True)
@@ -80,18 +93,9 @@ class Learner(ABC):
         on_violation: str = "raise",
     ) -> None:
         name = type(self).__name__
-        if not isinstance(domain, Domain):
-            raise InputError(
-                f"The 'domain' parameter of {name} must be a thalweg Domain. Got {domain!r}. "
-                "Wrap a projection of your own as thalweg.domains.Custom(project, shape, center, radius)."
-            )
-        if not math.isfinite(domain.radius):
-            raise InputError(f"{name} needs a bounded domain. Got {domain!r}. Intersect it with a ball or a box.")
-        self.domain = domain
+        self.domain = bounded(name, domain)
         self.horizon = None if horizon is None else check_count(name, "horizon", horizon)
-        self.gradient_bound = (
-            None if gradient_bound is None else check_positive(name, "gradient_bound", gradient_bound)
-        )
+        self.gradient_bound = None if gradient_bound is None else check_positive(name, "gradient_bound", gradient_bound)
         self.on_violation = check_choice(name, "on_violation", on_violation, ("raise", "clip"))
         self._square_bound = (
             np.finfo(np.float64).max if self.gradient_bound is None else (self.gradient_bound * (1 + ROUNDING)) ** 2
@@ -129,9 +133,7 @@ class Learner(ABC):
             "gradient_bound": self.gradient_bound or 0.0,
         }
 
-    def _loop(
-        self, problem: LinearModel, first: int, last: int, losses: Array, decisions: Array
-    ) -> int | None:
+    def _loop(self, problem: LinearModel, first: int, last: int, losses: Array, decisions: Array) -> int | None:
         """Play rounds first..last-1 of a built-in problem in compiled code.
 
         Returns the first round that was not played (the caller plays that one by `step`, which words the error or
@@ -273,8 +275,7 @@ class Learner(ABC):
         if array.dtype.kind not in "fiu":
             raise InputError(f"{self._who()}: gradient must be an array of real numbers. Got dtype {array.dtype}.")
         np.copyto(self._gradient_view, array)
-        square = self._gradient.dot(self._gradient)
-        if square <= self._square_bound:
+        if square_norm(self._gradient) <= self._square_bound:  # False for nan
             return False
         self._clip()
         return True
@@ -287,7 +288,8 @@ class Learner(ABC):
                 f"{self._who()}: gradient has entries that are nan or infinite. Check the loss at `decision`."
             )
         G = self.gradient_bound
-        norm = float(np.linalg.norm(g))
+        largest = float(np.abs(g).max())
+        norm = largest * float(np.linalg.norm(g / largest))  # where the squares would overflow, too
         if G is None:
             raise InputError(f"{self._who()}: gradient of norm {norm:g} is too large for floating point.")
         if self.on_violation == "raise":

@@ -156,9 +156,7 @@ class OneProjection(Learner):
             return self.inner._propose()  # type: ignore[no-any-return]
         return np.array(self.inner.decision, dtype=np.float64).ravel()
 
-    def _loop(
-        self, problem: LinearModel, first: int, last: int, losses: Array, decisions: Array
-    ) -> int | None:
+    def _loop(self, problem: LinearModel, first: int, last: int, losses: Array, decisions: Array) -> int | None:
         if not (self._trusted and isinstance(self.inner, Ensemble)):
             return None
         played = self.inner._loop(problem, first, last, losses, decisions, outer=self)

@@ -161,7 +161,13 @@ def _play_rounds(learner: Any, problem: Problem, T: int, losses: Array, kept: Ar
                 t = played
                 learner._watch_horizon()
                 spent = time.perf_counter() - began
-                block = 2 * block if spent < BLOCK_SECONDS / 2 else max(1, block // 2) if spent > 2 * BLOCK_SECONDS else block
+                block = (
+                    2 * block
+                    if spent < BLOCK_SECONDS / 2
+                    else max(1, block // 2)
+                    if spent > 2 * BLOCK_SECONDS
+                    else block
+                )
         if not compiled or t < last:  # no loop for these parts, or one round that it would not play: `step` says why
             if len(kept):
                 kept[t] = learner.decision.ravel()

@@ -61,9 +61,7 @@ def meta_rate(rule: int, epsilon: float, R: float, q: float) -> float:
 
 
 @kernel
-def _descend(
-    point: np.ndarray, eta: float, h: np.ndarray, code: int, par: np.ndarray, work: np.ndarray
-) -> None:
+def _descend(point: np.ndarray, eta: float, h: np.ndarray, code: int, par: np.ndarray, work: np.ndarray) -> None:
     """point <- Pi(point - eta h)   (1). The ball, which every reduction uses, is done on the spot."""
     d = point.shape[0]
     if code == BALL:

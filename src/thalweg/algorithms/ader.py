@@ -20,6 +20,7 @@ from thalweg._validate import check_count, check_positive
 from thalweg.algorithms.pools import ader_pool
 from thalweg.domains import Domain
 from thalweg.ensemble import Ensemble
+from thalweg.learner import bounded
 
 __all__ = ["Ader"]
 
@@ -66,7 +67,7 @@ class Ader(Ensemble):
     ) -> None:
         T = check_count("Ader", "horizon", horizon)
         G = check_positive("Ader", "gradient_bound", gradient_bound)
-        D = domain.diameter
+        D = bounded("Ader", domain).diameter
         steps = ader_pool(T, G, D)  # (1)
         i = np.arange(1, steps.size + 1)
         own = gradients == "own"

@@ -12,6 +12,7 @@ from thalweg._validate import check_count, check_positive
 from thalweg.domains import Domain
 from thalweg.ensemble import Ensemble
 from thalweg.errors import InputError
+from thalweg.learner import bounded
 
 __all__ = ["OGD"]
 
@@ -62,7 +63,7 @@ class OGD(Ensemble):
             eta = check_positive("OGD", "step_size", step_size)
         elif gradient_bound is not None:
             G = check_positive("OGD", "gradient_bound", gradient_bound)
-            eta = domain.diameter / G
+            eta = bounded("OGD", domain).diameter / G
             if horizon is None:
                 rule = "decaying"
             else:

@@ -12,7 +12,7 @@ Array = NDArray[np.float64]
 
 def geometric(first: float, count: int) -> Array:
     """first, 2 first, 4 first, ...: `count` numbers."""
-    return first * 2.0 ** np.arange(count)
+    return np.ldexp(first, np.arange(count))
 
 
 def ader_pool(T: int, G: float, D: float) -> Array:

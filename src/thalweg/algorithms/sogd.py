@@ -12,6 +12,7 @@ import math
 
 from thalweg.domains import Domain
 from thalweg.ensemble import Ensemble
+from thalweg.learner import bounded
 
 __all__ = ["SOGD"]
 
@@ -55,7 +56,7 @@ class SOGD(Ensemble):
         gradient_bound: float | None = None,
         on_violation: str = "raise",
     ) -> None:
-        alpha = domain.diameter / math.sqrt(2) if scale is None else scale
+        alpha = bounded("SOGD", domain).diameter / math.sqrt(2) if scale is None else scale
         super().__init__(
             domain,
             [alpha],

@@ -19,6 +19,7 @@ from thalweg._validate import check_count, check_positive
 from thalweg.algorithms.pools import geometric, small_loss_pool
 from thalweg.domains import Domain
 from thalweg.ensemble import Ensemble
+from thalweg.learner import bounded
 
 __all__ = ["Sword"]
 
@@ -77,7 +78,7 @@ class Sword(Ensemble):
         T = check_count("Sword", "horizon", horizon)
         G = check_positive("Sword", "gradient_bound", gradient_bound)
         L = check_positive("Sword", "smoothness", smoothness)
-        D = domain.diameter
+        D = bounded("Sword", domain).diameter
         B = G * D if loss_bound is None else check_positive("Sword", "loss_bound", loss_bound)
         if gradients == "own":
             N = max(1, math.ceil(0.5 * math.log2(G * T / (D * L))) + 1)

@@ -1,0 +1,334 @@
+"""What every learner must keep, as checks to run on one of your own.
+
+`check_learner(make)` takes a function that builds a fresh learner and raises AssertionError, saying which promise was
+broken, or returns None.
+"""
+
+from __future__ import annotations
+
+import pickle
+import tracemalloc
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thalweg.errors import HorizonWarning
+from thalweg.learner import Learner
+from thalweg.losses import Linear, Loss, Squared
+
+__all__ = ["LEARNER_CHECKS", "check_learner"]
+
+Array = NDArray[np.float64]
+Make = Callable[[], Any]
+
+
+class _Stream:
+    """A reproducible stream of losses that respect the learner's gradient bound and, where asked for, are >= 0."""
+
+    def __init__(self, make: Make, rounds: int, seed: int = 0) -> None:
+        learner = make()
+        self.domain = learner.domain
+        self.rng = np.random.default_rng(seed)
+        G = getattr(learner, "gradient_bound", None) or 1.0
+        R = max(self.domain.radius, float(np.abs(self.domain.center).max()), 1e-300)
+        self.losses: list[Loss] = []
+        for _ in range(rounds):
+            direction = self.rng.standard_normal(self.domain.dim).reshape(self.domain.shape)
+            direction /= max(float(np.linalg.norm(direction)), 1e-300)
+            if getattr(learner, "nonnegative", False):
+                # (<a, x> - b)^2 / 2 with ||a||^2 (2 R + ...) <= G: |<a, x - c>| <= ||a|| R, |b'| <= ||a|| R
+                a = direction * np.sqrt(0.4 * G / R)
+                b = float(np.sum(a * self.domain.center)) + float(np.linalg.norm(a)) * R * self.rng.uniform(-1, 1)
+                self.losses.append(Squared(a, b))
+            else:
+                self.losses.append(Linear(direction * G * self.rng.uniform(0.1, 0.9)))
+
+    def __iter__(self) -> Iterator[Loss]:
+        return iter(self.losses)
+
+    def __getitem__(self, rounds: slice) -> list[Loss]:
+        return self.losses[rounds]
+
+
+def _play(learner: Any, losses: Any) -> Array:
+    """Decisions over a stream, horizon warnings aside."""
+    decisions = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HorizonWarning)
+        for f in losses:
+            decisions.append(np.array(learner.decision))
+            learner.step(f)
+        decisions.append(np.array(learner.decision))
+    return np.array(decisions)
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, Mapping):
+        return isinstance(b, Mapping) and a.keys() == b.keys() and all(_same(a[k], b[k]) for k in a)
+    return bool(np.array_equal(np.asarray(a), np.asarray(b)))
+
+
+def check_feasible(make: Make) -> None:
+    """Every decision is a finite point of the domain, in its shape."""
+    learner = make()
+    for x in _play(learner, _Stream(make, 40)):
+        assert x.shape == learner.domain.shape, f"decision has shape {x.shape}, the domain {learner.domain.shape}"
+        assert np.isfinite(x).all(), "decision is not finite"
+        assert learner.domain.contains(x, tol=1e-7), f"decision {x} lies {learner.domain.distance(x):g} outside the set"
+
+
+def check_read_only(make: Make) -> None:
+    """The decision cannot be written to, and does not change under the caller's hands."""
+    learner = make()
+    x = learner.decision
+    assert not x.flags.writeable, "decision can be written to: return a read-only array"
+    before = x.copy()
+    _play(learner, _Stream(make, 3))
+    assert np.array_equal(x, before), "an array returned as decision changed in later rounds"
+
+
+def check_deterministic(make: Make) -> None:
+    """Same losses, same decisions, bit for bit."""
+    stream = _Stream(make, 30)
+    assert np.array_equal(_play(make(), stream), _play(make(), stream)), "two runs on one stream differ"
+
+
+def check_prefix(make: Make) -> None:
+    """No look-ahead: the decisions on a prefix of a stream do not depend on what follows."""
+    stream = _Stream(make, 30)
+    whole = _play(make(), stream)
+    part = _play(make(), stream[:13])
+    assert np.array_equal(part, whole[:14]), "decisions on a prefix differ from those on the longer stream"
+
+
+def check_independent(make: Make) -> None:
+    """Two learners share nothing."""
+    stream, other = _Stream(make, 20), _Stream(make, 20, seed=1)
+    alone = _play(make(), stream)
+    a, b = make(), make()
+    decisions = []
+    for f, g in zip(stream, other, strict=True):
+        decisions.append(np.array(a.decision))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", HorizonWarning)
+            b.step(g)
+            a.step(f)
+    assert np.array_equal(np.array(decisions), alone[:-1]), "a second learner changed the first one's decisions"
+
+
+def check_reset(make: Make) -> None:
+    """After `reset` a learner is as new."""
+    stream = _Stream(make, 20)
+    learner = make()
+    first = _play(learner, stream)
+    learner.reset()
+    assert np.array_equal(_play(learner, stream), first), "a learner that was reset plays differently from a new one"
+
+
+def check_resume(make: Make) -> None:
+    """Interrupted at any round and restored into a new learner, a run continues bit for bit; so does the first one."""
+    stream = _Stream(make, 12)
+    whole = _play(make(), stream)
+    for split in range(13):
+        first = make()
+        _play(first, stream[:split])
+        saved = first.state()
+        kept = {key: np.array(value) for key, value in saved.items()}
+        second = make()
+        _play(second, _Stream(make, 5, seed=2))  # a learner with a past of its own
+        second.restore(saved)
+        rest = _play(second, stream[split:])
+        assert np.array_equal(rest, whole[split:]), (
+            f"a run restored at round {split} differs from the uninterrupted one"
+        )
+        assert all(_same(kept[key], saved[key]) for key in saved), "playing on changed a state saved earlier"
+        assert np.array_equal(_play(first, stream[split:]), whole[split:]), "state() disturbed the learner"
+        assert second.queries == first.queries, "queries of the restored run differ"
+
+
+def check_state_is_plain(make: Make) -> None:
+    """A state is a flat mapping of names to arrays, numbers and text, and pickles."""
+    state = make().state()
+    for key, value in state.items():
+        assert isinstance(key, str), f"state has a key that is no text: {key!r}"
+        assert isinstance(value, np.ndarray | int | float | str | np.generic), (
+            f"state[{key!r}] is a {type(value).__name__}"
+        )
+    assert _same(pickle.loads(pickle.dumps(state)), state), "state changes on the way through pickle"
+
+
+def check_input_kept(make: Make) -> None:
+    """A gradient is neither changed nor kept: the caller may reuse its array."""
+    if not getattr(make(), "one_gradient", True):
+        return
+    losses = list(_Stream(make, 15))
+    straight, reused = make(), make()
+    buffer = np.empty(straight.domain.shape)
+    for f in losses:
+        g = np.array(f.gradient(straight.decision))
+        loss = f.value(straight.decision)
+        buffer[...] = g
+        given = g.copy()
+        straight.update(g, loss)
+        assert np.array_equal(g, given), "update changed the caller's gradient"
+        reused.update(buffer, loss)
+        buffer[...] = 1e9  # must not reach the learner
+        assert np.array_equal(straight.decision, reused.decision), "the learner keeps the caller's gradient array"
+
+
+def check_kinds_of_input(make: Make) -> None:
+    """Lists, read-only, non-contiguous and float32 gradients mean the same numbers."""
+    if not getattr(make(), "one_gradient", True):
+        return
+    f = _Stream(make, 1).losses[0]
+    plain = make()
+    g = np.asarray(f.gradient(plain.decision), dtype=np.float32).astype(np.float64)
+    loss = f.value(plain.decision)
+    plain.update(g, loss)
+    frozen = g.copy()
+    frozen.flags.writeable = False
+    strided = np.repeat(g.ravel(), 3)[::3].reshape(g.shape)
+    transposed = np.asfortranarray(g)
+    for kind, given in {
+        "a list": g.tolist(),
+        "read-only": frozen,
+        "non-contiguous": strided,
+        "Fortran-ordered": transposed,
+        "float32": g.astype(np.float32),
+    }.items():
+        learner = make()
+        learner.update(given, loss)
+        assert np.array_equal(learner.decision, plain.decision), f"a gradient that is {kind} gives another decision"
+
+
+def check_refusals(make: Make) -> None:
+    """Bad input raises and leaves the state as it was."""
+    learner = make()
+    losses = _Stream(make, 5)
+    _play(learner, losses[:3])
+    shape = learner.domain.shape
+    f = losses.losses[4]
+    loss = f.value(learner.decision)
+    good = np.asarray(f.gradient(learner.decision), dtype=np.float64)
+    nan = good.copy()
+    nan.flat[0] = np.nan
+    infinite = good.copy()
+    infinite.flat[-1] = -np.inf
+    calls: dict[str, Callable[[], Any]] = {
+        "a gradient with nan": lambda: learner.update(nan, loss),
+        "a gradient with inf": lambda: learner.update(infinite, loss),
+        "a gradient of another shape": lambda: learner.update(np.zeros((*shape, 2)), loss),
+        "a gradient of text": lambda: learner.update(np.full(shape, "a"), loss),
+        "a loss that is nan": lambda: learner.update(good, float("nan")),
+        "a state of another learner": lambda: learner.restore({"learner": "somebody else"}),
+        "a loss function that fails": lambda: learner.step(_Broken()),
+    }
+    G = getattr(learner, "gradient_bound", None)
+    if G is not None and getattr(learner, "on_violation", "raise") == "raise":
+        calls["a gradient above the bound"] = lambda: learner.update(np.full(shape, 2.0 * G), loss)
+    if getattr(learner, "nonnegative", False):
+        calls["a negative loss"] = lambda: learner.update(good, -1.0)
+    for what, call in calls.items():
+        before, x = learner.state(), np.array(learner.decision)
+        try:
+            call()
+        except Exception as error:
+            assert str(error), f"{what} is refused without a message"
+        else:
+            raise AssertionError(f"{what} was accepted")
+        assert _same(learner.state(), before), f"{what} was refused, but the state changed"
+        assert np.array_equal(learner.decision, x), f"{what} was refused, but the decision changed"
+
+
+class _Broken:
+    def value(self, x: Array) -> float:
+        return 0.0
+
+    def gradient(self, x: Array) -> Array:
+        raise RuntimeError("this loss has no gradient")
+
+
+def check_zero_gradients(make: Make) -> None:
+    """A flat world moves nothing and breaks nothing."""
+    learner = make()
+    flat = Linear(np.zeros(learner.domain.shape))
+    decisions = _play(learner, [flat] * 10)
+    assert np.isfinite(decisions).all(), "zero gradients lead to decisions that are not finite"
+    assert learner.domain.contains(decisions[-1], tol=1e-7), "zero gradients lead out of the set"
+
+
+def check_bounded_memory(make: Make) -> None:
+    """Memory does not grow with the number of rounds."""
+    stream = list(_Stream(make, 60))
+    learner = make()
+    _play(learner, stream)
+    size = _size(learner.state())
+    tracemalloc.start()
+    _play(learner, stream[:30])
+    warm, _ = tracemalloc.get_traced_memory()
+    for _ in range(5):
+        _play(learner, stream)
+    grown, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert grown - warm < 64_000, f"300 rounds grew memory by {grown - warm} bytes"
+    assert _size(learner.state()) <= 2 * size + 4096, "the state grows with the rounds"
+
+
+def _size(state: Mapping[str, Any]) -> int:
+    return sum(np.asarray(value).nbytes for value in state.values())
+
+
+def check_queries(make: Make) -> None:
+    """Queries only grow, and a one-gradient learner asks for one gradient a round."""
+    learner = make()
+    stream = _Stream(make, 10)
+    before = learner.queries
+    _play(learner, stream)
+    asked = learner.queries - before
+    assert min(asked.projections, asked.gradients, asked.values) >= 0, f"queries went down: {asked}"
+    if getattr(learner, "one_gradient", True):
+        assert asked.gradients == 10, f"10 rounds with one gradient each were counted as {asked.gradients}"
+
+
+LEARNER_CHECKS = (
+    check_feasible,
+    check_read_only,
+    check_deterministic,
+    check_prefix,
+    check_independent,
+    check_reset,
+    check_resume,
+    check_state_is_plain,
+    check_input_kept,
+    check_kinds_of_input,
+    check_refusals,
+    check_zero_gradients,
+    check_bounded_memory,
+    check_queries,
+)
+
+
+def check_learner(make: Callable[[], Learner]) -> None:
+    """Run every check on the learner that `make()` builds.
+
+    The learner must be deterministic given its arguments. Raises AssertionError naming the check and what went wrong.
+
+    Parameters
+    ----------
+    make : callable
+        Builds a fresh learner each time it is called. Any shape and horizon will do; small ones keep it quick.
+
+    Examples
+    --------
+    >>> import thalweg as tw
+    >>> from thalweg.testing import check_learner
+    >>> check_learner(lambda: tw.SOGD(tw.domains.Simplex(3)))
+    """
+    for check in LEARNER_CHECKS:
+        try:
+            check(make)
+        except AssertionError as error:
+            raise AssertionError(f"{check.__name__}: {error}") from error

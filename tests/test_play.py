@@ -1,0 +1,239 @@
+"""`play`: the compiled loop and the Python path are the same run; interruption, progress, refusals."""
+
+import os
+import signal
+import sys
+import threading
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import thalweg as tw
+from thalweg.errors import HorizonWarning, InputError, MissingExtraError
+
+T, D = 300, 4
+
+
+def domains():
+    rng = np.random.default_rng(5)
+    basis = rng.standard_normal((D, D))
+    return {
+        "ball": tw.domains.Ball(D, radius=2.0),
+        "off-centre ball": tw.domains.Ball(D, radius=1.0, center=np.arange(D) / 2),
+        "box": tw.domains.Box(-np.ones(D), np.arange(1, D + 1) / 2),
+        "simplex": tw.domains.Simplex(D, total=2.0),
+        "l1 ball": tw.domains.L1Ball(D, radius=1.5),
+        "ellipsoid": tw.domains.Ellipsoid(np.arange(1.0, D + 1), bound=4.0),
+        "full ellipsoid": tw.domains.Ellipsoid(basis @ basis.T + np.eye(D), bound=4.0, center=np.ones(D)),
+        "product of balls": tw.domains.ProductOfBalls(D, [0.5, 1.0], sizes=[1, 3]),
+    }
+
+
+def problems():
+    rng = np.random.default_rng(6)
+    a = rng.standard_normal((T, D))
+    a /= np.linalg.norm(a, axis=1, keepdims=True)
+    signs = np.where(rng.random(T) < 0.5, -1.0, 1.0)
+    return {
+        "squared": tw.problems.LinearRegression(a, rng.standard_normal(T)),
+        "logistic": tw.problems.LogisticRegression(a, signs),
+        "absolute": tw.problems.AbsoluteRegression(a, rng.standard_normal(T)),
+        "linear": tw.problems.LinearLosses(a),
+    }
+
+
+G, L = 12.0, 1.0
+
+LEARNERS = {
+    "OGD": lambda X: tw.OGD(X, gradient_bound=G),
+    "SOGD": lambda X: tw.SOGD(X),
+    "Ader": lambda X: tw.Ader(X, T, G),
+    "Ader own": lambda X: tw.Ader(X, T, G, gradients="own"),
+    "Sword": lambda X: tw.Sword(X, T, G, L),
+    "Sword shared": lambda X: tw.Sword(X, T, G, L, gradients="shared"),
+    "EfficientDynamic 2": lambda X: tw.EfficientDynamic(X, T, G),
+    "EfficientDynamic 3": lambda X: tw.EfficientDynamic(X, T, G, L),
+    "OneProjection": lambda X: tw.OneProjection(X, lambda Y: tw.SOGD(Y)),
+}
+
+
+def python_path(problem):
+    """The same losses, as a problem that has no compiled loop."""
+    return tw.problems.FromLosses([problem[t] for t in range(len(problem))])
+
+
+@pytest.mark.parametrize("loss", problems())
+@pytest.mark.parametrize("name", LEARNERS)
+def test_compiled_loop_equals_python_path(name, loss):
+    problem = problems()[loss]
+    make = LEARNERS[name]
+    for label, X in domains().items():
+        if loss == "linear" and make(X).nonnegative:
+            continue
+        fast = tw.play(make(X), problem, decisions=True)
+        slow = tw.play(make(X), python_path(problem), decisions=True)
+        scale = X.radius
+        assert_allclose(fast.decisions, slow.decisions, rtol=0, atol=1e-12 * scale * T, err_msg=label)
+        assert_allclose(fast.losses, slow.losses, rtol=1e-10, atol=1e-10, err_msg=label)
+        assert fast.queries == slow.queries, label
+
+
+def test_a_custom_domain_plays_the_same_numbers():
+    X = tw.domains.Ellipsoid([1.0, 2.0, 3.0, 4.0], bound=4.0)
+    twin = tw.domains.Custom(X.project, X.shape, X.center, X.radius)
+    problem = problems()["squared"]
+    for name in ("Ader", "Sword", "Sword shared", "EfficientDynamic 3"):
+        fast = tw.play(LEARNERS[name](X), problem, decisions=True)
+        slow = tw.play(LEARNERS[name](twin), problem, decisions=True)
+        assert_allclose(fast.decisions, slow.decisions, rtol=0, atol=1e-9, err_msg=name)
+
+
+def test_losses_are_those_of_the_decisions():
+    problem = problems()["squared"]
+    run = tw.play(LEARNERS["EfficientDynamic 3"](domains()["ellipsoid"]), problem, decisions=True)
+    expected = (np.einsum("td,td->t", problem.features, run.decisions) - problem.labels) ** 2 / 2
+    assert_allclose(run.losses, expected, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_run_in_parts_is_the_whole_run_bit_for_bit(name):
+    problem, X = problems()["squared"], domains()["ellipsoid"]
+    whole = tw.play(LEARNERS[name](X), problem, decisions=True)
+    for split in (1, 7, 256, T - 1):
+        first, second = LEARNERS[name](X), LEARNERS[name](X)
+        head = tw.play(first, problem, rounds=split, decisions=True)
+        second.restore(first.state())
+        tail = tw.play(second, problem[split:], decisions=True)
+        assert np.array_equal(np.concatenate([head.decisions, tail.decisions]), whole.decisions)
+        assert np.array_equal(np.concatenate([head.losses, tail.losses]), whole.losses)
+
+
+def test_reading_the_decision_between_blocks_costs_no_second_projection():
+    problem, X = problems()["squared"], domains()["ellipsoid"]
+    learner = LEARNERS["EfficientDynamic 3"](X)
+    tw.play(learner, problem, rounds=10)
+    _ = learner.decision
+    tw.play(learner, problem[10:])
+    assert learner.queries.projections == T
+
+
+def test_repr_tells_the_cost_of_a_round():
+    run = tw.play(LEARNERS["EfficientDynamic 3"](domains()["ellipsoid"]), problems()["squared"])
+    assert "300 rounds" in repr(run)
+    assert "1 projections, 1 gradients, 0 values" in repr(run)
+
+
+def test_iterables_of_losses_and_matrix_decisions():
+    X = tw.domains.Ball((2, 3))
+    losses = [tw.losses.Squared(np.eye(2, 3), 0.5 * k) for k in range(5)]
+    run = tw.play(tw.SOGD(X), losses, decisions=True)
+    assert run.decisions.shape == (5, 2, 3)
+    features = np.broadcast_to(np.eye(2, 3), (5, 2, 3))
+    fast = tw.play(tw.SOGD(X), tw.problems.LinearRegression(features, 0.5 * np.arange(5)), decisions=True)
+    assert_allclose(fast.decisions, run.decisions, atol=1e-14)
+
+
+def test_an_endless_problem_needs_rounds():
+    endless = tw.problems.FromFunctions(lambda t, x: float(x @ x), lambda t, x: 2 * x, shape=2)
+    with pytest.raises(InputError, match="no end"):
+        tw.play(tw.SOGD(tw.domains.Ball(2)), endless)
+    assert tw.play(tw.SOGD(tw.domains.Ball(2)), endless, rounds=7).rounds == 7
+
+
+def test_shapes_must_agree():
+    with pytest.raises(InputError, match=r"shape \(4,\), the learner's domain \(2,\)"):
+        tw.play(tw.SOGD(tw.domains.Ball(2)), problems()["squared"])
+
+
+@pytest.mark.parametrize("path", [lambda p: p, python_path], ids=["compiled", "python"])
+def test_a_refused_round_is_named_and_the_learner_stands_before_it(path):
+    features = np.full((20, 2), 0.5)
+    features[16] = 100.0
+    problem = path(tw.problems.LinearRegression(features, np.ones(20)))
+    learner = tw.EfficientDynamic(tw.domains.Ball(2), 20, 2.0, 1.0)
+    with pytest.raises(InputError, match="EfficientDynamic, round 17: gradient has norm"):
+        tw.play(learner, problem)
+    assert learner.rounds == 16
+    twin = tw.EfficientDynamic(tw.domains.Ball(2), 20, 2.0, 1.0)
+    tw.play(twin, problem[:16])
+    assert_allclose(learner.decision, twin.decision, atol=1e-15)
+
+
+@pytest.mark.parametrize("path", [lambda p: p, python_path], ids=["compiled", "python"])
+def test_clipped_rounds_are_counted(path):
+    features = np.full((20, 2), 0.5)
+    features[[3, 16]] = 100.0
+    problem = tw.problems.LinearRegression(features, np.ones(20))
+    learner = tw.EfficientDynamic(tw.domains.Ball(2), 20, 2.0, 1.0, on_violation="clip")
+    run = tw.play(learner, path(problem))
+    assert run.clipped == learner.clipped == 2
+    assert run.queries == tw.Queries(20, 20, 0)
+
+
+def test_past_the_horizon_one_warning():
+    learner = tw.EfficientDynamic(tw.domains.Ball(4, radius=2.0), 100, G)
+    with pytest.warns(HorizonWarning, match="tuned for 100 rounds") as caught:
+        tw.play(learner, problems()["squared"])
+    assert len(caught) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tw.play(learner, problems()["squared"], rounds=5)
+
+
+class Press:
+    """Presses Ctrl-C in a given round."""
+
+    def __init__(self, round_):
+        self.round = round_
+
+    def __call__(self, t, x):
+        if t == self.round:
+            os.kill(os.getpid(), signal.SIGINT)
+        return float(x @ x)
+
+
+def test_ctrl_c_returns_what_was_played():
+    usual = signal.getsignal(signal.SIGINT)
+    learner = tw.SOGD(tw.domains.Ball(2))
+    problem = tw.problems.FromFunctions(Press(20), lambda t, x: 2 * x, shape=2)
+    run = tw.play(learner, problem, rounds=1000)
+    assert run.interrupted
+    assert run.rounds == learner.rounds == 21
+    assert "interrupted" in repr(run)
+    assert signal.getsignal(signal.SIGINT) is usual
+
+
+def test_ctrl_c_stops_a_compiled_run():
+    rng = np.random.default_rng(0)
+    rounds = 3_000_000
+    problem = tw.problems.LinearRegression(rng.standard_normal((rounds, 2)), rng.standard_normal(rounds))
+    learner = tw.Ensemble(tw.domains.Ball(2), np.geomspace(1e-3, 1.0, 30))
+    tw.play(learner, problem, rounds=2)  # compiled before the clock runs
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    run = tw.play(learner, problem)
+    timer.join()
+    assert run.interrupted
+    assert 0 < run.rounds < rounds
+    assert learner.rounds == run.rounds + 2
+
+
+def test_play_works_in_a_thread():
+    runs = []
+    thread = threading.Thread(target=lambda: runs.append(tw.play(tw.SOGD(domains()["ball"]), problems()["squared"])))
+    thread.start()
+    thread.join()
+    assert runs[0].rounds == T
+
+
+def test_progress_bar(capsys):
+    tw.play(tw.SOGD(domains()["ball"]), problems()["squared"], progress=True)
+    assert "300/300" in capsys.readouterr().err
+
+
+def test_missing_progress_bar_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    with pytest.raises(MissingExtraError, match=r"thalweg\[lab\]"):
+        tw.play(tw.SOGD(domains()["ball"]), problems()["squared"], progress=True)
