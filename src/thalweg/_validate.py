@@ -1,5 +1,6 @@
 """Every check of an argument, and the only place that words a parameter error."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,12 @@ from thalweg.errors import InputError
 
 __all__ = [
     "check_array",
+    "check_callable",
     "check_choice",
     "check_count",
     "check_number",
     "check_positive",
+    "check_positives",
     "check_shape",
 ]
 
@@ -68,9 +71,14 @@ def check_shape(owner: str, name: str, value: Any) -> tuple[int, ...]:
 
 
 def check_array(
-    owner: str, name: str, value: Any, shape: tuple[int, ...] | None = None, ndim: int | None = None
+    owner: str,
+    name: str,
+    value: Any,
+    shape: tuple[int, ...] | None = None,
+    ndim: int | None = None,
+    finite: bool = True,
 ) -> NDArray[np.float64]:
-    """A finite real array of the given shape (or number of axes), as a new C-contiguous float64 array."""
+    """A real array of the given shape (or number of axes), as a new C-contiguous float64 array. Never nan."""
     try:
         raw = np.asarray(value)
         if raw.dtype.kind not in "fiub":
@@ -82,9 +90,29 @@ def check_array(
         raise InputError(f"The '{name}' parameter of {owner} must have shape {shape}. Got shape {array.shape}.")
     if ndim is not None and array.ndim != ndim:
         raise InputError(f"The '{name}' parameter of {owner} must have {ndim} axes. Got shape {array.shape}.")
-    if not np.isfinite(array).all():
+    if not finite and np.isnan(array).any():
+        raise InputError(
+            f"The '{name}' parameter of {owner} must not hold nan. Got {np.isnan(array).sum()} such entries."
+        )
+    if finite and not np.isfinite(array).all():
         raise InputError(
             f"The '{name}' parameter of {owner} must be finite. Got {np.count_nonzero(~np.isfinite(array))} "
             "entries that are nan or infinite."
         )
     return array
+
+
+def check_positives(owner: str, name: str, value: Any, count: int) -> NDArray[np.float64]:
+    """`count` finite numbers above zero, or one number that stands for all of them."""
+    array = check_array(owner, name, value)
+    array = check_array(owner, name, np.full(count, array) if array.ndim == 0 else array, shape=(count,))
+    if not (array > 0).all():
+        raise _fail(owner, name, "a number > 0 or an array of such", value)
+    return array
+
+
+def check_callable(owner: str, name: str, value: Any) -> Callable[..., Any]:
+    """A function, or any object that can be called."""
+    if not callable(value):
+        raise _fail(owner, name, "callable", value)
+    return value  # type: ignore[no-any-return]

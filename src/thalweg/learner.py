@@ -1,7 +1,7 @@
 """The contract every learner keeps: decide, see the loss, move.
 
-A learner states a few facts (does it need function values, one gradient or many), keeps its whole state in named arrays,
-and says what one round does. Checks, counters, saving and the horizon's warning are the same for all and live here.
+A learner states a few facts (does it need function values, one gradient or many), keeps its whole state in named
+arrays, and says what one round does. Checks, counters, saving and the horizon's warning are the same for all: here.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ The inner learner runs on a cheap set Y that contains X. With y_t its decision a
     v_t = (y_t - x_t) / ||y_t - x_t||                     (0 where y_t lies in X)          (2)
     h_t = g_t - min(0, <g_t, v_t>) v_t                    what the inner learner sees      (3)
 
-Theorem 1: ||h_t|| <= ||g_t||, and f_t(x_t) - f_t(u) <= <g_t, x_t - u> <= <h_t, y_t - u> for every u in X. So regret on Y
-against points of X bounds regret on X, whatever the inner learner is.
+Theorem 1: ||h_t|| <= ||g_t||, and f_t(x_t) - f_t(u) <= <g_t, x_t - u> <= <h_t, y_t - u> for every u in X. So regret
+on Y against points of X bounds regret on X, whatever the inner learner is.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ LOOSE_TOLERANCE = 1e-6  # of projections that only Python knows: solvers stop ea
 def surrogate_gradient(gradient: ArrayLike, y: ArrayLike, x: ArrayLike, tol: float = LOOSE_TOLERANCE) -> Array:
     """h of (3), from the gradient at x = Pi_X(y).
 
-    Where ||y - x|| <= tol max(1, ||y||) the two count as the same point: an inexact projection leaves a small difference
-    even for y in X, and its direction is noise.
+    Where ||y - x|| <= tol max(1, ||y||) the two count as the same point: an inexact projection leaves a small
+    difference even for y in X, and its direction is noise.
 
     Examples
     --------

@@ -108,8 +108,8 @@ def play(
 
     Notes
     -----
-    Ctrl-C ends the run after the round at hand and returns what was played; a second one interrupts at once. A round that
-    must be refused raises, and the error names the round; the learner then stands just before that round.
+    Ctrl-C ends the run after the round at hand and returns what was played; a second one interrupts at once. A round
+    that must be refused raises, and the error names the round; the learner then stands just before that round.
 
     Examples
     --------

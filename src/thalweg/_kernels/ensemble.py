@@ -12,7 +12,7 @@ A round, with h_i the gradient of member i (the same for all where it is shared)
     p_{t+1,i} = prior_i exp(-epsilon_{t+1} A_i) / normaliser                              (3)
     y_{t+1}   = sum_i p_{t+1,i} y_{t+1,i}                                                 (4)
 
-Shared gradients use l_i = <h, y_i - y>: subtracting the same number from all losses leaves (3) as it is and keeps A small.
+Shared gradients use l_i = <h, y_i - y>: the same number off all losses leaves (3) as it is and keeps A small.
 """
 
 import numpy as np

@@ -18,7 +18,7 @@ def square_norm(g: np.ndarray) -> float:
 
 @kernel
 def surrogate_gradient(g: np.ndarray, y: np.ndarray, x: np.ndarray, tol: float, h: np.ndarray) -> None:
-    """h <- g - min(0, <g, v>) v with v = (y - x)/||y - x||; v = 0 where y - x is no more than rounding. Overwrites h."""
+    """h <- g - min(0, <g, v>) v with v = (y - x)/||y - x||; 0 where y - x is mere rounding. Overwrites h."""
     gap = 0.0
     size = 0.0
     inner = 0.0

@@ -6,7 +6,7 @@
     p_{t+1,i} ~ p_{t,i} exp(-alpha l_{t,i})                                                (4)
     x_{t+1,i} = Pi_X(x_{t,i} - eta_i g_{t,i})                                              (5)
 
-Basic: g_{t,i} = grad f_t(x_{t,i}), l_{t,i} = f_t(x_{t,i}), alpha = sqrt(8/(T c^2)) for losses in an interval of length c.
+Basic: g_{t,i} = grad f_t(x_{t,i}), l_{t,i} = f_t(x_{t,i}), alpha = sqrt(8/(T c^2)) for losses in a range of length c.
 Improved: g_{t,i} = g_t = grad f_t(x_t), l_{t,i} = <g_t, x_{t,i} - x_t>, alpha = sqrt(2/(T G^2 D^2)).
 Dynamic regret O(sqrt(T (1 + P_T))) for every comparator path of length P_T. N projections a round; N gradients and N
 values (basic) or 1 gradient and 0 values (improved).

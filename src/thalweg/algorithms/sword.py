@@ -56,7 +56,7 @@ class Sword(Ensemble):
     >>> learner.step(tw.losses.Squared([1.0, 0.0], 2.0))
     2.0
     >>> learner.queries
-    Queries(projections=7, gradients=7, values=0)
+    Queries(projections=8, gradients=8, values=0)
 
     References
     ----------

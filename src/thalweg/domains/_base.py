@@ -19,6 +19,12 @@ __all__ = ["Domain"]
 
 Array = NDArray[np.float64]
 
+# A set of one point states this radius, relative to its scale: algorithms divide by radii, and no iterate that is at
+# most this far from the point is told apart from it by `contains`.
+POINT = 1e-12
+# Products of squares of larger entries with the numbers that describe a set could overflow.
+LARGEST = 1e100
+
 
 class Domain(ABC):
     """A closed convex set X with a Euclidean projection and the facts that algorithms need.
@@ -50,13 +56,14 @@ class Domain(ABC):
     par: Array = np.zeros(0)
 
     def _state_facts(self, shape: tuple[int, ...], center: Array, radius: float, diameter: float) -> None:
-        """Record shape, enclosing ball and diameter."""
+        """Record shape, enclosing ball and diameter. A set of one point gets a tiny positive radius."""
         self.shape = shape
         self.dim = math.prod(shape)
         self.center = np.array(center, dtype=np.float64).reshape(shape)
         self.center.flags.writeable = False
-        self.radius = float(radius)
-        self.diameter = float(diameter)
+        least = POINT * (float(np.abs(self.center).max()) or 1.0)
+        self.radius = max(float(radius), least)
+        self.diameter = max(float(diameter), least)
 
     def project(self, point: ArrayLike) -> Array:
         """The point of the set nearest to `point`, as a new array."""
@@ -97,18 +104,32 @@ class Domain(ABC):
         return out
 
     def _read(self, point: ArrayLike) -> Array:
-        """A point as a C-contiguous float64 array of the right shape, or an error."""
-        array: Array = np.array(point, dtype=np.float64, order="C")
+        """A point as a new C-contiguous float64 array of the right shape, or an error."""
+        try:
+            given = np.asarray(point)
+            if given.dtype.kind not in "fiub":
+                raise TypeError
+            array: Array = np.array(given, dtype=np.float64, order="C")
+        except (TypeError, ValueError):
+            raise InputError(f"{self!r} holds arrays of real numbers. Got {point!r}.") from None
         if array.shape != self.shape:
             raise InputError(f"{self!r} holds points of shape {self.shape}. Got a point of shape {array.shape}.")
         if not np.isfinite(array).all():
             raise InputError(f"{self!r} cannot project a point with nan or infinite entries.")
+        if np.abs(array).max() > LARGEST:
+            raise InputError(f"{self!r} cannot project a point with entries beyond {LARGEST:g}: squares overflow.")
         return array
 
     def _scale(self, point: Array) -> float:
         if math.isfinite(self.radius):
             return max(self.radius, float(np.abs(self.center).max()))
         return max(1.0, float(np.linalg.norm(point)))
+
+    def _shape_text(self) -> str:
+        return str(self.shape[0]) if len(self.shape) == 1 else str(self.shape)
+
+    def _center_text(self) -> str:
+        return f", center={show(self.center)}" if self.center.any() else ""
 
 
 def show(values: Any) -> str:

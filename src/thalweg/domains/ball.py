@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from thalweg._kernels import projections
 from thalweg._validate import check_array, check_positive, check_shape
-from thalweg.domains._base import Domain, show
+from thalweg.domains._base import Domain
 
 __all__ = ["Ball"]
 
@@ -46,5 +46,4 @@ class Ball(Domain):
         return self
 
     def __repr__(self) -> str:
-        center = f", center={show(self.center)}" if self.center.any() else ""
-        return f"Ball({show(self.shape) if len(self.shape) == 1 else self.shape}, radius={self.radius:g}{center})"
+        return f"Ball({self._shape_text()}, radius={self.radius:g}{self._center_text()})"
