@@ -1,0 +1,188 @@
+"""Problems from a user's own functions or loss objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from thalweg._validate import check_callable, check_count, check_shape
+from thalweg.errors import InputError
+from thalweg.losses import Loss
+from thalweg.problems._base import Problem
+
+__all__ = ["FromFunctions", "FromLosses"]
+
+Array = NDArray[np.float64]
+
+
+class FromFunctions(Problem):
+    """A problem from two plain functions of the round and the decision.
+
+    Parameters
+    ----------
+    value : callable (t, x) -> float
+        f_t(x). Rounds t count from 0.
+    gradient : callable (t, x) -> array
+        The gradient of f_t at x, of the shape of x.
+    shape : int or tuple of int
+        Shape of a decision.
+    horizon : int, optional
+        Number of rounds. Left out, the problem never ends.
+
+    Notes
+    -----
+    The functions are called only for what is asked: a learner that needs no loss values never calls `value`. A function
+    that raises gives a RuntimeError that names the round and carries the original error. A slice `problem[a:b]` calls
+    the functions with the rounds a to b - 1, as in the whole problem.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thalweg.problems import FromFunctions
+    >>> def target(t):
+    ...     return np.array([np.cos(0.01 * t), np.sin(0.01 * t)])
+    >>> problem = FromFunctions(
+    ...     value=lambda t, x: 0.5 * np.sum((x - target(t)) ** 2), gradient=lambda t, x: x - target(t), shape=2
+    ... )
+    >>> problem[0].value([0.0, 0.0]), problem[0].gradient([0.0, 0.0])
+    (0.5, array([-1.,  0.]))
+    """
+
+    def __init__(
+        self,
+        value: Callable[[int, Array], float],
+        gradient: Callable[[int, Array], ArrayLike],
+        shape: int | tuple[int, ...],
+        horizon: int | None = None,
+    ) -> None:
+        self._value = check_callable("FromFunctions", "value", value)
+        self._gradient = check_callable("FromFunctions", "gradient", gradient)
+        self.shape = check_shape("FromFunctions", "shape", shape)
+        self.horizon = None if horizon is None else check_count("FromFunctions", "horizon", horizon)
+        self._first = 0
+
+    def _round(self, t: int) -> Loss:
+        return _FunctionLoss(self._value, self._gradient, self.shape, self._first + t)
+
+    def _part(self, rounds: slice) -> Self:
+        start, stop = rounds.start or 0, self.horizon if rounds.stop is None else rounds.stop
+        if rounds.step not in (None, 1) or start < 0 or (stop is not None and stop < 0):
+            raise InputError(f"FromFunctions can be cut only into consecutive rounds a:b, 0 <= a < b. Got {rounds}.")
+        if stop is not None and self.horizon is not None:
+            stop = min(stop, self.horizon)
+        if stop is not None and stop <= start:
+            raise InputError(f"FromFunctions with horizon {self.horizon}: {rounds} selects no round.")
+        horizon = None if stop is None else stop - start
+        part = type(self)(self._value, self._gradient, self.shape, horizon)
+        part._first = self._first + start
+        return part
+
+    def __repr__(self) -> str:
+        return f"FromFunctions(shape={self.shape}, horizon={self.horizon})"
+
+
+class _FunctionLoss:
+    """Round t of `FromFunctions`."""
+
+    def __init__(self, value: Any, gradient: Any, shape: tuple[int, ...], t: int) -> None:
+        self._value, self._gradient, self.shape, self._t = value, gradient, shape, t
+
+    def value(self, x: ArrayLike) -> float:
+        """f_t(x)."""
+        answer = self._call("value", self._value, x)
+        try:
+            return float(answer)
+        except (TypeError, ValueError):
+            raise InputError(
+                f"Round {self._t} (counted from 0): the 'value' function of FromFunctions must return a number. "
+                f"Got {answer!r}."
+            ) from None
+
+    def gradient(self, x: ArrayLike) -> Array:
+        """The gradient of f_t at x."""
+        answer = self._call("gradient", self._gradient, x)
+        try:
+            array = np.array(answer, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError(
+                f"Round {self._t} (counted from 0): the 'gradient' function of FromFunctions must return an array of "
+                f"real numbers. Got {answer!r}."
+            ) from None
+        if array.shape != self.shape:
+            raise InputError(
+                f"Round {self._t} (counted from 0): the 'gradient' function of FromFunctions must return an array of "
+                f"shape {self.shape}, the shape of a decision. Got shape {array.shape}."
+            )
+        return array
+
+    def _call(self, name: str, function: Any, x: ArrayLike) -> Any:
+        point = np.asarray(x, dtype=np.float64)
+        if point.shape != self.shape:
+            raise InputError(f"FromFunctions has decisions of shape {self.shape}. Got shape {point.shape}.")
+        try:
+            return function(self._t, point)
+        except Exception as error:
+            raise RuntimeError(
+                f"Round {self._t} (counted from 0): the '{name}' function of FromFunctions raised "
+                f"{type(error).__name__}: {error}"
+            ) from error
+
+
+class FromLosses(Problem):
+    """A problem from a finite sequence of loss objects, built-in or your own, one a round.
+
+    Parameters
+    ----------
+    losses : sequence of losses
+        Objects with `value(x)` and `gradient(x)`; entry t is played in round t, counted from 0.
+    shape : int or tuple of int, optional
+        Shape of a decision. Left out, it is the `shape` of the first loss.
+
+    Examples
+    --------
+    >>> from thalweg.losses import Absolute, Squared
+    >>> from thalweg.problems import FromLosses
+    >>> problem = FromLosses([Squared([1.0, 2.0], 3.0), Absolute([1.0, 0.0], 1.0)])
+    >>> [f.value([0.0, 0.0]) for f in problem]
+    [4.5, 1.0]
+    """
+
+    def __init__(self, losses: Iterable[Loss], shape: int | tuple[int, ...] | None = None) -> None:
+        self._losses = list(losses)
+        if not self._losses:
+            raise InputError("FromLosses needs at least one loss. Got none.")
+        for t, loss in enumerate(self._losses):
+            if not isinstance(loss, Loss):
+                raise InputError(
+                    f"Round {t} (counted from 0): FromLosses needs objects with the methods value(x) and gradient(x). "
+                    f"Got {loss!r}."
+                )
+        if shape is None:
+            shape = getattr(self._losses[0], "shape", None)
+            if shape is None:
+                raise InputError(
+                    "The first loss has no 'shape'. Pass the shape of a decision: FromLosses(losses, shape)."
+                )
+        self.shape = check_shape("FromLosses", "shape", shape)
+        for t, loss in enumerate(self._losses):
+            if getattr(loss, "shape", self.shape) != self.shape:
+                raise InputError(
+                    f"Round {t} (counted from 0): FromLosses has decisions of shape {self.shape}. Got {loss!r}, which "
+                    f"is for decisions of another shape."
+                )
+        self.horizon = len(self._losses)
+
+    def _round(self, t: int) -> Loss:
+        return self._losses[t]
+
+    def _part(self, rounds: slice) -> Self:
+        part = self._losses[rounds]
+        if not part:
+            raise InputError(f"FromLosses has {self.horizon} rounds, and {rounds} selects none of them.")
+        return type(self)(part, self.shape)
+
+    def __repr__(self) -> str:
+        return f"FromLosses(<{self.horizon} rounds of shape {self.shape}>)"

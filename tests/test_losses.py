@@ -1,0 +1,213 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from thalweg._kernels import losses as kernels
+from thalweg.domains import Ball, Box, HalfSpace
+from thalweg.errors import InputError
+from thalweg.losses import Absolute, Linear, Logistic, Loss, Squared
+from thalweg.testing import check_loss
+
+KINDS = [Squared, Logistic, Absolute, Linear]
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+HALF_LINE = HalfSpace([-1.0], 0.0)
+
+
+def draw(kind, rng, shape=(4,)):
+    label = rng.choice([-1.0, 1.0]) if kind is Logistic else rng.normal()
+    return kind(rng.normal(size=shape), label)
+
+
+def closed_form(loss, x):
+    """Value and gradient of a loss, written out."""
+    a, b = loss.features, loss.label
+    z = np.sum(a * x)
+    return {
+        Squared: lambda: ((z - b) ** 2 / 2, (z - b) * a),
+        Logistic: lambda: (np.logaddexp(0, -b * z), -b * a / (1 + np.exp(b * z))),
+        Absolute: lambda: (abs(z - b), np.sign(z - b) * a),
+        Linear: lambda: (z + b, a),
+    }[type(loss)]()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("shape", [(1,), (5,), (2, 3)])
+def test_values_and_gradients(kind, shape):
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        loss, x = draw(kind, rng, shape), rng.normal(size=shape)
+        value, gradient = closed_form(loss, x)
+        assert loss.value(x) == pytest.approx(value, rel=1e-12, abs=1e-14)
+        np.testing.assert_allclose(loss.gradient(x), gradient, rtol=1e-12, atol=1e-14)
+        assert isinstance(loss.value(x), float)
+        assert loss.gradient(x).shape == shape == loss.shape
+        assert isinstance(loss, Loss)
+        check_loss(loss, x, rng)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_classes_and_kernels_agree(kind):
+    rng = np.random.default_rng(2)
+    rounds = [draw(kind, rng) for _ in range(50)]
+    x = rng.normal(size=4)
+    z, b = np.array([f.features @ x for f in rounds]), np.array([f.label for f in rounds])
+    values, slopes = np.empty(50), np.empty(50)
+    kernels.values(kind.code, z, b, values)
+    kernels.slopes(kind.code, z, b, slopes)
+    np.testing.assert_allclose([f.value(x) for f in rounds], values, rtol=1e-12, atol=1e-14)
+    gradients = slopes[:, None] * [f.features for f in rounds]
+    np.testing.assert_allclose([f.gradient(x) for f in rounds], gradients, rtol=1e-12)
+
+
+def test_codes_are_distinct():
+    assert [kind.code for kind in KINDS] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("z", "label", "value", "slope"),
+    [(1e4, 1, 0.0, 0.0), (-1e4, 1, 1e4, -1.0), (1e4, -1, 1e4, 1.0), (-1e4, -1, 0.0, 0.0), (0.0, 1, math.log(2), -0.5)],
+)
+def test_logistic_does_not_overflow(z, label, value, slope):
+    loss = Logistic([1.0], label)
+    assert loss.value([z]) == value
+    assert loss.gradient([z]) == slope
+
+
+def test_logistic_keeps_small_values():
+    assert Logistic([1.0], 1).value([40.0]) == pytest.approx(math.exp(-40.0), rel=1e-12)
+    assert Logistic([1.0], 1).gradient([40.0])[0] == pytest.approx(-math.exp(-40.0), rel=1e-12)
+
+
+def test_absolute_gradient_at_the_kink_is_zero():
+    np.testing.assert_array_equal(Absolute([1.0, 2.0], 3.0).gradient([1.0, 1.0]), [0.0, 0.0])
+
+
+def test_smoothness():
+    assert Squared([3.0, 4.0], 1.0).smoothness == 25.0
+    assert Logistic([3.0, 4.0], 1.0).smoothness == 6.25
+    assert Absolute([3.0, 4.0], 1.0).smoothness is None
+    assert Linear([3.0, 4.0]).smoothness == 0.0
+
+
+@pytest.mark.parametrize("kind", [Squared, Logistic])
+@given(seed=SEEDS)
+def test_gradient_is_lipschitz(kind, seed):
+    rng = np.random.default_rng(seed)
+    loss, x, u = draw(kind, rng), rng.normal(size=4), rng.normal(size=4)
+    change = np.linalg.norm(loss.gradient(x) - loss.gradient(u))
+    assert change <= loss.smoothness * np.linalg.norm(x - u) * (1 + 1e-9)
+
+
+def test_sign_of_the_losses():
+    assert [kind.nonnegative for kind in KINDS] == [True, True, True, False]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(seed=SEEDS)
+def test_bounds_hold_on_the_domain(kind, seed):
+    rng = np.random.default_rng(seed)
+    loss = draw(kind, rng)
+    for domain in (Ball(4, radius=rng.uniform(0.1, 3), center=rng.normal(size=4)), Box(-1.0, np.full(4, 2.0))):
+        for _ in range(5):
+            x = domain.project(domain.center + 2 * rng.normal(size=4))
+            assert np.linalg.norm(loss.gradient(x)) <= loss.gradient_bound(domain) * (1 + 1e-12)
+            assert loss.value(x) <= loss.value_bound(domain) + 1e-12 * (1 + abs(loss.value_bound(domain)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(seed=SEEDS)
+def test_bounds_are_attained_on_a_ball(kind, seed):
+    rng = np.random.default_rng(seed)
+    loss = draw(kind, rng)
+    ball = Ball(4, radius=rng.uniform(0.1, 3), center=rng.normal(size=4))
+    toward = ball.radius * loss.features / np.linalg.norm(loss.features)
+    ends = [ball.center - toward, ball.center + toward]
+    assert loss.gradient_bound(ball) == pytest.approx(max(np.linalg.norm(loss.gradient(x)) for x in ends), rel=1e-9)
+    assert loss.value_bound(ball) == pytest.approx(max(loss.value(x) for x in ends), rel=1e-9, abs=1e-12)
+
+
+def test_bounds_of_a_matrix_loss():
+    loss = Squared([[3.0, 0.0], [0.0, 4.0]], 0.0)
+    ball = Ball((2, 2), radius=2.0)
+    assert loss.gradient_bound(ball) == 50.0
+    assert loss.value_bound(ball) == 50.0
+
+
+def test_bounds_on_an_unbounded_domain():
+    bounds = [f.gradient_bound(HALF_LINE) for f in (Squared([2.0], 1), Logistic([2.0], 1), Absolute([2.0], 1))]
+    assert bounds == [math.inf, 2.0, 2.0]
+    assert Squared([2.0], 1).value_bound(HALF_LINE) == math.inf
+    assert Squared([0.0], 1).value_bound(HALF_LINE) == 0.5
+    assert Squared([0.0], 1).gradient_bound(HALF_LINE) == 0.0
+
+
+def test_input_is_copied_and_left_alone():
+    a, x = np.array([1.0, 2.0]), np.array([1.0, 1.0])
+    loss = Linear(a)
+    a[0] = 9.0
+    loss.gradient(x)[0] = 9.0
+    np.testing.assert_array_equal(loss.gradient(x), [1.0, 2.0])
+    np.testing.assert_array_equal(x, [1.0, 1.0])
+
+
+def test_linear_names_its_parts():
+    loss = Linear([1.0, 2.0], offset=3.0)
+    np.testing.assert_array_equal(loss.cost, [1.0, 2.0])
+    assert loss.offset == 3.0
+    assert loss.value([0.0, 0.0]) == 3.0
+    assert repr(loss) == "Linear([1.0, 2.0], 3)"
+    assert repr(Linear(np.ones(9))) == "Linear(<array (9,)>, 0)"
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Squared([1.0, np.nan], 0.0), "'features' parameter of Squared must be finite"),
+        (lambda: Squared(["a"], 0.0), "'features' parameter of Squared must be an array of real numbers"),
+        (lambda: Squared([1.0], np.inf), "'label' parameter of Squared must be a finite number"),
+        (lambda: Squared(1.0, 0.0), r"features of Squared must be a non-empty array.*Got shape \(\)"),
+        (lambda: Absolute([], 0.0), r"features of Absolute must be a non-empty array.*Got shape \(0,\)"),
+        (lambda: Logistic([1.0], 0), r"labels of Logistic must be -1 or \+1. Got 0. Convert.*2 \* y - 1"),
+        (lambda: Linear([np.inf]), "'cost' parameter of Linear must be finite"),
+        (lambda: Linear([1.0], "x"), "'offset' parameter of Linear must be a finite number"),
+        (lambda: Squared([1.0], 0.0).value([1.0, 2.0]), r"features of shape \(1,\).*Got shape \(2,\)"),
+        (lambda: Squared([1.0], 0.0).gradient(1.0), r"features of shape \(1,\).*Got shape \(\)"),
+        (lambda: Squared([1.0], 0.0).gradient_bound(Ball(2)), r"features of shape \(1,\).*Got shape \(2,\)"),
+        (lambda: Squared([1.0], 0.0).value_bound(Ball(2)), r"features of shape \(1,\).*Got shape \(2,\)"),
+    ],
+)
+def test_bad_input(make, message):
+    with pytest.raises(InputError, match=message):
+        make()
+
+
+class Handmade:
+    """A loss of a user, with room for mistakes."""
+
+    def __init__(self, value, gradient):
+        self.value, self.gradient = value, gradient
+
+
+def test_check_loss_accepts_a_users_loss():
+    check_loss(Handmade(lambda x: np.sum(x**4), lambda x: 4 * x**3), np.array([[0.3, -1.0]]), 0)
+
+
+@pytest.mark.parametrize(
+    ("value", "gradient", "message"),
+    [
+        (lambda x: np.sum(x**2), lambda x: x, "entry 1 of the gradient at .* is 2, but the values there have slope 4"),
+        (lambda x: -np.sum(x**2), lambda x: -2 * x, "not convex"),
+        (lambda x: np.nan, lambda x: x, "value must return a finite number"),
+        (lambda x: x, lambda x: x, "value must return a finite number"),
+        (lambda x: 0.0, lambda x: 0.0, r"gradient must return a finite array of shape \(2,\)"),
+        (lambda x: float(x.fill(0.0) or 0.0), lambda x: x, "changes the point it is given"),
+    ],
+)
+def test_check_loss_finds_mistakes(value, gradient, message):
+    with pytest.raises(AssertionError, match=message):
+        check_loss(Handmade(value, gradient), [1.0, 2.0], 0)
