@@ -1,5 +1,7 @@
 """Every learner the shared checks run on: add a line here and all of them apply to it."""
 
+from functools import partial
+
 import numpy as np
 
 import thalweg as tw
@@ -16,6 +18,10 @@ def ellipsoid():
 def slow_box():
     """A set that only Python can project onto."""
     return tw.domains.Custom(lambda x: np.clip(x, -1.0, 2.0), 3, center=np.full(3, 0.5), radius=1.5 * np.sqrt(3))
+
+
+def fixed(C):
+    return partial(tw.algorithms.thresholds.fixed, C=C)
 
 
 T, G, L = 50, 6.0, 2.0
@@ -41,6 +47,22 @@ LEARNERS = {
     "EfficientDynamic line": lambda: tw.EfficientDynamic(tw.domains.Box([2.0], [3.0]), 1, G, L),
     "EfficientDynamic custom": lambda: tw.EfficientDynamic(slow_box(), T, G),
     "EfficientDynamic spectral": lambda: tw.EfficientDynamic(tw.domains.SpectralBalls((2, 2, 3), [1.0, 0.5]), T, G),
+    "CBCE": lambda: tw.CBCE(ellipsoid(), G),
+    "CBCE compact": lambda: tw.CBCE(ball(), G, cover="compact", horizon=T),
+    "CBCE shared": lambda: tw.CBCE(ellipsoid(), G, gradients="shared"),
+    "CBCE custom": lambda: tw.CBCE(slow_box(), G),
+    "EfficientCBCE": lambda: tw.EfficientCBCE(tw.domains.Simplex(4), G),
+    "SACS": lambda: tw.SACS(ellipsoid(), 60.0, L, threshold=5.0),
+    "SACS compact": lambda: tw.SACS(ball(), 60.0, L, cover="compact"),
+    "SACS custom": lambda: tw.SACS(slow_box(), 60.0, L, threshold=5.0),
+    "EfficientAdaptive": lambda: tw.EfficientAdaptive(ellipsoid(), T, G, L),
+    "EfficientAdaptive eager": lambda: tw.EfficientAdaptive(ellipsoid(), T, G, L, threshold=fixed(4.0)),
+    "EfficientAdaptive current": lambda: tw.EfficientAdaptive(
+        tw.domains.Box([2.0], [3.0]), 1, G, L, threshold=fixed(0.1), restart="current"
+    ),
+    "EfficientAdaptive observed": lambda: tw.EfficientAdaptive(
+        slow_box(), T, G, L, threshold=fixed(4.0), feedback_range="observed"
+    ),
     "OneProjection SOGD": lambda: tw.OneProjection(ellipsoid(), lambda Y: tw.SOGD(Y)),
     "OneProjection Ader": lambda: tw.OneProjection(ellipsoid(), lambda Y: tw.Ader(Y, T, G)),
     "OneProjection twice": lambda: tw.OneProjection(ellipsoid(), lambda Y: tw.EfficientDynamic(Y, T, G)),

@@ -1,5 +1,7 @@
 """Every learner keeps every promise, and the checks notice one that does not."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,21 @@ from thalweg.testing import LEARNER_CHECKS, check_learner
 @pytest.mark.parametrize("name", LEARNERS)
 def test_learner(name, check):
     check(LEARNERS[name])
+
+
+@pytest.mark.filterwarnings("ignore::thalweg.errors.HorizonWarning")
+@pytest.mark.parametrize("name", [name for name in LEARNERS if "custom" not in name and "observed" not in name])
+def test_a_learner_pickles_in_the_middle_of_a_run(name):
+    learner = LEARNERS[name]()
+    flat = tw.losses.Linear(np.zeros(learner.domain.shape))
+    for _ in range(3):
+        learner.step(flat)
+    copy = pickle.loads(pickle.dumps(learner))
+    for _ in range(3):
+        learner.step(flat)
+        copy.step(flat)
+    assert np.array_equal(copy.decision, learner.decision)
+    assert copy.queries == learner.queries
 
 
 class Plain(tw.Learner):

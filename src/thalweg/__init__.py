@@ -5,7 +5,8 @@ what the world does, `play` runs one against the other, `testing` checks parts o
 """
 
 from thalweg import domains, errors, losses, problems
-from thalweg.algorithms import OGD, SOGD, Ader, EfficientDynamic, Sword
+from thalweg.algorithms import CBCE, OGD, SACS, SOGD, Ader, EfficientAdaptive, EfficientCBCE, EfficientDynamic, Sword
+from thalweg.cover_ensemble import CoverEnsemble
 from thalweg.ensemble import Ensemble
 from thalweg.learner import Learner, Queries
 from thalweg.one_projection import OneProjection
@@ -14,9 +15,14 @@ from thalweg.play import Run, play
 __version__ = "0.1.0"
 
 __all__ = [
+    "CBCE",
     "OGD",
+    "SACS",
     "SOGD",
     "Ader",
+    "CoverEnsemble",
+    "EfficientAdaptive",
+    "EfficientCBCE",
     "EfficientDynamic",
     "Ensemble",
     "Learner",

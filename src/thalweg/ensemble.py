@@ -31,11 +31,20 @@ if TYPE_CHECKING:
     from thalweg.one_projection import OneProjection
     from thalweg.problems import LinearModel
 
-__all__ = ["Ensemble"]
+__all__ = ["Ensemble", "refuse_update"]
 
 Array = NDArray[np.float64]
 
 STEP_RULES = {"constant": kernels.CONSTANT, "decaying": kernels.DECAYING, "scale_free": kernels.SCALE_FREE}
+
+
+def refuse_update(learner: Learner, points: str) -> InputError:
+    """Why a learner that queries many gradients a round cannot take just one."""
+    return InputError(
+        f"{type(learner).__name__} with gradients='own' asks for the gradient at the points of {points}, so one "
+        "gradient is not enough. Call step(f) with an object that has f.value(x) and f.gradient(x), or build the "
+        "learner with gradients='shared'."
+    )
 
 
 class Ensemble(Learner):
@@ -174,6 +183,9 @@ class Ensemble(Learner):
     def _propose(self) -> Array:
         return self._y.copy()
 
+    def _peek(self) -> Array:
+        return self._y
+
     def _move(self, gradient: Array, loss: float | None) -> None:
         del loss
         if self.domain.code == PYTHON:
@@ -206,11 +218,7 @@ class Ensemble(Learner):
     def update(self, gradient: ArrayLike, loss: float | None = None) -> None:
         """One round from one gradient; see `Learner.update`. Members with their own gradients refuse it."""
         if not self.one_gradient:
-            raise InputError(
-                f"{type(self).__name__} with gradients='own' asks for the gradient at the points of all its "
-                f"{self.step_sizes.size} members, so one gradient is not enough. Call step(f) with an object that has "
-                "f.value(x) and f.gradient(x), or build the learner with gradients='shared'."
-            )
+            raise refuse_update(self, f"all its {self.step_sizes.size} members")
         super().update(gradient, loss)
 
     def step(self, f: Loss) -> float:
@@ -260,7 +268,6 @@ class Ensemble(Learner):
         decisions: Array,
         outer: OneProjection | None = None,
     ) -> int | None:
-        """Rounds first..last-1 in compiled code, inside the reduction `outer` where one is given."""
         face = outer or self
         if PYTHON in (self.domain.code, face.domain.code):
             return None

@@ -17,13 +17,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from thalweg._kernels.clock import CLIPPED, ENTRIES, GRADIENTS, PROJECTIONS, ROUNDS, VALUES
-from thalweg._kernels.reduction import square_norm
+from thalweg._kernels.vectors import square_norm
 from thalweg._validate import check_choice, check_count, check_positive
 from thalweg.domains import Domain
 from thalweg.errors import HorizonWarning, InputError, StateError
 from thalweg.losses import Loss
 
 if TYPE_CHECKING:
+    from thalweg.one_projection import OneProjection
     from thalweg.problems import LinearModel
 
 __all__ = ["Learner", "Queries", "bounded"]
@@ -117,6 +118,10 @@ class Learner(ABC):
     def _propose(self) -> Array:
         """The decision of the present round as a new flat array. May project; raises with nothing changed."""
 
+    def _peek(self) -> Array:
+        """The decision as a flat array that the caller only reads, and only until the next round."""
+        return self._propose()
+
     @abstractmethod
     def _move(self, gradient: Array, loss: float | None) -> None:
         """One round from a checked flat gradient. Counts the round and what it queried."""
@@ -133,13 +138,21 @@ class Learner(ABC):
             "gradient_bound": self.gradient_bound or 0.0,
         }
 
-    def _loop(self, problem: LinearModel, first: int, last: int, losses: Array, decisions: Array) -> int | None:
-        """Play rounds first..last-1 of a built-in problem in compiled code.
+    def _loop(
+        self,
+        problem: LinearModel,
+        first: int,
+        last: int,
+        losses: Array,
+        decisions: Array,
+        outer: OneProjection | None = None,
+    ) -> int | None:
+        """Play rounds first..last-1 of a built-in problem in compiled code, inside the reduction `outer` if given.
 
         Returns the first round that was not played (the caller plays that one by `step`, which words the error or
         clips), or None where there is no compiled loop for these parts.
         """
-        del problem, first, last, losses, decisions
+        del problem, first, last, losses, decisions, outer
         return None
 
     # ------------------------------------------------------------------ the two calls of a round

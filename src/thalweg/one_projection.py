@@ -19,10 +19,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from thalweg._kernels import reduction
-from thalweg._kernels.clock import FRESH, GRADIENTS, PROJECTIONS, ROUNDS
+from thalweg._kernels.clock import FRESH, GRADIENTS, PROJECTIONS, ROUNDS, VALUES
 from thalweg._kernels.projections import PYTHON
 from thalweg.domains import Domain
-from thalweg.ensemble import Ensemble
 from thalweg.errors import InputError
 from thalweg.learner import Learner
 
@@ -148,18 +147,27 @@ class OneProjection(Learner):
             self.inner.update(self._h.reshape(self.domain.shape).copy(), loss)
         self._clock[ROUNDS] += 1
         self._clock[GRADIENTS] += 1
+        self._clock[VALUES] += self.needs_loss
         self._clock[FRESH] = 0
 
     def _y(self) -> Array:
-        """y_t, the inner learner's decision, as a flat array."""
+        """y_t, the inner learner's decision, as a flat array that is only read."""
         if self._trusted:
-            return self.inner._propose()  # type: ignore[no-any-return]
+            return self.inner._peek()  # type: ignore[no-any-return]
         return np.array(self.inner.decision, dtype=np.float64).ravel()
 
-    def _loop(self, problem: LinearModel, first: int, last: int, losses: Array, decisions: Array) -> int | None:
-        if not (self._trusted and isinstance(self.inner, Ensemble)):
+    def _loop(
+        self,
+        problem: LinearModel,
+        first: int,
+        last: int,
+        losses: Array,
+        decisions: Array,
+        outer: OneProjection | None = None,
+    ) -> int | None:
+        if not self._trusted or outer is not None:
             return None
-        played = self.inner._loop(problem, first, last, losses, decisions, outer=self)
+        played: int | None = self.inner._loop(problem, first, last, losses, decisions, outer=self)
         self._shown = None
         return played
 

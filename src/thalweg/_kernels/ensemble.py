@@ -22,6 +22,7 @@ from thalweg._kernels.jit import kernel
 from thalweg._kernels.losses import slope, value
 from thalweg._kernels.projections import BALL, project
 from thalweg._kernels.reduction import surrogate_gradient
+from thalweg._kernels.vectors import dot
 
 __all__ = [
     "CONSTANT",
@@ -182,14 +183,6 @@ def round_own(
 
 
 @kernel
-def _dot(a: np.ndarray, b: np.ndarray) -> float:
-    total = 0.0
-    for j in range(a.shape[0]):
-        total += a[j] * b[j]
-    return total
-
-
-@kernel
 def play_shared(
     Y: np.ndarray,
     A: np.ndarray,
@@ -239,7 +232,7 @@ def play_shared(
             project(code, domain, y, x, scratch)
             outer[PROJECTIONS] += 1
             outer[FRESH] = 1
-        margin = _dot(features[t], x)
+        margin = dot(features[t], x)
         loss = value(loss_code, margin, labels[t])
         weight = slope(loss_code, margin, labels[t])
         square = 0.0
@@ -301,14 +294,14 @@ def play_own(
     for t in range(first, last):
         a = features[t]
         b = labels[t]
-        feature_square = _dot(a, a)
-        margin = _dot(a, y)
+        feature_square = dot(a, a)
+        margin = dot(a, y)
         loss = value(loss_code, margin, b)
         weight = slope(loss_code, margin, b)
         square = weight * weight * feature_square
         fine = np.isfinite(loss) and not (nonnegative and loss < 0.0) and (by_value or square <= square_bound)
         for i in range(N):
-            own_margin = _dot(a, Y[i])
+            own_margin = dot(a, Y[i])
             own = slope(loss_code, own_margin, b)
             fine = fine and own * own * feature_square <= square_bound
             for j in range(d):

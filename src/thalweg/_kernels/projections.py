@@ -37,7 +37,7 @@ PRODUCT_OF_BALLS = 8
 SECULAR_STEPS = 100
 # A step cubes the relative residual, up to a factor that is at most 1e8 or so at a condition number of 1e8. So a step
 # taken from this residual is the last one that matters.
-LAST_RESIDUAL = 1e-7
+LAST_RESIDUAL = 1e-8
 
 
 @kernel
@@ -85,7 +85,7 @@ def _threshold(total: float, z: np.ndarray) -> float:
         for j in range(z.shape[0]):
             count += 1.0 if z[j] > tau else 0.0
             above += z[j] if z[j] > tau else 0.0
-        if not count < before:
+        if not 0.0 < count < before:  # 0: all entries are nan
             return tau
         before = count
         tau = (above - total) / count

@@ -4,16 +4,7 @@ import numpy as np
 
 from thalweg._kernels.jit import kernel
 
-__all__ = ["square_norm", "surrogate_gradient"]
-
-
-@kernel
-def square_norm(g: np.ndarray) -> float:
-    """||g||^2: inf where it overflows, nan where g has one."""
-    total = 0.0
-    for j in range(g.shape[0]):
-        total += g[j] * g[j]
-    return total
+__all__ = ["surrogate_gradient"]
 
 
 @kernel

@@ -99,6 +99,10 @@ class Domain(ABC):
 
     def _project_flat(self, y: Array) -> Array:
         """`project` on a checked flat point; the compiled projection where there is one. Returns a new flat array."""
+        if self.code == projections.PYTHON:
+            raise NotImplementedError(
+                f"{type(self).__name__} must override `_project_flat`: it has no compiled projection."
+            )
         out = np.empty_like(y)
         projections.project(self.code, self.par, y, out, np.empty_like(y))
         return out

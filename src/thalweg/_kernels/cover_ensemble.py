@@ -1,0 +1,441 @@
+"""Experts on the intervals of a cover under a sleeping meta-learner: one round, and whole runs.
+
+Slot k holds one expert: an ensemble of its own (`thalweg._kernels.ensemble`), which with one member is plain gradient
+descent. State (overwritten), K slots with up to N members each:
+
+    points (K, N, d), scores (K, N), shares (K, N), bases (K, d), sums (K, 1), ages (K, entries)     the experts
+    S (K, 4), born (K,), p (K,)                                     the meta-learner, the cover, the weights
+    y (d,)                                                          the combination sum_k p_k bases_k
+    tally = [loss since the last marker, range]                     `range` is the unit of the meta-learner's feedback
+    cover = [m]                                                     markers so far
+    marks (capacity,)                                               marks[i % capacity]: where marker i + 1 starts
+
+A round, with h the gradient and val the loss (order as the proofs need it):
+
+    r_k = <h, y - y_k> (or f(y) - f(y_k)); feed the meta-learner                                    (1)
+    y_k <- expert's own round with h                                                                (2)
+    loss since the last marker += val; above the threshold C_m: marker m + 1 starts next round      (3)
+    p <- weights of those alive next round; y <- sum_k p_k y_k                                      (4)
+"""
+
+import numpy as np
+
+from thalweg._kernels.clock import FRESH, GRADIENTS, PROJECTIONS, ROUNDS, VALUES
+from thalweg._kernels.covers import level, place_marker
+from thalweg._kernels.ensemble import round_own, round_shared
+from thalweg._kernels.jit import kernel
+from thalweg._kernels.losses import slope, value
+from thalweg._kernels.projections import project
+from thalweg._kernels.reduction import surrogate_gradient
+from thalweg._kernels.sleeping import admit, reweigh, weigh
+from thalweg._kernels.vectors import dot
+
+__all__ = ["begin", "feed", "finish", "play_own", "play_shared", "round_own_slots", "round_shared_slots"]
+
+
+@kernel
+def begin(
+    points: np.ndarray,
+    scores: np.ndarray,
+    shares: np.ndarray,
+    bases: np.ndarray,
+    sums: np.ndarray,
+    ages: np.ndarray,
+    S: np.ndarray,
+    born: np.ndarray,
+    tally: np.ndarray,
+    cover: np.ndarray,
+    log_prior: np.ndarray,
+    start: np.ndarray,
+    meta: int,
+    kind: int,
+) -> None:
+    """Place the next marker: end experts, create the newborn at `start`."""
+    N, d = points.shape[1:]
+    cover[0] += 1
+    top = place_marker(kind, cover[0], born)
+    for k in range(top + 1):
+        if born[k] == 0:
+            continue
+        for i in range(N):
+            scores[k, i] = 0.0
+            shares[k, i] = np.exp(log_prior[k, i])
+            for j in range(d):
+                points[k, i, j] = start[j]
+        for j in range(d):
+            bases[k, j] = start[j]
+        sums[k, 0] = 0.0
+        for e in range(ages.shape[1]):
+            ages[k, e] = 0
+        admit(meta, S, k, cover[0], tally[1])
+
+
+@kernel
+def finish(
+    points: np.ndarray,
+    scores: np.ndarray,
+    shares: np.ndarray,
+    bases: np.ndarray,
+    sums: np.ndarray,
+    ages: np.ndarray,
+    S: np.ndarray,
+    born: np.ndarray,
+    p: np.ndarray,
+    y: np.ndarray,
+    tally: np.ndarray,
+    cover: np.ndarray,
+    marks: np.ndarray,
+    clock: np.ndarray,
+    val: float,
+    log_prior: np.ndarray,
+    thresholds: np.ndarray,
+    start: np.ndarray,
+    current: bool,
+    meta: int,
+    kind: int,
+    work: np.ndarray,
+) -> None:
+    """(3) and (4). Without thresholds every round starts a marker. With `current` newborns start at the last y."""
+    d = y.shape[0]
+    tally[0] += val
+    m = cover[0]
+    if thresholds.shape[0] == 0 or tally[0] > thresholds[m]:
+        tally[0] = 0.0
+        for j in range(d):
+            work[j] = y[j] if current else start[j]
+        begin(points, scores, shares, bases, sums, ages, S, born, tally, cover, log_prior, work, meta, kind)
+        if marks.shape[0] > 0:
+            marks[m % marks.shape[0]] = clock[ROUNDS] + 1
+    weigh(meta, S, born, p)
+    for j in range(d):
+        y[j] = 0.0
+    for k in range(born.shape[0]):
+        if born[k] > 0:
+            for j in range(d):
+                y[j] += p[k] * bases[k, j]
+
+
+@kernel
+def feed(meta: int, S: np.ndarray, born: np.ndarray, r: np.ndarray, tally: np.ndarray, observed: bool) -> None:
+    """(1): r in natural units; scaled by a fixed range, or measured in the largest |r| seen so far."""
+    if observed:
+        unit = tally[1]
+        grown = unit
+        for k in range(born.shape[0]):
+            if born[k] > 0:
+                grown = max(grown, abs(r[k]))
+        reweigh(meta, S, born, r, unit, grown)
+        tally[1] = grown
+    else:
+        reweigh(meta, S, born, r, 1.0, 1.0)
+
+
+@kernel
+def round_shared_slots(
+    points: np.ndarray,
+    scores: np.ndarray,
+    shares: np.ndarray,
+    bases: np.ndarray,
+    sums: np.ndarray,
+    ages: np.ndarray,
+    S: np.ndarray,
+    born: np.ndarray,
+    p: np.ndarray,
+    y: np.ndarray,
+    tally: np.ndarray,
+    cover: np.ndarray,
+    marks: np.ndarray,
+    clock: np.ndarray,
+    h: np.ndarray,
+    val: float,
+    steps: np.ndarray,
+    log_prior: np.ndarray,
+    par: np.ndarray,
+    rules: np.ndarray,
+    sizes: np.ndarray,
+    thresholds: np.ndarray,
+    start: np.ndarray,
+    current: bool,
+    meta: int,
+    kind: int,
+    span: float,
+    observed: bool,
+    code: int,
+    domain: np.ndarray,
+    r: np.ndarray,
+    work: np.ndarray,
+) -> None:
+    """One round with one gradient h for all; r is divided by `span`. Overwrites the state, r and work."""
+    clock[ROUNDS] += 1
+    clock[GRADIENTS] += 1
+    base = dot(h, y)
+    for k in range(born.shape[0]):
+        if born[k] > 0:
+            r[k] = (base - dot(h, bases[k])) / span  # span > 0
+    feed(meta, S, born, r, tally, observed)  # (1)
+    for k in range(born.shape[0]):
+        if born[k] > 0:
+            n = sizes[k]
+            round_shared(
+                points[k, :n], scores[k, :n], shares[k, :n], bases[k], sums[k], ages[k], h,
+                steps[k, :n], log_prior[k, :n], par[k], rules, code, domain, work,
+            )  # fmt: skip
+            clock[PROJECTIONS] += n  # (2)
+    finish(
+        points, scores, shares, bases, sums, ages, S, born, p, y, tally, cover, marks, clock, val,
+        log_prior, thresholds, start, current, meta, kind, work,
+    )  # fmt: skip
+
+
+@kernel
+def round_own_slots(
+    points: np.ndarray,
+    scores: np.ndarray,
+    shares: np.ndarray,
+    bases: np.ndarray,
+    sums: np.ndarray,
+    ages: np.ndarray,
+    S: np.ndarray,
+    born: np.ndarray,
+    p: np.ndarray,
+    y: np.ndarray,
+    tally: np.ndarray,
+    cover: np.ndarray,
+    marks: np.ndarray,
+    clock: np.ndarray,
+    H: np.ndarray,
+    values: np.ndarray,
+    r: np.ndarray,
+    val: float,
+    steps: np.ndarray,
+    log_prior: np.ndarray,
+    par: np.ndarray,
+    rules: np.ndarray,
+    sizes: np.ndarray,
+    thresholds: np.ndarray,
+    start: np.ndarray,
+    current: bool,
+    meta: int,
+    kind: int,
+    observed: bool,
+    code: int,
+    domain: np.ndarray,
+    work: np.ndarray,
+) -> None:
+    """One round with a gradient H (K, N, d) and a value (K, N) for each member, and r ready. Overwrites the state."""
+    clock[ROUNDS] += 1
+    feed(meta, S, born, r, tally, observed)  # (1)
+    for k in range(born.shape[0]):
+        if born[k] > 0:
+            n = sizes[k]
+            square = dot(H[k, 0], H[k, 0]) if n == 1 else 0.0  # a single member may scale its step by its gradients
+            round_own(
+                points[k, :n], scores[k, :n], shares[k, :n], bases[k], sums[k], ages[k],
+                H[k, :n], values[k, :n], square, steps[k, :n], log_prior[k, :n], par[k], rules, code, domain, work,
+            )  # fmt: skip
+            clock[PROJECTIONS] += n  # (2)
+    finish(
+        points, scores, shares, bases, sums, ages, S, born, p, y, tally, cover, marks, clock, val,
+        log_prior, thresholds, start, current, meta, kind, work,
+    )  # fmt: skip
+
+
+@kernel
+def _room(cover: np.ndarray, born: np.ndarray, thresholds: np.ndarray) -> bool:
+    """Whether one more marker fits into the arrays."""
+    m = cover[0]
+    return (m + 1) >> born.shape[0] == 0 and (thresholds.shape[0] == 0 or m < thresholds.shape[0])
+
+
+@kernel
+def play_shared(
+    points: np.ndarray,
+    scores: np.ndarray,
+    shares: np.ndarray,
+    bases: np.ndarray,
+    sums: np.ndarray,
+    ages: np.ndarray,
+    S: np.ndarray,
+    born: np.ndarray,
+    p: np.ndarray,
+    y: np.ndarray,
+    tally: np.ndarray,
+    cover: np.ndarray,
+    marks: np.ndarray,
+    clock: np.ndarray,
+    x: np.ndarray,
+    outer: np.ndarray,
+    loss_code: int,
+    features: np.ndarray,
+    labels: np.ndarray,
+    first: int,
+    last: int,
+    steps: np.ndarray,
+    log_prior: np.ndarray,
+    par: np.ndarray,
+    rules: np.ndarray,
+    sizes: np.ndarray,
+    thresholds: np.ndarray,
+    start: np.ndarray,
+    current: bool,
+    meta: int,
+    kind: int,
+    span: float,
+    observed: bool,
+    needs_loss: bool,
+    home_code: int,
+    home: np.ndarray,
+    reduced: bool,
+    code: int,
+    domain: np.ndarray,
+    tol: float,
+    square_bound: float,
+    nonnegative: bool,
+    losses: np.ndarray,
+    decisions: np.ndarray,
+    r: np.ndarray,
+    work: np.ndarray,
+) -> int:
+    """Play rounds first..last-1 with one gradient each; stop before a round that must be refused or needs more room.
+
+    As `thalweg._kernels.ensemble.play_shared`. Returns the first round that was not played.
+    """
+    d = y.shape[0]
+    g = work[0]
+    h = work[1]
+    scratch = work[2]
+    for t in range(first, last):
+        if not _room(cover, born, thresholds):
+            return t
+        if not reduced:
+            for j in range(d):
+                x[j] = y[j]
+        elif outer[FRESH] == 0:
+            project(code, domain, y, x, scratch)
+            outer[PROJECTIONS] += 1
+            outer[FRESH] = 1
+        margin = dot(features[t], x)
+        loss = value(loss_code, margin, labels[t])
+        weight = slope(loss_code, margin, labels[t])
+        square = 0.0
+        for j in range(d):
+            g[j] = weight * features[t, j]
+            square += g[j] * g[j]
+        if not (square <= square_bound) or not np.isfinite(loss) or (nonnegative and loss < 0.0):
+            return t
+        losses[t] = loss
+        if decisions.shape[0] > 0:
+            for j in range(d):
+                decisions[t, j] = x[j]
+        if reduced:
+            surrogate_gradient(g, y, x, tol, h)
+            outer[ROUNDS] += 1
+            outer[GRADIENTS] += 1
+            outer[VALUES] += 1 if needs_loss else 0
+            outer[FRESH] = 0
+        else:
+            for j in range(d):
+                h[j] = g[j]
+        clock[VALUES] += 1 if needs_loss else 0
+        round_shared_slots(
+            points, scores, shares, bases, sums, ages, S, born, p, y, tally, cover, marks, clock, h, loss,
+            steps, log_prior, par, rules, sizes, thresholds, start, current, meta, kind, span, observed,
+            home_code, home, r, scratch,
+        )  # fmt: skip
+    return last
+
+
+@kernel
+def play_own(
+    points: np.ndarray,
+    scores: np.ndarray,
+    shares: np.ndarray,
+    bases: np.ndarray,
+    sums: np.ndarray,
+    ages: np.ndarray,
+    S: np.ndarray,
+    born: np.ndarray,
+    p: np.ndarray,
+    y: np.ndarray,
+    tally: np.ndarray,
+    cover: np.ndarray,
+    marks: np.ndarray,
+    clock: np.ndarray,
+    loss_code: int,
+    features: np.ndarray,
+    labels: np.ndarray,
+    first: int,
+    last: int,
+    steps: np.ndarray,
+    log_prior: np.ndarray,
+    par: np.ndarray,
+    rules: np.ndarray,
+    sizes: np.ndarray,
+    thresholds: np.ndarray,
+    start: np.ndarray,
+    current: bool,
+    meta: int,
+    kind: int,
+    span: float,
+    observed: bool,
+    code: int,
+    domain: np.ndarray,
+    square_bound: float,
+    nonnegative: bool,
+    losses: np.ndarray,
+    decisions: np.ndarray,
+    H: np.ndarray,
+    values: np.ndarray,
+    r: np.ndarray,
+    work: np.ndarray,
+) -> int:
+    """Play rounds first..last-1, every member with its own gradient and value, experts judged by their values.
+
+    Markers go by the loss of the newest expert. Stops before a round that must be refused or needs more room. Returns
+    the first round that was not played.
+    """
+    K = born.shape[0]
+    d = y.shape[0]
+    for t in range(first, last):
+        if not _room(cover, born, thresholds):
+            return t
+        a = features[t]
+        b = labels[t]
+        feature_square = dot(a, a)
+        loss = value(loss_code, dot(a, y), b)
+        fine = np.isfinite(loss) and not (nonnegative and loss < 0.0)
+        queries = 0
+        newest = 0.0
+        for k in range(K):
+            if born[k] == 0:
+                continue
+            expert = value(loss_code, dot(a, bases[k]), b)
+            r[k] = (loss - expert) / span
+            fine = fine and abs(r[k]) <= 1.0 + 1e-9
+            if k == level(cover[0]):
+                newest = expert
+            for i in range(sizes[k]):
+                margin = dot(a, points[k, i])
+                own = slope(loss_code, margin, b)
+                fine = fine and own * own * feature_square <= square_bound
+                values[k, i] = value(loss_code, margin, b)
+                for j in range(d):
+                    H[k, i, j] = own * a[j]
+            queries += sizes[k]
+        if not fine:
+            return t
+        losses[t] = loss
+        if decisions.shape[0] > 0:
+            for j in range(d):
+                decisions[t, j] = y[j]
+        clock[GRADIENTS] += queries
+        clock[VALUES] += queries + 1
+        for k in range(K):
+            if born[k] > 0 and sizes[k] > 1:
+                clock[VALUES] += 1  # the expert's own combination
+        round_own_slots(
+            points, scores, shares, bases, sums, ages, S, born, p, y, tally, cover, marks, clock, H, values, r, newest,
+            steps, log_prior, par, rules, sizes, thresholds, start, current, meta, kind, observed,
+            code, domain, work[0],
+        )  # fmt: skip
+    return last

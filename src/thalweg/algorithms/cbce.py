@@ -1,0 +1,150 @@
+"""CBCE: coin betting for changing environments, Jun, Orabona, Wright, Willett (AISTATS 2017), and with one gradient.
+
+Over the geometric cover, an expert J = [J_1, J_2] is online gradient descent started at J_1, with prior
+pi_J ~ 1/(J_1^2 (1 + floor(log2 J_1))). With z, W, n its sum of feedback, its wealth (1 at birth) and its age:
+
+    beta_J = z/(n + 1),  w_J = beta_J W                                                    (1)
+    p_J ~ pi_J [w_J]_+ ;  pi_J where all of them vanish                                    (2)
+    x_t = sum_J p_J x_{t,J}                                                                (3)
+    r_J = (f_t(x_t) - f_t(x_{t,J})) / c;  g_J = r_J if w_J > 0 else [r_J]_+                (4)
+    z += g_J;  W += g_J w_J;  n += 1                                                       (5)
+    x_{t+1,J} = Pi_X(x_{t,J} - D/(G sqrt(t - J_1 + 1)) g_{t,J})                            (6)
+
+Regret O(sqrt(|I| log T)) on every interval I. With own gradients, floor(log2 t) + 1 projections and gradients a round
+and one value more; with one gradient (Wang, Zhao, Zhang, IJCAI 2018) the losses are linearised,
+r_J = <g_t, x_t - x_{t,J}>/(2GR), and a round needs 1 gradient and 0 values.
+"""
+
+from thalweg._validate import check_positive
+from thalweg.algorithms.ogd import OGD
+from thalweg.cover_ensemble import CoverEnsemble
+from thalweg.domains import Domain
+from thalweg.learner import bounded
+from thalweg.one_projection import OneProjection
+
+__all__ = ["CBCE", "EfficientCBCE"]
+
+
+class CBCE(CoverEnsemble):
+    """Coin betting for changing environments: small regret on every interval at once.
+
+    Parameters
+    ----------
+    domain : Domain
+        X, of diameter D.
+    gradient_bound : float
+        G.
+    gradients : {"own", "shared"}
+        "own" is the published method and needs the loss itself: call `step`. "shared" takes one gradient a round.
+    loss_range : float, optional
+        c, the largest |f_t(x) - f_t(u)| over X; G D when left out. Used with own gradients.
+    cover : {"geometric", "compact"}
+        The published cover, or the compact one, which suffices since the experts need no interval length.
+    horizon : int, optional
+        Sizes the state; the method needs none.
+    on_violation : {"raise", "clip"}
+        What to do with a gradient above the bound.
+
+    Examples
+    --------
+    >>> import thalweg as tw
+    >>> learner = tw.CBCE(tw.domains.Ball(2), gradient_bound=3.0)
+    >>> for _ in range(6):
+    ...     _ = learner.step(tw.losses.Squared([1.0, 0.0], 2.0))
+    >>> learner.active, learner.born.tolist()
+    (3, [7, 6, 4])
+
+    References
+    ----------
+    K.-S. Jun, F. Orabona, S. Wright, R. Willett, Improved strongly adaptive online learning using coin betting,
+    AISTATS 2017.
+    G. Wang, D. Zhao, L. Zhang, Minimizing adaptive regret with one gradient per iteration, IJCAI 2018.
+    """
+
+    def __init__(
+        self,
+        domain: Domain,
+        gradient_bound: float,
+        *,
+        gradients: str = "own",
+        loss_range: float | None = None,
+        cover: str = "geometric",
+        horizon: int | None = None,
+        on_violation: str = "raise",
+    ) -> None:
+        G = check_positive("CBCE", "gradient_bound", gradient_bound)
+        D = bounded("CBCE", domain).diameter
+        c = G * D if loss_range is None else check_positive("CBCE", "loss_range", loss_range)
+        super().__init__(
+            domain,
+            OGD(domain, gradient_bound=G),  # (6)
+            meta="coin_betting",
+            cover=cover,
+            feedback_range=c if gradients == "own" else 2 * G * domain.radius,  # (4)
+            gradients=gradients,
+            horizon=horizon,
+            gradient_bound=G,
+            on_violation=on_violation,
+        )
+
+
+class EfficientCBCE(OneProjection):
+    """CBCE with one gradient inside the reduction: regret O(sqrt(|I| log T)) on every interval, one projection.
+
+    Parameters
+    ----------
+    domain : Domain
+        X.
+    gradient_bound : float
+        G.
+    horizon : int, optional
+        Sizes the state; the method needs none.
+    surrogate : Domain, optional
+        Y; `domain.surrogate` when left out.
+    on_violation : {"raise", "clip"}
+        What to do with a gradient above the bound.
+
+    Examples
+    --------
+    >>> import thalweg as tw
+    >>> learner = tw.EfficientCBCE(tw.domains.Simplex(3), gradient_bound=1.0)
+    >>> learner.update([1.0, 0.0, 0.0])
+    >>> learner.active
+    2
+
+    References
+    ----------
+    P. Zhao, Y.-F. Xie, L. Zhang, Z.-H. Zhou, Efficient methods for non-stationary online learning, JMLR 26, 2025,
+    Section 3.2.
+    """
+
+    inner: CBCE
+
+    def __init__(
+        self,
+        domain: Domain,
+        gradient_bound: float,
+        *,
+        horizon: int | None = None,
+        surrogate: Domain | None = None,
+        on_violation: str = "raise",
+    ) -> None:
+        G = check_positive("EfficientCBCE", "gradient_bound", gradient_bound)
+        super().__init__(
+            domain,
+            lambda Y: CBCE(Y, G, gradients="shared", horizon=horizon),
+            surrogate=surrogate,
+            horizon=horizon,
+            gradient_bound=G,
+            on_violation=on_violation,
+        )
+
+    @property
+    def active(self) -> int:
+        """How many experts are alive in the present round."""
+        return self.inner.active
+
+    @property
+    def markers(self) -> list[int]:
+        """The rounds, counted from 1, at which unit intervals start: all of them."""
+        return self.inner.markers

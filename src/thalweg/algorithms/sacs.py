@@ -1,0 +1,100 @@
+"""SACS: strongly adaptive algorithm for convex and smooth functions, Zhang, Liu, Zhou (ICML 2019).
+
+Over a compact cover, an expert is scale-free gradient descent with its own gradients, started when its interval starts;
+AdaNormalHedge combines those alive. With Phi(R, C) = exp([R]_+^2/(3C)) and losses in [0, B]:
+
+    p_{t,i} ~ Phi(R_i + 1, C_i + 1) - Phi(R_i - 1, C_i + 1);  uniform where all vanish     (1)
+    x_t = sum_i p_{t,i} x_{t,i}                                                            (2)
+    r_i = (f_t(x_t) - f_t(x_{t,i}))/B;  R_i += r_i;  C_i += |r_i|                          (3)
+    x_{t+1,i} = scale-free step with grad f_t(x_{t,i})                                     (4)
+
+Cover "compact": a marker every round; regret O(sqrt(F_I log T log |I|)) on every interval I. Cover "problem": a marker
+when the newest expert has paid more than C = 20 L D^2 + 2 D sqrt(2 delta) since it was born; then log F for log T.
+With n experts alive, n projections, n gradients and n + 1 values a round.
+"""
+
+import math
+from functools import partial
+
+from thalweg._validate import check_choice, check_positive
+from thalweg.algorithms import thresholds
+from thalweg.algorithms.sogd import SOGD
+from thalweg.cover_ensemble import CoverEnsemble
+from thalweg.domains import Domain
+from thalweg.learner import bounded
+
+__all__ = ["SACS"]
+
+
+class SACS(CoverEnsemble):
+    """SACS with the compact or the problem-dependent cover.
+
+    Parameters
+    ----------
+    domain : Domain
+        X, of diameter D.
+    loss_bound : float
+        B with 0 <= f_t <= B on X.
+    smoothness : float
+        L.
+    cover : {"problem", "compact"}
+        Problem-dependent with a fixed threshold, or a marker every round.
+    threshold : float, optional
+        C; 20 L D^2 + 2 D sqrt(2 delta) when left out, as the theory asks for.
+    delta : float
+        delta of the scale-free steps.
+    horizon : int, optional
+        Sizes the state; the method needs none.
+    gradient_bound : float, optional
+        Refuse (or clip) longer gradients. The method itself needs no bound.
+    on_violation : {"raise", "clip"}
+        What to do with a gradient above the bound.
+
+    Examples
+    --------
+    >>> import thalweg as tw
+    >>> learner = tw.SACS(tw.domains.Ball(2), loss_bound=4.5, smoothness=1.0, cover="compact")
+    >>> for _ in range(5):
+    ...     _ = learner.step(tw.losses.Squared([1.0, 0.0], 2.0))
+    >>> learner.active, learner.born.tolist()      # round 6: binary 110
+    (2, [6, 4])
+
+    References
+    ----------
+    L. Zhang, T.-Y. Liu, Z.-H. Zhou, Adaptive regret of convex and smooth functions, ICML 2019.
+    """
+
+    def __init__(
+        self,
+        domain: Domain,
+        loss_bound: float,
+        smoothness: float,
+        *,
+        cover: str = "problem",
+        threshold: float | None = None,
+        delta: float = 1.0,
+        horizon: int | None = None,
+        gradient_bound: float | None = None,
+        on_violation: str = "raise",
+    ) -> None:
+        D = bounded("SACS", domain).diameter
+        B = check_positive("SACS", "loss_bound", loss_bound)
+        L = check_positive("SACS", "smoothness", smoothness)
+        dependent = check_choice("SACS", "cover", cover, ("problem", "compact")) == "problem"
+        expert = SOGD(domain, scale=D / math.sqrt(2), delta=check_positive("SACS", "delta", delta))  # (4)
+        C = thresholds.sacs(L=L, D=D, delta=delta)
+        if threshold is not None:
+            C = check_positive("SACS", "threshold", threshold)
+        super().__init__(
+            domain,
+            expert,
+            meta="ada_normal_hedge",
+            cover="compact",
+            threshold=partial(thresholds.fixed, C=C) if dependent else None,
+            feedback_range=B,  # (3)
+            gradients="own",
+            nonnegative=True,
+            horizon=horizon,
+            gradient_bound=gradient_bound,
+            on_violation=on_violation,
+        )

@@ -1,0 +1,45 @@
+"""Thresholds of problem-dependent covers: how much loss ends the m-th unit interval."""
+
+import math
+
+__all__ = ["adaptive_paper", "adaptive_proof", "fixed", "mu", "sacs"]
+
+
+def fixed(m: int, *, C: float) -> float:
+    """The same threshold for every m."""
+    return C
+
+
+def sacs(*, L: float, D: float, delta: float) -> float:
+    """C = 20 L D^2 + 2 D sqrt(2 delta): Zhang, Liu, Zhou (ICML 2019), equation 11."""
+    return 20 * L * D**2 + 2 * D * math.sqrt(2 * delta)
+
+
+def mu(T: int) -> float:
+    """mu_T = ln(1 + (1 + ln(1 + T)) / (2e)): what an unknown number of experts costs Adapt-ML-Prod."""
+    return math.log(1 + (1 + math.log(1 + T)) / (2 * math.e))
+
+
+def adaptive_paper(m: int, *, T: int, G: float, L: float, R: float, delta: float) -> float:
+    """Theorem 4 as printed, with R in the place of D.
+
+    C_m = (54GR + 168R^2 L) ln(1 + 2m) + 168 R^2 L mu^2 + 18GR mu + 6R sqrt(delta) + 672 R^2 L.
+    """
+    log, mu_T = math.log(1 + 2 * m), mu(T)
+    return (
+        (54 * G * R + 168 * R**2 * L) * log
+        + 168 * R**2 * L * mu_T**2
+        + 18 * G * R * mu_T
+        + 6 * R * math.sqrt(delta)
+        + 672 * R**2 * L
+    )
+
+
+def adaptive_proof(m: int, *, T: int, G: float, L: float, R: float, delta: float) -> float:
+    """Theorem 4 re-derived: the printed one lost the factor 3 of 3 sqrt(ln(1 + 2m)) and half of sqrt(delta).
+
+    C_m = 56 R^2 L S^2 + 54 GR ln(1 + 2m) + 18 GR mu + 12 R sqrt(delta),  S = 3 sqrt(ln(1 + 2m)) + mu + 2.
+    """
+    log, mu_T = math.log(1 + 2 * m), mu(T)
+    S = 3 * math.sqrt(log) + mu_T + 2
+    return 56 * R**2 * L * S**2 + 54 * G * R * log + 18 * G * R * mu_T + 12 * R * math.sqrt(delta)

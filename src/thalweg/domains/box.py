@@ -1,0 +1,77 @@
+"""The box {x : l <= x <= u}, entry by entry."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from thalweg._kernels import projections
+from thalweg._validate import check_array, check_shape
+from thalweg.domains._base import Domain, show
+from thalweg.errors import InputError
+
+__all__ = ["Box"]
+
+
+class Box(Domain):
+    """A box: every entry has its own interval. Projecting clips.
+
+    Centre, radius and diameter are tight. A bound may be infinite: the box is then unbounded, and so is its radius.
+
+    Parameters
+    ----------
+    lower, upper : float or array
+        l and u, entry by entry l <= u. Numbers and arrays are broadcast against each other.
+    shape : int or tuple of int, optional
+        Shape of a point, needed when both bounds are numbers.
+
+    Examples
+    --------
+    >>> from thalweg.domains import Box
+    >>> Box(-1.0, [1.0, 2.0]).project([-3.0, 1.5])
+    array([-1. ,  1.5])
+    """
+
+    code = projections.BOX
+
+    def __init__(self, lower: ArrayLike, upper: ArrayLike, shape: int | tuple[int, ...] | None = None) -> None:
+        low = check_array("Box", "lower", lower, finite=False)
+        up = check_array("Box", "upper", upper, finite=False)
+        if shape is None and low.ndim == up.ndim == 0:
+            raise InputError("Box needs 'shape' when both bounds are numbers: Box(-1.0, 1.0, shape=3).")
+        try:
+            size = np.broadcast_shapes(low.shape, up.shape) if shape is None else check_shape("Box", "shape", shape)
+            low, up = np.broadcast_to(low, size), np.broadcast_to(up, size)
+        except ValueError as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(
+                f"The bounds of Box must have the shape of a point or broadcast to it. "
+                f"Got lower of shape {low.shape}, upper of shape {up.shape} and shape={shape}."
+            ) from None
+        check_shape("Box", "shape", size)
+        empty = (low > up) | (low == np.inf) | (up == -np.inf)
+        if empty.any():
+            where = np.unravel_index(int(np.argmax(empty)), size)
+            raise InputError(
+                f"Box is empty: entry {tuple(map(int, where))} has lower bound {low[where]:g} and upper bound "
+                f"{up[where]:g}. Exchange or correct the bounds."
+            )
+        self.lower, self.upper = low, up
+        # of an unbounded box, the point nearest to the origin; halves are added because l + u may overflow
+        bounded = bool(np.isfinite(low).all() and np.isfinite(up).all())
+        center = 0.5 * low + 0.5 * up if bounded else np.clip(np.zeros(size), low, up)
+        diameter = float(np.linalg.norm(up - low)) if bounded else np.inf
+        self._state_facts(size, center, diameter / 2, diameter)
+        self.par = np.concatenate([low.ravel(), up.ravel()])
+
+    @property
+    def surrogate(self) -> Domain:
+        """Itself when bounded: clipping is as cheap as rescaling."""
+        return self if np.isfinite(self.radius) else self._enclosing_ball()
+
+    def __repr__(self) -> str:
+        low, up = np.unique(self.lower), np.unique(self.upper)
+        if low.size == up.size == 1:
+            return f"Box({low[0]:g}, {up[0]:g}, shape={self._shape_text()})"
+        return f"Box({show(self.lower)}, {show(self.upper)})"

@@ -1,0 +1,79 @@
+"""The Fantope {P symmetric : 0 <= P <= I, trace P = k}: the convex hull of the projection matrices of rank k."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from thalweg._validate import check_count
+from thalweg.domains._base import Array, Domain
+from thalweg.errors import InputError, ProjectionError
+
+__all__ = ["Fantope"]
+
+
+class Fantope(Domain):
+    """The convex hull of the orthogonal projections onto k-dimensional subspaces of R^d.
+
+    Projecting takes one eigendecomposition of the symmetric part; its eigenvalues are shifted by one number and
+    clipped to [0, 1] such that they sum to k. Centre (k/d) I, radius sqrt(k (d - k) / d) and diameter
+    sqrt(2 min(k, d - k)) are tight. With k = d the set is a single point, whose radius is stated as a tiny positive
+    number.
+
+    Parameters
+    ----------
+    dim : int
+        d.
+    rank : int
+        k, from 1 to d.
+
+    Examples
+    --------
+    >>> from thalweg.domains import Fantope
+    >>> Fantope(2, 1).project([[2.0, 0.0], [0.0, 0.0]])
+    array([[1., 0.],
+           [0., 0.]])
+    """
+
+    def __init__(self, dim: int, rank: int) -> None:
+        d, k = check_count("Fantope", "dim", dim), check_count("Fantope", "rank", rank)
+        if k > d:
+            raise InputError(f"The 'rank' parameter of Fantope must be at most its 'dim' of {d}. Got {k}.")
+        self.rank = k
+        self._state_facts((d, d), k / d * np.eye(d), math.sqrt(k * (d - k) / d), math.sqrt(2 * min(k, d - k)))
+
+    def _project_flat(self, y: Array) -> Array:
+        Y = y.reshape(self.shape)
+        try:
+            sigma, U = np.linalg.eigh(0.5 * (Y + Y.T))
+        except np.linalg.LinAlgError as error:
+            raise ProjectionError(f"{self!r}: the eigendecomposition did not converge.") from error
+        P = (U * capped(sigma, self.rank)) @ U.T
+        x: Array = 0.5 * (P + P.T)
+        return x.ravel()
+
+    def __repr__(self) -> str:
+        return f"Fantope({self.shape[0]}, {self.rank})"
+
+
+def capped(sigma: Array, total: int) -> Array:
+    """clip(sigma + S, 0, 1) with the shift S that makes the entries sum to `total`.
+
+    The sum grows with S, piecewise linearly: entry i starts to grow at S = -sigma_i and stops at 1 - sigma_i.
+    """
+    d = sigma.shape[0]
+    if total == d:
+        return np.ones(d)
+    starts, stops = -sigma, 1.0 - sigma
+    corners = np.concatenate([starts, stops])
+    order = np.argsort(corners, kind="stable")
+    corners = corners[order]
+    growing = np.cumsum(np.where(order < d, 1, -1))
+    sums = np.concatenate([[0.0], np.cumsum(growing[:-1] * np.diff(corners))])
+    left = corners[np.searchsorted(sums, total, side="right") - 1]  # total < d: not the last corner
+    # entries relative to that corner are small, so that large sigma lose nothing
+    full, free = stops <= left, (starts <= left) & (left < stops)
+    value = np.where(full, 1.0, np.where(free, sigma + left, 0.0))
+    value[free] += (total - value.sum()) / max(np.count_nonzero(free), 1)
+    return np.clip(value, 0.0, 1.0)

@@ -1,0 +1,50 @@
+"""The half-space {x : <a, x> <= b}."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from thalweg._kernels import projections
+from thalweg._validate import check_array, check_number
+from thalweg.domains._base import Domain, show
+from thalweg.errors import InputError
+
+__all__ = ["HalfSpace"]
+
+
+class HalfSpace(Domain):
+    """A half-space. Unbounded: radius and diameter are infinite, the centre is the point nearest to the origin.
+
+    Learners need a bounded set: use it inside an `Intersection`.
+
+    Parameters
+    ----------
+    normal : array
+        a, of the shape of a point. Not zero.
+    offset : float
+        b.
+
+    Examples
+    --------
+    >>> from thalweg.domains import HalfSpace
+    >>> HalfSpace([0.0, 2.0], 1.0).project([2.0, 1.0])
+    array([2. , 0.5])
+    """
+
+    code = projections.HALF_SPACE
+
+    def __init__(self, normal: ArrayLike, offset: float) -> None:
+        self.normal = np.atleast_1d(check_array("HalfSpace", "normal", normal))
+        self.offset = check_number("HalfSpace", "offset", offset)
+        length = float(np.linalg.norm(self.normal))
+        if length == 0:
+            raise InputError(
+                "The 'normal' parameter of HalfSpace must not be zero: every point or none would satisfy it."
+            )
+        a, b = self.normal / length, self.offset / length
+        self._state_facts(a.shape, min(b, 0.0) * a, np.inf, np.inf)
+        self.par = np.concatenate([[b], a.ravel()])
+
+    def __repr__(self) -> str:
+        return f"HalfSpace({show(self.normal)}, {self.offset:g})"

@@ -1,0 +1,47 @@
+"""The simplex {x >= 0, sum x = s}."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from thalweg._kernels import projections
+from thalweg._validate import check_count, check_positive
+from thalweg.domains._base import Domain
+
+__all__ = ["Simplex"]
+
+
+class Simplex(Domain):
+    """The simplex: non-negative entries that sum to `total`. Projecting subtracts a threshold and clips at zero.
+
+    The threshold is exact; no sorting. Centre (total / n), radius total sqrt(1 - 1/n) and diameter are tight. In one
+    dimension the set is a single point, whose radius is stated as a tiny positive number.
+
+    Parameters
+    ----------
+    dim : int
+        n, the number of entries.
+    total : float
+        What the entries sum to.
+
+    Examples
+    --------
+    >>> from thalweg.domains import Simplex
+    >>> Simplex(3).project([0.5, 0.9, -2.0])
+    array([0.3, 0.7, 0. ])
+    """
+
+    code = projections.SIMPLEX
+
+    def __init__(self, dim: int, total: float = 1.0) -> None:
+        n = check_count("Simplex", "dim", dim)
+        self.total = check_positive("Simplex", "total", total)
+        # the diameter is the distance of two vertices; one dimension has one vertex
+        diameter = self.total * math.sqrt(2) if n > 1 else 0.0
+        self._state_facts((n,), np.full(n, self.total / n), self.total * math.sqrt(1 - 1 / n), diameter)
+        self.par = np.array([self.total])
+
+    def __repr__(self) -> str:
+        return f"Simplex({self.dim})" if self.total == 1 else f"Simplex({self.dim}, total={self.total:g})"

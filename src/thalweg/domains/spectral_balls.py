@@ -1,0 +1,70 @@
+"""Matrices of bounded operator norm, {M = (M_1..M_H) : ||M_h||_op <= c_h}."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from thalweg._validate import check_positives, check_shape
+from thalweg.domains._base import Array, Domain, show
+from thalweg.domains.product_of_balls import ProductOfBalls
+from thalweg.errors import InputError, ProjectionError
+
+__all__ = ["SpectralBalls"]
+
+
+class SpectralBalls(Domain):
+    """A tuple of matrices, each with its own bound on the largest singular value. Projecting clips singular values.
+
+    One batched singular value decomposition a projection. With k = min(m, n): radius sqrt(k sum c_h^2) and diameter,
+    twice that, are tight. The surrogate is the product of the Frobenius balls of radius c_h sqrt(k): no decomposition.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        (H, m, n) for H matrices of m by n, or (m, n) for one.
+    caps : float or array
+        c_h, one for each matrix, or a number for all.
+
+    Examples
+    --------
+    >>> from thalweg.domains import SpectralBalls
+    >>> SpectralBalls((2, 2), 1.0).project([[3.0, 0.0], [0.0, 0.5]])
+    array([[1. , 0. ],
+           [0. , 0.5]])
+    """
+
+    def __init__(self, shape: tuple[int, ...], caps: ArrayLike = 1.0) -> None:
+        size = check_shape("SpectralBalls", "shape", shape)
+        if len(size) not in (2, 3):
+            raise InputError(f"The 'shape' parameter of SpectralBalls must be (H, m, n) or (m, n). Got {shape!r}.")
+        self._blocks = size if len(size) == 3 else (1, *size)
+        self.caps = check_positives("SpectralBalls", "caps", caps, self._blocks[0])
+        self._ranks = math.sqrt(min(size[-2:]))
+        radius = self._ranks * float(np.linalg.norm(self.caps))
+        self._state_facts(size, np.zeros(size), radius, 2 * radius)
+
+    @property
+    def surrogate(self) -> Domain:
+        """The product of the Frobenius balls around the matrices."""
+        sizes = [self.dim // self._blocks[0]] * self._blocks[0]
+        return ProductOfBalls(self.shape, self.caps * self._ranks, sizes=sizes)
+
+    def _project_flat(self, y: Array) -> Array:
+        x = y.reshape(self._blocks).copy()
+        # the Frobenius norm is the larger one: below the cap there is nothing to clip
+        large = np.flatnonzero(np.linalg.norm(x, axis=(1, 2)) > self.caps)
+        if large.size:
+            try:
+                u, s, vt = np.linalg.svd(x[large], full_matrices=False)
+            except np.linalg.LinAlgError as error:
+                raise ProjectionError(f"{self!r}: the singular value decomposition did not converge.") from error
+            clip = s[:, 0] > self.caps[large]
+            s = np.minimum(s, self.caps[large, None])
+            x[large[clip]] = ((u * s[:, None, :]) @ vt)[clip]
+        return x.ravel()
+
+    def __repr__(self) -> str:
+        return f"SpectralBalls({self.shape}, {show(self.caps)})"

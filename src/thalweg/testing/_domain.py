@@ -1,0 +1,182 @@
+"""Does a set do what every part of the library expects of a set?"""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thalweg._kernels import projections
+from thalweg.domains import Domain
+
+__all__ = ["check_domain"]
+
+Array = NDArray[np.float64]
+
+# What rounding may do to a projected point, relative to the distance that it was projected over.
+ROUNDING = 1e-13
+
+
+def check_domain(domain: Domain, *, rng: int | np.random.Generator = 0, points: int = 20, tol: float = 1e-9) -> None:
+    """Check that a set projects correctly and that the facts it states are true.
+
+    Raises `AssertionError` with the property that failed and the point at which it did. Run it on your own `Custom` set
+    or subclass of `Domain` before you trust a learner on it.
+
+    Parameters
+    ----------
+    domain : Domain
+        The set.
+    rng : int or Generator
+        Where the random points come from.
+    points : int
+        How many random points to try. Points along the axes are tried as well.
+    tol : float
+        Accuracy, relative to the scale of the set: the larger of its radius and the largest entry of its centre (of 1
+        and that entry, if unbounded). Raise it for a set whose projection comes from a solver of low accuracy.
+
+    Examples
+    --------
+    >>> from thalweg.domains import Simplex
+    >>> from thalweg.testing import check_domain
+    >>> check_domain(Simplex(5))
+    """
+    _check_facts(domain)
+    random = np.random.default_rng(rng)
+    scale = max(domain.radius if math.isfinite(domain.radius) else 1.0, float(np.abs(domain.center).max()))
+    tries = list(_points(domain, scale, random, points))
+    nearest = [_check_project(domain, y) for y in tries]
+    inside = [*nearest, *(0.5 * (p + q) for p, q in pairwise(nearest))]
+    inside = [inside[i] for i in random.permutation(len(inside))[: 3 * points]]
+
+    for y, p in zip(tries, nearest, strict=True):
+        slack = tol * scale + ROUNDING * float(np.linalg.norm(y - domain.center))
+        _at(np.linalg.norm(domain.project(y) - p) <= slack, "projecting twice gives two answers", y)
+        _at(np.linalg.norm(domain.project(p) - p) <= tol * scale, "a projected point moves when projected again", y)
+        _at(domain.contains(p, max(tol, 1e-9)), "`contains` refuses a projected point", y)
+        gap = float(np.linalg.norm(y - p))
+        _at(abs(domain.distance(y) - gap) <= slack, "`distance` is not the distance of the projected point", y)
+        _at(gap <= 1e-3 * scale + slack or not domain.contains(y), "`contains` accepts a point far outside", y)
+        for z in inside:
+            angle = float(np.vdot(y - p, z - p))
+            better = f"the projected point is not the nearest: moving towards {z} comes closer"
+            _at(angle <= slack * max(scale, gap), better, y)
+        _at(np.linalg.norm(_in_place(domain, y) - p) <= slack, "the compiled projection gives another answer", y)
+    for z in inside:
+        _at(np.linalg.norm(domain.project(z) - z) <= tol * scale, "a point inside moves", z)
+    for x, y, p, q in zip(tries, tries[1:], nearest, nearest[1:], strict=False):
+        far = float(np.linalg.norm(x - y))
+        close = np.linalg.norm(p - q) <= far + tol * scale + ROUNDING * far
+        _at(close, f"projecting drives this point and {y} apart", x)
+
+    if math.isfinite(domain.radius):
+        _check_enclosure(domain, inside, tol * scale)
+    _check_input(domain, tries[0], tol * scale + ROUNDING * float(np.linalg.norm(tries[0] - domain.center)))
+
+
+def _at(holds: Any, what: str, point: Array) -> None:
+    if not holds:
+        raise AssertionError(f"{what}. Point: {point!r}")
+
+
+def _check_facts(domain: Domain) -> None:
+    """Shape, size, centre, radius, diameter and name."""
+    for holds, what in (
+        (repr(domain), "its repr is empty"),
+        (isinstance(domain.shape, tuple) and domain.shape, f"`shape` is {domain.shape!r}, not a tuple of sizes"),
+        (domain.dim == math.prod(domain.shape), f"`dim` is {domain.dim}, but its shape is {domain.shape}"),
+        (domain.center.shape == domain.shape, f"`center` has shape {domain.center.shape} instead of {domain.shape}"),
+        (np.isfinite(domain.center).all(), f"`center` is not finite: {domain.center!r}"),
+        (domain.radius > 0, f"`radius` is {domain.radius}, not positive"),
+        (domain.diameter > 0, f"`diameter` is {domain.diameter}, not positive"),
+    ):
+        if not holds:
+            raise AssertionError(f"{type(domain).__name__}: {what}")
+
+
+def _points(domain: Domain, scale: float, random: np.random.Generator, count: int) -> Iterator[Array]:
+    """Points in random directions and along the axes, from well inside to a hundred times outside."""
+    size = domain.radius if math.isfinite(domain.radius) else scale
+    for _ in range(count):
+        direction = random.standard_normal(domain.shape)
+        length = size * 10.0 ** random.uniform(-2, 2) / np.linalg.norm(direction)
+        yield domain.center + length * direction
+    for j in random.permutation(domain.dim)[:count]:
+        axis = np.zeros(domain.dim)
+        axis[j] = 3.0 * size * random.choice([-1.0, 1.0])
+        yield domain.center + axis.reshape(domain.shape)
+    yield domain.center.copy()
+
+
+def _check_project(domain: Domain, y: Array) -> Array:
+    """The projected point, after looking at it as an array."""
+    given = y.copy()
+    p = domain.project(given)
+    _at(np.array_equal(given, y), "`project` changed its argument", y)
+    _at(isinstance(p, np.ndarray) and p.dtype == np.float64, "`project` did not return a float64 array", y)
+    _at(p.shape == domain.shape, f"`project` returned shape {p.shape} instead of {domain.shape}", y)
+    _at(np.isfinite(p).all(), "`project` returned nan or infinite entries", y)
+    _at(not np.shares_memory(p, given), "`project` returned memory of its argument instead of a new array", y)
+    kept = p.copy()
+    domain.project(given + 1.0)
+    _at(np.array_equal(p, kept), "a later call of `project` changed the array that an earlier one returned", y)
+    return p
+
+
+def _in_place(domain: Domain, y: Array) -> Array:
+    """The projected point by the compiled projection, as loops call it, or by the method when there is none."""
+    if domain.code == projections.PYTHON:
+        return domain.project(y)
+    flat = y.ravel().copy()
+    projections.project(domain.code, domain.par, flat, flat, np.empty_like(flat))
+    return flat.reshape(domain.shape)
+
+
+def _check_enclosure(domain: Domain, inside: list[Array], slack: float) -> None:
+    """The stated ball, diameter and surrogate."""
+    surrogate = domain.surrogate
+    if surrogate.shape != domain.shape or not math.isfinite(surrogate.radius):
+        raise AssertionError(f"the surrogate {surrogate!r} is unbounded or of another shape than {domain.shape}")
+    for z in inside:
+        off = float(np.linalg.norm(z - domain.center))
+        _at(off <= domain.radius + slack, f"a point of the set is {off} from the centre, radius {domain.radius}", z)
+        _at(surrogate.distance(z) <= slack, f"a point of the set lies outside its surrogate {surrogate!r}", z)
+        far = max(float(np.linalg.norm(z - x)) for x in inside)
+        _at(far <= domain.diameter + slack, f"two points are {far} apart, diameter {domain.diameter}", z)
+
+
+def _check_input(domain: Domain, y: Array, slack: float) -> None:
+    """Kinds of input that must work, kinds that must not, and copies."""
+    p = domain.project(y)
+    frozen = y.copy()
+    frozen.flags.writeable = False
+    spread = np.repeat(y[..., None], 2, axis=-1)[..., 0]
+    single = y.astype(np.float32)
+    whole = np.rint(y).astype(np.int64)
+    for kind, given, expected in (
+        ("a read-only array", frozen, p),
+        ("a non-contiguous array", spread, p),
+        ("a list", y.tolist(), p),
+        ("a float32 array", single, domain.project(single.astype(np.float64))),
+        ("an integer array", whole, domain.project(whole.astype(np.float64))),
+    ):
+        same = np.linalg.norm(domain.project(given) - expected) <= slack
+        _at(same, f"`project` treats {kind} differently", y)
+    hole = y.copy()
+    hole.flat[0] = np.nan
+    for kind, bad in (("a wrong shape", np.zeros((*domain.shape, 2))), ("nan", hole)):
+        try:
+            domain.project(bad)
+        except Exception:
+            continue
+        raise AssertionError(f"`project` accepts a point with {kind}: {bad!r}")
+    try:
+        twin = pickle.loads(pickle.dumps(domain))
+    except Exception:  # functions without a name cannot be pickled
+        twin = domain
+    _at(np.linalg.norm(twin.project(y) - p) <= slack, "an unpickled copy projects differently", y)
