@@ -168,6 +168,9 @@ def test_intersection_takes_the_smallest_ball():
     assert both.radius == 1.0
     assert both.diameter == 2.0
     np.testing.assert_array_equal(both.center, [2.0, 0.0])
+    assert both.contains([2.5, 0.0])
+    assert not both.contains([2.6, 0.0])
+    assert not both.contains([0.9, 0.0])
     assert Intersection(HalfSpace([1.0], 1.0), HalfSpace([-1.0], 1.0)).radius == np.inf
 
 

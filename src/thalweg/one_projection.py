@@ -32,11 +32,8 @@ __all__ = ["OneProjection", "surrogate_gradient"]
 
 Array = NDArray[np.float64]
 
-TOLERANCE = 1e-12  # of built-in projections, relative: exact up to rounding
-LOOSE_TOLERANCE = 1e-6  # of projections that only Python knows: solvers stop early
 
-
-def surrogate_gradient(gradient: ArrayLike, y: ArrayLike, x: ArrayLike, tol: float = LOOSE_TOLERANCE) -> Array:
+def surrogate_gradient(gradient: ArrayLike, y: ArrayLike, x: ArrayLike, tol: float = 1e-6) -> Array:
     """h of (3), from the gradient at x = Pi_X(y).
 
     Where ||y - x|| <= tol max(1, ||y||) the two count as the same point: an inexact projection leaves a small
@@ -51,7 +48,7 @@ def surrogate_gradient(gradient: ArrayLike, y: ArrayLike, x: ArrayLike, tol: flo
     if not g.shape == y_.shape == x_.shape:
         raise InputError(f"surrogate_gradient needs three arrays of one shape. Got {g.shape}, {y_.shape}, {x_.shape}.")
     h = np.empty(g.size)
-    reduction.surrogate_gradient(g.ravel(), y_.ravel(), x_.ravel(), float(tol), h)
+    reduction.surrogate_gradient(g.ravel(), y_.ravel(), x_.ravel(), tol * max(1.0, float(np.linalg.norm(y_))), h)
     return h.reshape(g.shape)
 
 
@@ -121,7 +118,7 @@ class OneProjection(Learner):
         self.inner = inner
         self.needs_loss = getattr(inner, "needs_loss", False)
         self.nonnegative = getattr(inner, "nonnegative", False)
-        self._tol = TOLERANCE if domain.code else LOOSE_TOLERANCE
+        self._tol = domain.tolerance * domain._scale(domain.center)  # an inexact projection's direction is noise
         self._trusted = isinstance(inner, Learner) and inner._square_bound >= self._square_bound
         self._h = np.empty(domain.dim)
         self._x = np.zeros(domain.dim)
@@ -133,7 +130,7 @@ class OneProjection(Learner):
 
     def _propose(self) -> Array:
         if not self._clock[FRESH]:
-            self._x[:] = self.domain._project_flat(self._y())  # (1)
+            self.domain._project_into(self._y(), self._x, self._h)  # (1)
             self._clock[PROJECTIONS] += 1
             self._clock[FRESH] = 1
         return self._x.copy()

@@ -9,16 +9,14 @@ __all__ = ["surrogate_gradient"]
 
 @kernel
 def surrogate_gradient(g: np.ndarray, y: np.ndarray, x: np.ndarray, tol: float, h: np.ndarray) -> None:
-    """h <- g - min(0, <g, v>) v with v = (y - x)/||y - x||; 0 where y - x is mere rounding. Overwrites h."""
+    """h <- g - min(0, <g, v>) v with v = (y - x)/||y - x||; 0 where ||y - x|| <= tol. Overwrites h."""
     gap = 0.0
-    size = 0.0
     inner = 0.0
     for j in range(g.shape[0]):
         v = y[j] - x[j]
         gap += v * v
-        size += y[j] * y[j]
         inner += g[j] * v
-    if inner < 0.0 and gap > tol * tol * max(1.0, size):
+    if inner < 0.0 and gap > tol * tol:
         scale = inner / gap  # <g, v> v = inner / gap * (y - x), gap > 0
         for j in range(g.shape[0]):
             h[j] = g[j] - scale * (y[j] - x[j])

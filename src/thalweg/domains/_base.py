@@ -39,6 +39,8 @@ class Domain(ABC):
         A ball that contains X: every x in X has ||x - center|| <= radius. Tight where a closed form exists.
     diameter : float
         At least max ||x - u|| over x, u in X. Tight where a closed form exists. Infinite for an unbounded set.
+    tolerance : float
+        How exact `project` is, relative to the scale of the set. A difference y - project(y) below it says nothing.
     code, par : int, array
         The compiled projection (`thalweg._kernels.projections`) and its parameters; code 0 means there is none.
 
@@ -52,6 +54,7 @@ class Domain(ABC):
     center: Array
     radius: float
     diameter: float
+    tolerance: float = 1e-12
     code: int = projections.PYTHON
     par: Array = np.zeros(0)
 
@@ -106,6 +109,13 @@ class Domain(ABC):
         out = np.empty_like(y)
         projections.project(self.code, self.par, y, out, np.empty_like(y))
         return out
+
+    def _project_into(self, y: Array, out: Array, work: Array) -> None:
+        """`_project_flat` into an array that exists: nothing is allocated where the projection is compiled."""
+        if self.code == projections.PYTHON:
+            out[:] = self._project_flat(y)
+        else:
+            projections.project(self.code, self.par, y, out, work)
 
     def _read(self, point: ArrayLike) -> Array:
         """A point as a new C-contiguous float64 array of the right shape, or an error."""

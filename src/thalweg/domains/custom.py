@@ -37,6 +37,9 @@ class Custom(Domain):
         An upper bound of the distance of two points of the set. 2 radius when left out.
     contains : callable, optional
         Says whether a point lies in the set, up to the accuracy of `project`.
+    tolerance : float
+        How exact `project` is, relative to the scale of the set. Solvers that stop early return a point slightly off
+        even for one inside the set; a difference below the tolerance is taken for none.
 
     Examples
     --------
@@ -56,6 +59,7 @@ class Custom(Domain):
         *,
         diameter: float | None = None,
         contains: Callable[[Array], Any] | None = None,
+        tolerance: float = 1e-6,
     ) -> None:
         self._function = check_callable("Custom", "project", project)
         self._inside = None if contains is None else check_callable("Custom", "contains", contains)
@@ -63,6 +67,7 @@ class Custom(Domain):
         c = check_array("Custom", "center", center)
         c = np.full(size, c) if c.ndim == 0 else check_array("Custom", "center", c, shape=size)
         R = check_positive("Custom", "radius", radius)
+        self.tolerance = check_positive("Custom", "tolerance", tolerance)
         self._state_facts(size, c, R, 2 * R if diameter is None else check_positive("Custom", "diameter", diameter))
 
     def contains(self, point: ArrayLike, tol: float = 1e-9) -> bool:

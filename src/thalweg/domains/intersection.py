@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from thalweg._validate import check_count, check_positive
 from thalweg.domains._base import Array, Domain
@@ -55,9 +56,15 @@ class Intersection(Domain):
             )
         self.domains = domains
         self.tol = check_positive("Intersection", "tol", tol)
+        self.tolerance = 10 * self.tol
         self.max_iterations = check_count("Intersection", "max_iterations", max_iterations)
         smallest = min(domains, key=lambda d: d.radius)
         self._state_facts(smallest.shape, smallest.center, smallest.radius, min(d.diameter for d in domains))
+
+    def contains(self, point: ArrayLike, tol: float = 1e-9) -> bool:
+        """Whether `point` lies within `tol` of every member, relative to the scale of the intersection."""
+        x = self._read(point)
+        return all(domain.distance(x) <= tol * self._scale(x) for domain in self.domains)
 
     def _project_flat(self, y: Array) -> Array:
         x = y.copy()

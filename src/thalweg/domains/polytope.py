@@ -54,6 +54,8 @@ class Polytope(Domain):
     array([0.5, 0.5])
     """
 
+    tolerance = 10 * EXACT
+
     def __init__(self, A: ArrayLike, b: ArrayLike, shape: int | tuple[int, ...] | None = None) -> None:
         rows = check_array("Polytope", "A", A, ndim=2)
         sides = check_array("Polytope", "b", b, shape=rows.shape[:1])

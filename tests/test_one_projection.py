@@ -1,0 +1,100 @@
+"""The reduction: inexact projections, tiny and huge sets, any learner inside."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import thalweg as tw
+
+
+def stream(rounds, d, size, seed=0):
+    return np.random.default_rng(seed).standard_normal((rounds, d)) * size
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-9, 1e-8])
+def test_an_inexact_projection_does_not_become_a_noise_direction(noise):
+    """A solver that stops early is off by `noise` everywhere, also inside the set; the run must hardly notice.
+
+    Were the direction of that error taken for the projection's, each round inside the set would lose the part of the
+    gradient along a random direction: a change of order one, not of order `noise`.
+    """
+    rng = np.random.default_rng(1)
+    exact = tw.domains.Ball(3, radius=1.0)
+
+    def sloppy(y):
+        return exact.project(y) * (1 - 2 * noise) + noise * rng.standard_normal(3) / 3
+
+    X = tw.domains.Custom(sloppy, 3, center=np.zeros(3), radius=1.0)
+    a = tw.OneProjection(exact, lambda Y: tw.OGD(Y, step_size=0.05), surrogate=tw.domains.Ball(3, radius=3.0))
+    b = tw.OneProjection(X, lambda Y: tw.OGD(Y, step_size=0.05), surrogate=tw.domains.Ball(3, radius=3.0))
+    inside = 0
+    for g in stream(300, 3, 1.0):
+        inside += exact.contains(np.asarray(a.inner.decision))
+        a.update(g)
+        b.update(g)
+        assert_allclose(b.inner.decision, a.inner.decision, atol=1e-15 + 300 * noise)
+    assert 30 < inside < 300  # the run was inside and outside
+
+
+def test_a_tolerance_too_tight_for_the_solver_is_noticed_by_this_test():
+    """The check above can fail: with a tolerance below the solver's error the noise direction is used."""
+    rng = np.random.default_rng(1)
+    exact = tw.domains.Ball(3, radius=1.0)
+    X = tw.domains.Custom(
+        lambda y: exact.project(y) * (1 - 2e-8) + 1e-8 * rng.standard_normal(3) / 3,
+        3,
+        center=np.zeros(3),
+        radius=1.0,
+        tolerance=1e-14,
+    )
+    a = tw.OneProjection(exact, lambda Y: tw.OGD(Y, step_size=0.05), surrogate=tw.domains.Ball(3, radius=3.0))
+    b = tw.OneProjection(X, lambda Y: tw.OGD(Y, step_size=0.05), surrogate=tw.domains.Ball(3, radius=3.0))
+    for g in stream(300, 3, 1.0):
+        a.update(g)
+        b.update(g)
+    assert np.abs(b.inner.decision - a.inner.decision).max() > 1e-2
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_the_reduction_does_not_depend_on_the_unit_of_length(scale):
+    """A run in metres and one in micrometres are the same run."""
+    unit = tw.domains.Ellipsoid([1.0, 4.0, 9.0], bound=1.0)
+    scaled = tw.domains.Ellipsoid([1.0, 4.0, 9.0], bound=scale**2)
+    a = tw.EfficientDynamic(unit, 100, 10.0)
+    b = tw.Ensemble(scaled.surrogate, a.inner.step_sizes * scale**2, meta_rate=a.inner.meta_rate)
+    b = tw.OneProjection(scaled, lambda Y: b)
+    for g in stream(100, 3, 1.0):
+        a.update(g)
+        b.update(g / scale)
+        assert_allclose(b.decision / scale, a.decision, rtol=0, atol=1e-9)
+
+
+def test_every_decision_is_the_projection_of_the_inner_one():
+    X = tw.domains.Simplex(5)
+    m = tw.EfficientDynamic(X, 100, 5.0)
+    for g in stream(100, 5, 1.0):
+        m.update(g)
+        assert_allclose(m.decision, X.project(m.inner.decision), atol=1e-15)
+
+
+def test_reading_the_decision_twice_projects_once():
+    calls = []
+
+    def project(y):
+        calls.append(1)
+        return np.clip(y, -1, 1)
+
+    m = tw.EfficientDynamic(tw.domains.Custom(project, 2, center=0.0, radius=np.sqrt(2)), 10, 5.0)
+    assert calls == []
+    _ = m.decision, m.decision, m.state(), m.decision
+    assert len(calls) == 1 == m.queries.projections
+    m.update([1.0, 0.0])
+    m.update([1.0, 0.0])  # never read: projected all the same, the round is played there
+    assert len(calls) == 2 == m.queries.projections
+
+
+def test_a_single_point_is_a_domain_too():
+    m = tw.EfficientDynamic(tw.domains.Simplex(1, total=3.0), 10, 5.0)
+    for _ in range(5):
+        m.update([1.0])
+        assert_allclose(m.decision, [3.0])
