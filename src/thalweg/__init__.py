@@ -5,7 +5,20 @@ what the world does, `play` runs one against the other, `testing` checks parts o
 """
 
 from thalweg import domains, errors, losses, problems
-from thalweg.algorithms import CBCE, OGD, SACS, SOGD, Ader, EfficientAdaptive, EfficientCBCE, EfficientDynamic, Sword
+from thalweg.algorithms import (
+    AOA,
+    CBCE,
+    OGD,
+    SACS,
+    SOGD,
+    Ader,
+    EfficientAdaptive,
+    EfficientAOA,
+    EfficientCBCE,
+    EfficientDynamic,
+    EfficientIntervalDynamic,
+    Sword,
+)
 from thalweg.cover_ensemble import CoverEnsemble
 from thalweg.ensemble import Ensemble
 from thalweg.learner import Learner, Queries
@@ -15,15 +28,18 @@ from thalweg.play import Run, play
 __version__ = "0.1.0"
 
 __all__ = [
+    "AOA",
     "CBCE",
     "OGD",
     "SACS",
     "SOGD",
     "Ader",
     "CoverEnsemble",
+    "EfficientAOA",
     "EfficientAdaptive",
     "EfficientCBCE",
     "EfficientDynamic",
+    "EfficientIntervalDynamic",
     "Ensemble",
     "Learner",
     "OneProjection",

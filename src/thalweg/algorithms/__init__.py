@@ -1,12 +1,27 @@
 """The algorithms, one paper's method per file."""
 
 from thalweg.algorithms.ader import Ader
+from thalweg.algorithms.aoa import AOA, EfficientAOA
 from thalweg.algorithms.cbce import CBCE, EfficientCBCE
 from thalweg.algorithms.efficient_adaptive import EfficientAdaptive
 from thalweg.algorithms.efficient_dynamic import EfficientDynamic
+from thalweg.algorithms.efficient_interval_dynamic import EfficientIntervalDynamic
 from thalweg.algorithms.ogd import OGD
 from thalweg.algorithms.sacs import SACS
 from thalweg.algorithms.sogd import SOGD
 from thalweg.algorithms.sword import Sword
 
-__all__ = ["CBCE", "OGD", "SACS", "SOGD", "Ader", "EfficientAdaptive", "EfficientCBCE", "EfficientDynamic", "Sword"]
+__all__ = [
+    "AOA",
+    "CBCE",
+    "OGD",
+    "SACS",
+    "SOGD",
+    "Ader",
+    "EfficientAOA",
+    "EfficientAdaptive",
+    "EfficientCBCE",
+    "EfficientDynamic",
+    "EfficientIntervalDynamic",
+    "Sword",
+]

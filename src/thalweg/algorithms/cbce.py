@@ -17,10 +17,10 @@ r_J = <g_t, x_t - x_{t,J}>/(2GR), and a round needs 1 gradient and 0 values.
 
 from thalweg._validate import check_positive
 from thalweg.algorithms.ogd import OGD
+from thalweg.algorithms.reduced_cover import ReducedCover
 from thalweg.cover_ensemble import CoverEnsemble
 from thalweg.domains import Domain
 from thalweg.learner import bounded
-from thalweg.one_projection import OneProjection
 
 __all__ = ["CBCE", "EfficientCBCE"]
 
@@ -88,7 +88,7 @@ class CBCE(CoverEnsemble):
         )
 
 
-class EfficientCBCE(OneProjection):
+class EfficientCBCE(ReducedCover):
     """CBCE with one gradient inside the reduction: regret O(sqrt(|I| log T)) on every interval, one projection.
 
     Parameters
@@ -118,8 +118,6 @@ class EfficientCBCE(OneProjection):
     Section 3.2.
     """
 
-    inner: CBCE
-
     def __init__(
         self,
         domain: Domain,
@@ -138,13 +136,3 @@ class EfficientCBCE(OneProjection):
             gradient_bound=G,
             on_violation=on_violation,
         )
-
-    @property
-    def active(self) -> int:
-        """How many experts are alive in the present round."""
-        return self.inner.active
-
-    @property
-    def markers(self) -> list[int]:
-        """The rounds, counted from 1, at which unit intervals start: all of them."""
-        return self.inner.markers

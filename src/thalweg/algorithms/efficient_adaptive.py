@@ -18,16 +18,16 @@ from functools import partial
 
 from thalweg._validate import check_choice, check_count, check_positive
 from thalweg.algorithms import thresholds
+from thalweg.algorithms.reduced_cover import ReducedCover
 from thalweg.algorithms.sogd import SOGD
 from thalweg.cover_ensemble import CoverEnsemble
 from thalweg.domains import Domain
 from thalweg.errors import InputError
-from thalweg.one_projection import OneProjection
 
 __all__ = ["EfficientAdaptive"]
 
 
-class EfficientAdaptive(OneProjection):
+class EfficientAdaptive(ReducedCover):
     """Small regret on every interval at once, with one projection, one gradient and one value a round.
 
     Parameters
@@ -82,8 +82,6 @@ class EfficientAdaptive(OneProjection):
     P. Zhao, Y.-F. Xie, L. Zhang, Z.-H. Zhou, Efficient methods for non-stationary online learning, JMLR 26, 2025.
     """
 
-    inner: CoverEnsemble
-
     def __init__(
         self,
         domain: Domain,
@@ -132,13 +130,3 @@ class EfficientAdaptive(OneProjection):
         super().__init__(
             domain, make_inner, surrogate=surrogate, horizon=T, gradient_bound=G, on_violation=on_violation
         )
-
-    @property
-    def active(self) -> int:
-        """How many experts are alive in the present round."""
-        return self.inner.active
-
-    @property
-    def markers(self) -> list[int]:
-        """The rounds, counted from 1, at which unit intervals start."""
-        return self.inner.markers

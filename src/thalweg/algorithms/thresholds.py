@@ -2,7 +2,7 @@
 
 import math
 
-__all__ = ["adaptive_paper", "adaptive_proof", "fixed", "mu", "sacs"]
+__all__ = ["adaptive_paper", "adaptive_proof", "fixed", "interval_dynamic", "mu", "sacs"]
 
 
 def fixed(m: int, *, C: float) -> float:
@@ -43,3 +43,20 @@ def adaptive_proof(m: int, *, T: int, G: float, L: float, R: float, delta: float
     log, mu_T = math.log(1 + 2 * m), mu(T)
     S = 3 * math.sqrt(log) + mu_T + 2
     return 56 * R**2 * L * S**2 + 54 * G * R * log + 18 * G * R * mu_T + 12 * R * math.sqrt(delta)
+
+
+def interval_dynamic(m: int, *, T: int, G: float, L: float, R: float, N: int) -> float:
+    """Theorem 5, with R in the place of D and N members in each expert.
+
+    C_m = 7L (12R sqrt(ln(1+2m)) + 4R mu + 6R sqrt(ln N))^2 + 54GR ln(1+2m) + 18GR mu
+          + 3/2 (6 + G^2 R^2) sqrt(ln N) + (630L + 23) R^2 + 9.
+    """
+    log, mu_T, log_N = math.log(1 + 2 * m), mu(T), math.log(N)
+    return (
+        7 * L * (12 * R * math.sqrt(log) + 4 * R * mu_T + 6 * R * math.sqrt(log_N)) ** 2
+        + 54 * G * R * log
+        + 18 * G * R * mu_T
+        + 1.5 * (6 + G**2 * R**2) * math.sqrt(log_N)
+        + (630 * L + 23) * R**2
+        + 9
+    )

@@ -1,0 +1,164 @@
+"""AOA: adaptive online learning for any interval and any path, Zhang, Lu, Yang (AISTATS 2020), and with one projection.
+
+Three layers over the geometric cover. The expert of an interval I is Ader tuned to the horizon |I| (`algorithms.ader`);
+AdaNormalHedge combines those alive:
+
+    p_{t,I} ~ Phi(R_I + 1, C_I + 1) - Phi(R_I - 1, C_I + 1),  Phi(R, C) = exp([R]_+^2/(3C))   (1)
+    x_t = sum_I p_{t,I} x_{t,I}                                                               (2)
+    r_I = (f_t(x_t) - f_t(x_{t,I}))/c;  R_I += r_I;  C_I += |r_I|                             (3)
+    x_{t+1,I} = Ader's round on f_t                                                           (4)
+
+Dynamic regret O(sqrt(|I| (log T + P_I))) on every interval I, for every path of length P_I. The basic Ader queries the
+gradient and the value at each of its members: O(log^2 t) projections, gradients and values a round.
+
+Efficient form (Zhao, Xie, Zhang, Zhou, JMLR 2025, Section 4.2): the same on linearised losses, on a ball Y around X,
+r_I = <h_t, y_t - y_{t,I}>/(2GR), experts with the pool of Theorem 2 for T = |I|. 1 projection, 1 gradient, 0 values.
+"""
+
+import math
+
+from thalweg._validate import check_positive
+from thalweg.algorithms.ader import Ader
+from thalweg.algorithms.pools import worst_case_pool
+from thalweg.algorithms.reduced_cover import ReducedCover
+from thalweg.cover_ensemble import CoverEnsemble
+from thalweg.domains import Domain
+from thalweg.ensemble import Ensemble
+from thalweg.learner import bounded
+
+__all__ = ["AOA", "EfficientAOA"]
+
+
+class AOA(CoverEnsemble):
+    """AOA as published: keeps up with any moving comparator on any interval; O(log^2 t) of every query a round.
+
+    Parameters
+    ----------
+    domain : Domain
+        X, of diameter D.
+    gradient_bound : float
+        G.
+    loss_range : float, optional
+        c, the largest |f_t(x) - f_t(u)| over X; G D when left out, which holds for every G-Lipschitz loss.
+    horizon : int, optional
+        Sizes the state; the method needs none.
+    on_violation : {"raise", "clip"}
+        What to do with a gradient above the bound.
+
+    Examples
+    --------
+    >>> import thalweg as tw
+    >>> learner = tw.AOA(tw.domains.Ball(2), gradient_bound=3.0, horizon=100)
+    >>> for _ in range(5):
+    ...     _ = learner.step(tw.losses.Squared([1.0, 0.0], 2.0))
+    >>> learner.born.tolist()
+    [6, 6, 4]
+
+    References
+    ----------
+    L. Zhang, S. Lu, T. Yang, Minimizing dynamic regret and adaptive regret simultaneously, AISTATS 2020.
+    """
+
+    def __init__(
+        self,
+        domain: Domain,
+        gradient_bound: float,
+        *,
+        loss_range: float | None = None,
+        horizon: int | None = None,
+        on_violation: str = "raise",
+    ) -> None:
+        G = check_positive("AOA", "gradient_bound", gradient_bound)
+        D = bounded("AOA", domain).diameter
+        c = G * D if loss_range is None else check_positive("AOA", "loss_range", loss_range)
+        super().__init__(
+            domain,
+            _Basic(domain, G, c),  # (4)
+            meta="ada_normal_hedge",  # (1)
+            cover="geometric",
+            feedback_range=c,  # (3)
+            gradients="own",
+            horizon=horizon,
+            gradient_bound=G,
+            on_violation=on_violation,
+        )
+
+
+class EfficientAOA(ReducedCover):
+    """AOA on linearised losses inside the reduction: the same guarantee with one projection and one gradient a round.
+
+    Parameters
+    ----------
+    domain : Domain
+        X.
+    gradient_bound : float
+        G.
+    horizon : int, optional
+        Sizes the state; the method needs none.
+    surrogate : Domain, optional
+        Y; `domain.surrogate` when left out.
+    on_violation : {"raise", "clip"}
+        What to do with a gradient above the bound.
+
+    Examples
+    --------
+    >>> import thalweg as tw
+    >>> learner = tw.EfficientAOA(tw.domains.Simplex(3), gradient_bound=1.0, horizon=100)
+    >>> learner.update([1.0, 0.0, 0.0])
+    >>> learner.queries
+    Queries(projections=1, gradients=1, values=0)
+
+    References
+    ----------
+    P. Zhao, Y.-F. Xie, L. Zhang, Z.-H. Zhou, Efficient methods for non-stationary online learning, JMLR 26, 2025,
+    Section 4.2.
+    """
+
+    def __init__(
+        self,
+        domain: Domain,
+        gradient_bound: float,
+        *,
+        horizon: int | None = None,
+        surrogate: Domain | None = None,
+        on_violation: str = "raise",
+    ) -> None:
+        G = check_positive("EfficientAOA", "gradient_bound", gradient_bound)
+        D = bounded("EfficientAOA", domain).diameter
+        super().__init__(
+            domain,
+            lambda Y: CoverEnsemble(
+                Y,
+                _Linear(Y, G, D),
+                meta="ada_normal_hedge",
+                cover="geometric",
+                feedback_range=2 * G * Y.radius,
+                horizon=horizon,
+            ),
+            surrogate=surrogate,
+            horizon=horizon,
+            gradient_bound=G,
+            on_violation=on_violation,
+        )
+
+
+class _Basic:
+    """Basic Ader for an interval of a given length. (An object, not a closure: learners can be pickled.)"""
+
+    def __init__(self, domain: Domain, G: float, c: float) -> None:
+        self.domain, self.G, self.c = domain, G, c
+
+    def __call__(self, length: int) -> Ensemble:
+        return Ader(self.domain, length, self.G, gradients="own", loss_range=self.c)
+
+
+class _Linear:
+    """Theorem 2's ensemble for an interval of a given length, around a set of diameter D."""
+
+    def __init__(self, Y: Domain, G: float, D: float) -> None:
+        self.Y, self.G, self.D = Y, G, D
+
+    def __call__(self, length: int) -> Ensemble:
+        R = self.Y.radius
+        steps = worst_case_pool(length, self.G, R, self.D)
+        return Ensemble(self.Y, steps, meta_rate=math.sqrt(math.log(steps.size) / (1 + self.G**2 * R**2 * length)))

@@ -1,0 +1,124 @@
+"""Interval dynamic regret with one projection a round: Algorithm 3 of Zhao, Xie, Zhang, Zhou (JMLR 2025), corrected.
+
+Algorithm 2 (`algorithms.efficient_adaptive`) with Theorem 3's ensemble in the place of scale-free descent. On a ball Y
+of radius R around X, with h_t the surrogate gradient, expert i, born at marker i, runs
+
+    y_{t+1,i,j} = Pi_Y(y_{t,i,j} - eta_j h_t),  j = 1..N                                          (1)
+    p'_{t+1,i,j} ~ exp(-epsilon_{i,t+1} sum_{s_i<=s<=t} <h_s, y_{s,i,j}>)                         (2)
+    epsilon_{i,t} = sqrt(ln N/(1 + R^2 sum_{s_i<=s<t} ||h_s||^2));  y_{t,i} = sum_j p'_{t,i,j} y_{t,i,j}   (3)
+
+Adapt-ML-Prod combines the experts alive, and the loss since the last marker places the next one, with
+
+    C_m = 7L (12R sqrt(ln(1+2m)) + 4R mu + 6R sqrt(ln N))^2 + 54GR ln(1+2m) + 18GR mu
+          + 3/2 (6 + G^2 R^2) sqrt(ln N) + (630L + 23) R^2 + 9.                                   (4)
+
+For L-smooth f_t >= 0, any interval I and any path in it, regret is of order
+sqrt((F_I + P_I)(P_I + log(F_T + P_T)) log(F_I + P_I)) (Theorem 5). 1 projection, 1 gradient, 1 value a round.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+from thalweg._validate import check_choice, check_count, check_positive
+from thalweg.algorithms import thresholds
+from thalweg.algorithms.pools import small_loss_pool
+from thalweg.algorithms.reduced_cover import ReducedCover
+from thalweg.cover_ensemble import CoverEnsemble
+from thalweg.domains import Domain
+from thalweg.ensemble import Ensemble
+from thalweg.errors import InputError
+
+__all__ = ["EfficientIntervalDynamic"]
+
+
+class EfficientIntervalDynamic(ReducedCover):
+    """Follow any moving comparator on any interval, with one projection, one gradient and one value a round.
+
+    Parameters
+    ----------
+    domain : Domain
+        X, of diameter D_X.
+    horizon : int
+        T.
+    gradient_bound : float
+        G.
+    smoothness : float
+        L; the losses must be L-smooth and >= 0.
+    loss_bound : float, optional
+        B >= f_t(x_t), for the pool; G D_X when left out, which is right where every f_t reaches 0 on X.
+    threshold : "paper" or callable
+        C_m: Theorem 5's (4), or any m -> C_m > 0. The theory's values are large; smaller ones adapt sooner.
+    restart : {"center", "current"}
+        Where a newborn expert starts: the surrogate's centre, or the combined decision y_t.
+    feedback_range : {"bound", "observed"}
+        Scale the feedback by 2GR, as the paper does, or by the largest one seen so far; see `EfficientAdaptive`.
+    surrogate : Domain, optional
+        Y; `domain.surrogate` when left out.
+    on_violation : {"raise", "clip"}
+        What to do with a gradient above the bound.
+
+    Notes
+    -----
+    N uses the horizon T, not the length of an interval, which is unknown while it runs. Markers and births follow the
+    proof, as in `EfficientAdaptive`.
+
+    Examples
+    --------
+    >>> import thalweg as tw
+    >>> domain = tw.domains.Ellipsoid([1.0, 4.0], bound=1.0)
+    >>> learner = tw.EfficientIntervalDynamic(domain, 1000, gradient_bound=4.0, smoothness=1.0, threshold=lambda m: 2.0)
+    >>> for _ in range(6):
+    ...     _ = learner.step(tw.losses.Squared([1.0, 0.0], 2.0))
+    >>> learner.markers, learner.active
+    ([1, 3, 6], 2)
+    >>> learner.queries
+    Queries(projections=6, gradients=6, values=6)
+
+    References
+    ----------
+    P. Zhao, Y.-F. Xie, L. Zhang, Z.-H. Zhou, Efficient methods for non-stationary online learning, JMLR 26, 2025.
+    """
+
+    def __init__(
+        self,
+        domain: Domain,
+        horizon: int,
+        gradient_bound: float,
+        smoothness: float,
+        *,
+        loss_bound: float | None = None,
+        threshold: str | Callable[[int], float] = "paper",
+        restart: str = "center",
+        feedback_range: str = "bound",
+        surrogate: Domain | None = None,
+        on_violation: str = "raise",
+    ) -> None:
+        name = "EfficientIntervalDynamic"
+        T = check_count(name, "horizon", horizon)
+        G = check_positive(name, "gradient_bound", gradient_bound)
+        L = check_positive(name, "smoothness", smoothness)
+        B = None if loss_bound is None else check_positive(name, "loss_bound", loss_bound)
+        check_choice(name, "feedback_range", feedback_range, ("bound", "observed"))
+        if not callable(threshold) and threshold != "paper":
+            raise InputError(
+                f"The 'threshold' parameter of {name} must be 'paper' or a function m -> C_m. Got {threshold!r}."
+            )
+
+        def make_inner(Y: Domain) -> CoverEnsemble:
+            R, D = Y.radius, domain.diameter
+            steps = small_loss_pool(T, L, G * D if B is None else B, R, D)
+            C: Callable[[int], float] = partial(thresholds.interval_dynamic, T=T, G=G, L=L, R=R, N=steps.size)  # (4)
+            return CoverEnsemble(
+                Y,
+                Ensemble(Y, steps, meta_radius=R),  # (1)-(3)
+                meta="adapt_ml_prod",
+                threshold=threshold if callable(threshold) else C,
+                feedback_range=2 * G * R if feedback_range == "bound" else "observed",
+                restart=restart,
+                nonnegative=True,
+                horizon=T,
+            )
+
+        super().__init__(
+            domain, make_inner, surrogate=surrogate, horizon=T, gradient_bound=G, on_violation=on_violation
+        )

@@ -1,0 +1,22 @@
+"""What the one-projection methods over a cover have in common."""
+
+from thalweg.cover_ensemble import CoverEnsemble
+from thalweg.one_projection import OneProjection
+
+__all__ = ["ReducedCover"]
+
+
+class ReducedCover(OneProjection):
+    """A `CoverEnsemble` inside the reduction."""
+
+    inner: CoverEnsemble
+
+    @property
+    def active(self) -> int:
+        """How many experts are alive in the present round."""
+        return self.inner.active
+
+    @property
+    def markers(self) -> list[int]:
+        """The rounds, counted from 1, at which unit intervals start."""
+        return self.inner.markers
