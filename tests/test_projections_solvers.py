@@ -243,6 +243,24 @@ def test_polytope_when_osqp_errs(monkeypatch, guess):
     np.testing.assert_allclose(domain.project(y), p, atol=1e-12)
 
 
+def test_polytope_leaves_a_constraint_that_pulls_the_wrong_way(monkeypatch):
+    square = Polytope([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]], np.ones(4))
+    # the corner (1, 1) satisfies all constraints, but (1, 0) is nearer
+    monkeypatch.setattr(square, "_active_by_osqp", lambda v, sides: np.array([True, False, True, False]))
+    monkeypatch.setattr(square, "_active_by_least_squares", None)
+    np.testing.assert_allclose(square.project([3.0, 0.0]), [1.0, 0.0], atol=1e-12)
+
+
+def test_polytope_keeps_its_constraints_however_far_the_point():
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((12, 4))
+    A /= np.linalg.norm(A, axis=1, keepdims=True)
+    b = rng.uniform(0.5, 1, 12)
+    domain = Polytope(A, b)
+    for y in 1e9 * rng.standard_normal((20, 4)):
+        assert (A @ domain.project(y) - b).max() <= 1e-13 * domain.radius
+
+
 def test_polytope_with_equalities_and_repeated_rows():
     A = np.vstack([np.ones((1, 4)), -np.ones((1, 4)), np.repeat(-np.eye(4), 3, axis=0), np.zeros((1, 4))])
     b = np.concatenate([[1.0, -1.0], np.zeros(12), [5.0]])

@@ -33,7 +33,7 @@ ROTATED_ELLIPSOID = 6
 HALF_SPACE = 7
 PRODUCT_OF_BALLS = 8
 
-# The ellipsoid's steps triple the digits found: 2 to 4 steps are usual, at a condition number of 1e8 up to 6.
+# The ellipsoid's steps triple the digits found: 2 or 3 are usual, 9 the most seen (at a condition number of 1e8).
 SECULAR_STEPS = 100
 # A step cubes the relative residual, up to a factor that grows with the condition number. A step from this residual is
 # the last: over 20000 ellipsoids with condition numbers up to 1e9 it leaves 5e-16, a step from 1e-7 leaves 2e-12.
