@@ -9,22 +9,23 @@
 #include <math.h>
 #include <string.h>
 
-/* x <- the nearest point of {w : sum e_j w_j^2 <= 1}: x_j = y_j / (1 + lam e_j), lam the root of S(lam) = sum e_j x_j^2 = 1.
- * Newton on 1 / sqrt(S) = 1, from the better of its steps from 0 and from infinity: the library's iteration. r = 1 / e. */
+/* x <- the point of {w : sum e_j w_j^2 <= 1} nearest to y: x_j = y_j / (1 + lam e_j) with S(lam) = sum e_j x_j^2 = 1.
+ * Newton on 1 / sqrt(S) = 1, from the better of its steps from 0 and from infinity. r = 1 / e. */
 static void project(int d, const double *restrict e, const double *restrict r, const double *restrict y,
                     double *restrict x)
 {
     double near = 0.0, near_slope = 0.0, far = 0.0, far_slope = 0.0;
-    for (int j = 0; j < d; j++) {
-        double square = y[j] * y[j], s = square * e[j], u = square * r[j];
-        near += s;
-        near_slope += s * e[j];
-        far += u;
-        far_slope += u * r[j];
-    }
+    for (int j = 0; j < d; j++)
+        near += e[j] * y[j] * y[j];
     if (near <= 1.0) {
         memcpy(x, y, (size_t)d * sizeof *x);
         return;
+    }
+    for (int j = 0; j < d; j++) {
+        double square = y[j] * y[j];
+        near_slope += square * e[j] * e[j];
+        far += square * r[j];
+        far_slope += square * r[j] * r[j];
     }
     double lam = fmax((sqrt(near) - 1.0) * near / near_slope, sqrt(far) - far_slope / far);
     for (int step = 0; step < 100; step++) {
@@ -58,12 +59,11 @@ void play(int T, int d, int N, const double *restrict features, const double *re
         const double *restrict a = features + (size_t)t * d;
         project(d, e, r, y, x);
 
-        double z = 0.0, gap2 = 0.0, norm2 = 0.0, along = 0.0;
+        double z = 0.0, gap2 = 0.0, along = 0.0;
         for (int j = 0; j < d; j++) {
             double v = y[j] - x[j];
             z += a[j] * x[j];
             gap2 += v * v;
-            norm2 += y[j] * y[j];
             along += a[j] * v;
         }
         double residual = z - labels[t];
@@ -74,7 +74,7 @@ void play(int T, int d, int N, const double *restrict features, const double *re
 
         /* h = g - min(0, <g, v>) v with g = residual a and v the unit vector from x to y */
         double c = 0.0;
-        if (gap2 > tol * tol * fmax(1.0, norm2) && residual * along < 0.0)
+        if (gap2 > tol * tol && residual * along < 0.0)
             c = residual * along / gap2;
         double hh = 0.0, hy = 0.0;
         for (int j = 0; j < d; j++) {

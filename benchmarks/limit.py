@@ -20,7 +20,7 @@ _SOURCE = pathlib.Path(__file__).with_name("limit.c")
 
 @dataclass
 class Timed:
-    """One run of the loop."""
+    """One run of the loop, `seconds` of processor time."""
 
     seconds: float
     losses: np.ndarray
@@ -72,7 +72,7 @@ class Limit:
         *,
         decisions: bool = False,
     ) -> Timed:
-        """Play all rounds once over {w : sum weights_j w_j^2 <= 1}. Only the C loop is timed."""
+        """Play all rounds once over {w : sum weights_j w_j^2 <= 1}. Only the C loop is timed, in processor time."""
         assert self._library is not None
         (T, d), N = features.shape, steps.shape[0]
         losses, path = np.zeros(T), np.zeros((T, d)) if decisions else None
@@ -80,6 +80,6 @@ class Limit:
         inputs = [np.ascontiguousarray(a, dtype=np.float64) for a in (features, labels, weights, 1 / weights, steps)]
         a, b, e, r, eta = (array.ctypes.data for array in inputs)
         rest = [array.ctypes.data for array in (*state, losses)] + [None if path is None else path.ctypes.data]
-        start = time.perf_counter()
+        start = time.process_time()
         self._library.play(T, d, N, a, b, e, r, radius, tol, eta, *rest)
-        return Timed(time.perf_counter() - start, losses, path)
+        return Timed(time.process_time() - start, losses, path)

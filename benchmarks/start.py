@@ -2,7 +2,8 @@
 
     python start.py SECONDS_AT_START update|play
 
-Prints one line of JSON. Times count from SECONDS_AT_START, when the parent started this process.
+Prints one line of JSON. Times count from SECONDS_AT_START, when the parent started this process;
+`processor` is processor time.
 """
 
 import sys
@@ -43,13 +44,14 @@ def main() -> None:
         x = learner.decision
         learner.update((a @ x - b) * a)
     x = learner.decision  # the round is complete when the next decision is known
-    played = time.time()
+    played, processor = time.time(), time.process_time()
     hits, misses = kernel_stats()
     report = {
         "interpreter": READY - began,
         "import": imported - READY,
         "first_round": played - imported,
         "total": played - began,
+        "processor": processor,
         "hits": hits,
         "misses": misses,
         "feasible": domain.contains(x),

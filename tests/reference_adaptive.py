@@ -54,15 +54,20 @@ def alive(cover, m):
     return sorted((J for J in cover if J[0] <= m <= J[1]), key=lambda J: J[1] - J[0])
 
 
-def decompose(cover, p, q):
-    """[Z19, Lemma 11] Consecutive intervals from p on until q is covered, each the longest that starts there."""
-    longest = {}
-    for J in cover:
-        longest[J[0]] = max(longest.get(J[0], 0), J[1])
+def longest(cover):
+    """{start: end} of the longest interval that starts there."""
+    ends = {}
+    for start, end in cover:
+        ends[start] = max(ends.get(start, 0), end)
+    return ends
+
+
+def decompose(ends, p, q):
+    """[Z19, Lemma 11] Consecutive intervals from p on until q is covered; `ends` as `longest` has it."""
     parts = []
     while p <= q:
-        parts.append((p, longest[p]))
-        p = longest[p] + 1
+        parts.append((p, ends[p]))
+        p = ends[p] + 1
     return parts
 
 
@@ -141,8 +146,15 @@ class AdaptMLProd:
             self.eta[J] = new
 
 
+ROUNDING = 1e-12  # of feedback in [-1, 1]
+
+
 class CoinBetting:
-    """[J17, Algorithms 1-2]: a Krichevsky-Trofimov bettor per expert, wealth 1 + sum of gain times bet."""
+    """[J17, Algorithms 1-2]: a Krichevsky-Trofimov bettor per expert, wealth 1 + sum of gain times bet.
+
+    A bettor asks whether a sum is positive, so it must not take rounding for a difference: experts that stand in one
+    place, or a newborn at the centre of two concentric balls, differ from the combination by 0, not by 1e-17.
+    """
 
     def __init__(self):
         self.z, self.W, self.n, self.pi = {}, {}, {}, {}
@@ -166,7 +178,7 @@ class CoinBetting:
 
     def feed(self, r):
         for J, difference in r.items():
-            bet, gain = self.bet(J), self.gain(J, difference)
+            bet, gain = self.bet(J), self.gain(J, difference if abs(difference) > ROUNDING else 0.0)
             self.z[J] += gain
             self.W[J] += gain * bet
             self.n[J] += 1
@@ -381,9 +393,14 @@ def efficient_adaptive(
     feedback_range="bound",
     project_y=None,
     tol=1e-12,
+    make_expert=None,
 ):
-    """[Z25, Algorithm 2], corrected: learner 1 exists from the start, round t's marker is t + 1, the newborn waits."""
+    """[Z25, Algorithm 2], corrected: learner 1 exists from the start, round t's marker is t + 1, the newborn waits.
+
+    `make_expert(start)` builds another kind of expert than scale-free descent: that is Algorithm 3.
+    """
     project_y = project_y or ball(center, radius)
+    make_expert = make_expert or (lambda start: ScaleFree(start, project_y, radius, delta))
     trace = CoverTrace()
     meta = AdaptMLProd(observed=feedback_range == "observed")
     unit = 1.0 if meta.observed else 2 * gradient_bound * radius
@@ -391,7 +408,7 @@ def efficient_adaptive(
 
     def newborn(m, start):
         (J,) = starts[m]
-        living[J] = ScaleFree(start, project_y, radius, delta)
+        living[J] = make_expert(start)
         meta.admit(J)
 
     living = {}
@@ -412,6 +429,7 @@ def efficient_adaptive(
         trace.gradients.append(g)
         trace.fed.append(h)
         trace.inner.append(y)
+        trace.rates.append([meta.eta[J] * meta.B for J in living])
         # 2, 3: the meta-learner and the experts that played in round t
         meta.feed({J: h @ (y - expert.point) / unit for J, expert in living.items()})
         for expert in living.values():

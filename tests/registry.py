@@ -63,6 +63,13 @@ LEARNERS = {
     "EfficientAdaptive observed": lambda: tw.EfficientAdaptive(
         slow_box(), T, G, L, threshold=fixed(4.0), feedback_range="observed"
     ),
+    "AOA": lambda: tw.AOA(ellipsoid(), G),
+    "AOA custom": lambda: tw.AOA(slow_box(), G, horizon=T),
+    "EfficientAOA": lambda: tw.EfficientAOA(ellipsoid(), G, horizon=T),
+    "EfficientIntervalDynamic": lambda: tw.EfficientIntervalDynamic(ellipsoid(), T, G, L, threshold=fixed(4.0)),
+    "EfficientIntervalDynamic line": lambda: tw.EfficientIntervalDynamic(tw.domains.Box([2.0], [3.0]), 1, G, L),
+    "CutkoskyAdaptive": lambda: tw.CutkoskyAdaptive(ball(), T, G),
+    "EfficientCutkosky": lambda: tw.EfficientCutkosky(ellipsoid(), T, G),
     "OneProjection SOGD": lambda: tw.OneProjection(ellipsoid(), lambda Y: tw.SOGD(Y)),
     "OneProjection Ader": lambda: tw.OneProjection(ellipsoid(), lambda Y: tw.Ader(Y, T, G)),
     "OneProjection twice": lambda: tw.OneProjection(ellipsoid(), lambda Y: tw.EfficientDynamic(Y, T, G)),

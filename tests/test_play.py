@@ -55,6 +55,13 @@ LEARNERS = {
     "Sword shared": lambda X: tw.Sword(X, T, G, L, gradients="shared"),
     "EfficientDynamic 2": lambda X: tw.EfficientDynamic(X, T, G),
     "EfficientDynamic 3": lambda X: tw.EfficientDynamic(X, T, G, L),
+    "SACS": lambda X: tw.SACS(X, 60.0, L, threshold=5.0),
+    "CBCE": lambda X: tw.CBCE(X, G),
+    "EfficientCBCE": lambda X: tw.EfficientCBCE(X, G),
+    "EfficientAdaptive": lambda X: tw.EfficientAdaptive(X, T, G, L, threshold=lambda m: 3.0),
+    "AOA": lambda X: tw.AOA(X, G, loss_range=60.0),
+    "EfficientIntervalDynamic": lambda X: tw.EfficientIntervalDynamic(X, T, G, L, threshold=lambda m: 3.0),
+    "EfficientCutkosky": lambda X: tw.EfficientCutkosky(X, T, G),
     "OneProjection": lambda X: tw.OneProjection(X, lambda Y: tw.SOGD(Y)),
 }
 

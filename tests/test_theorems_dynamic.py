@@ -54,39 +54,50 @@ SMOOTH = ("squared", "noiseless")
 seeds = st.integers(0, 2**32 - 1)
 horizons = st.integers(1, 400)
 domains = st.sampled_from(list(DOMAINS))
-kinds = st.sampled_from([*ref.STREAMS, "against"])
+kinds = st.sampled_from([*ref.STREAMS, "against", "leader"])
 styles = st.sampled_from(STYLES)
 
 
 def setting(domain, kind, horizon, seed, style):
-    """A domain and a stream on it; "against" is an adversary that always pushes away from where the learner stands."""
+    """A domain and a stream on it, from `reference.make_stream` or one of two adversaries who watch the learner.
+
+    against  a slope of length 1 along a random axis, with the sign that makes where the learner stands the wrong side
+    leader   the slope from the plain average of the members to their weighted average: believing any of them costs
+    """
     x, rng = DOMAINS[domain](), np.random.default_rng(seed)
-    if kind != "against":
+    if kind not in ("against", "leader"):
         return x, ref.make_stream(kind, x, horizon, rng, style, scale=float(rng.choice([0.3, 1.0, 4.0])))
-    axes = rng.normal(size=(horizon, x.dim))
-    axes /= np.linalg.norm(axes, axis=1, keepdims=True)
+    offset = x.diameter + np.linalg.norm(x.center)  # makes the loss >= 0 on X
 
     def against(axis):
-        def loss(decision):
-            return ref.Linear(math.copysign(1.0, axis @ (decision - x.center)) * axis, x.diameter + 10.0)
+        def loss(decision, ensemble):
+            return ref.Linear(math.copysign(1.0, axis @ (decision - x.center)) * axis, offset)
 
         return loss
 
-    planted = np.tile(x.center, (horizon, 1))
-    return x, ref.Stream([against(axis) for axis in axes], planted, 1.0 + 1e-9, 2 * x.diameter + 20.0, None)
+    def leader(axis):
+        def loss(decision, ensemble):
+            believed = (ensemble.weights - 1 / len(ensemble.weights)) @ ensemble.points
+            return ref.Linear(ref.unit(believed) if np.linalg.norm(believed) > 1e-9 else axis, offset)
+
+        return loss
+
+    adversary = against if kind == "against" else leader
+    losses = [adversary(axis) for axis in ref.unit(rng.normal(size=(horizon, x.dim)))]
+    return x, ref.Stream(losses, np.tile(x.center, (horizon, 1)), 1.0 + 1e-9, 2 * offset, None)
 
 
 def play(learner, losses):
-    """Everything that happened: x, g, f, and for ensembles y, h, points, weights, rates."""
+    """Everything that happened: x, g, f, and for ensembles y, h, points, weights."""
     inner = getattr(learner, "inner", learner)
     rounds = []
     for f in losses:
         x = np.array(learner.decision)
-        loss = f(x) if callable(f) else f
+        loss = f(x, inner) if callable(f) else f
         g = loss.gradient(x)
         seen = {"x": x, "g": g, "f": loss.value(x), "h": g, "y": x}
         if hasattr(inner, "points"):
-            seen |= {"points": np.array(inner.points), "weights": np.array(inner.weights), "rates": inner.meta_rate}
+            seen |= {"points": np.array(inner.points), "weights": np.array(inner.weights)}
         if inner is not learner:
             seen["y"] = seen["weights"] @ seen["points"]
             seen["h"] = ref.surrogate_gradient(g, seen["y"], x)
@@ -330,14 +341,14 @@ def test_improved_ader(seed, horizon, domain, kind, style):
     learner = tw.Ader(x_set, horizon, bound)
     run = play(learner, stream.losses)
     # (C), the members lie in X: the range of <g_t, x_{t,i}> is at most D ||g_t||.
-    alpha = learner.meta_rate
-    meta = np.log(1 / learner.prior) / alpha + alpha / 8 * diameter**2 * run.squares
-    for i in range(len(learner.prior)):
+    alpha, steps = ref.ader_rate(horizon, 2 * bound * diameter), ref.ader_pool(horizon, diameter, bound)
+    meta = np.log(1 / ref.ader_prior(len(steps))) / alpha + alpha / 8 * diameter**2 * run.squares
+    for i in range(len(steps)):
         assert_at_most(np.sum(run.g * (run.x - run.points[:, i])), meta[i])
     for u in rivals(x_set, stream, run):
         path = ref.path_length(u)
-        base = np.array([base_bound(x_set.radius, path, eta, run.squares) for eta in learner.step_sizes])
-        for i in range(len(base)):
+        base = np.array([base_bound(x_set.radius, path, eta, run.squares) for eta in steps])
+        for i in range(len(steps)):
             assert_at_most(np.sum(run.g * (run.points[:, i] - u)), base[i])
         assert_at_most(linear_regret(run, u), np.min(meta + base))
         assert_at_most(linear_regret(run, u), ader_bound(horizon, diameter, bound, path))
@@ -350,8 +361,9 @@ def test_basic_ader(seed, horizon, domain, kind, style):
     x_set, stream = setting(domain, kind, horizon, seed, style)
     learner = tw.Ader(x_set, horizon, stream.gradient_bound, gradients="own")
     run = play(learner, stream.losses)
-    alpha, width = learner.meta_rate, stream.gradient_bound * x_set.diameter
-    meta = np.log(1 / learner.prior) / alpha + alpha / 8 * horizon * width**2
+    width, steps = stream.gradient_bound * x_set.diameter, ref.ader_pool(horizon, x_set.diameter, stream.gradient_bound)
+    alpha = ref.ader_rate(horizon, width)
+    meta = np.log(1 / ref.ader_prior(len(steps))) / alpha + alpha / 8 * horizon * width**2
     of_members = np.array([[f.value(p) for p in points] for f, points in zip(stream.losses, run.points, strict=True)])
     for i in range(len(meta)):
         assert_at_most(run.total - np.sum(of_members[:, i]), meta[i])
@@ -360,7 +372,7 @@ def test_basic_ader(seed, horizon, domain, kind, style):
     ).sum(axis=0)
     for u in rivals(x_set, stream, run):
         path = ref.path_length(u)
-        base = [base_bound(x_set.radius, path, *pair) for pair in zip(learner.step_sizes, squares, strict=True)]
+        base = [base_bound(x_set.radius, path, *pair) for pair in zip(steps, squares, strict=True)]
         assert_at_most(regret(stream, run, u), np.min(meta + base))
         assert_at_most(regret(stream, run, u), ader_bound(horizon, x_set.diameter, stream.gradient_bound, path))
 
@@ -406,7 +418,8 @@ def test_theorem_2(seed, horizon, domain, kind, style, literal):
     learner = tw.EfficientDynamic(x_set, horizon, bound, surrogate=surrogate)
     radius = x_set.diameter if literal else x_set.surrogate.radius
     run = play(learner, stream.losses)
-    eps, steps = learner.inner.meta_rate, learner.inner.step_sizes
+    steps = ref.minimax_pool(horizon, radius, x_set.diameter, bound)
+    eps = ref.minimax_rate(len(steps), horizon, radius, bound)
     assert_at_most(np.max(np.linalg.norm(run.h, axis=1)), bound)
     meta = math.log(len(steps)) / eps + eps / 2 * radius**2 * run.squares  # (C)
     assert_at_most(meta, math.log(len(steps)) / eps + eps * horizon * (2 * bound * radius) ** 2 / 8)
@@ -447,7 +460,9 @@ def check_self_confident(x_set, stream, run, ensemble, radius, reach):
     steps, bound = ensemble.step_sizes, stream.gradient_bound
     count = len(steps)
     # (C): ln N/eps_T + sum (eps_t/2) R^2 ||h_t||^2
-    meta = math.log(count) / run.rates[-1] + np.sum(run.rates / 2 * reach**2 * np.sum(run.h**2, axis=1))
+    squares = np.sum(run.h**2, axis=1)
+    rates = [ref.small_loss_rate(count, radius, before) for before in np.cumsum(squares) - squares]
+    meta = math.log(count) / rates[-1] + reach**2 / 2 * (rates @ squares)
     assert_at_most(meta, theorem_3_meta_bound(count, radius, bound, run.squares))
     for i in range(count):
         assert_at_most(np.sum(run.h * (run.y - run.points[:, i])), meta)
@@ -527,6 +542,22 @@ def test_the_right_step_in_hindsight_is_what_the_ensemble_finds():
     assert max(alone) > 20 * min(alone)
     assert run.losses.sum() <= 10 * min(alone)
     assert run.losses.sum() <= small_loss_regret_bound(len(steps), 1.0, 2.0, 1.0, ref.path_length(u), 0.0)
+
+
+@pytest.mark.parametrize("domain", ["ball", "box"])
+def test_a_rate_that_is_too_large_breaks_the_meta_regret_of_theorem_2(domain):
+    """The adversary "leader" punishes belief; Hedge with the rate of the theorem does not fall for it."""
+    horizon, beyond = 400, {}
+    for factor in (1, 30):
+        x_set, stream = setting(domain, "leader", horizon, 0, "still")
+        radius, bound = x_set.surrogate.radius, stream.gradient_bound
+        steps = ref.minimax_pool(horizon, radius, x_set.diameter, bound)
+        eps = ref.minimax_rate(len(steps), horizon, radius, bound)
+        run = play(tw.Ensemble(x_set.surrogate, steps, meta_rate=factor * eps), stream.losses)
+        limit = math.log(len(steps)) / eps + eps / 2 * radius**2 * run.squares
+        beyond[factor] = max(np.sum(run.h * (run.y - run.points[:, i])) for i in range(len(steps))) / limit
+    assert beyond[1] < 0.5
+    assert beyond[30] > 1.2
 
 
 @pytest.mark.parametrize("theorem", [2, 3])

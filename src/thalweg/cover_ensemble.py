@@ -27,15 +27,12 @@ from thalweg._kernels.projections import PYTHON
 from thalweg._validate import check_choice, check_positive
 from thalweg.domains import Domain
 from thalweg.ensemble import Ensemble, refuse_update
-from thalweg.errors import InputError
-from thalweg.learner import Learner
+from thalweg.errors import InputError, StateError
+from thalweg.learner import Learner, Stage
 from thalweg.losses import Loss
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
-
-    from thalweg.one_projection import OneProjection
-    from thalweg.problems import LinearModel
 
 __all__ = ["CoverEnsemble"]
 
@@ -245,6 +242,7 @@ class CoverEnsemble(Learner):
         """The state of a run that needed more or fewer slots than this one is padded to a common size."""
         if not isinstance(saved, Mapping) or "born" not in saved:
             return super()._read_state(saved)
+        before = dict(vars(self))
         slots = np.asarray(saved["born"]).size
         if self._arrays["born"].size < slots < 64:
             self._shape_state(slots)
@@ -253,7 +251,11 @@ class CoverEnsemble(Learner):
             theirs = np.asarray(saved.get(key))
             if theirs.dtype == mine.dtype and _fits(theirs, mine):
                 padded[key] = _grown(theirs, np.zeros_like(mine))
-        return super()._read_state(padded)
+        try:
+            return super()._read_state(padded)
+        except StateError:
+            vars(self).update(before)
+            raise
 
     # ------------------------------------------------------------------ what it tells
 
@@ -263,9 +265,14 @@ class CoverEnsemble(Learner):
         return int(np.count_nonzero(self._arrays["born"]))
 
     @property
+    def marker_count(self) -> int:
+        """m, how many unit intervals have started."""
+        return int(self._arrays["cover"][0])
+
+    @property
     def markers(self) -> list[int]:
         """The rounds, counted from 1, at which unit intervals start; only the latest ones on a very long run."""
-        m = int(self._arrays["cover"][0])
+        m = self.marker_count
         if self.threshold is None:
             return list(range(max(1, m + 1 - self._marker_room), m + 1))
         marks = self._arrays["marks"]
@@ -303,6 +310,13 @@ class CoverEnsemble(Learner):
             a["weights"], a["y"], a["tally"], a["cover"], a["marks"], self._clock,
         )  # fmt: skip
 
+    def _constants(self) -> Any:
+        """The settings in the order in which every kernel takes them."""
+        return (
+            self._steps, self._log_prior, self._par, self._rules, self._sizes, self._table, self._start,
+            self.restart == "current", *self._codes, self._span, self._observed, self.domain.code, self.domain.par,
+        )  # fmt: skip
+
     def _move(self, gradient: Array, loss: float | None) -> None:
         self._make_room()
         a = self._arrays
@@ -315,11 +329,8 @@ class CoverEnsemble(Learner):
             self._python_round(H, scores, r, {k: float(gradient @ gradient) for k in slots}, value)
             self._clock[GRADIENTS] += 1
         else:
-            kernels.round_shared_slots(
-                *self._state_arrays(), gradient, value, self._steps, self._log_prior, self._par, self._rules,
-                self._sizes, self._table, self._start, self.restart == "current", *self._codes, self._span,
-                self._observed, self.domain.code, self.domain.par, self._r, np.empty(self.domain.dim),
-            )  # fmt: skip
+            work = np.empty(self.domain.dim)
+            kernels.round_shared_slots(*self._state_arrays(), gradient, value, *self._constants(), self._r, work)
         self._clock[VALUES] += self.needs_loss
 
     def _alive(self) -> list[int]:
@@ -407,11 +418,8 @@ class CoverEnsemble(Learner):
                 newest,
             )
         else:
-            kernels.round_own_slots(
-                *self._state_arrays(), H, values, r, newest, self._steps, self._log_prior, self._par, self._rules,
-                self._sizes, self._table, self._start, self.restart == "current", *self._codes,
-                self._observed, self.domain.code, self.domain.par, np.empty(self.domain.dim),
-            )  # fmt: skip
+            work = np.empty(self.domain.dim)
+            kernels.round_own_slots(*self._state_arrays(), H, values, r, newest, *self._constants(), work)
         self._clock += queried
         self._shown = None
         self._watch_horizon()
@@ -419,39 +427,15 @@ class CoverEnsemble(Learner):
 
     # ------------------------------------------------------------------ whole runs
 
-    def _loop(
-        self,
-        problem: LinearModel,
-        first: int,
-        last: int,
-        losses: Array,
-        decisions: Array,
-        outer: OneProjection | None = None,
-    ) -> int | None:
-        face = outer or self
-        if PYTHON in (self.domain.code, face.domain.code):
-            return None
-        current = self.restart == "current"
+    _has_loop = True
+
+    def _loop(self, stage: Stage, first: int, last: int) -> int:
+        state, settings = self._state_arrays(), (*self._constants(), self._r)
+        work = np.empty((3, self.domain.dim))
         if self.one_gradient:
-            played = kernels.play_shared(
-                *self._state_arrays(), np.empty(self.domain.dim) if outer is None else outer._x, face._clock,
-                problem.code, problem.features, problem.labels, first, last,
-                self._steps, self._log_prior, self._par, self._rules, self._sizes, self._table, self._start, current,
-                *self._codes, self._span, self._observed, self.needs_loss, self.domain.code, self.domain.par,
-                outer is not None, face.domain.code, face.domain.par, 0.0 if outer is None else outer._tol,
-                face._square_bound, face.nonnegative, losses, decisions, self._r, np.empty((3, self.domain.dim)),
-            )  # fmt: skip
-        else:
-            a = self._arrays
-            played = kernels.play_own(
-                *self._state_arrays(), problem.code, problem.features, problem.labels, first, last,
-                self._steps, self._log_prior, self._par, self._rules, self._sizes, self._table, self._start, current,
-                *self._codes, self._span, self._observed, self.domain.code, self.domain.par,
-                self._square_bound, self.nonnegative, losses, decisions,
-                np.empty_like(a["points"]), np.empty_like(a["scores"]), self._r, np.empty((3, self.domain.dim)),
-            )  # fmt: skip
-        self._shown = None
-        return int(played)
+            return int(kernels.play_shared(state, settings, *stage, first, last, self.needs_loss, work))
+        H, values = np.empty_like(self._arrays["points"]), np.empty_like(self._arrays["scores"])
+        return int(kernels.play_own(state, settings, stage[0], first, last, H, values, work[0]))
 
 
 def _pad(values: Array, size: int) -> Array:

@@ -13,7 +13,7 @@ Rates multiply the cumulative loss, never the last weights: with rates that chan
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,12 +24,8 @@ from thalweg._kernels.projections import PYTHON
 from thalweg._validate import check_array, check_choice, check_positive
 from thalweg.domains import Domain
 from thalweg.errors import InputError
-from thalweg.learner import Learner
+from thalweg.learner import Learner, Stage
 from thalweg.losses import Loss
-
-if TYPE_CHECKING:
-    from thalweg.one_projection import OneProjection
-    from thalweg.problems import LinearModel
 
 __all__ = ["Ensemble", "refuse_update"]
 
@@ -197,6 +193,15 @@ class Ensemble(Learner):
             self.step_sizes, self._log_prior, self._par, self._rules, self.domain.code, self.domain.par, self._work[2],
         )  # fmt: skip
 
+    def _move_reduced(self, g: Array, loss: float | None, x: Array, tol: float, h: Array, outer: Any) -> None:
+        if self.domain.code == PYTHON:
+            super()._move_reduced(g, loss, x, tol, h, outer)
+            return
+        kernels.round_reduced(
+            self._points, self._scores, self._weights, self._y, self._sums, self._clock, g, x, tol, h, outer,
+            self.step_sizes, self._log_prior, self._par, self._rules, self.domain.code, self.domain.par, self._work[2],
+        )  # fmt: skip
+
     def _points_step(self, H: Array, losses: Array, square: float) -> None:
         """(1)-(4) where only Python can project. All projections come first: if one fails, nothing has changed."""
         t, q = self._clock[ROUNDS] + 1, self._sums[0] + square
@@ -259,34 +264,12 @@ class Ensemble(Learner):
 
     # ------------------------------------------------------------------ whole runs
 
-    def _loop(
-        self,
-        problem: LinearModel,
-        first: int,
-        last: int,
-        losses: Array,
-        decisions: Array,
-        outer: OneProjection | None = None,
-    ) -> int | None:
-        face = outer or self
-        if PYTHON in (self.domain.code, face.domain.code):
-            return None
+    _has_loop = True
+
+    def _loop(self, stage: Stage, first: int, last: int) -> int:
+        state = (self._points, self._scores, self._weights, self._y, self._sums, self._clock)
+        settings = (self.step_sizes, self._log_prior, self._par, self._rules, self.domain.code, self.domain.par)
         if self.one_gradient:
-            played = kernels.play_shared(
-                self._points, self._scores, self._weights, self._y, self._sums, self._clock,
-                self._work[2] if outer is None else outer._x, face._clock,
-                problem.code, problem.features, problem.labels, first, last,
-                self.step_sizes, self._log_prior, self._par, self._rules, self.domain.code, self.domain.par,
-                outer is not None, face.domain.code, face.domain.par, 0.0 if outer is None else outer._tol,
-                face._square_bound, face.nonnegative, losses, decisions, np.empty((3, self.domain.dim)),
-            )  # fmt: skip
-        else:
-            played = kernels.play_own(
-                self._points, self._scores, self._weights, self._y, self._sums, self._clock,
-                problem.code, problem.features, problem.labels, first, last, self.judge == "value",
-                self.step_sizes, self._log_prior, self._par, self._rules, self.domain.code, self.domain.par,
-                self._square_bound, self.nonnegative, losses, decisions,
-                np.empty_like(self._points), np.empty_like(self._scores), self._work,
-            )  # fmt: skip
-        self._shown = None
-        return int(played)
+            return int(kernels.play_shared(state, settings, *stage, first, last, self._work))
+        H, by_value = np.empty_like(self._points), self.judge == "value"
+        return int(kernels.play_own(state, settings, stage[0], first, last, by_value, H, self._work[2]))

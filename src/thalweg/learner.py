@@ -17,6 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from thalweg._kernels.clock import CLIPPED, ENTRIES, GRADIENTS, PROJECTIONS, ROUNDS, VALUES
+from thalweg._kernels.projections import PYTHON
+from thalweg._kernels.reduction import surrogate_gradient
+from thalweg._kernels.stage import count_reduced
 from thalweg._kernels.vectors import square_norm
 from thalweg._validate import check_choice, check_count, check_positive
 from thalweg.domains import Domain
@@ -24,12 +27,12 @@ from thalweg.errors import HorizonWarning, InputError, StateError
 from thalweg.losses import Loss
 
 if TYPE_CHECKING:
-    from thalweg.one_projection import OneProjection
     from thalweg.problems import LinearModel
 
-__all__ = ["Learner", "Queries", "bounded"]
+__all__ = ["Learner", "Queries", "Stage", "bounded"]
 
 Array = NDArray[np.float64]
+Stage = tuple[tuple[Any, ...], tuple[Any, ...]]  # world and face: `thalweg._kernels.stage`
 
 SCHEMA = 1  # version of the layout of a saved state
 ROUNDING = 1e-9  # a gradient may exceed its bound by this much, relatively: bounds are computed in floating point too
@@ -122,6 +125,12 @@ class Learner(ABC):
         """The decision as a flat array that the caller only reads, and only until the next round."""
         return self._propose()
 
+    def _move_reduced(self, g: Array, loss: float | None, x: Array, tol: float, h: Array, outer: Any) -> None:
+        """`_move` inside the one-projection reduction, with its x, tolerance, scratch space h and clock."""
+        surrogate_gradient(g, self._peek(), x, tol, h)
+        self._move(h, loss)
+        count_reduced(outer, self.needs_loss)
+
     @abstractmethod
     def _move(self, gradient: Array, loss: float | None) -> None:
         """One round from a checked flat gradient. Counts the round and what it queried."""
@@ -138,22 +147,31 @@ class Learner(ABC):
             "gradient_bound": self.gradient_bound or 0.0,
         }
 
-    def _loop(
-        self,
-        problem: LinearModel,
-        first: int,
-        last: int,
-        losses: Array,
-        decisions: Array,
-        outer: OneProjection | None = None,
-    ) -> int | None:
-        """Play rounds first..last-1 of a built-in problem in compiled code, inside the reduction `outer` if given.
+    # ------------------------------------------------------------------ whole runs in compiled code
 
-        Returns the first round that was not played (the caller plays that one by `step`, which words the error or
-        clips), or None where there is no compiled loop for these parts.
-        """
-        del problem, first, last, losses, decisions, outer
-        return None
+    _has_loop = False
+
+    def _stage(self, problem: LinearModel, losses: Array, decisions: Array) -> Stage | None:
+        """The outside of a compiled run (`thalweg._kernels.stage`), or None where there is no loop for these parts."""
+        if not self._has_loop or self.domain.code == PYTHON:
+            return None
+        face = (False, np.empty(self.domain.dim), np.zeros(ENTRIES, dtype=np.int64), PYTHON, np.zeros(0), 0.0)
+        return self._world(problem, losses, decisions), face
+
+    def _world(self, problem: LinearModel, losses: Array, decisions: Array) -> tuple[Any, ...]:
+        bounds = (self._square_bound, self.nonnegative)
+        return (problem.code, problem.features, problem.labels, losses, decisions, *bounds)
+
+    def _loop(self, stage: Stage, first: int, last: int) -> int:
+        """Play rounds first..last-1 on a stage; returns the first round that was not played."""
+        raise NotImplementedError  # a learner with `_has_loop` defines it
+
+    def _play_block(self, stage: Stage, first: int, last: int) -> int:
+        """`_loop`, and what follows it. The caller plays a round that was left out by `step`, which says why."""
+        played = self._loop(stage, first, last)
+        self._shown = None
+        self._watch_horizon()
+        return played
 
     # ------------------------------------------------------------------ the two calls of a round
 
@@ -161,8 +179,9 @@ class Learner(ABC):
     def decision(self) -> Array:
         """What the learner plays in this round: a read-only array of the domain's shape, always feasible."""
         if self._shown is None:
-            shown = self._propose().reshape(self.domain.shape)
-            shown.flags.writeable = False
+            shown = self._propose()
+            shown.shape = self.domain.shape
+            shown.setflags(write=False)
             self._shown = shown
         return self._shown
 
@@ -175,8 +194,12 @@ class Learner(ABC):
         clipped = self._read_gradient(gradient)
         if self._shown is None:
             _ = self.decision  # never read: the round is played with it all the same
-        self._advance(self._gradient, value)
-        self._clock[CLIPPED] += clipped
+        self._move(self._gradient, value)
+        self._shown = None
+        if clipped:
+            self._clock[CLIPPED] += 1
+        if self.horizon is not None:
+            self._watch_horizon()
 
     def step(self, f: Loss) -> float:
         """One round from the loss itself: queries `f.value` and `f.gradient`, moves, and returns the loss paid."""
@@ -261,20 +284,14 @@ class Learner(ABC):
 
     # ------------------------------------------------------------------ checks, before anything changes
 
-    def _advance(self, g: Array, loss: float | None) -> None:
-        """One round from a checked gradient."""
-        self._move(g, loss)
-        self._shown = None
-        self._watch_horizon()
-
     def _watch_horizon(self) -> None:
-        if self.horizon is not None and not self._warned and self._clock[ROUNDS] > self.horizon:
+        if not self._warned and self.horizon is not None and self._clock[ROUNDS] > self.horizon:
             self._warned = True
             warnings.warn(
                 f"{type(self).__name__} was tuned for {self.horizon} rounds and has now played more: it keeps working, "
                 "but its guarantee does not cover the rounds beyond. Give a larger horizon.",
                 HorizonWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
 
     def _read_gradient(self, gradient: ArrayLike) -> bool:

@@ -19,11 +19,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from thalweg._kernels import reduction
-from thalweg._kernels.clock import FRESH, GRADIENTS, PROJECTIONS, ROUNDS, VALUES
+from thalweg._kernels.clock import FRESH, PROJECTIONS
 from thalweg._kernels.projections import PYTHON
+from thalweg._kernels.stage import count_reduced
 from thalweg.domains import Domain
 from thalweg.errors import InputError
-from thalweg.learner import Learner
+from thalweg.learner import Learner, Stage
 
 if TYPE_CHECKING:
     from thalweg.problems import LinearModel
@@ -33,11 +34,11 @@ __all__ = ["OneProjection", "surrogate_gradient"]
 Array = NDArray[np.float64]
 
 
-def surrogate_gradient(gradient: ArrayLike, y: ArrayLike, x: ArrayLike, tol: float = 1e-6) -> Array:
+def surrogate_gradient(gradient: ArrayLike, y: ArrayLike, x: ArrayLike, tol: float = 0.0) -> Array:
     """h of (3), from the gradient at x = Pi_X(y).
 
-    Where ||y - x|| <= tol max(1, ||y||) the two count as the same point: an inexact projection leaves a small
-    difference even for y in X, and its direction is noise.
+    Where ||y - x|| <= tol the two count as the same point: an inexact projection leaves a small difference even for y
+    in X, and its direction is noise. Choose `tol` well above the error of the projection, in the unit of y.
 
     Examples
     --------
@@ -48,7 +49,7 @@ def surrogate_gradient(gradient: ArrayLike, y: ArrayLike, x: ArrayLike, tol: flo
     if not g.shape == y_.shape == x_.shape:
         raise InputError(f"surrogate_gradient needs three arrays of one shape. Got {g.shape}, {y_.shape}, {x_.shape}.")
     h = np.empty(g.size)
-    reduction.surrogate_gradient(g.ravel(), y_.ravel(), x_.ravel(), tol * max(1.0, float(np.linalg.norm(y_))), h)
+    reduction.surrogate_gradient(g.ravel(), y_.ravel(), x_.ravel(), float(tol), h)
     return h.reshape(g.shape)
 
 
@@ -130,22 +131,20 @@ class OneProjection(Learner):
 
     def _propose(self) -> Array:
         if not self._clock[FRESH]:
-            self.domain._project_into(self._y(), self._x, self._h)  # (1)
+            y = self.inner._peek() if self._trusted else self._y()
+            self.domain._project_into(y, self._x, self._h)  # (1)
             self._clock[PROJECTIONS] += 1
             self._clock[FRESH] = 1
         return self._x.copy()
 
     def _move(self, gradient: Array, loss: float | None) -> None:
-        reduction.surrogate_gradient(gradient, self._y(), self._x, self._tol, self._h)  # (2), (3)
         if self._trusted:
-            self.inner._move(self._h, loss)
+            self.inner._move_reduced(gradient, loss, self._x, self._tol, self._h, self._clock)  # (2), (3)
             self.inner._shown = None
         else:
-            self.inner.update(self._h.reshape(self.domain.shape).copy(), loss)
-        self._clock[ROUNDS] += 1
-        self._clock[GRADIENTS] += 1
-        self._clock[VALUES] += self.needs_loss
-        self._clock[FRESH] = 0
+            surrogate = surrogate_gradient(gradient, self._y(), self._x, self._tol)
+            self.inner.update(surrogate.reshape(self.domain.shape), loss)
+            count_reduced(self._clock, self.needs_loss)
 
     def _y(self) -> Array:
         """y_t, the inner learner's decision, as a flat array that is only read."""
@@ -153,19 +152,15 @@ class OneProjection(Learner):
             return self.inner._peek()  # type: ignore[no-any-return]
         return np.array(self.inner.decision, dtype=np.float64).ravel()
 
-    def _loop(
-        self,
-        problem: LinearModel,
-        first: int,
-        last: int,
-        losses: Array,
-        decisions: Array,
-        outer: OneProjection | None = None,
-    ) -> int | None:
-        if not self._trusted or outer is not None:
+    def _stage(self, problem: LinearModel, losses: Array, decisions: Array) -> Stage | None:
+        if not (self._trusted and self.inner._has_loop) or PYTHON in (self.domain.code, self.inner.domain.code):
             return None
-        played: int | None = self.inner._loop(problem, first, last, losses, decisions, outer=self)
-        self._shown = None
+        face = (True, self._x, self._clock, self.domain.code, self.domain.par, self._tol)
+        return self._world(problem, losses, decisions), face
+
+    def _loop(self, stage: Stage, first: int, last: int) -> int:
+        played: int = self.inner._loop(stage, first, last)
+        self.inner._shown = None
         return played
 
     def state(self) -> dict[str, Any]:

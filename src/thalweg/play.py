@@ -148,27 +148,21 @@ def play(
 
 def _play_rounds(learner: Any, problem: Problem, T: int, losses: Array, kept: Array, stop: _Stop, bar: Any) -> int:
     """Rounds 0..T-1, in compiled blocks where there is a loop for these parts. Returns how many were played."""
-    compiled = isinstance(learner, Learner) and isinstance(problem, LinearModel)
+    stage = None
+    if isinstance(learner, Learner) and isinstance(problem, LinearModel):
+        stage = learner._stage(problem, losses, kept)
     block, t = 256, 0
     while t < T and not stop.asked:
         first, last = t, min(T, t + block)
-        if compiled:
+        if stage is not None:
             began = time.perf_counter()
-            played = learner._loop(problem, first, last, losses, kept)
-            if played is None:
-                compiled = False
-            else:
-                t = played
-                learner._watch_horizon()
-                spent = time.perf_counter() - began
-                block = (
-                    2 * block
-                    if spent < BLOCK_SECONDS / 2
-                    else max(1, block // 2)
-                    if spent > 2 * BLOCK_SECONDS
-                    else block
-                )
-        if not compiled or t < last:  # no loop for these parts, or one round that it would not play: `step` says why
+            t = learner._play_block(stage, first, last)
+            spent = time.perf_counter() - began
+            if spent < BLOCK_SECONDS / 2:
+                block *= 2
+            elif spent > 2 * BLOCK_SECONDS:
+                block = max(1, block // 2)
+        if stage is None or t < last:  # no loop for these parts, or one round that it would not play: `step` says why
             if len(kept):
                 kept[t] = learner.decision.ravel()
             losses[t] = learner.step(problem[t])

@@ -18,16 +18,17 @@ A round, with h the gradient and val the loss (order as the proofs need it):
     p <- weights of those alive next round; y <- sum_k p_k y_k                                      (4)
 """
 
+from typing import Any
+
 import numpy as np
 
-from thalweg._kernels.clock import FRESH, GRADIENTS, PROJECTIONS, ROUNDS, VALUES
+from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS, VALUES
 from thalweg._kernels.covers import level, place_marker
 from thalweg._kernels.ensemble import round_own, round_shared
 from thalweg._kernels.jit import kernel
 from thalweg._kernels.losses import slope, value
-from thalweg._kernels.projections import project
-from thalweg._kernels.reduction import surrogate_gradient
 from thalweg._kernels.sleeping import admit, reweigh, weigh
+from thalweg._kernels.stage import meet, pass_on
 from thalweg._kernels.vectors import dot
 
 __all__ = ["begin", "feed", "finish", "play_own", "play_shared", "round_own_slots", "round_shared_slots"]
@@ -217,12 +218,16 @@ def round_own_slots(
     current: bool,
     meta: int,
     kind: int,
+    span: float,
     observed: bool,
     code: int,
     domain: np.ndarray,
     work: np.ndarray,
 ) -> None:
-    """One round with a gradient H (K, N, d) and a value (K, N) for each member, and r ready. Overwrites the state."""
+    """One round with a gradient H (K, N, d) and a value (K, N) for each member, and r divided by `span` already.
+
+    Overwrites the state.
+    """
     clock[ROUNDS] += 1
     feed(meta, S, born, r, tally, observed)  # (1)
     for k in range(born.shape[0]):
@@ -249,96 +254,30 @@ def _room(cover: np.ndarray, born: np.ndarray, thresholds: np.ndarray) -> bool:
 
 @kernel
 def play_shared(
-    points: np.ndarray,
-    scores: np.ndarray,
-    shares: np.ndarray,
-    bases: np.ndarray,
-    sums: np.ndarray,
-    ages: np.ndarray,
-    S: np.ndarray,
-    born: np.ndarray,
-    p: np.ndarray,
-    y: np.ndarray,
-    tally: np.ndarray,
-    cover: np.ndarray,
-    marks: np.ndarray,
-    clock: np.ndarray,
-    x: np.ndarray,
-    outer: np.ndarray,
-    loss_code: int,
-    features: np.ndarray,
-    labels: np.ndarray,
-    first: int,
-    last: int,
-    steps: np.ndarray,
-    log_prior: np.ndarray,
-    par: np.ndarray,
-    rules: np.ndarray,
-    sizes: np.ndarray,
-    thresholds: np.ndarray,
-    start: np.ndarray,
-    current: bool,
-    meta: int,
-    kind: int,
-    span: float,
-    observed: bool,
-    needs_loss: bool,
-    home_code: int,
-    home: np.ndarray,
-    reduced: bool,
-    code: int,
-    domain: np.ndarray,
-    tol: float,
-    square_bound: float,
-    nonnegative: bool,
-    losses: np.ndarray,
-    decisions: np.ndarray,
-    r: np.ndarray,
-    work: np.ndarray,
+    state: Any, settings: Any, world: Any, face: Any, first: int, last: int, needs_loss: bool, work: np.ndarray
 ) -> int:
     """Play rounds first..last-1 with one gradient each; stop before a round that must be refused or needs more room.
 
-    As `thalweg._kernels.ensemble.play_shared`. Returns the first round that was not played.
+    `state` and `settings` are what `round_shared_slots` takes before and after the gradient and the loss; `world` and
+    `face` are explained in `thalweg._kernels.stage`. Returns the first round that was not played.
     """
-    d = y.shape[0]
-    g = work[0]
-    h = work[1]
-    scratch = work[2]
+    points, scores, shares, bases, sums, ages, S, born, p, y, tally, cover, marks, clock = state
+    (
+        steps, log_prior, par, rules, sizes, thresholds, start, current, meta, kind, span, observed, home_code, home, r,
+    ) = settings  # fmt: skip
+    loss_code, features, labels, losses, decisions, square_bound, nonnegative = world
+    reduced, x, outer, code, domain, tol = face
+    g, h, scratch = work[0], work[1], work[2]
     for t in range(first, last):
-        if not _room(cover, born, thresholds):
+        if not _room(cover, born, thresholds) or not meet(
+            t, y, loss_code, features, labels, losses, decisions, square_bound, nonnegative,
+            reduced, x, outer, code, domain, g, scratch,
+        ):  # fmt: skip
             return t
-        if not reduced:
-            for j in range(d):
-                x[j] = y[j]
-        elif outer[FRESH] == 0:
-            project(code, domain, y, x, scratch)
-            outer[PROJECTIONS] += 1
-            outer[FRESH] = 1
-        margin = dot(features[t], x)
-        loss = value(loss_code, margin, labels[t])
-        weight = slope(loss_code, margin, labels[t])
-        square = 0.0
-        for j in range(d):
-            g[j] = weight * features[t, j]
-            square += g[j] * g[j]
-        if not (square <= square_bound) or not np.isfinite(loss) or (nonnegative and loss < 0.0):
-            return t
-        losses[t] = loss
-        if decisions.shape[0] > 0:
-            for j in range(d):
-                decisions[t, j] = x[j]
-        if reduced:
-            surrogate_gradient(g, y, x, tol, h)
-            outer[ROUNDS] += 1
-            outer[GRADIENTS] += 1
-            outer[VALUES] += 1 if needs_loss else 0
-            outer[FRESH] = 0
-        else:
-            for j in range(d):
-                h[j] = g[j]
+        pass_on(g, y, reduced, x, outer, tol, needs_loss, h)
         clock[VALUES] += 1 if needs_loss else 0
         round_shared_slots(
-            points, scores, shares, bases, sums, ages, S, born, p, y, tally, cover, marks, clock, h, loss,
+            points, scores, shares, bases, sums, ages, S, born, p, y, tally, cover, marks, clock, h, losses[t],
             steps, log_prior, par, rules, sizes, thresholds, start, current, meta, kind, span, observed,
             home_code, home, r, scratch,
         )  # fmt: skip
@@ -347,54 +286,18 @@ def play_shared(
 
 @kernel
 def play_own(
-    points: np.ndarray,
-    scores: np.ndarray,
-    shares: np.ndarray,
-    bases: np.ndarray,
-    sums: np.ndarray,
-    ages: np.ndarray,
-    S: np.ndarray,
-    born: np.ndarray,
-    p: np.ndarray,
-    y: np.ndarray,
-    tally: np.ndarray,
-    cover: np.ndarray,
-    marks: np.ndarray,
-    clock: np.ndarray,
-    loss_code: int,
-    features: np.ndarray,
-    labels: np.ndarray,
-    first: int,
-    last: int,
-    steps: np.ndarray,
-    log_prior: np.ndarray,
-    par: np.ndarray,
-    rules: np.ndarray,
-    sizes: np.ndarray,
-    thresholds: np.ndarray,
-    start: np.ndarray,
-    current: bool,
-    meta: int,
-    kind: int,
-    span: float,
-    observed: bool,
-    code: int,
-    domain: np.ndarray,
-    square_bound: float,
-    nonnegative: bool,
-    losses: np.ndarray,
-    decisions: np.ndarray,
-    H: np.ndarray,
-    values: np.ndarray,
-    r: np.ndarray,
-    work: np.ndarray,
+    state: Any, settings: Any, world: Any, first: int, last: int, H: np.ndarray, values: np.ndarray, work: np.ndarray
 ) -> int:
     """Play rounds first..last-1, every member with its own gradient and value, experts judged by their values.
 
     Markers go by the loss of the newest expert. Stops before a round that must be refused or needs more room. Returns
     the first round that was not played.
     """
-    K = born.shape[0]
+    points, scores, shares, bases, sums, ages, S, born, p, y, tally, cover, marks, clock = state
+    (
+        steps, log_prior, par, rules, sizes, thresholds, start, current, meta, kind, span, observed, code, domain, r,
+    ) = settings  # fmt: skip
+    loss_code, features, labels, losses, decisions, square_bound, nonnegative = world
     d = y.shape[0]
     for t in range(first, last):
         if not _room(cover, born, thresholds):
@@ -404,9 +307,10 @@ def play_own(
         feature_square = dot(a, a)
         loss = value(loss_code, dot(a, y), b)
         fine = np.isfinite(loss) and not (nonnegative and loss < 0.0)
-        queries = 0
+        gradients = 0
+        combinations = 0
         newest = 0.0
-        for k in range(K):
+        for k in range(born.shape[0]):
             if born[k] == 0:
                 continue
             expert = value(loss_code, dot(a, bases[k]), b)
@@ -421,21 +325,19 @@ def play_own(
                 values[k, i] = value(loss_code, margin, b)
                 for j in range(d):
                     H[k, i, j] = own * a[j]
-            queries += sizes[k]
+            gradients += sizes[k]
+            combinations += 1 if sizes[k] > 1 else 0  # a single member's value is its expert's
         if not fine:
             return t
         losses[t] = loss
         if decisions.shape[0] > 0:
             for j in range(d):
                 decisions[t, j] = y[j]
-        clock[GRADIENTS] += queries
-        clock[VALUES] += queries + 1
-        for k in range(K):
-            if born[k] > 0 and sizes[k] > 1:
-                clock[VALUES] += 1  # the expert's own combination
+        clock[GRADIENTS] += gradients
+        clock[VALUES] += gradients + combinations + 1
         round_own_slots(
             points, scores, shares, bases, sums, ages, S, born, p, y, tally, cover, marks, clock, H, values, r, newest,
-            steps, log_prior, par, rules, sizes, thresholds, start, current, meta, kind, observed,
-            code, domain, work[0],
+            steps, log_prior, par, rules, sizes, thresholds, start, current, meta, kind, span, observed,
+            code, domain, work,
         )  # fmt: skip
     return last

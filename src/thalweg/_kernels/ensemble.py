@@ -15,13 +15,15 @@ A round, with h_i the gradient of member i (the same for all where it is shared)
 Shared gradients use l_i = <h, y_i - y>: the same number off all losses leaves (3) as it is and keeps A small.
 """
 
+from typing import Any
+
 import numpy as np
 
-from thalweg._kernels.clock import FRESH, GRADIENTS, PROJECTIONS, ROUNDS, VALUES
-from thalweg._kernels.jit import kernel
+from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS, VALUES
+from thalweg._kernels.jit import inlined, kernel
 from thalweg._kernels.losses import slope, value
 from thalweg._kernels.projections import BALL, project
-from thalweg._kernels.reduction import surrogate_gradient
+from thalweg._kernels.stage import meet, pass_on
 from thalweg._kernels.vectors import dot
 
 __all__ = [
@@ -34,6 +36,7 @@ __all__ = [
     "play_own",
     "play_shared",
     "round_own",
+    "round_reduced",
     "round_shared",
     "settle",
     "step_factor",
@@ -41,9 +44,10 @@ __all__ = [
 
 CONSTANT, DECAYING, SCALE_FREE = 0, 1, 2  # step rules
 FIXED, SELF_CONFIDENT = 0, 1  # rate rules
+NEGLIGIBLE = -40.0  # exp of it is 4e-18: nothing beside the largest weight, which is 1 before they are normalised
 
 
-@kernel
+@inlined
 def step_factor(rule: int, t: int, q: float, delta: float) -> float:
     """What the step sizes are multiplied with in round t: 1, 1/sqrt(t) or 1/sqrt(delta + q)."""
     if rule == DECAYING:
@@ -53,7 +57,7 @@ def step_factor(rule: int, t: int, q: float, delta: float) -> float:
     return 1.0
 
 
-@kernel
+@inlined
 def meta_rate(rule: int, epsilon: float, R: float, q: float) -> float:
     """epsilon, or epsilon / sqrt(1 + R^2 q): the self-confident rate, with epsilon = sqrt(ln N)."""
     if rule == SELF_CONFIDENT:
@@ -63,26 +67,51 @@ def meta_rate(rule: int, epsilon: float, R: float, q: float) -> float:
 
 @kernel
 def _descend(point: np.ndarray, eta: float, h: np.ndarray, code: int, par: np.ndarray, work: np.ndarray) -> None:
-    """point <- Pi(point - eta h)   (1). The ball, which every reduction uses, is done on the spot."""
-    d = point.shape[0]
-    if code == BALL:
+    """point <- Pi(point - eta h)   (1)."""
+    for j in range(point.shape[0]):
+        point[j] -= eta * h[j]
+    project(code, par, point, point, work)
+
+
+@inlined
+def _descend_ball(
+    Y: np.ndarray,
+    A: np.ndarray,
+    p: np.ndarray,
+    h: np.ndarray,
+    base: float,
+    steps: np.ndarray,
+    factor: float,
+    ball: np.ndarray,
+) -> None:
+    """(1) and (2) for all members on a ball, which every reduction uses: one pass, and one over those outside.
+
+    Overwrites Y, A and, as scratch space, p.
+    """
+    N, d = Y.shape
+    for i in range(N):
+        eta = steps[i] * factor
+        inner = 0.0
         square = 0.0
         for j in range(d):
-            moved = point[j] - eta * h[j]
-            point[j] = moved
-            gap = moved - par[1 + j]
+            before = Y[i, j]
+            moved = before - eta * h[j]
+            gap = moved - ball[1 + j]
+            inner += h[j] * before
             square += gap * gap
-        if square > par[0] * par[0]:
-            scale = par[0] / np.sqrt(square)  # square > 0
+            Y[i, j] = moved
+        A[i] += inner - base  # (2)
+        p[i] = square
+    for i in range(N):
+        p[i] = ball[0] / np.sqrt(p[i])  # infinite in the centre
+    for i in range(N):
+        scale = p[i]
+        if scale < 1.0:
             for j in range(d):
-                point[j] = par[1 + j] + scale * (point[j] - par[1 + j])
-    else:
-        for j in range(d):
-            point[j] -= eta * h[j]
-        project(code, par, point, point, work)
+                Y[i, j] = ball[1 + j] + scale * (Y[i, j] - ball[1 + j])  # (1)
 
 
-@kernel
+@inlined
 def settle(
     Y: np.ndarray,
     A: np.ndarray,
@@ -102,18 +131,24 @@ def settle(
         top = max(top, p[i])
     total = 0.0
     for i in range(N):
-        p[i] = np.exp(p[i] - top)  # the largest term is exp(0): total >= 1
+        lag = p[i] - top
+        p[i] = np.exp(lag) if lag > NEGLIGIBLE else 0.0  # the largest term is exp(0): total >= 1
         total += p[i]
-    for j in range(d):
-        y[j] = 0.0
     for i in range(N):
         p[i] /= total
-        weight = p[i]
+    for j in range(d):
+        y[j] = 0.0
+    whole = N - N % 4
+    for i in range(0, whole, 4):  # four rows at a time: a quarter of the loads and stores of y
+        p0, p1, p2, p3 = p[i], p[i + 1], p[i + 2], p[i + 3]
         for j in range(d):
-            y[j] += weight * Y[i, j]
+            y[j] += (p0 * Y[i, j] + p1 * Y[i + 1, j]) + (p2 * Y[i + 2, j] + p3 * Y[i + 3, j])
+    for i in range(whole, N):
+        for j in range(d):
+            y[j] += p[i] * Y[i, j]
 
 
-@kernel
+@inlined
 def round_shared(
     Y: np.ndarray,
     A: np.ndarray,
@@ -131,24 +166,50 @@ def round_shared(
     work: np.ndarray,
 ) -> None:
     """One round with one gradient h for all members. Overwrites the state."""
-    N, d = Y.shape
+    N = Y.shape[0]
     square = 0.0
     base = 0.0
-    for j in range(d):
+    for j in range(h.shape[0]):
         square += h[j] * h[j]
         base += h[j] * y[j]
     sums[0] += square
     clock[ROUNDS] += 1
     clock[GRADIENTS] += 1
+    clock[PROJECTIONS] += N
     factor = step_factor(rules[0], clock[ROUNDS], sums[0], par[0])
-    for i in range(N):
-        loss = -base
-        for j in range(d):
-            loss += h[j] * Y[i, j]
-        A[i] += loss  # (2)
-        _descend(Y[i], steps[i] * factor, h, code, domain, work)  # (1)
-        clock[PROJECTIONS] += 1
+    if code == BALL:
+        _descend_ball(Y, A, p, h, base, steps, factor, domain)
+    else:
+        for i in range(N):
+            A[i] += dot(h, Y[i]) - base  # (2)
+            _descend(Y[i], steps[i] * factor, h, code, domain, work)  # (1)
     settle(Y, A, p, y, sums, log_prior, par, rules)
+
+
+@kernel
+def round_reduced(
+    Y: np.ndarray,
+    A: np.ndarray,
+    p: np.ndarray,
+    y: np.ndarray,
+    sums: np.ndarray,
+    clock: np.ndarray,
+    g: np.ndarray,
+    x: np.ndarray,
+    tol: float,
+    h: np.ndarray,
+    outer: np.ndarray,
+    steps: np.ndarray,
+    log_prior: np.ndarray,
+    par: np.ndarray,
+    rules: np.ndarray,
+    code: int,
+    domain: np.ndarray,
+    work: np.ndarray,
+) -> None:
+    """One round inside the reduction, whose clock is `outer`: g is the gradient at x. Overwrites all of it."""
+    pass_on(g, y, True, x, outer, tol, False, h)
+    round_shared(Y, A, p, y, sums, clock, h, steps, log_prior, par, rules, code, domain, work)
 
 
 @kernel
@@ -174,123 +235,51 @@ def round_own(
     N = Y.shape[0]
     sums[0] += square
     clock[ROUNDS] += 1
+    clock[PROJECTIONS] += N
     factor = step_factor(rules[0], clock[ROUNDS], sums[0], par[0])
     for i in range(N):
         A[i] += losses[i]  # (2)
         _descend(Y[i], steps[i] * factor, H[i], code, domain, work)  # (1)
-        clock[PROJECTIONS] += 1
     settle(Y, A, p, y, sums, log_prior, par, rules)
 
 
 @kernel
-def play_shared(
-    Y: np.ndarray,
-    A: np.ndarray,
-    p: np.ndarray,
-    y: np.ndarray,
-    sums: np.ndarray,
-    clock: np.ndarray,
-    x: np.ndarray,
-    outer: np.ndarray,
-    loss_code: int,
-    features: np.ndarray,
-    labels: np.ndarray,
-    first: int,
-    last: int,
-    steps: np.ndarray,
-    log_prior: np.ndarray,
-    par: np.ndarray,
-    rules: np.ndarray,
-    home_code: int,
-    home: np.ndarray,
-    reduced: bool,
-    code: int,
-    domain: np.ndarray,
-    tol: float,
-    square_bound: float,
-    nonnegative: bool,
-    losses: np.ndarray,
-    decisions: np.ndarray,
-    work: np.ndarray,
-) -> int:
-    """Play rounds first..last-1 with one gradient each; stop before a round whose gradient or loss must be refused.
+def play_shared(state: Any, settings: Any, world: Any, face: Any, first: int, last: int, work: np.ndarray) -> int:
+    """Play rounds first..last-1 with one gradient each; stop before a round that must be refused.
 
-    With `reduced` the members live in the surrogate (home_code, home) and each round projects y onto the set
-    (code, domain) once; `x` and the clock `outer` are the reduction's. Otherwise x = y and both sets are the same.
-    Writes losses and, where it has rows, decisions. Returns the first round that was not played.
+    `state` and `settings` are what `round_shared` takes before and after the gradient; `world` and `face` are explained
+    in `thalweg._kernels.stage`. Returns the first round that was not played.
     """
-    d = y.shape[0]
-    g = work[0]
-    h = work[1]
-    scratch = work[2]
-    keep = decisions.shape[0] > 0
+    Y, A, p, y, sums, clock = state
+    steps, log_prior, par, rules, home_code, home = settings
+    loss_code, features, labels, losses, decisions, square_bound, nonnegative = world
+    reduced, x, outer, code, domain, tol = face
+    g, h, scratch = work[0], work[1], work[2]
     for t in range(first, last):
-        if not reduced:
-            for j in range(d):
-                x[j] = y[j]
-        elif outer[FRESH] == 0:
-            project(code, domain, y, x, scratch)
-            outer[PROJECTIONS] += 1
-            outer[FRESH] = 1
-        margin = dot(features[t], x)
-        loss = value(loss_code, margin, labels[t])
-        weight = slope(loss_code, margin, labels[t])
-        square = 0.0
-        for j in range(d):
-            g[j] = weight * features[t, j]
-            square += g[j] * g[j]
-        if not (square <= square_bound) or not np.isfinite(loss) or (nonnegative and loss < 0.0):
+        if not meet(
+            t, y, loss_code, features, labels, losses, decisions, square_bound, nonnegative,
+            reduced, x, outer, code, domain, g, scratch,
+        ):  # fmt: skip
             return t
-        losses[t] = loss
-        if keep:
-            for j in range(d):
-                decisions[t, j] = x[j]
-        if reduced:
-            surrogate_gradient(g, y, x, tol, h)
-            outer[ROUNDS] += 1
-            outer[GRADIENTS] += 1
-            outer[FRESH] = 0
-            round_shared(Y, A, p, y, sums, clock, h, steps, log_prior, par, rules, home_code, home, scratch)
-        else:
-            round_shared(Y, A, p, y, sums, clock, g, steps, log_prior, par, rules, home_code, home, scratch)
+        pass_on(g, y, reduced, x, outer, tol, False, h)
+        round_shared(Y, A, p, y, sums, clock, h, steps, log_prior, par, rules, home_code, home, scratch)
     return last
 
 
 @kernel
 def play_own(
-    Y: np.ndarray,
-    A: np.ndarray,
-    p: np.ndarray,
-    y: np.ndarray,
-    sums: np.ndarray,
-    clock: np.ndarray,
-    loss_code: int,
-    features: np.ndarray,
-    labels: np.ndarray,
-    first: int,
-    last: int,
-    by_value: bool,
-    steps: np.ndarray,
-    log_prior: np.ndarray,
-    par: np.ndarray,
-    rules: np.ndarray,
-    code: int,
-    domain: np.ndarray,
-    square_bound: float,
-    nonnegative: bool,
-    losses: np.ndarray,
-    decisions: np.ndarray,
-    H: np.ndarray,
-    member_losses: np.ndarray,
-    work: np.ndarray,
+    state: Any, settings: Any, world: Any, first: int, last: int, by_value: bool, H: np.ndarray, work: np.ndarray
 ) -> int:
     """Play rounds first..last-1, each member with its own gradient; stop before a round that must be refused.
 
-    The members are judged by their values f(y_i) with `by_value`, else by <grad f(y), y_i - y>.
-    Writes losses and, where it has rows, decisions. Returns the first round that was not played.
+    The members are judged by their values f(y_i) with `by_value`, else by <grad f(y), y_i - y>. Returns the first round
+    that was not played.
     """
+    Y, A, p, y, sums, clock = state
+    steps, log_prior, par, rules, code, domain = settings
+    loss_code, features, labels, losses, decisions, square_bound, nonnegative = world
     N, d = Y.shape
-    keep = decisions.shape[0] > 0
+    member_losses = np.empty(N)
     for t in range(first, last):
         a = features[t]
         b = labels[t]
@@ -314,16 +303,13 @@ def play_own(
         if not fine:
             return t
         losses[t] = loss
-        if keep:
+        if decisions.shape[0] > 0:
             for j in range(d):
                 decisions[t, j] = y[j]
-        if by_value:
-            clock[GRADIENTS] += N
-            clock[VALUES] += N
-            square = 0.0
-        else:
-            clock[GRADIENTS] += N + 1
+        clock[GRADIENTS] += N if by_value else N + 1
+        clock[VALUES] += N if by_value else 0
         round_own(
-            Y, A, p, y, sums, clock, H, member_losses, square, steps, log_prior, par, rules, code, domain, work[0]
-        )
+            Y, A, p, y, sums, clock, H, member_losses, 0.0 if by_value else square,
+            steps, log_prior, par, rules, code, domain, work,
+        )  # fmt: skip
     return last

@@ -16,3 +16,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 def kernel(function: F) -> F:
     """Compile `function` at its first call and keep the machine code on disk. Division by zero gives inf or nan."""
     return cast(F, njit(cache=True, fastmath=SAFE_FLAGS, error_model="numpy")(function))
+
+
+def inlined(function: F) -> F:
+    """As `kernel`, and always inlined into its callers."""
+    return cast(F, njit(cache=True, fastmath=SAFE_FLAGS, error_model="numpy", forceinline=True)(function))

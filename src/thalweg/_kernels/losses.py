@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from thalweg._kernels.jit import kernel
+from thalweg._kernels.jit import inlined, kernel
 
 __all__ = ["ABSOLUTE", "LINEAR", "LOGISTIC", "SQUARED", "slope", "slopes", "value", "values"]
 
@@ -24,7 +24,7 @@ ABSOLUTE = 3
 LINEAR = 4
 
 
-@kernel
+@inlined
 def value(code: int, z: float, b: float) -> float:
     """phi(z, b)."""
     if code == SQUARED:
@@ -39,7 +39,7 @@ def value(code: int, z: float, b: float) -> float:
     return z + b
 
 
-@kernel
+@inlined
 def slope(code: int, z: float, b: float) -> float:
     """The derivative of phi(z, b) in z."""
     if code == SQUARED:

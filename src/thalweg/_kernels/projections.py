@@ -183,15 +183,15 @@ def _secular(par: np.ndarray, z: np.ndarray) -> float:
 def _ellipsoid(par: np.ndarray, y: np.ndarray, out: np.ndarray, work: np.ndarray) -> None:
     """par = [e, 1/e, c], each of length d, the bound being 1:  c + (y - c) / (1 + lam e)."""
     d = y.shape[0]
+    value = 0.0
     for j in range(d):
         work[j] = y[j] - par[2 * d + j]
-    lam = _secular(par, work)
-    if lam == 0.0:
-        for j in range(d):
-            out[j] = y[j]
-    else:
-        for j in range(d):
-            out[j] = par[2 * d + j] + work[j] / (1.0 + lam * par[j])
+        value += par[j] * work[j] * work[j]
+    lam = 0.0
+    if not value <= 1.0:  # outside, or nan
+        lam = _secular(par, work)
+    for j in range(d):
+        out[j] = y[j] if lam == 0.0 else par[2 * d + j] + work[j] / (1.0 + lam * par[j])
 
 
 @kernel

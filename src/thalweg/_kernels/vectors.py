@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from thalweg._kernels.jit import kernel
+from thalweg._kernels.jit import inlined
 
 __all__ = ["dot", "square_norm"]
 
 
-@kernel
+@inlined
 def dot(a: np.ndarray, b: np.ndarray) -> float:
     """<a, b>."""
     total = 0.0
@@ -16,7 +16,7 @@ def dot(a: np.ndarray, b: np.ndarray) -> float:
     return total
 
 
-@kernel
+@inlined
 def square_norm(a: np.ndarray) -> float:
     """||a||^2: inf where it overflows, nan where a has one."""
     return dot(a, a)

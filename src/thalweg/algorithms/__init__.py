@@ -3,6 +3,7 @@
 from thalweg.algorithms.ader import Ader
 from thalweg.algorithms.aoa import AOA, EfficientAOA
 from thalweg.algorithms.cbce import CBCE, EfficientCBCE
+from thalweg.algorithms.cutkosky import CutkoskyAdaptive, CutkoskyPrintedVariant, EfficientCutkosky
 from thalweg.algorithms.efficient_adaptive import EfficientAdaptive
 from thalweg.algorithms.efficient_dynamic import EfficientDynamic
 from thalweg.algorithms.efficient_interval_dynamic import EfficientIntervalDynamic
@@ -18,9 +19,12 @@ __all__ = [
     "SACS",
     "SOGD",
     "Ader",
+    "CutkoskyAdaptive",
+    "CutkoskyPrintedVariant",
     "EfficientAOA",
     "EfficientAdaptive",
     "EfficientCBCE",
+    "EfficientCutkosky",
     "EfficientDynamic",
     "EfficientIntervalDynamic",
     "Sword",

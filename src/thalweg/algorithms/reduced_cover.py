@@ -17,6 +17,11 @@ class ReducedCover(OneProjection):
         return self.inner.active
 
     @property
+    def marker_count(self) -> int:
+        """m, how many unit intervals have started."""
+        return self.inner.marker_count
+
+    @property
     def markers(self) -> list[int]:
         """The rounds, counted from 1, at which unit intervals start."""
         return self.inner.markers

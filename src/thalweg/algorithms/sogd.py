@@ -3,9 +3,9 @@
     eta_t   = alpha / sqrt(delta + sum_{s<=t} ||g_s||^2)            (the sum holds the present gradient)   (1)
     x_{t+1} = Pi_X(x_t - eta_t g_t)                                                                        (2)
 
-With alpha = D/2 static regret is at most 2 D sqrt(delta + sum ||g_t||^2); for L-smooth losses f >= 0 that is of order
-sqrt(F_T), small where the comparator's loss is. Needs neither a horizon nor a gradient bound. 1 projection, 1 gradient,
-0 values a round.
+With alpha = D/sqrt(2) static regret is at most sqrt(2) D sqrt(delta + sum ||g_t||^2); for L-smooth losses f >= 0 that
+is of order sqrt(F_T), small where the comparator's loss is. Needs neither a horizon nor a gradient bound. 1 projection,
+1 gradient, 0 values a round.
 """
 
 import math

@@ -65,11 +65,6 @@ class Box(Domain):
         self._state_facts(size, center, diameter / 2, diameter)
         self.par = np.concatenate([low.ravel(), up.ravel()])
 
-    @property
-    def surrogate(self) -> Domain:
-        """Itself when bounded: clipping is as cheap as rescaling."""
-        return self if np.isfinite(self.radius) else self._enclosing_ball()
-
     def __repr__(self) -> str:
         low, up = np.unique(self.lower), np.unique(self.upper)
         if low.size == up.size == 1:

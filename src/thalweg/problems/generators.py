@@ -147,7 +147,9 @@ def gradual(
 
     Notes
     -----
-    The walk starts at a point drawn as in `piecewise_stationary`.
+    The walk starts at a point drawn as in `piecewise_stationary`. A random walk of T steps of D/T moves about D/sqrt(T)
+    in all, so with the default step a fixed decision does nearly as well as the planted one; a step of D/sqrt(T) lets
+    the walk cross the domain.
 
     Examples
     --------
