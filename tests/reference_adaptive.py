@@ -173,7 +173,11 @@ class CoinBetting:
         return p / p.sum()
 
     def gain(self, J, r):
-        """What the bettor is told: r if it bets on the expert, otherwise only what speaks for the expert."""
+        """What the bettor is told: r if it bets on the expert, otherwise only what speaks for the expert.
+
+        Where experts are in one place r is rounding; less than 1e-13 of the range counts as 0.
+        """
+        r = r if abs(r) > 1e-13 else 0.0
         return r if self.bet(J) > 0 else max(r, 0.0)
 
     def feed(self, r):

@@ -290,8 +290,8 @@ def test_efficient_adaptive_with_many_markers(domain, kind):
 @pytest.mark.parametrize("kind", [*streams.STREAMS, "against"])
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_long_runs_stay_under_the_bounds(domain, kind, threshold):
-    x_set, stream = setting(domain, kind, 1500, 11)
-    learner = adaptive(x_set, stream, threshold, 1500)
+    x_set, stream = setting(domain, kind, 1000, 11)
+    learner = adaptive(x_set, stream, threshold, 1000)
     check_covering_intervals(x_set, x_set.surrogate, stream, play(learner, stream.losses))
 
 

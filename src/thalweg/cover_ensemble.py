@@ -120,13 +120,12 @@ class CoverEnsemble(Learner):
         self._codes = (METAS[self.meta], COVERS[self.cover])
 
         self._expert = expert
-        first = self._template(0)
-        self._rules = first._rules
-        self._start = first._start
-        self._start_cost = first.queries.projections
+        self._templates: list[Ensemble] = []
         self._table = np.zeros(0 if threshold is None else 1)  # C_m at index m
         self._marker_room = min(MARKERS_KEPT, max(1024, (self.horizon or 0) + 1))
         self._shape_state(K=(1024 if self.horizon is None else self.horizon + 1).bit_length())
+        self._rules = self._templates[0]._rules
+        self._start = self._templates[0]._start
         self._look_up(1)
         self._restart()
 
@@ -141,7 +140,11 @@ class CoverEnsemble(Learner):
 
     def _shape_state(self, K: int) -> None:
         """Arrays for K slots; what a smaller state held is kept."""
-        templates = [self._template(k) for k in range(K)]
+        built = len(self._templates)
+        self._templates += [self._template(k) for k in range(built, K)]
+        templates = self._templates[:K]
+        if callable(self._expert):  # each has projected its own starting point
+            self._clock[PROJECTIONS] += sum(template.queries.projections for template in self._templates[built:])
         N = max(template.step_sizes.size for template in templates)
         d = self.domain.dim
         self._sizes = np.array([template.step_sizes.size for template in templates])
@@ -181,7 +184,8 @@ class CoverEnsemble(Learner):
         first = int(np.flatnonzero(arrays["born"])[0])
         arrays["weights"][first] = 1.0
         arrays["y"][:] = self._start
-        self._clock[PROJECTIONS] = self._start_cost
+        kept = self._templates if callable(self._expert) else self._templates[:1]
+        self._clock[PROJECTIONS] = sum(template.queries.projections for template in kept)  # of the starting point
 
     def _begin(self) -> None:
         a = self._arrays
@@ -239,20 +243,18 @@ class CoverEnsemble(Learner):
         }
 
     def _read_state(self, saved: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
-        """The state of a run that needed more or fewer slots than this one is padded to a common size."""
-        if not isinstance(saved, Mapping) or "born" not in saved:
-            return super()._read_state(saved)
+        """A run that went past its horizon may have more slots than this learner, or fewer: the state's count holds."""
         before = dict(vars(self))
-        slots = np.asarray(saved["born"]).size
-        if self._arrays["born"].size < slots < 64:
-            self._shape_state(slots)
-        padded = dict(saved)
-        for key, mine in self._arrays.items():
-            theirs = np.asarray(saved.get(key))
-            if theirs.dtype == mine.dtype and _fits(theirs, mine):
-                padded[key] = _grown(theirs, np.zeros_like(mine))
         try:
-            return super()._read_state(padded)
+            if isinstance(saved, Mapping) and {"born", "cover"} <= saved.keys():
+                slots, m = np.asarray(saved["born"]).size, np.asarray(saved["cover"]).max(initial=0)
+                if slots != self._arrays["born"].size and 0 < slots < 64 and int(m) >> slots == 0:
+                    self._arrays = {"clock": self._clock}
+                    self._shape_state(slots)
+            read = super()._read_state(saved)
+            if int(read["cover"][0]) >> read["born"].size:
+                raise StateError(f"{type(self).__name__} cannot restore this state: it has fewer slots than it needs.")
+            return read
         except StateError:
             vars(self).update(before)
             raise
@@ -324,14 +326,25 @@ class CoverEnsemble(Learner):
         if self.domain.code == PYTHON:
             slots = self._alive()
             r = (a["y"] - a["bases"]) @ gradient / self._span
+            largest = float(np.abs(r[slots]).max())
+            if not self._observed and largest > cover_ensemble.LARGEST:
+                raise self._beyond_range(largest * self._span)
             H = {k: np.broadcast_to(gradient, (self._sizes[k], gradient.size)) for k in slots}
             scores = {k: (a["points"][k, : self._sizes[k]] - a["bases"][k]) @ gradient for k in slots}
             self._python_round(H, scores, r, {k: float(gradient @ gradient) for k in slots}, value)
             self._clock[GRADIENTS] += 1
         else:
             work = np.empty(self.domain.dim)
-            kernels.round_shared_slots(*self._state_arrays(), gradient, value, *self._constants(), self._r, work)
+            constants = (*self._constants(), self._r)
+            if not kernels.round_shared_slots(*self._state_arrays(), gradient, value, *constants, work):
+                raise self._beyond_range(float(np.abs((a["y"] - a["bases"])[self._alive()] @ gradient).max()))
         self._clock[VALUES] += self.needs_loss
+
+    def _beyond_range(self, difference: float) -> InputError:
+        return InputError(
+            f"{self._who()}: the losses of the decision and of an expert differ by {difference:g}, more than the range "
+            f"{self._span:g} they were said to have. Give a larger range or bound."
+        )
 
     def _alive(self) -> list[int]:
         return [int(k) for k in np.flatnonzero(self._arrays["born"])]
@@ -400,11 +413,8 @@ class CoverEnsemble(Learner):
                 expert = self._read_paid(f.value(a["bases"][k].reshape(shape).copy()))
                 queried[VALUES] += 1
             r[k] = (paid - expert) / self._span
-            if abs(r[k]) > 1 + 1e-9:
-                raise InputError(
-                    f"{self._who()}: the losses of the decision and of an expert differ by {abs(paid - expert):g}, "
-                    f"more than the range {self._span:g} they were said to have. Give a larger loss bound."
-                )
+            if abs(r[k]) > cover_ensemble.LARGEST:
+                raise self._beyond_range(abs(paid - expert))
             if k == covers.level(int(a["cover"][0])):
                 newest = float(expert)
         if self.domain.code == PYTHON:
@@ -441,10 +451,6 @@ class CoverEnsemble(Learner):
 def _pad(values: Array, size: int) -> Array:
     """`values` followed by zeros."""
     return np.concatenate([values, np.zeros(size - values.size)])
-
-
-def _fits(small: NDArray[Any], large: NDArray[Any]) -> bool:
-    return small.ndim == large.ndim and all(n <= N for n, N in zip(small.shape, large.shape, strict=True))
 
 
 def _grown(old: NDArray[Any], fresh: NDArray[Any]) -> NDArray[Any]:

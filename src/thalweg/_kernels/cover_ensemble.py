@@ -27,11 +27,15 @@ from thalweg._kernels.covers import level, place_marker
 from thalweg._kernels.ensemble import round_own, round_shared
 from thalweg._kernels.jit import kernel
 from thalweg._kernels.losses import slope, value
+from thalweg._kernels.reduction import surrogate_gradient
 from thalweg._kernels.sleeping import admit, reweigh, weigh
-from thalweg._kernels.stage import meet, pass_on
+from thalweg._kernels.stage import count_reduced, meet
 from thalweg._kernels.vectors import dot
 
-__all__ = ["begin", "feed", "finish", "play_own", "play_shared", "round_own_slots", "round_shared_slots"]
+__all__ = ["LARGEST", "begin", "feed", "finish", "play_own", "play_shared", "round_own_slots", "round_shared_slots"]
+
+
+LARGEST = 1.0 + 1e-9  # |r| may exceed its range by rounding
 
 
 @kernel
@@ -108,12 +112,16 @@ def finish(
         if marks.shape[0] > 0:
             marks[m % marks.shape[0]] = clock[ROUNDS] + 1
     weigh(meta, S, born, p)
-    for j in range(d):
-        y[j] = 0.0
+    top = 0
     for k in range(born.shape[0]):
-        if born[k] > 0:
+        top = k if p[k] > p[top] else top
+    # Around the heaviest expert: where all are in one place, so is y, to the bit. Coin betting asks whether r > 0.
+    for j in range(d):
+        y[j] = bases[top, j]
+    for k in range(born.shape[0]):
+        if born[k] > 0 and k != top:
             for j in range(d):
-                y[j] += p[k] * bases[k, j]
+                y[j] += p[k] * (bases[k, j] - bases[top, j])
 
 
 @kernel
@@ -165,14 +173,21 @@ def round_shared_slots(
     domain: np.ndarray,
     r: np.ndarray,
     work: np.ndarray,
-) -> None:
-    """One round with one gradient h for all; r is divided by `span`. Overwrites the state, r and work."""
-    clock[ROUNDS] += 1
-    clock[GRADIENTS] += 1
-    base = dot(h, y)
+) -> bool:
+    """One round with one gradient h for all; r is divided by `span`. Overwrites the state, r and work.
+
+    Returns False, with the state as it was, where some |r| exceeds the range it was said to have.
+    """
     for k in range(born.shape[0]):
         if born[k] > 0:
-            r[k] = (base - dot(h, bases[k])) / span  # span > 0
+            gain = 0.0
+            for j in range(h.shape[0]):
+                gain += h[j] * (y[j] - bases[k, j])
+            r[k] = gain / span  # span > 0
+            if not (observed or abs(r[k]) <= LARGEST):
+                return False
+    clock[ROUNDS] += 1
+    clock[GRADIENTS] += 1
     feed(meta, S, born, r, tally, observed)  # (1)
     for k in range(born.shape[0]):
         if born[k] > 0:
@@ -186,6 +201,7 @@ def round_shared_slots(
         points, scores, shares, bases, sums, ages, S, born, p, y, tally, cover, marks, clock, val,
         log_prior, thresholds, start, current, meta, kind, work,
     )  # fmt: skip
+    return True
 
 
 @kernel
@@ -274,13 +290,16 @@ def play_shared(
             reduced, x, outer, code, domain, g, scratch,
         ):  # fmt: skip
             return t
-        pass_on(g, y, reduced, x, outer, tol, needs_loss, h)
-        clock[VALUES] += 1 if needs_loss else 0
-        round_shared_slots(
+        surrogate_gradient(g, y, x, tol, h)  # g itself where x = y
+        if not round_shared_slots(
             points, scores, shares, bases, sums, ages, S, born, p, y, tally, cover, marks, clock, h, losses[t],
             steps, log_prior, par, rules, sizes, thresholds, start, current, meta, kind, span, observed,
             home_code, home, r, scratch,
-        )  # fmt: skip
+        ):  # fmt: skip
+            return t
+        clock[VALUES] += 1 if needs_loss else 0
+        if reduced:
+            count_reduced(outer, needs_loss)
     return last
 
 
@@ -315,7 +334,7 @@ def play_own(
                 continue
             expert = value(loss_code, dot(a, bases[k]), b)
             r[k] = (loss - expert) / span
-            fine = fine and abs(r[k]) <= 1.0 + 1e-9
+            fine = fine and abs(r[k]) <= LARGEST and not (nonnegative and expert < 0.0)
             if k == level(cover[0]):
                 newest = expert
             for i in range(sizes[k]):
@@ -323,6 +342,7 @@ def play_own(
                 own = slope(loss_code, margin, b)
                 fine = fine and own * own * feature_square <= square_bound
                 values[k, i] = value(loss_code, margin, b)
+                fine = fine and np.isfinite(values[k, i]) and not (nonnegative and values[k, i] < 0.0)
                 for j in range(d):
                     H[k, i, j] = own * a[j]
             gradients += sizes[k]

@@ -25,6 +25,10 @@ __all__ = [
 ]
 
 ADAPT_ML_PROD, ADA_NORMAL_HEDGE, COIN_BETTING = 0, 1, 2
+TINY = 1e-290  # a range below it cannot be inverted; it is taken for no feedback at all
+# The coin asks only whether r > 0 to bet on an expert or not. Where experts are in one place r is 0 or rounding, which
+# must not decide: less than this, in units of the range, counts as 0.
+ROUNDING = 1e-13
 
 
 @kernel
@@ -50,7 +54,7 @@ def admit(meta: int, S: np.ndarray, k: int, index: int, unit: float) -> None:
         gamma = np.log(1.0 + 2.0 * index)
         S[k, 0] = 0.0
         S[k, 1] = 0.0
-        S[k, 2] = prod_rate(gamma, 0.0, unit) if unit > 0.0 else 1.0  # no feedback yet: all rates equal
+        S[k, 2] = prod_rate(gamma, 0.0, unit) if unit > TINY else 1.0  # no feedback yet: all rates equal
         S[k, 3] = gamma
     elif meta == ADA_NORMAL_HEDGE:
         S[k, 0] = 0.0
@@ -106,8 +110,8 @@ def reweigh(meta: int, S: np.ndarray, born: np.ndarray, r: np.ndarray, unit: flo
         if born[k] == 0:
             continue
         if meta == ADAPT_ML_PROD:
-            if grown <= 0.0:
-                continue  # nothing but zeros so far
+            if grown <= TINY:
+                continue  # no feedback so far
             if unit < grown:
                 rate = prod_rate(S[k, 3], S[k, 1], grown)
                 S[k, 0] *= rate / S[k, 2]
@@ -121,7 +125,8 @@ def reweigh(meta: int, S: np.ndarray, born: np.ndarray, r: np.ndarray, unit: flo
             S[k, 1] += abs(r[k])
         else:
             beta = S[k, 0] / (S[k, 2] + 1.0)
-            gain = r[k] if beta > 0.0 else max(r[k], 0.0)
+            gain = r[k] if abs(r[k]) > ROUNDING else 0.0
+            gain = gain if beta > 0.0 else max(gain, 0.0)
             S[k, 0] += gain
             S[k, 1] += np.log1p(gain * beta)  # |beta| < 1 and |gain| <= 1
             S[k, 2] += 1.0
