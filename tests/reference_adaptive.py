@@ -146,7 +146,7 @@ class AdaptMLProd:
             self.eta[J] = new
 
 
-ROUNDING = 1e-12  # of feedback in [-1, 1]
+ROUNDING = 1e-13  # of feedback in [-1, 1]
 
 
 class CoinBetting:
@@ -173,16 +173,13 @@ class CoinBetting:
         return p / p.sum()
 
     def gain(self, J, r):
-        """What the bettor is told: r if it bets on the expert, otherwise only what speaks for the expert.
-
-        Where experts are in one place r is rounding; less than 1e-13 of the range counts as 0.
-        """
-        r = r if abs(r) > 1e-13 else 0.0
+        """What the bettor is told: r if it bets on the expert, otherwise only what speaks for the expert."""
+        r = r if abs(r) > ROUNDING else 0.0
         return r if self.bet(J) > 0 else max(r, 0.0)
 
     def feed(self, r):
         for J, difference in r.items():
-            bet, gain = self.bet(J), self.gain(J, difference if abs(difference) > ROUNDING else 0.0)
+            bet, gain = self.bet(J), self.gain(J, difference)
             self.z[J] += gain
             self.W[J] += gain * bet
             self.n[J] += 1

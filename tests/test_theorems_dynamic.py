@@ -237,7 +237,9 @@ def test_inside_the_set_the_surrogate_gradient_is_the_gradient(seed, domain):
     y = x_set.project(somewhere(x_set, rng))
     y = x_set.center + rng.uniform(0, 1) * (y - x_set.center)
     np.testing.assert_array_equal(surrogate_gradient(g, y, y), g)
-    np.testing.assert_array_equal(surrogate_gradient(g, y, x_set.project(y)), g)
+    np.testing.assert_array_equal(
+        surrogate_gradient(g, y, x_set.project(y), tol=1e-12 * max(1.0, np.linalg.norm(y))), g
+    )
 
 
 @given(seed=seeds, domain=domains)
@@ -250,13 +252,13 @@ def test_the_rounding_of_a_solver_is_no_direction(seed, domain):
     noise *= 1e-8 * max(1.0, np.linalg.norm(y)) / np.linalg.norm(noise)
     g = rng.normal(size=x_set.dim)
     for x in (y + noise, y - noise):
-        np.testing.assert_array_equal(surrogate_gradient(g, y, x), g)
+        np.testing.assert_array_equal(surrogate_gradient(g, y, x, tol=1e-6 * max(1.0, np.linalg.norm(y))), g)
 
 
 def test_a_true_distance_is_a_direction():
     """The tolerance is far below any distance that matters."""
     g, y = np.array([-1.0, -2.0]), np.array([1.0 + 1e-4, 0.0])
-    np.testing.assert_allclose(surrogate_gradient(g, y, np.array([1.0, 0.0])), [0.0, -2.0], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(surrogate_gradient(g, y, np.array([1.0, 0.0]), tol=1e-6), [0.0, -2.0], rtol=0, atol=1e-9)
 
 
 def test_theorem_1_can_fail():

@@ -66,11 +66,11 @@ class EfficientIntervalDynamic(ReducedCover):
     --------
     >>> import thalweg as tw
     >>> domain = tw.domains.Ellipsoid([1.0, 4.0], bound=1.0)
-    >>> learner = tw.EfficientIntervalDynamic(domain, 1000, gradient_bound=4.0, smoothness=1.0, threshold=lambda m: 2.0)
+    >>> learner = tw.EfficientIntervalDynamic(domain, 1000, gradient_bound=4.0, smoothness=1.0, threshold=lambda m: 1.5)
     >>> for _ in range(6):
     ...     _ = learner.step(tw.losses.Squared([1.0, 0.0], 2.0))
     >>> learner.markers, learner.active
-    ([1, 3, 6], 2)
+    ([1, 2, 3, 5, 6], 2)
     >>> learner.queries
     Queries(projections=6, gradients=6, values=6)
 
