@@ -4,6 +4,8 @@
 2. One interactive round (`decision` and `update`, or `step`) against the same limit.
 3. The first round of a second process: kernels come from the disk, nothing is compiled again.
 4. One projection a round against N: `EfficientDynamic` and `Sword`, with a compiled projection and with a solver.
+5. Experts on a cover: `EfficientAdaptive`, `SACS` and `EfficientIntervalDynamic` against the limit with as many members
+   as are alive on average, and how that grows with T (`covers.py`).
 
     python benchmarks/bench.py [--quick] [--json FILE]
 
@@ -39,6 +41,7 @@ import numpy as np  # noqa: E402
 import scipy  # noqa: E402
 from scipy.optimize import NonlinearConstraint, minimize  # noqa: E402
 
+import covers  # noqa: E402
 import thalweg as tw  # noqa: E402
 from limit import FLAGS, Limit  # noqa: E402
 
@@ -104,7 +107,7 @@ def machine(limit: Limit) -> dict[str, str]:
     }
 
 
-# ---------------------------------------------------------------------------------------------- the four measurements
+# ---------------------------------------------------------------------------------------- the first four measurements
 
 
 def make_learner(domain: tw.domains.Domain) -> tw.EfficientDynamic:
@@ -387,6 +390,8 @@ def main() -> None:
     print_second_process(results["second_process"])
     results["projections"] = projections(rounds, 5 if quick else 100, repeats)
     print_projections(results["projections"])
+    results["covers"] = covers.measure(limit, best_of, (2_000,) if quick else (2_000, 20_000, 200_000), repeats)
+    covers.show(results["covers"], table, mark)
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(results, indent=2) + "\n")
 

@@ -1,5 +1,6 @@
 """`play`: the compiled loop and the Python path are the same run; interruption, progress, refusals."""
 
+import itertools
 import os
 import signal
 import sys
@@ -244,3 +245,63 @@ def test_missing_progress_bar_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     with pytest.raises(MissingExtraError, match=r"thalweg\[lab\]"):
         tw.play(tw.SOGD(domains()["ball"]), problems()["squared"], progress=True)
+
+
+class Bowl:
+    """A loss of one's own, with nothing but the two methods."""
+
+    def value(self, x):
+        return float(x @ x)
+
+    def gradient(self, x):
+        return 2 * x
+
+
+def test_own_losses_need_no_shape_and_may_go_on_for_ever():
+    assert tw.play(tw.SOGD(tw.domains.Ball(2)), [Bowl()] * 4).rounds == 4
+    assert tw.play(tw.SOGD(tw.domains.Ball(2)), itertools.repeat(Bowl()), rounds=5).rounds == 5
+
+
+def test_an_error_in_the_middle_names_the_round_of_the_problem():
+    class Bad(Bowl):
+        def gradient(self, x):
+            return np.full(2, np.nan)
+
+    learner = tw.SOGD(tw.domains.Ball(2))
+    tw.play(learner, [Bowl()] * 10)
+    with pytest.raises(InputError, match="SOGD, round 14") as caught:
+        tw.play(learner, [Bowl(), Bowl(), Bowl(), Bad()])
+    assert caught.value.__notes__ == ["In round 3 of the problem, counted from 0."]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: tw.play(tw.SOGD(tw.domains.Ball(2)), None), "play needs a problem or an iterable of losses. Got None"),
+        (lambda: tw.play(problems()["squared"], tw.SOGD(tw.domains.Ball(4))), r"play\(learner, problem\)"),
+        (lambda: tw.play(tw.SOGD, problems()["squared"]), r"play\(learner, problem\)"),
+        (lambda: tw.SOGD(tw.domains.Ball(2)).step(3), "step needs a loss with"),
+        (lambda: tw.SOGD(tw.domains.Ball(2)).update([[1.0, 2.0], [3.0]]), "gradient must be an array of real numbers"),
+        (lambda: tw.SOGD(tw.domains.Ball(2)).update([1.0, 2.0], loss="0.1"), "loss must be a number. Got '0.1'"),
+        (lambda: tw.OneProjection(tw.domains.Ball(2), tw.SOGD(tw.domains.Ball(2))), "must be a function Y -> learner"),
+        (
+            lambda: tw.OneProjection(tw.domains.Box(-1.0, 1.0, shape=3), lambda Y: tw.SOGD(tw.domains.Ball(3, 0.01))),
+            "The set of the inner learner of OneProjection must contain the domain",
+        ),
+    ],
+)
+def test_mixed_up_arguments_are_explained(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
+
+
+def test_the_horizon_warning_points_at_the_caller():
+    with pytest.warns(HorizonWarning) as caught:
+        tw.play(tw.EfficientDynamic(tw.domains.Ball(4, radius=2.0), 100, G), problems()["squared"])
+    assert caught[0].filename == __file__
+
+
+def test_a_learner_says_what_it_is():
+    learner = tw.EfficientDynamic(tw.domains.Ball(2), 100, 3.0)
+    learner.update([1.0, 0.0])
+    assert repr(learner) == "EfficientDynamic(Ball(2, radius=1), horizon=100, gradient_bound=3; 1 rounds played)"

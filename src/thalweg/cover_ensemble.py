@@ -79,6 +79,10 @@ class CoverEnsemble(Learner):
         One gradient for all and no values, or a gradient and a value for each expert (then call `step`).
     nonnegative : bool
         Refuse negative losses.
+    anytime : bool
+        The guarantee needs no horizon, so none is missed past it.
+    owner : str, optional
+        Who speaks in error messages: the method that this ensemble is a part of.
     horizon, gradient_bound, on_violation
         As for every `Learner`. The horizon sizes the state; a longer run grows it.
     """
@@ -95,12 +99,15 @@ class CoverEnsemble(Learner):
         restart: str = "center",
         gradients: str = "shared",
         nonnegative: bool = False,
+        anytime: bool = False,
+        owner: str | None = None,
         horizon: int | None = None,
         gradient_bound: float | None = None,
         on_violation: str = "raise",
     ) -> None:
         super().__init__(domain, horizon=horizon, gradient_bound=gradient_bound, on_violation=on_violation)
-        name = type(self).__name__
+        self._owner = name = owner or type(self).__name__
+        self.anytime = anytime or self.anytime
         self.meta = check_choice(name, "meta", meta, tuple(METAS))
         self.cover = check_choice(name, "cover", cover, tuple(COVERS))
         self.restart = check_choice(name, "restart", restart, ("center", "current"))
@@ -225,7 +232,7 @@ class CoverEnsemble(Learner):
             number = np.nan
         if not (np.isfinite(number) and number > 0):
             raise InputError(
-                f"The 'threshold' parameter of {type(self).__name__} must return a finite number > 0 for every m. "
+                f"The 'threshold' parameter of {self._owner} must return a finite number > 0 for every m. "
                 f"Got {C!r} for m = {m}."
             )
         return number
@@ -391,6 +398,7 @@ class CoverEnsemble(Learner):
         """One round from the loss itself; returns the loss paid at the decision."""
         if self.one_gradient:
             return super().step(f)
+        self._check_loss_object(f)
         self._make_room()
         a, shape = self._arrays, self.domain.shape
         paid = self._read_paid(f.value(self.decision))

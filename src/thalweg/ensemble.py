@@ -230,6 +230,7 @@ class Ensemble(Learner):
         """One round from the loss itself; returns the loss paid at the decision."""
         if self.one_gradient:
             return super().step(f)
+        self._check_loss_object(f)
         N, shape = self.step_sizes.size, self.domain.shape
         x = self.decision
         paid = self._read_paid(f.value(x))

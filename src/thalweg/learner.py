@@ -7,6 +7,7 @@ arrays, and says what one round does. Checks, counters, saving and the horizon's
 from __future__ import annotations
 
 import math
+import sys
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -36,6 +37,14 @@ Stage = tuple[tuple[Any, ...], tuple[Any, ...]]  # world and face: `thalweg._ker
 
 SCHEMA = 1  # version of the layout of a saved state
 ROUNDING = 1e-9  # a gradient may exceed its bound by this much, relatively: bounds are computed in floating point too
+
+
+def _outside() -> int:
+    """How many frames up the caller of the package stands: where a warning belongs."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("thalweg."):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def bounded(owner: str, domain: Any) -> Domain:
@@ -81,11 +90,13 @@ class Learner(ABC):
     Notes
     -----
     A new learner calls this constructor, fills `self._arrays` with its state, and defines `_restart` (write the first
-    round's state into these arrays), `_propose` (the decision as a new flat array) and `_move` (one round).
+    round's state into these arrays), `_propose` (the decision as a new flat array) and `_move` (one round, ended by
+    `self._count(gradients=1, projections=...)`). CONTRIBUTING has a complete one.
     """
 
     one_gradient = True  # one gradient a round is enough: `update` works, and so does the one-projection reduction
     needs_loss = False  # `update` needs the loss as well
+    anytime = False  # the guarantee needs no horizon: a given one only sizes the state
     nonnegative = False  # the theory needs f >= 0: a negative loss is refused
 
     def __init__(
@@ -106,7 +117,6 @@ class Learner(ABC):
         )
         self._clock = np.zeros(ENTRIES, dtype=np.int64)
         self._gradient = np.empty(domain.dim)
-        self._gradient_view = self._gradient.reshape(domain.shape)
         self._arrays: dict[str, NDArray[Any]] = {"clock": self._clock}
         self._shown: Array | None = None
         self._warned = False
@@ -134,6 +144,13 @@ class Learner(ABC):
     @abstractmethod
     def _move(self, gradient: Array, loss: float | None) -> None:
         """One round from a checked flat gradient. Counts the round and what it queried."""
+
+    def _count(self, *, gradients: int = 0, projections: int = 0, values: int = 0) -> None:
+        """Count a round and what it queried."""
+        self._clock[ROUNDS] += 1
+        self._clock[GRADIENTS] += gradients
+        self._clock[PROJECTIONS] += projections
+        self._clock[VALUES] += values
 
     def _settings(self) -> dict[str, Any]:
         """The numbers that make two learners interchangeable: a state is restored only where they agree."""
@@ -203,12 +220,18 @@ class Learner(ABC):
 
     def step(self, f: Loss) -> float:
         """One round from the loss itself: queries `f.value` and `f.gradient`, moves, and returns the loss paid."""
+        self._check_loss_object(f)
         x = self.decision
         paid = self._read_paid(f.value(x))
         self.update(f.gradient(x), paid)
         return paid
 
     # ------------------------------------------------------------------ what it tells
+
+    def __repr__(self) -> str:
+        facts = [repr(self.domain)]
+        facts += [f"{n}={v:g}" for n in ("horizon", "gradient_bound") if (v := getattr(self, n)) is not None]
+        return f"{type(self).__name__}({', '.join(facts)}; {self.rounds} rounds played)"
 
     @property
     def rounds(self) -> int:
@@ -252,7 +275,8 @@ class Learner(ABC):
     def _read_state(self, saved: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
         name = type(self).__name__
         if not isinstance(saved, Mapping) or "learner" not in saved:
-            raise StateError(f"{name}.restore needs a mapping made by {name}.state(). Got {type(saved).__name__}.")
+            got = "a mapping without the key 'learner'" if isinstance(saved, Mapping) else type(saved).__name__
+            raise StateError(f"{name}.restore needs a mapping made by {name}.state(). Got {got}.")
         if saved["learner"] != name:
             raise StateError(f"{name} cannot restore the state of another learner, {saved['learner']}.")
         if saved.get("schema") != SCHEMA:
@@ -275,6 +299,8 @@ class Learner(ABC):
             if not np.isfinite(array).all():
                 raise StateError(f"{name} cannot restore this state: '{key}' has entries that are nan or infinite.")
             read[key] = array
+        if (read["clock"] < 0).any():
+            raise StateError(f"{name} cannot restore this state: its counters are negative.")
         return read
 
     def _write(self, read: dict[str, NDArray[Any]]) -> None:
@@ -285,18 +311,21 @@ class Learner(ABC):
     # ------------------------------------------------------------------ checks, before anything changes
 
     def _watch_horizon(self) -> None:
-        if not self._warned and self.horizon is not None and self._clock[ROUNDS] > self.horizon:
+        if self.horizon is not None and not (self._warned or self.anytime) and self._clock[ROUNDS] > self.horizon:
             self._warned = True
             warnings.warn(
                 f"{type(self).__name__} was tuned for {self.horizon} rounds and has now played more: it keeps working, "
                 "but its guarantee does not cover the rounds beyond. Give a larger horizon.",
                 HorizonWarning,
-                stacklevel=3,
+                stacklevel=_outside(),
             )
 
     def _read_gradient(self, gradient: ArrayLike) -> bool:
         """Copy a gradient into the learner's buffer, checked; returns whether it had to be clipped."""
-        array = np.asarray(gradient)
+        try:
+            array = np.asarray(gradient)
+        except ValueError:
+            raise InputError(f"{self._who()}: gradient must be an array of real numbers. Got {gradient!r}.") from None
         if array.shape != self.domain.shape:
             raise InputError(
                 f"{self._who()}: gradient has shape {array.shape}, the domain has shape {self.domain.shape}. "
@@ -304,7 +333,7 @@ class Learner(ABC):
             )
         if array.dtype.kind not in "fiu":
             raise InputError(f"{self._who()}: gradient must be an array of real numbers. Got dtype {array.dtype}.")
-        np.copyto(self._gradient_view, array)
+        self._gradient[:] = array if array.ndim == 1 else array.ravel()
         if square_norm(self._gradient) <= self._square_bound:  # False for nan
             return False
         self._clip()
@@ -340,6 +369,8 @@ class Learner(ABC):
 
     def _read_paid(self, loss: Any) -> float:
         try:
+            if isinstance(loss, str | bytes | bool):
+                raise TypeError
             value = float(loss)
         except (TypeError, ValueError):
             raise InputError(f"{self._who()}: loss must be a number. Got {loss!r}.") from None
@@ -351,6 +382,10 @@ class Learner(ABC):
                 "Add a constant to the loss, or use a learner without small-loss theory."
             )
         return value
+
+    def _check_loss_object(self, f: Any) -> None:
+        if not (hasattr(f, "value") and hasattr(f, "gradient")):
+            raise InputError(f"{self._who()}: step needs a loss with f.value(x) and f.gradient(x). Got {f!r}.")
 
     def _who(self) -> str:
         return f"{type(self).__name__}, round {self.rounds + 1}"

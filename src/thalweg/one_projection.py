@@ -99,6 +99,10 @@ class OneProjection(Learner):
         name = type(self).__name__
         super().__init__(domain)  # checks the domain before anything is built on it
         self.surrogate = domain.surrogate if surrogate is None else check_surrogate(name, domain, surrogate)
+        if not callable(make_inner):
+            raise InputError(
+                f"The 'make_inner' parameter of {name} must be a function Y -> learner. Got {make_inner!r}."
+            )
         inner = make_inner(self.surrogate)
         missing = [n for n in ("decision", "update", "state", "restore", "reset") if not hasattr(inner, n)]
         if missing:
@@ -110,6 +114,8 @@ class OneProjection(Learner):
                 f"{name} cannot use {type(inner).__name__} with gradients='own': the reduction gives one gradient a "
                 "round. Use gradients='shared'."
             )
+        if isinstance(inner, Learner) and inner.domain is not self.surrogate:
+            self.surrogate = check_surrogate(name, domain, inner.domain, "The set of the inner learner")
         super().__init__(
             domain,
             horizon=getattr(inner, "horizon", None) if horizon is None else horizon,
@@ -119,6 +125,7 @@ class OneProjection(Learner):
         self.inner = inner
         self.needs_loss = getattr(inner, "needs_loss", False)
         self.nonnegative = getattr(inner, "nonnegative", False)
+        self.anytime = getattr(inner, "anytime", False)
         self._tol = domain.tolerance * domain._scale(domain.center)  # an inexact projection's direction is noise
         self._trusted = isinstance(inner, Learner) and inner._square_bound >= self._square_bound
         self._h = np.empty(domain.dim)
@@ -174,13 +181,13 @@ class OneProjection(Learner):
         self._write(read)
 
 
-def check_surrogate(owner: str, domain: Domain, surrogate: Any) -> Domain:
+def check_surrogate(owner: str, domain: Domain, surrogate: Any, what: str = "The 'surrogate' parameter") -> Domain:
     """A surrogate must have the domain's shape and contain it, which is tried at extreme points of compiled sets."""
     if not isinstance(surrogate, Domain):
-        raise InputError(f"The 'surrogate' parameter of {owner} must be a thalweg Domain. Got {surrogate!r}.")
+        raise InputError(f"{what} of {owner} must be a thalweg Domain. Got {surrogate!r}.")
     if surrogate.shape != domain.shape:
         raise InputError(
-            f"The 'surrogate' parameter of {owner} must hold points of shape {domain.shape}, as the domain does. "
+            f"{what} of {owner} must hold points of shape {domain.shape}, as the domain does. "
             f"Got {surrogate!r}, of shape {surrogate.shape}."
         )
     if domain.code != PYTHON:
@@ -188,7 +195,7 @@ def check_surrogate(owner: str, domain: Domain, surrogate: Any) -> Domain:
             extreme = domain.project(domain.center + 10 * domain.radius * direction.reshape(domain.shape))
             if not surrogate.contains(extreme, tol=1e-6):
                 raise InputError(
-                    f"The 'surrogate' parameter of {owner} must contain the domain {domain!r}. "
+                    f"{what} of {owner} must contain the domain {domain!r}. "
                     f"Got {surrogate!r}, which does not. Leave it out for the domain's own."
                 )
     return surrogate

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import signal
 import threading
 import time
@@ -119,14 +120,20 @@ def play(
     >>> run.rounds, bool(run.losses[-1] < 1e-6)
     (100, True)
     """
-    if not isinstance(problem, Problem):
-        problem = FromLosses(problem)
+    if not (hasattr(learner, "step") and hasattr(learner, "domain")) or isinstance(learner, type):
+        raise InputError(f"play needs a learner, then a problem: play(learner, problem). Got {learner!r} first.")
+    if rounds is not None:
+        check_count("play", "rounds", rounds)
     shape = learner.domain.shape
+    if not isinstance(problem, Problem):
+        if not isinstance(problem, Iterable):
+            raise InputError(f"play needs a problem or an iterable of losses. Got {problem!r}.")
+        problem = FromLosses(itertools.islice(problem, rounds), shape=shape)
     if problem.shape != shape:
         raise InputError(f"play: the problem has decisions of shape {problem.shape}, the learner's domain {shape}.")
     T = problem.horizon
     if rounds is not None:
-        T = check_count("play", "rounds", rounds) if T is None else min(T, check_count("play", "rounds", rounds))
+        T = int(rounds) if T is None else min(T, int(rounds))
     if T is None:
         raise InputError("play: this problem has no end. Say how many rounds to play: play(..., rounds=1000).")
 
@@ -165,7 +172,11 @@ def _play_rounds(learner: Any, problem: Problem, T: int, losses: Array, kept: Ar
         if stage is None or t < last:  # no loop for these parts, or one round that it would not play: `step` says why
             if len(kept):
                 kept[t] = learner.decision.ravel()
-            losses[t] = learner.step(problem[t])
+            try:
+                losses[t] = learner.step(problem[t])
+            except Exception as error:
+                error.add_note(f"In round {t} of the problem, counted from 0.")
+                raise
             t += 1
         bar.update(t - first)
     return t

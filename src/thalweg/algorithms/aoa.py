@@ -59,6 +59,8 @@ class AOA(CoverEnsemble):
     L. Zhang, S. Lu, T. Yang, Minimizing dynamic regret and adaptive regret simultaneously, AISTATS 2020.
     """
 
+    anytime = True
+
     def __init__(
         self,
         domain: Domain,
@@ -133,6 +135,8 @@ class EfficientAOA(ReducedCover):
                 meta="ada_normal_hedge",
                 cover="geometric",
                 feedback_range=2 * G * Y.radius,
+                anytime=True,
+                owner="EfficientAOA",
                 horizon=horizon,
             ),
             surrogate=surrogate,

@@ -61,6 +61,8 @@ class CBCE(CoverEnsemble):
     G. Wang, D. Zhao, L. Zhang, Minimizing adaptive regret with one gradient per iteration, IJCAI 2018.
     """
 
+    anytime = True
+
     def __init__(
         self,
         domain: Domain,

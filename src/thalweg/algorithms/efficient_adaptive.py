@@ -124,6 +124,7 @@ class EfficientAdaptive(ReducedCover):
                 feedback_range=2 * G * R if feedback_range == "bound" else "observed",
                 restart=restart,
                 nonnegative=True,
+                owner=name,
                 horizon=T,
             )
 

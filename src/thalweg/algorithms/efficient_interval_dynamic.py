@@ -116,6 +116,7 @@ class EfficientIntervalDynamic(ReducedCover):
                 feedback_range=2 * G * R if feedback_range == "bound" else "observed",
                 restart=restart,
                 nonnegative=True,
+                owner=name,
                 horizon=T,
             )
 

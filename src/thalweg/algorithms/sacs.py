@@ -64,6 +64,8 @@ class SACS(CoverEnsemble):
     L. Zhang, T.-Y. Liu, Z.-H. Zhou, Adaptive regret of convex and smooth functions, ICML 2019.
     """
 
+    anytime = True
+
     def __init__(
         self,
         domain: Domain,

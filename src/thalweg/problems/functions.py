@@ -34,9 +34,10 @@ class FromFunctions(Problem):
 
     Notes
     -----
-    The functions are called only for what is asked: a learner that needs no loss values never calls `value`. A function
-    that raises gives a RuntimeError that names the round and carries the original error. A slice `problem[a:b]` calls
-    the functions with the rounds a to b - 1, as in the whole problem.
+    `play` and `step` call `value` once a round, to record what was paid, also for a learner that uses no values. With
+    gradients only, call `learner.update(gradient)` in a loop of your own. A function that raises gives a RuntimeError
+    that names the round and carries the original error. A slice `problem[a:b]` calls the functions with the rounds a to
+    b - 1, as in the whole problem.
 
     Examples
     --------

@@ -6,6 +6,8 @@ broken, or returns None.
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import functools
 import pickle
 import tracemalloc
@@ -169,6 +171,20 @@ def check_state_is_plain(make: Make) -> None:
     assert _same(pickle.loads(pickle.dumps(state)), state), "state changes on the way through pickle"
 
 
+def check_copies(make: Make) -> None:
+    """A learner that was deep-copied or (where it can be) pickled in mid-run goes on as the first one does."""
+    stream = _Stream(make, 12)
+    learner = make()
+    _play(learner, stream[:5])
+    copies = {"deep-copied": copy.deepcopy(learner)}
+    with contextlib.suppress(pickle.PicklingError, AttributeError, TypeError):  # its parts may be closures
+        copies["pickled"] = pickle.loads(pickle.dumps(learner))
+    whole = _play(learner, stream[5:])
+    for how, twin in copies.items():
+        assert np.array_equal(_play(twin, stream[5:]), whole), f"a {how} learner plays differently"
+        assert twin.queries == learner.queries, f"a {how} learner counts differently"
+
+
 def check_input_kept(make: Make) -> None:
     """A gradient is neither changed nor kept: the caller may reuse its array."""
     if not getattr(make(), "one_gradient", True):
@@ -299,6 +315,7 @@ def check_queries(make: Make) -> None:
     _play(learner, stream)
     asked = learner.queries - before
     assert min(asked.projections, asked.gradients, asked.values) >= 0, f"queries went down: {asked}"
+    assert learner.rounds == 10, f"10 rounds were counted as {learner.rounds}"
     if getattr(learner, "one_gradient", True):
         assert asked.gradients == 10, f"10 rounds with one gradient each were counted as {asked.gradients}"
 
@@ -314,6 +331,7 @@ LEARNER_CHECKS = tuple(
         check_reset,
         check_resume,
         check_state_is_plain,
+        check_copies,
         check_input_kept,
         check_kinds_of_input,
         check_refusals,
@@ -340,8 +358,11 @@ def check_learner(make: Callable[[], Learner]) -> None:
     >>> from thalweg.testing import check_learner
     >>> check_learner(lambda: tw.SOGD(tw.domains.Simplex(3)))
     """
+    if not callable(make):
+        raise TypeError(f"check_learner needs a function that builds a fresh learner. Got {make!r}.")
     for check in LEARNER_CHECKS:
         try:
             check(make)
-        except AssertionError as error:
-            raise AssertionError(f"{check.__name__}: {error}") from error
+        except Exception as error:
+            told = str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
+            raise AssertionError(f"{check.__name__}: {told}") from error
