@@ -390,7 +390,7 @@ def main() -> None:
     print_second_process(results["second_process"])
     results["projections"] = projections(rounds, 5 if quick else 100, repeats)
     print_projections(results["projections"])
-    results["covers"] = covers.measure(limit, best_of, (2_000,) if quick else (2_000, 20_000, 200_000), repeats)
+    results["covers"] = covers.measure(limit, best_of, covers.QUICK if quick else covers.FULL, repeats)
     covers.show(results["covers"], table, mark)
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(results, indent=2) + "\n")

@@ -43,7 +43,7 @@ def same(a, b):
         (lambda m: m.restore(m.state() | {"schema": 99}), "reads states of schema 1. Got schema 99"),
         (lambda m: m.restore(m.state() | {"x": np.full(3, np.nan)}), "'x' has entries that are nan"),
         (lambda m: m.restore(m.state() | {"x": np.zeros(4)}), r"'x' must be float64 of shape \(3,\). Got .* \(4,\)"),
-        (lambda m: m.restore(m.state() | {"inner.y": np.full(3, np.inf)}), "'y' has entries that are nan"),
+        (lambda m: m.restore(m.state() | {"inner.y": np.full((1, 3), np.inf)}), "'y' has entries that are nan"),
     ],
 )
 def test_a_refused_call_says_why_and_changes_nothing(call, message):

@@ -54,7 +54,7 @@ X = tw.domains.Ellipsoid([1.0, 2.0], bound=1.0)
 learner = tw.EfficientDynamic(X, 10, 5.0, 1.0)
 learner.step(tw.losses.Squared([1.0, 0.0], 1.0))
 tw.play(learner, tw.problems.LinearRegression(np.ones((3, 2)), np.ones(3)))
-for kernel in (ensemble.round_reduced, ensemble.play_shared, vectors.square_norm, projections.project):
+for kernel in (ensemble.play_round, ensemble.play_shared, vectors.square_norm, projections.project):
     print(sum(kernel.stats.cache_hits.values()), sum(kernel.stats.cache_misses.values()))
 """
 

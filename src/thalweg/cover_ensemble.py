@@ -165,7 +165,7 @@ class CoverEnsemble(Learner):
             "shares": np.zeros((K, N)),
             "bases": np.zeros((K, d)),
             "sums": np.zeros((K, 1)),
-            "ages": np.zeros((K, ENTRIES), dtype=np.int64),
+            "ages": np.zeros(K, dtype=np.int64),
             "meta": np.zeros((K, 4)),
             "born": np.zeros(K, dtype=np.int64),
             "weights": np.zeros(K),
@@ -185,20 +185,18 @@ class CoverEnsemble(Learner):
             if key != "clock":
                 array[...] = 0
         arrays["tally"][1] = 0.0 if self._observed else 1.0
-        self._begin()
-        if self.threshold is not None:
-            arrays["marks"][0] = 1
+        self._begin(self._start, 1)
         first = int(np.flatnonzero(arrays["born"])[0])
         arrays["weights"][first] = 1.0
         arrays["y"][:] = self._start
         kept = self._templates if callable(self._expert) else self._templates[:1]
         self._clock[PROJECTIONS] = sum(template.queries.projections for template in kept)  # of the starting point
 
-    def _begin(self) -> None:
+    def _begin(self, start: Array, t: int) -> None:
         a = self._arrays
         kernels.begin(
             a["points"], a["scores"], a["shares"], a["bases"], a["sums"], a["ages"], a["meta"], a["born"],
-            a["tally"], a["cover"], self._log_prior, self._start, *self._codes,
+            a["tally"], a["cover"], a["marks"], self._log_prior, start, *self._codes, t,
         )  # fmt: skip
 
     def _make_room(self) -> None:
@@ -365,7 +363,7 @@ class CoverEnsemble(Learner):
         for k, gradients in H.items():
             n = self._sizes[k]
             q = a["sums"][k, 0] + squares[k]
-            factor = ensemble_kernels.step_factor(self._rules[0], a["ages"][k, ROUNDS] + 1, q, self._par[k, 0])
+            factor = ensemble_kernels.step_factor(self._rules[0], a["ages"][k] + 1, q, self._par[k, 0])
             points = a["points"][k, :n] - (self._steps[k, :n] * factor)[:, None] * gradients
             moved[k] = np.array([self.domain._project_flat(point) for point in points])
         self._clock[ROUNDS] += 1
@@ -375,16 +373,15 @@ class CoverEnsemble(Learner):
             a["points"][k, :n] = points
             a["scores"][k, :n] += scores[k]
             a["sums"][k, 0] += squares[k]
-            a["ages"][k, ROUNDS] += 1
+            a["ages"][k] += 1
             self._clock[PROJECTIONS] += n
             ensemble_kernels.settle(
-                a["points"][k, :n], a["scores"][k, :n], a["shares"][k, :n], a["bases"][k], a["sums"][k],
-                self._log_prior[k, :n], self._par[k], self._rules,
+                a["points"], a["scores"], a["shares"], a["bases"], a["sums"], k, n,
+                self._log_prior, self._par, self._rules,
             )  # fmt: skip
-        kernels.finish(
-            *self._state_arrays(), value, self._log_prior, self._table, self._start, self.restart == "current",
-            *self._codes, np.empty(self.domain.dim),
-        )  # fmt: skip
+        if kernels.due(a["tally"], a["cover"], self._table, value):  # (3)
+            self._begin(a["y"] if self.restart == "current" else self._start, self._clock[ROUNDS] + 1)
+        kernels.combine(a["bases"], a["meta"], a["born"], a["weights"], a["y"], self._codes[0])  # (4)
 
     # ------------------------------------------------------------------ experts with their own gradients
 

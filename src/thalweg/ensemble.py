@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from thalweg._kernels import ensemble as kernels
+from thalweg._kernels import ensemble
 from thalweg._kernels.clock import CLIPPED, ENTRIES, GRADIENTS, PROJECTIONS, ROUNDS, VALUES
 from thalweg._kernels.projections import PYTHON
 from thalweg._validate import check_array, check_choice, check_positive
@@ -30,6 +30,8 @@ from thalweg.losses import Loss
 __all__ = ["Ensemble", "refuse_update"]
 
 Array = NDArray[np.float64]
+
+kernels: Any = ensemble  # called with the state unpacked, which type checkers cannot follow
 
 STEP_RULES = {"constant": kernels.CONSTANT, "decaying": kernels.DECAYING, "scale_free": kernels.SCALE_FREE}
 
@@ -130,11 +132,16 @@ class Ensemble(Learner):
         self._log_prior = np.log(self.prior)
         self._work = np.empty((3, domain.dim))
 
-        self._points = np.empty((N, domain.dim))
-        self._scores = np.empty(N)
-        self._weights = np.empty(N)
-        self._y = np.empty(domain.dim)
-        self._sums = np.empty(1)
+        # One slot of the kernels' arrays, all its own.
+        self._points = np.empty((1, N, domain.dim))
+        self._scores = np.empty((1, N))
+        self._weights = np.empty((1, N))
+        self._y = np.empty((1, domain.dim))
+        self._sums = np.empty((1, 1))
+        self._constants = (
+            self.step_sizes[None, :], self._log_prior[None, :], self._par[None, :], self._rules,
+            domain.code, domain.par,
+        )  # fmt: skip
         self._arrays |= {
             "points": self._points,
             "scores": self._scores,
@@ -164,59 +171,61 @@ class Ensemble(Learner):
     @property
     def points(self) -> Array:
         """y_{t,i}, the members' points, (N, *shape)."""
-        return self._points.reshape(-1, *self.domain.shape).copy()
+        points: Array = self._points.reshape(-1, *self.domain.shape).copy()
+        return points
 
     @property
     def weights(self) -> Array:
         """p_t, how much each member counts in the present decision."""
-        return self._weights.copy()
+        weights: Array = self._weights[0].copy()
+        return weights
 
     @property
     def meta_rate(self) -> float:
         """epsilon_t, the rate behind the present weights."""
-        return float(kernels.meta_rate(self._rules[1], self._par[1], self._par[2], self._sums[0]))
+        return float(kernels.meta_rate(self._rules[1], self._par[1], self._par[2], self._sums[0, 0]))
 
     def _propose(self) -> Array:
-        return self._y.copy()
+        return self._peek().copy()
 
     def _peek(self) -> Array:
-        return self._y
+        y: Array = self._y[0]
+        return y
 
     def _move(self, gradient: Array, loss: float | None) -> None:
         del loss
         if self.domain.code == PYTHON:
-            self._points_step(gradient[None, :], (self._points - self._y) @ gradient, float(gradient @ gradient))
+            losses = (self._points[0] - self._y[0]) @ gradient
+            self._points_step(gradient[None, :], losses, float(gradient @ gradient))
             self._clock[GRADIENTS] += 1
             return
-        kernels.round_shared(
-            self._points, self._scores, self._weights, self._y, self._sums, self._clock, gradient,
-            self.step_sizes, self._log_prior, self._par, self._rules, self.domain.code, self.domain.par, self._work[2],
-        )  # fmt: skip
+        kernels.play_round(
+            *self._state(), gradient, False, gradient, 0.0, gradient, self._clock, *self._constants, self._work[2]
+        )
 
     def _move_reduced(self, g: Array, loss: float | None, x: Array, tol: float, h: Array, outer: Any) -> None:
         if self.domain.code == PYTHON:
             super()._move_reduced(g, loss, x, tol, h, outer)
             return
-        kernels.round_reduced(
-            self._points, self._scores, self._weights, self._y, self._sums, self._clock, g, x, tol, h, outer,
-            self.step_sizes, self._log_prior, self._par, self._rules, self.domain.code, self.domain.par, self._work[2],
-        )  # fmt: skip
+        kernels.play_round(*self._state(), g, True, x, tol, h, outer, *self._constants, self._work[2])
+
+    def _state(self) -> tuple[Any, ...]:
+        """The state in the order in which every kernel takes it."""
+        return (self._points, self._scores, self._weights, self._y, self._sums, self._clock)
 
     def _points_step(self, H: Array, losses: Array, square: float) -> None:
         """(1)-(4) where only Python can project. All projections come first: if one fails, nothing has changed."""
-        t, q = self._clock[ROUNDS] + 1, self._sums[0] + square
+        t, q = self._clock[ROUNDS] + 1, self._sums[0, 0] + square
         factor = kernels.step_factor(self._rules[0], t, q, self._par[0])
-        moved = self._points - (self.step_sizes * factor)[:, None] * H
+        moved = self._points[0] - (self.step_sizes * factor)[:, None] * H
         for i, point in enumerate(moved):
             moved[i] = self.domain._project_flat(point)  # (1)
-        self._points[:] = moved
-        self._scores += losses  # (2)
-        self._sums[0] = q
+        self._points[0] = moved
+        self._scores[0] += losses  # (2)
+        self._sums[0, 0] = q
         self._clock[ROUNDS] += 1
         self._clock[PROJECTIONS] += len(moved)
-        kernels.settle(
-            self._points, self._scores, self._weights, self._y, self._sums, self._log_prior, self._par, self._rules
-        )
+        kernels.settle(*self._state()[:5], 0, len(moved), *self._constants[1:4])  # (3), (4)
 
     # ------------------------------------------------------------------ members with their own gradients
 
@@ -235,13 +244,13 @@ class Ensemble(Learner):
         x = self.decision
         paid = self._read_paid(f.value(x))
         queried = np.zeros(ENTRIES, dtype=np.int64)
-        H = np.empty_like(self._points)
+        H = np.empty_like(self._points[0])
         losses = np.empty(N)
         square = 0.0
         if self.judge == "linear":
             queried[CLIPPED] += self._read_gradient(f.gradient(x))
             queried[GRADIENTS] += 1
-            losses = (self._points - self._y) @ self._gradient
+            losses = (self._points[0] - self._y[0]) @ self._gradient
             square = float(self._gradient @ self._gradient)
         for i, point in enumerate(self.points):
             if self.judge == "value":
@@ -253,11 +262,7 @@ class Ensemble(Learner):
         if self.domain.code == PYTHON:
             self._points_step(H, losses, square)
         else:
-            kernels.round_own(
-                self._points, self._scores, self._weights, self._y, self._sums, self._clock, H, losses, square,
-                self.step_sizes, self._log_prior, self._par, self._rules,
-                self.domain.code, self.domain.par, self._work[2],
-            )  # fmt: skip
+            kernels.play_own_round(*self._state(), H[None], losses[None], square, *self._constants, self._work[2])
         self._clock += queried
         self._shown = None
         self._watch_horizon()
@@ -268,9 +273,7 @@ class Ensemble(Learner):
     _has_loop = True
 
     def _loop(self, stage: Stage, first: int, last: int) -> int:
-        state = (self._points, self._scores, self._weights, self._y, self._sums, self._clock)
-        settings = (self.step_sizes, self._log_prior, self._par, self._rules, self.domain.code, self.domain.par)
         if self.one_gradient:
-            return int(kernels.play_shared(state, settings, *stage, first, last, self._work))
+            return int(kernels.play_shared(self._state(), self._constants, *stage, first, last, self._work))
         H, by_value = np.empty_like(self._points), self.judge == "value"
-        return int(kernels.play_own(state, settings, stage[0], first, last, by_value, H, self._work[2]))
+        return int(kernels.play_own(self._state(), self._constants, stage[0], first, last, by_value, H, self._work[2]))

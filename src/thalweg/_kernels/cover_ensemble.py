@@ -3,7 +3,7 @@
 Slot k holds one expert: an ensemble of its own (`thalweg._kernels.ensemble`), which with one member is plain gradient
 descent. State (overwritten), K slots with up to N members each:
 
-    points (K, N, d), scores (K, N), shares (K, N), bases (K, d), sums (K, 1), ages (K, entries)     the experts
+    points (K, N, d), scores (K, N), shares (K, N), bases (K, d), sums (K, 1), ages (K,)     the experts
     S (K, 4), born (K,), p (K,)                                     the meta-learner, the cover, the weights
     y (d,)                                                          the combination sum_k p_k bases_k
     tally = [loss since the last marker, range]                     `range` is the unit of the meta-learner's feedback
@@ -25,14 +25,25 @@ import numpy as np
 from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS, VALUES
 from thalweg._kernels.covers import level, place_marker
 from thalweg._kernels.ensemble import round_own, round_shared
-from thalweg._kernels.jit import kernel
+from thalweg._kernels.jit import inlined, kernel
 from thalweg._kernels.losses import slope, value
 from thalweg._kernels.reduction import surrogate_gradient
 from thalweg._kernels.sleeping import admit, reweigh, weigh
 from thalweg._kernels.stage import count_reduced, meet
 from thalweg._kernels.vectors import dot
 
-__all__ = ["LARGEST", "begin", "feed", "finish", "play_own", "play_shared", "round_own_slots", "round_shared_slots"]
+__all__ = [
+    "LARGEST",
+    "begin",
+    "combine",
+    "due",
+    "feed",
+    "gauge",
+    "play_own",
+    "play_shared",
+    "round_own_slots",
+    "round_shared_slots",
+]
 
 
 LARGEST = 1.0 + 1e-9  # |r| may exceed its range by rounding
@@ -50,14 +61,19 @@ def begin(
     born: np.ndarray,
     tally: np.ndarray,
     cover: np.ndarray,
+    marks: np.ndarray,
     log_prior: np.ndarray,
     start: np.ndarray,
     meta: int,
     kind: int,
+    t: int,
 ) -> None:
-    """Place the next marker: end experts, create the newborn at `start`."""
+    """Place the next marker, which starts at round t: end experts, create the newborn at `start`."""
     N, d = points.shape[1:]
+    if marks.shape[0] > 0:
+        marks[cover[0] % marks.shape[0]] = t
     cover[0] += 1
+    tally[0] = 0.0
     top = place_marker(kind, cover[0], born)
     for k in range(top + 1):
         if born[k] == 0:
@@ -70,61 +86,52 @@ def begin(
         for j in range(d):
             bases[k, j] = start[j]
         sums[k, 0] = 0.0
-        for e in range(ages.shape[1]):
-            ages[k, e] = 0
+        ages[k] = 0
         admit(meta, S, k, cover[0], tally[1])
 
 
-@kernel
-def finish(
-    points: np.ndarray,
-    scores: np.ndarray,
-    shares: np.ndarray,
-    bases: np.ndarray,
-    sums: np.ndarray,
-    ages: np.ndarray,
-    S: np.ndarray,
-    born: np.ndarray,
-    p: np.ndarray,
-    y: np.ndarray,
-    tally: np.ndarray,
-    cover: np.ndarray,
-    marks: np.ndarray,
-    clock: np.ndarray,
-    val: float,
-    log_prior: np.ndarray,
-    thresholds: np.ndarray,
-    start: np.ndarray,
-    current: bool,
-    meta: int,
-    kind: int,
-    work: np.ndarray,
-) -> None:
-    """(3) and (4). Without thresholds every round starts a marker. With `current` newborns start at the last y."""
-    d = y.shape[0]
+@inlined
+def due(tally: np.ndarray, cover: np.ndarray, thresholds: np.ndarray, val: float) -> bool:
+    """(3): whether the next round starts a marker. Without thresholds every round does. Overwrites tally."""
     tally[0] += val
-    m = cover[0]
-    if thresholds.shape[0] == 0 or tally[0] > thresholds[m]:
-        tally[0] = 0.0
-        for j in range(d):
-            work[j] = y[j] if current else start[j]
-        begin(points, scores, shares, bases, sums, ages, S, born, tally, cover, log_prior, work, meta, kind)
-        if marks.shape[0] > 0:
-            marks[m % marks.shape[0]] = clock[ROUNDS] + 1
+    return thresholds.shape[0] == 0 or tally[0] > thresholds[cover[0]]
+
+
+@inlined
+def combine(bases: np.ndarray, S: np.ndarray, born: np.ndarray, p: np.ndarray, y: np.ndarray, meta: int) -> None:
+    """(4). Overwrites p and y.
+
+    Around the heaviest expert: where all are in one place, so is y, to the bit. Coin betting asks whether r > 0.
+    """
     weigh(meta, S, born, p)
     top = 0
     for k in range(born.shape[0]):
         top = k if p[k] > p[top] else top
-    # Around the heaviest expert: where all are in one place, so is y, to the bit. Coin betting asks whether r > 0.
-    for j in range(d):
+    for j in range(y.shape[0]):
         y[j] = bases[top, j]
     for k in range(born.shape[0]):
         if born[k] > 0 and k != top:
-            for j in range(d):
+            for j in range(y.shape[0]):
                 y[j] += p[k] * (bases[k, j] - bases[top, j])
 
 
-@kernel
+@inlined
+def gauge(
+    bases: np.ndarray, born: np.ndarray, y: np.ndarray, h: np.ndarray, span: float, observed: bool, r: np.ndarray
+) -> bool:
+    """r <- <h, y - y_k> / span; returns whether all are within the range they were said to have. Overwrites r."""
+    fine = True
+    for k in range(born.shape[0]):
+        if born[k] > 0:
+            gain = 0.0
+            for j in range(h.shape[0]):
+                gain += h[j] * (y[j] - bases[k, j])
+            r[k] = gain / span  # span > 0
+            fine = fine and (observed or abs(r[k]) <= LARGEST)
+    return fine
+
+
+@inlined
 def feed(meta: int, S: np.ndarray, born: np.ndarray, r: np.ndarray, tally: np.ndarray, observed: bool) -> None:
     """(1): r in natural units; scaled by a fixed range, or measured in the largest |r| seen so far."""
     if observed:
@@ -178,29 +185,25 @@ def round_shared_slots(
 
     Returns False, with the state as it was, where some |r| exceeds the range it was said to have.
     """
-    for k in range(born.shape[0]):
-        if born[k] > 0:
-            gain = 0.0
-            for j in range(h.shape[0]):
-                gain += h[j] * (y[j] - bases[k, j])
-            r[k] = gain / span  # span > 0
-            if not (observed or abs(r[k]) <= LARGEST):
-                return False
+    if not gauge(bases, born, y, h, span, observed, r):
+        return False
     clock[ROUNDS] += 1
     clock[GRADIENTS] += 1
     feed(meta, S, born, r, tally, observed)  # (1)
     for k in range(born.shape[0]):
         if born[k] > 0:
-            n = sizes[k]
+            ages[k] += 1
+            clock[PROJECTIONS] += sizes[k]
             round_shared(
-                points[k, :n], scores[k, :n], shares[k, :n], bases[k], sums[k], ages[k], h,
-                steps[k, :n], log_prior[k, :n], par[k], rules, code, domain, work,
-            )  # fmt: skip
-            clock[PROJECTIONS] += n  # (2)
-    finish(
-        points, scores, shares, bases, sums, ages, S, born, p, y, tally, cover, marks, clock, val,
-        log_prior, thresholds, start, current, meta, kind, work,
-    )  # fmt: skip
+                points, scores, shares, bases, sums, k, sizes[k], ages[k], h,
+                steps, log_prior, par, rules, code, domain, work,
+            )  # (2)  # fmt: skip
+    if due(tally, cover, thresholds, val):
+        begin(
+            points, scores, shares, bases, sums, ages, S, born, tally, cover, marks,
+            log_prior, y if current else start, meta, kind, clock[ROUNDS] + 1,
+        )  # fmt: skip
+    combine(bases, S, born, p, y, meta)
     return True
 
 
@@ -248,20 +251,22 @@ def round_own_slots(
     feed(meta, S, born, r, tally, observed)  # (1)
     for k in range(born.shape[0]):
         if born[k] > 0:
-            n = sizes[k]
-            square = dot(H[k, 0], H[k, 0]) if n == 1 else 0.0  # a single member may scale its step by its gradients
+            ages[k] += 1
+            clock[PROJECTIONS] += sizes[k]
+            square = dot(H[k, 0], H[k, 0]) if sizes[k] == 1 else 0.0  # a single member may scale its step by its own
             round_own(
-                points[k, :n], scores[k, :n], shares[k, :n], bases[k], sums[k], ages[k],
-                H[k, :n], values[k, :n], square, steps[k, :n], log_prior[k, :n], par[k], rules, code, domain, work,
-            )  # fmt: skip
-            clock[PROJECTIONS] += n  # (2)
-    finish(
-        points, scores, shares, bases, sums, ages, S, born, p, y, tally, cover, marks, clock, val,
-        log_prior, thresholds, start, current, meta, kind, work,
-    )  # fmt: skip
+                points, scores, shares, bases, sums, k, sizes[k], ages[k], H, values, square,
+                steps, log_prior, par, rules, code, domain, work,
+            )  # (2)  # fmt: skip
+    if due(tally, cover, thresholds, val):
+        begin(
+            points, scores, shares, bases, sums, ages, S, born, tally, cover, marks,
+            log_prior, y if current else start, meta, kind, clock[ROUNDS] + 1,
+        )  # fmt: skip
+    combine(bases, S, born, p, y, meta)
 
 
-@kernel
+@inlined
 def _room(cover: np.ndarray, born: np.ndarray, thresholds: np.ndarray) -> bool:
     """Whether one more marker fits into the arrays."""
     m = cover[0]
@@ -291,12 +296,26 @@ def play_shared(
         ):  # fmt: skip
             return t
         surrogate_gradient(g, y, x, tol, h)  # g itself where x = y
-        if not round_shared_slots(
-            points, scores, shares, bases, sums, ages, S, born, p, y, tally, cover, marks, clock, h, losses[t],
-            steps, log_prior, par, rules, sizes, thresholds, start, current, meta, kind, span, observed,
-            home_code, home, r, scratch,
-        ):  # fmt: skip
+        if not gauge(bases, born, y, h, span, observed, r):
             return t
+        # `round_shared_slots`, written out: a call with so many arrays counts references to each, in every round
+        clock[ROUNDS] += 1
+        clock[GRADIENTS] += 1
+        feed(meta, S, born, r, tally, observed)  # (1)
+        for k in range(born.shape[0]):
+            if born[k] > 0:
+                ages[k] += 1
+                clock[PROJECTIONS] += sizes[k]
+                round_shared(
+                    points, scores, shares, bases, sums, k, sizes[k], ages[k], h,
+                    steps, log_prior, par, rules, home_code, home, scratch,
+                )  # (2)  # fmt: skip
+        if due(tally, cover, thresholds, losses[t]):
+            begin(
+                points, scores, shares, bases, sums, ages, S, born, tally, cover, marks,
+                log_prior, y if current else start, meta, kind, clock[ROUNDS] + 1,
+            )  # fmt: skip
+        combine(bases, S, born, p, y, meta)
         clock[VALUES] += 1 if needs_loss else 0
         if reduced:
             count_reduced(outer, needs_loss)

@@ -1,9 +1,13 @@
 """A pool of N gradient-descent learners under Hedge: one round, and whole runs.
 
-State (overwritten): `Y` (N, d) the members' points y_{t,i}; `A` (N,) their cumulative losses; `p` (N,) weights;
-`y` (d,) the combination sum_i p_i y_i; `sums` = [q], q the sum of squared gradient norms; `clock` the counters below.
+An ensemble lives in slot k of arrays with a leading axis, which a lone one has to itself and a cover shares among its
+experts. Indices, not views: a view made in every round costs more, in reference counts, than a small round.
 
-Settings: `steps` (N,) and a step rule; `log_prior` (N,); `par` = [delta, epsilon, R]; `rules` = [step rule, rate rule].
+State (overwritten): `Y` (K, N, d) the members' points y_{t,i}; `A` (K, N) their cumulative losses; `p` (K, N) weights;
+`y` (K, d) the combination sum_i p_i y_i; `sums` (K, 1) the sum q of squared gradient norms.
+
+Settings: `steps` (K, N) and a step rule; `log_prior` (K, N); `par` (K, 3) = [delta, epsilon, R]; `rules` = [step rule,
+rate rule]. Slot k has n <= N members, and is in its `age`-th round.
 
 A round, with h_i the gradient of member i (the same for all where it is shared) and l_i its loss:
 
@@ -23,7 +27,8 @@ from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS, VALUES
 from thalweg._kernels.jit import inlined, kernel
 from thalweg._kernels.losses import slope, value
 from thalweg._kernels.projections import BALL, project
-from thalweg._kernels.stage import meet, pass_on
+from thalweg._kernels.reduction import surrogate_gradient
+from thalweg._kernels.stage import count_reduced, meet, pass_on
 from thalweg._kernels.vectors import dot
 
 __all__ = [
@@ -34,9 +39,10 @@ __all__ = [
     "SELF_CONFIDENT",
     "meta_rate",
     "play_own",
+    "play_own_round",
+    "play_round",
     "play_shared",
     "round_own",
-    "round_reduced",
     "round_shared",
     "settle",
     "step_factor",
@@ -78,6 +84,8 @@ def _descend_ball(
     Y: np.ndarray,
     A: np.ndarray,
     p: np.ndarray,
+    k: int,
+    n: int,
     h: np.ndarray,
     base: float,
     steps: np.ndarray,
@@ -88,27 +96,27 @@ def _descend_ball(
 
     Overwrites Y, A and, as scratch space, p.
     """
-    N, d = Y.shape
-    for i in range(N):
-        eta = steps[i] * factor
+    d = h.shape[0]
+    for i in range(n):
+        eta = steps[k, i] * factor
         inner = 0.0
         square = 0.0
         for j in range(d):
-            before = Y[i, j]
+            before = Y[k, i, j]
             moved = before - eta * h[j]
             gap = moved - ball[1 + j]
             inner += h[j] * before
             square += gap * gap
-            Y[i, j] = moved
-        A[i] += inner - base  # (2)
-        p[i] = square
-    for i in range(N):
-        p[i] = ball[0] / np.sqrt(p[i])  # infinite in the centre
-    for i in range(N):
-        scale = p[i]
+            Y[k, i, j] = moved
+        A[k, i] += inner - base  # (2)
+        p[k, i] = square
+    for i in range(n):
+        p[k, i] = ball[0] / np.sqrt(p[k, i])  # infinite in the centre
+    for i in range(n):
+        scale = p[k, i]
         if scale < 1.0:
             for j in range(d):
-                Y[i, j] = ball[1 + j] + scale * (Y[i, j] - ball[1 + j])  # (1)
+                Y[k, i, j] = ball[1 + j] + scale * (Y[k, i, j] - ball[1 + j])  # (1)
 
 
 @inlined
@@ -118,34 +126,36 @@ def settle(
     p: np.ndarray,
     y: np.ndarray,
     sums: np.ndarray,
+    k: int,
+    n: int,
     log_prior: np.ndarray,
     par: np.ndarray,
     rules: np.ndarray,
 ) -> None:
     """(3) and (4) from the members' points and cumulative losses. Overwrites p and y."""
-    N, d = Y.shape
-    epsilon = meta_rate(rules[1], par[1], par[2], sums[0])
+    d = y.shape[1]
+    epsilon = meta_rate(rules[1], par[k, 1], par[k, 2], sums[k, 0])
     top = -np.inf
-    for i in range(N):
-        p[i] = log_prior[i] - epsilon * A[i]
-        top = max(top, p[i])
+    for i in range(n):
+        p[k, i] = log_prior[k, i] - epsilon * A[k, i]
+        top = max(top, p[k, i])
     total = 0.0
-    for i in range(N):
-        lag = p[i] - top
-        p[i] = np.exp(lag) if lag > NEGLIGIBLE else 0.0  # the largest term is exp(0): total >= 1
-        total += p[i]
-    for i in range(N):
-        p[i] /= total
+    for i in range(n):
+        lag = p[k, i] - top
+        p[k, i] = np.exp(lag) if lag > NEGLIGIBLE else 0.0  # the largest term is exp(0): total >= 1
+        total += p[k, i]
+    for i in range(n):
+        p[k, i] /= total
     for j in range(d):
-        y[j] = 0.0
-    whole = N - N % 4
+        y[k, j] = 0.0
+    whole = n - n % 4
     for i in range(0, whole, 4):  # four rows at a time: a quarter of the loads and stores of y
-        p0, p1, p2, p3 = p[i], p[i + 1], p[i + 2], p[i + 3]
+        p0, p1, p2, p3 = p[k, i], p[k, i + 1], p[k, i + 2], p[k, i + 3]
         for j in range(d):
-            y[j] += (p0 * Y[i, j] + p1 * Y[i + 1, j]) + (p2 * Y[i + 2, j] + p3 * Y[i + 3, j])
-    for i in range(whole, N):
+            y[k, j] += (p0 * Y[k, i, j] + p1 * Y[k, i + 1, j]) + (p2 * Y[k, i + 2, j] + p3 * Y[k, i + 3, j])
+    for i in range(whole, n):
         for j in range(d):
-            y[j] += p[i] * Y[i, j]
+            y[k, j] += p[k, i] * Y[k, i, j]
 
 
 @inlined
@@ -155,7 +165,9 @@ def round_shared(
     p: np.ndarray,
     y: np.ndarray,
     sums: np.ndarray,
-    clock: np.ndarray,
+    k: int,
+    n: int,
+    age: int,
     h: np.ndarray,
     steps: np.ndarray,
     log_prior: np.ndarray,
@@ -165,29 +177,64 @@ def round_shared(
     domain: np.ndarray,
     work: np.ndarray,
 ) -> None:
-    """One round with one gradient h for all members. Overwrites the state."""
-    N = Y.shape[0]
+    """One round of slot k with one gradient h for all its members. Overwrites the state."""
     square = 0.0
     base = 0.0
     for j in range(h.shape[0]):
         square += h[j] * h[j]
-        base += h[j] * y[j]
-    sums[0] += square
-    clock[ROUNDS] += 1
-    clock[GRADIENTS] += 1
-    clock[PROJECTIONS] += N
-    factor = step_factor(rules[0], clock[ROUNDS], sums[0], par[0])
+        base += h[j] * y[k, j]
+    sums[k, 0] += square
+    factor = step_factor(rules[0], age, sums[k, 0], par[k, 0])
     if code == BALL:
-        _descend_ball(Y, A, p, h, base, steps, factor, domain)
+        _descend_ball(Y, A, p, k, n, h, base, steps, factor, domain)
     else:
-        for i in range(N):
-            A[i] += dot(h, Y[i]) - base  # (2)
-            _descend(Y[i], steps[i] * factor, h, code, domain, work)  # (1)
-    settle(Y, A, p, y, sums, log_prior, par, rules)
+        for i in range(n):
+            A[k, i] += dot(h, Y[k, i]) - base  # (2)
+            _descend(Y[k, i], steps[k, i] * factor, h, code, domain, work)  # (1)
+    settle(Y, A, p, y, sums, k, n, log_prior, par, rules)
+
+
+@inlined
+def round_own(
+    Y: np.ndarray,
+    A: np.ndarray,
+    p: np.ndarray,
+    y: np.ndarray,
+    sums: np.ndarray,
+    k: int,
+    n: int,
+    age: int,
+    H: np.ndarray,
+    losses: np.ndarray,
+    square: float,
+    steps: np.ndarray,
+    log_prior: np.ndarray,
+    par: np.ndarray,
+    rules: np.ndarray,
+    code: int,
+    domain: np.ndarray,
+    work: np.ndarray,
+) -> None:
+    """One round of slot k with a gradient (of H) and a loss for each member; `square` is added to q."""
+    sums[k, 0] += square
+    factor = step_factor(rules[0], age, sums[k, 0], par[k, 0])
+    for i in range(n):
+        A[k, i] += losses[k, i]  # (2)
+        _descend(Y[k, i], steps[k, i] * factor, H[k, i], code, domain, work)  # (1)
+    settle(Y, A, p, y, sums, k, n, log_prior, par, rules)
+
+
+@inlined
+def _count(clock: np.ndarray, projections: int, gradients: int, values: int) -> None:
+    """Count a round of a lone ensemble."""
+    clock[ROUNDS] += 1
+    clock[PROJECTIONS] += projections
+    clock[GRADIENTS] += gradients
+    clock[VALUES] += values
 
 
 @kernel
-def round_reduced(
+def play_round(
     Y: np.ndarray,
     A: np.ndarray,
     p: np.ndarray,
@@ -195,6 +242,7 @@ def round_reduced(
     sums: np.ndarray,
     clock: np.ndarray,
     g: np.ndarray,
+    reduced: bool,
     x: np.ndarray,
     tol: float,
     h: np.ndarray,
@@ -207,13 +255,21 @@ def round_reduced(
     domain: np.ndarray,
     work: np.ndarray,
 ) -> None:
-    """One round inside the reduction, whose clock is `outer`: g is the gradient at x. Overwrites all of it."""
-    pass_on(g, y, True, x, outer, tol, False, h)
-    round_shared(Y, A, p, y, sums, clock, h, steps, log_prior, par, rules, code, domain, work)
+    """One round of a lone ensemble; with `reduced`, inside the reduction with clock `outer` and g the gradient at x.
+
+    Overwrites the state, the clocks and h.
+    """
+    N = Y.shape[1]
+    if reduced:
+        surrogate_gradient(g, y[0], x, tol, h)
+        count_reduced(outer, False)
+    _count(clock, N, 1, 0)
+    seen = h if reduced else g
+    round_shared(Y, A, p, y, sums, 0, N, clock[ROUNDS], seen, steps, log_prior, par, rules, code, domain, work)
 
 
 @kernel
-def round_own(
+def play_own_round(
     Y: np.ndarray,
     A: np.ndarray,
     p: np.ndarray,
@@ -231,38 +287,36 @@ def round_own(
     domain: np.ndarray,
     work: np.ndarray,
 ) -> None:
-    """One round with a gradient H_i and a loss for each member; `square` is added to q. Overwrites the state."""
-    N = Y.shape[0]
-    sums[0] += square
-    clock[ROUNDS] += 1
-    clock[PROJECTIONS] += N
-    factor = step_factor(rules[0], clock[ROUNDS], sums[0], par[0])
-    for i in range(N):
-        A[i] += losses[i]  # (2)
-        _descend(Y[i], steps[i] * factor, H[i], code, domain, work)  # (1)
-    settle(Y, A, p, y, sums, log_prior, par, rules)
+    """One round of a lone ensemble whose members have their own gradients. Overwrites the state and the clock."""
+    N = Y.shape[1]
+    _count(clock, N, 0, 0)
+    round_own(
+        Y, A, p, y, sums, 0, N, clock[ROUNDS], H, losses, square, steps, log_prior, par, rules, code, domain, work
+    )
 
 
 @kernel
 def play_shared(state: Any, settings: Any, world: Any, face: Any, first: int, last: int, work: np.ndarray) -> int:
     """Play rounds first..last-1 with one gradient each; stop before a round that must be refused.
 
-    `state` and `settings` are what `round_shared` takes before and after the gradient; `world` and `face` are explained
-    in `thalweg._kernels.stage`. Returns the first round that was not played.
+    `state` and `settings` are what `play_round` takes first and last; `world` and `face` are explained in
+    `thalweg._kernels.stage`. Returns the first round that was not played.
     """
     Y, A, p, y, sums, clock = state
     steps, log_prior, par, rules, home_code, home = settings
     loss_code, features, labels, losses, decisions, square_bound, nonnegative = world
     reduced, x, outer, code, domain, tol = face
-    g, h, scratch = work[0], work[1], work[2]
+    g, h, scratch, inner = work[0], work[1], work[2], y[0]
+    N = Y.shape[1]
     for t in range(first, last):
         if not meet(
-            t, y, loss_code, features, labels, losses, decisions, square_bound, nonnegative,
+            t, inner, loss_code, features, labels, losses, decisions, square_bound, nonnegative,
             reduced, x, outer, code, domain, g, scratch,
         ):  # fmt: skip
             return t
-        pass_on(g, y, reduced, x, outer, tol, False, h)
-        round_shared(Y, A, p, y, sums, clock, h, steps, log_prior, par, rules, home_code, home, scratch)
+        pass_on(g, inner, reduced, x, outer, tol, False, h)
+        _count(clock, N, 1, 0)
+        round_shared(Y, A, p, y, sums, 0, N, clock[ROUNDS], h, steps, log_prior, par, rules, home_code, home, scratch)
     return last
 
 
@@ -278,38 +332,37 @@ def play_own(
     Y, A, p, y, sums, clock = state
     steps, log_prior, par, rules, code, domain = settings
     loss_code, features, labels, losses, decisions, square_bound, nonnegative = world
-    N, d = Y.shape
-    member_losses = np.empty(N)
+    N, d = Y.shape[1:]
+    member_losses = np.empty((1, N))
     for t in range(first, last):
         a = features[t]
         b = labels[t]
         feature_square = dot(a, a)
-        margin = dot(a, y)
+        margin = dot(a, y[0])
         loss = value(loss_code, margin, b)
         weight = slope(loss_code, margin, b)
         square = weight * weight * feature_square
         fine = np.isfinite(loss) and not (nonnegative and loss < 0.0) and (by_value or square <= square_bound)
         for i in range(N):
-            own_margin = dot(a, Y[i])
+            own_margin = dot(a, Y[0, i])
             own = slope(loss_code, own_margin, b)
             fine = fine and own * own * feature_square <= square_bound
             for j in range(d):
-                H[i, j] = own * a[j]
+                H[0, i, j] = own * a[j]
             if by_value:
-                member_losses[i] = value(loss_code, own_margin, b)
-                fine = fine and np.isfinite(member_losses[i])
+                member_losses[0, i] = value(loss_code, own_margin, b)
+                fine = fine and np.isfinite(member_losses[0, i])
             else:
-                member_losses[i] = weight * (own_margin - margin)
+                member_losses[0, i] = weight * (own_margin - margin)
         if not fine:
             return t
         losses[t] = loss
         if decisions.shape[0] > 0:
             for j in range(d):
-                decisions[t, j] = y[j]
-        clock[GRADIENTS] += N if by_value else N + 1
-        clock[VALUES] += N if by_value else 0
+                decisions[t, j] = y[0, j]
+        _count(clock, N, N if by_value else N + 1, N if by_value else 0)
         round_own(
-            Y, A, p, y, sums, clock, H, member_losses, 0.0 if by_value else square,
+            Y, A, p, y, sums, 0, N, clock[ROUNDS], H, member_losses, 0.0 if by_value else square,
             steps, log_prior, par, rules, code, domain, work,
         )  # fmt: skip
     return last

@@ -11,7 +11,7 @@ range, so that |r| <= 1. Weights live in log space.
 
 import numpy as np
 
-from thalweg._kernels.jit import kernel
+from thalweg._kernels.jit import inlined, kernel
 
 __all__ = [
     "ADAPT_ML_PROD",
@@ -31,13 +31,13 @@ TINY = 1e-290  # a range below it cannot be inverted; it is taken for no feedbac
 ROUNDING = 1e-13
 
 
-@kernel
+@inlined
 def prod_rate(gamma: float, V: float, unit: float) -> float:
     """min(1/(2B), sqrt(gamma / (B^2 + V))) with B = `unit`: Adapt-ML-Prod's rate for feedback in [-B, B]."""
     return min(0.5 / unit, np.sqrt(gamma / (unit * unit + V)))  # unit > 0
 
 
-@kernel
+@inlined
 def log_potential(R: float, C: float) -> float:
     """ln of AdaNormalHedge's weight (exp([R+1]_+^2 / (3(C+1))) - exp([R-1]_+^2 / (3(C+1)))) / 2; -inf for R <= -1."""
     if R <= -1.0:
@@ -66,7 +66,7 @@ def admit(meta: int, S: np.ndarray, k: int, index: int, unit: float) -> None:
         S[k, 3] = -2.0 * np.log(index) - np.log(1.0 + np.floor(np.log2(index)))  # index >= 1
 
 
-@kernel
+@inlined
 def weigh(meta: int, S: np.ndarray, born: np.ndarray, p: np.ndarray) -> None:
     """p <- the weights of the living experts, summing to 1; 0 for empty slots. Overwrites p.
 
@@ -79,7 +79,7 @@ def weigh(meta: int, S: np.ndarray, born: np.ndarray, p: np.ndarray) -> None:
         if born[k] == 0:
             continue
         if meta == ADAPT_ML_PROD:
-            p[k] = S[k, 0] + np.log(S[k, 2])  # eta > 0
+            p[k] = S[k, 0]  # and times eta below
         elif meta == ADA_NORMAL_HEDGE:
             p[k] = log_potential(S[k, 0], S[k, 1])
         elif S[k, 0] > 0.0:
@@ -92,13 +92,15 @@ def weigh(meta: int, S: np.ndarray, born: np.ndarray, p: np.ndarray) -> None:
                 top = max(top, p[k])
     total = 0.0
     for k in range(K):
-        p[k] = np.exp(p[k] - top)  # the largest term is exp(0): total >= 1
+        p[k] = np.exp(p[k] - top) if p[k] > -np.inf else 0.0  # the largest term is exp(0), times eta > 0: total > 0
+        if meta == ADAPT_ML_PROD and born[k] > 0:
+            p[k] *= S[k, 2]
         total += p[k]
     for k in range(K):
         p[k] /= total
 
 
-@kernel
+@inlined
 def reweigh(meta: int, S: np.ndarray, born: np.ndarray, r: np.ndarray, unit: float, grown: float) -> None:
     """Feed the round's r to the living experts. Overwrites S.
 
