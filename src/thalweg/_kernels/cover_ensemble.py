@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS, VALUES
-from thalweg._kernels.covers import level, place_marker
+from thalweg._kernels.covers import level, place_marker, slots_in_use
 from thalweg._kernels.ensemble import round_own, round_shared
 from thalweg._kernels.jit import inlined, kernel
 from thalweg._kernels.losses import slope, value
@@ -289,6 +289,7 @@ def play_shared(
     loss_code, features, labels, losses, decisions, square_bound, nonnegative = world
     reduced, x, outer, code, domain, tol = face
     g, h, scratch = work[0], work[1], work[2]
+    living = born[: slots_in_use(cover[0])]  # those beyond are empty
     for t in range(first, last):
         if not _room(cover, born, thresholds) or not meet(
             t, y, loss_code, features, labels, losses, decisions, square_bound, nonnegative,
@@ -296,14 +297,14 @@ def play_shared(
         ):  # fmt: skip
             return t
         surrogate_gradient(g, y, x, tol, h)  # g itself where x = y
-        if not gauge(bases, born, y, h, span, observed, r):
+        if not gauge(bases, living, y, h, span, observed, r):
             return t
         # `round_shared_slots`, written out: a call with so many arrays counts references to each, in every round
         clock[ROUNDS] += 1
         clock[GRADIENTS] += 1
-        feed(meta, S, born, r, tally, observed)  # (1)
-        for k in range(born.shape[0]):
-            if born[k] > 0:
+        feed(meta, S, living, r, tally, observed)  # (1)
+        for k in range(living.shape[0]):
+            if living[k] > 0:
                 ages[k] += 1
                 clock[PROJECTIONS] += sizes[k]
                 round_shared(
@@ -315,7 +316,8 @@ def play_shared(
                 points, scores, shares, bases, sums, ages, S, born, tally, cover, marks,
                 log_prior, y if current else start, meta, kind, clock[ROUNDS] + 1,
             )  # fmt: skip
-        combine(bases, S, born, p, y, meta)
+            living = born[: slots_in_use(cover[0])]
+        combine(bases, S, living, p, y, meta)
         clock[VALUES] += 1 if needs_loss else 0
         if reduced:
             count_reduced(outer, needs_loss)

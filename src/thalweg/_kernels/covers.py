@@ -15,7 +15,7 @@ import numpy as np
 
 from thalweg._kernels.jit import kernel
 
-__all__ = ["COMPACT", "GEOMETRIC", "level", "place_marker"]
+__all__ = ["COMPACT", "GEOMETRIC", "level", "place_marker", "slots_in_use"]
 
 COMPACT, GEOMETRIC = 0, 1
 
@@ -26,6 +26,15 @@ def level(m: int) -> int:
     k = 0
     while m & 1 == 0:
         m >>= 1
+        k += 1
+    return k
+
+
+@kernel
+def slots_in_use(m: int) -> int:
+    """How many slots markers 1..m have ever filled: the number of binary digits of m."""
+    k = 0
+    while m >> k > 0:
         k += 1
     return k
 

@@ -34,7 +34,10 @@ ROUNDING = 1e-13
 @inlined
 def prod_rate(gamma: float, V: float, unit: float) -> float:
     """min(1/(2B), sqrt(gamma / (B^2 + V))) with B = `unit`: Adapt-ML-Prod's rate for feedback in [-B, B]."""
-    return min(0.5 / unit, np.sqrt(gamma / (unit * unit + V)))  # unit > 0
+    square = unit * unit
+    if square + V <= 4.0 * gamma * square:  # then the first is the smaller one: no root needed
+        return 0.5 / unit  # unit > 0
+    return np.sqrt(gamma / (square + V))
 
 
 @inlined
