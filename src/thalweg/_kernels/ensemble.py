@@ -29,7 +29,7 @@ from thalweg._kernels.losses import slope, value
 from thalweg._kernels.projections import BALL, project
 from thalweg._kernels.reduction import surrogate_gradient
 from thalweg._kernels.stage import count_reduced, meet, pass_on
-from thalweg._kernels.vectors import dot
+from thalweg._kernels.vectors import decay, dot
 
 __all__ = [
     "CONSTANT",
@@ -50,7 +50,6 @@ __all__ = [
 
 CONSTANT, DECAYING, SCALE_FREE = 0, 1, 2  # step rules
 FIXED, SELF_CONFIDENT = 0, 1  # rate rules
-NEGLIGIBLE = -40.0  # exp of it is 4e-18: nothing beside the largest weight, which is 1 before they are normalised
 
 
 @inlined
@@ -141,8 +140,7 @@ def settle(
         top = max(top, p[k, i])
     total = 0.0
     for i in range(n):
-        lag = p[k, i] - top
-        p[k, i] = np.exp(lag) if lag > NEGLIGIBLE else 0.0  # the largest term is exp(0): total >= 1
+        p[k, i] = decay(p[k, i] - top)  # the largest term is exp(0): total >= 1
         total += p[k, i]
     for i in range(n):
         p[k, i] /= total
