@@ -14,6 +14,7 @@ from scipy import sparse
 
 import reference_cutkosky as ref
 import thalweg as tw
+from counting import CountedLoss
 from thalweg._kernels import residual as kernels
 from thalweg.algorithms.cutkosky import CutkoskyAdaptive, CutkoskyPrintedVariant, EfficientCutkosky
 from thalweg.errors import HorizonWarning, InputError, ProjectionError, StateError
@@ -481,18 +482,6 @@ class Counted:
     def __call__(self, x):
         self.calls += 1
         return self.domain.project(x)
-
-
-class CountedLoss:
-    def __init__(self, f):
-        self.f, self.gradients = f, 0
-
-    def value(self, x):
-        return self.f.value(x)
-
-    def gradient(self, x):
-        self.gradients += 1
-        return self.f.gradient(x)
 
 
 @pytest.mark.parametrize("name", LEARNERS)

@@ -37,6 +37,7 @@ from hypothesis import strategies as st
 
 import reference as ref
 import thalweg as tw
+from counting import CountedLoss, CountedSet
 from thalweg.one_projection import surrogate_gradient
 
 DOMAINS = {
@@ -611,34 +612,6 @@ def test_long_runs_stay_under_the_bounds(domain, kind):
 
 
 # ----------------------------------------------------------------------------------------------------------- counting
-
-
-class CountedLoss:
-    """A loss that counts how often it is asked, and where."""
-
-    def __init__(self, loss):
-        self.loss, self.values, self.gradients = loss, 0, 0
-
-    def value(self, x):
-        self.values += 1
-        return self.loss.value(x)
-
-    def gradient(self, x):
-        self.gradients += 1
-        return self.loss.gradient(x)
-
-
-class CountedSet:
-    """A set whose projection counts its calls."""
-
-    def __init__(self, exact):
-        self.exact, self.calls = exact, 0
-        self.domain = tw.domains.Custom(self.project, exact.shape, exact.center, exact.radius)
-        self.calls = 0
-
-    def project(self, y):
-        self.calls += 1
-        return self.exact.project(y)
 
 
 # name: (make, projections, gradients, values), the counts a round as functions of N

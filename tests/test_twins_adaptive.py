@@ -9,6 +9,7 @@ import pytest
 import reference as streams
 import reference_adaptive as ref
 import thalweg as tw
+from counting import CountedLoss, CountedSet
 from thalweg.errors import InputError
 
 DOMAINS = {
@@ -423,34 +424,6 @@ def test_zero_gradients_move_nothing():
 
 
 # ------------------------------------------------------------------------------------------------------------ counting
-
-
-class CountedLoss:
-    """A loss that counts how often it is asked."""
-
-    def __init__(self, loss):
-        self.loss, self.values, self.gradients = loss, 0, 0
-
-    def value(self, x):
-        self.values += 1
-        return self.loss.value(x)
-
-    def gradient(self, x):
-        self.gradients += 1
-        return self.loss.gradient(x)
-
-
-class CountedSet:
-    """A set whose projection counts its calls."""
-
-    def __init__(self, exact):
-        self.exact, self.calls = exact, 0
-        self.domain = tw.domains.Custom(self.project, exact.shape, exact.center, exact.radius)
-        self.calls = 0
-
-    def project(self, y):
-        self.calls += 1
-        return self.exact.project(y)
 
 
 def ones(t, m):
