@@ -4,7 +4,7 @@ A learner decides, the world reveals a loss, the learner moves. `domains` are th
 what the world does, `play` runs one against the other, `testing` checks parts of your own.
 """
 
-from thalweg import domains, errors, losses, problems, testing
+from thalweg import domains, errors, losses, problems, regret, testing
 from thalweg.algorithms import (
     AOA,
     CBCE,
@@ -57,5 +57,6 @@ __all__ = [
     "losses",
     "play",
     "problems",
+    "regret",
     "testing",
 ]

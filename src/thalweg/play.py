@@ -6,7 +6,7 @@ import itertools
 import signal
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from thalweg._progress import progress_bar
 from thalweg._validate import check_count
-from thalweg.errors import InputError, MissingExtraError
+from thalweg.errors import InputError
 from thalweg.learner import Learner, Queries
 from thalweg.losses import Loss
 from thalweg.problems import FromLosses, LinearModel, Problem
@@ -24,6 +25,7 @@ from thalweg.problems import FromLosses, LinearModel, Problem
 __all__ = ["Run", "play"]
 
 Array = NDArray[np.float64]
+Tick = Callable[[int], Any]
 
 BLOCK_SECONDS = 0.1  # how long compiled code runs between two looks at Ctrl-C and the progress bar
 
@@ -141,8 +143,8 @@ def play(
     kept = np.empty((T if decisions else 0, learner.domain.dim))
     before, clipped = learner.queries, getattr(learner, "clipped", 0)
     began = time.perf_counter()
-    with _interrupts() as stop, _bar(T, progress) as bar:
-        t = _play_rounds(learner, problem, T, losses, kept, stop, bar)
+    with _interrupts() as stop, progress_bar("play", T, progress, "round") as tick:
+        t = _play_rounds(learner, problem, T, losses, kept, stop, tick)
     return Run(
         losses=losses[:t].copy(),
         queries=learner.queries - before,
@@ -153,7 +155,9 @@ def play(
     )
 
 
-def _play_rounds(learner: Any, problem: Problem, T: int, losses: Array, kept: Array, stop: _Stop, bar: Any) -> int:
+def _play_rounds(
+    learner: Any, problem: Problem, T: int, losses: Array, kept: Array, stop: _Stop, tick: Callable[[int], Any]
+) -> int:
     """Rounds 0..T-1, in compiled blocks where there is a loop for these parts. Returns how many were played."""
     stage = None
     if isinstance(learner, Learner) and isinstance(problem, LinearModel):
@@ -178,7 +182,7 @@ def _play_rounds(learner: Any, problem: Problem, T: int, losses: Array, kept: Ar
                 error.add_note(f"In round {t} of the problem, counted from 0.")
                 raise
             t += 1
-        bar.update(t - first)
+        tick(t - first)
     return t
 
 
@@ -206,21 +210,3 @@ def _interrupts() -> Iterator[_Stop]:
     finally:
         if usual is signal.default_int_handler:
             signal.signal(signal.SIGINT, usual)
-
-
-class _NoBar:
-    def update(self, rounds: int) -> None:
-        """Show nothing."""
-
-
-@contextmanager
-def _bar(total: int, wanted: bool) -> Iterator[Any]:
-    if not wanted:
-        yield _NoBar()
-        return
-    try:
-        from tqdm.auto import tqdm
-    except ImportError:
-        raise MissingExtraError("play(progress=True) needs tqdm. Install it with: pip install 'thalweg[lab]'") from None
-    with tqdm(total=total, unit="round", unit_scale=True) as bar:
-        yield bar

@@ -1,0 +1,348 @@
+"""The best decisions in hindsight: least squares on a set for many windows, and proximal steps of all rounds.
+
+Every answer comes with a bound on what it misses of the optimum. It needs only projections onto the set X, and a ball
+(c, R) around X. Let x+ = Pi_X(x - grad F(x)/L) for a convex F. Then <x - grad F(x)/L - x+, u - x+> <= 0 for u in X, so
+
+    F(x+) - F(u) <= F(x+) - F(x) - <grad F(x), x+ - x> + L <x - x+, x+ - u>                                    (1)
+
+and the last inner product is at most <x - x+, x+ - c> + R ||x - x+||, whatever u is.
+"""
+
+import numpy as np
+
+from thalweg._kernels.jit import kernel
+from thalweg._kernels.losses import ABSOLUTE, LINEAR, SQUARED, slope, value
+from thalweg._kernels.projections import project
+
+__all__ = ["fit_windows", "prefix_sums", "proximal_rounds"]
+
+EPS = np.finfo(np.float64).eps
+SEARCH_STEPS = 200  # of a bracketed search; about 10 are usual
+
+
+@kernel
+def prefix_sums(features: np.ndarray, labels: np.ndarray, S: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
+    """S[t], b[t], c[t] <- the sums of a a', y a and y^2/2 over the rounds before t. Overwrites all three."""
+    T, d = features.shape
+    S[0], b[0], c[0] = 0.0, 0.0, 0.0
+    for t in range(T):
+        y = labels[t]
+        for i in range(d):
+            for j in range(d):
+                S[t + 1, i, j] = S[t, i, j] + features[t, i] * features[t, j]
+            b[t + 1, i] = b[t, i] + y * features[t, i]
+        c[t + 1] = c[t] + 0.5 * y * y
+
+
+@kernel
+def _cholesky_solve(A: np.ndarray, b: np.ndarray, C: np.ndarray, w: np.ndarray) -> bool:
+    """w <- A^-1 b for a well-conditioned A; False where it is not. Overwrites C and w."""
+    d = b.shape[0]
+    trace = 0.0
+    for i in range(d):
+        trace += A[i, i]
+    for i in range(d):
+        for j in range(i + 1):
+            total = A[i, j]
+            for k in range(j):
+                total -= C[i, k] * C[j, k]
+            if i == j:
+                if total <= 1e-10 * trace:
+                    return False
+                C[i, i] = np.sqrt(total)
+            else:
+                C[i, j] = total / C[j, j]
+    for i in range(d):
+        total = b[i]
+        for k in range(i):
+            total -= C[i, k] * w[k]
+        w[i] = total / C[i, i]
+    for i in range(d - 1, -1, -1):
+        total = w[i]
+        for k in range(i + 1, d):
+            total -= C[k, i] * w[k]
+        w[i] = total / C[i, i]
+    return True
+
+
+@kernel
+def _miss(g: np.ndarray, x: np.ndarray, c: np.ndarray, R: float) -> float:
+    """max over the ball of <g, x - u>: what a point with gradient g can miss."""
+    inner, square = 0.0, 0.0
+    for j in range(x.shape[0]):
+        inner += g[j] * (x[j] - c[j])
+        square += g[j] * g[j]
+    return inner + R * np.sqrt(square)
+
+
+@kernel
+def _slope_at(A: np.ndarray, b: np.ndarray, x: np.ndarray, g: np.ndarray) -> None:
+    """g <- A x - b."""
+    d = x.shape[0]
+    for i in range(d):
+        total = -b[i]
+        for j in range(d):
+            total += A[i, j] * x[j]
+        g[i] = total
+
+
+@kernel
+def _fit(
+    A: np.ndarray,
+    b: np.ndarray,
+    code: int,
+    par: np.ndarray,
+    c: np.ndarray,
+    R: float,
+    tol: float,
+    steps: int,
+    w: np.ndarray,
+    work: np.ndarray,
+    C: np.ndarray,
+) -> float:
+    """w <- the minimiser of w'Aw/2 - b'w on the set, from the point w; returns a bound on what it misses.
+
+    The unconstrained minimiser if it lies in the set, else accelerated projected gradients, started anew whenever the
+    momentum points uphill. Overwrites w, work and C.
+    """
+    d = b.shape[0]
+    g, ahead, new, old, scratch = work[0], work[1], work[2], work[3], work[4]
+    _slope_at(A, b, c, g)
+    goal = tol * _miss(g, c, c, R)
+    if _cholesky_solve(A, b, C, new):
+        project(code, par, new, old, scratch)
+        square, size = 0.0, 0.0
+        for j in range(d):
+            square += (new[j] - old[j]) ** 2
+            size += new[j] * new[j]
+        if square <= EPS * EPS * size:
+            w[:] = old
+            _slope_at(A, b, w, g)
+            return max(0.0, _miss(g, w, c, R))
+    L = 0.0
+    for i in range(d):
+        for j in range(d):
+            L += A[i, j] * A[i, j]
+    L = np.sqrt(L)  # at least the largest eigenvalue
+    if L == 0.0:
+        return max(0.0, _miss(g, w, c, R))
+    project(code, par, w, old, scratch)
+    w[:] = old
+    ahead[:] = w
+    momentum, best = 1.0, np.inf
+    for _ in range(steps):
+        _slope_at(A, b, ahead, g)
+        for j in range(d):
+            new[j] = ahead[j] - g[j] / L
+        project(code, par, new, new, scratch)
+        uphill = 0.0
+        for j in range(d):
+            old[j] = w[j]
+            scratch[j] = ahead[j] - new[j]
+            uphill += scratch[j] * (new[j] - w[j])
+        curved = 0.0
+        for i in range(d):
+            for j in range(d):
+                curved += scratch[i] * A[i, j] * scratch[j]
+        missed = 0.5 * curved + L * _miss(scratch, new, c, R)  # (1)
+        w[:] = new
+        best = missed
+        if missed <= goal:
+            break
+        if uphill > 0.0:
+            momentum = 1.0
+        after = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum * momentum))
+        keep = (momentum - 1.0) / after
+        for j in range(d):
+            ahead[j] = new[j] + keep * (new[j] - old[j])
+        momentum = after
+    return max(0.0, best)
+
+
+@kernel
+def fit_windows(
+    S: np.ndarray,
+    b: np.ndarray,
+    c: np.ndarray,
+    starts: np.ndarray,
+    stops: np.ndarray,
+    code: int,
+    par: np.ndarray,
+    center: np.ndarray,
+    R: float,
+    tol: float,
+    steps: int,
+    points: np.ndarray,
+    losses: np.ndarray,
+    gaps: np.ndarray,
+    keep: bool,
+) -> None:
+    """The least-squares decision of every window [starts[k], stops[k]): its loss and a bound on what it misses.
+
+    The bound holds what rounding takes away in differences of prefix sums. Each window starts where the one before
+    ended up. Overwrites losses and gaps, and points: row k, or row 0 alone unless `keep`.
+    """
+    d = center.shape[0]
+    A, C = np.empty((d, d)), np.empty((d, d))
+    v, w = np.empty(d), center.copy()
+    work = np.empty((5, d))
+    for k in range(starts.shape[0]):
+        r, s = starts[k], stops[k]
+        trace, linear = 0.0, 0.0
+        for i in range(d):
+            for j in range(d):
+                A[i, j] = S[s, i, j] - S[r, i, j]
+            v[i] = b[s, i] - b[r, i]
+            trace += S[s, i, i]
+        missed = _fit(A, v, code, par, center, R, tol, steps, w, work, C)
+        total = c[s] - c[r]
+        square = 0.0
+        for i in range(d):
+            inner = 0.0
+            for j in range(d):
+                inner += A[i, j] * w[j]
+            total += w[i] * (0.5 * inner - v[i])
+            linear += abs(w[i] * b[s, i])
+            square += w[i] * w[i]
+        losses[k] = total
+        gaps[k] = missed + 8.0 * EPS * (0.5 * trace * square + linear + c[s])
+        points[k if keep else 0] = w
+
+
+@kernel
+def _proximal(
+    a: np.ndarray,
+    q: np.ndarray,
+    v: np.ndarray,
+    rho: float,
+    s: float,
+    code: int,
+    par: np.ndarray,
+    z: np.ndarray,
+    y: np.ndarray,
+    work: np.ndarray,
+) -> float:
+    """z(s) = Pi_X(v - (q + s a)/rho); returns <a, z(s)>. Overwrites z, y and work."""
+    for j in range(v.shape[0]):
+        y[j] = v[j] - (q[j] + s * a[j]) / rho
+    project(code, par, y, z, work)
+    total = 0.0
+    for j in range(v.shape[0]):
+        total += a[j] * z[j]
+    return total
+
+
+@kernel
+def _multiplier(
+    loss: int,
+    a: np.ndarray,
+    b: float,
+    q: np.ndarray,
+    v: np.ndarray,
+    rho: float,
+    code: int,
+    par: np.ndarray,
+    z: np.ndarray,
+    y: np.ndarray,
+    work: np.ndarray,
+) -> float:
+    """The s in the slopes of phi at <a, z(s)>; leaves z = z(s). Overwrites z, y and work.
+
+    <a, z(s)> falls with s, so k(s) = s - phi'(<a, z(s)>) rises with slope 1 at least: it vanishes between s and
+    s - k(s). For the absolute loss, whose slope jumps, s is -1, 1, or where <a, z(s)> meets the label.
+    """
+    if loss == LINEAR:
+        _proximal(a, q, v, rho, 1.0, code, par, z, y, work)
+        return 1.0
+    kinked = loss == ABSOLUTE
+    low, high = -1.0, 1.0
+    if kinked:
+        k_high = b - _proximal(a, q, v, rho, high, code, par, z, y, work)
+        if k_high <= 0.0:
+            return high
+        k_low = b - _proximal(a, q, v, rho, low, code, par, z, y, work)
+        if k_low >= 0.0:
+            return low
+    else:
+        square, p = 0.0, 0.0
+        for j in range(v.shape[0]):
+            square += a[j] * a[j]
+            p += a[j] * (v[j] - q[j] / rho)
+        first = slope(loss, p, b) / (1.0 + (1.0 if loss == SQUARED else 0.25) * square / rho)
+        k_first = first - slope(loss, _proximal(a, q, v, rho, first, code, par, z, y, work), b)
+        if abs(k_first) <= 4.0 * EPS * (abs(first) + abs(b)):
+            return first
+        other = first - k_first
+        k_other = other - slope(loss, _proximal(a, q, v, rho, other, code, par, z, y, work), b)
+        low, k_low, high, k_high = first, k_first, other, k_other
+        if low > high:
+            low, k_low, high, k_high = other, k_other, first, k_first
+    s, side = low, 0
+    for _ in range(SEARCH_STEPS):  # the Illinois form of false position
+        if k_low >= 0.0:
+            s = low
+        elif k_high <= 0.0:
+            s = high
+        else:
+            s = (low * k_high - high * k_low) / (k_high - k_low)
+            if not low < s < high:
+                s = 0.5 * (low + high)
+        h = _proximal(a, q, v, rho, s, code, par, z, y, work)
+        k = b - h if kinked else s - slope(loss, h, b)
+        if abs(k) <= 4.0 * EPS * (abs(s) + abs(b)) or high - low <= 4.0 * EPS * abs(s):
+            break
+        if k > 0.0:
+            high, k_high = s, k
+            if side == 1:
+                k_low *= 0.5
+            side = 1
+        else:
+            low, k_low = s, k
+            if side == -1:
+                k_high *= 0.5
+            side = -1
+    return s
+
+
+@kernel
+def proximal_rounds(
+    loss: int,
+    features: np.ndarray,
+    labels: np.ndarray,
+    Q: np.ndarray,
+    V: np.ndarray,
+    rho: np.ndarray,
+    code: int,
+    par: np.ndarray,
+    c: np.ndarray,
+    R: float,
+    Z: np.ndarray,
+    lower: np.ndarray,
+) -> None:
+    """Z[t] <- argmin over X of f_t(z) + <Q[t], z> + rho[t]/2 ||z - V[t]||^2, by a search for one multiplier.
+
+    lower[t] <= min over X of f_t + <Q[t], .>, whatever the search left undone: with z = Pi_X(y), y = v - (q + s a)/rho
+    and any slope s' of phi at <a, z>, convexity and <y - z, u - z> <= 0 give for u in X
+
+        f(u) + <q, u> >= f(z) + <q, z> + rho <v - z, u - z> - |s' - s| ||a|| (R + ||z - c||).
+
+    Overwrites Z and lower.
+    """
+    T, d = features.shape
+    y, work = np.empty(d), np.empty(d)
+    for t in range(T):
+        a, b, z, v, q = features[t], labels[t], Z[t], V[t], Q[t]
+        s = _multiplier(loss, a, b, q, v, rho[t], code, par, z, y, work)
+        h, inner, away, gap, turn, size = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        for j in range(d):
+            h += a[j] * z[j]
+            inner += q[j] * z[j]
+            away += (z[j] - c[j]) ** 2
+            gap += (v[j] - z[j]) ** 2
+            turn += (v[j] - z[j]) * (c[j] - z[j])
+            size += a[j] * a[j]
+        if loss == ABSOLUTE:
+            bound = s * (h - b)  # |x - b| >= s (x - b) for every |s| <= 1
+        else:
+            bound = value(loss, h, b) - abs(slope(loss, h, b) - s) * np.sqrt(size) * (R + np.sqrt(away))
+        lower[t] = bound + inner + rho[t] * (turn - R * np.sqrt(gap))

@@ -1,0 +1,25 @@
+"""One progress bar for all that takes long: silent unless asked for."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from thalweg.errors import MissingExtraError
+
+__all__ = ["progress_bar"]
+
+
+@contextmanager
+def progress_bar(owner: str, total: int, wanted: bool, unit: str) -> Iterator[Callable[[int], Any]]:
+    """A function that moves the bar by so many units; it does nothing where no bar is wanted."""
+    if not wanted:
+        yield lambda units: None
+        return
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        raise MissingExtraError(
+            f"{owner}(progress=True) needs tqdm. Install it with: pip install 'thalweg[lab]'"
+        ) from None
+    with tqdm(total=total, unit=unit, unit_scale=True) as bar:
+        yield bar.update

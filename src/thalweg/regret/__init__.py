@@ -1,0 +1,36 @@
+"""Regret: what a run lost, against whom, on which interval, and what the theorem allowed.
+
+Comparators in hindsight (`best_fixed`, `best_per_round`, `best_path`), measures (`static`, `dynamic`, `adaptive`,
+`interval_dynamic`, `path_length`, `gradient_variation`), certificates (`certify`) and pictures
+(`thalweg.regret.plots`).
+"""
+
+from thalweg.regret.comparators import Comparator, best_fixed, best_per_round, path_length
+from thalweg.regret.measures import (
+    IntervalRegret,
+    Regret,
+    WorstInterval,
+    adaptive,
+    dynamic,
+    interval_dynamic,
+    static,
+)
+from thalweg.regret.path import best_path
+from thalweg.regret.variation import Between, gradient_variation
+
+__all__ = [
+    "Between",
+    "Comparator",
+    "IntervalRegret",
+    "Regret",
+    "WorstInterval",
+    "adaptive",
+    "best_fixed",
+    "best_path",
+    "best_per_round",
+    "dynamic",
+    "gradient_variation",
+    "interval_dynamic",
+    "path_length",
+    "static",
+]

@@ -1,0 +1,106 @@
+"""What the measures ask of a problem: losses of all rounds, windows of them, sums as one function."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from thalweg._kernels import losses as kernels
+from thalweg._validate import check_array
+from thalweg.domains import Domain
+from thalweg.errors import InputError
+from thalweg.learner import bounded
+from thalweg.problems import FromLosses, LinearModel, Problem
+from thalweg.regret._minimize import Objective
+
+__all__ = ["check_problem", "check_window", "gradients_at", "losses_at", "total"]
+
+Array = NDArray[np.float64]
+
+
+def check_problem(owner: str, problem: object, domain: Domain) -> Problem:
+    """A finite problem with decisions of the domain's shape, on a bounded domain."""
+    bounded(owner, domain)
+    if not isinstance(problem, Problem):
+        if not isinstance(problem, list | tuple):
+            raise InputError(f"{owner} needs a thalweg problem or a list of losses. Got {problem!r}.")
+        problem = FromLosses(problem, shape=domain.shape)
+    if problem.horizon is None:
+        raise InputError(f"{owner} needs a problem that ends. Slice it: problem[:1000].")
+    if problem.shape != domain.shape:
+        raise InputError(f"{owner}: the problem has decisions of shape {problem.shape}, the domain {domain.shape}.")
+    return problem
+
+
+def check_window(owner: str, problem: Problem, start: int, stop: int | None) -> tuple[int, int]:
+    """Rounds start..stop-1 of the problem, at least one."""
+    T = len(problem)
+    last = T if stop is None else stop
+    if not (isinstance(start, int | np.integer) and isinstance(last, int | np.integer) and 0 <= start < last <= T):
+        raise InputError(f"{owner} needs rounds 0 <= start < stop <= {T}. Got start={start!r}, stop={stop!r}.")
+    return int(start), int(last)
+
+
+def losses_at(owner: str, problem: Problem, decisions: ArrayLike) -> Array:
+    """f_t(w_t) of every round, for one decision a round or one for all."""
+    if isinstance(problem, LinearModel):
+        return problem.losses_of(decisions)
+    T = len(problem)
+    w = check_array(owner, "decisions", decisions)
+    if w.shape == problem.shape:
+        w = np.broadcast_to(w, (T, *problem.shape))
+    if w.size != T * int(np.prod(problem.shape)):
+        raise InputError(
+            f"{owner} needs one decision of shape {problem.shape}, or one a round: shape {(T, *problem.shape)}. "
+            f"Got shape {w.shape}."
+        )
+    rows = w.reshape(T, *problem.shape)
+    return np.array([float(f.value(x)) for f, x in zip(problem, rows, strict=True)])
+
+
+def gradients_at(problem: Problem, decisions: Array) -> Array:
+    """grad f_t(w_t) of every round, flat rows."""
+    T = len(problem)
+    rows = decisions.reshape(T, -1)
+    if isinstance(problem, LinearModel):
+        slopes = np.empty(T)
+        kernels.slopes(problem.code, np.einsum("td,td->t", problem.features, rows), problem.labels, slopes)
+        return slopes[:, None] * problem.features
+    points = rows.reshape(T, *problem.shape)
+    return np.array([np.asarray(f.gradient(x), dtype=np.float64).ravel() for f, x in zip(problem, points, strict=True)])
+
+
+def total(problem: Problem, smoothing: float = 0.0) -> Objective:
+    """The sum of the losses of all rounds as one function of a flat point: value and gradient.
+
+    `smoothing` = m > 0 rounds the kinks of absolute losses off: |e| becomes e^2/(2m) where |e| < m and |e| - m/2
+    elsewhere, which is at most m/2 smaller.
+    """
+    if not isinstance(problem, LinearModel):
+        shape = problem.shape
+        losses = list(problem)
+
+        def by_round(x: Array) -> tuple[float, Array]:
+            point = x.reshape(shape)
+            gradient = np.zeros(x.size)
+            for f in losses:
+                gradient += np.asarray(f.gradient(point), dtype=np.float64).ravel()
+            return float(sum(float(f.value(point)) for f in losses)), gradient
+
+        return by_round
+    a, b, code = problem.features, problem.labels, problem.code
+    values, slopes = np.empty(len(problem)), np.empty(len(problem))
+
+    def at_once(x: Array) -> tuple[float, Array]:
+        z = a @ x
+        if smoothing > 0:
+            error = z - b
+            size = np.abs(error)
+            near = size < smoothing
+            value = np.where(near, error**2 / (2 * smoothing), size - smoothing / 2).sum()
+            return float(value), a.T @ np.where(near, error / smoothing, np.sign(error))
+        kernels.values(code, z, b, values)
+        kernels.slopes(code, z, b, slopes)
+        return float(values.sum()), a.T @ slopes
+
+    return at_once

@@ -1,0 +1,355 @@
+r"""How much a run lost, against whom, on which interval.
+
+.. math:: \text{static: } \sum_t f_t(x_t) - \min_{u \in X} \sum_t f_t(u), \qquad
+          \text{dynamic: } \sum_t f_t(x_t) - f_t(u_t)
+
+and the same on an interval I = [r, s): adaptive regret is the largest static regret of the intervals of a length,
+interval dynamic regret the largest dynamic one. Rounds count from 0, and an interval is [start, stop) as in Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from thalweg._progress import progress_bar
+from thalweg._validate import check_array, check_count, check_positive
+from thalweg.domains import Domain
+from thalweg.errors import InputError
+from thalweg.play import Run
+from thalweg.problems import Problem
+from thalweg.regret._rounds import check_problem, losses_at
+from thalweg.regret.comparators import Comparator, best_fixed
+from thalweg.regret.windows import Windows
+
+__all__ = [
+    "IntervalRegret",
+    "Regret",
+    "WorstInterval",
+    "adaptive",
+    "dynamic",
+    "interval_dynamic",
+    "static",
+]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Regret:
+    """A regret, and what it is measured against.
+
+    Attributes
+    ----------
+    value : float
+        The learner's loss minus the comparator's.
+    gap : float
+        The comparator may miss the best one by so much: the true regret lies in [value, value + gap].
+    loss : float
+        What the learner paid.
+    comparator : Comparator
+        u_t and what it paid.
+    """
+
+    value: float
+    gap: float
+    loss: float
+    comparator: Comparator
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __repr__(self) -> str:
+        gap = f" (up to {self.gap:.2g} more)" if self.gap > 1e-9 * max(1.0, abs(self.value)) else ""
+        return (
+            f"Regret({self.value:.6g}{gap}: paid {self.loss:.6g}, comparator {self.comparator.loss:.6g} with path "
+            f"length {self.comparator.path_length:.4g})"
+        )
+
+
+class WorstInterval(NamedTuple):
+    """The interval [start, stop) of a length with the largest regret; `gap` as in `Regret`."""
+
+    length: int
+    regret: float
+    gap: float
+    start: int
+    stop: int
+    intervals: int
+    exact: bool
+
+
+@dataclass(frozen=True)
+class IntervalRegret(Sequence[WorstInterval]):
+    """The largest regret of the intervals of each length, a `WorstInterval` a length.
+
+    Attributes
+    ----------
+    rows : tuple of WorstInterval
+        One a length, shortest first.
+    kind : str
+        "adaptive" or "interval dynamic".
+    """
+
+    rows: tuple[WorstInterval, ...]
+    kind: str
+
+    def __getitem__(self, k: Any) -> Any:
+        return self.rows[k]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[WorstInterval]:
+        return iter(self.rows)
+
+    @property
+    def worst(self) -> WorstInterval:
+        """The interval with the largest regret of all."""
+        return max(self.rows, key=lambda row: row.regret)
+
+    def __repr__(self) -> str:
+        lines = [f"{self.kind} regret: the worst interval of each length", _line("length", "regret", "gap", "interval")]
+        for row in self.rows:
+            grid = "" if row.exact else f"   of {row.intervals} looked at"
+            lines.append(_line(row.length, f"{row.regret:.6g}", f"{row.gap:.1e}", f"[{row.start}, {row.stop})") + grid)
+        return "\n".join(lines)
+
+
+def _line(*cells: object) -> str:
+    return f"{cells[0]!s:>8}{cells[1]!s:>14}{cells[2]!s:>11}   {cells[3]}"
+
+
+# ------------------------------------------------------------------------------------------------------- whole runs
+
+
+def static(run: Run | ArrayLike, problem: Problem, domain: Domain, *, tol: float = 1e-9) -> Regret:
+    r"""Regret against the best fixed decision: :math:`\sum_t f_t(x_t) - \min_{u \in X} \sum_t f_t(u)`.
+
+    Parameters
+    ----------
+    run : Run or array (T,)
+        What `play` returned, or the losses paid.
+    problem : Problem
+        The rounds that were played. A run shorter than the problem is measured on its own rounds.
+    domain : Domain
+        X.
+    tol : float
+        As for `best_fixed`.
+
+    Returns
+    -------
+    Regret
+        Negative for a learner that moves and so beats every fixed decision.
+
+    Examples
+    --------
+    >>> import thalweg as tw
+    >>> problem = tw.problems.LinearRegression([[1.0], [1.0]], [0.0, 1.0])
+    >>> tw.regret.static([0.5, 0.5], problem, tw.domains.Ball(1)).value
+    0.75
+    """
+    paid, problem = _played("static", run, problem, domain)
+    best = best_fixed(problem, domain, tol=tol)
+    return Regret(float(paid.sum() - best.loss), best.gap, float(paid.sum()), best)
+
+
+def dynamic(
+    run: Run | ArrayLike,
+    problem: Problem,
+    comparators: Comparator | ArrayLike | None = None,
+) -> Regret:
+    r"""Regret against decisions that move: :math:`\sum_t f_t(x_t) - f_t(u_t)`.
+
+    Parameters
+    ----------
+    run : Run or array (T,)
+        What `play` returned, or the losses paid.
+    problem : Problem
+        The rounds that were played.
+    comparators : Comparator or array (T, *shape), optional
+        u_t: computed (`best_per_round`, `best_path`), given, or when left out the ones planted in the problem.
+
+    Examples
+    --------
+    >>> import thalweg as tw
+    >>> ball = tw.domains.Ball(3)
+    >>> problem = tw.problems.piecewise_stationary(ball, horizon=100, stages=4, rng=0)
+    >>> run = tw.play(tw.SOGD(ball), problem)
+    >>> float(tw.regret.dynamic(run, problem)) > 0
+    True
+    """
+    paid, problem = _played("dynamic", run, problem, None)
+    against = _comparator("dynamic", problem, comparators)
+    return Regret(float(paid.sum() - against.loss), against.gap, float(paid.sum()), against)
+
+
+# -------------------------------------------------------------------------------------------------------- intervals
+
+
+def adaptive(
+    run: Run | ArrayLike,
+    problem: Problem,
+    domain: Domain,
+    *,
+    lengths: str | Sequence[int] = "dyadic",
+    stride: int | None = 1,
+    tol: float = 1e-9,
+    progress: bool = False,
+) -> IntervalRegret:
+    r"""Adaptive regret: for each length, the largest static regret of an interval of that length.
+
+    .. math:: \max_{r} \left( \sum_{t=r}^{r+\tau-1} f_t(x_t) - \min_{u \in X} \sum_{t=r}^{r+\tau-1} f_t(u) \right)
+
+    Parameters
+    ----------
+    run : Run or array (T,)
+        What `play` returned, or the losses paid.
+    problem : Problem
+        The rounds that were played.
+    domain : Domain
+        X.
+    lengths : "dyadic", "all" or sequence of int
+        tau: 1, 2, 4, ... and T; every length from 1 to T (T^2/2 intervals: for short runs, or with a stride); or these.
+    stride : int or None
+        Look at intervals that start at multiples of it, and at the last one. 1 looks at all: the maximum is exact. None
+        takes the length itself: intervals side by side, as in a dyadic partition.
+    tol : float
+        As for `best_fixed`.
+    progress : bool
+        Show a progress bar (extra `lab`).
+
+    Returns
+    -------
+    IntervalRegret
+
+    Examples
+    --------
+    >>> import thalweg as tw
+    >>> ball = tw.domains.Ball(3)
+    >>> problem = tw.problems.piecewise_stationary(ball, horizon=100, stages=4, rng=0)
+    >>> run = tw.play(tw.SOGD(ball), problem)
+    >>> by_length = tw.regret.adaptive(run, problem, ball, lengths=[10, 100])
+    >>> [(row.length, row.intervals, row.exact) for row in by_length]
+    [(10, 91, True), (100, 1, True)]
+    """
+    paid, problem = _played("adaptive", run, problem, domain)
+    windows = Windows(problem, domain, check_positive("adaptive", "tol", tol))
+    sums = np.concatenate([[0.0], np.cumsum(paid)])
+    grids = [(tau, *_starts(paid.size, tau, stride)) for tau in _lengths("adaptive", paid.size, lengths, stride)]
+    rows = []
+    with progress_bar("adaptive", sum(starts.size for _, starts, _ in grids), progress, "interval") as tick:
+        for tau, starts, exact in grids:
+            best, gaps = windows.losses(starts, starts + tau, tick)
+            regrets = sums[starts + tau] - sums[starts] - best
+            rows.append(_worst(tau, regrets, gaps, starts, exact))
+    return IntervalRegret(tuple(rows), "adaptive")
+
+
+def interval_dynamic(
+    run: Run | ArrayLike,
+    problem: Problem,
+    comparators: Comparator | ArrayLike | None = None,
+    *,
+    lengths: str | Sequence[int] = "dyadic",
+) -> IntervalRegret:
+    r"""Interval dynamic regret: for each length, the largest :math:`\sum_{t \in I} f_t(x_t) - f_t(u_t)`, exactly.
+
+    Parameters
+    ----------
+    run, problem, comparators
+        As for `dynamic`.
+    lengths : "dyadic", "all" or sequence of int
+        As for `adaptive`. All intervals of each length are looked at.
+
+    Examples
+    --------
+    >>> import thalweg as tw
+    >>> ball = tw.domains.Ball(3)
+    >>> problem = tw.problems.piecewise_stationary(ball, horizon=100, stages=4, rng=0)
+    >>> run = tw.play(tw.SOGD(ball), problem)
+    >>> by_length = tw.regret.interval_dynamic(run, problem)
+    >>> by_length[-1].regret == tw.regret.dynamic(run, problem).value
+    True
+    """
+    paid, problem = _played("interval_dynamic", run, problem, None)
+    against = _comparator("interval_dynamic", problem, comparators)
+    sums = np.concatenate([[0.0], np.cumsum(paid - against.losses)])
+    rows = []
+    for tau in _lengths("interval_dynamic", paid.size, lengths, 1):
+        regrets = sums[tau:] - sums[:-tau]
+        rows.append(_worst(tau, regrets, np.zeros(regrets.size), np.arange(regrets.size), True))
+    return IntervalRegret(tuple(rows), "interval dynamic")
+
+
+def _worst(tau: int, regrets: Array, gaps: Array, starts: NDArray[np.int64], exact: bool) -> WorstInterval:
+    k = int(np.argmax(regrets))
+    # Another interval may be the worst one once its gap is counted.
+    gap = float((regrets + gaps).max() - regrets[k])
+    return WorstInterval(tau, float(regrets[k]), gap, int(starts[k]), int(starts[k]) + tau, starts.size, exact)
+
+
+def _starts(T: int, tau: int, stride: int | None) -> tuple[NDArray[np.int64], bool]:
+    """Where the intervals of a length start, and whether these are all of them."""
+    step = tau if stride is None else stride
+    starts = np.arange(0, T - tau + 1, step)
+    if starts[-1] != T - tau:
+        starts = np.append(starts, T - tau)
+    return starts, starts.size == T - tau + 1
+
+
+def _lengths(owner: str, T: int, lengths: str | Sequence[int], stride: int | None) -> list[int]:
+    if stride is not None:
+        check_count(owner, "stride", stride)
+    if isinstance(lengths, str):
+        if lengths == "dyadic":
+            return sorted({2**k for k in range(T.bit_length()) if 2**k <= T} | {T})
+        if lengths == "all":
+            return list(range(1, T + 1))
+        raise InputError(
+            f"The 'lengths' parameter of {owner} must be 'dyadic', 'all' or whole numbers. Got {lengths!r}."
+        )
+    found = sorted({check_count(owner, "lengths", tau) for tau in lengths})
+    if not found or found[-1] > T:
+        raise InputError(
+            f"The 'lengths' parameter of {owner} must be numbers from 1 to {T}, the rounds. Got {lengths!r}."
+        )
+    return found
+
+
+# ----------------------------------------------------------------------------------------------------------- inputs
+
+
+def _played(owner: str, run: Run | ArrayLike, problem: Problem, domain: Domain | None) -> tuple[Array, Problem]:
+    """The losses paid, and the problem cut to the rounds that were played."""
+    paid = run.losses if isinstance(run, Run) else check_array(owner, "run", run, ndim=1)
+    if domain is not None:
+        problem = check_problem(owner, problem, domain)
+    elif not isinstance(problem, Problem):
+        raise InputError(f"{owner} needs a thalweg problem. Got {problem!r}.")
+    if paid.size == 0 or (problem.horizon is not None and paid.size > problem.horizon):
+        raise InputError(f"{owner} got {paid.size} losses paid for a problem of {problem.horizon} rounds.")
+    return paid, problem if paid.size == problem.horizon else problem[: paid.size]
+
+
+def _comparator(owner: str, problem: Problem, given: Comparator | ArrayLike | None) -> Comparator:
+    if isinstance(given, Comparator):
+        if len(given.losses) != len(problem):
+            raise InputError(f"{owner}: the comparator has {len(given.losses)} rounds, the run {len(problem)}.")
+        return given
+    if given is None:
+        given = getattr(problem, "comparators", None)
+        if given is None:
+            raise InputError(
+                f"{owner} needs comparators: this problem has none planted. Pass decisions of shape "
+                f"{(len(problem), *problem.shape)}, or compute them: best_fixed, best_per_round, best_path."
+            )
+    losses = losses_at(owner, problem, given)
+    decisions = np.asarray(given, dtype=np.float64)
+    if decisions.shape == problem.shape:
+        decisions = np.broadcast_to(decisions, (len(problem), *problem.shape))
+    return Comparator(decisions.reshape(len(problem), *problem.shape), losses, 0.0)
