@@ -123,11 +123,11 @@ class Ensemble(Learner):
         self.one_gradient = self.gradients == "shared"
         self.nonnegative = bool(nonnegative)
 
-        rule = check_choice(name, "step_rule", step_rule, tuple(STEP_RULES))
+        self.step_rule = check_choice(name, "step_rule", step_rule, tuple(STEP_RULES))
         confident = meta_rate is None
         epsilon = np.sqrt(np.log(N)) if meta_rate is None else check_positive(name, "meta_rate", meta_rate)
         R = domain.radius if meta_radius is None else check_positive(name, "meta_radius", meta_radius)
-        self._rules = np.array([STEP_RULES[rule], kernels.SELF_CONFIDENT if confident else kernels.FIXED])
+        self._rules = np.array([STEP_RULES[self.step_rule], kernels.SELF_CONFIDENT if confident else kernels.FIXED])
         self._par = np.array([check_positive(name, "delta", delta), epsilon, R])
         self._log_prior = np.log(self.prior)
         self._work = np.empty((3, domain.dim))

@@ -131,3 +131,4 @@ class EfficientAdaptive(ReducedCover):
         super().__init__(
             domain, make_inner, surrogate=surrogate, horizon=T, gradient_bound=G, on_violation=on_violation
         )
+        self.smoothness = L

@@ -89,3 +89,4 @@ class EfficientDynamic(OneProjection):
         super().__init__(
             domain, make_inner, surrogate=surrogate, horizon=T, gradient_bound=G, on_violation=on_violation
         )
+        self.smoothness = L

@@ -123,3 +123,4 @@ class EfficientIntervalDynamic(ReducedCover):
         super().__init__(
             domain, make_inner, surrogate=surrogate, horizon=T, gradient_bound=G, on_violation=on_violation
         )
+        self.smoothness = L

@@ -5,6 +5,7 @@ Comparators in hindsight (`best_fixed`, `best_per_round`, `best_path`), measures
 (`thalweg.regret.plots`).
 """
 
+from thalweg.regret.certificates import Assumption, Certificate, CertifiedInterval, certify
 from thalweg.regret.comparators import Comparator, best_fixed, best_per_round, path_length
 from thalweg.regret.measures import (
     IntervalRegret,
@@ -19,7 +20,10 @@ from thalweg.regret.path import best_path
 from thalweg.regret.variation import Between, gradient_variation
 
 __all__ = [
+    "Assumption",
     "Between",
+    "Certificate",
+    "CertifiedInterval",
     "Comparator",
     "IntervalRegret",
     "Regret",
@@ -28,6 +32,7 @@ __all__ = [
     "best_fixed",
     "best_path",
     "best_per_round",
+    "certify",
     "dynamic",
     "gradient_variation",
     "interval_dynamic",

@@ -153,7 +153,7 @@ def static(run: Run | ArrayLike, problem: Problem, domain: Domain, *, tol: float
     >>> tw.regret.static([0.5, 0.5], problem, tw.domains.Ball(1)).value
     0.75
     """
-    paid, problem = _played("static", run, problem, domain)
+    paid, problem = played("static", run, problem, domain)
     best = best_fixed(problem, domain, tol=tol)
     return Regret(float(paid.sum() - best.loss), best.gap, float(paid.sum()), best)
 
@@ -183,8 +183,8 @@ def dynamic(
     >>> float(tw.regret.dynamic(run, problem)) > 0
     True
     """
-    paid, problem = _played("dynamic", run, problem, None)
-    against = _comparator("dynamic", problem, comparators)
+    paid, problem = played("dynamic", run, problem, None)
+    against = comparator_of("dynamic", problem, comparators)
     return Regret(float(paid.sum() - against.loss), against.gap, float(paid.sum()), against)
 
 
@@ -237,7 +237,7 @@ def adaptive(
     >>> [(row.length, row.intervals, row.exact) for row in by_length]
     [(10, 91, True), (100, 1, True)]
     """
-    paid, problem = _played("adaptive", run, problem, domain)
+    paid, problem = played("adaptive", run, problem, domain)
     windows = Windows(problem, domain, check_positive("adaptive", "tol", tol))
     sums = np.concatenate([[0.0], np.cumsum(paid)])
     grids = [(tau, *_starts(paid.size, tau, stride)) for tau in _lengths("adaptive", paid.size, lengths, stride)]
@@ -276,8 +276,8 @@ def interval_dynamic(
     >>> by_length[-1].regret == tw.regret.dynamic(run, problem).value
     True
     """
-    paid, problem = _played("interval_dynamic", run, problem, None)
-    against = _comparator("interval_dynamic", problem, comparators)
+    paid, problem = played("interval_dynamic", run, problem, None)
+    against = comparator_of("interval_dynamic", problem, comparators)
     sums = np.concatenate([[0.0], np.cumsum(paid - against.losses)])
     rows = []
     for tau in _lengths("interval_dynamic", paid.size, lengths, 1):
@@ -324,7 +324,7 @@ def _lengths(owner: str, T: int, lengths: str | Sequence[int], stride: int | Non
 # ----------------------------------------------------------------------------------------------------------- inputs
 
 
-def _played(owner: str, run: Run | ArrayLike, problem: Problem, domain: Domain | None) -> tuple[Array, Problem]:
+def played(owner: str, run: Run | ArrayLike, problem: Problem, domain: Domain | None) -> tuple[Array, Problem]:
     """The losses paid, and the problem cut to the rounds that were played."""
     paid = run.losses if isinstance(run, Run) else check_array(owner, "run", run, ndim=1)
     if domain is not None:
@@ -336,7 +336,7 @@ def _played(owner: str, run: Run | ArrayLike, problem: Problem, domain: Domain |
     return paid, problem if paid.size == problem.horizon else problem[: paid.size]
 
 
-def _comparator(owner: str, problem: Problem, given: Comparator | ArrayLike | None) -> Comparator:
+def comparator_of(owner: str, problem: Problem, given: Comparator | ArrayLike | None) -> Comparator:
     if isinstance(given, Comparator):
         if len(given.losses) != len(problem):
             raise InputError(f"{owner}: the comparator has {len(given.losses)} rounds, the run {len(problem)}.")

@@ -1,0 +1,296 @@
+r"""Certificates: was the regret of a run what the theorem allows?
+
+For each efficient algorithm `certify` evaluates the bound of its theorem with explicit constants
+(`thalweg.regret.bounds`) on a run and a comparator, on the whole run or on every interval asked for, and checks what
+the theorem assumes. Covers are used as they were: the bound of an interval adds up the pieces between the markers that
+the run really set, and the stretch before the first of them.
+
+A bound that holds for every comparator holds for the one that was computed, so no optimality gap enters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from thalweg import algorithms
+from thalweg._progress import progress_bar
+from thalweg.errors import InputError
+from thalweg.learner import ROUNDING, Learner
+from thalweg.play import Run
+from thalweg.problems import LinearModel, Problem
+from thalweg.regret import theorems
+from thalweg.regret._rounds import check_window, gradients_at, losses_at
+from thalweg.regret.comparators import Comparator
+from thalweg.regret.measures import comparator_of, played
+from thalweg.regret.windows import Windows
+
+__all__ = ["Assumption", "Certificate", "CertifiedInterval", "certify"]
+
+Array = NDArray[np.float64]
+Window = tuple[int, int]
+Given = Comparator | ArrayLike | Mapping[str, Comparator | ArrayLike] | None
+
+SHORTEST = 16  # rounds of a dyadic interval: constants alone allow any regret on shorter ones
+THEOREMS: dict[type[Learner], type[theorems.Theorem]] = {
+    algorithms.EfficientDynamic: theorems.Dynamic,
+    algorithms.EfficientAdaptive: theorems.Adaptive,
+    algorithms.EfficientIntervalDynamic: theorems.IntervalDynamic,
+    algorithms.EfficientCBCE: theorems.Betting,
+    algorithms.EfficientAOA: theorems.AOA,
+    algorithms.EfficientCutkosky: theorems.Cutkosky,
+    algorithms.OGD: theorems.Descent,
+    algorithms.SOGD: theorems.Descent,
+}
+
+
+class Assumption(NamedTuple):
+    """Something a theorem needs: whether it held (None: could not be checked), and what was seen."""
+
+    name: str
+    held: bool | None
+    seen: str
+
+
+class CertifiedInterval(NamedTuple):
+    """Regret on rounds [start, stop) against a comparator, and the most that the theorem allows."""
+
+    start: int
+    stop: int
+    against: str
+    regret: float
+    bound: float
+
+    @property
+    def slack(self) -> float:
+        """bound - regret: negative where the bound is violated."""
+        return self.bound - self.regret
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A theorem evaluated on a run.
+
+    Attributes
+    ----------
+    name : str
+        The learner and its theorem.
+    rows : tuple of CertifiedInterval
+        Regret and bound, interval by interval.
+    assumptions : tuple of Assumption
+        What the theorem needs.
+    """
+
+    name: str
+    rows: tuple[CertifiedInterval, ...]
+    assumptions: tuple[Assumption, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether every regret is within its bound (up to rounding)."""
+        return all(row.slack >= -1e-9 * (1 + abs(row.regret)) for row in self.rows)
+
+    @property
+    def slack(self) -> float:
+        """The smallest bound - regret."""
+        return min(row.slack for row in self.rows)
+
+    @property
+    def tightest(self) -> CertifiedInterval:
+        """The interval whose regret takes the largest share of its bound."""
+        return max(self.rows, key=lambda row: row.regret / row.bound)
+
+    @property
+    def failed(self) -> tuple[Assumption, ...]:
+        """The assumptions that did not hold. Where there is one, the theorem promises nothing."""
+        return tuple(assumption for assumption in self.assumptions if assumption.held is False)
+
+    def table(self) -> list[dict[str, Any]]:
+        """The rows as plain dictionaries, for a data frame or a CSV file."""
+        return [row._asdict() | {"slack": row.slack} for row in self.rows]
+
+    def __repr__(self) -> str:
+        broken = sum(row.slack < 0 for row in self.rows)
+        many = f"{len(self.rows)} intervals" if len(self.rows) > 1 else "1 interval"
+        verdict = f"holds on {many}" if self.holds else f"VIOLATED on {broken} of {many}"
+        tight = self.tightest
+        lines = [
+            f"Certificate({self.name}: {verdict}, least slack {self.slack:.4g})",
+            f"  tightest: [{tight.start}, {tight.stop}) against {tight.against}: "
+            f"regret {tight.regret:.6g} of {tight.bound:.6g} allowed",
+        ]
+        words = {True: "held", False: "FAILED", None: "unknown"}
+        return "\n".join(lines + [f"  {words[a.held]}: {a.name} ({a.seen})" for a in self.assumptions])
+
+
+def certify(
+    learner: Learner,
+    problem: Problem,
+    run: Run | ArrayLike,
+    *,
+    comparators: Given = None,
+    intervals: str | Sequence[Window] | None = None,
+    progress: bool = False,
+) -> Certificate:
+    r"""Check a run against the theorem of its learner.
+
+    Parameters
+    ----------
+    learner : Learner
+        The learner after the run: `EfficientDynamic` (Theorems 2 and 3), `EfficientAdaptive` (4),
+        `EfficientIntervalDynamic` (5), `EfficientCBCE`, `EfficientAOA`, `EfficientCutkosky`; also `OGD` and `SOGD`.
+        It must have played these rounds, from its first on, and no others.
+    problem : Problem
+        The rounds.
+    run : Run or array (T,)
+        What `play` returned, or the losses paid. With `play(..., decisions=True)` the lengths of the gradients are
+        checked as well.
+    comparators : optional
+        u_t, or several of them by name; the planted ones, if there are any, when left out. The best fixed decision of
+        each interval is always checked too. Bounds of Theorem 4 are for fixed decisions only.
+    intervals : "dyadic", "whole" or sequence of (start, stop), optional
+        Rounds [start, stop), counted from 0. "dyadic", where the theorem is for every interval: lengths 16, 32, 64, ...
+        side by side, and the whole run. Other theorems are for intervals that start with the run: "whole".
+    progress : bool
+        Show a progress bar (extra `lab`).
+
+    Returns
+    -------
+    Certificate
+
+    Examples
+    --------
+    >>> import thalweg as tw
+    >>> ball = tw.domains.Ball(3)
+    >>> problem = tw.problems.piecewise_stationary(ball, horizon=500, stages=4, rng=0)
+    >>> learner = tw.EfficientDynamic(ball, 500, problem.gradient_bound(ball), problem.smoothness)
+    >>> run = tw.play(learner, problem, decisions=True)
+    >>> certificate = tw.regret.certify(learner, problem, run)
+    >>> certificate.holds, certificate.failed
+    (True, ())
+    """
+    theorem = next((theorem for kind, theorem in THEOREMS.items() if isinstance(learner, kind)), None)
+    if theorem is None:
+        known = ", ".join(kind.__name__ for kind in THEOREMS)
+        raise InputError(f"certify knows the theorems of {known}. Got {learner!r}.")
+    paid, problem = played("certify", run, problem, learner.domain)
+    if learner.rounds != paid.size:
+        raise InputError(
+            f"certify needs the learner as it is after the run: it has played {learner.rounds} rounds, the run has "
+            f"{paid.size}. Play a fresh learner, then certify it."
+        )
+    squares = _squares(learner, problem, run)
+    allowed = theorem(learner, paid, squares)
+    windows = _windows(problem, intervals, allowed)
+    moving = {} if theorem is theorems.Adaptive else _named(problem, comparators)
+    solver = Windows(problem, learner.domain, 1e-4)  # the theorem holds for every comparator: no need for the very best
+    sums = np.concatenate([[0.0], np.cumsum(paid)])
+    rows = []
+    with progress_bar("certify", len(windows), progress, "interval") as tick:
+        for r, s in windows:
+            part = problem[r:s]
+            w = solver.fit(r, s)[0]
+            fixed = np.broadcast_to(w, (s - r, w.size))
+            pairs = {"best fixed": (fixed, losses_at("certify", part, w.reshape(problem.shape)))}
+            pairs |= {name: (u.decisions.reshape(paid.size, -1)[r:s], u.losses[r:s]) for name, u in moving.items()}
+            for name, (u, losses) in pairs.items():
+                regret = float(sums[s] - sums[r] - losses.sum())
+                rows.append(CertifiedInterval(r, s, name, regret, allowed.bound(r, s, u, losses)))
+            tick(1)
+    checks = _assumptions(learner, allowed, problem, run, paid, squares, moving)
+    return Certificate(f"{type(learner).__name__}, {allowed.name}", tuple(rows), tuple(checks))
+
+
+def _windows(problem: Problem, intervals: str | Sequence[Window] | None, theorem: theorems.Theorem) -> list[Window]:
+    T = len(problem)
+    if intervals is None:
+        intervals = "whole" if theorem.whole else "dyadic"
+    if intervals == "whole":
+        return [(0, T)]
+    if intervals == "dyadic":
+        lengths = [2**k for k in range(T.bit_length()) if SHORTEST <= 2**k < T]
+        found = [(r, r + n) for n in lengths for r in range(0, T - n + 1, n)] + [(0, T)]
+    elif isinstance(intervals, str):
+        raise InputError(f"The 'intervals' parameter of certify must be 'dyadic', 'whole' or pairs. Got {intervals!r}.")
+    else:
+        found = [check_window("certify", problem, *pair) for pair in intervals]
+    if theorem.whole and any(r > 0 for r, _ in found):
+        raise InputError(f"{theorem.name} speaks of intervals that start with the run: (0, stop). Got {found[:3]}.")
+    if not found:
+        raise InputError("The 'intervals' parameter of certify must hold at least one interval.")
+    return found
+
+
+def _named(problem: Problem, given: Given) -> dict[str, Comparator]:
+    if given is None:
+        if getattr(problem, "comparators", None) is None:
+            return {}
+        return {"planted": comparator_of("certify", problem, None)}
+    if isinstance(given, Mapping):
+        return {name: comparator_of("certify", problem, u) for name, u in given.items()}
+    return {"given": comparator_of("certify", problem, given)}
+
+
+def _squares(learner: Learner, problem: Problem, run: Run | ArrayLike) -> Array:
+    """||grad f_t(x_t)||^2 of every round: measured where the decisions are known, else the squared bound."""
+    if isinstance(run, Run) and run.decisions is not None:
+        gradients = gradients_at(problem, run.decisions)
+        squares: Array = np.einsum("td,td->t", gradients, gradients)
+        return squares
+    if learner.gradient_bound is None:
+        raise InputError(
+            f"certify needs the gradients of a {type(learner).__name__} without a gradient bound: "
+            "play(..., decisions=True)."
+        )
+    return np.full(len(problem), learner.gradient_bound**2)
+
+
+def _assumptions(
+    learner: Any,
+    theorem: theorems.Theorem,
+    problem: Problem,
+    run: Run | ArrayLike,
+    paid: Array,
+    squares: Array,
+    moving: Mapping[str, Comparator],
+) -> Iterator[Assumption]:
+    """What the theorem needs, and what was seen of it."""
+    G = learner.gradient_bound
+    if G is not None:
+        name = f"gradients at most G = {G:g}"
+        if learner.clipped:
+            yield Assumption(name, False, f"{learner.clipped} were longer and clipped")
+        elif not (isinstance(run, Run) and run.decisions is not None):
+            yield Assumption(name, None, "play(..., decisions=True) to check")
+        else:
+            longest = float(np.sqrt(squares.max()))
+            held = longest <= G * (1 + ROUNDING)
+            where = "" if held else f", in round {int(np.argmax(squares))}"
+            yield Assumption(name, held, f"longest {longest:.4g}{where}")
+    if theorem.small_loss:
+        least = float(paid.min())
+        where = "" if least >= 0 else f", in round {int(np.argmin(paid))}"
+        yield Assumption("losses >= 0", least >= 0, f"least {least:.4g}{where}")
+        yield _smooth(learner.smoothness, problem)
+    if learner.horizon is not None and not learner.anytime:
+        T = paid.size
+        yield Assumption(f"at most T = {learner.horizon} rounds", learner.horizon >= T, f"{T} rounds")
+    if getattr(getattr(learner, "inner", None), "_observed", False):
+        yield Assumption("feedback within 2GR", False, "feedback_range='observed': no guarantee while the range grows")
+    for name, u in moving.items():
+        points = np.unique(u.decisions.reshape(len(u.losses), -1), axis=0)
+        out = sum(not learner.domain.contains(point.reshape(problem.shape), 1e-6) for point in points)
+        yield Assumption(f"comparators in the domain: {name}", out == 0, f"{out} of {len(points)} points outside")
+
+
+def _smooth(L: float, problem: Problem) -> Assumption:
+    name = f"losses smooth with L = {L:g}"
+    if not isinstance(problem, LinearModel):
+        return Assumption(name, None, "losses of your own")
+    if problem.smoothness is None:
+        return Assumption(name, False, f"the {problem.loss} loss has a kink")
+    return Assumption(name, problem.smoothness <= L * (1 + ROUNDING), f"L = {problem.smoothness:.4g}")
