@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve_banded, cholesky_banded
 
 from thalweg._progress import progress_bar
 from thalweg._validate import check_count, check_number, check_positive
@@ -112,6 +111,8 @@ class _Path:
 
     def solve(self, tol: float, steps: int, progress: bool) -> Comparator:
         """Step until the gap is small."""
+        from scipy.linalg import cho_solve_banded  # here, as it takes a third of the time of `import thalweg`
+
         T, d = len(self.problem), self.domain.dim
         u = self.best.decisions.reshape(T, d).copy()
         z, moves = u.copy(), np.zeros((T - 1, d))
@@ -190,6 +191,8 @@ def _fold(p: Array) -> Array:
 
 def _factor(T: int, rho: float, sigma: float) -> Array:
     """The Cholesky factor of rho I + sigma D'D, D the differences: tridiagonal."""
+    from scipy.linalg import cholesky_banded
+
     bands = np.full((2, T), -sigma)
     bands[1] = rho + 2 * sigma
     bands[1, [0, -1]] = rho + sigma
