@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 JOBS   ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help env test test-slow lint types imports check format bench clean
+.PHONY: help env reproduce test test-slow lint types imports check format bench clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -16,6 +16,9 @@ $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@
+
+reproduce: env  ## Run the paper's experiments and write results/paper/index.html (a few minutes; can be interrupted)
+	$(BIN)/thalweg reproduce --out results/paper
 
 test: env  ## Run the tests (a few minutes)
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal

@@ -213,6 +213,12 @@ def test_ctrl_c_returns_what_was_played():
     assert signal.getsignal(signal.SIGINT) is usual
 
 
+def test_ctrl_c_in_the_last_round_is_not_lost():
+    problem = tw.problems.FromFunctions(Press(4), lambda t, x: 2 * x, shape=2, horizon=5)
+    run = tw.play(tw.SOGD(tw.domains.Ball(2)), problem)
+    assert (run.rounds, run.interrupted) == (5, True)
+
+
 def test_ctrl_c_stops_a_compiled_run():
     rng = np.random.default_rng(0)
     rounds = 3_000_000

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from types import FrameType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from thalweg._interrupts import Stop, interrupts
 from thalweg._progress import progress_bar
 from thalweg._validate import check_count
 from thalweg.errors import InputError
@@ -47,7 +44,7 @@ class Run:
     clipped : int
         Gradients scaled down to the bound.
     interrupted : bool
-        Whether Ctrl-C ended the run early.
+        Whether Ctrl-C was pressed: the run ends with the round that was being played.
     """
 
     losses: Array
@@ -143,7 +140,7 @@ def play(
     kept = np.empty((T if decisions else 0, learner.domain.dim))
     before, clipped = learner.queries, getattr(learner, "clipped", 0)
     began = time.perf_counter()
-    with _interrupts() as stop, progress_bar("play", T, progress, "round") as tick:
+    with interrupts() as stop, progress_bar("play", T, progress, "round") as tick:
         t = _play_rounds(learner, problem, T, losses, kept, stop, tick)
     return Run(
         losses=losses[:t].copy(),
@@ -151,12 +148,12 @@ def play(
         seconds=time.perf_counter() - began,
         decisions=kept[:t].reshape(t, *shape) if decisions else None,
         clipped=getattr(learner, "clipped", 0) - clipped,
-        interrupted=t < T,
+        interrupted=stop.asked,
     )
 
 
 def _play_rounds(
-    learner: Any, problem: Problem, T: int, losses: Array, kept: Array, stop: _Stop, tick: Callable[[int], Any]
+    learner: Any, problem: Problem, T: int, losses: Array, kept: Array, stop: Stop, tick: Callable[[int], Any]
 ) -> int:
     """Rounds 0..T-1, in compiled blocks where there is a loop for these parts. Returns how many were played."""
     stage = None
@@ -184,29 +181,3 @@ def _play_rounds(
             t += 1
         tick(t - first)
     return t
-
-
-class _Stop:
-    asked = False
-
-
-@contextmanager
-def _interrupts() -> Iterator[_Stop]:
-    """Turn the first Ctrl-C into a request to stop, so that no round is left half played."""
-    stop = _Stop()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop
-        return
-    usual = signal.getsignal(signal.SIGINT)
-
-    def ask(number: int, frame: FrameType | None) -> None:
-        stop.asked = True
-        signal.signal(signal.SIGINT, usual)  # a second Ctrl-C does what it always does
-
-    if usual is signal.default_int_handler:
-        signal.signal(signal.SIGINT, ask)
-    try:
-        yield stop
-    finally:
-        if usual is signal.default_int_handler:
-            signal.signal(signal.SIGINT, usual)

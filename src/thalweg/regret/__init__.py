@@ -5,6 +5,7 @@ Comparators in hindsight (`best_fixed`, `best_per_round`, `best_path`), measures
 (`thalweg.regret.plots`).
 """
 
+from thalweg.regret import plots
 from thalweg.regret.certificates import Assumption, Certificate, CertifiedInterval, certify
 from thalweg.regret.comparators import Comparator, best_fixed, best_per_round, path_length
 from thalweg.regret.measures import (
@@ -37,5 +38,6 @@ __all__ = [
     "gradient_variation",
     "interval_dynamic",
     "path_length",
+    "plots",
     "static",
 ]
