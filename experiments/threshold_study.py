@@ -8,7 +8,7 @@ regressions and on real series. `docs/thresholds.md` tells what came out.
 
 Writes to DIR: results.csv (a row for each run), about.json (versions, seeds, constants), tables.md and plots. The
 seed of a run is a hash of its series and repetition, so adding a learner changes no data. `--small` takes seconds.
-Needs: pip install 'thalweg[lab]' river bokeh_sampledata
+Needs: pip install 'thalweg[lab,data]'
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ import os
 import pathlib
 import platform
 import time
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -36,6 +35,8 @@ from numpy.typing import NDArray
 import thalweg as tw
 from thalweg.algorithms import thresholds
 from thalweg.errors import MissingExtraError
+from thalweg.lab import streams
+from thalweg.lab.streams import Stream
 
 Array = NDArray[np.float64]
 Row = dict[str, Any]
@@ -50,82 +51,26 @@ CURVES = ("printed", "scale 1e-03", "scale 1e-05", "SACS, default", "EfficientDy
 # ---------------------------------------------------------------------------------------------------------- the series
 
 
-@dataclass(frozen=True)
-class Series:
-    """A problem, its domain and constants that hold in every round. Real data was scaled with its range in view."""
-
-    domain: tw.domains.Domain
-    problem: tw.problems.LinearModel
-    gradient_bound: float
-    smoothness: float
-    loss_bound: float
-    stages: int = 1  # > 1: the model jumps, after equally many rounds
-
-
 def seed_of(series: str, rep: int) -> int:
     """The seed of a repetition: a hash of its name."""
     return int.from_bytes(hashlib.sha256(f"{series}/rep{rep}".encode()).digest()[:8], "big")
 
 
-def planted(name: str, rep: int, small: bool) -> Series:
-    """Regressions with a planted model: the paper's, on its ellipsoid, and for the check others, on a ball.
-
-    With features and models at most R long and noise of at most n, an error is at most 2 R^2 + n.
-    """
+def planted(name: str, rep: int, small: bool) -> Stream:
+    """Regressions with a planted model: the paper's, on its ellipsoid, and for the check others, on a ball."""
     on_ball, noisy = name.startswith("ball"), name.endswith("noisy")
     domain = tw.domains.Ball(20) if on_ball else tw.problems.paper_ellipsoid()
     noise = (0.5 if on_ball else 2.0) if noisy else 0.1
-    rng = np.random.default_rng(seed_of(name, rep))
     T = 2_000 if small else 200_000 if name == "piecewise_long" else 20_000
-    stages = 1
+    make = functools.partial(streams.planted, name, domain, T, seed_of(name, rep), noise=noise)
     if "piecewise" in name:
-        stages = T // (400 if small else 500 if on_ball else 800)
-        problem = tw.problems.piecewise_stationary(domain, T, stages, rng=rng, noise=noise)
-    else:
-        step = domain.diameter / (np.sqrt(T) if "fast" in name else T)
-        problem = tw.problems.gradual(domain, T, step=step, rng=rng, noise=noise)
-    error = 2 * domain.radius**2 + noise
-    return Series(domain, problem, domain.radius * error, domain.radius**2, error**2 / 2, stages)
+        return make(stages=T // (400 if small else 500 if on_ball else 800))
+    return make(step=domain.diameter / (np.sqrt(T) if "fast" in name else T))
 
 
-def polls(name: str, rep: int, small: bool) -> Series:
-    """Weigh 5 pollsters to predict the average approval of the US president, day by day (river's TrumpApproval).
-
-    Percentages go from [30, 55] to [0, 1]. With weights that sum to 1 such a shift changes no prediction.
-    """
-    rows = list(need("river.datasets", "river").TrumpApproval())[: 300 if small else None]
-    features = np.array([[value for key, value in x.items() if key != "ordinal_date"] for x, _ in rows])
-    labels = np.array([y for _, y in rows])
-    problem = tw.problems.LinearRegression((features - 30) / 25, (labels - 30) / 25)
-    return Series(tw.domains.Simplex(5), problem, np.sqrt(5), 5.0, 0.5)
-
-
-def glucose(name: str, rep: int, small: bool) -> Series:
-    """Calibrate a glucose sensor: blood sugar (in 400 mg/dl) from its current (in 100 nA) and an intercept."""
-    data = need("bokeh_sampledata.glucose", "bokeh_sampledata").data
-    numbers = np.array([[_number(a), _number(b)] for a, b in zip(data["isig"], data["glucose"], strict=True)])
-    current, sugar = numbers[np.isfinite(numbers).all(axis=1)][: 2_000 if small else None].T
-    problem = tw.problems.LinearRegression(np.c_[np.ones(current.size), current / 100], sugar / 400)
-    error = 3 * np.sqrt(2) + 1  # features at most sqrt 2 long, labels at most 1
-    return Series(tw.domains.Ball(2, radius=3.0), problem, np.sqrt(2) * error, 2.0, error**2 / 2)
-
-
-def sea(name: str, rep: int, small: bool) -> Series:
-    """Predict the sea's temperature (in 25 degrees C) from 30, 60, 90 minutes and a day ago; it hardly drifts."""
-    data = need("bokeh_sampledata.sea_surface_temperature", "bokeh_sampledata").sea_surface_temperature
-    z = data["temperature"].to_numpy(dtype=float)[: 2_000 if small else None] / 25
-    lags = (1, 2, 3, 48)
-    features = np.stack([z[48 - lag : z.size - lag] for lag in lags], axis=1)
-    problem = tw.problems.LinearRegression(features, z[48:])
-    return Series(tw.domains.Ball(4, radius=1.5), problem, 2 * 4.0, 4.0, 8.0)  # features at most 2 long, |error| <= 4
-
-
-def water(name: str, rep: int, small: bool) -> Series:
-    """Predict the flow of water through a pipe (in 120 l/s) from 1, 2 and 24 hours ago and an intercept (river)."""
-    z = np.array([y for _, y in need("river.datasets", "river").WaterFlow()])[: 400 if small else None] / 120
-    features = np.stack([z[24 - lag : z.size - lag] for lag in (1, 2, 24)] + [np.ones(z.size - 24)], axis=1)
-    problem = tw.problems.LinearRegression(features, z[24:])
-    return Series(tw.domains.Ball(4, radius=1.5), problem, 2 * 4.0, 4.0, 8.0)
+def real(name: str, rep: int, small: bool) -> Stream:
+    """A real series of `thalweg.lab.streams`."""
+    return streams.draw(name, horizon=2_000 if small else None)
 
 
 @dataclass(frozen=True)
@@ -136,7 +81,7 @@ class Source:
     """
 
     title: str
-    draw: Callable[[str, int, bool], Series]
+    draw: Callable[[str, int, bool], Stream]
     reps: int = 1
     check: bool = False
 
@@ -146,38 +91,27 @@ SOURCES = {
     "piecewise_long": Source("jumps, long run", planted, 3),
     "gradual": Source("slow walk: steps of D/T", planted, 5),
     "gradual_fast": Source("fast walk: steps of D/sqrt(T)", planted, 5),
-    "polls": Source("real: weighing 5 pollsters", polls),
-    "glucose": Source("real: calibrating a sensor", glucose),
-    "sea": Source("real: sea temperature, autoregression", sea),
+    "polls": Source("real: weighing 5 pollsters", real),
+    "glucose": Source("real: calibrating a sensor", real),
+    "sea": Source("real: sea temperature, autoregression", real),
     "ball_piecewise": Source("ball, jumps", planted, 5, check=True),
     "ball_piecewise_noisy": Source("ball, jumps, noise 0.5", planted, 5, check=True),
     "ball_fast": Source("ball, fast walk", planted, 5, check=True),
     "ball_fast_noisy": Source("ball, fast walk, noise 0.5", planted, 5, check=True),
     "piecewise_noisy": Source("ellipsoid, jumps, noise 2", planted, 5, check=True),
     "gradual_noisy": Source("ellipsoid, slow walk, noise 2", planted, 5, check=True),
-    "water": Source("real: flow of water, autoregression", water, check=True),
+    "water": Source("real: flow of water, autoregression", real, check=True),
 }
 
 
 def need(module: str, install: str) -> Any:
     """Import an optional module, or say how to get it."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what these packages have to put right is not for the reader of a study
-            return importlib.import_module(module)
+        return importlib.import_module(module)
     except ImportError:
         raise MissingExtraError(
-            f"threshold_study needs {module.partition('.')[0]}. Install it with: pip install {install}. "
-            "Or leave out what needs it: see --series."
+            f"threshold_study needs {module.partition('.')[0]}. Install it with: pip install {install}"
         ) from None
-
-
-def _number(text: Any) -> float:
-    """A cell of a table; nan for gaps."""
-    try:
-        return float(text)
-    except ValueError:
-        return float("nan")
 
 
 # -------------------------------------------------------------------------------------------------------- the learners
@@ -221,7 +155,7 @@ def _name(scale: float) -> str:
     return "printed" if scale == 1 else f"scale {scale:.0e}"
 
 
-def printed_threshold(series: Series, R: float | None = None) -> Callable[[int], float]:
+def printed_threshold(series: Stream, R: float | None = None) -> Callable[[int], float]:
     """m -> C_m of Theorem 4 as printed, with delta = 1."""
     return functools.partial(
         thresholds.adaptive_paper,
@@ -233,7 +167,7 @@ def printed_threshold(series: Series, R: float | None = None) -> Callable[[int],
     )
 
 
-def build(contender: Contender, series: Series) -> tw.Learner:
+def build(contender: Contender, series: Stream) -> tw.Learner:
     """A fresh learner for the series."""
     X, G, L, B = series.domain, series.gradient_bound, series.smoothness, series.loss_bound
     T = len(series.problem)
@@ -290,7 +224,7 @@ def best_fixed(domain: tw.domains.Domain, problem: tw.problems.LinearModel, step
 # ------------------------------------------------------------------------------------------------------------- one run
 
 
-def run(series: Series, contender: Contender) -> tuple[Row, list[float]]:
+def run(series: Stream, contender: Contender) -> tuple[Row, list[float]]:
     """Play one contender; what to report, and where the model jumps the mean loss by rounds since a jump."""
     problem = series.problem
     row: Row = {"learner": contender.name, "group": contender.group, "scale": contender.scale}
@@ -315,8 +249,8 @@ def run(series: Series, contender: Contender) -> tuple[Row, list[float]]:
     row["worst_window"] = float((sums[wide:] - sums[:-wide]).max() / wide)
     curve: list[float] = []
     row["after_change"] = row["later"] = float("nan")
-    if series.stages > 1:
-        by_stage = losses.reshape(series.stages, -1)[1:]  # every stage but the first starts with a change
+    if series.changes:
+        by_stage = losses.reshape(len(series.changes) + 1, -1)[1:]  # every stage but the first starts with a change
         soon = min(WINDOW, by_stage.shape[1] // 2)
         row["after_change"], row["later"] = float(by_stage[:, :soon].mean()), float(by_stage[:, soon:].mean())
         curve = by_stage.mean(axis=0).tolist()

@@ -1,0 +1,5 @@
+"""`python -m thalweg`: the command line."""
+
+from thalweg.cli import main
+
+main()

@@ -1,0 +1,22 @@
+"""The laboratory: named streams and algorithms, tables from files, jobs that survive interruption, the paper's figures.
+
+Needs the extra `lab`. The command line `thalweg` is a thin layer over it.
+"""
+
+from thalweg.lab.catalog import ALGORITHMS, DOMAINS, Recipe, build, build_domain
+from thalweg.lab.streams import STREAMS, Source, Stream, draw
+from thalweg.lab.tables import Table, read_table
+
+__all__ = [
+    "ALGORITHMS",
+    "DOMAINS",
+    "STREAMS",
+    "Recipe",
+    "Source",
+    "Stream",
+    "Table",
+    "build",
+    "build_domain",
+    "draw",
+    "read_table",
+]

@@ -1,0 +1,93 @@
+"""Options that several commands share, and the data they describe."""
+
+from __future__ import annotations
+
+import pathlib
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from thalweg.errors import InputError
+from thalweg.lab.streams import STREAMS
+from thalweg.lab.tables import DOMAIN, LOSSES, READERS
+
+__all__ = [
+    "Domain", "Engine", "Features", "Horizon", "Intercept", "LossName", "Progress", "Scale", "Scheduler", "Target",
+    "Workers", "describe_data",
+]  # fmt: skip
+
+
+class Loss(StrEnum):
+    """Losses of a prediction."""
+
+    squared, absolute, logistic = LOSSES
+
+
+Target = Annotated[
+    list[str] | None, typer.Option(help="The column to predict, for a file.", metavar="COLUMN", show_default=False)
+]
+Features = Annotated[
+    str | None,
+    typer.Option(help="The columns to predict it from; all others that hold numbers when left out.", metavar="A,B,C"),
+]
+LossName = Annotated[Loss | None, typer.Option(help="Loss of a prediction, for a file. [default: squared]")]
+Domain = Annotated[
+    str | None,
+    typer.Option(
+        help=f"Where decisions lie: see 'thalweg list domains'. [default: {DOMAIN} for a file]", metavar="SET"
+    ),
+]
+Intercept = Annotated[bool, typer.Option("--intercept/--no-intercept", help="For a file: add a column of ones.")]
+Scale = Annotated[
+    bool,
+    typer.Option("--scale/--no-scale", help="For a file: divide each column by its largest absolute value."),
+]
+Horizon = Annotated[
+    int | None, typer.Option(help="Rounds: the length of a synthetic stream, or the first so many of data.", min=1)
+]
+Progress = Annotated[
+    bool | None,
+    typer.Option("--progress/--no-progress", help="Progress on stderr. [default: on a terminal]", show_default=False),
+]
+Engine = Annotated[str, typer.Option(help="local (processes), serial (this process) or dask.")]
+Scheduler = Annotated[str | None, typer.Option(help="Address of a Dask scheduler.", metavar="ADDRESS")]
+Workers = Annotated[int | None, typer.Option(help="Processes. [default: one a core]", min=1)]
+
+
+def describe_data(
+    source: str,
+    target: list[str] | None,
+    features: str | None,
+    loss: Loss | None,
+    domain: str | None,
+    intercept: bool,
+    scale: bool,
+    horizon: int | None,
+) -> dict[str, Any]:
+    """What to play on, in plain values: see `thalweg.lab.compare.open_data`."""
+    if source in STREAMS:
+        if target or features or loss or not intercept or not scale:
+            raise InputError(
+                f"{source!r} is a stream of its own: --target, --features, --loss, --no-intercept and --no-scale are "
+                "for files."
+            )
+        return {"stream": source, "horizon": horizon, "domain": domain}
+    path = pathlib.Path(source)
+    if source != "-" and not path.suffix and not path.exists():
+        raise InputError(
+            f"{source!r} is neither a stream nor a file. The streams are {', '.join(STREAMS)}. Files end in "
+            f"{', '.join(READERS)}."
+        )
+    if target and len(target) > 1:
+        raise InputError(f"The target is given twice: {' and '.join(target)}. Give one --target.")
+    return {
+        "source": source,
+        "target": target[0] if target else None,
+        "features": [name.strip() for name in features.split(",") if name.strip()] if features else None,
+        "loss": loss.value if loss else "squared",
+        "domain": domain or DOMAIN,
+        "intercept": intercept,
+        "scale": scale,
+        "horizon": horizon,
+    }

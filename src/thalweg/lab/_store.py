@@ -1,0 +1,139 @@
+"""Results on disk, a file each, written whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import math
+import os
+import pathlib
+import re
+import tempfile
+import uuid
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import thalweg
+
+__all__ = ["LabError", "Store", "Task", "file_name", "to_json"]
+
+
+class LabError(RuntimeError):
+    """Runs that cannot be finished. The message is one line and says what to do."""
+
+
+class Task(NamedTuple):
+    """A job in the form that is compared, sent and stored: its arguments are JSON."""
+
+    name: str
+    function: str
+    arguments: str
+
+
+class Store:
+    """The folder `runs` inside `folder`. Files that belong to none of the tasks asked for are left alone."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.folder = folder
+        self.runs = folder / "runs"
+        with self._writing():
+            self.runs.mkdir(parents=True, exist_ok=True)
+            for draft in self.runs.glob("*.tmp"):  # of a run that was killed
+                draft.unlink(missing_ok=True)
+            with tempfile.TemporaryFile(dir=self.runs):
+                pass  # a folder that takes no file says so now, not after the first run
+
+    def path(self, name: str) -> pathlib.Path:
+        """Where the result of the job of this name is kept."""
+        return self.runs / file_name(name)
+
+    def load(self, task: Task) -> dict[str, Any] | None:
+        """The result of this very task; None if there is none, or none that can be read."""
+        try:
+            kept = json.loads(self.path(task.name).read_text(encoding="utf-8"))
+            arguments = to_json(kept["arguments"])  # compared as text: in Python 1 == 1.0 == True
+            same = (kept["name"], kept["function"], arguments, kept["version"]) == (*task, thalweg.__version__)
+            return kept["result"] if same and to_json(kept["result"]) else None
+        except (OSError, ValueError, LookupError, TypeError, RecursionError):
+            return None
+
+    def save(self, task: Task, result: str) -> dict[str, Any]:
+        """Keep a result. Returns it as `load` will."""
+        kept = {
+            "name": task.name,
+            "function": task.function,
+            "arguments": json.loads(task.arguments),
+            "version": thalweg.__version__,
+            "result": json.loads(result),
+        }
+        with self._writing():
+            try:
+                self._write(self.path(task.name), to_json(kept))
+            except FileNotFoundError:  # another run began in this folder just now, and took the draft for a leftover
+                self._write(self.path(task.name), to_json(kept))
+        return kept["result"]  # type: ignore[no-any-return]
+
+    def _write(self, path: pathlib.Path, text: str) -> None:
+        draft = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.tmp")
+        try:
+            with open(draft, "w", encoding="utf-8") as file:
+                file.write(text + "\n")
+            os.replace(draft, path)
+        finally:
+            with contextlib.suppress(OSError):
+                draft.unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Turn what the file system says into a line that says what to do."""
+        try:
+            yield
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                advice = "Free some space and run the same command again."
+            elif error.errno in (errno.EEXIST, errno.ENOTDIR):
+                advice = "A file is in the way: choose another folder."
+            else:
+                advice = "Choose another folder, or make this one writable."
+            raise LabError(f"Cannot write to {self.runs}: {error.strerror or error}. {advice}") from error
+
+
+def file_name(name: str) -> str:
+    """A readable name that every file system takes, with a hash that tells apart what then looks the same.
+
+    Examples
+    --------
+    >>> file_name("dynamic/Sword/seed-3")
+    'dynamic-sword-seed-3-8fec4386446a.json'
+    """
+    readable = re.sub(r"[^a-z0-9]+", "-", name.lower())[:80].strip("-") or "run"
+    return f"{readable}-{hashlib.sha256(name.encode()).hexdigest()[:12]}.json"
+
+
+def to_json(value: Any) -> str:
+    """A dict as JSON with sorted keys.
+
+    Raises ValueError with one line that names the key, where JSON has no word for a value.
+    """
+    if not isinstance(value, dict):
+        raise ValueError(f"expected a dict, got {type(value).__name__}.")
+    _check_json(value, "")
+    return json.dumps(value, sort_keys=True, allow_nan=False)
+
+
+def _check_json(value: Any, where: str) -> None:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise ValueError(f"{where or 'the dict'} has the key {key!r}; keys must be strings.")
+            _check_json(item, f"{where}.{key}" if where else key)
+    elif isinstance(value, (list, tuple)):
+        for index, item in enumerate(value):
+            _check_json(item, f"{where}[{index}]")
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError(f"{where} is {float(value)}; numbers must be finite.")
+    elif value is not None and not isinstance(value, (str, int)):
+        raise ValueError(f"{where} is of type {type(value).__name__}; use plain numbers, strings, lists and dicts.")

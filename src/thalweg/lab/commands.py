@@ -1,0 +1,412 @@
+"""The commands of `thalweg`: they read arguments, call the laboratory and print. Notes and progress go to stderr."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import pathlib
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+import thalweg as tw
+from thalweg.errors import InputError, MissingExtraError, ProjectionError, StateError
+from thalweg.lab._options import (
+    Domain,
+    Engine,
+    Features,
+    Horizon,
+    Intercept,
+    LossName,
+    Progress,
+    Scale,
+    Scheduler,
+    Target,
+    Workers,
+    describe_data,
+)
+from thalweg.lab.catalog import ALGORITHMS, DOMAINS, find
+from thalweg.lab.jobs import LabError
+from thalweg.lab.streams import STREAMS
+from thalweg.lab.tables import read_table
+
+__all__ = ["app"]
+
+EXPECTED = (InputError, MissingExtraError, ProjectionError, StateError, LabError, OSError, MemoryError)
+
+
+class Commands(TyperGroup):
+    """All commands; errors that a user can mend end as one line."""
+
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        """Read the arguments; also prints help."""
+        with _mending(debug=False):
+            return super().make_context(*arguments, **options)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        with _mending(debug=ctx.params["debug"]):
+            return super().invoke(ctx)
+
+
+@contextlib.contextmanager
+def _mending(debug: bool) -> Iterator[None]:
+    """Turn errors into a line on stderr and an exit code. A closed pipe is left to typer, which says nothing."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo("interrupted", err=True)
+        raise typer.Exit(130) from None
+    except EXPECTED as error:
+        if debug or getattr(error, "errno", None) == errno.EPIPE:
+            raise
+        typer.echo(f"error: {one_line(error)}", err=True)
+        raise typer.Exit(1) from None
+
+
+def one_line(error: BaseException) -> str:
+    """What went wrong, with the short notes that were added on the way."""
+    text = str(error) or type(error).__name__
+    if isinstance(error, OSError) and error.strerror:
+        text = f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
+    notes = [note for note in getattr(error, "__notes__", []) if "\n" not in note]
+    return " ".join(" ".join([text, *notes]).split())
+
+
+app = typer.Typer(
+    cls=Commands,
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"thalweg {tw.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def thalweg(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which one.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")] = False,
+) -> None:
+    """Online convex optimisation when the best decision keeps moving.
+
+    \b
+    thalweg list                                        what there is
+    thalweg run EfficientDynamic piecewise              one algorithm on one stream
+    thalweg compare OGD SOGD EfficientDynamic --on sea  several of them
+    thalweg reproduce                                   the paper's experiments
+    thalweg COMMAND --help                              more about a command
+    """
+
+
+# ------------------------------------------------------------------------------------------------------------- printing
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[Any]], left: int = 1) -> str:
+    """Aligned columns: the first ones to the left, the others to the right."""
+    cells = [[str(cell) for cell in row] for row in (heads, *rows)]
+    widths = [max(len(row[k]) for row in cells) for k in range(len(heads))]
+    lines = [
+        "  ".join(c.ljust(w) if k < left else c.rjust(w) for k, (c, w) in enumerate(zip(row, widths, strict=True)))
+        for row in cells
+    ]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _note(text: str) -> None:
+    typer.echo(text, err=True)
+
+
+def _terminal(wanted: bool | None) -> bool:
+    """Whether to show progress: as asked, else where somebody watches."""
+    return sys.stderr.isatty() if wanted is None else wanted
+
+
+# ----------------------------------------------------------------------------------------------------------------- list
+
+
+class Kind(StrEnum):
+    """What can be listed."""
+
+    algorithms = "algorithms"
+    domains = "domains"
+    streams = "streams"
+
+
+@app.command("list")
+def list_(
+    kind: Annotated[Kind | None, typer.Argument(help="Only these.", show_default=False)] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """Name the algorithms, domains and streams.
+
+    P is the length of the path that the comparators take, F their loss, |I| the length of an interval.
+
+    \b
+    thalweg list
+    thalweg list streams
+    thalweg list algorithms --json
+    """
+    found: dict[str, list[dict[str, Any]]] = {
+        "algorithms": [
+            {"name": name, "regret": r.regret, "bound": r.bound, "about": r.about} for name, r in ALGORITHMS.items()
+        ],
+        "domains": [
+            {
+                "name": name,
+                "written": f"{name}:{s.usage}" if s.make else "",
+                "about": s.about + ("" if s.make else " (in Python only)"),
+            }
+            for name, s in DOMAINS.items()
+        ],
+        "streams": [
+            {"name": name, "data": "real" if s.real else "synthetic", "about": s.about} for name, s in STREAMS.items()
+        ],
+    }
+    chosen = {key: rows for key, rows in found.items() if kind is None or key == kind.value}
+    if as_json:
+        typer.echo(json.dumps(chosen, indent=2))
+        return
+    for k, (key, rows) in enumerate(chosen.items()):
+        if k:
+            typer.echo()
+        heads = [key[:-1], *list(rows[0])[1:]]
+        typer.echo(_table(heads, [list(row.values()) for row in rows], left=len(heads)))
+
+
+# ------------------------------------------------------------------------------------------------------------------ run
+
+
+@app.command()
+def run(
+    algorithm: Annotated[
+        str, typer.Argument(metavar="ALGORITHM", help="See 'thalweg list algorithms'.", show_default=False)
+    ],
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="STREAM_OR_FILE", help="See 'thalweg list streams'; a .csv or .parquet file; - for CSV from stdin."
+        ),
+    ],
+    target: Target = None,
+    features: Features = None,
+    loss: LossName = None,
+    domain: Domain = None,
+    intercept: Intercept = True,
+    scale: Scale = True,
+    horizon: Horizon = None,
+    seed: Annotated[int, typer.Option(help="What a synthetic stream is drawn from.", min=0)] = 0,
+    out: Annotated[
+        pathlib.Path | None,
+        typer.Option(help="Keep the losses of all rounds: .csv, .json or .npz (with decisions).", metavar="FILE"),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    progress: Progress = None,
+) -> None:
+    """Play one algorithm on a stream or a file.
+
+    In a file every row is a round, in its order. Scales and bounds are computed from the whole file before the first
+    round, so they look ahead; losses are in scaled units. Progress is a line after 16, 32, 64, ... rounds.
+
+    \b
+    thalweg run EfficientDynamic piecewise
+    thalweg run Sword gradual --horizon 5000 --seed 3 --json
+    thalweg run SOGD load.csv --target demand --features temperature,hour --domain box:lower=-2,upper=2
+    thalweg run EfficientAdaptive clicks.parquet --target clicked --loss logistic --out losses.csv
+    cat load.csv | thalweg run OGD - --target demand
+    """
+    from thalweg.lab.compare import open_data
+    from thalweg.lab.runs import describe, losses_as, play_stream, write_file
+
+    algorithm = find("algorithm", algorithm, ALGORITHMS)
+    if out is not None and out.suffix.lower() not in (".csv", ".json", ".npz"):
+        raise InputError(f"--out must end in .csv, .json or .npz. Got {out}.")
+    data = describe_data(source, target, features, loss, domain, intercept, scale, horizon)
+    table = None if "stream" in data else read_table(**data)
+    stream = table.stream if table else open_data(data, seed)
+    if table and table.left_out:
+        _note(f"left out, since they hold no number: {', '.join(table.left_out)}")
+    lines = _Doubling()
+    with_decisions = out is not None and out.suffix.lower() == ".npz"
+    report, losses, decisions = play_stream(
+        algorithm, stream, tell=lines if _terminal(progress) else None, decisions=with_decisions
+    )
+    summary = asdict(report) | {"seed": seed}
+    if table:
+        summary |= {"target": table.target, "features": table.features, "scales": table.scales}
+    if as_json:
+        typer.echo(json.dumps(summary, indent=2))
+    else:
+        typer.echo(describe(summary, table, scale))
+    if out is not None:
+        write_file(out, losses_as(out.suffix.lower(), summary, losses, decisions))
+    if report.interrupted:
+        _note(f"interrupted after {report.rounds} of {len(stream.problem)} rounds")
+        raise typer.Exit(130)
+
+
+class _Doubling:
+    """Lines on stderr, each after twice the rounds of the one before."""
+
+    heads = ("rounds", "mean loss", "since last", "projections", "gradients", "values", "seconds")
+
+    def __init__(self) -> None:
+        self.begun = False
+
+    def __call__(self, rounds: int, mean: float, recent: float, queries: tw.Queries, seconds: float) -> None:
+        if not self.begun:
+            _note("  ".join(head.rjust(11) for head in self.heads))
+            self.begun = True
+        cells = (rounds, f"{mean:.5g}", f"{recent:.5g}", *asdict(queries).values(), f"{seconds:.3f}")
+        _note("  ".join(str(cell).rjust(11) for cell in cells))
+
+
+# -------------------------------------------------------------------------------------------------------------- compare
+
+
+@app.command()
+def compare(
+    algorithms: Annotated[
+        list[str], typer.Argument(metavar="ALGORITHM...", help="See 'thalweg list algorithms'.", show_default=False)
+    ],
+    on: Annotated[
+        str, typer.Option("--on", metavar="STREAM_OR_FILE", help="What all of them play.", show_default=False)
+    ],
+    seeds: Annotated[int, typer.Option(help="Runs of each on a synthetic stream: seeds 0, 1, ...", min=1)] = 5,
+    out: Annotated[
+        pathlib.Path | None, typer.Option(help="Folder for results. [default: results/compare-NAME]", metavar="DIR")
+    ] = None,
+    target: Target = None,
+    features: Features = None,
+    loss: LossName = None,
+    domain: Domain = None,
+    intercept: Intercept = True,
+    scale: Scale = True,
+    horizon: Horizon = None,
+    engine: Engine = "serial",
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+    progress: Progress = None,
+) -> None:
+    """Play several algorithms on the same data.
+
+    Prints means over seeds, and the standard deviation of the loss. Writes table.csv, runs.csv and loss.png. Finished
+    runs are kept: the same command again goes on where it was.
+
+    \b
+    thalweg compare OGD Sword EfficientDynamic --on piecewise
+    thalweg compare SACS-eager EfficientAdaptive-eager --on ball-piecewise --seeds 10 --out results/adaptive
+    thalweg compare OGD SOGD EfficientCutkosky --on load.csv --target demand
+    """
+    from thalweg.lab import compare as lab
+    from thalweg.lab.runs import tidy
+
+    if on == "-":
+        raise InputError("compare reads its data once for every run: save it to a file, and give that with --on.")
+    data = describe_data(on, target, features, loss, domain, intercept, scale, horizon)
+    folder = out or pathlib.Path("results") / f"compare-{pathlib.Path(on).stem}"
+    rows = lab.compare(
+        algorithms,
+        data,
+        folder,
+        seeds=seeds,
+        engine=engine,
+        workers=workers,
+        scheduler=scheduler,
+        progress=_terminal(progress),
+    )
+    if rows[0]["runs"] < seeds:
+        _note("one run each: on data that is given a seed changes nothing")
+    cells = [
+        [row["algorithm"], tidy(row["loss_mean"], 5), *(tidy(row[key], 3) for key in lab.COLUMNS[3:])] for row in rows
+    ]
+    heads = ["algorithm", "total loss", "sd", "projections", "gradients", "values", "markers", "seconds"]
+    typer.echo(_table(heads, cells))
+    typer.echo(f"\nprojections, gradients and values a round. Written to {folder}: table.csv, runs.csv, loss.png")
+
+
+# ------------------------------------------------------------------------------------------------- reproduce and bench
+
+
+@app.command()
+def reproduce(
+    out: Annotated[pathlib.Path, typer.Option(help="Folder for results.", metavar="DIR")] = pathlib.Path(
+        "results/paper"
+    ),
+    full: Annotated[bool, typer.Option("--full", help="The slow projection at full size too: takes hours.")] = False,
+    small: Annotated[bool, typer.Option("--small", help="A version of seconds, to see that it works.")] = False,
+    engine: Engine = "local",
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+    progress: Annotated[bool, typer.Option("--progress/--no-progress", help="Progress on stderr.")] = True,
+) -> None:
+    """Run the paper's experiments.
+
+    Leaves its figure, its table, all numbers, and a page that explains them. Interrupted, the same command again goes
+    on where it was.
+
+    \b
+    thalweg reproduce
+    thalweg reproduce --small --out /tmp/look
+    thalweg reproduce --engine dask --scheduler tcp://10.0.0.5:8786
+    """
+    from thalweg.lab.reproduce import reproduce as make
+
+    if full and small:
+        raise InputError("--full and --small exclude each other.")
+    page = make(
+        out,
+        full=full,
+        small=small,
+        engine=engine,
+        workers=workers,
+        scheduler=scheduler,
+        progress=progress,
+        command=shlex.join(["thalweg", *sys.argv[1:]]),
+    )
+    typer.echo(f"Open {page}")
+
+
+@app.command()
+def bench(
+    rounds: Annotated[int, typer.Option(help="Rounds of a run.", min=1)] = 20_000,
+) -> None:
+    """Measure the speed of every algorithm.
+
+    Microseconds a round on the paper's stream (d = 8): the best of 5 runs in processor time, after one that does not
+    count. The spread is slowest over fastest. The first time on a machine the kernels are compiled, which takes a
+    minute or two.
+
+    \b
+    thalweg bench
+    thalweg bench --rounds 2000
+    """
+    from thalweg.lab.runs import measure, tidy
+    from thalweg.lab.streams import draw
+
+    stream = draw("piecewise", horizon=rounds)
+    rows = []
+    for k, name in enumerate(ALGORITHMS, start=1):
+        if sys.stderr.isatty():
+            typer.echo(f"\r\033[K{k} of {len(ALGORITHMS)}: {name}", err=True, nl=False)
+        found = measure(name, stream)
+        queries = [tidy(found[key], 4) for key in ("projections", "gradients", "values")]
+        rows.append([name, f"{found['us']:.2f}", f"{found['spread']:.2f}", *queries])
+    if sys.stderr.isatty():
+        typer.echo("\r\033[K", err=True, nl=False)
+    typer.echo(_table(["algorithm", "us a round", "spread", "projections", "gradients", "values"], rows))

@@ -1,0 +1,180 @@
+"""Several algorithms on one stream, over several seeds: one table and one plot."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import pathlib
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from thalweg._validate import check_count
+from thalweg.errors import InputError, MissingExtraError
+from thalweg.lab.catalog import ALGORITHMS, build_domain, find
+from thalweg.lab.jobs import Job, run_jobs
+from thalweg.lab.runs import load_kernels, play_stream, tidy, write_file
+from thalweg.lab.streams import STREAMS, Stream, draw, with_domain
+from thalweg.lab.tables import read_table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["COLUMNS", "compare", "open_data", "play_one", "plot"]
+
+Row = dict[str, Any]
+
+POINTS = 200  # of a stored curve
+COLUMNS = ("algorithm", "runs", "loss_mean", "loss_sd", "projections", "gradients", "values", "markers", "seconds")
+
+
+def open_data(data: dict[str, Any], seed: int = 0) -> Stream:
+    """The stream that plain values describe.
+
+    Either {"stream": name} with "horizon" and "domain" where wanted, or what `read_table` takes by keyword; "sha256",
+    the hash of the file, tells one content from another.
+    """
+    options = {key: value for key, value in data.items() if key not in ("stream", "sha256")}
+    if "stream" not in data:
+        return read_table(**options).stream
+    stream = draw(data["stream"], seed, horizon=data.get("horizon"))
+    domain = data.get("domain")
+    return stream if domain is None else with_domain(stream, build_domain(domain, stream.domain.dim))
+
+
+def play_one(*, algorithm: str, data: dict[str, Any], seed: int) -> Row:
+    """One run, as a dict that JSON can hold."""
+    report, losses, _ = play_stream(algorithm, open_data(data, seed))
+    if report.interrupted:
+        raise KeyboardInterrupt
+    at = np.unique(np.linspace(1, losses.size, POINTS).astype(int))
+    return asdict(report) | {"at": at.tolist(), "curve": np.cumsum(losses)[at - 1].tolist()}
+
+
+def compare(
+    algorithms: Sequence[str],
+    data: dict[str, Any],
+    folder: pathlib.Path,
+    *,
+    seeds: int = 5,
+    engine: str = "serial",
+    workers: int | None = None,
+    scheduler: str | None = None,
+    progress: bool = True,
+) -> list[Row]:
+    """Play every algorithm with the seeds 0, 1, ... and write table.csv, runs.csv and loss.png to the folder.
+
+    Parameters
+    ----------
+    algorithms : sequence of str
+        Keys of `ALGORITHMS`.
+    data : dict
+        As in `open_data`. Real data and tables are played once: a seed changes nothing there.
+    folder : path
+        Where the results go. Finished runs are kept there, so the same call again goes on where it was.
+    seeds : int
+        How many.
+    engine, workers, scheduler, progress
+        As in `run_jobs`.
+
+    Returns
+    -------
+    list of dict
+        A row for each algorithm, with the keys `COLUMNS`: means over the runs, and the standard deviation of the loss
+        (None for a single run).
+    """
+    names = [find("algorithm", name, ALGORITHMS) for name in algorithms]
+    twice = [name for k, name in enumerate(names) if name in names[:k]]
+    if twice:
+        raise InputError(f"compare: the algorithm {twice[0]} is given twice.")
+    repeats = check_count("compare", "seeds", seeds)
+    if "stream" in data:
+        repeats = 1 if data["stream"] in STREAMS and STREAMS[data["stream"]].real else repeats
+    else:
+        content = pathlib.Path(data["source"]).read_bytes()
+        data, repeats = data | {"sha256": hashlib.sha256(content).hexdigest()}, 1
+    stream = open_data(data)
+    for name in names:  # what cannot be built says so now; and kernels are compiled once, not by every worker
+        load_kernels(name, stream)
+    jobs = {
+        name: [
+            Job(
+                f"{stream.name}/{name}/seed-{k}",
+                "thalweg.lab.compare:play_one",
+                {"algorithm": name, "data": data, "seed": k},
+            )
+            for k in range(repeats)
+        ]
+        for name in names
+    }
+    results = run_jobs(
+        [job for some in jobs.values() for job in some],
+        folder,
+        engine=engine,
+        workers=workers,
+        scheduler=scheduler,
+        progress=progress,
+    )
+    runs = {name: [results[job.name] for job in some] for name, some in jobs.items()}
+    rows = [_row(name, some) for name, some in runs.items()]
+    write_file(folder / "table.csv", _csv(rows, COLUMNS))
+    single = [{"seed": k} | run for some in runs.values() for k, run in enumerate(some)]
+    write_file(folder / "runs.csv", _csv(single, [key for key in single[0] if key not in ("at", "curve")]))
+    picture = io.BytesIO()
+    plot(runs, stream).savefig(picture, format="png", dpi=120, metadata={"Software": None})
+    write_file(folder / "loss.png", picture.getvalue())
+    return rows
+
+
+def _row(name: str, runs: list[Row]) -> Row:
+    losses = [run["total_loss"] for run in runs]
+    row: Row = {"algorithm": name, "runs": len(runs), "loss_mean": float(np.mean(losses))}
+    row["loss_sd"] = float(np.std(losses, ddof=1)) if len(runs) > 1 else None
+    for key in ("projections", "gradients", "values", "markers", "seconds"):
+        row[key] = None if runs[0][key] is None else float(np.mean([run[key] for run in runs]))
+    return row
+
+
+def _csv(rows: Sequence[Row], columns: Sequence[str]) -> bytes:
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue().encode()
+
+
+def plot(runs: dict[str, list[Row]], stream: Stream) -> Figure:
+    """Loss so far against rounds, one line an algorithm: the mean over seeds, in a band of a standard deviation."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError("A plot needs matplotlib. Install it with: pip install 'thalweg[lab]'") from None
+    figure = Figure(figsize=(8.5, 4.8), layout="constrained")
+    axes = figure.subplots()
+    for change in stream.changes:
+        axes.axvline(change, color="#e4e4e4", linewidth=0.8, zorder=0)
+    paid = {name: float(np.mean([run["total_loss"] for run in some])) for name, some in runs.items()}
+    least, most = min(paid.values()), max(paid.values())
+    floor = least / 30 if 0 < 8 * least < most else 0.0  # logarithmic where the best would lie on the axis
+    for k, name in enumerate(sorted(runs, key=lambda name: -paid[name])):
+        at = np.array(runs[name][0]["at"])
+        curves = np.array([run["curve"] for run in runs[name]])
+        middle = curves.mean(axis=0)
+        color, line = f"C{k % 10}", ("-", "--", ":")[k // 10 % 3]
+        axes.plot(at, middle, color=color, linestyle=line, label=f"{name} ({tidy(paid[name], 4)})")
+        if len(curves) > 1:
+            spread = curves.std(axis=0, ddof=1)
+            low, high = np.maximum(middle - spread, floor), np.maximum(middle + spread, floor)
+            axes.fill_between(at, low, high, color=color, alpha=0.18, linewidth=0)
+    count = len(next(iter(runs.values())))
+    seeds = f", mean and standard deviation of {count} seeds" if count > 1 else ""
+    axes.set_title(f"{stream.name}, {stream.problem.loss} loss{seeds}", loc="left", fontsize=10)
+    axes.set(xlabel="round" + (" (grey lines: the model jumps)" if stream.changes else ""))
+    axes.set(ylabel="loss so far" + (", logarithmic" if floor else ""), yscale="log" if floor else "linear")
+    axes.set(xlim=(0, len(stream.problem)), ylim=(floor, None))
+    axes.grid(axis="y", alpha=0.3)
+    figure.legend(loc="outside right upper", frameon=False, fontsize=9, title="algorithm (total loss)")
+    return figure

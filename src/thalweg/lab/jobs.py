@@ -1,0 +1,179 @@
+"""Independent runs, kept on disk as they finish.
+
+A `Job` names a function and its arguments. `run_jobs` runs many of them, in processes of this machine or on a Dask
+cluster, and keeps each result in a file the moment it is there. The same call again takes what is kept and runs what is
+missing. So a run that was killed loses only the jobs that were under way.
+
+Only the calling process writes, one small file at a time: a temporary file, then `os.replace`. Workers need no disk in
+common with it, and what stands under its final name is always whole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import pathlib
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from thalweg.errors import InputError
+from thalweg.lab._engines import Outcome, choose_engine, find_function, need
+from thalweg.lab._store import LabError, Store, Task, to_json
+
+__all__ = ["Job", "LabError", "run_jobs", "seed_of"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run: a function and what it is called with.
+
+    Attributes
+    ----------
+    name : str
+        Unique among the jobs of a call, and readable: "dynamic/Sword/fast/seed-3".
+    function : str
+        "module:function", imported by the worker. It takes the arguments by keyword and returns a dict that JSON can
+        hold: string keys, finite numbers, lists for arrays.
+    arguments : dict
+        What JSON can hold. The function gets them as JSON gives them back: a tuple arrives as a list.
+    """
+
+    name: str
+    function: str
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+
+def seed_of(name: str) -> int:
+    """A seed of 63 bits that depends on the name alone: adding a run changes no other run's seed.
+
+    Examples
+    --------
+    >>> seed_of("dynamic/seed-0")
+    7569286040614064780
+    """
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") >> 1
+
+
+def run_jobs(
+    jobs: Iterable[Job],
+    folder: str | os.PathLike[str],
+    *,
+    engine: str = "local",
+    workers: int | None = None,
+    scheduler: str | None = None,
+    progress: bool = True,
+) -> dict[str, dict[str, Any]]:
+    """Run the jobs that have no result in `folder` yet, and return the results of all, by name, in the order given.
+
+    Parameters
+    ----------
+    jobs : iterable of Job
+        Their names must differ.
+    folder : path
+        Results are kept in folder/runs, a JSON file each. One is used again if its name, function, arguments and the
+        version of Thalweg agree; one that cannot be read is run again; those of other jobs are left alone. After a
+        change of the code without a new version, delete the folder.
+    engine : "local", "serial" or "dask"
+        Processes of this machine; this process; or Dask workers.
+    workers : int, optional
+        How many processes; by default one for each CPU this process may use. Each computes with one thread.
+    scheduler : str, optional
+        Address of a running Dask scheduler, such as "tcp://10.0.0.5:8786". Its workers need the same Thalweg; start
+        them with `--nthreads 1` where times matter. Without it, "dask" starts a cluster on this machine and ends it.
+    progress : bool
+        Show a bar on stderr. Where stderr is no terminal: a line for every tenth of the jobs.
+
+    Raises
+    ------
+    LabError
+        A job failed (the others are run and kept), a result holds what JSON cannot, the folder cannot be written, the
+        disk is full, a worker process died, the scheduler cannot be reached.
+    InputError
+        Two jobs of one name, or arguments that make no sense.
+
+    Notes
+    -----
+    Ctrl-C stops the workers, says how many runs are kept, and raises KeyboardInterrupt. Workers of a
+    scheduler that was given end the run at hand by themselves.
+    """
+    tasks = _to_tasks(jobs)
+    perform = choose_engine(engine, workers, scheduler)
+    store = Store(pathlib.Path(folder))
+    results = {task.name: kept for task in tasks if (kept := store.load(task)) is not None}
+    failures: dict[str, Outcome] = {}
+    missing = [task for task in tasks if task.name not in results]
+    if not missing:
+        return results
+
+    def so_far() -> str:
+        return f"{len(results)} of {len(tasks)} runs are finished and kept in {store.folder}"
+
+    try:
+        with _progress(len(tasks), len(results), progress) as tell, contextlib.closing(perform(missing)) as outcomes:
+            for task, outcome in outcomes:
+                if outcome.error:
+                    failures[task.name] = outcome
+                else:
+                    results[task.name] = store.save(task, outcome.result)
+                tell(f"{task.name} failed" if outcome.error else task.name)
+    except KeyboardInterrupt:
+        sys.stderr.write(f"{so_far()}; run the same command again to go on.\n")
+        raise
+    except LabError as error:
+        raise LabError(f"{error} {so_far()}.") from error.__cause__
+    if failures:
+        name, outcome = next((task.name, failures[task.name]) for task in tasks if task.name in failures)
+        others = f" So did {len(failures) - 1} more." if len(failures) > 1 else ""
+        failure = LabError(f"Run {name} failed: {outcome.error.rstrip('.')}.{others} {so_far()}.")
+        if outcome.trace:
+            failure.add_note(outcome.trace)
+        raise failure
+    return {task.name: results[task.name] for task in tasks}
+
+
+def _to_tasks(jobs: Iterable[Job]) -> list[Task]:
+    """The jobs, checked: nothing is run before all of them make sense."""
+    tasks: dict[str, Task] = {}
+    for job in jobs:
+        if not isinstance(job, Job):
+            raise InputError(f"run_jobs needs Job objects. Got {job!r}.")
+        if not (isinstance(job.name, str) and job.name.strip() and job.name.isprintable()):
+            raise InputError(f"Job: name must be readable text on one line. Got {job.name!r}.")
+        if job.name in tasks:
+            raise InputError(f"run_jobs: two jobs are called {job.name!r}. Give each a name of its own.")
+        if not isinstance(job.function, str):
+            raise InputError(f"Job {job.name!r}: function must be text, 'module:function'. Got {job.function!r}.")
+        try:
+            tasks[job.name] = Task(job.name, job.function, to_json(job.arguments))
+        except ValueError as error:
+            raise InputError(f"Job {job.name!r}: arguments: {error}") from None
+    for function in {task.function for task in tasks.values()}:
+        find_function(function)
+    return list(tasks.values())
+
+
+@contextlib.contextmanager
+def _progress(total: int, done: int, wanted: bool) -> Iterator[Callable[[str], None]]:
+    """A function to call with the name of each job that ended."""
+    if not wanted:
+        yield lambda name: None
+    elif sys.stderr.isatty():
+        with need("tqdm", "lab").tqdm(total=total, initial=done, unit="run", dynamic_ncols=True) as bar:
+
+            def show(name: str) -> None:
+                bar.set_postfix_str(name, refresh=False)
+                bar.update()
+
+            yield show
+    else:
+
+        def tell(name: str) -> None:
+            nonlocal done
+            done += 1
+            if done * 10 // total > (done - 1) * 10 // total:
+                sys.stderr.write(f"{done} of {total} runs, latest: {name}\n")
+
+        yield tell

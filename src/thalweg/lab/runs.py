@@ -1,0 +1,222 @@
+"""One run: an algorithm plays a stream, and what there is to tell of it."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import pathlib
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import thalweg as tw
+from thalweg._interrupts import interrupts
+from thalweg.lab._store import LabError
+from thalweg.lab.catalog import ALGORITHMS, build, find
+from thalweg.lab.streams import Stream
+from thalweg.lab.tables import Table
+
+__all__ = ["Report", "describe", "load_kernels", "losses_as", "measure", "play_stream", "tidy", "write_file"]
+
+Array = NDArray[np.float64]
+
+FIRST_LINE = 16  # rounds before the first line of a printout that doubles
+STRETCH = 8192  # rounds between two looks at Ctrl-C
+Tell = Callable[[int, float, float, tw.Queries, float], None]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a run cost: its losses, its queries (a round, on average) and its time.
+
+    `markers` counts the experts that a loss threshold started, None where there is no such threshold. `seconds` is
+    wall-clock time of the rounds; kernels were loaded before.
+    """
+
+    algorithm: str
+    stream: str
+    loss: str
+    domain: str
+    dim: int
+    rounds: int
+    total_loss: float
+    mean_loss: float
+    projections: float
+    gradients: float
+    values: float
+    markers: int | None
+    seconds: float
+    us_a_round: float
+    interrupted: bool
+
+
+def play_stream(
+    algorithm: str, stream: Stream, *, tell: Tell | None = None, decisions: bool = False
+) -> tuple[Report, Array, Array | None]:
+    """Play an algorithm on a stream, from first round to last.
+
+    Parameters
+    ----------
+    algorithm : str
+        A key of `ALGORITHMS`.
+    stream : Stream
+        What it plays.
+    tell : callable, optional
+        Called after 16, 32, 64, ... rounds and at the end with: rounds so far, mean loss so far, mean loss since the
+        last call, queries so far, seconds so far.
+    decisions : bool
+        Keep the decision of every round.
+
+    Returns
+    -------
+    Report, array of losses, array of decisions or None
+
+    Notes
+    -----
+    Ctrl-C ends the run soon, after at most 8192 rounds more; the report says so. A second one ends it at once.
+    """
+    algorithm = find("algorithm", algorithm, ALGORITHMS)
+    T = len(stream.problem)
+    load_kernels(algorithm, stream)
+    learner = build(algorithm, stream)
+    before = learner.queries
+    losses, points = np.empty(T), np.empty((T if decisions else 0, *stream.domain.shape))
+    played, told, mark, seconds = 0, 0, FIRST_LINE, 0.0
+    with interrupts() as stop:
+        while played < T and not stop.asked:
+            last = min(T, played + STRETCH, mark if tell else T)
+            part = tw.play(learner, stream.problem[played:last], decisions=decisions)
+            losses[played:last] = part.losses
+            if decisions:
+                points[played:last] = part.decisions
+            played, seconds = last, seconds + part.seconds
+            if tell and played in (mark, T):
+                mean, recent = float(losses[:played].mean()), float(losses[told:played].mean())
+                tell(played, mean, recent, learner.queries - before, seconds)
+                told, mark = played, 2 * mark
+    losses, queries, rounds = losses[:played], learner.queries - before, max(1, played)
+    report = Report(
+        algorithm=algorithm,
+        stream=stream.name,
+        loss=stream.problem.loss,
+        domain=repr(stream.domain),
+        dim=stream.domain.dim,
+        rounds=played,
+        total_loss=float(losses.sum()),
+        mean_loss=float(losses.sum()) / rounds,
+        projections=queries.projections / rounds,
+        gradients=queries.gradients / rounds,
+        values=queries.values / rounds,
+        markers=_markers(learner, played),
+        seconds=seconds,
+        us_a_round=1e6 * seconds / rounds,
+        interrupted=stop.asked,
+    )
+    return report, losses, points[:played] if decisions else None
+
+
+def load_kernels(algorithm: str, stream: Stream) -> None:
+    """Play two rounds that do not count. The first time on a machine this compiles, which takes seconds."""
+    with interrupts() as stop:
+        tw.play(build(algorithm, stream), stream.problem, rounds=2)
+    if stop.asked:
+        raise KeyboardInterrupt
+
+
+def _markers(learner: Any, rounds: int) -> int | None:
+    """How many unit intervals a loss threshold started in these rounds."""
+    inner = getattr(learner, "inner", learner)
+    if not isinstance(inner, tw.CoverEnsemble) or inner.threshold is None:
+        return None
+    waiting = inner.markers[-1] > rounds  # the last round placed one that has not begun
+    return inner.marker_count - waiting
+
+
+def describe(summary: dict[str, Any], table: Table | None, scale: bool) -> str:
+    """A run in words."""
+    s = summary
+    lines = [
+        f"{s['algorithm']} on {s['stream']}: {s['rounds']} rounds, {s['loss']} loss, d = {s['dim']}, {s['domain']}",
+        f"total loss   {s['total_loss']:.6g}",
+        f"mean loss    {s['mean_loss']:.6g}",
+        f"a round      projections {s['projections']:.4g}, gradients {s['gradients']:.4g}, values {s['values']:.4g}",
+        f"time         {s['seconds']:.3g} s, {s['us_a_round']:.3g} us a round",
+    ]
+    if s["markers"] is not None:
+        lines.append(f"markers      {s['markers']}")
+    if table:
+        lines.append(f"target       {table.target}, from {', '.join(table.features)}")
+        how = "each column divided by its largest absolute value; losses are in these units" if scale else "no"
+        lines += [f"scaled       {how}", "looks ahead  scales and bounds come from the whole file, before round 1"]
+    return "\n".join(lines)
+
+
+def tidy(value: float | None, digits: int) -> str:
+    """A number with so many digits, or all those before its point; "-" for none."""
+    if value is None:
+        return "-"
+    return f"{value:.{digits}g}" if abs(value) < 10**digits else f"{value:.0f}"
+
+
+def losses_as(kind: str, summary: dict[str, Any], losses: Array, decisions: Array | None) -> bytes:
+    """The losses of all rounds in the form that a file's ending asks for."""
+    if kind == ".json":
+        return (json.dumps(summary | {"losses": losses.tolist()}) + "\n").encode()
+    if kind == ".npz":
+        assert decisions is not None
+        packed = io.BytesIO()
+        np.savez_compressed(packed, losses=losses, decisions=decisions)
+        return packed.getvalue()
+    rows = (f"{t},{loss!r},{total!r}\n" for t, (loss, total) in enumerate(
+        zip(losses.tolist(), np.cumsum(losses).tolist(), strict=True), start=1))  # fmt: skip
+    return ("round,loss,loss_so_far\n" + "".join(rows)).encode()
+
+
+def measure(algorithm: str, stream: Stream, repeats: int = 5) -> dict[str, Any]:
+    """Microseconds a round: the best of several runs after one that does not count, and slowest over fastest.
+
+    In processor time of the whole process, which leaves out what other programs take.
+    """
+    learner = build(algorithm, stream)
+    times: list[float] = []
+    with interrupts() as stop:
+        while len(times) <= repeats and not stop.asked:
+            learner.reset()
+            began = time.process_time()
+            run = tw.play(learner, stream.problem)
+            times.append(time.process_time() - began)
+    if stop.asked:
+        raise KeyboardInterrupt
+    counted = times[1:]
+    per_round = {key: count / run.rounds for key, count in asdict(run.queries).items()}
+    best = min(counted)
+    return {
+        "algorithm": algorithm,
+        "us": 1e6 * best / run.rounds,
+        "spread": max(counted) / max(best, 1e-9),
+        **per_round,
+    }
+
+
+def write_file(path: pathlib.Path, content: bytes) -> None:
+    """Write a file whole or not at all; `LabError` says what went wrong."""
+    draft = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(draft, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())  # a full disk may show itself only here
+        os.replace(draft, path)
+    except OSError as error:
+        raise LabError(f"Cannot write {path}: {error.strerror or error}.") from error
+    finally:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)

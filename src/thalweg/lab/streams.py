@@ -1,0 +1,274 @@
+"""Streams to play on: drifting regressions with a planted model, and real series from installed packages.
+
+A stream is a problem with its domain and the constants that learners ask for. The constants hold in every round and are
+known beforehand: from how the data is drawn, or, for real data, from the range it was scaled by.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thalweg._validate import check_count
+from thalweg.domains import Ball, Domain, Simplex
+from thalweg.errors import InputError, MissingExtraError
+from thalweg.problems import (
+    LinearModel,
+    LinearRegression,
+    LogisticRegression,
+    gradual,
+    paper_ellipsoid,
+    piecewise_stationary,
+)
+
+__all__ = ["STREAMS", "Source", "Stream", "draw", "planted", "with_domain"]
+
+Array = NDArray[np.float64]
+
+HORIZON = 20_000  # rounds of a synthetic stream, as in the paper
+DIM = 8  # entries of a decision, as in the paper
+STAGES = 25  # stages of the paper's jumping stream
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A problem, its domain, and constants that hold in every round.
+
+    Attributes
+    ----------
+    name : str
+        What it is called.
+    domain : Domain
+        Where decisions lie.
+    problem : LinearModel
+        The losses, squared unless said otherwise.
+    gradient_bound : float
+        G, at least the length of any gradient in the domain.
+    smoothness : float or None
+        L; None where the losses are not smooth.
+    loss_bound : float
+        B, at least any loss in the domain.
+    changes : tuple of int
+        The rounds, counted from 0, at which a planted model jumps.
+    """
+
+    name: str
+    domain: Domain
+    problem: LinearModel
+    gradient_bound: float
+    smoothness: float | None
+    loss_bound: float
+    changes: tuple[int, ...] = ()
+
+
+def planted(
+    name: str,
+    domain: Domain,
+    horizon: int,
+    seed: int,
+    *,
+    noise: float = 0.1,
+    stages: int | None = None,
+    step: float | None = None,
+) -> Stream:
+    """A regression whose planted model jumps `stages` - 1 times, or else walks in steps of length `step`.
+
+    The domain lies in the ball of its radius R around the origin. With features and models at most R long and noise of
+    at most n, an error is at most 2 R^2 + n.
+    """
+    problem: LinearModel
+    changes: tuple[int, ...] = ()
+    if stages is None:
+        problem = gradual(domain, horizon, step=step, rng=seed, noise=noise)
+    else:
+        problem = piecewise_stationary(domain, horizon, stages, rng=seed, noise=noise)
+        lengths = [len(part) for part in np.array_split(np.arange(horizon), stages)]
+        changes = tuple(int(start) for start in np.cumsum(lengths)[:-1])
+    R = domain.radius
+    error = 2 * R**2 + noise
+    return Stream(name, domain, problem, R * error, R**2, error**2 / 2, changes)
+
+
+# ------------------------------------------------------------------------------------------------------------ synthetic
+
+
+def _piecewise(seed: int, T: int, dim: int) -> Stream:
+    return planted("piecewise", paper_ellipsoid(dim), T, seed, stages=min(STAGES, T))
+
+
+def _gradual(seed: int, T: int, dim: int) -> Stream:
+    return planted("gradual", paper_ellipsoid(dim), T, seed)
+
+
+def _fast_walk(seed: int, T: int, dim: int) -> Stream:
+    domain = paper_ellipsoid(dim)
+    return planted("fast-walk", domain, T, seed, step=domain.diameter / math.sqrt(T))
+
+
+def _ball_piecewise(seed: int, T: int, dim: int) -> Stream:
+    return planted("ball-piecewise", Ball(dim), T, seed, noise=0.5, stages=max(1, T // 500))
+
+
+def _classification(seed: int, T: int, dim: int) -> Stream:
+    """Labels +1 with the probability that the planted weights give; the weights walk in steps of D/sqrt(T)."""
+    domain = Ball(dim, radius=3.0)
+    rng = np.random.default_rng(seed)
+    walk = gradual(domain, T, step=domain.diameter / math.sqrt(T), rng=rng, noise=0.0)
+    chance = 1 / (1 + np.exp(-walk.labels))  # without noise these are <x_t, w*_t>
+    labels = np.where(rng.random(T) < chance, 1.0, -1.0)
+    problem = LogisticRegression(walk.features, labels, comparators=walk.comparators)
+    R = domain.radius
+    return Stream("classification", domain, problem, R, R**2 / 4, math.log1p(math.exp(R**2)))
+
+
+# ----------------------------------------------------------------------------------------------------------------- real
+
+
+def _polls() -> Stream:
+    """Percentages go from [30, 55] to [0, 1]. With weights that sum to 1 such a shift changes no prediction."""
+    rows = list(_need("river.datasets").TrumpApproval())
+    features = np.array([[value for key, value in x.items() if key != "ordinal_date"] for x, _ in rows])
+    labels = np.array([y for _, y in rows])
+    problem = LinearRegression((features - 30) / 25, (labels - 30) / 25)
+    return Stream("polls", Simplex(5), problem, math.sqrt(5), 5.0, 0.5)
+
+
+def _glucose() -> Stream:
+    """Blood sugar (in 400 mg/dl) from the sensor's current (in 100 nA) and an intercept, without the rows with gaps."""
+    data = _need("bokeh_sampledata.glucose").data
+    numbers = np.array([[_number(a), _number(b)] for a, b in zip(data["isig"], data["glucose"], strict=True)])
+    current, sugar = numbers[np.isfinite(numbers).all(axis=1)].T
+    problem = LinearRegression(np.c_[np.ones(current.size), current / 100], sugar / 400)
+    error = 3 * math.sqrt(2) + 1  # features at most sqrt 2 long, labels at most 1
+    return Stream("glucose", Ball(2, radius=3.0), problem, math.sqrt(2) * error, 2.0, error**2 / 2)
+
+
+def _sea() -> Stream:
+    """The sea's temperature (in 25 degrees C) from 30, 60, 90 minutes and a day ago; it hardly drifts."""
+    data = _need("bokeh_sampledata.sea_surface_temperature").sea_surface_temperature
+    z = data["temperature"].to_numpy(dtype=float) / 25
+    features = np.stack([z[48 - lag : z.size - lag] for lag in (1, 2, 3, 48)], axis=1)
+    problem = LinearRegression(features, z[48:])
+    return Stream("sea", Ball(4, radius=1.5), problem, 2 * 4.0, 4.0, 8.0)  # features at most 2 long, |error| <= 4
+
+
+def _water() -> Stream:
+    """The flow of water through a pipe (in 120 l/s) from 1, 2 and 24 hours ago and an intercept."""
+    z = np.array([y for _, y in _need("river.datasets").WaterFlow()]) / 120
+    features = np.stack([z[24 - lag : z.size - lag] for lag in (1, 2, 24)] + [np.ones(z.size - 24)], axis=1)
+    problem = LinearRegression(features, z[24:])
+    return Stream("water", Ball(4, radius=1.5), problem, 2 * 4.0, 4.0, 8.0)
+
+
+def _need(module: str) -> Any:
+    """Import a package that holds data, or say how to get it."""
+    package = module.partition(".")[0]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what these packages have to put right is not for our reader
+            return importlib.import_module(module)
+    except ImportError:
+        raise MissingExtraError(
+            f"This stream's data comes with {package}. Install it with: pip install {package} "
+            "(all real streams: pip install 'thalweg[data]')"
+        ) from None
+
+
+def _number(text: Any) -> float:
+    """A cell of a table; nan for gaps."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+# ---------------------------------------------------------------------------------------------------------- by name
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a stream comes from: one line about it, whether its data is real, and what draws it.
+
+    `draw` takes (seed, horizon, dim) where the data is synthetic and nothing where it is real. Call `thalweg.lab.draw`
+    instead: it checks the arguments and knows the defaults.
+    """
+
+    about: str
+    draw: Callable[..., Stream]
+    real: bool = False
+
+
+STREAMS: dict[str, Source] = {
+    "piecewise": Source("the paper's jumps: 25 stages on an ellipsoid, d = 8, D = 6", _piecewise),
+    "gradual": Source("the paper's slow walk: steps of D/T on the same ellipsoid", _gradual),
+    "fast-walk": Source("a walk that crosses the ellipsoid: steps of D/sqrt(T)", _fast_walk),
+    "ball-piecewise": Source("jumps every 500 rounds on the unit ball, noise up to 0.5", _ball_piecewise),
+    "classification": Source("logistic loss, weights that walk in a ball of radius 3", _classification),
+    "polls": Source("weigh 5 pollsters to predict a president's approval, 1001 days", _polls, real=True),
+    "glucose": Source("calibrate a glucose sensor by its current, 51 220 readings", _glucose, real=True),
+    "sea": Source("predict the sea's temperature from its past, 19 178 half-hours", _sea, real=True),
+    "water": Source("predict the flow of water in a pipe from its past, 1244 hours", _water, real=True),
+}
+
+
+def draw(name: str, seed: int = 0, *, horizon: int | None = None, dim: int | None = None) -> Stream:
+    """Draw a stream by its name.
+
+    Parameters
+    ----------
+    name : str
+        A key of `STREAMS`.
+    seed : int
+        What the synthetic data is drawn from; real data is always the same.
+    horizon : int, optional
+        Rounds. Synthetic streams have 20 000 when left out; real ones are cut to the first so many.
+    dim : int, optional
+        Entries of a decision, for synthetic streams; 8 when left out, 20 on "ball-piecewise".
+
+    Returns
+    -------
+    Stream
+
+    Examples
+    --------
+    >>> from thalweg.lab import draw
+    >>> stream = draw("piecewise", seed=3, horizon=1000)
+    >>> len(stream.problem), stream.domain.diameter, len(stream.changes)
+    (1000, 6.0, 24)
+    """
+    source = STREAMS.get(name)
+    if source is None:
+        near = difflib.get_close_matches(name, STREAMS, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise InputError(f"There is no stream {name!r}.{hint} The streams are {', '.join(STREAMS)}.")
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise InputError(f"The 'seed' parameter of draw must be a whole number >= 0. Got {seed!r}.")
+    T = None if horizon is None else check_count("draw", "horizon", horizon)
+    if not source.real:
+        d = (20 if name == "ball-piecewise" else DIM) if dim is None else check_count("draw", "dim", dim)
+        return source.draw(int(seed), HORIZON if T is None else T, d)
+    if dim is not None:
+        raise InputError(f"The stream {name!r} is real data, so its dimension is given. Leave out 'dim'.")
+    stream = source.draw()
+    return stream if T is None else replace(stream, problem=stream.problem[:T])
+
+
+def with_domain(stream: Stream, domain: Domain) -> Stream:
+    """The same data on another domain, with constants computed from the data. Planted models may lie outside it."""
+    data = stream.problem
+    return replace(
+        stream,
+        domain=domain,
+        problem=LinearModel(data.features, data.labels, data.loss),
+        gradient_bound=data.gradient_bound(domain),
+        smoothness=data.smoothness,
+        loss_bound=data.loss_bound(domain),
+    )
