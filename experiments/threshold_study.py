@@ -36,6 +36,7 @@ import thalweg as tw
 from thalweg.algorithms import thresholds
 from thalweg.errors import MissingExtraError
 from thalweg.lab import streams
+from thalweg.lab.reproduce import experts as covers
 from thalweg.lab.streams import Stream
 
 Array = NDArray[np.float64]
@@ -203,24 +204,6 @@ def build(contender: Contender, series: Stream) -> tw.Learner:
     return makers[name]()
 
 
-def best_fixed(domain: tw.domains.Domain, problem: tw.problems.LinearModel, steps: int = 20_000) -> Array:
-    """The least-squares decision of the domain: accelerated projected gradient, from the unconstrained solution."""
-    w: Array = np.linalg.lstsq(problem.features, problem.labels, rcond=None)[0].astype(np.float64)
-    if domain.contains(w):
-        return w
-    A, b = problem.features.T @ problem.features, problem.features.T @ problem.labels
-    L = np.linalg.eigvalsh(A)[-1]
-    w = ahead = domain.project(w)
-    momentum = 1.0
-    for _ in range(steps):
-        new = domain.project(ahead - (A @ ahead - b) / L)
-        if (ahead - new) @ (new - w) > 0:  # overshot: start again
-            momentum = 1.0
-        after = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
-        w, ahead, momentum = new, new + (momentum - 1) / after * (new - w), after
-    return w
-
-
 # ------------------------------------------------------------------------------------------------------------- one run
 
 
@@ -231,7 +214,8 @@ def run(series: Stream, contender: Contender) -> tuple[Row, list[float]]:
     row |= {"restart": contender.restart, "feedback": contender.feedback, "delta": contender.delta}
     row["looseness"] = contender.looseness
     if contender.name in ("best fixed", "planted"):
-        decision = problem.comparators if contender.name == "planted" else best_fixed(series.domain, problem)
+        planted = contender.name == "planted"
+        decision = problem.comparators if planted else tw.regret.best_fixed(problem, series.domain).decisions
         assert decision is not None
         losses = problem.losses_of(decision)
         unused = ("markers", "experts_mean", "experts_peak", "projections", "gradients", "values", "seconds")
@@ -259,18 +243,11 @@ def run(series: Stream, contender: Contender) -> tuple[Row, list[float]]:
 
 def experts(learner: Any, T: int) -> tuple[float, float, int]:
     """Markers in rounds 1..T, mean and largest number of experts alive. For a fixed pool: none, and its size."""
-    inner = getattr(learner, "inner", learner)
-    if not isinstance(inner, tw.CoverEnsemble):
-        return float("nan"), float(inner.step_sizes.size), int(inner.step_sizes.size)
-    rounds = np.arange(1, T + 1)
-    newest = rounds  # the number of the newest marker in every round
-    if inner.threshold is not None:
-        starts = np.array(inner.markers)  # on a very long run only the latest ones
-        rounds = rounds[rounds >= starts[0]]
-        newest = np.searchsorted(starts, rounds, side="right") + int(inner.born.max()) - starts.size
-    bits = newest[:, None] >> np.arange(40)
-    alive = ((bits & 1) if inner.cover == "compact" else (bits > 0)).sum(axis=1)
-    return int(newest[-1]), float(alive.mean()), int(alive.max())
+    markers, mean, most = covers(learner, T)
+    if markers is None or mean is None or most is None:
+        size = getattr(learner, "inner", learner).step_sizes.size
+        return float("nan"), float(size), int(size)
+    return markers, mean, most
 
 
 def run_batch(name: str, rep: int, batch: Sequence[Contender], small: bool) -> list[tuple[Row, list[float]]]:
