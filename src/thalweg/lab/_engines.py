@@ -227,7 +227,7 @@ def _dask(tasks: list[Task], workers: int | None, scheduler: str | None) -> Outc
         if scheduler is None:
             with _ctrl_c_held():
                 cluster = distributed.LocalCluster(
-                    n_workers=workers or _cpus(),
+                    n_workers=min(workers or _cpus(), len(tasks)),
                     threads_per_worker=1,
                     env={"NUMBA_NUM_THREADS": "1"},  # Dask does the same for BLAS
                     dashboard_address=None,

@@ -15,6 +15,7 @@ import hashlib
 import os
 import pathlib
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -162,12 +163,23 @@ def _progress(total: int, done: int, wanted: bool) -> Iterator[Callable[[str], N
         yield lambda name: None
     elif sys.stderr.isatty():
         with need("tqdm", "lab").tqdm(total=total, initial=done, unit="run", dynamic_ncols=True) as bar:
+            ended = threading.Event()
+
+            def tick() -> None:  # the clock moves on while a long run is under way
+                while not ended.wait(1):
+                    bar.refresh()
 
             def show(name: str) -> None:
                 bar.set_postfix_str(name, refresh=False)
                 bar.update()
 
-            yield show
+            clock = threading.Thread(target=tick, daemon=True)
+            clock.start()
+            try:
+                yield show
+            finally:
+                ended.set()
+                clock.join()
     else:
 
         def tell(name: str) -> None:
