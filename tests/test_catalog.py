@@ -10,7 +10,8 @@ from thalweg.errors import InputError
 from thalweg.lab import ALGORITHMS, DOMAINS, STREAMS, Stream, build, build_domain, draw
 from thalweg.lab.streams import with_domain
 
-LEARNERS = [name for name in tw.algorithms.__all__ if issubclass(getattr(tw, name), tw.Learner)]
+PRICED = {"Scream", "EfficientScream"}  # for losses with a price on moving, which no stream has
+LEARNERS = {name for name in tw.algorithms.__all__ if issubclass(getattr(tw, name), tw.Learner)} - PRICED
 ONE_PROJECTION = [name for name in ALGORITHMS if name.startswith("Efficient")]
 
 
@@ -28,7 +29,7 @@ def absolute():
 
 
 def test_every_learner_and_every_domain_has_a_name():
-    assert set(LEARNERS) <= set(ALGORITHMS)
+    assert set(ALGORITHMS) >= LEARNERS
     classes = {name.lower() for name in tw.domains.__all__} - {"domain", "l1ball"} | {"l1"}
     assert {name.lower() for name in DOMAINS} == classes
 

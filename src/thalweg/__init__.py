@@ -1,8 +1,12 @@
 """Thalweg: online convex optimisation when the best decision keeps moving.
 
 A learner decides, the world reveals a loss, the learner moves. `domains` are the feasible sets, `losses` and `problems`
-what the world does, `play` runs one against the other, `testing` checks parts of your own.
+what the world does, `play` runs one against the other, `regret` says what a run lost, `testing` checks parts of your
+own. `control` and `pca` are applications; they are loaded when first used.
 """
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from thalweg import domains, errors, losses, problems, regret, testing
 from thalweg.algorithms import (
@@ -20,6 +24,8 @@ from thalweg.algorithms import (
     EfficientCutkosky,
     EfficientDynamic,
     EfficientIntervalDynamic,
+    EfficientScream,
+    Scream,
     Sword,
 )
 from thalweg.cover_ensemble import CoverEnsemble
@@ -27,6 +33,11 @@ from thalweg.ensemble import Ensemble
 from thalweg.learner import Learner, Queries
 from thalweg.one_projection import OneProjection
 from thalweg.play import Run, play
+
+if TYPE_CHECKING:
+    from thalweg import control, pca
+    from thalweg.control import EfficientControl
+    from thalweg.pca import EfficientPCA
 
 __version__ = "0.1.0"
 
@@ -43,20 +54,39 @@ __all__ = [
     "EfficientAOA",
     "EfficientAdaptive",
     "EfficientCBCE",
+    "EfficientControl",
     "EfficientCutkosky",
     "EfficientDynamic",
     "EfficientIntervalDynamic",
+    "EfficientPCA",
+    "EfficientScream",
     "Ensemble",
     "Learner",
     "OneProjection",
     "Queries",
     "Run",
+    "Scream",
     "Sword",
+    "control",
     "domains",
     "errors",
     "losses",
+    "pca",
     "play",
     "problems",
     "regret",
     "testing",
 ]
+
+_LATER = {"control": "control", "EfficientControl": "control", "pca": "pca", "EfficientPCA": "pca"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'thalweg' has no attribute {name!r}")
+    module = importlib.import_module(f"thalweg.{_LATER[name]}")
+    return module if name == _LATER[name] else getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

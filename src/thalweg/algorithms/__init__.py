@@ -9,6 +9,7 @@ from thalweg.algorithms.efficient_dynamic import EfficientDynamic
 from thalweg.algorithms.efficient_interval_dynamic import EfficientIntervalDynamic
 from thalweg.algorithms.ogd import OGD
 from thalweg.algorithms.sacs import SACS
+from thalweg.algorithms.scream import EfficientScream, Scream
 from thalweg.algorithms.sogd import SOGD
 from thalweg.algorithms.sword import Sword
 
@@ -27,5 +28,7 @@ __all__ = [
     "EfficientCutkosky",
     "EfficientDynamic",
     "EfficientIntervalDynamic",
+    "EfficientScream",
+    "Scream",
     "Sword",
 ]

@@ -1,0 +1,227 @@
+"""Scream: losses with memory, and any loss with a price on moving. Zhao, Yan, Wang, Zhou (AISTATS 2022; JMLR 24, 2023).
+
+A loss with memory f_t(w_{t-m}, .., w_t) is played through its unary form f_t(w) = f_t(w, .., w): if f_t changes by at
+most L for each unit that one of its m + 1 arguments moves, the rest costs at most lambda = m^2 L for each unit that the
+decision moves. With g_t the gradient of the unary loss at w_t, G >= ||g_t|| and D the diameter of the set W:
+
+    eta_i     = 2^{i-1} sqrt(D^2 / ((lambda G + G^2) T)),   N = ceil(log2(1 + T)/2) + 1    (1)
+    p_{1,i}   = (1 + 1/N) / (i (i + 1))                                                    (2)
+    w_t       = sum_i p_{t,i} w_{t,i}                                                      (3)
+    l_{t,i}   = <g_t, w_{t,i}> + lambda ||w_{t,i} - w_{t-1,i}||                            (4)
+    p_{t+1,i} ~ p_{t,i} exp(-epsilon l_{t,i}),  epsilon = sqrt(2 / ((2 lambda + G)(lambda + G) D^2 T))    (5)
+    w_{t+1,i} = Pi_W(w_{t,i} - eta_i g_t)                                                  (6)
+
+A member pays in (4) for its own movement, so that the weights lean towards members that sit still. Dynamic regret with
+the price of moving is O(sqrt(lambda T (1 + P_T))); with constants, for any u_1..u_T in W of path length P:
+
+    sum <g_t, w_t - u_t> + lambda sum ||w_t - w_{t-1}|| <= epsilon (G + lambda)(G + 3 lambda) D^2 T / 8
+        + min_i { (D^2 + 2 D P)/(2 eta_i) + eta_i (G^2/2 + lambda G) T + ln(1/p_{1,i})/epsilon }          (7)
+
+`Scream` makes N projections a round and uses 1 gradient, 0 values. `EfficientScream` is the same inside
+`thalweg.one_projection`, 1 projection: projecting brings no two points farther apart, so what moving costs on X is at
+most what it costs on the surrogate, and (7) holds with D the surrogate's diameter.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thalweg._kernels import scream
+from thalweg._kernels.projections import PYTHON
+from thalweg._validate import check_count, check_number, check_positive
+from thalweg.algorithms.pools import geometric
+from thalweg.domains import Domain
+from thalweg.ensemble import Ensemble
+from thalweg.errors import InputError
+from thalweg.learner import Stage, bounded
+from thalweg.one_projection import OneProjection
+
+__all__ = ["EfficientScream", "Scream"]
+
+Array = NDArray[np.float64]
+
+kernels: Any = scream  # called with the state unpacked, which type checkers cannot follow
+
+
+def check_price(owner: str, value: Any) -> float:
+    """A finite number of at least zero, the price of a unit of movement."""
+    price = check_number(owner, "switching_cost", value)
+    if price < 0:
+        raise InputError(f"The 'switching_cost' parameter of {owner} must be a finite number >= 0. Got {value!r}.")
+    return price
+
+
+class Scream(Ensemble):
+    """Follow a moving comparator while every move has its price.
+
+    Parameters
+    ----------
+    domain : Domain
+        W, of diameter D.
+    horizon : int
+        T.
+    gradient_bound : float
+        G, at least the length of any gradient of the unary loss.
+    switching_cost : float
+        lambda, what a unit of movement costs: m^2 L for a loss with memory m. 0 makes moving free.
+    on_violation : {"raise", "clip"}
+        What to do with a gradient above the bound.
+
+    Notes
+    -----
+    The published method plays any point in its first m rounds and then starts. Here rounds count from the start: give
+    the learner its first gradient when the loss has its memory.
+
+    The printed N covers comparators whose path is at most D T/2 long; one more member would cover all.
+
+    Examples
+    --------
+    Squared error plus a price of 2 on every unit of movement:
+
+    >>> import thalweg as tw
+    >>> learner = Scream(tw.domains.Ball(2), horizon=100, gradient_bound=4.0, switching_cost=2.0)
+    >>> for _ in range(100):
+    ...     _ = learner.step(tw.losses.Squared([1.0, 0.0], 0.5))
+    >>> learner.decision.round(2)
+    array([0.5, 0. ])
+
+    References
+    ----------
+    P. Zhao, Y.-H. Yan, Y.-X. Wang, Z.-H. Zhou, Non-stationary online learning with memory and non-stochastic control,
+    JMLR 24, 2023.
+    """
+
+    def __init__(
+        self,
+        domain: Domain,
+        horizon: int,
+        gradient_bound: float,
+        switching_cost: float,
+        *,
+        on_violation: str = "raise",
+    ) -> None:
+        name = "Scream"
+        T = check_count(name, "horizon", horizon)
+        G = check_positive(name, "gradient_bound", gradient_bound)
+        price = check_price(name, switching_cost)
+        D = bounded(name, domain).diameter
+        N = math.ceil(0.5 * math.log2(1 + T)) + 1
+        i = np.arange(1, N + 1)
+        self.switching_cost = price
+        self._moves = np.empty((1, N))
+        super().__init__(
+            domain,
+            geometric(math.sqrt(D**2 / ((price * G + G**2) * T)), N),  # (1)
+            prior=(1 + 1 / N) / (i * (i + 1)),  # (2)
+            meta_rate=math.sqrt(2 / ((2 * price + G) * (price + G) * D**2 * T)),  # (5)
+            horizon=T,
+            gradient_bound=G,
+            on_violation=on_violation,
+        )
+        self._arrays["moves"] = self._moves
+        self._work = np.empty((4, domain.dim))
+
+    def regret_bound(self, path_length: float) -> float:
+        """(7): regret and price of moving of T rounds, against any comparators whose path has this length."""
+        T, G, D = self.horizon or 0, self.gradient_bound or 0.0, self.domain.diameter
+        P, price, epsilon, eta = float(path_length), self.switching_cost, self.meta_rate, self.step_sizes
+        members = (D**2 + 2 * D * P) / (2 * eta) + eta * (G**2 / 2 + price * G) * T - np.log(self.prior) / epsilon
+        return float(epsilon * (G + price) * (G + 3 * price) * D**2 * T / 8 + members.min())
+
+    def _restart(self) -> None:
+        super()._restart()
+        self._moves[:] = 0.0
+
+    def _settings(self) -> dict[str, Any]:
+        return super()._settings() | {"switching_cost": self.switching_cost}
+
+    def _move(self, gradient: Array, loss: float | None) -> None:
+        if self.domain.code == PYTHON:
+            super()._move(gradient, loss)
+            return
+        kernels.play_round(
+            *self._state(), gradient, False, gradient, 0.0, gradient, self._clock,
+            *self._constants, self.switching_cost, self._work,
+        )  # fmt: skip
+
+    def _move_reduced(self, g: Array, loss: float | None, x: Array, tol: float, h: Array, outer: Any) -> None:
+        if self.domain.code == PYTHON:
+            super()._move_reduced(g, loss, x, tol, h, outer)
+            return
+        kernels.play_round(*self._state(), g, True, x, tol, h, outer, *self._constants, self.switching_cost, self._work)
+
+    def _state(self) -> tuple[Any, ...]:
+        return (*super()._state(), self._moves)
+
+    def _points_step(self, H: Array, losses: Array, square: float) -> None:
+        before = self._points[0].copy()
+        super()._points_step(H, losses + self.switching_cost * self._moves[0], square)  # (4)-(6)
+        self._moves[0] = np.linalg.norm(self._points[0] - before, axis=1)
+
+    def _loop(self, stage: Stage, first: int, last: int) -> int:
+        return int(
+            kernels.play_rounds(
+                self._state(), self._constants, *stage, first, last, self.switching_cost, self._work
+            )
+        )  # fmt: skip
+
+
+class EfficientScream(OneProjection):
+    """`Scream` with one projection a round: the learner of Algorithm 4 of Zhao, Xie, Zhang, Zhou (JMLR 26, 2025).
+
+    Parameters
+    ----------
+    domain : Domain
+        X.
+    horizon, gradient_bound, switching_cost
+        T, G and lambda, as for `Scream`.
+    surrogate : Domain, optional
+        Y; `domain.surrogate` when left out.
+    on_violation : {"raise", "clip"}
+        What to do with a gradient above the bound.
+
+    Examples
+    --------
+    >>> import thalweg as tw
+    >>> X = tw.domains.SpectralBalls((3, 2, 2), caps=[1.0, 0.5, 0.25])
+    >>> learner = EfficientScream(X, horizon=100, gradient_bound=4.0, switching_cost=2.0)
+    >>> for _ in range(100):
+    ...     _ = learner.step(tw.losses.Linear(np.ones((3, 2, 2))))
+    >>> learner.queries
+    Queries(projections=100, gradients=100, values=0)
+
+    References
+    ----------
+    P. Zhao, Y.-F. Xie, L. Zhang, Z.-H. Zhou, Efficient methods for non-stationary online learning, JMLR 26, 2025.
+    """
+
+    inner: Scream
+
+    def __init__(
+        self,
+        domain: Domain,
+        horizon: int,
+        gradient_bound: float,
+        switching_cost: float,
+        *,
+        surrogate: Domain | None = None,
+        on_violation: str = "raise",
+    ) -> None:
+        name = "EfficientScream"
+        T = check_count(name, "horizon", horizon)
+        G = check_positive(name, "gradient_bound", gradient_bound)
+        self.switching_cost = check_price(name, switching_cost)
+        super().__init__(
+            domain,
+            lambda Y: Scream(Y, T, G, self.switching_cost),
+            surrogate=surrogate,
+            horizon=T,
+            gradient_bound=G,
+            on_violation=on_violation,
+        )
+
+    def regret_bound(self, path_length: float) -> float:
+        """(7) on the surrogate: regret and price of moving of T rounds, against any comparators of this path length."""
+        return self.inner.regret_bound(path_length)

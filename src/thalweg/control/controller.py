@@ -1,0 +1,183 @@
+"""The contract every controller keeps: act on the state, observe what came of it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from thalweg._validate import check_positive
+from thalweg.control.costs import Cost
+from thalweg.control.gains import check_gain
+from thalweg.control.system import LinearSystem
+from thalweg.errors import InputError, StateError
+from thalweg.learner import Queries
+
+__all__ = ["Controller"]
+
+Array = NDArray[np.float64]
+
+SCHEMA = 1  # version of the layout of a saved state
+ROUNDS, ACTED = 0, 1  # entries of the clock
+ROUNDING = 1e-9  # a disturbance may exceed its bound by this much, relatively: it is a difference of states
+
+
+class Controller(ABC):
+    """A controller of a known linear system, one round at a time.
+
+    Parameters
+    ----------
+    system : LinearSystem
+        The plant.
+    gain : array (d_u, d_x), optional
+        K of u = -K x, stabilising; the LQR gain with identity weights when left out.
+    disturbance_bound : float, optional
+        W. A disturbance longer than this is refused.
+
+    Notes
+    -----
+    A round is `u = act(state)`, then `observe(cost, next_state)`. A call that is refused changes nothing, so it can be
+    made again with what is right. A new controller defines `_decide` and `_learn`.
+    """
+
+    def __init__(
+        self, system: LinearSystem, gain: ArrayLike | None = None, *, disturbance_bound: float | None = None
+    ) -> None:
+        name = type(self).__name__
+        self.gain = check_gain(name, system, gain)
+        self.gain.flags.writeable = False
+        self.system = system
+        self.disturbance_bound = (
+            None if disturbance_bound is None else check_positive(name, "disturbance_bound", disturbance_bound)
+        )
+        self._arrays: dict[str, NDArray[Any]] = {
+            "clock": np.zeros(2, dtype=np.int64),
+            "x": np.zeros(system.state_dim),
+            "u": np.zeros(system.input_dim),
+        }
+
+    # ------------------------------------------------------------------ what a new controller defines
+
+    @abstractmethod
+    def _decide(self, x: Array) -> Array:
+        """The input for a checked state, as a new array. Raises with nothing changed."""
+
+    @abstractmethod
+    def _learn(self, cost: Cost, w: Array) -> None:
+        """What to make of the round's cost and disturbance. Raises with nothing changed."""
+
+    def _settings(self) -> dict[str, Any]:
+        """What two controllers must agree in for one to take over the other's state."""
+        return {"A": self.system.A, "B": self.system.B, "gain": self.gain}
+
+    # ------------------------------------------------------------------ the two calls of a round
+
+    def act(self, state: ArrayLike) -> Array:
+        """The input u_t for the state x_t. Called again before `observe`, the last call counts."""
+        x = self._read_state("state", state)
+        u = self._decide(x)
+        self._arrays["x"][:] = x
+        self._arrays["u"][:] = u
+        self._arrays["clock"][ACTED] = 1
+        return u
+
+    def observe(self, cost: Cost, next_state: ArrayLike) -> None:
+        """The cost c_t of the round and the state x_{t+1} that followed; from it w_t = x_{t+1} - A x_t - B u_t."""
+        if not self._arrays["clock"][ACTED]:
+            raise InputError(f"{self._who()}: call act(state) before observe(cost, next_state).")
+        if not hasattr(cost, "gradients"):
+            raise InputError(f"{self._who()}: a cost needs gradients(x, u). Got {cost!r}.")
+        after = self._read_state("next_state", next_state)
+        w = after - self.system.A @ self._arrays["x"] - self.system.B @ self._arrays["u"]
+        size = float(np.linalg.norm(w))
+        if self.disturbance_bound is not None and size > self.disturbance_bound * (1 + ROUNDING):
+            raise InputError(
+                f"{self._who()}: the disturbance x_(t+1) - A x_t - B u_t has size {size:g}, above disturbance_bound = "
+                f"{self.disturbance_bound:g}. Check the state and the model, or give a larger bound."
+            )
+        self._learn(cost, w)
+        self._arrays["clock"][ROUNDS] += 1
+        self._arrays["clock"][ACTED] = 0
+
+    # ------------------------------------------------------------------ what it tells
+
+    @property
+    def rounds(self) -> int:
+        """Rounds played so far."""
+        return int(self._arrays["clock"][ROUNDS])
+
+    @property
+    def queries(self) -> Queries:
+        """Projections onto the set of policies, gradients and values used so far."""
+        return Queries()
+
+    @property
+    def clipped(self) -> int:
+        """Gradients that were scaled down to their bound."""
+        return 0
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.system!r}; {self.rounds} rounds played)"
+
+    # ------------------------------------------------------------------ stop and resume
+
+    def state(self) -> dict[str, Any]:
+        """Everything that changes, as a plain mapping of new arrays and numbers (and the controller's name)."""
+        saved: dict[str, Any] = {"controller": type(self).__name__, "schema": SCHEMA}
+        saved.update({f"settings.{key}": np.array(value) for key, value in self._settings().items()})
+        saved.update({key: array.copy() for key, array in self._arrays.items()})
+        return saved
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Continue from a saved state, bit for bit. A state of another controller is refused and nothing changes."""
+        read = self._read_saved(saved)
+        for key, array in read.items():
+            self._arrays[key][...] = array
+
+    def reset(self) -> None:
+        """Back to the first round."""
+        for array in self._arrays.values():
+            array[...] = 0
+
+    def _read_saved(self, saved: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+        name = type(self).__name__
+        if not isinstance(saved, Mapping) or saved.get("controller") != name or saved.get("schema") != SCHEMA:
+            raise StateError(f"{name}.restore needs a mapping made by {name}.state(), of schema {SCHEMA}.")
+        for key, mine in self._settings().items():
+            if not np.array_equal(np.asarray(saved.get(f"settings.{key}")), np.asarray(mine)):
+                raise StateError(
+                    f"{name} cannot restore this state: it was saved with another {key}. "
+                    "Build the controller with the same arguments."
+                )
+        read = {}
+        for key, mine in self._arrays.items():
+            array = np.asarray(saved.get(key))
+            if array.shape != mine.shape or array.dtype != mine.dtype or not np.isfinite(array).all():
+                raise StateError(
+                    f"{name} cannot restore this state: '{key}' must be finite {mine.dtype} of shape {mine.shape}."
+                )
+            read[key] = array
+        return read
+
+    # ------------------------------------------------------------------ checks
+
+    def _read_state(self, what: str, state: ArrayLike) -> Array:
+        try:
+            x = np.array(state, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"{self._who()}: {what} must be an array of real numbers. Got {state!r}.") from None
+        if x.shape != (self.system.state_dim,):
+            raise InputError(
+                f"{self._who()}: {what} has shape {x.shape}, the system has {self.system.state_dim} states."
+            )
+        if not np.isfinite(x).all():
+            raise InputError(
+                f"{self._who()}: {what} has entries that are nan or infinite. Check the sensor or the simulation."
+            )
+        return x
+
+    def _who(self) -> str:
+        return f"{type(self).__name__}, round {self.rounds + 1}"

@@ -1,0 +1,182 @@
+"""Costs c(x, u) of a round: value and gradients. Any object with these two methods is a cost.
+
+A controller asks for gradients only; `value` is what `simulate` records. Costs that change are a list, one a round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from thalweg._validate import check_array, check_count, check_positive
+from thalweg.control.gains import weight
+from thalweg.errors import InputError
+
+__all__ = ["Absolute", "Cost", "Huber", "Quadratic", "stages"]
+
+Array = NDArray[np.float64]
+
+
+@runtime_checkable
+class Cost(Protocol):
+    """A convex function of state and input."""
+
+    def value(self, x: Array, u: Array, /) -> float:
+        """c(x, u)."""
+        ...
+
+    def gradients(self, x: Array, u: Array, /) -> tuple[ArrayLike, ArrayLike]:
+        """The gradient in x and the gradient in u (subgradients at a kink)."""
+        ...
+
+
+class Quadratic:
+    """x'Q x + u'R u.
+
+    Parameters
+    ----------
+    Q, R : matrix, vector or number
+        Symmetric, with eigenvalues >= 0. A vector is a diagonal; a number needs the dimension, so give vectors.
+
+    Examples
+    --------
+    >>> cost = Quadratic([1.0, 0.0], [2.0])
+    >>> cost.value(np.array([3.0, 1.0]), np.array([1.0]))
+    11.0
+    >>> cost.gradients(np.array([3.0, 1.0]), np.array([1.0]))
+    (array([6., 0.]), array([4.]))
+    """
+
+    def __init__(self, Q: ArrayLike, R: ArrayLike) -> None:
+        self.Q = weight("Quadratic", "Q", Q, len(np.atleast_1d(Q)), definite=False)
+        self.R = weight("Quadratic", "R", R, len(np.atleast_1d(R)), definite=False)
+
+    @property
+    def growth(self) -> float:
+        """G_c with ||grad_x c||, ||grad_u c|| <= G_c D wherever ||x||, ||u|| <= D."""
+        return 2 * max(float(np.linalg.norm(self.Q, 2)), float(np.linalg.norm(self.R, 2)))
+
+    def value(self, x: Array, u: Array) -> float:
+        """x'Q x + u'R u."""
+        return float(x @ self.Q @ x + u @ self.R @ u)
+
+    def gradients(self, x: Array, u: Array) -> tuple[Array, Array]:
+        """2 Q x and 2 R u."""
+        return 2 * (self.Q @ x), 2 * (self.R @ u)
+
+    def __repr__(self) -> str:
+        return f"Quadratic(Q={_short(self.Q)}, R={_short(self.R)})"
+
+
+class _Separable:
+    """sum_j q_j phi(x_j) + sum_k r_k phi(u_k) with weights >= 0."""
+
+    def __init__(self, q: ArrayLike, r: ArrayLike) -> None:
+        name = type(self).__name__
+        self.q, self.r = check_array(name, "q", q, ndim=1), check_array(name, "r", r, ndim=1)
+        for key, weights in (("q", self.q), ("r", self.r)):
+            if (weights < 0).any():
+                raise InputError(f"The '{key}' parameter of {name} must be weights >= 0. Got {weights.min():g}.")
+
+    def _phi(self, z: Array) -> Array:
+        raise NotImplementedError
+
+    def _slope(self, z: Array) -> Array:
+        raise NotImplementedError
+
+    def value(self, x: Array, u: Array) -> float:
+        """c(x, u)."""
+        return float(self.q @ self._phi(x) + self.r @ self._phi(u))
+
+    def gradients(self, x: Array, u: Array) -> tuple[Array, Array]:
+        """The gradients in x and in u."""
+        return self.q * self._slope(x), self.r * self._slope(u)
+
+
+class Absolute(_Separable):
+    """sum q_j |x_j| + sum r_k |u_k|. Its subgradient at 0 is 0.
+
+    Parameters
+    ----------
+    q, r : vectors >= 0
+        Weights of states and inputs.
+
+    Examples
+    --------
+    >>> Absolute([1.0, 2.0], [0.5]).value(np.array([-1.0, 3.0]), np.array([2.0]))
+    8.0
+    """
+
+    @property
+    def growth(self) -> float:
+        """G_c: the gradients are at most this long, so at most G_c D for every D >= 1."""
+        return max(float(np.linalg.norm(self.q)), float(np.linalg.norm(self.r)))
+
+    def _phi(self, z: Array) -> Array:
+        return np.abs(z)
+
+    def _slope(self, z: Array) -> Array:
+        return np.sign(z)
+
+    def __repr__(self) -> str:
+        return f"Absolute(q={_short(self.q)}, r={_short(self.r)})"
+
+
+class Huber(_Separable):
+    """Quadratic near 0 and linear beyond `width`: phi(z) = z^2/2 for |z| <= width, width (|z| - width/2) else.
+
+    Parameters
+    ----------
+    q, r : vectors >= 0
+        Weights of states and inputs.
+    width : float
+        Where the parabola ends.
+
+    Examples
+    --------
+    >>> Huber([1.0], [0.0], width=1.0).value(np.array([3.0]), np.array([0.0]))
+    2.5
+    """
+
+    def __init__(self, q: ArrayLike, r: ArrayLike, width: float = 1.0) -> None:
+        super().__init__(q, r)
+        self.width = check_positive("Huber", "width", width)
+
+    @property
+    def growth(self) -> float:
+        """G_c with ||grad_x c||, ||grad_u c|| <= G_c D wherever ||x||, ||u|| <= D."""
+        return max(float(self.q.max()), float(self.r.max()))
+
+    def _phi(self, z: Array) -> Array:
+        size = np.abs(z)
+        phi: Array = np.where(size <= self.width, z**2 / 2, self.width * (size - self.width / 2))
+        return phi
+
+    def _slope(self, z: Array) -> Array:
+        return np.clip(z, -self.width, self.width)
+
+    def __repr__(self) -> str:
+        return f"Huber(q={_short(self.q)}, r={_short(self.r)}, width={self.width:g})"
+
+
+def stages(costs: Sequence[Cost], horizon: int, length: int) -> list[Cost]:
+    """A cost for each of `horizon` rounds: `length` rounds of each, in turn, and from the first again.
+
+    Examples
+    --------
+    >>> calm, strict = Absolute([1.0], [1.0]), Absolute([9.0], [1.0])
+    >>> [cost is strict for cost in stages([calm, strict], horizon=5, length=2)]
+    [False, False, True, True, False]
+    """
+    T, n = check_count("stages", "horizon", horizon), check_count("stages", "length", length)
+    if not costs:
+        raise InputError("stages needs one or more costs. Got none.")
+    return [costs[(t // n) % len(costs)] for t in range(T)]
+
+
+def _short(array: Array) -> str:
+    rows = np.diag(array) if array.ndim == 2 and np.array_equal(array, np.diag(np.diag(array))) else array
+    return np.array2string(rows, separator=", ", precision=4).replace("\n", "")

@@ -1,0 +1,205 @@
+"""Linear state feedback u = -K x: the LQR gain, and how strongly a gain stabilises.
+
+K is (kappa, gamma)-strongly stable for (A, B) if
+
+    A - B K = Q L Q^{-1}   with   ||L|| <= 1 - gamma,   ||K||, ||Q||, ||Q^{-1}|| <= kappa                     (1)
+
+(operator norms). Every stabilising K is, for some numbers; there are many such pairs, and a smaller kappa costs a
+smaller gamma. Policies and constants of the theory grow with kappa^3/gamma, so that is what is made small here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from thalweg._validate import check_array
+from thalweg.control.system import LinearSystem
+from thalweg.errors import InputError
+
+__all__ = ["StrongStability", "check_gain", "closed_loop", "lqr_gain", "strong_stability"]
+
+Array = NDArray[np.float64]
+
+RESIDUAL = 1e-8  # how exact (1) must be, relative to ||A - B K||
+STEPS = 40  # trials between the least and the largest decay, for the two methods that trade it
+
+
+@dataclass(frozen=True)
+class StrongStability:
+    """A certificate of (1).
+
+    Attributes
+    ----------
+    kappa, gamma : float
+        kappa >= 1 and 0 < gamma <= 1.
+    transform, contraction : array
+        Q and L, with ||Q|| = ||Q^{-1}||.
+    method : str
+        How Q was found: "eigenvectors", "schur" or "lyapunov".
+    """
+
+    kappa: float
+    gamma: float
+    transform: Array
+    contraction: Array
+    method: str
+
+    def __repr__(self) -> str:
+        return f"StrongStability(kappa={self.kappa:.4g}, gamma={self.gamma:.4g}, by {self.method})"
+
+
+def weight(owner: str, name: str, value: ArrayLike | None, dim: int, *, definite: bool) -> Array:
+    """A symmetric matrix >= 0 (> 0 with `definite`), the identity when left out; a number or a vector is a diagonal."""
+    array = np.eye(dim) if value is None else check_array(owner, name, value)
+    if array.ndim < 2:
+        array = np.diag(np.broadcast_to(array, (dim,)) if array.ndim == 0 else array)
+    array = check_array(owner, name, array, shape=(dim, dim))
+    least = float(np.linalg.eigvalsh(array).min())
+    size = float(np.abs(array).max())
+    if not np.allclose(array, array.T, atol=1e-9 * size) or least < -1e-9 * size or (definite and least <= 0):
+        raise InputError(
+            f"The '{name}' parameter of {owner} must be a symmetric matrix with eigenvalues "
+            f"{'> 0' if definite else '>= 0'}. Got least eigenvalue {least:g}."
+        )
+    return (array + array.T) / 2
+
+
+def lqr_gain(system: LinearSystem, Q: ArrayLike | None = None, R: ArrayLike | None = None) -> Array:
+    """K that minimises sum x'Q x + u'R u for u = -K x, from the discrete Riccati equation (SciPy's solver).
+
+    Parameters
+    ----------
+    system : LinearSystem
+        The plant; it must be stabilisable.
+    Q, R : array, vector or number, optional
+        Weights of the state and of the input, identities when left out. Vectors and numbers are diagonals.
+
+    Examples
+    --------
+    >>> from thalweg.control import double_integrator, lqr_gain
+    >>> lqr_gain(double_integrator(period=1.0)).round(3)
+    array([[0.434, 1.028]])
+    """
+    return riccati("lqr_gain", system, Q, R)[1]
+
+
+def riccati(owner: str, system: LinearSystem, Q: ArrayLike | None, R: ArrayLike | None) -> tuple[Array, Array]:
+    """P and K: u = -K x is the best controller, and x'P x what it still pays from state x on, without disturbances."""
+    import scipy.linalg  # here, so that importing the package stays quick
+
+    q = weight(owner, "Q", Q, system.state_dim, definite=False)
+    r = weight(owner, "R", R, system.input_dim, definite=True)
+    try:
+        P: Array = scipy.linalg.solve_discrete_are(system.A, system.B, q, r)
+    except (np.linalg.LinAlgError, ValueError) as error:
+        raise InputError(
+            f"{owner}: the Riccati equation of {system!r} has no stabilising solution ({error}). The system must be "
+            "stabilisable, and Q must see every mode on the unit circle."
+        ) from error
+    return P, _solve(r + system.B.T @ P @ system.B, system.B.T @ P @ system.A)
+
+
+def _solve(a: Array, b: Array) -> Array:
+    return np.asarray(np.linalg.solve(a, b), dtype=np.float64)
+
+
+def closed_loop(system: LinearSystem, gain: Array) -> Array:
+    """A - B K."""
+    loop: Array = system.A - system.B @ gain
+    return loop
+
+
+def check_gain(owner: str, system: LinearSystem, gain: ArrayLike | None) -> Array:
+    """A stabilising gain as a new array; the LQR gain with identity weights when left out."""
+    if not isinstance(system, LinearSystem):
+        raise InputError(f"The 'system' parameter of {owner} must be a LinearSystem. Got {system!r}.")
+    K = lqr_gain(system) if gain is None else check_array(owner, "gain", gain)
+    check_array(owner, "gain", K, shape=(system.input_dim, system.state_dim))
+    radius = float(np.abs(np.linalg.eigvals(closed_loop(system, K))).max())
+    if not radius < 1:
+        raise InputError(
+            f"The 'gain' parameter of {owner} must stabilise the system: all eigenvalues of A - B K inside the unit "
+            f"circle. Got one of size {radius:.6g}. Leave it out for the LQR gain; note the sign, u = -K x."
+        )
+    return K
+
+
+def strong_stability(system: LinearSystem, gain: ArrayLike | None = None) -> StrongStability:
+    """The certificate with the least kappa^3/gamma that three constructions give, each one checked.
+
+    * eigenvectors: Q diagonalises A - B K (2 by 2 rotations for complex pairs), so 1 - gamma is the spectral radius.
+      Bad when eigenvectors are nearly parallel.
+    * schur: Q = U D with the real Schur form of A - B K and D = diag(1, s, s^2, ..), which shrinks what stands above
+      the diagonal. Works for defective matrices.
+    * lyapunov: F'P F - r^2 P = -r^2 I for a decay r above the spectral radius, and Q = P^{-1/2}.
+
+    Raises
+    ------
+    InputError
+        The gain does not stabilise the system.
+
+    Examples
+    --------
+    >>> from thalweg.control import double_integrator, strong_stability
+    >>> strong_stability(double_integrator(period=1.0))
+    StrongStability(kappa=1.304, gamma=0.3089, by schur)
+    """
+    K = check_gain("strong_stability", system, gain)
+    loop = closed_loop(system, K)
+    size = float(np.linalg.norm(K, 2))
+    found: list[StrongStability] = []
+    for method, Q in _transforms(loop):
+        certificate = _certify(loop, size, Q, method)
+        if certificate is not None:
+            found.append(certificate)
+    if not found:
+        raise InputError(
+            "strong_stability: A - B K is too ill-conditioned for a certificate in floating point. Scale the states."
+        )
+    return min(found, key=lambda c: c.kappa**3 / c.gamma)
+
+
+def _certify(loop: Array, gain_size: float, Q: Array, method: str) -> StrongStability | None:
+    """(1) for this Q, or None where it does not hold: everything is computed from Q anew."""
+    with np.errstate(all="ignore"):
+        sizes = np.linalg.svd(Q, compute_uv=False) if np.isfinite(Q).all() else np.zeros(1)
+        if not sizes[-1] > 0 or sizes[0] / sizes[-1] > 1e12:
+            return None
+        Q = Q / math.sqrt(sizes[0] * sizes[-1])  # now ||Q|| = ||Q^{-1}||
+        L = _solve(Q, loop @ Q)
+        inverse = np.linalg.inv(Q)
+        error = float(np.linalg.norm(Q @ L @ inverse - loop, 2))
+    shrink = float(np.linalg.norm(L, 2))
+    if not (error <= RESIDUAL * max(1.0, float(np.linalg.norm(loop, 2))) and shrink < 1):
+        return None
+    kappa = max(1.0, gain_size, float(np.linalg.norm(Q, 2)), float(np.linalg.norm(inverse, 2)))
+    return StrongStability(kappa, 1.0 - shrink, Q, L, method)
+
+
+def _transforms(loop: Array) -> Iterator[tuple[str, Array]]:
+    """Candidates for Q."""
+    import scipy.linalg
+
+    d = len(loop)
+    values, vectors = np.linalg.eig(loop)
+    columns: list[Array] = []
+    for value, vector in zip(values, vectors.T, strict=True):
+        if value.imag > 0:
+            columns += [vector.real, vector.imag]  # a pair of equal lengths turns by a rotation
+        elif value.imag == 0:
+            columns.append(vector.real)
+    yield "eigenvectors", np.stack(columns, axis=1)
+    _, U = scipy.linalg.schur(loop, output="real")
+    for s in np.geomspace(1e-3, 1.0, STEPS):
+        yield "schur", U * s ** np.arange(d)
+    radius = float(np.abs(values).max())
+    for r in radius + (1 - radius) * np.linspace(0.02, 1.0, STEPS):
+        P = scipy.linalg.solve_discrete_lyapunov(loop.T / r, np.eye(d))
+        sizes, basis = np.linalg.eigh((P + P.T) / 2)
+        if sizes.min() > 0:
+            yield "lyapunov", (basis / np.sqrt(sizes)) @ basis.T

@@ -1,0 +1,117 @@
+"""A state feedback for the worst disturbance: H-infinity control by the game Riccati equation.
+
+For x_{t+1} = A x + B u + w, cost z'z = x'Q x + u'R u and a level g, iterate from P = Q:
+
+    S = I + (B R^{-1} B' - g^{-2} I) P                                                     (1)
+    P <- Q + A'P S^{-1} A                                                                  (2)
+
+If P stays below g^2 I and settles, K = R^{-1} B'P S^{-1} A stabilises and the gain from w to z is below g (Basar and
+Bernhard, H-infinity optimal control, 1995, Chapter 3). The least such g is found by bisection. As g grows, K tends to
+the LQR gain.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from thalweg.control.gains import closed_loop, lqr_gain, weight
+from thalweg.control.system import LinearSystem
+from thalweg.errors import InputError
+
+__all__ = ["closed_loop_norm", "h_infinity_gain"]
+
+Array = NDArray[np.float64]
+
+ITERATIONS = 20_000
+SETTLED = 1e-10  # relative change of P
+
+
+def h_infinity_gain(
+    system: LinearSystem, Q: ArrayLike | None = None, R: ArrayLike | None = None, *, slack: float = 0.01
+) -> tuple[Array, float]:
+    """K of u = -K x that (nearly) minimises the worst gain from disturbance to cost, and that gain's level.
+
+    Parameters
+    ----------
+    system : LinearSystem
+        The plant.
+    Q, R : array, vector or number, optional
+        Weights, as for `lqr_gain`.
+    slack : float
+        How far, relatively, the level may stay above the least: at the least one the equation is close to singular.
+
+    Returns
+    -------
+    K, level
+
+    Examples
+    --------
+    >>> from thalweg.control import double_integrator, h_infinity_gain
+    >>> K, level = h_infinity_gain(double_integrator(period=1.0))
+    >>> K.round(1), round(level, 1)
+    (array([[0.7, 1.3]]), 2.3)
+    """
+    q = weight("h_infinity_gain", "Q", Q, system.state_dim, definite=False)
+    r = weight("h_infinity_gain", "R", R, system.input_dim, definite=True)
+    high = closed_loop_norm(system, lqr_gain(system, q, r), q, r)  # the LQR gain reaches this level, so it can be had
+    while (K := _solve(system, q, r, high)) is None:
+        high *= 2
+        if not high < 1e12:
+            raise InputError(f"h_infinity_gain: the game Riccati equation of {system!r} has no solution.")
+    low = 0.0
+    while high - low > slack * high / 2:
+        level = (low + high) / 2
+        tried = _solve(system, q, r, level)
+        if tried is None:
+            low = level
+        else:
+            K, high = tried, level
+    return K, high
+
+
+def _solve(system: LinearSystem, q: Array, r: Array, level: float) -> Array | None:
+    """The gain for a level, or None where the level cannot be had."""
+    A, B, identity = system.A, system.B, np.eye(system.state_dim)
+    spread = B @ np.linalg.solve(r, B.T) - identity / level**2
+    P = q.copy()
+    for _ in range(ITERATIONS):
+        if not np.linalg.eigvalsh(P).max() < level**2:
+            return None
+        ahead = np.linalg.solve(identity + spread @ P, A)  # (1)
+        new = q + A.T @ P @ ahead  # (2)
+        new = (new + new.T) / 2
+        if np.abs(new - P).max() <= SETTLED * np.abs(new).max():
+            K = np.asarray(np.linalg.solve(r, B.T @ P @ ahead), dtype=np.float64)
+            return K if np.abs(np.linalg.eigvals(closed_loop(system, K))).max() < 1 else None
+        P = new
+    return None
+
+
+def closed_loop_norm(
+    system: LinearSystem, gain: Array, Q: ArrayLike | None = None, R: ArrayLike | None = None, *, points: int = 400
+) -> float:
+    """The largest gain from disturbance to cost over frequencies, sup ||[Q^1/2; -R^1/2 K] (e^{is} I - A + B K)^{-1}||.
+
+    From a grid of frequencies, refined around the largest; so it can be too small by what happens between two of them.
+    """
+    q = weight("closed_loop_norm", "Q", Q, system.state_dim, definite=False)
+    r = weight("closed_loop_norm", "R", R, system.input_dim, definite=True)
+    loop, identity = closed_loop(system, gain), np.eye(system.state_dim)
+    cost = q + gain.T @ r @ gain
+    sizes, basis = np.linalg.eigh(cost)
+    root = np.sqrt(np.maximum(sizes, 0))[:, None] * basis.T
+
+    def largest(grid: Array) -> tuple[float, float]:
+        gains = np.linalg.norm(root @ np.linalg.inv(np.exp(1j * grid)[:, None, None] * identity - loop), 2, axis=(1, 2))
+        best = int(np.argmax(gains))
+        return float(gains[best]), float(grid[best])
+
+    value, at = largest(np.linspace(0, math.pi, points))
+    width = math.pi / points
+    for _ in range(3):
+        value, at = max((value, at), largest(np.clip(np.linspace(at - width, at + width, 41), 0, math.pi)))
+        width /= 20
+    return value

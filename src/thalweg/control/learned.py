@@ -1,0 +1,205 @@
+"""Controllers that learn a disturbance-action policy: control as online learning of M from its truncated loss.
+
+    u_t = -K x_t + sum_i M_{t,i} w_{t-i}                                                   (1)
+    w_t = x_{t+1} - A x_t - B u_t                                                          (2)
+    M_{t+1} = what a learner on {M : ||M_i|| <= c_i} makes of the gradient of f_t at M_t   (3)
+
+`GPC`, `ScreamControl` and `EfficientControl` differ in the learner of (3) and in nothing else. f_t, the truncated loss,
+is in `thalweg.control.policy`.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from thalweg._kernels import control as kernels
+from thalweg._validate import check_choice, check_count
+from thalweg.control.constants import Constants, estimated_constants
+from thalweg.control.controller import Controller
+from thalweg.control.costs import Cost
+from thalweg.control.policy import DAC, read_gradients, truncated_gradient
+from thalweg.control.system import LinearSystem
+from thalweg.domains import SpectralBalls
+from thalweg.errors import InputError
+from thalweg.learner import Learner, Queries
+
+__all__ = ["LearnedController"]
+
+Array = NDArray[np.float64]
+
+SEEN, LENGTH, PRICE, BOUND, LAMBDA = 0, 1, 2, 3, 4  # entries of the array of scales
+
+
+class LearnedController(Controller):
+    """What `GPC`, `ScreamControl` and `EfficientControl` share.
+
+    Parameters
+    ----------
+    system : LinearSystem
+        The plant.
+    horizon : int
+        T, the rounds it is tuned for.
+    gain : array (d_u, d_x), optional
+        K; the LQR gain with identity weights when left out.
+    memory : int, optional
+        H; chosen by `estimated_constants` when left out.
+    constants : Constants, optional
+        The size of policies and the scales of the loss; `estimated_constants(system, gain, memory=memory)` when left
+        out.
+    disturbance_bound : float, optional
+        W. A disturbance longer than this is refused; it has no other use.
+    on_violation : {"clip", "raise"}
+        What to do with a gradient above the bound: scale it down and count it, or refuse it.
+
+    Notes
+    -----
+    Where the constants do not say G_f and lambda, they are measured: M stays 0, which is the linear controller, until
+    2H + 1 rounds have had a gradient that is not zero. Then G_f is the longest of these gradients times
+    `constants.margin` (8), and lambda so many times the largest
+
+        sum_{j=0..H} (j + 1) ||B'(F^j)'q_t|| ||(w_{t-1-j-i})_{i=1..H}||_F ,
+
+    which is what the round's cost can change, to first order, when M moved by one in every round before. Learning
+    starts then. No projection is made before.
+    """
+
+    def __init__(
+        self,
+        system: LinearSystem,
+        horizon: int,
+        *,
+        gain: ArrayLike | None = None,
+        memory: int | None = None,
+        constants: Constants | None = None,
+        disturbance_bound: float | None = None,
+        on_violation: str = "clip",
+    ) -> None:
+        super().__init__(system, gain, disturbance_bound=disturbance_bound)
+        name = type(self).__name__
+        self.horizon = check_count(name, "horizon", horizon)
+        self.on_violation = check_choice(name, "on_violation", on_violation, ("clip", "raise"))
+        if constants is None:
+            constants = estimated_constants(system, self.gain, memory=memory)
+        elif not isinstance(constants, Constants):
+            raise InputError(f"The 'constants' parameter of {name} must be Constants. Got {constants!r}.")
+        if memory is not None and constants.memory != check_count(name, "memory", memory):
+            raise InputError(f"{name}: memory is {memory}, but the constants have {constants.memory} caps.")
+        self.constants = constants
+        self.policy = DAC(system, self.gain, constants.memory)
+        self.domain = SpectralBalls(self.policy.shape, constants.caps)
+        H = constants.memory
+        self._arrays["past"] = np.zeros((2 * H + 1, system.state_dim))
+        self._arrays["scales"] = np.zeros(5)
+        self.learner: Learner | None = None
+        self._begin()
+
+    @abstractmethod
+    def _make_learner(self, gradient_bound: float, switching_cost: float) -> Learner:
+        """The learner of (3) on `self.domain`."""
+
+    def _begin(self) -> None:
+        G, price = self.constants.gradient_bound, self.constants.switching_cost
+        if G is None or price is None:
+            self.learner = None
+            return
+        self._arrays["scales"][BOUND:] = G, price
+        self.learner = self._make_learner(G, price)
+
+    # ------------------------------------------------------------------ a round
+
+    @property
+    def matrices(self) -> Array:
+        """M_t, the policy of the present round, (H, d_u, d_x); zero while the scales are measured."""
+        return self.policy.zero if self.learner is None else self.learner.decision
+
+    @property
+    def gradient_bound(self) -> float | None:
+        """G_f, given or measured; None while it is being measured."""
+        return float(self._arrays["scales"][BOUND]) or None
+
+    @property
+    def switching_cost(self) -> float | None:
+        """lambda, given or measured; None while it is being measured."""
+        return float(self._arrays["scales"][LAMBDA]) or None
+
+    def _decide(self, x: Array) -> Array:
+        u = np.empty(self.system.input_dim)
+        kernels.action(self.matrices, self._arrays["past"], self.gain, x, u)  # (1)
+        return u
+
+    def _learn(self, cost: Cost, w: Array) -> None:
+        policy, past = self.policy, self._arrays["past"]
+        y, v = np.empty(self.system.state_dim), np.empty(self.system.input_dim)
+        kernels.truncate(self.matrices, past, policy.powers, policy.responses, self.gain, y, v)
+        c_x, c_u = read_gradients(self._who(), self.system, cost.gradients(y, v))
+        gradient, r = truncated_gradient(policy, past, c_x, c_u)
+        if self.learner is None:
+            self._measure(gradient, r)
+        else:
+            self.learner.update(gradient)  # (3)
+        past[1:] = past[:-1].copy()
+        past[0] = w  # (2)
+
+    def _measure(self, gradient: Array, r: Array) -> None:
+        """A round of measuring the scales of the loss; the last one starts the learner."""
+        length = float(np.linalg.norm(gradient))
+        if not np.isfinite(length):
+            raise InputError(f"{self._who()}: the gradient of the truncated loss is not finite.")
+        if length == 0:
+            return
+        H, past, scales = self.policy.memory, self._arrays["past"], self._arrays["scales"]
+        squares = np.cumsum(np.concatenate([[0.0], (past**2).sum(axis=1)]))
+        j = np.arange(H + 1)
+        heard = np.sqrt(squares[j + H + 1] - squares[j + 1])  # of w_{t-1-j-i}, i = 1..H
+        price = float(((j + 1) * np.linalg.norm(r, axis=1) * heard).sum())
+        scales[SEEN] += 1
+        scales[LENGTH] = max(scales[LENGTH], length)
+        scales[PRICE] = max(scales[PRICE], price)
+        if scales[SEEN] >= 2 * H + 1:
+            scales[BOUND:] = self.constants.margin * scales[[LENGTH, PRICE]]
+            self.learner = self._make_learner(scales[BOUND], scales[LAMBDA])
+
+    # ------------------------------------------------------------------ what it tells, stop and resume
+
+    @property
+    def queries(self) -> Queries:
+        """Projections onto the set of policies (H singular value decompositions each), gradients and values."""
+        return Queries() if self.learner is None else self.learner.queries
+
+    @property
+    def clipped(self) -> int:
+        """Gradients that were scaled down to their bound."""
+        return 0 if self.learner is None else self.learner.clipped
+
+    def _settings(self) -> dict[str, Any]:
+        return super()._settings() | {
+            "caps": self.constants.caps,
+            "margin": self.constants.margin,
+            "horizon": self.horizon,
+        }
+
+    def state(self) -> dict[str, Any]:
+        """As `Controller.state`, with the learner's state under `learner.`."""
+        learned = {} if self.learner is None else self.learner.state()
+        return super().state() | {f"learner.{key}": value for key, value in learned.items()}
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """As `Controller.restore`."""
+        read = self._read_saved(saved)
+        learner = None
+        if read["scales"][BOUND] > 0:
+            learner = self._make_learner(*map(float, read["scales"][BOUND:]))
+            learner.restore({k.removeprefix("learner."): v for k, v in saved.items() if k.startswith("learner.")})
+        for key, array in read.items():
+            self._arrays[key][...] = array
+        self.learner = learner
+
+    def reset(self) -> None:
+        """Back to the first round."""
+        super().reset()
+        self._begin()

@@ -1,0 +1,67 @@
+"""Linear state feedback, u = -K x: LQR, and any other gain."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from thalweg.control.controller import Controller
+from thalweg.control.costs import Cost
+from thalweg.control.gains import check_gain, lqr_gain
+from thalweg.control.system import LinearSystem
+
+__all__ = ["LQR", "LinearFeedback"]
+
+Array = NDArray[np.float64]
+
+
+class LinearFeedback(Controller):
+    """u = -K x with a gain of your own, such as that of `h_infinity_gain`. It learns nothing.
+
+    Parameters
+    ----------
+    system : LinearSystem
+        The plant.
+    gain : array (d_u, d_x)
+        K, stabilising.
+    disturbance_bound : float, optional
+        W. A disturbance longer than this is refused.
+    """
+
+    def _decide(self, x: Array) -> Array:
+        u: Array = -self.gain @ x
+        return u
+
+    def _learn(self, cost: Cost, w: Array) -> None:
+        return
+
+
+class LQR(LinearFeedback):
+    """The linear-quadratic regulator: u = -K x with the K that is best for one quadratic cost and random disturbances.
+
+    Parameters
+    ----------
+    system : LinearSystem
+        The plant.
+    Q, R : array, vector or number, optional
+        Weights of state and input, identities when left out.
+    disturbance_bound : float, optional
+        W. A disturbance longer than this is refused.
+
+    Examples
+    --------
+    >>> from thalweg.control import LQR, double_integrator
+    >>> LQR(double_integrator(period=1.0)).act([1.0, 0.0]).round(3)
+    array([-0.434])
+    """
+
+    def __init__(
+        self,
+        system: LinearSystem,
+        Q: ArrayLike | None = None,
+        R: ArrayLike | None = None,
+        *,
+        disturbance_bound: float | None = None,
+    ) -> None:
+        check_gain("LQR", system, None)
+        super().__init__(system, lqr_gain(system, Q, R), disturbance_bound=disturbance_bound)

@@ -1,0 +1,73 @@
+"""A disturbance-action policy that somebody chose: what learners are measured against."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from thalweg._kernels import control as kernels
+from thalweg._validate import check_array
+from thalweg.control.controller import Controller
+from thalweg.control.costs import Cost
+from thalweg.control.policy import DAC
+from thalweg.control.system import LinearSystem
+from thalweg.errors import InputError
+
+__all__ = ["Planted"]
+
+Array = NDArray[np.float64]
+
+
+class Planted(Controller):
+    """u_t = -K x_t + sum_i M_{t,i} w_{t-i} with given matrices.
+
+    Parameters
+    ----------
+    system : LinearSystem
+        The plant.
+    policies : array (H, d_u, d_x) or (T, H, d_u, d_x)
+        One policy for all rounds, or one for each round.
+    gain : array (d_u, d_x), optional
+        K; the LQR gain with identity weights when left out.
+
+    Examples
+    --------
+    >>> from thalweg.control import LQR, Planted, double_integrator
+    >>> system = double_integrator()
+    >>> still = Planted(system, np.zeros((3, 1, 2)))
+    >>> bool(still.act([1.0, 2.0]) == LQR(system).act([1.0, 2.0]))
+    True
+    """
+
+    def __init__(self, system: LinearSystem, policies: ArrayLike, gain: ArrayLike | None = None) -> None:
+        super().__init__(system, gain)
+        given = check_array("Planted", "policies", policies)
+        if given.ndim not in (3, 4) or given.shape[-2:] != (system.input_dim, system.state_dim) or 0 in given.shape:
+            raise InputError(
+                f"The 'policies' parameter of Planted must have shape (H, {system.input_dim}, {system.state_dim}), or "
+                f"a leading axis of rounds before these. Got shape {given.shape}."
+            )
+        given.flags.writeable = False
+        self.policies: Array = given
+        self.policy = DAC(system, self.gain, given.shape[-3])
+        self._arrays["past"] = np.zeros((2 * self.policy.memory + 1, system.state_dim))
+
+    @property
+    def matrices(self) -> Array:
+        """M_t, the policy of the present round."""
+        if self.policies.ndim == 3:
+            return self.policies
+        if self.rounds >= len(self.policies):
+            raise InputError(f"{self._who()}: there are policies for {len(self.policies)} rounds only.")
+        M: Array = self.policies[self.rounds]
+        return M
+
+    def _decide(self, x: Array) -> Array:
+        u = np.empty(self.system.input_dim)
+        kernels.action(self.matrices, self._arrays["past"], self.gain, x, u)
+        return u
+
+    def _learn(self, cost: Cost, w: Array) -> None:
+        past = self._arrays["past"]
+        past[1:] = past[:-1].copy()
+        past[0] = w

@@ -1,0 +1,180 @@
+"""Disturbance-action policies (DAC) and their truncated loss: Agarwal, Bullins, Hazan, Kakade, Singh (ICML 2019).
+
+    u_t = -K x_t + sum_{i=1..H} M_i w_{t-i}                                                (1)
+
+with a fixed stabilising K and matrices M = (M_1..M_H). The disturbances of the past are known: w_t = x_{t+1} - A x_t -
+B u_t. State and action are linear in M, so costs are convex in it. What happened long ago is forgotten: had M been in
+force for the last H + 1 rounds, starting at rest, state and action would be, with F = A - B K,
+
+    y_t(M) = sum_{j=0..H} F^j (w_{t-1-j} + B sum_{i=1..H} M_i w_{t-1-j-i})                 (2)
+    v_t(M) = -K y_t(M) + sum_{i=1..H} M_i w_{t-i}                                          (3)
+    f_t(M) = c_t(y_t(M), v_t(M))                                                           (4)
+
+f_t is what a learner of M is given. With c_x, c_u the gradients of c_t at (y_t, v_t) and q = c_x - K'c_u, its gradient
+is
+
+    df_t/dM_i = sum_{j=0..H} B'(F^j)'q w_{t-1-j-i}' + c_u w_{t-i}'                         (5)
+
+in H (H + 1) d_u d_x multiplications, with the F^j B computed once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from thalweg._kernels import control as kernels
+from thalweg._validate import check_array, check_count
+from thalweg.control.costs import Cost
+from thalweg.control.gains import check_gain, closed_loop
+from thalweg.control.system import LinearSystem
+from thalweg.errors import InputError
+
+__all__ = ["DAC", "TruncatedLoss"]
+
+Array = NDArray[np.float64]
+
+
+class DAC:
+    """The policies (1) for a system, a gain and a memory: what they do and what that leads to.
+
+    Parameters
+    ----------
+    system : LinearSystem
+        A and B.
+    gain : array (d_u, d_x), optional
+        K; the LQR gain with identity weights when left out.
+    memory : int
+        H.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Shape of M, (H, d_u, d_x).
+    powers, responses : array
+        F^j and F^j B for j = 0..H.
+    zero : array
+        M = 0, the linear controller.
+
+    Notes
+    -----
+    Methods take the past as an array (2H + 1, d_x), newest first: w_{t-1}, w_{t-2}, ..; zeros before the start.
+
+    Examples
+    --------
+    >>> from thalweg.control import DAC, double_integrator
+    >>> policy = DAC(double_integrator(), memory=3)
+    >>> M = np.zeros(policy.shape)
+    >>> M[0] = [[0.0, -1.0]]
+    >>> past = policy.past_of(np.array([[0.0, 0.5]]), 1)
+    >>> policy.action(M, np.zeros(2), past)
+    array([-0.5])
+    """
+
+    def __init__(self, system: LinearSystem, gain: ArrayLike | None = None, memory: int = 10) -> None:
+        self.gain = check_gain("DAC", system, gain)
+        self.gain.flags.writeable = False
+        self.system = system
+        self.memory = H = check_count("DAC", "memory", memory)
+        self.shape = (H, system.input_dim, system.state_dim)
+        loop = closed_loop(system, self.gain)
+        self.powers = np.empty((H + 1, *loop.shape))
+        self.powers[0] = np.eye(system.state_dim)
+        for j in range(H):
+            self.powers[j + 1] = loop @ self.powers[j]
+        self.responses = np.ascontiguousarray(self.powers @ system.B)
+        self.zero = np.zeros(self.shape)
+        self.zero.flags.writeable = False
+
+    def past_of(self, disturbances: ArrayLike, t: int) -> Array:
+        """The past of round t, counted from 0, out of all disturbances: w_{t-1}, w_{t-2}, .., 2H + 1 of them."""
+        w = check_array("DAC.past_of", "disturbances", disturbances, ndim=2)
+        past = np.zeros((2 * self.memory + 1, self.system.state_dim))
+        known = w[max(0, t - len(past)) : t][::-1]
+        past[: len(known)] = known
+        return past
+
+    def action(self, M: ArrayLike, state: ArrayLike, past: ArrayLike) -> Array:
+        """(1)."""
+        m, w = self._read(M, past)
+        x = check_array("DAC.action", "state", state, shape=(self.system.state_dim,))
+        u = np.empty(self.system.input_dim)
+        kernels.action(m, w, self.gain, x, u)
+        return u
+
+    def truncated(self, M: ArrayLike, past: ArrayLike) -> tuple[Array, Array]:
+        """(2) and (3): the state y and the action v."""
+        m, w = self._read(M, past)
+        y, v = np.empty(self.system.state_dim), np.empty(self.system.input_dim)
+        kernels.truncate(m, w, self.powers, self.responses, self.gain, y, v)
+        return y, v
+
+    def loss(self, cost: Cost, past: ArrayLike) -> TruncatedLoss:
+        """(4) as a loss for any learner on matrices of shape `shape`."""
+        return TruncatedLoss(self, cost, past)
+
+    def _read(self, M: ArrayLike, past: ArrayLike) -> tuple[Array, Array]:
+        w = check_array("DAC", "past", past, shape=(2 * self.memory + 1, self.system.state_dim))
+        m = check_array("DAC", "M", M, shape=self.shape)
+        m.flags.writeable = False  # as decisions are: one compiled version of each kernel
+        return m, w
+
+    def __repr__(self) -> str:
+        return f"DAC({self.system!r}, memory={self.memory})"
+
+
+class TruncatedLoss:
+    """f_t(M) = c_t(y_t(M), v_t(M)), (4): a convex loss of the policy, with value and gradient (5).
+
+    Parameters
+    ----------
+    policy : DAC
+        System, gain and memory.
+    cost : Cost
+        c_t, with `value` and `gradients`.
+    past : array (2H + 1, d_x)
+        The disturbances, newest first.
+    """
+
+    def __init__(self, policy: DAC, cost: Cost, past: ArrayLike) -> None:
+        if not (hasattr(cost, "value") and hasattr(cost, "gradients")):
+            raise InputError(f"TruncatedLoss needs a cost with value(x, u) and gradients(x, u). Got {cost!r}.")
+        self.policy, self.cost = policy, cost
+        self.past = check_array("TruncatedLoss", "past", past, shape=(2 * policy.memory + 1, policy.system.state_dim))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of a policy."""
+        return self.policy.shape
+
+    def value(self, M: ArrayLike) -> float:
+        """f_t(M)."""
+        return float(self.cost.value(*self.policy.truncated(M, self.past)))
+
+    def gradient(self, M: ArrayLike) -> Array:
+        """(5), as a new array."""
+        y, v = self.policy.truncated(M, self.past)
+        c_x, c_u = read_gradients("TruncatedLoss", self.policy.system, self.cost.gradients(y, v))
+        return truncated_gradient(self.policy, self.past, c_x, c_u)[0]
+
+
+def truncated_gradient(policy: DAC, past: Array, c_x: Array, c_u: Array) -> tuple[Array, Array]:
+    """(5) from the gradients of the cost at (y, v); and the vectors B'(F^j)'q, (H + 1, d_u)."""
+    q, r = np.empty(policy.system.state_dim), np.empty((policy.memory + 1, policy.system.input_dim))
+    G = np.empty(policy.shape)
+    kernels.gradient(past, policy.responses, policy.gain, c_x, c_u, q, r, G)
+    return G, r
+
+
+def read_gradients(owner: str, system: LinearSystem, gradients: Any) -> tuple[Array, Array]:
+    """The two gradients of a cost, checked."""
+    try:
+        c_x, c_u = gradients
+    except (TypeError, ValueError):
+        raise InputError(f"{owner}: gradients(x, u) of a cost must return two arrays. Got {gradients!r}.") from None
+    return (
+        check_array(owner, "gradient in x", c_x, shape=(system.state_dim,)),
+        check_array(owner, "gradient in u", c_u, shape=(system.input_dim,)),
+    )

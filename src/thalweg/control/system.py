@@ -1,0 +1,91 @@
+"""The plant: a known linear system x_{t+1} = A x_t + B u_t + w_t."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from thalweg._validate import check_array, check_positive
+from thalweg.errors import InputError
+
+__all__ = ["LinearSystem"]
+
+Array = NDArray[np.float64]
+
+
+class LinearSystem:
+    """x_{t+1} = A x_t + B u_t + w_t with state x, input u and disturbance w.
+
+    Parameters
+    ----------
+    A : array (d_x, d_x)
+        What the state does by itself.
+    B : array (d_x, d_u)
+        What the input does to it.
+
+    Attributes
+    ----------
+    A, B : array
+        Read-only copies.
+    state_dim, input_dim : int
+        d_x and d_u.
+
+    Examples
+    --------
+    >>> system = LinearSystem([[1.0, 0.1], [0.0, 1.0]], [[0.0], [0.1]])
+    >>> system.step([1.0, 0.0], [2.0], [0.0, 0.5])
+    array([1. , 0.7])
+    """
+
+    def __init__(self, A: ArrayLike, B: ArrayLike) -> None:
+        who = "LinearSystem"
+        self.A = check_array(who, "A", A, ndim=2)
+        self.B = check_array(who, "B", B, ndim=2)
+        d = self.A.shape[0]
+        if self.A.shape != (d, d) or d == 0:
+            raise InputError(f"The 'A' parameter of {who} must be a square matrix. Got shape {self.A.shape}.")
+        if self.B.shape[0] != d or self.B.shape[1] == 0:
+            raise InputError(
+                f"The 'B' parameter of {who} must have {d} rows, as A has, and a column for each input. "
+                f"Got shape {self.B.shape}."
+            )
+        self.A.flags.writeable = self.B.flags.writeable = False
+        self.state_dim, self.input_dim = self.B.shape
+
+    @classmethod
+    def sampled(cls, A: ArrayLike, B: ArrayLike, period: float) -> LinearSystem:
+        """The system dx/dt = A x + B u, its input held between samples `period` apart (zero-order hold)."""
+        from scipy.linalg import expm
+
+        held = cls(A, B)  # checks the shapes
+        h = check_positive("LinearSystem.sampled", "period", period)
+        d, n = held.state_dim, held.input_dim
+        flow = expm(h * np.block([[held.A, held.B], [np.zeros((n, d + n))]]))
+        return cls(flow[:d, :d], flow[:d, d:])
+
+    def step(self, state: ArrayLike, action: ArrayLike, disturbance: ArrayLike | None = None) -> Array:
+        """The next state."""
+        who = "LinearSystem.step"
+        x = check_array(who, "state", state, shape=(self.state_dim,))
+        u = check_array(who, "action", action, shape=(self.input_dim,))
+        moved: Array = self.A @ x + self.B @ u
+        if disturbance is not None:
+            moved += check_array(who, "disturbance", disturbance, shape=(self.state_dim,))
+        return moved
+
+    def rollout(self, inputs: ArrayLike, disturbances: ArrayLike, start: ArrayLike | None = None) -> Array:
+        """The states x_1..x_{T+1} under given inputs u_1..u_T and disturbances w_1..w_T, from x_1 = `start` (0)."""
+        who = "LinearSystem.rollout"
+        u = check_array(who, "inputs", inputs, ndim=2)
+        w = check_array(who, "disturbances", disturbances, shape=(len(u), self.state_dim))
+        check_array(who, "inputs", u, shape=(len(u), self.input_dim))
+        states = np.zeros((len(u) + 1, self.state_dim))
+        if start is not None:
+            states[0] = check_array(who, "start", start, shape=(self.state_dim,))
+        for t in range(len(u)):
+            states[t + 1] = self.A @ states[t] + self.B @ u[t] + w[t]
+        return states
+
+    def __repr__(self) -> str:
+        radius = float(np.abs(np.linalg.eigvals(self.A)).max())
+        return f"LinearSystem({self.state_dim} states, {self.input_dim} inputs, spectral radius {radius:.4g})"

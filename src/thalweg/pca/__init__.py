@@ -1,0 +1,29 @@
+"""Online PCA: follow a k-dimensional subspace of R^d, and know how much was lost.
+
+`EfficientPCA` keeps its regret small on every interval with one eigendecomposition a round. The other learners are what
+it is measured against. `sampling` draws projections, `best_subspace` and `dyadic_regret` look back on a run.
+"""
+
+from thalweg.pca import sampling
+from thalweg.pca._base import PCALearner, RankWarning
+from thalweg.pca.adaptive import AdaptivePCA
+from thalweg.pca.descent import DescentPCA
+from thalweg.pca.efficient import EfficientPCA
+from thalweg.pca.hindsight import IntervalRegret, Subspace, best_subspace, dyadic_regret
+from thalweg.pca.oja import OjaPCA
+from thalweg.pca.yuan_lamperski import YuanLamperskiPCA
+
+__all__ = [
+    "AdaptivePCA",
+    "DescentPCA",
+    "EfficientPCA",
+    "IntervalRegret",
+    "OjaPCA",
+    "PCALearner",
+    "RankWarning",
+    "Subspace",
+    "YuanLamperskiPCA",
+    "best_subspace",
+    "dyadic_regret",
+    "sampling",
+]

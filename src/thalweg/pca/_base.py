@@ -1,0 +1,322 @@
+"""What all learners of online PCA share: instances in, projections out, compression loss paid.
+
+In round t the learner has a matrix P_t of the Fantope {0 <= P <= I, trace P = k}, its `decision`, and plays a
+projection onto k dimensions that is drawn with mean P_t. It receives X_t = x_t x_t' (or any positive semidefinite X_t)
+and pays
+
+    f_t(P) = trace((I - P) X_t)                     for a projection, ||x_t - P x_t||^2
+
+which is linear: the expected loss of the drawn projection is f_t(P_t). That is what `update` returns.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import lapack
+
+from thalweg._kernels import pca as kernels
+from thalweg._kernels.clock import FRESH, GRADIENTS, PROJECTIONS, ROUNDS
+from thalweg._kernels.vectors import square_norm
+from thalweg._validate import check_count, check_positive
+from thalweg.domains import Fantope
+from thalweg.errors import InputError, ProjectionError
+from thalweg.learner import ROUNDING, Learner, _outside
+from thalweg.pca import sampling
+
+__all__ = ["PCALearner", "RankWarning", "assemble", "gram", "loss_at"]
+
+Array = NDArray[np.float64]
+
+SYMMETRIC = 1e-9  # how far X may be from its transpose, relative to its largest entry
+SEMIDEFINITE = 1e-9  # how far below zero an eigenvalue of X may lie, relative to its norm
+DRAWS = 256  # uniform numbers drawn at a time
+
+
+class RankWarning(UserWarning):
+    """A rank above half of the dimension: the learner works, and the message says what changes."""
+
+
+class PCALearner(Learner):
+    """A learner that follows a k-dimensional subspace of R^d.
+
+    Parameters
+    ----------
+    dim : int
+        d.
+    rank : int
+        k, from 1 to d - 1. Above d/2 a `RankWarning` says what changes.
+    instance_bound : float
+        G with ||X_t||_F <= G; for vectors that is ||x_t||^2 <= G. A larger instance is refused.
+    rng : Generator or int, optional
+        Randomness of the drawn projections. The number of a round depends on it and on the round alone.
+    horizon : int, optional
+        Rounds the learner is tuned for, where it needs them.
+
+    Notes
+    -----
+    A new one fills `self._arrays`, and defines `_restart`, `_spectrum` (eigenvalues and eigenvectors of the present
+    decision) and `_learn` (one round from a checked instance; returns the loss).
+    """
+
+    one_gradient = False  # it takes instances: the reduction, which gives gradients, cannot hold it
+
+    def __init__(
+        self,
+        dim: int,
+        rank: int,
+        *,
+        instance_bound: float,
+        rng: np.random.Generator | int | None,
+        horizon: int | None = None,
+    ) -> None:
+        name = type(self).__name__
+        d, k = check_count(name, "dim", dim), check_count(name, "rank", rank)
+        if k >= d:
+            raise InputError(
+                f"The 'rank' parameter of {name} must be less than its 'dim' of {d}. Got {k}. "
+                "A projection onto the whole space loses nothing, so there is nothing to learn."
+            )
+        G = check_positive(name, "instance_bound", instance_bound)
+        try:
+            seed = np.random.default_rng(rng).integers(2**63)
+        except (TypeError, ValueError):
+            raise InputError(
+                f"The 'rng' parameter of {name} must be a numpy Generator, a whole number >= 0 or None. Got {rng!r}."
+            ) from None
+        if 2 * k > d:
+            warnings.warn(
+                f"{name}: rank {k} is more than half of dim {d}. The method works, and every bound here holds, with "
+                f"k (d - k)/d = {k * (d - k) / d:g} where the paper, which assumes k <= d/2, has k. To spend less, "
+                f"follow the {d - k} directions of least energy instead.",
+                RankWarning,
+                stacklevel=_outside(),
+            )
+        super().__init__(Fantope(d, k), horizon=horizon, gradient_bound=G)
+        self.dim, self.rank, self.instance_bound = d, k, G
+        self._arrays["seed"] = np.array([seed])
+        self._lapack = tuple(int(size) for size in lapack.dsyevd_lwork(d)[:2])
+        self._draws: tuple[tuple[int, int], list[float]] = ((-1, -1), [])
+
+    # ------------------------------------------------------------------ what a new learner defines
+
+    @abstractmethod
+    def _spectrum(self) -> tuple[Array, Array]:
+        """(s, V): the decision is the sum of s_i v_i v_i', with s ascending and v_i the rows of V.
+
+        Raises with nothing changed.
+        """
+
+    @abstractmethod
+    def _learn(self, instance: Array) -> float:
+        """One round from a checked instance, a vector or a matrix. Returns the loss of the decision."""
+
+    def _propose(self) -> Array:
+        return assemble(*self._spectrum()).ravel()
+
+    def _move(self, gradient: Array, loss: float | None) -> None:
+        raise NotImplementedError  # rounds are played by `_learn`, from instances
+
+    def _diagonalise(self, A: Array) -> tuple[Array, Array]:
+        """Eigenvalues, ascending, and eigenvectors in rows of a symmetric matrix; reads its lower triangle. Counts.
+
+        LAPACK's divide and conquer, the fastest there is at these sizes. It writes over A, also where it fails.
+        """
+        lwork, liwork = self._lapack
+        s, V, failed = lapack.dsyevd(A.T, lower=0, lwork=lwork, liwork=liwork, overwrite_a=1)
+        if failed:
+            raise ProjectionError(f"{self._who()}: the eigendecomposition did not converge.")
+        self._clock[PROJECTIONS] += 1
+        return s, V.T
+
+    def _settings(self) -> dict[str, Any]:
+        return {
+            "dim": self.dim,
+            "rank": self.rank,
+            "instance_bound": self.instance_bound,
+            "horizon": self.horizon or 0,
+        }
+
+    # ------------------------------------------------------------------ a round
+
+    @property
+    def projection(self) -> Array:
+        """The projection of rank k that is played in this round, drawn with mean `decision`; a new array (d, d)."""
+        V = self.components
+        P: Array = V.T @ V
+        return P
+
+    @property
+    def components(self) -> Array:
+        """k orthonormal directions, the rows of a new (k, d) array, onto whose span `projection` projects."""
+        s, V = self._spectrum()
+        chosen = np.empty(self.rank, dtype=np.int64)
+        kernels.systematic(s, self._uniform(), chosen)
+        rows: Array = V[chosen]
+        return rows
+
+    @property
+    def leading(self) -> Array:
+        """The k directions in which `decision` is largest, orthonormal rows (k, d): nothing is drawn.
+
+        In practice they lose less than what is drawn. The theory does not cover them.
+        """
+        rows: Array = self._spectrum()[1][-self.rank :]
+        return rows.copy()
+
+    def mixture(self) -> list[tuple[float, Array]]:
+        """`decision` as a mixture of at most d projections: pairs of a probability and k orthonormal rows (k, d)."""
+        s, V = self._spectrum()
+        return [(probability, V[chosen]) for probability, chosen in sampling.mixture(s)]
+
+    def transform(self, x: ArrayLike) -> Array:
+        """Coordinates of a vector (d,), or of the rows of an array (n, d), along `components`: (k,) or (n, k)."""
+        array = self._read_numbers("x", x)
+        if array.ndim not in (1, 2) or array.shape[-1] != self.dim:
+            raise InputError(
+                f"{type(self).__name__}.transform needs a vector of {self.dim} numbers or rows of them. "
+                f"Got shape {array.shape}."
+            )
+        if not np.isfinite(array).all():
+            raise InputError(f"{type(self).__name__}.transform: x has entries that are nan or infinite.")
+        coordinates: Array = array @ self.components.T
+        return coordinates
+
+    def update(self, x: ArrayLike) -> float:  # type: ignore[override]
+        """One round: an instance, as a vector (d,) or as a positive semidefinite matrix (d, d).
+
+        Returns the loss of `decision`, trace((I - P) X), which is the expected loss of `projection`. A call that is
+        refused changes nothing.
+        """
+        loss = self._learn(self._read_instance(x))
+        self._clock[ROUNDS] += 1
+        self._clock[GRADIENTS] += 1
+        self._clock[FRESH] = 0
+        self._shown = None
+        if self.horizon is not None:
+            self._watch_horizon()
+        return max(loss, 0.0)  # below only by rounding
+
+    def partial_fit(self, X: ArrayLike, y: Any = None) -> PCALearner:
+        """One round for each row of X (n, d), in order. If a row is refused, none was learned. Returns the learner."""
+        del y  # as in scikit-learn
+        rows = self._read_numbers("X", X)
+        if rows.ndim != 2 or rows.shape[1] != self.dim:
+            raise InputError(
+                f"{type(self).__name__}.partial_fit needs rows of {self.dim} numbers. Got shape {rows.shape}. "
+                "Pass a single instance to update."
+            )
+        for i, row in enumerate(rows):
+            self._check_size(square_norm(row), row, f"row {i} of X", "||x||^2")
+        for row in rows:
+            self.update(row)
+        return self
+
+    def step(self, f: Any) -> float:
+        """Not for PCA: an instance is all there is to know of a round's loss."""
+        raise InputError(f"{self._who()}: {type(self).__name__} takes instances, not losses. Call update(x).")
+
+    # ------------------------------------------------------------------ what it tells
+
+    @property
+    def eigendecompositions(self) -> int:
+        """How many eigendecompositions were computed so far."""
+        return int(self._clock[PROJECTIONS])
+
+    def __repr__(self) -> str:
+        horizon = "" if self.horizon is None else f", horizon={self.horizon}"
+        bound = f", instance_bound={self.instance_bound:g}"
+        return f"{type(self).__name__}({self.dim}, {self.rank}{horizon}{bound}; {self.rounds} rounds played)"
+
+    # ------------------------------------------------------------------ randomness
+
+    def _uniform(self) -> float:
+        """The round's number in [0, 1): a function of the seed and the round, so that a saved state is complete."""
+        block, place = divmod(self.rounds, DRAWS)
+        key = (self._arrays["seed"].item(), block)
+        if self._draws[0] != key:
+            generator = np.random.Generator(np.random.Philox(key=np.array(key, dtype=np.uint64)))
+            self._draws = key, generator.random(DRAWS).tolist()
+        return self._draws[1][place]
+
+    # ------------------------------------------------------------------ checks, before anything changes
+
+    def _read_numbers(self, what: str, x: ArrayLike) -> Array:
+        try:
+            array = np.asarray(x)
+            if array.dtype.kind not in "fiu":
+                raise TypeError
+        except (TypeError, ValueError):
+            raise InputError(f"{self._who()}: {what} must be an array of real numbers. Got {x!r}.") from None
+        return np.asarray(array, dtype=np.float64, order="C")
+
+    def _read_instance(self, x: ArrayLike) -> Array:
+        """A checked vector (d,) or symmetric matrix (d, d)."""
+        d = self.dim
+        instance = self._read_numbers("instance", x)
+        if instance.shape == (d,):
+            self._check_size(square_norm(instance), instance, "instance", "||x||^2")
+            return instance
+        if instance.shape == (d, d):
+            return self._read_matrix(instance)
+        raise InputError(
+            f"{self._who()}: instance has shape {instance.shape}. Pass a vector ({d},) or a positive semidefinite "
+            f"matrix ({d}, {d}); many rows go to partial_fit."
+        )
+
+    def _read_matrix(self, X: Array) -> Array:
+        self._check_size(math.sqrt(square_norm(X.ravel())), X, "instance", "||X||_F")
+        size = float(np.abs(X).max())
+        skew = float(np.abs(X - X.T).max())
+        if skew > SYMMETRIC * size:
+            raise InputError(
+                f"{self._who()}: instance is not symmetric: it differs from its transpose by {skew:g}. "
+                "Pass (X + X.T)/2 if that is what you mean."
+            )
+        X = 0.5 * (X + X.T)
+        if size > 0:
+            try:  # Cholesky's factor exists: no eigendecomposition is spent on the check
+                np.linalg.cholesky(X / size + SEMIDEFINITE * self.dim * np.eye(self.dim))
+            except np.linalg.LinAlgError:
+                least = float(np.linalg.eigvalsh(X)[0])
+                raise InputError(
+                    f"{self._who()}: instance is not positive semidefinite: its smallest eigenvalue is {least:g}. "
+                    "Pass x x' or a sum of such."
+                ) from None
+        return X
+
+    def _check_size(self, size: float, instance: Array, what: str, norm: str) -> None:
+        G = self.instance_bound
+        if size <= G * (1 + ROUNDING):  # False for nan
+            return
+        if not np.isfinite(instance).all():
+            raise InputError(f"{self._who()}: {what} has entries that are nan or infinite.")
+        raise InputError(
+            f"{self._who()}: {what} has {norm} = {size:g}, above instance_bound = {G:g}. "
+            "Give a larger instance_bound, or scale the data down."
+        )
+
+
+def assemble(s: Array, V: Array) -> Array:
+    """The sum of s_i v_i v_i', with s >= 0 ascending and v_i the rows of V."""
+    first = s.size - np.count_nonzero(s)
+    B = V[first:] * np.sqrt(s[first:])[:, None]
+    P: Array = B.T @ B  # symmetric to the bit: NumPy computes one triangle
+    return P
+
+
+def gram(instance: Array) -> Array:
+    """X of a checked instance: x x' of a vector, a matrix as it is."""
+    return np.multiply.outer(instance, instance) if instance.ndim == 1 else instance
+
+
+def loss_at(P: Array, instance: Array) -> float:
+    """trace((I - P) X) of a checked instance."""
+    if instance.ndim == 1:
+        return float(instance @ instance - instance @ P @ instance)
+    return float(np.trace(instance) - np.vdot(P, instance))

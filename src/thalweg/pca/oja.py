@@ -1,0 +1,78 @@
+"""Oja's rule with k neurons: stochastic gradient ascent on the captured energy, without a guarantee of regret.
+
+    W_{t+1} = orthonormal basis of W_t + s X_t W_t                                                (1)
+
+No eigendecomposition; a QR factorisation of a d x k matrix a round.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thalweg._validate import check_positive
+from thalweg.pca._base import PCALearner, gram, loss_at
+
+__all__ = ["OjaPCA"]
+
+Array = NDArray[np.float64]
+
+
+class OjaPCA(PCALearner):
+    """Oja's rule: what practitioners often use. It always plays a projection, so nothing is drawn.
+
+    Parameters
+    ----------
+    dim, rank, instance_bound
+        As for `EfficientPCA`.
+    step_size : float
+        s, constant, so that the rule keeps following.
+    rng : Generator or int, optional
+        Randomness of the first projection.
+
+    Examples
+    --------
+    >>> import thalweg.pca
+    >>> learner = thalweg.pca.OjaPCA(dim=4, rank=1, step_size=0.5, rng=0)
+    >>> paid = [learner.update([1.0, 0.0, 0.0, 0.0]) for _ in range(30)]
+    >>> bool(paid[-1] < 1e-6)
+    True
+
+    References
+    ----------
+    E. Oja, Simplified neuron model as a principal component analyzer, Journal of Mathematical Biology 15, 1982.
+    """
+
+    anytime = True
+
+    def __init__(
+        self,
+        dim: int,
+        rank: int,
+        step_size: float,
+        *,
+        instance_bound: float = 1.0,
+        rng: np.random.Generator | int | None = None,
+    ) -> None:
+        super().__init__(dim, rank, instance_bound=instance_bound, rng=rng)
+        self.step_size = check_positive("OjaPCA", "step_size", step_size)
+        self._arrays["W"] = np.empty((self.dim, self.rank))
+        self._restart()
+
+    def _restart(self) -> None:
+        first = np.random.default_rng(int(self._arrays["seed"][0])).standard_normal((self.dim, self.rank))
+        self._arrays["W"] = np.linalg.qr(first)[0]
+
+    def _settings(self) -> dict[str, Any]:
+        return super()._settings() | {"step_size": self.step_size}
+
+    def _spectrum(self) -> tuple[Array, Array]:
+        return np.ones(self.rank), self._arrays["W"].T
+
+    def _learn(self, instance: Array) -> float:
+        P, W = self.decision, self._arrays["W"]
+        moved = np.outer(instance, instance @ W) if instance.ndim == 1 else gram(instance) @ W
+        self._arrays["W"] = np.linalg.qr(W + self.step_size * moved)[0]  # (1)
+        return loss_at(P, instance)

@@ -1,0 +1,111 @@
+"""From a matrix of the Fantope to a projection: sets of k eigenvectors, drawn such that the mean is that matrix.
+
+With eigenvalues 0 <= s_i <= 1 that sum to k and eigenvectors u_i, both ways below choose sets B of exactly k indices
+with P(i in B) = s_i. So the projection sum_{i in B} u_i u_i' has mean sum_i s_i u_i u_i', and since the compression
+loss is linear in the projection, its mean is the loss of the mean matrix.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from thalweg._kernels import pca as kernels
+from thalweg._validate import check_array, check_number
+from thalweg.errors import InputError
+
+__all__ = ["mixture", "systematic"]
+
+Indices = NDArray[np.int64]
+Array = NDArray[np.float64]
+
+ROUNDING = 1e-9  # by which eigenvalues may miss [0, 1] and a whole sum
+NOTHING = 1e-12  # less than this is left of a decomposition only by rounding
+
+
+def systematic(sigma: ArrayLike, u: float) -> Indices:
+    r"""Choose i where a point of u, u + 1, u + 2, ... falls into its stretch of the line, from c_{i-1} to c_i.
+
+    .. math:: i \in B \iff \lceil c_i - u \rceil - \lceil c_{i-1} - u \rceil = 1, \quad c_i = s_1 + \dots + s_i
+
+    One uniform number u in [0, 1) gives all k of them, in O(d).
+
+    Parameters
+    ----------
+    sigma : array of d numbers in [0, 1]
+        s_i; their sum k must be a whole number.
+    u : float
+        In [0, 1).
+
+    Returns
+    -------
+    array of k indices, ascending
+
+    Examples
+    --------
+    >>> systematic([0.8, 0.6, 0.4, 0.2], 0.7)
+    array([0, 2])
+    """
+    s, k = _read("systematic", sigma)
+    point = check_number("systematic", "u", u)
+    if not 0.0 <= point < 1.0:
+        raise InputError(f"The 'u' parameter of systematic must lie in [0, 1). Got {u!r}.")
+    chosen = np.empty(k, dtype=np.int64)
+    kernels.systematic(s, point, chosen)
+    return chosen
+
+
+def mixture(sigma: ArrayLike) -> list[tuple[float, Indices]]:
+    """Write s as a mixture of at most d sets of k indices (Warmuth and Kuzmin, JMLR 2008, Algorithm 2).
+
+    Take the k largest; give their set as much weight as keeps what is left a mixture; repeat. O(d^2 log d).
+
+    Parameters
+    ----------
+    sigma : array of d numbers in [0, 1]
+        s_i; their sum k must be a whole number.
+
+    Returns
+    -------
+    list of (probability, array of k indices)
+        The probabilities sum to 1.
+
+    Examples
+    --------
+    >>> [(round(probability, 9), chosen.tolist()) for probability, chosen in mixture([0.8, 0.6, 0.4, 0.2])]
+    [(0.6, [0, 1]), (0.2, [0, 2]), (0.2, [2, 3])]
+
+    References
+    ----------
+    M. K. Warmuth, D. Kuzmin, Randomized online PCA algorithms with regret bounds that are logarithmic in the dimension,
+    JMLR 9, 2008.
+    """
+    s, k = _read("mixture", sigma)
+    left = 1.0  # of the weight; the entries of s always sum to k times it, and none exceeds it
+    parts: list[tuple[float, Indices]] = []
+    while left > NOTHING and len(parts) < s.size:
+        order = np.argsort(-s, kind="stable")
+        chosen, others = order[:k], order[k:]
+        least = float(s[chosen[-1]])
+        most = float(s[others[0]]) if others.size else 0.0
+        weight = min(least, left - most)
+        if weight <= NOTHING:
+            break
+        parts.append((weight, np.sort(chosen)))
+        s[chosen] -= weight
+        s[s < NOTHING] = 0.0
+        left -= weight
+    total = sum(weight for weight, _ in parts)
+    return [(weight / total, chosen) for weight, chosen in parts]
+
+
+def _read(owner: str, sigma: ArrayLike) -> tuple[Array, int]:
+    """Eigenvalues of a matrix of the Fantope, as a new array within [0, 1], and their sum."""
+    s = check_array(owner, "sigma", sigma, ndim=1)
+    k = round(float(s.sum()))
+    if s.size == 0 or s.min() < -ROUNDING or s.max() > 1 + ROUNDING or abs(s.sum() - k) > ROUNDING * s.size or k < 1:
+        raise InputError(
+            f"The 'sigma' parameter of {owner} must be numbers in [0, 1] that sum to a whole number >= 1. "
+            f"Got {sigma!r}."
+        )
+    return np.clip(s, 0.0, 1.0), k

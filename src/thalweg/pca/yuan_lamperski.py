@@ -1,0 +1,124 @@
+"""Online PCA by matrix exponentiated gradients with a fixed share (Yuan, Lamperski, ICML 2019, Algorithm 4).
+
+m = d - k. W_t, with eigenvalues in (0, 1/m] that sum to 1, says what is left out: the mean projection is I - m W_t.
+
+    V_{t+1} = exp(ln W_t - eta X_t/G)/trace(..)                                                              (1)
+    its eigenvalues v_i become (1 - alpha) v_i + alpha/d                                                     (2)
+    W_{t+1}: of these, the fewest largest ones set to 1/m and the others scaled up such that none exceeds it (3)
+
+alpha = 1/(T m + 1), D_0 = m ln(d (1 + m T)) + 1, eta = ln(1 + sqrt(2 D_0/L_0)), where L_0 is at least the comparator's
+loss on any interval, in units of G. Regret O(sqrt(L_0 D_0) + D_0) on every interval: of order sqrt(T) also on short
+ones, where that says nothing (weakly adaptive). 1 eigendecomposition a round: that of (1), whose eigenvectors are those
+of W_{t+1}.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thalweg._kernels.clock import FRESH
+from thalweg._validate import check_count, check_positive
+from thalweg.pca._base import PCALearner, gram, loss_at
+
+__all__ = ["YuanLamperskiPCA"]
+
+Array = NDArray[np.float64]
+
+
+class YuanLamperskiPCA(PCALearner):
+    """Exponentiated gradients with a fixed share: regret O(sqrt(T)) on every interval.
+
+    Parameters
+    ----------
+    dim, rank, instance_bound, rng
+        As for `EfficientPCA`.
+    horizon : int
+        T.
+    loss_bound : float, optional
+        At least the loss of the best projection on any interval; G T when left out, which is right for vectors.
+
+    Notes
+    -----
+    The source takes two eigendecompositions a round, one for ln W and one for exp; here the eigenvectors of W are kept
+    from the round before. Its equation for (3) sums over one index too many; Warmuth and Kuzmin (JMLR 2008) have it
+    right.
+
+    Examples
+    --------
+    >>> import thalweg.pca
+    >>> learner = thalweg.pca.YuanLamperskiPCA(dim=4, rank=1, horizon=100, rng=0)
+    >>> learner.update([1.0, 0.0, 0.0, 0.0])
+    0.75
+    >>> learner.decision.diagonal().round(3)
+    array([0.499, 0.167, 0.167, 0.167])
+
+    References
+    ----------
+    J. Yuan, A. Lamperski, Online adaptive principal component analysis and its extensions, ICML 2019.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        rank: int,
+        horizon: int,
+        *,
+        instance_bound: float = 1.0,
+        loss_bound: float | None = None,
+        rng: np.random.Generator | int | None = None,
+    ) -> None:
+        name = "YuanLamperskiPCA"
+        T = check_count(name, "horizon", horizon)
+        super().__init__(dim, rank, instance_bound=instance_bound, rng=rng, horizon=T)
+        d, m, G = self.dim, self.dim - self.rank, self.instance_bound
+        L = T if loss_bound is None else check_positive(name, "loss_bound", loss_bound) / G
+        self.share = 1 / (T * m + 1)
+        self.rate = math.log1p(math.sqrt(2 * (m * math.log(d * (1 + m * T)) + 1) / L))
+        self._arrays |= {"A": np.empty((d, d)), "weights": np.empty(d)}  # the exponent of (1), then its eigenvectors
+        self._restart()
+
+    def _restart(self) -> None:
+        self._arrays["A"][...] = 0.0  # ln W_1 up to a multiple of I, which (1) removes
+        self._arrays["weights"][:] = 0.0
+
+    def _settings(self) -> dict[str, Any]:
+        return super()._settings() | {"rate": self.rate, "share": self.share}
+
+    def _spectrum(self) -> tuple[Array, Array]:
+        a = self._arrays
+        if not self._clock[FRESH]:
+            logs, V = self._diagonalise(a["A"].copy())
+            a["A"] = np.ascontiguousarray(V[::-1])  # W's largest weights first: what is left out
+            v = np.exp(logs[::-1] - logs[-1])
+            w = (1 - self.share) * v / v.sum() + self.share / self.dim  # (1), (2)
+            a["weights"] = capped(w, 1 / (self.dim - self.rank))  # (3)
+            self._clock[FRESH] = 1
+        return np.clip(1 - (self.dim - self.rank) * a["weights"], 0.0, 1.0), a["A"]
+
+    def _learn(self, instance: Array) -> float:
+        P = self.decision
+        a = self._arrays
+        V = a["A"]
+        exponent = (V.T * np.log(a["weights"])) @ V - self.rate / self.instance_bound * gram(instance)  # w > 0, by (2)
+        a["A"] = 0.5 * (exponent + exponent.T)
+        return loss_at(P, instance)
+
+
+def capped(w: Array, cap: float) -> Array:
+    """The fewest largest entries set to `cap`, the others scaled by one factor to keep the sum of 1; w descends.
+
+    The others are scaled up, so one more may exceed the cap: then it is set to it too.
+    """
+    tails = np.cumsum(w[::-1])[::-1]  # w_i + w_{i+1} + ..
+    for i in range(w.size):
+        factor = (1 - i * cap) / tails[i]  # tails > 0
+        if factor * w[i] <= cap * (1 + 1e-15):
+            break
+    out = factor * w
+    out[:i] = cap
+    bounded: Array = np.minimum(out, cap)
+    return bounded

@@ -1,0 +1,390 @@
+"""The other learners of online PCA, each against a twin; what all of them keep; comparators in hindsight."""
+
+import copy
+import itertools
+import math
+import pickle
+
+import numpy as np
+import pytest
+import scipy.linalg
+
+import thalweg as tw
+from thalweg.domains import Fantope
+from thalweg.errors import HorizonWarning, InputError, StateError
+from thalweg.pca import (
+    AdaptivePCA,
+    DescentPCA,
+    EfficientPCA,
+    OjaPCA,
+    YuanLamperskiPCA,
+    best_subspace,
+    dyadic_regret,
+)
+from thalweg.pca.yuan_lamperski import capped
+
+LEARNERS = {
+    "EfficientPCA": lambda rng=0: EfficientPCA(5, 2, rng=rng),
+    "EfficientPCA, paper's ball": lambda rng=0: EfficientPCA(
+        5, 2, instance_bound=2.0, surrogate=tw.domains.Ball((5, 5), radius=math.sqrt(2)), rng=rng
+    ),
+    "EfficientPCA, smallest": lambda rng=0: EfficientPCA(2, 1, rng=rng),
+    "DescentPCA": lambda rng=0: DescentPCA(5, 2, 400, rng=rng),
+    "AdaptivePCA": lambda rng=0: AdaptivePCA(5, 2, rng=rng),
+    "YuanLamperskiPCA": lambda rng=0: YuanLamperskiPCA(5, 2, 400, rng=rng),
+    "OjaPCA": lambda rng=0: OjaPCA(5, 2, 0.1, rng=rng),
+}
+
+
+def stream(learner, rounds, seed=0):
+    """Vectors and now and then a matrix, within the bound, from a subspace that changes."""
+    rng = np.random.default_rng(seed)
+    d, k, G = learner.dim, learner.rank, learner.instance_bound
+    out = []
+    for t in range(rounds):
+        if t % 30 == 0:
+            A = np.linalg.qr(rng.standard_normal((d, k)))[0]
+        x = A @ rng.standard_normal(k) + 0.1 * rng.standard_normal(d)
+        x *= math.sqrt(G) * rng.uniform(0.3, 1.0) / np.linalg.norm(x)
+        out.append(np.outer(x, x) if t % 7 == 3 else x)
+    return out
+
+
+def play(learner, instances):
+    """Losses, decisions and drawn directions, with those after the last round."""
+    losses, decisions, drawn = [], [], []
+    for x in instances:
+        decisions.append(np.array(learner.decision))
+        drawn.append(learner.components)
+        losses.append(learner.update(x))
+    return losses, np.array([*decisions, learner.decision]), np.array([*drawn, learner.components])
+
+
+def same(a, b):
+    return all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
+
+
+# ------------------------------------------------------------------------------------------------ what all of them keep
+
+
+@pytest.fixture(params=LEARNERS)
+def make(request):
+    return LEARNERS[request.param]
+
+
+def test_decisions_are_feasible_and_losses_theirs(make):
+    learner = make()
+    fantope = Fantope(learner.dim, learner.rank)
+    for x in stream(learner, 60):
+        P = learner.decision
+        X = np.outer(x, x) if x.ndim == 1 else x
+        assert fantope.contains(P, tol=1e-9)
+        assert not P.flags.writeable
+        kept = P.copy()
+        V = learner.components
+        np.testing.assert_allclose(V @ V.T, np.eye(learner.rank), atol=1e-12)
+        np.testing.assert_allclose(learner.projection, V.T @ V, atol=1e-12)
+        np.testing.assert_allclose(sum(p * W.T @ W for p, W in learner.mixture()), P, atol=1e-9)
+        assert learner.update(x) == pytest.approx(np.trace(X) - np.sum(P * X), abs=1e-12)
+        assert np.array_equal(P, kept)  # what was shown does not change
+    assert learner.rounds == learner.queries.gradients == 60
+
+
+def test_deterministic_and_without_look_ahead(make):
+    instances = stream(make(), 40)
+    whole = play(make(), instances)
+    assert same(play(make(), instances), whole)
+    part = play(make(), instances[:17])
+    assert same(part[1:], [w[:18] for w in whole[1:]])
+
+
+def test_reset_is_as_new(make):
+    instances = stream(make(), 40)
+    learner = make()
+    first = play(learner, instances)
+    learner.reset()
+    assert learner.rounds == learner.eigendecompositions == 0
+    assert same(play(learner, instances), first)
+
+
+def test_resumed_at_any_round(make):
+    instances = stream(make(), 12)
+    whole = play(make(), instances)
+    for split in range(13):
+        first = make()
+        play(first, instances[:split])
+        saved = first.state()
+        kept = copy.deepcopy(saved)
+        second = make(rng=99)
+        play(second, stream(second, 5, seed=1))
+        second.restore(saved)
+        rest = play(second, instances[split:])
+        assert same(rest[1:], [w[split:] for w in whole[1:]])
+        assert rest[0] == whole[0][split:]
+        assert all(np.array_equal(kept[key], saved[key]) for key in saved)
+        play(first, instances[split:])
+        assert first.queries == second.queries
+        assert all(isinstance(value, np.ndarray | int | float | str) for value in saved.values())
+
+
+def test_copied_in_mid_run(make):
+    instances = stream(make(), 30)
+    learner = make()
+    play(learner, instances[:11])
+    twins = [copy.deepcopy(learner), pickle.loads(pickle.dumps(learner))]
+    whole = play(learner, instances[11:])
+    for twin in twins:
+        assert same(play(twin, instances[11:]), whole)
+
+
+def test_bad_instances_change_nothing(make):
+    learner = make()
+    play(learner, stream(learner, 9))
+    d, G = learner.dim, learner.instance_bound
+    indefinite = np.zeros((d, d))
+    indefinite[0, 0], indefinite[1, 1] = 0.3 * G, -0.3 * G
+    skew = np.zeros((d, d))
+    skew[0, 1] = 0.3 * G
+    before, P = learner.state(), np.array(learner.decision)
+    for bad in (np.full(d, np.nan), np.full(d, 2 * math.sqrt(G)), np.zeros(d + 1), indefinite, skew, "text"):
+        with pytest.raises(InputError, match=f"{type(learner).__name__}, round 10: "):
+            learner.update(bad)
+        after = learner.state()
+        assert all(np.array_equal(before[key], after[key]) for key in before)
+        assert np.array_equal(learner.decision, P)
+    with pytest.raises(StateError, match="another learner"):
+        learner.restore({"learner": "somebody else"})
+
+
+def test_the_callers_array_is_neither_changed_nor_kept(make):
+    learner, other = make(), make()
+    buffer = np.empty(learner.dim)
+    for x in stream(learner, 10)[:3]:
+        buffer[:] = x
+        learner.update(buffer)
+        assert np.array_equal(buffer, x)
+        buffer[:] = 7.0
+        other.update(x.astype(np.float64).tolist())
+        assert np.array_equal(learner.decision, other.decision)
+
+
+def test_names(make):
+    learner = make()
+    text = repr(learner.partial_fit(np.zeros((3, learner.dim))))
+    assert text.startswith(f"{type(learner).__name__}({learner.dim}, {learner.rank}")
+    assert text.endswith("3 rounds played)")
+
+
+# ----------------------------------------------------------------------------------------------------------- descent
+
+
+def test_descent_is_gradient_descent_on_the_fantope():
+    d, k, T, G = 5, 2, 60, 2.0
+    learner = DescentPCA(d, k, T, instance_bound=G, rng=0)
+    assert learner.step_size == pytest.approx(math.sqrt(k * (d - k) / (d * T)) / G, rel=1e-15)
+    twin = tw.OGD(Fantope(d, k), step_size=learner.step_size)
+    for x in stream(learner, T):
+        np.testing.assert_allclose(learner.decision, twin.decision, atol=1e-11)
+        learner.update(x)
+        twin.update(-(np.outer(x, x) if x.ndim == 1 else x))
+    assert learner.eigendecompositions == T
+    with pytest.warns(HorizonWarning, match="tuned for 60 rounds"):
+        learner.update(np.zeros(d))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_descent_keeps_its_static_bound(seed):
+    """G sqrt(k (d - k) T/d); without the root in the step, as printed, it does not."""
+    d, k, T = 6, 2, 400
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((T, d)) * np.array([1.0, 0.9, 0.8, 0.7, 0.3, 0.2])
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    bound = math.sqrt(k * (d - k) * T / d)
+    best = best_subspace(rows, k).loss
+    learner = DescentPCA(d, k, T, rng=0)
+    assert sum(learner.update(x) for x in rows) - best <= bound
+    hard = np.eye(d)[np.repeat([0, 1], T // 2)]  # first one direction, then another
+    hard[: T // 2, 2], hard[:, 3] = 0.0, 0.0
+    printed = DescentPCA(d, k, T, step_size=k * (d - k) / (d * T), rng=0)
+    assert sum(printed.update(x) for x in hard) - best_subspace(hard, k).loss > bound
+
+
+@pytest.mark.parametrize("bad", [{"horizon": 0}, {"step_size": -1.0}, {"step_size": np.nan}])
+def test_descent_refuses(bad):
+    with pytest.raises(InputError, match=next(iter(bad))):
+        DescentPCA(**({"dim": 4, "rank": 1, "horizon": 10} | bad))
+
+
+# ---------------------------------------------------------------------------------------------------------- adaptive
+
+
+def test_adaptive_is_a_cover_of_descents_on_the_fantope():
+    d, k, G, T = 5, 2, 2.0, 200
+    learner = AdaptivePCA(d, k, instance_bound=G, rng=0)
+    F = Fantope(d, k)
+
+    def expert(length):
+        return tw.OGD(F, step_size=math.sqrt(k * (d - k) / (d * length)) / G)
+
+    twin = tw.CoverEnsemble(F, expert, meta="adapt_ml_prod", feedback_range=G * F.diameter)
+    for x in stream(learner, T):
+        np.testing.assert_allclose(learner.decision, twin.decision, atol=1e-10)
+        learner.update(x)
+        twin.update(-(np.outer(x, x) if x.ndim == 1 else x))
+    assert learner.born.tolist() == twin.born.tolist()
+    np.testing.assert_allclose(learner.weights, twin.weights, rtol=1e-8)
+
+
+def test_adaptive_takes_an_eigendecomposition_for_every_expert_but_the_newborn(monkeypatch):
+    learner = AdaptivePCA(4, 1, rng=0)
+    real, calls = scipy.linalg.lapack.dsyevd, []
+    monkeypatch.setattr(scipy.linalg.lapack, "dsyevd", lambda A, **options: calls.append(1) or real(A, **options))
+    for t, x in enumerate(stream(learner, 200), start=1):
+        assert len(calls) == sum(bin(s).count("1") - 1 for s in range(1, t + 1))
+        learner.update(x)
+    assert learner.eigendecompositions == len(calls)
+    before = len(calls)
+    _ = learner.projection, learner.components
+    assert len(calls) == before + 1  # a mixture of experts has an eigenbasis of its own
+
+
+def test_adaptive_grows_and_resumes_beyond_its_levels():
+    learner = AdaptivePCA(3, 1, rng=0)
+    instances = stream(learner, 600)
+    play(learner, instances[:550])
+    other = AdaptivePCA(3, 1, rng=0)
+    other.restore(learner.state())
+    assert same(play(other, instances[550:]), play(learner, instances[550:]))
+
+
+def test_adaptive_and_efficient_lose_about_the_same():
+    """One eigendecomposition a round against many."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for t in range(1500):
+        if t % 300 == 0:
+            A = np.linalg.qr(rng.standard_normal((8, 2)))[0]
+        rows.append(A @ rng.standard_normal(2) + 0.05 * rng.standard_normal(8))
+    rows = np.array(rows) / np.linalg.norm(rows, axis=1, keepdims=True)
+    many, one = AdaptivePCA(8, 2, rng=0), EfficientPCA(8, 2, rng=0)
+    paid = [sum(learner.update(x) for x in rows) for learner in (many, one)]
+    assert 0.8 < paid[1] / paid[0] < 1.25
+    assert one.eigendecompositions == 1500 < many.eigendecompositions / 3
+
+
+# ---------------------------------------------------------------------------------------------------- Yuan, Lamperski
+
+
+def test_yuan_lamperski_by_matrix_functions():
+    """W by matrix logarithm and exponential, capped in its own eigenbasis."""
+    d, k, T, G = 5, 2, 60, 2.0
+    m = d - k
+    learner = YuanLamperskiPCA(d, k, T, instance_bound=G, rng=0)
+    alpha = 1 / (T * m + 1)
+    eta = math.log(1 + math.sqrt(2 * (m * math.log(d * (1 + m * T)) + 1) / T))
+    assert (learner.share, learner.rate) == (pytest.approx(alpha), pytest.approx(eta))
+    W = np.eye(d) / d
+    for x in stream(learner, T):
+        np.testing.assert_allclose(learner.decision, np.eye(d) - m * W, atol=1e-9)
+        learner.update(x)
+        V = scipy.linalg.expm(scipy.linalg.logm(W) - eta / G * (np.outer(x, x) if x.ndim == 1 else x))
+        V = (V + V.T) / (2 * np.trace(V))
+        w, U = np.linalg.eigh((1 - alpha) * V + alpha / d * np.eye(d))
+        W = (U * brute_cap(w, 1 / m)) @ U.T
+    assert learner.eigendecompositions == T
+
+
+def brute_cap(w, cap):
+    """Try every number of capped entries, fewest first."""
+    order = np.argsort(-w)
+    for i in range(w.size):
+        out = w.copy()
+        out[order[:i]] = cap
+        out[order[i:]] *= (1 - i * cap) / w[order[i:]].sum()
+        if out.max() <= cap + 1e-12:
+            return out
+    raise AssertionError
+
+
+def test_capping_keeps_the_sum_and_the_order():
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        d = int(rng.integers(2, 9))
+        m = int(rng.integers(1, d))
+        w = np.sort(rng.dirichlet(np.full(d, rng.choice([0.1, 1.0, 10.0]))))[::-1] * 0.999 + 0.001 / d
+        out = capped(w, 1 / m)
+        np.testing.assert_allclose(out, brute_cap(w, 1 / m), atol=1e-12)
+        assert out.sum() == pytest.approx(1.0)
+        assert out.max() <= 1 / m
+        assert (np.diff(out) <= 1e-15).all()
+        assert out.min() > 0
+
+
+def test_yuan_lamperski_follows_a_change_within_its_bound():
+    """sqrt(2 L0 D0) + D0 on every interval, in units of G, with L0 = T (its Theorem 3)."""
+    d, k, T = 4, 1, 600
+    m = d - k
+    D0 = m * math.log(d * (1 + m * T)) + 1
+    rows = np.eye(d)[np.repeat([0, 1], T // 2)]
+    learner = YuanLamperskiPCA(d, k, T, rng=0)
+    losses = np.array([learner.update(x) for x in rows])
+    for start, stop in itertools.combinations(range(0, T + 1, 20), 2):
+        assert losses[start:stop].sum() - best_subspace(rows[start:stop], k).loss <= math.sqrt(2 * T * D0) + D0
+    assert losses[-20:].mean() < 0.1
+
+
+@pytest.mark.parametrize("bad", [{"horizon": 0}, {"loss_bound": 0.0}])
+def test_yuan_lamperski_refuses(bad):
+    with pytest.raises(InputError, match=next(iter(bad))):
+        YuanLamperskiPCA(**({"dim": 4, "rank": 1, "horizon": 10} | bad))
+
+
+# --------------------------------------------------------------------------------------------------------------- Oja
+
+
+def test_oja_finds_the_leading_subspace():
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((4000, 6)) * np.array([2.0, 1.5, 0.3, 0.2, 0.1, 0.1])
+    rows /= np.abs(rows).max() * math.sqrt(6)
+    learner = OjaPCA(6, 2, 1.0, rng=0).partial_fit(rows)
+    assert learner.eigendecompositions == 0
+    np.testing.assert_allclose(np.diag(learner.decision), [1, 1, 0, 0, 0, 0], atol=0.05)
+
+
+# --------------------------------------------------------------------------------------------------------- hindsight
+
+
+def test_the_best_subspace_beats_all_others():
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((50, 5))
+    best = best_subspace(rows, 2)
+    V = best.components
+    np.testing.assert_allclose(V @ V.T, np.eye(2), atol=1e-12)
+    assert best.loss == pytest.approx(np.sum((rows - rows @ V.T @ V) ** 2), rel=1e-12)
+    for _ in range(200):
+        U = np.linalg.qr(rng.standard_normal((5, 2)))[0]
+        assert np.sum((rows - rows @ U @ U.T) ** 2) >= best.loss
+    assert best_subspace(rows[:1], 2).loss == pytest.approx(0.0, abs=1e-12)
+
+
+def test_dyadic_regret_by_definition():
+    rng = np.random.default_rng(0)
+    rows, losses = rng.standard_normal((41, 4)), rng.uniform(0, 5, 41)
+    found = {(one.start, one.stop): one for one in dyadic_regret(losses, rows, 2)}
+    expected = [(i * n - 1, (i + 1) * n - 1) for n in (1, 2, 4, 8, 16) for i in range(1, 42 // n)]
+    assert sorted(found) == sorted(expected)
+    for (start, stop), one in found.items():
+        paid = losses[start:stop].sum()
+        assert one.paid == pytest.approx(paid)
+        assert one.regret == pytest.approx(paid - best_subspace(rows[start:stop], 2).loss, abs=1e-9)
+    assert all(one.stop - one.start >= 8 for one in dyadic_regret(losses, rows, 2, shortest=8))
+
+
+@pytest.mark.parametrize("rank", [0, 4, 1.5])
+def test_hindsight_refuses(rank):
+    with pytest.raises(InputError, match="rank"):
+        best_subspace(np.ones((3, 4)), rank)
+    with pytest.raises(InputError, match="rank"):
+        list(dyadic_regret(np.ones(3), np.ones((3, 4)), rank))
+    with pytest.raises(InputError, match="losses"):
+        list(dyadic_regret(np.ones(2), np.ones((3, 4)), 1))
