@@ -6,7 +6,6 @@ import contextlib
 import errno
 import json
 import pathlib
-import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -35,6 +34,7 @@ from thalweg.lab._options import (
 from thalweg.lab.catalog import ALGORITHMS, DOMAINS, find
 from thalweg.lab.jobs import LabError
 from thalweg.lab.streams import STREAMS
+from thalweg.lab.study_commands import control, pca, reproduce
 from thalweg.lab.tables import read_table
 
 __all__ = ["app"]
@@ -110,6 +110,7 @@ def thalweg(
     thalweg run EfficientDynamic piecewise              one algorithm on one stream
     thalweg compare OGD SOGD EfficientDynamic --on sea  several of them
     thalweg reproduce                                   the paper's experiments
+    thalweg control, thalweg pca                        studies of its two applications
     thalweg COMMAND --help                              more about a command
     """
 
@@ -340,46 +341,10 @@ def compare(
     typer.echo(f"\nprojections, gradients and values a round. Written to {folder}: table.csv, runs.csv, loss.png")
 
 
-# ------------------------------------------------------------------------------------------------- reproduce and bench
+# ------------------------------------------------------------------------------------------------- studies and bench
 
-
-@app.command()
-def reproduce(
-    out: Annotated[pathlib.Path, typer.Option(help="Folder for results.", metavar="DIR")] = pathlib.Path(
-        "results/paper"
-    ),
-    full: Annotated[bool, typer.Option("--full", help="The slow projection at full size too: takes hours.")] = False,
-    small: Annotated[bool, typer.Option("--small", help="A version of seconds, to see that it works.")] = False,
-    engine: Engine = "local",
-    workers: Workers = None,
-    scheduler: Scheduler = None,
-    progress: Annotated[bool, typer.Option("--progress/--no-progress", help="Progress on stderr.")] = True,
-) -> None:
-    """Run the paper's experiments.
-
-    Leaves its figure, its table, all numbers, and a page that explains them. Interrupted, the same command again goes
-    on where it was.
-
-    \b
-    thalweg reproduce
-    thalweg reproduce --small --out /tmp/look
-    thalweg reproduce --engine dask --scheduler tcp://10.0.0.5:8786
-    """
-    from thalweg.lab.reproduce import reproduce as make
-
-    if full and small:
-        raise InputError("--full and --small exclude each other.")
-    page = make(
-        out,
-        full=full,
-        small=small,
-        engine=engine,
-        workers=workers,
-        scheduler=scheduler,
-        progress=progress,
-        command=shlex.join(["thalweg", *sys.argv[1:]]),
-    )
-    typer.echo(f"Open {page}")
+for study in (reproduce, control, pca):
+    app.command()(study)
 
 
 @app.command()
