@@ -210,6 +210,21 @@ def test_the_measured_scales_are_what_the_docstring_says():
     assert controller.switching_cost == pytest.approx(8 * max(prices), rel=1e-12)
 
 
+def test_a_cost_of_inputs_alone_has_no_price_of_moving():
+    """Then q is the gain's part only; with K = 0 nothing remembers, and lambda is 0."""
+    s = LinearSystem(0.5 * np.eye(2), np.eye(2))
+    constants = Constants(np.ones(2))
+    w = np.random.default_rng(0).standard_normal((40, 2))
+    controller = EfficientControl(s, 40, gain=np.zeros((2, 2)), constants=constants)
+    assert controller.switching_cost is None
+    simulate(controller, s, Quadratic([0, 0], [1, 1]), w)
+    assert controller.learner is None  # the gradient is 0 at M = 0: LQR is already right
+    controller = EfficientControl(s, 40, gain=np.zeros((2, 2)), constants=Constants(np.ones(2), 1.0, 0.0))
+    run = simulate(controller, s, Quadratic([0, 0], [1, 1]), w)
+    assert controller.switching_cost == 0
+    assert run.queries.projections == 40
+
+
 def test_the_price_bounds_what_changing_policies_cost():
     """|f(M_{t-1-H}..M_t) - f_t(M_t)| <= lambda max ||M_s - M_{s-1}|| to first order, by simulation of both."""
     rng = np.random.default_rng(0)
@@ -357,11 +372,11 @@ def rest(controller, s, costs, w, x, first, last):
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_stop_and_resume_at_every_round(name):
+def test_stop_and_resume_in_mid_run(name):
     T = 24
     s, costs, w = scene(T)
     whole, _ = rest(MAKERS[name](s), s, costs, w, np.zeros(3), 0, T)
-    for split in range(0, T, 3):
+    for split in range(0, T, 5):
         first = MAKERS[name](s)
         _, x = rest(first, s, costs, w, np.zeros(3), 0, split)
         saved = first.state()

@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
+import thalweg as tw
 from thalweg import control as tc
 from thalweg.lab import control_report, control_scenes, control_study
 from thalweg.lab.control_scenes import CONTROLLERS, PLANTS
@@ -112,3 +113,26 @@ def test_what_is_said_follows_from_the_numbers():
     assert said["who"][0].startswith("EfficientControl pays less than LQR in 0 of 1 scenes and more in 1")
     assert "2.0 times (Boeing 747, fixed costs, noise)" in said["who"][0]
     assert "5.0 times as long" in said["scaling"]
+
+
+# ------------------------------------------------------------------------------------------------- pictures for users
+
+
+def test_trajectories_draw_what_happened():
+    from thalweg.control.plots import trajectories
+
+    s = tc.double_integrator()
+    w = tc.sinusoid(40, [0.0, 1.0], 0.1, period=10)
+    run = tc.simulate(tc.LQR(s), s, tc.Quadratic([1, 1], [1]), w)
+    other = tc.simulate(tc.LQR(s, R=9.0), s, tc.Quadratic([1, 1], [1]), w)
+    figure = trajectories({"one": run, "other": other}, states=[1], first=10, last=30)
+    state, force, cost = figure.axes
+    assert np.array_equal(state.lines[0].get_xdata(), np.arange(10, 30))
+    assert np.array_equal(state.lines[1].get_ydata(), other.states[10:30, 1])
+    assert np.array_equal(force.lines[0].get_ydata(), run.inputs[10:30, 0])
+    assert cost.lines[0].get_ydata()[-1] == pytest.approx(run.costs[10:30].sum())
+    for wrong, told in (({}, "mapping"), ({"one": 3}, "mapping")):
+        with pytest.raises(tw.errors.InputError, match=told):
+            trajectories(wrong)
+    with pytest.raises(tw.errors.InputError, match="no state 2"):
+        trajectories({"one": run}, states=[2])

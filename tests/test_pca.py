@@ -363,9 +363,9 @@ def test_decisions_and_projections_are_what_they_should_be():
         np.testing.assert_allclose(Q @ Q, Q, atol=1e-12)
         np.testing.assert_allclose(Q, V.T @ V, atol=1e-14)
         assert np.array_equal(learner.components, V)  # one draw a round
-        top = np.linalg.eigh(P)[1][:, -k:]
-        if learner.rounds > 8:  # at first all directions are alike
-            np.testing.assert_allclose(learner.leading.T @ learner.leading, top @ top.T, atol=1e-8)
+        W = learner.leading
+        np.testing.assert_allclose(W @ W.T, np.eye(k), atol=1e-12)
+        assert np.trace(W @ P @ W.T) == pytest.approx(np.linalg.eigvalsh(P)[-k:].sum(), abs=1e-10)
         assert np.array_equal(learner.transform(x), V @ x)
         assert learner.transform(np.array([x, 2 * x])).shape == (2, k)
         mean = sum(p * W.T @ W for p, W in learner.mixture())
@@ -458,6 +458,9 @@ def test_the_experts_alive_are_the_one_bits():
         assert learner.active == bin(t).count("1")
         assert set(learner.born.tolist()) == alive.get(t, set(learner.born.tolist()))
         assert learner.weights.sum() == pytest.approx(1.0)
+        state = learner.state()
+        slots = state["born"] > 0
+        np.testing.assert_allclose(state["meta"][slots, 3], np.log(1 + 2 * state["born"][slots]))  # gamma_i
         learner.update([0.6, 0.8, 0.0])
 
 
@@ -557,6 +560,8 @@ def test_the_bound_grows_like_a_root_from_any_start():
             bound = guarantee.interval_bound(start, start + int(n), 20, 3, 1.0, math.sqrt(3 * 17 / 20))
             assert bound <= n * math.sqrt(3) + 1e-9
             assert bound <= 90 * math.sqrt(3 * n)
+    early = guarantee.interval_bound(2**40 - 1, 2**40 - 1 + 2**18, 20, 3, 1.0, math.sqrt(3 * 17 / 20))
+    assert early <= 120 * math.sqrt(3 * 2**18)  # the expert that starts there is tuned for 2^40 rounds
     aligned = guarantee.interval_bound(4095, 8191, 20, 3, 1.0, math.sqrt(3 * 17 / 20))
     assert aligned < guarantee.interval_bound(4096, 8192, 20, 3, 1.0, math.sqrt(3 * 17 / 20))
 

@@ -79,6 +79,12 @@ def test_play_one_tells_what_play_does():
     json.dumps(found, allow_nan=False)
 
 
+def test_how_often_a_run_is_timed_does_not_show_in_its_numbers():
+    given = {"stream": "gradual", "algorithm": "EfficientAdaptive-crowded", "seed": reproduce.seed_of("gradual/1")}
+    once, thrice = (reproduce.play_one(**given, horizon=3000, repeats=repeats) for repeats in (1, 3))
+    assert once["curve"] == thrice["curve"]
+
+
 @pytest.mark.parametrize(("stream", "algorithm"), [("piecewise", "EfficientDynamic"), ("gradual", "SACS-crowded")])
 def test_the_solver_plays_the_same_game(stream, algorithm):
     found = reproduce.play_one(stream=stream, algorithm=algorithm, seed=1, horizon=500, rounds=25, oracle="solver")

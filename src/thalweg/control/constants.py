@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from thalweg._validate import check_count, check_positive, check_positives
+from thalweg.algorithms.scream import check_price
 from thalweg.control.gains import check_gain, closed_loop, strong_stability
 from thalweg.control.system import LinearSystem
 from thalweg.errors import InputError
@@ -62,9 +63,11 @@ class Constants:
             raise InputError(
                 "Constants: give both gradient_bound and switching_cost, or neither to have them measured."
             )
-        for key in ("gradient_bound", "switching_cost", "margin"):
+        for key in ("gradient_bound", "margin"):
             if (value := getattr(self, key)) is not None:
                 object.__setattr__(self, key, check_positive("Constants", key, value))
+        if self.switching_cost is not None:
+            object.__setattr__(self, "switching_cost", check_price("Constants", self.switching_cost))
 
     @property
     def memory(self) -> int:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -92,6 +93,7 @@ def riccati(owner: str, system: LinearSystem, Q: ArrayLike | None, R: ArrayLike 
     """P and K: u = -K x is the best controller, and x'P x what it still pays from state x on, without disturbances."""
     import scipy.linalg  # here, so that importing the package stays quick
 
+    check_system(owner, system)
     q = weight(owner, "Q", Q, system.state_dim, definite=False)
     r = weight(owner, "R", R, system.input_dim, definite=True)
     try:
@@ -108,6 +110,12 @@ def _solve(a: Array, b: Array) -> Array:
     return np.asarray(np.linalg.solve(a, b), dtype=np.float64)
 
 
+def check_system(owner: str, system: Any) -> None:
+    """A LinearSystem, or an error."""
+    if not isinstance(system, LinearSystem):
+        raise InputError(f"The 'system' parameter of {owner} must be a LinearSystem. Got {system!r}.")
+
+
 def closed_loop(system: LinearSystem, gain: Array) -> Array:
     """A - B K."""
     loop: Array = system.A - system.B @ gain
@@ -116,8 +124,7 @@ def closed_loop(system: LinearSystem, gain: Array) -> Array:
 
 def check_gain(owner: str, system: LinearSystem, gain: ArrayLike | None) -> Array:
     """A stabilising gain as a new array; the LQR gain with identity weights when left out."""
-    if not isinstance(system, LinearSystem):
-        raise InputError(f"The 'system' parameter of {owner} must be a LinearSystem. Got {system!r}.")
+    check_system(owner, system)
     K = lqr_gain(system) if gain is None else check_array(owner, "gain", gain)
     check_array(owner, "gain", K, shape=(system.input_dim, system.state_dim))
     radius = float(np.abs(np.linalg.eigvals(closed_loop(system, K))).max())

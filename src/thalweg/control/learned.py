@@ -125,7 +125,7 @@ class LearnedController(Controller):
     @property
     def switching_cost(self) -> float | None:
         """lambda, given or measured; None while it is being measured."""
-        return float(self._arrays["scales"][LAMBDA]) or None
+        return None if self.gradient_bound is None else float(self._arrays["scales"][LAMBDA])
 
     def _decide(self, x: Array) -> Array:
         u = np.empty(self.system.input_dim)

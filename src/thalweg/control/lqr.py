@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from thalweg.control.controller import Controller
 from thalweg.control.costs import Cost
-from thalweg.control.gains import check_gain, lqr_gain
+from thalweg.control.gains import riccati
 from thalweg.control.system import LinearSystem
 
 __all__ = ["LQR", "LinearFeedback"]
@@ -63,5 +63,4 @@ class LQR(LinearFeedback):
         *,
         disturbance_bound: float | None = None,
     ) -> None:
-        check_gain("LQR", system, None)
-        super().__init__(system, lqr_gain(system, Q, R), disturbance_bound=disturbance_bound)
+        super().__init__(system, riccati("LQR", system, Q, R)[1], disturbance_bound=disturbance_bound)

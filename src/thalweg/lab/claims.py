@@ -195,8 +195,8 @@ def _solver(rows: Sequence[Row]) -> str:
         for seconds, name, outside, steps in sorted(costs)
     ]
     return (
-        f"With the solver a round took, for each projection, from {told[0]} to {told[-1]}. The two ways lead to the "
-        f"same losses: totals of the same rounds differ by at most {gaps[worst]:.0e} of their value ({worst})."
+        f"With the solver a round took, for each projection, from {told[0]} to {told[-1]}. Total losses of the "
+        f"same rounds by the two ways differ by at most {gaps[worst]:.0e} of their value ({worst})."
     )
 
 

@@ -156,10 +156,9 @@ def play_one(
         played = replace(source, domain=slow)
     times: list[float] = []
     with need("threadpoolctl", "lab").threadpool_limits(1):  # with more, the solver's last digits depend on how many
-        learner = make(algorithm, played)
-        tw.play(learner, problem, rounds=2 if projection else WARM_ROUNDS)
+        tw.play(make(algorithm, played), problem, rounds=2 if projection else WARM_ROUNDS)
         while len(times) < repeats or (repeats > 1 and sum(times) < TIMED_SECONDS):
-            learner.reset()
+            learner = make(algorithm, played)  # a new one: how often a run is timed must not show in its numbers
             if projection:
                 projection.calls = projection.outside = projection.iterations = 0
             began = time.thread_time()

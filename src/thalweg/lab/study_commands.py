@@ -27,7 +27,9 @@ def reproduce(
     out: Annotated[pathlib.Path, typer.Option(help="Folder for results.", metavar="DIR")] = pathlib.Path(
         "results/paper"
     ),
-    full: Annotated[bool, typer.Option("--full", help="The slow projection at full size too: takes hours.")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="The slow projection at full size too: half an hour or more.")
+    ] = False,
     small: Small = False,
     engine: Engine = "local",
     workers: Workers = None,

@@ -1,0 +1,204 @@
+"""The study of online PCA: its streams, one run, the report."""
+
+import csv
+import json
+import math
+import re
+
+import numpy as np
+import pytest
+
+from thalweg.errors import MissingExtraError
+from thalweg.lab import pca_report, pca_scenes, pca_study
+from thalweg.lab.jobs import run_jobs
+from thalweg.pca import best_subspace
+
+pytest.importorskip("jinja2")
+pytest.importorskip("matplotlib")
+pytest.importorskip("sklearn")
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    """A small study, run once."""
+    folder = tmp_path_factory.mktemp("pca")
+    page = pca_study.pca_study(folder, small=True, engine="serial", progress=False)
+    results = {}
+    for path in (folder / "runs").iterdir():
+        kept = json.loads(path.read_text())
+        results[kept["name"]] = kept["result"]
+    return page, {job.name: results[job.name] for job in pca_study.plan(pca_study.SMALL)}
+
+
+# ------------------------------------------------------------------------------------------------------------ streams
+
+
+@pytest.mark.parametrize("name", pca_scenes.STREAMS)
+def test_streams_are_unit_rows_that_depend_on_the_seed_alone(name):
+    source = pca_scenes.STREAMS[name]
+    rows = source.draw(3, 200)
+    assert rows.shape[0] == 200
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, rtol=1e-12)
+    assert np.array_equal(rows, source.draw(3, 200))
+    assert np.array_equal(rows, source.draw(4, 200)) == source.real
+    assert np.array_equal(source.draw(3, 100), rows[:100])  # a longer stream begins as a shorter one
+
+
+def test_streams_change_when_they_say():
+    """Rounds of one stretch share a subspace, those of two do not."""
+    rows = pca_scenes.STREAMS["frequent switches"].draw(0, 1000)
+    apart = best_subspace(rows[:500], 3).loss + best_subspace(rows[500:], 3).loss
+    assert best_subspace(rows, 3).loss > 2 * apart
+    rows = pca_scenes.STREAMS["fast rotation"].draw(0, 410)
+    first, last = (best_subspace(rows[part], 3).components for part in (slice(0, 20), slice(390, 410)))
+    assert np.linalg.norm(first @ last.T) < 0.6  # a right angle apart
+    rows = pca_scenes.STREAMS["still"].draw(0, 1000)
+    assert best_subspace(rows, 3).loss < 0.2 * len(rows)
+
+
+def test_digits_come_ordered():
+    from sklearn.datasets import load_digits
+
+    images, digit = load_digits(return_X_y=True)
+    rows = pca_scenes.STREAMS["digits"].draw(0, 10_000)
+    assert rows.shape == (1797, 64)
+    zeros = images[digit == 0]
+    np.testing.assert_allclose(rows[: len(zeros)], zeros / np.linalg.norm(zeros, axis=1, keepdims=True))
+
+
+def test_photographs_are_read_row_by_row():
+    from sklearn.datasets import load_sample_images
+
+    rows = pca_scenes.STREAMS["photographs"].draw(0, 10_000)
+    assert rows.shape == (8480, 64)
+    grey = load_sample_images().images[0].astype(float).mean(axis=2)
+    patch = grey[8:16, 16:24].ravel()  # second row, third column
+    np.testing.assert_allclose(rows[80 + 2], patch / np.linalg.norm(patch))
+
+
+# ------------------------------------------------------------------------------------------------------------ one run
+
+
+def play(stream, learner, rounds):
+    return pca_scenes.play_one(stream=stream, learner=learner, seed=0, horizon=rounds)
+
+
+def test_a_run_says_what_it_paid():
+    run = play("frequent switches", "EfficientPCA", 600)
+    assert (run["rounds"], run["dim"], run["rank"]) == (600, 30, 3)
+    assert run["eigendecompositions"] == 1.0
+    assert 0 < run["leading_loss"] < run["loss"] < 1
+    sizes = [len(part) for part in np.array_split(np.arange(600), len(run["curve"]))]
+    assert np.average(run["curve"], weights=sizes) == pytest.approx(run["loss"])
+    assert sorted(map(int, run["worst_regret"])) == [64, 128, 256]
+    again = play("frequent switches", "EfficientPCA", 600)
+    assert {k: v for k, v in run.items() if k != "us"} == {k: v for k, v in again.items() if k != "us"}
+
+
+def test_the_leading_directions_of_adaptive_are_not_counted():
+    run = play("still", "AdaptivePCA", 127)
+    assert run["eigendecompositions"] * 127 == sum(bin(t).count("1") - 1 for t in range(1, 128))
+    assert run["leading_loss"] != run["loss"]
+
+
+def test_incremental_is_scikit_learns():
+    from sklearn.decomposition import IncrementalPCA
+
+    rows = pca_scenes.STREAMS["still"].draw(0, 150)
+    player, model = pca_scenes.Incremental(3), IncrementalPCA(3)
+    losses = [player.update(x) for x in rows]
+    np.testing.assert_allclose(losses[:50], 1.0)
+    model.partial_fit(rows[:50])
+    rest = rows[50:100] - model.inverse_transform(model.transform(rows[50:100]))
+    np.testing.assert_allclose(losses[50:100], np.sum(rest**2, axis=1), rtol=1e-9)
+
+
+def test_the_guarantee_is_kept_by_one_and_broken_by_the_other():
+    kept, broken = (pca_scenes.play_guarantee(learner=name, horizon=2**13) for name in ("EfficientPCA", "DescentPCA"))
+    assert kept["broken"] == 0 < broken["broken"]
+    assert all(regret <= bound for regret, bound in zip(kept["regret"], kept["bound"], strict=True))
+    assert kept["lengths"] == [2**j for j in range(4, 13)]
+
+
+def test_references_are_in_hindsight():
+    reference = pca_scenes.play_reference(stream="frequent switches", seed=0, horizon=1000)
+    rows = pca_scenes.STREAMS["frequent switches"].draw(0, 1000)
+    assert reference["fixed"] == pytest.approx(best_subspace(rows, 3).loss / 1000)
+    assert reference["pieces"] < reference["fixed"] / 2
+
+
+# ------------------------------------------------------------------------------------------------------------- report
+
+
+def test_the_page_stands_alone(report):
+    page, _ = report
+    text = page.read_text(encoding="utf-8")
+    assert len(re.findall(r'<img src="data:image/png;base64,', text)) == 4
+    assert not re.findall(r'(?:src|href)="(?!data:)', text)
+    assert "A trial." in text
+    for name in ("losses", "over-time", "guarantee", "time"):
+        for kind in ("png", "pdf"):
+            assert (page.parent / f"pca-{name}.{kind}").stat().st_size > 5000
+    facts = json.loads((page.parent / "about.json").read_text())
+    assert facts["command"] == "python -m thalweg.lab.pca_study --small"
+    assert facts["runs"] == len(pca_study.plan(pca_study.SMALL))
+    with open(page.parent / "runs.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == len(pca_study.SMALL.streams) * len(pca_scenes.LEARNERS)
+    assert all(math.isfinite(float(row["loss"])) for row in rows)
+
+
+def test_tables_hold_what_was_run(report):
+    _, results = report
+    tables = pca_report.tables(results)
+    losses = tables["losses"].body
+    for row in losses:
+        assert len(row) == len(tables["losses"].heads)
+    run = results["run/still/DescentPCA/seed-0"]
+    row = next(row for row in losses if row[:2] == ["still", "DescentPCA"])
+    assert row[2] == f"{100 * run['loss']:.1f}"
+    assert row[3] == f"{100 * run['leading_loss']:.1f}"
+    assert [row[0] for row in losses] == sorted((row[0] for row in losses), key=list(pca_scenes.STREAMS).index)
+    assert sum(row[1].startswith("OjaPCA") for row in losses) == len(pca_study.SMALL.streams)
+    assert len(tables["time"].body) == len(pca_study.SMALL.dims)
+    said = pca_report.remarks(results)
+    assert len(said["who"]) == 5
+    assert "EfficientPCA exceeds the bound on 0" in said["guarantee"]
+
+
+def test_the_best_step_of_oja_is_chosen_in_hindsight(report):
+    _, results = report
+    groups = pca_report.grouped(pca_report.part(results, "run"))
+    for stream in pca_study.SMALL.streams:
+        steps = [found[0]["loss"] for (s, name), found in groups.items() if s == stream and "step" in name]
+        assert len(steps) == 4
+        assert groups[stream, "OjaPCA"][0]["loss"] == min(steps)
+
+
+def test_the_same_again_runs_nothing(report, monkeypatch):
+    page, results = report
+    monkeypatch.setattr(pca_scenes, "play_one", lambda **arguments: pytest.fail("it was run again"))
+    again = run_jobs(pca_study.plan(pca_study.SMALL), page.parent, engine="serial", progress=False)
+    assert again == results
+
+
+def test_without_scikit_learn(monkeypatch):
+    def missing(part):
+        raise ImportError(part)
+
+    monkeypatch.setattr(pca_scenes.importlib, "import_module", missing)
+    with pytest.raises(MissingExtraError, match=r"thalweg\[pca\]"):
+        pca_scenes.STREAMS["digits"].draw(0, 10)
+    left = pca_study.available(pca_study.USUAL)
+    assert not {"digits", "photographs"} & set(left.streams)
+    assert "IncrementalPCA" not in left.learners
+    assert len(left.streams) == 5
+
+
+def test_the_command_line(report, capsys, monkeypatch):
+    page, _ = report
+    asked = {}
+    monkeypatch.setattr(pca_study, "pca_study", lambda folder, **options: asked.update(options, folder=folder) or page)
+    pca_study.main(["somewhere", "--small", "--workers", "1"])
+    assert asked == {"folder": "somewhere", "small": True, "workers": 1}
+    assert capsys.readouterr().out == f"{page}\n"
