@@ -179,16 +179,20 @@ def fit_windows(
 ) -> None:
     """The least-squares decision of every window [starts[k], stops[k]): its loss and a bound on what it misses.
 
-    The bound holds what rounding takes away in differences of prefix sums. Each window starts where the one before
-    ended up. Overwrites losses and gaps, and points: row k, or row 0 alone unless `keep`.
+    The bound holds what rounding can take away: a sum of s terms errs by at most s EPS times the sum of their sizes,
+    and a window is the difference of two, evaluated at points of at most the size U of the set. Each window starts
+    where the one before ended up. Overwrites losses and gaps, and points: row k, or row 0 alone unless `keep`.
     """
     d = center.shape[0]
     A, C = np.empty((d, d)), np.empty((d, d))
     v, w = np.empty(d), center.copy()
     work = np.empty((5, d))
+    U = R
+    for j in range(d):
+        U += abs(center[j])
     for k in range(starts.shape[0]):
         r, s = starts[k], stops[k]
-        trace, linear = 0.0, 0.0
+        trace = 0.0
         for i in range(d):
             for j in range(d):
                 A[i, j] = S[s, i, j] - S[r, i, j]
@@ -196,16 +200,15 @@ def fit_windows(
             trace += S[s, i, i]
         missed = _fit(A, v, code, par, center, R, tol, steps, w, work, C)
         total = c[s] - c[r]
-        square = 0.0
         for i in range(d):
             inner = 0.0
             for j in range(d):
                 inner += A[i, j] * w[j]
             total += w[i] * (0.5 * inner - v[i])
-            linear += abs(w[i] * b[s, i])
-            square += w[i] * w[i]
         losses[k] = total
-        gaps[k] = missed + 8.0 * EPS * (0.5 * trace * square + linear + c[s])
+        # the sizes |y| ||a|| of the terms of b add up to sqrt(2 c trace) at most
+        linear = U * np.sqrt(2.0 * c[s] * trace)
+        gaps[k] = missed + 2.0 * (s + 8) * EPS * (0.5 * trace * U * U + linear + c[s])
         points[k if keep else 0] = w
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import warnings
 from abc import abstractmethod
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,7 +34,7 @@ __all__ = ["PCALearner", "RankWarning", "assemble", "gram", "loss_at"]
 Array = NDArray[np.float64]
 
 SYMMETRIC = 1e-9  # how far X may be from its transpose, relative to its largest entry
-SEMIDEFINITE = 1e-9  # how far below zero an eigenvalue of X may lie, relative to its norm
+SEMIDEFINITE = 1e-9  # how far below zero an eigenvalue of X may lie, relative to d times its largest entry
 DRAWS = 256  # uniform numbers drawn at a time
 
 
@@ -54,7 +54,7 @@ class PCALearner(Learner):
     instance_bound : float
         G with ||X_t||_F <= G; for vectors that is ||x_t||^2 <= G. A larger instance is refused.
     rng : Generator or int, optional
-        Randomness of the drawn projections. The number of a round depends on it and on the round alone.
+        Randomness of the drawn projections: one number is taken from it, and with the round's index it gives the draw.
     horizon : int, optional
         Rounds the learner is tuned for, where it needs them.
 
@@ -91,9 +91,8 @@ class PCALearner(Learner):
             ) from None
         if 2 * k > d:
             warnings.warn(
-                f"{name}: rank {k} is more than half of dim {d}. The method works, and every bound here holds, with "
-                f"k (d - k)/d = {k * (d - k) / d:g} where the paper, which assumes k <= d/2, has k. To spend less, "
-                f"follow the {d - k} directions of least energy instead.",
+                f"{name}: rank k = {k} is more than half of dim d = {d}, which the paper's theorem excludes. What "
+                f"changes: bounds have k (d - k)/d = {k * (d - k) / d:g} in the place of k. The method is the same.",
                 RankWarning,
                 stacklevel=_outside(),
             )
@@ -202,7 +201,7 @@ class PCALearner(Learner):
             self._watch_horizon()
         return max(loss, 0.0)  # below only by rounding
 
-    def partial_fit(self, X: ArrayLike, y: Any = None) -> PCALearner:
+    def partial_fit(self, X: ArrayLike, y: Any = None) -> Self:
         """One round for each row of X (n, d), in order. If a row is refused, none was learned. Returns the learner."""
         del y  # as in scikit-learn
         rows = self._read_numbers("X", X)

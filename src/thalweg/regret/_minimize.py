@@ -51,6 +51,9 @@ def minimize(
         With value - min F <= gap.
     """
     c, R, project = domain.center.ravel(), domain.radius, domain._project_flat
+    slip = (
+        2 * R * domain.tolerance * domain._scale(domain.center)
+    )  # what an inexact projection takes from the bound, over L
 
     def reach(g: Array, x: Array) -> float:
         """max over the ball of <g, x - u>."""
@@ -71,15 +74,21 @@ def minimize(
         if beta > 0:
             y = project(x + beta * (x - before))
             fy, gy = objective(y)
+            if not np.isfinite(fy):  # an infinite loss on the boundary
+                y, fy, gy = x, fx, gx
         for _ in range(HALVINGS):
-            new = project(y - gy / L)
+            target = y - gy / L
+            new = project(target)
             f_new, g_new = objective(new)
             move = y - new
             flat = fy - float(gy @ move)
             if f_new <= flat + L / 2 * float(move @ move) + SLACK * abs(fy):
                 break
             L *= 2
-        bound = max(bound, flat - L * reach(move, new), f_new - reach(g_new, new))
+        lost = reach(gy - L * (y - target), new)  # the step as it was rounded: a tiny one is no step at all
+        for lower in (flat - L * (reach(move, new) + slip) - lost, f_new - reach(g_new, new)):
+            if bound < lower < np.inf:  # not nan, and not from an infinite value
+                bound = lower
         if f_new < f_best:
             best, f_best = new, f_new
         momentum = 1.0 if float(move @ (new - x)) > 0 else after

@@ -49,7 +49,7 @@ def losses_at(owner: str, problem: Problem, decisions: ArrayLike) -> Array:
     w = check_array(owner, "decisions", decisions)
     if w.shape == problem.shape:
         w = np.broadcast_to(w, (T, *problem.shape))
-    if w.size != T * int(np.prod(problem.shape)):
+    if w.shape not in ((T, *problem.shape), (T, int(np.prod(problem.shape)))):
         raise InputError(
             f"{owner} needs one decision of shape {problem.shape}, or one a round: shape {(T, *problem.shape)}. "
             f"Got shape {w.shape}."

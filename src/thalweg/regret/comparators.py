@@ -79,7 +79,7 @@ def path_length(decisions: ArrayLike) -> float:
     5.0
     """
     u = check_array("path_length", "decisions", decisions)
-    if u.ndim < 2:
+    if u.ndim < 2 or u.size == 0:
         raise InputError(f"path_length needs one decision a row, shape (T, d) or (T, *shape). Got shape {u.shape}.")
     return float(np.linalg.norm(np.diff(u.reshape(len(u), -1), axis=0), axis=1).sum())
 
@@ -172,12 +172,14 @@ class Rounds:
     def __init__(self, problem: Problem, domain: Domain, tol: float) -> None:
         self.problem, self.domain, self.tol = problem, domain, tol
         self.compiled = isinstance(problem, LinearModel) and domain.code != PYTHON
+        self.curvature = np.ones(len(problem))
         if isinstance(problem, LinearModel):
-            squares = np.einsum("td,td->t", problem.features, problem.features)
-            positive = squares[squares > 0]
-            self.curvature = np.maximum(squares, positive.mean() if positive.size else 1.0)
-        else:
-            self.curvature = np.ones(len(problem))
+            norms = np.linalg.norm(problem.features, axis=1)
+            sizes = norms**2  # the curvature of a squared loss
+            if self.compiled and problem.loss != "squared":  # slopes of at most 1: a weight of ||a||/R lets a step cross the set
+                sizes = norms / domain.radius
+            positive = sizes[sizes > 0]
+            self.curvature = np.maximum(sizes, positive.mean() if positive.size else 1.0)
 
     def proximal(self, Q: Array, V: Array, rho: Array) -> tuple[Array, Array]:
         """z_t = argmin over X of f_t(z) + <q_t, z> + rho_t/2 ||z - v_t||^2, and a lower bound on min f_t + <q_t, .>."""

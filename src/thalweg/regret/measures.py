@@ -9,7 +9,7 @@ interval dynamic regret the largest dynamic one. Rounds count from 0, and an int
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -240,13 +240,14 @@ def adaptive(
     paid, problem = played("adaptive", run, problem, domain)
     windows = Windows(problem, domain, check_positive("adaptive", "tol", tol))
     sums = np.concatenate([[0.0], np.cumsum(paid)])
-    grids = [(tau, *_starts(paid.size, tau, stride)) for tau in _lengths("adaptive", paid.size, lengths, stride)]
+    step = None if stride is None else check_count("adaptive", "stride", stride)
+    grids = [(tau, *_starts(paid.size, tau, step)) for tau in _lengths("adaptive", paid.size, lengths)]
     rows = []
     with progress_bar("adaptive", sum(starts.size for _, starts, _ in grids), progress, "interval") as tick:
         for tau, starts, exact in grids:
             best, gaps = windows.losses(starts, starts + tau, tick)
             regrets = sums[starts + tau] - sums[starts] - best
-            rows.append(_worst(tau, regrets, gaps, starts, exact))
+            rows.append(_worst(tau, regrets, gaps + _rounding(paid), starts, exact))
     return IntervalRegret(tuple(rows), "adaptive")
 
 
@@ -280,10 +281,16 @@ def interval_dynamic(
     against = comparator_of("interval_dynamic", problem, comparators)
     sums = np.concatenate([[0.0], np.cumsum(paid - against.losses)])
     rows = []
-    for tau in _lengths("interval_dynamic", paid.size, lengths, 1):
+    for tau in _lengths("interval_dynamic", paid.size, lengths):
         regrets = sums[tau:] - sums[:-tau]
-        rows.append(_worst(tau, regrets, np.zeros(regrets.size), np.arange(regrets.size), True))
+        gaps = np.full(regrets.size, _rounding(paid - against.losses))
+        rows.append(_worst(tau, regrets, gaps, np.arange(regrets.size), True))
     return IntervalRegret(tuple(rows), "interval dynamic")
+
+
+def _rounding(terms: Array) -> float:
+    """What the difference of two running sums of these terms can be off by."""
+    return 2 * terms.size * float(np.finfo(np.float64).eps) * float(np.abs(terms).sum())
 
 
 def _worst(tau: int, regrets: Array, gaps: Array, starts: NDArray[np.int64], exact: bool) -> WorstInterval:
@@ -302,14 +309,16 @@ def _starts(T: int, tau: int, stride: int | None) -> tuple[NDArray[np.int64], bo
     return starts, starts.size == T - tau + 1
 
 
-def _lengths(owner: str, T: int, lengths: str | Sequence[int], stride: int | None) -> list[int]:
-    if stride is not None:
-        check_count(owner, "stride", stride)
+def _lengths(owner: str, T: int, lengths: str | Sequence[int]) -> list[int]:
     if isinstance(lengths, str):
         if lengths == "dyadic":
             return sorted({2**k for k in range(T.bit_length()) if 2**k <= T} | {T})
         if lengths == "all":
             return list(range(1, T + 1))
+        raise InputError(
+            f"The 'lengths' parameter of {owner} must be 'dyadic', 'all' or whole numbers. Got {lengths!r}."
+        )
+    if not isinstance(lengths, Iterable):
         raise InputError(
             f"The 'lengths' parameter of {owner} must be 'dyadic', 'all' or whole numbers. Got {lengths!r}."
         )
@@ -349,7 +358,7 @@ def comparator_of(owner: str, problem: Problem, given: Comparator | ArrayLike | 
                 f"{(len(problem), *problem.shape)}, or compute them: best_fixed, best_per_round, best_path."
             )
     losses = losses_at(owner, problem, given)
-    decisions = np.asarray(given, dtype=np.float64)
+    decisions = np.array(given, dtype=np.float64)
     if decisions.shape == problem.shape:
         decisions = np.broadcast_to(decisions, (len(problem), *problem.shape))
     return Comparator(decisions.reshape(len(problem), *problem.shape), losses, 0.0)

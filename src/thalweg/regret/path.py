@@ -85,7 +85,7 @@ def best_path(
     if amount < 0:
         raise InputError(f"The '{name}' parameter of best_path must be a finite number >= 0. Got {amount!r}.")
     check_positive("best_path", "tol", tol)
-    check_count("best_path", "steps", steps)
+    steps = check_count("best_path", "steps", steps)
     fixed = best_fixed(problem, domain)
     if len(problem) == 1 or (name == "budget" and amount == 0):
         return Comparator(fixed.decisions, fixed.losses, fixed.gap, price or 0.0)
@@ -178,7 +178,7 @@ class _Path:
         """The lower bound from multipliers of the moves."""
         norms = np.linalg.norm(p, axis=1)
         if self.priced:
-            p = p * np.minimum(1.0, self.amount / np.maximum(norms, np.finfo(float).tiny))[:, None]
+            p = p * np.divide(self.amount, norms, out=np.ones_like(norms), where=norms > self.amount)[:, None]
         _, lower = self.rounds.minimise(-_fold(p), z)
         bound = float(lower.sum()) - (0.0 if self.priced else self.amount * float(norms.max()))
         self.bound = max(self.bound, bound)

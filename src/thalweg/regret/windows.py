@@ -72,6 +72,8 @@ class Windows:
         best, f_best = x, np.inf
         bound = -np.inf
         size = float(np.linalg.norm(part.features, axis=1).max()) * self.domain.radius
+        if size == 0:
+            return x, true(x)[0], 0.0
         goal = self.tol * len(part) * size
         width = size
         while width * len(part) / 2 > goal / 4:
