@@ -176,7 +176,7 @@ class Rounds:
         if isinstance(problem, LinearModel):
             norms = np.linalg.norm(problem.features, axis=1)
             sizes = norms**2  # the curvature of a squared loss
-            if self.compiled and problem.loss != "squared":  # slopes of at most 1: a weight of ||a||/R lets a step cross the set
+            if self.compiled and problem.loss != "squared":  # slopes <= 1: then a step can cross the set
                 sizes = norms / domain.radius
             positive = sizes[sizes > 0]
             self.curvature = np.maximum(sizes, positive.mean() if positive.size else 1.0)
