@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from collections.abc import Sequence
 
@@ -17,7 +19,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(1)
     from thalweg.lab.commands import app
 
-    app(args=None if arguments is None else list(arguments), prog_name="thalweg")
+    try:
+        app(args=None if arguments is None else list(arguments), prog_name="thalweg")
+    except SystemExit as done:
+        sys.exit(_flushed(done.code))
+
+
+def _flushed(code: str | int | None) -> str | int | None:
+    """The exit code once all output is out: 1 where it cannot be written. Nothing is left for later."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not code and error.errno != errno.EPIPE:
+            sys.stderr.write(f"error: {error.strerror}.\n")
+            return 1
+    return code
 
 
 if __name__ == "__main__":
