@@ -140,7 +140,7 @@ def test_the_page_stands_alone(report):
         for kind in ("png", "pdf"):
             assert (page.parent / f"pca-{name}.{kind}").stat().st_size > 5000
     facts = json.loads((page.parent / "about.json").read_text())
-    assert facts["command"] == "python -m thalweg.lab.pca_study --small"
+    assert facts["command"] == "thalweg pca --small"
     assert facts["runs"] == len(pca_study.plan(pca_study.SMALL))
     with open(page.parent / "runs.csv", newline="") as file:
         rows = list(csv.DictReader(file))
@@ -187,7 +187,7 @@ def test_without_scikit_learn(monkeypatch):
         raise ImportError(part)
 
     monkeypatch.setattr(pca_scenes.importlib, "import_module", missing)
-    with pytest.raises(MissingExtraError, match=r"thalweg\[pca\]"):
+    with pytest.raises(MissingExtraError, match=r"thalweg\[data\]"):
         pca_scenes.STREAMS["digits"].draw(0, 10)
     left = pca_study.available(pca_study.USUAL)
     assert not {"digits", "photographs"} & set(left.streams)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from thalweg.lab.figures import _figure, _plain_ticks, _tidy
-from thalweg.lab.pca_scenes import TIMED, Row
+from thalweg.lab.pca_scenes import STREAMS, TIMED, Row
 
 __all__ = ["STYLE", "Groups", "guarantee", "losses", "over_time", "panels", "scaling"]
 
@@ -22,6 +22,7 @@ STYLE = {
     "IncrementalPCA": ("#555555", "X"),
 }
 CLOSE = ("frequent switches", "fast rotation")  # only the last fifth is shown: they repeat themselves
+COARSE = 6  # so many points of a single run's curve make one
 Groups = dict[tuple[str, str], list[Row]]
 
 
@@ -73,6 +74,8 @@ def over_time(groups: Groups) -> Any:
             for name in names:
                 runs = groups[stream, name]
                 curve = np.mean([run[key] for run in runs], axis=0)
+                if STREAMS[stream].real:  # one run, not a mean over seeds: longer stretches instead
+                    curve = np.array([part.mean() for part in np.array_split(curve, -(-curve.size // COARSE))])
                 at = (np.arange(curve.size) + 0.5) * runs[0]["rounds"] / curve.size
                 wide = 2.2 if name == "EfficientPCA" else 1.2
                 axis.plot(at, curve, color=STYLE[name][0], linewidth=wide, label=name, zorder=3 if wide > 2 else 2)

@@ -108,7 +108,7 @@ def need_sklearn(part: str) -> Any:
         return importlib.import_module(f"sklearn.{part}")
     except ImportError:
         raise MissingExtraError(
-            "This part of the study needs scikit-learn. Install it with: pip install 'thalweg[pca]'"
+            "This part of the study needs scikit-learn. Install it with: pip install 'thalweg[data]'"
         ) from None
 
 

@@ -3,7 +3,7 @@
     python -m thalweg.lab.pca_study results/pca [--small]
 
 Streams whose principal subspace jumps or turns, and two from real data. What one run is: `pca_scenes`; tables, pictures
-and the page: `pca_report`. Needs the extras `lab` and, for the real streams and scikit-learn's own method, `pca`.
+and the page: `pca_report`. Needs the extras `lab` and, for the real streams and scikit-learn's own method, `data`.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def pca_study(
     began = time.time()
     results = run_jobs(plan(size), folder, engine=engine, workers=workers, progress=progress)
     facts = {
-        "command": command or "python -m thalweg.lab.pca_study" + (" --small" if small else ""),
+        "command": command or "thalweg pca" + (" --small" if small else ""),
         "size": asdict(size),
         "seconds": time.time() - began,
         "small": small,
