@@ -8,7 +8,7 @@ own. `control` and `pca` are applications; they are loaded when first used.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from thalweg import domains, errors, losses, problems, regret, testing
+from thalweg import domains, errors, experts, losses, metas, problems, regret, testing
 from thalweg.algorithms import (
     AOA,
     CBCE,
@@ -28,7 +28,8 @@ from thalweg.algorithms import (
     Scream,
     Sword,
 )
-from thalweg.cover_ensemble import CoverEnsemble
+from thalweg.alone import Alone
+from thalweg.cover import Cover
 from thalweg.ensemble import Ensemble
 from thalweg.learner import Learner, Queries
 from thalweg.one_projection import OneProjection
@@ -48,7 +49,8 @@ __all__ = [
     "SACS",
     "SOGD",
     "Ader",
-    "CoverEnsemble",
+    "Alone",
+    "Cover",
     "CutkoskyAdaptive",
     "CutkoskyPrintedVariant",
     "EfficientAOA",
@@ -70,7 +72,9 @@ __all__ = [
     "control",
     "domains",
     "errors",
+    "experts",
     "losses",
+    "metas",
     "pca",
     "play",
     "problems",

@@ -13,6 +13,7 @@ __all__ = [
     "check_callable",
     "check_choice",
     "check_count",
+    "check_nonnegative",
     "check_number",
     "check_positive",
     "check_positives",
@@ -43,6 +44,14 @@ def check_positive(owner: str, name: str, value: Any) -> float:
         raise _fail(owner, name, "a finite number > 0", value) from None
     if not (np.isfinite(number) and number > 0):
         raise _fail(owner, name, "a finite number > 0", value)
+    return number
+
+
+def check_nonnegative(owner: str, name: str, value: Any) -> float:
+    """A finite number of at least zero."""
+    number = check_number(owner, name, value)
+    if number < 0:
+        raise _fail(owner, name, "a finite number >= 0", value)
     return number
 
 

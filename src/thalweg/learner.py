@@ -9,33 +9,26 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from thalweg._kernels.clock import CLIPPED, ENTRIES, GRADIENTS, PROJECTIONS, ROUNDS, VALUES
-from thalweg._kernels.projections import PYTHON
-from thalweg._kernels.reduction import surrogate_gradient
-from thalweg._kernels.stage import count_reduced
+from thalweg._kernels.hulls import FULL, flatten
 from thalweg._kernels.vectors import square_norm
+from thalweg._stateful import Stateful
 from thalweg._validate import check_choice, check_count, check_positive
 from thalweg.domains import Domain
-from thalweg.errors import HorizonWarning, InputError, StateError
+from thalweg.errors import HorizonWarning, InputError
 from thalweg.losses import Loss
 
-if TYPE_CHECKING:
-    from thalweg.problems import LinearModel
-
-__all__ = ["Learner", "Queries", "Stage", "bounded"]
+__all__ = ["Learner", "Queries", "bounded"]
 
 Array = NDArray[np.float64]
-Stage = tuple[tuple[Any, ...], tuple[Any, ...]]  # world and face: `thalweg._kernels.stage`
 
-SCHEMA = 1  # version of the layout of a saved state
 ROUNDING = 1e-9  # a gradient may exceed its bound by this much, relatively: bounds are computed in floating point too
 
 
@@ -73,7 +66,7 @@ class Queries:
         )
 
 
-class Learner(ABC):
+class Learner(Stateful):
     """An online learner on a convex set.
 
     Parameters
@@ -124,22 +117,8 @@ class Learner(ABC):
     # ------------------------------------------------------------------ what a new learner defines
 
     @abstractmethod
-    def _restart(self) -> None:
-        """Write the state of the first round into the arrays."""
-
-    @abstractmethod
     def _propose(self) -> Array:
         """The decision of the present round as a new flat array. May project; raises with nothing changed."""
-
-    def _peek(self) -> Array:
-        """The decision as a flat array that the caller only reads, and only until the next round."""
-        return self._propose()
-
-    def _move_reduced(self, g: Array, loss: float | None, x: Array, tol: float, h: Array, outer: Any) -> None:
-        """`_move` inside the one-projection reduction, with its x, tolerance, scratch space h and clock."""
-        surrogate_gradient(g, self._peek(), x, tol, h)
-        self._move(h, loss)
-        count_reduced(outer, self.needs_loss)
 
     @abstractmethod
     def _move(self, gradient: Array, loss: float | None) -> None:
@@ -164,32 +143,6 @@ class Learner(ABC):
             "gradient_bound": self.gradient_bound or 0.0,
         }
 
-    # ------------------------------------------------------------------ whole runs in compiled code
-
-    _has_loop = False
-
-    def _stage(self, problem: LinearModel, losses: Array, decisions: Array) -> Stage | None:
-        """The outside of a compiled run (`thalweg._kernels.stage`), or None where there is no loop for these parts."""
-        if not self._has_loop or self.domain.code == PYTHON:
-            return None
-        face = (False, np.empty(self.domain.dim), np.zeros(ENTRIES, dtype=np.int64), PYTHON, np.zeros(0), 0.0)
-        return self._world(problem, losses, decisions), face
-
-    def _world(self, problem: LinearModel, losses: Array, decisions: Array) -> tuple[Any, ...]:
-        bounds = (self._square_bound, self.nonnegative)
-        return (problem.code, problem.features, problem.labels, losses, decisions, *bounds)
-
-    def _loop(self, stage: Stage, first: int, last: int) -> int:
-        """Play rounds first..last-1 on a stage; returns the first round that was not played."""
-        raise NotImplementedError  # a learner with `_has_loop` defines it
-
-    def _play_block(self, stage: Stage, first: int, last: int) -> int:
-        """`_loop`, and what follows it. The caller plays a round that was left out by `step`, which says why."""
-        played = self._loop(stage, first, last)
-        self._shown = None
-        self._watch_horizon()
-        return played
-
     # ------------------------------------------------------------------ the two calls of a round
 
     @property
@@ -208,15 +161,22 @@ class Learner(ABC):
         A call that is refused changes nothing.
         """
         value = self._read_loss(loss)
-        clipped = self._read_gradient(gradient)
-        if self._shown is None:
-            _ = self.decision  # never read: the round is played with it all the same
-        self._move(self._gradient, value)
-        self._shown = None
-        if clipped:
+        self._read_gradient(gradient)
+        clipped = False
+        if self._shown is None:  # never read: the round is played with it all the same, unless it is refused
+            clipped = self._check_gradient()
+            _ = self.decision
+        if self._round(value) or clipped:
             self._clock[CLIPPED] += 1
+        self._shown = None
         if self.horizon is not None:
             self._watch_horizon()
+
+    def _round(self, loss: float | None) -> bool:
+        """One round from the gradient in the buffer; returns whether it had to be clipped."""
+        clipped = self._check_gradient()
+        self._move(self._gradient, loss)
+        return clipped
 
     def step(self, f: Loss) -> float:
         """One round from the loss itself: queries `f.value` and `f.gradient`, moves, and returns the loss paid."""
@@ -227,11 +187,6 @@ class Learner(ABC):
         return paid
 
     # ------------------------------------------------------------------ what it tells
-
-    def __repr__(self) -> str:
-        facts = [repr(self.domain)]
-        facts += [f"{n}={v:g}" for n in ("horizon", "gradient_bound") if (v := getattr(self, n)) is not None]
-        return f"{type(self).__name__}({', '.join(facts)}; {self.rounds} rounds played)"
 
     @property
     def rounds(self) -> int:
@@ -254,17 +209,6 @@ class Learner(ABC):
 
     # ------------------------------------------------------------------ stop and resume
 
-    def state(self) -> dict[str, Any]:
-        """Everything that changes, as a plain mapping of new arrays and numbers (and the learner's name)."""
-        saved: dict[str, Any] = {"learner": type(self).__name__, "schema": SCHEMA}
-        saved.update({f"settings.{key}": value for key, value in self._settings().items()})
-        saved.update({key: array.copy() for key, array in self._arrays.items()})
-        return saved
-
-    def restore(self, saved: Mapping[str, Any]) -> None:
-        """Continue from a saved state, bit for bit. A state of another learner is refused and nothing changes."""
-        self._write(self._read_state(saved))
-
     def reset(self) -> None:
         """Back to the first round."""
         self._clock[:] = 0
@@ -272,40 +216,8 @@ class Learner(ABC):
         self._restart()
         self._shown = None
 
-    def _read_state(self, saved: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
-        name = type(self).__name__
-        if not isinstance(saved, Mapping) or "learner" not in saved:
-            got = "a mapping without the key 'learner'" if isinstance(saved, Mapping) else type(saved).__name__
-            raise StateError(f"{name}.restore needs a mapping made by {name}.state(). Got {got}.")
-        if saved["learner"] != name:
-            raise StateError(f"{name} cannot restore the state of another learner, {saved['learner']}.")
-        if saved.get("schema") != SCHEMA:
-            raise StateError(f"{name} reads states of schema {SCHEMA}. Got schema {saved.get('schema')!r}.")
-        for key, mine in self._settings().items():
-            theirs = saved.get(f"settings.{key}")
-            if theirs is None or not np.array_equal(np.asarray(theirs), np.asarray(mine)):
-                raise StateError(
-                    f"{name} cannot restore this state: it was saved with {key} = {theirs!r}, "
-                    f"this learner has {key} = {mine!r}. Build the learner with the same arguments."
-                )
-        read = {}
-        for key, mine in self._arrays.items():
-            array = np.asarray(saved.get(key))
-            if array.shape != mine.shape or array.dtype != mine.dtype:
-                raise StateError(
-                    f"{name} cannot restore this state: '{key}' must be {mine.dtype} of shape {mine.shape}. "
-                    f"Got {array.dtype} of shape {array.shape}."
-                )
-            if not np.isfinite(array).all():
-                raise StateError(f"{name} cannot restore this state: '{key}' has entries that are nan or infinite.")
-            read[key] = array
-        if (read["clock"] < 0).any():
-            raise StateError(f"{name} cannot restore this state: its counters are negative.")
-        return read
-
     def _write(self, read: dict[str, NDArray[Any]]) -> None:
-        for key, array in read.items():
-            self._arrays[key][...] = array
+        super()._write(read)
         self._shown = None
 
     # ------------------------------------------------------------------ checks, before anything changes
@@ -320,8 +232,8 @@ class Learner(ABC):
                 stacklevel=_outside(),
             )
 
-    def _read_gradient(self, gradient: ArrayLike) -> bool:
-        """Copy a gradient into the learner's buffer, checked; returns whether it had to be clipped."""
+    def _read_gradient(self, gradient: ArrayLike) -> None:
+        """Copy a gradient into the learner's buffer; its shape and type are checked."""
         try:
             array = np.asarray(gradient)
         except ValueError:
@@ -334,6 +246,11 @@ class Learner(ABC):
         if array.dtype.kind not in "fiu":
             raise InputError(f"{self._who()}: gradient must be an array of real numbers. Got dtype {array.dtype}.")
         self._gradient[:] = array if array.ndim == 1 else array.ravel()
+
+    def _check_gradient(self) -> bool:
+        """Take the part that cannot matter off the gradient in the buffer; returns whether it had to be clipped."""
+        if self.domain.flat != FULL:
+            flatten(self.domain.flat, self.domain.flat_par, self._gradient)
         if square_norm(self._gradient) <= self._square_bound:  # False for nan
             return False
         self._clip()
@@ -386,6 +303,3 @@ class Learner(ABC):
     def _check_loss_object(self, f: Any) -> None:
         if not (hasattr(f, "value") and hasattr(f, "gradient")):
             raise InputError(f"{self._who()}: step needs a loss with f.value(x) and f.gradient(x). Got {f!r}.")
-
-    def _who(self) -> str:
-        return f"{type(self).__name__}, round {self.rounds + 1}"

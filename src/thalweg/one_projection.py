@@ -8,26 +8,29 @@ The inner learner runs on a cheap set Y that contains X. With y_t its decision a
 
 Theorem 1: ||h_t|| <= ||g_t||, and f_t(x_t) - f_t(u) <= <g_t, x_t - u> <= <h_t, y_t - u> for every u in X. So regret
 on Y against points of X bounds regret on X, whatever the inner learner is.
+
+Where X lies in a flat, the gradient's part across it cannot matter and is taken off g_t first; y_t then stays in the
+flat too, and h_t sees nothing else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from thalweg._kernels import reduction
 from thalweg._kernels.clock import FRESH, PROJECTIONS
+from thalweg._kernels.hulls import flatten
 from thalweg._kernels.projections import PYTHON
-from thalweg._kernels.stage import count_reduced
+from thalweg._machines import loop
+from thalweg._machines.reduced import ReducedSettings, ReducedState
 from thalweg.domains import Domain
 from thalweg.errors import InputError
-from thalweg.learner import Learner, Stage
-
-if TYPE_CHECKING:
-    from thalweg.problems import LinearModel
+from thalweg.learner import Learner
+from thalweg.machine import Machine
 
 __all__ = ["OneProjection", "surrogate_gradient"]
 
@@ -53,7 +56,7 @@ def surrogate_gradient(gradient: ArrayLike, y: ArrayLike, x: ArrayLike, tol: flo
     return h.reshape(g.shape)
 
 
-class OneProjection(Learner):
+class OneProjection(Machine):
     """Run any one-gradient learner on a cheap set and project once a round.
 
     Parameters
@@ -127,48 +130,69 @@ class OneProjection(Learner):
         self.nonnegative = getattr(inner, "nonnegative", False)
         self.anytime = getattr(inner, "anytime", False)
         self._tol = domain.tolerance * domain._scale(domain.center)  # an inexact projection's direction is noise
-        self._trusted = isinstance(inner, Learner) and inner._square_bound >= self._square_bound
+        # compiled code may skip the inner learner's checks only where the outer ones are as strict
+        self._trusted = isinstance(inner, Machine) and inner._compiled and inner._square_bound >= self._square_bound
         self._h = np.empty(domain.dim)
         self._x = np.zeros(domain.dim)
         self._arrays["x"] = self._x
+
+    # ------------------------------------------------------------------ the machine
+
+    @property
+    def _machine(self) -> tuple[Any, Any]:
+        state, settings = self.inner._machine
+        X = self.domain
+        return (
+            ReducedState(state, self._x, self._clock),
+            ReducedSettings(settings, X.code, X.par, X.flat, X.flat_par, self._tol, self.needs_loss, self._h),
+        )
+
+    @property
+    def _compiled(self) -> bool:
+        return self._trusted and self.domain.code != PYTHON
+
+    def _make_room(self) -> None:
+        self.inner._make_room()
+        self._bound = None
+
+    def _beyond_range(self) -> InputError:
+        return self.inner._beyond_range()  # type: ignore[no-any-return]
 
     def _restart(self) -> None:
         self.inner.reset()
         self._x[:] = 0.0
 
-    def _propose(self) -> Array:
+    # ------------------------------------------------------------------ a round
+
+    def _peek(self) -> Array:
         if not self._clock[FRESH]:
-            y = self.inner._peek() if self._trusted else self._y()
+            y = self.inner._peek() if self._trusted else np.array(self.inner.decision, dtype=np.float64).ravel()
             self.domain._project_into(y, self._x, self._h)  # (1)
             self._clock[PROJECTIONS] += 1
             self._clock[FRESH] = 1
-        return self._x.copy()
+        return self._x
+
+    def _round(self, loss: float | None) -> bool:
+        if not self._trusted:
+            return Learner._round(self, loss)
+        clipped = self._play_one(0.0 if loss is None else loss, True)  # (2), (3): x is there, whoever projected
+        self.inner._shown = None
+        return clipped
 
     def _move(self, gradient: Array, loss: float | None) -> None:
-        if self._trusted:
-            self.inner._move_reduced(gradient, loss, self._x, self._tol, self._h, self._clock)  # (2), (3)
-            self.inner._shown = None
-        else:
-            surrogate = surrogate_gradient(gradient, self._y(), self._x, self._tol)
-            self.inner.update(surrogate.reshape(self.domain.shape), loss)
-            count_reduced(self._clock, self.needs_loss)
+        y = np.array(self.inner.decision, dtype=np.float64)
+        h = surrogate_gradient(gradient, y.ravel(), self._x, self._tol)  # (2), (3)
+        flatten(self.domain.flat, self.domain.flat_par, h)
+        self.inner.update(h.reshape(self.domain.shape), loss)
+        self._count(gradients=1, values=int(self.needs_loss))
+        self._clock[FRESH] = 0
 
-    def _y(self) -> Array:
-        """y_t, the inner learner's decision, as a flat array that is only read."""
-        if self._trusted:
-            return self.inner._peek()  # type: ignore[no-any-return]
-        return np.array(self.inner.decision, dtype=np.float64).ravel()
-
-    def _stage(self, problem: LinearModel, losses: Array, decisions: Array) -> Stage | None:
-        if not (self._trusted and self.inner._has_loop) or PYTHON in (self.domain.code, self.inner.domain.code):
-            return None
-        face = (True, self._x, self._clock, self.domain.code, self.domain.par, self._tol)
-        return self._world(problem, losses, decisions), face
-
-    def _loop(self, stage: Stage, first: int, last: int) -> int:
-        played: int = self.inner._loop(stage, first, last)
+    def _play(self, rounds: loop.Rounds, first: int, last: int) -> int:
+        played = super()._play(rounds, first, last)
         self.inner._shown = None
         return played
+
+    # ------------------------------------------------------------------ stop and resume
 
     def state(self) -> dict[str, Any]:
         """As `Learner.state`, with the inner learner's state under `inner.`."""
@@ -179,6 +203,7 @@ class OneProjection(Learner):
         read = self._read_state(saved)
         self.inner.restore({k.removeprefix("inner."): v for k, v in saved.items() if k.startswith("inner.")})
         self._write(read)
+        self._bound = None
 
 
 def check_surrogate(owner: str, domain: Domain, surrogate: Any, what: str = "The 'surrogate' parameter") -> Domain:

@@ -17,6 +17,7 @@ from thalweg._validate import check_count
 from thalweg.errors import InputError
 from thalweg.learner import Learner, Queries
 from thalweg.losses import Loss
+from thalweg.machine import Machine
 from thalweg.problems import FromLosses, LinearModel, Problem
 
 __all__ = ["Run", "play"]
@@ -156,21 +157,21 @@ def _play_rounds(
     learner: Any, problem: Problem, T: int, losses: Array, kept: Array, stop: Stop, tick: Callable[[int], Any]
 ) -> int:
     """Rounds 0..T-1, in compiled blocks where there is a loop for these parts. Returns how many were played."""
-    stage = None
-    if isinstance(learner, Learner) and isinstance(problem, LinearModel):
-        stage = learner._stage(problem, losses, kept)
+    rounds = None
+    if isinstance(learner, Machine) and isinstance(problem, LinearModel):
+        rounds = learner._rounds(problem, losses, kept)
     block, t = 256, 0
     while t < T and not stop.asked:
         first, last = t, min(T, t + block)
-        if stage is not None:
+        if rounds is not None:
             began = time.perf_counter()
-            t = learner._play_block(stage, first, last)
+            t = learner._play(rounds, first, last)
             spent = time.perf_counter() - began
             if spent < BLOCK_SECONDS / 2:
                 block *= 2
             elif spent > 2 * BLOCK_SECONDS:
                 block = max(1, block // 2)
-        if stage is None or t < last:  # no loop for these parts, or one round that it would not play: `step` says why
+        if rounds is None or t < last:  # no loop for these parts, or one round that it would not play: `step` says why
             if len(kept):
                 kept[t] = learner.decision.ravel()
             try:

@@ -8,7 +8,7 @@ With o a point of W, R the radius of a ball around o that holds W, points and gr
     x_t   = o + R x^(1)                                                                              (4)
 
 (y', z') is the bet of a parameter-free learner for losses of length <= 1: the wealth of a coin bettor times a direction
-(`thalweg._kernels.residual`). Level i starts anew every 2^i rounds with the wealth psi_i = epsilon/ceil(T/2^i), and
+(`thalweg._machines.levels`). Level i starts anew every 2^i rounds with the wealth psi_i = epsilon/ceil(T/2^i), and
 learns from (g, -<g, x^(i+1)>)/sqrt(2), corrected as in (3) of `thalweg.one_projection` where (y', z') lies outside V.
 
 (0, 0) lies in V, so a level can lose no more than its wealth to the levels before it: on each of its intervals
@@ -23,21 +23,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from thalweg._kernels import residual
 from thalweg._kernels.clock import PROJECTIONS
 from thalweg._kernels.projections import PYTHON
+from thalweg._machines.levels import (
+    SEARCH,
+    TOLERANCE,
+    LevelsSettings,
+    LevelsState,
+    begin_search,
+    locate,
+    place_one,
+    weigh_level,
+)
 from thalweg._validate import check_count, check_positive
 from thalweg.domains import Ball, Domain
-from thalweg.learner import Learner, Stage
+from thalweg.machine import Machine
 
 __all__ = ["ResidualLevels"]
 
 Array = NDArray[np.float64]
 
-kernels: Any = residual  # called with the state unpacked, which type checkers cannot follow
 
-
-class ResidualLevels(Learner):
+class ResidualLevels(Machine):
     """Parameter-free learners in a row, each on shorter intervals, each adding to the point of those before it.
 
     `CutkoskyAdaptive` is this class on one set, `EfficientCutkosky` is that inside `OneProjection`, and
@@ -84,51 +91,49 @@ class ResidualLevels(Learner):
         home = domain if ball is None else ball
         N = (T - 1).bit_length()  # the smallest N with T <= 2^N
         K, d = max(1, N), domain.dim
-        self._exact = K if isinstance(home, Ball) else 0
-        self._exact -= ball is not None
+        exact = (K if isinstance(home, Ball) else 0) - (ball is not None)
         center = home.center.ravel().copy()
-        self._o = center if isinstance(home, Ball) else home._project_flat(center)
-        self._R = home.radius if isinstance(home, Ball) else min(home.radius, home.diameter)
+        o = center if isinstance(home, Ball) else home._project_flat(center)
+        R = home.radius if isinstance(home, Ball) else min(home.radius, home.diameter)
         levels = [N - k for k in range(K)]
-        self._psi = self.epsilon / np.array([1] + [math.ceil(T / 2**i) for i in levels[1:]])
-        self._weights = np.array([1 / G] + [1 / (math.sqrt(2) * G)] * (K - 1))
-        self._lengths = np.array([0] + [2**i for i in levels[1:]])
-        self._tols = np.full(K, residual.TOLERANCE)
-        self._tols[self._exact :] = domain.tolerance * domain._scale(domain.center) / self._R
-
-        self._arrays |= {
-            "bets": np.empty((K, 4)),
-            "directions": np.empty((K, d + 1)),
-            "chain": np.empty((K + 1, d)),
-            "gaps": np.empty((K, d + 1)),
-            "y": np.empty(d),
-        }
-        self._loss = np.empty(d + 1)
-        self._work = np.empty((4, d))
-        self._search = np.empty(residual.SEARCH)
-        self._first: dict[str, NDArray[Any]] = {}
-        self._restart()
-        self._propose_all(self._arrays)
+        tols = np.full(K, TOLERANCE)
+        tols[exact:] = domain.tolerance * domain._scale(domain.center) / R
+        state = LevelsState(
+            np.zeros((K, 4)), np.zeros((K, d + 1)), np.zeros((K + 1, d)), np.zeros((K, d + 1)), np.zeros(d), self._clock
+        )
+        settings = LevelsSettings(
+            self.epsilon / np.array([1] + [math.ceil(T / 2**i) for i in levels[1:]]),
+            np.array([1 / G] + [1 / (math.sqrt(2) * G)] * (K - 1)),
+            np.array([0] + [2**i for i in levels[1:]]),
+            tols,
+            o,
+            R,
+            exact,
+            domain.code,
+            domain.par,
+            np.empty(d + 1),
+            np.empty(d),
+            np.empty(d),
+            np.empty(SEARCH),
+        )
+        self._adopt(state, settings)
+        state.bets[:, 0], state.bets[:, 2] = settings.wealth, 1.0
+        state.y[:] = o  # nobody bets yet
         self._clock[PROJECTIONS] += not isinstance(home, Ball)  # of the centre, above
+        if exact < K:
+            self._place_all()
         self._first = {key: array.copy() for key, array in self._arrays.items()}
 
     def _restart(self) -> None:
-        a = self._arrays
-        if self._first:
-            for key, array in self._first.items():
-                a[key][...] = array
-            return
-        for array in a.values():
-            array[...] = 0
-        a["bets"][:, 0] = self._psi
-        a["bets"][:, 2] = 1.0
+        self._write(self._first)
 
     def _settings(self) -> dict[str, Any]:
+        settings = self._parts[1]
         return super()._settings() | {
             "epsilon": self.epsilon,
-            "origin": self._o,
-            "unit": self._R,
-            "exact": self._exact,
+            "origin": settings.o,
+            "unit": settings.R,
+            "exact": settings.exact,
         }
 
     # ------------------------------------------------------------------ what it tells
@@ -136,82 +141,60 @@ class ResidualLevels(Learner):
     @property
     def levels(self) -> int:
         """N, how many levels there are."""
-        return len(self._psi)
+        return len(self.first_wealth)
+
+    @property
+    def first_wealth(self) -> Array:
+        """psi, what each level starts an interval with, longest first."""
+        wealth: Array = self._parts[1].wealth
+        return wealth
 
     @property
     def wealth(self) -> Array:
         """What each level has left to bet with, in units of G R (sqrt(2) G R from the second on), longest first."""
-        return self._arrays["bets"][:, 0].copy()
+        wealth: Array = self._parts[0].bets[:, 0].copy()
+        return wealth
 
     @property
     def points(self) -> Array:
         """x^(N)..x^(1), the sums up to each level, (N, *shape). The last one is the decision."""
-        return (self._o + self._R * self._arrays["chain"][1:]).reshape(-1, *self.domain.shape)
+        state, settings = self._parts
+        points: Array = (settings.o + settings.R * state.chain[1:]).reshape(-1, *self.domain.shape)
+        return points
 
     # ------------------------------------------------------------------ a round
 
-    def _propose(self) -> Array:
-        return self._arrays["y"].copy()
-
     def _peek(self) -> Array:
-        return self._arrays["y"]
+        y: Array = self._parts[0].y
+        return y
 
-    def _move(self, gradient: Array, loss: float | None) -> None:
-        del loss
-        python = self.domain.code == PYTHON
-        a = {key: array.copy() for key, array in self._arrays.items()} if python else self._arrays
-        kernels.learn(
-            a["bets"], a["directions"], a["chain"], a["gaps"], a["clock"], gradient,
-            self._psi, self._weights, self._lengths, self._tols, self._loss,
-        )  # fmt: skip
-        self._propose_all(a)
-        if python:  # no projection has failed
-            for key, array in a.items():
-                self._arrays[key][...] = array
+    def _python_round(self, loss: float) -> bool:
+        saved = {key: array.copy() for key, array in self._arrays.items()}
+        clipped = self._play_one(loss, False)
+        try:
+            self._place_all()
+        except BaseException:
+            self._write(saved)
+            raise
+        return clipped
 
-    def _state_arrays(self, a: dict[str, NDArray[Any]]) -> Any:
-        """The state in the order in which every kernel takes it."""
-        return a["bets"], a["directions"], a["chain"], a["gaps"], a["y"], a["clock"]
-
-    def _propose_all(self, a: dict[str, NDArray[Any]]) -> None:
-        """(1)-(4) from the bets, written into the arrays `a`."""
-        if self.domain.code != PYTHON:
-            kernels.propose(
-                *self._state_arrays(a), self._o, self._R, self._exact,
-                self.domain.code, self.domain.par, self._tols[-1], self._work, self._search,
-            )  # fmt: skip
-            return
+    def _place_all(self) -> None:
+        """(1)-(4) level by level, each by compiled code where that can project."""
         for k in range(self.levels):
-            b = a["bets"][k, 0] * a["bets"][k, 1]
-            if b == 0.0 and k != self._exact:
-                a["chain"][k + 1] = a["chain"][k]
-                a["gaps"][k] = 0.0
-            elif k < self._exact:
-                kernels.place_in_ball(a["directions"][k], b, a["chain"][k], a["chain"][k + 1], a["gaps"][k])
-            else:
-                self._place(a, k, b)
+            if not place_one(self._handle, k):
+                self._place(k)
 
-    def _place(self, a: dict[str, NDArray[Any]], k: int, b: float) -> None:
-        """(2) for level k of a set that only Python can project onto: as `place_in_set`."""
-        u, before, gap, spot, search = a["directions"][k], a["chain"][k], a["gaps"][k], self._work[0], self._search
+    def _place(self, k: int) -> None:
+        """(2) for level k of a set that only Python can project onto: as `_place_in_set` in compiled code."""
+        s, c = self._parts
+        u, before, gap, spot, search = s.directions[k], s.chain[k], s.gaps[k], c.spot, c.search
+        b = s.bets[k, 0] * s.bets[k, 1]
         q = b * u[-1]
-        kernels.begin_search(search, abs(b), q)
+        begin_search(search, abs(b), q)
         over = False
         while not over:
-            kernels.locate(u, b, before, search[0], self._o, self._R, spot)
-            a["y"][:] = self.domain._project_flat(spot.copy())
-            a["clock"][PROJECTIONS] += 1
-            over = kernels.weigh(search, spot, a["y"], before, q, self._R, self._tols[-1], gap)
-        a["chain"][k + 1] = (a["y"] - self._o) / self._R
-
-    # ------------------------------------------------------------------ whole runs
-
-    _has_loop = True
-
-    def _loop(self, stage: Stage, first: int, last: int) -> int:
-        settings = (
-            self._psi, self._weights, self._lengths, self._tols, self._o, self._R, self._exact,
-            self.domain.code, self.domain.par,
-        )  # fmt: skip
-        state = self._state_arrays(self._arrays)
-        return int(kernels.play_levels(state, settings, *stage, first, last, self._loss, self._work, self._search))
+            locate(u, b, before, search[0], c.o, c.R, spot)
+            s.y[:] = self.domain._project_flat(spot.copy())
+            s.clock[PROJECTIONS] += 1
+            over = weigh_level(search, spot, s.y, before, q, c.R, c.tols[k], gap)
+        s.chain[k + 1] = (s.y - c.o) / c.R

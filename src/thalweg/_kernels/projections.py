@@ -20,6 +20,8 @@ __all__ = [
     "PYTHON",
     "ROTATED_ELLIPSOID",
     "SIMPLEX",
+    "ONTO",
+    "onto_ball",
     "project",
 ]
 
@@ -41,7 +43,7 @@ LAST_RESIDUAL = 1e-8
 
 
 @kernel
-def _ball(par: np.ndarray, y: np.ndarray, out: np.ndarray) -> None:
+def onto_ball(par: np.ndarray, y: np.ndarray, out: np.ndarray, work: np.ndarray) -> None:
     """par = [R, c_1..c_d]:  c + (y - c) min(1, R / ||y - c||)."""
     d = y.shape[0]
     square = 0.0
@@ -58,7 +60,7 @@ def _ball(par: np.ndarray, y: np.ndarray, out: np.ndarray) -> None:
 
 
 @kernel
-def _box(par: np.ndarray, y: np.ndarray, out: np.ndarray) -> None:
+def _box(par: np.ndarray, y: np.ndarray, out: np.ndarray, work: np.ndarray) -> None:
     """par = [l_1..l_d, u_1..u_d]:  clip every entry."""
     d = y.shape[0]
     for j in range(d):
@@ -217,7 +219,7 @@ def _rotated_ellipsoid(par: np.ndarray, y: np.ndarray, out: np.ndarray, work: np
 
 
 @kernel
-def _half_space(par: np.ndarray, y: np.ndarray, out: np.ndarray) -> None:
+def _half_space(par: np.ndarray, y: np.ndarray, out: np.ndarray, work: np.ndarray) -> None:
     """par = [b, a_1..a_d] with ||a|| = 1:  y - (<a, y> - b)_+ a."""
     excess = -par[0]
     for j in range(y.shape[0]):
@@ -229,7 +231,7 @@ def _half_space(par: np.ndarray, y: np.ndarray, out: np.ndarray) -> None:
 
 
 @kernel
-def _product_of_balls(par: np.ndarray, y: np.ndarray, out: np.ndarray) -> None:
+def _product_of_balls(par: np.ndarray, y: np.ndarray, out: np.ndarray, work: np.ndarray) -> None:
     """par = [k, r_1..r_k, n_1..n_k, c_1..c_d]:  k blocks of n_i entries, each rescaled like a ball."""
     blocks = int(par[0])
     c = par[1 + 2 * blocks :]
@@ -255,9 +257,9 @@ def _product_of_balls(par: np.ndarray, y: np.ndarray, out: np.ndarray) -> None:
 def project(code: int, par: np.ndarray, y: np.ndarray, out: np.ndarray, work: np.ndarray) -> None:
     """out <- the point nearest to y of the set (code, par). Overwrites out and work."""
     if code == BALL:
-        _ball(par, y, out)
+        onto_ball(par, y, out, work)
     elif code == BOX:
-        _box(par, y, out)
+        _box(par, y, out, work)
     elif code == SIMPLEX:
         _simplex(par, y, out, work)
     elif code == L1_BALL:
@@ -267,6 +269,19 @@ def project(code: int, par: np.ndarray, y: np.ndarray, out: np.ndarray, work: np
     elif code == ROTATED_ELLIPSOID:
         _rotated_ellipsoid(par, y, out, work)
     elif code == HALF_SPACE:
-        _half_space(par, y, out)
+        _half_space(par, y, out, work)
     elif code == PRODUCT_OF_BALLS:
-        _product_of_balls(par, y, out)
+        _product_of_balls(par, y, out, work)
+
+
+# One set at a time, for Python: it compiles what it needs and no more.
+ONTO = {
+    BALL: onto_ball,
+    BOX: _box,
+    SIMPLEX: _simplex,
+    L1_BALL: _l1_ball,
+    ELLIPSOID: _ellipsoid,
+    ROTATED_ELLIPSOID: _rotated_ellipsoid,
+    HALF_SPACE: _half_space,
+    PRODUCT_OF_BALLS: _product_of_balls,
+}

@@ -19,13 +19,25 @@ import numpy as np
 from thalweg._validate import check_count, check_positive
 from thalweg.algorithms.pools import ader_pool
 from thalweg.domains import Domain
-from thalweg.ensemble import Ensemble
+from thalweg.ensemble import Pooled, descents
+from thalweg.experts import Pool
 from thalweg.learner import bounded
+from thalweg.metas import Hedge
 
-__all__ = ["Ader"]
+__all__ = ["Ader", "ader"]
 
 
-class Ader(Ensemble):
+def ader(domain: Domain, T: int, G: float, c: float | None) -> Pool:
+    """The members and weights of Ader: basic for losses in a range of length c, improved without."""
+    D = domain.diameter
+    steps = ader_pool(T, G, D)  # (1)
+    i = np.arange(1, steps.size + 1)
+    prior = (1 + 1 / steps.size) / (i * (i + 1))  # (2)
+    rate = math.sqrt(2 / (T * G**2 * D**2)) if c is None else math.sqrt(8 / (T * c**2))  # (4)
+    return descents(domain, steps, meta=Hedge(rate=rate, prior=prior), judge="linear" if c is None else "value")
+
+
+class Ader(Pooled):
     """Ader, the first method with optimal dynamic regret; improved (one gradient) or basic (each member its own).
 
     Parameters
@@ -38,8 +50,9 @@ class Ader(Ensemble):
         G.
     gradients : {"shared", "own"}
         "shared" is the improved method; "own" the basic one, which needs the loss itself: call `step`.
-    loss_range : float, optional
-        c of the basic method; G D when left out, which holds for every G-Lipschitz loss.
+    loss_bound : float, optional
+        c of the basic method, the largest f_t(x) - f_t(u) over X; G D when left out, which holds for every G-Lipschitz
+        loss.
     on_violation : {"raise", "clip"}
         What to do with a gradient above the bound.
 
@@ -62,24 +75,12 @@ class Ader(Ensemble):
         gradient_bound: float,
         *,
         gradients: str = "shared",
-        loss_range: float | None = None,
+        loss_bound: float | None = None,
         on_violation: str = "raise",
     ) -> None:
         T = check_count("Ader", "horizon", horizon)
         G = check_positive("Ader", "gradient_bound", gradient_bound)
         D = bounded("Ader", domain).diameter
-        steps = ader_pool(T, G, D)  # (1)
-        i = np.arange(1, steps.size + 1)
-        own = gradients == "own"
-        c = G * D if loss_range is None else check_positive("Ader", "loss_range", loss_range)
-        super().__init__(
-            domain,
-            steps,
-            prior=(1 + 1 / steps.size) / (i * (i + 1)),  # (2)
-            meta_rate=math.sqrt(8 / (T * c**2)) if own else math.sqrt(2 / (T * G**2 * D**2)),  # (4)
-            gradients=gradients,
-            judge="value" if own else "linear",
-            horizon=T,
-            gradient_bound=G,
-            on_violation=on_violation,
-        )
+        c = G * D if loss_bound is None else check_positive("Ader", "loss_bound", loss_bound)
+        pool = ader(domain, T, G, c if gradients == "own" else None)
+        super().__init__(pool, gradients=gradients, horizon=T, gradient_bound=G, on_violation=on_violation)

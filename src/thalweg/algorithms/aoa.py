@@ -18,18 +18,20 @@ r_I = <h_t, y_t - y_{t,I}>/(2GR), experts with the pool of Theorem 2 for T = |I|
 import math
 
 from thalweg._validate import check_positive
-from thalweg.algorithms.ader import Ader
+from thalweg.algorithms.ader import ader
 from thalweg.algorithms.pools import worst_case_pool
 from thalweg.algorithms.reduced_cover import ReducedCover
-from thalweg.cover_ensemble import CoverEnsemble
+from thalweg.cover import Cover
 from thalweg.domains import Domain
-from thalweg.ensemble import Ensemble
+from thalweg.ensemble import descents
+from thalweg.experts import Pool
 from thalweg.learner import bounded
+from thalweg.metas import AdaNormalHedge, Hedge
 
 __all__ = ["AOA", "EfficientAOA"]
 
 
-class AOA(CoverEnsemble):
+class AOA(Cover):
     """AOA as published: keeps up with any moving comparator on any interval; O(log^2 t) of every query a round.
 
     Parameters
@@ -38,8 +40,12 @@ class AOA(CoverEnsemble):
         X, of diameter D.
     gradient_bound : float
         G.
-    loss_range : float, optional
-        c, the largest |f_t(x) - f_t(u)| over X; G D when left out, which holds for every G-Lipschitz loss.
+    gradients : {"shared", "own"}
+        "own" is the published method and needs the loss itself: call `step`. "shared" takes one gradient a round: the
+        losses are linearised and the experts are the improved Ader.
+    loss_bound : float, optional
+        c, the largest f_t(x) - f_t(u) over X; G D when left out, which holds for every G-Lipschitz loss. Used with own
+        gradients.
     horizon : int, optional
         Sizes the state; the method needs none.
     on_violation : {"raise", "clip"}
@@ -48,7 +54,7 @@ class AOA(CoverEnsemble):
     Examples
     --------
     >>> import thalweg as tw
-    >>> learner = tw.AOA(tw.domains.Ball(2), gradient_bound=3.0, horizon=100)
+    >>> learner = tw.AOA(tw.domains.Ball(2), gradient_bound=3.0, horizon=100, gradients="own")
     >>> for _ in range(5):
     ...     _ = learner.step(tw.losses.Squared([1.0, 0.0], 2.0))
     >>> learner.born.tolist()
@@ -64,22 +70,22 @@ class AOA(CoverEnsemble):
     def __init__(
         self,
         domain: Domain,
-        gradient_bound: float,
         *,
-        loss_range: float | None = None,
+        gradient_bound: float,
+        gradients: str = "shared",
+        loss_bound: float | None = None,
         horizon: int | None = None,
         on_violation: str = "raise",
     ) -> None:
         G = check_positive("AOA", "gradient_bound", gradient_bound)
         D = bounded("AOA", domain).diameter
-        c = G * D if loss_range is None else check_positive("AOA", "loss_range", loss_range)
+        c = G * D if loss_bound is None else check_positive("AOA", "loss_bound", loss_bound)
         super().__init__(
             domain,
-            _Basic(domain, G, c),  # (4)
-            meta="ada_normal_hedge",  # (1)
+            _Aders(domain, G, c, gradients),  # (4)
+            meta=AdaNormalHedge(c if gradients == "own" else G * D),  # (1), (3)
             cover="geometric",
-            feedback_range=c,  # (3)
-            gradients="own",
+            gradients=gradients,
             horizon=horizon,
             gradient_bound=G,
             on_violation=on_violation,
@@ -119,8 +125,8 @@ class EfficientAOA(ReducedCover):
     def __init__(
         self,
         domain: Domain,
-        gradient_bound: float,
         *,
+        gradient_bound: float,
         horizon: int | None = None,
         surrogate: Domain | None = None,
         on_violation: str = "raise",
@@ -129,12 +135,11 @@ class EfficientAOA(ReducedCover):
         D = bounded("EfficientAOA", domain).diameter
         super().__init__(
             domain,
-            lambda Y: CoverEnsemble(
+            lambda Y: Cover(
                 Y,
                 _Linear(Y, G, D),
-                meta="ada_normal_hedge",
+                meta=AdaNormalHedge(2 * G * Y.radius),
                 cover="geometric",
-                feedback_range=2 * G * Y.radius,
                 anytime=True,
                 owner="EfficientAOA",
                 horizon=horizon,
@@ -146,14 +151,14 @@ class EfficientAOA(ReducedCover):
         )
 
 
-class _Basic:
-    """Basic Ader for an interval of a given length. (An object, not a closure: learners can be pickled.)"""
+class _Aders:
+    """Ader for an interval of a given length. (An object, not a closure: learners can be pickled.)"""
 
-    def __init__(self, domain: Domain, G: float, c: float) -> None:
-        self.domain, self.G, self.c = domain, G, c
+    def __init__(self, domain: Domain, G: float, c: float, gradients: str) -> None:
+        self.domain, self.G, self.c, self.gradients = domain, G, c, gradients
 
-    def __call__(self, length: int) -> Ensemble:
-        return Ader(self.domain, length, self.G, gradients="own", loss_range=self.c)
+    def __call__(self, length: int) -> Pool:
+        return ader(self.domain, length, self.G, self.c if self.gradients == "own" else None)
 
 
 class _Linear:
@@ -162,7 +167,8 @@ class _Linear:
     def __init__(self, Y: Domain, G: float, D: float) -> None:
         self.Y, self.G, self.D = Y, G, D
 
-    def __call__(self, length: int) -> Ensemble:
+    def __call__(self, length: int) -> Pool:
         R = self.Y.radius
         steps = worst_case_pool(length, self.G, R, self.D)
-        return Ensemble(self.Y, steps, meta_rate=math.sqrt(math.log(steps.size) / (1 + self.G**2 * R**2 * length)))
+        rate = math.sqrt(math.log(steps.size) / (1 + self.G**2 * R**2 * length))
+        return descents(self.Y, steps, meta=Hedge(rate=rate))

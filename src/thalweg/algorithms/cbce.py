@@ -16,16 +16,17 @@ r_J = <g_t, x_t - x_{t,J}>/(2GR), and a round needs 1 gradient and 0 values.
 """
 
 from thalweg._validate import check_positive
-from thalweg.algorithms.ogd import OGD
 from thalweg.algorithms.reduced_cover import ReducedCover
-from thalweg.cover_ensemble import CoverEnsemble
+from thalweg.cover import Cover
 from thalweg.domains import Domain
+from thalweg.experts import Descent
 from thalweg.learner import bounded
+from thalweg.metas import CoinBetting
 
 __all__ = ["CBCE", "EfficientCBCE"]
 
 
-class CBCE(CoverEnsemble):
+class CBCE(Cover):
     """Coin betting for changing environments: small regret on every interval at once.
 
     Parameters
@@ -34,10 +35,10 @@ class CBCE(CoverEnsemble):
         X, of diameter D.
     gradient_bound : float
         G.
-    gradients : {"own", "shared"}
-        "own" is the published method and needs the loss itself: call `step`. "shared" takes one gradient a round.
-    loss_range : float, optional
-        c, the largest |f_t(x) - f_t(u)| over X; G D when left out. Used with own gradients.
+    gradients : {"shared", "own"}
+        "shared" takes one gradient a round. "own" is the published method and needs the loss itself: call `step`.
+    loss_bound : float, optional
+        c, the largest f_t(x) - f_t(u) over X; G D when left out. Used with own gradients.
     cover : {"geometric", "compact"}
         The published cover, or the compact one, which suffices since the experts need no interval length.
     horizon : int, optional
@@ -48,7 +49,7 @@ class CBCE(CoverEnsemble):
     Examples
     --------
     >>> import thalweg as tw
-    >>> learner = tw.CBCE(tw.domains.Ball(2), gradient_bound=3.0)
+    >>> learner = tw.CBCE(tw.domains.Ball(2), gradient_bound=3.0, gradients="own")
     >>> for _ in range(6):
     ...     _ = learner.step(tw.losses.Squared([1.0, 0.0], 2.0))
     >>> learner.active, learner.born.tolist()
@@ -66,23 +67,22 @@ class CBCE(CoverEnsemble):
     def __init__(
         self,
         domain: Domain,
-        gradient_bound: float,
         *,
-        gradients: str = "own",
-        loss_range: float | None = None,
+        gradient_bound: float,
+        gradients: str = "shared",
+        loss_bound: float | None = None,
         cover: str = "geometric",
         horizon: int | None = None,
         on_violation: str = "raise",
     ) -> None:
         G = check_positive("CBCE", "gradient_bound", gradient_bound)
         D = bounded("CBCE", domain).diameter
-        c = G * D if loss_range is None else check_positive("CBCE", "loss_range", loss_range)
+        c = G * D if loss_bound is None else check_positive("CBCE", "loss_bound", loss_bound)
         super().__init__(
             domain,
-            OGD(domain, gradient_bound=G),  # (6)
-            meta="coin_betting",
+            Descent(domain, D / G, step_rule="decaying"),  # (6)
+            meta=CoinBetting(c if gradients == "own" else 2 * G * domain.radius),  # (1), (2), (4), (5)
             cover=cover,
-            feedback_range=c if gradients == "own" else 2 * G * domain.radius,  # (4)
             gradients=gradients,
             horizon=horizon,
             gradient_bound=G,
@@ -123,8 +123,8 @@ class EfficientCBCE(ReducedCover):
     def __init__(
         self,
         domain: Domain,
-        gradient_bound: float,
         *,
+        gradient_bound: float,
         horizon: int | None = None,
         surrogate: Domain | None = None,
         on_violation: str = "raise",
@@ -132,7 +132,7 @@ class EfficientCBCE(ReducedCover):
         G = check_positive("EfficientCBCE", "gradient_bound", gradient_bound)
         super().__init__(
             domain,
-            lambda Y: CBCE(Y, G, gradients="shared", horizon=horizon),
+            lambda Y: CBCE(Y, gradient_bound=G, horizon=horizon),
             surrogate=surrogate,
             horizon=horizon,
             gradient_bound=G,

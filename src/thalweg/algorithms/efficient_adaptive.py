@@ -13,16 +13,15 @@ For L-smooth f_t >= 0 with ||grad f_t|| <= G, regret on every interval I is of o
 min{sqrt(F_I log F_I log F_T), sqrt(|I| log T)} (Theorem 4). 1 projection, 1 gradient, 1 value a round.
 """
 
-from collections.abc import Callable
 from functools import partial
 
 from thalweg._validate import check_choice, check_count, check_positive
 from thalweg.algorithms import thresholds
 from thalweg.algorithms.reduced_cover import ReducedCover
-from thalweg.algorithms.sogd import SOGD
-from thalweg.cover_ensemble import CoverEnsemble
+from thalweg.cover import Cover
 from thalweg.domains import Domain
-from thalweg.errors import InputError
+from thalweg.experts import Descent
+from thalweg.metas import AdaptMLProd
 
 __all__ = ["EfficientAdaptive"]
 
@@ -40,8 +39,8 @@ class EfficientAdaptive(ReducedCover):
         G.
     smoothness : float
         L; the losses must be L-smooth and >= 0.
-    threshold : "paper", "proof" or callable
-        C_m: Theorem 4 as printed; re-derived (the printed one lost two factors); or any m -> C_m > 0. The theory's
+    threshold : "paper", "proof", float or callable
+        C_m: Theorem 4 as printed; re-derived (the printed one lost two factors); a number; or any m -> C_m > 0. The theory's
         values are large: with them long stretches pass before a second expert is born. Smaller ones adapt sooner.
     delta : float
         delta of the scale-free steps.
@@ -89,7 +88,7 @@ class EfficientAdaptive(ReducedCover):
         gradient_bound: float,
         smoothness: float,
         *,
-        threshold: str | Callable[[int], float] = "paper",
+        threshold: thresholds.Threshold = "paper",
         delta: float = 1.0,
         restart: str = "center",
         feedback_range: str = "bound",
@@ -103,25 +102,17 @@ class EfficientAdaptive(ReducedCover):
         check_positive(name, "delta", delta)
         check_choice(name, "feedback_range", feedback_range, ("bound", "observed"))
 
-        def make_inner(Y: Domain) -> CoverEnsemble:
+        def make_inner(Y: Domain) -> Cover:
             R = Y.radius
-            if callable(threshold):
-                C = threshold
-            elif threshold == "paper":
-                C = partial(thresholds.adaptive_paper, T=T, G=G, L=L, R=R, delta=delta)
-            elif threshold == "proof":
-                C = partial(thresholds.adaptive_proof, T=T, G=G, L=L, R=R, delta=delta)
-            else:
-                raise InputError(
-                    f"The 'threshold' parameter of {name} must be 'paper', 'proof' or a function m -> C_m. "
-                    f"Got {threshold!r}."
-                )
-            return CoverEnsemble(
+            paper, proof = (
+                partial(C, T=T, G=G, L=L, R=R, delta=delta)
+                for C in (thresholds.adaptive_paper, thresholds.adaptive_proof)
+            )
+            return Cover(
                 Y,
-                SOGD(Y, scale=R, delta=delta),  # (3)
-                meta="adapt_ml_prod",  # (1), (2)
-                threshold=C,  # (4)
-                feedback_range=2 * G * R if feedback_range == "bound" else "observed",
+                Descent(Y, R, step_rule="scale_free", delta=delta),  # (3)
+                meta=AdaptMLProd(2 * G * R if feedback_range == "bound" else "observed"),  # (1), (2)
+                threshold=thresholds.read(name, threshold, paper=paper, proof=proof),  # (4)
                 restart=restart,
                 nonnegative=True,
                 owner=name,

@@ -16,17 +16,16 @@ For L-smooth f_t >= 0, any interval I and any path in it, regret is of order
 sqrt((F_I + P_I)(P_I + log(F_T + P_T)) log(F_I + P_I)) (Theorem 5). 1 projection, 1 gradient, 1 value a round.
 """
 
-from collections.abc import Callable
 from functools import partial
 
 from thalweg._validate import check_choice, check_count, check_positive
 from thalweg.algorithms import thresholds
 from thalweg.algorithms.pools import small_loss_pool
 from thalweg.algorithms.reduced_cover import ReducedCover
-from thalweg.cover_ensemble import CoverEnsemble
+from thalweg.cover import Cover
 from thalweg.domains import Domain
-from thalweg.ensemble import Ensemble
-from thalweg.errors import InputError
+from thalweg.ensemble import descents
+from thalweg.metas import AdaptMLProd
 
 __all__ = ["EfficientIntervalDynamic"]
 
@@ -46,8 +45,8 @@ class EfficientIntervalDynamic(ReducedCover):
         L; the losses must be L-smooth and >= 0.
     loss_bound : float, optional
         B >= f_t(x_t), for the pool; G D_X when left out, which is right where every f_t reaches 0 on X.
-    threshold : "paper" or callable
-        C_m: Theorem 5's (4), or any m -> C_m > 0. The theory's values are large; smaller ones adapt sooner.
+    threshold : "paper", float or callable
+        C_m: Theorem 5's (4), a number, or any m -> C_m > 0. The theory's values are large; smaller ones adapt sooner.
     restart : {"center", "current"}
         Where a newborn expert starts: the surrogate's centre, or the combined decision y_t.
     feedback_range : {"bound", "observed"}
@@ -87,7 +86,7 @@ class EfficientIntervalDynamic(ReducedCover):
         smoothness: float,
         *,
         loss_bound: float | None = None,
-        threshold: str | Callable[[int], float] = "paper",
+        threshold: thresholds.Threshold = "paper",
         restart: str = "center",
         feedback_range: str = "bound",
         surrogate: Domain | None = None,
@@ -99,21 +98,16 @@ class EfficientIntervalDynamic(ReducedCover):
         L = check_positive(name, "smoothness", smoothness)
         B = None if loss_bound is None else check_positive(name, "loss_bound", loss_bound)
         check_choice(name, "feedback_range", feedback_range, ("bound", "observed"))
-        if not callable(threshold) and threshold != "paper":
-            raise InputError(
-                f"The 'threshold' parameter of {name} must be 'paper' or a function m -> C_m. Got {threshold!r}."
-            )
 
-        def make_inner(Y: Domain) -> CoverEnsemble:
+        def make_inner(Y: Domain) -> Cover:
             R, D = Y.radius, domain.diameter
             steps = small_loss_pool(T, L, G * D if B is None else B, R, D)
-            C: Callable[[int], float] = partial(thresholds.interval_dynamic, T=T, G=G, L=L, R=R, N=steps.size)  # (4)
-            return CoverEnsemble(
+            paper = partial(thresholds.interval_dynamic, T=T, G=G, L=L, R=R, N=steps.size)  # (4)
+            return Cover(
                 Y,
-                Ensemble(Y, steps, meta_radius=R),  # (1)-(3)
-                meta="adapt_ml_prod",
-                threshold=threshold if callable(threshold) else C,
-                feedback_range=2 * G * R if feedback_range == "bound" else "observed",
+                descents(Y, steps),  # (1)-(3)
+                meta=AdaptMLProd(2 * G * R if feedback_range == "bound" else "observed"),
+                threshold=thresholds.read(name, threshold, paper=paper),
                 restart=restart,
                 nonnegative=True,
                 owner=name,

@@ -9,15 +9,16 @@ With ||g_t|| <= G and X of diameter D: eta = D/(G sqrt T) gives static regret D 
 import math
 
 from thalweg._validate import check_count, check_positive
+from thalweg.alone import Alone
 from thalweg.domains import Domain
-from thalweg.ensemble import Ensemble
 from thalweg.errors import InputError
+from thalweg.experts import Descent
 from thalweg.learner import bounded
 
 __all__ = ["OGD"]
 
 
-class OGD(Ensemble):
+class OGD(Alone):
     """Online gradient descent: one step size, no ensemble.
 
     Good for a world that stands still; on a moving one its step is either too short or too long, which is what the
@@ -27,12 +28,12 @@ class OGD(Ensemble):
     ----------
     domain : Domain
         X.
-    step_size : float, optional
-        eta, constant. Left out: D/(G sqrt T) with a horizon T, else D/(G sqrt t).
     horizon : int, optional
         T.
     gradient_bound : float, optional
         G; needed where there is no step size.
+    step_size : float, optional
+        eta, constant. Left out: D/(G sqrt T) with a horizon T, else D/(G sqrt t).
     on_violation : {"raise", "clip"}
         What to do with a gradient above the bound.
 
@@ -52,31 +53,30 @@ class OGD(Ensemble):
     def __init__(
         self,
         domain: Domain,
-        step_size: float | None = None,
-        *,
         horizon: int | None = None,
         gradient_bound: float | None = None,
+        *,
+        step_size: float | None = None,
         on_violation: str = "raise",
     ) -> None:
         rule = "constant"
+        bounded("OGD", domain)
         if step_size is not None:
             eta = check_positive("OGD", "step_size", step_size)
         elif gradient_bound is not None:
             G = check_positive("OGD", "gradient_bound", gradient_bound)
-            eta = bounded("OGD", domain).diameter / G
+            eta = domain.diameter / G
             if horizon is None:
                 rule = "decaying"
             else:
                 eta /= math.sqrt(check_count("OGD", "horizon", horizon))
         else:
             raise InputError(
-                "OGD needs a step: give step_size, or gradient_bound (with horizon for a constant step D/(G sqrt T), "
-                "without it for D/(G sqrt t))."
+                "OGD needs a step: give step_size=..., or gradient_bound (with horizon for a constant step D/(G sqrt T), "
+                f"without it for D/(G sqrt t)). Got horizon={horizon!r} only."
             )
         super().__init__(
-            domain,
-            [eta],
-            step_rule=rule,
+            Descent(domain, eta, step_rule=rule),
             horizon=horizon,
             gradient_bound=gradient_bound,
             on_violation=on_violation,

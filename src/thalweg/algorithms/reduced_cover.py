@@ -1,15 +1,15 @@
 """What the one-projection methods over a cover have in common."""
 
-from thalweg.cover_ensemble import CoverEnsemble
+from thalweg.cover import Cover
 from thalweg.one_projection import OneProjection
 
 __all__ = ["ReducedCover"]
 
 
 class ReducedCover(OneProjection):
-    """A `CoverEnsemble` inside the reduction."""
+    """A `Cover` inside the reduction."""
 
-    inner: CoverEnsemble
+    inner: Cover
 
     @property
     def active(self) -> int:

@@ -18,15 +18,16 @@ from functools import partial
 
 from thalweg._validate import check_choice, check_positive
 from thalweg.algorithms import thresholds
-from thalweg.algorithms.sogd import SOGD
-from thalweg.cover_ensemble import CoverEnsemble
+from thalweg.cover import Cover
 from thalweg.domains import Domain
+from thalweg.experts import Descent
 from thalweg.learner import bounded
+from thalweg.metas import AdaNormalHedge
 
 __all__ = ["SACS"]
 
 
-class SACS(CoverEnsemble):
+class SACS(Cover):
     """SACS with the compact or the problem-dependent cover.
 
     Parameters
@@ -37,23 +38,27 @@ class SACS(CoverEnsemble):
         B with 0 <= f_t <= B on X.
     smoothness : float
         L.
+    gradients : {"shared", "own"}
+        "own" is the published method and needs the loss itself: call `step`. "shared" takes one gradient and the loss a
+        round: the losses are linearised, r_i = <g_t, x_t - x_{t,i}>/(G D), and markers go by the loss of the decision.
     cover : {"problem", "compact"}
         Problem-dependent with a fixed threshold, or a marker every round.
-    threshold : float, optional
-        C; 20 L D^2 + 2 D sqrt(2 delta) when left out, as the theory asks for.
+    threshold : "paper", float or callable
+        C; 20 L D^2 + 2 D sqrt(2 delta), as the theory asks for, or another one.
     delta : float
         delta of the scale-free steps.
     horizon : int, optional
         Sizes the state; the method needs none.
     gradient_bound : float, optional
-        Refuse (or clip) longer gradients. The method itself needs no bound.
+        G: refuse (or clip) longer gradients. The published method needs none; with shared gradients it is sqrt(2LB) when
+        left out, which holds for losses that are L-smooth and >= 0 on the whole space.
     on_violation : {"raise", "clip"}
         What to do with a gradient above the bound.
 
     Examples
     --------
     >>> import thalweg as tw
-    >>> learner = tw.SACS(tw.domains.Ball(2), loss_bound=4.5, smoothness=1.0, cover="compact")
+    >>> learner = tw.SACS(tw.domains.Ball(2), loss_bound=4.5, smoothness=1.0, cover="compact", gradients="own")
     >>> for _ in range(5):
     ...     _ = learner.step(tw.losses.Squared([1.0, 0.0], 2.0))
     >>> learner.active, learner.born.tolist()      # round 6: binary 110
@@ -69,11 +74,12 @@ class SACS(CoverEnsemble):
     def __init__(
         self,
         domain: Domain,
+        *,
         loss_bound: float,
         smoothness: float,
-        *,
+        gradients: str = "shared",
         cover: str = "problem",
-        threshold: float | None = None,
+        threshold: thresholds.Threshold = "paper",
         delta: float = 1.0,
         horizon: int | None = None,
         gradient_bound: float | None = None,
@@ -83,18 +89,17 @@ class SACS(CoverEnsemble):
         B = check_positive("SACS", "loss_bound", loss_bound)
         L = check_positive("SACS", "smoothness", smoothness)
         dependent = check_choice("SACS", "cover", cover, ("problem", "compact")) == "problem"
-        expert = SOGD(domain, scale=D / math.sqrt(2), delta=check_positive("SACS", "delta", delta))  # (4)
-        C = thresholds.sacs(L=L, D=D, delta=delta)
-        if threshold is not None:
-            C = check_positive("SACS", "threshold", threshold)
+        delta = check_positive("SACS", "delta", delta)
+        if gradients == "shared" and gradient_bound is None:
+            gradient_bound = math.sqrt(2 * L * B)
+        paper = partial(thresholds.fixed, C=thresholds.sacs(L=L, D=D, delta=delta))
         super().__init__(
             domain,
-            expert,
-            meta="ada_normal_hedge",
+            Descent(domain, D / math.sqrt(2), step_rule="scale_free", delta=delta),  # (4)
+            meta=AdaNormalHedge(B if gradients == "own" else (gradient_bound or 0.0) * D),  # (3)
             cover="compact",
-            threshold=partial(thresholds.fixed, C=C) if dependent else None,
-            feedback_range=B,  # (3)
-            gradients="own",
+            threshold=thresholds.read("SACS", threshold, paper=paper) if dependent else None,
+            gradients=gradients,
             nonnegative=True,
             horizon=horizon,
             gradient_bound=gradient_bound,

@@ -23,35 +23,17 @@ most what it costs on the surrogate, and (7) holds with D the surrogate's diamet
 """
 
 import math
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from thalweg._kernels import scream
-from thalweg._kernels.projections import PYTHON
-from thalweg._validate import check_count, check_number, check_positive
+from thalweg._validate import check_count, check_nonnegative, check_positive
 from thalweg.algorithms.pools import geometric
 from thalweg.domains import Domain
 from thalweg.ensemble import Ensemble
-from thalweg.errors import InputError
-from thalweg.learner import Stage, bounded
+from thalweg.learner import bounded
 from thalweg.one_projection import OneProjection
 
 __all__ = ["EfficientScream", "Scream"]
-
-Array = NDArray[np.float64]
-
-kernels: Any = scream  # called with the state unpacked, which type checkers cannot follow
-
-
-def check_price(owner: str, value: Any) -> float:
-    """A finite number of at least zero, the price of a unit of movement."""
-    price = check_number(owner, "switching_cost", value)
-    if price < 0:
-        raise InputError(f"The 'switching_cost' parameter of {owner} must be a finite number >= 0. Got {value!r}.")
-    return price
-
 
 class Scream(Ensemble):
     """Follow a moving comparator while every move has its price.
@@ -98,30 +80,28 @@ class Scream(Ensemble):
         domain: Domain,
         horizon: int,
         gradient_bound: float,
-        switching_cost: float,
         *,
+        switching_cost: float,
         on_violation: str = "raise",
     ) -> None:
         name = "Scream"
         T = check_count(name, "horizon", horizon)
         G = check_positive(name, "gradient_bound", gradient_bound)
-        price = check_price(name, switching_cost)
+        price = check_nonnegative(name, "switching_cost", switching_cost)
         D = bounded(name, domain).diameter
         N = math.ceil(0.5 * math.log2(1 + T)) + 1
         i = np.arange(1, N + 1)
-        self.switching_cost = price
-        self._moves = np.empty((1, N))
         super().__init__(
             domain,
             geometric(math.sqrt(D**2 / ((price * G + G**2) * T)), N),  # (1)
             prior=(1 + 1 / N) / (i * (i + 1)),  # (2)
             meta_rate=math.sqrt(2 / ((2 * price + G) * (price + G) * D**2 * T)),  # (5)
+            switching_cost=price,  # (4)
             horizon=T,
             gradient_bound=G,
             on_violation=on_violation,
         )
-        self._arrays["moves"] = self._moves
-        self._work = np.empty((4, domain.dim))
+        self.switching_cost = price
 
     def regret_bound(self, path_length: float) -> float:
         """(7): regret and price of moving of T rounds, against any comparators whose path has this length."""
@@ -129,43 +109,6 @@ class Scream(Ensemble):
         P, price, epsilon, eta = float(path_length), self.switching_cost, self.meta_rate, self.step_sizes
         members = (D**2 + 2 * D * P) / (2 * eta) + eta * (G**2 / 2 + price * G) * T - np.log(self.prior) / epsilon
         return float(epsilon * (G + price) * (G + 3 * price) * D**2 * T / 8 + members.min())
-
-    def _restart(self) -> None:
-        super()._restart()
-        self._moves[:] = 0.0
-
-    def _settings(self) -> dict[str, Any]:
-        return super()._settings() | {"switching_cost": self.switching_cost}
-
-    def _move(self, gradient: Array, loss: float | None) -> None:
-        if self.domain.code == PYTHON:
-            super()._move(gradient, loss)
-            return
-        kernels.play_round(
-            *self._state(), gradient, False, gradient, 0.0, gradient, self._clock,
-            *self._constants, self.switching_cost, self._work,
-        )  # fmt: skip
-
-    def _move_reduced(self, g: Array, loss: float | None, x: Array, tol: float, h: Array, outer: Any) -> None:
-        if self.domain.code == PYTHON:
-            super()._move_reduced(g, loss, x, tol, h, outer)
-            return
-        kernels.play_round(*self._state(), g, True, x, tol, h, outer, *self._constants, self.switching_cost, self._work)
-
-    def _state(self) -> tuple[Any, ...]:
-        return (*super()._state(), self._moves)
-
-    def _points_step(self, H: Array, losses: Array, square: float) -> None:
-        before = self._points[0].copy()
-        super()._points_step(H, losses + self.switching_cost * self._moves[0], square)  # (4)-(6)
-        self._moves[0] = np.linalg.norm(self._points[0] - before, axis=1)
-
-    def _loop(self, stage: Stage, first: int, last: int) -> int:
-        return int(
-            kernels.play_rounds(
-                self._state(), self._constants, *stage, first, last, self.switching_cost, self._work
-            )
-        )  # fmt: skip
 
 
 class EfficientScream(OneProjection):
@@ -204,23 +147,24 @@ class EfficientScream(OneProjection):
         domain: Domain,
         horizon: int,
         gradient_bound: float,
-        switching_cost: float,
         *,
+        switching_cost: float,
         surrogate: Domain | None = None,
         on_violation: str = "raise",
     ) -> None:
         name = "EfficientScream"
         T = check_count(name, "horizon", horizon)
         G = check_positive(name, "gradient_bound", gradient_bound)
-        self.switching_cost = check_price(name, switching_cost)
+        price = check_nonnegative(name, "switching_cost", switching_cost)
         super().__init__(
             domain,
-            lambda Y: Scream(Y, T, G, self.switching_cost),
+            lambda Y: Scream(Y, T, G, switching_cost=price),
             surrogate=surrogate,
             horizon=T,
             gradient_bound=G,
             on_violation=on_violation,
         )
+        self.switching_cost = price
 
     def regret_bound(self, path_length: float) -> float:
         """(7) on the surrogate: regret and price of moving of T rounds, against any comparators of this path length."""

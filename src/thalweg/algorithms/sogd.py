@@ -10,14 +10,16 @@ is of order sqrt(F_T), small where the comparator's loss is. Needs neither a hor
 
 import math
 
+from thalweg._validate import check_positive
+from thalweg.alone import Alone
 from thalweg.domains import Domain
-from thalweg.ensemble import Ensemble
+from thalweg.experts import Descent
 from thalweg.learner import bounded
 
 __all__ = ["SOGD"]
 
 
-class SOGD(Ensemble):
+class SOGD(Alone):
     """Gradient descent whose step adapts to the gradients it has seen.
 
     Parameters
@@ -50,18 +52,15 @@ class SOGD(Ensemble):
     def __init__(
         self,
         domain: Domain,
-        scale: float | None = None,
         *,
+        scale: float | None = None,
         delta: float = 1.0,
         gradient_bound: float | None = None,
         on_violation: str = "raise",
     ) -> None:
-        alpha = bounded("SOGD", domain).diameter / math.sqrt(2) if scale is None else scale
+        alpha = bounded("SOGD", domain).diameter / math.sqrt(2) if scale is None else check_positive("SOGD", "scale", scale)
         super().__init__(
-            domain,
-            [alpha],
-            step_rule="scale_free",
-            delta=delta,
+            Descent(domain, alpha, step_rule="scale_free", delta=delta),
             gradient_bound=gradient_bound,
             on_violation=on_violation,
         )

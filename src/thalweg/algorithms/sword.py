@@ -37,8 +37,9 @@ class Sword(Ensemble):
         G.
     smoothness : float
         L; the losses must be L-smooth and >= 0.
-    gradients : {"own", "shared"}
-        "own" needs the loss itself: call `step`. "shared" takes one gradient a round.
+    gradients : {"shared", "own"}
+        "shared" takes one gradient a round. "own" is the method as first published and needs the loss itself: call
+        `step`.
     loss_bound : float, optional
         B >= f_t(x_t), used by the one-gradient pool; G D when left out (right where every f_t reaches 0 on X).
     on_violation : {"raise", "clip"}
@@ -52,7 +53,7 @@ class Sword(Ensemble):
     Examples
     --------
     >>> import thalweg as tw
-    >>> learner = tw.Sword(tw.domains.Ball(2), horizon=1000, gradient_bound=4.0, smoothness=1.0)
+    >>> learner = tw.Sword(tw.domains.Ball(2), horizon=1000, gradient_bound=4.0, smoothness=1.0, gradients="own")
     >>> learner.step(tw.losses.Squared([1.0, 0.0], 2.0))
     2.0
     >>> learner.queries
@@ -71,7 +72,7 @@ class Sword(Ensemble):
         gradient_bound: float,
         smoothness: float,
         *,
-        gradients: str = "own",
+        gradients: str = "shared",
         loss_bound: float | None = None,
         on_violation: str = "raise",
     ) -> None:

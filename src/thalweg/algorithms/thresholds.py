@@ -1,8 +1,30 @@
 """Thresholds of problem-dependent covers: how much loss ends the m-th unit interval."""
 
 import math
+from collections.abc import Callable
+from functools import partial
 
-__all__ = ["adaptive_paper", "adaptive_proof", "fixed", "interval_dynamic", "mu", "sacs"]
+from thalweg._validate import check_positive
+from thalweg.errors import InputError
+
+__all__ = ["Threshold", "adaptive_paper", "adaptive_proof", "fixed", "interval_dynamic", "mu", "read", "sacs"]
+
+Threshold = str | float | Callable[[int], float]  # a theory's by name, one number for every m, or m -> C_m
+
+
+def read(owner: str, threshold: Threshold, **named: Callable[[int], float]) -> Callable[[int], float]:
+    """The function m -> C_m that a `threshold` argument stands for."""
+    if callable(threshold):
+        return threshold
+    if isinstance(threshold, str):
+        if threshold not in named:
+            words = " or ".join(map(repr, named))
+            raise InputError(
+                f"The 'threshold' parameter of {owner} must be {words}, a number > 0 or a function m -> C_m. "
+                f"Got {threshold!r}."
+            )
+        return named[threshold]
+    return partial(fixed, C=check_positive(owner, "threshold", threshold))
 
 
 def fixed(m: int, *, C: float) -> float:

@@ -57,6 +57,8 @@ class Domain(ABC):
     tolerance: float = 1e-12
     code: int = projections.PYTHON
     par: Array = np.zeros(0)
+    flat: int = 0
+    flat_par: Array = np.zeros(0)
 
     def _state_facts(self, shape: tuple[int, ...], center: Array, radius: float, diameter: float) -> None:
         """Record shape, enclosing ball and diameter. A set of one point gets a tiny positive radius."""
@@ -107,7 +109,7 @@ class Domain(ABC):
                 f"{type(self).__name__} must override `_project_flat`: it has no compiled projection."
             )
         out = np.empty_like(y)
-        projections.project(self.code, self.par, y, out, np.empty_like(y))
+        projections.ONTO[self.code](self.par, y, out, np.empty_like(y))
         return out
 
     def _project_into(self, y: Array, out: Array, work: Array) -> None:
@@ -115,7 +117,7 @@ class Domain(ABC):
         if self.code == projections.PYTHON:
             out[:] = self._project_flat(y)
         else:
-            projections.project(self.code, self.par, y, out, work)
+            projections.ONTO[self.code](self.par, y, out, work)
 
     def _read(self, point: ArrayLike) -> Array:
         """A point as a new C-contiguous float64 array of the right shape, or an error."""

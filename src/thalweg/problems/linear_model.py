@@ -130,6 +130,8 @@ class LinearModel(Problem):
         """The loss in compiled loops (`thalweg._kernels.losses`)."""
         return KINDS[self.loss].code
 
+    parameter = 0.0
+
     @property
     def nonnegative(self) -> bool:
         """Whether every f_t >= 0."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from thalweg._interrupts import interrupts
 from thalweg._progress import progress_bar
 from thalweg._validate import check_count
-from thalweg.cover_ensemble import CoverEnsemble
+from thalweg.cover import Cover
 from thalweg.errors import InputError
 from thalweg.learner import Learner
 from thalweg.play import Run, play
@@ -128,7 +128,7 @@ def record_cover(
     ----------
     learner : Learner
         `EfficientAdaptive`, `EfficientIntervalDynamic`, `EfficientCBCE`, `EfficientAOA`, `CBCE`, `SACS`, `AOA`, or any
-        other `CoverEnsemble`, bare or inside `OneProjection`. It must not have played yet.
+        other `Cover`, bare or inside `OneProjection`. It must not have played yet.
     problem : Problem
         The rounds: finitely many.
     every : int, optional
@@ -269,10 +269,10 @@ def cover(record: CoverRecord, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _ensemble(learner: Any) -> CoverEnsemble:
+def _ensemble(learner: Any) -> Cover:
     """The cover ensemble that a learner is, or has inside."""
     found = learner
-    while not isinstance(found, CoverEnsemble):
+    while not isinstance(found, Cover):
         if not hasattr(found, "inner"):
             raise InputError(
                 f"record_cover needs a learner over a cover, such as EfficientAdaptive, CBCE or SACS. Got {learner!r}."
@@ -281,7 +281,7 @@ def _ensemble(learner: Any) -> CoverEnsemble:
     return found
 
 
-def _read_markers(ensemble: CoverEnsemble, markers: list[int], m: int) -> None:
+def _read_markers(ensemble: Cover, markers: list[int], m: int) -> None:
     """Add the markers up to the m-th; a learner forgets old ones, so this is called before that can happen."""
     if ensemble.threshold is None:
         markers += range(len(markers) + 1, m + 1)

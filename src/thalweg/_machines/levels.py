@@ -1,10 +1,7 @@
-"""Levels of parameter-free learners, each of which corrects the sum of those before it: one round, and whole runs.
+"""Levels of parameter-free learners, each of which corrects the sum of those before it: one round.
 
 Coordinates are (x - o)/R: the set W lies in the unit ball and holds the origin. Row k of the state is a level; its
-intervals are half as long as those of row k - 1, and row 0 has one that never ends. State (overwritten):
-`bets` (K, 4) = [wealth, fraction v, A, sum of squared losses]; `directions` (K, d + 1) = u;
-`chain` (K + 1, d), the points x of the levels, behind the origin in row 0; `gaps` (K, d + 1) = (p, q) - (y, z);
-`y` (d,) the decision, in the units of the domain; `clock` the counters.
+intervals are half as long as those of row k - 1, and row 0 has one that never ends.
 
 In a round, with a = chain[k] the point so far and b = v wealth the size of the bet:
 
@@ -22,29 +19,18 @@ Row 0 has a = 0, hence z = 0: the same formulas. The rows before `exact` use the
 """
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS
-from thalweg._kernels.jit import kernel
-from thalweg._kernels.projections import project
-from thalweg._kernels.stage import meet, pass_on
+from thalweg._kernels.handle import parts
+from thalweg._kernels.jit import implement, inner, kernel
+from thalweg._kernels.parts import Floats, Ints
+from thalweg._kernels.projections import PYTHON, project
+from thalweg._machines._contract import decision, learn, propose, room
 
-__all__ = [
-    "SEARCH",
-    "TOLERANCE",
-    "begin_search",
-    "coin",
-    "lean",
-    "learn",
-    "locate",
-    "place_in_ball",
-    "place_in_set",
-    "play_levels",
-    "propose",
-    "weigh",
-]
+__all__ = ["SEARCH", "TOLERANCE", "LevelsSettings", "LevelsState", "begin_search", "locate", "place_one", "weigh_level"]
 
 TOLERANCE = 1e-12  # in the unit ball, a point no further out than this counts as inside
 NEWTON_RATE = 2.0 / (2.0 - math.log(3.0))
@@ -143,7 +129,7 @@ def locate(u: np.ndarray, b: float, a: np.ndarray, z: float, o: np.ndarray, R: f
 
 
 @kernel
-def weigh(
+def weigh_level(
     search: np.ndarray,
     spot: np.ndarray,
     point: np.ndarray,
@@ -181,156 +167,135 @@ def weigh(
     return False
 
 
-@kernel
-def place_in_set(
-    u: np.ndarray,
-    b: float,
-    a: np.ndarray,
-    x: np.ndarray,
-    gap: np.ndarray,
-    y: np.ndarray,
-    o: np.ndarray,
-    R: float,
-    code: int,
-    par: np.ndarray,
-    tol: float,
-    work: np.ndarray,
-    search: np.ndarray,
-) -> int:
-    """(2) for the set (code, par): returns how many projections onto it that took. Overwrites x, gap, y and scratch."""
-    d = a.shape[0]
-    q = b * float(u[d])
-    begin_search(search, abs(b), q)  # ||p|| <= |b|
-    count = 0
+class LevelsState(NamedTuple):
+    """K levels in d dimensions."""
+
+    bets: Floats  # (K, 4) wealth, fraction v, A, sum of squared losses
+    directions: Floats  # (K, d + 1) u
+    chain: Floats  # (K + 1, d) the points x of the levels, behind the origin in row 0
+    gaps: Floats  # (K, d + 1) (p, q) - (y, z)
+    y: Floats  # (d,) the decision, in the units of the domain
+    clock: Ints  # `thalweg._kernels.clock`
+
+
+class LevelsSettings(NamedTuple):
+    """What does not change, and scratch space."""
+
+    wealth: Floats  # (K,) what a level starts with
+    weights: Floats  # (K,) what a gradient is multiplied with
+    lengths: Ints  # (K,) of a level's intervals; 0: never ends
+    tols: Floats  # (K,) a shorter gap has no direction
+    o: Floats  # (d,)
+    R: float
+    exact: int  # from this level on W is the set, before it the unit ball
+    code: int
+    domain: Floats
+    loss: Floats  # (d + 1,) scratch
+    spot: Floats  # (d,) scratch
+    work: Floats  # (d,) scratch
+    search: Floats  # (SEARCH,) scratch
+
+
+@inner
+def _place_level(s: LevelsState, c: LevelsSettings, k: int) -> bool:
+    """(1), (2) of level k; one that bets nothing leaves the point where it is. False where Python has to do it."""
+    d, b = s.y.shape[0], s.bets[k, 0] * s.bets[k, 1]
+    if b == 0.0 and k != c.exact:  # the point lies in this level's set already
+        for j in range(d):
+            s.chain[k + 1, j] = s.chain[k, j]
+            s.gaps[k, j] = 0.0
+        s.gaps[k, d] = 0.0
+    elif k < c.exact:
+        place_in_ball(s.directions[k], b, s.chain[k], s.chain[k + 1], s.gaps[k])
+        s.clock[PROJECTIONS] += 1 if c.exact == s.bets.shape[0] else 0  # the ball is the domain itself
+    elif c.code == PYTHON:
+        return False
+    else:
+        _place_in_set(s, c, k, b)
+    return True
+
+
+@inner
+def _place_in_set(s: LevelsState, c: LevelsSettings, k: int, b: float) -> None:
+    """(2) for the set: counts how many projections onto it that took."""
+    u, a, gap = s.directions[k], s.chain[k], s.gaps[k]
+    q = b * u[a.shape[0]]
+    begin_search(c.search, abs(b), q)  # ||p|| <= |b|
     while True:
-        locate(u, b, a, search[0], o, R, work[0])
-        project(code, par, work[0], y, work[1])
-        count += 1
-        if weigh(search, work[0], y, a, q, R, tol, gap):
+        locate(u, b, a, c.search[0], c.o, c.R, c.spot)
+        project(c.code, c.domain, c.spot, s.y, c.work)
+        s.clock[PROJECTIONS] += 1
+        if weigh_level(c.search, c.spot, s.y, a, q, c.R, c.tols[k], gap):
             break
-    for j in range(d):
-        x[j] = (y[j] - o[j]) / R
-    return count
+    for j in range(a.shape[0]):
+        s.chain[k + 1, j] = (s.y[j] - c.o[j]) / c.R
 
 
 @kernel
-def propose(
-    bets: np.ndarray,
-    directions: np.ndarray,
-    chain: np.ndarray,
-    gaps: np.ndarray,
-    y: np.ndarray,
-    clock: np.ndarray,
-    o: np.ndarray,
-    R: float,
-    exact: int,
-    code: int,
-    par: np.ndarray,
-    tol: float,
-    work: np.ndarray,
-    search: np.ndarray,
-) -> None:
-    """(1), (2) for all levels. A level that bets nothing leaves the point where it is. Overwrites chain, gaps, y."""
-    K, d = bets.shape[0], y.shape[0]
-    for k in range(K):
-        b = bets[k, 0] * bets[k, 1]
-        if b == 0.0 and k != exact:  # the point lies in this level's set already
-            for j in range(d):
-                chain[k + 1, j] = chain[k, j]
-                gaps[k, j] = 0.0
-            gaps[k, d] = 0.0
-        elif k < exact:
-            place_in_ball(directions[k], b, chain[k], chain[k + 1], gaps[k])
-            clock[PROJECTIONS] += 1 if exact == K else 0  # the ball is the domain itself
-        else:
-            clock[PROJECTIONS] += place_in_set(
-                directions[k], b, chain[k], chain[k + 1], gaps[k], y, o, R, code, par, tol, work, search
-            )
-    if exact == K:
-        for j in range(d):
-            y[j] = o[j] + R * chain[K, j]
+def place_one(handle: Any, k: int) -> bool:
+    """`_place_level`, from Python."""
+    game = parts(handle)
+    return _place_level(game.state, game.settings, k)
 
 
-@kernel
-def learn(
-    bets: np.ndarray,
-    directions: np.ndarray,
-    chain: np.ndarray,
-    gaps: np.ndarray,
-    clock: np.ndarray,
-    g: np.ndarray,
-    wealth: np.ndarray,
-    weights: np.ndarray,
-    lengths: np.ndarray,
-    tols: np.ndarray,
-    loss: np.ndarray,
-) -> None:
-    """(3)-(6) for all levels; those whose interval ends start anew with their first wealth. Overwrites the state."""
-    K, d = bets.shape[0], g.shape[0]
-    clock[ROUNDS] += 1
-    clock[GRADIENTS] += 1
+@implement(decision, LevelsState)
+def _decision(s: LevelsState, c: LevelsSettings) -> Floats:
+    return s.y
+
+
+@implement(room, LevelsState)
+def _room(s: LevelsState, c: LevelsSettings) -> bool:
+    return True
+
+
+@implement(propose, LevelsState)
+def _propose(s: LevelsState, c: LevelsSettings, loss: float) -> None:
+    K = s.bets.shape[0]
     for k in range(K):
-        if lengths[k] > 0 and clock[ROUNDS] % lengths[k] == 0:
-            bets[k, 0], bets[k, 1], bets[k, 2], bets[k, 3] = wealth[k], 0.0, 1.0, 0.0
+        if not _place_level(s, c, k):
+            return  # Python goes on from here
+    if c.exact == K:
+        for j in range(s.y.shape[0]):
+            s.y[j] = c.o[j] + c.R * s.chain[K, j]
+
+
+@implement(learn, LevelsState)
+def _learn(s: LevelsState, c: LevelsSettings, h: Floats, loss: float) -> bool:
+    """(3)-(6) for all levels; those whose interval ends start anew with their first wealth."""
+    K, d = s.bets.shape[0], h.shape[0]
+    s.clock[ROUNDS] += 1
+    s.clock[GRADIENTS] += 1
+    for k in range(K):
+        bet, u, gap_k = s.bets[k], s.directions[k], s.gaps[k]
+        if c.lengths[k] > 0 and s.clock[ROUNDS] % c.lengths[k] == 0:
+            bet[0], bet[1], bet[2], bet[3] = c.wealth[k], 0.0, 1.0, 0.0
             for j in range(d + 1):
-                directions[k, j] = 0.0
+                u[j] = 0.0
             continue
-        inner, gap, last = 0.0, gaps[k, d] * gaps[k, d], 0.0
+        inner, gap, last = 0.0, gap_k[d] * gap_k[d], 0.0
         for j in range(d):
-            loss[j] = weights[k] * g[j]
-            last -= loss[j] * chain[k, j]
-            inner += loss[j] * gaps[k, j]
-            gap += gaps[k, j] * gaps[k, j]
-        loss[d] = last
-        inner += last * gaps[k, d]
-        back = inner / gap if inner < 0.0 and gap > tols[k] * tols[k] else 0.0  # <l, n> n = inner/gap (p - y, q - z)
-        s, square = 0.0, 0.0
+            c.loss[j] = c.weights[k] * h[j]
+            last -= c.loss[j] * s.chain[k, j]
+            inner += c.loss[j] * gap_k[j]
+            gap += gap_k[j] * gap_k[j]
+        c.loss[d] = last
+        inner += last * gap_k[d]
+        back = inner / gap if inner < 0.0 and gap > c.tols[k] * c.tols[k] else 0.0  # <l, n> n = inner/gap (p - y, q - z)
+        outcome, square = 0.0, 0.0
         for j in range(d + 1):
-            loss[j] -= back * gaps[k, j]  # (3)
-            s += loss[j] * directions[k, j]
-            square += loss[j] * loss[j]
-        coin(bets[k], s)  # (4), (5)
-        bets[k, 3] += square
-        if bets[k, 3] > 0.0:
-            step = np.sqrt(2.0 / bets[k, 3])
+            c.loss[j] -= back * gap_k[j]  # (3)
+            outcome += c.loss[j] * u[j]
+            square += c.loss[j] * c.loss[j]
+        coin(bet, outcome)  # (4), (5)
+        bet[3] += square
+        if bet[3] > 0.0:
+            step = np.sqrt(2.0 / bet[3])
             square = 0.0
             for j in range(d + 1):
-                directions[k, j] -= step * loss[j]  # (6)
-                square += directions[k, j] * directions[k, j]
+                u[j] -= step * c.loss[j]  # (6)
+                square += u[j] * u[j]
             if square > 1.0:
                 step = 1.0 / np.sqrt(square)
                 for j in range(d + 1):
-                    directions[k, j] *= step
-
-
-@kernel
-def play_levels(
-    state: Any,
-    settings: Any,
-    world: Any,
-    face: Any,
-    first: int,
-    last: int,
-    loss: np.ndarray,
-    work: np.ndarray,
-    search: np.ndarray,
-) -> int:
-    """Play rounds first..last-1; stop before a round whose gradient or loss must be refused.
-
-    As `thalweg._kernels.ensemble.play_shared`. Returns the first round that was not played.
-    """
-    bets, directions, chain, gaps, y, clock = state
-    wealth, weights, lengths, tols, o, R, exact, home_code, home = settings
-    loss_code, features, labels, losses, decisions, square_bound, nonnegative = world
-    reduced, x, outer, code, domain, tol = face
-    g, h = work[2], work[3]
-    for t in range(first, last):
-        if not meet(
-            t, y, loss_code, features, labels, losses, decisions, square_bound, nonnegative,
-            reduced, x, outer, code, domain, g, work[0],
-        ):  # fmt: skip
-            return t
-        pass_on(g, y, reduced, x, outer, tol, False, h)
-        learn(bets, directions, chain, gaps, clock, h, wealth, weights, lengths, tols, loss)
-        propose(bets, directions, chain, gaps, y, clock, o, R, exact, home_code, home, tols[-1], work, search)
-    return last
+                    u[j] *= step
+    return True

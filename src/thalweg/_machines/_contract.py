@@ -1,0 +1,63 @@
+"""What a machine does, whatever it is: `s` is its state, `c` its settings, both NamedTuples.
+
+A round is `decision`, then `learn` from the gradient at it, then `propose` the next. Between the last two every point
+has moved and none is projected yet where only Python can project.
+"""
+
+from typing import Any, NamedTuple
+
+from thalweg._kernels.jit import generic
+from thalweg._kernels.parts import Floats
+
+__all__ = ["Own", "asks", "charged", "decision", "learn", "learn_own", "propose", "room"]
+
+
+class Own(NamedTuple):
+    """What a learner whose members have their own gradients asked for in a round; all of it is scratch space."""
+
+    H: Floats  # (rows, d) the gradient at each member's point
+    values: Floats  # (rows,) the loss at each member's point
+    judged: Floats  # (K,) the loss at each expert's decision
+    by_value: bool  # whether members and experts are judged by values: else the gradient at the decision is used
+    wanted: bool  # whether the experts' own values are wanted
+
+
+@generic
+def decision(s: Any, c: Any) -> Floats:
+    """The decision of the present round, to be read only. May project once, and counts that."""
+    raise NotImplementedError
+
+
+@generic
+def room(s: Any, c: Any) -> bool:
+    """Whether the arrays have room for one more round."""
+    raise NotImplementedError
+
+
+@generic
+def learn(s: Any, c: Any, h: Floats, loss: float) -> bool:
+    """Take in the gradient and the loss of the round, and count. False, with nothing changed, where it must refuse."""
+    raise NotImplementedError
+
+
+@generic
+def learn_own(s: Any, c: Any, own: Own, g: Floats, loss: float) -> bool:
+    """As `learn`, from what the members asked for."""
+    raise NotImplementedError
+
+
+@generic
+def asks(s: Any, k: int) -> bool:
+    """Whether expert k is alive: its members ask for gradients of their own."""
+    raise NotImplementedError
+
+
+@generic
+def charged(s: Any, own: Own, loss: float) -> float:
+    """The loss that `propose` gets where members have their own gradients."""
+    raise NotImplementedError
+
+
+@generic
+def propose(s: Any, c: Any, loss: float) -> None:
+    """Make the next decision, after the points have been projected."""

@@ -1,0 +1,66 @@
+"""The one-projection reduction around another machine (`thalweg.one_projection`): the only one that knows it."""
+
+from typing import Any, NamedTuple
+
+from thalweg._kernels.clock import FRESH, GRADIENTS, PROJECTIONS, ROUNDS, VALUES
+from thalweg._kernels.hulls import flatten
+from thalweg._kernels.jit import implement
+from thalweg._kernels.parts import Floats, Ints
+from thalweg._kernels.projections import project
+from thalweg._kernels.reduction import surrogate_gradient
+from thalweg._machines._contract import decision, learn, propose, room
+
+__all__ = ["ReducedSettings", "ReducedState"]
+
+
+class ReducedState(NamedTuple):
+    """A machine on the surrogate, and where it was projected to."""
+
+    inner: Any
+    x: Floats  # (d,) the decision, where clock[FRESH] is 1
+    clock: Ints  # `thalweg._kernels.clock`
+
+
+class ReducedSettings(NamedTuple):
+    """What does not change, and scratch space."""
+
+    inner: Any
+    code: int  # the set: `thalweg._kernels.projections`
+    domain: Floats
+    flat: int  # its affine hull: `thalweg._kernels.hulls`
+    normals: Floats
+    tol: float  # a shorter way from y to x has no direction
+    needs_loss: bool
+    h: Floats  # (d,) scratch
+
+
+@implement(decision, ReducedState)
+def _decision(s: ReducedState, c: ReducedSettings) -> Floats:
+    if s.clock[FRESH] == 0:
+        project(c.code, c.domain, decision(s.inner, c.inner), s.x, c.h)
+        s.clock[PROJECTIONS] += 1
+        s.clock[FRESH] = 1
+    return s.x
+
+
+@implement(room, ReducedState)
+def _room(s: ReducedState, c: ReducedSettings) -> bool:
+    return room(s.inner, c.inner)
+
+
+@implement(learn, ReducedState)
+def _learn(s: ReducedState, c: ReducedSettings, h: Floats, loss: float) -> bool:
+    surrogate_gradient(h, decision(s.inner, c.inner), s.x, c.tol, c.h)
+    flatten(c.flat, c.normals, c.h)  # y - x lies in the flat up to rounding, which must not add up
+    if not learn(s.inner, c.inner, c.h, loss):
+        return False
+    s.clock[ROUNDS] += 1
+    s.clock[GRADIENTS] += 1
+    s.clock[VALUES] += 1 if c.needs_loss else 0
+    s.clock[FRESH] = 0
+    return True
+
+
+@implement(propose, ReducedState)
+def _propose(s: ReducedState, c: ReducedSettings, loss: float) -> None:
+    propose(s.inner, c.inner, loss)

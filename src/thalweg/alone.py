@@ -1,0 +1,93 @@
+"""One expert, alone, as a learner."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thalweg._kernels.clock import PROJECTIONS
+from thalweg._kernels.parts import place, spots, start
+from thalweg._machines.alone import AloneSettings, AloneState
+from thalweg._stateful import facts
+from thalweg._validate import check_choice
+from thalweg.errors import InputError
+from thalweg.experts import Expert, Pool
+from thalweg.learner import bounded
+from thalweg.machine import ExpertMachine
+
+__all__ = ["Alone"]
+
+Array = NDArray[np.float64]
+
+
+class Alone(ExpertMachine):
+    """An expert that plays by itself: a descent, a pool of them, or an expert of your own.
+
+    Parameters
+    ----------
+    expert : Expert
+        What plays, on its own domain.
+    gradients : {"shared", "own"}
+        One gradient at the decision, or one at the point of each member (then call `step`).
+    nonnegative : bool
+        Refuse negative losses.
+    horizon, gradient_bound, on_violation
+        As for every `Learner`.
+
+    Examples
+    --------
+    >>> import thalweg as tw
+    >>> learner = tw.Alone(tw.experts.AdaGradDescent(tw.domains.Ball(2)))
+    >>> learner.update([3.0, 0.1])
+    >>> learner.decision.round(2)
+    array([-0.71, -0.71])
+    """
+
+    def __init__(
+        self,
+        expert: Expert,
+        *,
+        gradients: str = "shared",
+        nonnegative: bool = False,
+        horizon: int | None = None,
+        gradient_bound: float | None = None,
+        on_violation: str = "raise",
+    ) -> None:
+        name = type(self).__name__
+        if not isinstance(expert, Expert):
+            raise InputError(f"The 'expert' parameter of {name} must be an Expert. Got {expert!r}.")
+        super().__init__(
+            bounded(name, expert.domain), horizon=horizon, gradient_bound=gradient_bound, on_violation=on_violation
+        )
+        self.expert = expert
+        self.gradients = check_choice(name, "gradients", gradients, ("shared", "own"))
+        self.nonnegative = bool(nonnegative)
+        by_value = isinstance(expert, Pool) and expert.judge == "value"
+        if by_value and gradients == "shared":
+            raise InputError(f"{name} judges members by value only where each has its own gradient: gradients='own'.")
+        state, settings = type(expert).assemble([expert])
+        self._adopt(AloneState(state, self._clock), AloneSettings(settings, np.zeros(1)))
+        if gradients == "own":
+            self._ask_own(1, by_value, wanted=False)
+        self._origin = expert.origin
+        self._restart()
+
+    def _restart(self) -> None:
+        state, settings = self._parts
+        start(state.experts, settings.experts, 0, self._origin)
+        self._clock[PROJECTIONS] = 1  # of the starting point
+
+    def _settings(self) -> dict[str, Any]:
+        return super()._settings() | facts(self.expert)
+
+    def _peek(self) -> Array:
+        y: Array = place(self._parts[0].experts)[0]
+        return y
+
+    @property
+    def points(self) -> Array:
+        """y_{t,i}, the members' points, (N, *shape)."""
+        points: Array = spots(self._parts[0].experts).reshape(-1, *self.domain.shape).copy()
+        return points

@@ -1,0 +1,326 @@
+"""Experts that live on the intervals of a cover, under a meta-learner for experts that come and go.
+
+An expert starts at a marker and lives for 2^k unit intervals. In round t, with A_t those alive and h_t the gradient:
+
+    r_{t,i} = <h_t, y_t - y_{t,i}>,  i in A_t             feed the meta-learner              (1)
+    y_{t+1,i} = expert i's own round with h_t                                                (2)
+    loss since the last marker += f_t(x_t);  above C_m: marker m + 1, its expert starts at t + 1   (3)
+    y_{t+1} = sum_i p_{t+1,i} y_{t+1,i},  i in A_{t+1}                                       (4)
+
+The newborn never sees round t, and those whose interval is over are gone. The living experts are the one-bits of m
+(compact cover), so the state has a slot per level and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thalweg._kernels import covers
+from thalweg._kernels.clock import PROJECTIONS
+from thalweg._kernels.parts import admit, clear, place, start
+from thalweg._machines.cover import CoverSettings, CoverState
+from thalweg._stateful import facts, named_arrays
+from thalweg._validate import check_choice
+from thalweg.domains import Domain
+from thalweg.errors import InputError
+from thalweg.experts import Expert
+from thalweg.machine import ExpertMachine
+from thalweg.metas import Meta
+
+__all__ = ["Cover"]
+
+Array = NDArray[np.float64]
+Build = Callable[[int], Expert]
+
+COVERS = {"compact": covers.COMPACT, "geometric": covers.GEOMETRIC}
+MARKERS_KEPT = 65_536  # at most, so that memory stays bounded on an endless stream
+LOOK_AHEAD = 64  # thresholds are tabled this many markers ahead, so that compiled runs need not stop for each
+
+
+class Cover(ExpertMachine):
+    """Experts on the intervals of a cover, combined by a meta-learner.
+
+    `CBCE`, `SACS` and `AOA` are this class with the parts of their papers; `EfficientAdaptive`, `EfficientCBCE`,
+    `EfficientAOA` and `EfficientIntervalDynamic` are this class inside `OneProjection`.
+
+    Parameters
+    ----------
+    domain : Domain
+        Where the experts live.
+    expert : Expert or callable
+        What lives on an interval, on `domain`; or `expert(length)`, which builds the one for intervals of that many
+        unit intervals.
+    meta : Meta
+        Who is believed.
+    cover : {"compact", "geometric"}
+        Who is alive.
+    threshold : callable, optional
+        m -> C_m > 0, the loss that ends the m-th unit interval: a problem-dependent cover. Left out, every round is a
+        unit interval.
+    restart : {"center", "current"}
+        Where a newborn starts: the domain's centre, or the last combined decision.
+    gradients : {"shared", "own"}
+        One gradient for all and no values, or a gradient and a value for each expert (then call `step`).
+    nonnegative : bool
+        Refuse negative losses.
+    anytime : bool
+        The guarantee needs no horizon, so none is missed past it.
+    owner : str, optional
+        Who speaks in error messages: the method that this cover is a part of.
+    horizon, gradient_bound, on_violation
+        As for every `Learner`. The horizon sizes the state; a longer run grows it.
+
+    Examples
+    --------
+    >>> import thalweg as tw
+    >>> ball = tw.domains.Ball(2)
+    >>> learner = tw.Cover(ball, tw.experts.AdaGradDescent(ball), meta=tw.metas.AdaptMLProd("observed"))
+    >>> for _ in range(6):
+    ...     learner.update([1.0, 0.0])
+    >>> learner.born.tolist()      # round 7: binary 111
+    [7, 6, 4]
+    """
+
+    def __init__(
+        self,
+        domain: Domain,
+        expert: Expert | Build,
+        *,
+        meta: Meta,
+        cover: str = "compact",
+        threshold: Callable[[int], float] | None = None,
+        restart: str = "center",
+        gradients: str = "shared",
+        nonnegative: bool = False,
+        anytime: bool = False,
+        owner: str | None = None,
+        horizon: int | None = None,
+        gradient_bound: float | None = None,
+        on_violation: str = "raise",
+    ) -> None:
+        super().__init__(domain, horizon=horizon, gradient_bound=gradient_bound, on_violation=on_violation)
+        self._owner = name = owner or type(self).__name__
+        self.anytime = anytime or self.anytime
+        if not isinstance(meta, Meta):
+            raise InputError(f"The 'meta' parameter of {name} must be a meta-learner of thalweg.metas. Got {meta!r}.")
+        self.meta = meta
+        self.cover = check_choice(name, "cover", cover, tuple(COVERS))
+        self.restart = check_choice(name, "restart", restart, ("center", "current"))
+        self.gradients = check_choice(name, "gradients", gradients, ("shared", "own"))
+        self.threshold = threshold
+        self.needs_loss = threshold is not None and gradients == "shared"
+        self.nonnegative = bool(nonnegative)
+
+        self.expert = expert
+        self._experts: list[Expert] = []  # of each level
+        self._table = np.zeros(0 if threshold is None else 1)  # C_m at index m
+        self._marker_room = min(MARKERS_KEPT, max(1024, (self.horizon or 0) + 1))
+        self._look_up(1)
+        self._origin = self.level(0).origin
+        self._shape((1024 if self.horizon is None else self.horizon + 1).bit_length())
+        self._restart()
+
+    # ------------------------------------------------------------------ state: a slot per level
+
+    def level(self, k: int) -> Expert:
+        """The expert of level k, whose intervals have 2^k unit intervals."""
+        while len(self._experts) <= k:
+            made = self.expert if isinstance(self.expert, Expert) else self.expert(2 ** len(self._experts))
+            if not isinstance(made, Expert) or made.domain is not self.domain:
+                raise InputError(f"{self._owner} needs experts of thalweg.experts on its own domain. Got {made!r}.")
+            self._experts.append(made)
+        return self._experts[k]
+
+    def _build(self, K: int) -> tuple[CoverState, CoverSettings]:
+        """A machine with K slots, all zeros."""
+        experts, d = [self.level(k) for k in range(K)], self.domain.dim
+        expert_parts = type(experts[0]).assemble(experts)
+        meta_parts = type(self.meta).assemble([self.meta], [K])
+        state = CoverState(
+            expert_parts[0],
+            meta_parts[0],
+            np.zeros(K, dtype=np.int64),
+            np.zeros(K),
+            np.zeros(d),
+            np.zeros(1),
+            np.zeros(1, dtype=np.int64),
+            np.zeros(0 if self.threshold is None else self._marker_room, dtype=np.int64),
+            self._clock,
+        )
+        settings = CoverSettings(
+            expert_parts[1],
+            meta_parts[1],
+            self._table,
+            self._origin,
+            self.restart == "current",
+            COVERS[self.cover],
+            np.zeros(K),
+            np.zeros(K),
+        )
+        return state, settings
+
+    def _shape(self, K: int) -> None:
+        """Take over a machine with K slots; what a smaller one held is kept."""
+        state, settings = self._build(K)
+        for key, fresh in named_arrays(state).items():
+            old = self._arrays.get(key)
+            if old is not None and old.size and key != "clock":
+                _keep(old, fresh, *((self._slot_count, K) if key.startswith("experts.") else (1, 1)))
+        self._adopt(state, settings)
+        if self.gradients == "own":
+            self._ask_own(K, by_value=True, wanted=True)
+
+    @property
+    def _slot_count(self) -> int:
+        return int(self._parts[0].born.size)
+
+    def _restart(self) -> None:
+        state, settings = self._parts
+        for key, array in self._arrays.items():
+            if key != "clock":
+                array[...] = 0
+        clear(state.meta, settings.meta, 0)
+        state.markers[0] = state.born[0] = 1  # the first marker, at level 0
+        state.marks[:1] = 1
+        start(state.experts, settings.experts, 0, self._origin)
+        admit(state.meta, settings.meta, 0, 0, 1)
+        state.weights[0] = 1.0
+        state.y[:] = self._origin
+        self._clock[PROJECTIONS] = 1  # of the starting point
+
+    def _make_room(self) -> None:
+        """Room for one more marker: a threshold and a slot."""
+        m = self.marker_count
+        if self.threshold is not None and m >= self._table.size:
+            self._look_up(m)
+            state, settings = self._parts
+            self._adopt(state, settings._replace(thresholds=self._table))
+        if (m + 1) >> self._slot_count:
+            self._shape(self._slot_count + 1)
+
+    def _look_up(self, m: int) -> None:
+        """Table C_m, and as many further ones as the callable gives; only C_m itself must be right."""
+        if self.threshold is None:
+            return
+        found = []
+        for i in range(self._table.size, m + LOOK_AHEAD):
+            try:
+                found.append(self._read_threshold(i))
+            except Exception:
+                if i <= m:
+                    raise
+                break
+        self._table = np.concatenate([self._table, found])
+
+    def _read_threshold(self, m: int) -> float:
+        assert self.threshold is not None
+        C = self.threshold(m)
+        try:
+            number = float(C)
+        except (TypeError, ValueError):
+            number = np.nan
+        if not (np.isfinite(number) and number > 0):
+            raise InputError(
+                f"The 'threshold' parameter of {self._owner} must return a finite number > 0 for every m. "
+                f"Got {C!r} for m = {m}."
+            )
+        return number
+
+    def _settings(self) -> dict[str, Any]:
+        first = {"cover": self.cover, "restart": self.restart, "gradients": self.gradients}
+        first["meta"] = type(self.meta).__name__
+        first |= {f"meta.{key}": value for key, value in facts(self.meta).items()}
+        first |= {f"expert.{key}": value for key, value in facts(self.level(0)).items()}
+        return super()._settings() | first | {"first_threshold": self._table[1] if self._table.size > 1 else 0.0}
+
+    def _read_state(self, saved: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+        """A run that went past its horizon may have more slots than this learner, or fewer: the state's count holds."""
+        self._check_kind(saved)
+        slots = np.asarray(saved.get("born")).size
+        if not 0 < slots < 64:
+            raise self._unfit(f"it has {slots} slots")
+        state = self._build(slots)[0] if slots != self._slot_count else self._parts[0]
+        read = {key: self._read_array(saved, key, mine) for key, mine in named_arrays(state).items()}
+        m, born = int(read["markers"][0]), read["born"]
+        if (read["clock"] < 0).any():
+            raise self._unfit("its counters are negative")
+        if m < 1 or m >> slots:
+            raise self._unfit(f"it has {slots} slots and {m} markers")
+        if (born < 0).any() or (born > m).any() or not born[covers.level(m)] == m:
+            raise self._unfit("its experts were born at other markers than it has")
+        return read
+
+    def _write(self, read: dict[str, NDArray[Any]]) -> None:
+        if read["born"].size != self._slot_count:
+            self._shape_anew(read["born"].size)
+        super()._write(read)
+
+    def _shape_anew(self, K: int) -> None:
+        self._arrays = {}
+        self._shape(K)
+
+    # ------------------------------------------------------------------ what it tells
+
+    @property
+    def active(self) -> int:
+        """How many experts are alive in the present round."""
+        return int(np.count_nonzero(self._parts[0].born))
+
+    @property
+    def marker_count(self) -> int:
+        """m, how many unit intervals have started."""
+        return int(self._parts[0].markers[0])
+
+    @property
+    def markers(self) -> list[int]:
+        """The rounds, counted from 1, at which unit intervals start; only the latest ones on a very long run."""
+        m = self.marker_count
+        if self.threshold is None:
+            return list(range(max(1, m + 1 - self._marker_room), m + 1))
+        marks = self._parts[0].marks
+        return [int(marks[i % marks.size]) for i in range(max(0, m - marks.size), m)]
+
+    @property
+    def born(self) -> NDArray[np.int64]:
+        """The markers at which the living experts started."""
+        born: NDArray[np.int64] = self._parts[0].born
+        return born[born > 0]
+
+    @property
+    def weights(self) -> Array:
+        """p_t, how much each living expert counts in the present decision."""
+        weights: Array = self._parts[0].weights[self._slots()]
+        return weights
+
+    @property
+    def points(self) -> Array:
+        """The living experts' decisions, (active, *shape)."""
+        return place(self._parts[0].experts)[self._slots()].reshape(-1, *self.domain.shape)
+
+    # ------------------------------------------------------------------ a round
+
+    def _peek(self) -> Array:
+        y: Array = self._parts[0].y
+        return y
+
+    def _slots(self) -> list[int]:
+        return [int(k) for k in np.flatnonzero(self._parts[0].born)]
+
+    def _beyond_range(self) -> InputError:
+        difference = float(np.abs(self._parts[1].r[self._slots()]).max())
+        return InputError(
+            f"{self._who()}: the losses of the decision and of an expert differ by {difference:g}, more than the range "
+            f"{facts(self.meta).get('feedback_range')} they were said to have. Give a larger range or bound."
+        )
+
+
+def _keep(old: NDArray[Any], fresh: NDArray[Any], before: int, after: int) -> None:
+    """Write an array for `before` slots (its first axis, some rows a slot) into the corner of one for `after`."""
+    if before > 1 or after > 1:
+        old = old.reshape(before, -1, *old.shape[1:])
+        fresh = fresh.reshape(after, -1, *fresh.shape[1:])
+    fresh[tuple(slice(0, n) for n in old.shape)] = old

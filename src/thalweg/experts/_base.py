@@ -1,0 +1,44 @@
+"""What an expert is in Python: a description of one, from which the arrays of many are made."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from thalweg._kernels.parts import Floats
+from thalweg.domains import Domain
+
+__all__ = ["Expert"]
+
+
+class Expert(ABC):
+    """A learner that can be many: alone (`thalweg.Alone`), a member of a `Pool`, or on every interval of a `Cover`.
+
+    Attributes
+    ----------
+    domain : Domain
+        Where it lives.
+    size : int
+        How many points it keeps: as many projections a round.
+
+    Notes
+    -----
+    A new expert is one file: a NamedTuple of what changes and one of its settings, both with a row for each expert;
+    what `start`, `move`, `settle`, ... (`thalweg._kernels.parts`) do for them; and a class with `assemble`.
+    """
+
+    domain: Domain
+    size = 1
+
+    @classmethod
+    @abstractmethod
+    def assemble(cls, experts: Sequence[Self]) -> tuple[Any, Any]:
+        """The state, all zeros, and the settings of these experts, one a row."""
+
+    @property
+    def origin(self) -> Floats:
+        """Where it starts unless it is told otherwise: the point of the domain nearest to the centre."""
+        return np.ascontiguousarray(self.domain.project(self.domain.center).ravel())

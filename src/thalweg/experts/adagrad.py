@@ -1,0 +1,172 @@
+r"""Diagonal AdaGrad on a ball: Duchi, Hazan, Singer (JMLR 2011), with the projection of its own norm.
+
+    Q_j      += h_{t,j}^2;   A = diag(sqrt(delta + Q_j))                                   (1)
+    z         = y_t - alpha A^{-1} h_t                                                     (2)
+    y_{t+1}   = argmin_{||y - c|| <= R} <y - z, A (y - z)>                                 (3)
+
+(3) on a Euclidean ball: y = c + A (A + lam)^{-1} (z - c), with lam >= 0 the root of ||y - c|| = R where z lies outside.
+For every u in the ball, with D_inf = 2 R and Q, A after T rounds, regret is at most
+
+    sum_j (D_inf^2/(2 alpha) + alpha) sqrt(delta + Q_j)                                    (4)
+
+which for sparse gradients is smaller than what one step size for all coordinates can promise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from thalweg._kernels.jit import implement, inner
+from thalweg._kernels.parts import Floats, leaves, move, move_own, place, settle, spots, start
+from thalweg._kernels.vectors import dot
+from thalweg._validate import check_positive
+from thalweg.domains import Ball
+from thalweg.errors import InputError
+from thalweg.experts._base import Expert
+
+__all__ = ["AdaGradDescent", "AdaGradSettings", "AdaGradState"]
+
+STEPS = 60  # of Newton at most; 4 to 8 are usual
+EXACT = 1e-14  # of the radius
+
+
+class AdaGradState(NamedTuple):
+    """n experts."""
+
+    points: Floats  # (n, d) y_t
+    squares: Floats  # (n, d) Q
+
+
+class AdaGradSettings(NamedTuple):
+    """What does not change."""
+
+    scales: Floats  # (n,) alpha
+    delta: Floats  # (n,)
+    ball: Floats  # [R, c]
+
+
+@implement(start, AdaGradState)
+def _start(e: AdaGradState, c: AdaGradSettings, k: int, point: Floats) -> None:
+    e.points[k, :] = point
+    e.squares[k, :] = 0.0
+
+
+@inner
+def _back(e: AdaGradState, c: AdaGradSettings, i: int) -> None:
+    """(3): Newton on 1/||y(lam) - c|| = 1/R, which is concave and increasing: from 0 it never passes the root."""
+    d, R = e.points.shape[1], c.ball[0]
+    lam = 0.0
+    for _ in range(STEPS):
+        square, slope = 0.0, 0.0
+        for j in range(d):
+            a = np.sqrt(c.delta[i] + e.squares[i, j])
+            gap = (e.points[i, j] - c.ball[1 + j]) * a / (a + lam)
+            square += gap * gap
+            slope += gap * gap / (a + lam)
+        size = np.sqrt(square)
+        if not size > R * (1.0 + EXACT):  # inside, or nan
+            break
+        lam += (size / R - 1.0) * square / slope  # slope > 0
+    if lam > 0.0:
+        for j in range(d):
+            a = np.sqrt(c.delta[i] + e.squares[i, j])
+            e.points[i, j] = c.ball[1 + j] + (e.points[i, j] - c.ball[1 + j]) * a / (a + lam)
+
+
+@inner
+def _step(e: AdaGradState, c: AdaGradSettings, i: int, h: Floats) -> None:
+    """(1)-(3)."""
+    for j in range(h.shape[0]):
+        e.squares[i, j] += h[j] * h[j]
+        e.points[i, j] -= c.scales[i] * h[j] / np.sqrt(c.delta[i] + e.squares[i, j])  # delta > 0
+    _back(e, c, i)
+
+
+@implement(move, AdaGradState)
+def _move(e: AdaGradState, c: AdaGradSettings, first: int, n: int, h: Floats, scores: Floats) -> None:
+    for i in range(first, first + n):
+        scores[i] = dot(h, e.points[i])
+        _step(e, c, i, h)
+
+
+@implement(move_own, AdaGradState)
+def _move_own(e: AdaGradState, c: AdaGradSettings, first: int, n: int, H: Floats, values: Floats, g: Floats) -> None:
+    for i in range(first, first + n):
+        _step(e, c, i, H[i])
+
+
+@implement(settle, AdaGradState)
+def _settle(e: AdaGradState, c: AdaGradSettings, first: int, n: int) -> None:
+    return
+
+
+@implement(place, AdaGradState)
+def _place(e: AdaGradState) -> Floats:
+    return e.points
+
+
+@implement(spots, AdaGradState)
+def _spots(e: AdaGradState) -> Floats:
+    return e.points
+
+
+@implement(leaves, AdaGradState)
+def _leaves(e: AdaGradState, c: AdaGradSettings, k: int) -> tuple[int, int]:
+    return k, 1
+
+
+class AdaGradDescent(Expert):
+    """Diagonal AdaGrad as an expert, on a ball (the surrogate of every reduction is one).
+
+    Parameters
+    ----------
+    domain : Ball
+        Where it lives.
+    scale : float, optional
+        alpha; sqrt(2) times the radius when left out, which is best for (4).
+    delta : float
+        delta > 0.
+
+    Examples
+    --------
+    Five of them under Hedge, with one projection a round onto a set of your choice:
+
+    >>> import thalweg as tw
+    >>> def pool(Y):
+    ...     scales = [Y.radius * 2.0**-k for k in range(5)]
+    ...     return tw.Alone(tw.experts.Pool([tw.experts.AdaGradDescent(Y, scale=s) for s in scales]))
+    >>> learner = tw.OneProjection(tw.domains.Box(0.0, 1.0, shape=3), pool)
+    >>> for _ in range(100):
+    ...     learner.update([1.0, -1.0, 0.0])
+    >>> learner.decision.round(2)
+    array([0. , 1. , 0.5])
+
+    References
+    ----------
+    J. Duchi, E. Hazan, Y. Singer, Adaptive subgradient methods for online learning and stochastic optimization, JMLR
+    12, 2011.
+    """
+
+    def __init__(self, domain: Ball, *, scale: float | None = None, delta: float = 1e-8) -> None:
+        if not isinstance(domain, Ball):
+            raise InputError(
+                f"AdaGradDescent lives on a Ball. Got {domain!r}. Inside OneProjection every set has a ball around it."
+            )
+        self.domain = domain
+        self.scale = np.sqrt(2) * domain.radius if scale is None else check_positive("AdaGradDescent", "scale", scale)
+        self.delta = check_positive("AdaGradDescent", "delta", delta)
+
+    @classmethod
+    def assemble(cls, experts: Sequence[AdaGradDescent]) -> tuple[AdaGradState, AdaGradSettings]:
+        """See `Expert.assemble`."""
+        n, d = len(experts), experts[0].domain.dim
+        scales, delta = np.array([expert.scale for expert in experts]), np.array([expert.delta for expert in experts])
+        return AdaGradState(np.zeros((n, d)), np.zeros((n, d))), AdaGradSettings(scales, delta, experts[0].domain.par)
+
+    def regret_bound(self, squares: Floats) -> float:
+        """(4), from the sums Q_j of the squared entries of the gradients that it saw."""
+        reach = (2 * self.domain.radius) ** 2 / (2 * self.scale) + self.scale
+        return float(reach * np.sqrt(self.delta + np.asarray(squares)).sum())

@@ -1,0 +1,224 @@
+"""Learners whose rounds are played by compiled code: what they share.
+
+A machine (`thalweg._machines`) is a state and settings, two trees of NamedTuples. This side owns the arrays, hands them
+over once (`thalweg._kernels.handle`), and gives compiled code what it may not decide: what to do with a round that was
+refused, how to project onto a set that only Python can project onto, and the answers of a user's own loss.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from thalweg._kernels.clock import CLIPPED
+from thalweg._kernels.handle import Handle, bind
+from thalweg._kernels.parts import leaves, place, spots
+from thalweg._kernels.projections import PYTHON
+from thalweg._machines import loop
+from thalweg._machines._contract import Own
+from thalweg._stateful import named_arrays
+from thalweg.errors import InputError
+from thalweg.learner import Learner
+from thalweg.losses import Loss
+
+if TYPE_CHECKING:
+    from thalweg.problems import LinearModel
+
+__all__ = ["ExpertMachine", "Machine"]
+
+Array = NDArray[np.float64]
+
+LARGEST = np.finfo(np.float64).max
+
+
+class Machine(Learner):
+    """A learner with a machine. A new kind defines `_tree`, `_peek` and `_restart`, and calls `_adopt` once built."""
+
+    _parts: tuple[Any, Any]  # state and settings
+    _own: Own | None = None
+    _bound: Handle | None = None
+
+    # ------------------------------------------------------------------ the machine
+
+    def _adopt(self, state: Any, settings: Any) -> None:
+        """Take over a machine's arrays: what it says, saves and hands to compiled code."""
+        self._parts = state, settings
+        self._arrays = named_arrays(state)
+        self._bound = None
+
+    @property
+    def _machine(self) -> tuple[Any, Any]:
+        """State and settings, as compiled code sees them."""
+        return self._parts
+
+    @property
+    def _handle(self) -> Handle:
+        if self._bound is None:
+            state, settings = self._machine
+            domain = self.domain
+            game = loop.Game(state, settings, self._own, domain.flat, domain.flat_par, self._gradient)
+            self._bound = bind(game)
+        return self._bound
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_bound": None, "_shown": None}  # handles cannot be copied; they are made anew
+
+    @property
+    def _compiled(self) -> bool:
+        """Whether every projection of a round is compiled."""
+        return self.domain.code != PYTHON
+
+    def _peek(self) -> Array:
+        """The decision as a flat array that the caller only reads, and only until the next round."""
+        raise NotImplementedError
+
+    def _propose(self) -> Array:
+        return self._peek().copy()
+
+    # ------------------------------------------------------------------ a round
+
+    def _round(self, loss: float | None) -> bool:
+        paid = 0.0 if loss is None else loss
+        if not self._compiled:
+            return self._python_round(paid)
+        return self._play_one(paid, True)
+
+    def _move(self, gradient: Array, loss: float | None) -> None:
+        raise NotImplementedError  # rounds are played by `_round`
+
+    def _play_one(self, loss: float, whole: bool) -> bool:
+        """`loop.update`; a round that it refuses is mended and played where that is possible. Returns if it clipped."""
+        clipped, bound = False, self._square_bound
+        while True:
+            status = loop.update(self._handle, loss, bound, whole)
+            if status == loop.PLAYED:
+                return clipped
+            if status == loop.LARGE:
+                self._clip()
+                clipped, bound = True, LARGEST
+            elif status == loop.FULL:
+                self._make_room()
+            else:
+                raise self._beyond_range()
+
+    def _make_room(self) -> None:
+        """Room for one more round."""
+
+    def _beyond_range(self) -> InputError:
+        """Why feedback was refused."""
+        raise NotImplementedError  # machines that refuse feedback define it
+
+    def _python_round(self, loss: float) -> bool:
+        """One round where only Python can project."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------ whole runs
+
+    def _rounds(self, problem: LinearModel, losses: Array, decisions: Array) -> loop.Rounds | None:
+        """What a compiled run needs to know of a problem; None where there is no loop for these parts."""
+        if not self._compiled:
+            return None
+        data = (problem.features, problem.labels, losses, decisions, problem.code, problem.parameter)
+        return loop.Rounds(*data, self._square_bound, self.nonnegative)
+
+    def _play(self, rounds: loop.Rounds, first: int, last: int) -> int:
+        """Play rounds first..last-1; returns the first that was not played: `step` plays it, or says why not."""
+        played = int(loop.play(self._handle, rounds, first, last))
+        self._shown = None
+        self._watch_horizon()
+        return played
+
+
+class ExpertMachine(Machine):
+    """What one expert alone and a cover of experts share: members that may ask for gradients of their own."""
+
+    def _slots(self) -> list[int]:
+        """The experts that are alive."""
+        return [0]
+
+    def _leaves(self, k: int) -> range:
+        """The rows of the points of expert k."""
+        state, settings = self._parts
+        first, n = leaves(state.experts, settings.experts, k)
+        return range(first, first + int(n))
+
+    def _ask_own(self, K: int, by_value: bool, wanted: bool) -> None:
+        """From now on every member asks for a gradient of its own."""
+        points = spots(self._parts[0].experts)
+        self._own = Own(np.zeros_like(points), np.zeros(len(points)), np.zeros(K), by_value, wanted)
+        self.one_gradient = False
+
+    def update(self, gradient: ArrayLike, loss: float | None = None) -> None:
+        """One round from one gradient; see `Learner.update`. Members with their own gradients refuse it."""
+        if self._own is not None:
+            count = sum(len(self._leaves(k)) for k in self._slots())
+            raise InputError(
+                f"{type(self).__name__} with gradients='own' asks for the gradient at the points of all its {count} "
+                "members, so one gradient is not enough. Call step(f) with an object that has f.value(x) and "
+                "f.gradient(x), or build the learner with gradients='shared'."
+            )
+        super().update(gradient, loss)
+
+    def step(self, f: Loss) -> float:
+        """One round from the loss itself; returns the loss paid at the decision."""
+        if self._own is None:
+            return super().step(f)
+        self._check_loss_object(f)
+        self._make_room()
+        x = self.decision
+        paid = self._read_paid(f.value(x))
+        clipped = 0
+        if not self._own.by_value:
+            clipped += self._read_checked(f.gradient(x))
+        at_decision = self._gradient.copy()
+        for k in self._slots():
+            clipped += self._ask(f, k)
+        self._gradient[:] = at_decision
+        if self._compiled:
+            self._play_one(paid, True)
+        else:
+            self._python_round(paid)
+        self._clock[CLIPPED] += clipped
+        self._shown = None
+        self._watch_horizon()
+        return paid
+
+    def _ask(self, f: Loss, k: int) -> int:
+        """What expert k and its members ask of a loss, into `_own`; returns how many gradients were clipped."""
+        own, shape, clipped = self._own, self.domain.shape, 0
+        assert own is not None
+        points, rows = spots(self._parts[0].experts), self._leaves(k)
+        for i in rows:
+            point = points[i].reshape(shape).copy()
+            if own.by_value:
+                own.values[i] = self._read_paid(f.value(point))
+            clipped += self._read_checked(f.gradient(point))
+            own.H[i] = self._gradient
+        if own.wanted:
+            own.judged[k] = own.values[rows[0]]
+            if len(rows) > 1:
+                own.judged[k] = self._read_paid(f.value(place(self._parts[0].experts)[k].reshape(shape).copy()))
+        return clipped
+
+    def _read_checked(self, gradient: ArrayLike) -> bool:
+        """A gradient into the buffer, checked; returns whether it was clipped."""
+        self._read_gradient(gradient)
+        return self._check_gradient()
+
+    # ------------------------------------------------------------------ sets that only Python can project onto
+
+    def _python_round(self, loss: float) -> bool:
+        saved = {key: array.copy() for key, array in self._arrays.items()}
+        clipped = self._play_one(loss, False)
+        points = spots(self._parts[0].experts)
+        try:
+            for k in self._slots():
+                for i in self._leaves(k):
+                    points[i] = self.domain._project_flat(points[i].copy())
+        except BaseException:
+            self._write(saved)
+            raise
+        loop.other_half(self._handle, loss)
+        return clipped

@@ -1,0 +1,44 @@
+"""What a meta-learner is in Python: a description of one, from which the arrays of many groups are made."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, Self
+
+from thalweg._validate import check_positive
+
+__all__ = ["LARGEST", "Meta", "Ranged"]
+
+LARGEST = 1.0 + 1e-9  # |r| may exceed its range by rounding
+
+
+class Meta(ABC):
+    """Says how much each member of a group counts, from how much better than the combination it was.
+
+    Notes
+    -----
+    A new one is one file: a NamedTuple of what changes and one of its settings, both with a row for each group; what
+    `clear`, `admit`, `fits`, `feed` and `weigh` (`thalweg._kernels.parts`) do for them; and a class with `assemble`.
+    """
+
+    @classmethod
+    @abstractmethod
+    def assemble(cls, metas: Sequence[Self], sizes: Sequence[int]) -> tuple[Any, Any]:
+        """The state, all zeros, and the settings of these meta-learners, one a group of so many members."""
+
+    def check(self, members: int) -> None:  # noqa: B027
+        """Refuse a number of members that the description does not fit."""
+
+
+class Ranged(Meta):
+    """A meta-learner that must know how large the feedback can be.
+
+    Parameters
+    ----------
+    feedback_range : float
+        B >= |r| for every member in every round.
+    """
+
+    def __init__(self, feedback_range: float) -> None:
+        self.feedback_range = check_positive(type(self).__name__, "feedback_range", feedback_range)

@@ -1,0 +1,103 @@
+"""AdaNormalHedge for members that come and go: Luo, Schapire (COLT 2015).
+
+With r_{t,i} in units of the range B, so that |r| <= 1, and Phi(R, C) = exp([R]_+^2 / (3C)):
+
+    R_i += r_{t,i};   C_i += |r_{t,i}|                                                               (1)
+    p_i ~ Phi(R_i + 1, C_i + 1) - Phi(R_i - 1, C_i + 1);   uniform where all vanish                  (2)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from thalweg._kernels.jit import implement, inlined
+from thalweg._kernels.parts import Floats, Ints, admit, clear, feed, fits, weigh
+from thalweg.metas._base import LARGEST, Ranged
+
+__all__ = ["AdaNormalHedge", "AdaNormalHedgeSettings", "AdaNormalHedgeState", "log_potential"]
+
+
+class AdaNormalHedgeState(NamedTuple):
+    """K groups of N members."""
+
+    regrets: Floats  # (K, N) R
+    sizes: Floats  # (K, N) C
+
+
+class AdaNormalHedgeSettings(NamedTuple):
+    """What does not change."""
+
+    spans: Floats  # (K,) B
+
+
+@inlined
+def log_potential(R: float, C: float) -> float:
+    """ln of (2)'s weight (exp([R+1]_+^2 / (3(C+1))) - exp([R-1]_+^2 / (3(C+1)))) / 2; -inf for R <= -1."""
+    if R <= -1.0:
+        return -np.inf
+    above = (R + 1.0) ** 2 / (3.0 * (C + 1.0))
+    below = max(R - 1.0, 0.0) ** 2 / (3.0 * (C + 1.0))
+    return above + np.log1p(-np.exp(below - above)) - np.log(2.0)
+
+
+@implement(clear, AdaNormalHedgeState)
+def _clear(m: AdaNormalHedgeState, c: AdaNormalHedgeSettings, k: int) -> None:
+    return
+
+
+@implement(admit, AdaNormalHedgeState)
+def _admit(m: AdaNormalHedgeState, c: AdaNormalHedgeSettings, k: int, i: int, index: int) -> None:
+    m.regrets[k, i] = 0.0
+    m.sizes[k, i] = 0.0
+
+
+@implement(fits, AdaNormalHedgeState)
+def _fits(m: AdaNormalHedgeState, c: AdaNormalHedgeSettings, k: int, n: int, born: Ints, r: Floats) -> bool:
+    fine = True
+    for i in range(n):
+        fine = fine and (born[i] == 0 or abs(r[i] / c.spans[k]) <= LARGEST)
+    return fine
+
+
+@implement(feed, AdaNormalHedgeState)
+def _feed(
+    m: AdaNormalHedgeState, c: AdaNormalHedgeSettings, k: int, n: int, born: Ints, r: Floats, square: float
+) -> None:
+    for i in range(n):
+        if born[i] > 0:
+            gain = r[i] / c.spans[k]
+            m.regrets[k, i] += gain  # (1)
+            m.sizes[k, i] += abs(gain)
+
+
+@implement(weigh, AdaNormalHedgeState)
+def _weigh(m: AdaNormalHedgeState, c: AdaNormalHedgeSettings, k: int, n: int, born: Ints, p: Floats) -> None:
+    top = -np.inf
+    for i in range(n):
+        p[i] = log_potential(m.regrets[k, i], m.sizes[k, i]) if born[i] > 0 else -np.inf
+        top = max(top, p[i])
+    total = 0.0
+    for i in range(n):
+        if top == -np.inf:
+            p[i] = 1.0 if born[i] > 0 else 0.0
+        else:
+            p[i] = np.exp(p[i] - top) if p[i] > -np.inf else 0.0  # the largest term is exp(0)
+        total += p[i]
+    for i in range(n):
+        p[i] /= total  # (2)
+
+
+class AdaNormalHedge(Ranged):
+    """Weights for experts that come and go, by their regret alone: nothing to tune."""
+
+    @classmethod
+    def assemble(
+        cls, metas: Sequence[AdaNormalHedge], sizes: Sequence[int]
+    ) -> tuple[AdaNormalHedgeState, AdaNormalHedgeSettings]:
+        """See `Meta.assemble`."""
+        K, N = len(metas), max(sizes)
+        spans = np.array([meta.feedback_range for meta in metas])
+        return AdaNormalHedgeState(np.zeros((K, N)), np.zeros((K, N))), AdaNormalHedgeSettings(spans)

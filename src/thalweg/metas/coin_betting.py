@@ -1,0 +1,111 @@
+"""Sleeping coin betting: Jun, Orabona, Wright, Willett (AISTATS 2017).
+
+With r_{t,i} in units of the range B, so that |r| <= 1; z, W, n the sum of gains, the wealth (1 at birth) and the age of
+a member, and pi_i = 1/(i^2 (1 + floor(log2 i))) for the i-th member ever created:
+
+    beta_i = z/(n + 1),  w_i = beta_i W                                                    (1)
+    p_i ~ pi_i [w_i]_+ over those alive;  pi_i where all of them vanish                    (2)
+    g_i = r_i if w_i > 0 else [r_i]_+;   z += g_i;  W += g_i w_i;  n += 1                  (3)
+
+Wealth lives in log space.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from thalweg._kernels.jit import implement
+from thalweg._kernels.parts import Floats, Ints, admit, clear, feed, fits, weigh
+from thalweg.metas._base import LARGEST, Ranged
+
+__all__ = ["CoinBetting", "CoinBettingSettings", "CoinBettingState"]
+
+# The coin asks only whether r > 0 to bet on an expert or not. Where experts are in one place r is 0 or rounding, which
+# must not decide: less than this, in units of the range, counts as 0.
+ROUNDING = 1e-13
+
+
+class CoinBettingState(NamedTuple):
+    """K groups of N members."""
+
+    gains: Floats  # (K, N) z
+    log_wealth: Floats  # (K, N) ln W
+    ages: Floats  # (K, N) n
+    log_prior: Floats  # (K, N) ln pi
+
+
+class CoinBettingSettings(NamedTuple):
+    """What does not change."""
+
+    spans: Floats  # (K,) B
+
+
+@implement(clear, CoinBettingState)
+def _clear(m: CoinBettingState, c: CoinBettingSettings, k: int) -> None:
+    return
+
+
+@implement(admit, CoinBettingState)
+def _admit(m: CoinBettingState, c: CoinBettingSettings, k: int, i: int, index: int) -> None:
+    m.gains[k, i] = 0.0
+    m.log_wealth[k, i] = 0.0
+    m.ages[k, i] = 0.0
+    m.log_prior[k, i] = -2.0 * np.log(index) - np.log(1.0 + np.floor(np.log2(index)))  # index >= 1
+
+
+@implement(fits, CoinBettingState)
+def _fits(m: CoinBettingState, c: CoinBettingSettings, k: int, n: int, born: Ints, r: Floats) -> bool:
+    fine = True
+    for i in range(n):
+        fine = fine and (born[i] == 0 or abs(r[i] / c.spans[k]) <= LARGEST)
+    return fine
+
+
+@implement(feed, CoinBettingState)
+def _feed(m: CoinBettingState, c: CoinBettingSettings, k: int, n: int, born: Ints, r: Floats, square: float) -> None:
+    for i in range(n):
+        if born[i] > 0:
+            beta = m.gains[k, i] / (m.ages[k, i] + 1.0)
+            gain = r[i] / c.spans[k]
+            gain = gain if abs(gain) > ROUNDING else 0.0
+            gain = gain if beta > 0.0 else max(gain, 0.0)  # (3)
+            m.gains[k, i] += gain
+            m.log_wealth[k, i] += np.log1p(gain * beta)  # |beta| < 1 and |gain| <= 1
+            m.ages[k, i] += 1.0
+
+
+@implement(weigh, CoinBettingState)
+def _weigh(m: CoinBettingState, c: CoinBettingSettings, k: int, n: int, born: Ints, p: Floats) -> None:
+    top = -np.inf
+    for i in range(n):
+        p[i] = -np.inf
+        if born[i] > 0 and m.gains[k, i] > 0.0:
+            p[i] = m.log_prior[k, i] + np.log(m.gains[k, i] / (m.ages[k, i] + 1.0)) + m.log_wealth[k, i]  # (1), (2)
+        top = max(top, p[i])
+    if top == -np.inf:
+        for i in range(n):
+            if born[i] > 0:
+                p[i] = m.log_prior[k, i]
+                top = max(top, p[i])
+    total = 0.0
+    for i in range(n):
+        p[i] = np.exp(p[i] - top) if p[i] > -np.inf else 0.0  # the largest term is exp(0)
+        total += p[i]
+    for i in range(n):
+        p[i] /= total
+
+
+class CoinBetting(Ranged):
+    """Bets on experts that come and go, with priors that fall with the time of birth."""
+
+    @classmethod
+    def assemble(
+        cls, metas: Sequence[CoinBetting], sizes: Sequence[int]
+    ) -> tuple[CoinBettingState, CoinBettingSettings]:
+        """See `Meta.assemble`."""
+        K, N = len(metas), max(sizes)
+        spans = np.array([meta.feedback_range for meta in metas])
+        return CoinBettingState(*(np.zeros((K, N)) for _ in range(4))), CoinBettingSettings(spans)

@@ -1,0 +1,134 @@
+"""Hedge on cumulative losses, with a fixed or a self-confident rate.
+
+    A_{t,i}     = sum_{s<=t} l_{s,i},   l_{s,i} = -r_{s,i}                                  (1)
+    p_{t+1,i}   ~ prior_i exp(-epsilon_{t+1} A_{t,i})                                       (2)
+    epsilon_t   = epsilon   or   sqrt(ln N / (1 + R^2 sum_{s<t} ||h_s||^2))                 (3)
+
+Rates multiply the cumulative loss, never the last weights: with rates that change, the second can have linear regret
+(Zhao, Zhang, Zhang, Zhou, JMLR 2024, Remark 9). Losses relative to the combination's leave (2) as it is and keep A small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from thalweg._kernels.jit import implement, inlined
+from thalweg._kernels.parts import Floats, Ints, admit, clear, feed, fits, weigh
+from thalweg._kernels.vectors import decay
+from thalweg._validate import check_array, check_positive
+from thalweg.errors import InputError
+from thalweg.metas._base import Meta
+
+__all__ = ["Hedge", "HedgeSettings", "HedgeState", "rate"]
+
+
+class HedgeState(NamedTuple):
+    """K groups of N members."""
+
+    scores: Floats  # (K, N) A_t
+    sums: Floats  # (K,) sum of ||h_s||^2
+
+
+class HedgeSettings(NamedTuple):
+    """What does not change."""
+
+    log_prior: Floats  # (K, N)
+    epsilon: Floats  # (K,) the rate, or sqrt(ln N)
+    radius: Floats  # (K,) R; 0 where the rate is fixed
+
+
+@inlined
+def rate(epsilon: float, R: float, q: float) -> float:
+    """(3)."""
+    return epsilon / np.sqrt(1.0 + R * R * q) if R > 0.0 else epsilon
+
+
+@implement(clear, HedgeState)
+def _clear(m: HedgeState, c: HedgeSettings, k: int) -> None:
+    m.sums[k] = 0.0
+    for i in range(m.scores.shape[1]):
+        m.scores[k, i] = 0.0
+
+
+@implement(admit, HedgeState)
+def _admit(m: HedgeState, c: HedgeSettings, k: int, i: int, index: int) -> None:
+    m.scores[k, i] = 0.0
+
+
+@implement(fits, HedgeState)
+def _fits(m: HedgeState, c: HedgeSettings, k: int, n: int, born: Ints, r: Floats) -> bool:
+    return True
+
+
+@implement(feed, HedgeState)
+def _feed(m: HedgeState, c: HedgeSettings, k: int, n: int, born: Ints, r: Floats, square: float) -> None:
+    m.sums[k] += square
+    for i in range(n):
+        m.scores[k, i] -= r[i] if born[i] > 0 else 0.0  # (1)
+
+
+@implement(weigh, HedgeState)
+def _weigh(m: HedgeState, c: HedgeSettings, k: int, n: int, born: Ints, p: Floats) -> None:
+    epsilon = rate(c.epsilon[k], c.radius[k], m.sums[k])
+    top = -np.inf
+    for i in range(n):
+        p[i] = c.log_prior[k, i] - epsilon * m.scores[k, i] if born[i] > 0 else -np.inf
+        top = max(top, p[i])
+    total = 0.0
+    for i in range(n):
+        p[i] = decay(p[i] - top)  # the largest term is exp(0): total >= 1
+        total += p[i]
+    for i in range(n):
+        p[i] /= total  # (2)
+
+
+class Hedge(Meta):
+    """Exponential weights.
+
+    Parameters
+    ----------
+    rate : float, optional
+        epsilon, fixed. Left out, the rate is self-confident, which needs `radius`.
+    radius : float, optional
+        R of (3).
+    prior : array of N numbers > 0, optional
+        Weights before the first round, uniform when left out. Normalised here.
+    """
+
+    def __init__(
+        self, *, rate: float | None = None, radius: float | None = None, prior: ArrayLike | None = None
+    ) -> None:
+        if (rate is None) == (radius is None):
+            raise InputError("Hedge needs one of 'rate', a fixed rate, and 'radius', for the self-confident one.")
+        self.rate = None if rate is None else check_positive("Hedge", "rate", rate)
+        self.radius = None if radius is None else check_positive("Hedge", "radius", radius)
+        self.prior = None if prior is None else check_array("Hedge", "prior", prior, ndim=1)
+        if self.prior is not None:
+            if not (self.prior > 0).all():
+                raise InputError(f"The 'prior' parameter of Hedge must be numbers > 0. Got {prior!r}.")
+            self.prior = self.prior / self.prior.sum()
+
+    def check(self, members: int) -> None:
+        """A prior must have one number for each member."""
+        if self.prior is not None and self.prior.size != members:
+            raise InputError(f"The 'prior' parameter of Hedge must have shape {(members,)}. Got {self.prior.shape}.")
+
+    def weights(self, members: int) -> Floats:
+        """The prior of so many members."""
+        return np.full(members, 1.0 / members) if self.prior is None else self.prior
+
+    @classmethod
+    def assemble(cls, metas: Sequence[Hedge], sizes: Sequence[int]) -> tuple[HedgeState, HedgeSettings]:
+        """See `Meta.assemble`."""
+        K, N = len(metas), max(sizes)
+        log_prior = np.zeros((K, N))
+        epsilon = np.empty(K)
+        for k, (meta, n) in enumerate(zip(metas, sizes, strict=True)):
+            log_prior[k, :n] = np.log(meta.weights(n))
+            epsilon[k] = np.sqrt(np.log(n)) if meta.rate is None else meta.rate
+        radius = np.array([meta.radius or 0.0 for meta in metas])
+        return HedgeState(np.zeros((K, N)), np.zeros(K)), HedgeSettings(log_prior, epsilon, radius)
