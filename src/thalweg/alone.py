@@ -67,8 +67,8 @@ class Alone(ExpertMachine):
         by_value = isinstance(expert, Pool) and expert.judge == "value"
         if by_value and gradients == "shared":
             raise InputError(f"{name} judges members by value only where each has its own gradient: gradients='own'.")
-        state, settings = type(expert).assemble([expert])
-        self._adopt(AloneState(state, self._clock), AloneSettings(settings, np.zeros(1)))
+        state, settings = type(expert).assemble([[expert]])
+        self._adopt(AloneState(state, self._clock), AloneSettings(settings, np.zeros((1, 1))))
         if gradients == "own":
             self._ask_own(1, by_value, wanted=False)
         self._origin = expert.origin
@@ -76,14 +76,14 @@ class Alone(ExpertMachine):
 
     def _restart(self) -> None:
         state, settings = self._parts
-        start(state.experts, settings.experts, 0, self._origin)
+        start(state.experts, settings.experts, 0, 0, self._origin)
         self._clock[PROJECTIONS] = 1  # of the starting point
 
     def _settings(self) -> dict[str, Any]:
         return super()._settings() | facts(self.expert)
 
     def _peek(self) -> Array:
-        y: Array = place(self._parts[0].experts)[0]
+        y: Array = place(self._parts[0].experts, 0, 0)
         return y
 
     @property

@@ -138,7 +138,7 @@ class Cover(ExpertMachine):
     def _build(self, K: int) -> tuple[CoverState, CoverSettings]:
         """A machine with K slots, all zeros."""
         experts, d = [self.level(k) for k in range(K)], self.domain.dim
-        expert_parts = type(experts[0]).assemble(experts)
+        expert_parts = type(experts[0]).assemble([[expert] for expert in experts])
         meta_parts = type(self.meta).assemble([self.meta], [K])
         state = CoverState(
             expert_parts[0],
@@ -159,7 +159,7 @@ class Cover(ExpertMachine):
             self.restart == "current",
             COVERS[self.cover],
             np.zeros(K),
-            np.zeros(K),
+            np.zeros((K, 1)),
         )
         return state, settings
 
@@ -169,7 +169,7 @@ class Cover(ExpertMachine):
         for key, fresh in named_arrays(state).items():
             old = self._arrays.get(key)
             if old is not None and old.size and key != "clock":
-                _keep(old, fresh, *((self._slot_count, K) if key.startswith("experts.") else (1, 1)))
+                fresh[tuple(slice(0, n) for n in old.shape)] = old
         self._adopt(state, settings)
         if self.gradients == "own":
             self._ask_own(K, by_value=True, wanted=True)
@@ -186,7 +186,7 @@ class Cover(ExpertMachine):
         clear(state.meta, settings.meta, 0)
         state.markers[0] = state.born[0] = 1  # the first marker, at level 0
         state.marks[:1] = 1
-        start(state.experts, settings.experts, 0, self._origin)
+        start(state.experts, settings.experts, 0, 0, self._origin)
         admit(state.meta, settings.meta, 0, 0, 1)
         state.weights[0] = 1.0
         state.y[:] = self._origin
@@ -299,7 +299,8 @@ class Cover(ExpertMachine):
     @property
     def points(self) -> Array:
         """The living experts' decisions, (active, *shape)."""
-        return place(self._parts[0].experts)[self._slots()].reshape(-1, *self.domain.shape)
+        experts = self._parts[0].experts
+        return np.array([place(experts, k, 0) for k in self._slots()]).reshape(-1, *self.domain.shape)
 
     # ------------------------------------------------------------------ a round
 
@@ -311,16 +312,8 @@ class Cover(ExpertMachine):
         return [int(k) for k in np.flatnonzero(self._parts[0].born)]
 
     def _beyond_range(self) -> InputError:
-        difference = float(np.abs(self._parts[1].r[self._slots()]).max())
+        difference = float(np.abs(self._parts[1].losses[self._slots()]).max())
         return InputError(
             f"{self._who()}: the losses of the decision and of an expert differ by {difference:g}, more than the range "
             f"{facts(self.meta).get('feedback_range')} they were said to have. Give a larger range or bound."
         )
-
-
-def _keep(old: NDArray[Any], fresh: NDArray[Any], before: int, after: int) -> None:
-    """Write an array for `before` slots (its first axis, some rows a slot) into the corner of one for `after`."""
-    if before > 1 or after > 1:
-        old = old.reshape(before, -1, *old.shape[1:])
-        fresh = fresh.reshape(after, -1, *fresh.shape[1:])
-    fresh[tuple(slice(0, n) for n in old.shape)] = old

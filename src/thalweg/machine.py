@@ -138,22 +138,21 @@ class ExpertMachine(Machine):
         """The experts that are alive."""
         return [0]
 
-    def _leaves(self, k: int) -> range:
-        """The rows of the points of expert k."""
+    def _members(self, k: int) -> range:
+        """The points of expert k."""
         state, settings = self._parts
-        first, n = leaves(state.experts, settings.experts, k)
-        return range(first, first + int(n))
+        return range(leaves(state.experts, settings.experts, k))
 
     def _ask_own(self, K: int, by_value: bool, wanted: bool) -> None:
         """From now on every member asks for a gradient of its own."""
         points = spots(self._parts[0].experts)
-        self._own = Own(np.zeros_like(points), np.zeros(len(points)), np.zeros(K), by_value, wanted)
+        self._own = Own(np.zeros_like(points), np.zeros(points.shape[:2]), np.zeros(K), by_value, wanted)
         self.one_gradient = False
 
     def update(self, gradient: ArrayLike, loss: float | None = None) -> None:
         """One round from one gradient; see `Learner.update`. Members with their own gradients refuse it."""
         if self._own is not None:
-            count = sum(len(self._leaves(k)) for k in self._slots())
+            count = sum(len(self._members(k)) for k in self._slots())
             raise InputError(
                 f"{type(self).__name__} with gradients='own' asks for the gradient at the points of all its {count} "
                 "members, so one gradient is not enough. Call step(f) with an object that has f.value(x) and "
@@ -189,17 +188,17 @@ class ExpertMachine(Machine):
         """What expert k and its members ask of a loss, into `_own`; returns how many gradients were clipped."""
         own, shape, clipped = self._own, self.domain.shape, 0
         assert own is not None
-        points, rows = spots(self._parts[0].experts), self._leaves(k)
-        for i in rows:
-            point = points[i].reshape(shape).copy()
+        experts, members = self._parts[0].experts, self._members(k)
+        for i in members:
+            point = spots(experts)[k, i].reshape(shape).copy()
             if own.by_value:
-                own.values[i] = self._read_paid(f.value(point))
+                own.values[k, i] = self._read_paid(f.value(point))
             clipped += self._read_checked(f.gradient(point))
-            own.H[i] = self._gradient
+            own.H[k, i] = self._gradient
         if own.wanted:
-            own.judged[k] = own.values[rows[0]]
-            if len(rows) > 1:
-                own.judged[k] = self._read_paid(f.value(place(self._parts[0].experts)[k].reshape(shape).copy()))
+            own.judged[k] = own.values[k, 0]
+            if len(members) > 1:
+                own.judged[k] = self._read_paid(f.value(place(experts, k, 0).reshape(shape).copy()))
         return clipped
 
     def _read_checked(self, gradient: ArrayLike) -> bool:
@@ -215,8 +214,8 @@ class ExpertMachine(Machine):
         points = spots(self._parts[0].experts)
         try:
             for k in self._slots():
-                for i in self._leaves(k):
-                    points[i] = self.domain._project_flat(points[i].copy())
+                for i in self._members(k):
+                    points[k, i] = self.domain._project_flat(points[k, i].copy())
         except BaseException:
             self._write(saved)
             raise

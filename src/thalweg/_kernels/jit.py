@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from numba import njit
+import numpy as np
+from numba import njit, types
 from numba.extending import overload
 
 __all__ = ["SAFE_FLAGS", "generic", "implement", "inlined", "inner", "kernel"]
@@ -50,13 +51,15 @@ def generic(function: F) -> F:
 
     @overload(choose, strict=False, jit_options=INNER)
     def _(part: Any, *rest: Any) -> Any:
-        return _chosen[choose].get(getattr(part, "instance_class", type(None)))  # numba's none has no class
+        if isinstance(part, types.Array):
+            return _chosen[choose].get(np.ndarray)
+        return _chosen[choose].get(getattr(part, "instance_class", type(None)))
 
     return cast(F, choose)
 
 
 def implement(function: Callable[..., Any], part: type) -> Callable[[F], F]:
-    """Decorator: what the generic `function` does for a part of this class (a NamedTuple)."""
+    """Decorator: what the generic `function` does for a part of this class: a NamedTuple, an array, or None."""
 
     def keep(implementation: F) -> F:
         _chosen[function][part] = implementation

@@ -3,12 +3,13 @@
 Every part is a NamedTuple of arrays (what changes) and comes with a second one (its settings: what does not, and
 scratch space). A part of a class of its own is added by `implement` (`thalweg._kernels.jit`) and nothing else.
 
-An expert part holds many experts of one kind, one a row of its arrays: `e` the state, `c` the settings, rows `first` to
-`first + n - 1`. Its round has two halves, `move` and `settle`; between them the points are projected: by `move` itself
-where the projection is compiled, by Python where it is not.
+An expert part holds many experts of one kind, in K groups of N: `e` the state, `c` the settings, and the arrays have
+two leading axes. A lone expert, or one on an interval, is member 0 of its group; the members of a pool are a group. The
+round of a group has two halves, `move` and `settle`; between them the points are projected: by `move` itself where the
+projection is compiled, by Python where it is not.
 
 A meta-learner part holds many groups of members, one a row of its arrays: `m` the state, `c` the settings, group `k`
-with `n` members, of which those with born[i] > 0 are alive.
+with `n` members. `born` says who is `alive`: those with born[i] > 0; None where nobody ever sleeps.
 """
 
 from typing import Any
@@ -16,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from thalweg._kernels.jit import generic
+from thalweg._kernels.jit import generic, implement
 
-__all__ = ["admit", "clear", "feed", "fits", "leaves", "move", "move_own", "place", "settle", "spots", "start", "weigh"]
+__all__ = ["admit", "alive", "clear", "feed", "fits", "leaves", "move", "move_own", "place", "settle", "spots", "start", "weigh"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -27,44 +28,63 @@ Ints = NDArray[np.int64]
 
 
 @generic
-def start(e: Any, c: Any, k: int, point: Floats) -> None:
-    """Expert k starts anew, at `point`."""
+def start(e: Any, c: Any, k: int, i: int, point: Floats) -> None:
+    """Member i of group k starts anew, at `point`."""
 
 
 @generic
-def move(e: Any, c: Any, first: int, n: int, h: Floats, scores: Floats) -> None:
-    """The first half of a round with one gradient h for all: scores[i] <- the loss <h, y_i> of each; then it moves."""
+def move(e: Any, c: Any, k: int, n: int, h: Floats, scores: Floats) -> None:
+    """The first half of a round, with one gradient h for the n members of group k.
+
+    scores[k, i] <- the loss <h, y_i> of each; then it moves.
+    """
 
 
 @generic
-def move_own(e: Any, c: Any, first: int, n: int, H: Floats, values: Floats, g: Floats) -> None:
-    """As `move`, where each member has a gradient and a value of its own (rows of H, values) and g is that of all."""
+def move_own(e: Any, c: Any, k: int, n: int, H: Floats, values: Floats, g: Floats) -> None:
+    """As `move`, where each point has a gradient and a value of its own (H, values), and g is the combination's."""
 
 
 @generic
-def settle(e: Any, c: Any, first: int, n: int) -> None:
+def settle(e: Any, c: Any, k: int, n: int) -> None:
     """The second half of a round, after the points have been projected."""
 
 
 @generic
-def place(e: Any) -> Floats:
-    """Where the experts stand: their decisions, one a row."""
+def place(e: Any, k: int, i: int) -> Floats:
+    """Where member i of group k stands: its decision."""
     raise NotImplementedError
 
 
 @generic
 def spots(e: Any) -> Floats:
-    """All points that a round projects, one a row: those of the members, where an expert has members."""
+    """All points that a round projects, (K, N, d): those of the members, where an expert has members."""
     raise NotImplementedError
 
 
 @generic
-def leaves(e: Any, c: Any, k: int) -> tuple[int, int]:
-    """Which rows of `spots` belong to expert k: the first, and how many."""
+def leaves(e: Any, c: Any, k: int) -> int:
+    """How many points the expert of group k keeps: the first so many in row k of `spots`."""
     raise NotImplementedError
 
 
 # ------------------------------------------------------------------------------------------------------- meta-learners
+
+
+@generic
+def alive(born: Ints | None, i: int) -> bool:
+    """Whether member i is alive."""
+    raise NotImplementedError
+
+
+@implement(alive, np.ndarray)
+def _alive(born: Ints, i: int) -> bool:
+    return born[i] > 0
+
+
+@implement(alive, type(None))
+def _always(born: None, i: int) -> bool:
+    return True
 
 
 @generic
@@ -78,16 +98,19 @@ def admit(m: Any, c: Any, k: int, i: int, index: int) -> None:
 
 
 @generic
-def fits(m: Any, c: Any, k: int, n: int, born: Ints, r: Floats) -> bool:
-    """Whether the gains r are within the range they were said to have."""
+def fits(m: Any, c: Any, k: int, n: int, born: Ints | None, r: Floats) -> bool:
+    """Whether the gains (or losses) r of the members are within the range they were said to have."""
     raise NotImplementedError
 
 
 @generic
-def feed(m: Any, c: Any, k: int, n: int, born: Ints, r: Floats, square: float) -> None:
-    """A round: r[i] is how much better than the combination member i was, `square` the gradient's square norm."""
+def feed(m: Any, c: Any, k: int, n: int, born: Ints | None, base: float, losses: Floats, square: float) -> None:
+    """A round: member i lost losses[i], the combination `base`, so its gain is r = base - losses[i].
+
+    `square` is the square norm of the round's gradient.
+    """
 
 
 @generic
-def weigh(m: Any, c: Any, k: int, n: int, born: Ints, p: Floats) -> None:
+def weigh(m: Any, c: Any, k: int, n: int, born: Ints | None, p: Floats) -> None:
     """p <- the weights of those alive, summing to 1; 0 for the others."""

@@ -15,8 +15,8 @@ __all__ = ["Own", "asks", "charged", "decision", "learn", "learn_own", "propose"
 class Own(NamedTuple):
     """What a learner whose members have their own gradients asked for in a round; all of it is scratch space."""
 
-    H: Floats  # (rows, d) the gradient at each member's point
-    values: Floats  # (rows,) the loss at each member's point
+    H: Floats  # (K, N, d) the gradient at each member's point
+    values: Floats  # (K, N) the loss at each member's point
     judged: Floats  # (K,) the loss at each expert's decision
     by_value: bool  # whether members and experts are judged by values: else the gradient at the decision is used
     wanted: bool  # whether the experts' own values are wanted

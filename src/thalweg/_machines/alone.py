@@ -11,7 +11,7 @@ __all__ = ["AloneSettings", "AloneState"]
 
 
 class AloneState(NamedTuple):
-    """One expert, in row 0 of its part."""
+    """One expert, group 0 of its part."""
 
     experts: Any
     clock: Ints  # `thalweg._kernels.clock`
@@ -21,12 +21,12 @@ class AloneSettings(NamedTuple):
     """What does not change, and scratch space."""
 
     experts: Any
-    scores: Floats  # (1,) scratch
+    scores: Floats  # (1, 1) scratch
 
 
 @implement(decision, AloneState)
 def _decision(s: AloneState, c: AloneSettings) -> Floats:
-    return place(s.experts)[0]
+    return place(s.experts, 0, 0)
 
 
 @implement(room, AloneState)
@@ -38,14 +38,14 @@ def _room(s: AloneState, c: AloneSettings) -> bool:
 def _learn(s: AloneState, c: AloneSettings, h: Floats, loss: float) -> bool:
     s.clock[ROUNDS] += 1
     s.clock[GRADIENTS] += 1
-    s.clock[PROJECTIONS] += leaves(s.experts, c.experts, 0)[1]
+    s.clock[PROJECTIONS] += leaves(s.experts, c.experts, 0)
     move(s.experts, c.experts, 0, 1, h, c.scores)
     return True
 
 
 @implement(learn_own, AloneState)
 def _learn_own(s: AloneState, c: AloneSettings, own: Own, g: Floats, loss: float) -> bool:
-    n = leaves(s.experts, c.experts, 0)[1]
+    n = leaves(s.experts, c.experts, 0)
     s.clock[ROUNDS] += 1
     s.clock[GRADIENTS] += n if own.by_value else n + 1
     s.clock[VALUES] += n if own.by_value else 0

@@ -58,8 +58,8 @@ class CoverSettings(NamedTuple):
     origin: Floats  # (d,) where a newborn starts,
     current: bool  # unless that is the present combination
     kind: int  # of the cover
-    r: Floats  # (K,) scratch
-    scores: Floats  # (K,) scratch
+    losses: Floats  # (K,) scratch
+    scores: Floats  # (K, 1) scratch
 
 
 @inner
@@ -72,7 +72,7 @@ def begin(s: CoverState, c: CoverSettings, point: Floats) -> None:
     top = place_marker(c.kind, s.markers[0], s.born)
     for k in range(top + 1):
         if s.born[k] > 0:
-            start(s.experts, c.experts, k, point)
+            start(s.experts, c.experts, k, 0, point)
             admit(s.meta, c.meta, 0, k, s.markers[0])
 
 
@@ -89,24 +89,23 @@ def _room(s: CoverState, c: CoverSettings) -> bool:
 
 @implement(learn, CoverState)
 def _learn(s: CoverState, c: CoverSettings, h: Floats, loss: float) -> bool:
-    points = place(s.experts)
     K = slots_in_use(s.markers[0])
     for k in range(K):
-        c.r[k] = 0.0
+        c.losses[k] = 0.0  # relative to the combination's, so that nothing is lost where they are nearly the same
         if s.born[k] > 0:
-            gain = 0.0
+            gain, point = 0.0, place(s.experts, k, 0)
             for j in range(h.shape[0]):
-                gain += h[j] * (s.y[j] - points[k, j])
-            c.r[k] = gain
-    if not fits(s.meta, c.meta, 0, K, s.born, c.r):
+                gain += h[j] * (s.y[j] - point[j])
+            c.losses[k] = -gain
+    if not fits(s.meta, c.meta, 0, K, s.born, c.losses):
         return False
     s.clock[ROUNDS] += 1
     s.clock[GRADIENTS] += 1
     s.clock[VALUES] += 1 if c.thresholds.shape[0] > 0 else 0
-    feed(s.meta, c.meta, 0, K, s.born, c.r, square_norm(h))  # (1)
+    feed(s.meta, c.meta, 0, K, s.born, 0.0, c.losses, square_norm(h))  # (1)
     for k in range(K):
         if s.born[k] > 0:
-            s.clock[PROJECTIONS] += leaves(s.experts, c.experts, k)[1]
+            s.clock[PROJECTIONS] += leaves(s.experts, c.experts, k)
             move(s.experts, c.experts, k, 1, h, c.scores)  # (2)
     return True
 
@@ -115,15 +114,15 @@ def _learn(s: CoverState, c: CoverSettings, h: Floats, loss: float) -> bool:
 def _learn_own(s: CoverState, c: CoverSettings, own: Own, g: Floats, loss: float) -> bool:
     K = slots_in_use(s.markers[0])
     for k in range(K):
-        c.r[k] = loss - own.judged[k] if s.born[k] > 0 else 0.0
-    if not fits(s.meta, c.meta, 0, K, s.born, c.r):
+        c.losses[k] = own.judged[k] - loss if s.born[k] > 0 else 0.0
+    if not fits(s.meta, c.meta, 0, K, s.born, c.losses):
         return False
     s.clock[ROUNDS] += 1
     s.clock[VALUES] += 1
-    feed(s.meta, c.meta, 0, K, s.born, c.r, 0.0)  # (1)
+    feed(s.meta, c.meta, 0, K, s.born, 0.0, c.losses, 0.0)  # (1)
     for k in range(K):
         if s.born[k] > 0:
-            n = leaves(s.experts, c.experts, k)[1]
+            n = leaves(s.experts, c.experts, k)
             s.clock[PROJECTIONS] += n
             s.clock[GRADIENTS] += n
             s.clock[VALUES] += n + 1 if n > 1 else 1  # a single member's value is its expert's
@@ -152,13 +151,14 @@ def _propose(s: CoverState, c: CoverSettings, loss: float) -> None:
     K = slots_in_use(s.markers[0])
     weigh(s.meta, c.meta, 0, K, s.born, s.weights)
     # Around the heaviest expert: where all are in one place, so is y, to the bit. Coin betting asks whether r > 0.
-    points = place(s.experts)
     top = 0
     for k in range(K):
         top = k if s.weights[k] > s.weights[top] else top
+    heaviest = place(s.experts, top, 0)
     for j in range(s.y.shape[0]):
-        s.y[j] = points[top, j]
+        s.y[j] = heaviest[j]
     for k in range(K):
         if s.born[k] > 0 and k != top:
+            point = place(s.experts, k, 0)
             for j in range(s.y.shape[0]):
-                s.y[j] += s.weights[k] * (points[k, j] - points[top, j])  # (4)
+                s.y[j] += s.weights[k] * (point[j] - heaviest[j])  # (4)

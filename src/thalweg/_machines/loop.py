@@ -75,26 +75,26 @@ def _ask_nothing(own: None, game: Game, rounds: Rounds, t: int) -> bool:
 def _ask_own(own: Own, game: Game, rounds: Rounds, t: int) -> bool:
     s, c = game.state, game.settings
     a, b = rounds.features[t], rounds.labels[t]
-    points, places = spots(s.experts), place(s.experts)
+    points = spots(s.experts)
     fine = True
     for k in range(own.judged.shape[0]):
-        first, n = leaves(s.experts, c.experts, k)
         if not asks(s, k):
             continue
-        for i in range(first, first + n):
-            margin = dot(a, points[i])
+        n = leaves(s.experts, c.experts, k)
+        for i in range(n):
+            margin = dot(a, points[k, i])
             weight = slope(rounds.code, margin, b, rounds.parameter)
             for j in range(a.shape[0]):
-                own.H[i, j] = weight * a[j]
-            flatten(game.flat, game.normals, own.H[i])
-            fine = fine and square_norm(own.H[i]) <= rounds.square_bound
+                own.H[k, i, j] = weight * a[j]
+            flatten(game.flat, game.normals, own.H[k, i])
+            fine = fine and square_norm(own.H[k, i]) <= rounds.square_bound
             if own.by_value:
-                own.values[i] = value(rounds.code, margin, b, rounds.parameter)
-                fine = fine and np.isfinite(own.values[i]) and not (rounds.nonnegative and own.values[i] < 0.0)
+                own.values[k, i] = value(rounds.code, margin, b, rounds.parameter)
+                fine = fine and np.isfinite(own.values[k, i]) and not (rounds.nonnegative and own.values[k, i] < 0.0)
         if own.wanted:
-            own.judged[k] = own.values[first]
+            own.judged[k] = own.values[k, 0]
             if n > 1:  # a single member's value is its expert's
-                own.judged[k] = value(rounds.code, dot(a, places[k]), b, rounds.parameter)
+                own.judged[k] = value(rounds.code, dot(a, place(s.experts, k, 0)), b, rounds.parameter)
             fine = fine and np.isfinite(own.judged[k]) and not (rounds.nonnegative and own.judged[k] < 0.0)
     return fine
 

@@ -26,7 +26,7 @@ class Expert(ABC):
 
     Notes
     -----
-    A new expert is one file: a NamedTuple of what changes and one of its settings, both with a row for each expert;
+    A new expert is one file: a NamedTuple of what changes and one of its settings, both for groups of experts;
     what `start`, `move`, `settle`, ... (`thalweg._kernels.parts`) do for them; and a class with `assemble`.
     """
 
@@ -35,8 +35,14 @@ class Expert(ABC):
 
     @classmethod
     @abstractmethod
-    def assemble(cls, experts: Sequence[Self]) -> tuple[Any, Any]:
-        """The state, all zeros, and the settings of these experts, one a row."""
+    def assemble(cls, experts: Sequence[Sequence[Self]]) -> tuple[Any, Any]:
+        """The state, all zeros, and the settings of these experts: a sequence of groups, padded to one length."""
+
+    @staticmethod
+    def table(experts: Sequence[Sequence[Any]], name: str) -> Floats:
+        """A number of each expert, (K, N); groups that are shorter than others repeat their last."""
+        N = max(map(len, experts))
+        return np.array([[float(getattr(group[min(i, len(group) - 1)], name)) for i in range(N)] for group in experts])
 
     @property
     def origin(self) -> Floats:

@@ -34,36 +34,36 @@ EXACT = 1e-14  # of the radius
 
 
 class AdaGradState(NamedTuple):
-    """n experts."""
+    """K groups of N."""
 
-    points: Floats  # (n, d) y_t
-    squares: Floats  # (n, d) Q
+    points: Floats  # (K, N, d) y_t
+    squares: Floats  # (K, N, d) Q
 
 
 class AdaGradSettings(NamedTuple):
     """What does not change."""
 
-    scales: Floats  # (n,) alpha
-    delta: Floats  # (n,)
+    scales: Floats  # (K, N) alpha
+    delta: Floats  # (K, N)
     ball: Floats  # [R, c]
 
 
 @implement(start, AdaGradState)
-def _start(e: AdaGradState, c: AdaGradSettings, k: int, point: Floats) -> None:
-    e.points[k, :] = point
-    e.squares[k, :] = 0.0
+def _start(e: AdaGradState, c: AdaGradSettings, k: int, i: int, point: Floats) -> None:
+    e.points[k, i, :] = point
+    e.squares[k, i, :] = 0.0
 
 
 @inner
-def _back(e: AdaGradState, c: AdaGradSettings, i: int) -> None:
+def _back(e: AdaGradState, c: AdaGradSettings, k: int, i: int) -> None:
     """(3): Newton on 1/||y(lam) - c|| = 1/R, which is concave and increasing: from 0 it never passes the root."""
-    d, R = e.points.shape[1], c.ball[0]
+    d, R = e.points.shape[2], c.ball[0]
     lam = 0.0
     for _ in range(STEPS):
         square, slope = 0.0, 0.0
         for j in range(d):
-            a = np.sqrt(c.delta[i] + e.squares[i, j])
-            gap = (e.points[i, j] - c.ball[1 + j]) * a / (a + lam)
+            a = np.sqrt(c.delta[k, i] + e.squares[k, i, j])
+            gap = (e.points[k, i, j] - c.ball[1 + j]) * a / (a + lam)
             square += gap * gap
             slope += gap * gap / (a + lam)
         size = np.sqrt(square)
@@ -72,40 +72,40 @@ def _back(e: AdaGradState, c: AdaGradSettings, i: int) -> None:
         lam += (size / R - 1.0) * square / slope  # slope > 0
     if lam > 0.0:
         for j in range(d):
-            a = np.sqrt(c.delta[i] + e.squares[i, j])
-            e.points[i, j] = c.ball[1 + j] + (e.points[i, j] - c.ball[1 + j]) * a / (a + lam)
+            a = np.sqrt(c.delta[k, i] + e.squares[k, i, j])
+            e.points[k, i, j] = c.ball[1 + j] + (e.points[k, i, j] - c.ball[1 + j]) * a / (a + lam)
 
 
 @inner
-def _step(e: AdaGradState, c: AdaGradSettings, i: int, h: Floats) -> None:
+def _step(e: AdaGradState, c: AdaGradSettings, k: int, i: int, h: Floats) -> None:
     """(1)-(3)."""
     for j in range(h.shape[0]):
-        e.squares[i, j] += h[j] * h[j]
-        e.points[i, j] -= c.scales[i] * h[j] / np.sqrt(c.delta[i] + e.squares[i, j])  # delta > 0
-    _back(e, c, i)
+        e.squares[k, i, j] += h[j] * h[j]
+        e.points[k, i, j] -= c.scales[k, i] * h[j] / np.sqrt(c.delta[k, i] + e.squares[k, i, j])  # delta > 0
+    _back(e, c, k, i)
 
 
 @implement(move, AdaGradState)
-def _move(e: AdaGradState, c: AdaGradSettings, first: int, n: int, h: Floats, scores: Floats) -> None:
-    for i in range(first, first + n):
-        scores[i] = dot(h, e.points[i])
-        _step(e, c, i, h)
+def _move(e: AdaGradState, c: AdaGradSettings, k: int, n: int, h: Floats, scores: Floats) -> None:
+    for i in range(n):
+        scores[k, i] = dot(h, e.points[k, i])
+        _step(e, c, k, i, h)
 
 
 @implement(move_own, AdaGradState)
-def _move_own(e: AdaGradState, c: AdaGradSettings, first: int, n: int, H: Floats, values: Floats, g: Floats) -> None:
-    for i in range(first, first + n):
-        _step(e, c, i, H[i])
+def _move_own(e: AdaGradState, c: AdaGradSettings, k: int, n: int, H: Floats, values: Floats, g: Floats) -> None:
+    for i in range(n):
+        _step(e, c, k, i, H[k, i])
 
 
 @implement(settle, AdaGradState)
-def _settle(e: AdaGradState, c: AdaGradSettings, first: int, n: int) -> None:
+def _settle(e: AdaGradState, c: AdaGradSettings, k: int, n: int) -> None:
     return
 
 
 @implement(place, AdaGradState)
-def _place(e: AdaGradState) -> Floats:
-    return e.points
+def _place(e: AdaGradState, k: int, i: int) -> Floats:
+    return e.points[k, i]
 
 
 @implement(spots, AdaGradState)
@@ -114,8 +114,8 @@ def _spots(e: AdaGradState) -> Floats:
 
 
 @implement(leaves, AdaGradState)
-def _leaves(e: AdaGradState, c: AdaGradSettings, k: int) -> tuple[int, int]:
-    return k, 1
+def _leaves(e: AdaGradState, c: AdaGradSettings, k: int) -> int:
+    return 1
 
 
 class AdaGradDescent(Expert):
@@ -160,11 +160,11 @@ class AdaGradDescent(Expert):
         self.delta = check_positive("AdaGradDescent", "delta", delta)
 
     @classmethod
-    def assemble(cls, experts: Sequence[AdaGradDescent]) -> tuple[AdaGradState, AdaGradSettings]:
+    def assemble(cls, experts: Sequence[Sequence[AdaGradDescent]]) -> tuple[AdaGradState, AdaGradSettings]:
         """See `Expert.assemble`."""
-        n, d = len(experts), experts[0].domain.dim
-        scales, delta = np.array([expert.scale for expert in experts]), np.array([expert.delta for expert in experts])
-        return AdaGradState(np.zeros((n, d)), np.zeros((n, d))), AdaGradSettings(scales, delta, experts[0].domain.par)
+        scales, delta, domain = cls.table(experts, "scale"), cls.table(experts, "delta"), experts[0][0].domain
+        shape = (*scales.shape, domain.dim)
+        return AdaGradState(np.zeros(shape), np.zeros(shape)), AdaGradSettings(scales, delta, domain.par)
 
     def regret_bound(self, squares: Floats) -> float:
         """(4), from the sums Q_j of the squared entries of the gradients that it saw."""

@@ -29,24 +29,24 @@ RULES = {"constant": CONSTANT, "decaying": DECAYING, "scale_free": SCALE_FREE}
 
 
 class DescentState(NamedTuple):
-    """n descents."""
+    """K groups of N descents."""
 
-    points: Floats  # (n, d) y_t
-    sums: Floats  # (n,) sum of ||h_s||^2 since the start, for scale-free steps
-    ages: Ints  # (n,) rounds since the start, for steps that shrink
-    moved: Floats  # (n,) ||y_t - y_{t-1}||; no entries where moving is free
+    points: Floats  # (K, N, d) y_t
+    sums: Floats  # (K, N) sum of ||h_s||^2 since the start, for scale-free steps
+    ages: Ints  # (K, N) rounds since the start, for steps that shrink
+    moved: Floats  # (K, N) ||y_t - y_{t-1}||; no rows where moving is free
 
 
 class DescentSettings(NamedTuple):
     """What does not change, and scratch space."""
 
-    steps: Floats  # (n,) eta
+    steps: Floats  # (K, N) eta
     rule: int  # of (2)
-    delta: Floats  # (n,)
+    delta: Floats  # (K, N)
     price: float  # lambda
     ground: Any  # where they live: OnBall or OnSet
-    etas: Floats  # (n,) scratch: the steps of the round
-    before: Floats  # (n, d) scratch: where they stood, where moving has a price
+    etas: Floats  # (K, N) scratch: the steps of the round
+    before: Floats  # (K, N, d) scratch: where they stood, where moving has a price
 
 
 class OnBall(NamedTuple):
@@ -79,113 +79,115 @@ def _onto_set(ground: OnSet, point: Floats) -> None:
 
 
 @implement(start, DescentState)
-def _start(e: DescentState, c: DescentSettings, k: int, point: Floats) -> None:
-    e.points[k, :] = point
-    e.sums[k] = 0.0
-    e.ages[k] = 0
+def _start(e: DescentState, c: DescentSettings, k: int, i: int, point: Floats) -> None:
+    e.points[k, i, :] = point
+    e.sums[k, i] = 0.0
+    e.ages[k, i] = 0
     if e.moved.shape[0] > 0:
-        e.moved[k] = 0.0
+        e.moved[k, i] = 0.0
 
 
 @inner
-def _take_step(e: DescentState, c: DescentSettings, i: int, square: float) -> None:
-    """etas[i] <- (2), after the round's gradient is counted."""
+def _take_step(e: DescentState, c: DescentSettings, k: int, i: int, square: float) -> None:
+    """etas[k, i] <- (2), after the round's gradient is counted; not for constant steps."""
     if c.rule == SCALE_FREE:
-        e.sums[i] += square
-        c.etas[i] = c.steps[i] * (1.0 / np.sqrt(c.delta[i] + e.sums[i]))  # delta > 0
-    elif c.rule == DECAYING:
-        e.ages[i] += 1
-        c.etas[i] = c.steps[i] * (1.0 / np.sqrt(e.ages[i]))
+        e.sums[k, i] += square
+        c.etas[k, i] = c.steps[k, i] * (1.0 / np.sqrt(c.delta[k, i] + e.sums[k, i]))  # delta > 0
     else:
-        c.etas[i] = c.steps[i]
+        e.ages[k, i] += 1
+        c.etas[k, i] = c.steps[k, i] * (1.0 / np.sqrt(e.ages[k, i]))
 
 
 @inner
-def _descend(e: DescentState, c: DescentSettings, i: int, h: Floats) -> None:
+def _descend(e: DescentState, c: DescentSettings, k: int, i: int, h: Floats) -> None:
     """(1) for one, on any set."""
+    eta = c.steps[k, i] if c.rule == CONSTANT else c.etas[k, i]
     if e.moved.shape[0] > 0:
         for j in range(h.shape[0]):
-            c.before[i, j] = e.points[i, j]
+            c.before[k, i, j] = e.points[k, i, j]
     for j in range(h.shape[0]):
-        e.points[i, j] -= c.etas[i] * h[j]
-    _bring_back(c.ground, e.points[i])
+        e.points[k, i, j] -= eta * h[j]
+    _bring_back(c.ground, e.points[k, i])
 
 
 @generic
 def _descend_all(
-    ground: Any, e: DescentState, c: DescentSettings, first: int, n: int, h: Floats, scores: Floats
+    ground: Any, e: DescentState, c: DescentSettings, k: int, n: int, h: Floats, scores: Floats
 ) -> None:
     """(1) and (3) for all."""
 
 
 @implement(_descend_all, OnSet)
 def _descend_in_set(
-    ground: OnSet, e: DescentState, c: DescentSettings, first: int, n: int, h: Floats, scores: Floats
+    ground: OnSet, e: DescentState, c: DescentSettings, k: int, n: int, h: Floats, scores: Floats
 ) -> None:
-    for i in range(first, first + n):
-        scores[i] = dot(h, e.points[i])
+    for i in range(n):
+        scores[k, i] = dot(h, e.points[k, i])
         if e.moved.shape[0] > 0:
-            scores[i] += c.price * e.moved[i]  # (3)
-        _descend(e, c, i, h)
+            scores[k, i] += c.price * e.moved[k, i]  # (3)
+        _descend(e, c, k, i, h)
 
 
 @implement(_descend_all, OnBall)
 def _descend_in_ball(
-    ground: OnBall, e: DescentState, c: DescentSettings, first: int, n: int, h: Floats, scores: Floats
+    ground: OnBall, e: DescentState, c: DescentSettings, k: int, n: int, h: Floats, scores: Floats
 ) -> None:
     """One pass, and one over those outside."""
     d, ball = h.shape[0], ground.ball
-    for i in range(first, first + n):
-        eta = c.etas[i]
+    etas = c.steps if c.rule == CONSTANT else c.etas
+    for i in range(n):
+        eta = etas[k, i]
         inner = 0.0
         square = 0.0
         for j in range(d):
-            before = e.points[i, j]
+            before = e.points[k, i, j]
             moved = before - eta * h[j]
             gap = moved - ball[1 + j]
             inner += h[j] * before
             square += gap * gap
-            e.points[i, j] = moved
-        scores[i] = inner
-        c.etas[i] = square
-    for i in range(first, first + n):
-        c.etas[i] = ball[0] / np.sqrt(c.etas[i])  # infinite in the centre
-    for i in range(first, first + n):
-        scale = c.etas[i]
+            e.points[k, i, j] = moved
+        scores[k, i] = inner
+        c.etas[k, i] = square
+    for i in range(n):
+        c.etas[k, i] = ball[0] / np.sqrt(c.etas[k, i])  # infinite in the centre
+    for i in range(n):
+        scale = c.etas[k, i]
         if scale < 1.0:
             for j in range(d):
-                e.points[i, j] = ball[1 + j] + scale * (e.points[i, j] - ball[1 + j])
+                e.points[k, i, j] = ball[1 + j] + scale * (e.points[k, i, j] - ball[1 + j])
 
 
 @implement(move, DescentState)
-def _move(e: DescentState, c: DescentSettings, first: int, n: int, h: Floats, scores: Floats) -> None:
-    square = square_norm(h) if c.rule == SCALE_FREE else 0.0
-    for i in range(first, first + n):
-        _take_step(e, c, i, square)
-    _descend_all(c.ground, e, c, first, n, h, scores)
+def _move(e: DescentState, c: DescentSettings, k: int, n: int, h: Floats, scores: Floats) -> None:
+    if c.rule != CONSTANT:
+        square = square_norm(h)
+        for i in range(n):
+            _take_step(e, c, k, i, square)
+    _descend_all(c.ground, e, c, k, n, h, scores)
 
 
 @implement(move_own, DescentState)
-def _move_own(e: DescentState, c: DescentSettings, first: int, n: int, H: Floats, values: Floats, g: Floats) -> None:
-    for i in range(first, first + n):
-        _take_step(e, c, i, square_norm(H[i]))
-        _descend(e, c, i, H[i])
+def _move_own(e: DescentState, c: DescentSettings, k: int, n: int, H: Floats, values: Floats, g: Floats) -> None:
+    for i in range(n):
+        if c.rule != CONSTANT:
+            _take_step(e, c, k, i, square_norm(H[k, i]))
+        _descend(e, c, k, i, H[k, i])
 
 
 @implement(settle, DescentState)
-def _settle(e: DescentState, c: DescentSettings, first: int, n: int) -> None:
+def _settle(e: DescentState, c: DescentSettings, k: int, n: int) -> None:
     if e.moved.shape[0] > 0:
-        for i in range(first, first + n):
+        for i in range(n):
             square = 0.0
-            for j in range(e.points.shape[1]):
-                gap = e.points[i, j] - c.before[i, j]
+            for j in range(e.points.shape[2]):
+                gap = e.points[k, i, j] - c.before[k, i, j]
                 square += gap * gap
-            e.moved[i] = np.sqrt(square)
+            e.moved[k, i] = np.sqrt(square)
 
 
 @implement(place, DescentState)
-def _place(e: DescentState) -> Floats:
-    return e.points
+def _place(e: DescentState, k: int, i: int) -> Floats:
+    return e.points[k, i]
 
 
 @implement(spots, DescentState)
@@ -194,8 +196,8 @@ def _spots(e: DescentState) -> Floats:
 
 
 @implement(leaves, DescentState)
-def _leaves(e: DescentState, c: DescentSettings, k: int) -> tuple[int, int]:
-    return k, 1
+def _leaves(e: DescentState, c: DescentSettings, k: int) -> int:
+    return 1
 
 
 class Descent(Expert):
@@ -239,20 +241,16 @@ class Descent(Expert):
         self.price = None if price is None else check_nonnegative("Descent", "price", price)
 
     @classmethod
-    def assemble(cls, experts: Sequence[Descent]) -> tuple[DescentState, DescentSettings]:
+    def assemble(cls, experts: Sequence[Sequence[Descent]]) -> tuple[DescentState, DescentSettings]:
         """See `Expert.assemble`."""
-        n, one = len(experts), experts[0]
-        d, priced = one.domain.dim, n if one.price is not None else 0
-        state = DescentState(np.zeros((n, d)), np.zeros(n), np.zeros(n, dtype=np.int64), np.zeros(priced))
-        settings = DescentSettings(
-            np.array([expert.step_size for expert in experts]),
-            RULES[one.step_rule],
-            np.array([expert.delta for expert in experts]),
-            one.price or 0.0,
-            OnSet(one.domain.code, one.domain.par, np.empty(d))
-            if priced or one.domain.code != BALL
-            else OnBall(one.domain.par),
-            np.empty(n),
-            np.empty((priced, d)),
+        one = experts[0][0]
+        steps, delta = cls.table(experts, "step_size"), cls.table(experts, "delta")
+        (K, N), d = steps.shape, one.domain.dim
+        priced = K if one.price is not None else 0
+        state = DescentState(
+            np.zeros((K, N, d)), np.zeros((K, N)), np.zeros((K, N), dtype=np.int64), np.zeros((priced, N))
         )
-        return state, settings
+        on_ball = one.domain.code == BALL and not priced
+        ground = OnBall(one.domain.par) if on_ball else OnSet(one.domain.code, one.domain.par, np.empty(d))
+        scratch = np.empty((K, N)), np.empty((priced, N, d))
+        return state, DescentSettings(steps, RULES[one.step_rule], delta, one.price or 0.0, ground, *scratch)

@@ -7,7 +7,7 @@ With h_t the gradient (one for all members, or each its own):
     p_{t+1}   = the meta-learner's weights                                                 (3)
     y_{t+1}   = sum_i p_{t+1,i} y_{t+1,i}                                                  (4)
 
-Member i of pool k is row k N + i of the members' arrays.
+Pool k is member 0 of its group, and its own members are group k of their part.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = ["Pool", "PoolSettings", "PoolState"]
 class PoolState(NamedTuple):
     """K pools of up to N members."""
 
-    members: Any  # the state of K N experts
+    members: Any  # the state of K groups of N experts
     meta: Any  # the state of a meta-learner with K groups
     weights: Floats  # (K, N) p_t
     y: Floats  # (K, d) y_t
@@ -57,80 +57,64 @@ class PoolSettings(NamedTuple):
     members: Any
     meta: Any
     sizes: Ints  # (K,) how many members each pool has
-    born: Ints  # (N,) ones: members never sleep
     by_value: bool  # (2): f_t(y_{t,i}), where each has its own gradient
-    scores: Floats  # (K N,) scratch
-    r: Floats  # (N,) scratch
+    scores: Floats  # (K, N) scratch
 
 
 @implement(start, PoolState)
-def _start(e: PoolState, c: PoolSettings, k: int, point: Floats) -> None:
-    N = c.born.shape[0]
+def _start(e: PoolState, c: PoolSettings, k: int, i: int, point: Floats) -> None:
     clear(e.meta, c.meta, k)
-    for i in range(c.sizes[k]):
-        start(e.members, c.members, k * N + i, point)
-        admit(e.meta, c.meta, k, i, i + 1)
-    weigh(e.meta, c.meta, k, c.sizes[k], c.born, e.weights[k])
+    for member in range(c.sizes[k]):
+        start(e.members, c.members, k, member, point)
+        admit(e.meta, c.meta, k, member, member + 1)
+    weigh(e.meta, c.meta, k, c.sizes[k], None, e.weights[k])
     e.y[k, :] = point
 
 
 @implement(move, PoolState)
-def _move(e: PoolState, c: PoolSettings, first: int, n: int, h: Floats, scores: Floats) -> None:
-    N = c.born.shape[0]
-    for k in range(first, first + n):
-        square = 0.0
-        base = 0.0
-        for j in range(h.shape[0]):
-            square += h[j] * h[j]
-            base += h[j] * e.y[k, j]
-        scores[k] = base
-        move(e.members, c.members, k * N, c.sizes[k], h, c.scores)  # (1)
-        for i in range(c.sizes[k]):
-            c.r[i] = base - c.scores[k * N + i]  # (2)
-        feed(e.meta, c.meta, k, c.sizes[k], c.born, c.r, square)
+def _move(e: PoolState, c: PoolSettings, k: int, n: int, h: Floats, scores: Floats) -> None:
+    square = 0.0
+    base = 0.0
+    for j in range(h.shape[0]):
+        square += h[j] * h[j]
+        base += h[j] * e.y[k, j]
+    scores[k, 0] = base
+    move(e.members, c.members, k, c.sizes[k], h, c.scores)  # (1)
+    feed(e.meta, c.meta, k, c.sizes[k], None, base, c.scores[k], square)  # (2)
 
 
 @implement(move_own, PoolState)
-def _move_own(e: PoolState, c: PoolSettings, first: int, n: int, H: Floats, values: Floats, g: Floats) -> None:
-    N = c.born.shape[0]
-    points = spots(e.members)
-    for k in range(first, first + n):
-        square = 0.0 if c.by_value else square_norm(g)
-        base = dot(g, e.y[k])
-        for i in range(c.sizes[k]):
-            row = k * N + i
-            c.r[i] = -values[row] if c.by_value else base - dot(g, points[row])  # (2)
-        move_own(e.members, c.members, k * N, c.sizes[k], H, values, g)  # (1)
-        feed(e.meta, c.meta, k, c.sizes[k], c.born, c.r, square)
+def _move_own(e: PoolState, c: PoolSettings, k: int, n: int, H: Floats, values: Floats, g: Floats) -> None:
+    for i in range(c.sizes[k]):
+        c.scores[k, i] = values[k, i] if c.by_value else dot(g, place(e.members, k, i))  # (2)
+    base, square = (0.0, 0.0) if c.by_value else (dot(g, e.y[k]), square_norm(g))
+    move_own(e.members, c.members, k, c.sizes[k], H, values, g)  # (1)
+    feed(e.meta, c.meta, k, c.sizes[k], None, base, c.scores[k], square)
 
 
 @implement(settle, PoolState)
-def _settle(e: PoolState, c: PoolSettings, first: int, n: int) -> None:
-    N, d = c.born.shape[0], e.y.shape[1]
-    points = place(e.members)
-    for k in range(first, first + n):
-        size, row = c.sizes[k], k * N
-        settle(e.members, c.members, row, size)
-        p = e.weights[k]
-        weigh(e.meta, c.meta, k, size, c.born, p)  # (3)
+def _settle(e: PoolState, c: PoolSettings, k: int, n: int) -> None:
+    size, d = c.sizes[k], e.y.shape[1]
+    settle(e.members, c.members, k, size)
+    weigh(e.meta, c.meta, k, size, None, e.weights[k])  # (3)
+    for j in range(d):
+        e.y[k, j] = 0.0
+    whole = size - size % 4
+    for i in range(0, whole, 4):  # four members at a time: a quarter of the loads and stores of y
+        p0, p1, p2, p3 = e.weights[k, i], e.weights[k, i + 1], e.weights[k, i + 2], e.weights[k, i + 3]
+        y0, y1 = place(e.members, k, i), place(e.members, k, i + 1)
+        y2, y3 = place(e.members, k, i + 2), place(e.members, k, i + 3)
         for j in range(d):
-            e.y[k, j] = 0.0
-        whole = size - size % 4
-        for i in range(0, whole, 4):  # four rows at a time: a quarter of the loads and stores of y
-            p0, p1, p2, p3 = p[i], p[i + 1], p[i + 2], p[i + 3]
-            at = row + i
-            for j in range(d):
-                e.y[k, j] += (p0 * points[at, j] + p1 * points[at + 1, j]) + (
-                    p2 * points[at + 2, j] + p3 * points[at + 3, j]
-                )  # (4)
-        for i in range(whole, size):
-            for j in range(d):
-                e.y[k, j] += p[i] * points[row + i, j]
+            e.y[k, j] += (p0 * y0[j] + p1 * y1[j]) + (p2 * y2[j] + p3 * y3[j])  # (4)
+    for i in range(whole, size):
+        y0 = place(e.members, k, i)
+        for j in range(d):
+            e.y[k, j] += e.weights[k, i] * y0[j]
 
 
 @implement(place, PoolState)
-def _place(e: PoolState) -> Floats:
-    return e.y
+def _place(e: PoolState, k: int, i: int) -> Floats:
+    return e.y[k]
 
 
 @implement(spots, PoolState)
@@ -139,8 +123,8 @@ def _spots(e: PoolState) -> Floats:
 
 
 @implement(leaves, PoolState)
-def _leaves(e: PoolState, c: PoolSettings, k: int) -> tuple[int, int]:
-    return k * c.born.shape[0], c.sizes[k]
+def _leaves(e: PoolState, c: PoolSettings, k: int) -> int:
+    return c.sizes[k]
 
 
 class Pool(Expert):
@@ -185,20 +169,13 @@ class Pool(Expert):
         self.meta.check(self.size)
 
     @classmethod
-    def assemble(cls, experts: Sequence[Pool]) -> tuple[PoolState, PoolSettings]:
-        """See `Expert.assemble`. A pool with fewer members than others has rows that are never used."""
-        K, N, d = len(experts), max(pool.size for pool in experts), experts[0].domain.dim
-        rows = [pool.members[min(i, pool.size - 1)] for pool in experts for i in range(N)]
-        members = type(rows[0]).assemble(rows)
-        meta = type(experts[0].meta).assemble([pool.meta for pool in experts], [pool.size for pool in experts])
+    def assemble(cls, experts: Sequence[Sequence[Pool]]) -> tuple[PoolState, PoolSettings]:
+        """See `Expert.assemble`."""
+        pools = [group[0] for group in experts]
+        sizes = [pool.size for pool in pools]
+        K, N, d = len(pools), max(sizes), pools[0].domain.dim
+        members = type(pools[0].members[0]).assemble([pool.members for pool in pools])
+        meta = type(pools[0].meta).assemble([pool.meta for pool in pools], sizes)
         state = PoolState(members[0], meta[0], np.zeros((K, N)), np.zeros((K, d)))
-        settings = PoolSettings(
-            members[1],
-            meta[1],
-            np.array([pool.size for pool in experts]),
-            np.ones(N, dtype=np.int64),
-            experts[0].judge == "value",
-            np.zeros(K * N),
-            np.zeros(N),
-        )
-        return state, settings
+        by_value = pools[0].judge == "value"
+        return state, PoolSettings(members[1], meta[1], np.array(sizes), by_value, np.zeros((K, N)))

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from thalweg._kernels.jit import implement, inlined
-from thalweg._kernels.parts import Floats, Ints, admit, clear, feed, fits, weigh
+from thalweg._kernels.parts import Floats, Ints, admit, alive, clear, feed, fits, weigh
 from thalweg.metas._base import LARGEST, Ranged
 
 __all__ = ["AdaNormalHedge", "AdaNormalHedgeSettings", "AdaNormalHedgeState", "log_potential"]
@@ -55,34 +55,34 @@ def _admit(m: AdaNormalHedgeState, c: AdaNormalHedgeSettings, k: int, i: int, in
 
 
 @implement(fits, AdaNormalHedgeState)
-def _fits(m: AdaNormalHedgeState, c: AdaNormalHedgeSettings, k: int, n: int, born: Ints, r: Floats) -> bool:
+def _fits(m: AdaNormalHedgeState, c: AdaNormalHedgeSettings, k: int, n: int, born: Ints | None, r: Floats) -> bool:
     fine = True
     for i in range(n):
-        fine = fine and (born[i] == 0 or abs(r[i] / c.spans[k]) <= LARGEST)
+        fine = fine and (not alive(born, i) or abs(r[i] / c.spans[k]) <= LARGEST)
     return fine
 
 
 @implement(feed, AdaNormalHedgeState)
 def _feed(
-    m: AdaNormalHedgeState, c: AdaNormalHedgeSettings, k: int, n: int, born: Ints, r: Floats, square: float
+    m: AdaNormalHedgeState, c: AdaNormalHedgeSettings, k: int, n: int, born: Ints | None, base: float, losses: Floats, square: float
 ) -> None:
     for i in range(n):
-        if born[i] > 0:
-            gain = r[i] / c.spans[k]
+        if alive(born, i):
+            gain = (base - losses[i]) / c.spans[k]
             m.regrets[k, i] += gain  # (1)
             m.sizes[k, i] += abs(gain)
 
 
 @implement(weigh, AdaNormalHedgeState)
-def _weigh(m: AdaNormalHedgeState, c: AdaNormalHedgeSettings, k: int, n: int, born: Ints, p: Floats) -> None:
+def _weigh(m: AdaNormalHedgeState, c: AdaNormalHedgeSettings, k: int, n: int, born: Ints | None, p: Floats) -> None:
     top = -np.inf
     for i in range(n):
-        p[i] = log_potential(m.regrets[k, i], m.sizes[k, i]) if born[i] > 0 else -np.inf
+        p[i] = log_potential(m.regrets[k, i], m.sizes[k, i]) if alive(born, i) else -np.inf
         top = max(top, p[i])
     total = 0.0
     for i in range(n):
         if top == -np.inf:
-            p[i] = 1.0 if born[i] > 0 else 0.0
+            p[i] = 1.0 if alive(born, i) else 0.0
         else:
             p[i] = np.exp(p[i] - top) if p[i] > -np.inf else 0.0  # the largest term is exp(0)
         total += p[i]

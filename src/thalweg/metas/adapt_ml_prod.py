@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from thalweg._kernels.jit import implement, inlined
-from thalweg._kernels.parts import Floats, Ints, admit, clear, feed, fits, weigh
+from thalweg._kernels.parts import Floats, Ints, admit, alive, clear, feed, fits, weigh
 from thalweg._validate import check_choice, check_positive
 from thalweg.metas._base import LARGEST, Meta
 
@@ -69,28 +69,28 @@ def _admit(m: AdaptMLProdState, c: AdaptMLProdSettings, k: int, i: int, index: i
 
 
 @implement(fits, AdaptMLProdState)
-def _fits(m: AdaptMLProdState, c: AdaptMLProdSettings, k: int, n: int, born: Ints, r: Floats) -> bool:
+def _fits(m: AdaptMLProdState, c: AdaptMLProdSettings, k: int, n: int, born: Ints | None, r: Floats) -> bool:
     fine = True
     for i in range(n):
-        fine = fine and (c.observed or born[i] == 0 or abs(r[i] / c.spans[k]) <= LARGEST)
+        fine = fine and (c.observed or not alive(born, i) or abs(r[i] / c.spans[k]) <= LARGEST)
     return fine
 
 
 @implement(feed, AdaptMLProdState)
 def _feed(
-    m: AdaptMLProdState, c: AdaptMLProdSettings, k: int, n: int, born: Ints, r: Floats, square: float
+    m: AdaptMLProdState, c: AdaptMLProdSettings, k: int, n: int, born: Ints | None, base: float, losses: Floats, square: float
 ) -> None:
     unit = m.units[k]
     grown = unit
     if c.observed:
         for i in range(n):
-            grown = max(grown, abs(r[i])) if born[i] > 0 else grown
+            grown = max(grown, abs((base - losses[i]))) if alive(born, i) else grown
         if grown <= TINY:
             return  # no feedback so far
         m.units[k] = grown
     for i in range(n):
-        if born[i] > 0:
-            gain = r[i] / c.spans[k]
+        if alive(born, i):
+            gain = (base - losses[i]) / c.spans[k]
             if unit < grown:
                 slower = prod_rate(m.gammas[k, i], m.squares[k, i], grown)
                 m.log_weights[k, i] *= slower / m.rates[k, i]
@@ -103,14 +103,14 @@ def _feed(
 
 
 @implement(weigh, AdaptMLProdState)
-def _weigh(m: AdaptMLProdState, c: AdaptMLProdSettings, k: int, n: int, born: Ints, p: Floats) -> None:
+def _weigh(m: AdaptMLProdState, c: AdaptMLProdSettings, k: int, n: int, born: Ints | None, p: Floats) -> None:
     top = -np.inf
     for i in range(n):
-        if born[i] > 0:
+        if alive(born, i):
             top = max(top, m.log_weights[k, i])
     total = 0.0
     for i in range(n):
-        p[i] = m.rates[k, i] * np.exp(m.log_weights[k, i] - top) if born[i] > 0 else 0.0  # the largest: eta exp(0) > 0
+        p[i] = m.rates[k, i] * np.exp(m.log_weights[k, i] - top) if alive(born, i) else 0.0  # the largest: eta exp(0) > 0
         total += p[i]
     for i in range(n):
         p[i] /= total  # (3)

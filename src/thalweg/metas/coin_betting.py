@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from thalweg._kernels.jit import implement
-from thalweg._kernels.parts import Floats, Ints, admit, clear, feed, fits, weigh
+from thalweg._kernels.parts import Floats, Ints, admit, alive, clear, feed, fits, weigh
 from thalweg.metas._base import LARGEST, Ranged
 
 __all__ = ["CoinBetting", "CoinBettingSettings", "CoinBettingState"]
@@ -57,19 +57,19 @@ def _admit(m: CoinBettingState, c: CoinBettingSettings, k: int, i: int, index: i
 
 
 @implement(fits, CoinBettingState)
-def _fits(m: CoinBettingState, c: CoinBettingSettings, k: int, n: int, born: Ints, r: Floats) -> bool:
+def _fits(m: CoinBettingState, c: CoinBettingSettings, k: int, n: int, born: Ints | None, r: Floats) -> bool:
     fine = True
     for i in range(n):
-        fine = fine and (born[i] == 0 or abs(r[i] / c.spans[k]) <= LARGEST)
+        fine = fine and (not alive(born, i) or abs(r[i] / c.spans[k]) <= LARGEST)
     return fine
 
 
 @implement(feed, CoinBettingState)
-def _feed(m: CoinBettingState, c: CoinBettingSettings, k: int, n: int, born: Ints, r: Floats, square: float) -> None:
+def _feed(m: CoinBettingState, c: CoinBettingSettings, k: int, n: int, born: Ints | None, base: float, losses: Floats, square: float) -> None:
     for i in range(n):
-        if born[i] > 0:
+        if alive(born, i):
             beta = m.gains[k, i] / (m.ages[k, i] + 1.0)
-            gain = r[i] / c.spans[k]
+            gain = (base - losses[i]) / c.spans[k]
             gain = gain if abs(gain) > ROUNDING else 0.0
             gain = gain if beta > 0.0 else max(gain, 0.0)  # (3)
             m.gains[k, i] += gain
@@ -78,16 +78,16 @@ def _feed(m: CoinBettingState, c: CoinBettingSettings, k: int, n: int, born: Int
 
 
 @implement(weigh, CoinBettingState)
-def _weigh(m: CoinBettingState, c: CoinBettingSettings, k: int, n: int, born: Ints, p: Floats) -> None:
+def _weigh(m: CoinBettingState, c: CoinBettingSettings, k: int, n: int, born: Ints | None, p: Floats) -> None:
     top = -np.inf
     for i in range(n):
         p[i] = -np.inf
-        if born[i] > 0 and m.gains[k, i] > 0.0:
+        if alive(born, i) and m.gains[k, i] > 0.0:
             p[i] = m.log_prior[k, i] + np.log(m.gains[k, i] / (m.ages[k, i] + 1.0)) + m.log_wealth[k, i]  # (1), (2)
         top = max(top, p[i])
     if top == -np.inf:
         for i in range(n):
-            if born[i] > 0:
+            if alive(born, i):
                 p[i] = m.log_prior[k, i]
                 top = max(top, p[i])
     total = 0.0

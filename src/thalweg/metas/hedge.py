@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._kernels.jit import implement, inlined
-from thalweg._kernels.parts import Floats, Ints, admit, clear, feed, fits, weigh
+from thalweg._kernels.parts import Floats, Ints, admit, alive, clear, feed, fits, weigh
 from thalweg._kernels.vectors import decay
 from thalweg._validate import check_array, check_positive
 from thalweg.errors import InputError
@@ -60,23 +60,25 @@ def _admit(m: HedgeState, c: HedgeSettings, k: int, i: int, index: int) -> None:
 
 
 @implement(fits, HedgeState)
-def _fits(m: HedgeState, c: HedgeSettings, k: int, n: int, born: Ints, r: Floats) -> bool:
+def _fits(m: HedgeState, c: HedgeSettings, k: int, n: int, born: Ints | None, r: Floats) -> bool:
     return True
 
 
 @implement(feed, HedgeState)
-def _feed(m: HedgeState, c: HedgeSettings, k: int, n: int, born: Ints, r: Floats, square: float) -> None:
+def _feed(
+    m: HedgeState, c: HedgeSettings, k: int, n: int, born: Ints | None, base: float, losses: Floats, square: float
+) -> None:
     m.sums[k] += square
     for i in range(n):
-        m.scores[k, i] -= r[i] if born[i] > 0 else 0.0  # (1)
+        m.scores[k, i] += losses[i] - base if alive(born, i) else 0.0  # (1)
 
 
 @implement(weigh, HedgeState)
-def _weigh(m: HedgeState, c: HedgeSettings, k: int, n: int, born: Ints, p: Floats) -> None:
+def _weigh(m: HedgeState, c: HedgeSettings, k: int, n: int, born: Ints | None, p: Floats) -> None:
     epsilon = rate(c.epsilon[k], c.radius[k], m.sums[k])
     top = -np.inf
     for i in range(n):
-        p[i] = c.log_prior[k, i] - epsilon * m.scores[k, i] if born[i] > 0 else -np.inf
+        p[i] = c.log_prior[k, i] - epsilon * m.scores[k, i] if alive(born, i) else -np.inf
         top = max(top, p[i])
     total = 0.0
     for i in range(n):
