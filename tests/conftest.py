@@ -1,16 +1,8 @@
 """Shared test settings."""
 
-import hashlib
-import os
-import pathlib
-import tempfile
+from benchmarks import kernel_cache
 
-# Numba does not notice an edited helper in another file. So the cache folder is named after the content of all kernels
-# and the flags that change the machine code. This runs before anything imports numba.
-_kernels = sorted((pathlib.Path(__file__).parents[1] / "src" / "thalweg" / "_kernels").glob("*.py"))
-_flags = os.environ.get("NUMBA_BOUNDSCHECK", "")
-_tag = hashlib.sha256(b"".join(p.read_bytes() for p in _kernels) + _flags.encode()).hexdigest()[:12]
-os.environ.setdefault("NUMBA_CACHE_DIR", os.path.join(tempfile.gettempdir(), f"thalweg-{os.getuid()}-{_tag}"))
+kernel_cache.use("thalweg")  # before anything imports numba
 
 import hypothesis  # noqa: E402
 
