@@ -21,10 +21,10 @@ reproduce: env  ## Run the paper's experiments and write results/paper/index.htm
 	$(BIN)/thalweg reproduce --out results/paper
 
 test: env  ## Run the tests (a few minutes)
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
 
 test-slow: env  ## Run the slow tests too
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m ''
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m ''
 
 lint: env  ## Style
 	$(BIN)/ruff check .

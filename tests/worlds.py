@@ -3,6 +3,9 @@
 from functools import partial
 
 import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import thalweg as tw
 
@@ -109,3 +112,12 @@ class CountedSet:
     def project(self, y):
         self.calls += 1
         return self.exact.project(y)
+
+
+# ------------------------------------------------------------------------------------------------------ slow siblings
+
+
+def on_many(test, examples):
+    """A test that draws a seed, on so many examples and marked slow."""
+    drawn = given(seed=st.integers(0, 2**32 - 1))(test.hypothesis.inner_test)
+    return pytest.mark.slow(settings(max_examples=examples)(drawn))

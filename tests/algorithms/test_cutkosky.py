@@ -315,10 +315,13 @@ def test_learners_play_what_their_twins_play(label, name):
     assert np.abs(twin.coins).max() <= 1  # the scaling works
     learner = LEARNERS[name](X, T, G, epsilon=0.7)
     levels = getattr(learner, "inner", learner)
-    for t in range(T):
-        assert_allclose(levels.points, twin.points[t], rtol=0, atol=1e-10 * X.radius)
-        assert_allclose(levels.wealth, twin.wealth[t], rtol=1e-9)
-        learner.step(problem[t])
+    points, wealth = [], []
+    for loss in problem:
+        points.append(levels.points)
+        wealth.append(levels.wealth)
+        learner.step(loss)
+    assert_allclose(points, twin.points, rtol=0, atol=1e-10 * X.radius)
+    assert_allclose(wealth, twin.wealth, rtol=1e-9)
 
 
 def test_on_a_ball_the_reduction_changes_nothing():

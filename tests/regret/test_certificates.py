@@ -77,10 +77,11 @@ MAKERS = {
 }
 
 
+@pytest.mark.parametrize("problems", [25, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", MAKERS)
-def test_hold_on_200_random_problems(name):
+def test_hold_on_random_problems(name, problems):
     small_loss, make = MAKERS[name]
-    for seed in range(200):
+    for seed in range(problems):
         rng = np.random.default_rng([seed, len(name)])
         X, problem = random_problem(rng, small_loss)
         learner = make(rng, X, len(problem), problem.gradient_bound(X), problem.smoothness)
