@@ -302,10 +302,11 @@ def twin_of(name, X, losses, G, horizon, epsilon=1.0):
     return play(losses, X.project, X.center, X.radius, G, horizon, epsilon)
 
 
+@pytest.mark.parametrize("T", [60, pytest.param(120, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", LEARNERS)
 @pytest.mark.parametrize("label", DOMAINS)
-def test_learners_play_what_their_twins_play(label, name):
-    X, T = DOMAINS[label](), 120
+def test_learners_play_what_their_twins_play(label, name, T):
+    X = DOMAINS[label]()
     problem, G = abrupt(X, T)
     twin = twin_of(name, X, list(one_by_one(problem)), G, T, epsilon=0.7)
     for path in (problem, one_by_one(problem)):

@@ -143,6 +143,7 @@ OWN = {name for name in CASES if name.startswith("SACS") or (name.startswith("CB
 EFFICIENT = [name for name in CASES if name.startswith("Efficient")]
 
 
+@functools.cache
 def setting(domain, kind, horizon=HORIZON, style="abrupt"):
     x = DOMAINS[domain]()
     rng = np.random.default_rng([*map(ord, domain + kind + style)])

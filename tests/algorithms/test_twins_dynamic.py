@@ -129,6 +129,7 @@ ENSEMBLES = [name for name in CASES if "OGD" not in name]
 HORIZON = 50
 
 
+@functools.cache
 def setting(domain, kind, horizon=HORIZON, style="abrupt"):
     x = DOMAINS[domain]()
     rng = np.random.default_rng([*map(ord, domain + kind + style)])

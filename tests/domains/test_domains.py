@@ -66,9 +66,14 @@ EXAMPLES = {
 }
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", [name for name in EXAMPLES if name != "intersection of three"])
 def test_check_domain(name):
     check_domain(EXAMPLES[name])
+
+
+@pytest.mark.parametrize("points", [4, pytest.param(20, marks=pytest.mark.slow)])
+def test_check_domain_on_an_intersection_of_three(points):
+    check_domain(EXAMPLES["intersection of three"], points=points)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -9,8 +9,6 @@ import subprocess
 
 import pytest
 
-from thalweg.lab.reproduce import reproduce
-
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars",
          "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -33,8 +31,8 @@ needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no chromium or goog
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory):
-    return reproduce(tmp_path_factory.mktemp("page"), small=True, engine="serial", progress=False)
+def page(paper):
+    return paper
 
 
 def browse(profile, *arguments):

@@ -7,6 +7,7 @@ import errno
 import json
 import math
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -170,17 +171,13 @@ def test_streams_without_data_are_left_out(monkeypatch):
 # ------------------------------------------------------------------------------------------------------ the whole thing
 
 
-@pytest.fixture(scope="module")
-def first(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("first")
-    assert (
-        reproduce.reproduce(folder, engine="serial", command="thalweg reproduce --small", **QUIET)
-        == folder / "index.html"
-    )
-    return folder
+@pytest.fixture(scope="session")
+def first(paper):
+    assert paper.name == "index.html"
+    return paper.parent
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def rows(first):
     jobs = reproduce.plan(reproduce.SMALL)
     kept = {
@@ -223,12 +220,11 @@ def test_the_same_again_gives_the_same_numbers_in_other_processes(first, tmp_pat
 
 @pytest.mark.usefixtures("blank_pictures")
 def test_a_resumed_run_gives_the_same_numbers_and_keeps_what_was_done(first, tmp_path, monkeypatch):
-    reproduce.reproduce(tmp_path, engine="serial", **QUIET)
+    shutil.copytree(first / "runs", tmp_path / "runs")
     kept = sorted((tmp_path / "runs").glob("*.json"))
     for path in kept[::2]:
         path.unlink()
     before = {path: path.stat().st_mtime_ns for path in kept[1::2]}
-    (tmp_path / "runs.csv").unlink()
     played = []
     play = reproduce.play_one
     monkeypatch.setattr(reproduce, "play_one", lambda **given: played.append(given) or play(**given))
