@@ -1,4 +1,4 @@
-"""Shared test settings."""
+"""Shared test settings, of doctests too."""
 
 from benchmarks import kernel_cache
 
@@ -6,5 +6,10 @@ kernel_cache.use("thalweg")  # before anything imports numba
 
 import hypothesis  # noqa: E402
 
-hypothesis.settings.register_profile("thalweg", deadline=None, derandomize=True, print_blob=True)
-hypothesis.settings.load_profile("thalweg")
+for profile in ("fast", "slow"):  # see `tests.worlds.examples`
+    hypothesis.settings.register_profile(profile, deadline=None, derandomize=True, print_blob=True)
+
+
+def pytest_configure(config):
+    """Draw more examples where slow tests run."""
+    hypothesis.settings.load_profile("fast" if config.option.markexpr == "not slow" else "slow")

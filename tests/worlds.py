@@ -3,9 +3,7 @@
 from functools import partial
 
 import numpy as np
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import settings
 
 import thalweg as tw
 
@@ -114,10 +112,9 @@ class CountedSet:
         return self.exact.project(y)
 
 
-# ------------------------------------------------------------------------------------------------------ slow siblings
+# ---------------------------------------------------------------------------------------------------------- slow runs
 
 
-def on_many(test, examples):
-    """A test that draws a seed, on so many examples and marked slow."""
-    drawn = given(seed=st.integers(0, 2**32 - 1))(test.hypothesis.inner_test)
-    return pytest.mark.slow(settings(max_examples=examples)(drawn))
+def examples(few, slow):
+    """How many examples a test draws: few, and many if slow tests run too."""
+    return slow if settings.get_current_profile_name() == "slow" else few

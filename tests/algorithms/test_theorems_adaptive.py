@@ -38,6 +38,7 @@ from scipy import optimize
 import thalweg as tw
 from tests.twins import adaptive as ref
 from tests.twins import dynamic as streams
+from tests.worlds import examples
 
 DOMAINS = {
     "ball": lambda: tw.domains.Ball(3),
@@ -264,7 +265,7 @@ def check_small_loss(x_set, y_set, stream, run, delta):
     restart=restarts,
     wide=st.booleans(),
 )
-@settings(max_examples=60)
+@settings(max_examples=examples(20, slow=60))
 def test_efficient_adaptive_on_every_covering_interval(seed, horizon, domain, kind, style, threshold, restart, wide):
     x_set, stream = setting(domain, kind, horizon, seed, style)
     y_set = tw.domains.Ball(x_set.dim, x_set.diameter, x_set.center) if wide else x_set.surrogate
@@ -516,7 +517,7 @@ def coin_bound(n, t, G, R):
 
 
 @given(seed=seeds, horizon=horizons, domain=domains, kind=kinds, style=styles, wide=st.booleans())
-@settings(max_examples=40)
+@settings(max_examples=examples(20, slow=40))
 def test_efficient_cbce_on_every_dyadic_interval(seed, horizon, domain, kind, style, wide):
     x_set, stream = setting(domain, kind, horizon, seed, style)
     y_set = tw.domains.Ball(x_set.dim, x_set.diameter, x_set.center) if wide else x_set.surrogate

@@ -37,7 +37,7 @@ from hypothesis import strategies as st
 
 import thalweg as tw
 from tests.twins import dynamic as ref
-from tests.worlds import CountedLoss, CountedSet
+from tests.worlds import CountedLoss, CountedSet, examples
 from thalweg.one_projection import surrogate_gradient
 
 DOMAINS = {
@@ -279,7 +279,7 @@ def test_theorem_1_can_fail():
 
 
 @given(seed=seeds, horizon=horizons, domain=domains, kind=kinds, style=styles)
-@settings(max_examples=120)
+@settings(max_examples=examples(40, slow=120))
 def test_ogd(seed, horizon, domain, kind, style):
     x_set, stream = setting(domain, kind, horizon, seed, style)
     diameter, bound = x_set.diameter, stream.gradient_bound
@@ -305,7 +305,7 @@ def run_squares(run):
 
 
 @given(seed=seeds, horizon=horizons, domain=domains, kind=kinds, style=styles)
-@settings(max_examples=120)
+@settings(max_examples=examples(40, slow=120))
 def test_sogd(seed, horizon, domain, kind, style):
     """(A) with eta_t = alpha/sqrt(delta + Q_t): D^2/(2 eta_T) + sum (eta_t/2) ||g_t||^2, Q_t = sum_{s<=t} ||g_s||^2.
 
@@ -337,7 +337,7 @@ def test_sogd(seed, horizon, domain, kind, style):
 
 
 @given(seed=seeds, horizon=horizons, domain=domains, kind=kinds, style=styles)
-@settings(max_examples=100)
+@settings(max_examples=examples(33, slow=100))
 def test_improved_ader(seed, horizon, domain, kind, style):
     x_set, stream = setting(domain, kind, horizon, seed, style)
     diameter, bound = x_set.diameter, stream.gradient_bound
@@ -358,7 +358,7 @@ def test_improved_ader(seed, horizon, domain, kind, style):
 
 
 @given(seed=seeds, horizon=st.integers(1, 120), domain=domains, kind=st.sampled_from(ref.STREAMS), style=styles)
-@settings(max_examples=80)
+@settings(max_examples=examples(26, slow=80))
 def test_basic_ader(seed, horizon, domain, kind, style):
     """Hedge on true losses in an interval of length c = GD (G-Lipschitz, diameter D), members on their own."""
     x_set, stream = setting(domain, kind, horizon, seed, style)
@@ -381,7 +381,7 @@ def test_basic_ader(seed, horizon, domain, kind, style):
 
 
 @given(seed=seeds, horizon=st.integers(1, 120), domain=domains, kind=st.sampled_from(SMOOTH), style=styles)
-@settings(max_examples=80)
+@settings(max_examples=examples(26, slow=80))
 def test_sword_with_own_gradients(seed, horizon, domain, kind, style):
     """Base: (B) and (E) give F_i - F^u <= A/eta + eta L F_i, A = R_X^2/2 + R_X P, and eta <= 1/(4L) turns that into
     F_i - F^u <= (4/3)(A/eta + eta L F^u). Meta: the lemma, with D for R.
@@ -401,7 +401,7 @@ def test_sword_with_own_gradients(seed, horizon, domain, kind, style):
 
 
 @given(seed=seeds, horizon=horizons, domain=domains, kind=kinds, style=styles)
-@settings(max_examples=100)
+@settings(max_examples=examples(33, slow=100))
 def test_sword_with_one_gradient(seed, horizon, domain, kind, style):
     x_set, stream = setting(domain, kind, horizon, seed, style)
     smooth, diameter, bound = stream.smoothness or 1.0, x_set.diameter, stream.gradient_bound
@@ -413,7 +413,7 @@ def test_sword_with_one_gradient(seed, horizon, domain, kind, style):
 
 
 @given(seed=seeds, horizon=horizons, domain=domains, kind=kinds, style=styles, literal=st.booleans())
-@settings(max_examples=120)
+@settings(max_examples=examples(40, slow=120))
 def test_theorem_2(seed, horizon, domain, kind, style, literal):
     x_set, stream = setting(domain, kind, horizon, seed, style)
     bound = stream.gradient_bound
@@ -439,7 +439,7 @@ def test_theorem_2(seed, horizon, domain, kind, style, literal):
 
 
 @given(seed=seeds, horizon=horizons, domain=domains, kind=kinds, style=styles, literal=st.booleans())
-@settings(max_examples=120)
+@settings(max_examples=examples(40, slow=120))
 def test_theorem_3(seed, horizon, domain, kind, style, literal):
     x_set, stream = setting(domain, kind, horizon, seed, style)
     surrogate = tw.domains.Ball(x_set.dim, x_set.diameter, x_set.center) if literal else None

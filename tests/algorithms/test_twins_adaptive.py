@@ -187,7 +187,7 @@ def builtin(stream):
 # ------------------------------------------------------------------------------------------------------ round by round
 
 
-@pytest.mark.parametrize("kind", ["flipping", "squared", "noiseless"])
+@pytest.mark.parametrize("kind", ["flipping", "squared", pytest.param("noiseless", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("domain", DOMAINS)
 @pytest.mark.parametrize("case", CASES)
 def test_step_equals_the_twin(case, domain, kind):

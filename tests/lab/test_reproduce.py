@@ -212,6 +212,7 @@ def blank_pictures(monkeypatch):
     monkeypatch.setattr(page, "render", lambda *given: "")
 
 
+@pytest.mark.slow  # `test_a_resumed_run...` here, and the same of `compare` in tests/test_cli.py, are its fast siblings
 @pytest.mark.usefixtures("blank_pictures")
 def test_the_same_again_gives_the_same_numbers_in_other_processes(first, tmp_path):
     reproduce.reproduce(tmp_path, engine="local", workers=2, **QUIET)
