@@ -71,7 +71,8 @@ def test_projection(family, seed, n, log_scale, log_far):
     p, q = domain.project(x), domain.project(y)
     inside = [q, 0.5 * (p + q), domain.project(domain.center), domain.project(p + size * rng.standard_normal(p.shape))]
     # rounding: of numbers as large as the set's or the point's, times the number of terms of the sums
-    tiny = 8 * EPS * (domain.dim + 4) * size
+    reach = size if np.isfinite(domain.radius) else size + max(np.abs(x).max(), np.abs(y).max())
+    tiny = 8 * EPS * (domain.dim + 4) * reach
     slack = tiny + 8 * EPS * np.linalg.norm(x - domain.center)
 
     for z in inside:
