@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 JOBS   ?= 2
+# A file stays in one process: what it compiles, caches and sets up is made once. Short files, the doctests, come last.
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help env reproduce test test-slow lint types imports check format bench clean
@@ -21,10 +23,10 @@ reproduce: env  ## Run the paper's experiments and write results/paper/index.htm
 	$(BIN)/thalweg reproduce --out results/paper
 
 test: env  ## Run the tests (a few minutes)
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+	$(PYTEST)
 
 test-slow: env  ## Run the slow tests too
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m ''
+	$(PYTEST) -m ''
 
 lint: env  ## Style
 	$(BIN)/ruff check .

@@ -18,7 +18,6 @@ of a process is timed by the clock on the wall. The exit code is 0 whatever the 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
 import pathlib
@@ -30,11 +29,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-# Numba does not notice an edited helper in another file: the cache folder is named after the content of all kernels.
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-_kernels = sorted((ROOT / "src" / "thalweg" / "_kernels").glob("*.py"))
-_tag = hashlib.sha256(b"".join(p.read_bytes() for p in _kernels)).hexdigest()[:12]
-os.environ.setdefault("NUMBA_CACHE_DIR", os.path.join(tempfile.gettempdir(), f"thalweg-bench-{os.getuid()}-{_tag}"))
+import kernel_cache
+
+kernel_cache.use("thalweg-bench")  # before anything imports numba
 
 import numba  # noqa: E402
 import numpy as np  # noqa: E402

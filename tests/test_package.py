@@ -2,7 +2,6 @@
 
 import importlib
 import os
-import pkgutil
 import subprocess
 import sys
 
@@ -11,7 +10,7 @@ from numba.core.caching import NullCache
 from numba.core.registry import CPUDispatcher
 
 import thalweg
-from thalweg import _kernels
+from benchmarks import kernel_cache
 from thalweg._kernels.jit import SAFE_FLAGS
 
 
@@ -26,16 +25,28 @@ def test_import_is_light():
 
 def kernels():
     found = {}
-    for info in pkgutil.iter_modules(_kernels.__path__):
-        module = importlib.import_module(f"thalweg._kernels.{info.name}")
+    for path in kernel_cache.sources():
+        place = ".".join(path.relative_to(kernel_cache.PACKAGE).with_suffix("").parts).removesuffix(".__init__")
+        module = importlib.import_module(f"thalweg.{place}")
         for name, thing in vars(module).items():
             if isinstance(thing, CPUDispatcher) and thing.py_func.__module__ == module.__name__:
-                found[f"{info.name}.{name}"] = thing
+                found[f"{place}.{name}"] = thing
     return found
 
 
 def test_there_are_kernels():
-    assert {"projections.project", "ensemble.play_shared", "reduction.surrogate_gradient"} <= set(kernels())
+    assert {"_kernels.projections.project", "_kernels.ensemble.play_shared"} <= set(kernels())
+
+
+def test_the_cache_is_named_after_kernels_wherever_they_are(tmp_path):
+    for name, text in {
+        "_kernels/a.py": "",
+        "part/b.py": "from thalweg._kernels.jit import inner",
+        "part/c.py": "from thalweg._kernels.a import f",
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert kernel_cache.sources(tmp_path) == [tmp_path / "_kernels/a.py", tmp_path / "part/b.py"]
 
 
 @pytest.mark.parametrize("name", kernels())
@@ -47,26 +58,36 @@ def test_every_kernel_is_cached_and_keeps_nan(name):
     assert not kernel.targetoptions.get("parallel")
 
 
-RUN = """
-import numpy as np, thalweg as tw
-from thalweg._kernels import ensemble, projections, vectors
+PROJECT = """
+import thalweg as tw
+from thalweg._kernels import projections
 X = tw.domains.Ellipsoid([1.0, 2.0], bound=1.0)
+X.project([3.0, 4.0])
+kernels = [projections.project]
+"""
+PLAY = """
+import numpy as np
+from thalweg._kernels import ensemble, vectors
 learner = tw.EfficientDynamic(X, 10, 5.0, 1.0)
 learner.step(tw.losses.Squared([1.0, 0.0], 1.0))
 tw.play(learner, tw.problems.LinearRegression(np.ones((3, 2)), np.ones(3)))
-for kernel in (ensemble.play_round, ensemble.play_shared, vectors.square_norm, projections.project):
+kernels += [ensemble.play_round, ensemble.play_shared, vectors.square_norm]
+"""
+TELL = """
+for kernel in kernels:
     print(sum(kernel.stats.cache_hits.values()), sum(kernel.stats.cache_misses.values()))
 """
 
 
-def test_a_second_process_compiles_nothing(tmp_path):
+@pytest.mark.parametrize(("code", "count"), [(PROJECT, 1), pytest.param(PROJECT + PLAY, 4, marks=pytest.mark.slow)])
+def test_a_second_process_compiles_nothing(tmp_path, code, count):
     env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", code + TELL]
     first, second = (
-        subprocess.run([sys.executable, "-c", RUN], env=env, capture_output=True, text=True, check=True).stdout.split()
-        for _ in range(2)
+        subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout.split() for _ in range(2)
     )
-    assert first[1::2] == ["1"] * 4, first
-    assert second == ["1", "0"] * 4, second
+    assert first[1::2] == ["1"] * count, first
+    assert second == ["1", "0"] * count, second
 
 
 def test_every_public_name_exists_and_has_a_docstring():

@@ -1,0 +1,15 @@
+"""Shared test settings, of doctests too."""
+
+from benchmarks import kernel_cache
+
+kernel_cache.use("thalweg")  # before anything imports numba
+
+import hypothesis  # noqa: E402
+
+for profile in ("fast", "slow"):  # see `tests.worlds.examples`
+    hypothesis.settings.register_profile(profile, deadline=None, derandomize=True, print_blob=True)
+
+
+def pytest_configure(config):
+    """Draw more examples where slow tests run."""
+    hypothesis.settings.load_profile("fast" if config.option.markexpr == "not slow" else "slow")

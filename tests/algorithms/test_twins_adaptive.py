@@ -1,0 +1,604 @@
+"""Every learner of the adaptive-regret family plays what its slow twin plays, and asks for what its paper says."""
+
+import functools
+import math
+
+import numpy as np
+import pytest
+
+import thalweg as tw
+from tests.twins import adaptive as ref
+from tests.twins import dynamic as streams
+from tests.worlds import CountedLoss, CountedSet
+from thalweg.errors import InputError
+
+DOMAINS = {
+    "ball": lambda: tw.domains.Ball(3, radius=1.5),
+    "off-centre ball": lambda: tw.domains.Ball(3, radius=0.7, center=[2.0, -1.0, 0.5]),
+    "box": lambda: tw.domains.Box([-1.0, -0.5, 0.0], [0.5, 1.0, 2.0]),
+    "ellipsoid": lambda: tw.domains.Ellipsoid([1.0, 2.0, 4.0], bound=2.0),
+    "simplex": lambda: tw.domains.Simplex(4, 1.0),
+    "custom box": lambda: tw.domains.Custom(
+        lambda x: np.clip(x, -1.0, 2.0), 3, center=np.full(3, 0.5), radius=1.5 * math.sqrt(3), tolerance=1e-12
+    ),
+    "custom, without its centre": lambda: tw.domains.Custom(
+        tw.domains.Ball(2, radius=0.5, center=[1.0, 0.3]).project,
+        2,
+        center=[0.0, 0.0],
+        radius=1.6,
+        diameter=1.0,
+        tolerance=1e-12,
+    ),
+}
+HORIZON = 60
+
+
+def smoothness(stream):
+    """L, or 1 where the loss is not smooth: the learner still runs, only its guarantee is off."""
+    return stream.smoothness or 1.0
+
+
+def in_y(domain, surrogate=None):
+    """What the twins of the efficient methods need to know of the two sets."""
+    y = surrogate or domain.surrogate
+    return {
+        "project": domain.project,
+        "center": y.center,
+        "radius": y.radius,
+        "project_y": None if isinstance(y, tw.domains.Ball) else y.project,
+    }
+
+
+def on_x(domain):
+    return {"project": domain.project, "center": domain.center, "diameter": domain.diameter}
+
+
+def around(domain):
+    """A ball that is not the smallest, so that every set leaves room outside."""
+    return tw.domains.Ball(domain.dim, radius=1.3 * domain.radius, center=domain.center)
+
+
+THRESHOLDS = {
+    "every round": lambda s: lambda m: 1e-300,
+    "often": lambda s: lambda m: 0.03 * s.loss_bound,
+    "seldom": lambda s: lambda m: 0.3 * s.loss_bound,
+    "growing": lambda s: lambda m: 0.02 * s.loss_bound * math.log(1 + 2 * m),
+}
+
+
+def adaptive(threshold="often", surrogate=None, **more):
+    """EfficientAdaptive and its twin."""
+
+    def learner(d, s):
+        C = THRESHOLDS[threshold](s)
+        y = surrogate and surrogate(d)
+        return tw.EfficientAdaptive(d, HORIZON, s.gradient_bound, smoothness(s), threshold=C, surrogate=y, **more)
+
+    def twin(d, s):
+        C = THRESHOLDS[threshold](s)
+        y = surrogate and surrogate(d)
+        return ref.efficient_adaptive(s.losses, gradient_bound=s.gradient_bound, threshold=C, **in_y(d, y), **more)
+
+    return learner, twin
+
+
+def cbce(**more):
+    def learner(d, s):
+        return tw.CBCE(d, s.gradient_bound, **{k: v(s) if callable(v) else v for k, v in more.items()})
+
+    def twin(d, s):
+        settings = {k: v(s) if callable(v) else v for k, v in more.items()}
+        return ref.cbce(s.losses, gradient_bound=s.gradient_bound, radius=d.radius, **on_x(d), **settings)
+
+    return learner, twin
+
+
+def sacs(threshold=None, **more):
+    def learner(d, s):
+        C = None if threshold is None else threshold * s.loss_bound
+        return tw.SACS(d, s.loss_bound, smoothness(s), threshold=C, **more)
+
+    def twin(d, s):
+        C = None if threshold is None else threshold * s.loss_bound
+        L = smoothness(s)
+        return ref.sacs(s.losses, loss_bound=s.loss_bound, smoothness=L, threshold=C, **on_x(d), **more)
+
+    return learner, twin
+
+
+# name: (learner, twin), each from (domain, stream)
+CASES = {
+    "EfficientAdaptive": adaptive(),
+    "EfficientAdaptive, every round": adaptive("every round"),
+    "EfficientAdaptive, seldom, wide ball": adaptive("seldom", around),
+    "EfficientAdaptive, growing, delta": adaptive("growing", delta=0.01),
+    "EfficientAdaptive, current": adaptive(restart="current"),
+    "EfficientAdaptive, current, every round, wide ball": adaptive("every round", around, restart="current"),
+    "EfficientAdaptive, observed": adaptive(feedback_range="observed"),
+    "EfficientAdaptive, observed, seldom": adaptive("seldom", feedback_range="observed"),
+    "EfficientAdaptive, observed, current, seldom": adaptive("seldom", restart="current", feedback_range="observed"),
+    "EfficientAdaptive, observed, growing, wide ball": adaptive("growing", around, feedback_range="observed"),
+    "EfficientAdaptive, observed, current, every round": adaptive(
+        "every round", restart="current", feedback_range="observed"
+    ),
+    "EfficientCBCE": (
+        lambda d, s: tw.EfficientCBCE(d, s.gradient_bound),
+        lambda d, s: ref.efficient_cbce(s.losses, gradient_bound=s.gradient_bound, **in_y(d)),
+    ),
+    "EfficientCBCE, wide ball": (
+        lambda d, s: tw.EfficientCBCE(d, s.gradient_bound, surrogate=around(d)),
+        lambda d, s: ref.efficient_cbce(s.losses, gradient_bound=s.gradient_bound, **in_y(d, around(d))),
+    ),
+    "CBCE": cbce(),
+    "CBCE, stated range": cbce(loss_range=lambda s: s.loss_bound),
+    "CBCE, compact": cbce(cover="compact"),
+    "CBCE, shared": cbce(gradients="shared"),
+    "CBCE, shared, compact": cbce(gradients="shared", cover="compact"),
+    "SACS": sacs(),
+    "SACS, often": sacs(0.03),
+    "SACS, seldom, delta": sacs(0.3, delta=0.01),
+    "SACS, compact": sacs(cover="compact"),
+}
+OWN = {name for name in CASES if name.startswith("SACS") or (name.startswith("CBCE") and "shared" not in name)}
+EFFICIENT = [name for name in CASES if name.startswith("Efficient")]
+
+
+@functools.cache
+def setting(domain, kind, horizon=HORIZON, style="abrupt"):
+    x = DOMAINS[domain]()
+    rng = np.random.default_rng([*map(ord, domain + kind + style)])
+    return x, streams.make_stream(kind, x, horizon, rng, style)
+
+
+@functools.cache
+def twin_of(case, domain, kind, horizon=HORIZON, style="abrupt"):
+    return CASES[case][1](*setting(domain, kind, horizon, style))
+
+
+def inner(learner):
+    return getattr(learner, "inner", learner)
+
+
+def assert_close(actual, expected, domain):
+    scale = max(1.0, domain.radius, np.abs(domain.center).max())
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-10 * scale)
+
+
+def queries_of(twin, case, start=True):
+    """(projections, gradients, values). A learner on X has projected its starting point before the first round."""
+    before = 0 if case in EFFICIENT or not start else 1
+    return twin.projections + before, twin.gradient_queries, twin.value_queries
+
+
+def as_tuple(queries):
+    return queries.projections, queries.gradients, queries.values
+
+
+def builtin(stream):
+    """The same losses as one of the problems that `play` has a compiled loop for."""
+    first = stream.losses[0]
+    if isinstance(first, streams.Linear):
+        costs = np.array([f.slope for f in stream.losses])
+        return tw.problems.LinearLosses(costs, [f.offset for f in stream.losses])
+    make = tw.problems.AbsoluteRegression if isinstance(first, streams.Absolute) else tw.problems.LinearRegression
+    return make(np.array([f.features for f in stream.losses]), [f.label for f in stream.losses])
+
+
+# ------------------------------------------------------------------------------------------------------ round by round
+
+
+@pytest.mark.parametrize("kind", ["flipping", "squared", pytest.param("noiseless", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("domain", DOMAINS)
+@pytest.mark.parametrize("case", CASES)
+def test_step_equals_the_twin(case, domain, kind):
+    x, stream = setting(domain, kind)
+    learner, twin = CASES[case][0](x, stream), twin_of(case, domain, kind)
+    decisions, points, paid = [], [], []
+    for t, f in enumerate(stream.losses):
+        decisions.append(learner.decision)
+        points.append(inner(learner).points)
+        assert inner(learner).born.tolist() == twin.born[t]
+        paid.append(learner.step(f))
+    assert_close(decisions, twin.decisions, x)
+    assert_close(np.concatenate(points), np.concatenate(twin.points), x)
+    np.testing.assert_allclose(paid, twin.losses, rtol=1e-9, atol=1e-9)
+    assert learner.markers == twin.markers
+    assert as_tuple(learner.queries) == queries_of(twin, case)
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+@pytest.mark.parametrize("case", [case for case in CASES if "observed" not in case])
+def test_weights_equal_the_twin(case, domain):
+    """With an observed range, experts in one place have weights that only rounding decides, and that do not matter."""
+    x, stream = setting(domain, "squared")
+    learner, twin = CASES[case][0](x, stream), twin_of(case, domain, "squared")
+    weights = []
+    for f in stream.losses:
+        weights.append(inner(learner).weights)
+        learner.step(f)
+    np.testing.assert_allclose(np.concatenate(weights), np.concatenate(twin.weights), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+@pytest.mark.parametrize("case", [name for name in CASES if name not in OWN])
+def test_update_equals_the_twin(case, domain):
+    x, stream = setting(domain, "absolute")
+    learner, twin = CASES[case][0](x, stream), twin_of(case, domain, "absolute")
+    decisions = []
+    for f in stream.losses:
+        decision = learner.decision
+        decisions.append(decision)
+        learner.update(f.gradient(decision), f.value(decision))
+    assert_close(decisions, twin.decisions, x)
+    assert learner.markers == twin.markers
+    assert as_tuple(learner.queries) == queries_of(twin, case)
+
+
+@pytest.mark.parametrize("case", sorted(OWN))
+def test_own_gradients_refuse_a_single_one(case):
+    x, stream = setting("ball", "squared")
+    learner = CASES[case][0](x, stream)
+    with pytest.raises(InputError, match="step"):
+        learner.update(np.zeros(3), 1.0)
+
+
+@pytest.mark.parametrize("kind", ["linear", "absolute", "squared"])
+@pytest.mark.parametrize("domain", DOMAINS)
+@pytest.mark.parametrize("case", CASES)
+def test_play_equals_the_twin(case, domain, kind):
+    """In compiled loops where the set is built in, and round by round in Python."""
+    x, stream = setting(domain, kind)
+    twin = twin_of(case, domain, kind)
+    problems = [builtin(stream)]
+    if kind == "absolute":
+        problems.append(tw.problems.FromLosses(stream.losses, x.shape))
+    for problem in problems:
+        learner = CASES[case][0](x, stream)
+        run = tw.play(learner, problem, decisions=True)
+        assert_close(run.decisions, twin.decisions, x)
+        np.testing.assert_allclose(run.losses, twin.losses, rtol=1e-9, atol=1e-9)
+        assert learner.markers == twin.markers
+        assert as_tuple(run.queries) == queries_of(twin, case, start=False)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if not case.startswith("EfficientAdaptive")])
+def test_a_longer_gradual_run(case):
+    x, stream = setting("ellipsoid", "squared", 300, "gradual")
+    run = tw.play(CASES[case][0](x, stream), builtin(stream), decisions=True)
+    assert_close(run.decisions, twin_of(case, "ellipsoid", "squared", 300, "gradual").decisions, x)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_compiled_loop_equals_the_python_path(case):
+    """The same set twice: as the package knows it, and as a function that only Python can call."""
+    x, stream = setting("off-centre ball", "squared")
+    hidden = tw.domains.Custom(x.project, 3, x.center, x.radius, tolerance=1e-12)
+    fast = tw.play(CASES[case][0](x, stream), builtin(stream), decisions=True)
+    slow = tw.play(CASES[case][0](hidden, stream), tw.problems.FromLosses(stream.losses, (3,)), decisions=True)
+    np.testing.assert_allclose(fast.decisions, slow.decisions, rtol=0, atol=1e-11)
+    assert fast.queries == slow.queries
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_shifting_the_world_shifts_the_decisions(case):
+    """Experts that stand in one place, as all newborns do, must not be told apart by rounding."""
+    shift = np.array([5.1, -3.3, 2.7])
+    here, there = tw.domains.Ball(3, radius=1.2), tw.domains.Ball(3, radius=1.2, center=shift)
+    stream = streams.make_stream("squared", here, HORIZON, np.random.default_rng(9))
+    moved = streams.Stream(
+        [streams.Squared(f.features, f.label + f.features @ shift) for f in stream.losses],
+        stream.planted + shift,
+        stream.gradient_bound * (1 + 1e-9),
+        stream.loss_bound * (1 + 1e-9),
+        stream.smoothness,
+    )
+    make = CASES[case][0]
+    one = tw.play(make(here, stream), builtin(stream), decisions=True)
+    two = tw.play(make(there, moved), builtin(moved), decisions=True)
+    np.testing.assert_allclose(two.decisions - shift, one.decisions, rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("restart", ["center", "current"])
+@pytest.mark.parametrize("feedback_range", ["bound", "observed"])
+def test_rates_that_fall(feedback_range, restart):
+    """Two experts, old and young, that disagree for hundreds of rounds: eta leaves 1/2, weights go to powers."""
+    horizon = 700
+    x, rng = tw.domains.Box([-1.0, -1.0], [1.0, 1.0]), np.random.default_rng(0)
+    axes = streams.unit(np.array([1.0, 0.0]) + 0.2 * rng.normal(size=(horizon, 2)))
+    slopes = np.where(np.arange(horizon) // 20 % 2 == 0, 1.0, -1.0)[:, None] * axes
+    losses = [streams.Linear(slope, 1.5) for slope in slopes]
+    how = {"threshold": lambda m: {1: 1.0, 2: 150.0}.get(m, 1e9), "restart": restart, "feedback_range": feedback_range}
+    learner = tw.EfficientAdaptive(x, horizon, 1.0, 1.0, surrogate=tw.domains.Ball(2, math.sqrt(2)), **how)
+    twin = ref.efficient_adaptive(losses, gradient_bound=1.0, **in_y(x, tw.domains.Ball(2, math.sqrt(2))), **how)
+    assert twin.born[-1] == [3, 2]
+    assert min(min(rates) for rates in twin.rates[5:]) < 0.49
+    run = tw.play(learner, tw.problems.LinearLosses(slopes, np.full(horizon, 1.5)), decisions=True)
+    assert_close(run.decisions, twin.decisions, x)
+    assert learner.markers == twin.markers
+
+
+@pytest.mark.parametrize("threshold", ["paper", "proof"])
+def test_the_thresholds_by_name(threshold):
+    """They are too high for a short run: scaled losses make them fire."""
+    x = tw.domains.Ball(2)
+    stream = streams.make_stream("squared", x, 3000, np.random.default_rng(2), scale=1.0)
+    T, G, L = 3000, stream.gradient_bound, 0.002  # a smoothness that is not the true one, so that C_m is small
+    formula = ref.printed_threshold if threshold == "paper" else ref.derived_threshold
+    losses = [streams.Squared(f.features, f.label + 1.0) for f in stream.losses]
+    G = G + 1.5
+    learner = tw.EfficientAdaptive(x, T, G, L, threshold=threshold)
+    twin = ref.efficient_adaptive(
+        losses, gradient_bound=G, threshold=lambda m: formula(m, T, G, L, 1.0, 1.0), **in_y(x)
+    )
+    problem = tw.problems.LinearRegression(np.array([f.features for f in losses]), [f.label for f in losses])
+    run = tw.play(learner, problem, decisions=True)
+    assert learner.markers == twin.markers
+    assert len(twin.markers) >= 3
+    assert_close(run.decisions, twin.decisions, x)
+
+
+def test_the_cases_have_work_to_do():
+    """Markers fire in the first rounds and in later ones, experts die, y_t leaves X, and the range keeps growing."""
+    counts = {case: len(twin_of(case, "ellipsoid", "squared").markers) for case in CASES}
+    assert counts["SACS"] == 1
+    for case, count in counts.items():
+        if "every round" in case or "CBCE" in case or case == "SACS, compact":
+            assert count == HORIZON + 1
+        elif case != "SACS":
+            assert 4 <= count <= HORIZON // 2, case
+    for case in CASES:
+        if "wide ball" in case:
+            twin = twin_of(case, "box", "flipping")
+            outside = np.linalg.norm(twin.inner - twin.decisions, axis=1) > 1e-3
+            corrected = np.linalg.norm(twin.fed - twin.gradients, axis=1) > 1e-3
+            assert outside.sum() >= HORIZON // 3, case
+            assert corrected.sum() >= HORIZON // 6, case
+
+
+# ---------------------------------------------------------------------------------------------------------- identities
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_one_expert_for_ever_is_scale_free_descent_under_the_reduction(domain):
+    """No second marker: the weights have nobody else to choose."""
+    x, stream = setting(domain, "squared")
+    learner = tw.EfficientAdaptive(x, HORIZON, stream.gradient_bound, 1.0, threshold=lambda m: 1e12)
+    plain = tw.OneProjection(x, lambda y: tw.SOGD(y, y.radius))
+    problem = tw.problems.FromLosses(stream.losses, x.shape)
+    one, two = tw.play(learner, problem, decisions=True), tw.play(plain, problem, decisions=True)
+    assert_close(one.decisions, two.decisions, x)
+    assert learner.markers == [1]
+
+
+def test_cbce_on_linear_losses_needs_no_own_gradients():
+    """Own and shared gradients coincide, and so do the ranges when they are stated to."""
+    for domain in ("ball", "simplex"):
+        x, stream = setting(domain, "linear")
+        bound = stream.gradient_bound
+        own = tw.CBCE(x, bound, loss_range=2 * bound * x.radius, cover="compact")
+        shared = tw.CBCE(x, bound, gradients="shared", cover="compact")
+        problem = builtin(stream)
+        one, two = tw.play(own, problem, decisions=True), tw.play(shared, problem, decisions=True)
+        assert_close(one.decisions, two.decisions, x)
+
+
+@pytest.mark.parametrize("domain", ["ball", "off-centre ball"])
+def test_a_ball_is_its_own_surrogate(domain):
+    """Y = X: the reduction has nothing to do, and EfficientCBCE is CBCE with one gradient."""
+    x, stream = setting(domain, "squared")
+    problem = builtin(stream)
+    one = tw.play(tw.EfficientCBCE(x, stream.gradient_bound), problem, decisions=True)
+    two = tw.play(tw.CBCE(x, stream.gradient_bound, gradients="shared"), problem, decisions=True)
+    assert_close(one.decisions, two.decisions, x)
+
+
+@pytest.mark.parametrize("restart", ["center", "current"])
+def test_an_observed_range_does_not_care_about_the_unit_of_the_loss(restart):
+    """Losses and thresholds in other units, delta too: nothing else in the learner has a unit."""
+    x, stream = setting("box", "squared")
+    runs = []
+    for unit in (1.0, 1e4, 1e-4):
+        losses = [streams.Squared(math.sqrt(unit) * f.features, math.sqrt(unit) * f.label) for f in stream.losses]
+        learner = tw.EfficientAdaptive(
+            x,
+            HORIZON,
+            stream.gradient_bound * unit * 100,  # a bound that is far too high is no harm here
+            1.0,
+            threshold=lambda m, unit=unit: 0.03 * stream.loss_bound * unit,
+            delta=unit**2,
+            restart=restart,
+            feedback_range="observed",
+        )
+        run = tw.play(learner, tw.problems.FromLosses(losses, x.shape), decisions=True)
+        runs.append((run.decisions, learner.markers))
+    for decisions, markers in runs[1:]:
+        assert markers == runs[0][1]
+        np.testing.assert_allclose(decisions, runs[0][0], rtol=0, atol=1e-8)
+
+
+def test_zero_gradients_move_nothing():
+    for case in CASES:
+        x = DOMAINS["simplex"]()
+        still = streams.Stream([streams.Linear(np.zeros(4), 1.0)] * 20, None, 1.0, 1.0, 1.0)
+        run = tw.play(CASES[case][0](x, still), builtin(still), decisions=True)
+        np.testing.assert_allclose(run.decisions, np.tile(x.center, (20, 1)), rtol=0, atol=1e-15)
+
+
+# ------------------------------------------------------------------------------------------------------------ counting
+
+
+def ones(t, m):
+    """n experts of the compact cover at marker m."""
+    return m.bit_count()
+
+
+def levels(t, m):
+    """n experts of the geometric cover in round t."""
+    return math.floor(math.log2(t)) + 1
+
+
+# name: (case, n(t, m), what a round costs as a function of n)
+COUNTS = {
+    "EfficientAdaptive": ("EfficientAdaptive", ones, lambda n: (1, 1, 1)),
+    "EfficientAdaptive, every round": ("EfficientAdaptive, every round", ones, lambda n: (1, 1, 1)),
+    "EfficientCBCE": ("EfficientCBCE", levels, lambda n: (1, 1, 0)),
+    "CBCE": ("CBCE", levels, lambda n: (n, n, n + 1)),
+    "CBCE, compact": ("CBCE, compact", ones, lambda n: (n, n, n + 1)),
+    "CBCE, shared": ("CBCE, shared", levels, lambda n: (n, 1, 0)),
+    "SACS": ("SACS, often", ones, lambda n: (n, n, n + 1)),
+    "SACS, compact": ("SACS, compact", ones, lambda n: (n, n, n + 1)),
+}
+
+
+def counted(name):
+    exact = tw.domains.Box([-1.0, -1.0, 0.0], [1.0, 0.5, 0.2])
+    stream = streams.make_stream("squared", exact, HORIZON, np.random.default_rng(3))
+    room = CountedSet(exact)
+    learner = CASES[COUNTS[name][0]][0](room.domain, stream)
+    return learner, room, [CountedLoss(f) for f in stream.losses]
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_every_round_costs_what_the_paper_says(name):
+    """Counted by the set and by the loss themselves, round by round."""
+    _, alive, cost = COUNTS[name]
+    learner, room, losses = counted(name)
+    born = 0 if "Efficient" in name else 1  # the starting point on X is projected once, and counted
+    assert room.calls == learner.queries.projections == born
+    spent = np.array([born, 0, 0])
+    for t, f in enumerate(losses, start=1):
+        n = alive(t, len(learner.markers))
+        assert learner.active == n
+        learner.step(f)
+        learner.decision  # noqa: B018
+        spent += cost(n)
+        ahead = 1 if "Efficient" in name else 0  # the look at the next decision projects it
+        assert as_tuple(learner.queries) == (spent[0] + ahead, spent[1], spent[2])
+        assert room.calls == learner.queries.projections
+        assert f.gradients == cost(n)[1]
+        assert f.values == max(1, cost(n)[2])  # the value that `step` returns is the world's bill
+
+
+@pytest.mark.parametrize("name", ["EfficientAdaptive", "EfficientAdaptive, every round", "EfficientCBCE"])
+@pytest.mark.parametrize("how", ["step", "update", "play"])
+def test_efficient_methods_project_once_a_round(name, how):
+    learner, room, losses = counted(name)
+    assert room.calls == 0
+    if how == "play":
+        tw.play(learner, tw.problems.FromLosses(losses, (3,)))
+    for f in losses if how != "play" else []:
+        x = learner.decision
+        if how == "step":
+            learner.step(f)
+        elif name == "EfficientCBCE":
+            learner.update(f.gradient(x))
+        else:
+            learner.update(f.gradient(x), f.value(x))
+    values = 0 if name == "EfficientCBCE" else HORIZON
+    assert room.calls == HORIZON
+    assert sum(f.gradients for f in losses) == HORIZON
+    assert as_tuple(learner.queries) == (HORIZON, HORIZON, values)
+    if how == "update":
+        assert sum(f.values for f in losses) == values
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_the_compiled_loop_counts_the_same(name):
+    case, alive, cost = COUNTS[name]
+    x, stream = setting("ellipsoid", "squared")
+    learner = CASES[case][0](x, stream)
+    queries = tw.play(learner, builtin(stream)).queries
+    m = np.searchsorted(learner.markers, np.arange(1, HORIZON + 1), side="right")
+    total = np.sum([cost(alive(t, int(m[t - 1]))) for t in range(1, HORIZON + 1)], axis=0)
+    assert as_tuple(queries) == tuple(total)
+
+
+def test_efficient_adaptive_needs_the_loss_and_efficient_cbce_does_not():
+    x, stream = setting("ellipsoid", "squared")
+    with pytest.raises(InputError, match="loss"):
+        CASES["EfficientAdaptive"][0](x, stream).update(np.zeros(3))
+    tw.EfficientCBCE(x, stream.gradient_bound).update(np.zeros(3))
+
+
+def test_the_table_of_queries():
+    """What 60 rounds cost, by everybody's own count. Run with -s to see it."""
+    rows = []
+    for name in COUNTS:
+        learner, room, losses = counted(name)
+        start = room.calls
+        tw.play(learner, tw.problems.FromLosses(losses, (3,)))
+        most = max(COUNTS[name][1](t, t) for t in range(1, HORIZON + 1))
+        rows.append((name, room.calls - start, sum(f.gradients for f in losses), learner.queries.values, most))
+    lines = [f"{'':32}{'projections':>12}{'gradients':>12}{'values':>12}   a round, by counting"]
+    lines += [
+        f"{name:32}{p:12d}{g:12d}{v:12d}   {p / HORIZON:.2f} / {g / HORIZON:.2f} / {v / HORIZON:.2f}"
+        for name, p, g, v, _ in rows
+    ]
+    print("\n" + "\n".join(lines))
+    table = {name: (p, g, v) for name, p, g, v, _ in rows}
+    assert table["EfficientAdaptive"] == table["EfficientAdaptive, every round"] == (HORIZON, HORIZON, HORIZON)
+    assert table["EfficientCBCE"] == (HORIZON, HORIZON, 0)
+    both = sum(math.floor(math.log2(t)) + 1 for t in range(1, HORIZON + 1))
+    assert table["CBCE"] == (both, both, both + HORIZON)
+    assert table["CBCE, shared"] == (both, HORIZON, 0)
+    compact = sum(t.bit_count() for t in range(1, HORIZON + 1))
+    assert table["SACS, compact"] == (compact, compact, compact + HORIZON)
+    assert table["SACS"][0] == table["SACS"][1] == table["SACS"][2] - HORIZON < compact
+
+
+def test_experts_made_for_their_length_are_counted_too():
+    """Each of them may project a starting point of its own."""
+    room = CountedSet(tw.domains.Box([-1.0, -1.0, 0.0], [1.0, 0.5, 0.2]))
+    learner = tw.CoverEnsemble(
+        room.domain, lambda length: tw.SOGD(room.domain), meta="adapt_ml_prod", feedback_range=10.0, horizon=5
+    )
+    assert learner.queries.projections == room.calls
+    for _ in range(5):
+        learner.update(np.array([0.1, 0.2, 0.3]))
+    assert learner.queries.projections == room.calls
+
+
+# ------------------------------------------------------------------------------------------------------------ refusals
+
+
+def test_step_and_play_refuse_the_loss_of_an_expert_alike():
+    """Small-loss theory needs f >= 0 wherever it is asked: in round 3 it is not at one expert's point."""
+    domain = tw.domains.Box([-1.0], [1.0])
+    probe = tw.SACS(domain, 2.0, 1.0, cover="compact")
+    slopes, offsets = [], []
+    for slope in (1.0, -1.0, -1.0):
+        slopes.append([slope])
+        offsets.append(1e-6 - slope * float(probe.decision[0]))  # the decision itself always pays 1e-6
+        last = streams.Linear(np.array([slope]), offsets[-1])
+        if min(last.value(point) for point in probe.points) < 0:
+            break
+        probe.step(last)
+    assert len(slopes) == 3
+    with pytest.raises(InputError, match="round 3"):
+        probe.step(last)
+    problem = tw.problems.LinearLosses(np.array(slopes), np.array(offsets))
+    learner = tw.SACS(domain, 2.0, 1.0, cover="compact")
+    with pytest.raises(InputError, match="round 3"):
+        tw.play(learner, problem)
+    assert learner.rounds == 2
+
+
+@pytest.mark.parametrize("meta", ["adapt_ml_prod", "ada_normal_hedge", "coin_betting"])
+@pytest.mark.parametrize("custom", [False, True], ids=["built-in set", "custom set"])
+def test_feedback_beyond_its_range_is_refused(meta, custom):
+    """1 + eta r turns negative beyond it: a weight that is nan would be played for ever after."""
+    domain = tw.domains.Ball(2)
+    if custom:
+        domain = tw.domains.Custom(domain.project, 2, domain.center, domain.radius)
+    learner = tw.CoverEnsemble(domain, tw.SOGD(domain), meta=meta, threshold=lambda m: 0.5, feedback_range=0.5)
+    for t in range(4):
+        learner.update(np.array([0.1 * (-1) ** t, 0.1]), 0.4)
+    assert learner.active == 2
+    before = learner.state()
+    x = np.array(learner.decision)
+    away = learner.points[0] - x
+    with pytest.raises(InputError, match="range"):
+        learner.update(5 * away / (away @ away), 0.4)  # <h, y - y_0> = -5
+    after = learner.state()
+    assert all(np.array_equal(np.asarray(before[key]), np.asarray(after[key])) for key in before)
+    np.testing.assert_array_equal(learner.decision, x)

@@ -1,0 +1,547 @@
+"""Controllers: a plain twin of the whole loop, counted projections, bounds, stop and resume, bad input."""
+
+import copy
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+import thalweg as tw
+from tests.control.test_systems import PLANTS, every_plant, random_system
+from thalweg.control import (
+    DAC,
+    GPC,
+    LQR,
+    BangBang,
+    Constants,
+    EfficientControl,
+    Huber,
+    LinearFeedback,
+    LinearSystem,
+    Planted,
+    Quadratic,
+    ScreamControl,
+    best_policies,
+    boeing_747,
+    double_integrator,
+    lqr_gain,
+    random_walk,
+    simulate,
+    sinusoid,
+    stages,
+    theory_constants,
+)
+from thalweg.domains import SpectralBalls
+from thalweg.errors import HorizonWarning, InputError, StateError
+
+LEARNED = {"GPC": GPC, "ScreamControl": ScreamControl, "EfficientControl": EfficientControl}
+every_learned = pytest.mark.parametrize("name", LEARNED)
+
+
+def scene(T=120, seed=0, inputs=2):
+    """A small MIMO plant, costs that change, a disturbance that walks."""
+    rng = np.random.default_rng(seed)
+    s = random_system(rng, 3, inputs, radius=1.05)
+    costs = stages([Quadratic([1, 1, 1], np.ones(inputs)), Huber([1, 0, 5], 2 * np.ones(inputs), 0.5)], T, 25)
+    return s, costs, random_walk(T, rng.standard_normal(3), 0.5, step=0.2, rng=rng)
+
+
+def tight(memory=3):
+    """Constants that make the projection work."""
+    return Constants(0.1 * 0.6 ** np.arange(memory), 0.5, 3.0)
+
+
+# ---------------------------------------------------------------------------------------------------------------- twin
+
+
+def clip(M, caps):
+    out = np.empty_like(M)
+    for i, (block, cap) in enumerate(zip(M, caps, strict=True)):
+        u, s, vt = np.linalg.svd(block, full_matrices=False)
+        out[i] = (u * np.minimum(s, cap)) @ vt
+    return out
+
+
+def shrink(M, radii):
+    return np.array([m * min(1.0, r / max(np.linalg.norm(m), 1e-300)) for m, r in zip(M, radii, strict=True)])
+
+
+def twin(kind, s, K, costs, w, T, constants, H):
+    """The controllers in plain NumPy, with lists, loops and explicit sums."""
+    G, lam, caps = constants.gradient_bound, constants.switching_cost, constants.caps
+    d = min(s.input_dim, s.state_dim)
+    D = 2 * math.sqrt(d * (caps**2).sum())
+    N = 1 if kind == "GPC" else math.ceil(math.log2(1 + T) / 2) + 1
+    eta = [2**i * D / math.sqrt((lam * G + G**2) * T) for i in range(N)]
+    eps = math.sqrt(2 / ((2 * lam + G) * (lam + G) * D**2 * T))
+    p = np.array([(N + 1) / N / ((i + 1) * (i + 2)) for i in range(N)])
+    home = (lambda M: shrink(M, caps * math.sqrt(d))) if kind == "EfficientControl" else (lambda M: clip(M, caps))
+    members = [np.zeros((H, s.input_dim, s.state_dim)) for _ in range(N)]
+    before = [m.copy() for m in members]
+    F = s.A - s.B @ K
+    x, seen, inputs, decisions, surrogate = np.zeros(s.state_dim), [], [], [], []
+    for t in range(T):
+
+        def past(k, seen=seen):
+            return seen[-1 - k] if k < len(seen) else np.zeros(s.state_dim)  # w_{t-1-k}
+
+        inner = sum(q * m for q, m in zip(p, members, strict=True))
+        M = clip(inner, caps) if kind == "EfficientControl" else inner
+        u = -K @ x + sum(M[i] @ past(i) for i in range(H))
+        y = np.zeros(s.state_dim)
+        for j in range(H + 1):
+            push = sum(M[i] @ past(j + 1 + i) for i in range(H))
+            y = y + np.linalg.matrix_power(F, j) @ (past(j) + s.B @ push)
+        v = -K @ y + sum(M[i] @ past(i) for i in range(H))
+        c_x, c_u = costs[t].gradients(y, v)
+        q = c_x - K.T @ c_u
+        g = np.zeros_like(M)
+        for i in range(H):
+            for j in range(H + 1):
+                g[i] += np.outer(s.B.T @ np.linalg.matrix_power(F, j).T @ q, past(j + 1 + i))
+            g[i] += np.outer(c_u, past(i))
+        size = np.linalg.norm(g)
+        if size > G:
+            g *= G / size
+        gap = np.linalg.norm(inner - M)
+        if gap > 1e-11:
+            V = (inner - M) / gap
+            g = g - min(0.0, np.vdot(g, V)) * V
+        losses = np.array([np.vdot(g, m) + lam * np.linalg.norm(m - b) for m, b in zip(members, before, strict=True)])
+        p = p * np.exp(-eps * (losses - losses.min()))
+        p /= p.sum()
+        before, members = members, [home(m - e * g) for m, e in zip(members, eta, strict=True)]
+        inputs.append(u)
+        decisions.append(M)
+        surrogate.append(inner)
+        x = s.A @ x + s.B @ u + w[t]
+        seen.append(w[t])
+    return np.array(inputs), np.array(decisions), np.array(surrogate)
+
+
+@every_learned
+def test_the_whole_loop_is_its_twin(name):
+    T, constants = 120, tight()
+    s, costs, w = scene(T)
+    K = lqr_gain(s)
+    controller = LEARNED[name](s, T, gain=K, constants=constants)
+    run = simulate(controller, s, costs, w, policies=True)
+    inputs, decisions, inner = twin(name, s, K, costs, w, T, constants, 3)
+    assert np.abs(run.policies - decisions).max() < 1e-9
+    assert np.abs(run.inputs - inputs).max() < 1e-9 * np.abs(inputs).max()
+    assert run.clipped > 0
+    assert (np.linalg.norm(run.policies, 2, axis=(2, 3)) > 0.99 * constants.caps).any()  # at the edge of the set
+    if name == "EfficientControl":
+        assert np.abs(inner - decisions).max() > 1e-3  # and outside it before projecting
+        moved, paid = (np.linalg.norm(np.diff(m, axis=0).reshape(T - 1, -1), axis=1) for m in (decisions, inner))
+        assert (moved <= paid + 1e-12).all()  # moving costs no more on the set
+    assert np.abs(run.states - s.rollout(run.inputs, w)).max() < 1e-12 * np.abs(run.states).max()
+
+
+# -------------------------------------------------------------------------------------------------------------- counts
+
+
+def count(monkeypatch):
+    """Count calls of the projection, and blocks, where it happens."""
+    calls, real = [], SpectralBalls._project_flat
+
+    def counted(self, y):
+        calls.append(self._blocks[0])
+        return real(self, y)
+
+    monkeypatch.setattr(SpectralBalls, "_project_flat", counted)
+    return calls
+
+
+def test_one_projection_a_round_against_n(monkeypatch):
+    T, H = 200, 3
+    s, costs, w = scene(T)
+    calls = count(monkeypatch)
+    N = math.ceil(math.log2(1 + T) / 2) + 1
+    for name, each in (("EfficientControl", 1), ("ScreamControl", N), ("GPC", 1)):
+        controller = LEARNED[name](s, T, constants=tight(H))
+        calls.clear()
+        run = simulate(controller, s, costs, w)
+        assert len(calls) == each * T, name
+        assert sum(calls) == each * T * H  # singular value decompositions at most
+        assert run.queries == tw.Queries(projections=each * T, gradients=T, values=0)
+
+
+def test_no_projection_while_scales_are_measured(monkeypatch):
+    T, H = 100, 4
+    s, costs, w = scene(T)
+    w[:10] = 0
+    calls = count(monkeypatch)
+    controller = EfficientControl(s, T, memory=H)
+    run = simulate(controller, s, costs, w, policies=True)
+    learning = T - 11 - (2 * H + 1)  # the disturbance of round 10 is known in round 11
+    assert len(calls) == run.queries.projections == run.queries.gradients == learning
+    assert not run.policies[: T - learning].any()
+    assert run.policies[T - learning + 1].any()
+
+
+# -------------------------------------------------------------------------------------------------- what it measures
+
+
+def test_the_measured_scales_are_what_the_docstring_says():
+    T, H = 60, 3
+    s, costs, w = scene(T)
+    controller = GPC(s, T, memory=H)
+    simulate(controller, s, costs, w)
+    policy = controller.policy
+    F = s.A - s.B @ policy.gain
+    lengths, prices = [], []
+    for t in range(1, 2 * H + 2):
+        past = policy.past_of(w, t)
+        y, v = policy.truncated(policy.zero, past)
+        c_x, c_u = costs[t].gradients(y, v)
+        q = c_x - policy.gain.T @ c_u
+        lengths.append(np.linalg.norm(policy.loss(costs[t], past).gradient(policy.zero)))
+        prices.append(
+            sum(
+                (j + 1)
+                * np.linalg.norm(s.B.T @ np.linalg.matrix_power(F, j).T @ q)
+                * np.linalg.norm(past[j + 1 : j + 1 + H])
+                for j in range(H + 1)
+            )
+        )
+    assert controller.gradient_bound == pytest.approx(8 * max(lengths), rel=1e-12)
+    assert controller.switching_cost == pytest.approx(8 * max(prices), rel=1e-12)
+
+
+def test_a_cost_of_inputs_alone_has_no_price_of_moving():
+    """Then q is the gain's part only; with K = 0 nothing remembers, and lambda is 0."""
+    s = LinearSystem(0.5 * np.eye(2), np.eye(2))
+    constants = Constants(np.ones(2))
+    w = np.random.default_rng(0).standard_normal((40, 2))
+    controller = EfficientControl(s, 40, gain=np.zeros((2, 2)), constants=constants)
+    assert controller.switching_cost is None
+    simulate(controller, s, Quadratic([0, 0], [1, 1]), w)
+    assert controller.learner is None  # the gradient is 0 at M = 0: LQR is already right
+    controller = EfficientControl(s, 40, gain=np.zeros((2, 2)), constants=Constants(np.ones(2), 1.0, 0.0))
+    run = simulate(controller, s, Quadratic([0, 0], [1, 1]), w)
+    assert controller.switching_cost == 0
+    assert run.queries.projections == 40
+
+
+def test_the_price_bounds_what_changing_policies_cost():
+    """|f(M_{t-1-H}..M_t) - f_t(M_t)| <= lambda max ||M_s - M_{s-1}|| to first order, by simulation of both."""
+    rng = np.random.default_rng(0)
+    s = random_system(rng, 3, 2, radius=0.9)
+    H = 4
+    policy = DAC(s, memory=H)
+    cost = Quadratic([1, 1, 1], [1, 1])
+    F = s.A - s.B @ policy.gain
+    for _ in range(30):
+        past = rng.standard_normal((2 * H + 1, 3))
+        still = rng.standard_normal(policy.shape)
+        step = 1e-6 * rng.standard_normal((H + 2, *policy.shape))
+        sizes = np.linalg.norm(step.reshape(H + 2, -1), axis=1)
+        moving = still - np.cumsum(step, axis=0) + step[0]  # [k]: the policy k rounds ago; [0] is the present one
+        x = np.zeros(3)
+        for k in range(H, -1, -1):
+            u = -policy.gain @ x + sum(moving[k + 1][i] @ past[k + 1 + i] for i in range(H))
+            x = s.A @ x + s.B @ u + past[k]
+        v = -policy.gain @ x + sum(still[i] @ past[i] for i in range(H))
+        gap = abs(cost.value(x, v) - policy.loss(cost, past).value(still))
+        y, a = policy.truncated(still, past)
+        c_x, c_u = cost.gradients(y, a)
+        q = c_x - policy.gain.T @ c_u
+        price = sum(
+            (j + 1)
+            * np.linalg.norm(s.B.T @ np.linalg.matrix_power(F, j).T @ q)
+            * np.linalg.norm(past[j + 1 : j + 1 + H])
+            for j in range(H + 1)
+        )
+        assert gap <= price * sizes[1:].max() * (1 + 1e-3)
+
+
+# ------------------------------------------------------------------------------------- scream and efficient compared
+
+
+def test_with_room_enough_both_controllers_are_the_same():
+    """Where no matrix reaches its cap, nothing is projected; diameters and steps agree, so all is the same."""
+    T = 150
+    s, costs, w = scene(T)
+    constants = Constants(100.0 * np.ones(3), 1e5, 1e5)
+    a, b = (
+        simulate(c(s, T, constants=constants), s, costs, w, policies=True) for c in (ScreamControl, EfficientControl)
+    )
+    assert np.abs(a.policies).max() > 0.01
+    assert np.abs(a.policies - b.policies).max() < 1e-11
+
+
+def test_with_one_input_both_controllers_are_the_same():
+    """A matrix of one row has one singular value: operator and Frobenius norm agree, and so do the two sets."""
+    T = 150
+    s, costs, w = scene(T, inputs=1)
+    a, b = (simulate(c(s, T, constants=tight()), s, costs, w, policies=True) for c in (ScreamControl, EfficientControl))
+    assert (np.linalg.norm(a.policies, 2, axis=(2, 3)) > 0.99 * tight().caps).any()
+    assert np.abs(a.policies - b.policies).max() < 1e-9
+
+
+def test_at_the_edge_they_differ_and_cost_about_the_same():
+    T = 400
+    s, costs, w = scene(T)
+    a, b = (simulate(c(s, T, constants=tight()), s, costs, w, policies=True) for c in (ScreamControl, EfficientControl))
+    assert np.abs(a.policies - b.policies).max() > 1e-4
+    assert b.total_cost == pytest.approx(a.total_cost, rel=0.05)
+
+
+# -------------------------------------------------------------------------------------------------------------- regret
+
+
+@pytest.mark.parametrize("name", ["ScreamControl", "EfficientControl"])
+def test_regret_on_truncated_losses_is_within_the_bound(name):
+    """sum f_t(M_t) - f_t(M*_t) + lambda sum ||M_t - M_{t-1}|| <= the bound of Scream, for the best changing policy."""
+    T, length = 400, 100
+    s, _, w = scene(T)
+    costs = stages([Quadratic([1, 1, 1], [1, 1]), Quadratic([9, 1, 0], [3, 1])], T, length)
+    constants = Constants(0.3 * 0.7 ** np.arange(4), 60.0, 40.0)
+    controller = LEARNED[name](s, T, constants=constants, on_violation="raise")
+    run = simulate(controller, s, costs, w, policies=True)
+    best, _ = best_policies(controller.policy, controller.domain, costs, w, range(0, T, length))
+    losses = [controller.policy.loss(costs[t], controller.policy.past_of(w, t)) for t in range(T)]
+    regret = sum(f.value(M) - f.value(B) for f, M, B in zip(losses, run.policies, best, strict=True))
+    moved = tw.regret.path_length(run.policies)
+    P = tw.regret.path_length(best)
+    assert P > 0
+    assert regret + constants.switching_cost * moved <= controller.learner.regret_bound(P)
+
+
+def test_it_follows_the_best_changing_policy():
+    """Wind that comes in waves, costs that change: far below LQR, and close to the best planted policies."""
+    T, length = 1200, 300
+    s = boeing_747()
+    climb = np.array([0.0, -1.0, 0.0, 7.74])
+    Q = np.diag([1.0, 0.0, 0.01, 0.01]) + np.outer(climb, climb)
+    K = lqr_gain(s, Q)
+    costs = stages([Quadratic(Q, [1, 1]), Quadratic(Q / 10, [10, 10])], T, length)
+    wind = sinusoid(T, (np.eye(4) - s.A)[:, 1], 1.0, period=40)
+    controller = EfficientControl(s, T, gain=K)
+    ours, lqr = (simulate(c, s, costs, wind).total_cost for c in (controller, LinearFeedback(s, K)))
+    best, _ = best_policies(controller.policy, controller.domain, costs, wind, range(0, T, length))
+    planted = simulate(Planted(s, best, K), s, costs, wind).total_cost
+    assert planted < ours < 0.3 * lqr
+    assert ours - planted < 0.15 * (lqr - planted)
+
+
+@pytest.mark.slow
+def test_regret_a_round_falls_with_time():
+    """Against the best fixed policy on a steady wave, T = 500 and 8000: from T to 16 T, sqrt T would give 1/4."""
+    each = []
+    for T in (500, 8000):
+        s = double_integrator()
+        cost, w = Quadratic([1, 1], [1]), sinusoid(T, [0, 1], 0.2, period=40)
+        controller = EfficientControl(s, T, memory=10)
+        run = simulate(controller, s, cost, w)
+        best, _ = best_policies(controller.policy, controller.domain, [cost] * T, w)
+        each.append((run.total_cost - simulate(Planted(s, best), s, cost, w).total_cost) / T)
+    assert 0 < each[1] < 0.5 * each[0]
+
+
+def test_the_gain_is_all_there_is_without_learning():
+    """With the theory's constants the policy hardly moves: that is why they are not the default."""
+    T = 100
+    s = double_integrator()
+    cost, w = Quadratic([1, 1], [1]), sinusoid(T, [0, 1], 0.2, period=40)
+    c = theory_constants(s, horizon=T, disturbance_bound=0.2, growth=cost.growth)
+    run = simulate(EfficientControl(s, T, constants=c, on_violation="raise"), s, cost, w)
+    assert run.clipped == 0
+    assert run.total_cost == pytest.approx(simulate(LQR(s), s, cost, w).total_cost, rel=1e-2)
+
+
+# ------------------------------------------------------------------------------------------------------ stop and resume
+
+MAKERS = {
+    "LQR": lambda s: LQR(s),
+    "Planted": lambda s: Planted(s, np.random.default_rng(0).standard_normal((40, 2, 2, 3))),
+    **{name: (lambda s, make=make: make(s, 40, memory=2)) for name, make in LEARNED.items()},
+}
+
+
+def rest(controller, s, costs, w, x, first, last):
+    states = []
+    for t in range(first, last):
+        u = controller.act(x)
+        x = s.step(x, u, w[t])
+        controller.observe(costs[t], x)
+        states.append(x)
+    return np.array(states).reshape(-1, s.state_dim), x
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_stop_and_resume_in_mid_run(name):
+    T = 24
+    s, costs, w = scene(T)
+    whole, _ = rest(MAKERS[name](s), s, costs, w, np.zeros(3), 0, T)
+    for split in range(0, T, 5):
+        first = MAKERS[name](s)
+        _, x = rest(first, s, costs, w, np.zeros(3), 0, split)
+        saved = first.state()
+        assert all(isinstance(v, np.ndarray | int | float | str | np.generic) for v in saved.values())
+        second = MAKERS[name](s)
+        rest(second, s, costs, w[::-1], np.ones(3), 0, 11)  # a past of its own
+        second.restore(pickle.loads(pickle.dumps(saved)))
+        twins = {"restored": second, "copied": copy.deepcopy(first), "pickled": pickle.loads(pickle.dumps(first))}
+        for how, twin_ in twins.items():
+            assert np.array_equal(rest(twin_, s, costs, w, x, split, T)[0], whole[split:]), (how, split)
+            assert twin_.rounds == T
+        first.reset()
+        assert np.array_equal(rest(first, s, costs, w, np.zeros(3), 0, T)[0], whole)
+        assert second.queries == first.queries
+
+
+def test_a_state_of_another_controller_is_refused():
+    s, costs, w = scene(20)
+    one = EfficientControl(s, 20, memory=2)
+    simulate(one, s, costs, w, rounds=10)
+    before = one.state()
+    others = [
+        ScreamControl(s, 20, memory=2),
+        EfficientControl(s, 20, memory=3),
+        EfficientControl(s, 30, memory=2),
+        EfficientControl(s, 20, memory=2, gain=lqr_gain(s, R=2.0)),
+    ]
+    broken = one.state() | {"learner.inner.points": np.zeros(3)}
+    for saved in [*(c.state() for c in others), broken, {}, 3, one.state() | {"past": np.full((5, 3), np.nan)}]:
+        with pytest.raises(StateError):
+            one.restore(saved)
+        after = one.state()
+        assert before.keys() == after.keys()
+        assert all(np.array_equal(before[key], after[key]) for key in before)
+
+
+# ----------------------------------------------------------------------------------------------------------- bad input
+
+
+class _NaNCost(Quadratic):
+    def gradients(self, x, u):
+        return np.full(3, np.nan), np.zeros(2)
+
+
+@pytest.mark.parametrize("name", [*LEARNED, "LQR"])
+def test_bad_input_changes_nothing(name):
+    s, costs, w = scene(40)
+    options = {"disturbance_bound": 1.0}
+    controller = LQR(s, **options) if name == "LQR" else LEARNED[name](s, 40, constants=tight(), **options)
+    x = simulate(controller, s, costs, w, rounds=20).states[-1]
+    with pytest.raises(InputError, match="call act"):
+        controller.observe(costs[0], x)
+    u = controller.act(x)
+    after = s.step(x, u, w[20])
+    far = after + np.array([3.0, 0.0, 0.0])
+    calls = {
+        "nan": lambda: controller.act([np.nan, 0, 0]),
+        "2 states|3 states": lambda: controller.act([0.0, 0.0]),
+        "real numbers": lambda: controller.act("state"),
+        "infinite": lambda: controller.observe(costs[20], [np.inf, 0, 0]),
+        "has shape": lambda: controller.observe(costs[20], np.zeros((3, 1))),
+        "above disturbance_bound": lambda: controller.observe(costs[20], far),
+        "gradients": lambda: controller.observe(3.0, after),
+    }
+    if name != "LQR":
+        calls["finite"] = lambda: controller.observe(_NaNCost([1, 1, 1], [1, 1]), after)
+    before = controller.state()
+    for told, call in calls.items():
+        with pytest.raises(InputError, match=told):
+            call()
+        now = controller.state()
+        assert all(np.array_equal(before[key], now[key]) for key in before), told
+    controller.observe(costs[20], after)  # the round can still be finished
+    assert controller.rounds == 21
+
+
+@every_learned
+def test_a_gradient_above_the_bound_is_clipped_and_counted_or_refused(name):
+    s, costs, w = scene(60)
+    small = Constants(0.1 * np.ones(3), 0.01, 0.1)
+    run = simulate(LEARNED[name](s, 60, constants=small), s, costs, w)
+    assert run.clipped > 30
+    assert "clipped" in repr(run)
+    strict = LEARNED[name](s, 60, constants=small, on_violation="raise")
+    with pytest.raises(InputError, match="above gradient_bound"):
+        simulate(strict, s, costs, w)
+    assert strict.rounds < 5
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda s: EfficientControl(s, 0), "horizon"),
+        (lambda s: EfficientControl(s, 10, memory=0), "memory"),
+        (lambda s: EfficientControl(s, 10, memory=2, constants=tight(3)), "3 caps"),
+        (lambda s: EfficientControl(s, 10, constants="theory"), "must be Constants"),
+        (lambda s: EfficientControl(s, 10, gain=-lqr_gain(s)), "must stabilise"),
+        (lambda s: EfficientControl(s, 10, on_violation="ignore"), "on_violation"),
+        (lambda s: EfficientControl(s, 10, disturbance_bound=-1.0), "disturbance_bound"),
+        (lambda s: GPC(s, 10, step_size=0.0), "step_size"),
+        (lambda s: Constants([1.0, -1.0]), "caps"),
+        (lambda s: Constants([1.0], gradient_bound=1.0), "both"),
+        (lambda s: Planted(s, np.zeros((2, 3, 2))), "policies"),
+        (lambda s: simulate(s, LQR(s), Quadratic([1, 1, 1], [1, 1]), np.zeros((3, 3))), "controller"),
+        (lambda s: simulate(LQR(s), 3, Quadratic([1, 1, 1], [1, 1]), np.zeros((3, 3))), "LinearSystem"),
+        (lambda s: simulate(LQR(s), s, 3, np.zeros((3, 3))), "a cost"),
+        (lambda s: simulate(LQR(s), s, [Quadratic([1, 1, 1], [1, 1])] * 2, np.zeros((3, 3))), "2 costs for 3 rounds"),
+        (lambda s: simulate(LQR(s), s, Quadratic([1, 1, 1], [1, 1]), np.zeros((3, 2))), "shape"),
+        (lambda s: simulate(LQR(s), s, Quadratic([1, 1, 1], [1, 1]), np.full((3, 3), np.nan)), "finite"),
+        (lambda s: simulate(LQR(s), s, Quadratic([1, 1, 1], [1, 1]), BangBang(s)), "how many rounds"),
+    ],
+)
+def test_bad_arguments_are_told(call, told):
+    with pytest.raises(InputError, match=told):
+        call(scene(5)[0])
+
+
+def test_the_round_of_an_error_is_told():
+    s, costs, w = scene(10)
+    with pytest.raises(InputError, match="above disturbance_bound") as told:
+        simulate(LQR(s, disturbance_bound=0.3), s, costs, np.where(np.arange(10)[:, None] == 6, 1.0, 0.0 * w))
+    assert "In round 6" in told.value.__notes__[0]
+
+
+def test_planted_policies_end():
+    s, costs, w = scene(10)
+    with pytest.raises(InputError, match="5 rounds only"):
+        simulate(Planted(s, np.zeros((5, 2, 2, 3))), s, costs, w)
+
+
+def test_past_its_horizon_it_goes_on_and_warns():
+    s, costs, w = scene(40)
+    with pytest.warns(HorizonWarning):
+        run = simulate(EfficientControl(s, 10, constants=tight()), s, costs, w)
+    assert run.rounds == 40
+
+
+# ------------------------------------------------------------------------------------------------------------ simulate
+
+
+@every_plant
+def test_an_adversary_can_be_replayed(plant):
+    s = PLANTS[plant]()
+    cost = Quadratic(np.ones(s.state_dim), np.ones(s.input_dim))
+    first = simulate(LQR(s), s, cost, BangBang(s, 0.1), rounds=50)
+    again = simulate(LQR(s), s, cost, first.disturbances)
+    assert np.array_equal(first.states, again.states)
+    assert np.allclose(np.linalg.norm(first.disturbances, axis=1), 0.1)
+
+
+def test_a_model_that_is_wrong_looks_like_a_disturbance():
+    s = double_integrator()
+    real = LinearSystem(s.A * 1.01, s.B)
+    run = simulate(EfficientControl(s, 100, memory=3), real, Quadratic([1, 1], [1]), sinusoid(100, [0, 1], 0.1))
+    assert np.isfinite(run.states).all()
+
+
+def test_what_a_simulation_tells():
+    s, costs, w = scene(50)
+    run = simulate(EfficientControl(s, 50, constants=tight()), s, costs, w, start=[1.0, 0.0, 0.0], policies=True)
+    assert run.states.shape == (51, 3)
+    assert run.inputs.shape == (50, 2)
+    assert run.policies.shape == (50, 3, 2, 3)
+    assert run.states[0].tolist() == [1, 0, 0]
+    assert [costs[t].value(run.states[t], run.inputs[t]) for t in range(50)] == run.costs.tolist()
+    assert "50 rounds" in repr(run)
+    assert "1 projections" in repr(run)
+    assert "LinearSystem(3 states" in repr(EfficientControl(s, 50))

@@ -1,0 +1,434 @@
+"""Runs are kept as they finish, whoever runs them and whatever ends them."""
+
+import contextlib
+import errno
+import io
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+
+import joblib
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import thalweg
+from tests.lab import toy_jobs
+from tests.lab.toy_jobs import alive, files, loggers, one_line, run, squares, wait_until
+from thalweg.errors import InputError
+from thalweg.lab import _engines
+from thalweg.lab._store import Store, file_name
+from thalweg.lab.jobs import Job, LabError, seed_of
+
+# ------------------------------------------------------------------------------------------------- results and engines
+
+
+@pytest.mark.parametrize("engine", ["serial", "local", "dask"])
+def test_results_come_in_order_and_are_used_again(engine, tmp_path):
+    jobs = loggers(5, tmp_path)[::-1]
+    results = run(jobs, tmp_path / "out", engine=engine, workers=2)
+    assert list(results) == [job.name for job in jobs]
+    assert results == {f"toy/{x}": toy_jobs.square(x) for x in range(5)}
+    assert len(toy_jobs.started(tmp_path / "log")) == 5
+    nowhere = {"scheduler": "tcp://127.0.0.1:1"} if engine == "dask" else {}
+    assert run(jobs, tmp_path / "out", engine=engine, **nowhere) == results  # with nothing to do, nobody is asked
+    assert len(toy_jobs.started(tmp_path / "log")) == 5
+    assert not list((tmp_path / "out").rglob("*.tmp"))
+
+
+@pytest.mark.parametrize("engine", ["local", "dask"])
+def test_workers_are_other_processes_with_one_thread(engine, tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBA_NUM_THREADS", "2")
+    jobs = [Job(f"where/{i}", "tests.lab.toy_jobs:surroundings") for i in range(2)]
+    for found in run(jobs, tmp_path, engine=engine, workers=1).values():
+        assert found["pid"] != os.getpid()
+        assert not alive(found["pid"])  # ended with the call
+        assert found["numba"] == 1
+        assert found["env"] == ["1", "1", "1", "1"]
+
+
+def test_serial_stays_in_this_process(tmp_path):
+    found = run([Job("where", "tests.lab.toy_jobs:surroundings")], tmp_path)
+    assert found["where"]["pid"] == os.getpid()
+
+
+def test_workers_default_to_the_cpus_allowed():
+    allowed = os.sched_getaffinity(0)
+    assert _engines._cpus() == len(allowed)
+    os.sched_setaffinity(0, {min(allowed)})
+    try:
+        assert _engines._cpus() == 1
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
+def test_where_joblib_can_start_no_process_it_stays_in_this_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(joblib._parallel_backends, "mp", None)
+    usual = signal.getsignal(signal.SIGINT)
+    found = run(
+        [Job(f"where/{i}", "tests.lab.toy_jobs:surroundings") for i in range(2)], tmp_path, engine="local", workers=2
+    )
+    assert {one["pid"] for one in found.values()} == {os.getpid()}
+    assert signal.getsignal(signal.SIGINT) is usual
+
+
+# -------------------------------------------------------------------------------------------------------- what is kept
+
+
+def test_a_file_says_what_it_holds(tmp_path):
+    run(squares(2), tmp_path)
+    path = Store(tmp_path).path("toy/1")
+    assert sorted([path.name, Store(tmp_path).path("toy/0").name]) == files(tmp_path)
+    kept = json.loads(path.read_text())
+    assert kept == {
+        "name": "toy/1",
+        "function": "tests.lab.toy_jobs:square",
+        "arguments": {"x": 1},
+        "version": thalweg.__version__,
+        "result": toy_jobs.square(1),
+    }
+    assert list(kept) == sorted(kept)
+    assert list(kept["result"]) == sorted(kept["result"])
+
+
+@pytest.mark.parametrize("x", [1.0, True, "1", 2])
+def test_other_arguments_are_another_run(x, tmp_path):
+    run([Job("a", "builtins:dict", {"x": 1})], tmp_path)
+    results = run([Job("a", "builtins:dict", {"x": x})], tmp_path)
+    assert repr(results) == repr({"a": {"x": x}})  # 1 == 1.0 == True
+
+
+def test_another_function_or_version_is_another_run(tmp_path, monkeypatch):
+    run([Job("a", "tests.lab.toy_jobs:square", {"x": 3})], tmp_path)
+    run(loggers(1, tmp_path), tmp_path)
+    with pytest.raises(LabError, match="Run a failed"):
+        run([Job("a", "tests.lab.toy_jobs:fail", {"x": 3})], tmp_path)
+    monkeypatch.setattr(thalweg, "__version__", "next")
+    run(loggers(1, tmp_path), tmp_path)
+    assert len(toy_jobs.started(tmp_path / "log")) == 2
+
+
+def test_a_tuple_arrives_as_a_list_and_is_the_same_run(tmp_path):
+    first = run([Job("t", "builtins:dict", {"x": (1, 2)})], tmp_path)
+    assert first == {"t": {"x": [1, 2]}}
+    assert run([Job("t", "builtins:dict", {"x": [1, 2]})], tmp_path) == first
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: "",
+        lambda text: text[: len(text) // 2],
+        lambda text: "\x00" * len(text),
+        lambda text: "[]",
+        lambda text: "{}",
+        lambda text: text.replace('"result": {', '"results": {'),
+        lambda text: json.dumps(json.loads(text) | {"result": [1]}),
+        lambda text: json.dumps(json.loads(text) | {"result": {"square": float("nan")}}),
+    ],
+)
+def test_a_damaged_file_is_run_again(damage, tmp_path):
+    jobs = loggers(3, tmp_path)
+    results = run(jobs, tmp_path)
+    path = Store(tmp_path).path("toy/1")
+    path.write_text(damage(path.read_text()))
+    assert run(jobs, tmp_path) == results
+    assert [x for x, _ in toy_jobs.started(tmp_path / "log")] == [0, 1, 2, 1]
+
+
+def test_a_file_that_is_no_text_or_no_file_is_told_or_run_again(tmp_path):
+    jobs = squares(2)
+    results = run(jobs, tmp_path)
+    Store(tmp_path).path("toy/0").write_bytes(b"\xff\xfe\x00")
+    assert run(jobs, tmp_path) == results
+    Store(tmp_path).path("toy/0").unlink()
+    Store(tmp_path).path("toy/0").mkdir()
+    with pytest.raises(LabError, match="Cannot write") as error:
+        run(jobs, tmp_path)
+    one_line(error)
+    assert not list(tmp_path.rglob("*.tmp"))
+
+
+def test_other_runs_in_the_folder_are_left_alone(tmp_path):
+    run(squares(2, "other"), tmp_path)
+    (tmp_path / "runs" / "notes.txt").write_text("mine")
+    before = {name: (tmp_path / "runs" / name).read_bytes() for name in files(tmp_path)}
+    assert list(run(squares(2), tmp_path)) == ["toy/0", "toy/1"]
+    assert {name: (tmp_path / "runs" / name).read_bytes() for name in before} == before
+    assert len(files(tmp_path)) == 5
+
+
+@given(st.text(min_size=1), st.text(min_size=1))
+def test_file_names_are_safe_and_differ(one, other):
+    names = {text.encode("utf-8", "ignore").decode() for text in (one, other, one.upper(), one + "/", "x" * 300 + one)}
+    found = [file_name(name) for name in names]
+    for name in found:
+        assert set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789-.")
+        assert name[0] != "-"
+        assert len(name) <= 100
+    assert len(set(found)) == len(names)
+
+
+def test_seeds_depend_on_the_name_alone():
+    names = [f"dynamic/Sword/seed-{i}" for i in range(1000)]
+    seeds = [seed_of(name) for name in names]
+    assert len(set(seeds)) == 1000
+    assert 2**62 < max(seeds) < 2**63
+    assert min(seeds) >= 0
+    assert [seed_of(name) for name in reversed(names)] == seeds[::-1]
+    assert seed_of("") == 0xE3B0C44298FC1C14 >> 1  # SHA-256 of nothing
+
+
+# ------------------------------------------------------------------------------------------------------ what goes wrong
+
+
+@pytest.mark.parametrize(
+    ("jobs", "says"),
+    [
+        (squares(2) + squares(1), "two jobs are called 'toy/0'"),
+        (["square"], "needs Job objects"),
+        ([Job("", "tests.lab.toy_jobs:square")], "name must be readable"),
+        ([Job("a\nb", "tests.lab.toy_jobs:square")], "name must be readable"),
+        ([Job("a", toy_jobs.square)], "'module:function'"),
+        ([Job("a", "tests.lab.toy_jobs")], "'module:function'"),
+        ([Job("a", "tests.lab.toy_jobs:cube")], "cube"),
+        ([Job("a", "no_such_module:f")], "no_such_module"),
+        ([Job("a", ".tests.lab.toy_jobs:square")], "'module:function'"),
+        ([Job("a", "os:sep")], "not a function"),
+        ([Job("a", "tests.lab.toy_jobs:square", {"x": float("nan")})], "x is nan"),
+        ([Job("a", "tests.lab.toy_jobs:square", {"x": {1, 2}})], "x is of type set"),
+        ([Job("a", "tests.lab.toy_jobs:square", [1])], "expected a dict"),
+    ],
+)
+def test_jobs_that_make_no_sense(jobs, says, tmp_path):
+    with pytest.raises(InputError, match=says) as error:
+        run(jobs, tmp_path / "out")
+    one_line(error)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"engine": "cloud"},
+        {"engine": "local", "workers": 0},
+        {"engine": "local", "workers": 1.5},
+        {"engine": "local", "scheduler": "tcp://127.0.0.1:8786"},
+        {"engine": "dask", "scheduler": "tcp://127.0.0.1:8786", "workers": 2},
+    ],
+)
+def test_options_that_make_no_sense(options, tmp_path):
+    with pytest.raises(InputError, match=r"run_jobs") as error:
+        run(squares(1), tmp_path / "out", **options)
+    one_line(error)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("engine", ["serial", "local"])
+def test_a_failed_job_is_named_and_the_others_are_kept(engine, tmp_path):
+    bad = [
+        Job("bad/1", "tests.lab.toy_jobs:fail", {"x": 1}),
+        Job("bad/2", "tests.lab.toy_jobs:fail", {"y": 2}),
+        Job("bad/3", "tests.lab.toy_jobs:leave"),
+    ]
+    jobs = [*squares(2), *bad, *squares(2, "more")]
+    with pytest.raises(LabError) as error:
+        run(jobs, tmp_path, engine=engine, workers=2)
+    assert one_line(error) == (
+        "Run bad/1 failed: ArithmeticError: 1 is no good. So did 2 more. "
+        f"4 of 7 runs are finished and kept in {tmp_path}."
+    )
+    assert 'raise ArithmeticError(f"{x} is' in error.value.__notes__[0]
+    assert len(files(tmp_path)) == 4
+    with pytest.raises(LabError, match="Run bad/3 failed: SystemExit: enough"):
+        run(bad[2:], tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [
+        ("nan", r"curve\[1\]\.loss is nan"),
+        ("infinite", "loss is -inf"),
+        ("array", "losses is of type ndarray"),
+        ("scalar", "n is of type int64"),
+        ("key", "by_seed has the key 3"),
+        ("list", "expected a dict, got list"),
+        ("none", "expected a dict, got NoneType"),
+    ],
+)
+def test_a_result_json_cannot_hold(kind, says, tmp_path):
+    with pytest.raises(LabError, match=rf"Run give/{kind} failed: .*{says}") as error:
+        run([Job(f"give/{kind}", "tests.lab.toy_jobs:give", {"kind": kind})], tmp_path)
+    one_line(error)
+    assert files(tmp_path) == []
+
+
+def test_a_worker_that_dies_is_told(tmp_path):
+    jobs = [*squares(3), Job("deadly", "tests.lab.toy_jobs:die")]
+    with pytest.raises(LabError, match=r"A worker process died.* Under way: .*deadly.*fewer workers") as error:
+        run(jobs, tmp_path, engine="local", workers=2)
+    assert f"{len(files(tmp_path))} of 4 runs are finished" in one_line(error)
+    assert run(squares(3), tmp_path, engine="local", workers=2) == run(squares(3), tmp_path / "undisturbed")
+
+
+@pytest.mark.parametrize("where", ["folder", "parent", "runs"])
+def test_a_file_in_the_way(where, tmp_path):
+    folder = tmp_path / "out" / "in"
+    file = {"folder": folder, "parent": folder.parent, "runs": folder / "runs"}[where]
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("")
+    with pytest.raises(LabError, match=r"Cannot write to .*A file is in the way: choose another folder") as error:
+        run(squares(1), folder)
+    one_line(error)
+
+
+@contextlib.contextmanager
+def ordinary_user():
+    """Root may write everywhere."""
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+
+
+@pytest.mark.parametrize("where", ["folder", "runs"])
+def test_an_unwritable_folder(where, tmp_path):
+    for path in (tmp_path, *list(tmp_path.parents)[:2]):
+        path.chmod(0o755)
+    folder = tmp_path / "out"
+    (folder / "runs").mkdir(parents=True)
+    target = folder if where == "folder" else folder / "runs"
+    if where == "folder":
+        (folder / "runs").rmdir()
+    target.chmod(0o555)
+    with ordinary_user(), pytest.raises(LabError, match=r"Permission denied.* Choose another folder") as error:
+        run(squares(1), folder)
+    one_line(error)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_leaves_no_half_file(number, tmp_path, monkeypatch):
+    class Full(io.StringIO):
+        def __init__(self, path):
+            super().__init__()
+            self.path = path
+
+        def write(self, text):
+            pathlib.Path(self.path).write_text(text[: len(text) // 2])
+            raise OSError(number, os.strerror(number), self.path)
+
+    def full(path, mode="r", **options):
+        if mode == "w" and "toy-2" in str(path):
+            return Full(path)
+        return open(path, mode, **options)
+
+    monkeypatch.setattr("thalweg.lab._store.open", full, raising=False)
+    with pytest.raises(LabError, match="Free some space and run the same command again") as error:
+        run(loggers(4, tmp_path), tmp_path / "out")
+    assert one_line(error).endswith(f"2 of 4 runs are finished and kept in {tmp_path / 'out'}.")
+    assert [name[:5] for name in files(tmp_path / "out")] == ["toy-0", "toy-1"]
+    monkeypatch.undo()
+    run(loggers(4, tmp_path), tmp_path / "out")
+    assert [x for x, _ in toy_jobs.started(tmp_path / "log")] == [0, 1, 2, 2, 3]
+
+
+@pytest.mark.parametrize("engine", ["serial", "local"])
+def test_a_disk_that_is_really_full(engine, tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("only root may mount a small disk")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip(f"cannot mount a small disk: {mounted.stderr.decode().strip()}")
+    try:
+        jobs = [Job(f"big/{i}", "builtins:dict", {"text": str(i) * 80_000}) for i in range(12)]
+        with pytest.raises(LabError, match=r"No space left on device.* Free some space") as error:
+            run(jobs, disk / "out", engine=engine, workers=2)
+        kept = files(disk / "out")
+        assert 0 < len(kept) < 12
+        assert f"{len(kept)} of 12 runs are finished" in one_line(error)
+        for name in kept:
+            assert name.endswith(".json")
+            json.loads((disk / "out" / "runs" / name).read_text())
+        subprocess.run(["mount", "-o", "remount,size=8m", str(disk)], check=True)
+        assert len(run(jobs, disk / "out")) == 12
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_drafts_of_a_killed_run_are_removed(tmp_path):
+    run(squares(1), tmp_path)
+    (tmp_path / "runs" / "toy-9-0123456789ab.json.00000000.tmp").write_text("{")
+    run(squares(2), tmp_path)
+    assert len(files(tmp_path)) == 2
+
+
+def test_a_second_run_in_the_folder_may_take_a_draft_away(tmp_path, monkeypatch):
+    replace, taken = os.replace, []
+
+    def steal(draft, path):
+        if not taken:
+            taken.append(draft)
+            Store(tmp_path)  # another run begins
+        replace(draft, path)
+
+    monkeypatch.setattr(os, "replace", steal)
+    assert run(squares(2), tmp_path) == {f"toy/{x}": toy_jobs.square(x) for x in range(2)}
+    assert taken
+    assert len(files(tmp_path)) == 2
+
+
+# ------------------------------------------------------------------------------------------------------------ progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_terminal_gets_a_bar(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    run(squares(3), tmp_path, progress=True)
+    shown = sys.stderr.getvalue()
+    assert "3/3" in shown
+    assert "toy/2" in shown
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    run(squares(5), tmp_path, progress=True)
+    assert "| 3/5" in sys.stderr.getvalue()  # begins with what is kept
+
+
+def test_the_clock_moves_on_while_a_run_takes_long(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    gate = tmp_path / "gate"
+
+    def open_gate():
+        wait_until(lambda: sys.stderr.getvalue().count("0/1") >= 3)
+        gate.touch()
+
+    opener = threading.Thread(target=open_gate)
+    opener.start()
+    run(loggers(1, tmp_path, wait_for=str(gate)), tmp_path, progress=True)
+    opener.join()
+    assert sys.stderr.getvalue().count("1/1") >= 1
+
+
+def test_elsewhere_a_line_for_every_tenth(tmp_path, capsys):
+    run([*squares(19), Job("bad", "tests.lab.toy_jobs:fail", {"x": 1})][:19], tmp_path, progress=True)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[-1] == "19 of 19 runs, latest: toy/18"
+    assert len(lines) == 10
+    with pytest.raises(LabError):
+        run([*squares(19), Job("bad", "tests.lab.toy_jobs:fail", {"x": 1})], tmp_path, progress=True)
+    assert capsys.readouterr().err == "20 of 20 runs, latest: bad failed\n"
+    run(squares(19), tmp_path / "quiet", progress=False)
+    run(squares(19), tmp_path, progress=True)
+    assert capsys.readouterr() == ("", "")

@@ -1,0 +1,380 @@
+"""The paper's experiments: one run, all runs, the same numbers again, and sentences that follow the numbers."""
+
+import copy
+import csv
+import dataclasses
+import errno
+import json
+import math
+import os
+import shutil
+
+import numpy as np
+import pytest
+
+import thalweg as tw
+from thalweg.errors import InputError, MissingExtraError
+from thalweg.lab import claims, figures, findings, page, reproduce
+from thalweg.lab.catalog import ALGORITHMS
+from thalweg.lab.jobs import LabError
+from thalweg.lab.oracles import by_solver
+from thalweg.lab.streams import STREAMS, draw
+from thalweg.testing import check_domain
+
+QUIET = {"small": True, "progress": False}
+
+
+# ---------------------------------------------------------------------------------------------------------- the solver
+
+
+@pytest.mark.parametrize("distance", [0.5, 1.01, 1.5, 5.0, 30.0])
+def test_solver_finds_the_exact_projection(distance):
+    rng = np.random.default_rng(0)
+    exact = tw.domains.Ellipsoid(np.linspace(1, 10, 8), bound=9.0, center=rng.normal(size=8))
+    slow, projection = by_solver(exact)
+    for direction in rng.normal(size=(10, 8)):
+        edge = exact.project(exact.center + 100 * direction)
+        y = exact.center + distance * (edge - exact.center)
+        assert np.linalg.norm(slow.project(y) - exact.project(y)) < slow.tolerance * exact.radius
+        offset = slow.project(y) - exact.center
+        assert offset @ (exact.weights * offset) <= exact.bound * (1 + 1e-14)  # in the set, though solvers end outside
+    assert projection.calls == 20
+    assert projection.outside == (20 if distance > 1 else 0)
+
+
+def test_solver_domain_keeps_the_contract_of_domains():
+    slow, _ = by_solver(tw.domains.Ellipsoid([1.0, 4.0, 9.0], bound=4.0))
+    check_domain(slow)
+
+
+def test_solver_takes_only_what_it_can_project_onto():
+    with pytest.raises(InputError, match="Ellipsoid with a diagonal"):
+        by_solver(tw.domains.Ball(3))
+    with pytest.raises(InputError, match="'classification' is another"):
+        reproduce.play_one(stream="classification", algorithm="OGD", seed=0, horizon=20, oracle="solver")
+
+
+def test_solver_that_stops_too_early_is_found_out(monkeypatch):
+    monkeypatch.setattr("thalweg.lab.oracles.PRECISION", 0.1)
+    slow, _ = by_solver(tw.domains.Ellipsoid([1.0, 50.0], bound=1.0))
+    with pytest.raises(tw.errors.ProjectionError, match="nearest point"):
+        slow.project([5.0, 5.0])
+
+
+# ------------------------------------------------------------------------------------------------------------- one run
+
+
+def test_play_one_tells_what_play_does():
+    found = reproduce.play_one(stream="piecewise", algorithm="Sword", seed=5, horizon=300, repeats=2)
+    stream = draw("piecewise", 5, horizon=300)
+    run = tw.play(reproduce.make("Sword", stream), stream.problem)
+    assert found["total_loss"] == run.total_loss
+    assert [300 * found[key] for key in ("projections", "gradients", "values")] == list(
+        dataclasses.astuple(run.queries)
+    )
+    assert found["curve"][0] == run.losses[0]
+    assert found["curve"][-1] == pytest.approx(run.total_loss)
+    assert len(found["curve"]) == len(reproduce.curve_rounds(300)) == reproduce.POINTS
+    assert found["worst_window"] == pytest.approx(max(run.losses[t : t + 60].sum() for t in range(241)))
+    assert 0 < found["seconds"] <= found["slowest_seconds"]
+    json.dumps(found, allow_nan=False)
+
+
+def test_how_often_a_run_is_timed_does_not_show_in_its_numbers():
+    given = {"stream": "gradual", "algorithm": "EfficientAdaptive-crowded", "seed": reproduce.seed_of("gradual/1")}
+    once, thrice = (reproduce.play_one(**given, horizon=3000, repeats=repeats) for repeats in (1, 3))
+    assert once["curve"] == thrice["curve"]
+
+
+@pytest.mark.parametrize(("stream", "algorithm"), [("piecewise", "EfficientDynamic"), ("gradual", "SACS-crowded")])
+def test_the_solver_plays_the_same_game(stream, algorithm):
+    found = reproduce.play_one(stream=stream, algorithm=algorithm, seed=1, horizon=500, rounds=25, oracle="solver")
+    assert found["rounds"] == 25
+    assert found["horizon"] == 500
+    assert found["total_loss"] == pytest.approx(found["exact_loss"], rel=1e-5)
+    assert found["total_loss"] != found["exact_loss"]
+    assert found["iterations"] >= 1
+    assert 0 <= found["outside"] <= 1
+
+
+@pytest.mark.parametrize("name", ["SACS-crowded", "EfficientAdaptive-crowded", "SACS-compact", "CBCE", "EfficientAOA"])
+def test_experts_counts_those_alive_in_every_round(name):
+    stream = draw("piecewise", 3, horizon=150)
+    learner = reproduce.make(name, stream)
+    inner = getattr(learner, "inner", learner)
+    alive, newest = [], []
+    for f in stream.problem:
+        alive.append(inner.active)
+        newest.append(inner.marker_count)
+        learner.step(f)
+    markers, average, most = reproduce.experts(learner, 150)
+    assert markers == newest[-1] > 10
+    assert average == pytest.approx(np.mean(alive))
+    assert most == max(alive) > 2
+
+
+def test_settings_explain_a_run():
+    stream = draw("gradual", horizon=100)
+    found = reproduce.settings(reproduce.make("Sword", stream))
+    assert found["largest_step"] == 1 / 36  # 1/(4L), L = 9
+    assert found["first_threshold"] is None
+    printed, scaled = (
+        reproduce.settings(reproduce.make(n, stream)) for n in ("EfficientAdaptive", reproduce.CROWDED[1])
+    )
+    assert scaled["first_threshold"] == pytest.approx(reproduce.CROWDED_ADAPTIVE * printed["first_threshold"])
+
+
+def test_the_wide_variant_runs_on_the_ball_of_the_paper():
+    learner = reproduce.make("EfficientDynamic-wide", draw("piecewise", horizon=100))
+    assert learner.inner.domain.radius == 6.0
+
+
+def test_real_streams_can_be_played():
+    pytest.importorskip("river")
+    found = reproduce.play_one(stream="polls", algorithm="OGD", seed=0)
+    assert found["rounds"] == 1001
+
+
+# ------------------------------------------------------------------------------------------------------------ all runs
+
+
+def test_the_plan_holds_the_papers_experiments():
+    jobs = {job.name: job.arguments for job in reproduce.plan(reproduce.USUAL)}
+    for stream, names in reproduce.SOLVER_RUNS.items():
+        for name in names:
+            for k in range(5):
+                compiled, solver = jobs[f"{stream}/{name}/seed-{k}"], jobs[f"{stream}/{name}/solver/seed-{k}"]
+                assert "horizon" not in compiled  # the stream's own, 20 000
+                assert compiled["seed"] == solver["seed"]
+    assert len(draw("piecewise").problem) == len(draw("gradual").problem) == 20_000
+    full = {job.name: job.arguments for job in reproduce.plan(reproduce.FULL)}
+    assert full["piecewise/Sword/solver/seed-0"]["rounds"] == 20_000
+    assert full.keys() == jobs.keys()
+
+
+def test_everybody_plays_the_same_data():
+    seeds = {}
+    for job in reproduce.plan(reproduce.USUAL):
+        key = (job.arguments["stream"], job.name.rpartition("-")[2])
+        assert seeds.setdefault(key, job.arguments["seed"]) == job.arguments["seed"]
+    assert len(set(seeds.values())) == len(seeds)
+
+
+def test_streams_without_data_are_left_out(monkeypatch):
+    def no_data():
+        raise MissingExtraError("not installed")
+
+    monkeypatch.setitem(STREAMS, "polls", dataclasses.replace(STREAMS["polls"], draw=no_data))
+    assert reproduce.available(("piecewise", "polls", "gradual")) == ("piecewise", "gradual")
+
+
+# ------------------------------------------------------------------------------------------------------ the whole thing
+
+
+@pytest.fixture(scope="session")
+def first(paper):
+    assert paper.name == "index.html"
+    return paper.parent
+
+
+@pytest.fixture(scope="session")
+def rows(first):
+    jobs = reproduce.plan(reproduce.SMALL)
+    kept = {
+        kept["name"]: kept["result"] for kept in (json.loads(f.read_text()) for f in (first / "runs").glob("*.json"))
+    }
+    return [{"run": job.name, "part": reproduce._part(job), **kept[job.name]} for job in jobs]
+
+
+def numbers(folder):
+    """runs.csv without its times."""
+    with open(folder / "runs.csv", newline="") as file:
+        return [{k: v for k, v in row.items() if k not in page.TIMES} for row in csv.DictReader(file)]
+
+
+def test_the_folder_has_everything(first):
+    made = {path.name for path in first.iterdir()}
+    pictures = {f"{name}.{kind}" for name in ("figure", "interval", "heatmap", "scaling") for kind in ("png", "pdf")}
+    assert made == pictures | {"index.html", "runs.csv", "about.json", "runs"}
+    about = json.loads((first / "about.json").read_text())
+    assert about["versions"]["thalweg"] == tw.__version__
+    assert about["command"] == "thalweg reproduce --small"
+    assert about["seeds"]["piecewise/1"] == reproduce.seed_of("piecewise/1")
+    assert {"processor", "platform", "seconds", "cores"} <= about.keys()
+    assert len(numbers(first)) == about["runs"] == len(reproduce.plan(reproduce.SMALL))
+    assert {row["algorithm"] for row in numbers(first)} >= set(ALGORITHMS)
+
+
+@pytest.fixture
+def blank_pictures(monkeypatch):
+    """Pictures were drawn once; where only numbers count, that is enough."""
+    monkeypatch.setattr(figures, "draw_all", lambda rows: {})
+    monkeypatch.setattr(page, "render", lambda *given: "")
+
+
+@pytest.mark.slow  # `test_a_resumed_run...` here, and the same of `compare` in tests/test_cli.py, are its fast siblings
+@pytest.mark.usefixtures("blank_pictures")
+def test_the_same_again_gives_the_same_numbers_in_other_processes(first, tmp_path):
+    reproduce.reproduce(tmp_path, engine="local", workers=2, **QUIET)
+    assert numbers(tmp_path) == numbers(first)
+
+
+@pytest.mark.usefixtures("blank_pictures")
+def test_a_resumed_run_gives_the_same_numbers_and_keeps_what_was_done(first, tmp_path, monkeypatch):
+    shutil.copytree(first / "runs", tmp_path / "runs")
+    kept = sorted((tmp_path / "runs").glob("*.json"))
+    for path in kept[::2]:
+        path.unlink()
+    before = {path: path.stat().st_mtime_ns for path in kept[1::2]}
+    played = []
+    play = reproduce.play_one
+    monkeypatch.setattr(reproduce, "play_one", lambda **given: played.append(given) or play(**given))
+    reproduce.reproduce(tmp_path, engine="serial", **QUIET)
+    assert len(played) == len(kept[::2])
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    assert numbers(tmp_path) == numbers(first)
+
+
+def test_full_and_small_exclude_each_other(tmp_path):
+    with pytest.raises(InputError, match="exclude"):
+        reproduce.reproduce(tmp_path, full=True, small=True)
+
+
+def test_a_file_in_the_way_is_told_in_one_line(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(LabError) as caught:
+        reproduce.reproduce(tmp_path / "file", engine="serial", **QUIET)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_full_disk_is_told_in_one_line_and_leaves_no_half_page(rows, tmp_path, monkeypatch):
+    def full(source, target):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "replace", full)
+    facts = page.about({}, seconds=1.0, command="", full=False, small=True)
+    with pytest.raises(LabError, match=r"No space left on device.*finished runs are kept") as caught:
+        page.write(tmp_path, rows, facts, {})
+    assert "\n" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+# --------------------------------------------------------------------------------- sentences follow from the numbers
+
+
+def changed(rows, algorithm, **new):
+    """The rows with some entries of an algorithm replaced."""
+    found = copy.deepcopy(rows)
+    for row in found:
+        if row["algorithm"] == algorithm:
+            row.update(new)
+    return found
+
+
+def claim(rows, text):
+    return next(claim for claim in claims.claims(rows) if text in claim.paper)
+
+
+def test_verdicts_on_losses(rows):
+    for paid, verdict in ((10.0, "ours loses more"), (1.0, "as in the paper"), (0.5, "ours loses less")):
+        found = changed(changed(rows, "Sword", total_loss=1.0), "EfficientDynamic", total_loss=paid)
+        told = claim(found, "about as much as Sword")
+        assert told.verdict == verdict
+        assert f"{findings.ratio(paid)} times as much" in told.here
+
+
+def test_verdicts_on_speed(rows):
+    for seconds, verdict in ((1.0, "a smaller gain"), (9.0, "as in the paper"), (100.0, "a larger gain")):
+        found = changed(changed(rows, "Sword", seconds=seconds), "EfficientDynamic", seconds=1.0)
+        told = claim(found, "ten times faster")
+        assert told.verdict == f"{verdict}, with the solver"
+        assert f"{findings.ratio(seconds)} times with the solver" in told.here
+
+
+def test_verdicts_on_markers(rows):
+    assert "no second expert" in claim(rows, "Several learners").here
+    told = claim(changed(rows, "SACS", markers=7), "Several learners")
+    assert "up to 7 markers" in told.here
+    assert told.verdict == "as in the paper"
+
+
+def test_verdicts_on_the_gain_over_sacs(rows):
+    base = changed(changed(rows, "Sword", seconds=9.0), "EfficientDynamic", seconds=1.0)
+    base = changed(changed(base, "SACS-crowded", seconds=4.0), "EfficientAdaptive-crowded", seconds=1.0)
+    assert claim(base, "over SACS").verdict.startswith("as in the paper")
+    assert claim(changed(base, "SACS-crowded", seconds=20.0), "over SACS").verdict == "differs"
+    assert claim(changed(base, "SACS-crowded", seconds=1.0), "over SACS").verdict == "differs"
+
+
+def test_verdicts_on_queries(rows):
+    assert claim(rows, "One projection").verdict == "as in the paper"
+    assert claim(changed(rows, "EfficientAOA", projections=1.5), "One projection").verdict == "differs"
+
+
+def test_pair_by_pair(rows):
+    found = changed(changed(rows, "CBCE", total_loss=1.0), "EfficientCBCE", total_loss=3.0)
+    told = next(line for line in claims.one_against_many(found) if line.startswith("EfficientCBCE against CBCE:"))
+    assert "pays less on 0, more on 3 of 3 streams" in told
+    assert "3.0 times" in told
+
+
+def test_remarks_name_the_best(rows):
+    told = claims.remarks(changed(rows, "OGD", total_loss=1e-9))
+    assert "OGD on piecewise, OGD on gradual, OGD on classification" in told["heatmap"]
+    assert "EfficientAdaptive 3," in told["quiet"]
+    off = copy.deepcopy(rows)
+    for row in off:
+        if row["run"] == "piecewise/Sword/solver/seed-1":
+            row["total_loss"] = 1.25 * row["exact_loss"]
+    assert "at most 2e-01 of their value (piecewise/Sword/solver/seed-1)" in claims.remarks(off)["solver"]
+
+
+def test_tables_measure_the_papers_table(rows):
+    table = findings.tables(rows)["table_1"]
+    cells = {row[1]: row[2:5] for row in table.body}
+    assert cells["EfficientDynamic"] == ["1 (1)", "1 (1)", "0 (0)"]
+    assert cells["EfficientIntervalDynamic"] == ["1 (1)", "1 (1)", "1 (1)"]
+    assert cells["Sword"] == ["5 (N)", "6 (N + 1)", "0 (0)"]
+    every = findings.tables(rows)
+    assert {row[0] for row in every["all"].body} == set(ALGORITHMS)
+    for one in every.values():
+        assert {len(row) for row in one.body} == {len(one.heads)}
+
+
+def test_numbers_as_text():
+    assert [findings.number(v) for v in (None, 0.0, 0.12345, 12.345, 1234.5, 98770.7)] == [
+        "–", "0", "0.123", "12.3", "1,234", "98,771",
+    ]  # fmt: skip
+    assert [findings.ratio(v) for v in (0.344, 0.999, 1.04, 9.94, 12.3, 1234.0)] == [
+        "0.34",
+        "1.0",
+        "1.0",
+        "9.9",
+        "12",
+        "1,234",
+    ]
+    assert findings.duration(5e-7) == "0.5\u00a0µs"
+    assert findings.duration(5e-3) == "5\u00a0ms"
+    assert findings.spread([{"x": 1.0}, {"x": 3.0}], "x") == f"2 ± {math.sqrt(2):.2g}"
+    assert findings.spread([{"x": 1.0}], "x") == "1"
+
+
+# ------------------------------------------------------------------------------------------------------------ pictures
+
+
+def test_pictures_show_what_they_should(rows):
+    drawn = figures.draw_all(rows)
+    texts = {name: " ".join(t.get_text() for t in figure.findobj(match=_is_text)) for name, figure in drawn.items()}
+    for panel in ("(a) dynamic", "(b) dynamic", "(c) adaptive", "(d) adaptive"):
+        assert panel in texts["figure"]
+    assert "5 proj." in texts["figure"]
+    for name in ALGORITHMS:
+        assert name in texts["heatmap"]
+    for name in reproduce.SCALING:
+        assert name in texts["scaling"]
+    assert figures.save(drawn["scaling"], "png").startswith(b"\x89PNG")
+    assert figures.save(drawn["scaling"], "pdf").startswith(b"%PDF")
+
+
+def _is_text(artist):
+    return hasattr(artist, "get_text") and hasattr(artist, "set_fontsize")

@@ -1,0 +1,373 @@
+"""Certificates: they hold where the theorem does, and fail where the learner is broken."""
+
+import math
+
+import numpy as np
+import pytest
+
+import thalweg as tw
+from thalweg.algorithms import thresholds
+from thalweg.errors import InputError
+from thalweg.regret import bounds, certify, theorems
+
+# --------------------------------------------------------------------------------------- random problems, sound bounds
+
+
+def random_domain(rng, d):
+    kind = rng.integers(5)
+    if kind == 0:
+        return tw.domains.Ball(d, radius=rng.uniform(0.2, 5.0), center=rng.normal(size=d))
+    if kind == 1:
+        low = rng.normal(size=d)
+        return tw.domains.Box(low, low + rng.uniform(0.1, 3.0, size=d))
+    if kind == 2:
+        return tw.domains.Simplex(d + 1, total=rng.uniform(0.5, 2.0))
+    if kind == 3:
+        return tw.domains.Ellipsoid(rng.uniform(0.3, 5.0, size=d), bound=rng.uniform(0.5, 4.0))
+    return tw.domains.L1Ball(d, radius=rng.uniform(0.5, 3.0))
+
+
+def random_problem(rng, small_loss):
+    """A domain and a stream: a jumping or walking regression, a drifting classification, or hostile linear losses."""
+    X = random_domain(rng, int(rng.integers(1, 5)))
+    T = int(rng.integers(40, 200))
+    kind = rng.integers(3 if small_loss else 5)
+    if kind == 0:
+        return X, tw.problems.piecewise_stationary(X, T, int(rng.integers(1, 6)), rng=rng, noise=rng.uniform(0, 1))
+    if kind == 1:
+        return X, tw.problems.gradual(X, T, step=X.diameter / math.sqrt(T), rng=rng, noise=rng.uniform(0, 0.3))
+    features = rng.normal(size=(T, *X.shape)) * rng.uniform(0.1, 3.0)
+    if kind == 2:
+        weights = np.cumsum(rng.normal(size=(T, *X.shape)), axis=0)
+        signs = np.where((features * weights).sum(axis=1) >= 0, 1.0, -1.0)
+        return X, tw.problems.LogisticRegression(features, signs)
+    if kind == 3:  # the same direction back and forth, in blocks of random lengths
+        direction = rng.normal(size=X.shape)
+        blocks = np.repeat([1.0, -1.0] * T, rng.integers(1, 40, size=2 * T))[:T]
+        return X, tw.problems.LinearLosses(blocks[:, None] * direction)
+    return X, tw.problems.AbsoluteRegression(features, rng.normal(size=T))
+
+
+def small(rng, T, G, L, X):
+    """A threshold at which several experts live."""
+    scale = 10.0 ** rng.uniform(-5, -2)
+    R = X.surrogate.radius
+    return lambda m: scale * thresholds.adaptive_paper(m, T=T, G=G, L=L, R=R, delta=1.0) + 1e-3
+
+
+MAKERS = {
+    "EfficientDynamic, Theorem 2": (False, lambda rng, X, T, G, L: tw.EfficientDynamic(X, T, G)),
+    "EfficientDynamic, Theorem 3": (True, lambda rng, X, T, G, L: tw.EfficientDynamic(X, T, G, L)),
+    "EfficientAdaptive": (True, lambda rng, X, T, G, L: tw.EfficientAdaptive(X, T, G, L)),
+    "EfficientAdaptive, many experts": (
+        True,
+        lambda rng, X, T, G, L: tw.EfficientAdaptive(X, T, G, L, threshold=small(rng, T, G, L, X), restart="current"),
+    ),
+    "EfficientIntervalDynamic": (True, lambda rng, X, T, G, L: tw.EfficientIntervalDynamic(X, T, G, L)),
+    "EfficientIntervalDynamic, many experts": (
+        True,
+        lambda rng, X, T, G, L: tw.EfficientIntervalDynamic(X, T, G, L, threshold=small(rng, T, G, L, X)),
+    ),
+    "EfficientCBCE": (False, lambda rng, X, T, G, L: tw.EfficientCBCE(X, G)),
+    "EfficientAOA": (False, lambda rng, X, T, G, L: tw.EfficientAOA(X, G, horizon=T)),
+    "EfficientCutkosky": (False, lambda rng, X, T, G, L: tw.EfficientCutkosky(X, T, G)),
+    "OGD": (False, lambda rng, X, T, G, L: tw.OGD(X, horizon=T, gradient_bound=G)),
+    "OGD, anytime": (False, lambda rng, X, T, G, L: tw.OGD(X, gradient_bound=G)),
+    "SOGD": (False, lambda rng, X, T, G, L: tw.SOGD(X)),
+}
+
+
+@pytest.mark.parametrize("problems", [25, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", MAKERS)
+def test_hold_on_random_problems(name, problems):
+    small_loss, make = MAKERS[name]
+    for seed in range(problems):
+        rng = np.random.default_rng([seed, len(name)])
+        X, problem = random_problem(rng, small_loss)
+        learner = make(rng, X, len(problem), problem.gradient_bound(X), problem.smoothness)
+        run = tw.play(learner, problem, decisions=True)
+        path = X.center + np.zeros((len(problem), *X.shape))
+        path = np.array([X.project(p) for p in path + rng.normal(size=path.shape) * X.radius])
+        path = np.repeat(path[:: len(path) // 4], 1 + len(path) // 3, axis=0)[: len(path)]  # a few jumps
+        u = {"jumps": path}
+        if problem.comparators is not None:
+            u["planted"] = problem.comparators
+        certificate = certify(learner, problem, run, comparators=u)
+        assert certificate.holds, f"seed {seed}: {certificate}"
+        assert not certificate.failed, f"seed {seed}: {certificate}"
+
+
+# ----------------------------------------------------------------------------------------------------- broken learners
+
+
+class Backwards(tw.EfficientDynamic):
+    """A sign error."""
+
+    def update(self, gradient, loss=None):
+        super().update(-np.asarray(gradient), loss)
+
+
+def jumps(T, stages=4, dim=2):
+    X = tw.domains.Ball(dim)
+    return X, tw.problems.piecewise_stationary(X, T, stages, rng=3)
+
+
+def test_a_sign_error_is_found():
+    X, problem = jumps(4000, stages=1)
+    G, L = problem.gradient_bound(X), problem.smoothness
+    for smoothness in (None, L):
+        broken = Backwards(X, len(problem), G, smoothness)
+        losses = [broken.step(f) for f in problem]
+        certificate = certify(broken, problem, losses)
+        assert not certificate.holds
+        assert certificate.slack < 0
+        assert "VIOLATED" in repr(certificate)
+
+
+@pytest.mark.parametrize("kind", [tw.EfficientCBCE, tw.EfficientAOA])
+def test_no_restart_is_found(kind):
+    """Losses <g, x> with g = -1 for a long time, then +1: who never starts anew pays for as long after the change."""
+    T = 60_000
+    X = tw.domains.Box([-1.0], [1.0])
+    sign = np.where(np.arange(T) < T // 2, -1.0, 1.0)
+    problem = tw.problems.LinearLosses(sign[:, None])
+    sound = kind(X, 1.0, horizon=T)
+    run = tw.play(sound, problem)
+    whole_half = [(T // 2, T)]
+    assert certify(sound, problem, run, intervals=whole_half).holds
+
+    sums = np.concatenate([[0.0], np.cumsum(sign)[:-1]])
+    leader = np.clip(-sums / 100.0, -1.0, 1.0)  # descent with steps of 1/100 on all rounds, projected at the end
+    stale = sign * leader
+    certificate = certify(sound, problem, stale, intervals=whole_half)
+    assert not certificate.holds
+    assert certificate.tightest.start == T // 2
+
+
+class Doubled(tw.OGD):
+    """States a step and takes twice as long ones."""
+
+    def update(self, gradient, loss=None):
+        super().update(2 * np.asarray(gradient), loss)
+
+
+def test_a_doubled_step_is_found():
+    """Against gradients that alternate, descent with step e pays e/2 a round to its starting point: just its bound."""
+    T = 100
+    X = tw.domains.Ball(1)
+    problem = tw.problems.LinearLosses(np.where(np.arange(T) % 2, -1.0, 1.0)[:, None])
+    for kind, holds in ((tw.OGD, True), (Doubled, False)):
+        learner = kind(X, step_size=0.1)
+        decisions = []
+        losses = []
+        for f in problem:
+            decisions.append(learner.decision.copy())
+            losses.append(learner.step(f))
+        run = tw.Run(np.array(losses), learner.queries, 0.0, decisions=np.array(decisions))
+        certificate = certify(learner, problem, run, comparators=np.zeros((T, 1)))
+        row = next(row for row in certificate.rows if row.against == "given")
+        assert row.bound == pytest.approx(0.1 * T / 2)
+        assert row.regret == pytest.approx((0.1 if holds else 0.2) * T / 2)
+        assert certificate.holds is holds
+
+
+def test_a_doubled_step_is_found_in_an_ensemble():
+    """The same with a pool: the shortest step is the best one, and Hedge has little to say."""
+    T = 4096
+    X = tw.domains.Ball(1)
+    problem = tw.problems.LinearLosses(np.where(np.arange(T) % 2, -1.0, 1.0)[:, None])
+    learner = tw.EfficientDynamic(X, T, 1.0)
+    tw.play(learner, problem)
+    pool, rate = learner.inner.step_sizes, float(learner.inner._par[1])
+    for factor, holds in ((1, True), (2, False)):
+        broken = tw.OneProjection(X, lambda Y, f=factor: tw.Ensemble(Y, f * pool, meta_rate=rate))
+        run = tw.play(broken, problem)
+        certificate = certify(learner, problem, run.losses, comparators=np.zeros((T, 1)))
+        assert certificate.holds is holds
+
+
+# --------------------------------------------------------------------------------------------------------- assumptions
+
+
+def sound_run(**changes):
+    X, problem = jumps(100)
+    settings = dict(G=problem.gradient_bound(X), L=problem.smoothness, T=100) | changes
+    learner = tw.EfficientDynamic(X, settings["T"], settings["G"], settings["L"], on_violation="clip")
+    return learner, problem
+
+
+def failed(certificate):
+    return [assumption.name.split(" =")[0] for assumption in certificate.failed]
+
+
+def test_all_assumptions_hold_on_a_sound_run():
+    learner, problem = sound_run()
+    certificate = certify(learner, problem, tw.play(learner, problem, decisions=True))
+    assert {a.held for a in certificate.assumptions} == {True}
+    assert failed(certificate) == []
+
+
+def test_gradients_above_the_bound_are_named():
+    learner, problem = sound_run(G=0.01)
+    certificate = certify(learner, problem, tw.play(learner, problem, decisions=True))
+    assert failed(certificate) == ["gradients at most G"]
+    assert "clipped" in certificate.failed[0].seen
+
+
+def test_a_smoothness_too_small_is_named():
+    learner, problem = sound_run(L=1e-3)
+    assert failed(certify(learner, problem, tw.play(learner, problem))) == ["losses smooth with L"]
+
+
+def test_a_kink_is_named():
+    X, problem = jumps(100)
+    kinked = tw.problems.AbsoluteRegression(problem.features, problem.labels)
+    learner = tw.EfficientDynamic(X, 100, kinked.gradient_bound(X), 1.0)
+    certificate = certify(learner, kinked, tw.play(learner, kinked))
+    assert failed(certificate) == ["losses smooth with L"]
+    assert "kink" in repr(certificate)
+
+
+def test_negative_losses_are_named():
+    X, problem = jumps(100)
+    learner = tw.EfficientDynamic(X, 100, problem.gradient_bound(X), problem.smoothness)
+    run = tw.play(learner, problem)
+    certificate = certify(learner, problem, run.losses - 1.0)
+    assert failed(certificate) == ["losses >= 0"]
+    assert f"in round {np.argmin(run.losses)}" in repr(certificate)
+
+
+def test_a_run_past_the_horizon_is_named():
+    learner, problem = sound_run(T=50)
+    with pytest.warns(tw.errors.HorizonWarning):
+        run = tw.play(learner, problem)
+    assert failed(certify(learner, problem, run)) == ["at most T"]
+
+
+def test_comparators_outside_are_named():
+    learner, problem = sound_run()
+    run = tw.play(learner, problem)
+    certificate = certify(learner, problem, run, comparators=np.full((100, 2), 5.0))
+    assert [a.name for a in certificate.failed] == ["comparators in the domain: given"]
+
+
+def test_an_observed_range_is_named():
+    X, problem = jumps(100)
+    learner = tw.EfficientAdaptive(
+        X, 100, problem.gradient_bound(X), problem.smoothness, feedback_range="observed", threshold=lambda m: 1.0
+    )
+    assert failed(certify(learner, problem, tw.play(learner, problem))) == ["feedback within 2GR"]
+
+
+def test_without_decisions_gradients_are_unknown():
+    learner, problem = sound_run()
+    certificate = certify(learner, problem, tw.play(learner, problem))
+    assert [a.held for a in certificate.assumptions if a.name.startswith("gradients")] == [None]
+
+
+# ----------------------------------------------------------------------------------------------------------- bad input
+
+
+def test_bad_input():
+    learner, problem = sound_run()
+    run = tw.play(learner, problem)
+    with pytest.raises(InputError, match="knows the theorems of"):
+        certify(tw.Ader(learner.domain, 100, 1.0), problem, run)
+    with pytest.raises(InputError, match="has played 100 rounds, the run has 50"):
+        certify(learner, problem, run.losses[:50])
+    with pytest.raises(InputError, match="start with the run"):
+        certify(learner, problem, run, intervals="dyadic")
+    with pytest.raises(InputError, match="'dyadic', 'whole' or pairs"):
+        certify(learner, problem, run, intervals="weekly")
+    with pytest.raises(InputError, match="0 <= start < stop <= 100"):
+        certify(learner, problem, run, intervals=[(0, 101)])
+    with pytest.raises(InputError, match="at least one interval"):
+        certify(learner, problem, run, intervals=[])
+    sogd = tw.SOGD(learner.domain)
+    run = tw.play(sogd, problem)
+    with pytest.raises(InputError, match="decisions=True"):
+        certify(sogd, problem, run)
+
+
+def test_table_and_repr():
+    learner, problem = sound_run()
+    certificate = certify(learner, problem, tw.play(learner, problem))
+    rows = certificate.table()
+    assert [row["against"] for row in rows] == ["best fixed", "planted"]
+    assert all(row["slack"] == row["bound"] - row["regret"] for row in rows)
+    assert certificate.slack == min(row["slack"] for row in rows)
+    assert "Theorem 3" in repr(certificate)
+    assert "held: losses >= 0" in repr(certificate)
+
+
+# ------------------------------------------------------------------------------------------------- the parts of bounds
+
+
+def test_small_loss_solves_its_inequality():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        F, a, b, c = rng.uniform(0, 100), rng.uniform(0, 50), rng.uniform(0, 20), rng.uniform(0, 0.99)
+        X = F + bounds.small_loss(F, a, b, c)
+        assert pytest.approx(a + b * math.sqrt(X) + c * X, rel=1e-9) == X - F
+        more = X * 1.01 + 1e-6
+        assert more - F > a + b * math.sqrt(more) + c * more
+    assert bounds.small_loss(1.0, 1.0, 1.0, 1.0) == math.inf
+
+
+@pytest.mark.parametrize("size", [0.1, 1.0, 1.4])
+@pytest.mark.parametrize("wealth", [1.0, 1e-4])
+@pytest.mark.parametrize("Q", [0.5, 3.0, 400.0])
+def test_parameter_free_is_the_maximum_it_says(size, wealth, Q):
+    cost = math.log1p(4 * Q) / (2 * bounds.NEWTON) + bounds.NEWTON / 8
+    X = np.linspace(0, 40 * math.sqrt(Q) + 100, 200_001)
+    f = np.where(X <= Q, X**2 / (4 * Q), X / 2 - Q / 4)
+    best = wealth + (X * size - wealth * np.exp(np.minimum(f - cost, 500.0))).max()
+    assert bounds.parameter_free(size, wealth, Q) == pytest.approx(best + 2 * math.sqrt(2 * Q) * size, rel=1e-6)
+
+
+def test_printed_constants_of_the_paper_are_larger():
+    """Lemma 3 with 4L in the place of 2L, at a few values: our bound of the same thing is never larger."""
+    for m in (1, 5, 100):
+        for t in (10, 10_000):
+            for G, R, L, X in ((1.0, 1.0, 1.0, 10.0), (5.0, 3.0, 9.0, 500.0)):
+                gamma, mu = math.log(1 + 2 * m), thresholds.mu(t)
+                printed = 4 * R * (3 * math.sqrt(gamma) + mu) * math.sqrt(L * X) + 18 * G * R * gamma + 6 * G * R * mu
+                a, k = bounds.adapt_ml_prod(m, t, R, G)
+                assert a + k * math.sqrt(2 * L * X) <= printed
+
+
+class Marked:
+    """Just enough of a learner for the pieces of a cover."""
+
+    gradient_bound, smoothness, markers, marker_count = 1.0, 1.0, [1, 4, 5, 9, 10, 20, 21], 7
+    domain = tw.domains.Ball(1)
+    threshold = staticmethod(lambda m: 100.0 * m)
+
+    def __init__(self):
+        self.inner = self
+
+
+def test_pieces_of_a_problem_dependent_cover():
+    theorem = theorems.Adaptive(Marked(), np.full(30, 2.0), np.ones(30))
+    # Markers 1..7 stand at rounds 0, 3, 4, 8, 9, 19, 20; expert m lives until marker m + lowbit(m).
+    assert list(theorem.pieces(0, 30)) == [(1, 0, 3), (2, 3, 8), (4, 8, 30)]
+    assert list(theorem.pieces(1, 30)) == [(0, 1, 3), (2, 3, 8), (4, 8, 30)]
+    assert list(theorem.pieces(5, 7)) == [(0, 5, 7)]
+    assert list(theorem.pieces(9, 25)) == [(5, 9, 19), (6, 19, 25)]
+    assert list(theorem.pieces(25, 30)) == [(0, 25, 30)]
+    assert theorem.before(5, 7) == 4.0  # two rounds of the largest loss
+    assert theorem.before(25, 30) == 10.0
+
+
+def test_pieces_of_a_cover_of_rounds():
+    X = tw.domains.Ball(1)
+    theorem = theorems.Betting(tw.EfficientCBCE(X, 1.0), np.ones(20), np.ones(20))
+    assert list(theorem.pieces(0, 12)) == [(1, 0, 1), (2, 1, 3), (4, 3, 7), (8, 7, 12)]
+    assert list(theorem.pieces(4, 6)) == [(5, 4, 5), (6, 5, 6)]
+
+
+def test_progress_bar(capsys):
+    X, problem = jumps(100)
+    learner = tw.EfficientCBCE(X, problem.gradient_bound(X))
+    certify(learner, problem, tw.play(learner, problem), progress=True)
+    assert "interval" in capsys.readouterr().err

@@ -1,0 +1,475 @@
+"""Slow twins of the adaptive-regret algorithms: meta-learners for experts that sleep, covers, and what they make up.
+
+Written from the papers' boxes, with the corrections their proofs need. An expert is an object, a cover a list of
+intervals, a meta-learner a few dictionaries with one entry per interval; weights are plain numbers, not logarithms.
+
+    [J17]  Jun, Orabona, Wright, Willett. Improved strongly adaptive online learning using coin betting. AISTATS 2017.
+    [W18]  Wang, Zhao, Zhang. Minimizing adaptive regret with one gradient per iteration. IJCAI 2018.
+    [L15]  Luo, Schapire. Achieving all with no parameters: AdaNormalHedge. COLT 2015.
+    [Ga14] Gaillard, Stoltz, van Erven. A second-order bound with excess losses. COLT 2014.        (Adapt-ML-Prod)
+    [Z19]  Zhang, Liu, Zhou. Adaptive regret of convex and smooth functions. ICML 2019.            (SACS)
+    [Z25]  Zhao, Xie, Zhang, Zhou. Efficient methods for non-stationary online learning. JMLR 26, 2025.  (Alg. 2)
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tests.twins.dynamic import Trace, ball, surrogate_gradient
+
+# ------------------------------------------------------------------------------------------------------------- covers
+
+
+def geometric_cover(last):
+    """[J17] All [i 2^k, (i+1) 2^k - 1], i >= 1, k >= 0, that start at 1..last."""
+    return _cover(last, step=1)
+
+
+def compact_cover(last):
+    """[Z19, eq. 5], [Z25, eq. 3]: the same with i odd only, so that exactly one interval starts at each number."""
+    return _cover(last, step=2)
+
+
+def _cover(last, step):
+    intervals = []
+    length = 1
+    while length <= last:
+        i = 1
+        while i * length <= last:
+            intervals.append((i * length, (i + 1) * length - 1))
+            i += step
+        length = 2 * length
+    return intervals
+
+
+COVERS = {"geometric": geometric_cover, "compact": compact_cover}
+
+
+def alive(cover, m):
+    """The intervals that contain m, shortest first."""
+    return sorted((J for J in cover if J[0] <= m <= J[1]), key=lambda J: J[1] - J[0])
+
+
+def longest(cover):
+    """{start: end} of the longest interval that starts there."""
+    ends = {}
+    for start, end in cover:
+        ends[start] = max(ends.get(start, 0), end)
+    return ends
+
+
+def decompose(ends, p, q):
+    """[Z19, Lemma 11] Consecutive intervals from p on until q is covered; `ends` as `longest` has it."""
+    parts = []
+    while p <= q:
+        parts.append((p, ends[p]))
+        p = ends[p] + 1
+    return parts
+
+
+# ------------------------------------------------------------------------------------------------------ meta-learners
+
+
+def phi(R, C):
+    """[L15] Phi(R, C) = exp([R]_+^2 / (3C)), Phi(0, 0) = 1."""
+    top = max(R, 0.0)
+    return 1.0 if top == 0 else math.exp(top**2 / (3 * C))
+
+
+def normal_hedge_weight(R, C):
+    """[L15, eq. 3] w(R, C) = (Phi(R+1, C+1) - Phi(R-1, C+1)) / 2: the same C + 1 twice."""
+    return (phi(R + 1, C + 1) - phi(R - 1, C + 1)) / 2
+
+
+class AdaNormalHedge:
+    """[L15, Algorithm 1] with confidences 0 and 1 and a uniform prior."""
+
+    def __init__(self):
+        self.R, self.C = {}, {}
+
+    def admit(self, J):
+        self.R[J], self.C[J] = 0.0, 0.0
+
+    def weights(self, awake):
+        w = np.array([normal_hedge_weight(self.R[J], self.C[J]) for J in awake])
+        return w / w.sum() if w.sum() > 0 else np.full(len(awake), 1 / len(awake))
+
+    def feed(self, r):
+        for J, gain in r.items():
+            self.R[J] += gain
+            self.C[J] += abs(gain)
+
+
+class AdaptMLProd:
+    """[Ga14, Algorithm 2] as [Z25, eq. 5] uses it: the expert of marker i has gamma_i = ln(1 + 2i).
+
+    With `observed` the range B of the feedback is the largest |r| so far. Rates are min(1/(2B), sqrt(gamma/(B^2 + V)));
+    when B grows, first all weights go to the power new rate/old rate.
+    """
+
+    def __init__(self, observed=False):
+        self.observed = observed
+        self.B = 0.0 if observed else 1.0
+        self.w, self.V, self.eta, self.gamma = {}, {}, {}, {}
+
+    def rate(self, J):
+        return min(1 / (2 * self.B), math.sqrt(self.gamma[J] / (self.B**2 + self.V[J])))
+
+    def admit(self, J):
+        self.w[J], self.V[J], self.gamma[J] = 1.0, 0.0, math.log(1 + 2 * J[0])
+        self.eta[J] = self.rate(J) if self.B > 0 else 1.0  # before any feedback nobody is ahead
+
+    def weights(self, awake):
+        p = np.array([self.eta[J] * self.w[J] for J in awake])
+        return p / p.sum()
+
+    def feed(self, r):
+        if self.observed:
+            seen = max(abs(gain) for gain in r.values())
+            if seen > self.B:
+                self.B = seen
+                for J in r:
+                    new = self.rate(J)
+                    self.w[J] = self.w[J] ** (new / self.eta[J])
+                    self.eta[J] = new
+            if self.B == 0:
+                return
+        for J, gain in r.items():
+            old = self.eta[J]
+            self.V[J] += gain**2
+            new = self.rate(J)
+            self.w[J] = (self.w[J] * (1 + old * gain)) ** (new / old)
+            self.eta[J] = new
+
+
+ROUNDING = 1e-13  # of feedback in [-1, 1]
+
+
+class CoinBetting:
+    """[J17, Algorithms 1-2]: a Krichevsky-Trofimov bettor per expert, wealth 1 + sum of gain times bet.
+
+    A bettor asks whether a sum is positive, so it must not take rounding for a difference: experts that stand in one
+    place, or a newborn at the centre of two concentric balls, differ from the combination by 0, not by 1e-17.
+    """
+
+    def __init__(self):
+        self.z, self.W, self.n, self.pi = {}, {}, {}, {}
+
+    def admit(self, J):
+        self.z[J], self.W[J], self.n[J] = 0.0, 1.0, 0
+        self.pi[J] = 1 / (J[0] ** 2 * (1 + math.floor(math.log2(J[0]))))
+
+    def bet(self, J):
+        return self.z[J] / (self.n[J] + 1) * self.W[J]
+
+    def weights(self, awake):
+        p = np.array([self.pi[J] * max(self.bet(J), 0.0) for J in awake])
+        if p.sum() == 0:
+            p = np.array([self.pi[J] for J in awake])
+        return p / p.sum()
+
+    def gain(self, J, r):
+        """What the bettor is told: r if it bets on the expert, otherwise only what speaks for the expert."""
+        r = r if abs(r) > ROUNDING else 0.0
+        return r if self.bet(J) > 0 else max(r, 0.0)
+
+    def feed(self, r):
+        for J, difference in r.items():
+            bet, gain = self.bet(J), self.gain(J, difference)
+            self.z[J] += gain
+            self.W[J] += gain * bet
+            self.n[J] += 1
+
+
+# ------------------------------------------------------------------------------------------------------------ experts
+
+
+class ScaleFree:
+    """w <- Pi[w - alpha g / sqrt(delta + q)], where q has the present gradient in it."""
+
+    def __init__(self, start, project, alpha, delta):
+        self.point, self.project, self.alpha, self.delta, self.q = start.copy(), project, alpha, delta, 0.0
+
+    def update(self, g):
+        self.q += g @ g
+        self.point = self.project(self.point - self.alpha / math.sqrt(self.delta + self.q) * g)
+
+
+class Anytime:
+    """w <- Pi[w - D/(G sqrt(age)) g], age 1 in its first round."""
+
+    def __init__(self, start, project, diameter, gradient_bound):
+        self.point, self.project, self.step, self.age = start.copy(), project, diameter / gradient_bound, 0
+
+    def update(self, g):
+        self.age += 1
+        self.point = self.project(self.point - self.step / math.sqrt(self.age) * g)
+
+
+# ------------------------------------------------------------------------------------------------------------- traces
+
+
+@dataclass
+class CoverTrace(Trace):
+    """As `Trace`; points, weights and living experts differ in number from round to round and stay lists."""
+
+    markers: list = field(default_factory=list)  # the rounds at which unit intervals start
+    born: list = field(default_factory=list)  # of every round: the markers at which the living experts were born
+
+    def arrays(self):
+        for name in ("decisions", "losses", "gradients", "fed", "inner"):
+            setattr(self, name, np.array(getattr(self, name)))
+        return self
+
+    def note(self, f, x, living, p):
+        self.decisions.append(x)
+        self.losses.append(f.value(x))
+        self.born.append([J[0] for J in living])
+        self.points.append(np.array([expert.point for expert in living.values()]))
+        self.weights.append(p)
+
+
+def combine(p, living):
+    """sum_i p_i y_i, written around the heaviest: where all are in one place, so is their combination, to the bit."""
+    points = [expert.point for expert in living.values()]
+    main = points[int(np.argmax(p))]
+    return main + sum(p_i * (point - main) for p_i, point in zip(p, points, strict=True))
+
+
+def by_start(cover):
+    starts = defaultdict(list)
+    for J in cover:
+        starts[J[0]].append(J)
+    return starts
+
+
+def ordered(living):
+    """Short intervals first."""
+    return dict(sorted(living.items(), key=lambda item: item[0][1] - item[0][0]))
+
+
+# --------------------------------------------------------------------------------------------------------- algorithms
+
+
+def sacs(losses, project, center, *, diameter, loss_bound, cover="problem", threshold=None, smoothness=1.0, delta=1.0):
+    """[Z19, Algorithms 2 and 3]: SOGD with own gradients, AdaNormalHedge, a marker a round or one per threshold."""
+    if threshold is None:
+        threshold = 20 * smoothness * diameter**2 + 2 * diameter * math.sqrt(2 * delta)
+    trace = CoverTrace()
+    meta = AdaNormalHedge()
+    starts = by_start(compact_cover(len(losses) + 1))
+    first = project(center)
+    living = {}
+    new_interval, m, accumulated, newest = True, 0, 0.0, None
+    for t, f in enumerate(losses, start=1):
+        if new_interval:
+            m += 1
+            trace.markers.append(t)
+            (newest,) = starts[m]
+            living[newest] = ScaleFree(first, project, diameter / math.sqrt(2), delta)
+            meta.admit(newest)
+            living = ordered(living)
+            new_interval, accumulated = False, 0.0
+        p = meta.weights(list(living))
+        x = combine(p, living)
+        trace.note(f, x, living, p)
+
+        paid = f.value(x)
+        values = {J: f.value(expert.point) for J, expert in living.items()}
+        gradients = {J: f.gradient(expert.point) for J, expert in living.items()}
+        trace.value_queries += 1 + len(living)
+        trace.gradient_queries += len(living)
+        trace.projections += len(living)
+
+        accumulated += values[newest]
+        if cover == "compact" or accumulated > threshold:
+            new_interval = True
+        meta.feed({J: (paid - values[J]) / loss_bound for J in living})
+        for J, expert in living.items():
+            expert.update(gradients[J])
+        if new_interval:
+            living = {J: expert for J, expert in living.items() if J[1] != m}  # next comes marker m + 1
+    if new_interval:
+        trace.markers.append(len(losses) + 1)
+    return trace.arrays()
+
+
+def cbce(
+    losses,
+    project,
+    center,
+    *,
+    diameter,
+    gradient_bound,
+    gradients="own",
+    loss_range=None,
+    radius=None,
+    cover="geometric",
+):
+    """[J17] with own gradients and values; [W18] on linearised losses, with one gradient and the range 2 G radius."""
+    trace = CoverTrace()
+    meta = CoinBetting()
+    starts = by_start(COVERS[cover](len(losses) + 1))
+    first = project(center)
+    living = {}
+    for t, f in enumerate(losses, start=1):
+        living = {J: expert for J, expert in living.items() if J[1] >= t}
+        for J in starts[t]:
+            living[J] = Anytime(first, project, diameter, gradient_bound)
+            meta.admit(J)
+        living = ordered(living)
+        p = meta.weights(list(living))
+        x = combine(p, living)
+        trace.note(f, x, living, p)
+
+        if gradients == "own":
+            span = gradient_bound * diameter if loss_range is None else loss_range
+            paid = f.value(x)
+            r = {J: (paid - f.value(expert.point)) / span for J, expert in living.items()}
+            own = {J: f.gradient(expert.point) for J, expert in living.items()}
+            trace.value_queries += 1 + len(living)
+            trace.gradient_queries += len(living)
+        else:
+            g = f.gradient(x)
+            r = {J: g @ (x - expert.point) / (2 * gradient_bound * radius) for J, expert in living.items()}
+            own = dict.fromkeys(living, g)
+            trace.gradients.append(g)
+            trace.gradient_queries += 1
+        meta.feed(r)
+        for J, expert in living.items():
+            expert.update(own[J])
+        trace.projections += len(living)
+    trace.markers = list(range(1, len(losses) + 2))
+    return trace.arrays()
+
+
+def efficient_cbce(losses, project, center, radius, *, gradient_bound, project_y=None, tol=1e-12):
+    """[Z25, Section 3.1]: [W18] on Y = {y : ||y - c|| <= R}, fed with surrogate gradients, one projection onto X.
+
+    `tol` is the accuracy of `project`: where ||y - x|| is smaller, relatively, there is no direction from x to y.
+    """
+    project_y = project_y or ball(center, radius)
+    trace = CoverTrace()
+    meta = CoinBetting()
+    starts = by_start(geometric_cover(len(losses) + 1))
+    living = {}
+    for t, f in enumerate(losses, start=1):
+        living = {J: expert for J, expert in living.items() if J[1] >= t}
+        for J in starts[t]:
+            living[J] = Anytime(center, project_y, 2 * radius, gradient_bound)
+            meta.admit(J)
+        living = ordered(living)
+        p = meta.weights(list(living))
+        y = combine(p, living)
+        x = project(y)
+        trace.projections += 1
+        trace.note(f, x, living, p)
+        g = f.gradient(x)
+        trace.gradient_queries += 1
+        h = surrogate_gradient(g, y, x, tol)
+        trace.gradients.append(g)
+        trace.fed.append(h)
+        trace.inner.append(y)
+        meta.feed({J: h @ (y - expert.point) / (2 * gradient_bound * radius) for J, expert in living.items()})
+        for expert in living.values():
+            expert.update(h)
+    trace.markers = list(range(1, len(losses) + 2))
+    return trace.arrays()
+
+
+def efficient_adaptive(
+    losses,
+    project,
+    center,
+    radius,
+    *,
+    gradient_bound,
+    threshold,
+    delta=1.0,
+    restart="center",
+    feedback_range="bound",
+    project_y=None,
+    tol=1e-12,
+    make_expert=None,
+):
+    """[Z25, Algorithm 2], corrected: learner 1 exists from the start, round t's marker is t + 1, the newborn waits.
+
+    `make_expert(start)` builds another kind of expert than scale-free descent: that is Algorithm 3.
+    """
+    project_y = project_y or ball(center, radius)
+    make_expert = make_expert or (lambda start: ScaleFree(start, project_y, radius, delta))
+    trace = CoverTrace()
+    meta = AdaptMLProd(observed=feedback_range == "observed")
+    unit = 1.0 if meta.observed else 2 * gradient_bound * radius
+    starts = by_start(compact_cover(len(losses) + 1))
+
+    def newborn(m, start):
+        (J,) = starts[m]
+        living[J] = make_expert(start)
+        meta.admit(J)
+
+    living = {}
+    m, accumulated = 1, 0.0
+    trace.markers.append(1)
+    newborn(1, center)
+    p = meta.weights(list(living))
+    y = combine(p, living)
+    for t, f in enumerate(losses, start=1):
+        x = project(y)
+        trace.projections += 1
+        trace.note(f, x, living, p)
+        # 1: one gradient and one value, at x_t
+        g, value = f.gradient(x), f.value(x)
+        trace.gradient_queries += 1
+        trace.value_queries += 1
+        h = surrogate_gradient(g, y, x, tol)
+        trace.gradients.append(g)
+        trace.fed.append(h)
+        trace.inner.append(y)
+        trace.rates.append([meta.eta[J] * meta.B for J in living])
+        # 2, 3: the meta-learner and the experts that played in round t
+        meta.feed({J: h @ (y - expert.point) / unit for J, expert in living.items()})
+        for expert in living.values():
+            expert.update(h)
+        # 4: the schedule
+        accumulated += value
+        if accumulated > threshold(m):
+            accumulated = 0.0
+            living = {J: expert for J, expert in living.items() if J[1] != m}
+            m += 1
+            trace.markers.append(t + 1)
+            newborn(m, center if restart == "center" else y)
+            living = ordered(living)
+        # 5: those who play in round t + 1
+        p = meta.weights(list(living))
+        y = combine(p, living)
+    return trace.arrays()
+
+
+# --------------------------------------------------------------------------------------------------------- thresholds
+
+
+def mu(t):
+    """mu_t = ln(1 + (1 + ln(1 + t)) / (2e))."""
+    return math.log(1 + (1 + math.log(1 + t)) / (2 * math.e))
+
+
+def printed_threshold(m, T, G, L, R, delta):
+    """[Z25, Theorem 4] with R for D."""
+    return (
+        (54 * G * R + 168 * R**2 * L) * math.log(1 + 2 * m)
+        + 168 * R**2 * L * mu(T) ** 2
+        + 18 * G * R * mu(T)
+        + 6 * R * math.sqrt(delta)
+        + 672 * R**2 * L
+    )
+
+
+def derived_threshold(m, T, G, L, R, delta):
+    """What the proof of [Z25, Theorem 4] needs, where the printed threshold has lost a 3 and half of sqrt(delta)."""
+    S = 3 * math.sqrt(math.log(1 + 2 * m)) + mu(T) + 2
+    return 56 * R**2 * L * S**2 + 54 * G * R * math.log(1 + 2 * m) + 18 * G * R * mu(T) + 12 * R * math.sqrt(delta)

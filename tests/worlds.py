@@ -1,0 +1,120 @@
+"""What several test files share: every learner the common checks run on, and a set and a loss that count queries."""
+
+from functools import partial
+
+import numpy as np
+from hypothesis import settings
+
+import thalweg as tw
+
+
+def ball():
+    return tw.domains.Ball(3, radius=2.0, center=[1.0, 0.0, -1.0])
+
+
+def ellipsoid():
+    return tw.domains.Ellipsoid([1.0, 4.0, 9.0], bound=4.0)
+
+
+def slow_box():
+    """A set that only Python can project onto."""
+    return tw.domains.Custom(lambda x: np.clip(x, -1.0, 2.0), 3, center=np.full(3, 0.5), radius=1.5 * np.sqrt(3))
+
+
+def fixed(C):
+    return partial(tw.algorithms.thresholds.fixed, C=C)
+
+
+T, G, L = 50, 6.0, 2.0
+
+# Add a line here and all shared checks apply to it.
+LEARNERS = {
+    "OGD fixed": lambda: tw.OGD(ball(), step_size=0.1),
+    "OGD horizon": lambda: tw.OGD(ball(), horizon=T, gradient_bound=G),
+    "OGD anytime, line": lambda: tw.OGD(tw.domains.Box([-1.0], [3.0]), gradient_bound=G),
+    "OGD custom": lambda: tw.OGD(slow_box(), step_size=0.1),
+    "SOGD": lambda: tw.SOGD(tw.domains.Simplex(4)),
+    "SOGD matrix": lambda: tw.SOGD(tw.domains.Ball((2, 3))),
+    "Ader": lambda: tw.Ader(ellipsoid(), T, G),
+    "Ader T=1": lambda: tw.Ader(ellipsoid(), 1, G),
+    "Ader own": lambda: tw.Ader(ellipsoid(), T, G, gradients="own"),
+    "Ader own, custom": lambda: tw.Ader(slow_box(), T, G, gradients="own"),
+    "Sword": lambda: tw.Sword(ellipsoid(), T, G, L),
+    "Sword shared": lambda: tw.Sword(ellipsoid(), T, G, L, gradients="shared"),
+    "Sword custom": lambda: tw.Sword(slow_box(), T, G, L),
+    "EfficientDynamic Thm 2": lambda: tw.EfficientDynamic(ellipsoid(), T, G),
+    "EfficientDynamic Thm 3": lambda: tw.EfficientDynamic(ellipsoid(), T, G, L),
+    "EfficientDynamic clip": lambda: tw.EfficientDynamic(ellipsoid(), T, G, L, on_violation="clip"),
+    "EfficientDynamic simplex": lambda: tw.EfficientDynamic(tw.domains.Simplex(5, total=2.0), T, G),
+    "EfficientDynamic line": lambda: tw.EfficientDynamic(tw.domains.Box([2.0], [3.0]), 1, G, L),
+    "EfficientDynamic custom": lambda: tw.EfficientDynamic(slow_box(), T, G),
+    "EfficientDynamic spectral": lambda: tw.EfficientDynamic(tw.domains.SpectralBalls((2, 2, 3), [1.0, 0.5]), T, G),
+    "CBCE": lambda: tw.CBCE(ellipsoid(), G),
+    "CBCE compact": lambda: tw.CBCE(ball(), G, cover="compact", horizon=T),
+    "CBCE shared": lambda: tw.CBCE(ellipsoid(), G, gradients="shared"),
+    "CBCE custom": lambda: tw.CBCE(slow_box(), G),
+    "EfficientCBCE": lambda: tw.EfficientCBCE(tw.domains.Simplex(4), G),
+    "SACS": lambda: tw.SACS(ellipsoid(), 60.0, L, threshold=5.0),
+    "SACS compact": lambda: tw.SACS(ball(), 60.0, L, cover="compact"),
+    "SACS custom": lambda: tw.SACS(slow_box(), 60.0, L, threshold=5.0),
+    "EfficientAdaptive": lambda: tw.EfficientAdaptive(ellipsoid(), T, G, L),
+    "EfficientAdaptive eager": lambda: tw.EfficientAdaptive(ellipsoid(), T, G, L, threshold=fixed(4.0)),
+    "EfficientAdaptive current": lambda: tw.EfficientAdaptive(
+        tw.domains.Box([2.0], [3.0]), 1, G, L, threshold=fixed(0.1), restart="current"
+    ),
+    "EfficientAdaptive observed": lambda: tw.EfficientAdaptive(
+        slow_box(), T, G, L, threshold=fixed(4.0), feedback_range="observed"
+    ),
+    "AOA": lambda: tw.AOA(ellipsoid(), G),
+    "AOA custom": lambda: tw.AOA(slow_box(), G, horizon=T),
+    "EfficientAOA": lambda: tw.EfficientAOA(ellipsoid(), G, horizon=T),
+    "EfficientIntervalDynamic": lambda: tw.EfficientIntervalDynamic(ellipsoid(), T, G, L, threshold=fixed(4.0)),
+    "EfficientIntervalDynamic line": lambda: tw.EfficientIntervalDynamic(tw.domains.Box([2.0], [3.0]), 1, G, L),
+    "CutkoskyAdaptive": lambda: tw.CutkoskyAdaptive(ball(), T, G),
+    "EfficientCutkosky": lambda: tw.EfficientCutkosky(ellipsoid(), T, G),
+    "Scream": lambda: tw.Scream(ellipsoid(), T, G, 2.0),
+    "Scream custom": lambda: tw.Scream(slow_box(), T, G, 0.0),
+    "EfficientScream": lambda: tw.EfficientScream(ellipsoid(), T, G, 2.0),
+    "EfficientScream spectral": lambda: tw.EfficientScream(tw.domains.SpectralBalls((2, 2, 3), [1.0, 0.5]), T, G, 5.0),
+    "OneProjection SOGD": lambda: tw.OneProjection(ellipsoid(), lambda Y: tw.SOGD(Y)),
+    "OneProjection Ader": lambda: tw.OneProjection(ellipsoid(), lambda Y: tw.Ader(Y, T, G)),
+    "OneProjection twice": lambda: tw.OneProjection(ellipsoid(), lambda Y: tw.EfficientDynamic(Y, T, G)),
+}
+
+
+# ---------------------------------------------------------------------- queries are counted here, not by the learner
+
+
+class CountedLoss:
+    """A loss that counts how often it is asked."""
+
+    def __init__(self, loss):
+        self.loss, self.values, self.gradients = loss, 0, 0
+
+    def value(self, x):
+        self.values += 1
+        return self.loss.value(x)
+
+    def gradient(self, x):
+        self.gradients += 1
+        return self.loss.gradient(x)
+
+
+class CountedSet:
+    """A set whose projection counts its calls; learners get its `domain`."""
+
+    def __init__(self, exact):
+        self.exact, self.calls = exact, 0
+        self.domain = tw.domains.Custom(self.project, exact.shape, exact.center, exact.radius)
+
+    def project(self, y):
+        self.calls += 1
+        return self.exact.project(y)
+
+
+# ---------------------------------------------------------------------------------------------------------- slow runs
+
+
+def examples(few, slow):
+    """How many examples a test draws: few, and many if slow tests run too."""
+    return slow if settings.get_current_profile_name() == "slow" else few
