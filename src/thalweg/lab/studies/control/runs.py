@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 from thalweg import control as tc
 from thalweg.lab.jobs import seed_of
+from thalweg.lab.report import Row
+from thalweg.lab.runs import curve_rounds
 from thalweg.lab.streams import draw
 from thalweg.regret import path_length
 
@@ -36,10 +38,8 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
-Row = dict[str, Any]
 
 STAGE = 250  # rounds between two changes of the costs
-POINTS = 200  # of a stored curve
 SHOWN = 500  # rounds of a drawn trajectory
 
 
@@ -163,10 +163,10 @@ def costs_of(plant: Plant, kind: str, horizon: int) -> list[tc.Cost]:
     return tc.stages([usual, tc.Huber(2 * q, 2 * r, wide), tc.Absolute(wide * q, wide * r)], horizon, STAGE)
 
 
-def thin(values: Sequence[float] | Array) -> list[float]:
-    """A curve at about 200 of its points."""
-    array = np.asarray(values, dtype=np.float64)
-    return [float(v) for v in array[np.unique(np.linspace(0, len(array) - 1, POINTS).astype(int))]]
+def _so_far(costs: Array) -> list[float]:
+    """What was paid so far, at about 200 rounds."""
+    curve: list[float] = np.cumsum(costs)[curve_rounds(len(costs)) - 1].tolist()
+    return curve
 
 
 def play_scene(*, plant: str, disturbance: str, costs: str, seed: int, horizon: int) -> Row:
@@ -186,7 +186,7 @@ def play_scene(*, plant: str, disturbance: str, costs: str, seed: int, horizon: 
             "gradients": run.queries.gradients,
             "clipped": run.clipped,
             "seconds": run.seconds,
-            "curve": thin(np.cumsum(run.costs)),
+            "curve": _so_far(run.costs),
         }
         if isinstance(controller, tc.LearnedController):
             policies[name] = run.policies
@@ -212,7 +212,7 @@ def _planted(p: Plant, K: Array, costs: list[tc.Cost], w: Array, T: int) -> Row:
         best, gap = tc.best_policies(learner.policy, learner.domain, costs, w, list(starts))
         run = tc.simulate(tc.Planted(p.system, best, K), p.system, costs, w)
         found[name] = {"total": run.total_cost, "gap": gap, "path": path_length(best)}
-        found[name]["curve"] = thin(np.cumsum(run.costs))
+        found[name]["curve"] = _so_far(run.costs)
     return found
 
 
