@@ -72,13 +72,13 @@ def legend(figure: Any, axis: Any, place: str = "upper center", columns: int = 1
 
 
 def plain_ticks(axis: Any, which: str) -> None:
-    """Plain numbers on a logarithmic axis: 1, 2, 5 in every decade, fewer or even steps where it spans much or little."""
+    """Plain numbers on a logarithmic axis: 1, 2, 5 in every decade, fewer on a long one, even steps on a short one."""
     low, high = axis.get_xlim() if which == "x" else axis.get_ylim()
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     steps = (1, 2, 5) if high / low < 300 else (1,)
     ticks = [b * 10.0**e for e in decades for b in steps]
     if high < 3 * low:
-        step = next(tick for tick in ticks + [high] if high - low < 7 * tick)
+        step = next(tick for tick in [*ticks, high] if high - low < 7 * tick)
         ticks = [step * k for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
     ticks = [tick for tick in ticks if low <= tick <= high]
     set_ticks = axis.set_xticks if which == "x" else axis.set_yticks

@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,14 @@ from numpy.typing import NDArray
 
 import thalweg as tw
 from thalweg._interrupts import interrupts
+from thalweg.algorithms import thresholds
 from thalweg.lab.catalog import ALGORITHMS, build, find
 from thalweg.lab.streams import Stream
 from thalweg.lab.tables import Table
 
 __all__ = [
-    "Report", "curve_rounds", "describe", "experts", "load_kernels", "losses_as", "measure", "play_stream", "tidy",
-    "window", "worst",
+    "Report", "curve_rounds", "describe", "experts", "load_kernels", "losses_as", "measure", "play_stream",
+    "printed_threshold", "tidy", "window", "worst",
 ]  # fmt: skip
 
 Array = NDArray[np.float64]
@@ -154,6 +156,12 @@ def worst(losses: Array) -> float:
     wide = window(losses.size)
     sums = np.cumsum(np.r_[0.0, losses])
     return float((sums[wide:] - sums[:-wide]).max())
+
+
+def printed_threshold(stream: Stream, R: float | None = None) -> Callable[[int], float]:
+    """m -> C_m of Theorem 4 as printed, with delta = 1 and the surrogate ball of radius R."""
+    T, G, L = len(stream.problem), stream.gradient_bound, stream.smoothness or 0.0
+    return partial(thresholds.adaptive_paper, T=T, G=G, L=L, R=R or stream.domain.surrogate.radius, delta=1.0)
 
 
 def experts(learner: Any, rounds: int) -> tuple[int | None, float | None, int | None]:

@@ -121,7 +121,7 @@ def run(
             sys.stderr.write("Compiling the kernels, or loading them:\n")
         run_jobs(study.warm_up, folder, **options)
     results = run_jobs(study.jobs(chosen), folder, **options)
-    facts = {"command": command or f"thalweg {study.name}" + ("" if size == "usual" else f" --{size}")}
+    facts: Row = {"command": command or f"thalweg {study.name}" + ("" if size == "usual" else f" --{size}")}
     facts |= about() | {"seconds": round(time.time() - began, 1), "runs": len(results)}
     facts |= {"full": size == "full", "small": size == "small", "size": asdict(chosen)}
     return write(study, Path(folder), study.read(results), facts)

@@ -20,10 +20,10 @@ __all__ = ["STUDIES", "Entry"]
 
 @dataclass(frozen=True)
 class Entry:
-    """Where a study is, and whether it has a size "full". What it needs is imported when it is loaded."""
+    """Where a study is, and what its size "full" is, if it has one. What it needs is imported when it is loaded."""
 
     package: ModuleType
-    full: bool = False
+    full: str = ""
 
     @property
     def folder(self) -> str:
@@ -37,7 +37,7 @@ class Entry:
 
 
 STUDIES = {  # by command
-    "reproduce": Entry(paper, full=True),
+    "reproduce": Entry(paper, full="The slow projection at full size too: half an hour or more."),
     "control": Entry(control),
     "pca": Entry(pca),
     "thresholds": Entry(thresholds),

@@ -9,6 +9,7 @@ import numpy as np
 
 from thalweg.lab.pictures import COLOURS, GREY, blank, legend, look, plain_ticks, tidy
 from thalweg.lab.report import Results, Row, part, pick
+from thalweg.lab.studies.control.report import relative
 from thalweg.lab.studies.control.runs import CONTROLLERS, COSTS, DISTURBANCES, PLANTS, STAGE
 
 __all__ = ["costs", "draw_all", "regret", "scaling", "trajectory", "truncation"]
@@ -44,23 +45,12 @@ def costs(scenes: Sequence[Row]) -> Any:
         for axis, kind in zip(line, kinds, strict=True):
             for place, push in zip(places, pushes, strict=True):
                 found = pick(scenes, plant=plant, costs=kind, disturbance=push)
-                for k, name in enumerate(CONTROLLERS):
-                    if name == "LQR":
-                        continue
-                    ratios = [s["controllers"][name]["total"] / s["controllers"]["LQR"]["total"] for s in found]
-                    colour, mark, _ = look(name)
-                    at = place + 0.27 - 0.18 * (k - 1)
-                    axis.plot(
-                        [np.mean(ratios)],
-                        [at],
-                        mark,
-                        color=colour,
-                        markersize=5.5,
-                        mew=0,
-                        label=name if place == places[0] else "",
-                    )
-                    if len(ratios) > 1:
-                        axis.plot([min(ratios), max(ratios)], [at, at], color=colour, linewidth=1)
+                for k, name in enumerate(name for name in CONTROLLERS if name != "LQR"):
+                    ratios = [relative(scene, name) for scene in found]
+                    (colour, mark, _), at = look(name), place + 0.27 - 0.18 * k
+                    label = name if place == places[0] else ""
+                    axis.plot([np.mean(ratios)], [at], mark, color=colour, markersize=5.5, mew=0, label=label)
+                    axis.plot([min(ratios), max(ratios)], [at, at], color=colour, linewidth=1)
             axis.axvline(1, color=GREY, linewidth=1.2)
             axis.set_xscale("log")
             axis.set_yticks(places, pushes, fontsize=9)
@@ -90,10 +80,8 @@ def trajectory(drawn: Row) -> Any:
             values = drawn[name]["costs"] if row is None else drawn[name][row[0]][row[1]]
             axis.plot(t, values, color=look(name)[0], linewidth=1.4, label=name)
         axis.set_ylabel("cost" if row is None else row[1], fontsize=10)
-        start = first - first % STAGE
-        for begin in range(start, first + count, STAGE):
-            if (begin // STAGE) % 2:
-                axis.axvspan(max(begin, first), min(begin + STAGE, first + count), **SHADE)
+        for begin in range(STAGE, first + count, 2 * STAGE):
+            axis.axvspan(begin, begin + STAGE, **SHADE)
         axis.set_xlim(first, first + count - 1)
         tidy(axis)
         axis.yaxis.set_label_coords(-0.06, 0.5)
@@ -116,14 +104,12 @@ def regret(scenes: Sequence[Row], pushes: Sequence[str] = ("wave", "walk")) -> A
         for axis, plant in zip(line, plants, strict=True):
             found = pick(scenes, plant=plant, costs="switching", disturbance=push)
             T = found[0]["rounds"]
-            t = np.linspace(0, T, len(found[0]["controllers"]["LQR"]["curve"]))
+            planted = np.mean([s["planted"]["changing"]["curve"] for s in found], axis=0)
+            t = np.linspace(0, T, len(planted))
             for name in ("LQR", "GPC", "ScreamControl", "EfficientControl"):
-                above = np.mean(
-                    [np.subtract(s["controllers"][name]["curve"], s["planted"]["changing"]["curve"]) for s in found],
-                    axis=0,
-                )
-                colour, _, line = look(name)
-                axis.plot(t, above, color=colour, linewidth=1.6, label=name, linestyle=line)
+                paid = np.mean([s["controllers"][name]["curve"] for s in found], axis=0)
+                colour, _, dash = look(name)
+                axis.plot(t, paid - planted, color=colour, linewidth=1.6, label=name, linestyle=dash)
             for begin in range(STAGE, T, 2 * STAGE):
                 axis.axvspan(begin, min(begin + STAGE, T), **SHADE)
             axis.axhline(0, color="black", linewidth=0.8)
@@ -146,11 +132,8 @@ def scaling(timed: Sequence[Row]) -> Any:
     figure = blank(10.5, 7.2)
     axes = figure.subplots(2, 2, sharex=True, sharey="row")
     sizes = [row["states"] for row in timed]
-    for column, (kind, title) in zip(
-        axes.T,
-        (("estimated", "estimated caps"), ("tight", "caps 100 times smaller: policies press against them")),
-        strict=True,
-    ):
+    kinds = {"estimated": "estimated caps", "tight": "caps 100 times smaller: policies press against them"}
+    for column, (kind, title) in zip(axes.T, kinds.items(), strict=True):
         for name in ("GPC", "ScreamControl", "EfficientControl"):
             colour, mark, _ = look(name)
             for axis, key in zip(column, ("us", "decompositions"), strict=True):

@@ -20,29 +20,15 @@ MEMORIES = (1, 2, 3, 5, 8, 12, 20, 40)  # at which the truncated loss is looked 
 
 @dataclass(frozen=True)
 class Size:
-    """How much is run.
+    """How much is run."""
 
-    Attributes
-    ----------
-    horizon : int
-        Rounds of a run.
-    seeds : int
-        Repetitions where the disturbance is random.
-    plants, disturbances, costs : tuple of str
-        Which.
-    states : tuple of int
-        Numbers of states for the time of a step.
-    timed : int
-        Rounds that are timed, three times over.
-    """
-
-    horizon: int = 2_000
-    seeds: int = 3
+    horizon: int = 2_000  # rounds of a run
+    seeds: int = 3  # repetitions where the disturbance is random
     plants: tuple[str, ...] = tuple(PLANTS)
     disturbances: tuple[str, ...] = tuple(DISTURBANCES)
     costs: tuple[str, ...] = tuple(COSTS)
-    states: tuple[int, ...] = (2, 4, 8, 16, 32, 50)
-    timed: int = 200
+    states: tuple[int, ...] = (2, 4, 8, 16, 32, 50)  # numbers of states for the time of a step
+    timed: int = 200  # rounds that are timed, three times over
 
 
 SIZES = {

@@ -1,4 +1,4 @@
-"""The pictures of the paper's experiments. Every function takes the rows of all runs and returns a matplotlib Figure."""
+"""The pictures of the paper's experiments. Every function takes rows of runs and returns a matplotlib Figure."""
 
 from __future__ import annotations
 

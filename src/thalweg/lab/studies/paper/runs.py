@@ -21,7 +21,7 @@ from thalweg.domains import Ball, Ellipsoid
 from thalweg.errors import InputError
 from thalweg.lab.catalog import build
 from thalweg.lab.report import Row
-from thalweg.lab.runs import curve_rounds, experts, worst
+from thalweg.lab.runs import curve_rounds, experts, printed_threshold, worst
 from thalweg.lab.streams import Stream, draw
 from thalweg.lab.studies.paper.oracles import by_solver
 
@@ -66,9 +66,8 @@ def _crowded_sacs(s: Stream) -> tw.Learner:
 
 
 def _crowded_adaptive(s: Stream) -> tw.Learner:
-    T, G, L = len(s.problem), s.gradient_bound, s.smoothness or 0.0
-    C = functools.partial(thresholds.adaptive_paper, T=T, G=G, L=L, R=s.domain.surrogate.radius, delta=1.0)
-    return tw.EfficientAdaptive(s.domain, T, G, L, threshold=lambda m: CROWDED_ADAPTIVE * C(m))
+    C, T, L = printed_threshold(s), len(s.problem), s.smoothness or 0.0
+    return tw.EfficientAdaptive(s.domain, T, s.gradient_bound, L, threshold=lambda m: CROWDED_ADAPTIVE * C(m))
 
 
 # Settings that only this experiment needs; all else is in the catalog.

@@ -25,31 +25,15 @@ RUNS = "thalweg.lab.studies.paper.runs"
 
 @dataclass(frozen=True)
 class Size:
-    """How much is run.
+    """How much is run."""
 
-    Attributes
-    ----------
-    seeds : int
-        Repetitions on synthetic streams; real ones are played once.
-    horizon : int or None
-        Rounds of every stream; None: as many as it has, 20 000 for a synthetic one.
-    solver_rounds : int
-        How many of these are played with the solver.
-    repeats : int
-        How often a run is timed, where times are reported; the fastest counts.
-    horizons, dims : tuple of int
-        T at d = 8, and d at the first of these T, for the time of a round.
-    streams : tuple of str
-        What every algorithm of the catalog plays.
-    """
-
-    seeds: int = 5
-    horizon: int | None = None
-    solver_rounds: int = 1_000
-    repeats: int = 2
-    horizons: tuple[int, ...] = (2_000, 20_000, 200_000)
-    dims: tuple[int, ...] = (2, 8, 32, 128, 512)
-    streams: tuple[str, ...] = tuple(STREAMS)
+    seeds: int = 5  # repetitions on synthetic streams; real ones are played once
+    horizon: int | None = None  # rounds of every stream; None: as many as it has, 20 000 for a synthetic one
+    solver_rounds: int = 1_000  # how many of these are played with the solver
+    repeats: int = 2  # how often a run is timed, where times are reported; the fastest counts
+    horizons: tuple[int, ...] = (2_000, 20_000, 200_000)  # T at d = 8, for the time of a round
+    dims: tuple[int, ...] = (2, 8, 32, 128, 512)  # d at the first of these T
+    streams: tuple[str, ...] = tuple(STREAMS)  # what every algorithm of the catalog plays
 
 
 SIZES = {

@@ -18,7 +18,7 @@ Groups = dict[tuple[str, str], list[Row]]
 
 def grouped(runs: Sequence[Row]) -> Groups:
     """Runs that differ in their seed only, together; of Oja's steps the best in hindsight, as "OjaPCA"."""
-    groups: Groups = group(runs, "stream", "learner")  # type: ignore[assignment]
+    groups: Groups = group(runs, "stream", "learner")
     for stream in dict.fromkeys(run["stream"] for run in runs):
         steps = {key: value for key, value in groups.items() if key[0] == stream and key[1].startswith("OjaPCA, step")}
         if steps:
@@ -74,7 +74,7 @@ def _surrogates(groups: Groups) -> TextTable:
         d, k = tight[0]["dim"], tight[0]["rank"]
         body.append([
             stream, f"{d}, {k}", f"{np.sqrt(k * (d - k) / d):.2f}, {np.sqrt(k):.2f}",
-            percent(tight, "loss"), percent(wide, "loss"), percent(tight, "leading_loss"), percent(wide, "leading_loss"),
+            *(percent(found, key) for key in ("loss", "leading_loss") for found in (tight, wide)),
         ])  # fmt: skip
     heads = ["stream", "d, k", "radius: smallest, paper's", "drawn, % (smallest)", "drawn, % (paper's)",
              "leading, % (smallest)", "leading, % (paper's)"]  # fmt: skip

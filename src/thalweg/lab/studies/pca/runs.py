@@ -24,21 +24,12 @@ from thalweg.pca import (
     YuanLamperskiPCA,
     best_subspace,
     dyadic_regret,
-)
+)  # fmt: skip
 
 __all__ = [
-    "GUARDED",
-    "LEARNERS",
-    "STREAMS",
-    "TIMED",
-    "TUNED",
-    "Source",
-    "need_sklearn",
-    "play_guarantee",
-    "play_one",
-    "play_reference",
-    "time_one",
-]
+    "GUARDED", "LEARNERS", "STREAMS", "TIMED", "TUNED", "Source", "need_sklearn", "play_guarantee", "play_one",
+    "play_reference", "time_one",
+]  # fmt: skip
 
 Array = NDArray[np.float64]
 

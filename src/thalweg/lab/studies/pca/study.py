@@ -18,31 +18,15 @@ RUNS = "thalweg.lab.studies.pca.runs"
 
 @dataclass(frozen=True)
 class Size:
-    """How much is run.
+    """How much is run."""
 
-    Attributes
-    ----------
-    horizon : int
-        Rounds of a run, at most.
-    seeds : int
-        Repetitions of the synthetic streams.
-    streams, learners : tuple of str
-        Which.
-    guarantee : int
-        Rounds for the guarantee.
-    dims : tuple of int
-        Dimensions at which rounds are timed.
-    timed : tuple of int
-        Rounds before the clock starts, and rounds timed.
-    """
-
-    horizon: int = 16_000
-    seeds: int = 3
+    horizon: int = 16_000  # rounds of a run, at most
+    seeds: int = 3  # repetitions of the synthetic streams
     streams: tuple[str, ...] = tuple(STREAMS)
     learners: tuple[str, ...] = tuple(LEARNERS)
-    guarantee: int = 2**14
-    dims: tuple[int, ...] = (10, 25, 50, 100, 200)
-    timed: tuple[int, int] = (960, 63)
+    guarantee: int = 2**14  # rounds for the guarantee
+    dims: tuple[int, ...] = (10, 25, 50, 100, 200)  # dimensions at which rounds are timed
+    timed: tuple[int, int] = (960, 63)  # rounds before the clock starts, and rounds timed
 
 
 SIZES = {

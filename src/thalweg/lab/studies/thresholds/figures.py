@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from thalweg.lab.pictures import GREY, blank, legend, look, plain_ticks, tidy
-from thalweg.lab.report import Results, Row, mean, part, pick
+from thalweg.lab.report import Results, Row, group, mean, part, pick
 from thalweg.lab.studies.thresholds.runs import CURVES, SERIES
 
 __all__ = ["after_change", "draw_all", "losses"]
@@ -40,22 +40,18 @@ def draw_all(results: Results) -> dict[str, Any]:
     return made
 
 
-def _series(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    return {name: pick(rows, series=name) for name in dict.fromkeys(row["series"] for row in rows)}
-
-
 def _title(name: str, rows: Sequence[Row]) -> str:
     return f"{SERIES[name].title}\nT = {rows[0]['rounds']:,}"
 
 
 def losses(rows: Sequence[Row]) -> Any:
     """Total loss against the scale of the threshold, relative to the printed one: a panel for each series."""
-    found = _series(rows)
+    found = group(rows, "series")
     columns = min(4, len(found) + 1)
     height = -(-(len(found) + 1) // columns)
     figure = blank(3.3 * columns, 3.2 * height)
     axes = figure.subplots(height, columns, squeeze=False)
-    for axis, (name, here) in zip(axes.flat, found.items(), strict=False):
+    for axis, ((name,), here) in zip(axes.flat, found.items(), strict=False):
         _by_scale(axis, here)
         axis.set_title(_title(name, here), fontsize=10)
     for axis in axes[:, 0]:
@@ -107,10 +103,10 @@ def _by_scale(axis: Any, rows: Sequence[Row]) -> None:
 def after_change(rows: Sequence[Row]) -> Any:
     """Mean loss against rounds since the last jump."""
     usual = [row for row in pick(rows, restart="center", feedback="bound") if row["group"] in ("scale", "others")]
-    found = _series(usual)
+    found = group(usual, "series")
     figure = blank(max(7.0, 5.0 * len(found)), 5.0)
     axes = figure.subplots(1, len(found), squeeze=False, sharey=True)
-    for axis, (name, here) in zip(axes.flat, found.items(), strict=True):
+    for axis, ((name,), here) in zip(axes.flat, found.items(), strict=True):
         for learner in CURVES:
             curve = np.mean([row["curve"] for row in pick(here, learner=learner)], axis=0)
             edges = np.unique(np.geomspace(1, len(curve) + 1, 30).astype(int)) - 1  # windows that grow, for calm lines

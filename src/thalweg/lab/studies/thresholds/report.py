@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from thalweg.lab.report import Results, Row, TextTable, less_and_more, mean, number, part, pick, ratio, spread
+from thalweg.lab.report import Results, Row, TextTable, group, less_and_more, mean, number, part, pick, ratio, spread
 from thalweg.lab.studies.thresholds.runs import SERIES
 
 __all__ = ["remarks", "tables"]
@@ -20,8 +20,7 @@ def tables(results: Results) -> dict[str, TextTable]:
     facts, rows = part(results, "constants"), part(results, "run")
     found = {"constants": TextTable(list(facts[0]), [_cells(row) for row in facts], (0,))}
     makers = {"scale": _by_scale, "others": _others, "delta": _by_delta, "loose": _loose}
-    for name in dict.fromkeys(row["series"] for row in rows):
-        here = pick(rows, series=name)
+    for (name,), here in group(rows, "series").items():
         ends = {"worst_window": "worst 200 rounds"}
         if here[0]["later"] is not None:
             ends = {"after_change": "after a change", "later": "later"} | ends
@@ -33,8 +32,8 @@ def _cells(row: Row) -> list[str]:
     return [value if isinstance(value, str) else number(value, DIGITS) for value in row.values()]
 
 
-def _scales(rows: Sequence[Row], group: str) -> list[float]:
-    return sorted({row["scale"] for row in pick(rows, group=group)}, reverse=True)
+def _scales(rows: Sequence[Row], kind: str) -> list[float]:
+    return sorted({row["scale"] for row in pick(rows, group=kind)}, reverse=True)
 
 
 def _by_scale(rows: Sequence[Row], ends: dict[str, str]) -> TextTable:
@@ -50,9 +49,7 @@ def _by_scale(rows: Sequence[Row], ends: dict[str, str]) -> TextTable:
 
 def _others(rows: Sequence[Row], ends: dict[str, str]) -> TextTable:
     body = []
-    others = pick(rows, group="others")
-    for name in dict.fromkeys(row["learner"] for row in others):
-        found = pick(others, learner=name)
+    for (name,), found in group(pick(rows, group="others"), "learner").items():
         counts = [number(mean(found, key)) for key in ("markers", "experts", "projections")]
         losses = [spread(found, key, DIGITS) for key in ("total_loss", *ends)]
         body.append([name, losses[0], *counts, *losses[1:]])
@@ -72,9 +69,9 @@ def _loose(rows: Sequence[Row], ends: dict[str, str]) -> TextTable:
     body = []
     for s in _scales(rows, "loose"):
         cells = [
-            pick(rows, group=group, scale=s, restart="center", feedback=feedback)
+            pick(rows, group=kind, scale=s, restart="center", feedback=feedback)
             for feedback in ("bound", "observed")
-            for group in ("scale", "loose")
+            for kind in ("scale", "loose")
         ]
         body.append([f"{s:.0e}", *(spread(found, "total_loss", DIGITS) for found in cells)])
     return TextTable(["scale", "bound, G", "bound, 100 G", "observed, G", "observed, 100 G"], body, ())
@@ -85,34 +82,34 @@ def _loose(rows: Sequence[Row], ends: dict[str, str]) -> TextTable:
 
 def remarks(results: Results) -> dict[str, Any]:
     """Sentences that follow from the numbers."""
-    rows = part(results, "run")
-    names = list(dict.fromkeys(row["series"] for row in rows))
-    paid = {key: {} for key in ("printed", "suggested", "dynamic")}  # type: dict[str, dict[str, float]]
-    born = 0
-    for name in names:
-        here = pick(rows, series=name)
-        printed = pick(here, group="scale", scale=1.0, restart="center", feedback="bound")
-        scaled = pick(here, group="scale", scale=1e-3, restart="center", feedback="observed")
-        dynamic = pick(here, group="others", learner="EfficientDynamic")
-        born += max(row["markers"] for row in printed) > 1
-        for key, found in (("printed", printed), ("suggested", scaled), ("dynamic", dynamic)):
-            paid[key][name] = mean(found, "total_loss")
-    gains = {name: paid["suggested"][name] / paid["printed"][name] for name in names}
+    found = {name: rows for (name,), rows in group(part(results, "run"), "series").items()}
+    printed, suggested, dynamic = (
+        {name: pick(rows, **wanted) for name, rows in found.items()}
+        for wanted in (
+            {"group": "scale", "scale": 1.0, "restart": "center", "feedback": "bound"},
+            {"group": "scale", "scale": 1e-3, "restart": "center", "feedback": "observed"},
+            {"group": "others", "learner": "EfficientDynamic"},
+        )
+    )
+    born = sum(any(row["markers"] > 1 for row in rows) for rows in printed.values())
+    gains, beside = (
+        {name: mean(ours[name], "total_loss") / mean(theirs[name], "total_loss") for name in found}
+        for ours, theirs in ((suggested, printed), (dynamic, suggested))
+    )
     low, high = min(gains, key=gains.__getitem__), max(gains, key=gains.__getitem__)
     less, more = less_and_more(gains.values())
-    below, above = less_and_more(paid["dynamic"][name] / paid["suggested"][name] for name in names)
-    shown = {name: pick(rows, series=name) for name in names}
+    below, above = less_and_more(beside.values())
     return {
-        "printed": f"With the printed threshold a second expert is born on {born} of {len(names)} series.",
+        "printed": f"With the printed threshold a second expert is born on {born} of {len(found)} series.",
         "suggested": (
-            f"One thousandth of it, with the feedback range observed, pays less than the printed one on {less} and more "
-            f"on {more} of {len(names)} series (by over 2 %): from {ratio(gains[low])} times ({low}) to "
+            f"One thousandth of it, with the feedback range observed, pays less than the printed one on {less} and "
+            f"more on {more} of {len(found)} series (by over 2 %): from {ratio(gains[low])} times ({low}) to "
             f"{ratio(gains[high])} times ({high}) as much."
         ),
         "dynamic": f"EfficientDynamic, which has no threshold, pays less than that on {below} and more on {above}.",
         "series": {
-            name: f"{SERIES[name].title}; {found[0]['rounds']:,} rounds, {len({row['rep'] for row in found})} seed(s)"
-            for name, found in shown.items()
+            name: f"{SERIES[name].title}; {rows[0]['rounds']:,} rounds, {1 + max(row['rep'] for row in rows)} seed(s)"
+            for name, rows in found.items()
         },
-        "missing": [name for name in SERIES if name not in names],
+        "missing": [name for name in SERIES if name not in found],
     }

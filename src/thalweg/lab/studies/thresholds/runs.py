@@ -19,7 +19,7 @@ from thalweg.algorithms import thresholds
 from thalweg.lab import streams
 from thalweg.lab.jobs import seed_of
 from thalweg.lab.report import Row
-from thalweg.lab.runs import WINDOW, experts, window, worst
+from thalweg.lab.runs import WINDOW, experts, printed_threshold, window, worst
 from thalweg.lab.streams import Stream
 
 __all__ = ["CURVES", "OTHERS", "SERIES", "Contender", "Series", "constants", "play_one", "scale_name"]
@@ -100,21 +100,9 @@ def scale_name(scale: float) -> str:
     return "printed" if scale == 1 else f"scale {scale:.0e}"
 
 
-def printed_threshold(series: Stream, R: float | None = None) -> Callable[[int], float]:
-    """m -> C_m of Theorem 4 as printed, with delta = 1."""
-    return functools.partial(
-        thresholds.adaptive_paper,
-        T=len(series.problem),
-        G=series.gradient_bound,
-        L=series.smoothness,
-        R=series.domain.surrogate.radius if R is None else R,
-        delta=1.0,
-    )
-
-
 def build(contender: Contender, series: Stream) -> tw.Learner:
     """A fresh learner for the series."""
-    X, G, L, B = series.domain, series.gradient_bound, series.smoothness, series.loss_bound
+    X, G, L, B = series.domain, series.gradient_bound, series.smoothness or 0.0, series.loss_bound
     T = len(series.problem)
     adaptive = functools.partial(tw.EfficientAdaptive, X, T, contender.looseness * G, L)
     name = contender.learner
@@ -192,7 +180,7 @@ def _alive(learner: Any, T: int) -> tuple[int | None, float, int]:
 def constants(*, series: str, horizon: int | None) -> Row:
     """What the thresholds of a series are made of."""
     stream = draw(series, 0, horizon)
-    R, L, D = stream.domain.surrogate.radius, stream.smoothness, stream.domain.diameter
+    R, L, D = stream.domain.surrogate.radius, stream.smoothness or 0.0, stream.domain.diameter
     return {
         "series": series, "T": len(stream.problem), "d": stream.domain.dim, "G": stream.gradient_bound, "L": L,
         "B": stream.loss_bound, "R": R, "D": D, "R² L": R**2 * L, "C_1": printed_threshold(stream)(1),

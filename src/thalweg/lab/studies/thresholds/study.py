@@ -19,28 +19,14 @@ RUNS = "thalweg.lab.studies.thresholds.runs"
 
 @dataclass(frozen=True)
 class Size:
-    """How much is run.
-
-    Attributes
-    ----------
-    series : tuple of str
-        Which.
-    reps : int
-        Repetitions of a synthetic series, at most.
-    horizon : int or None
-        Rounds of every series; None: as many as it has.
-    scales, sacs_scales : tuple of float
-        Parts of the printed thresholds of EfficientAdaptive and of SACS.
-    deltas : tuple of float
-        What counts as a small squared gradient.
-    """
+    """How much is run."""
 
     series: tuple[str, ...] = tuple(SERIES)
-    reps: int = 5
-    horizon: int | None = None
-    scales: tuple[float, ...] = tuple(float(10 ** (k / 2)) for k in range(-12, 1))  # 1e-6 .. 1, two to a decade
-    sacs_scales: tuple[float, ...] = tuple(float(10 ** (k / 2)) for k in range(-6, 0))
-    deltas: tuple[float, ...] = (1e-4, 1e-2, 1.0, 1e2, 1e4)
+    reps: int = 5  # repetitions of a synthetic series, at most
+    horizon: int | None = None  # rounds of every series; None: as many as it has
+    scales: tuple[float, ...] = tuple(float(10 ** (k / 2)) for k in range(-12, 1))  # of EfficientAdaptive's threshold
+    sacs_scales: tuple[float, ...] = tuple(float(10 ** (k / 2)) for k in range(-6, 0))  # of that of SACS
+    deltas: tuple[float, ...] = (1e-4, 1e-2, 1.0, 1e2, 1e4)  # what counts as a small squared gradient
 
 
 FEW = tuple(name for name, series in SERIES.items() if not series.check and name != "piecewise_long")
