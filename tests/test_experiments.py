@@ -1,96 +1,140 @@
-"""The experiments run at small size, in this process, and say what the documents say of them."""
+"""The study of thresholds runs at small size and says what the documents say of it."""
 
 import csv
+import dataclasses
 import hashlib
-import importlib.util
 import json
-import pathlib
 import sys
 
 import numpy as np
 import pytest
 
-from thalweg.errors import MissingExtraError
+from thalweg.lab import study
+from thalweg.lab.report import part, pick
+from thalweg.lab.studies.thresholds import report, runs
+from thalweg.lab.studies.thresholds.study import SIZES, STUDY, available, contenders, plan
 
-FOLDER = pathlib.Path(__file__).parents[1] / "experiments"
+pytest.importorskip("matplotlib")
+pytest.importorskip("jinja2")
+
+SMALL = SIZES["small"]
+FEW = dataclasses.replace(SMALL, series=("piecewise", "gradual"))
 
 
 @pytest.fixture(scope="module")
-def threshold_study():
-    spec = importlib.util.spec_from_file_location("threshold_study", FOLDER / "threshold_study.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["threshold_study"] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules["threshold_study"]
+def page(tmp_path_factory):
+    few = dataclasses.replace(STUDY, sizes={"small": FEW})
+    return study.run(few, tmp_path_factory.mktemp("thresholds"), "small", engine="serial", progress=False)
 
 
-def test_threshold_study(threshold_study, tmp_path, capsys):
-    arguments = ["--small", "--jobs", "1", "--series", "piecewise", "gradual", "--out", str(tmp_path)]
-    rows = threshold_study.main(arguments)
+@pytest.fixture(scope="module")
+def results(page):
+    kept = [json.loads(path.read_text()) for path in (page.parent / "runs").iterdir()]
+    found = {one["name"]: one["result"] for one in kept}
+    return {job.name: found[job.name] for job in plan(FEW)}
+
+
+def test_what_the_runs_show(results):
+    rows = part(results, "run")
 
     def losses(series, learner, **wanted):
-        found = threshold_study.pick(rows, series=series, learner=learner, **({"group": "others"} | wanted))
+        found = pick(rows, series=series, learner=learner, **({"group": "others"} | wanted))
         assert len(found) == 2
         return np.array([row["total_loss"] for row in found])
 
-    for series in ("piecewise", "gradual"):
+    for series in FEW.series:
         # With the constants of the paper, as printed or re-derived, Algorithm 2 is one scale-free learner.
         alone = losses(series, "one SOGD in Y")
         variant = {"group": "scale", "restart": "center", "feedback": "bound"}
         np.testing.assert_allclose(losses(series, "printed", **variant), alone, rtol=1e-12)
         np.testing.assert_allclose(losses(series, "proof"), alone, rtol=1e-12)
         for label in ("proof", "printed, R = D"):
-            assert {row["markers"] for row in threshold_study.pick(rows, series=series, learner=label)} == {1}
+            assert {row["markers"] for row in pick(rows, series=series, learner=label)} == {1}
         assert (losses(series, "planted") < losses(series, "best fixed")).all()
         for rep in (0, 1):
-            sweep = threshold_study.pick(rows, series=series, rep=rep, **variant)
+            sweep = pick(rows, series=series, rep=rep, **variant)
             counts = [row["markers"] for row in sorted(sweep, key=lambda row: row["scale"])]
             assert counts == sorted(counts, reverse=True)
             assert counts[0] > 100
             assert {row["projections"] for row in sweep} == {1.0}
 
+
+def test_the_report_is_whole(page, results):
+    folder = page.parent
+    pictures = {f"thresholds-{name}.{kind}" for name in ("losses", "after-a-jump") for kind in ("png", "pdf")}
+    assert {path.name for path in folder.iterdir()} == pictures | {"index.html", "runs.csv", "about.json", "runs"}
+    with open(folder / "runs.csv", newline="") as file:
+        lines = list(csv.DictReader(file))
+    rows = part(results, "run")
+    assert [float(line["total_loss"]) for line in lines] == [row["total_loss"] for row in rows]
     seed = int.from_bytes(hashlib.sha256(b"piecewise/rep1").digest()[:8], "big")
-    about = json.loads((tmp_path / "about.json").read_text())
-    assert about["seeds"]["piecewise/rep1"] == seed
-    assert about["versions"]["thalweg"]
-    with open(tmp_path / "results.csv", newline="") as file:
-        assert [float(row["total_loss"]) for row in csv.DictReader(file)] == [row["total_loss"] for row in rows]
-    for name in ("losses.png", "after_change.png"):
-        assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
-    assert "total loss by threshold scale" in capsys.readouterr().out
+    assert {int(line["seed"]) for line in lines if (line["series"], line["rep"]) == ("piecewise", "1")} == {seed}
+    assert json.loads((folder / "about.json").read_text())["command"] == "thalweg thresholds --small"
+    text = page.read_text(encoding="utf-8")
+    assert text.count("<img ") == text.count("data:image/png;base64,") == 2
+    assert "A trial." in text
+    assert text.count("<table>") == 1 + 4 * len(FEW.series)
 
 
-def test_threshold_study_data_does_not_depend_on_the_contenders(threshold_study):
-    chosen = threshold_study.contenders(small=True)
-    some = [contender for contender in chosen if contender.name in ("SOGD", "planted")]
-    both = [row["total_loss"] for row, _ in threshold_study.run_batch("gradual", 1, some, True)]
-    each = [threshold_study.run_batch("gradual", 1, [contender], True)[0][0]["total_loss"] for contender in some]
-    assert both == each
+def test_tables_and_sentences_follow_from_the_numbers(results):
+    tables = report.tables(results)
+    for table in tables.values():
+        assert {len(row) for row in table.body} == {len(table.heads)}
+    found = [row["total_loss"] for row in pick(part(results, "run"), series="gradual", learner="OGD")]
+    row = next(row for row in tables["gradual, others"].body if row[0] == "OGD")
+    assert row[1].startswith(f"{np.mean(found):.4g} ± ")
+    assert [row[0] for row in tables["constants"].body] == list(FEW.series)
+    assert "born on 0 of 2 series" in report.remarks(results)["printed"]
+    more = {name: dict(row) for name, row in results.items()}
+    for row in pick(part(more, "run"), series="gradual", group="scale", scale=1.0):
+        row |= {"markers": 2, "total_loss": 1e9}
+    said = report.remarks(more)
+    assert "born on 1 of 2 series" in said["printed"]
+    assert "pays less than the printed one on 1 and" in said["suggested"]
+
+
+def test_data_does_not_depend_on_the_contenders():
+    first, again = (
+        runs.play_one(series="gradual", rep=1, horizon=2_000, **dataclasses.asdict(runs.Contender("SOGD")))
+        for _ in range(2)
+        if runs.draw.cache_clear() is None
+    )
+    runs.play_one(series="gradual", rep=1, horizon=2_000, **dataclasses.asdict(runs.Contender("planted")))
+    assert first["total_loss"] == again["total_loss"]
+
+
+def test_the_usual_size_is_that_of_the_documents():
+    jobs = [job for job in plan(SIZES["usual"]) if job.name.startswith("run/")]
+    assert len(SIZES["usual"].series) == 14
+    assert len({job.name for job in jobs}) == len(jobs)
+    assert {job.arguments["scale"] for job in jobs if job.arguments["group"] == "scale"} == set(SIZES["usual"].scales)
+    assert len(runs.draw("piecewise_long", 0, None).problem) == 200_000
+    assert len(runs.draw("piecewise", 0, None).changes) == 24
 
 
 @pytest.mark.parametrize(
     ("series", "package"),
     [("polls", "river"), ("glucose", "bokeh_sampledata"), ("sea", "bokeh_sampledata"), ("water", "river")],
 )
-def test_threshold_study_on_real_series(threshold_study, series, package):
+def test_real_series(series, package):
     pytest.importorskip(package, reason=f"the series comes with {package}: pip install {package}")
-    drawn = threshold_study.SOURCES[series].draw(series, 0, True)
+    drawn = runs.draw(series, 0, 2_000)
     problem = drawn.problem
     # The stated constants hold.
     assert np.abs(problem.features).max() <= 1
     assert np.abs(problem.labels).max() <= 1
     assert problem.smoothness <= drawn.smoothness
-    chosen = [c for c in threshold_study.contenders(small=True) if c.name in ("printed", "scale 1e-06", "best fixed")]
-    for row, curve in threshold_study.run_batch(series, 0, chosen, True):
+    for who in contenders(SMALL):
+        if who.learner not in ("printed", "scale 1e-06", "best fixed"):
+            continue
+        row = runs.play_one(series=series, rep=0, horizon=2_000, **dataclasses.asdict(who))
         assert row["rounds"] == len(problem)
         assert row["total_loss"] > 0
-        assert not curve
-        assert row["learner"] != "printed" or row["markers"] == 1
-        assert row["learner"] != "scale 1e-06" or row["markers"] > 1
+        assert not row["curve"]
+        assert who.learner != "printed" or row["markers"] == 1
+        assert who.learner != "scale 1e-06" or row["markers"] > 1
 
 
-def test_threshold_study_names_a_missing_package(threshold_study, monkeypatch):
+def test_series_without_data_are_left_out(monkeypatch):
     monkeypatch.setitem(sys.modules, "river.datasets", None)
-    with pytest.raises(MissingExtraError, match="pip install river"):
-        threshold_study.main(["--small", "--series", "polls"])
+    assert set(SIZES["usual"].series) - set(available(SIZES["usual"]).series) == {"polls", "water"}

@@ -9,7 +9,8 @@ import subprocess
 
 import pytest
 
-from thalweg.lab.reproduce import reproduce
+from thalweg.lab import study
+from thalweg.lab.studies.paper.study import STUDY
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars",
@@ -34,7 +35,7 @@ needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no chromium or goog
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    return reproduce(tmp_path_factory.mktemp("page"), small=True, engine="serial", progress=False)
+    return study.run(STUDY, tmp_path_factory.mktemp("page"), "small", engine="serial", progress=False)
 
 
 def browse(profile, *arguments):

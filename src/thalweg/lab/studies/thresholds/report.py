@@ -12,13 +12,15 @@ __all__ = ["remarks", "tables"]
 
 VARIANTS = [(feedback, restart) for feedback in ("bound", "observed") for restart in ("center", "current")]
 KNOBS = ((1.0, "center"), (1e-3, "center"), (1e-3, "current"), (1e-4, "center"), (1e-4, "current"))
+CONSTANTS = ("T", "d", "G", "L", "B", "R", "D", "R² L", "C_1", "C_1, R = D", "C of SACS")
 DIGITS = 4
 
 
 def tables(results: Results) -> dict[str, TextTable]:
     """Every table of the report: the constants of all series, and four tables named after each."""
     facts, rows = part(results, "constants"), part(results, "run")
-    found = {"constants": TextTable(list(facts[0]), [_cells(row) for row in facts], (0,))}
+    cells = [[row["series"], *(number(row[key], DIGITS) for key in CONSTANTS)] for row in facts]
+    found = {"constants": TextTable(["series", *CONSTANTS], cells, (0,))}
     makers = {"scale": _by_scale, "others": _others, "delta": _by_delta, "loose": _loose}
     for (name,), here in group(rows, "series").items():
         ends = {"worst_window": "worst 200 rounds"}
@@ -26,10 +28,6 @@ def tables(results: Results) -> dict[str, TextTable]:
             ends = {"after_change": "after a change", "later": "later"} | ends
         found |= {f"{name}, {kind}": make(here, ends) for kind, make in makers.items()}
     return found
-
-
-def _cells(row: Row) -> list[str]:
-    return [value if isinstance(value, str) else number(value, DIGITS) for value in row.values()]
 
 
 def _scales(rows: Sequence[Row], kind: str) -> list[float]:
