@@ -343,7 +343,7 @@ def test_missing_libraries_are_named(fails, load, monkeypatch, module, arguments
 
 def test_a_missing_data_package_is_named(fails, monkeypatch):
     monkeypatch.setitem(sys.modules, "river.datasets", None)
-    assert "pip install river" in fails("run", "OGD", "polls")
+    assert "needs river. Install it with: pip install 'thalweg[data]'" in fails("run", "OGD", "polls")
 
 
 def test_a_full_disk_is_one_line_and_leaves_nothing_behind(call, monkeypatch, tmp_path):
@@ -352,7 +352,10 @@ def test_a_full_disk_is_one_line_and_leaves_nothing_behind(call, monkeypatch, tm
 
     monkeypatch.setattr(os, "fsync", full)
     code, out, err = call("run", "OGD", "gradual", "--horizon", 20, "--out", "losses.csv")
-    assert (code, err) == (1, "error: Cannot write losses.csv: No space left on device.\n")
+    assert (code, err) == (
+        1,
+        "error: Cannot write to losses.csv: No space left on device. Free some space and run the same command again.\n",
+    )
     assert "total loss" in out  # what was computed is not lost
     assert list(tmp_path.iterdir()) == []
     code, _, err = call("compare", "OGD", "--on", "gradual", "--horizon", 20)

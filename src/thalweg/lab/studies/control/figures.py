@@ -64,7 +64,7 @@ def costs(scenes: Sequence[Row]) -> Any:
     for axis in axes[-1]:
         axis.set_xlabel("cost ÷ LQR's (log scale)", fontsize=9)
         plain_ticks(axis, "x")
-    legend(figure, axes[0, 0], columns=4, size=10)
+    legend(figure, axes[0, 0], columns=min(4, 2 * len(kinds)), size=10)
     return figure
 
 
