@@ -350,9 +350,7 @@ for name, entry in STUDIES.items():
 
 
 @app.command()
-def bench(
-    rounds: Annotated[int, typer.Option(help="Rounds of a run.", min=1)] = 20_000,
-) -> None:
+def bench(rounds: Annotated[int, typer.Option(help="Rounds of a run.", min=1)] = 20_000) -> None:
     """Measure the speed of every algorithm.
 
     Microseconds a round on the paper's stream (d = 8): the best of 5 runs in processor time, after one that does not

@@ -30,10 +30,7 @@ class Size:
 
 
 FEW = tuple(name for name, series in SERIES.items() if not series.check and name != "piecewise_long")
-SIZES = {
-    "usual": Size(),
-    "small": Size(FEW, 2, 2_000, (1e-6, 1e-5, 1e-4, 1e-3, 1.0), (1e-2,), (1.0, 1e2)),
-}
+SIZES = {"usual": Size(), "small": Size(FEW, 2, 2_000, (1e-6, 1e-5, 1e-4, 1e-3, 1.0), (1e-2,), (1.0, 1e2))}
 
 
 def contenders(size: Size) -> list[Contender]:
