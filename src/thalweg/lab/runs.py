@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import thalweg as tw
+from thalweg._extras import need
 from thalweg._interrupts import interrupts
 from thalweg.algorithms import thresholds
 from thalweg.lab.catalog import ALGORITHMS, build, find
@@ -21,8 +22,8 @@ from thalweg.lab.streams import Stream
 from thalweg.lab.tables import Table
 
 __all__ = [
-    "Report", "curve_rounds", "describe", "experts", "load_kernels", "losses_as", "measure", "play_stream",
-    "printed_threshold", "tidy", "window", "worst",
+    "Report", "curve_rounds", "describe", "experts", "load_kernels", "losses_as", "measure", "one_thread",
+    "play_stream", "printed_threshold", "tidy", "window", "worst",
 ]  # fmt: skip
 
 Array = NDArray[np.float64]
@@ -161,7 +162,7 @@ def worst(losses: Array) -> float:
 def printed_threshold(stream: Stream, R: float | None = None) -> Callable[[int], float]:
     """m -> C_m of Theorem 4 as printed, with delta = 1 and the surrogate ball of radius R."""
     T, G, L = len(stream.problem), stream.gradient_bound, stream.smoothness or 0.0
-    return partial(thresholds.adaptive_paper, T=T, G=G, L=L, R=R or stream.domain.surrogate.radius, delta=1.0)
+    return functools.partial(thresholds.adaptive_paper, T=T, G=G, L=L, R=R or stream.domain.surrogate.radius, delta=1.0)
 
 
 def experts(learner: Any, rounds: int) -> tuple[int | None, float | None, int | None]:
@@ -181,6 +182,20 @@ def experts(learner: Any, rounds: int) -> tuple[int | None, float | None, int | 
     bits = newest[:, None] >> np.arange(40)
     alive = ((bits & 1) if inner.cover == "compact" else (bits > 0)).sum(axis=1)
     return int(newest[-1]), float(alive.mean()), int(alive.max())
+
+
+def one_thread(run: Callable[..., Any]) -> Callable[..., Any]:
+    """The same run with one thread for linear algebra.
+
+    With more, last digits depend on how many, and at the sizes of our studies threads only wait for each other.
+    """
+
+    @functools.wraps(run)
+    def limited(**arguments: Any) -> Any:
+        with need("threadpoolctl", "lab", run.__name__).threadpool_limits(1):
+            return run(**arguments)
+
+    return limited
 
 
 def describe(summary: dict[str, Any], table: Table | None, scale: bool) -> str:

@@ -15,13 +15,12 @@ from typing import Any
 import numpy as np
 
 import thalweg as tw
-from thalweg._extras import need
 from thalweg.algorithms import thresholds
 from thalweg.domains import Ball, Ellipsoid
 from thalweg.errors import InputError
 from thalweg.lab.catalog import build
 from thalweg.lab.report import Row
-from thalweg.lab.runs import curve_rounds, experts, printed_threshold, worst
+from thalweg.lab.runs import curve_rounds, experts, one_thread, printed_threshold, worst
 from thalweg.lab.streams import Stream, draw
 from thalweg.lab.studies.paper.oracles import by_solver
 
@@ -86,6 +85,7 @@ def make(name: str, stream: Stream) -> tw.Learner:
 _draw = functools.lru_cache(maxsize=8)(draw)  # a worker plays many algorithms on the same data
 
 
+@one_thread
 def play_one(
     *,
     stream: str,
@@ -110,19 +110,16 @@ def play_one(
         slow, projection = by_solver(source.domain)
         played = replace(source, domain=slow)
     times: list[float] = []
-    with need("threadpoolctl", "lab", "play_one").threadpool_limits(
-        1
-    ):  # with more, the solver's last digits depend on how many
-        tw.play(make(algorithm, played), problem, rounds=2 if projection else WARM_ROUNDS)
-        while len(times) < repeats or (repeats > 1 and sum(times) < TIMED_SECONDS):
-            learner = make(algorithm, played)  # a new one: how often a run is timed must not show in its numbers
-            if projection:
-                projection.calls = projection.outside = projection.iterations = 0
-            began = time.thread_time()
-            run = tw.play(learner, problem, rounds=rounds)
-            times.append(time.thread_time() - began)
-            if run.interrupted:
-                raise KeyboardInterrupt
+    tw.play(make(algorithm, played), problem, rounds=2 if projection else WARM_ROUNDS)
+    while len(times) < repeats or (repeats > 1 and sum(times) < TIMED_SECONDS):
+        learner = make(algorithm, played)  # a new one: how often a run is timed must not show in its numbers
+        if projection:
+            projection.calls = projection.outside = projection.iterations = 0
+        began = time.thread_time()
+        run = tw.play(learner, problem, rounds=rounds)
+        times.append(time.thread_time() - began)
+        if run.interrupted:
+            raise KeyboardInterrupt
     T = run.rounds
     markers, alive, most = experts(learner, T)
     row: Row = {"stream": stream, "algorithm": algorithm, "oracle": oracle, "seed": seed, "dim": source.domain.dim}

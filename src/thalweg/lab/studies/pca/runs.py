@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from thalweg._extras import need
 from thalweg.domains import Ball
 from thalweg.lab.report import Row
+from thalweg.lab.runs import one_thread
 from thalweg.pca import (
     AdaptivePCA,
     DescentPCA,
@@ -190,17 +191,6 @@ TIMED = ("EfficientPCA", "AdaptivePCA", "DescentPCA", "YuanLamperskiPCA")
 
 
 # ------------------------------------------------------------------------------------------------------------ one run
-
-
-def one_thread(run: Callable[..., Row]) -> Callable[..., Row]:
-    """The same run with one thread for LAPACK: at these sizes more only wait for each other, and times mean little."""
-
-    @functools.wraps(run)
-    def limited(**arguments: Any) -> Row:
-        with need("threadpoolctl", "lab", run.__name__).threadpool_limits(1):
-            return run(**arguments)
-
-    return limited
 
 
 def curve_of(losses: Array) -> list[float]:
