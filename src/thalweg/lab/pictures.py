@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import io
 import math
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from thalweg._extras import new_figure
 
-__all__ = ["BLUE", "COLOURS", "GREY", "VERMILION", "blank", "legend", "look", "plain_ticks", "save", "side", "tidy"]
+__all__ = [
+    "COLOURS", "GREY", "blank", "legend", "log_log", "look", "name_rows", "plain_ticks", "save", "side", "tidy",
+]  # fmt: skip
 
 # Okabe and Ito's colours, which all kinds of colour vision tell apart.
 BLACK, GREY, BLUE, VERMILION = "#000000", "#555555", "#0072B2", "#D55E00"
@@ -63,6 +69,24 @@ def tidy(axis: Any, grid: str = "y") -> None:
     axis.grid(axis=grid, alpha=0.3)
     axis.set_axisbelow(True)
     axis.tick_params(labelsize=9)
+
+
+def log_log(axis: Any, ticks: Sequence[float]) -> None:
+    """Both axes logarithmic: these numbers along one, few plain ones along the other."""
+    axis.set(xscale="log", yscale="log")
+    plain_ticks(axis, "y")
+    axis.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
+    axis.minorticks_off()
+    tidy(axis, "both")
+
+
+def name_rows(axis: Any, names: Sequence[str]) -> NDArray[np.int64]:
+    """A row for each name, from top to bottom; where they are."""
+    places = np.arange(len(names))[::-1]
+    axis.set_yticks(places, names, fontsize=9)
+    axis.set_ylim(-0.6, len(names) - 0.4)
+    tidy(axis, "x")
+    return places
 
 
 def legend(figure: Any, axis: Any, place: str = "upper center", columns: int = 1, size: int = 9) -> None:

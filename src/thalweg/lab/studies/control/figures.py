@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.lab.pictures import COLOURS, GREY, blank, legend, look, plain_ticks, tidy
+from thalweg.lab.pictures import COLOURS, GREY, blank, legend, log_log, look, name_rows, plain_ticks, tidy
 from thalweg.lab.report import Results, Row, part, pick
 from thalweg.lab.studies.control.report import relative
 from thalweg.lab.studies.control.runs import CONTROLLERS, COSTS, DISTURBANCES, PLANTS, STAGE
@@ -40,9 +40,9 @@ def costs(scenes: Sequence[Row]) -> Any:
     pushes = [name for name in DISTURBANCES if any(s["disturbance"] == name for s in scenes)]
     figure = blank(3.7 * len(kinds) + 1.2, 2.0 * len(plants) + 0.7)
     axes = figure.subplots(len(plants), len(kinds), sharey=True, sharex=True, squeeze=False)
-    places = np.arange(len(pushes))[::-1]
     for line, plant in zip(axes, plants, strict=True):
         for axis, kind in zip(line, kinds, strict=True):
+            places = name_rows(axis, pushes)
             for place, push in zip(places, pushes, strict=True):
                 found = pick(scenes, plant=plant, costs=kind, disturbance=push)
                 for k, name in enumerate(name for name in CONTROLLERS if name != "LQR"):
@@ -53,11 +53,8 @@ def costs(scenes: Sequence[Row]) -> Any:
                     axis.plot([min(ratios), max(ratios)], [at, at], color=colour, linewidth=1)
             axis.axvline(1, color=GREY, linewidth=1.2)
             axis.set_xscale("log")
-            axis.set_yticks(places, pushes, fontsize=9)
             for place in places[:-1]:
                 axis.axhline(place - 0.5, color="#dddddd", linewidth=0.8)
-            axis.set_ylim(-0.6, len(pushes) - 0.4)
-            tidy(axis, "x")
         line[0].set_ylabel(plant, fontsize=11, fontweight="bold")
     for axis, kind in zip(axes[0], kinds, strict=True):
         axis.set_title(f"{kind} costs", fontsize=11)
@@ -140,15 +137,11 @@ def scaling(timed: Sequence[Row]) -> Any:
                 values = [row[f"{name}, {kind}"][key] for row in timed]
                 axis.plot(sizes, values, color=colour, marker=mark, markersize=5, linewidth=1.6, label=name)
         column[0].set_title(title, fontsize=11)
-        column[0].set(xscale="log", yscale="log")
+        log_log(column[0], sizes)
         column[1].set_xlabel("states (inputs: half as many)")
-        column[1].set_xticks(sizes, [str(n) for n in sizes])
-        column[1].minorticks_off()
-        for axis in column:
-            tidy(axis, "both")
+        tidy(column[1], "both")
     axes[0, 0].set_ylabel("microseconds a round")
     axes[1, 0].set_ylabel("decompositions a round")
-    plain_ticks(axes[0, 0], "y")
     legend(figure, axes[0, 0], columns=3, size=10)
     return figure
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from thalweg.lab.catalog import ALGORITHMS
-from thalweg.lab.pictures import COLOURS, GREY, blank, legend, plain_ticks, side, tidy
+from thalweg.lab.pictures import COLOURS, GREY, blank, legend, log_log, name_rows, plain_ticks, side, tidy
 from thalweg.lab.report import Row, mean, number, pick, ratio
 from thalweg.lab.runs import curve_rounds
 from thalweg.lab.streams import STREAMS
@@ -119,10 +119,9 @@ def interval(rows: Sequence[Row]) -> Any:
         ("us", "microseconds a round"),
     )
     axes = figure.subplots(2, 3, sharey=True)
-    places = np.arange(len(INTERVAL))[::-1]
     for line, stream in zip(axes, ("piecewise", "gradual"), strict=True):
         for axis, (key, label) in zip(line, measures, strict=True):
-            for place, name in zip(places, INTERVAL, strict=True):
+            for place, name in zip(name_rows(axis, INTERVAL), INTERVAL, strict=True):
                 found = survey(rows, stream, name)
                 values = [1e6 * r["seconds"] / r["rounds"] if key == "us" else r[key] for r in found]
                 middle = float(np.mean(values))
@@ -132,11 +131,9 @@ def interval(rows: Sequence[Row]) -> Any:
                     number(middle), (middle, place), (0, 9), textcoords="offset points", ha="center", fontsize=8.5
                 )
             axis.set(xscale="log", ylim=(-0.6, len(INTERVAL) - 0.2))
-            axis.set_yticks(places, INTERVAL, fontsize=9)
             low, high = axis.get_xlim()
             axis.set_xlim(low / 1.25, high * 1.25)
             plain_ticks(axis, "x")
-            tidy(axis, "x")
             if stream == "gradual":
                 axis.set_xlabel(f"{label} (log scale)")
         line[0].set_title(
@@ -193,12 +190,8 @@ def scaling(rows: Sequence[Row]) -> Any:
             _, mark, line = side(name)
             axis.plot(*np.transpose(points), mark, ls=line, color=COLOURS[k // 2], ms=5, lw=1.8, label=name)
         ticks = sorted({row[key] for row in found if key == "horizon" or row["horizon"] == least})
-        axis.set(xscale="log", yscale="log")
-        axis.set_xticks(ticks, [f"{t:,}" for t in ticks], fontsize=9)
-        axis.minorticks_off()
-        tidy(axis, "both")
+        log_log(axis, ticks)
     axes[0].set(xlabel="rounds T, at d = 8", ylabel="microseconds a round")
     axes[1].set_xlabel(f"dimension d, at T = {least:,}")
-    plain_ticks(axes[0], "y")
     legend(figure, axes[0], "right center")
     return figure

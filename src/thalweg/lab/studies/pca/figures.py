@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.lab.pictures import GREY, blank, legend, look, plain_ticks, tidy
+from thalweg.lab.pictures import GREY, blank, legend, log_log, look, name_rows, plain_ticks, tidy
 from thalweg.lab.report import Results, Row, mean, part
 from thalweg.lab.studies.pca.report import Groups, grouped
 from thalweg.lab.studies.pca.runs import STREAMS, TIMED
@@ -36,9 +36,8 @@ def losses(groups: Groups) -> Any:
     figure = blank(11, 1.1 + 2.05 * ((len(streams) + 1) // 2))
     axes = figure.subplots((len(streams) + 1) // 2, 2, sharey=True, squeeze=False).ravel()
     names = [name for name in SHOWN if any(name == learner for _, learner in groups)]
-    places = np.arange(len(names))[::-1]
     for axis, stream in zip(axes, streams, strict=False):
-        for place, name in zip(places, names, strict=True):
+        for place, name in zip(name_rows(axis, names), names, strict=True):
             colour, mark, _ = look(name)
             runs = groups[stream, name]
             drawn, leading = (mean(runs, key) for key in ("loss", "leading_loss"))
@@ -47,10 +46,7 @@ def losses(groups: Groups) -> Any:
             axis.plot(leading, place, mark, color=colour, markersize=8, mew=0)
         axis.set_xlim(0, 1.04 * axis.get_xlim()[1])
         axis.locator_params(axis="x", nbins=6)
-        axis.set_ylim(-0.6, len(names) - 0.4)
-        axis.set_yticks(places, names, fontsize=9)
         axis.set_title(f"{stream}, k = {runs[0]['rank']} of d = {runs[0]['dim']}", fontsize=10, loc="left")
-        tidy(axis, "x")
     for axis in axes[max(0, len(streams) - 2) : len(streams)]:
         axis.set_xlabel("share of energy lost, mean over rounds", fontsize=9)
     for axis in axes[len(streams) :]:
@@ -136,18 +132,14 @@ def scaling(timed: Sequence[Row]) -> Any:
     for name in TIMED:
         colour, mark, _ = look(name)
         left.plot(dims, [row[name]["us"] for row in timed], mark + "-", color=colour, label=name, markersize=6)
-    left.set(xscale="log", yscale="log", xlabel="dimension d", ylabel="microseconds a round")
-    left.set_xticks(dims, [str(d) for d in dims])
-    left.minorticks_off()
-    plain_ticks(left, "y")
+    left.set(xlabel="dimension d", ylabel="microseconds a round")
+    log_log(left, dims)
     left.legend(frameon=False, fontsize=9)
-    tidy(left, "both")
     counts = [timed[-1][name]["eigh"] for name in TIMED]
-    right.barh(np.arange(len(TIMED))[::-1], counts, color=[look(name)[0] for name in TIMED])
-    for place, count in zip(np.arange(len(TIMED))[::-1], counts, strict=True):
+    places = name_rows(right, TIMED)
+    right.barh(places, counts, color=[look(name)[0] for name in TIMED])
+    for place, count in zip(places, counts, strict=True):
         right.annotate(f"{count:.2g}", (count, place), (4, 0), textcoords="offset points", va="center", fontsize=9)
-    right.set_yticks(np.arange(len(TIMED))[::-1], TIMED, fontsize=9)
     right.set_xlabel("eigendecompositions a round")
     right.set_xlim(0, 1.15 * max(counts))
-    right.spines[["top", "right"]].set_visible(False)
     return figure
