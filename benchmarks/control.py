@@ -15,7 +15,7 @@ import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy comes
 
-from thalweg.lab.control_scenes import time_step
+from thalweg.lab.studies.control.runs import time_step
 
 SIZES = (2, 4, 8, 16, 32, 50)
 KINDS = ("ScreamControl", "GPC", "EfficientControl")

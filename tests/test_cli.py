@@ -23,7 +23,7 @@ from thalweg.lab.runs import measure, play_stream
 
 pytest.importorskip("typer", reason="the command line needs typer: pip install 'thalweg[lab]'")
 
-COMMANDS = ("list", "run", "compare", "reproduce", "bench")
+COMMANDS = ("list", "run", "compare", "reproduce", "control", "pca", "thresholds", "bench")
 CALL = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from thalweg.cli import main; main()"
 
 
@@ -288,6 +288,7 @@ def test_run_on_another_domain(call):
         (["compare", "OGD", "--on", "gradual", "--horizon", "20", "--engine", "abacus"], "'engine'"),
         (["compare", "OGD", "--on", "gradual", "--horizon", "20", "--out", "load.csv"], "Cannot write"),
         (["reproduce", "--full", "--small"], "exclude each other"),
+        (["control", "--full"], "'size' parameter of run must be"),
     ],
 )
 def test_errors_are_one_line(fails, load, tmp_path, arguments, message):
@@ -342,7 +343,7 @@ def test_missing_libraries_are_named(fails, load, monkeypatch, module, arguments
 
 def test_a_missing_data_package_is_named(fails, monkeypatch):
     monkeypatch.setitem(sys.modules, "river.datasets", None)
-    assert "pip install river" in fails("run", "OGD", "polls")
+    assert "needs river. Install it with: pip install 'thalweg[data]'" in fails("run", "OGD", "polls")
 
 
 def test_a_full_disk_is_one_line_and_leaves_nothing_behind(call, monkeypatch, tmp_path):
@@ -351,7 +352,10 @@ def test_a_full_disk_is_one_line_and_leaves_nothing_behind(call, monkeypatch, tm
 
     monkeypatch.setattr(os, "fsync", full)
     code, out, err = call("run", "OGD", "gradual", "--horizon", 20, "--out", "losses.csv")
-    assert (code, err) == (1, "error: Cannot write losses.csv: No space left on device.\n")
+    assert (code, err) == (
+        1,
+        "error: Cannot write to losses.csv: No space left on device. Free some space and run the same command again.\n",
+    )
     assert "total loss" in out  # what was computed is not lost
     assert list(tmp_path.iterdir()) == []
     code, _, err = call("compare", "OGD", "--on", "gradual", "--horizon", 20)
@@ -521,21 +525,38 @@ def test_the_plot_shows_every_algorithm():
     json.dumps(curve, allow_nan=False)
 
 
-def test_reproduce_passes_its_options_on(call, monkeypatch):
-    import thalweg.lab.reproduce as module
+@pytest.fixture
+def asked(monkeypatch):
+    """What the commands of studies ask for; nothing is run."""
+    from thalweg.lab import study
 
     seen = {}
 
-    def stub(folder, **options):
-        seen.update(options, folder=folder)
+    def stub(which, folder, size, **options):
+        seen.update(options, study=which.name, folder=folder, size=size)
         return folder / "index.html"
 
-    monkeypatch.setattr(module, "reproduce", stub)
+    monkeypatch.setattr(study, "run", stub)
+    return seen
+
+
+def test_reproduce_passes_its_options_on(call, asked):
     code, out, _ = call("reproduce", "--small", "--out", "here", "--engine", "serial", "--workers", 3, "--no-progress")
     assert (code, out) == (0, "Open here/index.html\n")
-    assert seen.pop("command").startswith("thalweg")
-    assert seen == {"folder": pathlib.Path("here"), "small": True, "full": False, "engine": "serial", "workers": 3,
-                    "scheduler": None, "progress": False}  # fmt: skip
+    assert asked.pop("command").startswith("thalweg")
+    assert asked == {"study": "reproduce", "folder": pathlib.Path("here"), "size": "small", "engine": "serial",
+                     "workers": 3, "scheduler": None, "progress": False}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "folder"), [("reproduce", "paper"), ("control", "control"), ("pca", "pca"),
+                                              ("thresholds", "thresholds")])  # fmt: skip
+def test_every_study_has_a_command(call, asked, name, folder):
+    code, out, _ = call(name)
+    assert (code, out) == (0, f"Open results/{folder}/index.html\n")
+    assert (asked["study"], asked["size"], asked["engine"], asked["progress"]) == (name, "usual", "local", True)
+    help_text = call(name, "--help")[1]
+    assert f"thalweg {name} --small --out /tmp/look" in help_text
+    assert ("--full" in help_text) == (name == "reproduce")
 
 
 def test_bench_has_a_line_for_every_algorithm(call):

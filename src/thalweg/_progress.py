@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from thalweg.errors import MissingExtraError
+from thalweg._extras import need
 
 __all__ = ["progress_bar"]
 
@@ -15,11 +15,5 @@ def progress_bar(owner: str, total: int, wanted: bool, unit: str) -> Iterator[Ca
     if not wanted:
         yield lambda units: None
         return
-    try:
-        from tqdm.auto import tqdm
-    except ImportError:
-        raise MissingExtraError(
-            f"{owner}(progress=True) needs tqdm. Install it with: pip install 'thalweg[lab]'"
-        ) from None
-    with tqdm(total=total, unit=unit, unit_scale=True) as bar:
+    with need("tqdm.auto", "lab", f"{owner}(progress=True)").tqdm(total=total, unit=unit, unit_scale=True) as bar:
         yield bar.update

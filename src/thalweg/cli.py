@@ -7,15 +7,18 @@ import os
 import sys
 from collections.abc import Sequence
 
+from thalweg._extras import need
+from thalweg.errors import MissingExtraError
+
 __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code: 0; 1 for an error; 2 for wrong usage; 130 for Ctrl-C."""
     try:
-        import typer  # noqa: F401
-    except ImportError:
-        sys.stderr.write("error: The command line needs typer. Install it with: pip install 'thalweg[lab]'\n")
+        need("typer", "lab", "The command line")
+    except MissingExtraError as error:
+        sys.stderr.write(f"error: {error}\n")
         sys.exit(1)
     from thalweg.lab.commands import app
 

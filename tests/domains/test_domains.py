@@ -292,7 +292,7 @@ def test_bad_points(point, message):
 
 def test_polytope_without_osqp(monkeypatch):
     monkeypatch.setitem(sys.modules, "osqp", None)
-    with pytest.raises(MissingExtraError, match=r"Polytope needs the package 'osqp'.*pip install thalweg\[qp\]"):
+    with pytest.raises(MissingExtraError, match=r"Polytope needs osqp\. .*pip install 'thalweg\[qp\]'"):
         Polytope(*TRIANGLE)
 
 

@@ -12,14 +12,19 @@ pytest.importorskip("jinja2")
 
 import thalweg as tw
 from thalweg import control as tc
-from thalweg.lab import control_report, control_scenes, control_study
-from thalweg.lab.control_scenes import CONTROLLERS, PLANTS
+from thalweg.lab import study
+from thalweg.lab.studies.control import runs
+from thalweg.lab.studies.control.report import remarks
+from thalweg.lab.studies.control.runs import CONTROLLERS, PLANTS
+from thalweg.lab.studies.control.study import SIZES, STUDY, plan
+
+SMALL = SIZES["small"]
 
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
     folder = tmp_path_factory.mktemp("control")
-    path = control_study.control_study(folder, small=True, engine="serial", progress=False)
+    path = study.run(STUDY, folder, "small", engine="serial", progress=False)
     return folder, path
 
 
@@ -34,32 +39,32 @@ def test_the_report_is_whole_and_refers_to_nothing_outside(report):
         assert (folder / f"{name}.png").stat().st_size > 5_000
         assert (folder / f"{name}.pdf").exists()
     facts = json.loads((folder / "about.json").read_text())
-    assert facts["size"]["horizon"] == control_study.SMALL.horizon
+    assert facts["size"]["horizon"] == SMALL.horizon
     assert facts["small"] is True
 
 
 def test_the_csv_has_a_line_for_each_controller_in_each_scene(report):
     folder, _ = report
     rows = list(csv.DictReader((folder / "runs.csv").read_text().splitlines()))
-    scenes = [job for job in control_study.plan(control_study.SMALL) if job.name.startswith("scene/")]
+    scenes = [job for job in plan(SMALL) if job.name.startswith("scene/")]
     assert len(rows) == len(scenes) * len(CONTROLLERS)
     ours = [row for row in rows if row["controller"] == "EfficientControl"]
     assert all(row["projections"] == row["gradients"] != "0" for row in ours)  # one a round, counted
     scream = [row for row in rows if row["controller"] == "ScreamControl"]
-    members = int(np.ceil(np.log2(1 + control_study.SMALL.horizon) / 2)) + 1
+    members = int(np.ceil(np.log2(1 + SMALL.horizon) / 2)) + 1
     assert all(int(row["projections"]) == members * int(row["gradients"]) + 1 for row in scream)
 
 
 def test_a_scene_is_what_one_gets_by_hand():
     T, name = 80, "Boeing 747"
-    row = control_scenes.play_scene(plant=name, disturbance="walk", costs="switching", seed=5, horizon=T)
+    row = runs.play_scene(plant=name, disturbance="walk", costs="switching", seed=5, horizon=T)
     p = PLANTS[name]
     K = tc.lqr_gain(p.system, p.Q, p.R)
     w = tc.random_walk(T, p.direction, p.bound, rng=5)
-    run = tc.simulate(tc.LinearFeedback(p.system, K), p.system, control_scenes.costs_of(p, "switching", T), w)
+    run = tc.simulate(tc.LinearFeedback(p.system, K), p.system, runs.costs_of(p, "switching", T), w)
     assert row["controllers"]["LQR"]["total"] == pytest.approx(run.total_cost, rel=1e-12)
     assert row["controllers"]["EfficientControl"]["curve"][-1] == row["controllers"]["EfficientControl"]["total"]
-    again = control_scenes.play_scene(plant=name, disturbance="walk", costs="switching", seed=5, horizon=T)
+    again = runs.play_scene(plant=name, disturbance="walk", costs="switching", seed=5, horizon=T)
     assert row["planted"] == again["planted"]
     for key in CONTROLLERS:
         assert row["controllers"][key] | {"seconds": 0} == again["controllers"][key] | {"seconds": 0}
@@ -71,7 +76,7 @@ def test_disturbances_keep_the_bound_of_the_plant(plant, kind):
     if kind == "recorded":
         pytest.importorskip("bokeh_sampledata")
     p = PLANTS[plant]
-    w = control_scenes.disturbance(p, kind, 300, seed=1)
+    w = runs.pushes(p, kind, 300, seed=1)
     assert w.shape == (300, p.system.state_dim)
     assert np.linalg.norm(w, axis=1).max() == pytest.approx(p.bound, rel=1e-2)
     unit = p.direction / np.linalg.norm(p.direction)
@@ -80,21 +85,21 @@ def test_disturbances_keep_the_bound_of_the_plant(plant, kind):
 
 def test_costs_change_as_they_say():
     p = PLANTS["batch reactor"]
-    switching = control_scenes.costs_of(p, "switching", 600)
+    switching = runs.costs_of(p, "switching", 600)
     assert np.array_equal(switching[0].Q, p.Q)
     assert np.array_equal(switching[250].R, 10 * p.R)
     assert switching[500] is switching[0]
-    mixed = control_scenes.costs_of(p, "mixed", 900)
+    mixed = runs.costs_of(p, "mixed", 900)
     assert [type(mixed[t]).__name__ for t in (0, 250, 500, 750)] == ["Quadratic", "Huber", "Absolute", "Quadratic"]
 
 
 def test_decompositions_are_counted_where_they_happen():
-    with control_scenes.decompositions() as calls:
+    with runs.decompositions() as calls:
         np.linalg.svd(np.zeros((3, 2, 2)))
     assert calls == [3]
     np.linalg.svd(np.zeros((3, 2, 2)))
     assert calls == [3]
-    row = control_scenes.time_step(states=4, rounds=40)
+    row = runs.time_step(states=4, rounds=40)
     assert row["ScreamControl, tight"]["decompositions"] > row["EfficientControl, tight"]["decompositions"]
     assert row["ScreamControl, tight"]["projections"] == 7
     assert row["EfficientControl, tight"]["projections"] == 1
@@ -109,7 +114,7 @@ def test_what_is_said_follows_from_the_numbers():
 
     timed = {"states": 9, "ScreamControl, tight": {"us": 50.0}, "EfficientControl, tight": {"us": 10.0}}
     results = {"scene/a": scene(2.0, 1.0), "time/9": timed}
-    said = control_report.remarks(results)
+    said = remarks(results)
     assert said["who"][0].startswith("EfficientControl pays less than LQR in 0 of 1 scenes and more in 1")
     assert "2.0 times (Boeing 747, fixed costs, noise)" in said["who"][0]
     assert "5.0 times as long" in said["scaling"]

@@ -316,17 +316,17 @@ def test_an_unwritable_folder(where, tmp_path):
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
 def test_a_full_disk_leaves_no_half_file(number, tmp_path, monkeypatch):
-    class Full(io.StringIO):
+    class Full(io.BytesIO):
         def __init__(self, path):
             super().__init__()
             self.path = path
 
-        def write(self, text):
-            pathlib.Path(self.path).write_text(text[: len(text) // 2])
+        def write(self, content):
+            pathlib.Path(self.path).write_bytes(content[: len(content) // 2])
             raise OSError(number, os.strerror(number), self.path)
 
     def full(path, mode="r", **options):
-        if mode == "w" and "toy-2" in str(path):
+        if mode == "wb" and "toy-2" in str(path):
             return Full(path)
         return open(path, mode, **options)
 

@@ -176,13 +176,13 @@ def test_a_killed_worker_of_a_cluster_loses_nothing(tmp_path):
 
 def test_without_distributed(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(MissingExtraError, match=r"distributed .*pip install 'thalweg\[dask\]'"):
+    with pytest.raises(MissingExtraError, match=r"'dask' needs distributed\. .*pip install 'thalweg\[dask\]'"):
         run(squares(1), tmp_path, engine="dask")
 
 
 def test_without_joblib(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "joblib", None)
-    with pytest.raises(MissingExtraError, match=r"joblib .*pip install 'thalweg\[lab\]'"):
+    with pytest.raises(MissingExtraError, match=r"'local' needs joblib\. .*pip install 'thalweg\[lab\]'"):
         run(squares(1), tmp_path, engine="local")
 
 

@@ -1,6 +1,7 @@
 """The study of online PCA: its streams, one run, the report."""
 
 import csv
+import importlib
 import json
 import math
 import re
@@ -9,33 +10,39 @@ import numpy as np
 import pytest
 
 from thalweg.errors import MissingExtraError
-from thalweg.lab import pca_report, pca_scenes, pca_study
+from thalweg.lab import study
 from thalweg.lab.jobs import run_jobs
+from thalweg.lab.report import part
+from thalweg.lab.studies.pca import report as told
+from thalweg.lab.studies.pca import runs
+from thalweg.lab.studies.pca.study import SIZES, STUDY, available, plan
 from thalweg.pca import best_subspace
 
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
 pytest.importorskip("sklearn")
 
+SMALL = SIZES["small"]
+
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
     """A small study, run once."""
     folder = tmp_path_factory.mktemp("pca")
-    page = pca_study.pca_study(folder, small=True, engine="serial", progress=False)
+    page = study.run(STUDY, folder, "small", engine="serial", progress=False)
     results = {}
     for path in (folder / "runs").iterdir():
         kept = json.loads(path.read_text())
         results[kept["name"]] = kept["result"]
-    return page, {job.name: results[job.name] for job in pca_study.plan(pca_study.SMALL)}
+    return page, {job.name: results[job.name] for job in plan(SMALL)}
 
 
 # ------------------------------------------------------------------------------------------------------------ streams
 
 
-@pytest.mark.parametrize("name", pca_scenes.STREAMS)
+@pytest.mark.parametrize("name", runs.STREAMS)
 def test_streams_are_unit_rows_that_depend_on_the_seed_alone(name):
-    source = pca_scenes.STREAMS[name]
+    source = runs.STREAMS[name]
     rows = source.draw(3, 200)
     assert rows.shape[0] == 200
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, rtol=1e-12)
@@ -46,13 +53,13 @@ def test_streams_are_unit_rows_that_depend_on_the_seed_alone(name):
 
 def test_streams_change_when_they_say():
     """Rounds of one stretch share a subspace, those of two do not."""
-    rows = pca_scenes.STREAMS["frequent switches"].draw(0, 1000)
+    rows = runs.STREAMS["frequent switches"].draw(0, 1000)
     apart = best_subspace(rows[:500], 3).loss + best_subspace(rows[500:], 3).loss
     assert best_subspace(rows, 3).loss > 2 * apart
-    rows = pca_scenes.STREAMS["fast rotation"].draw(0, 410)
+    rows = runs.STREAMS["fast rotation"].draw(0, 410)
     first, last = (best_subspace(rows[part], 3).components for part in (slice(0, 20), slice(390, 410)))
     assert np.linalg.norm(first @ last.T) < 0.6  # a right angle apart
-    rows = pca_scenes.STREAMS["still"].draw(0, 1000)
+    rows = runs.STREAMS["still"].draw(0, 1000)
     assert best_subspace(rows, 3).loss < 0.2 * len(rows)
 
 
@@ -60,7 +67,7 @@ def test_digits_come_ordered():
     from sklearn.datasets import load_digits
 
     images, digit = load_digits(return_X_y=True)
-    rows = pca_scenes.STREAMS["digits"].draw(0, 10_000)
+    rows = runs.STREAMS["digits"].draw(0, 10_000)
     assert rows.shape == (1797, 64)
     zeros = images[digit == 0]
     np.testing.assert_allclose(rows[: len(zeros)], zeros / np.linalg.norm(zeros, axis=1, keepdims=True))
@@ -69,7 +76,7 @@ def test_digits_come_ordered():
 def test_photographs_are_read_row_by_row():
     from sklearn.datasets import load_sample_images
 
-    rows = pca_scenes.STREAMS["photographs"].draw(0, 10_000)
+    rows = runs.STREAMS["photographs"].draw(0, 10_000)
     assert rows.shape == (8480, 64)
     grey = load_sample_images().images[0].astype(float).mean(axis=2)
     patch = grey[8:16, 16:24].ravel()  # second row, third column
@@ -80,7 +87,7 @@ def test_photographs_are_read_row_by_row():
 
 
 def play(stream, learner, rounds):
-    return pca_scenes.play_one(stream=stream, learner=learner, seed=0, horizon=rounds)
+    return runs.play_one(stream=stream, learner=learner, seed=0, horizon=rounds)
 
 
 def test_a_run_says_what_it_paid():
@@ -104,8 +111,8 @@ def test_the_leading_directions_of_adaptive_are_not_counted():
 def test_incremental_is_scikit_learns():
     from sklearn.decomposition import IncrementalPCA
 
-    rows = pca_scenes.STREAMS["still"].draw(0, 150)
-    player, model = pca_scenes.Incremental(3), IncrementalPCA(3)
+    rows = runs.STREAMS["still"].draw(0, 150)
+    player, model = runs.Incremental(3), IncrementalPCA(3)
     losses = [player.update(x) for x in rows]
     np.testing.assert_allclose(losses[:50], 1.0)
     model.partial_fit(rows[:50])
@@ -114,15 +121,15 @@ def test_incremental_is_scikit_learns():
 
 
 def test_the_guarantee_is_kept_by_one_and_broken_by_the_other():
-    kept, broken = (pca_scenes.play_guarantee(learner=name, horizon=2**13) for name in ("EfficientPCA", "DescentPCA"))
+    kept, broken = (runs.play_guarantee(learner=name, horizon=2**13) for name in ("EfficientPCA", "DescentPCA"))
     assert kept["broken"] == 0 < broken["broken"]
     assert all(regret <= bound for regret, bound in zip(kept["regret"], kept["bound"], strict=True))
     assert kept["lengths"] == [2**j for j in range(4, 13)]
 
 
 def test_references_are_in_hindsight():
-    reference = pca_scenes.play_reference(stream="frequent switches", seed=0, horizon=1000)
-    rows = pca_scenes.STREAMS["frequent switches"].draw(0, 1000)
+    reference = runs.play_reference(stream="frequent switches", seed=0, horizon=1000)
+    rows = runs.STREAMS["frequent switches"].draw(0, 1000)
     assert reference["fixed"] == pytest.approx(best_subspace(rows, 3).loss / 1000)
     assert reference["pieces"] < reference["fixed"] / 2
 
@@ -141,16 +148,16 @@ def test_the_page_stands_alone(report):
             assert (page.parent / f"pca-{name}.{kind}").stat().st_size > 5000
     facts = json.loads((page.parent / "about.json").read_text())
     assert facts["command"] == "thalweg pca --small"
-    assert facts["runs"] == len(pca_study.plan(pca_study.SMALL))
+    assert facts["runs"] == len(plan(SMALL))
     with open(page.parent / "runs.csv", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == len(pca_study.SMALL.streams) * len(pca_scenes.LEARNERS)
+    assert len(rows) == len(SMALL.streams) * len(runs.LEARNERS)
     assert all(math.isfinite(float(row["loss"])) for row in rows)
 
 
 def test_tables_hold_what_was_run(report):
     _, results = report
-    tables = pca_report.tables(results)
+    tables = told.tables(results)
     losses = tables["losses"].body
     for row in losses:
         assert len(row) == len(tables["losses"].heads)
@@ -158,18 +165,18 @@ def test_tables_hold_what_was_run(report):
     row = next(row for row in losses if row[:2] == ["still", "DescentPCA"])
     assert row[2] == f"{100 * run['loss']:.1f}"
     assert row[3] == f"{100 * run['leading_loss']:.1f}"
-    assert [row[0] for row in losses] == sorted((row[0] for row in losses), key=list(pca_scenes.STREAMS).index)
-    assert sum(row[1].startswith("OjaPCA") for row in losses) == len(pca_study.SMALL.streams)
-    assert len(tables["time"].body) == len(pca_study.SMALL.dims)
-    said = pca_report.remarks(results)
+    assert [row[0] for row in losses] == sorted((row[0] for row in losses), key=list(runs.STREAMS).index)
+    assert sum(row[1].startswith("OjaPCA") for row in losses) == len(SMALL.streams)
+    assert len(tables["time"].body) == len(SMALL.dims)
+    said = told.remarks(results)
     assert len(said["who"]) == 5
     assert "EfficientPCA exceeds the bound on 0" in said["guarantee"]
 
 
 def test_the_best_step_of_oja_is_chosen_in_hindsight(report):
     _, results = report
-    groups = pca_report.grouped(pca_report.part(results, "run"))
-    for stream in pca_study.SMALL.streams:
+    groups = told.grouped(part(results, "run"))
+    for stream in SMALL.streams:
         steps = [found[0]["loss"] for (s, name), found in groups.items() if s == stream and "step" in name]
         assert len(steps) == 4
         assert groups[stream, "OjaPCA"][0]["loss"] == min(steps)
@@ -177,8 +184,8 @@ def test_the_best_step_of_oja_is_chosen_in_hindsight(report):
 
 def test_the_same_again_runs_nothing(report, monkeypatch):
     page, results = report
-    monkeypatch.setattr(pca_scenes, "play_one", lambda **arguments: pytest.fail("it was run again"))
-    again = run_jobs(pca_study.plan(pca_study.SMALL), page.parent, engine="serial", progress=False)
+    monkeypatch.setattr(runs, "play_one", lambda **arguments: pytest.fail("it was run again"))
+    again = run_jobs(plan(SMALL), page.parent, engine="serial", progress=False)
     assert again == results
 
 
@@ -186,19 +193,10 @@ def test_without_scikit_learn(monkeypatch):
     def missing(part):
         raise ImportError(part)
 
-    monkeypatch.setattr(pca_scenes.importlib, "import_module", missing)
+    monkeypatch.setattr(importlib, "import_module", missing)
     with pytest.raises(MissingExtraError, match=r"thalweg\[data\]"):
-        pca_scenes.STREAMS["digits"].draw(0, 10)
-    left = pca_study.available(pca_study.USUAL)
+        runs.STREAMS["digits"].draw(0, 10)
+    left = available(SIZES["usual"])
     assert not {"digits", "photographs"} & set(left.streams)
     assert "IncrementalPCA" not in left.learners
     assert len(left.streams) == 5
-
-
-def test_the_command_line(report, capsys, monkeypatch):
-    page, _ = report
-    asked = {}
-    monkeypatch.setattr(pca_study, "pca_study", lambda folder, **options: asked.update(options, folder=folder) or page)
-    pca_study.main(["somewhere", "--small", "--workers", "1"])
-    assert asked == {"folder": "somewhere", "small": True, "workers": 1}
-    assert capsys.readouterr().out == f"{page}\n"

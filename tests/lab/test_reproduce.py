@@ -8,20 +8,30 @@ import json
 import math
 import os
 import shutil
+import sys
 
 import numpy as np
 import pytest
 
 import thalweg as tw
 from thalweg.errors import InputError, MissingExtraError
-from thalweg.lab import claims, figures, findings, page, reproduce
+from thalweg.lab import report, study
 from thalweg.lab.catalog import ALGORITHMS
-from thalweg.lab.jobs import LabError
-from thalweg.lab.oracles import by_solver
-from thalweg.lab.streams import STREAMS, draw
+from thalweg.lab.jobs import LabError, seed_of
+from thalweg.lab.pictures import save
+from thalweg.lab.runs import POINTS, curve_rounds, experts
+from thalweg.lab.streams import STREAMS, draw, installed
+from thalweg.lab.studies.paper import claims, figures, runs
+from thalweg.lab.studies.paper.oracles import by_solver
+from thalweg.lab.studies.paper.report import tables
+from thalweg.lab.studies.paper.study import SIZES, STUDY, plan, rows_of
 from thalweg.testing import check_domain
 
-QUIET = {"small": True, "progress": False}
+TIMES = ("seconds", "slowest_seconds")  # the columns that differ when the same is run again
+
+
+def reproduce(folder, **options):
+    return study.run(STUDY, folder, "small", progress=False, **options)
 
 
 # ---------------------------------------------------------------------------------------------------------- the solver
@@ -51,11 +61,11 @@ def test_solver_takes_only_what_it_can_project_onto():
     with pytest.raises(InputError, match="Ellipsoid with a diagonal"):
         by_solver(tw.domains.Ball(3))
     with pytest.raises(InputError, match="'classification' is another"):
-        reproduce.play_one(stream="classification", algorithm="OGD", seed=0, horizon=20, oracle="solver")
+        runs.play_one(stream="classification", algorithm="OGD", seed=0, horizon=20, oracle="solver")
 
 
 def test_solver_that_stops_too_early_is_found_out(monkeypatch):
-    monkeypatch.setattr("thalweg.lab.oracles.PRECISION", 0.1)
+    monkeypatch.setattr("thalweg.lab.studies.paper.oracles.PRECISION", 0.1)
     slow, _ = by_solver(tw.domains.Ellipsoid([1.0, 50.0], bound=1.0))
     with pytest.raises(tw.errors.ProjectionError, match="nearest point"):
         slow.project([5.0, 5.0])
@@ -65,30 +75,30 @@ def test_solver_that_stops_too_early_is_found_out(monkeypatch):
 
 
 def test_play_one_tells_what_play_does():
-    found = reproduce.play_one(stream="piecewise", algorithm="Sword", seed=5, horizon=300, repeats=2)
+    found = runs.play_one(stream="piecewise", algorithm="Sword", seed=5, horizon=300, repeats=2)
     stream = draw("piecewise", 5, horizon=300)
-    run = tw.play(reproduce.make("Sword", stream), stream.problem)
+    run = tw.play(runs.make("Sword", stream), stream.problem)
     assert found["total_loss"] == run.total_loss
     assert [300 * found[key] for key in ("projections", "gradients", "values")] == list(
         dataclasses.astuple(run.queries)
     )
     assert found["curve"][0] == run.losses[0]
     assert found["curve"][-1] == pytest.approx(run.total_loss)
-    assert len(found["curve"]) == len(reproduce.curve_rounds(300)) == reproduce.POINTS
+    assert len(found["curve"]) == len(curve_rounds(300)) == POINTS
     assert found["worst_window"] == pytest.approx(max(run.losses[t : t + 60].sum() for t in range(241)))
     assert 0 < found["seconds"] <= found["slowest_seconds"]
     json.dumps(found, allow_nan=False)
 
 
 def test_how_often_a_run_is_timed_does_not_show_in_its_numbers():
-    given = {"stream": "gradual", "algorithm": "EfficientAdaptive-crowded", "seed": reproduce.seed_of("gradual/1")}
-    once, thrice = (reproduce.play_one(**given, horizon=3000, repeats=repeats) for repeats in (1, 3))
+    given = {"stream": "gradual", "algorithm": "EfficientAdaptive-crowded", "seed": seed_of("gradual/1")}
+    once, thrice = (runs.play_one(**given, horizon=3000, repeats=repeats) for repeats in (1, 3))
     assert once["curve"] == thrice["curve"]
 
 
 @pytest.mark.parametrize(("stream", "algorithm"), [("piecewise", "EfficientDynamic"), ("gradual", "SACS-crowded")])
 def test_the_solver_plays_the_same_game(stream, algorithm):
-    found = reproduce.play_one(stream=stream, algorithm=algorithm, seed=1, horizon=500, rounds=25, oracle="solver")
+    found = runs.play_one(stream=stream, algorithm=algorithm, seed=1, horizon=500, rounds=25, oracle="solver")
     assert found["rounds"] == 25
     assert found["horizon"] == 500
     assert found["total_loss"] == pytest.approx(found["exact_loss"], rel=1e-5)
@@ -100,14 +110,14 @@ def test_the_solver_plays_the_same_game(stream, algorithm):
 @pytest.mark.parametrize("name", ["SACS-crowded", "EfficientAdaptive-crowded", "SACS-compact", "CBCE", "EfficientAOA"])
 def test_experts_counts_those_alive_in_every_round(name):
     stream = draw("piecewise", 3, horizon=150)
-    learner = reproduce.make(name, stream)
+    learner = runs.make(name, stream)
     inner = getattr(learner, "inner", learner)
     alive, newest = [], []
     for f in stream.problem:
         alive.append(inner.active)
         newest.append(inner.marker_count)
         learner.step(f)
-    markers, average, most = reproduce.experts(learner, 150)
+    markers, average, most = experts(learner, 150)
     assert markers == newest[-1] > 10
     assert average == pytest.approx(np.mean(alive))
     assert most == max(alive) > 2
@@ -115,23 +125,21 @@ def test_experts_counts_those_alive_in_every_round(name):
 
 def test_settings_explain_a_run():
     stream = draw("gradual", horizon=100)
-    found = reproduce.settings(reproduce.make("Sword", stream))
+    found = runs.settings(runs.make("Sword", stream))
     assert found["largest_step"] == 1 / 36  # 1/(4L), L = 9
     assert found["first_threshold"] is None
-    printed, scaled = (
-        reproduce.settings(reproduce.make(n, stream)) for n in ("EfficientAdaptive", reproduce.CROWDED[1])
-    )
-    assert scaled["first_threshold"] == pytest.approx(reproduce.CROWDED_ADAPTIVE * printed["first_threshold"])
+    printed, scaled = (runs.settings(runs.make(n, stream)) for n in ("EfficientAdaptive", runs.CROWDED[1]))
+    assert scaled["first_threshold"] == pytest.approx(runs.CROWDED_ADAPTIVE * printed["first_threshold"])
 
 
 def test_the_wide_variant_runs_on_the_ball_of_the_paper():
-    learner = reproduce.make("EfficientDynamic-wide", draw("piecewise", horizon=100))
+    learner = runs.make("EfficientDynamic-wide", draw("piecewise", horizon=100))
     assert learner.inner.domain.radius == 6.0
 
 
 def test_real_streams_can_be_played():
     pytest.importorskip("river")
-    found = reproduce.play_one(stream="polls", algorithm="OGD", seed=0)
+    found = runs.play_one(stream="polls", algorithm="OGD", seed=0)
     assert found["rounds"] == 1001
 
 
@@ -139,22 +147,22 @@ def test_real_streams_can_be_played():
 
 
 def test_the_plan_holds_the_papers_experiments():
-    jobs = {job.name: job.arguments for job in reproduce.plan(reproduce.USUAL)}
-    for stream, names in reproduce.SOLVER_RUNS.items():
+    jobs = {job.name: job.arguments for job in plan(SIZES["usual"])}
+    for stream, names in runs.SOLVER_RUNS.items():
         for name in names:
             for k in range(5):
                 compiled, solver = jobs[f"{stream}/{name}/seed-{k}"], jobs[f"{stream}/{name}/solver/seed-{k}"]
                 assert "horizon" not in compiled  # the stream's own, 20 000
                 assert compiled["seed"] == solver["seed"]
     assert len(draw("piecewise").problem) == len(draw("gradual").problem) == 20_000
-    full = {job.name: job.arguments for job in reproduce.plan(reproduce.FULL)}
+    full = {job.name: job.arguments for job in plan(SIZES["full"])}
     assert full["piecewise/Sword/solver/seed-0"]["rounds"] == 20_000
     assert full.keys() == jobs.keys()
 
 
 def test_everybody_plays_the_same_data():
     seeds = {}
-    for job in reproduce.plan(reproduce.USUAL):
+    for job in plan(SIZES["usual"]):
         key = (job.arguments["stream"], job.name.rpartition("-")[2])
         assert seeds.setdefault(key, job.arguments["seed"]) == job.arguments["seed"]
     assert len(set(seeds.values())) == len(seeds)
@@ -165,7 +173,7 @@ def test_streams_without_data_are_left_out(monkeypatch):
         raise MissingExtraError("not installed")
 
     monkeypatch.setitem(STREAMS, "polls", dataclasses.replace(STREAMS["polls"], draw=no_data))
-    assert reproduce.available(("piecewise", "polls", "gradual")) == ("piecewise", "gradual")
+    assert installed(("piecewise", "polls", "gradual")) == ("piecewise", "gradual")
 
 
 # ------------------------------------------------------------------------------------------------------ the whole thing
@@ -179,17 +187,17 @@ def first(paper):
 
 @pytest.fixture(scope="session")
 def rows(first):
-    jobs = reproduce.plan(reproduce.SMALL)
+    jobs = plan(SIZES["small"])
     kept = {
         kept["name"]: kept["result"] for kept in (json.loads(f.read_text()) for f in (first / "runs").glob("*.json"))
     }
-    return [{"run": job.name, "part": reproduce._part(job), **kept[job.name]} for job in jobs]
+    return rows_of({job.name: kept[job.name] for job in jobs})
 
 
 def numbers(folder):
     """runs.csv without its times."""
     with open(folder / "runs.csv", newline="") as file:
-        return [{k: v for k, v in row.items() if k not in page.TIMES} for row in csv.DictReader(file)]
+        return [{k: v for k, v in row.items() if k not in TIMES} for row in csv.DictReader(file)]
 
 
 def test_the_folder_has_everything(first):
@@ -199,23 +207,23 @@ def test_the_folder_has_everything(first):
     about = json.loads((first / "about.json").read_text())
     assert about["versions"]["thalweg"] == tw.__version__
     assert about["command"] == "thalweg reproduce --small"
-    assert about["seeds"]["piecewise/1"] == reproduce.seed_of("piecewise/1")
+    assert about["seeds"]["piecewise/1"] == seed_of("piecewise/1")
     assert {"processor", "platform", "seconds", "cores"} <= about.keys()
-    assert len(numbers(first)) == about["runs"] == len(reproduce.plan(reproduce.SMALL))
+    assert len(numbers(first)) == about["runs"] == len(plan(SIZES["small"]))
     assert {row["algorithm"] for row in numbers(first)} >= set(ALGORITHMS)
 
 
 @pytest.fixture
 def blank_pictures(monkeypatch):
     """Pictures were drawn once; where only numbers count, that is enough."""
-    monkeypatch.setattr(figures, "draw_all", lambda rows: {})
-    monkeypatch.setattr(page, "render", lambda *given: "")
+    monkeypatch.setattr(sys.modules[__name__], "STUDY", dataclasses.replace(STUDY, figures=lambda rows: {}))
+    monkeypatch.setattr(study, "_page", lambda *given: "")
 
 
 @pytest.mark.slow  # `test_a_resumed_run...` here, and the same of `compare` in tests/test_cli.py, are its fast siblings
 @pytest.mark.usefixtures("blank_pictures")
 def test_the_same_again_gives_the_same_numbers_in_other_processes(first, tmp_path):
-    reproduce.reproduce(tmp_path, engine="local", workers=2, **QUIET)
+    reproduce(tmp_path, engine="local", workers=2)
     assert numbers(tmp_path) == numbers(first)
 
 
@@ -227,23 +235,24 @@ def test_a_resumed_run_gives_the_same_numbers_and_keeps_what_was_done(first, tmp
         path.unlink()
     before = {path: path.stat().st_mtime_ns for path in kept[1::2]}
     played = []
-    play = reproduce.play_one
-    monkeypatch.setattr(reproduce, "play_one", lambda **given: played.append(given) or play(**given))
-    reproduce.reproduce(tmp_path, engine="serial", **QUIET)
+    play = runs.play_one
+    monkeypatch.setattr(runs, "play_one", lambda **given: played.append(given) or play(**given))
+    reproduce(tmp_path, engine="serial")
     assert len(played) == len(kept[::2])
     assert {path: path.stat().st_mtime_ns for path in before} == before
     assert numbers(tmp_path) == numbers(first)
 
 
-def test_full_and_small_exclude_each_other(tmp_path):
-    with pytest.raises(InputError, match="exclude"):
-        reproduce.reproduce(tmp_path, full=True, small=True)
+def test_a_size_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"'size' parameter of run .*'usual', 'full', 'small'"):
+        study.run(STUDY, tmp_path, "tiny")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_in_the_way_is_told_in_one_line(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(LabError) as caught:
-        reproduce.reproduce(tmp_path / "file", engine="serial", **QUIET)
+        reproduce(tmp_path / "file", engine="serial")
     assert "\n" not in str(caught.value)
 
 
@@ -252,9 +261,9 @@ def test_a_full_disk_is_told_in_one_line_and_leaves_no_half_page(rows, tmp_path,
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "replace", full)
-    facts = page.about({}, seconds=1.0, command="", full=False, small=True)
+    blank = dataclasses.replace(STUDY, figures=lambda rows: {})
     with pytest.raises(LabError, match=r"No space left on device.*finished runs are kept") as caught:
-        page.write(tmp_path, rows, facts, {})
+        study.write(blank, tmp_path, rows, study.about())
     assert "\n" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []
 
@@ -280,7 +289,7 @@ def test_verdicts_on_losses(rows):
         found = changed(changed(rows, "Sword", total_loss=1.0), "EfficientDynamic", total_loss=paid)
         told = claim(found, "about as much as Sword")
         assert told.verdict == verdict
-        assert f"{findings.ratio(paid)} times as much" in told.here
+        assert f"{report.ratio(paid)} times as much" in told.here
 
 
 def test_verdicts_on_speed(rows):
@@ -288,7 +297,7 @@ def test_verdicts_on_speed(rows):
         found = changed(changed(rows, "Sword", seconds=seconds), "EfficientDynamic", seconds=1.0)
         told = claim(found, "ten times faster")
         assert told.verdict == f"{verdict}, with the solver"
-        assert f"{findings.ratio(seconds)} times with the solver" in told.here
+        assert f"{report.ratio(seconds)} times with the solver" in told.here
 
 
 def test_verdicts_on_markers(rows):
@@ -330,22 +339,22 @@ def test_remarks_name_the_best(rows):
 
 
 def test_tables_measure_the_papers_table(rows):
-    table = findings.tables(rows)["table_1"]
+    table = tables(rows)["table_1"]
     cells = {row[1]: row[2:5] for row in table.body}
     assert cells["EfficientDynamic"] == ["1 (1)", "1 (1)", "0 (0)"]
     assert cells["EfficientIntervalDynamic"] == ["1 (1)", "1 (1)", "1 (1)"]
     assert cells["Sword"] == ["5 (N)", "6 (N + 1)", "0 (0)"]
-    every = findings.tables(rows)
+    every = tables(rows)
     assert {row[0] for row in every["all"].body} == set(ALGORITHMS)
     for one in every.values():
         assert {len(row) for row in one.body} == {len(one.heads)}
 
 
 def test_numbers_as_text():
-    assert [findings.number(v) for v in (None, 0.0, 0.12345, 12.345, 1234.5, 98770.7)] == [
+    assert [report.number(v) for v in (None, 0.0, 0.12345, 12.345, 1234.5, 98770.7)] == [
         "–", "0", "0.123", "12.3", "1,234", "98,771",
     ]  # fmt: skip
-    assert [findings.ratio(v) for v in (0.344, 0.999, 1.04, 9.94, 12.3, 1234.0)] == [
+    assert [report.ratio(v) for v in (0.344, 0.999, 1.04, 9.94, 12.3, 1234.0)] == [
         "0.34",
         "1.0",
         "1.0",
@@ -353,10 +362,10 @@ def test_numbers_as_text():
         "12",
         "1,234",
     ]
-    assert findings.duration(5e-7) == "0.5\u00a0µs"
-    assert findings.duration(5e-3) == "5\u00a0ms"
-    assert findings.spread([{"x": 1.0}, {"x": 3.0}], "x") == f"2 ± {math.sqrt(2):.2g}"
-    assert findings.spread([{"x": 1.0}], "x") == "1"
+    assert report.duration(5e-7) == "0.5\u00a0µs"
+    assert report.duration(5e-3) == "5\u00a0ms"
+    assert report.spread([{"x": 1.0}, {"x": 3.0}], "x") == f"2 ± {math.sqrt(2):.2g}"
+    assert report.spread([{"x": 1.0}], "x") == "1"
 
 
 # ------------------------------------------------------------------------------------------------------------ pictures
@@ -370,10 +379,10 @@ def test_pictures_show_what_they_should(rows):
     assert "5 proj." in texts["figure"]
     for name in ALGORITHMS:
         assert name in texts["heatmap"]
-    for name in reproduce.SCALING:
+    for name in runs.SCALING:
         assert name in texts["scaling"]
-    assert figures.save(drawn["scaling"], "png").startswith(b"\x89PNG")
-    assert figures.save(drawn["scaling"], "pdf").startswith(b"%PDF")
+    assert save(drawn["scaling"], "png").startswith(b"\x89PNG")
+    assert save(drawn["scaling"], "pdf").startswith(b"%PDF")
 
 
 def _is_text(artist):

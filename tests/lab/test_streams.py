@@ -133,7 +133,7 @@ def test_a_missing_package_is_named(name, monkeypatch):
     package = PACKAGES[name]
     for module in [m for m in sys.modules if m.partition(".")[0] == package] + [package]:
         monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(MissingExtraError, match=rf"pip install {package} .*thalweg\[data\]"):
+    with pytest.raises(MissingExtraError, match=rf"needs {package}\. .*pip install 'thalweg\[data\]'"):
         draw(name)
 
 

@@ -614,7 +614,7 @@ def test_cover_refuses(run):
 
 
 def test_the_pictures_of_the_documents(tmp_path, capsys):
-    path = pathlib.Path(__file__).parents[2] / "experiments" / "regret_pictures.py"
+    path = pathlib.Path(__file__).parents[2] / "docs" / "regret_pictures.py"
     spec = importlib.util.spec_from_file_location("regret_pictures", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from thalweg._extras import new_figure
 from thalweg.control.simulate import Simulation
-from thalweg.errors import InputError, MissingExtraError
+from thalweg.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -56,11 +57,6 @@ def trajectories(
     >>> [axis.get_ylabel() for axis in trajectories({"LQR": run}).axes]
     ['state 0', 'state 1', 'input 0', 'cost so far']
     """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("Pictures need matplotlib. Install it with: pip install 'thalweg[lab]'") from None
     if not runs or not all(isinstance(run, Simulation) for run in runs.values()):
         raise InputError("trajectories needs a mapping of names to what simulate returned.")
     sizes = {(run.states.shape[1], run.inputs.shape[1]) for run in runs.values()}
@@ -72,8 +68,7 @@ def trajectories(
     wrong = [f"{what} {k}" for what, k in rows if not 0 <= k < (n if what == "state" else m)]
     if wrong:
         raise InputError(f"trajectories: there is no {wrong[0]}: the runs have {n} states and {m} inputs.")
-    figure = Figure(figsize=(9, 1.4 * (len(rows) + 1) + 0.6), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure: Figure = new_figure("trajectories", 9, 1.4 * (len(rows) + 1) + 0.6)
     axes = figure.subplots(len(rows) + 1, 1, sharex=True, squeeze=False)[:, 0]
     for (name, run), colour in zip(runs.items(), COLOURS * len(runs), strict=False):
         part = slice(first, last)

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from thalweg._extras import need
 from thalweg._validate import check_array, check_shape
 from thalweg.domains._base import Array, Domain
-from thalweg.errors import InputError, MissingExtraError, ProjectionError
+from thalweg.errors import InputError, ProjectionError
 
 __all__ = ["Polytope"]
 
@@ -66,7 +67,7 @@ class Polytope(Domain):
                 f"The 'A' parameter of Polytope must have {math.prod(size)} columns and at least one row. "
                 f"Got shape {rows.shape}."
             )
-        _solver_class()
+        need("osqp", "qp", "Polytope")
         length = np.linalg.norm(rows, axis=1)
         if (sides[length == 0] < 0).any():
             raise InputError("Polytope is empty: a row of zeros in 'A' has a negative entry in 'b'.")
@@ -139,7 +140,7 @@ class Polytope(Domain):
         if self._solver is None:
             from scipy.sparse import csc_matrix, identity
 
-            self._solver = _solver_class()()
+            self._solver = need("osqp", "qp", "Polytope").OSQP()
             P, A = identity(v.size, format="csc"), csc_matrix(self._A)
             self._solver.setup(P, -v, A, np.full(sides.size, -np.inf), sides, **SETTINGS)
         else:
@@ -183,11 +184,3 @@ class Polytope(Domain):
 
     def __repr__(self) -> str:
         return f"Polytope(<{len(self._b)} constraints>, shape={self._shape_text()})"
-
-
-def _solver_class() -> Any:
-    try:
-        from osqp import OSQP
-    except ImportError:
-        raise MissingExtraError("Polytope needs the package 'osqp'. Install it with: pip install thalweg[qp]") from None
-    return OSQP

@@ -25,11 +25,12 @@ from multiprocessing import resource_tracker
 from typing import Any, NamedTuple
 
 import thalweg
+from thalweg._extras import need
 from thalweg._validate import check_choice, check_count
 from thalweg.errors import InputError, MissingExtraError
 from thalweg.lab._store import LabError, Task, to_json
 
-__all__ = ["Engine", "Outcome", "choose_engine", "find_function", "need"]
+__all__ = ["Engine", "Outcome", "choose_engine", "find_function"]
 
 CONNECT_SECONDS = 5  # how long a scheduler that does not answer may keep the user waiting
 
@@ -59,14 +60,6 @@ def choose_engine(engine: str, workers: int | None, scheduler: str | None) -> En
     if engine == "dask":
         return functools.partial(_dask, workers=workers, scheduler=scheduler)
     return _serial if engine == "serial" else functools.partial(_local, workers=workers)
-
-
-def need(module: str, extra: str) -> Any:
-    """An optional library, or the line that says how to get it."""
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        raise MissingExtraError(f"{module} is not installed. Get it with: pip install 'thalweg[{extra}]'") from None
 
 
 def find_function(function: str) -> Callable[..., Any]:
@@ -137,7 +130,7 @@ def _on_ctrl_c(handler: Callable[[int, Any], Any]) -> Iterator[None]:
 
 
 def _local(tasks: list[Task], workers: int | None) -> Outcomes:
-    joblib, loky = need("joblib", "lab"), need("joblib.externals.loky", "lab")
+    joblib, loky = (need(name, "lab", "Engine 'local'") for name in ("joblib", "joblib.externals.loky"))
     workers = workers or _cpus()
     sent: dict[int, Task] = {}
 
@@ -213,7 +206,7 @@ def _settle_child(parent: int) -> None:
 
 def _dask(tasks: list[Task], workers: int | None, scheduler: str | None) -> Outcomes:
     """A worker that dies has its tasks done again by another; its finished results too, if they had not arrived."""
-    distributed = need("distributed", "dask")
+    distributed = need("distributed", "dask", "Engine 'dask'")
 
     def perform(function: str, arguments: str) -> tuple[str, ...]:
         # As a local function it travels whole: the scheduler needs no Thalweg, a worker without it says so and lives.

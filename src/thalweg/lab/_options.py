@@ -40,8 +40,7 @@ Domain = Annotated[
 ]
 Intercept = Annotated[bool, typer.Option("--intercept/--no-intercept", help="For a file: add a column of ones.")]
 Scale = Annotated[
-    bool,
-    typer.Option("--scale/--no-scale", help="For a file: divide each column by its largest absolute value."),
+    bool, typer.Option("--scale/--no-scale", help="For a file: divide each column by its largest absolute value.")
 ]
 Horizon = Annotated[
     int | None, typer.Option(help="Rounds: the length of a synthetic stream, or the first so many of data.", min=1)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import thalweg
 
-__all__ = ["LabError", "Store", "Task", "file_name", "to_json"]
+__all__ = ["LabError", "Store", "Task", "file_name", "to_json", "write_file"]
 
 
 class LabError(RuntimeError):
@@ -38,7 +38,7 @@ class Store:
     def __init__(self, folder: pathlib.Path) -> None:
         self.folder = folder
         self.runs = folder / "runs"
-        with self._writing():
+        with _writing(self.runs):
             self.runs.mkdir(parents=True, exist_ok=True)
             for draft in self.runs.glob("*.tmp"):  # of a run that was killed
                 draft.unlink(missing_ok=True)
@@ -68,36 +68,47 @@ class Store:
             "version": thalweg.__version__,
             "result": json.loads(result),
         }
-        with self._writing():
-            try:
-                self._write(self.path(task.name), to_json(kept))
-            except FileNotFoundError:  # another run began in this folder just now, and took the draft for a leftover
-                self._write(self.path(task.name), to_json(kept))
+        write_file(self.path(task.name), f"{to_json(kept)}\n".encode())
         return kept["result"]  # type: ignore[no-any-return]
 
-    def _write(self, path: pathlib.Path, text: str) -> None:
-        draft = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.tmp")
-        try:
-            with open(draft, "w", encoding="utf-8") as file:
-                file.write(text + "\n")
-            os.replace(draft, path)
-        finally:
-            with contextlib.suppress(OSError):
-                draft.unlink(missing_ok=True)
 
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[None]:
-        """Turn what the file system says into a line that says what to do."""
+def write_file(path: pathlib.Path, content: bytes) -> pathlib.Path:
+    """Write a file whole or not at all, with its folder; `LabError` says what went wrong and what to do."""
+    with _writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            yield
-        except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                advice = "Free some space and run the same command again."
-            elif error.errno in (errno.EEXIST, errno.ENOTDIR):
-                advice = "A file is in the way: choose another folder."
-            else:
-                advice = "Choose another folder, or make this one writable."
-            raise LabError(f"Cannot write to {self.runs}: {error.strerror or error}. {advice}") from error
+            _replace(path, content)
+        except FileNotFoundError:  # another run began in this folder just now, and took the draft for a leftover
+            _replace(path, content)
+    return path
+
+
+def _replace(path: pathlib.Path, content: bytes) -> None:
+    draft = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.tmp")
+    try:
+        with open(draft, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())  # a full disk may show itself only here
+        os.replace(draft, path)
+    finally:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _writing(path: pathlib.Path) -> Iterator[None]:
+    """Turn what the file system says into a line that says what to do."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            advice = "Free some space and run the same command again."
+        elif error.errno in (errno.EEXIST, errno.ENOTDIR):
+            advice = "A file is in the way: choose another folder."
+        else:
+            advice = "Choose another folder, or make this one writable."
+        raise LabError(f"Cannot write to {path}: {error.strerror or error}. {advice}") from error
 
 
 def file_name(name: str) -> str:

@@ -31,10 +31,11 @@ from thalweg.lab._options import (
     Workers,
     describe_data,
 )
+from thalweg.lab._store import LabError, write_file
 from thalweg.lab.catalog import ALGORITHMS, DOMAINS, find
-from thalweg.lab.jobs import LabError
 from thalweg.lab.streams import STREAMS
-from thalweg.lab.study_commands import control, pca, reproduce
+from thalweg.lab.studies import STUDIES
+from thalweg.lab.study_commands import command_of
 from thalweg.lab.tables import read_table
 
 __all__ = ["app"]
@@ -111,6 +112,7 @@ def thalweg(
     thalweg compare OGD SOGD EfficientDynamic --on sea  several of them
     thalweg reproduce                                   the paper's experiments
     thalweg control, thalweg pca                        studies of its two applications
+    thalweg thresholds                                  a study of when experts should be born
     thalweg COMMAND --help                              more about a command
     """
 
@@ -232,7 +234,7 @@ def run(
     cat load.csv | thalweg run OGD - --target demand
     """
     from thalweg.lab.compare import open_data
-    from thalweg.lab.runs import describe, losses_as, play_stream, write_file
+    from thalweg.lab.runs import describe, losses_as, play_stream
 
     algorithm = find("algorithm", algorithm, ALGORITHMS)
     if out is not None and out.suffix.lower() not in (".csv", ".json", ".npz"):
@@ -343,14 +345,12 @@ def compare(
 
 # ------------------------------------------------------------------------------------------------- studies and bench
 
-for study in (reproduce, control, pca):
-    app.command()(study)
+for name, entry in STUDIES.items():
+    app.command(name)(command_of(name, entry))
 
 
 @app.command()
-def bench(
-    rounds: Annotated[int, typer.Option(help="Rounds of a run.", min=1)] = 20_000,
-) -> None:
+def bench(rounds: Annotated[int, typer.Option(help="Rounds of a run.", min=1)] = 20_000) -> None:
     """Measure the speed of every algorithm.
 
     Microseconds a round on the paper's stream (d = 8): the best of 5 runs in processor time, after one that does not

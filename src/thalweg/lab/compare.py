@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import pathlib
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -13,10 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thalweg._validate import check_count
-from thalweg.errors import InputError, MissingExtraError
+from thalweg.errors import InputError
+from thalweg.lab._store import write_file
 from thalweg.lab.catalog import ALGORITHMS, build_domain, find
 from thalweg.lab.jobs import Job, run_jobs
-from thalweg.lab.runs import load_kernels, play_stream, tidy, write_file
+from thalweg.lab.pictures import blank, save
+from thalweg.lab.report import Row, to_csv
+from thalweg.lab.runs import curve_rounds, load_kernels, play_stream, tidy
 from thalweg.lab.streams import STREAMS, Stream, draw, with_domain
 from thalweg.lab.tables import read_table
 
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["COLUMNS", "compare", "open_data", "play_one", "plot"]
 
-Row = dict[str, Any]
-
-POINTS = 200  # of a stored curve
 COLUMNS = ("algorithm", "runs", "loss_mean", "loss_sd", "projections", "gradients", "values", "markers", "seconds")
 
 
@@ -50,7 +48,7 @@ def play_one(*, algorithm: str, data: dict[str, Any], seed: int) -> Row:
     report, losses, _ = play_stream(algorithm, open_data(data, seed))
     if report.interrupted:
         raise KeyboardInterrupt
-    at = np.unique(np.linspace(1, losses.size, POINTS).astype(int))
+    at = curve_rounds(losses.size)
     return asdict(report) | {"at": at.tolist(), "curve": np.cumsum(losses)[at - 1].tolist()}
 
 
@@ -120,12 +118,9 @@ def compare(
     )
     runs = {name: [results[job.name] for job in some] for name, some in jobs.items()}
     rows = [_row(name, some) for name, some in runs.items()]
-    write_file(folder / "table.csv", _csv(rows, COLUMNS))
-    single = [{"seed": k} | run for some in runs.values() for k, run in enumerate(some)]
-    write_file(folder / "runs.csv", _csv(single, [key for key in single[0] if key not in ("at", "curve")]))
-    picture = io.BytesIO()
-    plot(runs, stream).savefig(picture, format="png", dpi=120, metadata={"Software": None})
-    write_file(folder / "loss.png", picture.getvalue())
+    write_file(folder / "table.csv", to_csv(rows, COLUMNS))
+    write_file(folder / "runs.csv", to_csv([{"seed": k} | run for some in runs.values() for k, run in enumerate(some)]))
+    write_file(folder / "loss.png", save(plot(runs, stream), "png"))
     return rows
 
 
@@ -138,21 +133,9 @@ def _row(name: str, runs: list[Row]) -> Row:
     return row
 
 
-def _csv(rows: Sequence[Row], columns: Sequence[str]) -> bytes:
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue().encode()
-
-
 def plot(runs: dict[str, list[Row]], stream: Stream) -> Figure:
     """Loss so far against rounds, one line an algorithm: the mean over seeds, in a band of a standard deviation."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("A plot needs matplotlib. Install it with: pip install 'thalweg[lab]'") from None
-    figure = Figure(figsize=(8.5, 4.8), layout="constrained")
+    figure: Figure = blank(8.5, 4.8)
     axes = figure.subplots()
     for change in stream.changes:
         axes.axvline(change, color="#e4e4e4", linewidth=0.8, zorder=0)

@@ -20,8 +20,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from thalweg._extras import need
 from thalweg.errors import InputError
-from thalweg.lab._engines import Outcome, choose_engine, find_function, need
+from thalweg.lab._engines import Outcome, choose_engine, find_function
 from thalweg.lab._store import LabError, Store, Task, to_json
 
 __all__ = ["Job", "LabError", "run_jobs", "seed_of"]
@@ -47,15 +48,15 @@ class Job:
     arguments: dict[str, Any] = field(default_factory=dict)
 
 
-def seed_of(name: str) -> int:
-    """A seed of 63 bits that depends on the name alone: adding a run changes no other run's seed.
+def seed_of(name: str, bits: int = 63) -> int:
+    """A seed of at most 64 bits that depends on the name alone: adding a run changes no other run's seed.
 
     Examples
     --------
     >>> seed_of("dynamic/seed-0")
     7569286040614064780
     """
-    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") >> 1
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") >> (64 - bits)
 
 
 def run_jobs(
@@ -162,7 +163,7 @@ def _progress(total: int, done: int, wanted: bool) -> Iterator[Callable[[str], N
     if not wanted:
         yield lambda name: None
     elif sys.stderr.isatty():
-        with need("tqdm", "lab").tqdm(total=total, initial=done, unit="run", dynamic_ncols=True) as bar:
+        with need("tqdm", "lab", "Progress").tqdm(total=total, initial=done, unit="run", dynamic_ncols=True) as bar:
             ended = threading.Event()
 
             def tick() -> None:  # the clock moves on while a long run is under way

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import io
 import json
-import os
-import pathlib
 import time
-import uuid
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -17,16 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 import thalweg as tw
+from thalweg._extras import need
 from thalweg._interrupts import interrupts
-from thalweg.lab._store import LabError
+from thalweg.algorithms import thresholds
 from thalweg.lab.catalog import ALGORITHMS, build, find
 from thalweg.lab.streams import Stream
 from thalweg.lab.tables import Table
 
-__all__ = ["Report", "describe", "load_kernels", "losses_as", "measure", "play_stream", "tidy", "write_file"]
+__all__ = [
+    "Report", "curve_rounds", "describe", "experts", "load_kernels", "losses_as", "measure", "one_thread",
+    "play_stream", "printed_threshold", "tidy", "window", "worst",
+]  # fmt: skip
 
 Array = NDArray[np.float64]
 
+POINTS = 200  # of a stored curve
+WINDOW = 200  # rounds; the worst stretch of this length is reported
 FIRST_LINE = 16  # rounds before the first line of a printout that doubles
 STRETCH = 8192  # rounds between two looks at Ctrl-C
 Tell = Callable[[int, float, float, tw.Queries, float], None]
@@ -139,6 +142,62 @@ def _markers(learner: Any, rounds: int) -> int | None:
     return inner.marker_count - waiting
 
 
+def curve_rounds(rounds: int) -> NDArray[np.int64]:
+    """The rounds, counted from 1, at which a curve is stored."""
+    return np.unique(np.linspace(1, rounds, POINTS).astype(np.int64))
+
+
+def window(rounds: int) -> int:
+    """The length of the stretch that `worst` looks for."""
+    return max(1, min(WINDOW, rounds // 5))
+
+
+def worst(losses: Array) -> float:
+    """The largest loss of `WINDOW` rounds in a row; of a fifth of the rounds where there are few."""
+    wide = window(losses.size)
+    sums = np.cumsum(np.r_[0.0, losses])
+    return float((sums[wide:] - sums[:-wide]).max())
+
+
+def printed_threshold(stream: Stream, R: float | None = None) -> Callable[[int], float]:
+    """m -> C_m of Theorem 4 as printed, with delta = 1 and the surrogate ball of radius R."""
+    T, G, L = len(stream.problem), stream.gradient_bound, stream.smoothness or 0.0
+    return functools.partial(thresholds.adaptive_paper, T=T, G=G, L=L, R=R or stream.domain.surrogate.radius, delta=1.0)
+
+
+def experts(learner: Any, rounds: int) -> tuple[int | None, float | None, int | None]:
+    """Markers so far, mean and largest number of experts alive in these rounds; None without a cover.
+
+    In a compact cover the experts alive are the one-bits of the newest marker's number, in the other its digits.
+    """
+    inner = getattr(learner, "inner", learner)
+    if not isinstance(inner, tw.CoverEnsemble):
+        return None, None, None
+    played = np.arange(1, rounds + 1)
+    newest = played
+    if inner.threshold is not None:
+        starts = np.array(inner.markers)  # on a very long run only the latest ones
+        played = played[played >= starts[0]]
+        newest = np.searchsorted(starts, played, side="right") + inner.marker_count - starts.size
+    bits = newest[:, None] >> np.arange(40)
+    alive = ((bits & 1) if inner.cover == "compact" else (bits > 0)).sum(axis=1)
+    return int(newest[-1]), float(alive.mean()), int(alive.max())
+
+
+def one_thread(run: Callable[..., Any]) -> Callable[..., Any]:
+    """The same run with one thread for linear algebra.
+
+    With more, last digits depend on how many, and at the sizes of our studies threads only wait for each other.
+    """
+
+    @functools.wraps(run)
+    def limited(**arguments: Any) -> Any:
+        with need("threadpoolctl", "lab", run.__name__).threadpool_limits(1):
+            return run(**arguments)
+
+    return limited
+
+
 def describe(summary: dict[str, Any], table: Table | None, scale: bool) -> str:
     """A run in words."""
     s = summary
@@ -203,20 +262,3 @@ def measure(algorithm: str, stream: Stream, repeats: int = 5) -> dict[str, Any]:
         "spread": max(counted) / max(best, 1e-9),
         **per_round,
     }
-
-
-def write_file(path: pathlib.Path, content: bytes) -> None:
-    """Write a file whole or not at all; `LabError` says what went wrong."""
-    draft = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(draft, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())  # a full disk may show itself only here
-        os.replace(draft, path)
-    except OSError as error:
-        raise LabError(f"Cannot write {path}: {error.strerror or error}.") from error
-    finally:
-        with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)

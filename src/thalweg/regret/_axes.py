@@ -6,7 +6,8 @@ import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from thalweg.errors import InputError, MissingExtraError
+from thalweg._extras import new_figure
+from thalweg.errors import InputError
 
 __all__ = ["axes", "colors", "describe", "legend"]
 
@@ -20,15 +21,7 @@ def axes(owner: str, ax: Any, *, width: float = 9.0, height: float = 4.2) -> tup
         if not hasattr(ax, "plot") or not hasattr(ax, "figure"):
             raise InputError(f"The 'ax' parameter of {owner} must be one matplotlib Axes. Got {ax!r}.")
         return ax, False
-    try:
-        import matplotlib  # noqa: F401
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError(f"{owner} needs matplotlib. Install it with: pip install 'thalweg[lab]'") from None
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure.add_subplot(), True
+    return new_figure(owner, width, height).add_subplot(), True
 
 
 def colors(ax: Any, reverse: bool = False) -> Iterator[tuple[str, str]]:

@@ -88,7 +88,7 @@ def by_solver(domain: Ellipsoid) -> tuple[Custom, SolverProjection]:
     --------
     >>> import numpy as np
     >>> from thalweg.domains import Ellipsoid
-    >>> from thalweg.lab.oracles import by_solver
+    >>> from thalweg.lab.studies.paper.oracles import by_solver
     >>> exact = Ellipsoid([1.0, 4.0], bound=4.0)
     >>> slow, projection = by_solver(exact)
     >>> bool(np.linalg.norm(slow.project([3.0, 3.0]) - exact.project([3.0, 3.0])) < 1e-6)

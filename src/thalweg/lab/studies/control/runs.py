@@ -8,8 +8,9 @@ of a step against the number of states, the truncated loss against the real cost
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,76 +19,48 @@ from numpy.typing import NDArray
 
 from thalweg import control as tc
 from thalweg.lab.jobs import seed_of
+from thalweg.lab.report import Row
+from thalweg.lab.runs import curve_rounds
 from thalweg.lab.streams import draw
 from thalweg.regret import path_length
 
 __all__ = [
-    "CONTROLLERS",
-    "COSTS",
-    "DISTURBANCES",
-    "PLANTS",
-    "decompositions",
-    "play_scene",
-    "sensitivity",
-    "stability",
-    "time_step",
-    "trajectory",
-    "truncation",
-]
+    "CONTROLLERS", "COSTS", "DISTURBANCES", "PLANTS", "RANDOM", "STAGE", "costs_of", "decompositions", "play_scene",
+    "pushes", "sensitivity", "stability", "time_step", "trajectory", "truncation",
+]  # fmt: skip
 
 Array = NDArray[np.float64]
-Row = dict[str, Any]
 
 STAGE = 250  # rounds between two changes of the costs
-POINTS = 200  # of a stored curve
 SHOWN = 500  # rounds of a drawn trajectory
 
 
 @dataclass(frozen=True)
 class Plant:
-    """A plant with the costs it is judged by and the disturbance it meets.
-
-    Attributes
-    ----------
-    about : str
-        One line.
-    system : LinearSystem
-        A and B.
-    Q, R : array
-        Weights, of the costs and of the LQR and H-infinity designs.
-    direction : array
-        Which states are pushed.
-    bound : float
-        How much.
-    outputs : dict
-        What is drawn: a name and its row of weights of the states.
-    inputs : tuple of str
-        Names of the inputs.
-    """
+    """A plant with the costs it is judged by and the disturbance it meets."""
 
     about: str
     system: tc.LinearSystem
-    Q: Array
+    Q: Array  # weights, of the costs and of the LQR and H-infinity designs
     R: Array
-    direction: Array
-    bound: float
-    outputs: dict[str, Array]
+    direction: Array  # which states are pushed
+    bound: float  # how much
+    outputs: dict[str, Array]  # what is drawn: a name and its row of weights of the states
     inputs: tuple[str, ...]
+
+    @functools.cached_property
+    def gain(self) -> Array:
+        """K of LQR."""
+        return tc.lqr_gain(self.system, self.Q, self.R)
 
 
 def _plants() -> dict[str, Plant]:
-    mass, pendulum, plane, reactor = (
-        tc.double_integrator(),
-        tc.inverted_pendulum(),
-        tc.boeing_747(),
-        tc.batch_reactor(),
-    )
-    climb = np.array([0.0, -1.0, 0.0, 7.74])
-    each = np.eye(4)
+    pendulum, plane = tc.inverted_pendulum(), tc.boeing_747()
+    climb, each = np.array([0.0, -1.0, 0.0, 7.74]), np.eye(4)
     return {
         "double integrator": Plant(
             "a unit mass on a line, sampled every 0.2 s; a force pushes it",
-            mass, np.eye(2), np.eye(1), np.array([0.0, 1.0]), 0.2,
+            tc.double_integrator(), np.eye(2), np.eye(1), np.array([0.0, 1.0]), 0.2,
             {"position": np.array([1.0, 0.0])}, ("force",),
         ),
         "inverted pendulum": Plant(
@@ -102,7 +75,7 @@ def _plants() -> dict[str, Plant]:
         ),
         "batch reactor": Plant(
             "an unstable chemical reactor, every 0.1 s; two of its four states are pushed",
-            reactor, np.eye(4), np.eye(2), np.array([1.0, 1.0, 0.0, 0.0]), 0.1,
+            tc.batch_reactor(), np.eye(4), np.eye(2), np.array([1.0, 1.0, 0.0, 0.0]), 0.1,
             {"state 1": each[0], "state 2": each[1]}, ("input 1", "input 2"),
         ),
     }  # fmt: skip
@@ -136,7 +109,7 @@ COSTS = {
 # --------------------------------------------------------------------------------------------------------------- scenes
 
 
-def disturbance(plant: Plant, kind: str, horizon: int, seed: int) -> Any:
+def pushes(plant: Plant, kind: str, horizon: int, seed: int) -> Any:
     """The disturbances of a run: an array, or an adversary."""
     d, W, rng = plant.direction, plant.bound, np.random.default_rng(seed)
     if kind == "wave":
@@ -163,19 +136,17 @@ def costs_of(plant: Plant, kind: str, horizon: int) -> list[tc.Cost]:
     return tc.stages([usual, tc.Huber(2 * q, 2 * r, wide), tc.Absolute(wide * q, wide * r)], horizon, STAGE)
 
 
-def thin(values: Sequence[float] | Array) -> list[float]:
-    """A curve at about 200 of its points."""
-    array = np.asarray(values, dtype=np.float64)
-    return [float(v) for v in array[np.unique(np.linspace(0, len(array) - 1, POINTS).astype(int))]]
+def _so_far(costs: Array) -> list[float]:
+    """What was paid so far, at about 200 rounds."""
+    curve: list[float] = np.cumsum(costs)[curve_rounds(len(costs)) - 1].tolist()
+    return curve
 
 
 def play_scene(*, plant: str, disturbance: str, costs: str, seed: int, horizon: int) -> Row:
     """Every controller in the same scene, and the best policies in hindsight where the costs are quadratic."""
-    p, T = PLANTS[plant], horizon
-    K = tc.lqr_gain(p.system, p.Q, p.R)
-    each, w = costs_of(p, costs, T), _disturbance(p, disturbance, T, seed)
-    played: Row = {}
-    policies = {}
+    p, K, T = PLANTS[plant], PLANTS[plant].gain, horizon
+    each, w = costs_of(p, costs, T), pushes(p, disturbance, T, seed)
+    played, policies = {}, {}
     for name, make in CONTROLLERS.items():
         controller = make(p, K, T)
         run = tc.simulate(controller, p.system, each, w, rounds=T, policies=True)
@@ -186,7 +157,7 @@ def play_scene(*, plant: str, disturbance: str, costs: str, seed: int, horizon: 
             "gradients": run.queries.gradients,
             "clipped": run.clipped,
             "seconds": run.seconds,
-            "curve": thin(np.cumsum(run.costs)),
+            "curve": _so_far(run.costs),
         }
         if isinstance(controller, tc.LearnedController):
             policies[name] = run.policies
@@ -195,13 +166,8 @@ def play_scene(*, plant: str, disturbance: str, costs: str, seed: int, horizon: 
     a, b = (np.asarray(policies[name]).reshape(T, -1) for name in ("ScreamControl", "EfficientControl"))
     size = float(np.linalg.norm(a, axis=1).mean()) or 1.0
     result["difference"] = float(np.linalg.norm(a - b, axis=1).mean()) / size
-    result["planted"] = None
-    if costs != "mixed" and not callable(w):
-        result["planted"] = _planted(p, K, each, w, T)
+    result["planted"] = None if costs == "mixed" or callable(w) else _planted(p, K, each, w, T)
     return result | {"controllers": played}
-
-
-_disturbance = disturbance  # `play_scene` has an argument of that name
 
 
 def _planted(p: Plant, K: Array, costs: list[tc.Cost], w: Array, T: int) -> Row:
@@ -211,8 +177,7 @@ def _planted(p: Plant, K: Array, costs: list[tc.Cost], w: Array, T: int) -> Row:
     for name, starts in (("changing", range(0, T, STAGE)), ("fixed", (0,))):
         best, gap = tc.best_policies(learner.policy, learner.domain, costs, w, list(starts))
         run = tc.simulate(tc.Planted(p.system, best, K), p.system, costs, w)
-        found[name] = {"total": run.total_cost, "gap": gap, "path": path_length(best)}
-        found[name]["curve"] = thin(np.cumsum(run.costs))
+        found[name] = {"total": run.total_cost, "gap": gap, "path": path_length(best), "curve": _so_far(run.costs)}
     return found
 
 
@@ -222,12 +187,11 @@ def _planted(p: Plant, K: Array, costs: list[tc.Cost], w: Array, T: int) -> Row:
 def trajectory(*, plant: str, horizon: int) -> Row:
     """States, inputs and costs of LQR and EfficientControl in the last rounds of a wave with switching costs."""
     p, T = PLANTS[plant], horizon
-    K = tc.lqr_gain(p.system, p.Q, p.R)
-    costs, w = costs_of(p, "switching", T), _disturbance(p, "wave", T, 0)
+    costs, w = costs_of(p, "switching", T), pushes(p, "wave", T, 0)
     first = max(0, T - SHOWN)
     drawn: Row = {"plant": plant, "first": first}
     for name in ("LQR", "EfficientControl"):
-        run = tc.simulate(CONTROLLERS[name](p, K, T), p.system, costs, w)
+        run = tc.simulate(CONTROLLERS[name](p, p.gain, T), p.system, costs, w)
         drawn[name] = {
             "outputs": {key: (run.states[first:T] @ row).tolist() for key, row in p.outputs.items()},
             "inputs": {key: run.inputs[first:, k].tolist() for k, key in enumerate(p.inputs)},
@@ -242,10 +206,10 @@ def truncation(*, plant: str, memories: list[int], horizon: int) -> Row:
     The policy: the first 5 matrices (or H) of another linear controller, for inputs four times as dear.
     """
     p, T = PLANTS[plant], horizon
-    K, other = tc.lqr_gain(p.system, p.Q, p.R), tc.lqr_gain(p.system, p.Q, 4 * p.R)
+    K, other = p.gain, tc.lqr_gain(p.system, p.Q, 4 * p.R)
     loop = p.system.A - p.system.B @ other
     few = np.array([(K - other) @ np.linalg.matrix_power(loop, i) for i in range(5)])
-    cost, w = tc.Quadratic(p.Q, p.R), _disturbance(p, "walk", T, seed_of(f"truncation/{plant}"))
+    cost, w = tc.Quadratic(p.Q, p.R), pushes(p, "walk", T, seed_of(f"truncation/{plant}"))
     errors = []
     for H in memories:
         policy = tc.DAC(p.system, K, H)
@@ -260,9 +224,8 @@ def truncation(*, plant: str, memories: list[int], horizon: int) -> Row:
 
 def sensitivity(*, plant: str, disturbance: str, costs: str, seed: int, horizon: int) -> Row:
     """EfficientControl with other choices than those of `estimated_constants`, in one scene; cost relative to LQR."""
-    p, T = PLANTS[plant], horizon
-    K = tc.lqr_gain(p.system, p.Q, p.R)
-    each, w = costs_of(p, costs, T), _disturbance(p, disturbance, T, seed)
+    p, K, T = PLANTS[plant], PLANTS[plant].gain, horizon
+    each, w = costs_of(p, costs, T), pushes(p, disturbance, T, seed)
     usual = tc.estimated_constants(p.system, K).memory
     choices: dict[str, Row] = {"as it is": {}}
     choices |= {f"margin {m:g}": {"margin": m} for m in (2.0, 4.0, 16.0)}
@@ -279,14 +242,11 @@ def sensitivity(*, plant: str, disturbance: str, costs: str, seed: int, horizon:
 
 def stability(*, plant: str, horizon: int) -> Row:
     """What theory and estimates say about a plant."""
-    p = PLANTS[plant]
-    K = tc.lqr_gain(p.system, p.Q, p.R)
-    certificate = tc.strong_stability(p.system, K)
-    growth = tc.Quadratic(p.Q, p.R).growth
-    theory = tc.theory_constants(p.system, K, horizon=horizon, disturbance_bound=p.bound, growth=growth)
-    ours = tc.estimated_constants(p.system, K)
+    p, K = PLANTS[plant], PLANTS[plant].gain
+    cost, w = tc.Quadratic(p.Q, p.R), pushes(p, "wave", horizon, 0)
+    certificate, ours = tc.strong_stability(p.system, K), tc.estimated_constants(p.system, K)
+    theory = tc.theory_constants(p.system, K, horizon=horizon, disturbance_bound=p.bound, growth=cost.growth)
     H, level = tc.h_infinity_gain(p.system, p.Q, p.R)
-    cost, w = tc.Quadratic(p.Q, p.R), _disturbance(p, "wave", horizon, 0)
     as_proved = tc.EfficientControl(p.system, horizon, gain=K, constants=theory, on_violation="raise")
     paid = [tc.simulate(c, p.system, cost, w).total_cost for c in (as_proved, tc.LinearFeedback(p.system, K))]
     return {

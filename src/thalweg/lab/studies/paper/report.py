@@ -1,18 +1,17 @@
-"""What the runs show, as tables: selecting rows, means and spreads, numbers as text."""
+"""What the runs of the paper's experiments show, as tables."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from thalweg.lab.catalog import ALGORITHMS
-from thalweg.lab.reproduce import ADAPTIVE, CROWDED, DYNAMIC, Row
+from thalweg.lab.report import Row, TextTable, duration, mean, number, pick, ratio, spread
 from thalweg.lab.streams import STREAMS
+from thalweg.lab.studies.paper.runs import ADAPTIVE, CROWDED, DYNAMIC
 
-__all__ = ["Table", "mean", "pick", "spread", "tables"]
+__all__ = ["round_time", "streams_of", "survey", "tables", "timed"]
 
 # Table 1 of the paper: the measure, our name, and its projections, gradients and values a round.
 TABLE_1 = (
@@ -47,11 +46,6 @@ QUERIES = ("projections", "gradients", "values")
 # ---------------------------------------------------------------------------------------------------------- selecting
 
 
-def pick(rows: Sequence[Row], **wanted: Any) -> list[Row]:
-    """The rows with these entries."""
-    return [row for row in rows if all(row[key] == value for key, value in wanted.items())]
-
-
 def survey(rows: Sequence[Row], stream: str, name: str) -> list[Row]:
     """The runs of an algorithm over a whole stream, with the compiled projection."""
     return pick(rows, part="survey", stream=stream, algorithm=name)
@@ -68,63 +62,21 @@ def streams_of(rows: Sequence[Row]) -> list[str]:
     return [name for name in STREAMS if name in found]
 
 
-def mean(rows: Sequence[Row], key: str) -> Any:
-    """The mean of a column; None where nothing was measured."""
-    values = [row[key] for row in rows if row[key] is not None]
-    return float(np.mean(values)) if values else None
-
-
 def round_time(rows: Sequence[Row]) -> float:
     """Seconds a round, the mean over repetitions."""
     return float(np.mean([row["seconds"] / row["rounds"] for row in rows]))
 
 
-# ------------------------------------------------------------------------------------------------------ numbers as text
+# -------------------------------------------------------------------------------------------------------------- tables
 
 
-def number(value: float | None, digits: int = 3) -> str:
-    """So many digits, or all those before the point; a dash for None."""
-    if value is None:
-        return "–"
-    return f"{value:,.0f}" if abs(value) >= 10**digits else f"{value:.{digits}g}"
-
-
-def spread(rows: Sequence[Row], key: str) -> str:
-    """Mean ± standard deviation over repetitions, or the one value."""
-    values = [row[key] for row in rows]
-    text = number(float(np.mean(values)))
-    return text if len(values) < 2 else f"{text} ± {number(float(np.std(values, ddof=1)), 2)}"
-
-
-def duration(seconds: float) -> str:
-    """A short time with its unit."""
-    return f"{1e6 * seconds:.3g}\u00a0µs" if seconds < 1e-4 else f"{1e3 * seconds:.3g}\u00a0ms"
-
-
-def ratio(value: float) -> str:
-    """A ratio in two or three digits."""
-    return f"{value:.2f}" if value < 0.995 else f"{value:.1f}" if value < 9.95 else f"{value:,.0f}"
-
-
-# ------------------------------------------------------------------------------------------------------------- tables
-
-
-@dataclass(frozen=True)
-class Table:
-    """Heads and cells as text; `words` says which columns hold words."""
-
-    heads: Sequence[str]
-    body: Sequence[Sequence[str]]
-    words: Sequence[int] = (0, 1)
-
-
-def tables(rows: Sequence[Row]) -> dict[str, Table]:
+def tables(rows: Sequence[Row]) -> dict[str, TextTable]:
     """Every table of the report."""
     makers = {"speed": _speed, "adaptive": _adaptive, "table_1": _table_1, "interval": _interval, "all": _all}
     return {name: make(rows) for name, make in makers.items()}
 
 
-def _speed(rows: Sequence[Row]) -> Table:
+def _speed(rows: Sequence[Row]) -> TextTable:
     body = []
     for title, stream, *names in SPEED:
         for oracle in ("compiled", "solver"):
@@ -136,10 +88,10 @@ def _speed(rows: Sequence[Row]) -> Table:
             cells.append("–" if outside[0] is None else f"{100 * outside[0]:.0f} %, {100 * outside[1]:.0f} %")
             body.append([title, f"{oracle}, {both[0][0]['rounds']:,} rounds", *cells])
     heads = ["regret", "projection by", "contender", "ours", "ratio of times", "of projections", "outside the set"]
-    return Table(heads, body, (0, 1, 2, 3))
+    return TextTable(heads, body, (0, 1, 2, 3))
 
 
-def _adaptive(rows: Sequence[Row]) -> Table:
+def _adaptive(rows: Sequence[Row]) -> TextTable:
     body = []
     for name, threshold in THRESHOLDS.items():
         found, solver = (timed(rows, "gradual", name, oracle) for oracle in ("compiled", "solver"))
@@ -149,19 +101,19 @@ def _adaptive(rows: Sequence[Row]) -> Table:
         body.append([name, threshold, *counts, *losses, duration(round_time(found)), slow])
     heads = ["algorithm", "threshold", "markers", "experts alive, mean", "at most", "total loss", "worst 200 rounds",
              "time a round, compiled", "time a round, solver"]  # fmt: skip
-    return Table(heads, body)
+    return TextTable(heads, body)
 
 
-def _table_1(rows: Sequence[Row]) -> Table:
+def _table_1(rows: Sequence[Row]) -> TextTable:
     body = []
     for measure, name, *stated in TABLE_1:
         found = survey(rows, "piecewise", name)
         cells = [f"{number(mean(found, key))} ({said})" for key, said in zip(QUERIES, stated, strict=True)]
         body.append([measure, name, *cells, ALGORITHMS[name].bound])
-    return Table(["regret", "algorithm", *QUERIES, "order of its regret"], body, (0, 1, 5))
+    return TextTable(["regret", "algorithm", *QUERIES, "order of its regret"], body, (0, 1, 5))
 
 
-def _interval(rows: Sequence[Row]) -> Table:
+def _interval(rows: Sequence[Row]) -> TextTable:
     body = []
     for stream in ("piecewise", "gradual"):
         for name in (name for name, recipe in ALGORITHMS.items() if recipe.regret == "interval dynamic"):
@@ -169,10 +121,10 @@ def _interval(rows: Sequence[Row]) -> Table:
             losses = [spread(found, key) for key in ("total_loss", "worst_window")]
             body.append([stream, name, *losses, duration(round_time(found)), number(mean(found, "projections"))])
     heads = ["stream", "algorithm", "total loss", "worst 200 rounds", "time a round", "projections a round"]
-    return Table(heads, body)
+    return TextTable(heads, body)
 
 
-def _all(rows: Sequence[Row]) -> Table:
+def _all(rows: Sequence[Row]) -> TextTable:
     body = []
     for name, recipe in ALGORITHMS.items():
         found = survey(rows, "piecewise", name)
@@ -181,4 +133,4 @@ def _all(rows: Sequence[Row]) -> Table:
             [name, recipe.regret, *counts, duration(round_time(found)), spread(found, "total_loss"), recipe.bound]
         )
     heads = ["algorithm", "regret", *QUERIES, "time a round", "total loss", "order of its regret"]
-    return Table(heads, body, (0, 1, 7))
+    return TextTable(heads, body, (0, 1, 7))

@@ -1,32 +1,18 @@
-"""The report of the control study: tables, what they say, and one page. In the style of the other report (`page`)."""
+"""The report of the study of control: tables, and what they say."""
 
 from __future__ import annotations
 
-import base64
-import csv
-import io
-import json
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from thalweg.errors import MissingExtraError
-from thalweg.lab import control_figures, figures, page
-from thalweg.lab.control_scenes import CONTROLLERS, COSTS, DISTURBANCES, PLANTS, Row
-from thalweg.lab.findings import Table, duration, number, ratio
-from thalweg.lab.runs import write_file
+from thalweg.lab.report import Results, Row, TextTable, duration, group, less_and_more, number, part, ratio
+from thalweg.lab.studies.control.runs import CONTROLLERS, COSTS, DISTURBANCES, PLANTS
 
-__all__ = ["part", "remarks", "tables", "write"]
+__all__ = ["remarks", "tables"]
 
 OURS = "EfficientControl"
-Results = Mapping[str, Row]
-
-
-def part(results: Results, name: str) -> list[Row]:
-    """The results of one kind of runs, in order."""
-    return [row for key, row in results.items() if key.startswith(f"{name}/")]
 
 
 def relative(scene: Row, name: str, to: str = "LQR") -> float:
@@ -34,18 +20,15 @@ def relative(scene: Row, name: str, to: str = "LQR") -> float:
     return float(scene["controllers"][name]["total"] / scene["controllers"][to]["total"])
 
 
-def grouped(scenes: Sequence[Row]) -> dict[tuple[str, str, str], list[Row]]:
+def grouped(scenes: Sequence[Row]) -> dict[tuple[str, ...], list[Row]]:
     """Scenes that differ in their seed only, together."""
-    groups: dict[tuple[str, str, str], list[Row]] = {}
-    for scene in scenes:
-        groups.setdefault((scene["plant"], scene["costs"], scene["disturbance"]), []).append(scene)
-    return groups
+    return group(scenes, "plant", "costs", "disturbance")
 
 
 # -------------------------------------------------------------------------------------------------------------- tables
 
 
-def tables(results: Results) -> dict[str, Table]:
+def tables(results: Results) -> dict[str, TextTable]:
     """Every table of the report."""
     scenes = part(results, "scene")
     return {
@@ -58,7 +41,7 @@ def tables(results: Results) -> dict[str, Table]:
     }
 
 
-def _costs(scenes: Sequence[Row]) -> Table:
+def _costs(scenes: Sequence[Row]) -> TextTable:
     names = [name for name in CONTROLLERS if name != "LQR"]
     body = []
     for (plant, costs, push), found in grouped(scenes).items():
@@ -66,10 +49,10 @@ def _costs(scenes: Sequence[Row]) -> Table:
         lqr = number(float(np.mean([s["controllers"]["LQR"]["total"] for s in found])))
         body.append([plant, costs, push, lqr, *cells, f"{100 * found[0]['difference']:.2g} %"])
     heads = ["plant", "costs", "disturbance", "LQR's total", *names, "Scream and Efficient apart"]
-    return Table(heads, body, (0, 1, 2))
+    return TextTable(heads, body, (0, 1, 2))
 
 
-def _regret(scenes: Sequence[Row]) -> Table:
+def _regret(scenes: Sequence[Row]) -> TextTable:
     body = []
     for (plant, costs, push), found in grouped(scenes).items():
         if found[0]["planted"] is None:
@@ -86,10 +69,10 @@ def _regret(scenes: Sequence[Row]) -> Table:
         body.append([plant, costs, push, *numbers, *cells])
     heads = ["plant", "costs", "disturbance", "planted, changing", "planted, fixed", "LQR", "path length",
              "regret of LQR", "of GPC", "of Scream", "of ours"]  # fmt: skip
-    return Table(heads, body, (0, 1, 2))
+    return TextTable(heads, body, (0, 1, 2))
 
 
-def _queries(scenes: Sequence[Row]) -> Table:
+def _queries(scenes: Sequence[Row]) -> TextTable:
     body = []
     for plant in dict.fromkeys(s["plant"] for s in scenes):
         found = [s for s in scenes if s["plant"] == plant]
@@ -102,10 +85,10 @@ def _queries(scenes: Sequence[Row]) -> Table:
             cells = [number(float(each)), number(float(waited)), f"{100 * clipped:.1f} %"]
             body.append([plant, name, *cells])
     heads = ["plant", "controller", "projections a learning round", "rounds of measuring", "gradients clipped"]
-    return Table(heads, body)
+    return TextTable(heads, body)
 
 
-def _scaling(timed: Sequence[Row]) -> Table:
+def _scaling(timed: Sequence[Row]) -> TextTable:
     body = []
     for kind in ("estimated", "tight"):
         for row in timed:
@@ -118,10 +101,10 @@ def _scaling(timed: Sequence[Row]) -> Table:
             ])  # fmt: skip
     heads = ["caps", "states", "inputs", "Scream's time", "ours", "ratio", "Scream's projections", "ours",
              "Scream's decompositions", "ours"]  # fmt: skip
-    return Table(heads, body, (0,))
+    return TextTable(heads, body, (0,))
 
 
-def _stability(found: Sequence[Row], scenes: Sequence[Row]) -> Table:
+def _stability(found: Sequence[Row], scenes: Sequence[Row]) -> TextTable:
     body = []
     for row in found:
         runs = [s["controllers"][OURS] for s in scenes if s["plant"] == row["plant"]]
@@ -137,18 +120,18 @@ def _stability(found: Sequence[Row], scenes: Sequence[Row]) -> Table:
         ])  # fmt: skip
     heads = ["plant", "spectral radius", "κ", "γ", "found by", "theory: H, c₁, G, λ", "used: H, c₁, G, λ",
              "theory's cost beside LQR's", "worst gain: LQR, H∞"]  # fmt: skip
-    return Table(heads, body, (0, 4))
+    return TextTable(heads, body, (0, 4))
 
 
 def _range(values: Sequence[float]) -> str:
     return f"{min(values):.2g}–{max(values):.2g}" if values else "–"
 
 
-def _sensitivity(found: Sequence[Row]) -> Table:
+def _sensitivity(found: Sequence[Row]) -> TextTable:
     choices = list(found[0]["relative"])
     body = [[row["plant"], row["disturbance"], *(ratio(row["relative"][c]) for c in choices)] for row in found]
     middle = [ratio(float(np.exp(np.mean([np.log(row["relative"][c]) for row in found])))) for c in choices]
-    return Table(["plant", "disturbance", *choices], [*body, ["all", "geometric mean", *middle]])
+    return TextTable(["plant", "disturbance", *choices], [*body, ["all", "geometric mean", *middle]])
 
 
 # ------------------------------------------------------------------------------------------------------ what they say
@@ -158,18 +141,22 @@ def remarks(results: Results) -> dict[str, Any]:
     """Sentences that follow from the numbers."""
     scenes = part(results, "scene")
     groups = grouped(scenes)
-    said: dict[str, Any] = {}
+    used = {key: {scene[key] for scene in scenes} for key in ("plant", "disturbance", "costs")}
+    said: dict[str, Any] = {
+        "plants": {name: plant.about for name, plant in PLANTS.items() if name in used["plant"]},
+        "disturbances": {name: about for name, about in DISTURBANCES.items() if name in used["disturbance"]},
+        "costs": {name: about for name, about in COSTS.items() if name in used["costs"]},
+    }
     lines = []
     for other in ("LQR", "H-infinity", "GPC", "ScreamControl"):
         ratios = {key: float(np.mean([relative(s, OURS, other) for s in found])) for key, found in groups.items()}
-        less, more = (sum(sign * (r - 1) > 0.02 for r in ratios.values()) for sign in (-1, 1))
+        less, more = less_and_more(ratios.values())
         middle = float(np.exp(np.mean(np.log(list(ratios.values())))))
-        key, worst = max(ratios.items(), key=lambda item: item[1])
+        (plant, costs, push), worst = max(ratios.items(), key=lambda item: item[1])
         lines.append(
             f"{OURS} pays less than {other} in {less} of {len(ratios)} scenes and more in {more} (by over 2 %); on "
-            f"geometric average {ratio(middle)} times as much, at worst {ratio(worst)} times ({', '.join(key)} "
-            f"{'costs' if key[1] else ''})".replace(f", {key[1]}, {key[2]} costs", f", {key[1]} costs, {key[2]}")
-            + "."
+            f"geometric average {ratio(middle)} times as much, at worst {ratio(worst)} times ({plant}, {costs} costs, "
+            f"{push})."
         )
     said["who"] = lines
     quiet = [relative(s, OURS) for s in scenes if s["disturbance"] == "noise"]
@@ -191,87 +178,3 @@ def remarks(results: Results) -> dict[str, Any]:
         f"{ratio(timed['ScreamControl, tight']['us'] / timed[f'{OURS}, tight']['us'])} times as long as one of {OURS}."
     )
     return said
-
-
-# ---------------------------------------------------------------------------------------------------------------- page
-
-
-def to_csv(scenes: Sequence[Row]) -> str:
-    """A line for each controller in each scene, without its curve (which is in runs/)."""
-    keys = ("plant", "disturbance", "costs", "seed", "rounds")
-    rows = []
-    for scene in scenes:
-        planted = scene["planted"] or {}
-        for name, run in scene["controllers"].items():
-            facts = {key: scene[key] for key in keys} | {"controller": name}
-            facts |= {key: value for key, value in run.items() if key != "curve"}
-            facts |= {f"planted_{kind}": planted[kind]["total"] for kind in planted}
-            rows.append(facts)
-    heads = list(dict.fromkeys(key for row in rows for key in row))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, heads, restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
-
-
-def pictures(results: Results) -> dict[str, Any]:
-    """The pictures by name."""
-    scenes = part(results, "scene")
-    drawn = {row["plant"]: row for row in part(results, "trajectory")}
-    made = {
-        "control-costs": control_figures.costs(scenes),
-        "control-trajectory": control_figures.trajectory(drawn.get("Boeing 747") or next(iter(drawn.values()))),
-        "control-regret": control_figures.regret(scenes),
-        "control-scaling": control_figures.scaling(part(results, "time")),
-        "control-truncation": control_figures.truncation(part(results, "truncation")),
-    }
-    if "inverted pendulum" in drawn:
-        made["control-pendulum"] = control_figures.trajectory(drawn["inverted pendulum"])
-    return made
-
-
-def write(folder: Path, results: Results, facts: Mapping[str, Any]) -> Path:
-    """Write everything; returns the path of the page, which comes last."""
-    images = {}
-    for name, figure in pictures(results).items():
-        images[name] = figures.save(figure, "png")
-        write_file(folder / f"{name}.png", images[name])
-        write_file(folder / f"{name}.pdf", figures.save(figure, "pdf"))
-    write_file(folder / "runs.csv", to_csv(part(results, "scene")).encode())
-    known = page.about(
-        facts["size"], seconds=facts["seconds"], command=facts["command"], full=False, small=facts["small"]
-    )
-    known["runs"] = len(results)
-    write_file(folder / "about.json", (json.dumps(known, indent=1) + "\n").encode())
-    path = folder / "index.html"
-    write_file(path, render(results, known, images).encode())
-    return path
-
-
-def render(results: Results, facts: Mapping[str, Any], images: Mapping[str, bytes]) -> str:
-    """The page. It refers to nothing outside itself; style and tables are those of the other report."""
-    try:
-        import jinja2
-    except ImportError:
-        raise MissingExtraError("The page needs jinja2. Install it with: pip install 'thalweg[lab]'") from None
-    here = Path(__file__).parent
-    other = (here / "page.html").read_text(encoding="utf-8")
-    macros, _, rest = other.partition("<!DOCTYPE html>")
-    style = rest.partition("<style>")[2].partition("</style>")[0]
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    template = environment.from_string(macros + (here / "control_page.html").read_text(encoding="utf-8"))
-    scenes = part(results, "scene")
-    used = {key: {s[key] for s in scenes} for key in ("plant", "disturbance", "costs")}
-    return template.render(
-        style=style,
-        facts=facts,
-        pictures={name: f"data:image/png;base64,{base64.b64encode(image).decode()}" for name, image in images.items()},
-        tables=tables(results),
-        remarks=remarks(results),
-        plants={name: plant.about for name, plant in PLANTS.items() if name in used["plant"]},
-        disturbances={name: about for name, about in DISTURBANCES.items() if name in used["disturbance"]},
-        costs={name: about for name, about in COSTS.items() if name in used["costs"]},
-    )

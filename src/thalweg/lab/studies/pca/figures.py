@@ -7,66 +7,64 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.lab.figures import _figure, _plain_ticks, _tidy
-from thalweg.lab.pca_scenes import STREAMS, TIMED, Row
+from thalweg.lab.pictures import GREY, blank, legend, log_log, look, name_rows, plain_ticks, tidy
+from thalweg.lab.report import Results, Row, mean, part
+from thalweg.lab.studies.pca.report import Groups, grouped
+from thalweg.lab.studies.pca.runs import STREAMS, TIMED
 
-__all__ = ["STYLE", "Groups", "guarantee", "losses", "over_time", "panels", "scaling"]
+__all__ = ["draw_all", "guarantee", "losses", "over_time", "scaling"]
 
-# Okabe and Ito's colours, which all kinds of colour vision tell apart; a mark for each, for print.
-STYLE = {
-    "EfficientPCA": ("#0072B2", "o"),
-    "AdaptivePCA": ("#56B4E9", "s"),
-    "DescentPCA": ("#D55E00", "v"),
-    "YuanLamperskiPCA": ("#009E73", "D"),
-    "OjaPCA": ("#CC79A7", "^"),
-    "IncrementalPCA": ("#555555", "X"),
-}
+SHOWN = (*TIMED, "OjaPCA", "IncrementalPCA")
 CLOSE = ("frequent switches", "fast rotation")  # only the last fifth is shown: they repeat themselves
 COARSE = 6  # so many points of a single run's curve make one
-Groups = dict[tuple[str, str], list[Row]]
+
+
+def draw_all(results: Results) -> dict[str, Any]:
+    """The pictures by name."""
+    groups = grouped(part(results, "run"))
+    return {
+        "pca-losses": losses(groups),
+        "pca-over-time": over_time(groups),
+        "pca-guarantee": guarantee(part(results, "guarantee")),
+        "pca-time": scaling(part(results, "time")),
+    }
 
 
 def losses(groups: Groups) -> Any:
     """Share of energy lost: a panel for each stream, a line for each learner; drawn (hollow) and leading (full)."""
     streams = list(dict.fromkeys(stream for stream, _ in groups))
-    figure = _figure(11, 1.1 + 2.05 * ((len(streams) + 1) // 2))
+    figure = blank(11, 1.1 + 2.05 * ((len(streams) + 1) // 2))
     axes = figure.subplots((len(streams) + 1) // 2, 2, sharey=True, squeeze=False).ravel()
-    names = [name for name in STYLE if any(name == learner for _, learner in groups)]
-    places = np.arange(len(names))[::-1]
+    names = [name for name in SHOWN if any(name == learner for _, learner in groups)]
     for axis, stream in zip(axes, streams, strict=False):
-        for place, name in zip(places, names, strict=True):
-            colour, mark = STYLE[name]
+        for place, name in zip(name_rows(axis, names), names, strict=True):
+            colour, mark, _ = look(name)
             runs = groups[stream, name]
-            drawn, leading = (float(np.mean([run[key] for run in runs])) for key in ("loss", "leading_loss"))
+            drawn, leading = (mean(runs, key) for key in ("loss", "leading_loss"))
             axis.plot([leading, drawn], [place, place], color=colour, linewidth=1.2, zorder=1)
             axis.plot(drawn, place, mark, color=colour, markersize=8, mfc="white", mew=1.6)
             axis.plot(leading, place, mark, color=colour, markersize=8, mew=0)
         axis.set_xlim(0, 1.04 * axis.get_xlim()[1])
         axis.locator_params(axis="x", nbins=6)
-        axis.set_ylim(-0.6, len(names) - 0.4)
-        axis.set_yticks(places, names, fontsize=9)
         axis.set_title(f"{stream}, k = {runs[0]['rank']} of d = {runs[0]['dim']}", fontsize=10, loc="left")
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.grid(axis="x", alpha=0.3)
-        axis.tick_params(labelsize=9)
     for axis in axes[max(0, len(streams) - 2) : len(streams)]:
         axis.set_xlabel("share of energy lost, mean over rounds", fontsize=9)
     for axis in axes[len(streams) :]:
         axis.set_axis_off()
-    handles = [
-        axes[0].plot([], [], "o", color="#333333", markersize=8, mfc=face, mew=1.6, linestyle="")[0]
-        for face in ("white", "#333333")
-    ]
-    labels = ["the drawn projection, on average over its draws", "the k leading directions of its mean"]
-    figure.legend(handles, labels, loc="outside upper center", ncols=2, frameon=False, fontsize=10)
+    for face, label in (
+        ("white", "the drawn projection, on average over its draws"),
+        ("#333333", "the k leading directions of its mean"),
+    ):
+        axes[0].plot([], [], "o", color="#333333", markersize=8, mfc=face, mew=1.6, linestyle="", label=label)
+    legend(figure, axes[0], columns=2, size=10)
     return figure
 
 
 def over_time(groups: Groups) -> Any:
     """The loss over the rounds: a row for each stream that changes, what is drawn on the left, leading on the right."""
     streams = [s for s in dict.fromkeys(stream for stream, _ in groups) if s not in ("still", "slow rotation")]
-    names = [name for name in STYLE if name != "AdaptivePCA" and any(name == learner for _, learner in groups)]
-    figure = _figure(11.5, 1.0 + 2.3 * len(streams))
+    names = [name for name in SHOWN if name != "AdaptivePCA" and any(name == learner for _, learner in groups)]
+    figure = blank(11.5, 1.0 + 2.3 * len(streams))
     axes = figure.subplots(len(streams), 2, sharex="row", sharey="row", squeeze=False)
     for line, stream in zip(axes, streams, strict=True):
         top = 0.0
@@ -78,29 +76,28 @@ def over_time(groups: Groups) -> Any:
                     curve = np.array([part.mean() for part in np.array_split(curve, -(-curve.size // COARSE))])
                 at = (np.arange(curve.size) + 0.5) * runs[0]["rounds"] / curve.size
                 wide = 2.2 if name == "EfficientPCA" else 1.2
-                axis.plot(at, curve, color=STYLE[name][0], linewidth=wide, label=name, zorder=3 if wide > 2 else 2)
+                axis.plot(at, curve, color=look(name)[0], linewidth=wide, label=name, zorder=3 if wide > 2 else 2)
                 if name != "IncrementalPCA":
                     top = max(top, float(np.quantile(curve, 0.98)))
             T = runs[0]["rounds"]
             axis.set_xlim(0.8 * T if stream in CLOSE else 0, T)
-            _tidy(axis)
+            tidy(axis)
         line[0].set_ylim(0, min(1.0, 1.25 * top))
         line[0].set_ylabel(f"{stream}\nshare lost", fontsize=9)
     axes[0, 0].set_title("the drawn projection, on average", fontsize=10)
     axes[0, 1].set_title("the k leading directions", fontsize=10)
     for axis in axes[-1]:
         axis.set_xlabel("round", fontsize=9)
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=len(names), frameon=False, fontsize=9)
+    legend(figure, axes[0, 0], columns=len(names))
     return figure
 
 
 def guarantee(found: Sequence[Row]) -> Any:
     """A direction of the plane that jumps twice: loss over time, and the worst regret of every length of interval."""
-    figure = _figure(11, 4.3)
+    figure = blank(11, 4.3)
     left, right = figure.subplots(1, 2)
     for row in found:
-        colour, mark = STYLE[row["learner"]]
+        colour, mark, _ = look(row["learner"])
         curve = np.array(row["curve"])
         at = (np.arange(curve.size) + 0.5) * row["rounds"] / curve.size
         left.plot(at, curve, color=colour, linewidth=1.8, label=row["learner"])
@@ -111,7 +108,7 @@ def guarantee(found: Sequence[Row]) -> Any:
         )
     longest = found[0]
     right.plot(longest["lengths"], longest["bound"], color="black", linewidth=2.2, label="the theorem's bound")
-    right.plot(longest["lengths"], longest["lengths"], ":", color="#555555", label="all that can be lost")
+    right.plot(longest["lengths"], longest["lengths"], ":", color=GREY, label="all that can be lost")
     for change in longest["changes"]:
         left.axvline(change, color="#999999", linewidth=0.8, linestyle="--")
     left.set(xlim=(0, longest["rounds"]), ylim=(0, 1.02), xlabel="round", ylabel="loss")
@@ -119,45 +116,30 @@ def guarantee(found: Sequence[Row]) -> Any:
     right.set_xticks(longest["lengths"][::2], [f"{n:,}" for n in longest["lengths"][::2]])
     right.set_ylim(10, None)
     right.minorticks_off()
-    _plain_ticks(right, "y")
+    plain_ticks(right, "y")
     for axis in (left, right):
         axis.legend(frameon=False, fontsize=9)
-        _tidy(axis)
+        tidy(axis)
     return figure
 
 
 def scaling(timed: Sequence[Row]) -> Any:
     """Time of a round against the dimension, and how many eigendecompositions it takes."""
-    figure = _figure(11, 4.0)
+    figure = blank(11, 4.0)
     left, right = figure.subplots(1, 2, width_ratios=(1.2, 1))
     dims = [row["dim"] for row in timed]
     left.plot(dims, [row["eigh"] for row in timed], "--", color="black", label="one eigendecomposition")
     for name in TIMED:
-        colour, mark = STYLE[name]
+        colour, mark, _ = look(name)
         left.plot(dims, [row[name]["us"] for row in timed], mark + "-", color=colour, label=name, markersize=6)
-    left.set(xscale="log", yscale="log", xlabel="dimension d", ylabel="microseconds a round")
-    left.set_xticks(dims, [str(d) for d in dims])
-    left.minorticks_off()
-    _plain_ticks(left, "y")
+    left.set(xlabel="dimension d", ylabel="microseconds a round")
+    log_log(left, dims)
     left.legend(frameon=False, fontsize=9)
-    left.grid(alpha=0.3)
-    left.spines[["top", "right"]].set_visible(False)
     counts = [timed[-1][name]["eigh"] for name in TIMED]
-    right.barh(np.arange(len(TIMED))[::-1], counts, color=[STYLE[name][0] for name in TIMED])
-    for place, count in zip(np.arange(len(TIMED))[::-1], counts, strict=True):
+    places = name_rows(right, TIMED)
+    right.barh(places, counts, color=[look(name)[0] for name in TIMED])
+    for place, count in zip(places, counts, strict=True):
         right.annotate(f"{count:.2g}", (count, place), (4, 0), textcoords="offset points", va="center", fontsize=9)
-    right.set_yticks(np.arange(len(TIMED))[::-1], TIMED, fontsize=9)
     right.set_xlabel("eigendecompositions a round")
     right.set_xlim(0, 1.15 * max(counts))
-    right.spines[["top", "right"]].set_visible(False)
     return figure
-
-
-def panels(groups: Groups, timed: Sequence[Row], guarded: Sequence[Row]) -> dict[str, Any]:
-    """All pictures by name."""
-    return {
-        "pca-losses": losses(groups),
-        "pca-over-time": over_time(groups),
-        "pca-guarantee": guarantee(guarded),
-        "pca-time": scaling(timed),
-    }

@@ -1,25 +1,22 @@
-"""The pictures of the report. Every function takes the rows of `reproduce` and returns a matplotlib Figure."""
+"""The pictures of the paper's experiments. Every function takes rows of runs and returns a matplotlib Figure."""
 
 from __future__ import annotations
 
-import io
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from thalweg.errors import MissingExtraError
 from thalweg.lab.catalog import ALGORITHMS
-from thalweg.lab.findings import mean, number, pick, ratio, streams_of
-from thalweg.lab.reproduce import ADAPTIVE, CROWDED, DYNAMIC, SCALING, Row, curve_rounds
+from thalweg.lab.pictures import COLOURS, GREY, blank, legend, log_log, name_rows, plain_ticks, side, tidy
+from thalweg.lab.report import Row, mean, number, pick, ratio
+from thalweg.lab.runs import curve_rounds
 from thalweg.lab.streams import STREAMS
+from thalweg.lab.studies.paper.report import streams_of, survey, timed
+from thalweg.lab.studies.paper.runs import ADAPTIVE, CROWDED, DYNAMIC, SCALING
 
-__all__ = ["draw_all", "four_panels", "heat_map", "interval", "save", "scaling"]
+__all__ = ["draw_all", "four_panels", "heat_map", "interval", "scaling"]
 
-# Okabe and Ito's colours, which all kinds of colour vision tell apart.
-CONTENDER, OURS, GREY = "#D55E00", "#0072B2", "#555555"
-PAIR_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000")
 ORACLES = {"compiled": "compiled projection", "solver": "SciPy solver"}
 INTERVAL = ("AOA", "EfficientAOA", "EfficientIntervalDynamic", "EfficientIntervalDynamic-eager", "CutkoskyAdaptive",
             "EfficientCutkosky")  # fmt: skip
@@ -35,36 +32,12 @@ def draw_all(rows: Sequence[Row]) -> dict[str, Any]:
     }
 
 
-def save(figure: Any, kind: str) -> bytes:
-    """A picture as the content of a PNG or PDF file, the same for the same picture."""
-    buffer = io.BytesIO()
-    made = {"png": {"Software": None}, "pdf": {"CreationDate": None, "Producer": None, "Creator": None}}[kind]
-    figure.savefig(buffer, format=kind, dpi=130, metadata=made)
-    figure.set_layout_engine("none")  # it has done its work, which takes long
-    return buffer.getvalue()
-
-
-def _figure(width: float, height: float) -> Any:
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("Pictures need matplotlib. Install it with: pip install 'thalweg[lab]'") from None
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
-
-
-def _colour(name: str) -> str:
-    return OURS if name.startswith("Efficient") else CONTENDER
-
-
 # --------------------------------------------------------------------------------------------------- the paper's figure
 
 
 def four_panels(rows: Sequence[Row]) -> Any:
     """Cumulative loss and running time, for dynamic and for adaptive regret."""
-    figure = _figure(12, 8.4)
+    figure = blank(12, 8.4)
     panels = figure.subfigures(2, 2, width_ratios=(1, 1.15), wspace=0.04, hspace=0.05)
     titles = (
         "(a) dynamic regret: loss",
@@ -87,19 +60,19 @@ def four_panels(rows: Sequence[Row]) -> Any:
 def _losses(axis: Any, rows: Sequence[Row], stream: str, names: Sequence[str], title: str) -> None:
     """Mean and standard deviation of the cumulative loss."""
     for name in names:
-        found = pick(rows, part="survey", stream=stream, algorithm=name)
+        found = survey(rows, stream, name)
         at = curve_rounds(found[0]["rounds"])
         curves = np.array([row["curve"] for row in found])
         middle, wide = curves.mean(axis=0), curves.std(axis=0, ddof=1)
         alive = mean(found, "experts")
         text = name.partition("-")[0] + (f"\nexperts alive: {alive:.2g}" if alive is not None else "")
-        axis.plot(at, middle, color=_colour(name), linewidth=1.8, label=text)
-        axis.fill_between(at, middle - wide, middle + wide, color=_colour(name), alpha=0.25, linewidth=0)
+        axis.plot(at, middle, color=side(name)[0], linewidth=1.8, label=text)
+        axis.fill_between(at, middle - wide, middle + wide, color=side(name)[0], alpha=0.25, linewidth=0)
     axis.set(xlim=(0, at[-1]), ylim=(0, None), xlabel="round", ylabel="cumulative loss")
     axis.set_title(title, fontsize=10)
     axis.locator_params(axis="x", nbins=4)
     axis.legend(frameon=False, fontsize=9, loc="best")
-    _tidy(axis)
+    tidy(axis)
 
 
 def _times(
@@ -110,15 +83,14 @@ def _times(
     units = {"compiled": ("microseconds", 1e6), "solver": ("milliseconds", 1e3)}
     for axis, (oracle, label) in zip(axes, ORACLES.items(), strict=True):
         unit, factor = units[oracle]
-        part = "solver" if oracle == "solver" else "survey"
         place, ticks, names, top = 0.0, [], [], 0.0
         for group, title in zip(groups, titles, strict=True):
-            found = [pick(rows, part=part, stream=stream, algorithm=name) for name in group]
+            found = [timed(rows, stream, name, oracle) for name in group]
             times = [[factor * row["seconds"] / row["rounds"] for row in one] for one in found]
             least = float(np.mean(times[-1]))
             for name, one, values in zip(group, found, times, strict=True):
                 height, wide = float(np.mean(values)), float(np.std(values, ddof=1))
-                axis.bar(place, height, 0.8, color=_colour(name), yerr=wide, error_kw={"elinewidth": 1, "ecolor": GREY})
+                axis.bar(place, height, 0.8, color=side(name)[0], yerr=wide, error_kw={"elinewidth": 1, "ecolor": GREY})
                 above = "" if name == group[-1] else f"{ratio(height / least)}×\n"
                 note = f"{above}{mean(one, 'projections'):.2g} proj."
                 axis.annotate(note, (place, height + wide), (0, 3), textcoords="offset points", ha="center", fontsize=9)
@@ -132,14 +104,7 @@ def _times(
         axis.set_xticks(ticks, names, fontsize=8.5)
         axis.set(ylim=(0, 1.28 * top), ylabel=f"{unit} a round")
         axis.set_title(f"{label}, {rounds:,} rounds", fontsize=10)
-        _tidy(axis)
-
-
-def _tidy(axis: Any) -> None:
-    axis.spines[["top", "right"]].set_visible(False)
-    axis.grid(axis="y", alpha=0.3)
-    axis.set_axisbelow(True)
-    axis.tick_params(labelsize=9)
+        tidy(axis)
 
 
 # --------------------------------------------------------------------------------------------------- beyond the paper
@@ -147,32 +112,28 @@ def _tidy(axis: Any) -> None:
 
 def interval(rows: Sequence[Row]) -> Any:
     """Methods for interval dynamic regret on both streams of the paper: total loss, worst window, time."""
-    figure = _figure(11, 5.6)
+    figure = blank(11, 5.6)
     measures = (
         ("total_loss", "total loss"),
         ("worst_window", "worst 200 rounds in a row"),
         ("us", "microseconds a round"),
     )
     axes = figure.subplots(2, 3, sharey=True)
-    places = np.arange(len(INTERVAL))[::-1]
     for line, stream in zip(axes, ("piecewise", "gradual"), strict=True):
         for axis, (key, label) in zip(line, measures, strict=True):
-            for place, name in zip(places, INTERVAL, strict=True):
-                found = pick(rows, part="survey", stream=stream, algorithm=name)
+            for place, name in zip(name_rows(axis, INTERVAL), INTERVAL, strict=True):
+                found = survey(rows, stream, name)
                 values = [1e6 * r["seconds"] / r["rounds"] if key == "us" else r[key] for r in found]
                 middle = float(np.mean(values))
-                axis.plot(values, [place] * len(values), "o", color=_colour(name), alpha=0.35, markersize=5, mew=0)
-                axis.plot(middle, place, "|", color=_colour(name), markersize=16, markeredgewidth=2.5)
+                axis.plot(values, [place] * len(values), "o", color=side(name)[0], alpha=0.35, markersize=5, mew=0)
+                axis.plot(middle, place, "|", color=side(name)[0], markersize=16, markeredgewidth=2.5)
                 axis.annotate(
                     number(middle), (middle, place), (0, 9), textcoords="offset points", ha="center", fontsize=8.5
                 )
             axis.set(xscale="log", ylim=(-0.6, len(INTERVAL) - 0.2))
-            axis.set_yticks(places, INTERVAL, fontsize=9)
             low, high = axis.get_xlim()
             axis.set_xlim(low / 1.25, high * 1.25)
-            _plain_ticks(axis, "x")
-            axis.spines[["top", "right"]].set_visible(False)
-            axis.grid(axis="x", alpha=0.3)
+            plain_ticks(axis, "x")
             if stream == "gradual":
                 axis.set_xlabel(f"{label} (log scale)")
         line[0].set_title(
@@ -186,11 +147,9 @@ def heat_map(rows: Sequence[Row]) -> Any:
     from matplotlib.colors import LogNorm
 
     names, streams = list(ALGORITHMS), streams_of(rows)
-    table = np.array(
-        [[mean(pick(rows, part="survey", stream=s, algorithm=a), "total_loss") for s in streams] for a in names]
-    )
+    table = np.array([[mean(survey(rows, s, a), "total_loss") for s in streams] for a in names])
     ratios = table / table.min(axis=0)
-    figure = _figure(2.6 + 1.05 * len(streams), 1.6 + 0.33 * len(names))
+    figure = blank(2.6 + 1.05 * len(streams), 1.6 + 0.33 * len(names))
     axis = figure.subplots()
     image = axis.imshow(np.minimum(ratios, 30.0), aspect="auto", cmap="YlOrBr", norm=LogNorm(1, 30))
     for i, j in np.ndindex(*ratios.shape):
@@ -220,7 +179,7 @@ def heat_map(rows: Sequence[Row]) -> Any:
 
 def scaling(rows: Sequence[Row]) -> Any:
     """Time of a round against T and against d; a contender and its counterpart with one projection share a colour."""
-    figure = _figure(11, 4.6)
+    figure = blank(11, 4.6)
     axes = figure.subplots(1, 2, sharey=True)
     found = pick(rows, part="scaling")
     least = min(row["horizon"] for row in found)
@@ -228,30 +187,11 @@ def scaling(rows: Sequence[Row]) -> Any:
         for k, name in enumerate(SCALING):
             mine = pick(found, algorithm=name, **({"dim": 8} if key == "horizon" else {"horizon": least}))
             points = sorted((row[key], 1e6 * row["seconds"] / row["rounds"]) for row in mine)
-            ours = name.startswith("Efficient")
-            style = {"marker": "o", "linestyle": "-"} if ours else {"marker": "s", "linestyle": "--"}
-            axis.plot(
-                *np.transpose(points), color=PAIR_COLOURS[k // 2], markersize=5, linewidth=1.8, label=name, **style
-            )
+            _, mark, line = side(name)
+            axis.plot(*np.transpose(points), mark, ls=line, color=COLOURS[k // 2], ms=5, lw=1.8, label=name)
         ticks = sorted({row[key] for row in found if key == "horizon" or row["horizon"] == least})
-        axis.set(xscale="log", yscale="log")
-        axis.set_xticks(ticks, [f"{t:,}" for t in ticks], fontsize=9)
-        axis.minorticks_off()
-        axis.grid(alpha=0.3)
-        axis.spines[["top", "right"]].set_visible(False)
+        log_log(axis, ticks)
     axes[0].set(xlabel="rounds T, at d = 8", ylabel="microseconds a round")
     axes[1].set_xlabel(f"dimension d, at T = {least:,}")
-    _plain_ticks(axes[0], "y")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right center", frameon=False, fontsize=9)
+    legend(figure, axes[0], "right center")
     return figure
-
-
-def _plain_ticks(axis: Any, which: str) -> None:
-    """Plain numbers on a logarithmic axis: 1, 2, 5 in every decade, fewer where they would crowd."""
-    low, high = axis.get_xlim() if which == "x" else axis.get_ylim()
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    steps = (1, 2, 5) if high / low < 300 else (1,)
-    ticks = [b * 10.0**e for e in decades for b in steps if low <= b * 10.0**e <= high]
-    set_ticks = axis.set_xticks if which == "x" else axis.set_yticks
-    set_ticks(ticks, [f"{tick:,g}" for tick in ticks], fontsize=9)
-    axis.minorticks_off()

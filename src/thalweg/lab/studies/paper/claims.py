@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from thalweg.lab.catalog import ALGORITHMS
-from thalweg.lab.findings import duration, mean, number, pick, ratio, round_time, spread, streams_of, survey, timed
-from thalweg.lab.reproduce import ADAPTIVE, CROWDED, DYNAMIC, Row
+from thalweg.lab.report import Row, duration, less_and_more, mean, number, pick, ratio, spread
+from thalweg.lab.streams import STREAMS
+from thalweg.lab.studies.paper.report import round_time, streams_of, survey, timed
+from thalweg.lab.studies.paper.runs import ADAPTIVE, CROWDED, DYNAMIC
 
 __all__ = ["PAIRS", "Claim", "claims", "one_against_many", "remarks", "setting", "speed_up"]
 
@@ -29,7 +31,6 @@ PAIRS = (
 ALIKE = 1.25  # losses within this factor count as the same
 ABOUT_TEN = (6, 16)
 EAGER = ("SACS", "EfficientAdaptive", "EfficientIntervalDynamic")  # have a setting with smaller thresholds
-TIE = 0.02  # pair by pair, a smaller difference counts as none
 
 
 @dataclass(frozen=True)
@@ -165,7 +166,7 @@ def one_against_many(rows: Sequence[Row]) -> list[str]:
         for stream in streams_of(rows):
             paid = [mean(survey(rows, stream, name), "total_loss") for name in (ours, theirs)]
             times[stream] = paid[0] / paid[1]
-        less, more = (sum(s * (1 - t) > TIE for t in times.values()) for s in (1, -1))
+        less, more = less_and_more(times.values())
         low, high = min(times, key=times.__getitem__), max(times, key=times.__getitem__)
         found.append(
             f"{ours} against {theirs}: pays less on {less}, more on {more} of {len(times)} streams; "
@@ -174,10 +175,21 @@ def one_against_many(rows: Sequence[Row]) -> list[str]:
     return found
 
 
-def remarks(rows: Sequence[Row]) -> dict[str, str]:
-    """A remark for each of the other parts of the report."""
-    makers = {"solver": _solver, "heatmap": _ranking, "quiet": _quiet, "interval": _worst, "scaling": _growth}
-    return {name: make(rows) for name, make in makers.items()}
+def remarks(rows: Sequence[Row]) -> dict[str, Any]:
+    """All that the page says beside its tables and pictures."""
+    played = streams_of(rows)
+    return {
+        "claims": claims(rows),
+        "pairs": one_against_many(rows),
+        "setting": setting(rows),
+        "streams": {name: STREAMS[name].about for name in played},
+        "missing": [name for name in STREAMS if name not in played],
+        "solver": _solver(rows),
+        "heatmap": _ranking(rows),
+        "quiet": _quiet(rows),
+        "interval": _worst(rows),
+        "scaling": _growth(rows),
+    }
 
 
 def _solver(rows: Sequence[Row]) -> str:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import importlib
 import math
 import time
 from collections.abc import Callable
@@ -14,8 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from thalweg._extras import need
 from thalweg.domains import Ball
-from thalweg.errors import MissingExtraError
+from thalweg.lab.report import Row
+from thalweg.lab.runs import one_thread
 from thalweg.pca import (
     AdaptivePCA,
     DescentPCA,
@@ -25,24 +25,14 @@ from thalweg.pca import (
     YuanLamperskiPCA,
     best_subspace,
     dyadic_regret,
-)
+)  # fmt: skip
 
 __all__ = [
-    "GUARDED",
-    "LEARNERS",
-    "STREAMS",
-    "TIMED",
-    "TUNED",
-    "Source",
-    "need_sklearn",
-    "play_guarantee",
-    "play_one",
-    "play_reference",
-    "time_one",
-]
+    "GUARDED", "LEARNERS", "STREAMS", "TIMED", "TUNED", "Source", "need_sklearn", "play_guarantee", "play_one",
+    "play_reference", "time_one",
+]  # fmt: skip
 
 Array = NDArray[np.float64]
-Row = dict[str, Any]
 
 DIM, RANK, NOISE = 30, 3, 0.1  # of the synthetic streams
 PATCH = 8  # pixels along a side of a patch of a photograph
@@ -104,12 +94,7 @@ def _turning(quarter: int) -> Callable[[int, int], Array]:
 
 def need_sklearn(part: str) -> Any:
     """A module of scikit-learn, or an error that says how to install it."""
-    try:
-        return importlib.import_module(f"sklearn.{part}")
-    except ImportError:
-        raise MissingExtraError(
-            "This part of the study needs scikit-learn. Install it with: pip install 'thalweg[data]'"
-        ) from None
+    return need(f"sklearn.{part}", "data", "This part of the study")
 
 
 def _digits(seed: int, horizon: int) -> Array:
@@ -206,21 +191,6 @@ TIMED = ("EfficientPCA", "AdaptivePCA", "DescentPCA", "YuanLamperskiPCA")
 
 
 # ------------------------------------------------------------------------------------------------------------ one run
-
-
-def one_thread(run: Callable[..., Row]) -> Callable[..., Row]:
-    """The same run with one thread for LAPACK: at these sizes more only wait for each other, and times mean little."""
-
-    @functools.wraps(run)
-    def limited(**arguments: Any) -> Row:
-        try:
-            threads = importlib.import_module("threadpoolctl").threadpool_limits(1)
-        except ImportError:  # comes with scikit-learn
-            threads = contextlib.nullcontext()
-        with threads:
-            return run(**arguments)
-
-    return limited
 
 
 def curve_of(losses: Array) -> list[float]:

@@ -1,6 +1,6 @@
 """Pictures of regret on the paper's stream: what the functions of `thalweg.regret.plots` draw.
 
-    python experiments/regret_pictures.py [--small] [--out DIR]
+    python docs/regret_pictures.py [--small] [--out DIR]
 
 Regression on an ellipsoid whose model jumps 25 times in 20 000 rounds. Writes regret-*.png to DIR (docs/img when left
 out) in less than a minute; `--small` takes seconds. Needs: pip install 'thalweg[lab]'

@@ -1,0 +1,156 @@
+"""One run of the paper's experiments: an algorithm plays a stream, with the compiled projection or the paper's solver.
+
+Its losses, queries and processor time are written down. Data depends on the names of the stream and the repetition
+alone, so a new algorithm changes no other run.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+import thalweg as tw
+from thalweg.algorithms import thresholds
+from thalweg.domains import Ball, Ellipsoid
+from thalweg.errors import InputError
+from thalweg.lab.catalog import build
+from thalweg.lab.report import Row
+from thalweg.lab.runs import curve_rounds, experts, one_thread, printed_threshold, worst
+from thalweg.lab.streams import Stream, draw
+from thalweg.lab.studies.paper.oracles import by_solver
+
+__all__ = ["ADAPTIVE", "CROWDED", "DYNAMIC", "FAMILIES", "SCALING", "SOLVER_RUNS", "make", "play_one", "warm_up"]
+
+WARM_ROUNDS = 50  # played before the clock starts, and not counted
+TIMED_SECONDS = 0.06  # a run that is timed is repeated for at least so long
+
+# Parts of the printed thresholds with which about five experts are alive at a time, for both methods. The walk of the
+# paper loses so little that the parts the catalog calls eager hardly fire on it.
+CROWDED_SACS, CROWDED_ADAPTIVE = 1e-3, 1e-5
+
+DYNAMIC = ("Sword", "EfficientDynamic")
+ADAPTIVE = ("SACS", "EfficientAdaptive")
+CROWDED = ("SACS-crowded", "EfficientAdaptive-crowded")
+SOLVER_RUNS = {"piecewise": DYNAMIC, "gradual": (*ADAPTIVE, *CROWDED, "SACS-compact")}
+SCALING = ("Sword", "EfficientDynamic", "SACS-compact", "EfficientAdaptive-crowded", "CBCE", "EfficientCBCE", "AOA",
+           "EfficientAOA", "EfficientIntervalDynamic")  # fmt: skip
+# Algorithms whose kernels have little in common: each row is compiled by one process while others compile the next.
+FAMILIES = (
+    ("OGD", "Sword", "Ader-own", "EfficientDynamic"),
+    ("CBCE", "EfficientCBCE", "SACS", "EfficientAdaptive", "AOA"),
+    ("CutkoskyAdaptive", "EfficientCutkosky"),
+)
+
+
+# ------------------------------------------------------------------------------------------------------------- one run
+
+
+def _wide_dynamic(s: Stream) -> tw.Learner:
+    """Theorem 3 as printed: the ball Y has radius D, twice what is needed."""
+    Y = Ball(s.domain.shape, radius=s.domain.diameter, center=s.domain.center)
+    return tw.EfficientDynamic(
+        s.domain, len(s.problem), s.gradient_bound, s.smoothness, loss_bound=s.loss_bound, surrogate=Y
+    )
+
+
+def _crowded_sacs(s: Stream) -> tw.Learner:
+    L = s.smoothness or 0.0
+    C = CROWDED_SACS * thresholds.sacs(L=L, D=s.domain.diameter, delta=1.0)
+    return tw.SACS(s.domain, s.loss_bound, L, threshold=C, horizon=len(s.problem))
+
+
+def _crowded_adaptive(s: Stream) -> tw.Learner:
+    C, T, L = printed_threshold(s), len(s.problem), s.smoothness or 0.0
+    return tw.EfficientAdaptive(s.domain, T, s.gradient_bound, L, threshold=lambda m: CROWDED_ADAPTIVE * C(m))
+
+
+# Settings that only this experiment needs; all else is in the catalog.
+VARIANTS: dict[str, Callable[[Stream], tw.Learner]] = {
+    "EfficientDynamic-wide": _wide_dynamic,
+    "SACS-crowded": _crowded_sacs,
+    "EfficientAdaptive-crowded": _crowded_adaptive,
+}
+
+
+def make(name: str, stream: Stream) -> tw.Learner:
+    """A fresh learner: one of the catalog, or one of the settings above."""
+    return VARIANTS[name](stream) if name in VARIANTS else build(name, stream)
+
+
+_draw = functools.lru_cache(maxsize=8)(draw)  # a worker plays many algorithms on the same data
+
+
+@one_thread
+def play_one(
+    *,
+    stream: str,
+    algorithm: str,
+    seed: int,
+    oracle: str = "compiled",
+    horizon: int | None = None,
+    dim: int | None = None,
+    rounds: int | None = None,
+    repeats: int = 1,
+) -> Row:
+    """One run: an algorithm plays the first `rounds` of a stream. Returns what there is to report.
+
+    `seconds` is processor time, the best of at least `repeats`; kernels are loaded before. With oracle "solver", the
+    same rounds are played with the compiled projection too: `exact_loss`.
+    """
+    source = _draw(stream, seed, horizon=horizon, dim=dim)
+    problem, played, projection = source.problem, source, None
+    if oracle == "solver":
+        if not isinstance(source.domain, Ellipsoid):
+            raise InputError(f"The solver projects onto the paper's ellipsoid. The set of {stream!r} is another.")
+        slow, projection = by_solver(source.domain)
+        played = replace(source, domain=slow)
+    times: list[float] = []
+    tw.play(make(algorithm, played), problem, rounds=2 if projection else WARM_ROUNDS)
+    while len(times) < repeats or (repeats > 1 and sum(times) < TIMED_SECONDS):
+        learner = make(algorithm, played)  # a new one: how often a run is timed must not show in its numbers
+        if projection:
+            projection.calls = projection.outside = projection.iterations = 0
+        began = time.thread_time()
+        run = tw.play(learner, problem, rounds=rounds)
+        times.append(time.thread_time() - began)
+        if run.interrupted:
+            raise KeyboardInterrupt
+    T = run.rounds
+    markers, alive, most = experts(learner, T)
+    row: Row = {"stream": stream, "algorithm": algorithm, "oracle": oracle, "seed": seed, "dim": source.domain.dim}
+    row |= {"horizon": len(problem), "rounds": T, "total_loss": run.total_loss, "worst_window": worst(run.losses)}
+    row |= {key: getattr(run.queries, key) / T for key in ("projections", "gradients", "values")}
+    row |= {"markers": markers, "experts": alive, "most_experts": most} | settings(learner)
+    row |= {"outside": None, "iterations": None, "exact_loss": None}
+    if projection:
+        row["outside"] = projection.outside / projection.calls
+        row["iterations"] = projection.iterations / projection.calls
+        row["exact_loss"] = tw.play(make(algorithm, source), problem, rounds=rounds).total_loss
+    row |= {"seconds": min(times), "slowest_seconds": max(times)}
+    row["curve"] = np.cumsum(run.losses)[curve_rounds(T) - 1].tolist()
+    return row
+
+
+def settings(learner: Any) -> Row:
+    """What explains a result: the size and largest step of a pool, the loss at which a cover starts a second expert."""
+    inner = getattr(learner, "inner", learner)
+    steps, C = getattr(inner, "step_sizes", None), getattr(inner, "threshold", None)
+    return {
+        "members": None if steps is None else int(steps.size),
+        "largest_step": None if steps is None else float(steps.max()),
+        "first_threshold": None if C is None else float(C(1)),
+    }
+
+
+def warm_up(*, algorithms: list[str]) -> Row:
+    """Have the kernels of some algorithms compiled, for this machine and all later processes."""
+    for name in algorithms:
+        play_one(stream="gradual", algorithm=name, seed=0, horizon=WARM_ROUNDS)
+        if name in (*DYNAMIC, *ADAPTIVE):
+            play_one(stream="gradual", algorithm=name, seed=0, horizon=WARM_ROUNDS, rounds=2, oracle="solver")
+    return {"algorithms": algorithms}

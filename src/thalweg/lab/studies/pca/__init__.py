@@ -1,0 +1,10 @@
+"""Study learners that follow a subspace.
+
+Ours, static and adaptive ones, Oja's rule and IncrementalPCA on subspaces that switch and rotate and on real data:
+compression loss, guarantee and time, with pictures and a page that explains them. Interrupted, the same command again
+goes on where it was.
+
+\b
+thalweg pca
+thalweg pca --small --out /tmp/look
+"""

@@ -1,0 +1,76 @@
+"""The study of online PCA: streams whose principal subspace jumps or turns, and two from real data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from thalweg.errors import MissingExtraError
+from thalweg.lab.jobs import Job, seed_of
+from thalweg.lab.report import part
+from thalweg.lab.studies.pca import figures, report
+from thalweg.lab.studies.pca.runs import GUARDED, LEARNERS, STREAMS, need_sklearn
+from thalweg.lab.study import Study
+
+__all__ = ["SIZES", "STUDY", "Size", "available", "plan"]
+
+RUNS = "thalweg.lab.studies.pca.runs"
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is run."""
+
+    horizon: int = 16_000  # rounds of a run, at most
+    seeds: int = 3  # repetitions of the synthetic streams
+    streams: tuple[str, ...] = tuple(STREAMS)
+    learners: tuple[str, ...] = tuple(LEARNERS)
+    guarantee: int = 2**14  # rounds for the guarantee
+    dims: tuple[int, ...] = (10, 25, 50, 100, 200)  # dimensions at which rounds are timed
+    timed: tuple[int, int] = (960, 63)  # rounds before the clock starts, and rounds timed
+
+
+SIZES = {
+    "usual": Size(),
+    "small": Size(130, 1, ("still", "frequent switches", "digits"), tuple(LEARNERS), 512, (8, 12), (20, 11)),
+}
+
+
+def available(size: Size) -> Size:
+    """Without what needs scikit-learn, where it is not installed."""
+    try:
+        need_sklearn("decomposition")
+    except MissingExtraError:
+        streams = tuple(name for name in size.streams if not STREAMS[name].real)
+        learners = tuple(name for name in size.learners if name != "IncrementalPCA")
+        return replace(size, streams=streams, learners=learners)
+    return size
+
+
+def plan(size: Size) -> list[Job]:
+    """Every run, as data. What is timed comes first."""
+    jobs = [
+        Job(f"time/{d}", f"{RUNS}:time_one", {"dim": d, "before": size.timed[0], "rounds": size.timed[1]})
+        for d in size.dims
+    ]
+    for name in GUARDED:
+        jobs.append(Job(f"guarantee/{name}", f"{RUNS}:play_guarantee", {"learner": name, "horizon": size.guarantee}))
+    for stream in size.streams:
+        for k in range(1 if STREAMS[stream].real else size.seeds):
+            shared = {"stream": stream, "seed": seed_of(f"pca/{stream}/{k}", bits=31), "horizon": size.horizon}
+            jobs.append(Job(f"reference/{stream}/seed-{k}", f"{RUNS}:play_reference", shared))
+            for name in size.learners:
+                jobs.append(Job(f"run/{stream}/{name}/seed-{k}", f"{RUNS}:play_one", shared | {"learner": name}))
+    return jobs
+
+
+STUDY = Study(
+    name="pca",
+    sizes=SIZES,
+    jobs=plan,
+    lines=lambda results: part(results, "run"),
+    tables=report.tables,
+    figures=figures.draw_all,
+    remarks=report.remarks,
+    template="pca/page.html",
+    available=available,
+)

@@ -1,0 +1,10 @@
+"""Study when a new expert should be born.
+
+EfficientAdaptive with the printed threshold times 1e-6 to 1, with both restart points and both feedback ranges, beside
+other learners, on drifting regressions and on real series: losses, with pictures and a page that explains them.
+Interrupted, the same command again goes on where it was.
+
+\b
+thalweg thresholds
+thalweg thresholds --small --out /tmp/look
+"""

@@ -1,0 +1,121 @@
+"""The pictures of the study of thresholds. Every function takes rows of runs and returns a matplotlib Figure."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from thalweg.lab.pictures import GREY, blank, legend, look, plain_ticks, tidy
+from thalweg.lab.report import Results, Row, group, mean, part, pick
+from thalweg.lab.studies.thresholds.runs import CURVES, SERIES
+
+__all__ = ["after_change", "draw_all", "losses"]
+
+VARIANTS = ("bound, center", "bound, current", "observed, center", "observed, current")
+NAMES = {
+    "printed": "EfficientAdaptive, printed threshold",
+    "scale 1e-03": "EfficientAdaptive, $10^{-3}$ × printed",
+    "scale 1e-05": "EfficientAdaptive, $10^{-5}$ × printed",
+    "SACS, default": "SACS, its own threshold",
+    "EfficientDynamic": "EfficientDynamic (Theorem 3)",
+    "planted": "the planted model (noise only)",
+}
+
+
+def draw_all(results: Results) -> dict[str, Any]:
+    """The pictures by name. The series of the check have one of their own."""
+    rows = part(results, "run")
+    made = {}
+    for name, check in (("thresholds-losses", False), ("thresholds-check", True)):
+        shown = [row for row in rows if SERIES[row["series"]].check == check]
+        if shown:
+            made[name] = losses(shown)
+    jumps = [row for row in rows if row["curve"] and not SERIES[row["series"]].check]
+    if jumps:
+        made["thresholds-after-a-jump"] = after_change(jumps)
+    return made
+
+
+def _title(name: str, rows: Sequence[Row]) -> str:
+    return f"{SERIES[name].title}\nT = {rows[0]['rounds']:,}"
+
+
+def losses(rows: Sequence[Row]) -> Any:
+    """Total loss against the scale of the threshold, relative to the printed one: a panel for each series."""
+    found = group(rows, "series")
+    columns = min(4, len(found) + 1)
+    height = -(-(len(found) + 1) // columns)
+    figure = blank(3.3 * columns, 3.2 * height)
+    axes = figure.subplots(height, columns, squeeze=False)
+    for axis, ((name,), here) in zip(axes.flat, found.items(), strict=False):
+        _by_scale(axis, here)
+        axis.set_title(_title(name, here), fontsize=10)
+    for axis in axes[:, 0]:
+        axis.set_ylabel("total loss relative to printed")
+    for axis in axes.flat[len(found) :]:
+        axis.axis("off")
+    axes.flat[len(found)].legend(
+        *axes[0, 0].get_legend_handles_labels(),
+        loc="center",
+        frameon=False,
+        fontsize=9,
+        title="EfficientAdaptive: feedback range, restart",
+    )
+    figure.supxlabel("threshold scale (1 = as printed); below it: markers fired with bound, center", fontsize=10)
+    return figure
+
+
+def _by_scale(axis: Any, rows: Sequence[Row]) -> None:
+    scales = sorted({row["scale"] for row in pick(rows, group="scale")})
+
+    def runs(s: float, feedback: str = "bound", restart: str = "center") -> list[Row]:
+        return pick(rows, group="scale", scale=s, feedback=feedback, restart=restart)
+
+    def paid(found: Sequence[Row]) -> float:
+        each = zip(found, runs(1.0), strict=True)
+        return float(np.mean([row["total_loss"] / printed["total_loss"] for row, printed in each]))
+
+    for variant in VARIANTS:
+        colour, mark, line = look(variant)
+        values = [paid(runs(s, *variant.split(", "))) for s in scales]
+        axis.plot(scales, values, mark, color=colour, linestyle=line, markersize=4, linewidth=1.4, label=variant)
+    for learner in ("EfficientDynamic", "SACS, default"):
+        colour, _, line = look(learner)
+        level = paid(pick(rows, group="others", learner=learner))
+        axis.axhline(level, color=colour, linestyle=line, linewidth=1.6, label=NAMES[learner])
+    fired = {s: mean(runs(s), "markers") for s in scales}
+    alone = [s for s in scales if fired[s] == 1]
+    if alone:
+        axis.axvspan(alone[0] / 1.3, scales[-1] * 1.5, color="#eeeeee", zorder=0, label="no second expert")
+    axis.axvline(1e-3, color=GREY, linewidth=1.0, linestyle=":", label="scale we suggest", zorder=0)
+    axis.set(xscale="log", yscale="log", xlim=(scales[0] / 1.6, scales[-1] * 1.5))
+    plain_ticks(axis, "y")
+    tidy(axis, "both")
+    whole = [s for s in scales if abs(math.log10(s) - round(math.log10(s))) < 1e-9]
+    axis.set_xticks(whole, [f"$10^{{{round(math.log10(s))}}}$\n{fired[s]:.0f}" for s in whole], fontsize=8)
+    axis.minorticks_off()
+
+
+def after_change(rows: Sequence[Row]) -> Any:
+    """Mean loss against rounds since the last jump."""
+    usual = [row for row in pick(rows, restart="center", feedback="bound") if row["group"] in ("scale", "others")]
+    found = group(usual, "series")
+    figure = blank(max(7.0, 5.0 * len(found)), 5.0)
+    axes = figure.subplots(1, len(found), squeeze=False, sharey=True)
+    for axis, ((name,), here) in zip(axes.flat, found.items(), strict=True):
+        for learner in CURVES:
+            curve = np.mean([row["curve"] for row in pick(here, learner=learner)], axis=0)
+            edges = np.unique(np.geomspace(1, len(curve) + 1, 30).astype(int)) - 1  # windows that grow, for calm lines
+            points = [(np.sqrt((a + 1) * b), np.mean(curve[a:b])) for a, b in itertools.pairwise(edges)]
+            colour, _, line = look(learner)
+            axis.plot(*np.transpose(points), color=colour, linestyle=line, linewidth=1.8, label=NAMES[learner])
+        axis.set(xscale="log", yscale="log", xlabel="rounds since the last jump")
+        axis.set_title(_title(name, here), fontsize=10)
+        tidy(axis, "both")
+    axes[0, 0].set_ylabel("mean loss of a round (squared error / 2)")
+    legend(figure, axes[0, 0], "lower center", 3 if len(found) > 1 else 2)
+    return figure

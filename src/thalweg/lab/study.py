@@ -1,0 +1,188 @@
+"""One kind of study: runs that can be resumed, and a report made of nothing but their results.
+
+A `Study` says which runs there are and what is made of their results. `run` does the rest, the same for all: it runs
+what is missing, then writes runs.csv, about.json, every picture as PNG and PDF, and a page that explains them. Every
+file is written whole or not at all. The page is last, so where it stands the rest does too.
+"""
+
+from __future__ import annotations
+
+import base64
+import importlib.metadata
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import thalweg
+from thalweg._extras import need
+from thalweg._validate import check_choice
+from thalweg.lab._store import LabError, write_file
+from thalweg.lab.jobs import Job, run_jobs
+from thalweg.lab.pictures import save
+from thalweg.lab.report import Results, Row, TextTable, to_csv
+
+__all__ = ["Study", "about", "run", "write"]
+
+PACKAGES = ("numpy", "scipy", "numba", "matplotlib", "joblib", "river", "bokeh_sampledata")
+
+
+@dataclass(frozen=True)
+class Study:
+    """What is played, and what is said about it.
+
+    Attributes
+    ----------
+    name : str
+        Of its command.
+    sizes : dict
+        How much is run: a frozen dataclass each for "usual", "small" (seconds, and no meaning) and others.
+    jobs : callable
+        size -> every run, as data. Their names are unique and say what they are: "scene/Boeing 747/wave/seed-0".
+    lines : callable
+        data -> the rows of runs.csv. What a row holds in lists and dicts is left to runs/.
+    tables, figures, remarks : callable
+        data -> tables, pictures (matplotlib Figures), and all else that the page says, by name. Sentences are made
+        from the numbers, so that they cannot claim what this very run does not show.
+    template : str
+        The page, a Jinja template that extends "base.html": a path below `thalweg/lab/studies`. It sees `facts`,
+        `pictures`, `tables` and `remarks`.
+    read : callable
+        What the jobs returned, by name -> data, which all the above take. The same by default.
+    available : callable
+        size -> the size without what needs packages that are not installed.
+    facts : callable
+        data -> more entries of about.json.
+    warm_up : tuple of Job
+        Run first, unless the size is "small", so that kernels are compiled once.
+    """
+
+    name: str
+    sizes: Mapping[str, Any]
+    jobs: Callable[[Any], Sequence[Job]]
+    lines: Callable[[Any], Sequence[Row]]
+    tables: Callable[[Any], Mapping[str, TextTable]]
+    figures: Callable[[Any], Mapping[str, Any]]
+    remarks: Callable[[Any], Mapping[str, Any]]
+    template: str
+    read: Callable[[Results], Any] = lambda results: results
+    available: Callable[[Any], Any] = lambda size: size
+    facts: Callable[[Any], Row] = lambda data: {}
+    warm_up: tuple[Job, ...] = ()
+
+
+def run(
+    study: Study,
+    folder: Path | str,
+    size: str = "usual",
+    *,
+    engine: str = "local",
+    workers: int | None = None,
+    scheduler: str | None = None,
+    progress: bool = True,
+    command: str = "",
+) -> Path:
+    """Run a study and write its report.
+
+    Parameters
+    ----------
+    study : Study
+        Which.
+    folder : path
+        Where everything goes. What is in folder/runs from an earlier, perhaps interrupted, call is not run again.
+    size : str
+        A key of `study.sizes`.
+    engine, workers, scheduler, progress
+        As for `run_jobs`.
+    command : str
+        What the reader is told to type to get the same.
+
+    Returns
+    -------
+    Path
+        The page, folder/index.html. Beside it: pictures, runs.csv, about.json.
+
+    Raises
+    ------
+    LabError
+        A run failed or a file could not be written. What is finished is kept.
+    """
+    check_choice("run", "size", size, tuple(study.sizes))
+    chosen = study.available(study.sizes[size])
+    options: Row = {"engine": engine, "workers": workers, "scheduler": scheduler, "progress": progress}
+    began = time.time()
+    if study.warm_up and size != "small":
+        if progress:
+            sys.stderr.write("Compiling the kernels, or loading them:\n")
+        run_jobs(study.warm_up, folder, **options)
+    results = run_jobs(study.jobs(chosen), folder, **options)
+    facts: Row = {"command": command or f"thalweg {study.name}" + ("" if size == "usual" else f" --{size}")}
+    facts |= about() | {"seconds": round(time.time() - began, 1), "runs": len(results)}
+    facts |= {"full": size == "full", "small": size == "small", "size": asdict(chosen)}
+    return write(study, Path(folder), study.read(results), facts)
+
+
+def about() -> Row:
+    """What the numbers of any run depend on, as it is now."""
+    versions = {"python": platform.python_version(), "thalweg": thalweg.__version__}
+    for package in PACKAGES:
+        try:
+            versions[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            versions[package] = "not installed"
+    return {
+        "finished": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime()),
+        "versions": versions,
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "platform": platform.platform(),
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def write(study: Study, folder: Path, data: Any, facts: Row) -> Path:
+    """Write everything; returns the path of the page."""
+    facts = facts | study.facts(data)
+    images = {}
+    try:
+        for name, figure in study.figures(data).items():
+            images[name] = save(figure, "png")
+            write_file(folder / f"{name}.png", images[name])
+            write_file(folder / f"{name}.pdf", save(figure, "pdf"))
+        write_file(folder / "runs.csv", to_csv(study.lines(data)))
+        write_file(folder / "about.json", (json.dumps(facts, indent=1) + "\n").encode())
+        return write_file(folder / "index.html", _page(study, data, facts, images).encode())
+    except LabError as error:
+        raise LabError(f"{error} All finished runs are kept.") from error.__cause__
+
+
+def _page(study: Study, data: Any, facts: Row, images: Mapping[str, bytes]) -> str:
+    """The page. It refers to nothing outside itself."""
+    jinja2 = need("jinja2", "lab", "The page")
+    here = Path(__file__).parent
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader([here, here / "studies"]),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    page: str = environment.get_template(study.template).render(
+        facts=facts,
+        pictures={name: f"data:image/png;base64,{base64.b64encode(image).decode()}" for name, image in images.items()},
+        tables=study.tables(data),
+        remarks=study.remarks(data),
+    )
+    return page
