@@ -11,7 +11,7 @@ from numba.core.caching import NullCache
 from numba.core.registry import CPUDispatcher
 
 import thalweg
-from thalweg import _kernels
+from thalweg import _kernels, losses
 from thalweg._kernels.jit import SAFE_FLAGS
 
 
@@ -26,8 +26,9 @@ def test_import_is_light():
 
 def kernels():
     found = {}
-    for info in pkgutil.iter_modules(_kernels.__path__):
-        module = importlib.import_module(f"thalweg._kernels.{info.name}")
+    for info in pkgutil.iter_modules([*_kernels.__path__, *losses.__path__]):
+        package = "_kernels" if info.module_finder.path in _kernels.__path__ else "losses"
+        module = importlib.import_module(f"thalweg.{package}.{info.name}")
         for name, thing in vars(module).items():
             if isinstance(thing, CPUDispatcher) and thing.py_func.__module__ == module.__name__:
                 found[f"{info.name}.{name}"] = thing
@@ -35,7 +36,9 @@ def kernels():
 
 
 def test_there_are_kernels():
-    assert {"projections.project", "ensemble.play_shared", "reduction.surrogate_gradient"} <= set(kernels())
+    assert {"projections.project", "ensemble.play_shared", "reduction.surrogate_gradient", "huber.value"} <= set(
+        kernels()
+    )
 
 
 @pytest.mark.parametrize("name", kernels())

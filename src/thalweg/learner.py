@@ -177,7 +177,7 @@ class Learner(ABC):
 
     def _world(self, problem: LinearModel, losses: Array, decisions: Array) -> tuple[Any, ...]:
         bounds = (self._square_bound, self.nonnegative)
-        return (problem.code, problem.features, problem.labels, losses, decisions, *bounds)
+        return (problem.code, problem.parameter, problem.features, problem.labels, losses, decisions, *bounds)
 
     def _loop(self, stage: Stage, first: int, last: int) -> int:
         """Play rounds first..last-1 on a stage; returns the first round that was not played."""

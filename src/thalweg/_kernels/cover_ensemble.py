@@ -26,11 +26,11 @@ from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS, VALUES
 from thalweg._kernels.covers import level, place_marker, slots_in_use
 from thalweg._kernels.ensemble import round_own, round_shared
 from thalweg._kernels.jit import inlined, kernel
-from thalweg._kernels.losses import slope, value
 from thalweg._kernels.reduction import surrogate_gradient
 from thalweg._kernels.sleeping import admit, reweigh, weigh
 from thalweg._kernels.stage import count_reduced, meet
 from thalweg._kernels.vectors import dot
+from thalweg.losses._table import slope, value
 
 __all__ = [
     "LARGEST",
@@ -286,13 +286,13 @@ def play_shared(
     (
         steps, log_prior, par, rules, sizes, thresholds, start, current, meta, kind, span, observed, home_code, home, r,
     ) = settings  # fmt: skip
-    loss_code, features, labels, losses, decisions, square_bound, nonnegative = world
+    loss_code, loss_par, features, labels, losses, decisions, square_bound, nonnegative = world
     reduced, x, outer, code, domain, tol = face
     g, h, scratch = work[0], work[1], work[2]
     living = born[: slots_in_use(cover[0])]  # those beyond are empty
     for t in range(first, last):
         if not _room(cover, born, thresholds) or not meet(
-            t, y, loss_code, features, labels, losses, decisions, square_bound, nonnegative,
+            t, y, loss_code, loss_par, features, labels, losses, decisions, square_bound, nonnegative,
             reduced, x, outer, code, domain, g, scratch,
         ):  # fmt: skip
             return t
@@ -337,7 +337,7 @@ def play_own(
     (
         steps, log_prior, par, rules, sizes, thresholds, start, current, meta, kind, span, observed, code, domain, r,
     ) = settings  # fmt: skip
-    loss_code, features, labels, losses, decisions, square_bound, nonnegative = world
+    loss_code, loss_par, features, labels, losses, decisions, square_bound, nonnegative = world
     d = y.shape[0]
     for t in range(first, last):
         if not _room(cover, born, thresholds):
@@ -345,7 +345,7 @@ def play_own(
         a = features[t]
         b = labels[t]
         feature_square = dot(a, a)
-        loss = value(loss_code, dot(a, y), b)
+        loss = value(loss_code, dot(a, y), b, loss_par)
         fine = np.isfinite(loss) and not (nonnegative and loss < 0.0)
         gradients = 0
         combinations = 0
@@ -353,16 +353,16 @@ def play_own(
         for k in range(born.shape[0]):
             if born[k] == 0:
                 continue
-            expert = value(loss_code, dot(a, bases[k]), b)
+            expert = value(loss_code, dot(a, bases[k]), b, loss_par)
             r[k] = (loss - expert) / span
             fine = fine and abs(r[k]) <= LARGEST and not (nonnegative and expert < 0.0)
             if k == level(cover[0]):
                 newest = expert
             for i in range(sizes[k]):
                 margin = dot(a, points[k, i])
-                own = slope(loss_code, margin, b)
+                own = slope(loss_code, margin, b, loss_par)
                 fine = fine and own * own * feature_square <= square_bound
-                values[k, i] = value(loss_code, margin, b)
+                values[k, i] = value(loss_code, margin, b, loss_par)
                 fine = fine and np.isfinite(values[k, i]) and not (nonnegative and values[k, i] < 0.0)
                 for j in range(d):
                     H[k, i, j] = own * a[j]

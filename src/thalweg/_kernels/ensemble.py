@@ -25,11 +25,11 @@ import numpy as np
 
 from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS, VALUES
 from thalweg._kernels.jit import inlined, kernel
-from thalweg._kernels.losses import slope, value
 from thalweg._kernels.projections import BALL, project
 from thalweg._kernels.reduction import surrogate_gradient
 from thalweg._kernels.stage import count_reduced, meet, pass_on
 from thalweg._kernels.vectors import decay, dot
+from thalweg.losses._table import slope, value
 
 __all__ = [
     "CONSTANT",
@@ -302,13 +302,13 @@ def play_shared(state: Any, settings: Any, world: Any, face: Any, first: int, la
     """
     Y, A, p, y, sums, clock = state
     steps, log_prior, par, rules, home_code, home = settings
-    loss_code, features, labels, losses, decisions, square_bound, nonnegative = world
+    loss_code, loss_par, features, labels, losses, decisions, square_bound, nonnegative = world
     reduced, x, outer, code, domain, tol = face
     g, h, scratch, inner = work[0], work[1], work[2], y[0]
     N = Y.shape[1]
     for t in range(first, last):
         if not meet(
-            t, inner, loss_code, features, labels, losses, decisions, square_bound, nonnegative,
+            t, inner, loss_code, loss_par, features, labels, losses, decisions, square_bound, nonnegative,
             reduced, x, outer, code, domain, g, scratch,
         ):  # fmt: skip
             return t
@@ -329,7 +329,7 @@ def play_own(
     """
     Y, A, p, y, sums, clock = state
     steps, log_prior, par, rules, code, domain = settings
-    loss_code, features, labels, losses, decisions, square_bound, nonnegative = world
+    loss_code, loss_par, features, labels, losses, decisions, square_bound, nonnegative = world
     N, d = Y.shape[1:]
     member_losses = np.empty((1, N))
     for t in range(first, last):
@@ -337,18 +337,18 @@ def play_own(
         b = labels[t]
         feature_square = dot(a, a)
         margin = dot(a, y[0])
-        loss = value(loss_code, margin, b)
-        weight = slope(loss_code, margin, b)
+        loss = value(loss_code, margin, b, loss_par)
+        weight = slope(loss_code, margin, b, loss_par)
         square = weight * weight * feature_square
         fine = np.isfinite(loss) and not (nonnegative and loss < 0.0) and (by_value or square <= square_bound)
         for i in range(N):
             own_margin = dot(a, Y[0, i])
-            own = slope(loss_code, own_margin, b)
+            own = slope(loss_code, own_margin, b, loss_par)
             fine = fine and own * own * feature_square <= square_bound
             for j in range(d):
                 H[0, i, j] = own * a[j]
             if by_value:
-                member_losses[0, i] = value(loss_code, own_margin, b)
+                member_losses[0, i] = value(loss_code, own_margin, b, loss_par)
                 fine = fine and np.isfinite(member_losses[0, i])
             else:
                 member_losses[0, i] = weight * (own_margin - margin)

@@ -321,12 +321,12 @@ def play_levels(
     """
     bets, directions, chain, gaps, y, clock = state
     wealth, weights, lengths, tols, o, R, exact, home_code, home = settings
-    loss_code, features, labels, losses, decisions, square_bound, nonnegative = world
+    loss_code, loss_par, features, labels, losses, decisions, square_bound, nonnegative = world
     reduced, x, outer, code, domain, tol = face
     g, h = work[2], work[3]
     for t in range(first, last):
         if not meet(
-            t, y, loss_code, features, labels, losses, decisions, square_bound, nonnegative,
+            t, y, loss_code, loss_par, features, labels, losses, decisions, square_bound, nonnegative,
             reduced, x, outer, code, domain, g, work[0],
         ):  # fmt: skip
             return t

@@ -112,12 +112,12 @@ def play_rounds(
     """
     Y, A, p, y, sums, clock, moves = state
     steps, log_prior, par, rules, home_code, home = settings
-    loss_code, features, labels, losses, decisions, square_bound, nonnegative = world
+    loss_code, loss_par, features, labels, losses, decisions, square_bound, nonnegative = world
     reduced, x, outer, code, domain, tol = face
     g, h, inner = work[0], work[1], y[0]
     for t in range(first, last):
         if not meet(
-            t, inner, loss_code, features, labels, losses, decisions, square_bound, nonnegative,
+            t, inner, loss_code, loss_par, features, labels, losses, decisions, square_bound, nonnegative,
             reduced, x, outer, code, domain, g, work[2],
         ):  # fmt: skip
             return t

@@ -1,19 +1,19 @@
 """What every compiled run does with a round before the learner moves: decide, look at the loss, pass the gradient on.
 
-A run is given as two tuples. `world` = (loss code, features, labels, losses, decisions, square bound, nonnegative): the
-rounds of a `LinearModel`, where to write what was paid and (if it has rows) played, and what must be refused. `face` =
-(reduced, x, clock, code, domain, tol): with `reduced`, the learner lives in a surrogate set, and the reduction projects
-its y onto the set (code, domain) once a round, keeping x and a clock of its own; without, x = y and nothing is counted
-here.
+A run is given as two tuples. `world` = (loss code, loss parameter, features, labels, losses, decisions, square bound,
+nonnegative): the rounds of a `LinearModel`, where to write what was paid and (if it has rows) played, and what must be
+refused. `face` = (reduced, x, clock, code, domain, tol): with `reduced`, the learner lives in a surrogate set, and the
+reduction projects its y onto the set (code, domain) once a round, keeping x and a clock of its own; without, x = y and
+nothing is counted here.
 """
 
 import numpy as np
 
 from thalweg._kernels.clock import FRESH, GRADIENTS, PROJECTIONS, ROUNDS, VALUES
 from thalweg._kernels.jit import inlined
-from thalweg._kernels.losses import slope, value
 from thalweg._kernels.projections import project
 from thalweg._kernels.reduction import surrogate_gradient
+from thalweg.losses._table import slope, value
 
 __all__ = ["count_reduced", "meet", "pass_on"]
 
@@ -23,6 +23,7 @@ def meet(
     t: int,
     y: np.ndarray,
     loss_code: int,
+    loss_par: float,
     features: np.ndarray,
     labels: np.ndarray,
     losses: np.ndarray,
@@ -52,8 +53,8 @@ def meet(
     margin = 0.0
     for j in range(d):
         margin += features[t, j] * x[j]
-    loss = value(loss_code, margin, labels[t])
-    weight = slope(loss_code, margin, labels[t])
+    loss = value(loss_code, margin, labels[t], loss_par)
+    weight = slope(loss_code, margin, labels[t], loss_par)
     square = 0.0
     for j in range(d):
         g[j] = weight * features[t, j]

@@ -117,6 +117,12 @@ class Domain(ABC):
         else:
             projections.project(self.code, self.par, y, out, work)
 
+    def _support(self, directions: Array) -> Array:
+        """max over x in X of <v, x>, or a bound above it, for every flat row v. Here that of the enclosing ball."""
+        norms: Array = np.linalg.norm(directions, axis=1)
+        reach = np.multiply(norms, self.radius, where=norms > 0, out=np.zeros_like(norms))  # never 0 * inf
+        return directions @ self.center.ravel() + reach
+
     def _read(self, point: ArrayLike) -> Array:
         """A point as a new C-contiguous float64 array of the right shape, or an error."""
         try:

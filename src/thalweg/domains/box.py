@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from thalweg._kernels import projections
 from thalweg._validate import check_array, check_shape
-from thalweg.domains._base import Domain, show
+from thalweg.domains._base import Array, Domain, show
 from thalweg.errors import InputError
 
 __all__ = ["Box"]
@@ -64,6 +64,11 @@ class Box(Domain):
         diameter = float(np.linalg.norm(up - low)) if bounded else np.inf
         self._state_facts(size, center, diameter / 2, diameter)
         self.par = np.concatenate([low.ravel(), up.ravel()])
+
+    def _support(self, directions: Array) -> Array:
+        ends = np.where(directions > 0, self.upper.ravel(), self.lower.ravel())
+        best: Array = np.multiply(directions, ends, where=directions != 0, out=np.zeros_like(directions)).sum(axis=1)
+        return best
 
     def __repr__(self) -> str:
         low, up = np.unique(self.lower), np.unique(self.upper)

@@ -53,6 +53,11 @@ class Fantope(Domain):
         x: Array = 0.5 * (P + P.T)
         return x.ravel()
 
+    def _support(self, directions: Array) -> Array:
+        V = directions.reshape(-1, *self.shape)
+        best: Array = np.linalg.eigvalsh(0.5 * (V + V.transpose(0, 2, 1)))[:, -self.rank :].sum(axis=1)
+        return best
+
     def __repr__(self) -> str:
         return f"Fantope({self.shape[0]}, {self.rank})"
 

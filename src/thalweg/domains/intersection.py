@@ -89,5 +89,11 @@ class Intersection(Domain):
             f"than the tolerance {small:.3g}. If they have a point in common, raise 'max_iterations' or 'tol'."
         )
 
+    def _support(self, directions: Array) -> Array:
+        """A bound: the least among those of the members and of the ball."""
+        found = [super()._support(directions), *(domain._support(directions) for domain in self.domains)]
+        best: Array = np.min(found, axis=0)
+        return best
+
     def __repr__(self) -> str:
         return f"Intersection({', '.join(map(repr, self.domains))})"

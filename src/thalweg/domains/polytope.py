@@ -121,6 +121,10 @@ class Polytope(Domain):
                 return {0: (answer.fun or 0.0) * self._unit, 2: np.inf, 3: -np.inf}[answer.status]
         raise InputError(f"Polytope: the linear programme of its bounds failed. Rescale 'A' and 'b'. {answer.message}")
 
+    def _support(self, directions: Array) -> Array:
+        """One linear programme a row."""
+        return np.array([-self._least(-direction) for direction in directions])
+
     def _project_flat(self, y: Array) -> Array:
         v = (y - self._origin) / self._unit
         sides = (self._b - self._A @ self._origin) / self._unit
