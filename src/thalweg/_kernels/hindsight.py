@@ -236,9 +236,21 @@ def _proximal(
 
 
 @kernel
+def _off(loss: int, loss_par: float, b: float, s: float, h: float, width: float) -> float:
+    """How far s is from being a slope of phi at h: 0 if it is one, and it rises with s and falls with h.
+
+    Without kinks s - phi'(h). With kinks (width > 0) how far h is from the proximal point of h + width s.
+    """
+    if width == 0.0:
+        return s - slope(loss, h, b, loss_par)
+    return width * (s - prox_slope(loss, h + width * s, b, loss_par, width))
+
+
+@kernel
 def _multiplier(
     loss: int,
     loss_par: float,
+    kinked: bool,
     a: np.ndarray,
     b: float,
     q: np.ndarray,
@@ -252,11 +264,9 @@ def _multiplier(
 ) -> float:
     """The s in the slopes of phi at h(s) = <a, z(s)>; leaves z = z(s). Overwrites z, y and work.
 
-    With width = ||a||^2/rho, s is a slope at h(s) just if s = prox_slope(h(s) + width s). A projection does not expand,
-    so h(s) + width s rises with s at a rate of at most width, and prox_slope at a rate of at most 1/width: the
-    difference k(s) of the two sides rises with s at a rate between 0 and 1. Where nothing is projected h(s) + width s
-    does not depend on s, and the first guess is the answer. h(s) falls with s, so the answer lies between any s and
-    the slope at h(s).
+    Where nothing is projected h(s) = p - width s with width = ||a||^2/rho, and the slope at the proximal point of p is
+    the answer. Else h(s) falls with s, so the answer lies between any s and the slope at h(s): a search in there. With
+    kinks it uses h(s) + width s, which does not fall with s, since a projection does not expand.
     """
     square, p = 0.0, 0.0
     for j in range(v.shape[0]):
@@ -267,7 +277,9 @@ def _multiplier(
     h = _proximal(a, q, v, rho, s, code, par, z, y, work)
     if width == 0.0:
         return s
-    k = s - prox_slope(loss, h + width * s, b, loss_par, width)
+    if not kinked:
+        width = 0.0
+    k = _off(loss, loss_par, b, s, h, width)
     if abs(k) <= 4.0 * EPS * (abs(s) + abs(b)):
         return s
     low, k_low = s, k
@@ -275,7 +287,7 @@ def _multiplier(
         other = slope(loss, h, b, loss_par)
         s = other if np.isfinite(other) else 2.0 * s  # phi may be infinite at h(s), where s is too small
         h = _proximal(a, q, v, rho, s, code, par, z, y, work)
-        k = s - prox_slope(loss, h + width * s, b, loss_par, width)
+        k = _off(loss, loss_par, b, s, h, width)
         if (k > 0.0) != (k_low > 0.0):
             break
         if np.isfinite(other):
@@ -286,16 +298,11 @@ def _multiplier(
         low, k_low, high, k_high = high, k_high, low, k_low
     side = 0
     for _ in range(SEARCH_STEPS):  # the Illinois form of false position
-        if k_low >= 0.0:
-            s = low
-        elif k_high <= 0.0:
-            s = high
-        else:
-            s = (low * k_high - high * k_low) / (k_high - k_low)
-            if not low < s < high:
-                s = 0.5 * (low + high)
+        s = (low * k_high - high * k_low) / (k_high - k_low)
+        if not low < s < high:
+            s = 0.5 * (low + high)
         h = _proximal(a, q, v, rho, s, code, par, z, y, work)
-        k = s - prox_slope(loss, h + width * s, b, loss_par, width)
+        k = _off(loss, loss_par, b, s, h, width)
         if abs(k) <= 4.0 * EPS * (abs(s) + abs(b)) or high - low <= 4.0 * EPS * abs(s):
             break
         if k > 0.0:
@@ -315,6 +322,7 @@ def _multiplier(
 def proximal_rounds(
     loss: int,
     loss_par: float,
+    kinked: bool,
     features: np.ndarray,
     labels: np.ndarray,
     Q: np.ndarray,
@@ -340,7 +348,7 @@ def proximal_rounds(
     y, work = np.empty(d), np.empty(d)
     for t in range(T):
         a, b, z, v, q = features[t], labels[t], Z[t], V[t], Q[t]
-        s = _multiplier(loss, loss_par, a, b, q, v, rho[t], code, par, z, y, work)
+        s = _multiplier(loss, loss_par, kinked, a, b, q, v, rho[t], code, par, z, y, work)
         h, inner, gap, turn = 0.0, 0.0, 0.0, 0.0
         for j in range(d):
             h += a[j] * z[j]

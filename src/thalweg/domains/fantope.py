@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from thalweg._kernels import hulls
 from thalweg._validate import check_count
 from thalweg.domains._base import Array, Domain
 from thalweg.errors import InputError, ProjectionError
@@ -35,6 +36,8 @@ class Fantope(Domain):
     array([[1., 0.],
            [0., 0.]])
     """
+
+    flat = hulls.TRACE  # for k = d as well, though a single point has no directions at all
 
     def __init__(self, dim: int, rank: int) -> None:
         d, k = check_count("Fantope", "dim", dim), check_count("Fantope", "rank", rank)

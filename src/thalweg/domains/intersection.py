@@ -5,13 +5,15 @@ Birgin and Raydan, "Robust stopping criteria for Dykstra's algorithm", SIAM J. S
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._validate import check_count, check_positive
-from thalweg.domains._base import Array, Domain
+from thalweg.domains._base import RANK, Array, Domain
+from thalweg.domains.half_space import HalfSpace
 from thalweg.errors import InputError, ProjectionError
 
 __all__ = ["Intersection"]
@@ -27,7 +29,8 @@ class Intersection(Domain):
     the steps. Sets that meet at a sharp angle need many rounds; a `Polytope` is better than many half-spaces.
 
     Centre and radius are those of the smallest enclosing ball among the members, the diameter is the smallest among
-    theirs: correct, in general not tight. Infinite when no member is bounded.
+    theirs: correct, in general not tight. Infinite when no member is bounded. The affine hull is that of the members
+    together, and of half-spaces that leave only a plane; where sets touch in another way it may be smaller than known.
 
     Parameters
     ----------
@@ -60,6 +63,21 @@ class Intersection(Domain):
         self.max_iterations = check_count("Intersection", "max_iterations", max_iterations)
         smallest = min(domains, key=lambda d: d.radius)
         self._state_facts(smallest.shape, smallest.center, smallest.radius, min(d.diameter for d in domains))
+        self._find_flat()
+
+    def _find_flat(self) -> None:
+        """The affine hull as far as the members tell: their own, and half-spaces that meet in a plane."""
+        flats = [d for d in self.domains if d.flat]
+        walls = [d for d in self.domains if isinstance(d, HalfSpace)]
+        planes = [p.par for p, q in itertools.combinations(walls, 2) if np.array_equal(p.par, -q.par)]
+        if len(flats) == 1 and not planes:
+            self.flat, self.flat_par = flats[0].flat, flats[0].flat_par
+            self._move_into_flat(flats[0].center.ravel())
+        elif flats or planes:
+            rows = [(n, n @ d.center.ravel()) for d in flats for n in d._normals()]
+            rows += [(par[1:], par[0]) for par in planes]
+            A, b = np.array([n for n, _ in rows]), np.array([side for _, side in rows])
+            self._state_flat(A, np.linalg.lstsq(A, b, rcond=RANK)[0])
 
     def contains(self, point: ArrayLike, tol: float = 1e-9) -> bool:
         """Whether `point` lies within `tol` of every member, relative to the scale of the intersection."""

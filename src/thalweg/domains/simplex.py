@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from thalweg._kernels import projections
+from thalweg._kernels import hulls, projections
 from thalweg._validate import check_count, check_positive
 from thalweg.domains._base import Array, Domain
 
@@ -34,6 +34,7 @@ class Simplex(Domain):
     """
 
     code = projections.SIMPLEX
+    flat = hulls.MEAN
 
     def __init__(self, dim: int, total: float = 1.0) -> None:
         n = check_count("Simplex", "dim", dim)

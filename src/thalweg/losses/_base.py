@@ -141,12 +141,24 @@ class PredictionLoss:
         """At least ||grad f(x)|| for every x of the domain; infinite if no finite bound holds.
 
         The domain lies in its enclosing ball, so <a, x> lies in <a, c> -+ R ||a||. The slope of a convex phi grows
-        with z, so its largest size is at one of the two ends. On a ball the bound is attained.
+        with z, so its largest size is at one of the two ends. On a ball the bound is attained. On a domain without
+        inner points only the part of a and of the gradient in `domain.directions` counts.
         """
         ends = self._range(domain)
         steepest = max(abs(type(self).phi_slope(z, self.label, self.parameter)) for z in ends)
-        norm = float(np.linalg.norm(self.features))
+        norm = self._norm(domain)
         return steepest * norm if norm > 0 else 0.0
+
+    def smoothness_on(self, domain: Domain) -> float | None:
+        """As `smoothness`, on the domain alone: of the gradients in `domain.directions`. None if not smooth there."""
+        low, _ = self._range(domain)
+        curvature = self.curvature_from(np.array([low]), np.array([self.label]))
+        return None if curvature is None else float(curvature.max()) * self._norm(domain) ** 2
+
+    @classmethod
+    def curvature_from(cls, low: Array, labels: Array) -> Array | None:
+        """The largest second derivative of phi for z >= low, one for each label; None if one of them is infinite."""
+        return None if cls.curvature is None else np.full(labels.shape, cls.curvature)
 
     def value_bound(self, domain: Domain) -> float:
         """At least f(x) for every x of the domain; infinite if no finite bound holds. Attained on a ball."""
@@ -161,6 +173,10 @@ class PredictionLoss:
                 f"shape. Got shape {x.shape}."
             )
         return float(np.vdot(self.features, x))
+
+    def _norm(self, domain: Domain) -> float:
+        """The length of a in the directions of the domain."""
+        return float(np.linalg.norm(domain._directions(self.features.reshape(1, -1))))
 
     def _range(self, domain: Domain) -> tuple[float, float]:
         """The smallest and largest <a, x> over the domain, or over a larger set."""
@@ -182,7 +198,7 @@ def predictions(features: Array, domain: Domain, exact: bool) -> tuple[Array, Ar
     """
     if exact:
         return -domain._support(-features), domain._support(features)
-    middle, norms = features @ domain.center.ravel(), np.linalg.norm(features, axis=1)
+    middle, norms = features @ domain.center.ravel(), np.linalg.norm(domain._directions(features), axis=1)
     spread = np.multiply(norms, domain.radius, where=norms > 0, out=np.zeros_like(norms))  # never 0 * inf
     return middle - spread, middle + spread
 

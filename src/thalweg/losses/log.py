@@ -76,6 +76,11 @@ class Log(PredictionLoss):
             return super().gradient(x)
 
     @classmethod
+    def curvature_from(cls, low: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        """1 / (z + b)^2 falls with z."""
+        return 1.0 / (low + labels) ** 2 if (low + labels > 0).all() else None
+
+    @classmethod
     def check_data(cls, owner: str, features: NDArray[np.float64], labels: NDArray[np.float64]) -> None:
         """Somewhere the loss is finite."""
         lost = np.flatnonzero((labels <= 0) & ~features.any(axis=1))

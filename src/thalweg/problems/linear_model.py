@@ -168,13 +168,20 @@ class LinearModel(Problem):
             None if curvature is None else curvature * float(np.einsum("td,td->t", self.features, self.features).max())
         )
 
-    def gradient_bound(self, domain: Domain) -> float:
-        """At least ||grad f_t(w)|| for every round and every w of the domain (see `thalweg.losses`)."""
-        return float(self._gradient_bounds(domain).max())
+    def smoothness_on(self, domain: Domain) -> float | None:
+        """As `smoothness`, on the domain alone: of the gradients in `domain.directions`. None if not smooth there."""
+        curvatures = self._kind.curvature_from(self._range(domain)[0], self.labels)
+        return None if curvatures is None else float((curvatures * self._norms(domain) ** 2).max())
 
-    def _gradient_bounds(self, domain: Domain) -> Array:
-        """`gradient_bound` of every round."""
-        norms = self._norms()
+    def gradient_bound(self, domain: Domain) -> float:
+        """At least ||grad f_t(w)|| for every round and every w of the domain (see `thalweg.losses`).
+
+        On a domain without inner points, such as a simplex, only the part in `domain.directions` counts.
+        """
+        return float(self._lengths(domain, self._norms(domain)).max())
+
+    def _lengths(self, domain: Domain, norms: Array) -> Array:
+        """The largest |phi'| of every round on the domain, times `norms`."""
         steepest = np.maximum(*(np.abs(self._slopes(z)) for z in self._range(domain)))
         return np.multiply(norms, steepest, where=norms > 0, out=np.zeros_like(norms))  # never 0 * inf
 
@@ -214,9 +221,9 @@ class LinearModel(Problem):
         middle = np.abs(self._slopes(self.features @ domain.center.ravel()))
         return np.where(np.isfinite(largest), largest, np.where(np.isfinite(middle), middle, 1.0))
 
-    def _norms(self) -> Array:
-        """||a_t|| of every round."""
-        norms: Array = np.linalg.norm(self.features, axis=1)
+    def _norms(self, domain: Domain) -> Array:
+        """The length of a_t in the directions of the domain, of every round."""
+        norms: Array = np.linalg.norm(domain._directions(self.features), axis=1)
         return norms
 
     def _range(self, domain: Domain) -> tuple[Array, Array]:

@@ -188,8 +188,8 @@ class Rounds:
         if self.compiled:
             assert isinstance(self.problem, LinearModel)
             hindsight.proximal_rounds(
-                self.problem.code, self.problem.parameter, self.problem.features, self.problem.labels, Q, V, rho,
-                X.code, X.par, X.center.ravel(), X.radius, Z, lower,
+                self.problem.code, self.problem.parameter, self.problem.kinked, self.problem.features,
+                self.problem.labels, Q, V, rho, X.code, X.par, X.center.ravel(), X.radius, Z, lower,
             )  # fmt: skip
             return Z, lower
         c, R = X.center.ravel(), X.radius

@@ -70,7 +70,7 @@ def gradient_variation(problem: Problem, domain: Domain) -> Between:
         middle = np.linalg.norm(np.diff((a @ c - b)[:, None] * a, axis=0), axis=1)
         high = middle + domain.radius * _spectral(a[1:], a[:-1])
     else:
-        longest = problem._gradient_bounds(domain)
+        longest = problem._lengths(domain, np.linalg.norm(a, axis=1))
         high = longest[1:] + longest[:-1]
     return Between(low, max(low, float((high**2).sum())))
 
