@@ -6,10 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
+import thalweg as tw
 from thalweg.domains import Ball, Box, HalfSpace, Simplex
 from thalweg.errors import InputError
 from thalweg.losses import KINDS as NAMES
 from thalweg.losses import Absolute, Hinge, Huber, Linear, Log, Logistic, Loss, Pinball, Squared, _table
+from thalweg.problems import LinearModel
 from thalweg.testing import check_loss
 
 KINDS = [Squared, Logistic, Absolute, Linear, Huber, Pinball, Hinge, Log]
@@ -191,6 +193,26 @@ def test_tangents_of_all_slopes_lie_below_and_touch(kind):
             assert _table.tangent(kind.code, z, b, par, s) == pytest.approx(expected, abs=2e-3)
 
 
+@pytest.mark.parametrize("make", [tw.SOGD, lambda X: tw.EfficientDynamic(X, 60, 1e3)], ids=["SOGD", "EfficientDynamic"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_compiled_play_equals_steps(kind, make):
+    """With a parameter that is not the default, on a set where the log loss is finite."""
+    rng = np.random.default_rng(4)
+    domain = Box([0.2, 0.1, 0.3], [1.0, 2.0, 1.5])
+    signed = kind in (Logistic, Hinge)
+    labels = rng.choice([-1.0, 1.0], 60) if signed else rng.uniform(0.0, 3.0, 60) + 5 * (kind is Log)
+    given = {Huber: {"delta": 0.2}, Pinball: {"tau": 0.8}}.get(kind, {})
+    problem = LinearModel(rng.uniform(-1.0, 2.0 if kind is not Log else 1.0, (60, 3)), labels, kind.name, **given)
+    run = tw.play(make(domain), problem, decisions=True)
+    learner = make(domain)
+    for t, loss in enumerate(problem):
+        np.testing.assert_allclose(learner.decision, run.decisions[t], rtol=1e-10, atol=1e-12)
+        paid, _ = closed_form(loss, learner.decision)
+        assert learner.step(loss) == pytest.approx(paid, rel=1e-10, abs=1e-12)
+        assert run.losses[t] == pytest.approx(paid, rel=1e-10, abs=1e-12)
+    assert len(np.unique(run.decisions.round(9), axis=0)) > 20  # it moved
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @given(seed=SEEDS)
 def test_bounds_hold_on_the_domain(kind, seed):
@@ -224,7 +246,8 @@ def test_bounds_of_the_log_loss_are_attained(seed):
         (Simplex(3, 2.0), 2 * np.eye(3)),
         (Box(0.5, [1.0, 2.0, 3.0]), np.stack(np.meshgrid([0.5, 1.0], [0.5, 2.0], [0.5, 3.0]), -1).reshape(-1, 3)),
     ):
-        assert loss.gradient_bound(domain) == pytest.approx(max(np.linalg.norm(loss.gradient(x)) for x in corners))
+        longest = max(np.linalg.norm(domain.directions(loss.gradient(x))) for x in corners)
+        assert loss.gradient_bound(domain) == pytest.approx(longest)
         assert loss.value_bound(domain) == pytest.approx(max(loss.value(x) for x in corners))
 
 

@@ -90,7 +90,7 @@ def test_portfolio():
     problem = problems.Portfolio(returns)
     np.testing.assert_allclose(problem.losses_of([0.2, 0.3, 0.5]), -np.log(returns @ [0.2, 0.3, 0.5]), rtol=1e-12)
     np.testing.assert_array_equal(problem.returns, returns)
-    bounds = [np.linalg.norm(r) / r.min() for r in returns]  # at the worst asset
+    bounds = [np.linalg.norm(r - r.mean()) / r.min() for r in returns]  # at the worst asset, in the simplex
     assert problem.gradient_bound(Simplex(3)) == pytest.approx(max(bounds))
     assert problem.loss_bound(Simplex(3)) == pytest.approx(-np.log(returns.min()))
     assert problems.Portfolio([[1.0, 0.0]]).gradient_bound(Simplex(2)) == math.inf

@@ -263,11 +263,12 @@ def draw(name: str, seed: int = 0, *, horizon: int | None = None, dim: int | Non
 
 def with_domain(stream: Stream, domain: Domain) -> Stream:
     """The same data on another domain, with constants computed from the data. Planted models may lie outside it."""
-    data = stream.problem
+    data = stream.problem[:]
+    data.comparators = None
     return replace(
         stream,
         domain=domain,
-        problem=LinearModel(data.features, data.labels, data.loss),
+        problem=data,
         gradient_bound=data.gradient_bound(domain),
         smoothness=data.smoothness,
         loss_bound=data.loss_bound(domain),

@@ -30,7 +30,7 @@ __all__ = ["LOSSES", "Table", "read_table"]
 
 Array = NDArray[np.float64]
 
-LOSSES = ("squared", "absolute", "logistic")
+LOSSES = ("squared", "absolute", "logistic", "huber", "pinball", "hinge")
 DOMAIN = "ball:radius=3"
 READERS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet"}
 
@@ -118,7 +118,7 @@ def read_table(
     scales = dict.fromkeys((*chosen, target), 1.0)
     if scale:
         scales = {key: _largest(row) for key, row in zip((*chosen, target), (*rows, labels), strict=True)}
-    if loss == "logistic":
+    if loss in ("logistic", "hinge"):
         labels = _signs(name, target, labels)
     rows = rows / np.array([scales[key] for key in chosen])[:, None]
     if intercept:

@@ -450,7 +450,7 @@ class Portfolio(LinearModel):
     >>> from thalweg.problems import Portfolio
     >>> problem = Portfolio([[1.0, 2.0], [1.0, 0.5]])
     >>> problem.losses_of([0.0, 1.0]).round(3), round(problem.gradient_bound(Simplex(2)), 3)
-    (array([-0.693,  0.693]), 2.236)
+    (array([-0.693,  0.693]), 0.707)
     """
 
     def __init__(self, returns: ArrayLike, *, comparators: ArrayLike | None = None) -> None:
