@@ -85,9 +85,11 @@ class Intersection(Domain):
         return all(domain.distance(x) <= tol * self._scale(x) for domain in self.domains)
 
     def _project_flat(self, y: Array) -> Array:
-        x = y.copy()
+        c = self.center.ravel()
+        # the point of the affine hull nearest to y has the same projection, and fewer rounds to go
+        x = c + self._directions((y - c)[None])[0] if self.flat else y.copy()
         steps = np.zeros((len(self.domains), self.dim))
-        far = float(np.linalg.norm(y - self.center.ravel()))
+        far = float(np.linalg.norm(y - c))
         # second term: the rounding error of a point this far away
         small = max(self.tol * self._scale(y), 16 * np.finfo(float).eps * far)
         change = math.inf
