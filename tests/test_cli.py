@@ -252,6 +252,12 @@ def test_run_reads_standard_input(call, load, monkeypatch):
     assert piped["total_loss"] == json.loads(call("run", "OGD", load, "--target", "y", "--json")[1])["total_loss"]
 
 
+@pytest.mark.parametrize("loss", ["huber", "pinball"])
+def test_run_knows_losses_by_name(call, load, loss):
+    found = json.loads(call("run", "OGD", load, "--target", "y", "--loss", loss, "--json")[1])
+    assert found["loss"] == loss
+
+
 def test_run_on_another_domain(call):
     found = json.loads(call("run", "OGD", "piecewise", "--horizon", 50, "--domain", "simplex", "--json")[1])
     assert found["domain"] == "Simplex(8)"
@@ -275,6 +281,7 @@ def test_run_on_another_domain(call):
         (["run", "OGD", "load.csv", "--target", "y", "--domain", "bal"], "no domain 'bal'"),
         (["run", "OGD", "load.csv", "--target", "y", "--horizon", "1"], "has 1 row(s) of data"),
         (["run", "OGD", "load.csv", "--target", "y", "--loss", "logistic"], "column 'y', row 1: the logistic loss"),
+        (["run", "OGD", "load.csv", "--target", "y", "--loss", "hinge"], "column 'y', row 1: the hinge loss needs"),
         (["run", "Sword", "load.csv", "--target", "y", "--loss", "absolute"], "Sword needs losses that are smooth"),
         (["run", "OGD", "piecewise", "--target", "y"], "'piecewise' is a stream of its own"),
         (["run", "OGD", "piecewise", "--no-scale"], "'piecewise' is a stream of its own"),

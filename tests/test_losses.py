@@ -4,14 +4,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
 
-from thalweg._kernels import losses as kernels
-from thalweg.domains import Ball, Box, HalfSpace
+import thalweg as tw
+from thalweg.domains import Ball, Box, HalfSpace, Simplex
 from thalweg.errors import InputError
-from thalweg.losses import Absolute, Linear, Logistic, Loss, Squared
+from thalweg.losses import KINDS as NAMES
+from thalweg.losses import Absolute, Hinge, Huber, Linear, Log, Logistic, Loss, Pinball, Squared, _table
+from thalweg.problems import LinearModel
 from thalweg.testing import check_loss
 
-KINDS = [Squared, Logistic, Absolute, Linear]
+KINDS = [Squared, Logistic, Absolute, Linear, Huber, Pinball, Hinge, Log]
+SMOOTH = [Squared, Logistic, Huber]
 SEEDS = st.integers(0, 2**32 - 1)
 
 
@@ -19,19 +23,29 @@ HALF_LINE = HalfSpace([-1.0], 0.0)
 
 
 def draw(kind, rng, shape=(4,)):
-    label = rng.choice([-1.0, 1.0]) if kind is Logistic else rng.normal()
-    return kind(rng.normal(size=shape), label)
+    """A random loss. That of `Log` is finite for decisions of length 8 and less."""
+    label = rng.choice([-1.0, 1.0]) if kind in (Logistic, Hinge) else rng.normal()
+    features = rng.normal(size=shape)
+    if kind is Log:
+        label = 8 * np.linalg.norm(features) + rng.uniform(0.1, 3)
+    given = {Huber: {"delta": rng.uniform(0.1, 3)}, Pinball: {"tau": rng.uniform(0.05, 0.95)}}.get(kind, {})
+    return kind(features, label, **given)
 
 
 def closed_form(loss, x):
     """Value and gradient of a loss, written out."""
-    a, b = loss.features, loss.label
+    a, b, par = loss.features, loss.label, loss.parameter
     z = np.sum(a * x)
+    e = z - b
     return {
         Squared: lambda: ((z - b) ** 2 / 2, (z - b) * a),
         Logistic: lambda: (np.logaddexp(0, -b * z), -b * a / (1 + np.exp(b * z))),
         Absolute: lambda: (abs(z - b), np.sign(z - b) * a),
         Linear: lambda: (z + b, a),
+        Huber: lambda: (np.where(abs(e) < par, e**2 / 2, par * abs(e) - par**2 / 2), np.clip(e, -par, par) * a),
+        Pinball: lambda: (max((1 - par) * e, -par * e), (np.heaviside(e, par) - par) * a),
+        Hinge: lambda: (max(0, 1 - b * z), -b * a * (b * z < 1)),
+        Log: lambda: (-np.log(z + b), -a / (z + b)),
     }[type(loss)]()
 
 
@@ -53,19 +67,21 @@ def test_values_and_gradients(kind, shape):
 @pytest.mark.parametrize("kind", KINDS)
 def test_classes_and_kernels_agree(kind):
     rng = np.random.default_rng(2)
-    rounds = [draw(kind, rng) for _ in range(50)]
+    first = draw(kind, rng)
+    rounds = [kind.trusted(f.features, f.label, first.parameter) for f in (draw(kind, rng) for _ in range(50))]
     x = rng.normal(size=4)
     z, b = np.array([f.features @ x for f in rounds]), np.array([f.label for f in rounds])
     values, slopes = np.empty(50), np.empty(50)
-    kernels.values(kind.code, z, b, values)
-    kernels.slopes(kind.code, z, b, slopes)
+    _table.values(kind.code, z, b, rounds[0].parameter, values)
+    _table.slopes(kind.code, z, b, rounds[0].parameter, slopes)
     np.testing.assert_allclose([f.value(x) for f in rounds], values, rtol=1e-12, atol=1e-14)
     gradients = slopes[:, None] * [f.features for f in rounds]
     np.testing.assert_allclose([f.gradient(x) for f in rounds], gradients, rtol=1e-12)
 
 
 def test_codes_are_distinct():
-    assert [kind.code for kind in KINDS] == [1, 2, 3, 4]
+    assert [kind.code for kind in KINDS] == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert list(NAMES.values()) == KINDS
 
 
 @pytest.mark.parametrize(
@@ -87,14 +103,29 @@ def test_absolute_gradient_at_the_kink_is_zero():
     np.testing.assert_array_equal(Absolute([1.0, 2.0], 3.0).gradient([1.0, 1.0]), [0.0, 0.0])
 
 
+def test_gradients_at_the_kink_are_zero():
+    np.testing.assert_array_equal(Pinball([1.0, 2.0], 3.0, tau=0.9).gradient([1.0, 1.0]), [0.0, 0.0])
+    np.testing.assert_array_equal(Hinge([1.0, 2.0], 1).gradient([1.0, 0.0]), [0.0, 0.0])
+    np.testing.assert_array_equal(Hinge([1.0, 2.0], -1).gradient([-1.0, 0.0]), [0.0, 0.0])
+
+
+def test_the_log_loss_is_infinite_where_nothing_is_left():
+    for f, x in ((Log([1.0, 0.0]), [0.0, 1.0]), (Log([1.0, 0.0], offset=-1.0), [0.5, 0.0])):
+        assert f.value(x) == np.inf
+        assert not np.isfinite(f.gradient(x)).all()
+        assert f.gradient_bound(Ball(2)) == f.value_bound(Ball(2)) == np.inf
+
+
 def test_smoothness():
     assert Squared([3.0, 4.0], 1.0).smoothness == 25.0
     assert Logistic([3.0, 4.0], 1.0).smoothness == 6.25
     assert Absolute([3.0, 4.0], 1.0).smoothness is None
     assert Linear([3.0, 4.0]).smoothness == 0.0
+    assert Huber([3.0, 4.0], 1.0, delta=7.0).smoothness == 25.0
+    assert [kind([3.0, 4.0], 1.0).smoothness for kind in (Pinball, Hinge, Log)] == [None, None, None]
 
 
-@pytest.mark.parametrize("kind", [Squared, Logistic])
+@pytest.mark.parametrize("kind", SMOOTH)
 @given(seed=SEEDS)
 def test_gradient_is_lipschitz(kind, seed):
     rng = np.random.default_rng(seed)
@@ -104,7 +135,82 @@ def test_gradient_is_lipschitz(kind, seed):
 
 
 def test_sign_of_the_losses():
-    assert [kind.nonnegative for kind in KINDS] == [True, True, True, False]
+    assert [kind for kind in KINDS if not kind.nonnegative] == [Linear, Log]
+    assert Log([1.0]).value([3.0]) < 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(seed=SEEDS)
+def test_losses_lie_above_their_tangents(kind, seed):
+    """Convexity, and that gradients are subgradients, at a kink as well."""
+    rng = np.random.default_rng(seed)
+    loss = draw(kind, rng)
+    x, u = rng.uniform(-2, 2, size=(2, 4))
+    for kink in (loss.label, loss.label + loss.parameter, loss.label - loss.parameter):
+        for v in (x, x + (kink - loss.features @ x) / (loss.features @ loss.features) * loss.features):
+            if np.isfinite(loss.value(v)):
+                line = loss.value(v) + loss.gradient(v) @ (u - v)
+                assert loss.value(u) >= line - 1e-9 * (1 + abs(line) + abs(loss.value(v)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(seed=SEEDS, width=st.floats(1e-3, 1e3))
+def test_proximal_slopes_against_a_scalar_solver(kind, seed, width):
+    """The proximal point, by golden sections, and its slope."""
+    rng = np.random.default_rng(seed)
+    loss = draw(kind, rng)
+    z, b, par = 10 * rng.normal(), loss.label, loss.parameter
+    s = _table.prox_slope(kind.code, z, b, par, width)
+    x = z - width * s
+
+    def objective(x):
+        return _table.value(kind.code, x, b, par) + (x - z) ** 2 / (2 * width)
+
+    found = minimize_scalar(objective, bracket=(x - 1.0, x + 1.1), method="golden", tol=1e-12).x
+    assert objective(x) <= objective(found) + 1e-12 * (1 + abs(objective(x)))
+    assert x == pytest.approx(found, abs=1e-6 * (1 + abs(x) + width))
+    # s is a slope at x: its tangent touches there, and lies below everywhere else
+    touch = _table.tangent(kind.code, x, b, par, s)
+    assert touch == pytest.approx(_table.value(kind.code, x, b, par), abs=1e-10 * (1 + abs(touch) + abs(s * z)))
+    for other in (*rng.normal(scale=10, size=5), b, z):
+        line = _table.tangent(kind.code, other, b, par, s)
+        assert line <= _table.value(kind.code, other, b, par) + 1e-10 * (1 + abs(line))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tangents_of_all_slopes_lie_below_and_touch(kind):
+    """The largest line of a slope below the loss is the least over a fine grid of phi(x) - s x, plus s z."""
+    rng = np.random.default_rng(3)
+    loss = draw(kind, rng)
+    b, par = loss.label, loss.parameter
+    grid = np.linspace(-b - 30, b + 30, 200_001) if kind is not Log else -b + np.geomspace(1e-3, 1e3, 200_001)
+    values, slopes = np.empty_like(grid), np.empty_like(grid)
+    _table.values(kind.code, grid, np.full_like(grid, b), par, values)
+    _table.slopes(kind.code, grid, np.full_like(grid, b), par, slopes)
+    for s in np.linspace(slopes.min(), slopes.max(), 7)[1:-1] if kind is not Linear else [1.0]:
+        for z in rng.normal(scale=5, size=3):
+            expected = (values - s * grid).min() + s * z
+            assert _table.tangent(kind.code, z, b, par, s) == pytest.approx(expected, abs=2e-3)
+
+
+@pytest.mark.parametrize("make", [tw.SOGD, lambda X: tw.EfficientDynamic(X, 60, 1e3)], ids=["SOGD", "EfficientDynamic"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_compiled_play_equals_steps(kind, make):
+    """With a parameter that is not the default, on a set where the log loss is finite."""
+    rng = np.random.default_rng(4)
+    domain = Box([0.2, 0.1, 0.3], [1.0, 2.0, 1.5])
+    signed = kind in (Logistic, Hinge)
+    labels = rng.choice([-1.0, 1.0], 60) if signed else rng.uniform(0.0, 3.0, 60) + 5 * (kind is Log)
+    given = {Huber: {"delta": 0.2}, Pinball: {"tau": 0.8}}.get(kind, {})
+    problem = LinearModel(rng.uniform(-1.0, 2.0 if kind is not Log else 1.0, (60, 3)), labels, kind.name, **given)
+    run = tw.play(make(domain), problem, decisions=True)
+    learner = make(domain)
+    for t, loss in enumerate(problem):
+        np.testing.assert_allclose(learner.decision, run.decisions[t], rtol=1e-10, atol=1e-12)
+        paid, _ = closed_form(loss, learner.decision)
+        assert learner.step(loss) == pytest.approx(paid, rel=1e-10, abs=1e-12)
+        assert run.losses[t] == pytest.approx(paid, rel=1e-10, abs=1e-12)
+    assert len(np.unique(run.decisions.round(9), axis=0)) > 20  # it moved
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -129,6 +235,20 @@ def test_bounds_are_attained_on_a_ball(kind, seed):
     ends = [ball.center - toward, ball.center + toward]
     assert loss.gradient_bound(ball) == pytest.approx(max(np.linalg.norm(loss.gradient(x)) for x in ends), rel=1e-9)
     assert loss.value_bound(ball) == pytest.approx(max(loss.value(x) for x in ends), rel=1e-9, abs=1e-12)
+
+
+@given(seed=SEEDS)
+def test_bounds_of_the_log_loss_are_attained(seed):
+    """The least growth of a convex set is at an extreme point: a corner."""
+    rng = np.random.default_rng(seed)
+    loss = Log(rng.uniform(0.1, 2.0, size=3), offset=rng.uniform(0.0, 1.0))
+    for domain, corners in (
+        (Simplex(3, 2.0), 2 * np.eye(3)),
+        (Box(0.5, [1.0, 2.0, 3.0]), np.stack(np.meshgrid([0.5, 1.0], [0.5, 2.0], [0.5, 3.0]), -1).reshape(-1, 3)),
+    ):
+        longest = max(np.linalg.norm(domain.directions(loss.gradient(x))) for x in corners)
+        assert loss.gradient_bound(domain) == pytest.approx(longest)
+        assert loss.value_bound(domain) == pytest.approx(max(loss.value(x) for x in corners))
 
 
 def test_bounds_of_a_matrix_loss():
@@ -173,6 +293,12 @@ def test_linear_names_its_parts():
         (lambda: Squared(1.0, 0.0), r"features of Squared must be a non-empty array.*Got shape \(\)"),
         (lambda: Absolute([], 0.0), r"features of Absolute must be a non-empty array.*Got shape \(0,\)"),
         (lambda: Logistic([1.0], 0), r"labels of Logistic must be -1 or \+1. Got 0. Convert.*2 \* y - 1"),
+        (lambda: Hinge([1.0], 0), r"labels of Hinge must be -1 or \+1. Got 0. Convert.*2 \* y - 1"),
+        (lambda: Huber([1.0], 0.0, delta=0.0), "'delta' parameter of Huber must be a finite number > 0. Got 0"),
+        (lambda: Pinball([1.0], 0.0, tau=1.0), "'tau' parameter of Pinball must lie between 0 and 1. Got 1"),
+        (lambda: Pinball([1.0], 0.0, tau=-0.1), "'tau' parameter of Pinball must be a finite number > 0. Got -0.1"),
+        (lambda: Log([0.0, 0.0]), "features of Log must not all be zero"),
+        (lambda: Log([1.0], "x"), "'offset' parameter of Log must be a finite number"),
         (lambda: Linear([np.inf]), "'cost' parameter of Linear must be finite"),
         (lambda: Linear([1.0], "x"), "'offset' parameter of Linear must be a finite number"),
         (lambda: Squared([1.0], 0.0).value([1.0, 2.0]), r"features of shape \(1,\).*Got shape \(2,\)"),

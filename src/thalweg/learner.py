@@ -110,6 +110,7 @@ class Learner(Stateful):
         )
         self._clock = np.zeros(ENTRIES, dtype=np.int64)
         self._gradient = np.empty(domain.dim)
+        self._hull = domain.flat, domain.flat_par  # what a gradient has across it cannot matter
         self._arrays: dict[str, NDArray[Any]] = {"clock": self._clock}
         self._shown: Array | None = None
         self._warned = False
@@ -249,8 +250,8 @@ class Learner(Stateful):
 
     def _check_gradient(self) -> bool:
         """Take the part that cannot matter off the gradient in the buffer; returns whether it had to be clipped."""
-        if self.domain.flat != FULL:
-            flatten(self.domain.flat, self.domain.flat_par, self._gradient)
+        if self._hull[0] != FULL:
+            flatten(*self._hull, self._gradient)
         if square_norm(self._gradient) <= self._square_bound:  # False for nan
             return False
         self._clip()

@@ -57,9 +57,7 @@ class Machine(Learner):
     def _handle(self) -> Handle:
         if self._bound is None:
             state, settings = self._machine
-            domain = self.domain
-            game = loop.Game(state, settings, self._own, domain.flat, domain.flat_par, self._gradient)
-            self._bound = bind(game)
+            self._bound = bind(loop.Game(state, settings, self._own, *self._hull, self._gradient))
         return self._bound
 
     def __getstate__(self) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from thalweg._kernels import reduction
 from thalweg._kernels.clock import FRESH, PROJECTIONS
-from thalweg._kernels.hulls import flatten
+from thalweg._kernels.hulls import FULL, flatten
 from thalweg._kernels.projections import PYTHON
 from thalweg._machines import loop
 from thalweg._machines.reduced import ReducedSettings, ReducedState
@@ -67,7 +67,8 @@ class OneProjection(Machine):
         `make_inner(surrogate)` returns a learner on that set: one of ours, or any object with `decision`,
         `update(gradient, loss)`, `state`, `restore` and `reset`.
     surrogate : Domain, optional
-        Y, a set that contains X. `domain.surrogate` when left out.
+        Y, a set that contains X. `domain.surrogate` when left out. Given, gradients are used as they are, also where X
+        lies in a flat: a bound must then hold for their full length.
     horizon, gradient_bound, on_violation
         As for every `Learner`; taken from the inner learner where left out.
 
@@ -125,6 +126,8 @@ class OneProjection(Machine):
             gradient_bound=getattr(inner, "gradient_bound", None) if gradient_bound is None else gradient_bound,
             on_violation=on_violation,
         )
+        if surrogate is not None:
+            self._hull = FULL, np.zeros(0)  # a set of one's own need not lie in the flat: gradients stay as they are
         self.inner = inner
         self.needs_loss = getattr(inner, "needs_loss", False)
         self.nonnegative = getattr(inner, "nonnegative", False)
@@ -144,7 +147,7 @@ class OneProjection(Machine):
         X = self.domain
         return (
             ReducedState(state, self._x, self._clock),
-            ReducedSettings(settings, X.code, X.par, X.flat, X.flat_par, self._tol, self.needs_loss, self._h),
+            ReducedSettings(settings, X.code, X.par, *self._hull, self._tol, self.needs_loss, self._h),
         )
 
     @property
@@ -182,7 +185,7 @@ class OneProjection(Machine):
     def _move(self, gradient: Array, loss: float | None) -> None:
         y = np.array(self.inner.decision, dtype=np.float64)
         h = surrogate_gradient(gradient, y.ravel(), self._x, self._tol)  # (2), (3)
-        flatten(self.domain.flat, self.domain.flat_par, h)
+        flatten(*self._hull, h)
         self.inner.update(h.reshape(self.domain.shape), loss)
         self._count(gradients=1, values=int(self.needs_loss))
         self._clock[FRESH] = 0

@@ -19,6 +19,9 @@ KINDS = {
     "logistic": (problems.LogisticRegression, losses.Logistic),
     "absolute": (problems.AbsoluteRegression, losses.Absolute),
     "linear": (problems.LinearLosses, losses.Linear),
+    "huber": (problems.HuberRegression, losses.Huber),
+    "pinball": (problems.QuantileRegression, losses.Pinball),
+    "hinge": (problems.HingeClassification, losses.Hinge),
 }
 
 
@@ -31,7 +34,7 @@ UNBOUNDED = HalfSpace([1.0, 0.0], 0.0)
 
 
 def data(kind, rng, rounds=30, shape=(4,)):
-    labels = rng.choice([-1.0, 1.0], size=rounds) if kind == "logistic" else rng.normal(size=rounds)
+    labels = rng.choice([-1.0, 1.0], size=rounds) if kind in ("logistic", "hinge") else rng.normal(size=rounds)
     return rng.normal(size=(rounds, *shape)), labels
 
 
@@ -64,7 +67,35 @@ def test_subclasses_are_linear_models(kind):
     named, general = KINDS[kind][0](features, labels), LinearModel(features, labels, kind)
     assert (named.loss, named.code) == (general.loss, general.code)
     np.testing.assert_array_equal(named.losses_of(np.ones(4)), general.losses_of(np.ones(4)))
-    assert repr(named) == f"{type(named).__name__}(<30 rounds of shape (4,), {kind} loss>)"
+    parameter = {"huber": ", delta=1", "pinball": ", tau=0.5"}.get(kind, "")
+    assert repr(named) == f"{type(named).__name__}(<30 rounds of shape (4,), {kind} loss{parameter}>)"
+
+
+@pytest.mark.parametrize(("make", "name", "value"), [(problems.HuberRegression, "delta", 0.3),
+                                                     (problems.QuantileRegression, "tau", 0.9)])  # fmt: skip
+def test_parameters_reach_every_round(make, name, value):
+    features, labels = data("squared", np.random.default_rng(0))
+    problem = make(features, labels, value)
+    assert problem.parameter == problem[3:][2].parameter == value
+    same = LinearModel(features, labels, problem.loss, **{name: value})
+    np.testing.assert_array_equal(problem.losses_of(np.ones(4)), same.losses_of(np.ones(4)))
+    np.testing.assert_allclose(problem.losses_of(np.ones(4)), [f.value(np.ones(4)) for f in problem], rtol=1e-12)
+    assert not np.allclose(problem.losses_of(np.ones(4)), make(features, labels).losses_of(np.ones(4)))
+    assert f"{name}={value}" in repr(problem)
+
+
+def test_portfolio():
+    rng = np.random.default_rng(1)
+    returns = rng.uniform(0.5, 1.5, size=(20, 3))
+    problem = problems.Portfolio(returns)
+    np.testing.assert_allclose(problem.losses_of([0.2, 0.3, 0.5]), -np.log(returns @ [0.2, 0.3, 0.5]), rtol=1e-12)
+    np.testing.assert_array_equal(problem.returns, returns)
+    bounds = [np.linalg.norm(r - r.mean()) / r.min() for r in returns]  # at the worst asset, in the simplex
+    assert problem.gradient_bound(Simplex(3)) == pytest.approx(max(bounds))
+    assert problem.loss_bound(Simplex(3)) == pytest.approx(-np.log(returns.min()))
+    assert problems.Portfolio([[1.0, 0.0]]).gradient_bound(Simplex(2)) == math.inf
+    assert not problem.nonnegative
+    assert problem.smoothness is None
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -88,7 +119,7 @@ def test_bounds_are_the_largest_of_all_rounds(kind, seed):
         bounds = [f.gradient_bound(domain) for f in problem]
         assert problem.gradient_bound(domain) == pytest.approx(max(bounds), rel=1e-12)
         assert problem.loss_bound(domain) == pytest.approx(max(f.value_bound(domain) for f in problem), rel=1e-12)
-    if kind == "absolute":
+    if kind in ("absolute", "pinball", "hinge"):
         assert problem.smoothness is None
     else:
         assert problem.smoothness == pytest.approx(max(f.smoothness for f in problem), rel=1e-12)
@@ -178,7 +209,18 @@ def test_index_from_the_end_and_of_the_wrong_type():
         (lambda: LinearRegression([[np.nan]], [1.0]), "'features' parameter of LinearRegression must be finite"),
         (lambda: LinearRegression([[1.0]], [np.inf]), "'labels' parameter of LinearRegression must be finite"),
         (lambda: LinearRegression([[1.0], [1.0, 2.0]], [1.0, 2.0]), "'features' .* must be an array of real numbers"),
-        (lambda: LinearModel([[1.0]], [1.0], loss="hinge"), "'loss' parameter of LinearModel must be one of 'squared'"),
+        (lambda: LinearModel([[1.0]], [1.0], loss="cubic"), "'loss' parameter of LinearModel must be one of 'squared'"),
+        (lambda: LinearModel([[1.0]], [1.0], "huber", delta=-1.0), "'delta' parameter of LinearModel must be a finite"),
+        (lambda: LinearModel([[1.0]], [1.0], "huber", tau=0.5), "huber loss has one parameter, 'delta'. Got 'tau'"),
+        (lambda: LinearModel([[1.0]], [1.0], delta=0.5), "squared loss has no parameter. Got 'delta'"),
+        (
+            lambda: problems.QuantileRegression([[1.0]], [1.0], 2.0),
+            "'tau' parameter of QuantileRegression must lie bet",
+        ),
+        (lambda: problems.HingeClassification([[1.0]], [0]), r"HingeClassification must be -1 or \+1. Got 0"),
+        (lambda: problems.Portfolio([[1.0, -0.1]]), r"'returns' parameter of Portfolio.*Got -0.1. Pass 1 \+ r"),
+        (lambda: problems.Portfolio([[1.0], [0.0]]), "features of Portfolio must not all be zero.* number 1"),
+        (lambda: problems.Portfolio([1.0, 2.0]), "'returns' parameter of Portfolio must have one non-empty row"),
         (lambda: LogisticRegression([[1.0], [1.0]], [1, 0]), r"LogisticRegression must be -1 or \+1. Got 0.*0 or 1 by"),
         (lambda: LinearModel([[1.0]], [2], "logistic"), r"LinearModel must be -1 or \+1. Got 2"),
         (lambda: LinearLosses([[1.0]], [1.0, 2.0]), r"'offsets' parameter of LinearLosses must have shape \(1,\)"),

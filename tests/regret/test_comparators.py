@@ -23,6 +23,12 @@ KINDS = {
     "absolute": problems.AbsoluteRegression,
     "linear": problems.LinearLosses,
 }
+DELTA, TAU = 0.3, 0.8
+OTHERS = {
+    "huber": lambda a, b: problems.HuberRegression(a, b, DELTA),
+    "pinball": lambda a, b: problems.QuantileRegression(a, b, TAU),
+    "hinge": problems.HingeClassification,
+}
 kinds = pytest.mark.parametrize("kind", KINDS)
 
 
@@ -88,10 +94,21 @@ def pay(program, kind, a, b, x):
         program.equal(b, (a, x), (-1.0, e))
         program.squared.append(e[0])
         return
+    if kind == "huber":  # u^2/2 + DELTA |z - b - u|, the least over u: e = u, s >= |z - b - u|
+        s = program.new(1)
+        program.squared.append(e[0])
+        program.costs.append((s, DELTA))
+        rows = np.array([a, -a])
+        program.at_most([b, -b], (rows, x), ([[-1.0], [1.0]], e), ([[-1.0], [-1.0]], s))
+        return
     program.costs.append((e, 1.0))
     exponential = clarabel.ExponentialConeT()  # (x, y, z) with y exp(x / y) <= z
     if kind == "absolute":
         program.at_most([b, -b], (np.array([a, -a]), x), ([[-1.0], [-1.0]], e))
+    elif kind == "pinball":
+        program.at_most([(1 - TAU) * b, -TAU * b], (np.array([(1 - TAU) * a, -TAU * a]), x), ([[-1.0], [-1.0]], e))
+    elif kind == "hinge":
+        program.at_most([-1.0, 0.0], (np.array([-b * a, 0 * a]), x), ([[-1.0], [-1.0]], e))
     elif kind == "log":  # exp(-e) <= <a, x>
         program.within(exponential, [0, 1, 0], ([[1.0], [0], [0]], e), (np.array([0 * a, 0 * a, -a]), x))
     else:  # log(1 + exp(-b z)) <= e: exp(-b z - e) + exp(-e) <= 1
@@ -609,6 +626,78 @@ def test_kinks_of_the_user_leave_an_honest_gap(seed):
     assert found.loss - found.gap <= 1e-12
     found = best_per_round(losses, domain)
     assert found.loss - found.gap <= 1e-12
+
+
+# ------------------------------------------------------------------------------------------- losses with parameters
+
+
+def all_three(problem, domain, kind, a, b, member, *, price, budget, width, path=1e-3):
+    """Comparators of all kinds against the solver; gaps small relative to `width`."""
+    T = len(problem)
+    fixed, free = best_fixed(problem, domain), best_per_round(problem, domain)
+    priced, capped = best_path(problem, domain, price=price), best_path(problem, domain, budget=budget)
+    agrees(fixed, optimum(kind, a, b, member, fixed=True), width, 1e-5 * width)
+    agrees(free, optimum(kind, a, b, member), width, 1e-5 * width)
+    agrees(priced, optimum(kind, a, b, member, price=price), width, path * width)
+    agrees(capped, optimum(kind, a, b, member, budget=budget), width, path * width)
+    for found in (fixed, free, priced, capped):
+        feasible(found, domain, T)
+    assert capped.path_length <= budget * (1 + 1e-9)
+    assert free.loss <= priced.loss <= fixed.loss + 1e-9 * width
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    slow_unless([("ball", "huber"), ("simplex", "pinball"), ("box", "hinge")], itertools.product(COMPILED, OTHERS)),
+)
+def test_losses_with_parameters_agree_with_the_solver(name, kind):
+    make, member = COMPILED[name]
+    domain, T = make(1.0), 6
+    a, b = data(kind if kind != "hinge" else "logistic", domain, T, seed=5)
+    problem = OTHERS[kind](a, b)
+    width = float(sum(f.gradient_bound(domain) for f in problem)) * domain.diameter
+    all_three(problem, domain, kind, a, b, member, price=0.1, budget=0.4, width=width)
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_losses_with_parameters_agree_where_only_a_projection_is_known(kind):
+    make, member = PYTHON["custom"]
+    domain, T = make(1.0), 4
+    a, b = data(kind if kind != "hinge" else "logistic", domain, T, seed=6)
+    problem = OTHERS[kind](a, b)
+    found = best_fixed(problem, domain)
+    width = float(sum(f.gradient_bound(domain) for f in problem)) * domain.diameter
+    agrees(found, optimum(kind, a, b, member, fixed=True), width, 1e-5 * width)
+    free = best_per_round(problem, domain)  # kinks behind a projection of the user leave a gap, an honest one
+    agrees(free, optimum(kind, a, b, member), width, width)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_portfolios_agree_with_the_solver(seed):
+    rng = np.random.default_rng(seed)
+    returns = rng.uniform(0.3, 2.0, (6, 4))
+    if seed % 2:
+        returns[rng.uniform(size=returns.shape) < 0.3] = 0.0  # lost at a corner
+        returns[:, seed] += 0.1
+    domain, problem = domains.Simplex(4), problems.Portfolio(returns)
+    all_three(problem, domain, "log", returns, np.zeros(6), in_simplex, price=0.05, budget=0.5, width=6.0)
+
+
+def test_portfolios_where_only_a_projection_is_known():
+    rng = np.random.default_rng(1)
+    returns = rng.uniform(0.3, 2.0, (4, 3))
+    domain, problem = wrapped(domains.Simplex(3)), problems.Portfolio(returns)
+    agrees(best_fixed(problem, domain), optimum("log", returns, np.zeros(4), in_simplex, fixed=True), 4.0, 1e-5)
+    agrees(best_per_round(problem, domain), -np.log(returns.max(axis=1)).sum(), 4.0, 1e-3)
+
+
+def test_a_log_loss_that_is_infinite_everywhere_is_refused():
+    problem = tw.problems.LinearModel([[1.0, 1.0], [-1.0, -1.0]], [0.0, 0.0], "log")
+    for compare in (best_fixed, best_per_round, lambda p, X: best_path(p, X, price=1.0)):
+        with pytest.raises(InputError, match=r"log loss of round 1 is infinite on all of Simplex\(2\)"):
+            compare(problem, domains.Simplex(2))
+    with pytest.raises(InputError, match="add up to inf at the centre"):  # each round is finite somewhere
+        best_fixed(tw.problems.LinearModel([[1.0], [-1.0]], [0.0, 0.0], "log"), domains.Ball(1))
 
 
 # ------------------------------------------------------------------------------------------------------------ edges

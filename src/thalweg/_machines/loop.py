@@ -14,7 +14,7 @@ from thalweg._kernels.jit import generic, implement, inner, kernel
 from thalweg._kernels.parts import Floats, leaves, place, spots
 from thalweg._kernels.vectors import dot, square_norm
 from thalweg._machines._contract import Own, asks, charged, decision, learn, learn_own, propose, room
-from thalweg._machines._loss_shim import slope, value
+from thalweg.losses._table import slope, value
 
 __all__ = ["BEYOND", "FULL", "LARGE", "PLAYED", "Game", "Rounds", "other_half", "play", "update"]
 

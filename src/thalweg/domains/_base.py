@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from thalweg._kernels import projections
+from thalweg._kernels import hulls, projections
 from thalweg.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ Array = NDArray[np.float64]
 POINT = 1e-12
 # Products of squares of larger entries with the numbers that describe a set could overflow.
 LARGEST = 1e100
+# Rows are linearly dependent when a singular value is smaller than this, relative to the largest.
+RANK = 1e-10
 
 
 class Domain(ABC):
@@ -43,6 +45,9 @@ class Domain(ABC):
         How exact `project` is, relative to the scale of the set. A difference y - project(y) below it says nothing.
     code, par : int, array
         The compiled projection (`thalweg._kernels.projections`) and its parameters; code 0 means there is none.
+    flat, flat_par : int, array
+        The directions of the affine hull (`thalweg._kernels.hulls`) and their parameters; code 0 means all directions.
+        The centre of a set with a flat lies in the affine hull.
 
     Notes
     -----
@@ -57,7 +62,7 @@ class Domain(ABC):
     tolerance: float = 1e-12
     code: int = projections.PYTHON
     par: Array = np.zeros(0)
-    flat: int = 0
+    flat: int = hulls.FULL
     flat_par: Array = np.zeros(0)
 
     def _state_facts(self, shape: tuple[int, ...], center: Array, radius: float, diameter: float) -> None:
@@ -86,6 +91,51 @@ class Domain(ABC):
         cannot tell two points apart; for an unbounded set it is the larger of 1 and ||point||.
         """
         return self.distance(point) <= tol * self._scale(np.asarray(point, dtype=np.float64))
+
+    def directions(self, v: ArrayLike) -> Array:
+        """The part of `v` in the directions of the affine hull, as a new array: the span of all differences of points.
+
+        What is left of a gradient then still says all about the loss on the set. On a set with inner points it is `v`.
+
+        Examples
+        --------
+        >>> from thalweg.domains import Simplex
+        >>> Simplex(3).directions([1.0, 2.0, 6.0])
+        array([-2., -1.,  3.])
+        """
+        return self._directions(self._read(v).reshape(1, -1)).reshape(self.shape)
+
+    def _directions(self, rows: Array) -> Array:
+        """`directions` of every flat row, as a new array."""
+        rows = rows.copy()
+        hulls.flatten_rows(self.flat, self.flat_par, rows)
+        return rows
+
+    def _state_flat(self, rows: Array, point: Array) -> None:
+        """Record the affine hull {x : <n, x> = <n, point> for all rows n}, and move the enclosing ball into it.
+
+        For x in the hull and c moved to its nearest point c' there, ||x - c'||^2 = ||x - c||^2 - ||c - c'||^2.
+        """
+        normals = orthonormal(rows)
+        if len(normals) == 0:
+            return
+        self.flat, self.flat_par = hulls.NORMALS, normals.ravel()
+        self._move_into_flat(point)
+
+    def _move_into_flat(self, point: Array) -> None:
+        """Move the enclosing ball into the affine hull, which holds the flat `point`."""
+        off = self.center.ravel() - point
+        off -= self._directions(off.reshape(1, -1))[0]
+        radius = math.sqrt(max(self.radius**2 - float(off @ off), 0.0))
+        self._state_facts(self.shape, self.center.ravel() - off, radius, min(self.diameter, 2 * radius))
+
+    def _normals(self) -> Array:
+        """Orthonormal rows that span what is orthogonal to all directions."""
+        if self.flat == hulls.NORMALS:
+            return self.flat_par.reshape(-1, self.dim)
+        return (
+            orthonormal(np.eye(self.dim) - self._directions(np.eye(self.dim))) if self.flat else np.zeros((0, self.dim))
+        )
 
     @property
     def surrogate(self) -> Domain:
@@ -119,6 +169,12 @@ class Domain(ABC):
         else:
             projections.ONTO[self.code](self.par, y, out, work)
 
+    def _support(self, directions: Array) -> Array:
+        """max over x in X of <v, x>, or a bound above it, for every flat row v. Here that of the enclosing ball."""
+        norms: Array = np.linalg.norm(self._directions(directions), axis=1)
+        reach = np.multiply(norms, self.radius, where=norms > 0, out=np.zeros_like(norms))  # never 0 * inf
+        return directions @ self.center.ravel() + reach
+
     def _read(self, point: ArrayLike) -> Array:
         """A point as a new C-contiguous float64 array of the right shape, or an error."""
         try:
@@ -146,6 +202,14 @@ class Domain(ABC):
 
     def _center_text(self) -> str:
         return f", center={show(self.center)}" if self.center.any() else ""
+
+
+def orthonormal(rows: Array) -> Array:
+    """Orthonormal rows with the same span: those of longer singular values than rounding makes."""
+    if not rows.any():
+        return np.zeros((0, rows.shape[1]))
+    _, sizes, vectors = np.linalg.svd(rows, full_matrices=False)
+    return np.ascontiguousarray(vectors[sizes > RANK * sizes[0]])
 
 
 def show(values: Any) -> str:

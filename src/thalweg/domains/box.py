@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._kernels import projections
+from thalweg._kernels import hulls, projections
 from thalweg._validate import check_array, check_shape
-from thalweg.domains._base import Domain, show
+from thalweg.domains._base import Array, Domain, show
 from thalweg.errors import InputError
 
 __all__ = ["Box"]
@@ -64,6 +64,14 @@ class Box(Domain):
         diameter = float(np.linalg.norm(up - low)) if bounded else np.inf
         self._state_facts(size, center, diameter / 2, diameter)
         self.par = np.concatenate([low.ravel(), up.ravel()])
+        fixed = np.flatnonzero((low == up).ravel())
+        if fixed.size:
+            self.flat, self.flat_par = hulls.NORMALS, np.eye(self.dim)[fixed].ravel()
+
+    def _support(self, directions: Array) -> Array:
+        ends = np.where(directions > 0, self.upper.ravel(), self.lower.ravel())
+        best: Array = np.multiply(directions, ends, where=directions != 0, out=np.zeros_like(directions)).sum(axis=1)
+        return best
 
     def __repr__(self) -> str:
         low, up = np.unique(self.lower), np.unique(self.upper)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from thalweg._validate import check_array, check_callable, check_positive, check_shape
 from thalweg.domains._base import Array, Domain
-from thalweg.errors import ProjectionError
+from thalweg.errors import InputError, ProjectionError
 
 __all__ = ["Custom"]
 
@@ -40,6 +40,9 @@ class Custom(Domain):
     tolerance : float
         How exact `project` is, relative to the scale of the set. Solvers that stop early return a point slightly off
         even for one inside the set; a difference below the tolerance is taken for none.
+    normals : array (m, d) or (m, *shape), optional
+        Directions in which the set does not extend: <n, x> is the same for all its points x. For instance a row of ones
+        if entries have a fixed sum. Rows need not be orthogonal. Left out, the set is taken to have inner points.
 
     Examples
     --------
@@ -60,6 +63,7 @@ class Custom(Domain):
         diameter: float | None = None,
         contains: Callable[[Array], Any] | None = None,
         tolerance: float = 1e-6,
+        normals: ArrayLike | None = None,
     ) -> None:
         self._function = check_callable("Custom", "project", project)
         self._inside = None if contains is None else check_callable("Custom", "contains", contains)
@@ -69,6 +73,18 @@ class Custom(Domain):
         R = check_positive("Custom", "radius", radius)
         self.tolerance = check_positive("Custom", "tolerance", tolerance)
         self._state_facts(size, c, R, 2 * R if diameter is None else check_positive("Custom", "diameter", diameter))
+        if normals is not None:
+            rows = check_array("Custom", "normals", normals)
+            if rows.ndim < 2 or rows.shape[1:] not in (size, (self.dim,)) or not len(rows):
+                raise InputError(
+                    f"The 'normals' parameter of Custom must have one row a normal: shape (m, {self.dim}), m >= 1. "
+                    f"Got shape {rows.shape}."
+                )
+            rows = rows.reshape(len(rows), -1)
+            lengths = np.linalg.norm(rows, axis=1)
+            if not lengths.all():
+                raise InputError("The 'normals' of Custom must not be zero: a zero row says nothing. Leave it out.")
+            self._state_flat(rows / lengths[:, None], self._project_flat(c.ravel()))
 
     def contains(self, point: ArrayLike, tol: float = 1e-9) -> bool:
         """Whether `point` lies in the set: by the function given, which then sets its own tolerance, or by distance."""

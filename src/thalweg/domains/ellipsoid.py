@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from thalweg._kernels import projections
 from thalweg._validate import check_array, check_positive
-from thalweg.domains._base import Domain, show
+from thalweg.domains._base import Array, Domain, show
 from thalweg.errors import InputError
 
 __all__ = ["Ellipsoid"]
@@ -69,6 +69,11 @@ class Ellipsoid(Domain):
         self._state_facts((n,), c, radius, 2 * radius)
         # the kernel's bound is 1
         self.par = np.concatenate([e / self.bound, self.bound / e, c, rows.ravel()])
+
+    def _support(self, directions: Array) -> Array:
+        n = self.dim
+        turned = directions @ self.par[3 * n :].reshape(n, n).T if self.weights.ndim == 2 else directions
+        return directions @ self.center + np.sqrt(turned**2 @ self.par[n : 2 * n])
 
     def __repr__(self) -> str:
         return f"Ellipsoid({show(self.weights)}, bound={self.bound:g}{self._center_text()})"

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from thalweg._kernels import hulls
 from thalweg._validate import check_count
 from thalweg.domains._base import Array, Domain
 from thalweg.errors import InputError, ProjectionError
@@ -36,6 +37,8 @@ class Fantope(Domain):
            [0., 0.]])
     """
 
+    flat = hulls.TRACE  # for k = d as well, though a single point has no directions at all
+
     def __init__(self, dim: int, rank: int) -> None:
         d, k = check_count("Fantope", "dim", dim), check_count("Fantope", "rank", rank)
         if k > d:
@@ -52,6 +55,11 @@ class Fantope(Domain):
         P = (U * capped(sigma, self.rank)) @ U.T
         x: Array = 0.5 * (P + P.T)
         return x.ravel()
+
+    def _support(self, directions: Array) -> Array:
+        V = directions.reshape(-1, *self.shape)
+        best: Array = np.linalg.eigvalsh(0.5 * (V + V.transpose(0, 2, 1)))[:, -self.rank :].sum(axis=1)
+        return best
 
     def __repr__(self) -> str:
         return f"Fantope({self.shape[0]}, {self.rank})"

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from thalweg._kernels import projections
 from thalweg._validate import check_array, check_number
-from thalweg.domains._base import Domain, show
+from thalweg.domains._base import Array, Domain, show
 from thalweg.errors import InputError
 
 __all__ = ["HalfSpace"]
@@ -45,6 +45,13 @@ class HalfSpace(Domain):
         a, b = self.normal / length, self.offset / length
         self._state_facts(a.shape, min(b, 0.0) * a, np.inf, np.inf)
         self.par = np.concatenate([[b], a.ravel()])
+
+    def _support(self, directions: Array) -> Array:
+        """Finite along the normal only."""
+        along = directions @ self.par[1:]
+        across = np.linalg.norm(directions - along[:, None] * self.par[1:], axis=1)
+        finite = (along >= 0) & (across <= 1e-15 * along)
+        return np.where(finite, along * self.par[0], np.where(directions.any(axis=1), np.inf, 0.0))
 
     def __repr__(self) -> str:
         return f"HalfSpace({show(self.normal)}, {self.offset:g})"

@@ -5,13 +5,15 @@ Birgin and Raydan, "Robust stopping criteria for Dykstra's algorithm", SIAM J. S
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._validate import check_count, check_positive
-from thalweg.domains._base import Array, Domain
+from thalweg.domains._base import RANK, Array, Domain
+from thalweg.domains.half_space import HalfSpace
 from thalweg.errors import InputError, ProjectionError
 
 __all__ = ["Intersection"]
@@ -27,7 +29,8 @@ class Intersection(Domain):
     the steps. Sets that meet at a sharp angle need many rounds; a `Polytope` is better than many half-spaces.
 
     Centre and radius are those of the smallest enclosing ball among the members, the diameter is the smallest among
-    theirs: correct, in general not tight. Infinite when no member is bounded.
+    theirs: correct, in general not tight. Infinite when no member is bounded. The affine hull is that of the members
+    together, and of half-spaces that leave only a plane; where sets touch in another way it may be smaller than known.
 
     Parameters
     ----------
@@ -60,6 +63,21 @@ class Intersection(Domain):
         self.max_iterations = check_count("Intersection", "max_iterations", max_iterations)
         smallest = min(domains, key=lambda d: d.radius)
         self._state_facts(smallest.shape, smallest.center, smallest.radius, min(d.diameter for d in domains))
+        self._find_flat()
+
+    def _find_flat(self) -> None:
+        """The affine hull as far as the members tell: their own, and half-spaces that meet in a plane."""
+        flats = [d for d in self.domains if d.flat]
+        walls = [d for d in self.domains if isinstance(d, HalfSpace)]
+        planes = [p.par for p, q in itertools.combinations(walls, 2) if np.array_equal(p.par, -q.par)]
+        if len(flats) == 1 and not planes:
+            self.flat, self.flat_par = flats[0].flat, flats[0].flat_par
+            self._move_into_flat(flats[0].center.ravel())
+        elif flats or planes:
+            rows = [(n, n @ d.center.ravel()) for d in flats for n in d._normals()]
+            rows += [(par[1:], par[0]) for par in planes]
+            A, b = np.array([n for n, _ in rows]), np.array([side for _, side in rows])
+            self._state_flat(A, np.linalg.lstsq(A, b, rcond=RANK)[0])
 
     def contains(self, point: ArrayLike, tol: float = 1e-9) -> bool:
         """Whether `point` lies within `tol` of every member, relative to the scale of the intersection."""
@@ -67,9 +85,11 @@ class Intersection(Domain):
         return all(domain.distance(x) <= tol * self._scale(x) for domain in self.domains)
 
     def _project_flat(self, y: Array) -> Array:
-        x = y.copy()
+        c = self.center.ravel()
+        # the point of the affine hull nearest to y has the same projection, and fewer rounds to go
+        x = c + self._directions((y - c)[None])[0] if self.flat else y.copy()
         steps = np.zeros((len(self.domains), self.dim))
-        far = float(np.linalg.norm(y - self.center.ravel()))
+        far = float(np.linalg.norm(y - c))
         # second term: the rounding error of a point this far away
         small = max(self.tol * self._scale(y), 16 * np.finfo(float).eps * far)
         change = math.inf
@@ -88,6 +108,12 @@ class Intersection(Domain):
             f"{self!r}: after {self.max_iterations} rounds the sets still pull the point {change:.3g} to and fro, more "
             f"than the tolerance {small:.3g}. If they have a point in common, raise 'max_iterations' or 'tol'."
         )
+
+    def _support(self, directions: Array) -> Array:
+        """A bound: the least among those of the members and of the ball."""
+        found = [super()._support(directions), *(domain._support(directions) for domain in self.domains)]
+        best: Array = np.min(found, axis=0)
+        return best
 
     def __repr__(self) -> str:
         return f"Intersection({', '.join(map(repr, self.domains))})"

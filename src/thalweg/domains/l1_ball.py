@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from thalweg._kernels import projections
 from thalweg._validate import check_array, check_positive, check_shape
-from thalweg.domains._base import Domain
+from thalweg.domains._base import Array, Domain
 
 __all__ = ["L1Ball"]
 
@@ -41,6 +41,10 @@ class L1Ball(Domain):
         r = check_positive("L1Ball", "radius", radius)
         self._state_facts(size, c, r, 2 * r)
         self.par = np.concatenate([[r], c.ravel()])
+
+    def _support(self, directions: Array) -> Array:
+        best: Array = directions @ self.center.ravel() + self.radius * np.abs(directions).max(axis=1)
+        return best
 
     def __repr__(self) -> str:
         return f"L1Ball({self._shape_text()}, radius={self.radius:g}{self._center_text()})"

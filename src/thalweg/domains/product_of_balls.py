@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from thalweg._kernels import projections
 from thalweg._validate import check_array, check_count, check_positives, check_shape
-from thalweg.domains._base import Domain, show
+from thalweg.domains._base import Array, Domain, show
 from thalweg.errors import InputError
 
 __all__ = ["ProductOfBalls"]
@@ -65,6 +65,11 @@ class ProductOfBalls(Domain):
     def surrogate(self) -> ProductOfBalls:
         """Itself: nothing is cheaper."""
         return self
+
+    def _support(self, directions: Array) -> Array:
+        starts = np.cumsum((0, *self.sizes[:-1]))
+        lengths = np.sqrt(np.add.reduceat(directions**2, starts, axis=1))
+        return directions @ self.center.ravel() + lengths @ self.radii
 
     def __repr__(self) -> str:
         equal = len(set(self.sizes)) == 1 and len(self.sizes) == self.shape[0]

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from thalweg._kernels import projections
+from thalweg._kernels import hulls, projections
 from thalweg._validate import check_count, check_positive
-from thalweg.domains._base import Domain
+from thalweg.domains._base import Array, Domain
 
 __all__ = ["Simplex"]
 
@@ -34,6 +34,7 @@ class Simplex(Domain):
     """
 
     code = projections.SIMPLEX
+    flat = hulls.MEAN
 
     def __init__(self, dim: int, total: float = 1.0) -> None:
         n = check_count("Simplex", "dim", dim)
@@ -42,6 +43,10 @@ class Simplex(Domain):
         diameter = self.total * math.sqrt(2) if n > 1 else 0.0
         self._state_facts((n,), np.full(n, self.total / n), self.total * math.sqrt(1 - 1 / n), diameter)
         self.par = np.array([self.total])
+
+    def _support(self, directions: Array) -> Array:
+        best: Array = self.total * directions.max(axis=1)
+        return best
 
     def __repr__(self) -> str:
         return f"Simplex({self.dim})" if self.total == 1 else f"Simplex({self.dim}, total={self.total:g})"

@@ -66,5 +66,9 @@ class SpectralBalls(Domain):
             x[large[clip]] = ((u * s[:, None, :]) @ vt)[clip]
         return x.ravel()
 
+    def _support(self, directions: Array) -> Array:
+        best: Array = np.linalg.svd(directions.reshape(-1, *self._blocks), compute_uv=False).sum(axis=2) @ self.caps
+        return best
+
     def __repr__(self) -> str:
         return f"SpectralBalls({self.shape}, {show(self.caps)})"

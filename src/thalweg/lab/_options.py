@@ -21,7 +21,7 @@ __all__ = [
 class Loss(StrEnum):
     """Losses of a prediction."""
 
-    squared, absolute, logistic = LOSSES
+    squared, absolute, logistic, huber, pinball, hinge = LOSSES
 
 
 Target = Annotated[

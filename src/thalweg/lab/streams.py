@@ -268,11 +268,12 @@ def installed(names: Iterable[str]) -> tuple[str, ...]:
 
 def with_domain(stream: Stream, domain: Domain) -> Stream:
     """The same data on another domain, with constants computed from the data. Planted models may lie outside it."""
-    data = stream.problem
+    data = stream.problem[:]
+    data.comparators = None
     return replace(
         stream,
         domain=domain,
-        problem=LinearModel(data.features, data.labels, data.loss),
+        problem=data,
         gradient_bound=data.gradient_bound(domain),
         smoothness=data.smoothness,
         loss_bound=data.loss_bound(domain),

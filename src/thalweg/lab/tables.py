@@ -31,7 +31,7 @@ __all__ = ["LOSSES", "Table", "read_table"]
 
 Array = NDArray[np.float64]
 
-LOSSES = ("squared", "absolute", "logistic")
+LOSSES = ("squared", "absolute", "logistic", "huber", "pinball", "hinge")
 DOMAIN = "ball:radius=3"
 READERS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet"}
 
@@ -84,8 +84,8 @@ def read_table(
         The column to predict. None is refused, with the columns named.
     features : sequence of str, optional
         The columns to predict it from; all other columns with numbers when left out.
-    loss : {"squared", "absolute", "logistic"}
-        Of the prediction; for "logistic" the target must be -1 and +1, or 0 and 1.
+    loss : {"squared", "absolute", "logistic", "huber", "pinball", "hinge"}
+        Of the prediction; for "logistic" and "hinge" the target must be -1 and +1, or 0 and 1.
     domain : str
         Where decisions lie, as in `build_domain`.
     intercept : bool
@@ -119,8 +119,8 @@ def read_table(
     scales = dict.fromkeys((*chosen, target), 1.0)
     if scale:
         scales = {key: _largest(row) for key, row in zip((*chosen, target), (*rows, labels), strict=True)}
-    if loss == "logistic":
-        labels = _signs(name, target, labels)
+    if loss in ("logistic", "hinge"):
+        labels = _signs(name, target, labels, loss)
     rows = rows / np.array([scales[key] for key in chosen])[:, None]
     if intercept:
         rows, chosen = np.vstack([rows, np.ones(len(frame))]), [*chosen, "intercept"]
@@ -264,7 +264,7 @@ def _numbers(name: str, column: pl.Series) -> Array:
     raise InputError(f"{place}: {str(cell).strip()} is not finite. Correct it or drop the row.")
 
 
-def _signs(name: str, target: str, labels: Array) -> Array:
+def _signs(name: str, target: str, labels: Array, loss: str) -> Array:
     """Classes as -1 and +1."""
     if np.isin(labels, (0.0, 1.0)).all():
         return 2 * labels - 1
@@ -272,7 +272,7 @@ def _signs(name: str, target: str, labels: Array) -> Array:
     if bad.size:
         k = int(bad[0])
         raise InputError(
-            f"{name}, column {target!r}, row {k + 1}: the logistic loss needs classes -1 and +1, or 0 and 1. "
+            f"{name}, column {target!r}, row {k + 1}: the {loss} loss needs classes -1 and +1, or 0 and 1. "
             f"Got {labels[k]:g}."
         )
     return labels

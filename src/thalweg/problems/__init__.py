@@ -5,21 +5,29 @@ from thalweg.problems.functions import FromFunctions, FromLosses
 from thalweg.problems.generators import gradual, paper_ellipsoid, piecewise_stationary
 from thalweg.problems.linear_model import (
     AbsoluteRegression,
+    HingeClassification,
+    HuberRegression,
     LinearLosses,
     LinearModel,
     LinearRegression,
     LogisticRegression,
+    Portfolio,
+    QuantileRegression,
 )
 
 __all__ = [
     "AbsoluteRegression",
     "FromFunctions",
     "FromLosses",
+    "HingeClassification",
+    "HuberRegression",
     "LinearLosses",
     "LinearModel",
     "LinearRegression",
     "LogisticRegression",
+    "Portfolio",
     "Problem",
+    "QuantileRegression",
     "gradual",
     "paper_ellipsoid",
     "piecewise_stationary",

@@ -8,30 +8,33 @@ Features and labels are two arrays, so compiled loops run over them and bounds a
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from thalweg import losses
-from thalweg._kernels import losses as kernels
 from thalweg._validate import check_array, check_choice
 from thalweg.errors import InputError
+from thalweg.losses import KINDS, PredictionLoss, _table
+from thalweg.losses._base import predictions
 from thalweg.problems._base import Problem
 
 if TYPE_CHECKING:
     from thalweg.domains import Domain
 
-__all__ = ["AbsoluteRegression", "LinearLosses", "LinearModel", "LinearRegression", "LogisticRegression"]
+__all__ = [
+    "AbsoluteRegression",
+    "HingeClassification",
+    "HuberRegression",
+    "LinearLosses",
+    "LinearModel",
+    "LinearRegression",
+    "LogisticRegression",
+    "Portfolio",
+    "QuantileRegression",
+]
 
 Array = NDArray[np.float64]
-
-KINDS: dict[str, type[losses.PredictionLoss]] = {
-    "squared": losses.Squared,
-    "logistic": losses.Logistic,
-    "absolute": losses.Absolute,
-    "linear": losses.Linear,
-}
 
 
 class LinearModel(Problem):
@@ -43,10 +46,13 @@ class LinearModel(Problem):
         a_t, one row a round. A decision has the shape of a row.
     labels : array (T,)
         b_t.
-    loss : "squared", "logistic", "absolute" or "linear"
-        :math:`\phi`, see `thalweg.losses`. Logistic labels are -1 or +1; linear labels are offsets.
+    loss : str
+        :math:`\phi` by name: "squared", "logistic", "absolute", "linear", "huber", "pinball", "hinge" or "log" (see
+        `thalweg.losses`). Labels of "logistic" and "hinge" are -1 or +1; those of "linear" and "log" are offsets.
     comparators : array (T, d) or (T, \*shape), optional
         The moving optimum w*_t, where it is known: what regret is measured against.
+    **parameter : float
+        The parameter of the loss, by its name: `delta` of "huber" (1 when left out), `tau` of "pinball" (0.5).
 
     Attributes
     ----------
@@ -54,8 +60,8 @@ class LinearModel(Problem):
         The data, C-contiguous float64, each decision flattened to dim numbers.
     comparators : array (T, dim) or None
         As given.
-    loss, code : str, int
-        The loss by name, and in compiled loops.
+    loss, code, parameter : str, int, float
+        The loss by name, and in compiled loops with the number it may depend on (0 if none).
     nonnegative : bool
         Whether every f_t >= 0, as small-loss bounds ask for.
 
@@ -65,27 +71,38 @@ class LinearModel(Problem):
     >>> problem = LinearModel([[1.0, 2.0], [3.0, 4.0]], [1.0, -1.0], loss="absolute")
     >>> len(problem), problem[1].value([1.0, 0.0]), problem.losses_of([1.0, 0.0])
     (2, 4.0, array([0., 4.]))
+    >>> LinearModel([[1.0, 2.0], [3.0, 4.0]], [1.0, -1.0], "huber", delta=0.5).losses_of([1.0, 0.0])
+    array([0.   , 1.875])
     """
 
     features: Array
     labels: Array
     comparators: Array | None
+    parameter: float
 
     def __init__(
-        self, features: ArrayLike, labels: ArrayLike, loss: str = "squared", *, comparators: ArrayLike | None = None
+        self,
+        features: ArrayLike,
+        labels: ArrayLike,
+        loss: str = "squared",
+        *,
+        comparators: ArrayLike | None = None,
+        **parameter: float,
     ) -> None:
         self.loss = check_choice(type(self).__name__, "loss", loss, tuple(KINDS))
-        self._read(features, labels, comparators)
+        self._read(features, labels, comparators, parameter)
 
     def _read(
         self,
         features: ArrayLike,
         labels: ArrayLike,
         comparators: ArrayLike | None,
+        parameter: dict[str, Any],
         names: tuple[str, str] = ("features", "labels"),
     ) -> None:
         """Check the data and record it."""
         owner = type(self).__name__
+        self.parameter = self._kind.read_parameter(owner, parameter)
         rows = check_array(owner, names[0], features)
         if rows.ndim < 2 or rows.size == 0:
             raise InputError(
@@ -95,8 +112,7 @@ class LinearModel(Problem):
         self.horizon, self.shape = len(rows), rows.shape[1:]
         self.features = rows.reshape(len(rows), -1)
         self.labels = check_array(owner, names[1], labels, shape=(len(rows),))
-        if self.code == kernels.LOGISTIC:
-            losses.check_signs(owner, self.labels)
+        self._kind.check_data(owner, self.features, self.labels)
         self.comparators = None
         if comparators is not None:
             self.comparators = check_array(owner, "comparators", self._flat(comparators), shape=self.features.shape)
@@ -106,14 +122,14 @@ class LinearModel(Problem):
         array = np.asarray(points)
         return array.reshape(self.features.shape) if array.shape == (self.horizon, *self.shape) else array
 
-    def _round(self, t: int) -> losses.PredictionLoss:
-        return KINDS[self.loss].trusted(self.features[t].reshape(self.shape), float(self.labels[t]))
+    def _round(self, t: int) -> PredictionLoss:
+        return self._kind.trusted(self.features[t].reshape(self.shape), float(self.labels[t]), self.parameter)
 
     def _part(self, rounds: slice) -> Self:
         if not range(len(self))[rounds]:
             raise InputError(f"{type(self).__name__} has {len(self)} rounds, and {rounds} selects none of them.")
         part = object.__new__(type(self))
-        part.loss, part.shape = self.loss, self.shape
+        part.loss, part.parameter, part.shape = self.loss, self.parameter, self.shape
         part.features = np.ascontiguousarray(self.features[rounds])
         part.labels = np.ascontiguousarray(self.labels[rounds])
         part.horizon = len(part.labels)
@@ -126,31 +142,48 @@ class LinearModel(Problem):
         return math.prod(self.shape)
 
     @property
-    def code(self) -> int:
-        """The loss in compiled loops (`thalweg._kernels.losses`)."""
-        return KINDS[self.loss].code
+    def _kind(self) -> type[PredictionLoss]:
+        return KINDS[self.loss]
 
-    parameter = 0.0
+    @property
+    def code(self) -> int:
+        """The loss in compiled loops (`thalweg.losses._table`)."""
+        return self._kind.code
 
     @property
     def nonnegative(self) -> bool:
         """Whether every f_t >= 0."""
-        return KINDS[self.loss].nonnegative
+        return self._kind.nonnegative
+
+    @property
+    def kinked(self) -> bool:
+        """Whether the slope of the loss jumps."""
+        return self._kind.kinked
 
     @property
     def smoothness(self) -> float | None:
         """L that holds in every round: the curvature of phi times the largest ||a_t||^2. None if not smooth."""
-        curvature = KINDS[self.loss].curvature
+        curvature = self._kind.curvature
         return (
             None if curvature is None else curvature * float(np.einsum("td,td->t", self.features, self.features).max())
         )
 
+    def smoothness_on(self, domain: Domain) -> float | None:
+        """As `smoothness`, on the domain alone: of the gradients in `domain.directions`. None if not smooth there."""
+        curvatures = self._kind.curvature_from(self._range(domain)[0], self.labels)
+        return None if curvatures is None else float((curvatures * self._norms(domain) ** 2).max())
+
     def gradient_bound(self, domain: Domain) -> float:
-        """At least ||grad f_t(w)|| for every round and every w of the domain (see `thalweg.losses`)."""
-        slopes = np.empty((2, len(self)))
-        for z, out in zip(self._range(domain), slopes, strict=True):
-            kernels.slopes(self.code, z, self.labels, out)
-        return float((np.abs(slopes).max(axis=0) * self._norms()).max())
+        """At least ||grad f_t(w)|| for every round and every w of the domain (see `thalweg.losses`).
+
+        On a domain without inner points, such as a simplex, only the part in `domain.directions` counts.
+        """
+        return float(self._lengths(domain, self._norms(domain)).max())
+
+    def _lengths(self, domain: Domain, norms: Array) -> Array:
+        """The largest |phi'| of every round on the domain, times `norms`."""
+        steepest = np.maximum(*(np.abs(self._slopes(z)) for z in self._range(domain)))
+        return np.multiply(norms, steepest, where=norms > 0, out=np.zeros_like(norms))  # never 0 * inf
 
     def loss_bound(self, domain: Domain) -> float:
         """At least f_t(w) for every round and every w of the domain (see `thalweg.losses`)."""
@@ -172,27 +205,39 @@ class LinearModel(Problem):
     def _values(self, z: Array) -> Array:
         """phi(z_t, b_t) of every round."""
         out = np.empty(len(self))
-        kernels.values(self.code, z, self.labels, out)
+        _table.values(self.code, z, self.labels, self.parameter, out)
         return out
 
-    def _norms(self) -> Array:
-        """||a_t|| of every round."""
-        norms: Array = np.linalg.norm(self.features, axis=1)
+    def _slopes(self, z: Array) -> Array:
+        """The slope of phi at z_t, b_t of every round."""
+        out = np.empty(len(self))
+        _table.slopes(self.code, z, self.labels, self.parameter, out)
+        return out
+
+    def _steepness(self, domain: Domain) -> Array:
+        """The largest |phi'| there is; where slopes have no bound, the one at the centre of the domain."""
+        ends = np.full(len(self), np.inf)
+        largest = np.maximum(np.abs(self._slopes(-ends)), np.abs(self._slopes(ends)))
+        middle = np.abs(self._slopes(self.features @ domain.center.ravel()))
+        return np.where(np.isfinite(largest), largest, np.where(np.isfinite(middle), middle, 1.0))
+
+    def _norms(self, domain: Domain) -> Array:
+        """The length of a_t in the directions of the domain, of every round."""
+        norms: Array = np.linalg.norm(domain._directions(self.features), axis=1)
         return norms
 
     def _range(self, domain: Domain) -> tuple[Array, Array]:
-        """The smallest and largest <a_t, w> of every round over the enclosing ball of the domain."""
+        """The smallest and largest <a_t, w> of every round over the domain, or over a larger set."""
         if domain.shape != self.shape:
             raise InputError(
                 f"{type(self).__name__} has decisions of shape {self.shape}. Got the domain {domain!r}, whose points "
                 f"have shape {domain.shape}."
             )
-        middle, norms = self.features @ domain.center.ravel(), self._norms()
-        spread = np.multiply(norms, domain.radius, where=norms > 0, out=np.zeros_like(norms))  # never 0 * inf
-        return middle - spread, middle + spread
+        return predictions(self.features, domain, self._kind.barrier)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(<{self.horizon} rounds of shape {self.shape}, {self.loss} loss>)"
+        parameter = f", {self._kind.parameter_name}={self.parameter:g}" if self._kind.parameter_name else ""
+        return f"{type(self).__name__}(<{self.horizon} rounds of shape {self.shape}, {self.loss} loss{parameter}>)"
 
 
 class LinearRegression(LinearModel):
@@ -294,7 +339,7 @@ class LinearLosses(LinearModel):
         costs = check_array(type(self).__name__, "costs", costs)
         if offsets is None:
             offsets = np.zeros(costs.shape[:1])
-        self._read(costs, offsets, comparators, names=("costs", "offsets"))
+        self._read(costs, offsets, comparators, {}, names=("costs", "offsets"))
 
     @property
     def costs(self) -> Array:
@@ -305,3 +350,120 @@ class LinearLosses(LinearModel):
     def offsets(self) -> Array:
         """o_t."""
         return self.labels
+
+
+class HuberRegression(LinearModel):
+    r"""Regression that outliers cannot spoil: Huber's loss of :math:`\langle x_t, w \rangle - y_t`. Smooth.
+
+    Parameters
+    ----------
+    features : array (T, d) or (T, \*shape)
+        x_t.
+    labels : array (T,)
+        y_t.
+    delta : float
+        Up to this error the loss is half its square, from there on linear.
+    comparators : array (T, d) or (T, \*shape), optional
+        The moving optimum, where it is known.
+
+    Examples
+    --------
+    >>> from thalweg.domains import Ball
+    >>> from thalweg.problems import HuberRegression
+    >>> problem = HuberRegression([[3.0, 4.0], [1.0, 0.0]], [0.0, 100.0], delta=2.0)
+    >>> problem.losses_of([1.0, 0.0]), problem.gradient_bound(Ball(2)), problem.smoothness
+    (array([  4., 196.]), 10.0, 25.0)
+    """
+
+    def __init__(
+        self, features: ArrayLike, labels: ArrayLike, delta: float = 1.0, *, comparators: ArrayLike | None = None
+    ) -> None:
+        super().__init__(features, labels, "huber", comparators=comparators, delta=delta)
+
+
+class QuantileRegression(LinearModel):
+    r"""Regression for a quantile: an error costs :math:`\tau` below the label, :math:`1 - \tau` above. Not smooth.
+
+    Parameters
+    ----------
+    features : array (T, d) or (T, \*shape)
+        x_t.
+    labels : array (T,)
+        y_t.
+    tau : float
+        Which quantile, between 0 and 1: 0.9 asks for predictions that nine of ten labels stay below.
+    comparators : array (T, d) or (T, \*shape), optional
+        The moving optimum, where it is known.
+
+    Examples
+    --------
+    >>> from thalweg.problems import QuantileRegression
+    >>> QuantileRegression([[1.0], [1.0]], [0.0, 3.0], tau=0.75).losses_of([1.0])
+    array([0.25, 1.5 ])
+    """
+
+    def __init__(
+        self, features: ArrayLike, labels: ArrayLike, tau: float = 0.5, *, comparators: ArrayLike | None = None
+    ) -> None:
+        super().__init__(features, labels, "pinball", comparators=comparators, tau=tau)
+
+
+class HingeClassification(LinearModel):
+    r"""Classification with the hinge loss: :math:`f_t(w) = \max(0, 1 - y_t \langle x_t, w \rangle)`. Not smooth.
+
+    Parameters
+    ----------
+    features : array (T, d) or (T, \*shape)
+        x_t.
+    labels : array (T,)
+        y_t, -1 or +1.
+    comparators : array (T, d) or (T, \*shape), optional
+        The moving optimum, where it is known.
+
+    Examples
+    --------
+    >>> from thalweg.problems import HingeClassification
+    >>> HingeClassification([[3.0, 4.0], [1.0, 0.0]], [-1, +1]).losses_of([0.5, 0.0])
+    array([2.5, 0.5])
+    """
+
+    def __init__(self, features: ArrayLike, labels: ArrayLike, *, comparators: ArrayLike | None = None) -> None:
+        super().__init__(features, labels, "hinge", comparators=comparators)
+
+
+class Portfolio(LinearModel):
+    r"""Minus the log of the growth of a portfolio: :math:`f_t(w) = -\log \langle r_t, w \rangle`. It may be negative.
+
+    Play it on a `Simplex`. Where some r_t has a zero the loss is unbounded there, and so is `gradient_bound`: mix
+    a little of every asset in, or set a floor with a `Polytope`.
+
+    Parameters
+    ----------
+    returns : array (T, d) or (T, \*shape)
+        r_t >= 0, the price relatives: price at the end of the round over price at its start. Not all zero.
+    comparators : array (T, d) or (T, \*shape), optional
+        The moving optimum, where it is known.
+
+    Examples
+    --------
+    >>> from thalweg.domains import Simplex
+    >>> from thalweg.problems import Portfolio
+    >>> problem = Portfolio([[1.0, 2.0], [1.0, 0.5]])
+    >>> problem.losses_of([0.0, 1.0]).round(3), round(problem.gradient_bound(Simplex(2)), 3)
+    (array([-0.693,  0.693]), 0.707)
+    """
+
+    def __init__(self, returns: ArrayLike, *, comparators: ArrayLike | None = None) -> None:
+        self.loss = "log"
+        relatives = check_array("Portfolio", "returns", returns)
+        if (relatives < 0).any():
+            raise InputError(
+                "The 'returns' parameter of Portfolio must be price relatives >= 0: price at the end of a round over "
+                f"price at its start. Got {relatives.min():g}. Pass 1 + r for rates of return r."
+            )
+        self._read(relatives, np.zeros(relatives.shape[:1]), comparators, {}, names=("returns", "labels"))
+
+    @property
+    def returns(self) -> Array:
+        """r_t, one flat row a round."""
+        return self.features

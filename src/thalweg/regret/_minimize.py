@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thalweg.domains import Domain
+from thalweg.errors import InputError
 
 __all__ = ["minimize"]
 
@@ -39,7 +40,7 @@ def minimize(
     domain : Domain
         X, bounded.
     start : array
-        A flat point.
+        A flat point; the centre of X is taken where the function is infinite there.
     tol : float
         Stop when what is left to gain is at most `tol` times what the first point could miss at most.
     steps : int
@@ -61,6 +62,11 @@ def minimize(
 
     x = before = project(start)
     fx, gx = objective(x)
+    if not np.isfinite(fx):
+        x = before = project(c)
+        fx, gx = objective(x)
+    if not np.isfinite(fx):
+        raise InputError(f"The losses add up to {fx:g} at the centre of {domain!r}, where their minimisation starts.")
     best, f_best, bound = x, fx, fx - reach(gx, x)
     goal = tol * max(fx - bound, 0.0)
     L = float(np.linalg.norm(gx)) / R or 1.0

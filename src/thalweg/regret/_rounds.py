@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from thalweg._kernels import losses as kernels
 from thalweg._validate import check_array
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.learner import bounded
+from thalweg.losses import _table
 from thalweg.problems import FromLosses, LinearModel, Problem
 from thalweg.regret._minimize import Objective
 
@@ -29,6 +29,13 @@ def check_problem(owner: str, problem: object, domain: Domain) -> Problem:
         raise InputError(f"{owner} needs a problem that ends. Slice it: problem[:1000].")
     if problem.shape != domain.shape:
         raise InputError(f"{owner}: the problem has decisions of shape {problem.shape}, the domain {domain.shape}.")
+    if isinstance(problem, LinearModel) and problem._kind.barrier:
+        lost = np.flatnonzero(np.isposinf(np.minimum(*(problem._values(z) for z in problem._range(domain)))))
+        if lost.size:
+            raise InputError(
+                f"{owner}: the {problem.loss} loss of round {lost[0]} is infinite on all of {domain!r}. Leave the "
+                "round out, or choose a domain with positive predictions."
+            )
     return problem
 
 
@@ -63,8 +70,7 @@ def gradients_at(problem: Problem, decisions: Array) -> Array:
     T = len(problem)
     rows = decisions.reshape(T, -1)
     if isinstance(problem, LinearModel):
-        slopes = np.empty(T)
-        kernels.slopes(problem.code, np.einsum("td,td->t", problem.features, rows), problem.labels, slopes)
+        slopes = problem._slopes(np.einsum("td,td->t", problem.features, rows))
         return slopes[:, None] * problem.features
     points = rows.reshape(T, *problem.shape)
     return np.array([np.asarray(f.gradient(x), dtype=np.float64).ravel() for f, x in zip(problem, points, strict=True)])
@@ -73,8 +79,8 @@ def gradients_at(problem: Problem, decisions: Array) -> Array:
 def total(problem: Problem, smoothing: float = 0.0) -> Objective:
     """The sum of the losses of all rounds as one function of a flat point: value and gradient.
 
-    `smoothing` = m > 0 rounds the kinks of absolute losses off: |e| becomes e^2/(2m) where |e| < m and |e| - m/2
-    elsewhere, which is at most m/2 smaller.
+    `smoothing` = m > 0 rounds kinks off: phi becomes its Moreau envelope, the least of phi(x) + (x - z)^2/(2m) over x,
+    which is at most m/2 times the square of the largest slope smaller. Of |e| it is e^2/(2m) where |e| < m.
     """
     if not isinstance(problem, LinearModel):
         shape = problem.shape
@@ -82,25 +88,26 @@ def total(problem: Problem, smoothing: float = 0.0) -> Objective:
 
         def by_round(x: Array) -> tuple[float, Array]:
             point = x.reshape(shape)
-            gradient = np.zeros(x.size)
-            for f in losses:
-                gradient += np.asarray(f.gradient(point), dtype=np.float64).ravel()
-            return float(sum(float(f.value(point)) for f in losses)), gradient
+            value, gradient = float(sum(float(f.value(point)) for f in losses)), np.zeros(x.size)
+            if np.isfinite(value):  # no gradient where a loss is infinite
+                for f in losses:
+                    gradient += np.asarray(f.gradient(point), dtype=np.float64).ravel()
+            return value, gradient
 
         return by_round
-    a, b, code = problem.features, problem.labels, problem.code
-    values, slopes = np.empty(len(problem)), np.empty(len(problem))
+    a, b, code, par = problem.features, problem.labels, problem.code, problem.parameter
+    slopes = np.empty(len(problem))
 
     def at_once(x: Array) -> tuple[float, Array]:
         z = a @ x
         if smoothing > 0:
-            error = z - b
-            size = np.abs(error)
-            near = size < smoothing
-            value = np.where(near, error**2 / (2 * smoothing), size - smoothing / 2).sum()
-            return float(value), a.T @ np.where(near, error / smoothing, np.sign(error))
-        kernels.values(code, z, b, values)
-        kernels.slopes(code, z, b, slopes)
-        return float(values.sum()), a.T @ slopes
+            _table.prox_slopes(code, z, b, par, smoothing, slopes)
+            value = problem._values(z - smoothing * slopes).sum() + smoothing / 2 * float(slopes @ slopes)
+            return float(value), a.T @ slopes
+        value = problem._values(z).sum()
+        if not np.isfinite(value):
+            return float(value), np.zeros(x.size)
+        _table.slopes(code, z, b, par, slopes)
+        return float(value), a.T @ slopes
 
     return at_once

@@ -292,5 +292,5 @@ def _smooth(L: float, problem: Problem) -> Assumption:
     if not isinstance(problem, LinearModel):
         return Assumption(name, None, "losses of your own")
     if problem.smoothness is None:
-        return Assumption(name, False, f"the {problem.loss} loss has a kink")
+        return Assumption(name, False, f"the {problem.loss} loss {'has a kink' if problem.kinked else 'is not smooth'}")
     return Assumption(name, problem.smoothness <= L * (1 + ROUNDING), f"L = {problem.smoothness:.4g}")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from thalweg._kernels import hindsight
+from thalweg.regret import _hindsight as hindsight
 from thalweg._kernels.projections import PYTHON
 from thalweg._validate import check_array, check_positive
 from thalweg.domains import Domain
@@ -90,7 +90,7 @@ def best_fixed(
     r"""The best fixed decision of rounds start..stop-1: :math:`\arg\min_{u \in X} \sum_t f_t(u)`.
 
     Squared losses on a built-in set: compiled. Any other convex losses: accelerated projected gradients on their sum,
-    with kinks of absolute losses smoothed ever less.
+    with kinks of built-in losses smoothed ever less.
 
     Parameters
     ----------
@@ -176,8 +176,8 @@ class Rounds:
         if isinstance(problem, LinearModel):
             norms = np.linalg.norm(problem.features, axis=1)
             sizes = norms**2  # the curvature of a squared loss
-            if self.compiled and problem.loss != "squared":  # slopes <= 1: then a step can cross the set
-                sizes = norms / domain.radius
+            if self.compiled and problem.loss != "squared":  # such that a step along the slopes can cross the set
+                sizes = problem._steepness(domain) * norms / domain.radius
             positive = sizes[sizes > 0]
             self.curvature = np.maximum(sizes, positive.mean() if positive.size else 1.0)
 
@@ -188,8 +188,8 @@ class Rounds:
         if self.compiled:
             assert isinstance(self.problem, LinearModel)
             hindsight.proximal_rounds(
-                self.problem.code, self.problem.features, self.problem.labels, Q, V, rho,
-                X.code, X.par, X.center.ravel(), X.radius, Z, lower,
+                self.problem.code, self.problem.parameter, self.problem.kinked, self.problem.features,
+                self.problem.labels, Q, V, rho, X.code, X.par, X.center.ravel(), X.radius, Z, lower,
             )  # fmt: skip
             return Z, lower
         c, R = X.center.ravel(), X.radius
@@ -203,7 +203,7 @@ class Rounds:
 
             Z[t], value, gap = minimize(objective, X, V[t], tol=self.tol, steps=STEPS)
             away = V[t] - Z[t]
-            # As in (1) of `thalweg._kernels.hindsight`, with the gap of this minimisation.
+            # As in (1) of `thalweg.regret._hindsight`, with the gap of this minimisation.
             lower[t] = value - rho[t] / 2 * away @ away - gap + rho[t] * (away @ (c - Z[t]) - R * np.linalg.norm(away))
         return Z, lower
 

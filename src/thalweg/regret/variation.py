@@ -28,7 +28,7 @@ def gradient_variation(problem: Problem, domain: Domain) -> Between:
 
     The supremum of a convex function over a set is hard in general. `low` comes from points of X, `high` from the ball
     around X: for squared losses the difference of two gradients is affine, M x - v, and at most ||M c - v|| + ||M|| R
-    there; for linear losses both are exact; for others `high` adds the largest slopes.
+    there; for linear losses both are exact; for others `high` adds the bounds on both gradients.
 
     Parameters
     ----------
@@ -64,14 +64,14 @@ def gradient_variation(problem: Problem, domain: Domain) -> Between:
     if not isinstance(problem, LinearModel):
         return Between(low, np.inf)
     a, b = problem.features, problem.labels
-    norms = np.linalg.norm(a, axis=1)
     if problem.loss == "linear":
         return Between(low, low)  # the gradients do not depend on x
     if problem.loss == "squared":
         middle = np.linalg.norm(np.diff((a @ c - b)[:, None] * a, axis=0), axis=1)
         high = middle + domain.radius * _spectral(a[1:], a[:-1])
-    else:  # slopes of at most 1
-        high = norms[1:] + norms[:-1]
+    else:
+        longest = problem._lengths(domain, np.linalg.norm(a, axis=1))
+        high = longest[1:] + longest[:-1]
     return Between(low, max(low, float((high**2).sum())))
 
 

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from thalweg._kernels import hindsight
-from thalweg._kernels.losses import ABSOLUTE, SQUARED
+from thalweg.regret import _hindsight as hindsight
 from thalweg._kernels.projections import PYTHON
 from thalweg.domains import Domain
 from thalweg.problems import LinearModel, Problem
@@ -49,7 +48,7 @@ class Windows:
     def __init__(self, problem: Problem, domain: Domain, tol: float) -> None:
         self.problem, self.domain, self.tol = problem, domain, tol
         self._sums: tuple[Array, Array, Array] | None = None
-        if isinstance(problem, LinearModel) and problem.code == SQUARED and domain.code != PYTHON:
+        if isinstance(problem, LinearModel) and problem.loss == "squared" and domain.code != PYTHON:
             T, d = problem.features.shape
             self._sums = np.empty((T + 1, d, d)), np.empty((T + 1, d)), np.empty(T + 1)
             hindsight.prefix_sums(problem.features, problem.labels, *self._sums)
@@ -62,12 +61,12 @@ class Windows:
             return points[0], float(losses[0]), float(gaps[0])
         part = self.problem[start:stop]
         start_point = self.domain.center.ravel()
-        if isinstance(part, LinearModel) and part.code == ABSOLUTE:
+        if isinstance(part, LinearModel) and part.kinked:
             return self._fit_kinked(part, start_point)
         return minimize(total(part), self.domain, start_point, tol=self.tol, steps=STEPS)
 
     def _fit_kinked(self, part: LinearModel, x: Array) -> tuple[Array, float, float]:
-        """Absolute losses: smoothed ever less, each solution the start of the next; all lower bounds hold."""
+        """Losses with kinks: smoothed ever less, each solution the start of the next; all lower bounds hold."""
         true = total(part)
         best, f_best = x, np.inf
         bound = -np.inf

@@ -76,6 +76,7 @@ def check_domain(domain: Domain, *, rng: int | np.random.Generator = 0, points: 
 
     if math.isfinite(domain.radius):
         _check_enclosure(domain, inside, tol * scale)
+    _check_directions(domain, inside, random, tol * scale)
     _check_input(domain, tries[0], tol * scale + ROUNDING * float(np.linalg.norm(tries[0] - domain.center)))
 
 
@@ -148,6 +149,18 @@ def _check_enclosure(domain: Domain, inside: list[Array], slack: float) -> None:
         _at(surrogate.distance(z) <= slack, f"a point of the set lies outside its surrogate {surrogate!r}", z)
         far = max(float(np.linalg.norm(z - x)) for x in inside)
         _at(far <= domain.diameter + slack, f"two points are {far} apart, diameter {domain.diameter}", z)
+
+
+def _check_directions(domain: Domain, inside: list[Array], random: np.random.Generator, slack: float) -> None:
+    """Differences of points, and of points and the centre, lie in the directions of the affine hull."""
+    for z in inside:
+        for other in (inside[0], domain.center):
+            off = float(np.linalg.norm(domain.directions(z - other) - (z - other)))
+            _at(off <= slack, "`directions` changes the difference of this point and another, or the centre", z)
+    v, w = random.standard_normal((2, *domain.shape))
+    part = domain.directions(v)
+    _at(np.allclose(domain.directions(part), part, atol=1e-9), "`directions` moves what it returned", v)
+    _at(np.isclose(np.vdot(part, w), np.vdot(v, domain.directions(w)), atol=1e-9), "`directions` is not symmetric", v)
 
 
 def _check_input(domain: Domain, y: Array, slack: float) -> None:

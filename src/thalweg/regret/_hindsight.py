@@ -11,8 +11,8 @@ and the last inner product is at most <x - x+, x+ - c> + R ||x - x+||, whatever 
 import numpy as np
 
 from thalweg._kernels.jit import kernel
-from thalweg._kernels.losses import ABSOLUTE, LINEAR, SQUARED, slope, value
 from thalweg._kernels.projections import project
+from thalweg.losses._table import prox_slope, slope, tangent
 
 __all__ = ["fit_windows", "prefix_sums", "proximal_rounds"]
 
@@ -236,8 +236,21 @@ def _proximal(
 
 
 @kernel
+def _off(loss: int, loss_par: float, b: float, s: float, h: float, width: float) -> float:
+    """How far s is from being a slope of phi at h: 0 if it is one, and it rises with s and falls with h.
+
+    Without kinks s - phi'(h). With kinks (width > 0) how far h is from the proximal point of h + width s.
+    """
+    if width == 0.0:
+        return s - slope(loss, h, b, loss_par)
+    return width * (s - prox_slope(loss, h + width * s, b, loss_par, width))
+
+
+@kernel
 def _multiplier(
     loss: int,
+    loss_par: float,
+    kinked: bool,
     a: np.ndarray,
     b: float,
     q: np.ndarray,
@@ -249,49 +262,47 @@ def _multiplier(
     y: np.ndarray,
     work: np.ndarray,
 ) -> float:
-    """The s in the slopes of phi at <a, z(s)>; leaves z = z(s). Overwrites z, y and work.
+    """The s in the slopes of phi at h(s) = <a, z(s)>; leaves z = z(s). Overwrites z, y and work.
 
-    <a, z(s)> falls with s, so k(s) = s - phi'(<a, z(s)>) rises with slope 1 at least: it vanishes between s and
-    s - k(s). For the absolute loss, whose slope jumps, s is -1, 1, or where <a, z(s)> meets the label.
+    Where nothing is projected h(s) = p - width s with width = ||a||^2/rho, and the slope at the proximal point of p is
+    the answer. Else h(s) falls with s, so the answer lies between any s and the slope at h(s): a search in there. With
+    kinks it uses h(s) + width s, which does not fall with s, since a projection does not expand.
     """
-    if loss == LINEAR:
-        _proximal(a, q, v, rho, 1.0, code, par, z, y, work)
-        return 1.0
-    kinked = loss == ABSOLUTE
-    low, high = -1.0, 1.0
-    if kinked:
-        k_high = b - _proximal(a, q, v, rho, high, code, par, z, y, work)
-        if k_high <= 0.0:
-            return high
-        k_low = b - _proximal(a, q, v, rho, low, code, par, z, y, work)
-        if k_low >= 0.0:
-            return low
-    else:
-        square, p = 0.0, 0.0
-        for j in range(v.shape[0]):
-            square += a[j] * a[j]
-            p += a[j] * (v[j] - q[j] / rho)
-        first = slope(loss, p, b) / (1.0 + (1.0 if loss == SQUARED else 0.25) * square / rho)
-        k_first = first - slope(loss, _proximal(a, q, v, rho, first, code, par, z, y, work), b)
-        if abs(k_first) <= 4.0 * EPS * (abs(first) + abs(b)):
-            return first
-        other = first - k_first
-        k_other = other - slope(loss, _proximal(a, q, v, rho, other, code, par, z, y, work), b)
-        low, k_low, high, k_high = first, k_first, other, k_other
-        if low > high:
-            low, k_low, high, k_high = other, k_other, first, k_first
-    s, side = low, 0
-    for _ in range(SEARCH_STEPS):  # the Illinois form of false position
-        if k_low >= 0.0:
-            s = low
-        elif k_high <= 0.0:
-            s = high
-        else:
-            s = (low * k_high - high * k_low) / (k_high - k_low)
-            if not low < s < high:
-                s = 0.5 * (low + high)
+    square, p = 0.0, 0.0
+    for j in range(v.shape[0]):
+        square += a[j] * a[j]
+        p += a[j] * (v[j] - q[j] / rho)
+    width = square / rho
+    s = slope(loss, p, b, loss_par) if width == 0.0 else prox_slope(loss, p, b, loss_par, width)
+    h = _proximal(a, q, v, rho, s, code, par, z, y, work)
+    if width == 0.0:
+        return s
+    if not kinked:
+        width = 0.0
+    k = _off(loss, loss_par, b, s, h, width)
+    if abs(k) <= 4.0 * EPS * (abs(s) + abs(b)):
+        return s
+    low, k_low = s, k
+    for _ in range(SEARCH_STEPS):
+        other = slope(loss, h, b, loss_par)
+        s = other if np.isfinite(other) else 2.0 * s  # phi may be infinite at h(s), where s is too small
         h = _proximal(a, q, v, rho, s, code, par, z, y, work)
-        k = b - h if kinked else s - slope(loss, h, b)
+        k = _off(loss, loss_par, b, s, h, width)
+        if (k > 0.0) != (k_low > 0.0):
+            break
+        if np.isfinite(other):
+            return s  # the answer up to rounding
+        low, k_low = s, k
+    high, k_high = s, k
+    if low > high:
+        low, k_low, high, k_high = high, k_high, low, k_low
+    side = 0
+    for _ in range(SEARCH_STEPS):  # the Illinois form of false position
+        s = (low * k_high - high * k_low) / (k_high - k_low)
+        if not low < s < high:
+            s = 0.5 * (low + high)
+        h = _proximal(a, q, v, rho, s, code, par, z, y, work)
+        k = _off(loss, loss_par, b, s, h, width)
         if abs(k) <= 4.0 * EPS * (abs(s) + abs(b)) or high - low <= 4.0 * EPS * abs(s):
             break
         if k > 0.0:
@@ -310,6 +321,8 @@ def _multiplier(
 @kernel
 def proximal_rounds(
     loss: int,
+    loss_par: float,
+    kinked: bool,
     features: np.ndarray,
     labels: np.ndarray,
     Q: np.ndarray,
@@ -324,10 +337,10 @@ def proximal_rounds(
 ) -> None:
     """Z[t] <- argmin over X of f_t(z) + <Q[t], z> + rho[t]/2 ||z - V[t]||^2, by a search for one multiplier.
 
-    lower[t] <= min over X of f_t + <Q[t], .>, whatever the search left undone: with z = Pi_X(y), y = v - (q + s a)/rho
-    and any slope s' of phi at <a, z>, convexity and <y - z, u - z> <= 0 give for u in X
+    lower[t] <= min over X of f_t + <Q[t], .>, whatever the search left undone: with z = Pi_X(y), y = v - (q + s a)/rho,
+    the line of slope s below phi and <y - z, u - z> <= 0 give for u in X
 
-        f(u) + <q, u> >= f(z) + <q, z> + rho <v - z, u - z> - |s' - s| ||a|| (R + ||z - c||).
+        f(u) + <q, u> >= tangent(<a, z>, s) + <q, z> + rho <v - z, u - z>.
 
     Overwrites Z and lower.
     """
@@ -335,17 +348,11 @@ def proximal_rounds(
     y, work = np.empty(d), np.empty(d)
     for t in range(T):
         a, b, z, v, q = features[t], labels[t], Z[t], V[t], Q[t]
-        s = _multiplier(loss, a, b, q, v, rho[t], code, par, z, y, work)
-        h, inner, away, gap, turn, size = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        s = _multiplier(loss, loss_par, kinked, a, b, q, v, rho[t], code, par, z, y, work)
+        h, inner, gap, turn = 0.0, 0.0, 0.0, 0.0
         for j in range(d):
             h += a[j] * z[j]
             inner += q[j] * z[j]
-            away += (z[j] - c[j]) ** 2
             gap += (v[j] - z[j]) ** 2
             turn += (v[j] - z[j]) * (c[j] - z[j])
-            size += a[j] * a[j]
-        if loss == ABSOLUTE:
-            bound = s * (h - b)  # |x - b| >= s (x - b) for every |s| <= 1
-        else:
-            bound = value(loss, h, b) - abs(slope(loss, h, b) - s) * np.sqrt(size) * (R + np.sqrt(away))
-        lower[t] = bound + inner + rho[t] * (turn - R * np.sqrt(gap))
+        lower[t] = tangent(loss, h, b, loss_par, s) + inner + rho[t] * (turn - R * np.sqrt(gap))

@@ -1,0 +1,212 @@
+r"""What the built-in losses share: they depend on the decision through one number, the prediction z = <a, x>.
+
+.. math:: f(x) = \phi(\langle a, x \rangle, b), \qquad \nabla f(x) = \phi'(\langle a, x \rangle, b) \, a .
+
+For a matrix decision <a, x> is the Frobenius inner product. Any object with `value` and `gradient` is a loss.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from thalweg._validate import check_array, check_number
+from thalweg.errors import InputError
+
+if TYPE_CHECKING:
+    from thalweg.domains import Domain
+
+__all__ = ["Loss", "PredictionLoss", "check_signs", "predictions"]
+
+Array = NDArray[np.float64]
+
+
+@runtime_checkable
+class Loss(Protocol):
+    """A convex function of the decision. An object with these two methods is a loss, no base class needed."""
+
+    def value(self, x: Array, /) -> float:
+        """f(x)."""
+        ...
+
+    def gradient(self, x: Array, /) -> ArrayLike:
+        """A gradient (or subgradient) of f at x, of the shape of x."""
+        ...
+
+
+class PredictionLoss:
+    """What the built-in losses share: f(x) = phi(<a, x>, b).
+
+    A loss is a file: phi in four kernels (`value`, `slope`, `prox_slope`, `tangent`, explained in
+    `thalweg.losses._table`) and a class that states the facts below; and a line of the table in that module.
+
+    Attributes
+    ----------
+    features, label : array, float
+        a and b.
+    parameter : float
+        The one number that phi may have besides; 0 where it has none.
+    shape : tuple of int
+        Shape of a decision.
+    name, code : str, int
+        The loss by name, and in compiled loops (`thalweg.losses._table`).
+    nonnegative : bool
+        Whether f >= 0 everywhere, as small-loss bounds ask for.
+    """
+
+    name: ClassVar[str]
+    code: ClassVar[int]  # given by the table
+    phi: ClassVar[staticmethod[[float, float, float], float]]  # the kernel `value`
+    phi_slope: ClassVar[staticmethod[[float, float, float], float]]  # the kernel `slope`
+    curvature: ClassVar[float | None]  # the largest second derivative of phi in z; None where there is none
+    kinked: ClassVar[bool] = False  # slopes that jump, and stay finite
+    nonnegative: ClassVar[bool] = True
+    barrier: ClassVar[bool] = False  # infinite from some z downwards
+    parameter_name: ClassVar[str | None] = None
+    default: ClassVar[float] = 0.0  # of the parameter
+
+    features: Array
+    label: float
+    parameter: float = 0.0
+
+    def __init__(self, features: ArrayLike, label: float) -> None:
+        self._record(features, label)
+
+    def _record(
+        self, features: ArrayLike, label: float, names: tuple[str, str] = ("features", "label"), **parameter: float
+    ) -> None:
+        """Check the arguments and keep them."""
+        owner = type(self).__name__
+        self.features = check_array(owner, names[0], features)
+        self.label = check_number(owner, names[1], label)
+        if self.features.ndim == 0 or self.features.size == 0:
+            raise InputError(
+                f"The features of {owner} must be a non-empty array, one number per entry of a decision. "
+                f"Got shape {self.features.shape}."
+            )
+        self.parameter = self.read_parameter(owner, parameter)
+        self.check_data(owner, self.features.reshape(1, -1), np.array([self.label]))
+
+    @classmethod
+    def trusted(cls, features: Array, label: float, parameter: float = 0.0) -> Self:
+        """The loss on arguments that are already checked: a float64 array, kept and not copied, and two floats."""
+        loss = cls.__new__(cls)
+        loss.features = features
+        loss.label = label
+        loss.parameter = parameter
+        return loss
+
+    @classmethod
+    def read_parameter(cls, owner: str, given: dict[str, Any]) -> float:
+        """The parameter out of keyword arguments, checked; its default where there is none."""
+        strangers = [name for name in given if name != cls.parameter_name]
+        if strangers:
+            known = f"one parameter, '{cls.parameter_name}'" if cls.parameter_name else "no parameter"
+            raise InputError(f"{owner}: the {cls.name} loss has {known}. Got '{strangers[0]}'.")
+        if cls.parameter_name is None:
+            return 0.0
+        return cls.check_parameter(owner, given.get(cls.parameter_name, cls.default))
+
+    @classmethod
+    def check_parameter(cls, owner: str, value: Any) -> float:
+        """The parameter, if it may have that value."""
+        return check_number(owner, str(cls.parameter_name), value)
+
+    @classmethod
+    def check_data(cls, owner: str, features: Array, labels: Array) -> None:
+        """Whatever a loss asks of its data besides being finite numbers: one row and one label a round."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of a decision."""
+        return self.features.shape
+
+    def value(self, x: ArrayLike) -> float:
+        """f(x)."""
+        return float(type(self).phi(self._predict(x), self.label, self.parameter))
+
+    def gradient(self, x: ArrayLike) -> Array:
+        """The gradient of f at x (a subgradient at a kink), as a new array of the shape of x."""
+        gradient: Array = type(self).phi_slope(self._predict(x), self.label, self.parameter) * self.features
+        return gradient
+
+    @property
+    def smoothness(self) -> float | None:
+        """L with ||grad f(x) - grad f(u)|| <= L ||x - u||: the curvature of phi times ||a||^2. None if not smooth."""
+        return None if self.curvature is None else self.curvature * float(np.vdot(self.features, self.features))
+
+    def gradient_bound(self, domain: Domain) -> float:
+        """At least ||grad f(x)|| for every x of the domain; infinite if no finite bound holds.
+
+        The domain lies in its enclosing ball, so <a, x> lies in <a, c> -+ R ||a||. The slope of a convex phi grows
+        with z, so its largest size is at one of the two ends. On a ball the bound is attained. On a domain without
+        inner points only the part of a and of the gradient in `domain.directions` counts.
+        """
+        ends = self._range(domain)
+        steepest = max(abs(type(self).phi_slope(z, self.label, self.parameter)) for z in ends)
+        norm = self._norm(domain)
+        return steepest * norm if norm > 0 else 0.0
+
+    def smoothness_on(self, domain: Domain) -> float | None:
+        """As `smoothness`, on the domain alone: of the gradients in `domain.directions`. None if not smooth there."""
+        low, _ = self._range(domain)
+        curvature = self.curvature_from(np.array([low]), np.array([self.label]))
+        return None if curvature is None else float(curvature.max()) * self._norm(domain) ** 2
+
+    @classmethod
+    def curvature_from(cls, low: Array, labels: Array) -> Array | None:
+        """The largest second derivative of phi for z >= low, one for each label; None if one of them is infinite."""
+        return None if cls.curvature is None else np.full(labels.shape, cls.curvature)
+
+    def value_bound(self, domain: Domain) -> float:
+        """At least f(x) for every x of the domain; infinite if no finite bound holds. Attained on a ball."""
+        return max(float(type(self).phi(z, self.label, self.parameter)) for z in self._range(domain))
+
+    def _predict(self, x: ArrayLike) -> float:
+        """z = <a, x>."""
+        x = np.asarray(x, dtype=np.float64)
+        if x.shape != self.features.shape:
+            raise InputError(
+                f"{type(self).__name__} has features of shape {self.features.shape}, so a decision must have that "
+                f"shape. Got shape {x.shape}."
+            )
+        return float(np.vdot(self.features, x))
+
+    def _norm(self, domain: Domain) -> float:
+        """The length of a in the directions of the domain."""
+        return float(np.linalg.norm(domain._directions(self.features.reshape(1, -1))))
+
+    def _range(self, domain: Domain) -> tuple[float, float]:
+        """The smallest and largest <a, x> over the domain, or over a larger set."""
+        self._predict(domain.center)  # the shape
+        low, high = predictions(self.features.reshape(1, -1), domain, self.barrier)
+        return float(low[0]), float(high[0])
+
+    def __repr__(self) -> str:
+        features = self.features.tolist() if self.features.size <= 6 else f"<array {self.shape}>"
+        parameter = f", {self.parameter_name}={self.parameter:g}" if self.parameter_name else ""
+        return f"{type(self).__name__}({features}, {self.label:g}{parameter})"
+
+
+def predictions(features: Array, domain: Domain, exact: bool) -> tuple[Array, Array]:
+    """The smallest and largest <a_t, x> of every row a_t: over the domain if `exact`, else over its enclosing ball.
+
+    Only a barrier needs the exact range. The other losses keep to the ball: the constants of runs and theorems were
+    computed with it, and on a ball it is exact.
+    """
+    if exact:
+        return -domain._support(-features), domain._support(features)
+    middle, norms = features @ domain.center.ravel(), np.linalg.norm(domain._directions(features), axis=1)
+    spread = np.multiply(norms, domain.radius, where=norms > 0, out=np.zeros_like(norms))  # never 0 * inf
+    return middle - spread, middle + spread
+
+
+def check_signs(owner: str, labels: Any) -> None:
+    """Labels of a classification are -1 or +1."""
+    odd = np.asarray(labels)[np.abs(labels) != 1.0]
+    if odd.size:
+        raise InputError(
+            f"The labels of {owner} must be -1 or +1. Got {odd.flat[0]:g}. Convert labels that are 0 or 1 by 2 * y - 1."
+        )

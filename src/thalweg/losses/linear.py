@@ -1,0 +1,70 @@
+"""A linear loss, z + b."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from thalweg._kernels.jit import inlined
+from thalweg.losses._base import PredictionLoss
+
+__all__ = ["Linear"]
+
+
+@inlined
+def value(z: float, b: float, _: float) -> float:
+    """z + b."""
+    return z + b
+
+
+@inlined
+def slope(_z: float, _b: float, _: float) -> float:
+    """1 everywhere."""
+    return 1.0
+
+
+@inlined
+def prox_slope(_z: float, _b: float, _: float, _width: float) -> float:
+    """1 everywhere."""
+    return 1.0
+
+
+@inlined
+def tangent(z: float, b: float, _: float, s: float) -> float:
+    """The loss itself: s = 1."""
+    return s * z + b
+
+
+class Linear(PredictionLoss):
+    r"""A linear loss: :math:`f(x) = \langle a, x \rangle + b`. It may be negative.
+
+    Parameters
+    ----------
+    cost : array
+        a, of the shape of a decision.
+    offset : float
+        b.
+
+    Examples
+    --------
+    >>> from thalweg.losses import Linear
+    >>> f = Linear([1.0, -2.0])
+    >>> f.value([0.0, 1.0]), f.gradient([0.0, 1.0])
+    (-2.0, array([ 1., -2.]))
+    """
+
+    name = "linear"
+    phi, phi_slope = staticmethod(value), staticmethod(slope)
+    curvature = 0.0
+    nonnegative = False
+
+    def __init__(self, cost: ArrayLike, offset: float = 0.0) -> None:
+        self._record(cost, offset, names=("cost", "offset"))
+
+    @property
+    def cost(self) -> NDArray[np.float64]:
+        """The gradient a."""
+        return self.features
+
+    @property
+    def offset(self) -> float:
+        """The value b at x = 0."""
+        return self.label
