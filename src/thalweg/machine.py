@@ -57,7 +57,7 @@ class Machine(Learner):
     def _handle(self) -> Handle:
         if self._bound is None:
             state, settings = self._machine
-            self._bound = bind(loop.Game(state, settings, self._own, *self._hull, self._gradient))
+            self._bound = bind(loop.Game(state, settings, *self._hull, self._gradient))
         return self._bound
 
     def __getstate__(self) -> dict[str, Any]:
@@ -90,7 +90,7 @@ class Machine(Learner):
         """`loop.update`; a round that it refuses is mended and played where that is possible. Returns if it clipped."""
         clipped, bound = False, self._square_bound
         while True:
-            status = loop.update(self._handle, loss, bound, whole)
+            status = loop.update(self._handle, self._own, loss, bound, whole)
             if status == loop.PLAYED:
                 return clipped
             if status == loop.LARGE:
@@ -123,7 +123,7 @@ class Machine(Learner):
 
     def _play(self, rounds: loop.Rounds, first: int, last: int) -> int:
         """Play rounds first..last-1; returns the first that was not played: `step` plays it, or says why not."""
-        played = int(loop.play(self._handle, rounds, first, last))
+        played = int(loop.play(self._handle, self._own, rounds, first, last))
         self._shown = None
         self._watch_horizon()
         return played
@@ -217,5 +217,5 @@ class ExpertMachine(Machine):
         except BaseException:
             self._write(saved)
             raise
-        loop.other_half(self._handle, loss)
+        loop.finish(self._handle, self._own, loss)
         return clipped

@@ -58,11 +58,12 @@ def generic(function: F) -> F:
     return cast(F, choose)
 
 
-def implement(function: Callable[..., Any], part: type) -> Callable[[F], F]:
-    """Decorator: what the generic `function` does for a part of this class: a NamedTuple, an array, or None."""
+def implement(function: Callable[..., Any], *parts: type) -> Callable[[F], F]:
+    """Decorator: what the generic `function` does for parts of these classes: NamedTuples, arrays, or None."""
 
     def keep(implementation: F) -> F:
-        _chosen[function][part] = implementation
+        for part in parts:
+            _chosen[function][part] = implementation
         return implementation
 
     return keep

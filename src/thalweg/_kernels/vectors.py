@@ -6,7 +6,7 @@ import numpy as np
 
 from thalweg._kernels.jit import inlined
 
-__all__ = ["decay", "dot", "square_norm"]
+__all__ = ["copy", "decay", "dot", "square_norm"]
 
 # 2^-n; nothing from n = 59 on, which beside a weight of 1 is nothing in floating point.
 HALVES = np.array([2.0**-n if n < 59 else 0.0 for n in range(66)])
@@ -15,6 +15,13 @@ LOG2_E = 1.0 / math.log(2.0)
 # ln 2 in two parts; the first ends in zeros, so that n times it is exact.
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 C2, C3, C4, C5, C6, C7, C8, C9, C10, C11, C12, C13 = (1.0 / math.factorial(n) for n in range(2, 14))
+
+
+@inlined
+def copy(a: np.ndarray, out: np.ndarray) -> None:
+    """out <- a. (A slice would do, but Numba compiles the words of its error messages into every one: seconds.)"""
+    for j in range(a.shape[0]):
+        out[j] = a[j]
 
 
 @inlined

@@ -1,7 +1,8 @@
 """What a machine does, whatever it is: `s` is its state, `c` its settings, both NamedTuples.
 
 A round is `decision`, then `learn` from the gradient at it, then `propose` the next. Between the last two every point
-has moved and none is projected yet where only Python can project.
+has moved and none is projected yet where only Python can project. A reduction around a machine (`reduced`) changes the
+decision on its way out and the gradient on its way in, and leaves the rest to the machine inside, its `core`.
 """
 
 from typing import Any, NamedTuple
@@ -9,7 +10,7 @@ from typing import Any, NamedTuple
 from thalweg._kernels.jit import generic
 from thalweg._kernels.parts import Floats
 
-__all__ = ["Own", "asks", "charged", "decision", "learn", "learn_own", "propose", "room"]
+__all__ = ["Own", "asks", "charged", "core", "count", "decision", "learn", "learn_own", "propose", "reduce", "room"]
 
 
 class Own(NamedTuple):
@@ -22,9 +23,12 @@ class Own(NamedTuple):
     wanted: bool  # whether the experts' own values are wanted
 
 
+# ------------------------------------------------------------------------------------- what every machine brings
+
+
 @generic
 def decision(s: Any, c: Any) -> Floats:
-    """The decision of the present round, to be read only. May project once, and counts that."""
+    """The decision of the present round, to be read only. A reduction may project once, and counts that."""
     raise NotImplementedError
 
 
@@ -41,9 +45,11 @@ def learn(s: Any, c: Any, h: Floats, loss: float) -> bool:
 
 
 @generic
-def learn_own(s: Any, c: Any, own: Own, g: Floats, loss: float) -> bool:
-    """As `learn`, from what the members asked for."""
-    raise NotImplementedError
+def propose(s: Any, c: Any, loss: float) -> None:
+    """Make the next decision, after the points have been projected."""
+
+
+# ------------------------------------------------------------------------ where members have gradients of their own
 
 
 @generic
@@ -53,11 +59,32 @@ def asks(s: Any, k: int) -> bool:
 
 
 @generic
-def charged(s: Any, own: Own, loss: float) -> float:
-    """The loss that `propose` gets where members have their own gradients."""
+def learn_own(s: Any, c: Any, own: Own, g: Floats, loss: float) -> bool:
+    """As `learn`, from what the members asked for."""
     raise NotImplementedError
 
 
 @generic
-def propose(s: Any, c: Any, loss: float) -> None:
-    """Make the next decision, after the points have been projected."""
+def charged(s: Any, own: Own, loss: float) -> float:
+    """The loss that `propose` gets."""
+    raise NotImplementedError
+
+
+# ---------------------------------------------------------------- what a reduction brings; a machine is its own core
+
+
+@generic
+def core(part: Any) -> Any:
+    """The machine inside: its state of a state, its settings of settings."""
+    raise NotImplementedError
+
+
+@generic
+def reduce(s: Any, c: Any, g: Floats) -> Floats:
+    """The gradient that the core sees. Nothing changes."""
+    raise NotImplementedError
+
+
+@generic
+def count(s: Any, c: Any) -> None:
+    """A round was played: count it, and what it queried."""

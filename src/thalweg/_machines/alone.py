@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS, VALUES
 from thalweg._kernels.jit import implement
 from thalweg._kernels.parts import Floats, Ints, leaves, move, move_own, place, settle
+from thalweg._machines._bare import implement_bare
 from thalweg._machines._contract import Own, asks, charged, decision, learn, learn_own, propose, room
 
 __all__ = ["AloneSettings", "AloneState"]
@@ -67,3 +68,6 @@ def _charged(s: AloneState, own: Own, loss: float) -> float:
 @implement(propose, AloneState)
 def _propose(s: AloneState, c: AloneSettings, loss: float) -> None:
     settle(s.experts, c.experts, 0, 1)
+
+
+implement_bare(AloneState, AloneSettings)

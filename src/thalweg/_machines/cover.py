@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS, VALUES
 from thalweg._kernels.covers import level, place_marker, slots_in_use
-from thalweg._kernels.jit import implement, inner
+from thalweg._kernels.jit import implement
 from thalweg._kernels.parts import (
     Floats,
     Ints,
@@ -30,9 +30,10 @@ from thalweg._kernels.parts import (
     weigh,
 )
 from thalweg._kernels.vectors import square_norm
+from thalweg._machines._bare import implement_bare
 from thalweg._machines._contract import Own, asks, charged, decision, learn, learn_own, propose, room
 
-__all__ = ["CoverSettings", "CoverState", "begin"]
+__all__ = ["CoverSettings", "CoverState"]
 
 
 class CoverState(NamedTuple):
@@ -60,20 +61,6 @@ class CoverSettings(NamedTuple):
     kind: int  # of the cover
     losses: Floats  # (K,) scratch
     scores: Floats  # (K, 1) scratch
-
-
-@inner
-def begin(s: CoverState, c: CoverSettings, point: Floats) -> None:
-    """The next marker, which starts with the next round: end experts, create the newborn at `point`."""
-    if s.marks.shape[0] > 0:
-        s.marks[s.markers[0] % s.marks.shape[0]] = s.clock[ROUNDS] + 1
-    s.markers[0] += 1
-    s.paid[0] = 0.0
-    top = place_marker(c.kind, s.markers[0], s.born)
-    for k in range(top + 1):
-        if s.born[k] > 0:
-            start(s.experts, c.experts, k, 0, point)
-            admit(s.meta, c.meta, 0, k, s.markers[0])
 
 
 @implement(decision, CoverState)
@@ -146,8 +133,16 @@ def _propose(s: CoverState, c: CoverSettings, loss: float) -> None:
         if s.born[k] > 0:
             settle(s.experts, c.experts, k, 1)
     s.paid[0] += loss
-    if c.thresholds.shape[0] == 0 or s.paid[0] > c.thresholds[s.markers[0]]:
-        begin(s, c, s.y if c.current else c.origin)  # (3)
+    if c.thresholds.shape[0] == 0 or s.paid[0] > c.thresholds[s.markers[0]]:  # (3)
+        if s.marks.shape[0] > 0:
+            s.marks[s.markers[0] % s.marks.shape[0]] = s.clock[ROUNDS] + 1
+        s.markers[0] += 1
+        s.paid[0] = 0.0
+        top = place_marker(c.kind, s.markers[0], s.born)
+        for k in range(top + 1):
+            if s.born[k] > 0:
+                start(s.experts, c.experts, k, 0, s.y if c.current else c.origin)
+                admit(s.meta, c.meta, 0, k, s.markers[0])
     K = slots_in_use(s.markers[0])
     weigh(s.meta, c.meta, 0, K, s.born, s.weights)
     # Around the heaviest expert: where all are in one place, so is y, to the bit. Coin betting asks whether r > 0.
@@ -162,3 +157,6 @@ def _propose(s: CoverState, c: CoverSettings, loss: float) -> None:
             point = place(s.experts, k, 0)
             for j in range(s.y.shape[0]):
                 s.y[j] += s.weights[k] * (point[j] - heaviest[j])  # (4)
+
+
+implement_bare(CoverState, CoverSettings)

@@ -28,6 +28,7 @@ from thalweg._kernels.handle import parts
 from thalweg._kernels.jit import implement, inner, kernel
 from thalweg._kernels.parts import Floats, Ints
 from thalweg._kernels.projections import PYTHON, project
+from thalweg._machines._bare import implement_bare
 from thalweg._machines._contract import decision, learn, propose, room
 
 __all__ = ["SEARCH", "TOLERANCE", "LevelsSettings", "LevelsState", "begin_search", "locate", "place_one", "weigh_level"]
@@ -299,3 +300,6 @@ def _learn(s: LevelsState, c: LevelsSettings, h: Floats, loss: float) -> bool:
                 for j in range(d + 1):
                     u[j] *= step
     return True
+
+
+implement_bare(LevelsState, LevelsSettings)

@@ -10,13 +10,13 @@ import numpy as np
 
 from thalweg._kernels.handle import parts
 from thalweg._kernels.hulls import flatten
-from thalweg._kernels.jit import generic, implement, inner, kernel
+from thalweg._kernels.jit import inner, kernel
 from thalweg._kernels.parts import Floats, leaves, place, spots
 from thalweg._kernels.vectors import dot, square_norm
-from thalweg._machines._contract import Own, asks, charged, decision, learn, learn_own, propose, room
+from thalweg._machines._contract import Own, asks, charged, core, count, decision, learn, learn_own, propose, reduce, room
 from thalweg.losses._table import slope, value
 
-__all__ = ["BEYOND", "FULL", "LARGE", "PLAYED", "Game", "Rounds", "other_half", "play", "update"]
+__all__ = ["BEYOND", "FULL", "LARGE", "PLAYED", "Game", "Rounds", "finish", "play", "update"]
 
 PLAYED, LARGE, FULL, BEYOND = 0, 1, 2, 3  # a round was played; its gradient is too large; no room; feedback too large
 
@@ -26,7 +26,6 @@ class Game(NamedTuple):
 
     state: Any
     settings: Any
-    own: Any  # Own, or None where one gradient serves all
     flat: int  # the affine hull of the domain: `thalweg._kernels.hulls`
     normals: Floats
     g: Floats  # (d,) scratch
@@ -60,19 +59,9 @@ def _query(game: Game, rounds: Rounds, t: int, x: Floats) -> tuple[bool, float]:
     return fine, loss
 
 
-@generic
-def _ask(own: Own | None, game: Game, rounds: Rounds, t: int) -> bool:
+@inner
+def _ask(own: Own, game: Game, rounds: Rounds, t: int) -> bool:
     """What the members ask for in round t, into `own`; returns whether the round can be played."""
-    raise NotImplementedError
-
-
-@implement(_ask, type(None))
-def _ask_nothing(own: None, game: Game, rounds: Rounds, t: int) -> bool:
-    return True
-
-
-@implement(_ask, Own)
-def _ask_own(own: Own, game: Game, rounds: Rounds, t: int) -> bool:
     s, c = game.state, game.settings
     a, b = rounds.features[t], rounds.labels[t]
     points = spots(s.experts)
@@ -99,84 +88,78 @@ def _ask_own(own: Own, game: Game, rounds: Rounds, t: int) -> bool:
     return fine
 
 
-@generic
-def _propose(own: Own | None, game: Game, loss: float) -> None:
-    """Make the next decision."""
-
-
-@implement(_propose, type(None))
-def _propose_shared(own: None, game: Game, loss: float) -> None:
-    propose(game.state, game.settings, loss)
-
-
-@implement(_propose, Own)
-def _propose_own(own: Own, game: Game, loss: float) -> None:
-    propose(game.state, game.settings, charged(game.state, own, loss))
-
-
-@generic
-def _learn(own: Own | None, game: Game, loss: float, square_bound: float) -> int:
-    """Learn from the gradient in game.g, or from what is in own. Nothing changes unless it returns PLAYED."""
-    raise NotImplementedError
-
-
-@implement(_learn, type(None))
-def _learn_shared(own: None, game: Game, loss: float, square_bound: float) -> int:
-    if not square_norm(game.g) <= square_bound:  # or nan
-        return LARGE
-    return PLAYED if learn(game.state, game.settings, game.g, loss) else BEYOND
-
-
-@implement(_learn, Own)
-def _learn_own(own: Own, game: Game, loss: float, square_bound: float) -> int:
-    if not (own.by_value or square_norm(game.g) <= square_bound):
-        return LARGE
-    return PLAYED if learn_own(game.state, game.settings, own, game.g, loss) else BEYOND
-
-
 @kernel
-def play(handle: Any, rounds: Rounds, first: int, last: int) -> int:
+def play(handle: Any, own: Own | None, rounds: Rounds, first: int, last: int) -> int:
     """Play rounds first..last-1; stop before one that must be refused or needs more room.
 
-    Returns the first round that was not played.
+    `own` is None where one gradient serves all; which it is, is known while compiling. Returns the first round that was
+    not played.
     """
     game = parts(handle)
     s, c = game.state, game.settings
+    machine, settings = core(s), core(c)
     for t in range(first, last):
-        if not room(s, c):
+        if not room(machine, settings):
             return t
         x = decision(s, c)
         fine, loss = _query(game, rounds, t, x)
-        if not fine or not _ask(game.own, game, rounds, t):
+        if not fine:
+            return t
+        if own is None:
+            if not square_norm(game.g) <= rounds.square_bound:  # or nan
+                return t
+        elif not (own.by_value or square_norm(game.g) <= rounds.square_bound) or not _ask(own, game, rounds, t):
             return t
         rounds.losses[t] = loss
         if rounds.decisions.shape[0] > 0:
             for j in range(x.shape[0]):
                 rounds.decisions[t, j] = x[j]
-        if _learn(game.own, game, loss, rounds.square_bound) != PLAYED:
-            return t
-        _propose(game.own, game, loss)
+        if own is None:
+            if not learn(machine, settings, reduce(s, c, game.g), loss):
+                return t
+            propose(machine, settings, loss)
+        else:
+            if not learn_own(machine, settings, own, game.g, loss):
+                return t
+            propose(machine, settings, charged(machine, own, loss))
+        count(s, c)
     return last
 
 
 @kernel
-def update(handle: Any, loss: float, square_bound: float, whole: bool) -> int:
-    """One round from the gradient in game.g, or from what is in game.own. Nothing else changes unless it is PLAYED.
+def update(handle: Any, own: Own | None, loss: float, square_bound: float, whole: bool) -> int:
+    """One round from the gradient in game.g, or from what is in `own`. Nothing else changes unless it is PLAYED.
 
-    Not `whole`, it ends before the next decision is made: Python projects the points and calls `other_half`.
+    Not `whole`, it ends before the next decision is made: Python projects the points and calls `finish`.
     """
     game = parts(handle)
-    if not room(game.state, game.settings):
+    s, c = game.state, game.settings
+    machine, settings = core(s), core(c)
+    if not room(machine, settings):
         return FULL
-    flatten(game.flat, game.normals, game.g)
-    status = _learn(game.own, game, loss, square_bound)
-    if whole and status == PLAYED:
-        _propose(game.own, game, loss)
-    return status
+    if own is None:
+        flatten(game.flat, game.normals, game.g)
+        if not square_norm(game.g) <= square_bound:  # or nan
+            return LARGE
+        if not learn(machine, settings, reduce(s, c, game.g), loss):
+            return BEYOND
+        if whole:
+            propose(machine, settings, loss)
+    else:
+        if not learn_own(machine, settings, own, game.g, loss):
+            return BEYOND
+        if whole:
+            propose(machine, settings, charged(machine, own, loss))
+    count(s, c)
+    return PLAYED
 
 
 @kernel
-def other_half(handle: Any, loss: float) -> None:
+def finish(handle: Any, own: Own | None, loss: float) -> None:
     """What `update` leaves out where it does not play a whole round."""
     game = parts(handle)
-    _propose(game.own, game, loss)
+    machine, settings = core(game.state), core(game.settings)
+    if own is None:
+        propose(machine, settings, loss)
+    else:
+        propose(machine, settings, charged(machine, own, loss))

@@ -8,7 +8,7 @@ from thalweg._kernels.jit import implement
 from thalweg._kernels.parts import Floats, Ints
 from thalweg._kernels.projections import project
 from thalweg._kernels.reduction import surrogate_gradient
-from thalweg._machines._contract import decision, learn, propose, room
+from thalweg._machines._contract import core, count, decision, reduce
 
 __all__ = ["ReducedSettings", "ReducedState"]
 
@@ -43,24 +43,27 @@ def _decision(s: ReducedState, c: ReducedSettings) -> Floats:
     return s.x
 
 
-@implement(room, ReducedState)
-def _room(s: ReducedState, c: ReducedSettings) -> bool:
-    return room(s.inner, c.inner)
+@implement(core, ReducedState)
+def _core(s: ReducedState) -> Any:
+    return core(s.inner)
 
 
-@implement(learn, ReducedState)
-def _learn(s: ReducedState, c: ReducedSettings, h: Floats, loss: float) -> bool:
-    surrogate_gradient(h, decision(s.inner, c.inner), s.x, c.tol, c.h)
+@implement(core, ReducedSettings)
+def _core_settings(c: ReducedSettings) -> Any:
+    return core(c.inner)
+
+
+@implement(reduce, ReducedState)
+def _reduce(s: ReducedState, c: ReducedSettings, g: Floats) -> Floats:
+    surrogate_gradient(g, decision(s.inner, c.inner), s.x, c.tol, c.h)
     flatten(c.flat, c.normals, c.h)  # y - x lies in the flat up to rounding, which must not add up
-    if not learn(s.inner, c.inner, c.h, loss):
-        return False
+    return reduce(s.inner, c.inner, c.h)
+
+
+@implement(count, ReducedState)
+def _count(s: ReducedState, c: ReducedSettings) -> None:
     s.clock[ROUNDS] += 1
     s.clock[GRADIENTS] += 1
     s.clock[VALUES] += 1 if c.needs_loss else 0
     s.clock[FRESH] = 0
-    return True
-
-
-@implement(propose, ReducedState)
-def _propose(s: ReducedState, c: ReducedSettings, loss: float) -> None:
-    propose(s.inner, c.inner, loss)
+    count(s.inner, c.inner)

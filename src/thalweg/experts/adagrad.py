@@ -21,7 +21,7 @@ import numpy as np
 
 from thalweg._kernels.jit import implement, inner
 from thalweg._kernels.parts import Floats, leaves, move, move_own, place, settle, spots, start
-from thalweg._kernels.vectors import dot
+from thalweg._kernels.vectors import copy, dot
 from thalweg._validate import check_positive
 from thalweg.domains import Ball
 from thalweg.errors import InputError
@@ -50,8 +50,9 @@ class AdaGradSettings(NamedTuple):
 
 @implement(start, AdaGradState)
 def _start(e: AdaGradState, c: AdaGradSettings, k: int, i: int, point: Floats) -> None:
-    e.points[k, i, :] = point
-    e.squares[k, i, :] = 0.0
+    copy(point, e.points[k, i])
+    for j in range(point.shape[0]):
+        e.squares[k, i, j] = 0.0
 
 
 @inner

@@ -17,7 +17,7 @@ import numpy as np
 from thalweg._kernels.jit import generic, implement, inner
 from thalweg._kernels.parts import Floats, Ints, leaves, move, move_own, place, settle, spots, start
 from thalweg._kernels.projections import BALL, onto_ball, project
-from thalweg._kernels.vectors import dot, square_norm
+from thalweg._kernels.vectors import copy, dot, square_norm
 from thalweg._validate import check_choice, check_nonnegative, check_positive
 from thalweg.domains import Domain
 from thalweg.experts._base import Expert
@@ -80,7 +80,7 @@ def _onto_set(ground: OnSet, point: Floats) -> None:
 
 @implement(start, DescentState)
 def _start(e: DescentState, c: DescentSettings, k: int, i: int, point: Floats) -> None:
-    e.points[k, i, :] = point
+    copy(point, e.points[k, i])
     e.sums[k, i] = 0.0
     e.ages[k, i] = 0
     if e.moved.shape[0] > 0:

@@ -33,7 +33,7 @@ from thalweg._kernels.parts import (
     start,
     weigh,
 )
-from thalweg._kernels.vectors import dot, square_norm
+from thalweg._kernels.vectors import copy, dot, square_norm
 from thalweg._validate import check_choice
 from thalweg.errors import InputError
 from thalweg.experts._base import Expert
@@ -68,7 +68,7 @@ def _start(e: PoolState, c: PoolSettings, k: int, i: int, point: Floats) -> None
         start(e.members, c.members, k, member, point)
         admit(e.meta, c.meta, k, member, member + 1)
     weigh(e.meta, c.meta, k, c.sizes[k], None, e.weights[k])
-    e.y[k, :] = point
+    copy(point, e.y[k])
 
 
 @implement(move, PoolState)
