@@ -38,13 +38,15 @@ def makers(domain: tw.domains.Ellipsoid, problem: tw.problems.LinearRegression) 
     C = SCALE * thresholds.sacs(L=L, D=domain.diameter, delta=1.0)
     return {
         "EfficientAdaptive": lambda: tw.EfficientAdaptive(domain, T, G, L, threshold=partial(scaled, C=adaptive)),
-        "SACS": lambda: tw.SACS(domain, B, L, threshold=C, horizon=T),
-        "SACS, a marker a round": lambda: tw.SACS(domain, B, L, cover="compact", horizon=T),
-        "EfficientCBCE": lambda: tw.EfficientCBCE(domain, G, horizon=T),
+        "SACS": lambda: tw.SACS(domain, loss_bound=B, smoothness=L, gradients="own", threshold=C, horizon=T),
+        "SACS, a marker a round": lambda: tw.SACS(
+            domain, loss_bound=B, smoothness=L, gradients="own", cover="compact", horizon=T
+        ),
+        "EfficientCBCE": lambda: tw.EfficientCBCE(domain, gradient_bound=G, horizon=T),
         "EfficientIntervalDynamic": lambda: tw.EfficientIntervalDynamic(
             domain, T, G, L, threshold=partial(scaled, C=interval)
         ),
-        "EfficientAOA": lambda: tw.EfficientAOA(domain, G, horizon=T),
+        "EfficientAOA": lambda: tw.EfficientAOA(domain, gradient_bound=G, horizon=T),
     }
 
 
