@@ -115,7 +115,7 @@ def test_own_gradients_are_collected_before_anything_moves():
                 raise RuntimeError("no more gradients")
             return x
 
-    m = tw.Sword(X, 50, 6.0, 2.0)
+    m = tw.Sword(X, 50, 6.0, 2.0, gradients="own")
     _ = m.decision
     before = m.state()
     with pytest.raises(RuntimeError, match="no more gradients"):
@@ -150,7 +150,7 @@ class Moody:
     [
         lambda Z: tw.EfficientDynamic(Z, 50, 6.0),
         lambda Z: tw.Ader(Z, 50, 6.0),
-        lambda Z: tw.Sword(Z, 50, 6.0, 2.0),
+        lambda Z: tw.Sword(Z, 50, 6.0, 2.0, gradients="own"),
     ],
     ids=["EfficientDynamic", "Ader", "Sword"],
 )
@@ -178,7 +178,7 @@ def test_a_bad_projection_is_refused_and_can_be_tried_again(make, mood):
         (lambda: tw.OGD(X), "OGD needs a step"),
         (lambda: tw.OGD(X, step_size=-1), "'step_size' parameter of OGD must be a finite number > 0. Got -1"),
         (lambda: tw.OGD("ball", step_size=1.0), "'domain' parameter of OGD must be a thalweg Domain.*Custom"),
-        (lambda: tw.OGD(tw.domains.HalfSpace([1.0, 0.0], 1.0), 1.0), "needs a bounded domain"),
+        (lambda: tw.OGD(tw.domains.HalfSpace([1.0, 0.0], 1.0), step_size=1.0), "needs a bounded domain"),
         (lambda: tw.SOGD(X, delta=0.0), "'delta' parameter of SOGD must be a finite number > 0"),
         (lambda: tw.SOGD("ball"), "'domain' parameter of SOGD must be a thalweg Domain"),
         (lambda: tw.Ader(X, 0, 1.0), "'horizon' parameter of Ader must be a whole number >= 1. Got 0"),
@@ -186,7 +186,7 @@ def test_a_bad_projection_is_refused_and_can_be_tried_again(make, mood):
         (lambda: tw.Ader(X, 10, np.inf), "'gradient_bound' parameter of Ader"),
         (lambda: tw.Ader(X, 10, 1.0, gradients="both"), "must be one of 'shared', 'own'. Got 'both'"),
         (lambda: tw.Ader("ball", 10, 1.0), "'domain' parameter of Ader must be a thalweg Domain"),
-        (lambda: tw.Sword(X, 10, 1.0, 0.0), "'smoothness' parameter of Sword"),
+        (lambda: tw.Sword(X, 10, 1.0, 0.0, gradients="own"), "'smoothness' parameter of Sword"),
         (lambda: tw.EfficientDynamic(X, 10, 1.0, loss_bound=-1.0), "'loss_bound' parameter of EfficientDynamic"),
         (lambda: tw.EfficientDynamic(X, 10, 1.0, on_violation="ignore"), "one of 'raise', 'clip'. Got 'ignore'"),
         (lambda: tw.EfficientDynamic("ball", 10, 1.0), "'domain' parameter of EfficientDynamic must be"),
