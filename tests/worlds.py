@@ -94,9 +94,11 @@ LEARNERS = {
     "EfficientScream spectral": lambda: tw.EfficientScream(
         tw.domains.SpectralBalls((2, 2, 3), [1.0, 0.5]), T, G, switching_cost=5.0
     ),
-    "OneProjection SOGD": lambda: tw.OneProjection(ellipsoid(), lambda Y: tw.SOGD(Y)),
-    "OneProjection Ader": lambda: tw.OneProjection(ellipsoid(), lambda Y: tw.Ader(Y, T, G)),
-    "OneProjection twice": lambda: tw.OneProjection(ellipsoid(), lambda Y: tw.EfficientDynamic(Y, T, G)),
+    "OneProjection SOGD": lambda: tw.OneProjection(ellipsoid(), tw.SOGD),
+    "OneProjection Ader": lambda: tw.OneProjection(ellipsoid(), partial(tw.Ader, horizon=T, gradient_bound=G)),
+    "OneProjection twice": lambda: tw.OneProjection(
+        ellipsoid(), partial(tw.EfficientDynamic, horizon=T, gradient_bound=G)
+    ),
 }
 
 
