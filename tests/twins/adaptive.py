@@ -412,7 +412,7 @@ def efficient_cbce(losses, project, center, radius, *, gradient_bound, project_y
         trace.note(f, x, living, p)
         g = f.gradient(x)
         trace.gradient_queries += 1
-        h = tau(surrogate_gradient(g, y, x, tol))
+        h = surrogate_gradient(g, y, x, tol, tau)
         trace.gradients.append(g)
         trace.fed.append(h)
         trace.inner.append(y)
@@ -469,7 +469,7 @@ def efficient_adaptive(
         g, value = f.gradient(x), f.value(x)
         trace.gradient_queries += 1
         trace.value_queries += 1
-        h = tau(surrogate_gradient(g, y, x, tol))
+        h = surrogate_gradient(g, y, x, tol, tau)
         trace.gradients.append(g)
         trace.fed.append(h)
         trace.inner.append(y)

@@ -192,7 +192,7 @@ def _play(levels, losses, project, tol=0.0, tau=everything):
         y = points[-1]
         x = project(y)
         g = f.gradient(x)
-        h = tau(surrogate_gradient(g, y, x, tol))
+        h = surrogate_gradient(g, y, x, tol, tau)
         record.decisions.append(x)
         record.inner.append(y)
         record.points.append(points)

@@ -11,7 +11,7 @@ Nothing of the package is used: the caller passes `domain.project`. No speed, no
 Points are flat vectors. c is the centre of the set, where everything starts; a ball is c + {z : ||z|| <= R}.
 
 On a set that lies in a flat, the part of a gradient across it cannot matter: `flattened` takes it off every gradient,
-and `tau`, the projection along the normals of the flat, off what the reduction makes of it.
+and `tau`, the projection along the normals of the flat, off the way from x to y in the reduction.
 """
 
 from __future__ import annotations
@@ -199,12 +199,16 @@ def softmax(logits):
     return e / np.sum(e)
 
 
-def surrogate_gradient(g, y, x, tol=1e-7):
-    """[Z25, Lemma 1]: h = g if <g, v> >= 0, else g - <g, v> v, with v = (y - x)/||y - x|| and x = Pi_X[y]."""
-    n = np.linalg.norm(y - x)
+def surrogate_gradient(g, y, x, tol=1e-7, tau=everything):
+    """[Z25, Lemma 1]: h = g if <g, v> >= 0, else g - <g, v> v, with v = (y - x)/||y - x|| and x = Pi_X[y].
+
+    With y - x in the flat, as g is: its part across is no direction in which X ends.
+    """
+    gap = tau(y - x)
+    n = np.linalg.norm(gap)
     if n <= tol * max(1.0, np.linalg.norm(y)):  # y is in X: there is no direction, v = 0
         return g.copy()
-    v = (y - x) / n
+    v = gap / n
     a = g @ v
     return g.copy() if a >= 0 else g - a * v
 
@@ -345,7 +349,7 @@ def one_projection_ogd(losses, project, project_y, center, *, step_size, tau=eve
         trace.projections += 1
         g = f.gradient(x)
         trace.gradient_queries += 1
-        h = tau(surrogate_gradient(g, y, x))
+        h = surrogate_gradient(g, y, x, tau=tau)
         trace.decisions.append(x)
         trace.losses.append(f.value(x))
         trace.gradients.append(g)
@@ -398,7 +402,7 @@ def efficient_dynamic(
         # lines 3-5: the gradient of the surrogate loss
         g = f.gradient(x)
         trace.gradient_queries += 1
-        h = tau(surrogate_gradient(g, y, x))
+        h = surrogate_gradient(g, y, x, tau=tau)
         trace.decisions.append(x)
         trace.losses.append(f.value(x))
         trace.gradients.append(g)

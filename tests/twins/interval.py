@@ -123,7 +123,7 @@ def efficient_aoa(losses, project, center, radius, *, diameter, gradient_bound, 
         trace.note(f, x, living, p)
         g = f.gradient(x)
         trace.gradient_queries += 1
-        h = tau(surrogate_gradient(g, y, x, 1e-12))
+        h = surrogate_gradient(g, y, x, 1e-12, tau)
         meta.feed({J: h @ (y - expert.point) / (2 * gradient_bound * radius) for J, expert in living.items()})
         for expert in living.values():
             expert.update(h)

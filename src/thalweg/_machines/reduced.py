@@ -50,8 +50,11 @@ def _room(s: ReducedState, c: ReducedSettings) -> bool:
 
 @implement(learn, ReducedState)
 def _learn(s: ReducedState, c: ReducedSettings, h: Floats, loss: float) -> bool:
-    surrogate_gradient(h, decision(s.inner, c.inner), s.x, c.tol, c.h)
-    flatten(c.flat, c.normals, c.h)  # y - x lies in the flat up to rounding, which must not add up
+    y = decision(s.inner, c.inner)
+    for j in range(h.shape[0]):
+        c.h[j] = y[j] - s.x[j]
+    flatten(c.flat, c.normals, c.h)  # h has no part across the flat, nor may the way from x to y
+    surrogate_gradient(h, c.h, c.tol, c.h)
     if not learn(s.inner, c.inner, c.h, loss):
         return False
     s.clock[ROUNDS] += 1
