@@ -197,7 +197,7 @@ def test_bounds_on_flats_hold_and_are_tighter(kind, name, seed):
     rng = np.random.default_rng(seed)
     loss = random_loss(kind, rng, domain.shape)
     whole = Custom(domain.project, domain.shape, domain.center, domain.radius)  # the same without its flat
-    G, B, L = loss.gradient_bound(domain), loss.value_bound(domain), loss.smoothness_on(domain)
+    G, B, L = loss.gradient_bound(domain), loss.loss_bound(domain), loss.smoothness_on(domain)
     inside = points(domain, rng, 6)
     for x, u in itertools.pairwise(inside):
         gx, gu = domain.directions(loss.gradient(x)), domain.directions(loss.gradient(u))
@@ -216,7 +216,7 @@ def test_bounds_on_a_simplex_forget_what_all_entries_share():
     near, far = losses.Squared(a, 0.0), losses.Squared(a + shared, shared)  # the same loss on the simplex
     simplex = Simplex(3)
     assert far.gradient_bound(simplex) == pytest.approx(near.gradient_bound(simplex))
-    assert far.value_bound(simplex) == pytest.approx(near.value_bound(simplex))
+    assert far.loss_bound(simplex) == pytest.approx(near.loss_bound(simplex))
     assert far.smoothness_on(simplex) == pytest.approx(2.0)
     assert far.smoothness > 1e4
 

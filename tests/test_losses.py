@@ -113,7 +113,7 @@ def test_the_log_loss_is_infinite_where_nothing_is_left():
     for f, x in ((Log([1.0, 0.0]), [0.0, 1.0]), (Log([1.0, 0.0], offset=-1.0), [0.5, 0.0])):
         assert f.value(x) == np.inf
         assert not np.isfinite(f.gradient(x)).all()
-        assert f.gradient_bound(Ball(2)) == f.value_bound(Ball(2)) == np.inf
+        assert f.gradient_bound(Ball(2)) == f.loss_bound(Ball(2)) == np.inf
 
 
 def test_smoothness():
@@ -222,7 +222,7 @@ def test_bounds_hold_on_the_domain(kind, seed):
         for _ in range(5):
             x = domain.project(domain.center + 2 * rng.normal(size=4))
             assert np.linalg.norm(loss.gradient(x)) <= loss.gradient_bound(domain) * (1 + 1e-12)
-            assert loss.value(x) <= loss.value_bound(domain) + 1e-12 * (1 + abs(loss.value_bound(domain)))
+            assert loss.value(x) <= loss.loss_bound(domain) + 1e-12 * (1 + abs(loss.loss_bound(domain)))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -234,7 +234,7 @@ def test_bounds_are_attained_on_a_ball(kind, seed):
     toward = ball.radius * loss.features / np.linalg.norm(loss.features)
     ends = [ball.center - toward, ball.center + toward]
     assert loss.gradient_bound(ball) == pytest.approx(max(np.linalg.norm(loss.gradient(x)) for x in ends), rel=1e-9)
-    assert loss.value_bound(ball) == pytest.approx(max(loss.value(x) for x in ends), rel=1e-9, abs=1e-12)
+    assert loss.loss_bound(ball) == pytest.approx(max(loss.value(x) for x in ends), rel=1e-9, abs=1e-12)
 
 
 @given(seed=SEEDS)
@@ -248,21 +248,21 @@ def test_bounds_of_the_log_loss_are_attained(seed):
     ):
         longest = max(np.linalg.norm(domain.directions(loss.gradient(x))) for x in corners)
         assert loss.gradient_bound(domain) == pytest.approx(longest)
-        assert loss.value_bound(domain) == pytest.approx(max(loss.value(x) for x in corners))
+        assert loss.loss_bound(domain) == pytest.approx(max(loss.value(x) for x in corners))
 
 
 def test_bounds_of_a_matrix_loss():
     loss = Squared([[3.0, 0.0], [0.0, 4.0]], 0.0)
     ball = Ball((2, 2), radius=2.0)
     assert loss.gradient_bound(ball) == 50.0
-    assert loss.value_bound(ball) == 50.0
+    assert loss.loss_bound(ball) == 50.0
 
 
 def test_bounds_on_an_unbounded_domain():
     bounds = [f.gradient_bound(HALF_LINE) for f in (Squared([2.0], 1), Logistic([2.0], 1), Absolute([2.0], 1))]
     assert bounds == [math.inf, 2.0, 2.0]
-    assert Squared([2.0], 1).value_bound(HALF_LINE) == math.inf
-    assert Squared([0.0], 1).value_bound(HALF_LINE) == 0.5
+    assert Squared([2.0], 1).loss_bound(HALF_LINE) == math.inf
+    assert Squared([0.0], 1).loss_bound(HALF_LINE) == 0.5
     assert Squared([0.0], 1).gradient_bound(HALF_LINE) == 0.0
 
 
@@ -304,7 +304,7 @@ def test_linear_names_its_parts():
         (lambda: Squared([1.0], 0.0).value([1.0, 2.0]), r"features of shape \(1,\).*Got shape \(2,\)"),
         (lambda: Squared([1.0], 0.0).gradient(1.0), r"features of shape \(1,\).*Got shape \(\)"),
         (lambda: Squared([1.0], 0.0).gradient_bound(Ball(2)), r"features of shape \(1,\).*Got shape \(2,\)"),
-        (lambda: Squared([1.0], 0.0).value_bound(Ball(2)), r"features of shape \(1,\).*Got shape \(2,\)"),
+        (lambda: Squared([1.0], 0.0).loss_bound(Ball(2)), r"features of shape \(1,\).*Got shape \(2,\)"),
     ],
 )
 def test_bad_input(make, message):

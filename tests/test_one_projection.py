@@ -98,3 +98,64 @@ def test_a_single_point_is_a_domain_too():
     for _ in range(5):
         m.update([1.0])
         assert_allclose(m.decision, [3.0])
+
+
+class Wanderer:
+    """An inner learner that steps across the flat of X as well, and keeps what it was shown."""
+
+    def __init__(self, Y):
+        self.Y, self.rng, self.shown = Y, np.random.default_rng(0), []
+        self.y = np.array(Y.center)
+
+    @property
+    def decision(self):
+        return self.y
+
+    def update(self, gradient, loss=None):
+        self.shown.append(gradient)
+        self.y = self.Y.project(self.y - 0.3 * gradient + 0.2 * self.rng.standard_normal(self.y.shape))
+
+    def state(self):
+        return {"y": self.y}
+
+    def restore(self, saved):
+        self.y = saved["y"]
+
+    def reset(self):
+        self.y = np.array(self.Y.center)
+
+
+@pytest.mark.parametrize("surrogate", [None, tw.domains.Ball(4, radius=2.0)], ids=["its own", "given"])
+def test_theorem_1_holds_for_an_inner_learner_that_leaves_the_flat(surrogate):
+    """<g, x - u> <= <h, y - u> for every u in X, and ||h|| <= ||g||, g being what is left of the gradient."""
+    X, rng = tw.domains.Simplex(4), np.random.default_rng(1)
+    learner = tw.OneProjection(X, Wanderer, surrogate=surrogate)
+    corrected = 0
+    for _ in range(300):
+        x, y, given = np.array(learner.decision), learner.inner.y, rng.standard_normal(4)
+        learner.update(given)
+        g, h = given if surrogate else X.directions(given), learner.inner.shown[-1]
+        assert np.linalg.norm(h) <= np.linalg.norm(g) * (1 + 1e-12)
+        for u in np.eye(4):  # the corners
+            assert g @ (x - u) <= h @ (y - u) + 1e-12
+        corrected += np.linalg.norm(h - g) > 1e-3
+    assert corrected > 50
+
+
+def test_compiled_and_python_rounds_are_the_same_where_the_inner_learner_leaves_the_flat():
+    """AdaGrad's steps have parts across the simplex, though its gradients have none."""
+    X, rng = tw.domains.Simplex(4), np.random.default_rng(2)
+    hidden = tw.domains.Custom(X.project, 4, X.center, X.radius, diameter=X.diameter, normals=np.ones((1, 4)))
+
+    def make(Z):
+        return tw.OneProjection(Z, lambda Y: tw.Alone(tw.experts.AdaGradDescent(Y)))
+
+    fast, slow = make(X), make(hidden)
+    across = 0.0
+    for _ in range(100):
+        g = rng.standard_normal(4)
+        assert_allclose(fast.decision, slow.decision, rtol=0, atol=1e-12)
+        across = max(across, abs(fast.inner.decision.sum() - 1))
+        fast.update(g)
+        slow.update(g)
+    assert across > 1e-2

@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import settings
 
 import thalweg as tw
+from tests.twins.dynamic import along, everything
 
 
 def ball():
@@ -19,6 +20,21 @@ def ellipsoid():
 def slow_box():
     """A set that only Python can project onto."""
     return tw.domains.Custom(lambda x: np.clip(x, -1.0, 2.0), 3, center=np.full(3, 0.5), radius=1.5 * np.sqrt(3))
+
+
+def flat_polytope():
+    """The slice of a box by a plane through its inside."""
+    A, b = np.vstack([np.eye(3), -np.eye(3)]), [1.0, 1.0, 2.0, 1.0, 0.5, 1.0]
+    return tw.domains.Polytope(A, b, A_eq=[[1.0, 2.0, -1.0]], b_eq=[0.5])
+
+
+def tau_of(domain):
+    """What is left of a gradient on a set in a flat: from the normals as these sets were built."""
+    if isinstance(domain, tw.domains.Simplex):
+        return along(np.ones((1, domain.dim)))
+    if isinstance(domain, tw.domains.Polytope):
+        return along(np.array([[1.0, 2.0, -1.0]]))
+    return everything
 
 
 def fixed(C):
@@ -39,9 +55,9 @@ LEARNERS = {
     "Ader T=1": lambda: tw.Ader(ellipsoid(), 1, G),
     "Ader own": lambda: tw.Ader(ellipsoid(), T, G, gradients="own"),
     "Ader own, custom": lambda: tw.Ader(slow_box(), T, G, gradients="own"),
-    "Sword": lambda: tw.Sword(ellipsoid(), T, G, L),
+    "Sword": lambda: tw.Sword(ellipsoid(), T, G, L, gradients="own"),
     "Sword shared": lambda: tw.Sword(ellipsoid(), T, G, L, gradients="shared"),
-    "Sword custom": lambda: tw.Sword(slow_box(), T, G, L),
+    "Sword custom": lambda: tw.Sword(slow_box(), T, G, L, gradients="own"),
     "EfficientDynamic Thm 2": lambda: tw.EfficientDynamic(ellipsoid(), T, G),
     "EfficientDynamic Thm 3": lambda: tw.EfficientDynamic(ellipsoid(), T, G, L),
     "EfficientDynamic clip": lambda: tw.EfficientDynamic(ellipsoid(), T, G, L, on_violation="clip"),
@@ -49,14 +65,14 @@ LEARNERS = {
     "EfficientDynamic line": lambda: tw.EfficientDynamic(tw.domains.Box([2.0], [3.0]), 1, G, L),
     "EfficientDynamic custom": lambda: tw.EfficientDynamic(slow_box(), T, G),
     "EfficientDynamic spectral": lambda: tw.EfficientDynamic(tw.domains.SpectralBalls((2, 2, 3), [1.0, 0.5]), T, G),
-    "CBCE": lambda: tw.CBCE(ellipsoid(), G),
-    "CBCE compact": lambda: tw.CBCE(ball(), G, cover="compact", horizon=T),
-    "CBCE shared": lambda: tw.CBCE(ellipsoid(), G, gradients="shared"),
-    "CBCE custom": lambda: tw.CBCE(slow_box(), G),
-    "EfficientCBCE": lambda: tw.EfficientCBCE(tw.domains.Simplex(4), G),
-    "SACS": lambda: tw.SACS(ellipsoid(), 60.0, L, threshold=5.0),
-    "SACS compact": lambda: tw.SACS(ball(), 60.0, L, cover="compact"),
-    "SACS custom": lambda: tw.SACS(slow_box(), 60.0, L, threshold=5.0),
+    "CBCE": lambda: tw.CBCE(ellipsoid(), gradient_bound=G, gradients="own"),
+    "CBCE compact": lambda: tw.CBCE(ball(), gradient_bound=G, cover="compact", horizon=T, gradients="own"),
+    "CBCE shared": lambda: tw.CBCE(ellipsoid(), gradient_bound=G, gradients="shared"),
+    "CBCE custom": lambda: tw.CBCE(slow_box(), gradient_bound=G, gradients="own"),
+    "EfficientCBCE": lambda: tw.EfficientCBCE(tw.domains.Simplex(4), gradient_bound=G),
+    "SACS": lambda: tw.SACS(ellipsoid(), loss_bound=60.0, smoothness=L, threshold=5.0, gradients="own"),
+    "SACS compact": lambda: tw.SACS(ball(), loss_bound=60.0, smoothness=L, cover="compact", gradients="own"),
+    "SACS custom": lambda: tw.SACS(slow_box(), loss_bound=60.0, smoothness=L, threshold=5.0, gradients="own"),
     "EfficientAdaptive": lambda: tw.EfficientAdaptive(ellipsoid(), T, G, L),
     "EfficientAdaptive eager": lambda: tw.EfficientAdaptive(ellipsoid(), T, G, L, threshold=fixed(4.0)),
     "EfficientAdaptive current": lambda: tw.EfficientAdaptive(
@@ -65,20 +81,24 @@ LEARNERS = {
     "EfficientAdaptive observed": lambda: tw.EfficientAdaptive(
         slow_box(), T, G, L, threshold=fixed(4.0), feedback_range="observed"
     ),
-    "AOA": lambda: tw.AOA(ellipsoid(), G),
-    "AOA custom": lambda: tw.AOA(slow_box(), G, horizon=T),
-    "EfficientAOA": lambda: tw.EfficientAOA(ellipsoid(), G, horizon=T),
+    "AOA": lambda: tw.AOA(ellipsoid(), gradient_bound=G, gradients="own"),
+    "AOA custom": lambda: tw.AOA(slow_box(), gradient_bound=G, horizon=T, gradients="own"),
+    "EfficientAOA": lambda: tw.EfficientAOA(ellipsoid(), gradient_bound=G, horizon=T),
     "EfficientIntervalDynamic": lambda: tw.EfficientIntervalDynamic(ellipsoid(), T, G, L, threshold=fixed(4.0)),
     "EfficientIntervalDynamic line": lambda: tw.EfficientIntervalDynamic(tw.domains.Box([2.0], [3.0]), 1, G, L),
     "CutkoskyAdaptive": lambda: tw.CutkoskyAdaptive(ball(), T, G),
     "EfficientCutkosky": lambda: tw.EfficientCutkosky(ellipsoid(), T, G),
-    "Scream": lambda: tw.Scream(ellipsoid(), T, G, 2.0),
-    "Scream custom": lambda: tw.Scream(slow_box(), T, G, 0.0),
-    "EfficientScream": lambda: tw.EfficientScream(ellipsoid(), T, G, 2.0),
-    "EfficientScream spectral": lambda: tw.EfficientScream(tw.domains.SpectralBalls((2, 2, 3), [1.0, 0.5]), T, G, 5.0),
-    "OneProjection SOGD": lambda: tw.OneProjection(ellipsoid(), lambda Y: tw.SOGD(Y)),
-    "OneProjection Ader": lambda: tw.OneProjection(ellipsoid(), lambda Y: tw.Ader(Y, T, G)),
-    "OneProjection twice": lambda: tw.OneProjection(ellipsoid(), lambda Y: tw.EfficientDynamic(Y, T, G)),
+    "Scream": lambda: tw.Scream(ellipsoid(), T, G, switching_cost=2.0),
+    "Scream custom": lambda: tw.Scream(slow_box(), T, G, switching_cost=0.0),
+    "EfficientScream": lambda: tw.EfficientScream(ellipsoid(), T, G, switching_cost=2.0),
+    "EfficientScream spectral": lambda: tw.EfficientScream(
+        tw.domains.SpectralBalls((2, 2, 3), [1.0, 0.5]), T, G, switching_cost=5.0
+    ),
+    "OneProjection SOGD": lambda: tw.OneProjection(ellipsoid(), tw.SOGD),
+    "OneProjection Ader": lambda: tw.OneProjection(ellipsoid(), partial(tw.Ader, horizon=T, gradient_bound=G)),
+    "OneProjection twice": lambda: tw.OneProjection(
+        ellipsoid(), partial(tw.EfficientDynamic, horizon=T, gradient_bound=G)
+    ),
 }
 
 

@@ -20,6 +20,7 @@ from thalweg.errors import StateError
 __all__ = ["SCHEMA", "Stateful", "facts", "named_arrays"]
 
 SCHEMA = 2  # version of the layout of a saved state
+RENAMED = {"loss_range": "loss_bound", "value_bound": "loss_bound", "instance_bound": "gradient_bound"}
 
 
 def named_arrays(tree: Any, prefix: str = "") -> dict[str, NDArray[Any]]:
@@ -65,8 +66,9 @@ class Stateful(ABC):
         self = super().__new__(cls)
         try:
             bound = inspect.signature(cls.__init__).bind(self, *args, **options)
-        except TypeError:  # the constructor says what is wrong; a copy is made without arguments
-            return self
+        except TypeError:
+            _explain(cls, len(args), options)
+            return self  # the constructor says what is wrong; a copy is made without arguments
         given = dict(list(bound.arguments.items())[1:])
         for name, parameter in inspect.signature(cls.__init__).parameters.items():
             if parameter.kind is parameter.VAR_KEYWORD:
@@ -169,6 +171,23 @@ class Stateful(ABC):
     def _write(self, read: dict[str, NDArray[Any]]) -> None:
         for key, array in read.items():
             self._arrays[key][...] = array
+
+
+def _explain(cls: type, given: int, options: Mapping[str, Any]) -> None:
+    """Arguments that do not fit: how to write the call, where that can be told."""
+    parameters = list(inspect.signature(cls).parameters.values())
+    places = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+    named = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
+    for old in options.keys() & RENAMED.keys():
+        if RENAMED[old] in {*places, *(p.name for p in named)}:
+            raise TypeError(f"{cls.__name__} has no argument {old!r}. It is called {RENAMED[old]!r} now.")
+    if named and given > len(places):
+        needed = [p.name for p in named if p.default is p.empty] or [named[0].name]
+        raise TypeError(
+            f"{cls.__name__} takes {', '.join(places)} by position and all else by name: "
+            f"{', '.join(p.name for p in named)}. Got {given} arguments by position. "
+            f"Write {cls.__name__}({', '.join([*places, *(f'{name}=...' for name in needed)])})."
+        )
 
 
 def _equal(a: Any, b: Any) -> bool:

@@ -18,11 +18,12 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from thalweg._validate import check_array
+from thalweg._validate import check_array, check_choice
 from thalweg.alone import Alone
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.experts import Descent, Pool
+from thalweg.experts.descent import RULES
 from thalweg.learner import bounded
 from thalweg.metas import Hedge
 from thalweg.metas.hedge import rate
@@ -130,11 +131,11 @@ class Ensemble(Pooled):
             raise InputError(
                 f"The 'step_sizes' parameter of {name} must be one or more numbers > 0. Got {step_sizes!r}."
             )
+        check_choice(name, "step_rule", step_rule, tuple(RULES))
         radius = bounded(name, domain).radius if meta_radius is None else meta_radius
         meta = Hedge(rate=meta_rate, radius=None if meta_rate is not None else radius, prior=prior)
         members = [
-            Descent(domain, float(step), step_rule=step_rule, delta=delta, price=switching_cost)
-            for step in steps
+            Descent(domain, float(step), step_rule=step_rule, delta=delta, price=switching_cost) for step in steps
         ]
         super().__init__(
             Pool(members, meta=meta, judge=judge),

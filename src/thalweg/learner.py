@@ -167,6 +167,8 @@ class Learner(Stateful):
         if self._shown is None:  # never read: the round is played with it all the same, unless it is refused
             clipped = self._check_gradient()
             _ = self.decision
+            if not clipped:
+                self._read_gradient(gradient)  # as given: what lies across a flat is taken off once, not twice
         if self._round(value) or clipped:
             self._clock[CLIPPED] += 1
         self._shown = None

@@ -9,8 +9,8 @@ The inner learner runs on a cheap set Y that contains X. With y_t its decision a
 Theorem 1: ||h_t|| <= ||g_t||, and f_t(x_t) - f_t(u) <= <g_t, x_t - u> <= <h_t, y_t - u> for every u in X. So regret
 on Y against points of X bounds regret on X, whatever the inner learner is.
 
-Where X lies in a flat, the gradient's part across it cannot matter and is taken off g_t first; y_t then stays in the
-flat too, and h_t sees nothing else.
+Where X lies in a flat, what g_t and y_t - x_t have across it cannot matter and is taken off first; h_t has none of it
+then, so Theorem 1 holds for y_t outside the flat, too.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def surrogate_gradient(gradient: ArrayLike, y: ArrayLike, x: ArrayLike, tol: flo
     if not g.shape == y_.shape == x_.shape:
         raise InputError(f"surrogate_gradient needs three arrays of one shape. Got {g.shape}, {y_.shape}, {x_.shape}.")
     h = np.empty(g.size)
-    reduction.surrogate_gradient(g.ravel(), y_.ravel(), x_.ravel(), float(tol), h)
+    reduction.surrogate_gradient(g.ravel(), (y_ - x_).ravel(), float(tol), h)
     return h.reshape(g.shape)
 
 
@@ -183,9 +183,9 @@ class OneProjection(Machine):
         return clipped
 
     def _move(self, gradient: Array, loss: float | None) -> None:
-        y = np.array(self.inner.decision, dtype=np.float64)
-        h = surrogate_gradient(gradient, y.ravel(), self._x, self._tol)  # (2), (3)
+        h = np.array(self.inner.decision, dtype=np.float64).ravel() - self._x
         flatten(*self._hull, h)
+        reduction.surrogate_gradient(gradient, h, self._tol, h)  # (2), (3)
         self.inner.update(h.reshape(self.domain.shape), loss)
         self._count(gradients=1, values=int(self.needs_loss))
         self._clock[FRESH] = 0

@@ -37,13 +37,16 @@ def same(a, b):
         (lambda m: m.step(tw.losses.Linear(GOOD, offset=-9.0)), "needs losses >= 0"),
         (lambda m: m.restore(tw.SOGD(X).state()), "cannot restore the state of another learner, SOGD"),
         (lambda m: m.restore(tw.EfficientDynamic(X, 51, 6.0, 2.0).state()), "saved with horizon = 51"),
-        (lambda m: m.restore(tw.EfficientDynamic(X, 50, 6.0, 2.1).state()), "saved with step_sizes|'points' must be"),
+        (lambda m: m.restore(tw.EfficientDynamic(X, 50, 6.0, 2.1).state()), "saved with members.step_size = "),
         (lambda m: m.restore(tw.EfficientDynamic(X, 50, 6.0).state()), "cannot restore this state"),
         (lambda m: m.restore([1, 2, 3]), r"needs a mapping made by EfficientDynamic.state\(\). Got list"),
-        (lambda m: m.restore(m.state() | {"schema": 99}), "reads states of schema 1. Got schema 99"),
+        (lambda m: m.restore(m.state() | {"schema": 99}), "reads states of schema 2. Got schema 99"),
         (lambda m: m.restore(m.state() | {"x": np.full(3, np.nan)}), "'x' has entries that are nan"),
         (lambda m: m.restore(m.state() | {"x": np.zeros(4)}), r"'x' must be float64 of shape \(3,\). Got .* \(4,\)"),
-        (lambda m: m.restore(m.state() | {"inner.y": np.full((1, 3), np.inf)}), "'y' has entries that are nan"),
+        (
+            lambda m: m.restore(m.state() | {"inner.experts.y": np.full((1, 3), np.inf)}),
+            "'experts.y' has entries that are nan",
+        ),
     ],
 )
 def test_a_refused_call_says_why_and_changes_nothing(call, message):
@@ -59,7 +62,7 @@ def test_a_refused_call_says_why_and_changes_nothing(call, message):
             assert same(m.state(), before)
         else:  # `step` reads the decision, which projects; nothing else may have moved
             assert m.rounds == 1
-            assert np.array_equal(m.state()["inner.points"], before["inner.points"])
+            assert np.array_equal(m.state()["inner.experts.members.points"], before["inner.experts.members.points"])
 
 
 def test_update_refuses_without_projecting():
@@ -115,7 +118,7 @@ def test_own_gradients_are_collected_before_anything_moves():
                 raise RuntimeError("no more gradients")
             return x
 
-    m = tw.Sword(X, 50, 6.0, 2.0)
+    m = tw.Sword(X, 50, 6.0, 2.0, gradients="own")
     _ = m.decision
     before = m.state()
     with pytest.raises(RuntimeError, match="no more gradients"):
@@ -150,7 +153,7 @@ class Moody:
     [
         lambda Z: tw.EfficientDynamic(Z, 50, 6.0),
         lambda Z: tw.Ader(Z, 50, 6.0),
-        lambda Z: tw.Sword(Z, 50, 6.0, 2.0),
+        lambda Z: tw.Sword(Z, 50, 6.0, 2.0, gradients="own"),
     ],
     ids=["EfficientDynamic", "Ader", "Sword"],
 )
@@ -178,7 +181,7 @@ def test_a_bad_projection_is_refused_and_can_be_tried_again(make, mood):
         (lambda: tw.OGD(X), "OGD needs a step"),
         (lambda: tw.OGD(X, step_size=-1), "'step_size' parameter of OGD must be a finite number > 0. Got -1"),
         (lambda: tw.OGD("ball", step_size=1.0), "'domain' parameter of OGD must be a thalweg Domain.*Custom"),
-        (lambda: tw.OGD(tw.domains.HalfSpace([1.0, 0.0], 1.0), 1.0), "needs a bounded domain"),
+        (lambda: tw.OGD(tw.domains.HalfSpace([1.0, 0.0], 1.0), step_size=1.0), "needs a bounded domain"),
         (lambda: tw.SOGD(X, delta=0.0), "'delta' parameter of SOGD must be a finite number > 0"),
         (lambda: tw.SOGD("ball"), "'domain' parameter of SOGD must be a thalweg Domain"),
         (lambda: tw.Ader(X, 0, 1.0), "'horizon' parameter of Ader must be a whole number >= 1. Got 0"),
@@ -186,7 +189,7 @@ def test_a_bad_projection_is_refused_and_can_be_tried_again(make, mood):
         (lambda: tw.Ader(X, 10, np.inf), "'gradient_bound' parameter of Ader"),
         (lambda: tw.Ader(X, 10, 1.0, gradients="both"), "must be one of 'shared', 'own'. Got 'both'"),
         (lambda: tw.Ader("ball", 10, 1.0), "'domain' parameter of Ader must be a thalweg Domain"),
-        (lambda: tw.Sword(X, 10, 1.0, 0.0), "'smoothness' parameter of Sword"),
+        (lambda: tw.Sword(X, 10, 1.0, 0.0, gradients="own"), "'smoothness' parameter of Sword"),
         (lambda: tw.EfficientDynamic(X, 10, 1.0, loss_bound=-1.0), "'loss_bound' parameter of EfficientDynamic"),
         (lambda: tw.EfficientDynamic(X, 10, 1.0, on_violation="ignore"), "one of 'raise', 'clip'. Got 'ignore'"),
         (lambda: tw.EfficientDynamic("ball", 10, 1.0), "'domain' parameter of EfficientDynamic must be"),
@@ -196,8 +199,8 @@ def test_a_bad_projection_is_refused_and_can_be_tried_again(make, mood):
         (lambda: tw.OneProjection(X, lambda Y: None), "make_inner must return a learner, and it lacks decision"),
         (lambda: tw.OneProjection(X, lambda Y: tw.Ader(Y, 9, 1.0, gradients="own")), "Use gradients='shared'"),
         (lambda: tw.Ensemble(X, []), "'step_sizes' parameter of Ensemble must be one or more numbers > 0"),
-        (lambda: tw.Ensemble(X, [1.0, 2.0], prior=[1.0]), r"'prior' parameter of Ensemble must have shape \(2,\)"),
-        (lambda: tw.Ensemble(X, [1.0, 2.0], prior=[1.0, -1.0]), "'prior' parameter of Ensemble must be numbers > 0"),
+        (lambda: tw.Ensemble(X, [1.0, 2.0], prior=[1.0]), r"'prior' parameter of Hedge must have shape \(2,\)"),
+        (lambda: tw.Ensemble(X, [1.0, 2.0], prior=[1.0, -1.0]), "'prior' parameter of Hedge must be numbers > 0"),
         (lambda: tw.Ensemble(X, [1.0], step_rule="wild"), "'step_rule' parameter of Ensemble must be one of"),
         (lambda: tw.Ensemble(X, [1.0], judge="value"), "gradients='own'"),
     ],

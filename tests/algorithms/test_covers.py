@@ -156,13 +156,17 @@ MAKERS = {
         d, s, n, threshold=lambda m: 0.01 * s.loss_bound * math.log(1 + m), restart="current", feedback_range="observed"
     ),
     "EfficientAdaptive, every round": lambda d, s, n: adaptive(d, s, n, threshold=lambda m: 1e-300),
-    "EfficientCBCE": lambda d, s, n: tw.EfficientCBCE(d, s.gradient_bound, horizon=n),
-    "CBCE": lambda d, s, n: tw.CBCE(d, s.gradient_bound, horizon=n),
+    "EfficientCBCE": lambda d, s, n: tw.EfficientCBCE(d, gradient_bound=s.gradient_bound, horizon=n),
+    "CBCE": lambda d, s, n: tw.CBCE(d, gradient_bound=s.gradient_bound, horizon=n, gradients="own"),
     "CBCE, shared, compact": lambda d, s, n: tw.CBCE(
-        d, s.gradient_bound, gradients="shared", cover="compact", horizon=n
+        d, gradient_bound=s.gradient_bound, gradients="shared", cover="compact", horizon=n
     ),
-    "SACS": lambda d, s, n: tw.SACS(d, s.loss_bound, 1.0, threshold=0.02 * s.loss_bound, horizon=n),
-    "SACS, compact": lambda d, s, n: tw.SACS(d, s.loss_bound, 1.0, cover="compact", horizon=n),
+    "SACS": lambda d, s, n: tw.SACS(
+        d, loss_bound=s.loss_bound, smoothness=1.0, threshold=0.02 * s.loss_bound, horizon=n, gradients="own"
+    ),
+    "SACS, compact": lambda d, s, n: tw.SACS(
+        d, loss_bound=s.loss_bound, smoothness=1.0, cover="compact", horizon=n, gradients="own"
+    ),
 }
 EVERY_ROUND = {"EfficientAdaptive, every round", "EfficientCBCE", "CBCE", "CBCE, shared, compact", "SACS, compact"}
 GEOMETRIC = {"EfficientCBCE", "CBCE"}
@@ -274,7 +278,7 @@ def test_the_threshold_of_efficient_adaptive_counts_the_loss_paid():
 def test_the_threshold_of_sacs_counts_the_loss_of_the_newest_expert():
     domain, stream = setting()
     C = 0.02 * stream.loss_bound
-    learner = tw.SACS(domain, stream.loss_bound, 1.0, threshold=C)
+    learner = tw.SACS(domain, loss_bound=stream.loss_bound, smoothness=1.0, threshold=C, gradients="own")
     total, markers, other = 0.0, [1], 0.0
     for t, f in enumerate(stream.losses, start=1):
         total += f.value(learner.points[list(learner.born).index(len(markers))])
@@ -348,8 +352,10 @@ def test_a_learner_without_a_horizon_grows_past_its_first_guess(gradients, horiz
     problem = tw.problems.LinearLosses(rng.choice([-1.0, 1.0], size=(2100, 1)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HorizonWarning)
-        run = tw.play(tw.CBCE(domain, 1.0, gradients=gradients, horizon=horizon), problem, decisions=True)
-    roomy = tw.play(tw.CBCE(domain, 1.0, gradients=gradients, horizon=5000), problem, decisions=True)
+        run = tw.play(
+            tw.CBCE(domain, gradient_bound=1.0, gradients=gradients, horizon=horizon), problem, decisions=True
+        )
+    roomy = tw.play(tw.CBCE(domain, gradient_bound=1.0, gradients=gradients, horizon=5000), problem, decisions=True)
     assert_same_run(run.decisions, roomy.decisions)
 
 
@@ -416,13 +422,13 @@ def test_a_state_that_is_refused_changes_nothing(name, damage):
     prefix = "inner." if hasattr(learner, "inner") else ""
     bad = longer.state()
     if damage == "nan":
-        bad[f"{prefix}meta"][0, 0] = np.nan
+        bad[f"{prefix}weights"][0] = np.nan
     elif damage == "cut":
         bad[f"{prefix}y"] = bad[f"{prefix}y"][:1]
     elif damage == "settings":
-        bad[f"{prefix}settings.feedback_range"] = 17.0
+        bad[f"{prefix}settings.meta.feedback_range"] = 17.0
     else:
-        del bad[f"{prefix}bases"]
+        del bad[f"{prefix}experts.points"]
     before = learner.state()
     with pytest.raises(StateError):
         learner.restore(bad)
@@ -515,16 +521,16 @@ def test_a_threshold_is_a_word_or_a_function(bad):
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf, "a lot"])
 def test_the_threshold_of_sacs_is_a_positive_number(bad):
     with pytest.raises(InputError, match="threshold"):
-        tw.SACS(tw.domains.Ball(2), 1.0, 1.0, threshold=bad)
+        tw.SACS(tw.domains.Ball(2), loss_bound=1.0, smoothness=1.0, threshold=bad, gradients="own")
 
 
 @pytest.mark.parametrize(
     "make",
     [
-        lambda X: tw.CBCE(X, 3.0, horizon=2),
-        lambda X: tw.SACS(X, 9.0, 1.0, horizon=2),
-        lambda X: tw.EfficientCBCE(X, 3.0, horizon=2),
-        lambda X: tw.EfficientAOA(X, 3.0, horizon=2),
+        lambda X: tw.CBCE(X, gradient_bound=3.0, horizon=2, gradients="own"),
+        lambda X: tw.SACS(X, loss_bound=9.0, smoothness=1.0, horizon=2, gradients="own"),
+        lambda X: tw.EfficientCBCE(X, gradient_bound=3.0, horizon=2),
+        lambda X: tw.EfficientAOA(X, gradient_bound=3.0, horizon=2),
     ],
 )
 def test_methods_that_need_no_horizon_do_not_warn_past_it(make):

@@ -14,14 +14,35 @@ from scipy import sparse
 
 import thalweg as tw
 from tests.twins import cutkosky as ref
-from tests.worlds import CountedLoss
-from thalweg._kernels import residual as kernels
+from tests.twins.dynamic import flattened
+from tests.worlds import CountedLoss, flat_polytope, tau_of
+from thalweg._kernels.clock import ENTRIES, PROJECTIONS
+from thalweg._kernels.handle import bind
+from thalweg._kernels.hulls import FULL
+from thalweg._machines import levels as kernels
+from thalweg._machines._contract import learn
+from thalweg._machines.loop import Game
 from thalweg.algorithms.cutkosky import CutkoskyAdaptive, CutkoskyPrintedVariant, EfficientCutkosky
 from thalweg.errors import HorizonWarning, InputError, ProjectionError, StateError
 from thalweg.one_projection import surrogate_gradient
 from thalweg.testing import LEARNER_CHECKS
 
 seeds = st.integers(0, 2**32 - 1)
+
+
+def one_level(domain, o, R, direction, a, bet, wealth=1.0, tol=1e-12):
+    """A machine of one level, whose set is the domain: the point so far is a, the bet is made in `direction`."""
+    d = len(a)
+    state = kernels.LevelsState(
+        np.array([bet], dtype=float), np.array([direction], dtype=float), np.array([a, np.zeros(d)], dtype=float),
+        np.zeros((1, d + 1)), np.zeros(d), np.zeros(ENTRIES, dtype=np.int64),
+    )  # fmt: skip
+    settings = kernels.LevelsSettings(
+        np.array([wealth]), np.ones(1), np.zeros(1, dtype=np.int64), np.array([tol]), np.array(o, dtype=float), R,
+        0, domain.code, domain.par, np.empty(d + 1), np.empty(d), np.empty(d), np.empty(kernels.SEARCH),
+    )  # fmt: skip
+    return state, settings
+
 
 # ------------------------------------------------------------------------------------------- coin betting, directions
 
@@ -76,18 +97,15 @@ def test_an_unconstrained_level_never_loses_its_wealth_and_its_direction_has_sma
     g = rng.standard_normal((n, d)) + rng.choice([0.0, 1.0]) * pull
     g /= np.maximum(1.0, np.linalg.norm(g, axis=1, keepdims=True))
     psi = 0.3
-    bets, directions = np.array([[psi, 0.0, 1.0, 0.0]]), np.zeros((1, d + 1))
-    chain, gaps, clock = np.zeros((2, d)), np.zeros((1, d + 1)), np.zeros(6, dtype=np.int64)
+    start = one_level(tw.domains.Ball(d), np.zeros(d), 1.0, np.zeros(d + 1), np.zeros(d), [psi, 0, 1, 0], psi, 0.0)
+    state, settings = start
     paid, us = 0.0, []
     for gradient in g:
-        us.append(directions[0, :d].copy())
-        paid += bets[0, 0] * bets[0, 1] * (gradient @ us[-1])
-        kernels.learn(
-            bets, directions, chain, gaps, clock, gradient,
-            np.array([psi]), np.ones(1), np.zeros(1, dtype=np.int64), np.zeros(1), np.empty(d + 1),
-        )  # fmt: skip
+        us.append(state.directions[0, :d].copy())
+        paid += state.bets[0, 0] * state.bets[0, 1] * (gradient @ us[-1])
+        assert learn(state, settings, gradient, 0.0)
     assert paid <= psi
-    assert_allclose(bets[0, 0], psi - paid, rtol=1e-9)
+    assert_allclose(state.bets[0, 0], psi - paid, rtol=1e-9)
     assert np.linalg.norm(us, axis=1).max() <= 1 + 1e-12
     regret = np.sum(g * us) + np.linalg.norm(g.sum(axis=0))  # against the best point of the unit ball
     assert regret <= 2 * math.sqrt(2) * math.sqrt(np.sum(g**2)) + 1e-9
@@ -189,15 +207,12 @@ def test_cylinder_projection_against_a_solver(seed):
 
 def in_set(domain, o, R, p, q, a, tol=1e-12):
     """(y, z), x and the number of projections by the kernel, in the units (. - o)/R."""
-    d = len(a)
-    x, gap, y = np.empty(d), np.empty(d + 1), np.empty(d)
-    count = kernels.place_in_set(
-        np.append(p, q), 1.0, np.array(a, dtype=float), x, gap, y, np.array(o, dtype=float), R,
-        domain.code, domain.par, tol, np.empty((2, d)), np.empty(kernels.SEARCH),
-    )  # fmt: skip
+    state, settings = one_level(domain, o, R, np.append(p, q), a, [1.0, 1.0, 1.0, 0.0], tol=tol)
+    assert kernels.place_one(bind(Game(state, settings, None, FULL, np.zeros(0), np.empty(len(a)))), 0)
+    x, y = state.chain[1], state.y
     assert_allclose(y, o + R * x, rtol=1e-12, atol=1e-12 * R)
     assert np.array_equal(domain.project(y), y) or domain.distance(y) <= 1e-13 * domain._scale(domain.center)
-    return np.append(p, q) - gap, x, count
+    return np.append(p, q) - state.gaps[0], x, int(state.clock[PROJECTIONS])
 
 
 def set_case(seed, outside=False):
@@ -269,6 +284,7 @@ DOMAINS = {
     "box": lambda: tw.domains.Box([-1.0, -0.5, 0.0], [0.5, 1.0, 2.0]),
     "ellipsoid": lambda: tw.domains.Ellipsoid([1.0, 2.0, 4.0], bound=2.0),
     "simplex": lambda: tw.domains.Simplex(4, 2.0),
+    "flat polytope": flat_polytope,
     "line": lambda: tw.domains.Box([-2.0], [1.0]),
     "product": lambda: tw.domains.ProductOfBalls(3, [0.5, 1.0], sizes=[1, 2]),
     "custom, without its centre": lambda: tw.domains.Custom(
@@ -295,11 +311,19 @@ def one_by_one(problem):
 
 
 def twin_of(name, X, losses, G, horizon, epsilon=1.0):
+    tau = tau_of(X)
+    losses = flattened(losses, tau)
     if name == "published":
         o, R = X.project(X.center), min(X.radius, X.diameter)
-        return ref.cutkosky(losses, X.project, o, R, G, horizon, epsilon)
-    play = ref.efficient if name == "efficient" else ref.printed
-    return play(losses, X.project, X.center, X.radius, G, horizon, epsilon)
+        return ref.cutkosky(losses, X.project, o, R, G, horizon, epsilon, tolerance(X))
+    if name == "printed":
+        return ref.printed(losses, X.project, X.center, X.radius, G, horizon, epsilon, tolerance(X))
+    return ref.efficient(losses, X.project, X.center, X.radius, G, horizon, epsilon, tolerance(X), tau=tau)
+
+
+def tolerance(X):
+    """How far a point may be from its projection and still count as inside, in units of the radius."""
+    return 1e-12 if not isinstance(X, tw.domains.Polytope) else X.tolerance * X._scale(X.center) / X.radius
 
 
 @pytest.mark.parametrize("T", [60, pytest.param(120, marks=pytest.mark.slow)])
@@ -349,7 +373,9 @@ def test_levels_of_short_horizons(horizon):
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-@pytest.mark.parametrize("label", [label for label in DOMAINS if "custom" not in label])
+@pytest.mark.parametrize(
+    "label", [label for label in DOMAINS if label not in ("custom, without its centre", "flat polytope")]
+)
 def test_compiled_loop_equals_python_path(label, name):
     X, T = DOMAINS[label](), 300
     problem, G = abrupt(X, T, seed=1)
@@ -368,7 +394,9 @@ def test_compiled_loop_equals_python_path(label, name):
 def test_a_set_that_only_python_can_project_onto_plays_the_same(label, name):
     X, T = DOMAINS[label](), 150
     problem, G = abrupt(X, T, seed=2)
-    twin = tw.domains.Custom(X.project, X.shape, X.center, X.radius, diameter=X.diameter, tolerance=1e-12)
+    normals = np.ones((1, X.dim)) if label == "simplex" else None
+    facts = dict(diameter=X.diameter, tolerance=1e-12, normals=normals)
+    twin = tw.domains.Custom(X.project, X.shape, X.center, X.radius, **facts)
     fast = tw.play(LEARNERS[name](X, T, G), problem, decisions=True)
     slow = tw.play(LEARNERS[name](twin, T, G), problem, decisions=True)
     assert_allclose(fast.decisions, slow.decisions, rtol=0, atol=1e-10 * X.radius)
@@ -433,7 +461,7 @@ def test_levels_stay_in_their_set_and_none_loses_more_than_its_wealth(name, labe
     X, T, G, epsilon = DOMAINS[label](), 128, 3.0, 0.5
     learner = LEARNERS[name](X, T, G, epsilon=epsilon)
     levels = getattr(learner, "inner", learner)
-    W, R, o = levels.domain, levels._R, levels._o
+    W, R, o = levels.domain, levels._parts[1].R, levels._parts[1].o
     adversary = adversaries(G, X.dim, 5)[kind]
     lost = np.zeros(levels.levels)
     total = 0.0
@@ -451,7 +479,7 @@ def test_levels_stay_in_their_set_and_none_loses_more_than_its_wealth(name, labe
         lost += np.diff(points, axis=0) @ h
         total += h @ (y - o)
         scales = np.where(np.arange(levels.levels) == 0, 1.0, math.sqrt(2)) * G * R
-        assert (lost <= scales * levels._psi + 1e-9 * G * R).all()  # at any time within an interval
+        assert (lost <= scales * levels.first_wealth + 1e-9 * G * R).all()  # at any time within an interval
         before, squares = levels._arrays["bets"].copy(), levels._arrays["bets"][:, 3].copy()
         learner.update(g)
         after = levels._arrays["bets"]
@@ -675,7 +703,7 @@ def test_past_the_horizon_one_warning_and_restarts_go_on(name):
     assert len(caught) == 1
     levels = getattr(learner, "inner", learner)
     ages = [100 % 2**i for i in range(levels.levels - 1, 0, -1)]
-    assert [bool(w == psi) for w, psi in zip(levels.wealth[1:], levels._psi[1:], strict=True)] == [
+    assert [bool(w == psi) for w, psi in zip(levels.wealth[1:], levels.first_wealth[1:], strict=True)] == [
         age <= 3 for age in ages  # no bet in the first two rounds, so no change before the third is over
     ]  # fmt: skip
     assert X.contains(learner.decision)

@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 
 import thalweg as tw
 from tests.twins import adaptive, dynamic, interval
+from tests.worlds import flat_polytope, tau_of
 from thalweg.algorithms import pools, thresholds
 from thalweg.one_projection import surrogate_gradient
 
@@ -24,6 +25,7 @@ def domains():
         "off-centre ball": tw.domains.Ball(3, radius=1.0, center=[1.0, -2.0, 0.5]),
         "ellipsoid": tw.domains.Ellipsoid([1.0, 2.0, 5.0], bound=2.0),
         "simplex": tw.domains.Simplex(3, total=2.0),
+        "flat polytope": flat_polytope(),
     }
 
 
@@ -63,10 +65,10 @@ def test_algorithm_3_equals_its_twin(name, threshold, restart):
     learner = make()
     R = learner.surrogate.radius
     etas = dynamic.small_loss_pool(T, R, X.diameter, L, G * X.diameter)
-    project_y = learner.surrogate.project
+    project_y, tau = learner.surrogate.project, tau_of(X)
     twin = adaptive.efficient_adaptive(
-        list(problem), X.project, X.center, R, gradient_bound=G, threshold=fixed(threshold), restart=restart,
-        project_y=project_y, make_expert=interval.small_loss_expert(project_y, R, etas),
+        dynamic.flattened(problem, tau), X.project, X.center, R, gradient_bound=G, threshold=fixed(threshold), restart=restart,
+        project_y=project_y, make_expert=interval.small_loss_expert(project_y, R, etas), tau=tau,
     )  # fmt: skip
     run = tw.play(learner, problem, decisions=True)
     assert_allclose(run.decisions, twin.decisions, rtol=0, atol=1e-9 * X.radius)
@@ -83,23 +85,28 @@ def test_algorithm_3_equals_its_twin(name, threshold, restart):
 def test_efficient_aoa_equals_its_twin(name):
     X = domains()[name]
     problem = stream(X)
-    run = tw.play(tw.EfficientAOA(X, G), problem, decisions=True)
+    run = tw.play(tw.EfficientAOA(X, gradient_bound=G), problem, decisions=True)
+    tau = tau_of(X)
+    losses = dynamic.flattened(problem, tau)
     twin = interval.efficient_aoa(
-        list(problem), X.project, X.center, X.surrogate.radius, diameter=X.diameter, gradient_bound=G
+        losses, X.project, X.center, X.surrogate.radius, diameter=X.diameter, gradient_bound=G, tau=tau
     )
     assert_allclose(run.decisions, twin.decisions, rtol=0, atol=1e-9 * X.radius)
 
 
+@pytest.mark.parametrize("gradients", ["own", "shared"])
 @pytest.mark.parametrize("name", domains())
-def test_aoa_equals_its_twin(name):
+def test_aoa_equals_its_twin(name, gradients):
     X = domains()[name]
     problem = stream(X, rounds=60)
-    make = lambda X: tw.AOA(X, G, loss_range=8.0)  # noqa: E731
+    make = lambda X: tw.AOA(X, gradient_bound=G, loss_bound=8.0, gradients=gradients)  # noqa: E731
     run = tw.play(make(X), problem, decisions=True)
-    twin = interval.aoa(list(problem), X.project, X.center, diameter=X.diameter, gradient_bound=G, loss_range=8.0)
+    losses, D = dynamic.flattened(problem, tau_of(X)), X.diameter
+    twin = interval.aoa(losses, X.project, X.center, diameter=D, gradient_bound=G, loss_bound=8.0, gradients=gradients)
     assert_allclose(run.decisions, twin.decisions, rtol=0, atol=1e-9 * X.radius)
     assert run.queries == tw.Queries(twin.projections, twin.gradient_queries, twin.value_queries)
-    slow = tw.domains.Custom(X.project, X.shape, X.center, X.radius, diameter=X.diameter)
+    normals = None if X.flat == 0 else X._normals()
+    slow = tw.domains.Custom(X.project, X.shape, X.center, X.radius, diameter=X.diameter, normals=normals)
     assert_allclose(tw.play(make(slow), problem, decisions=True).decisions, run.decisions, rtol=0, atol=1e-9)
 
 
@@ -119,9 +126,10 @@ def test_one_marker_is_the_dynamic_learner(name):
 def test_a_pool_of_one_is_plain_gradient_descent():
     """An expert with one step size is OGD: the cover of such experts is the cover of OGDs."""
     X, problem = domains()["ball"], stream(domains()["ball"])
-    parts = dict(meta="adapt_ml_prod", threshold=fixed(0.3), feedback_range=2 * G * 1.5, nonnegative=True)
-    pool = tw.CoverEnsemble(X, tw.Ensemble(X, [0.3], meta_rate=7.0), **parts)
-    plain = tw.CoverEnsemble(X, tw.OGD(X, step_size=0.3), **parts)
+    parts = dict(meta=tw.metas.AdaptMLProd(2 * G * 1.5), threshold=fixed(0.3), nonnegative=True)
+    one = tw.experts.Descent(X, 0.3)
+    pool = tw.Cover(X, tw.experts.Pool([one], meta=tw.metas.Hedge(rate=7.0)), **parts)
+    plain = tw.Cover(X, one, **parts)
     assert np.array_equal(
         tw.play(pool, problem, decisions=True).decisions, tw.play(plain, problem, decisions=True).decisions
     )
@@ -167,8 +175,8 @@ def test_queries_are_counted_where_they_happen(capsys):
             lambda Z: tw.EfficientIntervalDynamic(Z, 64, G, L, threshold=fixed(0.3)),
             (1,) * 3,
         ),
-        ("EfficientAOA", lambda Z: tw.EfficientAOA(Z, G, horizon=64), (1, 1, 0)),
-        ("AOA", lambda Z: tw.AOA(Z, G, loss_range=8.0, horizon=64), None),
+        ("EfficientAOA", lambda Z: tw.EfficientAOA(Z, gradient_bound=G, horizon=64), (1, 1, 0)),
+        ("AOA", lambda Z: tw.AOA(Z, gradient_bound=G, loss_bound=8.0, horizon=64, gradients="own"), None),
     ):
         counted = Counted(X)
         learner = make(counted.domain)
@@ -191,6 +199,11 @@ def test_queries_are_counted_where_they_happen(capsys):
 
 
 # ------------------------------------------------------------------ the lemma before Theorem 5
+
+
+def step_sizes(learner):
+    """Of the members of every expert."""
+    return np.array([member.step_size for member in learner.inner.level(0).members])
 
 
 def mu(t):
@@ -230,7 +243,7 @@ def test_the_covering_lemma_step_by_step(name, seed):
     X = domains()[name]
     problem = stream(X, rounds=200, seed=seed, jumps=8, noise=0.05)
     learner = tw.EfficientIntervalDynamic(X, 200, G, L, threshold=fixed(0.3))
-    R, etas, u = learner.surrogate.radius, learner.inner._steps[0], problem.comparators
+    R, etas, u = learner.surrogate.radius, step_sizes(learner), problem.comparators
     N = etas.size
     regret, meta, base, V, Q, P, born_at = {}, {}, {}, {}, {}, {}, {}
     checked = 0
@@ -272,7 +285,7 @@ def test_the_covering_lemma_in_closed_form(seed):
     learner = tw.EfficientIntervalDynamic(X, rounds, G, 1.0, threshold=fixed(1.0))
     run = tw.play(learner, problem)
     assert len(learner.markers) > 8
-    R, N = learner.surrogate.radius, learner.inner._sizes[0]
+    R, N = learner.surrogate.radius, step_sizes(learner).size
     assert worst_ratio(run.losses, problem, learner.markers, R, N) <= 1
 
 
@@ -291,18 +304,19 @@ def test_a_learner_that_runs_the_wrong_way_breaks_the_lemma():
     """The lemma's check can fail: uphill on noiseless losses, the regret is linear and the bound is not."""
 
     class Uphill(tw.EfficientIntervalDynamic):
-        def _move(self, gradient, loss):
-            super()._move(-gradient, loss)
+        def _round(self, loss):
+            self._gradient *= -1
+            return super()._round(loss)
 
-        def _stage(self, *args):
-            return None  # no compiled run: it would not go through `_move`
+        def _rounds(self, *args):
+            return None  # no compiled run: it would not go through `_round`
 
     X = domains()["ellipsoid"]
     rounds = 20_000
     problem = stream(X, rounds=rounds, jumps=1)
     learner = Uphill(X, rounds, G, 1.0, threshold=fixed(1e9))
     run = tw.play(learner, problem)
-    R, N = learner.surrogate.radius, learner.inner._sizes[0]
+    R, N = learner.surrogate.radius, step_sizes(learner).size
     assert worst_ratio(run.losses, problem, learner.markers, R, N) > 1
 
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import thalweg as tw
 from tests.twins import dynamic as ref
-from tests.worlds import CountedLoss, CountedSet
+from tests.worlds import CountedLoss, CountedSet, flat_polytope, tau_of
 from thalweg.algorithms.scream import EfficientScream, Scream
 from thalweg.errors import InputError
 from thalweg.losses import Linear
@@ -31,6 +31,7 @@ DOMAINS = {
     "box": lambda: tw.domains.Box([-1.0, 0.0, -0.2], [2.0, 0.5, 0.2]),
     "ellipsoid": lambda: tw.domains.Ellipsoid([1.0, 3.0, 20.0], bound=1.5),
     "simplex": lambda: tw.domains.Simplex(4),
+    "flat polytope": flat_polytope,
     "matrices": lambda: tw.domains.SpectralBalls((2, 2, 3), [1.0, 0.5]),
     "blocks": lambda: tw.domains.ProductOfBalls((2, 2), [1.0, 0.3]),
 }
@@ -94,9 +95,10 @@ def test_published_constants():
 def test_scream_is_its_box(name, kind):
     X, T, G, price = DOMAINS[name](), 60, 3.0, 5.0
     given_ = gradients(X, T, G, np.random.default_rng(1), kind)
-    learner = Scream(X, T, G, price)
+    learner = Scream(X, T, G, switching_cost=price)
     decisions = played(learner, given_)
-    slow, p, points = twin([lambda x, g=g: g for g in given_], X.project, X.center, X.diameter, T, G, price)
+    tau = tau_of(X)
+    slow, p, points = twin([lambda x, g=g: tau(g) for g in given_], X.project, X.center, X.diameter, T, G, price)
     assert np.abs(decisions - slow).max() < 1e-12 * max(1, np.abs(slow).max())
     assert np.abs(learner.weights - p).max() < 1e-12
     assert np.abs(learner.points - points).max() < 1e-12 * max(1, np.abs(points).max())
@@ -107,7 +109,7 @@ def test_scream_is_its_box(name, kind):
 def test_efficient_scream_is_scream_on_surrogate_gradients(name, kind):
     """Section 2.2 by hand around the twin: x = Pi_X(y), v = (y - x)/||y - x||, h = g - min(0, <g, v>) v."""
     X, T, G, price = DOMAINS[name](), 60, 3.0, 5.0
-    Y = X.surrogate
+    Y, tau = X.surrogate, tau_of(X)
     given_ = gradients(X, T, G, np.random.default_rng(2), kind)
     shown, outside = [], 0
 
@@ -117,12 +119,12 @@ def test_efficient_scream_is_scream_on_surrogate_gradients(name, kind):
             x = X.project(y)
             shown.append(x)
             outside += np.linalg.norm(y - x) > 1e-6
-            return ref.surrogate_gradient(g.ravel(), y.ravel(), x.ravel(), tol=1e-9).reshape(g.shape)
+            return ref.surrogate_gradient(tau(g.ravel()), y.ravel(), x.ravel(), 1e-9, tau).reshape(g.shape)
 
         return surrogate
 
     twin([see(g) for g in given_], Y.project, Y.center, Y.diameter, T, G, price)
-    decisions = played(EfficientScream(X, T, G, price), given_)
+    decisions = played(EfficientScream(X, T, G, switching_cost=price), given_)
     assert np.abs(decisions - np.array(shown)).max() < 1e-9 * max(1, np.abs(decisions).max())
     assert outside or X.surrogate is X or kind == "random"  # the reduction had something to do
 
@@ -130,7 +132,7 @@ def test_efficient_scream_is_scream_on_surrogate_gradients(name, kind):
 @pytest.mark.parametrize("name", ["ball", "ellipsoid", "blocks"])
 def test_without_a_price_it_is_an_ensemble(name):
     X, T, G = DOMAINS[name](), 50, 2.0
-    scream = Scream(X, T, G, 0.0)
+    scream = Scream(X, T, G, switching_cost=0.0)
     plain = tw.Ensemble(X, scream.step_sizes, prior=scream.prior, meta_rate=scream.meta_rate)
     given_ = gradients(X, T, G, np.random.default_rng(3))
     assert np.abs(played(scream, given_) - played(plain, given_)).max() < 1e-13
@@ -141,7 +143,7 @@ def test_a_price_moves_weight_to_those_who_sit_still():
     given_ = gradients(X, T, G, np.random.default_rng(4), "turns")
     shares = []
     for price in (0.0, 10.0):
-        learner = Scream(X, T, G, price)
+        learner = Scream(X, T, G, switching_cost=price)
         fast = tw.Ensemble(X, learner.step_sizes, prior=learner.prior, meta_rate=learner.meta_rate)
         played(learner, given_)
         played(fast, given_)
@@ -155,10 +157,10 @@ def test_python_and_compiled_rounds_agree():
     slow = tw.domains.Custom(X.project, X.shape, X.center, X.radius)
     slow.diameter = X.diameter
     given_ = gradients(X, 80, 2.0, np.random.default_rng(5), "jumps")
-    fast, python = Scream(X, 80, 2.0, 3.0), Scream(slow, 80, 2.0, 3.0)
+    fast, python = Scream(X, 80, 2.0, switching_cost=3.0), Scream(slow, 80, 2.0, switching_cost=3.0)
     assert np.abs(played(fast, given_) - played(python, given_)).max() < 1e-12
     assert fast.queries == python.queries
-    assert np.abs(fast.state()["moves"] - python.state()["moves"]).max() < 1e-12
+    assert np.abs(fast.state()["experts.members.moved"] - python.state()["experts.members.moved"]).max() < 1e-12
 
 
 @pytest.mark.parametrize("make", [Scream, EfficientScream])
@@ -166,7 +168,7 @@ def test_whole_runs_are_the_same_rounds(make):
     X = tw.domains.Ellipsoid([1.0, 2.0, 4.0], bound=9.0)
     problem = tw.problems.piecewise_stationary(X, 300, 5, rng=0)
     G = problem.gradient_bound(X)
-    loop, steps = make(X, 300, G, 20.0), make(X, 300, G, 20.0)
+    loop, steps = make(X, 300, G, switching_cost=20.0), make(X, 300, G, switching_cost=20.0)
     run = tw.play(loop, problem, decisions=True)
     slow = []
     for f in problem:
@@ -180,12 +182,12 @@ def test_whole_runs_are_the_same_rounds(make):
 @pytest.mark.parametrize("make", [Scream, EfficientScream])
 @pytest.mark.parametrize("name", ["ellipsoid", "matrices"])
 def test_shared_checks(make, name):
-    check_learner(lambda: make(DOMAINS[name](), 50, 6.0, 3.0))
+    check_learner(lambda: make(DOMAINS[name](), 50, 6.0, switching_cost=3.0))
 
 
 @pytest.mark.parametrize("make", [Scream, EfficientScream])
 def test_shared_checks_smallest(make):
-    check_learner(lambda: make(tw.domains.Box([2.0], [3.0]), 1, 6.0, 0.0, on_violation="clip"))
+    check_learner(lambda: make(tw.domains.Box([2.0], [3.0]), 1, 6.0, switching_cost=0.0, on_violation="clip"))
 
 
 # ------------------------------------------------------------------------------------------------------------- counts
@@ -196,7 +198,7 @@ def test_projections_are_counted_by_the_set():
     f = CountedLoss(Linear(np.ones((2, 2, 3)) / 4))
     for make, each in ((Scream, 4), (EfficientScream, 1)):
         counted = CountedSet(exact)
-        learner = make(counted.domain, T, 1.0, 2.0)
+        learner = make(counted.domain, T, 1.0, switching_cost=2.0)
         before = counted.calls  # of the starting point
         f.gradients = 0
         for _ in range(T):
@@ -221,7 +223,7 @@ def test_projections_are_counted_by_the_set():
 )
 def test_regret_with_the_price_of_moving_is_within_its_bound(seed, T, name, kind, price, efficient):
     rng, X, G = np.random.default_rng(seed), DOMAINS[name](), 2.0
-    learner = (EfficientScream if efficient else Scream)(X, T, G, price)
+    learner = (EfficientScream if efficient else Scream)(X, T, G, switching_cost=price)
     g = gradients(X, T, G, rng, kind)
     w = played(learner, g)
     jumps = np.sort(rng.integers(0, T, 3))
@@ -238,7 +240,7 @@ def test_regret_with_the_price_of_moving_is_within_its_bound(seed, T, name, kind
 
 def test_the_bound_is_the_formula():
     T, G, price, P = 100, 2.0, 3.0, 4.0
-    learner = Scream(tw.domains.Ball(2), T, G, price)  # D = 2
+    learner = Scream(tw.domains.Ball(2), T, G, switching_cost=price)  # D = 2
     D, eps = 2.0, math.sqrt(2 / (8 * 5 * 4 * 100))
     members = [
         (D**2 + 2 * D * P) / (2 * eta) + eta * (G**2 / 2 + price * G) * T + math.log(1 / p) / eps
@@ -254,7 +256,7 @@ def test_a_loss_with_memory():
     X = tw.domains.Box([-2.0], [2.0])
     total = {}
     for name, learner in {
-        "scream": Scream(X, T, 0.5, 2.0),
+        "scream": Scream(X, T, 0.5, switching_cost=2.0),
         "ignorant": tw.OGD(X, step_size=0.5),
     }.items():
         w = []
@@ -280,11 +282,11 @@ def test_a_loss_with_memory():
 )
 def test_bad_arguments(make, arguments, named):
     with pytest.raises(InputError, match=named):
-        make(tw.domains.Ball(2), *arguments)
+        make(tw.domains.Ball(2), *arguments[:2], switching_cost=arguments[2])
 
 
 def test_a_state_of_another_price_is_refused():
     X = tw.domains.Ball(2)
-    one, other = Scream(X, 10, 1.0, 1.0), Scream(X, 10, 1.0, 1.5)
+    one, other = Scream(X, 10, 1.0, switching_cost=1.0), Scream(X, 10, 1.0, switching_cost=1.5)
     with pytest.raises(tw.errors.StateError):
         other.restore(one.state())

@@ -415,7 +415,7 @@ def test_on_the_experiment_of_the_paper_its_thresholds_never_fire(name, threshol
     assert learner.active == 1
     formula = ref.printed_threshold if threshold == "paper" else ref.derived_threshold
     assert run.losses.sum() < formula(1, 20_000, G, L, 3.0, 1.0) / 10
-    plain = tw.play(tw.OneProjection(x_set, lambda y: tw.SOGD(y, y.radius)), problem, decisions=True)
+    plain = tw.play(tw.OneProjection(x_set, lambda y: tw.SOGD(y, scale=y.radius)), problem, decisions=True)
     np.testing.assert_allclose(run.decisions, plain.decisions, rtol=0, atol=1e-9)
     # A threshold that knows how much loss there is does fire.
     lower = tw.EfficientAdaptive(x_set, 20_000, G, L, threshold=lambda m: run.losses.sum() / 10)
@@ -455,8 +455,8 @@ def test_learners_that_never_restart_break_the_bound_on_a_covering_interval():
     interval = slice(start, start + length)
     assert mine[interval].sum() <= limit / 4
     for static in (
-        tw.SOGD(x_set, 1.0),
-        tw.OneProjection(x_set, lambda y: tw.SOGD(y, y.radius)),
+        tw.SOGD(x_set, scale=1.0),
+        tw.OneProjection(x_set, lambda y: tw.SOGD(y, scale=y.radius)),
         tw.OGD(x_set, horizon=4 * N, gradient_bound=1.0),  # steps D/(G sqrt(4N)) = 1/sqrt(N) throughout
         tw.EfficientAdaptive(x_set, N + n + 50, 1.0, 1.0, threshold=lambda m: 1e9),
     ):
@@ -474,8 +474,10 @@ def test_learners_that_never_restart_break_the_bound_of_efficient_cbce():
     problem = two_stages(N - 1, n)  # rounds N, ..., N + n - 1 have slope -1
     limit = coin_bound(n, N + n - 1, 1.0, 1.0)
     interval = slice(N - 1, N + n - 1)
-    assert tw.play(tw.EfficientCBCE(x_set, 1.0, horizon=N + n), problem).losses[interval].sum() <= limit / 4
-    for static in (tw.SOGD(x_set, 1.0), tw.OGD(x_set, horizon=4 * N, gradient_bound=1.0)):
+    assert (
+        tw.play(tw.EfficientCBCE(x_set, gradient_bound=1.0, horizon=N + n), problem).losses[interval].sum() <= limit / 4
+    )
+    for static in (tw.SOGD(x_set, scale=1.0), tw.OGD(x_set, horizon=4 * N, gradient_bound=1.0)):
         assert tw.play(static, problem).losses[interval].sum() > 1.2 * limit
 
 
@@ -521,7 +523,7 @@ def coin_bound(n, t, G, R):
 def test_efficient_cbce_on_every_dyadic_interval(seed, horizon, domain, kind, style, wide):
     x_set, stream = setting(domain, kind, horizon, seed, style)
     y_set = tw.domains.Ball(x_set.dim, x_set.diameter, x_set.center) if wide else x_set.surrogate
-    learner = tw.EfficientCBCE(x_set, stream.gradient_bound, surrogate=y_set)
+    learner = tw.EfficientCBCE(x_set, gradient_bound=stream.gradient_bound, surrogate=y_set)
     run = play(learner, stream.losses)
     G, R = stream.gradient_bound, y_set.radius
     for m, (rounds, points) in run.experts.items():
@@ -549,7 +551,7 @@ def test_efficient_cbce_on_every_dyadic_interval(seed, horizon, domain, kind, st
 def test_cbce_with_own_gradients_on_every_dyadic_interval(seed, horizon, domain, kind, cover):
     """Meta in units of the range GD of the losses; OGD with D/(G sqrt(age)) on its own gradients: (3/2) D G sqrt(n)."""
     x_set, stream = setting(domain, kind, horizon, seed)
-    learner = tw.CBCE(x_set, stream.gradient_bound, cover=cover)
+    learner = tw.CBCE(x_set, gradient_bound=stream.gradient_bound, cover=cover, gradients="own")
     run = play(learner, stream.losses)
     G, D = stream.gradient_bound, x_set.diameter
     for m, (rounds, points) in run.experts.items():
@@ -586,7 +588,7 @@ def test_sacs_on_every_covering_interval(seed, horizon, domain, kind, style, sha
     x_set, stream = setting(domain, kind, horizon, seed, style)
     B, D, L = stream.loss_bound, x_set.diameter, stream.smoothness
     choice = {"cover": "compact"} if share is None else {"threshold": share * B}
-    learner = tw.SACS(x_set, B, L, **choice)
+    learner = tw.SACS(x_set, loss_bound=B, smoothness=L, gradients="own", **choice)
     run = play(learner, stream.losses)
     for m, (rounds, points) in run.experts.items():
         assert run.markers[m - 1] == rounds[0] + 1

@@ -286,7 +286,7 @@ def test_ogd(seed, horizon, domain, kind, style):
     tuned = play(tw.OGD(x_set, horizon=horizon, gradient_bound=bound), stream.losses)
     anytime = play(tw.OGD(x_set, gradient_bound=bound), stream.losses)
     eta = float(np.random.default_rng(seed).choice([0.01, 0.3, 5.0])) * diameter / bound
-    fixed = play(tw.OGD(x_set, eta), stream.losses)
+    fixed = play(tw.OGD(x_set, step_size=eta), stream.losses)
     # (A) telescopes to D^2/(2 eta) + (eta/2) G^2 T for a fixed step and, by ||x_t - u|| <= D, to D^2/(2 eta_T) +
     # sum (eta_t/2) G^2 for a decreasing one; sum 1/sqrt(t) <= 2 sqrt(T) - 1.
     for run, limit in (
@@ -317,7 +317,7 @@ def test_sogd(seed, horizon, domain, kind, style):
     diameter, rng = x_set.diameter, np.random.default_rng(seed)
     delta = float(rng.choice([1e-6, 1.0, 10.0]))
     for scale in (None, diameter / 2, diameter * float(rng.uniform(0.1, 3))):
-        run = play(tw.SOGD(x_set, scale, delta=delta), stream.losses)
+        run = play(tw.SOGD(x_set, scale=scale, delta=delta), stream.losses)
         alpha = diameter / math.sqrt(2) if scale is None else scale
         limit = (diameter**2 / (2 * alpha) + alpha) * math.sqrt(delta + run.squares) - alpha * math.sqrt(delta)
         best = linear_regret(run, ref.far_point(x_set, run.g.sum(axis=0)))
@@ -388,7 +388,7 @@ def test_sword_with_own_gradients(seed, horizon, domain, kind, style):
     """
     x_set, stream = setting(domain, kind, horizon, seed, style)
     smooth, diameter = stream.smoothness, x_set.diameter
-    learner = tw.Sword(x_set, horizon, stream.gradient_bound, smooth)
+    learner = tw.Sword(x_set, horizon, stream.gradient_bound, smooth, gradients="own")
     run = play(learner, stream.losses)
     meta = theorem_3_meta_bound(len(learner.step_sizes), diameter, stream.gradient_bound, run.squares)
     for i in range(len(learner.step_sizes)):
@@ -541,7 +541,7 @@ def test_the_right_step_in_hindsight_is_what_the_ensemble_finds():
     efficient = tw.EfficientDynamic(x_set, 4000, 2.0, 1.0, loss_bound=2.0)
     run = tw.play(efficient, problem)
     steps = efficient.inner.step_sizes
-    alone = [tw.play(tw.OGD(x_set, float(eta)), problem).losses.sum() for eta in steps]
+    alone = [tw.play(tw.OGD(x_set, step_size=float(eta)), problem).losses.sum() for eta in steps]
     assert max(alone) > 20 * min(alone)
     assert run.losses.sum() <= 10 * min(alone)
     assert run.losses.sum() <= small_loss_regret_bound(len(steps), 1.0, 2.0, 1.0, ref.path_length(u), 0.0)
@@ -621,7 +621,7 @@ COUNTS = {
     "Ader, improved": (lambda d, n, g: tw.Ader(d, n, g), lambda n: (n, 1, 0)),
     "Ader, basic": (lambda d, n, g: tw.Ader(d, n, g, gradients="own"), lambda n: (n, n, n)),
     "Sword, shared": (lambda d, n, g: tw.Sword(d, n, g, 1.0, gradients="shared"), lambda n: (n, 1, 0)),
-    "Sword, own": (lambda d, n, g: tw.Sword(d, n, g, 1.0), lambda n: (n, n + 1, 0)),
+    "Sword, own": (lambda d, n, g: tw.Sword(d, n, g, 1.0, gradients="own"), lambda n: (n, n + 1, 0)),
     "EfficientDynamic, Theorem 2": (lambda d, n, g: tw.EfficientDynamic(d, n, g), lambda n: (1, 1, 0)),
     "EfficientDynamic, Theorem 3": (lambda d, n, g: tw.EfficientDynamic(d, n, g, 1.0), lambda n: (1, 1, 0)),
 }

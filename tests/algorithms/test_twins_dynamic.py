@@ -8,6 +8,7 @@ import pytest
 
 import thalweg as tw
 from tests.twins import dynamic as ref
+from tests.worlds import flat_polytope, tau_of
 
 DOMAINS = {
     "ball": lambda: tw.domains.Ball(3, radius=1.5),
@@ -33,13 +34,22 @@ def on_x(domain, stream, horizon):
 
 
 def in_y(domain, stream, horizon, surrogate=None, **more):
-    """The twin of Algorithm 1. The set around X is a ball unless X is cheap itself."""
+    """The twin of Algorithm 1. The set around X is a ball unless X is cheap itself.
+
+    With a surrogate of one's own gradients are used as they are.
+    """
     y = surrogate or domain.surrogate
+    tau = tau_of(domain) if surrogate is None else ref.everything
     inside = None if isinstance(y, tw.domains.Ball) else y.project
     constants = on_x(domain, stream, horizon)
+    losses = ref.flattened(stream.losses, tau)
     return ref.efficient_dynamic(
-        stream.losses, domain.project, y.center, y.radius, project_y=inside, **constants, **more
+        losses, domain.project, y.center, y.radius, project_y=inside, tau=tau, **constants, **more
     )
+
+
+def flat(domain, stream):
+    return ref.flattened(stream.losses, tau_of(domain))
 
 
 def around(domain):
@@ -50,51 +60,51 @@ def around(domain):
 # name: (learner, twin), each from (domain, stream, horizon)
 CASES = {
     "OGD, fixed step": (
-        lambda d, s, n: tw.OGD(d, 0.3),
-        lambda d, s, n: ref.ogd(s.losses, d.project, d.center, step_size=0.3),
+        lambda d, s, n: tw.OGD(d, step_size=0.3),
+        lambda d, s, n: ref.ogd(flat(d, s), d.project, d.center, step_size=0.3),
     ),
     "OGD, horizon": (
         lambda d, s, n: tw.OGD(d, horizon=n, gradient_bound=s.gradient_bound),
-        lambda d, s, n: ref.ogd(s.losses, d.project, d.center, **on_x(d, s, n)),
+        lambda d, s, n: ref.ogd(flat(d, s), d.project, d.center, **on_x(d, s, n)),
     ),
     "OGD, anytime": (
         lambda d, s, n: tw.OGD(d, gradient_bound=s.gradient_bound),
-        lambda d, s, n: ref.ogd(s.losses, d.project, d.center, diameter=d.diameter, gradient_bound=s.gradient_bound),
+        lambda d, s, n: ref.ogd(flat(d, s), d.project, d.center, diameter=d.diameter, gradient_bound=s.gradient_bound),
     ),
     "SOGD": (
         lambda d, s, n: tw.SOGD(d),
-        lambda d, s, n: ref.sogd(s.losses, d.project, d.center, scale=d.diameter / math.sqrt(2)),
+        lambda d, s, n: ref.sogd(flat(d, s), d.project, d.center, scale=d.diameter / math.sqrt(2)),
     ),
     "SOGD, scale and delta": (
-        lambda d, s, n: tw.SOGD(d, 0.7, delta=0.01),
-        lambda d, s, n: ref.sogd(s.losses, d.project, d.center, scale=0.7, delta=0.01),
+        lambda d, s, n: tw.SOGD(d, scale=0.7, delta=0.01),
+        lambda d, s, n: ref.sogd(flat(d, s), d.project, d.center, scale=0.7, delta=0.01),
     ),
     "Ader, improved": (
         lambda d, s, n: tw.Ader(d, n, s.gradient_bound),
-        lambda d, s, n: ref.ader(s.losses, d.project, d.center, **on_x(d, s, n)),
+        lambda d, s, n: ref.ader(flat(d, s), d.project, d.center, **on_x(d, s, n)),
     ),
     "Ader, basic": (
         lambda d, s, n: tw.Ader(d, n, s.gradient_bound, gradients="own"),
-        lambda d, s, n: ref.ader(s.losses, d.project, d.center, gradients="own", **on_x(d, s, n)),
+        lambda d, s, n: ref.ader(flat(d, s), d.project, d.center, gradients="own", **on_x(d, s, n)),
     ),
     "Ader, basic, stated range": (
-        lambda d, s, n: tw.Ader(d, n, s.gradient_bound, gradients="own", loss_range=0.9),
-        lambda d, s, n: ref.ader(s.losses, d.project, d.center, gradients="own", loss_range=0.9, **on_x(d, s, n)),
+        lambda d, s, n: tw.Ader(d, n, s.gradient_bound, gradients="own", loss_bound=0.9),
+        lambda d, s, n: ref.ader(flat(d, s), d.project, d.center, gradients="own", loss_bound=0.9, **on_x(d, s, n)),
     ),
     "Sword, own": (
-        lambda d, s, n: tw.Sword(d, n, s.gradient_bound, smoothness(s)),
-        lambda d, s, n: ref.sword(s.losses, d.project, d.center, smoothness=smoothness(s), **on_x(d, s, n)),
+        lambda d, s, n: tw.Sword(d, n, s.gradient_bound, smoothness(s), gradients="own"),
+        lambda d, s, n: ref.sword(flat(d, s), d.project, d.center, smoothness=smoothness(s), **on_x(d, s, n)),
     ),
     "Sword, shared": (
         lambda d, s, n: tw.Sword(d, n, s.gradient_bound, smoothness(s), gradients="shared"),
         lambda d, s, n: ref.sword(
-            s.losses, d.project, d.center, smoothness=smoothness(s), gradients="shared", **on_x(d, s, n)
+            flat(d, s), d.project, d.center, smoothness=smoothness(s), gradients="shared", **on_x(d, s, n)
         ),
     ),
     "Sword, shared, stated bound": (
         lambda d, s, n: tw.Sword(d, n, s.gradient_bound, smoothness(s), gradients="shared", loss_bound=s.loss_bound),
         lambda d, s, n: ref.sword(
-            s.losses,
+            flat(d, s),
             d.project,
             d.center,
             smoothness=smoothness(s),
@@ -242,6 +252,36 @@ def check_run(run, twin, x):
     assert_same_queries(run.queries, twin)
 
 
+@functools.cache
+def on_flat(domain):
+    """A set in a flat, and squared losses whose gradients have long parts across it."""
+    x = {"simplex": lambda: tw.domains.Simplex(4, 2.0), "polytope": flat_polytope}[domain]()
+    return x, ref.make_stream("squared", x, HORIZON, np.random.default_rng(11), scale=2.0)
+
+
+@pytest.mark.parametrize("domain", ["simplex", "polytope"])
+@pytest.mark.parametrize("case", CASES)
+def test_on_flats_the_part_of_a_gradient_across_is_taken_off(case, domain):
+    x, stream = on_flat(domain)
+    make, twin = CASES[case][0], CASES[case][1](x, stream, HORIZON)
+    run = tw.play(make(x, stream, HORIZON), builtin(stream), decisions=True)
+    np.testing.assert_allclose(run.decisions, twin.decisions, rtol=0, atol=1e-12)
+    learner, decisions = make(x, stream, HORIZON), []
+    for f in stream.losses:
+        decisions.append(learner.decision)
+        learner.step(f)
+    np.testing.assert_allclose(decisions, twin.decisions, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("domain", ["simplex", "polytope"])
+def test_on_flats_the_twins_differ_without_it(domain):
+    """The part across has work to do: with it inside a ball, the ensemble plays something else."""
+    x, stream = on_flat(domain)
+    constants, y = on_x(x, stream, HORIZON), x.surrogate
+    raw = ref.efficient_dynamic(stream.losses, x.project, y.center, y.radius, **constants)
+    assert np.abs(raw.decisions - in_y(x, stream, HORIZON).decisions).max() > 1e-3
+
+
 @pytest.mark.parametrize("horizon", [1, 2, 3])
 @pytest.mark.parametrize("case", CASES)
 def test_short_horizons(case, horizon):
@@ -277,8 +317,10 @@ def test_a_surrogate_around_another_centre(theorem):
 def test_one_projection_around_ogd(domain, kind):
     x, stream = setting(domain, kind)
     y = x.surrogate
-    learner = tw.OneProjection(x, lambda surrogate: tw.OGD(surrogate, 0.4))
-    twin = ref.one_projection_ogd(stream.losses, x.project, y.project, y.center, step_size=0.4)
+    learner = tw.OneProjection(x, lambda surrogate: tw.OGD(surrogate, step_size=0.4))
+    tau = tau_of(x)
+    losses = ref.flattened(stream.losses, tau)
+    twin = ref.one_projection_ogd(losses, x.project, y.project, y.center, step_size=0.4, tau=tau)
     run = tw.play(learner, builtin(stream), decisions=True)
     assert_close(run.decisions, twin.decisions, x)
     assert run.queries.projections == run.queries.gradients == len(stream.losses)
@@ -301,7 +343,7 @@ def test_matrix_points_are_flat_points_in_another_shape():
     matrix = tw.domains.Ball((2, 3), radius=1.5)
     stream = ref.make_stream("squared", flat, 40, np.random.default_rng(8))
     for make in (
-        lambda d: tw.OGD(d, 0.3),
+        lambda d: tw.OGD(d, step_size=0.3),
         lambda d: tw.Ader(d, 40, stream.gradient_bound),
         lambda d: tw.EfficientDynamic(d, 40, stream.gradient_bound, stream.smoothness),
     ):
@@ -322,10 +364,10 @@ def test_one_step_size_is_plain_ogd(domain):
     """GT <= DL leaves Sword one member, whose step is the cap 1/(4L)."""
     x, stream = setting(domain, "squared", horizon=40)
     smooth = 50 * stream.gradient_bound / x.diameter
-    sword = tw.Sword(x, 40, stream.gradient_bound, smooth)
+    sword = tw.Sword(x, 40, stream.gradient_bound, smooth, gradients="own")
     assert len(sword.step_sizes) == 1
     assert sword.step_sizes[0] == pytest.approx(1 / (4 * smooth))
-    plain = tw.OGD(x, float(sword.step_sizes[0]))
+    plain = tw.OGD(x, step_size=float(sword.step_sizes[0]))
     problem = builtin(stream)
     one, two = tw.play(sword, problem, decisions=True), tw.play(plain, problem, decisions=True)
     np.testing.assert_allclose(one.decisions, two.decisions, rtol=0, atol=1e-12 * max(1.0, np.abs(x.center).max()))
@@ -353,8 +395,8 @@ def test_a_ball_is_its_own_surrogate(domain, theorem):
 def test_one_projection_around_ogd_on_a_ball_is_ogd(domain):
     x, stream = setting(domain, "flipping")
     problem = builtin(stream)
-    wrapped = tw.play(tw.OneProjection(x, lambda y: tw.OGD(y, 0.4)), problem, decisions=True)
-    plain = tw.play(tw.OGD(x, 0.4), problem, decisions=True)
+    wrapped = tw.play(tw.OneProjection(x, lambda y: tw.OGD(y, step_size=0.4)), problem, decisions=True)
+    plain = tw.play(tw.OGD(x, step_size=0.4), problem, decisions=True)
     np.testing.assert_allclose(wrapped.decisions, plain.decisions, rtol=0, atol=1e-12)
 
 
@@ -366,11 +408,11 @@ def test_a_domain_that_never_binds_gives_the_unconstrained_run():
     sogd = np.vstack([np.zeros(3), np.cumsum(-0.3 * g / root[:, None], axis=0)[:-1]])
     problem = builtin(stream)
     for huge in (tw.domains.Ball(3, radius=1e6), tw.domains.Box(np.full(3, -1e6), np.full(3, 1e6))):
-        run = tw.play(tw.OGD(huge, 0.05), problem, decisions=True)
+        run = tw.play(tw.OGD(huge, step_size=0.05), problem, decisions=True)
         np.testing.assert_allclose(run.decisions, -0.05 * before, rtol=0, atol=1e-12)
-        run = tw.play(tw.SOGD(huge, 0.3), problem, decisions=True)
+        run = tw.play(tw.SOGD(huge, scale=0.3), problem, decisions=True)
         np.testing.assert_allclose(run.decisions, sogd, rtol=0, atol=1e-12)
-        run = tw.play(tw.OneProjection(huge, lambda y: tw.OGD(y, 0.05)), problem, decisions=True)
+        run = tw.play(tw.OneProjection(huge, lambda y: tw.OGD(y, step_size=0.05)), problem, decisions=True)
         np.testing.assert_allclose(run.decisions, -0.05 * before, rtol=0, atol=1e-12)
 
 
@@ -405,7 +447,7 @@ def test_basic_ader_on_linear_losses_with_the_range_2gd_is_improved_ader():
     for domain in ("ball", "simplex"):
         x, stream = setting(domain, "linear")
         bound = stream.gradient_bound
-        basic = tw.Ader(x, HORIZON, bound, gradients="own", loss_range=2 * bound * x.diameter)
+        basic = tw.Ader(x, HORIZON, bound, gradients="own", loss_bound=2 * bound * x.diameter)
         improved = tw.Ader(x, HORIZON, bound)
         problem = builtin(stream)
         one, two = tw.play(basic, problem, decisions=True), tw.play(improved, problem, decisions=True)

@@ -39,7 +39,7 @@ def test_ader_pool_and_prior(domain):
 def test_ader_rates(domain):
     assert tw.Ader(domain, T, G).meta_rate == near(0.00559016994)  # sqrt(2 / (T G^2 D^2))
     assert tw.Ader(domain, T, G, gradients="own").meta_rate == near(0.0111803399)  # c = GD = 8
-    assert tw.Ader(domain, T, G, gradients="own", loss_range=1.0).meta_rate == near(0.0894427191)  # sqrt(8 / T)
+    assert tw.Ader(domain, T, G, gradients="own", loss_bound=1.0).meta_rate == near(0.0894427191)  # sqrt(8 / T)
 
 
 def test_theorem_2(domain, literal):
@@ -72,7 +72,7 @@ def test_sword_with_one_gradient_is_theorem_3_with_every_length_equal_to_the_dia
 
 
 def test_sword_with_own_gradients(domain):
-    learner = tw.Sword(domain, T, G, 1.0)
+    learner = tw.Sword(domain, T, G, 1.0, gradients="own")
     # GT/(DL) = 2000: N = ceil(5.48) + 1 = 7; sqrt(2 / 64000) doubles until the cap 1/4
     assert learner.step_sizes == near([0.00559016994 * 2**i for i in range(6)] + [0.25])
     assert learner.prior == near([1 / 7] * 7)
@@ -80,7 +80,7 @@ def test_sword_with_own_gradients(domain):
 
 
 def test_sogd_takes_two_steps():
-    learner = tw.SOGD(tw.domains.Ball(2), 1.0, delta=1.0)
+    learner = tw.SOGD(tw.domains.Ball(2), scale=1.0, delta=1.0)
     assert learner.decision == pytest.approx([0.0, 0.0])
     learner.update(np.array([3.0, 4.0]))
     assert learner.decision == near([-0.58834841, -0.78446454])
@@ -121,7 +121,7 @@ def test_pools_equal_the_formulas_and_reach_the_largest_step_they_must_cover(
     domain, diameter = tw.domains.Ball(2, radius=radius), 2 * radius
     args = (domain, horizon, gradient_bound)
     ader = tw.Ader(*args).step_sizes
-    own = tw.Sword(*args, smoothness).step_sizes
+    own = tw.Sword(*args, smoothness, gradients="own").step_sizes
     shared = tw.Sword(*args, smoothness, gradients="shared").step_sizes
     minimax = tw.EfficientDynamic(*args).inner.step_sizes
     small = tw.EfficientDynamic(*args, smoothness).inner.step_sizes

@@ -118,7 +118,7 @@ def test_bounds_are_the_largest_of_all_rounds(kind, seed):
     for domain in (Ball(4, radius=rng.uniform(0.1, 3), center=rng.normal(size=4)), Box(-1.0, np.full(4, 2.0))):
         bounds = [f.gradient_bound(domain) for f in problem]
         assert problem.gradient_bound(domain) == pytest.approx(max(bounds), rel=1e-12)
-        assert problem.loss_bound(domain) == pytest.approx(max(f.value_bound(domain) for f in problem), rel=1e-12)
+        assert problem.loss_bound(domain) == pytest.approx(max(f.loss_bound(domain) for f in problem), rel=1e-12)
     if kind in ("absolute", "pinball", "hinge"):
         assert problem.smoothness is None
     else:

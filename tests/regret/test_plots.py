@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import thalweg as tw
-from thalweg.cover_ensemble import CoverEnsemble
 from thalweg.errors import InputError, MissingExtraError
 from thalweg.learner import Queries
 from thalweg.regret import plots
@@ -38,7 +37,7 @@ def run(problem):
 
 @pytest.fixture(scope="module")
 def record(problem):
-    return plots.record_cover(tw.SACS(BALL, 50.0, 9.0, threshold=4.0), problem)
+    return plots.record_cover(tw.SACS(BALL, loss_bound=50.0, smoothness=9.0, threshold=4.0, gradients="own"), problem)
 
 
 def by_length(*rows, kind="adaptive"):
@@ -343,18 +342,18 @@ LEARNERS = {
     "EfficientAdaptive": lambda: tw.EfficientAdaptive(ELLIPSOID, T, G, L, threshold=lambda m: 2.0),
     "EfficientAdaptive, one expert": lambda: tw.EfficientAdaptive(ELLIPSOID, T, G, L),
     "EfficientIntervalDynamic": lambda: tw.EfficientIntervalDynamic(ELLIPSOID, T, G, L, threshold=lambda m: 3.0 + m),
-    "EfficientCBCE": lambda: tw.EfficientCBCE(ELLIPSOID, G),
-    "EfficientAOA": lambda: tw.EfficientAOA(BALL, G),
-    "AOA": lambda: tw.AOA(BALL, G, horizon=T),
-    "CBCE": lambda: tw.CBCE(BALL, G, cover="compact"),
-    "SACS": lambda: tw.SACS(BALL, 200.0, L, threshold=2.0),
-    "SACS, python": lambda: tw.SACS(BOX, 200.0, L, threshold=2.0),
+    "EfficientCBCE": lambda: tw.EfficientCBCE(ELLIPSOID, gradient_bound=G),
+    "EfficientAOA": lambda: tw.EfficientAOA(BALL, gradient_bound=G),
+    "AOA": lambda: tw.AOA(BALL, gradient_bound=G, horizon=T, gradients="own"),
+    "CBCE": lambda: tw.CBCE(BALL, gradient_bound=G, cover="compact", gradients="own"),
+    "SACS": lambda: tw.SACS(BALL, loss_bound=200.0, smoothness=L, threshold=2.0, gradients="own"),
+    "SACS, python": lambda: tw.SACS(BOX, loss_bound=200.0, smoothness=L, threshold=2.0, gradients="own"),
     "twice": lambda: tw.OneProjection(BALL, lambda Y: tw.EfficientAdaptive(Y, T, G, L, threshold=lambda m: 2.0)),
 }
 
 
 def ensemble_of(learner):
-    while not isinstance(learner, CoverEnsemble):
+    while not isinstance(learner, tw.Cover):
         learner = learner.inner
     return learner
 
@@ -416,11 +415,11 @@ def test_the_recorder_is_one_play_and_tells_the_truth(problem, name, every):
 def test_about_400_moments():
     problem = tw.problems.LinearRegression(np.ones((5000, 1)), np.ones(5000))
     line = tw.domains.Box([-1.0], [1.0])
-    calm = plots.record_cover(tw.SACS(line, 10.0, 1.0, threshold=100.0), problem)
+    calm = plots.record_cover(tw.SACS(line, loss_bound=10.0, smoothness=1.0, threshold=100.0, gradients="own"), problem)
     assert calm.markers.tolist() == [0]
     assert 380 <= calm.moments.size <= 420
     assert set(np.diff(calm.moments) % 2) == {1}  # odd: a compact cover is looked at in even and in odd rounds
-    busy = plots.record_cover(tw.SACS(line, 10.0, 1.0, cover="compact"), problem)
+    busy = plots.record_cover(tw.SACS(line, loss_bound=10.0, smoothness=1.0, cover="compact", gradients="own"), problem)
     alive = (busy.born > 0).mean(axis=0)
     assert (np.abs(alive[:8] - 0.5) < 0.05).all()
 
@@ -428,7 +427,7 @@ def test_about_400_moments():
 def test_markers_that_the_learner_forgets():
     rounds = 20_000
     problem = tw.problems.LinearRegression(np.ones((rounds, 1)), np.tile([-5.0, 5.0], rounds // 2))
-    learner = tw.SACS(tw.domains.Box([-1.0], [1.0]), 20.0, 1.0, threshold=1e-3)
+    learner = tw.SACS(tw.domains.Box([-1.0], [1.0]), loss_bound=20.0, smoothness=1.0, threshold=1e-3, gradients="own")
     record = plots.record_cover(learner, problem, every=rounds)
     assert len(learner.markers) < 2000  # or this test tests nothing
     assert record.markers.tolist() == list(range(rounds))
@@ -445,7 +444,9 @@ def test_ctrl_c_ends_the_record():
         return float((x @ x) / 2)
 
     problem = tw.problems.FromFunctions(value, lambda t, x: x, shape=DIM, horizon=100)
-    record = plots.record_cover(tw.SACS(BALL, 200.0, L, cover="compact"), problem, every=20)  # looks in every round
+    record = plots.record_cover(
+        tw.SACS(BALL, loss_bound=200.0, smoothness=L, cover="compact", gradients="own"), problem, every=20
+    )  # looks in every round
     assert (record.run.rounds, record.run.interrupted) == (31, True)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert record.losses.shape == (31,)
@@ -458,7 +459,7 @@ def test_ctrl_c_ends_the_record():
 def test_an_error_names_its_round():
     losses = [tw.losses.Squared(np.ones(DIM), 1.0)] * 57 + [tw.losses.Squared(np.ones(DIM), 1e9)] * 3
     with pytest.raises(InputError) as caught:
-        plots.record_cover(tw.EfficientCBCE(BALL, G), tw.problems.FromLosses(losses), every=10)
+        plots.record_cover(tw.EfficientCBCE(BALL, gradient_bound=G), tw.problems.FromLosses(losses), every=10)
     first, second = caught.value.__notes__
     inside, begin = (int(note.split("round ")[-1].split()[0]) for note in (first, second))
     assert begin + inside == 57

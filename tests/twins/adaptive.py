@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tests.twins.dynamic import Trace, ball, surrogate_gradient
+from tests.twins.dynamic import Trace, ball, everything, surrogate_gradient
 
 # ------------------------------------------------------------------------------------------------------------- covers
 
@@ -146,6 +146,24 @@ class AdaptMLProd:
             self.eta[J] = new
 
 
+class Hedge:
+    """Exponential weights with a fixed rate and a uniform prior; a newborn has lost nothing yet."""
+
+    def __init__(self, rate):
+        self.rate, self.w = rate, {}
+
+    def admit(self, J):
+        self.w[J] = 1.0
+
+    def weights(self, awake):
+        p = np.array([self.w[J] for J in awake])
+        return p / p.sum()
+
+    def feed(self, r):
+        for J, gain in r.items():
+            self.w[J] *= math.exp(self.rate * gain)
+
+
 ROUNDING = 1e-13  # of feedback in [-1, 1]
 
 
@@ -255,8 +273,24 @@ def ordered(living):
 # --------------------------------------------------------------------------------------------------------- algorithms
 
 
-def sacs(losses, project, center, *, diameter, loss_bound, cover="problem", threshold=None, smoothness=1.0, delta=1.0):
-    """[Z19, Algorithms 2 and 3]: SOGD with own gradients, AdaNormalHedge, a marker a round or one per threshold."""
+def sacs(
+    losses,
+    project,
+    center,
+    *,
+    diameter,
+    loss_bound,
+    cover="problem",
+    threshold=None,
+    smoothness=1.0,
+    delta=1.0,
+    gradients="own",
+    gradient_bound=None,
+):
+    """[Z19, Algorithms 2 and 3]: SOGD with own gradients, AdaNormalHedge, a marker a round or one per threshold.
+
+    With one gradient for all the losses are linearised, their range is G D, and markers count the loss paid.
+    """
     if threshold is None:
         threshold = 20 * smoothness * diameter**2 + 2 * diameter * math.sqrt(2 * delta)
     trace = CoverTrace()
@@ -279,18 +313,26 @@ def sacs(losses, project, center, *, diameter, loss_bound, cover="problem", thre
         trace.note(f, x, living, p)
 
         paid = f.value(x)
-        values = {J: f.value(expert.point) for J, expert in living.items()}
-        gradients = {J: f.gradient(expert.point) for J, expert in living.items()}
-        trace.value_queries += 1 + len(living)
-        trace.gradient_queries += len(living)
         trace.projections += len(living)
-
-        accumulated += values[newest]
+        if gradients == "own":
+            values = {J: f.value(expert.point) for J, expert in living.items()}
+            each = {J: f.gradient(expert.point) for J, expert in living.items()}
+            r = {J: (paid - values[J]) / loss_bound for J in living}
+            accumulated += values[newest]
+            trace.value_queries += 1 + len(living)
+            trace.gradient_queries += len(living)
+        else:
+            g = f.gradient(x)
+            each = dict.fromkeys(living, g)
+            r = {J: g @ (x - expert.point) / (gradient_bound * diameter) for J, expert in living.items()}
+            accumulated += paid
+            trace.value_queries += cover != "compact"
+            trace.gradient_queries += 1
         if cover == "compact" or accumulated > threshold:
             new_interval = True
-        meta.feed({J: (paid - values[J]) / loss_bound for J in living})
+        meta.feed(r)
         for J, expert in living.items():
-            expert.update(gradients[J])
+            expert.update(each[J])
         if new_interval:
             living = {J: expert for J, expert in living.items() if J[1] != m}  # next comes marker m + 1
     if new_interval:
@@ -306,7 +348,7 @@ def cbce(
     diameter,
     gradient_bound,
     gradients="own",
-    loss_range=None,
+    loss_bound=None,
     radius=None,
     cover="geometric",
 ):
@@ -327,7 +369,7 @@ def cbce(
         trace.note(f, x, living, p)
 
         if gradients == "own":
-            span = gradient_bound * diameter if loss_range is None else loss_range
+            span = gradient_bound * diameter if loss_bound is None else loss_bound
             paid = f.value(x)
             r = {J: (paid - f.value(expert.point)) / span for J, expert in living.items()}
             own = {J: f.gradient(expert.point) for J, expert in living.items()}
@@ -347,7 +389,7 @@ def cbce(
     return trace.arrays()
 
 
-def efficient_cbce(losses, project, center, radius, *, gradient_bound, project_y=None, tol=1e-12):
+def efficient_cbce(losses, project, center, radius, *, gradient_bound, project_y=None, tol=1e-12, tau=everything):
     """[Z25, Section 3.1]: [W18] on Y = {y : ||y - c|| <= R}, fed with surrogate gradients, one projection onto X.
 
     `tol` is the accuracy of `project`: where ||y - x|| is smaller, relatively, there is no direction from x to y.
@@ -370,7 +412,7 @@ def efficient_cbce(losses, project, center, radius, *, gradient_bound, project_y
         trace.note(f, x, living, p)
         g = f.gradient(x)
         trace.gradient_queries += 1
-        h = surrogate_gradient(g, y, x, tol)
+        h = surrogate_gradient(g, y, x, tol, tau)
         trace.gradients.append(g)
         trace.fed.append(h)
         trace.inner.append(y)
@@ -395,6 +437,7 @@ def efficient_adaptive(
     project_y=None,
     tol=1e-12,
     make_expert=None,
+    tau=everything,
 ):
     """[Z25, Algorithm 2], corrected: learner 1 exists from the start, round t's marker is t + 1, the newborn waits.
 
@@ -426,7 +469,7 @@ def efficient_adaptive(
         g, value = f.gradient(x), f.value(x)
         trace.gradient_queries += 1
         trace.value_queries += 1
-        h = surrogate_gradient(g, y, x, tol)
+        h = surrogate_gradient(g, y, x, tol, tau)
         trace.gradients.append(g)
         trace.fed.append(h)
         trace.inner.append(y)

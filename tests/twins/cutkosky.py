@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tests.twins.dynamic import ball, surrogate_gradient
+from tests.twins.dynamic import ball, everything, surrogate_gradient
 
 
 class Coin:
@@ -178,21 +178,21 @@ def printed(losses, project, o, R, gradient_bound, horizon, epsilon=1.0, toleran
     return _play(Levels(projections, o, R, gradient_bound, horizon, epsilon, tolerances), losses, lambda y: y)
 
 
-def efficient(losses, project, o, R, gradient_bound, horizon, epsilon=1.0, tolerance=1e-12):
+def efficient(losses, project, o, R, gradient_bound, horizon, epsilon=1.0, tolerance=1e-12, tau=everything):
     """[C20] on the ball Y around o, inside the reduction of [Z25]."""
     K = levels_of(horizon)
     levels = Levels([ball(o, R)] * K, o, R, gradient_bound, horizon, epsilon, [1e-12] * K)
-    return _play(levels, losses, project, tolerance * R)
+    return _play(levels, losses, project, tolerance * R, tau)
 
 
-def _play(levels, losses, project, tol=0.0):
+def _play(levels, losses, project, tol=0.0, tau=everything):
     record = Record()
     for f in losses:
         points = levels.propose()
         y = points[-1]
         x = project(y)
         g = f.gradient(x)
-        h = surrogate_gradient(g, y, x, tol)
+        h = surrogate_gradient(g, y, x, tol, tau)
         record.decisions.append(x)
         record.inner.append(y)
         record.points.append(points)

@@ -9,6 +9,9 @@ Nothing of the package is used: the caller passes `domain.project`. No speed, no
     [Z25]  Zhao, Xie, Zhang, Zhou. Efficient methods for non-stationary online learning. JMLR 26, 2025.      (Alg. 1)
 
 Points are flat vectors. c is the centre of the set, where everything starts; a ball is c + {z : ||z|| <= R}.
+
+On a set that lies in a flat, the part of a gradient across it cannot matter: `flattened` takes it off every gradient,
+and `tau`, the projection along the normals of the flat, off the way from x to y in the reduction.
 """
 
 from __future__ import annotations
@@ -64,6 +67,38 @@ class Squared:
         return (self.features @ x - self.label) * self.features
 
 
+# -------------------------------------------------------------------------------------------------------------- flats
+
+
+def along(normals) -> Callable:
+    """tau: v -> its part orthogonal to the rows of `normals`."""
+    rows = np.asarray(normals, dtype=float)
+    return lambda v: v - rows.T @ np.linalg.lstsq(rows @ rows.T, rows @ v, rcond=None)[0]
+
+
+def everything(v):
+    """tau of a set with inner points."""
+    return v
+
+
+@dataclass(frozen=True)
+class Flat:
+    """f, with tau of its gradient."""
+
+    loss: object
+    tau: Callable
+
+    def value(self, x):
+        return self.loss.value(x)
+
+    def gradient(self, x):
+        return self.tau(self.loss.gradient(x))
+
+
+def flattened(losses, tau):
+    return [Flat(f, tau) for f in losses]
+
+
 # ------------------------------------------------------------------------------------------------------------- traces
 
 
@@ -105,9 +140,9 @@ def ader_prior(count):
     return np.array([(1 + 1 / count) / (i * (i + 1)) for i in range(1, count + 1)])
 
 
-def ader_rate(horizon, loss_range):
+def ader_rate(horizon, loss_bound):
     """alpha = sqrt(8 / (T c^2)) for losses in an interval of length c."""
-    return math.sqrt(8 / (horizon * loss_range**2))
+    return math.sqrt(8 / (horizon * loss_bound**2))
 
 
 def sword_pool(horizon, diameter, gradient_bound, smoothness):
@@ -164,12 +199,16 @@ def softmax(logits):
     return e / np.sum(e)
 
 
-def surrogate_gradient(g, y, x, tol=1e-7):
-    """[Z25, Lemma 1]: h = g if <g, v> >= 0, else g - <g, v> v, with v = (y - x)/||y - x|| and x = Pi_X[y]."""
-    n = np.linalg.norm(y - x)
+def surrogate_gradient(g, y, x, tol=1e-7, tau=everything):
+    """[Z25, Lemma 1]: h = g if <g, v> >= 0, else g - <g, v> v, with v = (y - x)/||y - x|| and x = Pi_X[y].
+
+    With y - x in the flat, as g is: its part across is no direction in which X ends.
+    """
+    gap = tau(y - x)
+    n = np.linalg.norm(gap)
     if n <= tol * max(1.0, np.linalg.norm(y)):  # y is in X: there is no direction, v = 0
         return g.copy()
-    v = (y - x) / n
+    v = gap / n
     a = g @ v
     return g.copy() if a >= 0 else g - a * v
 
@@ -218,14 +257,14 @@ def sogd(losses, project, center, *, scale, delta=1.0):
 # ---------------------------------------------------------------------------------------------- ensembles on X itself
 
 
-def ader(losses, project, center, *, horizon, diameter, gradient_bound, gradients="shared", loss_range=None):
+def ader(losses, project, center, *, horizon, diameter, gradient_bound, gradients="shared", loss_bound=None):
     """[Z18]: Algorithms 1-2 (basic, gradients="own") and 3-4 (improved, gradients="shared"). Hedge in product form."""
     etas = ader_pool(horizon, diameter, gradient_bound)
     n_members = len(etas)
     trace = Trace()
     p = ader_prior(n_members)
     if gradients == "own":
-        alpha = ader_rate(horizon, gradient_bound * diameter if loss_range is None else loss_range)
+        alpha = ader_rate(horizon, gradient_bound * diameter if loss_bound is None else loss_bound)
     else:
         alpha = ader_rate(horizon, 2 * gradient_bound * diameter)  # <g, x_i - x> lies in [-GD, GD]
     points = np.array([project(center)] * n_members)
@@ -301,7 +340,7 @@ def sword(losses, project, center, *, horizon, diameter, gradient_bound, smoothn
 # ----------------------------------------------------------------------------------------------------- one projection
 
 
-def one_projection_ogd(losses, project, project_y, center, *, step_size):
+def one_projection_ogd(losses, project, project_y, center, *, step_size, tau=everything):
     """The reduction around the plainest inner algorithm: y_{t+1} = Pi_Y[y_t - eta h_t], x_t = Pi_X[y_t]."""
     trace = Trace()
     y = project_y(center)
@@ -310,7 +349,7 @@ def one_projection_ogd(losses, project, project_y, center, *, step_size):
         trace.projections += 1
         g = f.gradient(x)
         trace.gradient_queries += 1
-        h = surrogate_gradient(g, y, x)
+        h = surrogate_gradient(g, y, x, tau=tau)
         trace.decisions.append(x)
         trace.losses.append(f.value(x))
         trace.gradients.append(g)
@@ -332,6 +371,7 @@ def efficient_dynamic(
     smoothness=None,
     loss_bound=None,
     project_y=None,
+    tau=everything,
 ):
     """[Z25], Algorithm 1 on Y = {y : ||y - c|| <= R}. Theorem 2 without `smoothness`, Theorem 3 with it.
 
@@ -362,7 +402,7 @@ def efficient_dynamic(
         # lines 3-5: the gradient of the surrogate loss
         g = f.gradient(x)
         trace.gradient_queries += 1
-        h = surrogate_gradient(g, y, x)
+        h = surrogate_gradient(g, y, x, tau=tau)
         trace.decisions.append(x)
         trace.losses.append(f.value(x))
         trace.gradients.append(g)

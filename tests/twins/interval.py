@@ -16,6 +16,7 @@ from tests.twins.dynamic import (
     ader_prior,
     ader_rate,
     ball,
+    everything,
     minimax_pool,
     minimax_rate,
     small_loss_rate,
@@ -56,8 +57,12 @@ def small_loss_expert(project_y, radius, etas):
     return lambda start: Pool(start, project_y, etas, np.full(N, 1 / N), lambda q: small_loss_rate(N, radius, q))
 
 
-def aoa(losses, project, center, *, diameter, gradient_bound, loss_range):
-    """[Z20, Algorithm 3]: AdaNormalHedge over the geometric cover, experts are basic Aders of the interval's length."""
+def aoa(losses, project, center, *, diameter, gradient_bound, loss_bound, gradients="own"):
+    """[Z20, Algorithm 3]: AdaNormalHedge over the geometric cover, experts are basic Aders of the interval's length.
+
+    With one gradient for all the losses are linearised and the experts are improved Aders.
+    """
+    span = loss_bound if gradients == "own" else gradient_bound * diameter
     trace, meta, living = CoverTrace(), AdaNormalHedge(), {}
     starts = by_start(geometric_cover(len(losses) + 1))
     start = project(center)
@@ -66,29 +71,37 @@ def aoa(losses, project, center, *, diameter, gradient_bound, loss_range):
         for J in starts[t]:
             length = J[1] - J[0] + 1
             etas = ader_pool(length, diameter, gradient_bound)
-            rate = ader_rate(length, loss_range)
+            rate = ader_rate(length, span if gradients == "own" else 2 * span)
             living[J] = Pool(start, project, etas, ader_prior(len(etas)), lambda q, rate=rate: rate)
             meta.admit(J)
         living = ordered(living)
         p = meta.weights(list(living))
         x = combine(p, living)
         trace.note(f, x, living, p)
-        paid = f.value(x)
-        trace.value_queries += 1
         r = {}
+        if gradients == "own":
+            paid = f.value(x)
+            trace.value_queries += 1
+        else:
+            g = f.gradient(x)
+            trace.gradient_queries += 1
         for J, expert in living.items():
-            r[J] = (paid - f.value(expert.point)) / loss_range
-            gradients = [f.gradient(point) for point in expert.points]
+            trace.projections += len(expert.points)
+            if gradients == "shared":
+                r[J] = g @ (x - expert.point) / span
+                expert.update(g)
+                continue
+            r[J] = (paid - f.value(expert.point)) / span
+            each = [f.gradient(point) for point in expert.points]
             values = np.array([f.value(point) for point in expert.points])
-            expert.move(gradients, values)
+            expert.move(each, values)
             trace.value_queries += 1 + len(values)
-            trace.gradient_queries += len(gradients)
-            trace.projections += len(gradients)
+            trace.gradient_queries += len(each)
         meta.feed(r)
     return trace.arrays()
 
 
-def efficient_aoa(losses, project, center, radius, *, diameter, gradient_bound):
+def efficient_aoa(losses, project, center, radius, *, diameter, gradient_bound, tau=everything):
     """[Z25, Section 4.2]: linearised AOA on Y = {y : ||y - c|| <= R}, one projection onto X."""
     trace, meta, living = CoverTrace(), AdaNormalHedge(), {}
     starts = by_start(geometric_cover(len(losses) + 1))
@@ -110,7 +123,7 @@ def efficient_aoa(losses, project, center, radius, *, diameter, gradient_bound):
         trace.note(f, x, living, p)
         g = f.gradient(x)
         trace.gradient_queries += 1
-        h = surrogate_gradient(g, y, x, 1e-12)
+        h = surrogate_gradient(g, y, x, 1e-12, tau)
         meta.feed({J: h @ (y - expert.point) / (2 * gradient_bound * radius) for J, expert in living.items()})
         for expert in living.values():
             expert.update(h)

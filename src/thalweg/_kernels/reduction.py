@@ -8,16 +8,15 @@ __all__ = ["surrogate_gradient"]
 
 
 @inlined
-def surrogate_gradient(g: np.ndarray, y: np.ndarray, x: np.ndarray, tol: float, h: np.ndarray) -> None:
-    """h <- g - min(0, <g, v>) v with v = (y - x)/||y - x||; 0 where ||y - x|| <= tol. Overwrites h."""
+def surrogate_gradient(g: np.ndarray, v: np.ndarray, tol: float, h: np.ndarray) -> None:
+    """h <- g - min(0, <g, v>) v / ||v||^2 with v = y - x; g where ||v|| <= tol. Overwrites h, which may be v itself."""
     gap = 0.0
     inner = 0.0
     for j in range(g.shape[0]):
-        v = y[j] - x[j]
-        gap += v * v
-        inner += g[j] * v
+        gap += v[j] * v[j]
+        inner += g[j] * v[j]
     scale = 0.0
     if inner < 0.0 and gap > tol * tol:
-        scale = inner / gap  # <g, v> v = inner / gap * (y - x), gap > 0
+        scale = inner / gap  # gap > 0
     for j in range(g.shape[0]):
-        h[j] = g[j] - scale * (y[j] - x[j])
+        h[j] = g[j] - scale * v[j]

@@ -55,8 +55,11 @@ def _core_settings(c: ReducedSettings) -> Any:
 
 @implement(reduce, ReducedState)
 def _reduce(s: ReducedState, c: ReducedSettings, g: Floats) -> Floats:
-    surrogate_gradient(g, decision(s.inner, c.inner), s.x, c.tol, c.h)
-    flatten(c.flat, c.normals, c.h)  # y - x lies in the flat up to rounding, which must not add up
+    y = decision(s.inner, c.inner)
+    for j in range(g.shape[0]):
+        c.h[j] = y[j] - s.x[j]
+    flatten(c.flat, c.normals, c.h)  # g has no part across the flat, nor may the way from x to y
+    surrogate_gradient(g, c.h, c.tol, c.h)
     return reduce(s.inner, c.inner, c.h)
 
 

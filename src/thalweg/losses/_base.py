@@ -160,7 +160,7 @@ class PredictionLoss:
         """The largest second derivative of phi for z >= low, one for each label; None if one of them is infinite."""
         return None if cls.curvature is None else np.full(labels.shape, cls.curvature)
 
-    def value_bound(self, domain: Domain) -> float:
+    def loss_bound(self, domain: Domain) -> float:
         """At least f(x) for every x of the domain; infinite if no finite bound holds. Attained on a ball."""
         return max(float(type(self).phi(z, self.label, self.parameter)) for z in self._range(domain))
 

@@ -57,7 +57,7 @@ class Log(PredictionLoss):
     >>> from thalweg.domains import Simplex
     >>> from thalweg.losses import Log
     >>> f = Log([0.5, 2.0])
-    >>> f.value([1.0, 0.0]) == -f.value([0.0, 1.0]), f.gradient([0.0, 1.0]), round(f.value_bound(Simplex(2)), 3)
+    >>> f.value([1.0, 0.0]) == -f.value([0.0, 1.0]), f.gradient([0.0, 1.0]), round(f.loss_bound(Simplex(2)), 3)
     (True, array([-0.25, -1.  ]), 0.693)
     """
 

@@ -248,12 +248,13 @@ def check_refusals(make: Make) -> None:
         "a gradient of another shape": lambda: learner.update(np.zeros((*shape, 2)), loss),
         "a gradient of text": lambda: learner.update(np.full(shape, "a"), loss),
         "a loss that is nan": lambda: learner.update(good, float("nan")),
-        "a state of another learner": lambda: learner.restore({"learner": "somebody else"}),
+        "a state of another learner": lambda: learner.restore(learner.state() | {"class": "somebody else"}),
         "a loss function that fails": lambda: learner.step(_Broken()),
     }
     G = getattr(learner, "gradient_bound", None)
-    if G is not None and getattr(learner, "on_violation", "raise") == "raise":
-        calls["a gradient above the bound"] = lambda: learner.update(np.full(shape, 2.0 * G), loss)
+    along = learner.domain.directions(losses.rng.standard_normal(shape))  # what lies across a flat has no bound
+    if G is not None and along.any() and getattr(learner, "on_violation", "raise") == "raise":
+        calls["a gradient above the bound"] = lambda: learner.update(2.0 * G / np.linalg.norm(along) * along, loss)
     if getattr(learner, "nonnegative", False):
         calls["a negative loss"] = lambda: learner.update(good, -1.0)
     for what, call in calls.items():

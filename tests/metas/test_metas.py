@@ -10,12 +10,17 @@ from hypothesis import strategies as st
 
 import thalweg as tw
 from tests.twins import adaptive as ref
-from thalweg._kernels import sleeping
+from thalweg._kernels.jit import kernel
+from thalweg._kernels.parts import admit, clear, feed, fits, weigh
 from thalweg.algorithms import thresholds
+from thalweg.metas.ada_normal_hedge import AdaNormalHedge, log_potential
+from thalweg.metas.adapt_ml_prod import AdaptMLProd
+from thalweg.metas.coin_betting import CoinBetting
+from thalweg.metas.hedge import Hedge
 
-PROD, NORMAL, COIN = sleeping.ADAPT_ML_PROD, sleeping.ADA_NORMAL_HEDGE, sleeping.COIN_BETTING
-METAS = {"Adapt-ML-Prod": PROD, "AdaNormalHedge": NORMAL, "coin betting": COIN}
-TWINS = {PROD: ref.AdaptMLProd, NORMAL: ref.AdaNormalHedge, COIN: ref.CoinBetting}
+PROD, NORMAL, COIN, HEDGE = AdaptMLProd, AdaNormalHedge, CoinBetting, Hedge
+METAS = {"Adapt-ML-Prod": PROD, "AdaNormalHedge": NORMAL, "coin betting": COIN, "Hedge": HEDGE}
+TWINS = {PROD: ref.AdaptMLProd, NORMAL: ref.AdaNormalHedge, COIN: ref.CoinBetting, HEDGE: lambda: ref.Hedge(0.3)}
 
 seeds = st.integers(0, 2**32 - 1)
 metas = st.sampled_from(list(METAS.values()))
@@ -25,22 +30,50 @@ def near(values):
     return pytest.approx(values, rel=1e-6)
 
 
-class Arena:
-    """K slots for the kernels; experts are admitted and dismissed by hand."""
+@kernel
+def compiled_feed(m, c, n, born, losses):
+    feed(m, c, 0, n, born, 0.0, losses, 0.0)
 
-    def __init__(self, meta, slots=8, observed=False):
-        self.meta, self.observed = meta, observed
-        self.S = np.zeros((slots, 4))
+
+@kernel
+def compiled_weigh(m, c, n, born, p):
+    weigh(m, c, 0, n, born, p)
+
+
+def describe(kind, observed=False):
+    """A meta-learner whose range is 1, or observed."""
+    if kind is HEDGE:
+        return Hedge(rate=0.3)
+    return kind("observed" if observed else 1.0)
+
+
+class Arena:
+    """One group of K members; they are admitted and dismissed by hand. Fed and weighed by compiled code."""
+
+    def __init__(self, kind, slots=8, observed=False):
+        self.m, self.c = kind.assemble([describe(kind, observed)], [slots])
+        clear(self.m, self.c, 0)
         self.born = np.zeros(slots, dtype=np.int64)
-        self.unit = 0.0 if observed else 1.0
 
     def admit(self, slot, index):
-        self.S[slot] = 0.0
         self.born[slot] = index
-        sleeping.admit(self.meta, self.S, slot, index, self.unit)
+        admit(self.m, self.c, 0, slot, index)
 
     def dismiss(self, slot):
         self.born[slot] = 0
+
+    @property
+    def S(self):
+        """What is known of each member, a row each, in the order of the state."""
+        return np.stack([array[0] for array in self.m if array.ndim == 2], axis=1)
+
+    @property
+    def unit(self):
+        return float(self.m.units[0])
+
+    @unit.setter
+    def unit(self, B):
+        self.m.units[0] = B
 
     @property
     def awake(self):
@@ -49,15 +82,12 @@ class Arena:
     @property
     def weights(self):
         p = np.full(len(self.born), np.nan)
-        sleeping.weigh(self.meta, self.S, self.born, p)
+        compiled_weigh(self.m, self.c, len(p), self.born, p)
         return p
 
     def feed(self, r):
         """r (K,): what stands in empty slots must not matter."""
-        r = np.array(r, dtype=float)
-        grown = max(self.unit, float(np.max(np.abs(r[self.awake])))) if self.observed else self.unit
-        sleeping.reweigh(self.meta, self.S, self.born, r, self.unit, grown)
-        self.unit = grown
+        compiled_feed(self.m, self.c, len(self.born), self.born, -np.array(r, dtype=float))
 
 
 def lone(meta, index=1, observed=False):
@@ -101,20 +131,20 @@ def feedback(p, awake, rng):
     ("R", "C", "w"), [(0, 0, 0.197806213), (1, 1, 0.473867021), (-0.5, 0.5, 0.028563872), (3, 5, 0.591788293)]
 )
 def test_ada_normal_hedge_numbers(R, C, w):
-    assert math.exp(sleeping.log_potential(float(R), float(C))) == near(w)
+    assert math.exp(log_potential(float(R), float(C))) == near(w)
     assert ref.normal_hedge_weight(R, C) == near(w)
 
 
 def test_ada_normal_hedge_weighs_a_newborn_by_its_first_number():
-    assert math.exp(sleeping.log_potential(0.0, 0.0)) == pytest.approx((math.exp(1 / 3) - 1) / 2, rel=1e-14)
+    assert math.exp(log_potential(0.0, 0.0)) == pytest.approx((math.exp(1 / 3) - 1) / 2, rel=1e-14)
 
 
 @pytest.mark.parametrize("C", [1.0, 2.5, 40.0])
 def test_ada_normal_hedge_is_silent_about_experts_one_behind(C):
     for R in (-1.0, -1.5, -C):
-        assert sleeping.log_potential(R, C) == -math.inf
+        assert log_potential(R, C) == -math.inf
         assert ref.normal_hedge_weight(R, C) == 0
-    assert sleeping.log_potential(-0.999, C) > -math.inf
+    assert log_potential(-0.999, C) > -math.inf
 
 
 @given(R=st.floats(-0.9, 40), more=st.floats(0, 100))
@@ -122,7 +152,7 @@ def test_ada_normal_hedge_is_silent_about_experts_one_behind(C):
 def test_log_potential_is_the_log_of_the_weight(R, more):
     C = abs(R) + more
     expected = ref.normal_hedge_weight(R, C)
-    assert math.exp(sleeping.log_potential(R, C)) == pytest.approx(expected, rel=1e-9)
+    assert math.exp(log_potential(R, C)) == pytest.approx(expected, rel=1e-9)
 
 
 def test_adapt_ml_prod_numbers():
@@ -243,7 +273,7 @@ def test_thresholds_of_the_learner_have_the_radius_of_the_surrogate_in_them(name
 
 
 def test_the_threshold_of_sacs_is_twenty_l_d_squared_and_a_bit():
-    learner = tw.SACS(tw.domains.Ball(2, radius=1.5), 4.0, 0.7, delta=0.3)
+    learner = tw.SACS(tw.domains.Ball(2, radius=1.5), loss_bound=4.0, smoothness=0.7, delta=0.3, gradients="own")
     expected = 20 * 0.7 * 9 + 2 * 3 * math.sqrt(0.6)
     assert learner.state()["settings.first_threshold"] == pytest.approx(expected, rel=1e-14)
     assert learner.threshold(17) == pytest.approx(expected, rel=1e-14)
@@ -281,6 +311,90 @@ def test_observed_range_equals_the_twin(seed, rounds, low, high):
         assert arena.unit == pytest.approx(twin.B, rel=1e-14)
 
 
+@given(seed=seeds, kind=metas, rounds=st.integers(1, 40), observed=st.booleans())
+@settings(max_examples=20)
+def test_compiled_and_plain_python_are_the_same(seed, kind, rounds, observed):
+    """The functions that are compiled run in Python too, where the class chooses the implementation in the same way."""
+    rng = np.random.default_rng(seed)
+    arena, plain = Arena(kind, observed=observed and kind is PROD), Arena(kind, observed=observed and kind is PROD)
+    for _ in come_and_go(arena, rng, rounds):
+        for slot in np.flatnonzero((arena.born != plain.born) & (arena.born > 0)):
+            plain.admit(slot, arena.born[slot])
+        plain.born[:] = arena.born
+        r = feedback(arena.weights, arena.awake, rng)
+        arena.feed(r)
+        feed(plain.m, plain.c, 0, len(r), plain.born, 0.0, -r, 0.0)
+        p = np.empty(len(r))
+        weigh(plain.m, plain.c, 0, len(r), plain.born, p)
+        np.testing.assert_allclose(p, arena.weights, rtol=1e-11, atol=1e-13)
+        np.testing.assert_allclose(plain.S, arena.S, rtol=1e-11, atol=1e-13)
+
+
+@given(seed=seeds, kind=metas, rounds=st.integers(1, 40))
+@settings(max_examples=20)
+def test_where_nobody_sleeps_there_need_be_no_list_of_the_awake(seed, kind, rounds):
+    """A pool passes None for `born`, and the loss of the combination as `base`."""
+    rng = np.random.default_rng(seed)
+    arena, pool = Arena(kind, slots=5), Arena(kind, slots=5)
+    for slot in range(5):
+        arena.admit(slot, slot + 1)
+        pool.admit(slot, slot + 1)
+    for _ in range(rounds):
+        losses, p = rng.uniform(0, 1, 5), np.empty(5)
+        base = float(arena.weights @ losses)
+        arena.feed(base - losses)
+        feed(pool.m, pool.c, 0, 5, None, base, losses, 0.0)
+        weigh(pool.m, pool.c, 0, 5, None, p)
+        np.testing.assert_allclose(p, arena.weights, rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("kind", METAS.values(), ids=METAS)
+def test_groups_do_not_touch_each_other(kind):
+    """Two groups of different sizes in one part are two parts."""
+    rng = np.random.default_rng(0)
+    m, c = kind.assemble([describe(kind)] * 2, [3, 5])
+    alone = [Arena(kind, slots=n) for n in (3, 5)]
+    for k, arena in enumerate(alone):
+        clear(m, c, k)
+        for slot in range(len(arena.born)):
+            arena.admit(slot, slot + 1)
+            admit(m, c, k, slot, slot + 1)
+    for t in range(30):
+        for k, arena in enumerate(alone):
+            if (t + k) % 3 == 0:
+                continue  # one of them sits this round out
+            r = feedback(arena.weights, arena.awake, rng)
+            arena.feed(r)
+            feed(m, c, k, len(r), None, 0.0, -r, 0.0)
+            p = np.empty(len(r))
+            weigh(m, c, k, len(r), None, p)
+            np.testing.assert_allclose(p, arena.weights, rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("observed", [False, True])
+@pytest.mark.parametrize("kind", METAS.values(), ids=METAS)
+def test_feedback_beyond_the_range_does_not_fit(kind, observed):
+    arena = Arena(kind, slots=3, observed=observed and kind is PROD)
+    arena.admit(0, 1)
+    for r, within in ((1.0, True), (-1.0, True), (1.0 + 1e-10, True), (1.01, False), (-1.01, False), (np.nan, False)):
+        anything = kind is HEDGE or (observed and kind is PROD)
+        assert fits(arena.m, arena.c, 0, 3, arena.born, np.array([r, 5.0, np.nan])) == (within or anything)
+
+
+def test_a_rate_that_adapts_multiplies_the_whole_sum():
+    """epsilon_t = sqrt(ln N/(1 + R^2 sum of squares)), of the squares before the round."""
+    rng = np.random.default_rng(1)
+    m, c = Hedge.assemble([Hedge(radius=2.0, prior=[1.0, 2.0, 3.0])], [3])
+    A, q, p = np.zeros(3), 0.0, np.empty(3)
+    for _ in range(50):
+        weigh(m, c, 0, 3, None, p)
+        expected = np.array([1, 2, 3]) * np.exp(-math.sqrt(math.log(3) / (1 + 4 * q)) * A)
+        np.testing.assert_allclose(p, expected / expected.sum(), rtol=1e-12)
+        losses, base, square = rng.uniform(0, 1, 3), rng.uniform(), rng.uniform(0, 0.2)
+        feed(m, c, 0, 3, None, base, losses, square)
+        A, q = A + losses - base, q + square
+
+
 # --------------------------------------------------------------------------------------------------- what weights are
 
 
@@ -294,7 +408,7 @@ def test_weights_are_a_distribution_over_the_awake(seed, meta, rounds, observed)
         assert p.sum() == pytest.approx(1.0, abs=1e-12)
         assert (p >= 0).all()
         assert (p[arena.born == 0] == 0).all()
-        if meta == PROD:
+        if meta in (PROD, HEDGE):
             assert (p[arena.awake] > 0).all()
         arena.feed(feedback(p, arena.awake, rng))
 
@@ -329,7 +443,7 @@ def test_where_nobody_is_worth_a_weight_all_awake_count_by_their_prior(meta):
     for _ in range(4):
         arena.feed(np.full(5, -1.0))
     if meta == NORMAL:
-        assert [sleeping.log_potential(*arena.S[k, :2]) for k in arena.awake] == [-math.inf] * 3
+        assert [log_potential(*arena.S[k, :2]) for k in arena.awake] == [-math.inf] * 3
         prior = np.array([1.0, 0.0, 1.0, 0.0, 1.0])
     else:
         prior = np.array([1 / (9 * 2), 0.0, 1 / (16 * 3), 0.0, 1 / (81 * 4)])
@@ -359,7 +473,7 @@ def test_ten_thousand_rounds_of_one_winner(meta):
         assert arena.S[0, :2] == pytest.approx([1e4, 1e4])
         above, below = 10001**2 / (3 * 10001), 9999**2 / (3 * 10001)
         expected = above + math.log1p(-math.exp(below - above)) - math.log(2)
-        assert sleeping.log_potential(1e4, 1e4) == pytest.approx(expected, rel=1e-12)
+        assert log_potential(1e4, 1e4) == pytest.approx(expected, rel=1e-12)
     arena.admit(3, 4)  # a newborn among giants
     assert np.isfinite(arena.weights).all()
     for _ in range(2_000):  # and the winner falls
