@@ -76,7 +76,7 @@ def test_a_new_learner_is_known_everywhere():
     certificate = certify(learner, stream.problem, run)
     assert certificate.holds
     assert certificate.name == "Still, Lipschitz losses"
-    with pytest.raises(InputError, match="theorems of .*Still"):
+    with pytest.raises(InputError, match=r"theorems of .*Still"):
         certify(build("Ader", stream), stream.problem, run)
 
 
@@ -112,7 +112,7 @@ def test_a_broken_learner_with_a_card_is_caught():
 
 
 def test_every_regret_has_a_known_kind():
-    with pytest.raises(InputError, match="one of static, dynamic.*Got 'small'"):
+    with pytest.raises(InputError, match=r"one of static, dynamic.*Got 'small'"):
         Card("a", "small", "T", ("1", "1", "0"), "nobody", lambda s: {})
 
 

@@ -264,6 +264,27 @@ def test_an_observed_range_is_named():
     assert failed(certify(learner, problem, tw.play(learner, problem))) == ["feedback within 2GR"]
 
 
+def test_gradients_are_as_long_as_the_learner_saw_them():
+    """On a simplex only the part along it counts, unless the learner was given a surrogate of its own."""
+    X = tw.domains.Simplex(3)
+    problem = tw.problems.LinearLosses(np.tile([6.0, 4.0, 5.0], (20, 1)))
+    for surrogate, longest in ((None, math.sqrt(2)), (tw.domains.Ball(3), math.sqrt(77))):
+        learner = tw.EfficientDynamic(X, 20, longest, surrogate=surrogate)
+        certificate = certify(learner, problem, tw.play(learner, problem, decisions=True))
+        seen = next(a for a in certificate.assumptions if a.name.startswith("gradients"))
+        assert (seen.held, seen.seen) == (True, f"longest {longest:.4g}")
+        assert learner.flattens is (surrogate is None)
+
+
+def test_smoothness_is_that_along_the_flat():
+    X = tw.domains.Simplex(2)
+    problem = tw.problems.LinearRegression(np.tile([6.0, 4.0], (20, 1)), np.full(20, 5.0))  # 52 in all, 2 along X
+    for surrogate, held in ((None, True), (tw.domains.Ball(2), False)):
+        learner = tw.EfficientDynamic(X, 20, 100.0, 2.0, surrogate=surrogate)
+        certificate = certify(learner, problem, tw.play(learner, problem))
+        assert [a.held for a in certificate.assumptions if a.name.startswith("losses smooth")] == [held]
+
+
 def test_without_decisions_gradients_are_unknown():
     learner, problem = sound_run()
     certificate = certify(learner, problem, tw.play(learner, problem))
