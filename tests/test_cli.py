@@ -105,9 +105,9 @@ def test_list_has_one_line_each(call):
     lines = call("list", "algorithms")[1].splitlines()
     at = lines[0].index("bound")
     for line, recipe in zip(lines[1:], ALGORITHMS.values(), strict=True):
-        assert line[at:].startswith(recipe.bound)
-        assert recipe.regret in line
-        assert recipe.about in line
+        assert line[at:].startswith(recipe.card.bound)
+        assert recipe.card.regret in line
+        assert recipe.card.about in line
 
 
 def test_list_as_json(call):

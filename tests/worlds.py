@@ -7,6 +7,8 @@ from hypothesis import settings
 
 import thalweg as tw
 from tests.twins.dynamic import along, everything
+from thalweg.cards import recipes
+from thalweg.testing import STANDARD
 
 
 def ball():
@@ -14,7 +16,7 @@ def ball():
 
 
 def ellipsoid():
-    return tw.domains.Ellipsoid([1.0, 4.0, 9.0], bound=4.0)
+    return STANDARD.domain
 
 
 def slow_box():
@@ -41,56 +43,44 @@ def fixed(C):
     return partial(tw.algorithms.thresholds.fixed, C=C)
 
 
-T, G, L = 50, 6.0, 2.0
+T, G, L, B = STANDARD.horizon, STANDARD.gradient_bound, STANDARD.smoothness, STANDARD.loss_bound
 
-# Add a line here and all shared checks apply to it.
-LEARNERS = {
+# Every learner with a card and its variants, and settings that break more easily. All shared checks run on them.
+LEARNERS = {name: partial(recipe.build, STANDARD) for name, recipe in recipes().items()} | {
     "OGD fixed": lambda: tw.OGD(ball(), step_size=0.1),
-    "OGD horizon": lambda: tw.OGD(ball(), horizon=T, gradient_bound=G),
     "OGD anytime, line": lambda: tw.OGD(tw.domains.Box([-1.0], [3.0]), gradient_bound=G),
     "OGD custom": lambda: tw.OGD(slow_box(), step_size=0.1),
-    "SOGD": lambda: tw.SOGD(tw.domains.Simplex(4)),
+    "SOGD simplex": lambda: tw.SOGD(tw.domains.Simplex(4)),
     "SOGD matrix": lambda: tw.SOGD(tw.domains.Ball((2, 3))),
-    "Ader": lambda: tw.Ader(ellipsoid(), T, G),
     "Ader T=1": lambda: tw.Ader(ellipsoid(), 1, G),
-    "Ader own": lambda: tw.Ader(ellipsoid(), T, G, gradients="own"),
     "Ader own, custom": lambda: tw.Ader(slow_box(), T, G, gradients="own"),
-    "Sword": lambda: tw.Sword(ellipsoid(), T, G, L, gradients="own"),
-    "Sword shared": lambda: tw.Sword(ellipsoid(), T, G, L, gradients="shared"),
     "Sword custom": lambda: tw.Sword(slow_box(), T, G, L, gradients="own"),
-    "EfficientDynamic Thm 2": lambda: tw.EfficientDynamic(ellipsoid(), T, G),
-    "EfficientDynamic Thm 3": lambda: tw.EfficientDynamic(ellipsoid(), T, G, L),
     "EfficientDynamic clip": lambda: tw.EfficientDynamic(ellipsoid(), T, G, L, on_violation="clip"),
     "EfficientDynamic simplex": lambda: tw.EfficientDynamic(tw.domains.Simplex(5, total=2.0), T, G),
     "EfficientDynamic line": lambda: tw.EfficientDynamic(tw.domains.Box([2.0], [3.0]), 1, G, L),
     "EfficientDynamic custom": lambda: tw.EfficientDynamic(slow_box(), T, G),
     "EfficientDynamic spectral": lambda: tw.EfficientDynamic(tw.domains.SpectralBalls((2, 2, 3), [1.0, 0.5]), T, G),
-    "CBCE": lambda: tw.CBCE(ellipsoid(), gradient_bound=G, gradients="own"),
-    "CBCE compact": lambda: tw.CBCE(ball(), gradient_bound=G, cover="compact", horizon=T, gradients="own"),
-    "CBCE shared": lambda: tw.CBCE(ellipsoid(), gradient_bound=G, gradients="shared"),
+    "CBCE no horizon": lambda: tw.CBCE(ellipsoid(), gradient_bound=G, gradients="own"),
+    "CBCE compact": lambda: tw.CBCE(ball(), gradient_bound=G, gradients="own", cover="compact", horizon=T),
     "CBCE custom": lambda: tw.CBCE(slow_box(), gradient_bound=G, gradients="own"),
-    "EfficientCBCE": lambda: tw.EfficientCBCE(tw.domains.Simplex(4), gradient_bound=G),
-    "SACS": lambda: tw.SACS(ellipsoid(), loss_bound=60.0, smoothness=L, threshold=5.0, gradients="own"),
-    "SACS compact": lambda: tw.SACS(ball(), loss_bound=60.0, smoothness=L, cover="compact", gradients="own"),
-    "SACS custom": lambda: tw.SACS(slow_box(), loss_bound=60.0, smoothness=L, threshold=5.0, gradients="own"),
-    "EfficientAdaptive": lambda: tw.EfficientAdaptive(ellipsoid(), T, G, L),
-    "EfficientAdaptive eager": lambda: tw.EfficientAdaptive(ellipsoid(), T, G, L, threshold=fixed(4.0)),
+    "EfficientCBCE simplex": lambda: tw.EfficientCBCE(tw.domains.Simplex(4), gradient_bound=G),
+    "SACS many": lambda: tw.SACS(ellipsoid(), loss_bound=B, smoothness=L, gradients="own", threshold=5.0),
+    "SACS shared": lambda: tw.SACS(ellipsoid(), loss_bound=B, smoothness=L, threshold=5.0),
+    "SACS custom": lambda: tw.SACS(slow_box(), loss_bound=B, smoothness=L, gradients="own", threshold=5.0),
+    "EfficientAdaptive many": lambda: tw.EfficientAdaptive(ellipsoid(), T, G, L, threshold=fixed(4.0)),
     "EfficientAdaptive current": lambda: tw.EfficientAdaptive(
         tw.domains.Box([2.0], [3.0]), 1, G, L, threshold=fixed(0.1), restart="current"
     ),
     "EfficientAdaptive observed": lambda: tw.EfficientAdaptive(
         slow_box(), T, G, L, threshold=fixed(4.0), feedback_range="observed"
     ),
-    "AOA": lambda: tw.AOA(ellipsoid(), gradient_bound=G, gradients="own"),
-    "AOA custom": lambda: tw.AOA(slow_box(), gradient_bound=G, horizon=T, gradients="own"),
-    "EfficientAOA": lambda: tw.EfficientAOA(ellipsoid(), gradient_bound=G, horizon=T),
-    "EfficientIntervalDynamic": lambda: tw.EfficientIntervalDynamic(ellipsoid(), T, G, L, threshold=fixed(4.0)),
+    "AOA no horizon": lambda: tw.AOA(ellipsoid(), gradient_bound=G, gradients="own"),
+    "AOA shared": lambda: tw.AOA(ellipsoid(), gradient_bound=G, horizon=T),
+    "AOA custom": lambda: tw.AOA(slow_box(), gradient_bound=G, gradients="own", horizon=T),
+    "EfficientIntervalDynamic many": lambda: tw.EfficientIntervalDynamic(ellipsoid(), T, G, L, threshold=fixed(4.0)),
     "EfficientIntervalDynamic line": lambda: tw.EfficientIntervalDynamic(tw.domains.Box([2.0], [3.0]), 1, G, L),
-    "CutkoskyAdaptive": lambda: tw.CutkoskyAdaptive(ball(), T, G),
-    "EfficientCutkosky": lambda: tw.EfficientCutkosky(ellipsoid(), T, G),
-    "Scream": lambda: tw.Scream(ellipsoid(), T, G, switching_cost=2.0),
+    "CutkoskyAdaptive ball": lambda: tw.CutkoskyAdaptive(ball(), T, G),
     "Scream custom": lambda: tw.Scream(slow_box(), T, G, switching_cost=0.0),
-    "EfficientScream": lambda: tw.EfficientScream(ellipsoid(), T, G, switching_cost=2.0),
     "EfficientScream spectral": lambda: tw.EfficientScream(
         tw.domains.SpectralBalls((2, 2, 3), [1.0, 0.5]), T, G, switching_cost=5.0
     ),

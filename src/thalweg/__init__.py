@@ -8,7 +8,7 @@ own. `control` and `pca` are applications; they are loaded when first used.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from thalweg import domains, errors, experts, losses, metas, problems, regret, testing
+from thalweg import cards, domains, errors, experts, losses, metas, problems, regret, testing, theorems
 from thalweg.algorithms import (
     AOA,
     CBCE,
@@ -69,6 +69,7 @@ __all__ = [
     "Run",
     "Scream",
     "Sword",
+    "cards",
     "control",
     "domains",
     "errors",
@@ -80,6 +81,7 @@ __all__ = [
     "problems",
     "regret",
     "testing",
+    "theorems",
 ]
 
 _LATER = {"control": "control", "EfficientControl": "control", "pca": "pca", "EfficientPCA": "pca"}

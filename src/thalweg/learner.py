@@ -11,7 +11,7 @@ import sys
 import warnings
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +24,9 @@ from thalweg._validate import check_choice, check_count, check_positive
 from thalweg.domains import Domain
 from thalweg.errors import HorizonWarning, InputError
 from thalweg.losses import Loss
+
+if TYPE_CHECKING:
+    from thalweg.cards import Card
 
 __all__ = ["Learner", "Queries", "bounded"]
 
@@ -87,6 +90,7 @@ class Learner(Stateful):
     `self._count(gradients=1, projections=...)`). CONTRIBUTING has a complete one.
     """
 
+    card: ClassVar[Card | None] = None  # what it promises and how to build one: see `thalweg.cards`
     one_gradient = True  # one gradient a round is enough: `update` works, and so does the one-projection reduction
     needs_loss = False  # `update` needs the loss as well
     anytime = False  # the guarantee needs no horizon: a given one only sizes the state
@@ -206,6 +210,11 @@ class Learner(Stateful):
         return Queries(int(clock[PROJECTIONS]), int(clock[GRADIENTS]), int(clock[VALUES]))
 
     @property
+    def flattens(self) -> bool:
+        """Whether it takes the part of a gradient across the flat that holds the domain off, which cannot matter."""
+        return self._hull[0] != FULL
+
+    @property
     def clipped(self) -> int:
         """How many gradients were scaled down to the bound."""
         return int(self._clock[CLIPPED])
@@ -252,7 +261,7 @@ class Learner(Stateful):
 
     def _check_gradient(self) -> bool:
         """Take the part that cannot matter off the gradient in the buffer; returns whether it had to be clipped."""
-        if self._hull[0] != FULL:
+        if self.flattens:
             flatten(*self._hull, self._gradient)
         if square_norm(self._gradient) <= self._square_bound:  # False for nan
             return False

@@ -98,7 +98,7 @@ def test_rounding_does_not_break_a_tight_bound():
     assert m.rounds == 1
 
 
-@pytest.mark.parametrize("name", ["Ader own", "Sword"])
+@pytest.mark.parametrize("name", ["Ader-own", "Sword"])
 def test_members_with_their_own_gradients_refuse_update(name):
     m = LEARNERS[name]()
     with pytest.raises(InputError, match=r"asks for the gradient at the points of all its \d members.*Call step\(f\)"):

@@ -10,8 +10,6 @@ from thalweg.errors import InputError
 from thalweg.lab import ALGORITHMS, DOMAINS, STREAMS, Stream, build, build_domain, draw
 from thalweg.lab.streams import with_domain
 
-PRICED = {"Scream", "EfficientScream"}  # for losses with a price on moving, which no stream has
-LEARNERS = {name for name in tw.algorithms.__all__ if issubclass(getattr(tw, name), tw.Learner)} - PRICED
 ONE_PROJECTION = [name for name in ALGORITHMS if name.startswith("Efficient")]
 
 
@@ -29,7 +27,7 @@ def absolute():
 
 
 def test_every_learner_and_every_domain_has_a_name():
-    assert set(ALGORITHMS) >= LEARNERS
+    assert set(ALGORITHMS) >= set(tw.algorithms.__all__)
     classes = {name.lower() for name in tw.domains.__all__} - {"domain", "l1ball"} | {"l1"}
     assert {name.lower() for name in DOMAINS} == classes
 
@@ -39,9 +37,8 @@ def test_a_name_builds_its_class(name, short):
     learner = build(name, short)
     assert type(learner) is getattr(tw, name.partition("-")[0])
     assert learner.domain is short.domain
-    recipe = ALGORITHMS[name]
-    assert recipe.regret in ("static", "dynamic", "adaptive", "interval dynamic")
-    assert all(text and "\n" not in text for text in (recipe.about, recipe.bound))
+    card = ALGORITHMS[name].card
+    assert all(text and "\n" not in text for text in (card.about, card.bound, card.source))
 
 
 @pytest.mark.parametrize("stream", STREAMS)
@@ -95,7 +92,7 @@ def test_an_unknown_name_gets_near_ones(short):
 
 def test_what_needs_smooth_losses_says_so(absolute):
     for name, recipe in ALGORITHMS.items():
-        if recipe.smooth:
+        if recipe.card.smooth:
             with pytest.raises(InputError, match=rf"{name} needs .*smooth.*absolute.*without that: "):
                 build(name, absolute)
         else:

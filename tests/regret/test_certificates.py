@@ -7,8 +7,11 @@ import pytest
 
 import thalweg as tw
 from thalweg.algorithms import thresholds
+from thalweg.algorithms.cbce import Betting
+from thalweg.algorithms.efficient_adaptive import Theorem4
 from thalweg.errors import InputError
-from thalweg.regret import bounds, certify, theorems
+from thalweg.regret import certify
+from thalweg.theorems import bounds
 
 # --------------------------------------------------------------------------------------- random problems, sound bounds
 
@@ -68,12 +71,14 @@ MAKERS = {
         True,
         lambda rng, X, T, G, L: tw.EfficientIntervalDynamic(X, T, G, L, threshold=small(rng, T, G, L, X)),
     ),
-    "EfficientCBCE": (False, lambda rng, X, T, G, L: tw.EfficientCBCE(X, G)),
-    "EfficientAOA": (False, lambda rng, X, T, G, L: tw.EfficientAOA(X, G, horizon=T)),
+    "EfficientCBCE": (False, lambda rng, X, T, G, L: tw.EfficientCBCE(X, gradient_bound=G)),
+    "EfficientAOA": (False, lambda rng, X, T, G, L: tw.EfficientAOA(X, gradient_bound=G, horizon=T)),
     "EfficientCutkosky": (False, lambda rng, X, T, G, L: tw.EfficientCutkosky(X, T, G)),
     "OGD": (False, lambda rng, X, T, G, L: tw.OGD(X, horizon=T, gradient_bound=G)),
     "OGD, anytime": (False, lambda rng, X, T, G, L: tw.OGD(X, gradient_bound=G)),
     "SOGD": (False, lambda rng, X, T, G, L: tw.SOGD(X)),
+    "Scream": (False, lambda rng, X, T, G, L: tw.Scream(X, T, G, switching_cost=rng.uniform(0, G))),
+    "EfficientScream": (False, lambda rng, X, T, G, L: tw.EfficientScream(X, T, G, switching_cost=rng.uniform(0, G))),
 }
 
 
@@ -131,7 +136,7 @@ def test_no_restart_is_found(kind):
     X = tw.domains.Box([-1.0], [1.0])
     sign = np.where(np.arange(T) < T // 2, -1.0, 1.0)
     problem = tw.problems.LinearLosses(sign[:, None])
-    sound = kind(X, 1.0, horizon=T)
+    sound = kind(X, gradient_bound=1.0, horizon=T)
     run = tw.play(sound, problem)
     whole_half = [(T // 2, T)]
     assert certify(sound, problem, run, intervals=whole_half).holds
@@ -178,7 +183,7 @@ def test_a_doubled_step_is_found_in_an_ensemble():
     problem = tw.problems.LinearLosses(np.where(np.arange(T) % 2, -1.0, 1.0)[:, None])
     learner = tw.EfficientDynamic(X, T, 1.0)
     tw.play(learner, problem)
-    pool, rate = learner.inner.step_sizes, float(learner.inner._par[1])
+    pool, rate = learner.inner.step_sizes, learner.inner.meta_rate
     for factor, holds in ((1, True), (2, False)):
         broken = tw.OneProjection(X, lambda Y, f=factor: tw.Ensemble(Y, f * pool, meta_rate=rate))
         run = tw.play(broken, problem)
@@ -257,6 +262,27 @@ def test_an_observed_range_is_named():
         X, 100, problem.gradient_bound(X), problem.smoothness, feedback_range="observed", threshold=lambda m: 1.0
     )
     assert failed(certify(learner, problem, tw.play(learner, problem))) == ["feedback within 2GR"]
+
+
+def test_gradients_are_as_long_as_the_learner_saw_them():
+    """On a simplex only the part along it counts, unless the learner was given a surrogate of its own."""
+    X = tw.domains.Simplex(3)
+    problem = tw.problems.LinearLosses(np.tile([6.0, 4.0, 5.0], (20, 1)))
+    for surrogate, longest in ((None, math.sqrt(2)), (tw.domains.Ball(3), math.sqrt(77))):
+        learner = tw.EfficientDynamic(X, 20, longest, surrogate=surrogate)
+        certificate = certify(learner, problem, tw.play(learner, problem, decisions=True))
+        seen = next(a for a in certificate.assumptions if a.name.startswith("gradients"))
+        assert (seen.held, seen.seen) == (True, f"longest {longest:.4g}")
+        assert learner.flattens is (surrogate is None)
+
+
+def test_smoothness_is_that_along_the_flat():
+    X = tw.domains.Simplex(2)
+    problem = tw.problems.LinearRegression(np.tile([6.0, 4.0], (20, 1)), np.full(20, 5.0))  # 52 in all, 2 along X
+    for surrogate, held in ((None, True), (tw.domains.Ball(2), False)):
+        learner = tw.EfficientDynamic(X, 20, 100.0, 2.0, surrogate=surrogate)
+        certificate = certify(learner, problem, tw.play(learner, problem))
+        assert [a.held for a in certificate.assumptions if a.name.startswith("losses smooth")] == [held]
 
 
 def test_without_decisions_gradients_are_unknown():
@@ -348,7 +374,7 @@ class Marked:
 
 
 def test_pieces_of_a_problem_dependent_cover():
-    theorem = theorems.Adaptive(Marked(), np.full(30, 2.0), np.ones(30))
+    theorem = Theorem4(Marked(), np.full(30, 2.0), np.ones(30))
     # Markers 1..7 stand at rounds 0, 3, 4, 8, 9, 19, 20; expert m lives until marker m + lowbit(m).
     assert list(theorem.pieces(0, 30)) == [(1, 0, 3), (2, 3, 8), (4, 8, 30)]
     assert list(theorem.pieces(1, 30)) == [(0, 1, 3), (2, 3, 8), (4, 8, 30)]
@@ -361,13 +387,13 @@ def test_pieces_of_a_problem_dependent_cover():
 
 def test_pieces_of_a_cover_of_rounds():
     X = tw.domains.Ball(1)
-    theorem = theorems.Betting(tw.EfficientCBCE(X, 1.0), np.ones(20), np.ones(20))
+    theorem = Betting(tw.EfficientCBCE(X, gradient_bound=1.0), np.ones(20), np.ones(20))
     assert list(theorem.pieces(0, 12)) == [(1, 0, 1), (2, 1, 3), (4, 3, 7), (8, 7, 12)]
     assert list(theorem.pieces(4, 6)) == [(5, 4, 5), (6, 5, 6)]
 
 
 def test_progress_bar(capsys):
     X, problem = jumps(100)
-    learner = tw.EfficientCBCE(X, problem.gradient_bound(X))
+    learner = tw.EfficientCBCE(X, gradient_bound=problem.gradient_bound(X))
     certify(learner, problem, tw.play(learner, problem), progress=True)
     assert "interval" in capsys.readouterr().err

@@ -18,6 +18,7 @@ import numpy as np
 
 from thalweg._validate import check_count, check_positive
 from thalweg.algorithms.pools import ader_pool
+from thalweg.cards import Card, Variant
 from thalweg.domains import Domain
 from thalweg.ensemble import Pooled, descents
 from thalweg.experts import Pool
@@ -67,6 +68,22 @@ class Ader(Pooled):
     ----------
     L. Zhang, S. Lu, Z.-H. Zhou, Adaptive online learning in dynamic environments, NeurIPS 2018.
     """
+
+    card = Card(
+        about="a pool of step sizes, one gradient",
+        regret="dynamic",
+        bound="sqrt(T (1 + P_T))",
+        queries=("N", "1", "0"),
+        source="Zhang, Lu & Zhou 2018",
+        arguments=lambda s: {"horizon": s.horizon, "gradient_bound": s.gradient_bound, "loss_bound": s.spread},
+        variants={
+            "own": Variant(
+                "Ader as first published: each member its own gradient",
+                options={"gradients": "own"},
+                queries=("N", "N", "N"),
+            )
+        },
+    )
 
     def __init__(
         self,

@@ -17,18 +17,25 @@ r_I = <h_t, y_t - y_{t,I}>/(2GR), experts with the pool of Theorem 2 for T = |I|
 
 import math
 
+import numpy as np
+from numpy.typing import NDArray
+
 from thalweg._validate import check_positive
 from thalweg.algorithms.ader import ader
 from thalweg.algorithms.pools import worst_case_pool
 from thalweg.algorithms.reduced_cover import ReducedCover
+from thalweg.cards import Card
 from thalweg.cover import Cover
 from thalweg.domains import Domain
 from thalweg.ensemble import descents
 from thalweg.experts import Pool
 from thalweg.learner import bounded
 from thalweg.metas import AdaNormalHedge, Hedge
+from thalweg.theorems import Covered, bounds, path_length, pool_bound
 
-__all__ = ["AOA", "EfficientAOA"]
+__all__ = ["AOA", "EfficientAOA", "Intervals"]
+
+Array = NDArray[np.float64]
 
 
 class AOA(Cover):
@@ -65,6 +72,16 @@ class AOA(Cover):
     L. Zhang, S. Lu, T. Yang, Minimizing dynamic regret and adaptive regret simultaneously, AISTATS 2020.
     """
 
+    card = Card(
+        about="Ader on every interval of a cover",
+        regret="interval dynamic",
+        bound="sqrt(|I| (log T + P_I))",
+        queries=("O(n N)", "O(n N)", "O(n N)"),
+        source="Zhang, Lu & Yang 2020",
+        arguments=lambda s: {"gradient_bound": s.gradient_bound, "loss_bound": s.spread, "horizon": s.horizon},
+        options={"gradients": "own"},
+    )
+
     anytime = True
 
     def __init__(
@@ -90,6 +107,20 @@ class AOA(Cover):
             gradient_bound=G,
             on_violation=on_violation,
         )
+
+
+class Intervals(Covered):
+    """`EfficientAOA`: AdaNormalHedge over Theorem 2's ensembles, each tuned to the length of its interval."""
+
+    name = "AdaNormalHedge on a geometric cover (Section 4.2)"
+
+    def piece(self, m: int, first: int, last: int, u: Array, F: float) -> float:
+        """The expert of the shortest interval that starts at m and reaches the end."""
+        n = last - first
+        level = min((n - 1).bit_length(), (m & -m).bit_length() - 1)
+        away = float(np.linalg.norm(self.center - u[0]))
+        expert = pool_bound(self.inner.level(level), self.R, self.G, 0.0, n, path_length(u), away, F)
+        return bounds.ada_normal_hedge(n, last, self.R, self.G) + expert
 
 
 class EfficientAOA(ReducedCover):
@@ -121,6 +152,16 @@ class EfficientAOA(ReducedCover):
     P. Zhao, Y.-F. Xie, L. Zhang, Z.-H. Zhou, Efficient methods for non-stationary online learning, JMLR 26, 2025,
     Section 4.2.
     """
+
+    card = Card(
+        about="AOA with one projection and one gradient",
+        regret="interval dynamic",
+        bound="sqrt(|I| (log T + P_I))",
+        queries=("1", "1", "0"),
+        source="Zhao et al. 2025, Sec. 4.2",
+        arguments=lambda s: {"gradient_bound": s.gradient_bound, "horizon": s.horizon},
+        theorem=Intervals,
+    )
 
     def __init__(
         self,

@@ -15,15 +15,24 @@ and one value more; with one gradient (Wang, Zhao, Zhang, IJCAI 2018) the losses
 r_J = <g_t, x_t - x_{t,J}>/(2GR), and a round needs 1 gradient and 0 values.
 """
 
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
 from thalweg._validate import check_positive
 from thalweg.algorithms.reduced_cover import ReducedCover
+from thalweg.cards import Card, Variant
 from thalweg.cover import Cover
 from thalweg.domains import Domain
 from thalweg.experts import Descent
 from thalweg.learner import bounded
 from thalweg.metas import CoinBetting
+from thalweg.theorems import Covered, bounds, path_length
 
-__all__ = ["CBCE", "EfficientCBCE"]
+__all__ = ["CBCE", "Betting", "EfficientCBCE"]
+
+Array = NDArray[np.float64]
 
 
 class CBCE(Cover):
@@ -62,6 +71,24 @@ class CBCE(Cover):
     G. Wang, D. Zhao, L. Zhang, Minimizing adaptive regret with one gradient per iteration, IJCAI 2018.
     """
 
+    card = Card(
+        about="coin betting over intervals, each expert its own gradient",
+        regret="adaptive",
+        bound="sqrt(|I| log T)",
+        queries=("n", "n", "n + 1"),
+        source="Jun et al. 2017",
+        arguments=lambda s: {"gradient_bound": s.gradient_bound, "loss_bound": s.spread, "horizon": s.horizon},
+        options={"gradients": "own"},
+        variants={
+            "shared": Variant(
+                "CBCE with one gradient",
+                options={"gradients": "shared"},
+                queries=("n", "1", "0"),
+                source="Wang, Zhao & Zhang 2018",
+            )
+        },
+    )
+
     anytime = True
 
     def __init__(
@@ -88,6 +115,18 @@ class CBCE(Cover):
             gradient_bound=G,
             on_violation=on_violation,
         )
+
+
+class Betting(Covered):
+    """`EfficientCBCE`: coin betting over descent with steps 2R/(G sqrt n)."""
+
+    name = "coin betting on a cover (Section 3.2)"
+
+    def piece(self, m: int, first: int, last: int, u: Array, F: float) -> float:
+        """With D = 2R a descent loses at most 3/2 D G sqrt n; a comparator that moves adds D P over the last step."""
+        n = last - first
+        moved = self.G * math.sqrt(n) * path_length(u)
+        return bounds.coin_betting(n, last, self.R, self.G) + 3 * self.G * self.R * math.sqrt(n) + moved
 
 
 class EfficientCBCE(ReducedCover):
@@ -119,6 +158,16 @@ class EfficientCBCE(ReducedCover):
     P. Zhao, Y.-F. Xie, L. Zhang, Z.-H. Zhou, Efficient methods for non-stationary online learning, JMLR 26, 2025,
     Section 3.2.
     """
+
+    card = Card(
+        about="CBCE with one projection and one gradient",
+        regret="adaptive",
+        bound="sqrt(|I| log T)",
+        queries=("1", "1", "0"),
+        source="Zhao et al. 2025, Sec. 3.2",
+        arguments=lambda s: {"gradient_bound": s.gradient_bound, "horizon": s.horizon},
+        theorem=Betting,
+    )
 
     def __init__(
         self,

@@ -19,13 +19,25 @@ cylinder, and z is the root of one equation in one unknown; otherwise each look 
 Inside the reduction (`thalweg.one_projection`) W is a ball: 1 projection, 1 gradient, 0 values a round.
 """
 
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
 from thalweg._validate import check_count, check_positive
+from thalweg.cards import Card
 from thalweg.domains import Ball, Domain
 from thalweg.learner import bounded
 from thalweg.one_projection import OneProjection, check_surrogate
 from thalweg.residual import ResidualLevels
+from thalweg.theorems import Theorem, bounds
 
-__all__ = ["CutkoskyAdaptive", "CutkoskyPrintedVariant", "EfficientCutkosky"]
+__all__ = ["CutkoskyAdaptive", "CutkoskyPrintedVariant", "EfficientCutkosky", "Levels"]
+
+Array = NDArray[np.float64]
+
+SHORTEST = 8  # rounds: shorter intervals of a level are not worth a bound of their own
+ORDER = "sqrt((D^2 + D P_I) sum_I ||g||^2), up to logarithms"
 
 
 class CutkoskyAdaptive(ResidualLevels):
@@ -75,6 +87,15 @@ class CutkoskyAdaptive(ResidualLevels):
     A. Cutkosky, F. Orabona, Black-box reductions for parameter-free online learning in Banach spaces, COLT 2018.
     """
 
+    card = Card(
+        about="no step sizes: levels that correct each other",
+        regret="interval dynamic",
+        bound=ORDER,
+        queries=("several n", "1", "0"),
+        source="Cutkosky 2020",
+        arguments=lambda s: {"horizon": s.horizon, "gradient_bound": s.gradient_bound},
+    )
+
     def __init__(
         self,
         domain: Domain,
@@ -85,6 +106,56 @@ class CutkoskyAdaptive(ResidualLevels):
         on_violation: str = "raise",
     ) -> None:
         super().__init__(domain, horizon, gradient_bound, epsilon=epsilon, on_violation=on_violation)
+
+
+class Levels(Theorem):
+    r"""`EfficientCutkosky`: the levels of `thalweg.residual`, in units of G R.
+
+    On an interval J of level i, against a fixed point: sqrt(2) times the bound of its parameter-free learner (1 times
+    for the first level), plus the wealth sqrt(2) psi_l that each level below may lose on each of its intervals in J.
+    A path adds :math:`\sum_J \|u_t - \bar u_J\|`. A round costs at most its diameter. The best partition into intervals
+    of levels is found by comparing each with its two halves.
+    """
+
+    name = "residual levels (Cutkosky 2020)"
+
+    def bound(self, start: int, stop: int, u: Array, losses: Array) -> float:
+        """See `Theorem.bound`."""
+        points = (u - self.center) / self.R
+        return self.G * self.R * self._best(int(self.inner.levels), 0, start, stop, points, start)
+
+    def _best(self, level: int, begin: int, start: int, stop: int, points: Array, offset: int) -> float:
+        """The least bound on [begin, begin + 2^level), cut to [start, stop)."""
+        end = min(begin + (1 << level), stop)
+        if end <= start or begin >= stop:
+            return 0.0
+        rounds = end - max(begin, start)
+        plain = rounds * self.D / self.R
+        if level == 0 or rounds < SHORTEST:
+            return plain
+        whole = math.inf
+        if begin >= start:
+            part = points[begin - offset : end - offset]
+            middle = part.mean(axis=0)
+            drift = float(np.linalg.norm(part - middle, axis=1).sum())
+            whole = self._fixed(level, rounds, float(np.linalg.norm(middle))) + drift
+            if drift <= 1e-9 * rounds:  # nothing moves: halves gain nothing
+                return min(plain, whole)
+        half = 1 << (level - 1)
+        halves = self._best(level - 1, begin, start, stop, points, offset)
+        halves += self._best(level - 1, begin + half, start, stop, points, offset)
+        return min(plain, whole, halves)
+
+    def _fixed(self, level: int, n: int, size: float) -> float:
+        psi: list[float] = self.inner.first_wealth.tolist()  # longest level first
+        K = len(psi)
+        row = K - level
+        if row == 0:
+            own = bounds.parameter_free(round(size, 9) + 1e-9, psi[0], float(n))
+        else:
+            own = math.sqrt(2) * bounds.parameter_free(round(math.hypot(size, 1.0), 9) + 1e-9, psi[row], float(n))
+        below = sum(math.ceil(n / (1 << (K - k))) * psi[k] for k in range(row + 1, K))
+        return own + math.sqrt(2) * below
 
 
 class EfficientCutkosky(OneProjection):
@@ -126,6 +197,16 @@ class EfficientCutkosky(OneProjection):
     A. Cutkosky, Parameter-free, dynamic, and strongly-adaptive online learning, ICML 2020.
     P. Zhao, Y.-F. Xie, L. Zhang, Z.-H. Zhou, Efficient methods for non-stationary online learning, JMLR 26, 2025.
     """
+
+    card = Card(
+        about="CutkoskyAdaptive with one projection",
+        regret="interval dynamic",
+        bound=ORDER,
+        queries=("1", "1", "0"),
+        source="Cutkosky 2020 in the reduction",
+        arguments=lambda s: {"horizon": s.horizon, "gradient_bound": s.gradient_bound},
+        theorem=Levels,
+    )
 
     inner: CutkoskyAdaptive
 
@@ -204,6 +285,15 @@ class CutkoskyPrintedVariant(ResidualLevels):
     P. Zhao, Y.-F. Xie, L. Zhang, Z.-H. Zhou, Efficient methods for non-stationary online learning, JMLR 26, 2025,
     appendix, "Projection-efficient variant".
     """
+
+    card = Card(
+        about="the variant of the paper's appendix, to compare with",
+        regret="interval dynamic",
+        bound="none (its guarantee fails)",
+        queries=("several n", "1", "0"),
+        source="Zhao et al. 2025, appendix",
+        arguments=lambda s: {"horizon": s.horizon, "gradient_bound": s.gradient_bound},
+    )
 
     def __init__(
         self,

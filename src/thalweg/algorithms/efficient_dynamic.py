@@ -14,14 +14,39 @@ regret O(sqrt((F_T + P_T)(1 + P_T))). The pools are in `thalweg.algorithms.pools
 """
 
 import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from thalweg._validate import check_count, check_positive
 from thalweg.algorithms.pools import small_loss_pool, worst_case_pool
+from thalweg.cards import Card, Variant
 from thalweg.domains import Domain
 from thalweg.ensemble import Ensemble
 from thalweg.one_projection import OneProjection
+from thalweg.theorems import Theorem, path_length, pool_bound
 
-__all__ = ["EfficientDynamic"]
+__all__ = ["Dynamic", "EfficientDynamic"]
+
+Array = NDArray[np.float64]
+
+
+class Dynamic(Theorem):
+    """`EfficientDynamic`: Theorem 2, or Theorem 3 where a smoothness was given. From the first round to any other."""
+
+    whole = True
+
+    def __init__(self, learner: Any, paid: Array, squares: Array) -> None:
+        super().__init__(learner, paid, squares)
+        self.small_loss = self.L > 0
+        self.name = "Theorem 3 (small loss)" if self.small_loss else "Theorem 2"
+
+    def bound(self, start: int, stop: int, u: Array, losses: Array) -> float:
+        """See `Theorem.bound`."""
+        first = float(np.linalg.norm(self.center - u[0]))
+        pool, n, F = self.inner.expert, stop - start, float(losses.sum())
+        return pool_bound(pool, self.R, self.G, self.L, n, path_length(u), first, F)
 
 
 class EfficientDynamic(OneProjection):
@@ -58,6 +83,28 @@ class EfficientDynamic(OneProjection):
     ----------
     P. Zhao, Y.-F. Xie, L. Zhang, Z.-H. Zhou, Efficient methods for non-stationary online learning, JMLR 26, 2025.
     """
+
+    card = Card(
+        about="Algorithm 1: one projection (Theorem 2 where losses are not smooth)",
+        regret="dynamic",
+        bound="sqrt((F_T + P_T)(1 + P_T))",
+        queries=("1", "1", "0"),
+        source="Zhao et al. 2025, Alg. 1",
+        arguments=lambda s: {
+            "horizon": s.horizon,
+            "gradient_bound": s.gradient_bound,
+            "smoothness": s.smoothness if s.small_loss else None,
+            "loss_bound": s.loss_bound,
+        },
+        theorem=Dynamic,
+        variants={
+            "worst-case": Variant(
+                "Algorithm 1 with the step sizes of Theorem 2",
+                options={"smoothness": None},
+                bound="sqrt(T (1 + P_T))",
+            )
+        },
+    )
 
     inner: Ensemble
 

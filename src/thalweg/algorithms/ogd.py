@@ -8,14 +8,48 @@ With ||g_t|| <= G and X of diameter D: eta = D/(G sqrt T) gives static regret D 
 
 import math
 
+import numpy as np
+from numpy.typing import NDArray
+
 from thalweg._validate import check_count, check_positive
 from thalweg.alone import Alone
+from thalweg.cards import Card
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.experts import Descent
 from thalweg.learner import bounded
+from thalweg.theorems import Theorem, path_length
 
-__all__ = ["OGD"]
+__all__ = ["OGD", "Telescoping"]
+
+Array = NDArray[np.float64]
+
+
+class Telescoping(Theorem):
+    r"""`OGD` and `SOGD`, from the first round on, with eta the last step and the gradients that were seen:
+
+    .. math:: \frac{\|x_1 - u_1\|^2 \text{ or } D^2}{2 \eta} + \frac{D P}{\eta} + \frac12 \sum_t \eta_t \|g_t\|^2
+    """
+
+    name = "telescoping sum (Zinkevich 2003)"
+    whole = True
+
+    def bound(self, start: int, stop: int, u: Array, losses: Array) -> float:
+        """See `Theorem.bound`."""
+        expert: Descent = self.inner.expert
+        squares = self.squares[start:stop]
+        scale, rule = expert.step_size, expert.step_rule
+        Q, P, n = float(squares.sum()), path_length(u), stop - start
+        first = float(np.linalg.norm(expert.origin - u[0])) if rule == "constant" else self.D
+        if rule == "scale_free":
+            last = scale / math.sqrt(expert.delta + Q)
+            steps = scale * math.sqrt(Q)  # at least the sum of eta_t ||g_t||^2 / 2
+        elif rule == "decaying":
+            last = scale / math.sqrt(n)
+            steps = float(scale / np.sqrt(1 + np.arange(n)) @ squares) / 2
+        else:
+            last, steps = scale, scale * Q / 2
+        return (first**2 / 2 + self.D * P) / last + steps
 
 
 class OGD(Alone):
@@ -50,6 +84,16 @@ class OGD(Alone):
     M. Zinkevich, Online convex programming and generalized infinitesimal gradient ascent, ICML 2003.
     """
 
+    card = Card(
+        about="gradient descent with one step size",
+        regret="static",
+        bound="sqrt(T)",
+        queries=("1", "1", "0"),
+        source="Zinkevich 2003",
+        arguments=lambda s: {"horizon": s.horizon, "gradient_bound": s.gradient_bound},
+        theorem=Telescoping,
+    )
+
     def __init__(
         self,
         domain: Domain,
@@ -72,8 +116,8 @@ class OGD(Alone):
                 eta /= math.sqrt(check_count("OGD", "horizon", horizon))
         else:
             raise InputError(
-                "OGD needs a step: give step_size=..., or gradient_bound (with horizon for a constant step D/(G sqrt T), "
-                f"without it for D/(G sqrt t)). Got horizon={horizon!r} only."
+                "OGD needs a step: give step_size=..., or gradient_bound (with horizon for a constant step "
+                f"D/(G sqrt T), without it for D/(G sqrt t)). Got horizon={horizon!r} only."
             )
         super().__init__(
             Descent(domain, eta, step_rule=rule),

@@ -18,6 +18,7 @@ from functools import partial
 
 from thalweg._validate import check_choice, check_positive
 from thalweg.algorithms import thresholds
+from thalweg.cards import Card, Variant
 from thalweg.cover import Cover
 from thalweg.domains import Domain
 from thalweg.experts import Descent
@@ -25,6 +26,8 @@ from thalweg.learner import bounded
 from thalweg.metas import AdaNormalHedge
 
 __all__ = ["SACS"]
+
+EAGER = 1e-2  # of the threshold: several experts live on the paper's stream (docs/thresholds.md)
 
 
 class SACS(Cover):
@@ -50,8 +53,8 @@ class SACS(Cover):
     horizon : int, optional
         Sizes the state; the method needs none.
     gradient_bound : float, optional
-        G: refuse (or clip) longer gradients. The published method needs none; with shared gradients it is sqrt(2LB) when
-        left out, which holds for losses that are L-smooth and >= 0 on the whole space.
+        G: refuse (or clip) longer gradients. The published method needs none; with shared gradients it is sqrt(2LB)
+        when left out, which holds for losses that are L-smooth and >= 0 on the whole space.
     on_violation : {"raise", "clip"}
         What to do with a gradient above the bound.
 
@@ -68,6 +71,29 @@ class SACS(Cover):
     ----------
     L. Zhang, T.-Y. Liu, Z.-H. Zhou, Adaptive regret of convex and smooth functions, ICML 2019.
     """
+
+    card = Card(
+        about="scale-free experts on intervals that end by loss",
+        regret="adaptive",
+        bound="sqrt(F_I log F_I log F_T)",
+        queries=("n", "n", "n + 1"),
+        source="Zhang, Liu & Zhou 2019",
+        arguments=lambda s: {"loss_bound": s.loss_bound, "smoothness": s.smoothness, "horizon": s.horizon},
+        options={"gradients": "own"},
+        smooth=True,
+        variants={
+            "eager": Variant(
+                "SACS with 1/100 of its threshold: experts come sooner",
+                arguments=lambda s: {
+                    "threshold": EAGER * thresholds.sacs(L=s.smoothness or 0.0, D=s.domain.diameter, delta=1.0)
+                },
+                bound="none proved",
+            ),
+            "compact": Variant(
+                "SACS with a new expert every round", options={"cover": "compact"}, bound="sqrt(F_I log T log |I|)"
+            ),
+        },
+    )
 
     anytime = True
 

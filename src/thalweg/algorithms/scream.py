@@ -25,15 +25,36 @@ most what it costs on the surrogate, and (7) holds with D the surrogate's diamet
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from thalweg._validate import check_count, check_nonnegative, check_positive
 from thalweg.algorithms.pools import geometric
+from thalweg.cards import Card
 from thalweg.domains import Domain
 from thalweg.ensemble import Ensemble
 from thalweg.learner import bounded
 from thalweg.one_projection import OneProjection
+from thalweg.theorems import Theorem, path_length
 
-__all__ = ["EfficientScream", "Scream"]
+__all__ = ["EfficientScream", "Priced", "Scream"]
+
+Array = NDArray[np.float64]
+
+
+class Priced(Theorem):
+    """(7) without its second sum: what moving costs is not negative, so regret alone is within the bound too."""
+
+    name = "regret with a price on moving (Zhao et al. 2023)"
+    whole = True
+
+    def __init__(self, learner: "Scream | EfficientScream", paid: Array, squares: Array) -> None:
+        super().__init__(learner, paid, squares)
+        self.regret_bound = learner.regret_bound
+
+    def bound(self, start: int, stop: int, u: Array, losses: Array) -> float:
+        """See `Theorem.bound`."""
+        return self.regret_bound(path_length(u), stop - start)
+
 
 class Scream(Ensemble):
     """Follow a moving comparator while every move has its price.
@@ -75,6 +96,17 @@ class Scream(Ensemble):
     JMLR 24, 2023.
     """
 
+    card = Card(
+        about="a pool of step sizes that pays for moving (here 1 a unit)",
+        regret="dynamic",
+        bound="sqrt(lambda T (1 + P_T)), with what moving costs",
+        queries=("N", "1", "0"),
+        source="Zhao et al. 2023",
+        arguments=lambda s: {"horizon": s.horizon, "gradient_bound": s.gradient_bound},
+        options={"switching_cost": 1.0},
+        theorem=Priced,
+    )
+
     def __init__(
         self,
         domain: Domain,
@@ -103,9 +135,9 @@ class Scream(Ensemble):
         )
         self.switching_cost = price
 
-    def regret_bound(self, path_length: float) -> float:
-        """(7): regret and price of moving of T rounds, against any comparators whose path has this length."""
-        T, G, D = self.horizon or 0, self.gradient_bound or 0.0, self.domain.diameter
+    def regret_bound(self, path_length: float, rounds: int | None = None) -> float:
+        """(7): regret and price of moving of all T rounds, or the first ones, against any path of this length."""
+        T, G, D = rounds or self.horizon or 0, self.gradient_bound or 0.0, self.domain.diameter
         P, price, epsilon, eta = float(path_length), self.switching_cost, self.meta_rate, self.step_sizes
         members = (D**2 + 2 * D * P) / (2 * eta) + eta * (G**2 / 2 + price * G) * T - np.log(self.prior) / epsilon
         return float(epsilon * (G + price) * (G + 3 * price) * D**2 * T / 8 + members.min())
@@ -140,6 +172,17 @@ class EfficientScream(OneProjection):
     P. Zhao, Y.-F. Xie, L. Zhang, Z.-H. Zhou, Efficient methods for non-stationary online learning, JMLR 26, 2025.
     """
 
+    card = Card(
+        about="Scream with one projection",
+        regret="dynamic",
+        bound="sqrt(lambda T (1 + P_T)), with what moving costs",
+        queries=("1", "1", "0"),
+        source="Zhao et al. 2025, Alg. 4",
+        arguments=lambda s: {"horizon": s.horizon, "gradient_bound": s.gradient_bound},
+        options={"switching_cost": 1.0},
+        theorem=Priced,
+    )
+
     inner: Scream
 
     def __init__(
@@ -166,6 +209,6 @@ class EfficientScream(OneProjection):
         )
         self.switching_cost = price
 
-    def regret_bound(self, path_length: float) -> float:
-        """(7) on the surrogate: regret and price of moving of T rounds, against any comparators of this path length."""
-        return self.inner.regret_bound(path_length)
+    def regret_bound(self, path_length: float, rounds: int | None = None) -> float:
+        """(7) on the surrogate: as `Scream.regret_bound`."""
+        return self.inner.regret_bound(path_length, rounds)

@@ -11,7 +11,9 @@ is of order sqrt(F_T), small where the comparator's loss is. Needs neither a hor
 import math
 
 from thalweg._validate import check_positive
+from thalweg.algorithms.ogd import Telescoping
 from thalweg.alone import Alone
+from thalweg.cards import Card
 from thalweg.domains import Domain
 from thalweg.experts import Descent
 from thalweg.learner import bounded
@@ -48,6 +50,16 @@ class SOGD(Alone):
     F. Orabona, D. Pal, Scale-free online learning, Theoretical Computer Science 716, 2018.
     L. Zhang, T.-Y. Liu, Z.-H. Zhou, Adaptive regret of convex and smooth functions, ICML 2019.
     """
+
+    card = Card(
+        about="scale-free gradient descent, needs no constants",
+        regret="static",
+        bound="sqrt(F_T)",
+        queries=("1", "1", "0"),
+        source="Orabona & Pál 2018",
+        arguments=lambda s: {},
+        theorem=Telescoping,
+    )
 
     def __init__(
         self,

@@ -17,6 +17,7 @@ import numpy as np
 
 from thalweg._validate import check_count, check_positive
 from thalweg.algorithms.pools import geometric, small_loss_pool
+from thalweg.cards import Card, Variant
 from thalweg.domains import Domain
 from thalweg.ensemble import Ensemble
 from thalweg.learner import bounded
@@ -64,6 +65,30 @@ class Sword(Ensemble):
     P. Zhao, Y.-J. Zhang, L. Zhang, Z.-H. Zhou, Dynamic regret of convex and smooth functions, NeurIPS 2020.
     P. Zhao, Y.-J. Zhang, L. Zhang, Z.-H. Zhou, Adaptivity and non-stationarity, JMLR 25, 2024.
     """
+
+    card = Card(
+        about="a pool for small losses, each member its own gradient",
+        regret="dynamic",
+        bound="sqrt((1 + P_T + F_T)(1 + P_T))",
+        queries=("N", "N + 1", "0"),
+        source="Zhao et al. 2020",
+        arguments=lambda s: {
+            "horizon": s.horizon,
+            "gradient_bound": s.gradient_bound,
+            "smoothness": s.smoothness,
+            "loss_bound": s.loss_bound,
+        },
+        options={"gradients": "own"},
+        smooth=True,
+        variants={
+            "shared": Variant(
+                "Sword with one gradient",
+                options={"gradients": "shared"},
+                queries=("N", "1", "0"),
+                source="Zhao et al. 2024",
+            )
+        },
+    )
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ from functools import partial
 from thalweg._validate import check_positive
 from thalweg.errors import InputError
 
-__all__ = ["Threshold", "adaptive_paper", "adaptive_proof", "fixed", "interval_dynamic", "mu", "read", "sacs"]
+__all__ = ["Threshold", "adaptive_paper", "adaptive_proof", "fixed", "interval_dynamic", "mu", "read", "sacs", "scaled"]
 
 Threshold = str | float | Callable[[int], float]  # a theory's by name, one number for every m, or m -> C_m
 
@@ -30,6 +30,11 @@ def read(owner: str, threshold: Threshold, **named: Callable[[int], float]) -> C
 def fixed(m: int, *, C: float) -> float:
     """The same threshold for every m."""
     return C
+
+
+def scaled(m: int, *, by: float, C: Callable[[int], float]) -> float:
+    """A part of another threshold."""
+    return by * C(m)
 
 
 def sacs(*, L: float, D: float, delta: float) -> float:

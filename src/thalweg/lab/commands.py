@@ -16,6 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 import thalweg as tw
+from thalweg.cards import markdown
 from thalweg.errors import InputError, MissingExtraError, ProjectionError, StateError
 from thalweg.lab._options import (
     Domain,
@@ -155,6 +156,7 @@ class Kind(StrEnum):
 def list_(
     kind: Annotated[Kind | None, typer.Argument(help="Only these.", show_default=False)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="The algorithms as the README has them.")] = False,
 ) -> None:
     """Name the algorithms, domains and streams.
 
@@ -165,9 +167,13 @@ def list_(
     thalweg list streams
     thalweg list algorithms --json
     """
+    if as_markdown:
+        typer.echo(markdown())
+        return
     found: dict[str, list[dict[str, Any]]] = {
         "algorithms": [
-            {"name": name, "regret": r.regret, "bound": r.bound, "about": r.about} for name, r in ALGORITHMS.items()
+            {"name": name, "regret": r.card.regret, "bound": r.card.bound, "about": r.card.about}
+            for name, r in ALGORITHMS.items()
         ],
         "domains": [
             {

@@ -20,10 +20,11 @@ from thalweg.algorithms import thresholds
 from thalweg.lab.catalog import ALGORITHMS, build, find
 from thalweg.lab.streams import Stream
 from thalweg.lab.tables import Table
+from thalweg.theorems import step_sizes
 
 __all__ = [
     "Report", "curve_rounds", "describe", "experts", "load_kernels", "losses_as", "measure", "one_thread",
-    "play_stream", "printed_threshold", "tidy", "window", "worst",
+    "play_stream", "printed_threshold", "steps", "tidy", "window", "worst",
 ]  # fmt: skip
 
 Array = NDArray[np.float64]
@@ -136,7 +137,7 @@ def load_kernels(algorithm: str, stream: Stream) -> None:
 def _markers(learner: Any, rounds: int) -> int | None:
     """How many unit intervals a loss threshold started in these rounds."""
     inner = getattr(learner, "inner", learner)
-    if not isinstance(inner, tw.CoverEnsemble) or inner.threshold is None:
+    if not isinstance(inner, tw.Cover) or inner.threshold is None:
         return None
     waiting = inner.markers[-1] > rounds  # the last round placed one that has not begun
     return inner.marker_count - waiting
@@ -171,7 +172,7 @@ def experts(learner: Any, rounds: int) -> tuple[int | None, float | None, int | 
     In a compact cover the experts alive are the one-bits of the newest marker's number, in the other its digits.
     """
     inner = getattr(learner, "inner", learner)
-    if not isinstance(inner, tw.CoverEnsemble):
+    if not isinstance(inner, tw.Cover):
         return None, None, None
     played = np.arange(1, rounds + 1)
     newest = played
@@ -182,6 +183,12 @@ def experts(learner: Any, rounds: int) -> tuple[int | None, float | None, int | 
     bits = newest[:, None] >> np.arange(40)
     alive = ((bits & 1) if inner.cover == "compact" else (bits > 0)).sum(axis=1)
     return int(newest[-1]), float(alive.mean()), int(alive.max())
+
+
+def steps(learner: Any) -> Array | None:
+    """The step sizes of a learner without a cover; None where it has none."""
+    inner = getattr(learner, "inner", learner)
+    return step_sizes(inner.expert) if isinstance(inner, tw.Alone) else None
 
 
 def one_thread(run: Callable[..., Any]) -> Callable[..., Any]:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from thalweg._extras import need
 from thalweg._validate import check_count
+from thalweg.cards import Setting
 from thalweg.domains import Ball, Domain, Simplex
 from thalweg.errors import InputError, MissingExtraError
 from thalweg.problems import (
@@ -68,6 +69,12 @@ class Stream:
     smoothness: float | None
     loss_bound: float
     changes: tuple[int, ...] = ()
+
+    @property
+    def setting(self) -> Setting:
+        """What a learner may know of it."""
+        G, B, L = self.gradient_bound, self.loss_bound, self.smoothness
+        return Setting(self.domain, len(self.problem), G, B, L, self.problem.nonnegative)
 
 
 def planted(

@@ -6,8 +6,8 @@ rank k from there. With gradients of length at most G, until n <= tau rounds aft
 
 .. math:: \frac{\rho^2}{2 s} + \frac{s}{2} G^2 n = \frac{G \rho}{2} \left( \sqrt\tau + \frac{n}{\sqrt\tau} \right)
 
-To it comes what Adapt-ML-Prod loses to expert m in these n rounds (`thalweg.regret.bounds.adapt_ml_prod`, in a ball of
-radius R). The experts m, m + lowbit(m), .. share an interval that starts in round m among them.
+To it comes what Adapt-ML-Prod loses to expert m in these n rounds (`thalweg.theorems.bounds.adapt_ml_prod`, in a ball
+of radius R). The experts m, m + lowbit(m), .. share an interval that starts in round m among them.
 
 Where tau is longer than what is left of the interval, that expert's step is too short for it: the bound above does not
 shrink with n. Another way is open there: give round m up, which costs at most :math:`G \sqrt{\min(k, d-k)}`, and go on
@@ -21,7 +21,7 @@ import math
 
 from thalweg._validate import check_count
 from thalweg.errors import InputError
-from thalweg.regret import bounds
+from thalweg.theorems import bounds
 
 __all__ = ["interval_bound", "step_size"]
 

@@ -1,7 +1,7 @@
 r"""Certificates: was the regret of a run what the theorem allows?
 
-For each efficient algorithm `certify` evaluates the bound of its theorem with explicit constants
-(`thalweg.regret.bounds`) on a run and a comparator, on the whole run or on every interval asked for, and checks what
+For a learner whose card names a theorem `certify` evaluates its bound with explicit constants
+(`thalweg.theorems.bounds`) on a run and a comparator, on the whole run or on every interval asked for, and checks what
 the theorem assumes. Covers are used as they were: the bound of an interval adds up the pieces between the markers that
 the run really set, and the stretch before the first of them.
 
@@ -17,17 +17,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from thalweg import algorithms
 from thalweg._progress import progress_bar
+from thalweg.cards import recipes
 from thalweg.errors import InputError
 from thalweg.learner import ROUNDING, Learner
 from thalweg.play import Run
 from thalweg.problems import LinearModel, Problem
-from thalweg.regret import theorems
 from thalweg.regret._rounds import check_window, gradients_at, losses_at
 from thalweg.regret.comparators import Comparator
 from thalweg.regret.measures import comparator_of, played
 from thalweg.regret.windows import Windows
+from thalweg.theorems import Theorem
 
 __all__ = ["Assumption", "Certificate", "CertifiedInterval", "certify"]
 
@@ -36,16 +36,6 @@ Window = tuple[int, int]
 Given = Comparator | ArrayLike | Mapping[str, Comparator | ArrayLike] | None
 
 SHORTEST = 16  # rounds of a dyadic interval: constants alone allow any regret on shorter ones
-THEOREMS: dict[type[Learner], type[theorems.Theorem]] = {
-    algorithms.EfficientDynamic: theorems.Dynamic,
-    algorithms.EfficientAdaptive: theorems.Adaptive,
-    algorithms.EfficientIntervalDynamic: theorems.IntervalDynamic,
-    algorithms.EfficientCBCE: theorems.Betting,
-    algorithms.EfficientAOA: theorems.AOA,
-    algorithms.EfficientCutkosky: theorems.Cutkosky,
-    algorithms.OGD: theorems.Descent,
-    algorithms.SOGD: theorems.Descent,
-}
 
 
 class Assumption(NamedTuple):
@@ -141,9 +131,9 @@ def certify(
     Parameters
     ----------
     learner : Learner
-        The learner after the run: `EfficientDynamic` (Theorems 2 and 3), `EfficientAdaptive` (4),
-        `EfficientIntervalDynamic` (5), `EfficientCBCE`, `EfficientAOA`, `EfficientCutkosky`; also `OGD` and `SOGD`.
-        It must have played these rounds, from its first on, and no others.
+        The learner after the run, with a theorem on its card: `EfficientDynamic` (Theorems 2 and 3),
+        `EfficientAdaptive` (4), `EfficientIntervalDynamic` (5), the other efficient ones, `OGD`, `SOGD`, `Scream`, or
+        one of your own. It must have played these rounds, from its first on, and no others.
     problem : Problem
         The rounds.
     run : Run or array (T,)
@@ -151,7 +141,7 @@ def certify(
         checked as well.
     comparators : optional
         u_t, or several of them by name; the planted ones, if there are any, when left out. The best fixed decision of
-        each interval is always checked too. Bounds of Theorem 4 are for fixed decisions only.
+        each interval is always checked too. Theorem 4 is for fixed decisions only.
     intervals : "dyadic", "whole" or sequence of (start, stop), optional
         Rounds [start, stop), counted from 0. "dyadic", where the theorem is for every interval: lengths 16, 32, 64, ...
         side by side, and the whole run. Other theorems are for intervals that start with the run: "whole".
@@ -173,10 +163,13 @@ def certify(
     >>> certificate.holds, certificate.failed
     (True, ())
     """
-    theorem = next((theorem for kind, theorem in THEOREMS.items() if isinstance(learner, kind)), None)
+    theorem = learner.card.theorem if isinstance(learner, Learner) and learner.card is not None else None
     if theorem is None:
-        known = ", ".join(kind.__name__ for kind in THEOREMS)
-        raise InputError(f"certify knows the theorems of {known}. Got {learner!r}.")
+        known = ", ".join(dict.fromkeys(r.kind.__name__ for r in recipes().values() if r.card.theorem is not None))
+        raise InputError(
+            f"certify knows the theorems of {known}. Got {learner!r}. "
+            "A class of your own names its theorem on its card: see thalweg.cards."
+        )
     paid, problem = played("certify", run, problem, learner.domain)
     if learner.rounds != paid.size:
         raise InputError(
@@ -186,7 +179,7 @@ def certify(
     squares = _squares(learner, problem, run)
     allowed = theorem(learner, paid, squares)
     windows = _windows(problem, intervals, allowed)
-    moving = {} if theorem is theorems.Adaptive else _named(problem, comparators)
+    moving = {} if allowed.still else _named(problem, comparators)
     solver = Windows(problem, learner.domain, 1e-4)  # the theorem holds for every comparator: no need for the very best
     sums = np.concatenate([[0.0], np.cumsum(paid)])
     rows = []
@@ -205,7 +198,7 @@ def certify(
     return Certificate(f"{type(learner).__name__}, {allowed.name}", tuple(rows), tuple(checks))
 
 
-def _windows(problem: Problem, intervals: str | Sequence[Window] | None, theorem: theorems.Theorem) -> list[Window]:
+def _windows(problem: Problem, intervals: str | Sequence[Window] | None, theorem: Theorem) -> list[Window]:
     T = len(problem)
     if intervals is None:
         intervals = "whole" if theorem.whole else "dyadic"
@@ -236,9 +229,11 @@ def _named(problem: Problem, given: Given) -> dict[str, Comparator]:
 
 
 def _squares(learner: Learner, problem: Problem, run: Run | ArrayLike) -> Array:
-    """||grad f_t(x_t)||^2 of every round: measured where the decisions are known, else the squared bound."""
+    """||grad f_t(x_t)||^2 as the learner saw it, in every round: measured where decisions are known, else G^2."""
     if isinstance(run, Run) and run.decisions is not None:
         gradients = gradients_at(problem, run.decisions)
+        if learner.flattens:
+            gradients = learner.domain._directions(gradients)
         squares: Array = np.einsum("td,td->t", gradients, gradients)
         return squares
     if learner.gradient_bound is None:
@@ -251,7 +246,7 @@ def _squares(learner: Learner, problem: Problem, run: Run | ArrayLike) -> Array:
 
 def _assumptions(
     learner: Any,
-    theorem: theorems.Theorem,
+    theorem: Theorem,
     problem: Problem,
     run: Run | ArrayLike,
     paid: Array,
@@ -275,11 +270,11 @@ def _assumptions(
         least = float(paid.min())
         where = "" if least >= 0 else f", in round {int(np.argmin(paid))}"
         yield Assumption("losses >= 0", least >= 0, f"least {least:.4g}{where}")
-        yield _smooth(learner.smoothness, problem)
+        yield _smooth(learner, problem)
     if learner.horizon is not None and not learner.anytime:
         T = paid.size
         yield Assumption(f"at most T = {learner.horizon} rounds", learner.horizon >= T, f"{T} rounds")
-    if getattr(getattr(learner, "inner", None), "_observed", False):
+    if getattr(learner, "feedback_range", None) == "observed":
         yield Assumption("feedback within 2GR", False, "feedback_range='observed': no guarantee while the range grows")
     for name, u in moving.items():
         points = np.unique(u.decisions.reshape(len(u.losses), -1), axis=0)
@@ -287,10 +282,11 @@ def _assumptions(
         yield Assumption(f"comparators in the domain: {name}", out == 0, f"{out} of {len(points)} points outside")
 
 
-def _smooth(L: float, problem: Problem) -> Assumption:
-    name = f"losses smooth with L = {L:g}"
+def _smooth(learner: Any, problem: Problem) -> Assumption:
+    name = f"losses smooth with L = {learner.smoothness:g}"
     if not isinstance(problem, LinearModel):
         return Assumption(name, None, "losses of your own")
-    if problem.smoothness is None:
+    L = problem.smoothness_on(learner.domain) if learner.flattens else problem.smoothness
+    if L is None:
         return Assumption(name, False, f"the {problem.loss} loss {'has a kink' if problem.kinked else 'is not smooth'}")
-    return Assumption(name, problem.smoothness <= L * (1 + ROUNDING), f"L = {problem.smoothness:.4g}")
+    return Assumption(name, learner.smoothness * (1 + ROUNDING) >= L, f"L = {L:.4g}")

@@ -1,7 +1,7 @@
 """What every learner must keep, as checks to run on one of your own.
 
-`check_learner(make)` takes a function that builds a fresh learner and raises AssertionError, saying which promise was
-broken, or returns None.
+`check_learner(make)` takes a function that builds a fresh learner, or a class with a card, and raises AssertionError,
+saying which promise was broken, or returns None.
 """
 
 from __future__ import annotations
@@ -18,14 +18,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from thalweg.cards import Setting, recipes
+from thalweg.domains import Ellipsoid
 from thalweg.errors import HorizonWarning
 from thalweg.learner import Learner
 from thalweg.losses import Linear, Loss, Squared
 
-__all__ = ["LEARNER_CHECKS", "check_learner"]
+__all__ = ["LEARNER_CHECKS", "STANDARD", "check_learner"]
 
 Array = NDArray[np.float64]
 Make = Callable[[], Any]
+
+# Where a class with a card is checked.
+STANDARD = Setting(
+    domain=Ellipsoid([1.0, 4.0, 9.0], bound=4.0),
+    horizon=50,
+    gradient_bound=6.0,
+    loss_bound=60.0,
+    smoothness=2.0,
+    nonnegative=True,
+)
 
 
 class _Stream:
@@ -343,24 +355,30 @@ LEARNER_CHECKS = tuple(
 )
 
 
-def check_learner(make: Callable[[], Learner]) -> None:
-    """Run every check on the learner that `make()` builds.
+def check_learner(make: Callable[[], Learner] | type[Learner]) -> None:
+    """Run every check on the learner that `make()` builds, or on a class with a card and its variants.
 
     The learner must be deterministic given its arguments. Raises AssertionError naming the check and what went wrong.
 
     Parameters
     ----------
-    make : callable
-        Builds a fresh learner each time it is called. Any shape and horizon will do; small ones keep it quick.
+    make : callable or Learner class
+        Builds a fresh learner each time it is called. Any shape and horizon will do; small ones keep it quick. A class
+        with a card of its own is built in the setting `thalweg.testing.STANDARD`.
 
     Examples
     --------
     >>> import thalweg as tw
     >>> from thalweg.testing import check_learner
     >>> check_learner(lambda: tw.SOGD(tw.domains.Simplex(3)))
+    >>> check_learner(tw.SOGD)
     """
     if not callable(make):
         raise TypeError(f"check_learner needs a function that builds a fresh learner. Got {make!r}.")
+    if isinstance(make, type) and "card" in vars(make):
+        for recipe in [recipe for recipe in recipes().values() if recipe.kind is make]:
+            check_learner(functools.partial(recipe.build, STANDARD))
+        return
     for check in LEARNER_CHECKS:
         try:
             check(make)

@@ -237,7 +237,7 @@ def _worst(rows: Sequence[Row]) -> str:
         paid = {
             name: mean(survey(rows, stream, name), "worst_window")
             for name, recipe in ALGORITHMS.items()
-            if recipe.regret == "interval dynamic"
+            if recipe.card.regret == "interval dynamic"
         }
         order = sorted(paid, key=paid.__getitem__)
         told = [f"{name} {number(paid[name])}" for name in (*order[:2], order[-1])]

@@ -165,7 +165,7 @@ def heat_map(rows: Sequence[Row]) -> Any:
     axis.xaxis.tick_top()
     axis.set_yticks(range(len(names)), names, fontsize=9)
     axis.tick_params(length=0)
-    kinds = [ALGORITHMS[a].regret for a in names]
+    kinds = [ALGORITHMS[a].card.regret for a in names]
     for i in range(1, len(names)):
         if kinds[i] != kinds[i - 1]:
             axis.axhline(i - 0.5, color="black", linewidth=1.2)

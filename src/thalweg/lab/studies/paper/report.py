@@ -109,14 +109,14 @@ def _table_1(rows: Sequence[Row]) -> TextTable:
     for measure, name, *stated in TABLE_1:
         found = survey(rows, "piecewise", name)
         cells = [f"{number(mean(found, key))} ({said})" for key, said in zip(QUERIES, stated, strict=True)]
-        body.append([measure, name, *cells, ALGORITHMS[name].bound])
+        body.append([measure, name, *cells, ALGORITHMS[name].card.bound])
     return TextTable(["regret", "algorithm", *QUERIES, "order of its regret"], body, (0, 1, 5))
 
 
 def _interval(rows: Sequence[Row]) -> TextTable:
     body = []
     for stream in ("piecewise", "gradual"):
-        for name in (name for name, recipe in ALGORITHMS.items() if recipe.regret == "interval dynamic"):
+        for name in (name for name, recipe in ALGORITHMS.items() if recipe.card.regret == "interval dynamic"):
             found = survey(rows, stream, name)
             losses = [spread(found, key) for key in ("total_loss", "worst_window")]
             body.append([stream, name, *losses, duration(round_time(found)), number(mean(found, "projections"))])
@@ -126,11 +126,9 @@ def _interval(rows: Sequence[Row]) -> TextTable:
 
 def _all(rows: Sequence[Row]) -> TextTable:
     body = []
-    for name, recipe in ALGORITHMS.items():
+    for name, card in ((name, recipe.card) for name, recipe in ALGORITHMS.items()):
         found = survey(rows, "piecewise", name)
         counts = [number(mean(found, key)) for key in QUERIES]
-        body.append(
-            [name, recipe.regret, *counts, duration(round_time(found)), spread(found, "total_loss"), recipe.bound]
-        )
+        body.append([name, card.regret, *counts, duration(round_time(found)), spread(found, "total_loss"), card.bound])
     heads = ["algorithm", "regret", *QUERIES, "time a round", "total loss", "order of its regret"]
     return TextTable(heads, body, (0, 1, 7))

@@ -20,7 +20,7 @@ from thalweg.domains import Ball, Ellipsoid
 from thalweg.errors import InputError
 from thalweg.lab.catalog import build
 from thalweg.lab.report import Row
-from thalweg.lab.runs import curve_rounds, experts, one_thread, printed_threshold, worst
+from thalweg.lab.runs import curve_rounds, experts, one_thread, printed_threshold, steps, worst
 from thalweg.lab.streams import Stream, draw
 from thalweg.lab.studies.paper.oracles import by_solver
 
@@ -61,7 +61,9 @@ def _wide_dynamic(s: Stream) -> tw.Learner:
 def _crowded_sacs(s: Stream) -> tw.Learner:
     L = s.smoothness or 0.0
     C = CROWDED_SACS * thresholds.sacs(L=L, D=s.domain.diameter, delta=1.0)
-    return tw.SACS(s.domain, s.loss_bound, L, threshold=C, horizon=len(s.problem))
+    return tw.SACS(
+        s.domain, loss_bound=s.loss_bound, smoothness=L, threshold=C, gradients="own", horizon=len(s.problem)
+    )
 
 
 def _crowded_adaptive(s: Stream) -> tw.Learner:
@@ -138,11 +140,10 @@ def play_one(
 
 def settings(learner: Any) -> Row:
     """What explains a result: the size and largest step of a pool, the loss at which a cover starts a second expert."""
-    inner = getattr(learner, "inner", learner)
-    steps, C = getattr(inner, "step_sizes", None), getattr(inner, "threshold", None)
+    found, C = steps(learner), getattr(getattr(learner, "inner", learner), "threshold", None)
     return {
-        "members": None if steps is None else int(steps.size),
-        "largest_step": None if steps is None else float(steps.max()),
+        "members": None if found is None else int(found.size),
+        "largest_step": None if found is None else float(found.max()),
         "first_threshold": None if C is None else float(C(1)),
     }
 

@@ -19,7 +19,7 @@ from thalweg.algorithms import thresholds
 from thalweg.lab import streams
 from thalweg.lab.jobs import seed_of
 from thalweg.lab.report import Row
-from thalweg.lab.runs import WINDOW, experts, printed_threshold, window, worst
+from thalweg.lab.runs import WINDOW, experts, printed_threshold, steps, window, worst
 from thalweg.lab.streams import Stream
 
 __all__ = ["CURVES", "OTHERS", "SERIES", "Contender", "Series", "constants", "play_one", "scale_name"]
@@ -104,6 +104,7 @@ def build(contender: Contender, series: Stream) -> tw.Learner:
     """A fresh learner for the series."""
     X, G, L, B = series.domain, series.gradient_bound, series.smoothness or 0.0, series.loss_bound
     T = len(series.problem)
+    sacs = functools.partial(tw.SACS, X, loss_bound=B, smoothness=L, gradients="own", horizon=T)
     adaptive = functools.partial(tw.EfficientAdaptive, X, T, contender.looseness * G, L)
     name = contender.learner
     if contender.group in ("scale", "delta", "loose"):
@@ -116,7 +117,7 @@ def build(contender: Contender, series: Stream) -> tw.Learner:
         )
     if name.startswith("SACS, scale"):
         C_sacs = thresholds.sacs(L=L, D=X.diameter, delta=1.0)
-        return tw.SACS(X, B, L, threshold=contender.scale * C_sacs, horizon=T)
+        return sacs(threshold=contender.scale * C_sacs)
     if name == "5 x first 200":
         # One expert is alone in these rounds, as C is larger than what it pays in them. So this can be done online.
         first = tw.play(adaptive(), series.problem, rounds=200).total_loss
@@ -125,10 +126,10 @@ def build(contender: Contender, series: Stream) -> tw.Learner:
         "proof": lambda: adaptive(threshold="proof"),
         "printed, R = D": lambda: adaptive(surrogate=tw.domains.Ball(X.shape, radius=X.diameter)),
         "one SOGD in Y": lambda: tw.OneProjection(X, lambda Y: tw.SOGD(Y, scale=Y.radius)),
-        "SACS, default": lambda: tw.SACS(X, B, L, horizon=T),
-        "SACS, compact": lambda: tw.SACS(X, B, L, cover="compact", horizon=T),
-        "CBCE": lambda: tw.CBCE(X, G, horizon=T),
-        "EfficientCBCE": lambda: tw.EfficientCBCE(X, G, horizon=T),
+        "SACS, default": sacs,
+        "SACS, compact": lambda: sacs(cover="compact"),
+        "CBCE": lambda: tw.CBCE(X, gradient_bound=G, gradients="own", horizon=T),
+        "EfficientCBCE": lambda: tw.EfficientCBCE(X, gradient_bound=G, horizon=T),
         "EfficientDynamic": lambda: tw.EfficientDynamic(X, T, G, L, loss_bound=B),
         "SOGD": lambda: tw.SOGD(X),
         "OGD": lambda: tw.OGD(X, horizon=T, gradient_bound=G),
@@ -172,7 +173,8 @@ def _alive(learner: Any, T: int) -> tuple[int | None, float, int]:
     """Markers in rounds 1..T, mean and largest number of experts alive. For a fixed pool: none, and its size."""
     markers, average, most = experts(learner, T)
     if average is None or most is None:
-        most = int(getattr(learner, "inner", learner).step_sizes.size)
+        found = steps(learner)
+        most = 1 if found is None else int(found.size)
         average = float(most)
     return markers, average, most
 

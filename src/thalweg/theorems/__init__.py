@@ -1,0 +1,9 @@
+"""Theorems with every constant: what they have in common, and the bounds they are made of.
+
+The theorem of a method stands in the file of that method.
+"""
+
+from thalweg.theorems import bounds
+from thalweg.theorems._base import Covered, Marked, Theorem, path_length, pool_bound, step_sizes
+
+__all__ = ["Covered", "Marked", "Theorem", "bounds", "path_length", "pool_bound", "step_sizes"]
