@@ -14,7 +14,7 @@ __all__ = ["SAFE_FLAGS", "generic", "implement", "inlined", "inner", "kernel"]
 SAFE_FLAGS = {"reassoc", "contract", "arcp", "nsz"}
 OPTIONS: dict[str, Any] = {"fastmath": SAFE_FLAGS, "error_model": "numpy"}
 
-# What only compiled code calls needs no door to Python. With trees of parts as arguments doors are most of the compiling.
+# What is compiled into its callers needs no door to Python. With trees of parts as arguments doors are most of the compiling.
 INNER = {**OPTIONS, "forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -61,8 +61,13 @@ def inlined(function: F) -> F:
 
 
 def inner(function: F) -> F:
-    """Always inlined, and called by compiled code only."""
-    return cast(F, njit(**INNER)(function))
+    """Compiled into its callers, always inlined; called from Python it is the function itself."""
+
+    @overload(function, strict=False, jit_options=INNER)
+    def _(*arguments: Any) -> F:
+        return function
+
+    return function
 
 
 def generic(function: F) -> F:
