@@ -19,6 +19,9 @@ cylinder, and z is the root of one equation in one unknown; otherwise each look 
 Inside the reduction (`thalweg.one_projection`) W is a ball: 1 projection, 1 gradient, 0 values a round.
 """
 
+import numpy as np
+
+from thalweg._kernels.hulls import FULL
 from thalweg._validate import check_count, check_positive
 from thalweg.domains import Ball, Domain
 from thalweg.learner import bounded
@@ -222,6 +225,8 @@ class CutkoskyPrintedVariant(ResidualLevels):
         super().__init__(
             domain, horizon, gradient_bound, epsilon=epsilon, ball=self.surrogate, on_violation=on_violation
         )
+        if surrogate is not None:
+            self._hull, self._bound = (FULL, np.zeros(0)), None  # as in `OneProjection`: gradients stay as they are
 
 
 def _ball(Y: Domain) -> Ball:
