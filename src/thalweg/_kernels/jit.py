@@ -14,7 +14,8 @@ __all__ = ["SAFE_FLAGS", "generic", "implement", "inlined", "inner", "kernel"]
 SAFE_FLAGS = {"reassoc", "contract", "arcp", "nsz"}
 OPTIONS: dict[str, Any] = {"fastmath": SAFE_FLAGS, "error_model": "numpy"}
 
-# What is compiled into its callers needs no door to Python. With trees of parts as arguments doors are most of the compiling.
+# What is compiled into its callers needs no door to Python. With trees of parts as arguments doors are most of the
+# compiling.
 INNER = {**OPTIONS, "forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -28,7 +29,7 @@ class _Cache(FunctionCache):  # type: ignore[misc]
     Numba's index of what is on disk names all classes, and cannot be read where one of them is missing.
     """
 
-    def save_overload(self, signature: Any, data: Any) -> None:  # noqa: D102
+    def save_overload(self, signature: Any, data: Any) -> None:
         if not any(_foreign(kind) for kind in data.signature.args):
             super().save_overload(signature, data)
 
