@@ -1,17 +1,23 @@
 """The package itself: light to import, kernels cached and strict, second process without compiling."""
 
+import ast
 import importlib
 import os
 import subprocess
 import sys
+from typing import NamedTuple
 
+import numpy as np
 import pytest
+from numba import typeof
 from numba.core.caching import NullCache
 from numba.core.registry import CPUDispatcher
 
 import thalweg
 from benchmarks import kernel_cache
-from thalweg._kernels.jit import SAFE_FLAGS
+from thalweg._kernels.handle import bind
+from thalweg._kernels.jit import SAFE_FLAGS, _foreign
+from thalweg.metas.hedge import HedgeState
 
 
 def test_import_is_light():
@@ -67,11 +73,12 @@ kernels = [projections.project]
 """
 PLAY = """
 import numpy as np
-from thalweg._kernels import ensemble, vectors
+from thalweg._kernels import vectors
+from thalweg._machines import loop
 learner = tw.EfficientDynamic(X, 10, 5.0, 1.0)
 learner.step(tw.losses.Squared([1.0, 0.0], 1.0))
 tw.play(learner, tw.problems.LinearRegression(np.ones((3, 2)), np.ones(3)))
-kernels += [ensemble.play_round, ensemble.play_shared, vectors.square_norm]
+kernels += [loop.update, loop.play, vectors.square_norm]
 """
 TELL = """
 for kernel in kernels:
@@ -88,6 +95,91 @@ def test_a_second_process_compiles_nothing(tmp_path, code, count):
     )
     assert first[1::2] == ["1"] * count, first
     assert second == ["1", "0"] * count, second
+
+
+class Mine(NamedTuple):
+    """A part that the package does not have."""
+
+    points: np.ndarray
+
+
+def test_parts_of_a_users_own_are_known_as_such():
+    ours = HedgeState(np.zeros((1, 1)), np.zeros(1))
+    for tree, foreign in ((ours, False), (Mine(np.zeros(1)), True), ((1.0, (ours, Mine(np.zeros(1)))), True)):
+        assert _foreign(typeof(tree)) == foreign
+        assert _foreign(typeof(bind(tree))) == foreign
+
+
+OWN_EXPERT = """
+import sys; sys.path.insert(0, sys.argv[1])
+import thalweg as tw, part
+part.Copy.domain = X = tw.domains.Ball(2)
+learner = tw.Alone(part.Copy(X, 0.5))
+learner.update([1.0, 0.0])
+print(learner.decision)
+"""
+PART = """
+import thalweg as tw
+from typing import NamedTuple
+from thalweg._kernels import parts
+from thalweg._kernels.jit import _chosen, implement
+from thalweg.experts import descent
+class State(NamedTuple):
+    points: object
+    sums: object
+    ages: object
+    moved: object
+for function in (parts.start, parts.move, parts.settle, parts.place, parts.spots, parts.leaves):
+    implement(function, State)(_chosen[function][descent.DescentState])
+class Copy(tw.experts.Descent):
+    @classmethod
+    def assemble(cls, experts):
+        state, settings = super().assemble(experts)
+        return State(*state), settings
+"""
+OTHER = """
+import thalweg as tw
+learner = tw.Alone(tw.experts.Descent(tw.domains.Ball(2), 0.5))
+learner.update([1.0, 0.0])
+print(learner.decision)
+"""
+
+
+@pytest.mark.slow
+def test_an_expert_of_a_users_module_does_not_spoil_the_cache_of_others(tmp_path):
+    """Numba's index names all classes: a process without that module could not read it."""
+    (tmp_path / "part.py").write_text(PART)
+    env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    for code in (OWN_EXPERT, OTHER):
+        command = [sys.executable, "-c", code, str(tmp_path)]
+        done = subprocess.run(command, env=env, capture_output=True, text=True)
+        assert done.stdout == "[-0.5  0. ]\n", done.stderr
+
+
+def functions():
+    """Every function of the package: where it is, and its arguments."""
+    for path in sorted(kernel_cache.PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                yield f"{path.relative_to(kernel_cache.PACKAGE)}: {node.name}", node.args
+
+
+def test_no_function_takes_more_than_ten_arguments_by_position():
+    """More belong into a NamedTuple, or have names in the call."""
+    found = [place for place, args in functions() if len(args.posonlyargs) + len(args.args) > 10]
+    assert not found, "\n".join(found)
+
+
+def test_no_module_is_passed_as_an_argument():
+    """Kernels are chosen by the class of a part, not handed around in a module that nothing checks."""
+    found = [place for place, args in functions() for a in (*args.args, *args.kwonlyargs) if a.arg == "kernels"]
+    found += [
+        str(path)
+        for path in kernel_cache.PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.AnnAssign) and "kernels" in ast.unparse(node.target)
+    ]
+    assert not found, "\n".join(found)
 
 
 def test_every_public_name_exists_and_has_a_docstring():

@@ -89,7 +89,7 @@ _LATER = {"control": "control", "EfficientControl": "control", "pca": "pca", "Ef
 
 def __getattr__(name: str) -> Any:
     if name == "CoverEnsemble":
-        raise AttributeError("thalweg.CoverEnsemble is thalweg.Cover now, of parts from thalweg.experts and thalweg.metas")
+        raise AttributeError("thalweg.CoverEnsemble is thalweg.Cover now, with parts of thalweg.experts, thalweg.metas")
     if name not in _LATER:
         raise AttributeError(f"module 'thalweg' has no attribute {name!r}")
     module = importlib.import_module(f"thalweg.{_LATER[name]}")

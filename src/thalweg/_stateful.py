@@ -74,6 +74,9 @@ class Stateful(ABC):
             if parameter.kind is parameter.VAR_KEYWORD:
                 given |= given.pop(name, {})
         self._given = given
+        for name, parameter in inspect.signature(cls).parameters.items():  # those left out, too
+            if parameter.default is not parameter.empty and not hasattr(cls, name):
+                setattr(self, name, parameter.default)
         for name, value in given.items():
             if not isinstance(getattr(cls, name, None), property):
                 setattr(self, name, value)
@@ -100,7 +103,7 @@ class Stateful(ABC):
 
     def __repr__(self) -> str:
         parameters = inspect.signature(type(self).__init__).parameters
-        shown = []
+        shown: list[str] = []
         for name, value in self._given.items():
             parameter = parameters.get(name)
             if parameter is not None and parameter.kind is parameter.POSITIONAL_OR_KEYWORD and not shown:

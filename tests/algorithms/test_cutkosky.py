@@ -349,6 +349,19 @@ def test_learners_play_what_their_twins_play(label, name, T):
     assert_allclose(wealth, twin.wealth, rtol=1e-9)
 
 
+@pytest.mark.parametrize("name", ["efficient", "printed"])
+def test_a_surrogate_of_ones_own_leaves_gradients_as_they_are(name):
+    """On the simplex, with a ball that is given: the twin without tau."""
+    X, T = DOMAINS["simplex"](), 60
+    problem, G = abrupt(X, T)
+    Y = tw.domains.Ball(4, radius=2 * X.radius, center=X.center)
+    twin = getattr(ref, name)(list(problem), X.project, Y.center, Y.radius, G, T)
+    run = tw.play(LEARNERS[name](X, T, G, surrogate=Y), problem, decisions=True)
+    assert_allclose(run.decisions, twin.decisions, rtol=0, atol=1e-10)
+    own = tw.play(LEARNERS[name](X, T, G), problem, decisions=True)
+    assert np.abs(own.decisions - twin.decisions).max() > 1e-3
+
+
 def test_on_a_ball_the_reduction_changes_nothing():
     X, T = DOMAINS["off-centre ball"](), 200
     problem, G = abrupt(X, T)

@@ -67,8 +67,8 @@ def test_algorithm_3_equals_its_twin(name, threshold, restart):
     etas = dynamic.small_loss_pool(T, R, X.diameter, L, G * X.diameter)
     project_y, tau = learner.surrogate.project, tau_of(X)
     twin = adaptive.efficient_adaptive(
-        dynamic.flattened(problem, tau), X.project, X.center, R, gradient_bound=G, threshold=fixed(threshold), restart=restart,
-        project_y=project_y, make_expert=interval.small_loss_expert(project_y, R, etas), tau=tau,
+        dynamic.flattened(problem, tau), X.project, X.center, R, gradient_bound=G, threshold=fixed(threshold),
+        restart=restart, project_y=project_y, make_expert=interval.small_loss_expert(project_y, R, etas), tau=tau,
     )  # fmt: skip
     run = tw.play(learner, problem, decisions=True)
     assert_allclose(run.decisions, twin.decisions, rtol=0, atol=1e-9 * X.radius)

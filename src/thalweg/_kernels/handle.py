@@ -9,11 +9,13 @@ time of a small round. That is safe because the handle holds a reference to each
 
 from typing import Any
 
-from numba import config, njit, types
+from numba import config, types
 from numba.core import cgutils
 from numba.experimental import structref
 from numba.experimental.structref import _Utils
 from numba.extending import intrinsic
+
+from thalweg._kernels.jit import kernel
 
 __all__ = ["Handle", "bind", "parts"]
 
@@ -40,14 +42,14 @@ class _Open:
         self.tree = tree
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def _bind(tree: Any) -> Any:
     return Handle(tree)
 
 
 def bind(tree: Any) -> Handle:
     """Hand a tree of parts over to compiled code. The arrays stay the same arrays; the tree itself cannot change."""
-    return _Open(tree) if config.DISABLE_JIT else _bind(tree)
+    return _Open(tree) if config.DISABLE_JIT else _bind(tree)  # type: ignore[return-value]
 
 
 def _borrow(context: Any, builder: Any, kind: Any, value: Any) -> Any:

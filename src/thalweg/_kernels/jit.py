@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numpy as np
-from numba import njit, types
+from numba import config, njit, types
+from numba.core.caching import FunctionCache
 from numba.extending import overload
 
 __all__ = ["SAFE_FLAGS", "generic", "implement", "inlined", "inner", "kernel"]
@@ -13,7 +14,8 @@ __all__ = ["SAFE_FLAGS", "generic", "implement", "inlined", "inner", "kernel"]
 SAFE_FLAGS = {"reassoc", "contract", "arcp", "nsz"}
 OPTIONS: dict[str, Any] = {"fastmath": SAFE_FLAGS, "error_model": "numpy"}
 
-# What only compiled code calls needs no door to Python. With trees of parts as arguments doors are most of the compiling.
+# What is compiled into its callers needs no door to Python. With trees of parts as arguments doors are most of the
+# compiling.
 INNER = {**OPTIONS, "forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -21,19 +23,52 @@ F = TypeVar("F", bound=Callable[..., Any])
 _chosen: dict[Any, dict[type, Callable[..., Any]]] = {}
 
 
+class _Cache(FunctionCache):  # type: ignore[misc]
+    """Machine code on disk, where all parts are the package's: other processes may not know those of a user's module.
+
+    Numba's index of what is on disk names all classes, and cannot be read where one of them is missing.
+    """
+
+    def save_overload(self, signature: Any, data: Any) -> None:
+        if not any(_foreign(kind) for kind in data.signature.args):
+            super().save_overload(signature, data)
+
+
+def _foreign(kind: Any) -> bool:
+    """Whether a type has a part whose class is not the package's."""
+    if isinstance(kind, types.StructRef):
+        return any(_foreign(field) for _, field in kind._fields)
+    if isinstance(kind, types.BaseTuple):
+        own = getattr(kind, "instance_class", _Cache).__module__.startswith("thalweg.")
+        return not own or any(_foreign(item) for item in kind.types)
+    return False
+
+
+def _compile(function: F, **more: Any) -> F:
+    compiled = njit(**more, **OPTIONS)(function)
+    if not config.DISABLE_JIT:
+        compiled._cache = _Cache(function)
+    return cast(F, compiled)
+
+
 def kernel(function: F) -> F:
     """Compile `function` at its first call and keep the machine code on disk. Division by zero gives inf or nan."""
-    return cast(F, njit(cache=True, **OPTIONS)(function))
+    return _compile(function)
 
 
 def inlined(function: F) -> F:
     """As `kernel`, and always inlined into its callers."""
-    return cast(F, njit(cache=True, forceinline=True, **OPTIONS)(function))
+    return _compile(function, forceinline=True)
 
 
 def inner(function: F) -> F:
-    """Always inlined, and called by compiled code only."""
-    return cast(F, njit(**INNER)(function))
+    """Compiled into its callers, always inlined; called from Python it is the function itself."""
+
+    @overload(function, strict=False, jit_options=INNER)
+    def _(*arguments: Any) -> F:
+        return function
+
+    return function
 
 
 def generic(function: F) -> F:

@@ -24,6 +24,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from thalweg._kernels.hulls import FULL
 from thalweg._validate import check_count, check_positive
 from thalweg.cards import Card
 from thalweg.domains import Ball, Domain
@@ -312,6 +313,8 @@ class CutkoskyPrintedVariant(ResidualLevels):
         super().__init__(
             domain, horizon, gradient_bound, epsilon=epsilon, ball=self.surrogate, on_violation=on_violation
         )
+        if surrogate is not None:
+            self._hull, self._bound = (FULL, np.zeros(0)), None  # as in `OneProjection`: gradients stay as they are
 
 
 def _ball(Y: Domain) -> Ball:

@@ -1,0 +1,146 @@
+"""The door to compiled code: copies are independent, growth is noticed, and nothing is kept that is no longer used."""
+
+import copy
+import gc
+import pickle
+import sys
+import warnings
+import weakref
+
+import numpy as np
+import pytest
+
+import thalweg as tw
+from tests.worlds import ball, ellipsoid, fixed
+from thalweg.errors import HorizonWarning
+
+G = 6.0
+MAKERS = {
+    "Alone": lambda: tw.SOGD(ball()),
+    "Ensemble": lambda: tw.EfficientDynamic(ellipsoid(), 100, G),
+    "Cover": lambda: tw.EfficientAdaptive(ellipsoid(), 100, G, 2.0, threshold=fixed(4.0)),
+    "levels": lambda: tw.EfficientCutkosky(ellipsoid(), 100, G),
+}
+COPIES = {"deepcopy": copy.deepcopy, "pickle": lambda learner: pickle.loads(pickle.dumps(learner))}
+
+
+def gradients(rounds, seed=0):
+    return np.random.default_rng(seed).uniform(-1, 1, (rounds, 3))
+
+
+def played(learner, rows):
+    decisions = []
+    for g in rows:
+        decisions.append(np.array(learner.decision))
+        learner.update(g, 1.0)
+    return np.array(decisions)
+
+
+def every_array(learner):
+    arrays = dict(learner._arrays)
+    return arrays | ({f"inner.{k}": v for k, v in learner.inner._arrays.items()} if hasattr(learner, "inner") else {})
+
+
+@pytest.mark.parametrize("how", COPIES)
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_copy_in_mid_run_goes_its_own_way(name, how):
+    """The first goes on as if it had not been copied, the copy as if it were the first; no array is shared."""
+    rows, others = gradients(40), gradients(20, seed=1)
+    straight = played(MAKERS[name](), rows)
+    learner = MAKERS[name]()
+    played(learner, rows[:20])
+    twin = COPIES[how](learner)
+    mine, theirs = every_array(learner), every_array(twin)
+    assert not any(np.shares_memory(a, b) for a in mine.values() for b in theirs.values() if a.size and b.size)
+    played(twin, others)  # elsewhere
+    np.testing.assert_array_equal(played(learner, rows[20:]), straight[20:])
+    again = MAKERS[name]()
+    played(again, rows[:20])
+    late = COPIES[how](again)
+    played(again, others)
+    np.testing.assert_array_equal(played(late, rows[20:]), straight[20:])
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_clone_in_mid_run_is_fresh(name):
+    learner, rows = MAKERS[name](), gradients(30)
+    first = played(learner, rows)
+    fresh = learner.clone()
+    assert fresh.rounds == 0
+    assert learner.rounds == 30
+    np.testing.assert_array_equal(played(fresh, rows), first)
+
+
+def long_run(horizon, threshold=None):
+    X = ellipsoid()
+    if threshold is None:
+        return tw.EfficientCBCE(X, gradient_bound=G, horizon=horizon)
+    return tw.EfficientAdaptive(X, horizon, G, 2.0, threshold=threshold)
+
+
+@pytest.mark.parametrize("threshold", [None, fixed(0.05)], ids=["every round", "thresholds"])
+def test_a_cover_that_outgrows_its_slots_and_thresholds_inside_the_reduction(threshold):
+    """The inner machine is built anew in mid-run: the outer handle must not play on with the old arrays."""
+    rng = np.random.default_rng(0)
+    a = rng.standard_normal((300, 3))
+    problem = tw.problems.LinearRegression(a / np.linalg.norm(a, axis=1, keepdims=True), rng.standard_normal(300))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HorizonWarning)
+        short, roomy = long_run(3, threshold), long_run(1000, threshold)
+        slots, table = short.inner._slot_count, short.inner._table.size
+        one, two = tw.play(short, problem, decisions=True), tw.play(roomy, problem, decisions=True)
+        steps = long_run(3, threshold)
+        by_step = []
+        for f in problem:
+            by_step.append(np.array(steps.decision))
+            steps.step(f)
+    assert short.inner._slot_count > slots + 4
+    assert short.markers == roomy.markers == steps.markers
+    if threshold is not None:
+        assert short.marker_count > table  # more markers than thresholds were known for
+    np.testing.assert_allclose(one.decisions, two.decisions, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(by_step, two.decisions, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.filterwarnings("ignore::thalweg.errors.HorizonWarning")
+def test_rounds_keep_nothing(name):
+    """Of 20000 rounds no reference to an array is left; the handle holds one to each, and gives them back."""
+    learner, g = MAKERS[name](), np.array([0.1, -0.2, 0.3])
+    before = {key: sys.getrefcount(array) for key, array in every_array(learner).items()}
+    for _ in range(200):
+        learner.update(g, 0.001)
+    held = {key: sys.getrefcount(array) for key, array in every_array(learner).items()}
+    for k in range(20_000):
+        learner.update(g if k % 3 else -g, 0.001)
+    assert {key: sys.getrefcount(array) for key, array in every_array(learner).items()} == held
+    assert all(held[key] > before[key] for key, array in every_array(learner).items() if array.size)
+    learner._bound = None
+    if hasattr(learner, "inner"):
+        learner.inner._bound = None
+    gc.collect()
+    assert {key: sys.getrefcount(array) for key, array in every_array(learner).items()} == before
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_learner_that_is_gone_leaves_no_array_behind(name):
+    learner = MAKERS[name]()
+    played(learner, gradients(5))
+    left = [weakref.ref(array) for array in every_array(learner).values()]
+    del learner
+    gc.collect()
+    assert not any(ref() is not None for ref in left)
+
+
+def test_a_restored_state_reaches_compiled_code():
+    """Also one with other slots than the learner had: its arrays are new ones."""
+    rows = gradients(60)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HorizonWarning)
+        learner, other = long_run(3), long_run(3)
+        played(learner, rows[:20])
+        saved = learner.state()
+        ahead = played(learner, rows[20:])
+        played(other, rows[30:45])
+        other.restore(saved)
+        np.testing.assert_array_equal(played(other, rows[20:]), ahead)

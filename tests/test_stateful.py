@@ -1,0 +1,124 @@
+"""What all learners are: built from arguments that they keep, and called in one way."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import thalweg as tw
+from tests.worlds import LEARNERS, ball
+from thalweg._stateful import Stateful
+
+every = pytest.mark.parametrize("name", LEARNERS)
+PLAIN = int | float | str | bool | None
+
+
+@every
+def test_every_argument_is_an_attribute(name):
+    learner = LEARNERS[name]()
+    for argument, parameter in inspect.signature(type(learner)).parameters.items():
+        assert hasattr(learner, argument), argument
+        if argument in learner._given and argument != "threshold":  # a number or a word there becomes a function
+            given = learner._given[argument]
+            if isinstance(given, PLAIN | tw.domains.Domain):
+                assert getattr(learner, argument) == given
+        elif isinstance(parameter.default, str) and argument not in ("threshold", "cover"):
+            assert getattr(learner, argument) == parameter.default
+
+
+@every
+def test_repr_shows_what_is_not_the_default(name):
+    learner = LEARNERS[name]()
+    text = repr(learner)
+    assert text.startswith(f"{type(learner).__name__}(")
+    assert text.endswith("; 0 rounds played)")
+    for argument, parameter in list(inspect.signature(type(learner)).parameters.items())[1:]:
+        given = learner._given.get(argument, parameter.default)
+        changed = given is not parameter.default and given != parameter.default
+        assert (f"{argument}=" in text) == changed, argument
+
+
+@every
+def test_a_clone_has_the_same_arguments_and_has_played_nothing(name):
+    learner = LEARNERS[name]()
+    f = tw.losses.Squared(np.full(learner.domain.shape, 0.3), 0.5)
+    first = [np.array(learner.decision)]
+    for _ in range(3):
+        learner.step(f)
+        first.append(np.array(learner.decision))
+    twin = learner.clone()
+    assert type(twin) is type(learner)
+    assert twin.rounds == 0
+    assert twin._given.keys() == learner._given.keys()
+    assert all(twin._given[key] is value for key, value in learner._given.items())
+    for x in first:
+        np.testing.assert_array_equal(twin.decision, x)
+        twin.step(f)
+
+
+@every
+def test_as_it_is_built_one_gradient_a_round_is_enough(name):
+    """With no word on gradients `update` works, for every method."""
+    learner = LEARNERS[name]()
+    given = {key: value for key, value in learner._given.items() if key != "gradients"}
+    plain = type(learner)(**given)
+    assert plain.one_gradient
+    plain.update(np.full(plain.domain.shape, 0.1), 0.5)
+    assert plain.rounds == 1
+
+
+# ----------------------------------------------------------------------------------------------- calls of an old shape
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda X: tw.SOGD(X, 1.0), r"SOGD takes domain by position.*Got 2 arguments.*Write SOGD\(domain, scale=...\)"),
+        (lambda X: tw.CBCE(X, 5.0), r"Write CBCE\(domain, gradient_bound=...\)"),
+        (lambda X: tw.AOA(X, 5.0), r"Write AOA\(domain, gradient_bound=...\)"),
+        (
+            lambda X: tw.Scream(X, 10, 1.0, 2.0),
+            r"Scream takes domain, horizon, gradient_bound by position.*"
+            r"Write Scream\(domain, horizon, gradient_bound, switching_cost=...\)",
+        ),
+        (lambda X: tw.SACS(X, 60.0, 2.0), r"Got 3 arguments.*Write SACS\(domain, loss_bound=..., smoothness=...\)"),
+        (lambda X: tw.CBCE(X, gradient_bound=1.0, loss_range=2.0), "CBCE has no argument 'loss_range'.*'loss_bound'"),
+        (lambda X: tw.Ader(X, 10, 1.0, loss_range=2.0), "Ader has no argument 'loss_range'.*'loss_bound'"),
+        (lambda X: tw.Ader(X, 10, instance_bound=2.0), "It is called 'gradient_bound' now"),
+        (lambda X: tw.SOGD(X, loss_range=2.0), "unexpected keyword argument 'loss_range'"),  # it has no such bound
+        (lambda X: tw.SOGD(X, colour="red"), "unexpected keyword argument 'colour'"),
+        (lambda X: tw.SOGD(), "missing 1 required positional argument: 'domain'"),
+    ],
+)
+def test_a_call_of_an_old_shape_is_told_the_new_one(call, message):
+    with pytest.raises(TypeError, match=message):
+        call(ball())
+
+
+def test_a_number_where_ogd_had_its_step_is_told_where_it_goes():
+    with pytest.raises(tw.errors.InputError, match=r"give step_size=.*Got horizon=0.1 only"):
+        tw.OGD(ball(), 0.1)
+
+
+def test_the_old_name_of_the_cover_is_told_the_new_one():
+    with pytest.raises(AttributeError, match=r"thalweg.CoverEnsemble is thalweg.Cover now"):
+        tw.CoverEnsemble  # noqa: B018
+    with pytest.raises(AttributeError, match="has no attribute 'Cover2'"):
+        tw.Cover2  # noqa: B018
+
+
+def test_arguments_of_ones_own_class_are_recorded_too():
+    class Mine(Stateful):
+        speed = 3.0  # of the class, where nothing is given
+
+        def __init__(self, place, *, speed=1.0, mood="good", **more):
+            self.more = more
+
+        def _restart(self):
+            pass
+
+        rounds = 0
+
+    assert (Mine(1).speed, Mine(1).mood, Mine(1, speed=2.0).speed) == (3.0, "good", 2.0)
+    assert repr(Mine(1, mood="bad", colour="red")) == "Mine(1, mood='bad', colour='red'; 0 rounds played)"
+    assert Mine(1, colour="red").clone().more == {"colour": "red"}
