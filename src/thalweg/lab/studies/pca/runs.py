@@ -170,7 +170,7 @@ class Incremental:
 
 
 def _oja(d: int, k: int, T: int, step: float) -> OjaPCA:
-    return OjaPCA(d, k, step, rng=0)
+    return OjaPCA(d, k, step_size=step, rng=0)
 
 
 OJA_STEPS = (0.03, 0.1, 0.3, 1.0)
