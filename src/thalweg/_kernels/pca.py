@@ -62,6 +62,7 @@ class PackedSettings(NamedTuple):
     start: Floats  # (n,) an expert starts at C + start
     center: Floats  # (n,) C
     radius: float
+    span: float  # 2 G R: losses are fed in units of it, so the range of the meta-learner is 1
     tol: float  # a projection that moves less than this is none
     h: Floats  # (n,) scratch
     v: Floats  # (n,) scratch
@@ -324,8 +325,8 @@ def play_round(handle: Any) -> float:
             z -= eta * h[j]
             square += z * z
             s.Z[k, j] = z
-        c.losses[k] = score
+        c.losses[k] = (score - paid) / c.span
         s.scale[k] = c.radius / np.sqrt(square) if square > c.radius * c.radius else 1.0
-    feed(s.meta, c.meta, 0, K, s.born, paid, c.losses, 0.0)
+    feed(s.meta, c.meta, 0, K, s.born, 0.0, c.losses, 0.0)
     _begin(s, c, t + 1)
     return gained

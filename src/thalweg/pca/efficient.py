@@ -95,7 +95,7 @@ class EfficientPCA(CoverPCA):
         d, k, G = self.dim, self.rank, self.gradient_bound
         self.surrogate = self.domain._enclosing_ball() if surrogate is None else _ball(surrogate, d, k)
         n = d * (d + 1) // 2
-        self._meta = AdaptMLProd(2 * G * self.surrogate.radius)  # (3)
+        self._meta = AdaptMLProd(1.0)  # (3), of losses in units of 2 G R
         self._start, self._center = np.empty(n), np.empty(n)
         kernels.pack(k / d * np.eye(d) - self.surrogate.center, self._start)
         kernels.pack(np.array(self.surrogate.center), self._center)
@@ -125,6 +125,7 @@ class EfficientPCA(CoverPCA):
             start=self._start,
             center=self._center,
             radius=self.surrogate.radius,
+            span=2 * self.gradient_bound * self.surrogate.radius,
             tol=self.domain.tolerance,
             losses=np.zeros(K),
             **self._scratch,
