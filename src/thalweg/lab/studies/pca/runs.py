@@ -330,6 +330,6 @@ def _diagonalised(state: Row, rows: Array) -> list[Array]:
             return super()._diagonalise(A)
 
     player = Watched(rows.shape[1], RANK, rng=0)
-    player.restore(state | {"learner": "Watched"})
+    player.restore(state | {"class": "Watched"})
     player.partial_fit(rows)
     return kept
