@@ -55,16 +55,18 @@ def at_round(t: int, d: int, rows: np.ndarray) -> dict[str, Any]:
     learner = EfficientPCA(d, RANK, rng=0).partial_fit(rows[:31])
     state = learner.state()
     K = t.bit_length()
-    old = state["born"].size
-    for key in ("Z", "scale", "meta", "born", "weights"):
-        state[key] = np.concatenate([state[key], np.repeat(state[key][:1] * 0, max(0, K - old), axis=0)])
+    more = max(0, K - state["born"].size)
+    for key in ("Z", "scale", "born", "weights"):
+        state[key] = np.concatenate([state[key], np.repeat(state[key][:1] * 0, more, axis=0)])
+    first = {"log_weights": 0.0, "squares": 0.1, "rates": 0.5, "gammas": 0.0}
+    state |= {f"meta.{key}": np.full((1, state["born"].size), value) for key, value in first.items()}
     alive = [level for level in range(K) if (t + 1) >> level & 1]
     state["born"][:] = 0
     for level in alive:
         state["born"][level] = (t + 1) >> level << level
         state["Z"][level] = state["Z"][4] if state["scale"][level] == 0 else state["Z"][level]
         state["scale"][level] = 1.0
-        state["meta"][level] = [0.0, 0.1, 0.5, np.log(1 + 2 * state["born"][level])]
+        state["meta.gammas"][0, level] = np.log(1 + 2 * state["born"][level])
     state["clock"][:] = 0
     state["clock"][0] = t
     return state

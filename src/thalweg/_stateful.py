@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,11 +58,14 @@ class Stateful(ABC):
     """
 
     _noun = "learner"  # what it is called in messages
+    _renamed: ClassVar[Mapping[str, str]] = {}  # arguments by names they had once
     _arrays: dict[str, NDArray[Any]]
     _given: dict[str, Any]
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
         """Record the arguments."""
+        for old in cls._renamed.keys() & options.keys():
+            raise TypeError(f"The '{old}' argument of {cls.__name__} is called '{cls._renamed[old]}' now.")
         self = super().__new__(cls)
         try:
             bound = inspect.signature(cls.__init__).bind(self, *args, **options)
@@ -135,7 +138,11 @@ class Stateful(ABC):
     def _read_state(self, saved: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
         """The arrays of a saved state, checked."""
         self._check_kind(saved)
-        read = {key: self._read_array(saved, key, mine) for key, mine in self._arrays.items()}
+        return self._read_arrays(saved, self._arrays)
+
+    def _read_arrays(self, saved: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Those of a saved state that are to be written into these arrays."""
+        read = {key: self._read_array(saved, key, mine) for key, mine in arrays.items()}
         if "clock" in read and (read["clock"] < 0).any():
             raise self._unfit("its counters are negative")
         return read

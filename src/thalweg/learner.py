@@ -28,7 +28,7 @@ from thalweg.losses import Loss
 if TYPE_CHECKING:
     from thalweg.cards import Card
 
-__all__ = ["Learner", "Queries", "bounded"]
+__all__ = ["Learner", "Player", "Queries", "bounded", "check_takes_losses"]
 
 Array = NDArray[np.float64]
 
@@ -69,7 +69,71 @@ class Queries:
         )
 
 
-class Learner(Stateful):
+class Player(Stateful):
+    """Who decides on a convex set, one round at a time: a decision, counters, and a horizon that is watched."""
+
+    anytime = False  # the guarantee needs no horizon: a given one only sizes the state
+
+    def __init__(self, domain: Domain, horizon: int | None) -> None:
+        name = type(self).__name__
+        self.domain = bounded(name, domain)
+        self.horizon = None if horizon is None else check_count(name, "horizon", horizon)
+        self._clock = np.zeros(ENTRIES, dtype=np.int64)
+        self._arrays: dict[str, NDArray[Any]] = {"clock": self._clock}
+        self._shown: Array | None = None
+        self._warned = False
+
+    @abstractmethod
+    def _propose(self) -> Array:
+        """The decision of the present round as a new flat array. May project; raises with nothing changed."""
+
+    @property
+    def decision(self) -> Array:
+        """What the learner plays in this round: a read-only array of the domain's shape, always feasible."""
+        if self._shown is None:
+            shown = self._propose()
+            shown.shape = self.domain.shape
+            shown.setflags(write=False)
+            self._shown = shown
+        return self._shown
+
+    @property
+    def rounds(self) -> int:
+        """Rounds played so far."""
+        return int(self._clock[ROUNDS])
+
+    @property
+    def queries(self) -> Queries:
+        """Projections onto the domain, gradients and values the learner used so far.
+
+        The value that `step` returns and `play` records is the world's bill; it counts only if the learner uses it.
+        """
+        clock = self._clock
+        return Queries(int(clock[PROJECTIONS]), int(clock[GRADIENTS]), int(clock[VALUES]))
+
+    def reset(self) -> None:
+        """Back to the first round."""
+        self._clock[:] = 0
+        self._warned = False
+        self._restart()
+        self._shown = None
+
+    def _write(self, read: dict[str, NDArray[Any]]) -> None:
+        super()._write(read)
+        self._shown = None
+
+    def _watch_horizon(self) -> None:
+        if self.horizon is not None and not (self._warned or self.anytime) and self._clock[ROUNDS] > self.horizon:
+            self._warned = True
+            warnings.warn(
+                f"{type(self).__name__} was tuned for {self.horizon} rounds and has now played more: it keeps working, "
+                "but its guarantee does not cover the rounds beyond. Give a larger horizon.",
+                HorizonWarning,
+                stacklevel=_outside(),
+            )
+
+
+class Learner(Player):
     """An online learner on a convex set.
 
     Parameters
@@ -93,7 +157,6 @@ class Learner(Stateful):
     card: ClassVar[Card | None] = None  # what it promises and how to build one: see `thalweg.cards`
     one_gradient = True  # one gradient a round is enough: `update` works, and so does the one-projection reduction
     needs_loss = False  # `update` needs the loss as well
-    anytime = False  # the guarantee needs no horizon: a given one only sizes the state
     nonnegative = False  # the theory needs f >= 0: a negative loss is refused
 
     def __init__(
@@ -104,26 +167,17 @@ class Learner(Stateful):
         gradient_bound: float | None = None,
         on_violation: str = "raise",
     ) -> None:
+        super().__init__(domain, horizon)
         name = type(self).__name__
-        self.domain = bounded(name, domain)
-        self.horizon = None if horizon is None else check_count(name, "horizon", horizon)
         self.gradient_bound = None if gradient_bound is None else check_positive(name, "gradient_bound", gradient_bound)
         self.on_violation = check_choice(name, "on_violation", on_violation, ("raise", "clip"))
         self._square_bound = (
             np.finfo(np.float64).max if self.gradient_bound is None else (self.gradient_bound * (1 + ROUNDING)) ** 2
         )
-        self._clock = np.zeros(ENTRIES, dtype=np.int64)
         self._gradient = np.empty(domain.dim)
         self._hull = domain.flat, domain.flat_par  # what a gradient has across it cannot matter
-        self._arrays: dict[str, NDArray[Any]] = {"clock": self._clock}
-        self._shown: Array | None = None
-        self._warned = False
 
     # ------------------------------------------------------------------ what a new learner defines
-
-    @abstractmethod
-    def _propose(self) -> Array:
-        """The decision of the present round as a new flat array. May project; raises with nothing changed."""
 
     @abstractmethod
     def _move(self, gradient: Array, loss: float | None) -> None:
@@ -149,16 +203,6 @@ class Learner(Stateful):
         }
 
     # ------------------------------------------------------------------ the two calls of a round
-
-    @property
-    def decision(self) -> Array:
-        """What the learner plays in this round: a read-only array of the domain's shape, always feasible."""
-        if self._shown is None:
-            shown = self._propose()
-            shown.shape = self.domain.shape
-            shown.setflags(write=False)
-            self._shown = shown
-        return self._shown
 
     def update(self, gradient: ArrayLike, loss: float | None = None) -> None:
         """One round: the gradient of f_t at `decision`, and its value where the learner needs it.
@@ -196,20 +240,6 @@ class Learner(Stateful):
     # ------------------------------------------------------------------ what it tells
 
     @property
-    def rounds(self) -> int:
-        """Rounds played so far."""
-        return int(self._clock[ROUNDS])
-
-    @property
-    def queries(self) -> Queries:
-        """Projections onto the domain, gradients and values the learner used so far.
-
-        The value that `step` returns and `play` records is the world's bill; it counts only if the learner uses it.
-        """
-        clock = self._clock
-        return Queries(int(clock[PROJECTIONS]), int(clock[GRADIENTS]), int(clock[VALUES]))
-
-    @property
     def flattens(self) -> bool:
         """Whether it takes the part of a gradient across the flat that holds the domain off, which cannot matter."""
         return self._hull[0] != FULL
@@ -219,30 +249,7 @@ class Learner(Stateful):
         """How many gradients were scaled down to the bound."""
         return int(self._clock[CLIPPED])
 
-    # ------------------------------------------------------------------ stop and resume
-
-    def reset(self) -> None:
-        """Back to the first round."""
-        self._clock[:] = 0
-        self._warned = False
-        self._restart()
-        self._shown = None
-
-    def _write(self, read: dict[str, NDArray[Any]]) -> None:
-        super()._write(read)
-        self._shown = None
-
     # ------------------------------------------------------------------ checks, before anything changes
-
-    def _watch_horizon(self) -> None:
-        if self.horizon is not None and not (self._warned or self.anytime) and self._clock[ROUNDS] > self.horizon:
-            self._warned = True
-            warnings.warn(
-                f"{type(self).__name__} was tuned for {self.horizon} rounds and has now played more: it keeps working, "
-                "but its guarantee does not cover the rounds beyond. Give a larger horizon.",
-                HorizonWarning,
-                stacklevel=_outside(),
-            )
 
     def _read_gradient(self, gradient: ArrayLike) -> None:
         """Copy a gradient into the learner's buffer; its shape and type are checked."""
@@ -315,3 +322,12 @@ class Learner(Stateful):
     def _check_loss_object(self, f: Any) -> None:
         if not (hasattr(f, "value") and hasattr(f, "gradient")):
             raise InputError(f"{self._who()}: step needs a loss with f.value(x) and f.gradient(x). Got {f!r}.")
+
+
+def check_takes_losses(owner: str, learner: Any) -> None:
+    """A learner that can be given losses or gradients, or an error that says what it takes."""
+    if isinstance(learner, Player) and not isinstance(learner, Learner):
+        raise InputError(
+            f"{owner} needs a learner that takes losses. Got {type(learner).__name__}, which takes instances: "
+            "call its update(x) in a loop of your own."
+        )

@@ -29,7 +29,7 @@ from thalweg._machines import loop
 from thalweg._machines.reduced import ReducedSettings, ReducedState
 from thalweg.domains import Domain
 from thalweg.errors import InputError
-from thalweg.learner import Learner
+from thalweg.learner import Learner, check_takes_losses
 from thalweg.machine import Machine
 
 __all__ = ["OneProjection", "surrogate_gradient"]
@@ -113,6 +113,7 @@ class OneProjection(Machine):
             raise InputError(
                 f"{name} cannot use {inner!r}: make_inner must return a learner, and it lacks {', '.join(missing)}."
             )
+        check_takes_losses(name, inner)
         if not getattr(inner, "one_gradient", True):
             raise InputError(
                 f"{name} cannot use {type(inner).__name__} with gradients='own': the reduction gives one gradient a "

@@ -15,7 +15,7 @@ from thalweg._interrupts import Stop, interrupts
 from thalweg._progress import progress_bar
 from thalweg._validate import check_count
 from thalweg.errors import InputError
-from thalweg.learner import Learner, Queries
+from thalweg.learner import Learner, Queries, check_takes_losses
 from thalweg.losses import Loss
 from thalweg.machine import Machine
 from thalweg.problems import FromLosses, LinearModel, Problem
@@ -120,6 +120,7 @@ def play(
     >>> run.rounds, bool(run.losses[-1] < 1e-6)
     (100, True)
     """
+    check_takes_losses("play", learner)
     if not (hasattr(learner, "step") and hasattr(learner, "domain")) or isinstance(learner, type):
         raise InputError(f"play needs a learner, then a problem: play(learner, problem). Got {learner!r} first.")
     if rounds is not None:

@@ -1,6 +1,7 @@
 """Controllers: a plain twin of the whole loop, counted projections, bounds, stop and resume, bad input."""
 
 import copy
+import inspect
 import math
 import pickle
 
@@ -320,9 +321,9 @@ def test_it_follows_the_best_changing_policy():
     costs = stages([Quadratic(Q, [1, 1]), Quadratic(Q / 10, [10, 10])], T, length)
     wind = sinusoid(T, (np.eye(4) - s.A)[:, 1], 1.0, period=40)
     controller = EfficientControl(s, T, gain=K)
-    ours, lqr = (simulate(c, s, costs, wind).total_cost for c in (controller, LinearFeedback(s, K)))
+    ours, lqr = (simulate(c, s, costs, wind).total_cost for c in (controller, LinearFeedback(s, gain=K)))
     best, _ = best_policies(controller.policy, controller.domain, costs, wind, range(0, T, length))
-    planted = simulate(Planted(s, best, K), s, costs, wind).total_cost
+    planted = simulate(Planted(s, policies=best, gain=K), s, costs, wind).total_cost
     assert planted < ours < 0.3 * lqr
     assert ours - planted < 0.15 * (lqr - planted)
 
@@ -337,7 +338,7 @@ def test_regret_a_round_falls_with_time():
         controller = EfficientControl(s, T, memory=10)
         run = simulate(controller, s, cost, w)
         best, _ = best_policies(controller.policy, controller.domain, [cost] * T, w)
-        each.append((run.total_cost - simulate(Planted(s, best), s, cost, w).total_cost) / T)
+        each.append((run.total_cost - simulate(Planted(s, policies=best), s, cost, w).total_cost) / T)
     assert 0 < each[1] < 0.5 * each[0]
 
 
@@ -352,11 +353,12 @@ def test_the_gain_is_all_there_is_without_learning():
     assert run.total_cost == pytest.approx(simulate(LQR(s), s, cost, w).total_cost, rel=1e-2)
 
 
-# ------------------------------------------------------------------------------------------------------ stop and resume
+# ------------------------------------------------------------------------------------------- arguments, stop and resume
 
 MAKERS = {
-    "LQR": lambda s: LQR(s),
-    "Planted": lambda s: Planted(s, np.random.default_rng(0).standard_normal((40, 2, 2, 3))),
+    "LQR": lambda s: LQR(s, Q=2.0, R=[1.0, 3.0]),
+    "LinearFeedback": lambda s: LinearFeedback(s, gain=lqr_gain(s, R=2.0), disturbance_bound=9.0),
+    "Planted": lambda s: Planted(s, policies=np.random.default_rng(0).standard_normal((40, 2, 2, 3))),
     **{name: (lambda s, make=make: make(s, 40, memory=2)) for name, make in LEARNED.items()},
 }
 
@@ -393,6 +395,49 @@ def test_stop_and_resume_in_mid_run(name):
         assert second.queries == first.queries
 
 
+@pytest.mark.parametrize("name", MAKERS)
+def test_arguments_are_attributes_and_a_clone_is_fresh(name):
+    T = 24
+    s, costs, w = scene(T)
+    controller = MAKERS[name](s)
+    assert all(hasattr(controller, argument) for argument in arguments(type(controller)))
+    positional = [n for n, one in arguments(type(controller)).items() if one.kind is one.POSITIONAL_OR_KEYWORD]
+    assert positional == (["system", "horizon"] if name in LEARNED else ["system"])
+    whole, _ = rest(controller, s, costs, w, np.zeros(3), 0, T)
+    twin_ = controller.clone()
+    assert twin_.rounds == 0
+    assert repr(twin_) == repr(controller).replace("24 rounds", "0 rounds")
+    assert repr(twin_).startswith(f"{name}(LinearSystem(3 states")
+    assert np.array_equal(rest(twin_, s, costs, w, np.zeros(3), 0, T)[0], whole)
+
+
+def arguments(kind):
+    """The arguments of a constructor, and those it passes on."""
+    found = {}
+    for one in kind.__mro__:
+        own = inspect.signature(one.__init__).parameters if "__init__" in vars(one) else {}
+        found = dict(own) | found
+        if own and not any(p.kind is p.VAR_KEYWORD for p in own.values()):
+            break
+    return {name: p for name, p in found.items() if p.kind is not p.VAR_KEYWORD and name != "self"}
+
+
+def test_scales_of_a_state_must_be_those_of_the_constants():
+    s, costs, w = scene(20)
+    measured, given_ = EfficientControl(s, 20, memory=3), EfficientControl(s, 20, constants=tight())
+    for controller in (measured, given_):
+        simulate(controller, s, costs, w, rounds=15)
+        before = controller.state()
+        wrong = [before["scales"] * -1.0]
+        if controller is given_:
+            wrong += [before["scales"] * 0.0, before["scales"] * 2.0]
+        for scales in wrong:
+            with pytest.raises(StateError, match="scales are negative, or other"):
+                controller.restore(before | {"scales": scales})
+        assert controller.rounds == 15
+        controller.restore(before)
+
+
 def test_a_state_of_another_controller_is_refused():
     s, costs, w = scene(20)
     one = EfficientControl(s, 20, memory=2)
@@ -404,7 +449,7 @@ def test_a_state_of_another_controller_is_refused():
         EfficientControl(s, 30, memory=2),
         EfficientControl(s, 20, memory=2, gain=lqr_gain(s, R=2.0)),
     ]
-    broken = one.state() | {"learner.inner.points": np.zeros(3)}
+    broken = one.state() | {"learner.inner.experts.members.points": np.zeros(3)}
     for saved in [*(c.state() for c in others), broken, {}, 3, one.state() | {"past": np.full((5, 3), np.nan)}]:
         with pytest.raises(StateError):
             one.restore(saved)
@@ -479,7 +524,7 @@ def test_a_gradient_above_the_bound_is_clipped_and_counted_or_refused(name):
         (lambda s: GPC(s, 10, step_size=0.0), "step_size"),
         (lambda s: Constants([1.0, -1.0]), "caps"),
         (lambda s: Constants([1.0], gradient_bound=1.0), "both"),
-        (lambda s: Planted(s, np.zeros((2, 3, 2))), "policies"),
+        (lambda s: Planted(s, policies=np.zeros((2, 3, 2))), "policies"),
         (lambda s: simulate(s, LQR(s), Quadratic([1, 1, 1], [1, 1]), np.zeros((3, 3))), "controller"),
         (lambda s: simulate(LQR(s), 3, Quadratic([1, 1, 1], [1, 1]), np.zeros((3, 3))), "LinearSystem"),
         (lambda s: simulate(LQR(s), s, 3, np.zeros((3, 3))), "a cost"),
@@ -504,7 +549,7 @@ def test_the_round_of_an_error_is_told():
 def test_planted_policies_end():
     s, costs, w = scene(10)
     with pytest.raises(InputError, match="5 rounds only"):
-        simulate(Planted(s, np.zeros((5, 2, 2, 3))), s, costs, w)
+        simulate(Planted(s, policies=np.zeros((5, 2, 2, 3))), s, costs, w)
 
 
 def test_past_its_horizon_it_goes_on_and_warns():

@@ -100,7 +100,7 @@ def test_no_matrices_is_linear_feedback(plant):
     w = 0.1 * np.random.default_rng(0).standard_normal((T, s.state_dim))
     cost = Quadratic(np.ones(s.state_dim), np.ones(s.input_dim))
     K = lqr_gain(s)
-    dac, linear = Planted(s, np.zeros((5, s.input_dim, s.state_dim))), LinearFeedback(s, K)
+    dac, linear = Planted(s, policies=np.zeros((5, s.input_dim, s.state_dim))), LinearFeedback(s, gain=K)
     a, b = (simulate(c, s, cost, w) for c in (dac, linear))
     assert np.abs(a.states - b.states).max() < 1e-12 * max(1, np.abs(b.states).max())
     assert np.abs(a.inputs - b.inputs).max() < 1e-12 * max(1, np.abs(b.inputs).max())
@@ -116,7 +116,7 @@ def test_a_dac_can_play_another_linear_controller(plant):
     M = np.array([(K - other) @ np.linalg.matrix_power(F, i) for i in range(H)])
     w = sinusoid(T, np.ones(s.state_dim), 0.1, period=15)
     cost = Quadratic(np.ones(s.state_dim), np.ones(s.input_dim))
-    a, b = simulate(Planted(s, M, K), s, cost, w), simulate(LinearFeedback(s, other), s, cost, w)
+    a, b = simulate(Planted(s, policies=M, gain=K), s, cost, w), simulate(LinearFeedback(s, gain=other), s, cost, w)
     assert np.abs(a.states - b.states).max() < 1e-8 * np.abs(b.states).max()
 
 
@@ -128,7 +128,7 @@ def test_the_truncated_loss_tends_to_the_real_cost_as_memory_grows(plant):
     w = random_walk(T, rng.standard_normal(s.state_dim), 1.0, rng=0)
     cost = Quadratic(np.ones(s.state_dim), np.ones(s.input_dim))
     few = 0.1 * rng.standard_normal((3, s.input_dim, s.state_dim))
-    real = simulate(Planted(s, few), s, cost, w)
+    real = simulate(Planted(s, policies=few), s, cost, w)
     errors = []
     for H in (5, 20, 80):
         M = np.zeros((H, s.input_dim, s.state_dim))

@@ -1,6 +1,7 @@
 """The other learners of online PCA, each against a twin; what all of them keep; comparators in hindsight."""
 
 import copy
+import inspect
 import itertools
 import math
 import pickle
@@ -26,20 +27,20 @@ from thalweg.pca.yuan_lamperski import capped
 LEARNERS = {
     "EfficientPCA": lambda rng=0: EfficientPCA(5, 2, rng=rng),
     "EfficientPCA, paper's ball": lambda rng=0: EfficientPCA(
-        5, 2, instance_bound=2.0, surrogate=tw.domains.Ball((5, 5), radius=math.sqrt(2)), rng=rng
+        5, 2, gradient_bound=2.0, surrogate=tw.domains.Ball((5, 5), radius=math.sqrt(2)), rng=rng
     ),
     "EfficientPCA, smallest": lambda rng=0: EfficientPCA(2, 1, rng=rng),
     "DescentPCA": lambda rng=0: DescentPCA(5, 2, 400, rng=rng),
     "AdaptivePCA": lambda rng=0: AdaptivePCA(5, 2, rng=rng),
     "YuanLamperskiPCA": lambda rng=0: YuanLamperskiPCA(5, 2, 400, rng=rng),
-    "OjaPCA": lambda rng=0: OjaPCA(5, 2, 0.1, rng=rng),
+    "OjaPCA": lambda rng=0: OjaPCA(5, 2, step_size=0.1, rng=rng),
 }
 
 
 def stream(learner, rounds, seed=0):
     """Vectors and now and then a matrix, within the bound, from a subspace that changes."""
     rng = np.random.default_rng(seed)
-    d, k, G = learner.dim, learner.rank, learner.instance_bound
+    d, k, G = learner.dim, learner.rank, learner.gradient_bound
     out = []
     for t in range(rounds):
         if t % 30 == 0:
@@ -140,7 +141,7 @@ def test_copied_in_mid_run(make):
 def test_bad_instances_change_nothing(make):
     learner = make()
     play(learner, stream(learner, 9))
-    d, G = learner.dim, learner.instance_bound
+    d, G = learner.dim, learner.gradient_bound
     indefinite = np.zeros((d, d))
     indefinite[0, 0], indefinite[1, 1] = 0.3 * G, -0.3 * G
     skew = np.zeros((d, d))
@@ -153,7 +154,7 @@ def test_bad_instances_change_nothing(make):
         assert all(np.array_equal(before[key], after[key]) for key in before)
         assert np.array_equal(learner.decision, P)
     with pytest.raises(StateError, match="another learner"):
-        learner.restore({"learner": "somebody else"})
+        learner.restore({"class": "somebody else"})
 
 
 def test_the_callers_array_is_neither_changed_nor_kept(make):
@@ -171,8 +172,80 @@ def test_the_callers_array_is_neither_changed_nor_kept(make):
 def test_names(make):
     learner = make()
     text = repr(learner.partial_fit(np.zeros((3, learner.dim))))
-    assert text.startswith(f"{type(learner).__name__}({learner.dim}, {learner.rank}")
+    assert text.startswith(f"{type(learner).__name__}({learner.dim}, rank={learner.rank}")
     assert text.endswith("3 rounds played)")
+    given = inspect.signature(type(learner)).parameters
+    assert all(hasattr(learner, name) for name in given)
+    assert [name for name, one in given.items() if one.kind is one.POSITIONAL_OR_KEYWORD][:2] == ["dim", "rank"]
+    with pytest.raises(TypeError, match="'instance_bound' argument of .* is called 'gradient_bound' now"):
+        type(learner)(5, 2, instance_bound=1.0)
+
+
+@pytest.mark.parametrize("kind", ["number", "generator", "none"])
+def test_a_clone_is_fresh_and_draws_the_same(make, kind):
+    rng = {"number": 7, "generator": np.random.default_rng(7), "none": None}[kind]
+    learner = make(rng)
+    instances = stream(learner, 20)
+    whole = play(learner, instances)
+    asked = None if kind != "generator" else rng.bit_generator.state
+    twin = learner.clone()
+    assert twin.rounds == twin.eigendecompositions == 0
+    assert repr(twin) == repr(learner).replace("20 rounds", "0 rounds")
+    assert same(play(twin, instances), whole)
+    assert twin.rng is learner.rng
+    assert same(play(twin.clone(), instances), whole)
+    if kind == "generator":
+        assert rng.bit_generator.state == asked
+
+
+def test_hostile_states_are_refused(make):
+    learner = make()
+    play(learner, stream(learner, 9))
+    before = learner.state()
+    hostile = {
+        "counters are negative": before | {"clock": -before["clock"]},
+        "seed is negative": before | {"seed": np.array([-1])},
+        "schema": before | {"schema": 1},
+    }
+    if "spectrum" in before:
+        hostile["eigenvalues"] = before | {"spectrum": np.ones(learner.dim)}
+    for message, state in hostile.items():
+        with pytest.raises(StateError, match=message):
+            learner.restore(state)
+        after = learner.state()
+        assert all(np.array_equal(before[key], after[key]) for key in before)
+
+
+@pytest.mark.parametrize("kind", [EfficientPCA, AdaptivePCA])
+def test_a_cover_that_is_not_of_its_round_is_refused(kind):
+    """Slots that are too few for the round would be written past their end, so would experts of another round."""
+    learner = kind(3, 1, rng=0)
+    play(learner, stream(learner, 12))
+    before = learner.state()
+
+    def at(rounds, born):
+        clock = before["clock"].copy()
+        clock[0] = rounds
+        return before | {"clock": clock, "born": np.array(born, dtype=np.int64)}
+
+    assert before["born"].tolist() == [13, 0, 12, 8, 0, 0, 0, 0]
+    late = 2**10 - 2
+    hostile = {
+        "8 levels, and round 1023 needs 10": at(late, [(late + 1) >> level << level for level in range(8)]),
+        "8 levels, and round 256 needs 9": at(255, [256] + [0] * 7),
+        "8 levels, and round 4611686018427387905 needs 63": at(2**62, [2**62 + 1] + [0] * 7),
+        "experts are of another round than 13": at(12, [13, 0, 12, 8, 0, 0, 0, 13]),
+        "experts are of another round than 14": at(13, before["born"]),
+        "of another round": at(12, [-13, 0, 12, 8, 0, 0, 0, 0]),
+        "'Z' must be|'points' must be": at(12, [13, 0, 12, 8]),
+        "it has 0 levels": at(12, []),
+        "it has 64 levels": at(12, [0] * 64),
+    }
+    for message, state in hostile.items():
+        with pytest.raises(StateError, match=message):
+            learner.restore(state)
+        after = learner.state()
+        assert all(np.array_equal(before[key], after[key]) for key in before)
 
 
 # ----------------------------------------------------------------------------------------------------------- descent
@@ -180,7 +253,7 @@ def test_names(make):
 
 def test_descent_is_gradient_descent_on_the_fantope():
     d, k, T, G = 5, 2, 60, 2.0
-    learner = DescentPCA(d, k, T, instance_bound=G, rng=0)
+    learner = DescentPCA(d, k, T, gradient_bound=G, rng=0)
     assert learner.step_size == pytest.approx(math.sqrt(k * (d - k) / (d * T)) / G, rel=1e-15)
     twin = tw.OGD(Fantope(d, k), step_size=learner.step_size)
     for x in stream(learner, T):
@@ -220,13 +293,13 @@ def test_descent_refuses(bad):
 
 def test_adaptive_is_a_cover_of_descents_on_the_fantope():
     d, k, G, T = 5, 2, 2.0, 200
-    learner = AdaptivePCA(d, k, instance_bound=G, rng=0)
+    learner = AdaptivePCA(d, k, gradient_bound=G, rng=0)
     F = Fantope(d, k)
 
     def expert(length):
-        return tw.OGD(F, step_size=math.sqrt(k * (d - k) / (d * length)) / G)
+        return tw.experts.Descent(F, math.sqrt(k * (d - k) / (d * length)) / G)
 
-    twin = tw.CoverEnsemble(F, expert, meta="adapt_ml_prod", feedback_range=G * F.diameter)
+    twin = tw.Cover(F, expert, meta=tw.metas.AdaptMLProd(G * F.diameter))
     for x in stream(learner, T):
         np.testing.assert_allclose(learner.decision, twin.decision, atol=1e-10)
         learner.update(x)
@@ -279,7 +352,7 @@ def test_yuan_lamperski_by_matrix_functions():
     """W by matrix logarithm and exponential, capped in its own eigenbasis."""
     d, k, T, G = 5, 2, 60, 2.0
     m = d - k
-    learner = YuanLamperskiPCA(d, k, T, instance_bound=G, rng=0)
+    learner = YuanLamperskiPCA(d, k, T, gradient_bound=G, rng=0)
     alpha = 1 / (T * m + 1)
     eta = math.log(1 + math.sqrt(2 * (m * math.log(d * (1 + m * T)) + 1) / T))
     assert (learner.share, learner.rate) == (pytest.approx(alpha), pytest.approx(eta))
@@ -346,7 +419,7 @@ def test_oja_finds_the_leading_subspace():
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((4000, 6)) * np.array([2.0, 1.5, 0.3, 0.2, 0.1, 0.1])
     rows /= np.abs(rows).max() * math.sqrt(6)
-    learner = OjaPCA(6, 2, 1.0, rng=0).partial_fit(rows)
+    learner = OjaPCA(6, 2, step_size=1.0, rng=0).partial_fit(rows)
     assert learner.eigendecompositions == 0
     np.testing.assert_allclose(np.diag(learner.decision), [1, 1, 0, 0, 0, 0], atol=0.05)
 

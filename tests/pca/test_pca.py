@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from scipy.linalg import lapack
 
 import thalweg as tw
+from tests.twins.fantope import capped
 from thalweg._kernels import pca as kernels
 from thalweg.domains import Ball, Fantope
-from thalweg.domains.fantope import capped
 from thalweg.errors import InputError, ProjectionError, StateError
 from thalweg.pca import DescentPCA, EfficientPCA, RankWarning, dyadic_regret, guarantee, sampling
 
@@ -253,7 +253,7 @@ class Transcription:
 
 def twin_of(learner):
     Y = learner.surrogate
-    return Transcription(learner.dim, learner.rank, learner.instance_bound, Y.center, Y.radius)
+    return Transcription(learner.dim, learner.rank, learner.gradient_bound, Y.center, Y.radius)
 
 
 def from_parts(d, k, G, Y):
@@ -261,9 +261,9 @@ def from_parts(d, k, G, Y):
 
     def inner(Y):
         def expert(length):
-            return tw.OGD(Y, step_size=math.sqrt(k * (d - k) / (d * length)) / G)
+            return tw.experts.Descent(Y, math.sqrt(k * (d - k) / (d * length)) / G)
 
-        return tw.CoverEnsemble(Y, expert, meta="adapt_ml_prod", feedback_range=2 * G * Y.radius)
+        return tw.Cover(Y, expert, meta=tw.metas.AdaptMLProd(2 * G * Y.radius))
 
     return tw.OneProjection(Fantope(d, k), inner, surrogate=Y, gradient_bound=G)
 
@@ -272,7 +272,7 @@ CASES = [(6, 2, 1.0, "tight"), (6, 2, 1.0, "paper"), (5, 1, 4.0, "tight"), (4, 3
 
 
 def case(d, k, G, ball):
-    return EfficientPCA(d, k, instance_bound=G, surrogate=paper_ball(d, k) if ball == "paper" else None, rng=0)
+    return EfficientPCA(d, k, gradient_bound=G, surrogate=paper_ball(d, k) if ball == "paper" else None, rng=0)
 
 
 @pytest.mark.filterwarnings("ignore::thalweg.pca.RankWarning")
@@ -292,8 +292,8 @@ def test_the_same_numbers_as_the_transcription(d, k, G, ball, kind):
 
 @pytest.mark.parametrize(("d", "k", "G"), [(6, 2, 1.0), (5, 1, 4.0)])
 def test_the_same_numbers_as_the_parts(d, k, G):
-    """`CoverEnsemble` inside `OneProjection`: in the smallest ball its experts start at (k/d) I, too."""
-    learner = EfficientPCA(d, k, instance_bound=G, rng=0)
+    """`Cover` inside `OneProjection`: in the smallest ball its experts start at (k/d) I, too."""
+    learner = EfficientPCA(d, k, gradient_bound=G, rng=0)
     parts = from_parts(d, k, G, learner.surrogate)
     for x in math.sqrt(G) * switching(d, k, 150, 40):
         np.testing.assert_allclose(learner.decision, parts.decision, atol=1e-10)
@@ -341,7 +341,7 @@ def test_a_vector_is_its_matrix():
 
 
 def test_scaling_instances_and_bound_together_changes_nothing():
-    a, b = EfficientPCA(5, 2, rng=0), EfficientPCA(5, 2, instance_bound=9.0, rng=0)
+    a, b = EfficientPCA(5, 2, rng=0), EfficientPCA(5, 2, gradient_bound=9.0, rng=0)
     for x in switching(5, 2, 30, 10):
         assert b.update(3.0 * x) == pytest.approx(9.0 * a.update(x), abs=1e-9)
     assert b.regret_bound(7, 23) == pytest.approx(9.0 * a.regret_bound(7, 23))
@@ -460,7 +460,7 @@ def test_the_experts_alive_are_the_one_bits():
         assert learner.weights.sum() == pytest.approx(1.0)
         state = learner.state()
         slots = state["born"] > 0
-        np.testing.assert_allclose(state["meta"][slots, 3], np.log(1 + 2 * state["born"][slots]))  # gamma_i
+        np.testing.assert_allclose(state["meta.gammas"][0, slots], np.log(1 + 2 * state["born"][slots]))  # gamma_i
         learner.update([0.6, 0.8, 0.0])
 
 
@@ -573,7 +573,7 @@ def test_the_bound_of_one_piece_by_hand():
     slope = 3 * math.sqrt(gamma) + mu
     meta = 2 * G * rho * (slope * (1 + math.sqrt(n)) + 6 * gamma + 2 * mu)
     expected = meta + G * rho * math.sqrt(n)
-    assert EfficientPCA(4, 1, instance_bound=G).regret_bound(m - 1, m + n - 1) == pytest.approx(expected, rel=1e-12)
+    assert EfficientPCA(4, 1, gradient_bound=G).regret_bound(m - 1, m + n - 1) == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize(("start", "stop"), [(3, 3), (5, 2), (-1, 4), (0.5, 3), (0, "x")])
@@ -592,12 +592,12 @@ BAD = {
     "wrong matrix": (np.zeros((4, 5)), r"shape \(4, 5\)"),
     "many rows": (np.zeros((7, 4)), "partial_fit"),
     "a number": (0.5, r"shape \(\)"),
-    "too long": (np.full(4, 0.51), r"\|\|x\|\|\^2 = 1.0404, above instance_bound = 1"),
-    "too large a matrix": (np.eye(4), r"\|\|X\|\|_F = 2, above instance_bound = 1"),
+    "too long": (np.full(4, 0.51), r"\|\|x\|\|\^2 = 1.0404, above gradient_bound = 1"),
+    "too large a matrix": (np.eye(4), r"\|\|X\|\|_F = 2, above gradient_bound = 1"),
     "nan": (np.array([0.1, np.nan, 0.0, 0.0]), "nan or infinite"),
     "infinite": (np.array([0.1, np.inf, 0.0, 0.0]), "nan or infinite"),
     "nan in a matrix": (np.full((4, 4), np.nan), "nan or infinite"),
-    "overflow": (np.full(4, 1e200), "above instance_bound"),
+    "overflow": (np.full(4, 1e200), "above gradient_bound"),
     "text": (["a", "b", "c", "d"], "real numbers"),
     "complex": (np.zeros(4, dtype=complex), "real numbers"),
     "ragged": ([[1.0], [1.0, 2.0]], "real numbers"),
@@ -652,8 +652,8 @@ def test_bad_rows_for_transform():
         ({"dim": 3.5}, "'dim'"),
         ({"rank": 0}, "'rank'"),
         ({"rank": 4}, "'rank' parameter of EfficientPCA must be less than its 'dim' of 4. Got 4.*nothing to learn"),
-        ({"instance_bound": 0.0}, "'instance_bound'"),
-        ({"instance_bound": np.inf}, "'instance_bound'"),
+        ({"gradient_bound": 0.0}, "'gradient_bound'"),
+        ({"gradient_bound": np.inf}, "'gradient_bound'"),
         ({"rng": "x"}, "'rng'"),
         ({"rng": -1}, "'rng'"),
         ({"surrogate": "ball"}, "must be a thalweg Ball"),
@@ -682,8 +682,14 @@ def test_a_large_rank_says_what_changes_and_works():
 
 def test_losses_are_not_for_it():
     learner = EfficientPCA(4, 2, rng=0)
-    with pytest.raises(InputError, match=r"takes instances, not losses. Call update\(x\)"):
-        learner.step(tw.losses.Linear(np.zeros((4, 4))))
+    assert not isinstance(learner, tw.Learner)
+    told = r"needs a learner that takes losses. Got EfficientPCA, which takes instances: call its update\(x\)"
+    with pytest.raises(InputError, match="play " + told):
+        tw.play(learner, [tw.losses.Linear(np.zeros((4, 4)))])
+    with pytest.raises(InputError, match="OneProjection " + told):
+        tw.OneProjection(learner.domain, lambda Y: learner)
+    with pytest.raises(AssertionError, match="check_learner " + told):
+        tw.testing.check_learner(lambda: learner)
 
 
 def test_a_failed_eigendecomposition_changes_nothing(monkeypatch):
@@ -751,8 +757,8 @@ def test_states_that_do_not_fit_are_refused():
     others = {
         "dim": EfficientPCA(5, 1).state(),
         "radius": EfficientPCA(4, 1, surrogate=paper_ball(4, 1)).state(),
-        "instance_bound": EfficientPCA(4, 1, instance_bound=2.0).state(),
-        "experts are of another round": before | {"clock": before["clock"] + np.array([1, 0, 0, 0, 0, 0])},
+        "gradient_bound": EfficientPCA(4, 1, gradient_bound=2.0).state(),
+        "experts are of another round than 22": before | {"clock": before["clock"] + np.array([1, 0, 0, 0, 0, 0])},
         "nan or infinite": before | {"y": np.full(10, np.nan)},
         "another learner": DescentPCA(4, 1, 10).state(),
     }

@@ -1,7 +1,7 @@
 """Disturbance-action policies: what they do, the state and action they lead to, and the gradient of a loss of these.
 
 A policy is `M` (H, d_u, d_x). `past` (2H + 1, d_x) holds the disturbances, newest first: past[k] = w_{t-1-k}. With
-F = A - BK, `powers` (H + 1, d_x, d_x) are F^j and `responses` (H + 1, d_x, d_u) are F^j B, j = 0..H.
+F = A - BK:
 
     u    = -K x + sum_{i=1..H} M_i w_{t-i}                                                (1)
     a_j  = sum_{i=1..H} M_i w_{t-1-j-i},                   j = 0..H                       (2)
@@ -13,11 +13,21 @@ F = A - BK, `powers` (H + 1, d_x, d_x) are F^j and `responses` (H + 1, d_x, d_u)
 (2) and (6) cost H (H + 1) d_u d_x multiplications each, all else less.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from thalweg._kernels.jit import inlined, kernel
 
-__all__ = ["action", "gradient", "truncate"]
+__all__ = ["Response", "action", "gradient", "truncate"]
+
+
+class Response(NamedTuple):
+    """What a system under a gain makes of inputs and disturbances."""
+
+    powers: np.ndarray  # (H + 1, d_x, d_x) F^j, j = 0..H
+    responses: np.ndarray  # (H + 1, d_x, d_u) F^j B
+    gain: np.ndarray  # (d_u, d_x) K
 
 
 @inlined
@@ -52,31 +62,22 @@ def action(M: np.ndarray, past: np.ndarray, K: np.ndarray, x: np.ndarray, u: np.
 
 
 @kernel
-def truncate(
-    M: np.ndarray,
-    past: np.ndarray,
-    powers: np.ndarray,
-    responses: np.ndarray,
-    K: np.ndarray,
-    y: np.ndarray,
-    v: np.ndarray,
-) -> None:
+def truncate(M: np.ndarray, past: np.ndarray, plant: Response, y: np.ndarray, v: np.ndarray) -> None:
     """y, v <- the state and action of a policy that was in force for H + 1 rounds and started at rest, (2)-(4)."""
     H = M.shape[0]
     y[:] = 0.0
     for j in range(H + 1):
         v[:] = 0.0
         _act(M, past, j + 1, v)  # (2)
-        _add_product(powers[j], past[j], 1.0, y)
-        _add_product(responses[j], v, 1.0, y)  # (3)
-    action(M, past, K, y, v)  # (4)
+        _add_product(plant.powers[j], past[j], 1.0, y)
+        _add_product(plant.responses[j], v, 1.0, y)  # (3)
+    action(M, past, plant.gain, y, v)  # (4)
 
 
 @kernel
 def gradient(
     past: np.ndarray,
-    responses: np.ndarray,
-    K: np.ndarray,
+    plant: Response,
     c_x: np.ndarray,
     c_u: np.ndarray,
     q: np.ndarray,
@@ -88,12 +89,12 @@ def gradient(
     for m in range(d):
         q[m] = c_x[m]
         for k in range(n):
-            q[m] -= K[k, m] * c_u[k]
+            q[m] -= plant.gain[k, m] * c_u[k]
     for j in range(H + 1):
         for k in range(n):
             total = 0.0
             for m in range(d):
-                total += responses[j, m, k] * q[m]
+                total += plant.responses[j, m, k] * q[m]
             r[j, k] = total  # (5)
     for i in range(H):
         for k in range(n):

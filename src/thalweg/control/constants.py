@@ -21,8 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from thalweg._validate import check_count, check_positive, check_positives
-from thalweg.algorithms.scream import check_price
+from thalweg._validate import check_count, check_nonnegative, check_positive, check_positives
 from thalweg.control.gains import check_gain, closed_loop, strong_stability
 from thalweg.control.system import LinearSystem
 from thalweg.errors import InputError
@@ -67,7 +66,9 @@ class Constants:
             if (value := getattr(self, key)) is not None:
                 object.__setattr__(self, key, check_positive("Constants", key, value))
         if self.switching_cost is not None:
-            object.__setattr__(self, "switching_cost", check_price("Constants", self.switching_cost))
+            object.__setattr__(
+                self, "switching_cost", check_nonnegative("Constants", "switching_cost", self.switching_cost)
+            )
 
     @property
     def memory(self) -> int:

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from thalweg._stateful import Stateful
 from thalweg._validate import check_positive
 from thalweg.control.costs import Cost
 from thalweg.control.gains import check_gain
 from thalweg.control.system import LinearSystem
-from thalweg.errors import InputError, StateError
+from thalweg.errors import InputError
 from thalweg.learner import Queries
 
 __all__ = ["Controller"]
 
 Array = NDArray[np.float64]
 
-SCHEMA = 1  # version of the layout of a saved state
 ROUNDS, ACTED = 0, 1  # entries of the clock
 ROUNDING = 1e-9  # a disturbance may exceed its bound by this much, relatively: it is a difference of states
 
 
-class Controller(ABC):
+class Controller(Stateful):
     """A controller of a known linear system, one round at a time.
 
     Parameters
@@ -43,8 +42,10 @@ class Controller(ABC):
     made again with what is right. A new controller defines `_decide` and `_learn`.
     """
 
+    _noun = "controller"
+
     def __init__(
-        self, system: LinearSystem, gain: ArrayLike | None = None, *, disturbance_bound: float | None = None
+        self, system: LinearSystem, *, gain: ArrayLike | None = None, disturbance_bound: float | None = None
     ) -> None:
         name = type(self).__name__
         self.gain = check_gain(name, system, gain)
@@ -53,7 +54,7 @@ class Controller(ABC):
         self.disturbance_bound = (
             None if disturbance_bound is None else check_positive(name, "disturbance_bound", disturbance_bound)
         )
-        self._arrays: dict[str, NDArray[Any]] = {
+        self._arrays = {
             "clock": np.zeros(2, dtype=np.int64),
             "x": np.zeros(system.state_dim),
             "u": np.zeros(system.input_dim),
@@ -77,7 +78,7 @@ class Controller(ABC):
 
     def act(self, state: ArrayLike) -> Array:
         """The input u_t for the state x_t. Called again before `observe`, the last call counts."""
-        x = self._read_state("state", state)
+        x = self._read_sensors("state", state)
         u = self._decide(x)
         self._arrays["x"][:] = x
         self._arrays["u"][:] = u
@@ -90,7 +91,7 @@ class Controller(ABC):
             raise InputError(f"{self._who()}: call act(state) before observe(cost, next_state).")
         if not hasattr(cost, "gradients"):
             raise InputError(f"{self._who()}: a cost needs gradients(x, u). Got {cost!r}.")
-        after = self._read_state("next_state", next_state)
+        after = self._read_sensors("next_state", next_state)
         w = after - self.system.A @ self._arrays["x"] - self.system.B @ self._arrays["u"]
         size = float(np.linalg.norm(w))
         if self.disturbance_bound is not None and size > self.disturbance_bound * (1 + ROUNDING):
@@ -119,52 +120,13 @@ class Controller(ABC):
         """Gradients that were scaled down to their bound."""
         return 0
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.system!r}; {self.rounds} rounds played)"
-
-    # ------------------------------------------------------------------ stop and resume
-
-    def state(self) -> dict[str, Any]:
-        """Everything that changes, as a plain mapping of new arrays and numbers (and the controller's name)."""
-        saved: dict[str, Any] = {"controller": type(self).__name__, "schema": SCHEMA}
-        saved.update({f"settings.{key}": np.array(value) for key, value in self._settings().items()})
-        saved.update({key: array.copy() for key, array in self._arrays.items()})
-        return saved
-
-    def restore(self, saved: Mapping[str, Any]) -> None:
-        """Continue from a saved state, bit for bit. A state of another controller is refused and nothing changes."""
-        read = self._read_saved(saved)
-        for key, array in read.items():
-            self._arrays[key][...] = array
-
-    def reset(self) -> None:
-        """Back to the first round."""
+    def _restart(self) -> None:
         for array in self._arrays.values():
             array[...] = 0
 
-    def _read_saved(self, saved: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
-        name = type(self).__name__
-        if not isinstance(saved, Mapping) or saved.get("controller") != name or saved.get("schema") != SCHEMA:
-            raise StateError(f"{name}.restore needs a mapping made by {name}.state(), of schema {SCHEMA}.")
-        for key, mine in self._settings().items():
-            if not np.array_equal(np.asarray(saved.get(f"settings.{key}")), np.asarray(mine)):
-                raise StateError(
-                    f"{name} cannot restore this state: it was saved with another {key}. "
-                    "Build the controller with the same arguments."
-                )
-        read = {}
-        for key, mine in self._arrays.items():
-            array = np.asarray(saved.get(key))
-            if array.shape != mine.shape or array.dtype != mine.dtype or not np.isfinite(array).all():
-                raise StateError(
-                    f"{name} cannot restore this state: '{key}' must be finite {mine.dtype} of shape {mine.shape}."
-                )
-            read[key] = array
-        return read
-
     # ------------------------------------------------------------------ checks
 
-    def _read_state(self, what: str, state: ArrayLike) -> Array:
+    def _read_sensors(self, what: str, state: ArrayLike) -> Array:
         try:
             x = np.array(state, dtype=np.float64)
         except (TypeError, ValueError):
@@ -178,6 +140,3 @@ class Controller(ABC):
                 f"{self._who()}: {what} has entries that are nan or infinite. Check the sensor or the simulation."
             )
         return x
-
-    def _who(self) -> str:
-        return f"{type(self).__name__}, round {self.rounds + 1}"

@@ -49,4 +49,4 @@ class GPC(LearnedController):
     def _make_learner(self, gradient_bound: float, switching_cost: float) -> Learner:
         G, D = gradient_bound, self.domain.diameter
         eta = self.step_size or D / math.sqrt(G * (G + switching_cost) * self.horizon)  # (1)
-        return OGD(self.domain, eta, horizon=self.horizon, gradient_bound=G, on_violation=self.on_violation)
+        return OGD(self.domain, step_size=eta, horizon=self.horizon, gradient_bound=G, on_violation=self.on_violation)

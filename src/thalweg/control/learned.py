@@ -79,7 +79,7 @@ class LearnedController(Controller):
         disturbance_bound: float | None = None,
         on_violation: str = "clip",
     ) -> None:
-        super().__init__(system, gain, disturbance_bound=disturbance_bound)
+        super().__init__(system, gain=gain, disturbance_bound=disturbance_bound)
         name = type(self).__name__
         self.horizon = check_count(name, "horizon", horizon)
         self.on_violation = check_choice(name, "on_violation", on_violation, ("clip", "raise"))
@@ -89,11 +89,10 @@ class LearnedController(Controller):
             raise InputError(f"The 'constants' parameter of {name} must be Constants. Got {constants!r}.")
         if memory is not None and constants.memory != check_count(name, "memory", memory):
             raise InputError(f"{name}: memory is {memory}, but the constants have {constants.memory} caps.")
-        self.constants = constants
-        self.policy = DAC(system, self.gain, constants.memory)
+        self.constants, self.memory = constants, constants.memory
+        self.policy = DAC(system, gain=self.gain, memory=constants.memory)
         self.domain = SpectralBalls(self.policy.shape, constants.caps)
-        H = constants.memory
-        self._arrays["past"] = np.zeros((2 * H + 1, system.state_dim))
+        self._arrays["past"] = np.zeros((2 * self.memory + 1, system.state_dim))
         self._arrays["scales"] = np.zeros(5)
         self.learner: Learner | None = None
         self._begin()
@@ -135,7 +134,7 @@ class LearnedController(Controller):
     def _learn(self, cost: Cost, w: Array) -> None:
         policy, past = self.policy, self._arrays["past"]
         y, v = np.empty(self.system.state_dim), np.empty(self.system.input_dim)
-        kernels.truncate(self.matrices, past, policy.powers, policy.responses, self.gain, y, v)
+        kernels.truncate(self.matrices, past, policy.response, y, v)
         c_x, c_u = read_gradients(self._who(), self.system, cost.gradients(y, v))
         gradient, r = truncated_gradient(policy, past, c_x, c_u)
         if self.learner is None:
@@ -180,6 +179,8 @@ class LearnedController(Controller):
         return super()._settings() | {
             "caps": self.constants.caps,
             "margin": self.constants.margin,
+            "gradient_bound": self.constants.gradient_bound or 0.0,
+            "switching_cost": self.constants.switching_cost or 0.0,
             "horizon": self.horizon,
         }
 
@@ -190,16 +191,18 @@ class LearnedController(Controller):
 
     def restore(self, saved: Mapping[str, Any]) -> None:
         """As `Controller.restore`."""
-        read = self._read_saved(saved)
+        read = self._read_state(saved)
+        G, price = map(float, read["scales"][BOUND:])
+        given = self.constants.gradient_bound
+        if (read["scales"] < 0).any() or (given is not None and (G, price) != (given, self.constants.switching_cost)):
+            raise self._unfit("its scales are negative, or other ones than the constants say")
         learner = None
-        if read["scales"][BOUND] > 0:
-            learner = self._make_learner(*map(float, read["scales"][BOUND:]))
+        if G > 0:
+            learner = self._make_learner(G, price)
             learner.restore({k.removeprefix("learner."): v for k, v in saved.items() if k.startswith("learner.")})
-        for key, array in read.items():
-            self._arrays[key][...] = array
+        self._write(read)
         self.learner = learner
 
-    def reset(self) -> None:
-        """Back to the first round."""
-        super().reset()
+    def _restart(self) -> None:
+        super()._restart()
         self._begin()

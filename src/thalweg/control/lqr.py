@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from thalweg.control.controller import Controller
 from thalweg.control.costs import Cost
-from thalweg.control.gains import riccati
+from thalweg.control.gains import riccati, weight
 from thalweg.control.system import LinearSystem
 
 __all__ = ["LQR", "LinearFeedback"]
@@ -58,9 +58,11 @@ class LQR(LinearFeedback):
     def __init__(
         self,
         system: LinearSystem,
+        *,
         Q: ArrayLike | None = None,
         R: ArrayLike | None = None,
-        *,
         disturbance_bound: float | None = None,
     ) -> None:
-        super().__init__(system, riccati("LQR", system, Q, R)[1], disturbance_bound=disturbance_bound)
+        super().__init__(system, gain=riccati("LQR", system, Q, R)[1], disturbance_bound=disturbance_bound)
+        self.Q = weight("LQR", "Q", Q, system.state_dim, definite=False)
+        self.R = weight("LQR", "R", R, system.input_dim, definite=True)

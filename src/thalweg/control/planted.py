@@ -34,13 +34,13 @@ class Planted(Controller):
     --------
     >>> from thalweg.control import LQR, Planted, double_integrator
     >>> system = double_integrator()
-    >>> still = Planted(system, np.zeros((3, 1, 2)))
+    >>> still = Planted(system, policies=np.zeros((3, 1, 2)))
     >>> bool(still.act([1.0, 2.0]) == LQR(system).act([1.0, 2.0]))
     True
     """
 
-    def __init__(self, system: LinearSystem, policies: ArrayLike, gain: ArrayLike | None = None) -> None:
-        super().__init__(system, gain)
+    def __init__(self, system: LinearSystem, *, policies: ArrayLike, gain: ArrayLike | None = None) -> None:
+        super().__init__(system, gain=gain)
         given = check_array("Planted", "policies", policies)
         if given.ndim not in (3, 4) or given.shape[-2:] != (system.input_dim, system.state_dim) or 0 in given.shape:
             raise InputError(
@@ -49,7 +49,7 @@ class Planted(Controller):
             )
         given.flags.writeable = False
         self.policies: Array = given
-        self.policy = DAC(system, self.gain, given.shape[-3])
+        self.policy = DAC(system, gain=self.gain, memory=given.shape[-3])
         self._arrays["past"] = np.zeros((2 * self.policy.memory + 1, system.state_dim))
 
     @property

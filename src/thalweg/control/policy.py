@@ -73,7 +73,7 @@ class DAC:
     array([-0.5])
     """
 
-    def __init__(self, system: LinearSystem, gain: ArrayLike | None = None, memory: int = 10) -> None:
+    def __init__(self, system: LinearSystem, *, gain: ArrayLike | None = None, memory: int = 10) -> None:
         self.gain = check_gain("DAC", system, gain)
         self.gain.flags.writeable = False
         self.system = system
@@ -85,6 +85,7 @@ class DAC:
         for j in range(H):
             self.powers[j + 1] = loop @ self.powers[j]
         self.responses = np.ascontiguousarray(self.powers @ system.B)
+        self.response = kernels.Response(self.powers, self.responses, self.gain)  # for compiled code
         self.zero = np.zeros(self.shape)
         self.zero.flags.writeable = False
 
@@ -108,7 +109,7 @@ class DAC:
         """(2) and (3): the state y and the action v."""
         m, w = self._read(M, past)
         y, v = np.empty(self.system.state_dim), np.empty(self.system.input_dim)
-        kernels.truncate(m, w, self.powers, self.responses, self.gain, y, v)
+        kernels.truncate(m, w, self.response, y, v)
         return y, v
 
     def loss(self, cost: Cost, past: ArrayLike) -> TruncatedLoss:
@@ -164,7 +165,7 @@ def truncated_gradient(policy: DAC, past: Array, c_x: Array, c_u: Array) -> tupl
     """(5) from the gradients of the cost at (y, v); and the vectors B'(F^j)'q, (H + 1, d_u)."""
     q, r = np.empty(policy.system.state_dim), np.empty((policy.memory + 1, policy.system.input_dim))
     G = np.empty(policy.shape)
-    kernels.gradient(past, policy.responses, policy.gain, c_x, c_u, q, r, G)
+    kernels.gradient(past, policy.response, c_x, c_u, q, r, G)
     return G, r
 
 

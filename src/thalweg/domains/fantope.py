@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from thalweg._kernels import hulls
+from thalweg._kernels.pca import cap
 from thalweg._validate import check_count
 from thalweg.domains._base import Array, Domain
 from thalweg.errors import InputError, ProjectionError
@@ -52,7 +53,9 @@ class Fantope(Domain):
             sigma, U = np.linalg.eigh(0.5 * (Y + Y.T))
         except np.linalg.LinAlgError as error:
             raise ProjectionError(f"{self!r}: the eigendecomposition did not converge.") from error
-        P = (U * capped(sigma, self.rank)) @ U.T
+        values = np.empty_like(sigma)
+        cap(sigma, self.rank, values)
+        P = (U * values) @ U.T
         x: Array = 0.5 * (P + P.T)
         return x.ravel()
 
@@ -63,25 +66,3 @@ class Fantope(Domain):
 
     def __repr__(self) -> str:
         return f"Fantope({self.shape[0]}, {self.rank})"
-
-
-def capped(sigma: Array, total: int) -> Array:
-    """clip(sigma + S, 0, 1) with the shift S that makes the entries sum to `total`.
-
-    The sum grows with S, piecewise linearly: entry i starts to grow at S = -sigma_i and stops at 1 - sigma_i.
-    """
-    d = sigma.shape[0]
-    if total == d:
-        return np.ones(d)
-    starts, stops = -sigma, 1.0 - sigma
-    corners = np.concatenate([starts, stops])
-    order = np.argsort(corners, kind="stable")
-    corners = corners[order]
-    growing = np.cumsum(np.where(order < d, 1, -1))
-    sums = np.concatenate([[0.0], np.cumsum(growing[:-1] * np.diff(corners))])
-    left = corners[np.searchsorted(sums, total, side="right") - 1]  # total < d: not the last corner
-    # entries relative to that corner are small, so that large sigma lose nothing
-    full, free = stops <= left, (starts <= left) & (left < stops)
-    value = np.where(full, 1.0, np.where(free, sigma + left, 0.0))
-    value[free] += (total - value.sum()) / max(np.count_nonzero(free), 1)
-    return np.clip(value, 0.0, 1.0)

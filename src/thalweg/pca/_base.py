@@ -14,7 +14,8 @@ from __future__ import annotations
 import math
 import warnings
 from abc import abstractmethod
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,7 +27,7 @@ from thalweg._kernels.vectors import square_norm
 from thalweg._validate import check_count, check_positive
 from thalweg.domains import Fantope
 from thalweg.errors import InputError, ProjectionError
-from thalweg.learner import ROUNDING, Learner, _outside
+from thalweg.learner import ROUNDING, Player, _outside
 from thalweg.pca import sampling
 
 __all__ = ["PCALearner", "RankWarning", "assemble", "gram", "loss_at"]
@@ -35,6 +36,7 @@ Array = NDArray[np.float64]
 
 SYMMETRIC = 1e-9  # how far X may be from its transpose, relative to its largest entry
 SEMIDEFINITE = 1e-9  # how far below zero an eigenvalue of X may lie, relative to d times its largest entry
+SPECTRUM = 1e-9  # how far eigenvalues of a saved decision may be from [0, 1] and a sum of k
 DRAWS = 256  # uniform numbers drawn at a time
 
 
@@ -42,7 +44,7 @@ class RankWarning(UserWarning):
     """A rank above half of the dimension: the learner works, and the message says what changes."""
 
 
-class PCALearner(Learner):
+class PCALearner(Player):
     """A learner that follows a k-dimensional subspace of R^d.
 
     Parameters
@@ -51,10 +53,11 @@ class PCALearner(Learner):
         d.
     rank : int
         k, from 1 to d - 1. Above d/2 a `RankWarning` says what changes.
-    instance_bound : float
-        G with ||X_t||_F <= G; for vectors that is ||x_t||^2 <= G. A larger instance is refused.
+    gradient_bound : float
+        G with ||X_t||_F <= G, the length of the gradient -X_t; for vectors, ||x_t||^2 <= G. A larger one is refused.
     rng : Generator or int, optional
-        Randomness of the drawn projections: one number is taken from it, and with the round's index it gives the draw.
+        Randomness of the drawn projections: one number, the seed, is taken from it, and with the round's index it gives
+        the draw. `reset` and `clone` keep the seed, so they draw the same; a Generator is not asked again.
     horizon : int, optional
         Rounds the learner is tuned for, where it needs them.
 
@@ -64,14 +67,14 @@ class PCALearner(Learner):
     decision) and `_learn` (one round from a checked instance; returns the loss).
     """
 
-    one_gradient = False  # it takes instances: the reduction, which gives gradients, cannot hold it
+    _renamed: ClassVar[Mapping[str, str]] = {"instance_bound": "gradient_bound"}
 
     def __init__(
         self,
         dim: int,
         rank: int,
         *,
-        instance_bound: float,
+        gradient_bound: float,
         rng: np.random.Generator | int | None,
         horizon: int | None = None,
     ) -> None:
@@ -82,7 +85,7 @@ class PCALearner(Learner):
                 f"The 'rank' parameter of {name} must be less than its 'dim' of {d}. Got {k}. "
                 "A projection onto the whole space loses nothing, so there is nothing to learn."
             )
-        G = check_positive(name, "instance_bound", instance_bound)
+        G = check_positive(name, "gradient_bound", gradient_bound)
         try:
             seed = np.random.default_rng(rng).integers(2**63)
         except (TypeError, ValueError):
@@ -96,9 +99,9 @@ class PCALearner(Learner):
                 RankWarning,
                 stacklevel=_outside(),
             )
-        super().__init__(Fantope(d, k), horizon=horizon, gradient_bound=G)
-        self.dim, self.rank, self.instance_bound = d, k, G
-        self._arrays["seed"] = np.array([seed])
+        super().__init__(Fantope(d, k), horizon)
+        self.dim, self.rank, self.gradient_bound, self.rng = d, k, G, rng
+        self._seed = self._arrays["seed"] = np.array([seed])
         self._lapack = tuple(int(size) for size in lapack.dsyevd_lwork(d)[:2])
         self._draws: tuple[tuple[int, int], list[float]] = ((-1, -1), [])
 
@@ -118,26 +121,27 @@ class PCALearner(Learner):
     def _propose(self) -> Array:
         return assemble(*self._spectrum()).ravel()
 
-    def _move(self, gradient: Array, loss: float | None) -> None:
-        raise NotImplementedError  # rounds are played by `_learn`, from instances
-
     def _diagonalise(self, A: Array) -> tuple[Array, Array]:
-        """Eigenvalues, ascending, and eigenvectors in rows of a symmetric matrix; reads its lower triangle. Counts.
+        """Eigenvalues, ascending, and A <- the eigenvectors in rows of a symmetric matrix A. Counts.
 
-        LAPACK's divide and conquer, the fastest there is at these sizes. It writes over A, also where it fails.
+        LAPACK's divide and conquer, the fastest there is at these sizes. It reads the lower triangle of A and writes
+        over A, also where it fails.
         """
         lwork, liwork = self._lapack
-        s, V, failed = lapack.dsyevd(A.T, lower=0, lwork=lwork, liwork=liwork, overwrite_a=1)
+        columns = A.T
+        s, V, failed = lapack.dsyevd(columns, lower=0, lwork=lwork, liwork=liwork, overwrite_a=1)
         if failed:
             raise ProjectionError(f"{self._who()}: the eigendecomposition did not converge.")
+        if V is not columns:  # it may work on a copy
+            columns[...] = V
         self._clock[PROJECTIONS] += 1
-        return s, V.T
+        return s, A
 
     def _settings(self) -> dict[str, Any]:
         return {
             "dim": self.dim,
             "rank": self.rank,
-            "instance_bound": self.instance_bound,
+            "gradient_bound": self.gradient_bound,
             "horizon": self.horizon or 0,
         }
 
@@ -186,7 +190,7 @@ class PCALearner(Learner):
         coordinates: Array = array @ self.components.T
         return coordinates
 
-    def update(self, x: ArrayLike) -> float:  # type: ignore[override]
+    def update(self, x: ArrayLike) -> float:
         """One round: an instance, as a vector (d,) or as a positive semidefinite matrix (d, d).
 
         Returns the loss of `decision`, trace((I - P) X), which is the expected loss of `projection`. A call that is
@@ -216,10 +220,6 @@ class PCALearner(Learner):
             self.update(row)
         return self
 
-    def step(self, f: Any) -> float:
-        """Not for PCA: an instance is all there is to know of a round's loss."""
-        raise InputError(f"{self._who()}: {type(self).__name__} takes instances, not losses. Call update(x).")
-
     # ------------------------------------------------------------------ what it tells
 
     @property
@@ -227,21 +227,37 @@ class PCALearner(Learner):
         """How many eigendecompositions were computed so far."""
         return int(self._clock[PROJECTIONS])
 
-    def __repr__(self) -> str:
-        horizon = "" if self.horizon is None else f", horizon={self.horizon}"
-        bound = f", instance_bound={self.instance_bound:g}"
-        return f"{type(self).__name__}({self.dim}, {self.rank}{horizon}{bound}; {self.rounds} rounds played)"
+    # ------------------------------------------------------------------ randomness, stop and resume
 
-    # ------------------------------------------------------------------ randomness
+    def clone(self) -> Self:
+        """A fresh one with the same arguments and the same seed, before its first round: it draws the same.
+
+        A Generator that was given as `rng` is not asked for another number.
+        """
+        fresh = type(self)(**(self._given | {"rng": 0}))
+        fresh._given, fresh.rng = self._given, self.rng
+        fresh._seed[:] = self._seed
+        fresh._restart()
+        return fresh
 
     def _uniform(self) -> float:
         """The round's number in [0, 1): a function of the seed and the round, so that a saved state is complete."""
         block, place = divmod(self.rounds, DRAWS)
-        key = (self._arrays["seed"].item(), block)
+        key = (self._seed.item(), block)
         if self._draws[0] != key:
             generator = np.random.Generator(np.random.Philox(key=np.array(key, dtype=np.uint64)))
             self._draws = key, generator.random(DRAWS).tolist()
         return self._draws[1][place]
+
+    def _read_arrays(self, saved: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        read = super()._read_arrays(saved, arrays)
+        if (read["seed"] < 0).any():
+            raise self._unfit("its seed is negative")
+        s = read.get("spectrum", np.zeros(0))
+        off = max(abs(float(s.sum()) - self.rank), float(-s.min(initial=0.0)), float(s.max(initial=1.0)) - 1)
+        if s.size and read["clock"][FRESH] and off > SPECTRUM:
+            raise self._unfit("the eigenvalues of its decision are not those of a matrix of the Fantope")
+        return read
 
     # ------------------------------------------------------------------ checks, before anything changes
 
@@ -290,14 +306,14 @@ class PCALearner(Learner):
         return X
 
     def _check_size(self, size: float, instance: Array, what: str, norm: str) -> None:
-        G = self.instance_bound
+        G = self.gradient_bound
         if size <= G * (1 + ROUNDING):  # False for nan
             return
         if not np.isfinite(instance).all():
             raise InputError(f"{self._who()}: {what} has entries that are nan or infinite.")
         raise InputError(
-            f"{self._who()}: {what} has {norm} = {size:g}, above instance_bound = {G:g}. "
-            "Give a larger instance_bound, or scale the data down."
+            f"{self._who()}: {what} has {norm} = {size:g}, above gradient_bound = {G:g}. "
+            "Give a larger gradient_bound, or scale the data down."
         )
 
 

@@ -12,17 +12,15 @@ more is needed for `projection`, if it is asked for: a mixture of experts has an
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from thalweg._kernels import pca as kernels
 from thalweg._kernels.clock import FRESH
-from thalweg._kernels.covers import COMPACT, place_marker
-from thalweg._kernels.sleeping import ADAPT_ML_PROD, admit, reweigh, weigh
+from thalweg._kernels.pca import MatrixSettings, MatrixState
+from thalweg.metas import AdaptMLProd
 from thalweg.pca._base import assemble, gram, loss_at
-from thalweg.pca._levels import CoverPCA
+from thalweg.pca._levels import LEVELS, CoverPCA
 
 __all__ = ["AdaptivePCA"]
 
@@ -34,7 +32,7 @@ class AdaptivePCA(CoverPCA):
 
     Parameters
     ----------
-    dim, rank, instance_bound, rng
+    dim, rank, gradient_bound, rng
         As for `EfficientPCA`.
 
     Examples
@@ -52,67 +50,68 @@ class AdaptivePCA(CoverPCA):
         dim: int,
         rank: int,
         *,
-        instance_bound: float = 1.0,
+        gradient_bound: float = 1.0,
         rng: np.random.Generator | int | None = None,
     ) -> None:
-        super().__init__(dim, rank, instance_bound=instance_bound, rng=rng)
-        self._range = self.instance_bound * self.domain.diameter
-        self._shape_state()
+        super().__init__(dim, rank, gradient_bound=gradient_bound, rng=rng)
+        self._meta = AdaptMLProd(self.gradient_bound * self.domain.diameter)  # (2)
+        self._shape(LEVELS)
         self._restart()
 
-    def _layout(self, K: int) -> dict[str, NDArray[Any]]:
+    def _build(self, K: int) -> tuple[MatrixState, MatrixSettings]:
         d = self.dim
-        return {
-            "points": np.zeros((K, d, d)),
-            "meta": np.zeros((K, 4)),
-            "born": np.zeros(K, dtype=np.int64),
-            "weights": np.zeros(K),
-            "P": np.zeros((d, d)),
-            "spectrum": np.zeros(d),
-            "basis": np.zeros((d, d)),
-        }
+        meta, meta_settings = AdaptMLProd.assemble([self._meta], [K])
+        state = MatrixState(
+            points=np.zeros((K, d, d)),
+            meta=meta,
+            born=np.zeros(K, dtype=np.int64),
+            weights=np.zeros(K),
+            P=np.zeros((d, d)),
+            spectrum=np.zeros(d),
+            basis=np.zeros((d, d)),
+            seed=self._seed,
+            clock=self._clock,
+        )
+        return state, MatrixSettings(meta_settings, self._steps(K), np.zeros(K))
 
-    def _restart(self) -> None:
-        self._clear()
+    def _begin_first(self) -> None:
         self._begin(1)
 
     def _begin(self, t: int) -> None:
         """Round t begins: who leaves, who starts, how much they count, where they stand together."""
-        a = self._arrays
-        newest = place_marker(COMPACT, t, a["born"])
-        a["points"][newest] = self.domain.center
-        admit(ADAPT_ML_PROD, a["meta"], newest, t, 1.0)
-        weigh(ADAPT_ML_PROD, a["meta"], a["born"], a["weights"])
-        a["P"][...] = 0.0
-        for level in np.flatnonzero(a["born"]):
-            a["P"] += a["weights"][level] * a["points"][level]  # (3)
+        s = self._parts[0]
+        newest = kernels.reweigh(self._handle, t)
+        s.points[newest] = self.domain.center
+        s.P[...] = 0.0
+        for level in np.flatnonzero(s.born):
+            s.P[...] += s.weights[level] * s.points[level]  # (3)
 
     def _spectrum(self) -> tuple[Array, Array]:
-        a = self._arrays
+        s = self._parts[0]
         if not self._clock[FRESH]:
-            values, a["basis"] = self._diagonalise(a["P"].copy())
-            kernels.cap(values, self.rank, a["spectrum"])  # P is in the Fantope: this only removes rounding
+            values, s.basis[...] = self._diagonalise(s.P.copy())
+            kernels.cap(values, self.rank, s.spectrum)  # P is in the Fantope: this only removes rounding
             self._clock[FRESH] = 1
-        return a["spectrum"], a["basis"]
+        return s.spectrum, s.basis
 
     def _propose(self) -> Array:
-        return self._arrays["P"].ravel().copy()  # no eigenbasis is needed for it
+        P: Array = self._parts[0].P
+        return P.ravel().copy()  # no eigenbasis is needed for it
 
     def _learn(self, instance: Array) -> float:
         self._make_room()
-        a, t, X = self._arrays, self.rounds + 1, gram(instance)
-        P, r, moved = a["P"], self._r, {}
-        for level in np.flatnonzero(a["born"]):
-            point = a["points"][level]
-            r[level] = np.vdot(point - P, X) / self._range  # (2)
-            if a["born"][level] + 2**level > t + 1:  # its interval goes on
-                values, V = self._diagonalise(point + self._steps[level] * X)
-                s = np.empty_like(values)
-                kernels.cap(values, self.rank, s)
-                moved[level] = assemble(s, V)  # (1)
-        loss = loss_at(P, instance)
+        s, c = self._parts
+        t, X, moved = self.rounds + 1, gram(instance), {}
+        for level in np.flatnonzero(s.born):
+            point = s.points[level]
+            c.losses[level] = -np.vdot(point - s.P, X)  # (2)
+            if s.born[level] + 2**level > t + 1:  # its interval goes on
+                values, V = self._diagonalise(point + c.steps[level] * X)
+                sigma = np.empty_like(values)
+                kernels.cap(values, self.rank, sigma)
+                moved[level] = assemble(sigma, V)  # (1)
+        loss = loss_at(s.P, instance)
         for level, point in moved.items():
-            a["points"][level] = point
-        reweigh(ADAPT_ML_PROD, a["meta"], a["born"], r, 1.0, 1.0)
+            s.points[level] = point
         self._begin(t + 1)
         return loss

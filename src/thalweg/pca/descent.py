@@ -29,7 +29,7 @@ class DescentPCA(PCALearner):
 
     Parameters
     ----------
-    dim, rank, instance_bound, rng
+    dim, rank, gradient_bound, rng
         As for `EfficientPCA`.
     horizon : int
         T.
@@ -60,14 +60,14 @@ class DescentPCA(PCALearner):
         rank: int,
         horizon: int,
         *,
-        instance_bound: float = 1.0,
+        gradient_bound: float = 1.0,
         step_size: float | None = None,
         rng: np.random.Generator | int | None = None,
     ) -> None:
         T = check_count("DescentPCA", "horizon", horizon)
-        super().__init__(dim, rank, instance_bound=instance_bound, rng=rng, horizon=T)
+        super().__init__(dim, rank, gradient_bound=gradient_bound, rng=rng, horizon=T)
         if step_size is None:
-            self.step_size = tuned(self.dim, self.rank, self.instance_bound, T)
+            self.step_size = tuned(self.dim, self.rank, self.gradient_bound, T)
         else:
             self.step_size = check_positive("DescentPCA", "step_size", step_size)
         d = self.dim

@@ -24,10 +24,12 @@ from numpy.typing import NDArray
 
 from thalweg._kernels import pca as kernels
 from thalweg._kernels.clock import FRESH
+from thalweg._kernels.pca import PackedSettings, PackedState
 from thalweg.domains import Ball, Domain
 from thalweg.errors import InputError, ProjectionError
+from thalweg.metas import AdaptMLProd
 from thalweg.pca import guarantee
-from thalweg.pca._levels import CoverPCA
+from thalweg.pca._levels import LEVELS, CoverPCA
 
 __all__ = ["EfficientPCA"]
 
@@ -43,13 +45,13 @@ class EfficientPCA(CoverPCA):
         d.
     rank : int
         k, from 1 to d - 1. Above d/2 a `RankWarning` says what changes.
-    instance_bound : float
-        G with ||X_t||_F <= G; for vectors that is ||x_t||^2 <= G. A larger instance is refused.
+    gradient_bound : float
+        G with ||X_t||_F <= G, the length of the gradient -X_t; for vectors, ||x_t||^2 <= G. A larger one is refused.
     surrogate : Ball, optional
         Y. Left out: the smallest ball around the Fantope, with centre (k/d) I and R = sqrt(k (d - k)/d). The paper's is
         `Ball((d, d), radius=sqrt(k))`.
     rng : Generator or int, optional
-        Randomness of the drawn projections.
+        Randomness of the drawn projections: one number is taken from it. A clone has the same and draws the same.
 
     Notes
     -----
@@ -85,46 +87,53 @@ class EfficientPCA(CoverPCA):
         dim: int,
         rank: int,
         *,
-        instance_bound: float = 1.0,
+        gradient_bound: float = 1.0,
         surrogate: Domain | None = None,
         rng: np.random.Generator | int | None = None,
     ) -> None:
-        super().__init__(dim, rank, instance_bound=instance_bound, rng=rng)
-        d, k, G = self.dim, self.rank, self.instance_bound
+        super().__init__(dim, rank, gradient_bound=gradient_bound, rng=rng)
+        d, k, G = self.dim, self.rank, self.gradient_bound
         self.surrogate = self.domain._enclosing_ball() if surrogate is None else _ball(surrogate, d, k)
         n = d * (d + 1) // 2
-        R = self.surrogate.radius
-        start = k / d * np.eye(d)
+        self._meta = AdaptMLProd(1.0)  # (3), of losses in units of 2 G R
         self._start, self._center = np.empty(n), np.empty(n)
-        kernels.pack(start - self.surrogate.center, self._start)
+        kernels.pack(k / d * np.eye(d) - self.surrogate.center, self._start)
         kernels.pack(np.array(self.surrogate.center), self._center)
-        self._constants = (R, 2 * G * R, self.domain.tolerance)
-        self._h, self._v = np.empty(n), np.empty(n)
-        self._work = np.empty(2 * d * ((d + k) // 2))
-        self._shape_state()
+        self._scratch = {"h": np.empty(n), "v": np.empty(n), "work": np.empty(2 * d * ((d + k) // 2))}
+        self._shape(LEVELS)
         self._restart()
 
-    def _layout(self, K: int) -> dict[str, NDArray[Any]]:
+    def _build(self, K: int) -> tuple[PackedState, PackedSettings]:
         d, n = self.dim, self._start.size
-        return {
-            "Z": np.zeros((K, n)),
-            "scale": np.zeros(K),
-            "meta": np.zeros((K, 4)),
-            "born": np.zeros(K, dtype=np.int64),
-            "weights": np.zeros(K),
-            "y": np.zeros(n),
-            "values": np.zeros(d),
-            "spectrum": np.zeros(d),
-            "A": np.zeros((d, d)),  # the lower triangle of Y_t, then its eigenvectors in rows
-        }
+        meta, meta_settings = AdaptMLProd.assemble([self._meta], [K])
+        state = PackedState(
+            Z=np.zeros((K, n)),
+            scale=np.zeros(K),
+            meta=meta,
+            born=np.zeros(K, dtype=np.int64),
+            weights=np.zeros(K),
+            y=np.zeros(n),
+            values=np.zeros(d),
+            spectrum=np.zeros(d),
+            A=np.zeros((d, d)),
+            seed=self._seed,
+            clock=self._clock,
+        )
+        settings = PackedSettings(
+            meta=meta_settings,
+            steps=self._steps(K),
+            start=self._start,
+            center=self._center,
+            radius=self.surrogate.radius,
+            span=2 * self.gradient_bound * self.surrogate.radius,
+            tol=self.domain.tolerance,
+            losses=np.zeros(K),
+            **self._scratch,
+        )
+        return state, settings
 
-    def _restart(self) -> None:
-        a = self._arrays
-        self._clear()
-        kernels.begin(a["Z"], a["scale"], a["meta"], a["born"], 1, self._start)
-        a["weights"][0] = 1.0
-        a["y"][:] = self._start
-        kernels.unpack(self._center, a["y"], a["A"])
+    def _begin_first(self) -> None:
+        kernels.begin(self._handle)
 
     def _settings(self) -> dict[str, Any]:
         return super()._settings() | {"radius": self.surrogate.radius, "center": self.surrogate.center.ravel()}
@@ -132,33 +141,27 @@ class EfficientPCA(CoverPCA):
     # ------------------------------------------------------------------ a round
 
     def _spectrum(self) -> tuple[Array, Array]:
-        a = self._arrays
+        s = self._parts[0]
         if not self._clock[FRESH]:
             try:
-                a["values"], a["A"] = self._diagonalise(a["A"])  # (1)
+                s.values[:] = self._diagonalise(s.A)[0]  # (1)
             except ProjectionError:
-                kernels.unpack(self._center, a["y"], a["A"])
+                kernels.unpack(self._center, s.y, s.A)
                 raise
-            kernels.cap(a["values"], self.rank, a["spectrum"])
+            kernels.cap(s.values, self.rank, s.spectrum)
             self._clock[FRESH] = 1
-        return a["spectrum"], a["A"]
+        return s.spectrum, s.A
 
     def _learn(self, instance: Array) -> float:
         self._spectrum()
         self._make_room()
         if instance.ndim == 1:
             trace = float(instance.dot(instance))
-            kernels.pack_vector(instance, -1.0, self._h)
+            kernels.pack_vector(instance, -1.0, self._scratch["h"])
         else:
             trace = float(instance.trace())
-            kernels.pack(-instance, self._h)
-        a = self._arrays
-        gained: float = kernels.play_round(  # (2) - (6)
-            a["Z"], a["scale"], a["meta"], a["born"], a["weights"], a["y"], self.rounds + 1,
-            self._h, a["values"], a["spectrum"], a["A"], self._steps, self._start, self._center, *self._constants,
-            self._v, self._r, self._work,
-        )  # fmt: skip
-        return trace + gained
+            kernels.pack(-instance, self._scratch["h"])
+        return trace + float(kernels.play_round(self._handle))  # (2) - (6)
 
     # ------------------------------------------------------------------ what it tells
 
@@ -167,7 +170,7 @@ class EfficientPCA(CoverPCA):
 
         See `thalweg.pca.guarantee` for where the constants come from.
         """
-        return guarantee.interval_bound(start, stop, self.dim, self.rank, self.instance_bound, self.surrogate.radius)
+        return guarantee.interval_bound(start, stop, self.dim, self.rank, self.gradient_bound, self.surrogate.radius)
 
 
 def _ball(surrogate: Any, d: int, k: int) -> Ball:

@@ -25,7 +25,7 @@ class OjaPCA(PCALearner):
 
     Parameters
     ----------
-    dim, rank, instance_bound
+    dim, rank, gradient_bound
         As for `EfficientPCA`.
     step_size : float
         s, constant, so that the rule keeps following.
@@ -51,18 +51,18 @@ class OjaPCA(PCALearner):
         self,
         dim: int,
         rank: int,
-        step_size: float,
         *,
-        instance_bound: float = 1.0,
+        step_size: float,
+        gradient_bound: float = 1.0,
         rng: np.random.Generator | int | None = None,
     ) -> None:
-        super().__init__(dim, rank, instance_bound=instance_bound, rng=rng)
+        super().__init__(dim, rank, gradient_bound=gradient_bound, rng=rng)
         self.step_size = check_positive("OjaPCA", "step_size", step_size)
         self._arrays["W"] = np.empty((self.dim, self.rank))
         self._restart()
 
     def _restart(self) -> None:
-        first = np.random.default_rng(int(self._arrays["seed"][0])).standard_normal((self.dim, self.rank))
+        first = np.random.default_rng(int(self._seed[0])).standard_normal((self.dim, self.rank))
         self._arrays["W"] = np.linalg.qr(first)[0]
 
     def _settings(self) -> dict[str, Any]:

@@ -34,7 +34,7 @@ class YuanLamperskiPCA(PCALearner):
 
     Parameters
     ----------
-    dim, rank, instance_bound, rng
+    dim, rank, gradient_bound, rng
         As for `EfficientPCA`.
     horizon : int
         T.
@@ -67,15 +67,16 @@ class YuanLamperskiPCA(PCALearner):
         rank: int,
         horizon: int,
         *,
-        instance_bound: float = 1.0,
+        gradient_bound: float = 1.0,
         loss_bound: float | None = None,
         rng: np.random.Generator | int | None = None,
     ) -> None:
         name = "YuanLamperskiPCA"
         T = check_count(name, "horizon", horizon)
-        super().__init__(dim, rank, instance_bound=instance_bound, rng=rng, horizon=T)
-        d, m, G = self.dim, self.dim - self.rank, self.instance_bound
-        L = T if loss_bound is None else check_positive(name, "loss_bound", loss_bound) / G
+        super().__init__(dim, rank, gradient_bound=gradient_bound, rng=rng, horizon=T)
+        d, m, G = self.dim, self.dim - self.rank, self.gradient_bound
+        self.loss_bound = None if loss_bound is None else check_positive(name, "loss_bound", loss_bound)
+        L = T if self.loss_bound is None else self.loss_bound / G
         self.share = 1 / (T * m + 1)
         self.rate = math.log1p(math.sqrt(2 * (m * math.log(d * (1 + m * T)) + 1) / L))
         self._arrays |= {"A": np.empty((d, d)), "weights": np.empty(d)}  # the exponent of (1), then its eigenvectors
@@ -103,7 +104,7 @@ class YuanLamperskiPCA(PCALearner):
         P = self.decision
         a = self._arrays
         V = a["A"]
-        exponent = (V.T * np.log(a["weights"])) @ V - self.rate / self.instance_bound * gram(instance)  # w > 0, by (2)
+        exponent = (V.T * np.log(a["weights"])) @ V - self.rate / self.gradient_bound * gram(instance)  # w > 0, by (2)
         a["A"] = 0.5 * (exponent + exponent.T)
         return loss_at(P, instance)
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from thalweg.cards import Setting, recipes
 from thalweg.domains import Ellipsoid
 from thalweg.errors import HorizonWarning
-from thalweg.learner import Learner
+from thalweg.learner import Learner, check_takes_losses
 from thalweg.losses import Linear, Loss, Squared
 
 __all__ = ["LEARNER_CHECKS", "STANDARD", "check_learner"]
@@ -45,6 +45,7 @@ class _Stream:
 
     def __init__(self, make: Make, rounds: int, seed: int = 0) -> None:
         learner = make()
+        check_takes_losses("check_learner", learner)
         self.domain = learner.domain
         self.rng = np.random.default_rng(seed)
         G = getattr(learner, "gradient_bound", None) or 1.0

@@ -83,8 +83,8 @@ def _plants() -> dict[str, Plant]:
 
 PLANTS = _plants()
 CONTROLLERS: dict[str, Callable[[Plant, Array, int], tc.Controller]] = {
-    "LQR": lambda p, K, T: tc.LinearFeedback(p.system, K),
-    "H-infinity": lambda p, K, T: tc.LinearFeedback(p.system, tc.h_infinity_gain(p.system, p.Q, p.R)[0]),
+    "LQR": lambda p, K, T: tc.LinearFeedback(p.system, gain=K),
+    "H-infinity": lambda p, K, T: tc.LinearFeedback(p.system, gain=tc.h_infinity_gain(p.system, p.Q, p.R)[0]),
     "GPC": lambda p, K, T: tc.GPC(p.system, T, gain=K),
     "ScreamControl": lambda p, K, T: tc.ScreamControl(p.system, T, gain=K),
     "EfficientControl": lambda p, K, T: tc.EfficientControl(p.system, T, gain=K),
@@ -176,7 +176,7 @@ def _planted(p: Plant, K: Array, costs: list[tc.Cost], w: Array, T: int) -> Row:
     found: Row = {}
     for name, starts in (("changing", range(0, T, STAGE)), ("fixed", (0,))):
         best, gap = tc.best_policies(learner.policy, learner.domain, costs, w, list(starts))
-        run = tc.simulate(tc.Planted(p.system, best, K), p.system, costs, w)
+        run = tc.simulate(tc.Planted(p.system, policies=best, gain=K), p.system, costs, w)
         found[name] = {"total": run.total_cost, "gap": gap, "path": path_length(best), "curve": _so_far(run.costs)}
     return found
 
@@ -212,10 +212,10 @@ def truncation(*, plant: str, memories: list[int], horizon: int) -> Row:
     cost, w = tc.Quadratic(p.Q, p.R), pushes(p, "walk", T, seed_of(f"truncation/{plant}"))
     errors = []
     for H in memories:
-        policy = tc.DAC(p.system, K, H)
+        policy = tc.DAC(p.system, gain=K, memory=H)
         M = np.zeros(policy.shape)
         M[:5] = few[:H]
-        real = tc.simulate(tc.Planted(p.system, M, K), p.system, cost, w).costs
+        real = tc.simulate(tc.Planted(p.system, policies=M, gain=K), p.system, cost, w).costs
         ours = np.array([policy.loss(cost, policy.past_of(w, t)).value(M) for t in range(T)])
         errors.append(float(np.abs(ours - real).mean() / real.mean()))
     chosen = tc.estimated_constants(p.system, K).memory
@@ -231,7 +231,7 @@ def sensitivity(*, plant: str, disturbance: str, costs: str, seed: int, horizon:
     choices |= {f"margin {m:g}": {"margin": m} for m in (2.0, 4.0, 16.0)}
     choices |= {f"strength {s:g}": {"strength": s} for s in (0.5, 2.0)}
     choices |= {"memory / 2": {"memory": max(1, usual // 2)}, "memory × 2": {"memory": 2 * usual}}
-    lqr = tc.simulate(tc.LinearFeedback(p.system, K), p.system, each, w, rounds=T).total_cost
+    lqr = tc.simulate(tc.LinearFeedback(p.system, gain=K), p.system, each, w, rounds=T).total_cost
     paid = {}
     for name, options in choices.items():
         constants = tc.estimated_constants(p.system, K, **options)
@@ -248,7 +248,7 @@ def stability(*, plant: str, horizon: int) -> Row:
     theory = tc.theory_constants(p.system, K, horizon=horizon, disturbance_bound=p.bound, growth=cost.growth)
     H, level = tc.h_infinity_gain(p.system, p.Q, p.R)
     as_proved = tc.EfficientControl(p.system, horizon, gain=K, constants=theory, on_violation="raise")
-    paid = [tc.simulate(c, p.system, cost, w).total_cost for c in (as_proved, tc.LinearFeedback(p.system, K))]
+    paid = [tc.simulate(c, p.system, cost, w).total_cost for c in (as_proved, tc.LinearFeedback(p.system, gain=K))]
     return {
         "plant": plant,
         "radius": float(np.abs(np.linalg.eigvals(p.system.A - p.system.B @ K)).max()),

@@ -170,7 +170,7 @@ class Incremental:
 
 
 def _oja(d: int, k: int, T: int, step: float) -> OjaPCA:
-    return OjaPCA(d, k, step, rng=0)
+    return OjaPCA(d, k, step_size=step, rng=0)
 
 
 OJA_STEPS = (0.03, 0.1, 0.3, 1.0)
@@ -330,6 +330,6 @@ def _diagonalised(state: Row, rows: Array) -> list[Array]:
             return super()._diagonalise(A)
 
     player = Watched(rows.shape[1], RANK, rng=0)
-    player.restore(state | {"learner": "Watched"})
+    player.restore(state | {"class": "Watched"})
     player.partial_fit(rows)
     return kept
