@@ -5,8 +5,8 @@ matrices are plain vectors of n = d (d + 1)/2 entries: their inner products and 
 
 A pass over an expert reads it, scores it, moves it and measures its new norm. The rescale onto the ball costs no pass
 of its own: the factor is kept in `scale` and applied when the expert is next read. That is why this loop is not made of
-the shared parts: `Cover` inside `OneProjection` plays the same rounds on whole matrices, and takes 60 us a round against
-18 at d = 5, 325 against 243 at d = 50 (eigendecomposition included, 1023 and 511 rounds).
+the shared parts: `Cover` inside `OneProjection` plays the same rounds on whole matrices, and takes 60 us a round
+against 18 at d = 5, 325 against 243 at d = 50 (eigendecomposition included, 1023 and 511 rounds).
 """
 
 import math

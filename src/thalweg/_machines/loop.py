@@ -13,7 +13,19 @@ from thalweg._kernels.hulls import flatten
 from thalweg._kernels.jit import inner, kernel
 from thalweg._kernels.parts import Floats, leaves, place, spots
 from thalweg._kernels.vectors import dot, square_norm
-from thalweg._machines._contract import Own, asks, charged, core, count, decision, learn, learn_own, propose, reduce, room
+from thalweg._machines._contract import (
+    Own,
+    asks,
+    charged,
+    core,
+    count,
+    decision,
+    learn,
+    learn_own,
+    propose,
+    reduce,
+    room,
+)
 from thalweg.losses._table import slope, value
 
 __all__ = ["BEYOND", "FULL", "LARGE", "PLAYED", "Game", "Rounds", "finish", "play", "update"]

@@ -92,7 +92,7 @@ class EfficientPCA(CoverPCA):
         rng: np.random.Generator | int | None = None,
     ) -> None:
         super().__init__(dim, rank, gradient_bound=gradient_bound, rng=rng)
-        d, k, G = self.dim, self.rank, self.gradient_bound
+        d, k = self.dim, self.rank
         self.surrogate = self.domain._enclosing_ball() if surrogate is None else _ball(surrogate, d, k)
         n = d * (d + 1) // 2
         self._meta = AdaptMLProd(1.0)  # (3), of losses in units of 2 G R
