@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,14 +58,11 @@ class Stateful(ABC):
     """
 
     _noun = "learner"  # what it is called in messages
-    _renamed: ClassVar[Mapping[str, str]] = {}  # arguments by names they had once
     _arrays: dict[str, NDArray[Any]]
     _given: dict[str, Any]
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
         """Record the arguments."""
-        for old in cls._renamed.keys() & options.keys():
-            raise TypeError(f"The '{old}' argument of {cls.__name__} is called '{cls._renamed[old]}' now.")
         self = super().__new__(cls)
         try:
             bound = inspect.signature(cls.__init__).bind(self, *args, **options)

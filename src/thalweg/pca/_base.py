@@ -15,7 +15,7 @@ import math
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -67,7 +67,6 @@ class PCALearner(Player):
     decision) and `_learn` (one round from a checked instance; returns the loss).
     """
 
-    _renamed: ClassVar[Mapping[str, str]] = {"instance_bound": "gradient_bound"}
 
     def __init__(
         self,
