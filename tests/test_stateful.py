@@ -32,6 +32,7 @@ def test_repr_shows_what_is_not_the_default(name):
     text = repr(learner)
     assert text.startswith(f"{type(learner).__name__}(")
     assert text.endswith("; 0 rounds played)")
+    text = text.replace(repr(learner._given.get("make_inner")), "...")  # which may show arguments of another
     for argument, parameter in list(inspect.signature(type(learner)).parameters.items())[1:]:
         given = learner._given.get(argument, parameter.default)
         changed = given is not parameter.default and given != parameter.default
@@ -39,9 +40,10 @@ def test_repr_shows_what_is_not_the_default(name):
 
 
 @every
+@pytest.mark.filterwarnings("ignore::thalweg.errors.HorizonWarning")
 def test_a_clone_has_the_same_arguments_and_has_played_nothing(name):
     learner = LEARNERS[name]()
-    f = tw.losses.Squared(np.full(learner.domain.shape, 0.3), 0.5)
+    f = tw.losses.Squared(np.linspace(0.1, 0.5, learner.domain.dim).reshape(learner.domain.shape), 0.5)
     first = [np.array(learner.decision)]
     for _ in range(3):
         learner.step(f)
@@ -63,7 +65,7 @@ def test_as_it_is_built_one_gradient_a_round_is_enough(name):
     given = {key: value for key, value in learner._given.items() if key != "gradients"}
     plain = type(learner)(**given)
     assert plain.one_gradient
-    plain.update(np.full(plain.domain.shape, 0.1), 0.5)
+    plain.update(np.linspace(0.1, 0.5, plain.domain.dim).reshape(plain.domain.shape), 0.5)
     assert plain.rounds == 1
 
 

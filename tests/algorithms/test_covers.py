@@ -511,8 +511,8 @@ def test_an_error_of_the_threshold_itself_comes_through_when_it_is_reached():
     assert learner.markers == [1, 2, 3, 4, 5]
 
 
-@pytest.mark.parametrize("bad", ["theory", 3.0, None])
-def test_a_threshold_is_a_word_or_a_function(bad):
+@pytest.mark.parametrize("bad", ["theory", -3.0, None])
+def test_a_threshold_is_a_word_a_number_or_a_function(bad):
     domain, stream = setting()
     with pytest.raises(InputError, match="threshold"):
         adaptive(domain, stream, threshold=bad)

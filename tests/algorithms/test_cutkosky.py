@@ -331,7 +331,8 @@ def tolerance(X):
 @pytest.mark.parametrize("label", DOMAINS)
 def test_learners_play_what_their_twins_play(label, name, T):
     X = DOMAINS[label]()
-    problem, G = abrupt(X, T)
+    # With seed 0 a bet on the simplex ends 2e-8 outside: rounding decides its direction, and no two programs agree.
+    problem, G = abrupt(X, T, seed=2 if label == "simplex" else 0)
     twin = twin_of(name, X, list(one_by_one(problem)), G, T, epsilon=0.7)
     for path in (problem, one_by_one(problem)):
         learner = LEARNERS[name](X, T, G, epsilon=0.7)
@@ -608,7 +609,7 @@ def test_the_last_level_of_the_printed_variant_loses_more_than_its_wealth():
         lost += f.gradient(x) @ (x - before)
         assert X.contains(learner.decision)
         learner.step(f)
-    assert lost > 20 * math.sqrt(2) * G * learner._R  # K psi = epsilon = 1 would be allowed
+    assert lost > 20 * math.sqrt(2) * G * learner._parts[1].R  # K psi = epsilon = 1 would be allowed
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -645,6 +646,10 @@ def ellipsoid():
     return tw.domains.Ellipsoid([1.0, 4.0, 9.0], bound=4.0)
 
 
+def on_box(Y):
+    return CutkoskyAdaptive(tw.domains.Box(-2.0, 2.0, shape=3), 50, 6.0)
+
+
 CONTRACT = {
     "ball": lambda: CutkoskyAdaptive(off_ball(), 50, 6.0),
     "ball T=1": lambda: CutkoskyAdaptive(off_ball(), 1, 6.0),
@@ -657,9 +662,7 @@ CONTRACT = {
     "efficient simplex": lambda: EfficientCutkosky(tw.domains.Simplex(5, total=2.0), 50, 6.0),
     "efficient line T=1": lambda: EfficientCutkosky(tw.domains.Box([2.0], [3.0]), 1, 6.0),
     "efficient custom": lambda: EfficientCutkosky(slow_box(), 50, 6.0),
-    "reduced box": lambda: tw.OneProjection(
-        ellipsoid(), lambda Y: CutkoskyAdaptive(tw.domains.Box(-2.0, 2.0, shape=3), 50, 6.0)
-    ),
+    "reduced box": lambda: tw.OneProjection(ellipsoid(), on_box),
     "printed": lambda: CutkoskyPrintedVariant(ellipsoid(), 50, 6.0),
     "printed T=1": lambda: CutkoskyPrintedVariant(ellipsoid(), 1, 6.0),
     "printed line": lambda: CutkoskyPrintedVariant(tw.domains.Box([2.0], [3.0]), 50, 6.0),
