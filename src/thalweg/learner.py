@@ -171,6 +171,8 @@ class Learner(Stateful):
         if self._shown is None:  # never read: the round is played with it all the same, unless it is refused
             clipped = self._check_gradient()
             _ = self.decision
+            if not clipped:
+                self._read_gradient(gradient)  # as given: what lies across a flat is taken off once, not twice
         if self._round(value) or clipped:
             self._clock[CLIPPED] += 1
         self._shown = None
@@ -206,11 +208,6 @@ class Learner(Stateful):
         """
         clock = self._clock
         return Queries(int(clock[PROJECTIONS]), int(clock[GRADIENTS]), int(clock[VALUES]))
-
-    @property
-    def flattens(self) -> bool:
-        """Whether it takes the part of a gradient across the flat that holds the domain off, which cannot matter."""
-        return self._hull[0] != FULL
 
     @property
     def clipped(self) -> int:
@@ -256,6 +253,11 @@ class Learner(Stateful):
         if array.dtype.kind not in "fiu":
             raise InputError(f"{self._who()}: gradient must be an array of real numbers. Got dtype {array.dtype}.")
         self._gradient[:] = array if array.ndim == 1 else array.ravel()
+
+    @property
+    def flattens(self) -> bool:
+        """Whether it takes the part of a gradient across the flat that holds the domain off, which cannot matter."""
+        return self._hull[0] != FULL
 
     def _check_gradient(self) -> bool:
         """Take the part that cannot matter off the gradient in the buffer; returns whether it had to be clipped."""

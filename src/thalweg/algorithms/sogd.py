@@ -70,9 +70,8 @@ class SOGD(Alone):
         gradient_bound: float | None = None,
         on_violation: str = "raise",
     ) -> None:
-        alpha = (
-            bounded("SOGD", domain).diameter / math.sqrt(2) if scale is None else check_positive("SOGD", "scale", scale)
-        )
+        D = bounded("SOGD", domain).diameter
+        alpha = D / math.sqrt(2) if scale is None else check_positive("SOGD", "scale", scale)
         super().__init__(
             Descent(domain, alpha, step_rule="scale_free", delta=delta),
             gradient_bound=gradient_bound,
