@@ -139,7 +139,6 @@ def test_a_round_costs_what_the_card_says(name):
         if said not in ("O(n N)", "several n"):
             factor = eval(said, {"__builtins__": {}}, known)
             assert count == pytest.approx(120 * factor, abs=0.01)
-    assert (queries.gradients == 120) == learner.one_gradient
 
 
 def test_the_readme_has_the_table():

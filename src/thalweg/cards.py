@@ -174,7 +174,7 @@ class Recipe:
         >>> import thalweg as tw
         >>> setting = tw.cards.Setting(tw.domains.Ball(2), horizon=100, gradient_bound=3.0, loss_bound=4.5)
         >>> tw.cards.recipes()["CBCE"].build(setting)
-        CBCE(Ball(2, radius=1), gradient_bound=3, horizon=100, loss_bound=6, gradients='own'; 0 rounds played)
+        CBCE(Ball(2, radius=1), gradient_bound=3, gradients='own', loss_bound=6, horizon=100; 0 rounds played)
         """
         return self.kind(setting.domain, **{**self.card.arguments(setting), **self.card.options})
 
