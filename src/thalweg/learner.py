@@ -266,11 +266,6 @@ class Learner(Player):
             raise InputError(f"{self._who()}: gradient must be an array of real numbers. Got dtype {array.dtype}.")
         self._gradient[:] = array if array.ndim == 1 else array.ravel()
 
-    @property
-    def flattens(self) -> bool:
-        """Whether it takes the part of a gradient across the flat that holds the domain off, which cannot matter."""
-        return self._hull[0] != FULL
-
     def _check_gradient(self) -> bool:
         """Take the part that cannot matter off the gradient in the buffer; returns whether it had to be clipped."""
         if self.flattens:
