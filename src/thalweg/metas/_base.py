@@ -6,11 +6,24 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Self
 
+from thalweg._kernels.parts import Floats, Ints, alive
 from thalweg._validate import check_positive
 
-__all__ = ["LARGEST", "Meta", "Ranged"]
+__all__ = ["LARGEST", "Meta", "Ranged", "clear_nothing", "fits_range"]
 
 LARGEST = 1.0 + 1e-9  # |r| may exceed its range by rounding
+
+
+def fits_range(m: Any, c: Any, k: int, n: int, born: Ints | None, r: Floats) -> bool:
+    """`fits` of a meta-learner with a range c.spans[k] for each group."""
+    fine = True
+    for i in range(n):
+        fine = fine and (not alive(born, i) or abs(r[i] / c.spans[k]) <= LARGEST)
+    return fine
+
+
+def clear_nothing(m: Any, c: Any, k: int) -> None:
+    """`clear` of a meta-learner that keeps nothing but what `admit` sets."""
 
 
 class Meta(ABC):

@@ -15,7 +15,7 @@ import numpy as np
 
 from thalweg._kernels.jit import implement, inlined
 from thalweg._kernels.parts import Floats, Ints, admit, alive, clear, feed, fits, weigh
-from thalweg.metas._base import LARGEST, Ranged
+from thalweg.metas._base import Ranged, clear_nothing, fits_range
 
 __all__ = ["AdaNormalHedge", "AdaNormalHedgeSettings", "AdaNormalHedgeState", "log_potential"]
 
@@ -43,23 +43,14 @@ def log_potential(R: float, C: float) -> float:
     return above + np.log1p(-np.exp(below - above)) - np.log(2.0)
 
 
-@implement(clear, AdaNormalHedgeState)
-def _clear(m: AdaNormalHedgeState, c: AdaNormalHedgeSettings, k: int) -> None:
-    return
+implement(clear, AdaNormalHedgeState)(clear_nothing)
+implement(fits, AdaNormalHedgeState)(fits_range)
 
 
 @implement(admit, AdaNormalHedgeState)
 def _admit(m: AdaNormalHedgeState, c: AdaNormalHedgeSettings, k: int, i: int, index: int) -> None:
     m.regrets[k, i] = 0.0
     m.sizes[k, i] = 0.0
-
-
-@implement(fits, AdaNormalHedgeState)
-def _fits(m: AdaNormalHedgeState, c: AdaNormalHedgeSettings, k: int, n: int, born: Ints | None, r: Floats) -> bool:
-    fine = True
-    for i in range(n):
-        fine = fine and (not alive(born, i) or abs(r[i] / c.spans[k]) <= LARGEST)
-    return fine
 
 
 @implement(feed, AdaNormalHedgeState)

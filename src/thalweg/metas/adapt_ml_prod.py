@@ -18,13 +18,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thalweg._kernels.jit import implement, inlined
+from thalweg._kernels.jit import implement, inlined, inner
 from thalweg._kernels.parts import Floats, Ints, admit, alive, clear, feed, fits, weigh
 from thalweg._validate import check_choice, check_positive
-from thalweg.metas._base import LARGEST, Meta
+from thalweg.metas._base import Meta, fits_range
 
 __all__ = ["AdaptMLProd", "AdaptMLProdSettings", "AdaptMLProdState", "prod_rate"]
 
+_within = inner(fits_range)
 TINY = 1e-290  # a range below it cannot be inverted; it is taken for no feedback at all
 
 
@@ -70,10 +71,7 @@ def _admit(m: AdaptMLProdState, c: AdaptMLProdSettings, k: int, i: int, index: i
 
 @implement(fits, AdaptMLProdState)
 def _fits(m: AdaptMLProdState, c: AdaptMLProdSettings, k: int, n: int, born: Ints | None, r: Floats) -> bool:
-    fine = True
-    for i in range(n):
-        fine = fine and (c.observed or not alive(born, i) or abs(r[i] / c.spans[k]) <= LARGEST)
-    return fine
+    return c.observed or _within(m, c, k, n, born, r)
 
 
 @implement(feed, AdaptMLProdState)

@@ -19,7 +19,7 @@ import numpy as np
 
 from thalweg._kernels.jit import implement
 from thalweg._kernels.parts import Floats, Ints, admit, alive, clear, feed, fits, weigh
-from thalweg.metas._base import LARGEST, Ranged
+from thalweg.metas._base import Ranged, clear_nothing, fits_range
 
 __all__ = ["CoinBetting", "CoinBettingSettings", "CoinBettingState"]
 
@@ -43,9 +43,8 @@ class CoinBettingSettings(NamedTuple):
     spans: Floats  # (K,) B
 
 
-@implement(clear, CoinBettingState)
-def _clear(m: CoinBettingState, c: CoinBettingSettings, k: int) -> None:
-    return
+implement(clear, CoinBettingState)(clear_nothing)
+implement(fits, CoinBettingState)(fits_range)
 
 
 @implement(admit, CoinBettingState)
@@ -54,14 +53,6 @@ def _admit(m: CoinBettingState, c: CoinBettingSettings, k: int, i: int, index: i
     m.log_wealth[k, i] = 0.0
     m.ages[k, i] = 0.0
     m.log_prior[k, i] = -2.0 * np.log(index) - np.log(1.0 + np.floor(np.log2(index)))  # index >= 1
-
-
-@implement(fits, CoinBettingState)
-def _fits(m: CoinBettingState, c: CoinBettingSettings, k: int, n: int, born: Ints | None, r: Floats) -> bool:
-    fine = True
-    for i in range(n):
-        fine = fine and (not alive(born, i) or abs(r[i] / c.spans[k]) <= LARGEST)
-    return fine
 
 
 @implement(feed, CoinBettingState)

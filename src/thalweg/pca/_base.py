@@ -67,7 +67,6 @@ class PCALearner(Player):
     decision) and `_learn` (one round from a checked instance; returns the loss).
     """
 
-
     def __init__(
         self,
         dim: int,
