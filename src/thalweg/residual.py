@@ -24,7 +24,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thalweg._kernels.clock import PROJECTIONS
-from thalweg._kernels.projections import PYTHON
 from thalweg._machines.levels import (
     SEARCH,
     TOLERANCE,

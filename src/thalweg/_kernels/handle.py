@@ -29,7 +29,7 @@ class Handle(structref.StructRefProxy):  # type: ignore[misc]
     """Parts that were handed over to compiled code."""
 
     def __new__(cls, tree: Any) -> "Handle":
-        return structref.StructRefProxy.__new__(cls, tree)  # type: ignore[no-any-return]
+        return structref.StructRefProxy.__new__(cls, tree)
 
 
 structref.define_proxy(Handle, _HandleType, ["tree"])

@@ -64,7 +64,7 @@ def inlined(function: F) -> F:
 def inner(function: F) -> F:
     """Compiled into its callers, always inlined; called from Python it is the function itself."""
 
-    @overload(function, strict=False, jit_options=INNER)
+    @overload(function, strict=False, jit_options=INNER)  # type: ignore[untyped-decorator]
     def _(*arguments: Any) -> F:
         return function
 
@@ -84,7 +84,7 @@ def generic(function: F) -> F:
     choose.__name__, choose.__doc__ = function.__name__, function.__doc__
     _chosen[choose] = {}
 
-    @overload(choose, strict=False, jit_options=INNER)
+    @overload(choose, strict=False, jit_options=INNER)  # type: ignore[untyped-decorator]
     def _(part: Any, *rest: Any) -> Any:
         if isinstance(part, types.Array):
             return _chosen[choose].get(np.ndarray)

@@ -19,7 +19,21 @@ from numpy.typing import NDArray
 
 from thalweg._kernels.jit import generic, implement
 
-__all__ = ["admit", "alive", "clear", "feed", "fits", "leaves", "move", "move_own", "place", "settle", "spots", "start", "weigh"]
+__all__ = [
+    "admit",
+    "alive",
+    "clear",
+    "feed",
+    "fits",
+    "leaves",
+    "move",
+    "move_own",
+    "place",
+    "settle",
+    "spots",
+    "start",
+    "weigh",
+]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -16,11 +16,11 @@ __all__ = [
     "ELLIPSOID",
     "HALF_SPACE",
     "L1_BALL",
+    "ONTO",
     "PRODUCT_OF_BALLS",
     "PYTHON",
     "ROTATED_ELLIPSOID",
     "SIMPLEX",
-    "ONTO",
     "onto_ball",
     "project",
 ]

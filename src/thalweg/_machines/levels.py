@@ -280,7 +280,9 @@ def _learn(s: LevelsState, c: LevelsSettings, h: Floats, loss: float) -> bool:
             gap += gap_k[j] * gap_k[j]
         c.loss[d] = last
         inner += last * gap_k[d]
-        back = inner / gap if inner < 0.0 and gap > c.tols[k] * c.tols[k] else 0.0  # <l, n> n = inner/gap (p - y, q - z)
+        back = (
+            inner / gap if inner < 0.0 and gap > c.tols[k] * c.tols[k] else 0.0
+        )  # <l, n> n = inner/gap (p - y, q - z)
         outcome, square = 0.0, 0.0
         for j in range(d + 1):
             c.loss[j] -= back * gap_k[j]  # (3)

@@ -72,8 +72,8 @@ class OGD(Alone):
                 eta /= math.sqrt(check_count("OGD", "horizon", horizon))
         else:
             raise InputError(
-                "OGD needs a step: give step_size=..., or gradient_bound (with horizon for a constant step D/(G sqrt T), "
-                f"without it for D/(G sqrt t)). Got horizon={horizon!r} only."
+                "OGD needs a step: give step_size=..., or gradient_bound (with horizon for a constant step "
+                f"D/(G sqrt T), without it for D/(G sqrt t)). Got horizon={horizon!r} only."
             )
         super().__init__(
             Descent(domain, eta, step_rule=rule),

@@ -50,8 +50,8 @@ class SACS(Cover):
     horizon : int, optional
         Sizes the state; the method needs none.
     gradient_bound : float, optional
-        G: refuse (or clip) longer gradients. The published method needs none; with shared gradients it is sqrt(2LB) when
-        left out, which holds for losses that are L-smooth and >= 0 on the whole space.
+        G: refuse (or clip) longer gradients. The published method needs none; with shared gradients it is sqrt(2LB)
+        when left out, which holds for losses that are L-smooth and >= 0 on the whole space.
     on_violation : {"raise", "clip"}
         What to do with a gradient above the bound.
 

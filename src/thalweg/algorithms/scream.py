@@ -35,6 +35,7 @@ from thalweg.one_projection import OneProjection
 
 __all__ = ["EfficientScream", "Scream"]
 
+
 class Scream(Ensemble):
     """Follow a moving comparator while every move has its price.
 

@@ -111,9 +111,7 @@ def _descend(e: DescentState, c: DescentSettings, k: int, i: int, h: Floats) -> 
 
 
 @generic
-def _descend_all(
-    ground: Any, e: DescentState, c: DescentSettings, k: int, n: int, h: Floats, scores: Floats
-) -> None:
+def _descend_all(ground: Any, e: DescentState, c: DescentSettings, k: int, n: int, h: Floats, scores: Floats) -> None:
     """(1) and (3) for all."""
 
 

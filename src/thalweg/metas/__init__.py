@@ -1,4 +1,4 @@
-"""Meta-learners: who is believed. One a file; each serves a pool, whose members stay, and a cover, whose come and go."""
+"""Meta-learners: who is believed. One a file; each serves pools, whose members stay, and covers, whose come and go."""
 
 from thalweg.metas._base import Meta
 from thalweg.metas.ada_normal_hedge import AdaNormalHedge

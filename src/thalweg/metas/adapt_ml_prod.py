@@ -78,13 +78,20 @@ def _fits(m: AdaptMLProdState, c: AdaptMLProdSettings, k: int, n: int, born: Int
 
 @implement(feed, AdaptMLProdState)
 def _feed(
-    m: AdaptMLProdState, c: AdaptMLProdSettings, k: int, n: int, born: Ints | None, base: float, losses: Floats, square: float
+    m: AdaptMLProdState,
+    c: AdaptMLProdSettings,
+    k: int,
+    n: int,
+    born: Ints | None,
+    base: float,
+    losses: Floats,
+    square: float,
 ) -> None:
     unit = m.units[k]
     grown = unit
     if c.observed:
         for i in range(n):
-            grown = max(grown, abs((base - losses[i]))) if alive(born, i) else grown
+            grown = max(grown, abs(base - losses[i])) if alive(born, i) else grown
         if grown <= TINY:
             return  # no feedback so far
         m.units[k] = grown
@@ -98,7 +105,9 @@ def _feed(
             m.squares[k, i] += gain * gain  # (1)
             after = prod_rate(m.gammas[k, i], m.squares[k, i], grown)
             before = m.rates[k, i]
-            m.log_weights[k, i] = after / before * (m.log_weights[k, i] + np.log1p(before * gain))  # (2), |eta r| <= 1/2
+            m.log_weights[k, i] = (
+                after / before * (m.log_weights[k, i] + np.log1p(before * gain))
+            )  # (2), |eta r| <= 1/2
             m.rates[k, i] = after
 
 
@@ -110,7 +119,9 @@ def _weigh(m: AdaptMLProdState, c: AdaptMLProdSettings, k: int, n: int, born: In
             top = max(top, m.log_weights[k, i])
     total = 0.0
     for i in range(n):
-        p[i] = m.rates[k, i] * np.exp(m.log_weights[k, i] - top) if alive(born, i) else 0.0  # the largest: eta exp(0) > 0
+        p[i] = (
+            m.rates[k, i] * np.exp(m.log_weights[k, i] - top) if alive(born, i) else 0.0
+        )  # the largest: eta exp(0) > 0
         total += p[i]
     for i in range(n):
         p[i] /= total  # (3)
@@ -139,5 +150,6 @@ class AdaptMLProd(Meta):
         """See `Meta.assemble`."""
         K, N = len(metas), max(sizes)
         spans = np.array([1.0 if isinstance(B, str) else B for B in (meta.feedback_range for meta in metas)])
-        state = AdaptMLProdState(*(np.zeros((K, N)) for _ in range(4)), np.zeros(K))
+        each = [np.zeros((K, N)) for _ in range(4)]
+        state = AdaptMLProdState(each[0], each[1], each[2], each[3], np.zeros(K))
         return state, AdaptMLProdSettings(spans, metas[0].feedback_range == "observed")

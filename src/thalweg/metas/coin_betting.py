@@ -65,7 +65,16 @@ def _fits(m: CoinBettingState, c: CoinBettingSettings, k: int, n: int, born: Int
 
 
 @implement(feed, CoinBettingState)
-def _feed(m: CoinBettingState, c: CoinBettingSettings, k: int, n: int, born: Ints | None, base: float, losses: Floats, square: float) -> None:
+def _feed(
+    m: CoinBettingState,
+    c: CoinBettingSettings,
+    k: int,
+    n: int,
+    born: Ints | None,
+    base: float,
+    losses: Floats,
+    square: float,
+) -> None:
     for i in range(n):
         if alive(born, i):
             beta = m.gains[k, i] / (m.ages[k, i] + 1.0)

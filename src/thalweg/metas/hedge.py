@@ -5,7 +5,8 @@
     epsilon_t   = epsilon   or   sqrt(ln N / (1 + R^2 sum_{s<t} ||h_s||^2))                 (3)
 
 Rates multiply the cumulative loss, never the last weights: with rates that change, the second can have linear regret
-(Zhao, Zhang, Zhang, Zhou, JMLR 2024, Remark 9). Losses relative to the combination's leave (2) as it is and keep A small.
+(Zhao, Zhang, Zhang, Zhou, JMLR 2024, Remark 9). Losses relative to the combination's leave (2) as it is and keep A
+small.
 """
 
 from __future__ import annotations

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from thalweg.regret import _hindsight as hindsight
 from thalweg._kernels.projections import PYTHON
 from thalweg._validate import check_array, check_positive
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.problems import FromLosses, LinearModel, Problem
+from thalweg.regret import _hindsight as hindsight
 from thalweg.regret._minimize import minimize
 from thalweg.regret._rounds import check_problem, check_window, losses_at, total
 from thalweg.regret.windows import STEPS, Windows

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from thalweg.regret import _hindsight as hindsight
 from thalweg._kernels.projections import PYTHON
 from thalweg.domains import Domain
 from thalweg.problems import LinearModel, Problem
+from thalweg.regret import _hindsight as hindsight
 from thalweg.regret._minimize import minimize
 from thalweg.regret._rounds import total
 
