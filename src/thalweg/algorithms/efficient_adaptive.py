@@ -41,7 +41,8 @@ class EfficientAdaptive(ReducedCover):
         L; the losses must be L-smooth and >= 0.
     threshold : "paper", "proof", float or callable
         C_m: Theorem 4 as printed; re-derived (the printed one lost two factors); a number; or any m -> C_m > 0. The
-        theory's values are large: with them long stretches pass before a second expert is born. Smaller ones adapt sooner.
+        theory's values are large: with them long stretches pass before a second expert is born. Smaller ones adapt
+        sooner.
     delta : float
         delta of the scale-free steps.
     restart : {"center", "current"}
