@@ -56,7 +56,6 @@ class Priced(Theorem):
         return self.regret_bound(path_length(u), stop - start)
 
 
-
 class Scream(Ensemble):
     """Follow a moving comparator while every move has its price.
 
