@@ -69,7 +69,7 @@ import thalweg as tw
 from thalweg._kernels import projections
 X = tw.domains.Ellipsoid([1.0, 2.0], bound=1.0)
 X.project([3.0, 4.0])
-kernels = [projections.project]
+kernels = [projections.ONTO[X.code]]
 """
 PLAY = """
 import numpy as np

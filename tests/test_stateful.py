@@ -32,7 +32,8 @@ def test_repr_shows_what_is_not_the_default(name):
     text = repr(learner)
     assert text.startswith(f"{type(learner).__name__}(")
     assert text.endswith("; 0 rounds played)")
-    text = text.replace(repr(learner._given.get("make_inner")), "...")  # which may show arguments of another
+    for shown in filter(callable, learner._given.values()):  # which may show arguments of another
+        text = text.replace(repr(shown), "...")
     for argument, parameter in list(inspect.signature(type(learner)).parameters.items())[1:]:
         given = learner._given.get(argument, parameter.default)
         changed = given is not parameter.default and given != parameter.default

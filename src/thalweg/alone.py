@@ -42,7 +42,7 @@ class Alone(ExpertMachine):
     >>> learner = tw.Alone(tw.experts.AdaGradDescent(tw.domains.Ball(2)))
     >>> learner.update([3.0, 0.1])
     >>> learner.decision.round(2)
-    array([-0.71, -0.71])
+    array([-0.99, -0.1 ])
     """
 
     def __init__(

@@ -212,6 +212,7 @@ def run(
             metavar="STREAM_OR_FILE", help="See 'thalweg list streams'; a .csv or .parquet file; - for CSV from stdin."
         ),
     ],
+    *,
     target: Target = None,
     features: Features = None,
     loss: LossName = None,
@@ -293,6 +294,7 @@ def compare(
     algorithms: Annotated[
         list[str], typer.Argument(metavar="ALGORITHM...", help="See 'thalweg list algorithms'.", show_default=False)
     ],
+    *,
     on: Annotated[
         str, typer.Option("--on", metavar="STREAM_OR_FILE", help="What all of them play.", show_default=False)
     ],

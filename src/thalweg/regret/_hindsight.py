@@ -8,16 +8,51 @@ Every answer comes with a bound on what it misses of the optimum. It needs only 
 and the last inner product is at most <x - x+, x+ - c> + R ||x - x+||, whatever u is.
 """
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from thalweg._kernels.jit import kernel
 from thalweg._kernels.projections import project
 from thalweg.losses._table import prox_slope, slope, tangent
 
-__all__ = ["fit_windows", "prefix_sums", "proximal_rounds"]
+__all__ = ["Ground", "Kind", "Sums", "Term", "fit_windows", "prefix_sums", "proximal_rounds"]
 
 EPS = np.finfo(np.float64).eps
 SEARCH_STEPS = 200  # of a bracketed search; about 10 are usual
+
+
+class Ground(NamedTuple):
+    """A set: its compiled projection, and a ball around it."""
+
+    code: int
+    par: np.ndarray
+    center: np.ndarray
+    radius: float
+
+
+class Kind(NamedTuple):
+    """A loss of a prediction: `thalweg.losses._table`."""
+
+    code: int
+    par: float
+    kinked: bool
+
+
+class Sums(NamedTuple):
+    """Of rounds 0..t-1 in row t: features times features, times labels, half the squared labels."""
+
+    S: np.ndarray  # (T + 1, d, d)
+    b: np.ndarray  # (T + 1, d)
+    c: np.ndarray  # (T + 1,)
+
+
+class Term(NamedTuple):
+    """What is added to the loss of a round: <q, z> + rho/2 ||z - v||^2. With a leading axis, of many rounds."""
+
+    q: np.ndarray
+    v: np.ndarray
+    rho: Any  # a number, or an array
 
 
 @kernel
@@ -90,10 +125,7 @@ def _slope_at(A: np.ndarray, b: np.ndarray, x: np.ndarray, g: np.ndarray) -> Non
 def _fit(
     A: np.ndarray,
     b: np.ndarray,
-    code: int,
-    par: np.ndarray,
-    c: np.ndarray,
-    R: float,
+    X: Ground,
     tol: float,
     steps: int,
     w: np.ndarray,
@@ -105,12 +137,12 @@ def _fit(
     The unconstrained minimiser if it lies in the set, else accelerated projected gradients, started anew whenever the
     momentum points uphill. Overwrites w, work and C.
     """
-    d = b.shape[0]
+    d, c, R = b.shape[0], X.center, X.radius
     g, ahead, new, old, scratch = work[0], work[1], work[2], work[3], work[4]
     _slope_at(A, b, c, g)
     goal = tol * _miss(g, c, c, R)
     if _cholesky_solve(A, b, C, new):
-        project(code, par, new, old, scratch)
+        project(X.code, X.par, new, old, scratch)
         square, size = 0.0, 0.0
         for j in range(d):
             square += (new[j] - old[j]) ** 2
@@ -126,7 +158,7 @@ def _fit(
     L = np.sqrt(L)  # at least the largest eigenvalue
     if L == 0.0:
         return max(0.0, _miss(g, w, c, R))
-    project(code, par, w, old, scratch)
+    project(X.code, X.par, w, old, scratch)
     w[:] = old
     ahead[:] = w
     momentum, best = 1.0, np.inf
@@ -134,7 +166,7 @@ def _fit(
         _slope_at(A, b, ahead, g)
         for j in range(d):
             new[j] = ahead[j] - g[j] / L
-        project(code, par, new, new, scratch)
+        project(X.code, X.par, new, new, scratch)
         uphill = 0.0
         for j in range(d):
             old[j] = w[j]
@@ -161,15 +193,10 @@ def _fit(
 
 @kernel
 def fit_windows(
-    S: np.ndarray,
-    b: np.ndarray,
-    c: np.ndarray,
+    sums: Sums,
     starts: np.ndarray,
     stops: np.ndarray,
-    code: int,
-    par: np.ndarray,
-    center: np.ndarray,
-    R: float,
+    X: Ground,
     tol: float,
     steps: int,
     points: np.ndarray,
@@ -183,6 +210,7 @@ def fit_windows(
     and a window is the difference of two, evaluated at points of at most the size U of the set. Each window starts
     where the one before ended up. Overwrites losses and gaps, and points: row k, or row 0 alone unless `keep`.
     """
+    S, b, c, center, R = sums.S, sums.b, sums.c, X.center, X.radius
     d = center.shape[0]
     A, C = np.empty((d, d)), np.empty((d, d))
     v, w = np.empty(d), center.copy()
@@ -198,7 +226,7 @@ def fit_windows(
                 A[i, j] = S[s, i, j] - S[r, i, j]
             v[i] = b[s, i] - b[r, i]
             trace += S[s, i, i]
-        missed = _fit(A, v, code, par, center, R, tol, steps, w, work, C)
+        missed = _fit(A, v, X, tol, steps, w, work, C)
         total = c[s] - c[r]
         for i in range(d):
             inner = 0.0
@@ -213,51 +241,35 @@ def fit_windows(
 
 
 @kernel
-def _proximal(
-    a: np.ndarray,
-    q: np.ndarray,
-    v: np.ndarray,
-    rho: float,
-    s: float,
-    code: int,
-    par: np.ndarray,
-    z: np.ndarray,
-    y: np.ndarray,
-    work: np.ndarray,
-) -> float:
+def _proximal(a: np.ndarray, term: Term, s: float, X: Ground, z: np.ndarray, y: np.ndarray, work: np.ndarray) -> float:
     """z(s) = Pi_X(v - (q + s a)/rho); returns <a, z(s)>. Overwrites z, y and work."""
-    for j in range(v.shape[0]):
-        y[j] = v[j] - (q[j] + s * a[j]) / rho
-    project(code, par, y, z, work)
+    for j in range(a.shape[0]):
+        y[j] = term.v[j] - (term.q[j] + s * a[j]) / term.rho
+    project(X.code, X.par, y, z, work)
     total = 0.0
-    for j in range(v.shape[0]):
+    for j in range(a.shape[0]):
         total += a[j] * z[j]
     return total
 
 
 @kernel
-def _off(loss: int, loss_par: float, b: float, s: float, h: float, width: float) -> float:
+def _off(loss: Kind, b: float, s: float, h: float, width: float) -> float:
     """How far s is from being a slope of phi at h: 0 if it is one, and it rises with s and falls with h.
 
     Without kinks s - phi'(h). With kinks (width > 0) how far h is from the proximal point of h + width s.
     """
     if width == 0.0:
-        return s - slope(loss, h, b, loss_par)
-    return width * (s - prox_slope(loss, h + width * s, b, loss_par, width))
+        return s - slope(loss.code, h, b, loss.par)
+    return width * (s - prox_slope(loss.code, h + width * s, b, loss.par, width))
 
 
 @kernel
 def _multiplier(
-    loss: int,
-    loss_par: float,
-    kinked: bool,
+    loss: Kind,
     a: np.ndarray,
     b: float,
-    q: np.ndarray,
-    v: np.ndarray,
-    rho: float,
-    code: int,
-    par: np.ndarray,
+    term: Term,
+    X: Ground,
     z: np.ndarray,
     y: np.ndarray,
     work: np.ndarray,
@@ -269,25 +281,25 @@ def _multiplier(
     kinks it uses h(s) + width s, which does not fall with s, since a projection does not expand.
     """
     square, p = 0.0, 0.0
-    for j in range(v.shape[0]):
+    for j in range(a.shape[0]):
         square += a[j] * a[j]
-        p += a[j] * (v[j] - q[j] / rho)
-    width = square / rho
-    s = slope(loss, p, b, loss_par) if width == 0.0 else prox_slope(loss, p, b, loss_par, width)
-    h = _proximal(a, q, v, rho, s, code, par, z, y, work)
+        p += a[j] * (term.v[j] - term.q[j] / term.rho)
+    width = square / term.rho
+    s = slope(loss.code, p, b, loss.par) if width == 0.0 else prox_slope(loss.code, p, b, loss.par, width)
+    h = _proximal(a, term, s, X, z, y, work)
     if width == 0.0:
         return s
-    if not kinked:
+    if not loss.kinked:
         width = 0.0
-    k = _off(loss, loss_par, b, s, h, width)
+    k = _off(loss, b, s, h, width)
     if abs(k) <= 4.0 * EPS * (abs(s) + abs(b)):
         return s
     low, k_low = s, k
     for _ in range(SEARCH_STEPS):
-        other = slope(loss, h, b, loss_par)
+        other = slope(loss.code, h, b, loss.par)
         s = other if np.isfinite(other) else 2.0 * s  # phi may be infinite at h(s), where s is too small
-        h = _proximal(a, q, v, rho, s, code, par, z, y, work)
-        k = _off(loss, loss_par, b, s, h, width)
+        h = _proximal(a, term, s, X, z, y, work)
+        k = _off(loss, b, s, h, width)
         if (k > 0.0) != (k_low > 0.0):
             break
         if np.isfinite(other):
@@ -301,8 +313,8 @@ def _multiplier(
         s = (low * k_high - high * k_low) / (k_high - k_low)
         if not low < s < high:
             s = 0.5 * (low + high)
-        h = _proximal(a, q, v, rho, s, code, par, z, y, work)
-        k = _off(loss, loss_par, b, s, h, width)
+        h = _proximal(a, term, s, X, z, y, work)
+        k = _off(loss, b, s, h, width)
         if abs(k) <= 4.0 * EPS * (abs(s) + abs(b)) or high - low <= 4.0 * EPS * abs(s):
             break
         if k > 0.0:
@@ -320,24 +332,17 @@ def _multiplier(
 
 @kernel
 def proximal_rounds(
-    loss: int,
-    loss_par: float,
-    kinked: bool,
+    loss: Kind,
     features: np.ndarray,
     labels: np.ndarray,
-    Q: np.ndarray,
-    V: np.ndarray,
-    rho: np.ndarray,
-    code: int,
-    par: np.ndarray,
-    c: np.ndarray,
-    R: float,
+    terms: Term,
+    X: Ground,
     Z: np.ndarray,
     lower: np.ndarray,
 ) -> None:
-    """Z[t] <- argmin over X of f_t(z) + <Q[t], z> + rho[t]/2 ||z - V[t]||^2, by a search for one multiplier.
+    """Z[t] <- argmin over X of f_t(z) + <q, z> + rho/2 ||z - v||^2, row t of `terms`: by a search for one multiplier.
 
-    lower[t] <= min over X of f_t + <Q[t], .>, whatever the search left undone: with z = Pi_X(y), y = v - (q + s a)/rho,
+    lower[t] <= min over X of f_t + <q, .>, whatever the search left undone: with z = Pi_X(y), y = v - (q + s a)/rho,
     the line of slope s below phi and <y - z, u - z> <= 0 give for u in X
 
         f(u) + <q, u> >= tangent(<a, z>, s) + <q, z> + rho <v - z, u - z>.
@@ -347,12 +352,12 @@ def proximal_rounds(
     T, d = features.shape
     y, work = np.empty(d), np.empty(d)
     for t in range(T):
-        a, b, z, v, q = features[t], labels[t], Z[t], V[t], Q[t]
-        s = _multiplier(loss, loss_par, kinked, a, b, q, v, rho[t], code, par, z, y, work)
+        a, b, z, v, q, rho = features[t], labels[t], Z[t], terms.v[t], terms.q[t], terms.rho[t]
+        s = _multiplier(loss, a, b, Term(q, v, rho), X, z, y, work)
         h, inner, gap, turn = 0.0, 0.0, 0.0, 0.0
         for j in range(d):
             h += a[j] * z[j]
             inner += q[j] * z[j]
             gap += (v[j] - z[j]) ** 2
-            turn += (v[j] - z[j]) * (c[j] - z[j])
-        lower[t] = tangent(loss, h, b, loss_par, s) + inner + rho[t] * (turn - R * np.sqrt(gap))
+            turn += (v[j] - z[j]) * (X.center[j] - z[j])
+        lower[t] = tangent(loss.code, h, b, loss.par, s) + inner + rho * (turn - X.radius * np.sqrt(gap))

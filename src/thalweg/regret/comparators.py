@@ -187,10 +187,11 @@ class Rounds:
         Z, lower = np.empty_like(V), np.empty(T)
         if self.compiled:
             assert isinstance(self.problem, LinearModel)
-            hindsight.proximal_rounds(
-                self.problem.code, self.problem.parameter, self.problem.kinked, self.problem.features,
-                self.problem.labels, Q, V, rho, X.code, X.par, X.center.ravel(), X.radius, Z, lower,
-            )  # fmt: skip
+            problem = self.problem
+            kind = hindsight.Kind(problem.code, problem.parameter, problem.kinked)
+            ground = hindsight.Ground(X.code, X.par, X.center.ravel(), X.radius)
+            terms = hindsight.Term(Q, V, rho)
+            hindsight.proximal_rounds(kind, problem.features, problem.labels, terms, ground, Z, lower)
             return Z, lower
         c, R = X.center.ravel(), X.radius
         for t in range(T):

@@ -107,8 +107,8 @@ class Windows:
         assert self._sums is not None
         X = self.domain
         losses, gaps = np.empty(starts.size), np.empty(starts.size)
-        hindsight.fit_windows(
-            *self._sums, starts, stops, X.code, X.par, X.center.ravel(), X.radius, self.tol, COMPILED_STEPS,
-            np.empty((1, X.dim)) if points is None else points, losses, gaps, keep,
-        )  # fmt: skip
+        ground = hindsight.Ground(X.code, X.par, X.center.ravel(), X.radius)
+        kept = np.empty((1, X.dim)) if points is None else points
+        sums = hindsight.Sums(*self._sums)
+        hindsight.fit_windows(sums, starts, stops, ground, self.tol, COMPILED_STEPS, kept, losses, gaps, keep)
         return losses, gaps
