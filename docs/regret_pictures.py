@@ -51,7 +51,9 @@ def cumulative_loss(streams: Sequence[Stream]) -> Any:
         "EfficientAdaptive, as printed": Stream.adaptive,
         "EfficientAdaptive, threshold / 1000": lambda stream: stream.adaptive(1e-3),
         "EfficientDynamic": Stream.dynamic,
-        "SACS": lambda stream: tw.SACS(stream.domain, stream.problem.loss_bound(stream.domain), stream.L),
+        "SACS": lambda stream: tw.SACS(
+            stream.domain, loss_bound=stream.problem.loss_bound(stream.domain), smoothness=stream.L, gradients="own"
+        ),
     }
     runs = {name: [tw.play(make(stream), stream.problem) for stream in streams] for name, make in makers.items()}
     planted = [stream.problem.losses_of(stream.problem.comparators) for stream in streams]
@@ -93,8 +95,8 @@ def draw(T: int, stages: int, seeds: int) -> dict[str, Any]:
     covers = {
         "cover": (first.adaptive(3e-4, "observed"), T),
         "cover-many": (first.adaptive(5e-6, "observed"), T),
-        "cover-rounds": (tw.EfficientCBCE(first.domain, first.G), 64),
-        "cover-all-rounds": (tw.EfficientCBCE(first.domain, first.G), T),
+        "cover-rounds": (tw.EfficientCBCE(first.domain, gradient_bound=first.G), 64),
+        "cover-all-rounds": (tw.EfficientCBCE(first.domain, gradient_bound=first.G), T),
     }
     pictures = {
         "cumulative-loss": cumulative_loss(streams),

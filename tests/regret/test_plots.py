@@ -132,7 +132,7 @@ from thalweg.regret import plots
 assert "matplotlib" not in sys.modules, "imported before it is needed"
 ball = tw.domains.Ball(2)
 problem = tw.problems.piecewise_stationary(ball, 40, 2, rng=0)
-record = plots.record_cover(tw.SACS(ball, 50.0, 9.0, threshold=1.0), problem)
+record = plots.record_cover(tw.SACS(ball, loss_bound=50.0, smoothness=9.0, threshold=1.0, gradients="own"), problem)
 assert "matplotlib" not in sys.modules, "imported to record"
 for ax in (
     plots.cumulative_loss({"SACS": record}),
