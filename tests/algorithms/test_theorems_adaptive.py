@@ -38,7 +38,7 @@ from scipy import optimize
 import thalweg as tw
 from tests.twins import adaptive as ref
 from tests.twins import dynamic as streams
-from tests.worlds import examples
+from tests.worlds import examples, tau_of
 
 DOMAINS = {
     "ball": lambda: tw.domains.Ball(3),
@@ -96,16 +96,17 @@ def play(learner, losses):
     In a geometric cover several start at one marker and move as one: together they are the longest-lived of them.
     """
     inner = getattr(learner, "inner", learner)
+    tau = tau_of(learner.domain) if learner._hull[0] else streams.everything  # what it makes of a gradient on a flat
     run = SimpleNamespace(x=[], g=[], f=[], y=[], h=[], losses=[], experts={})
     for t, f in enumerate(losses):
         x = np.array(learner.decision)
         loss = f(x) if callable(f) else f
-        g = loss.gradient(x)
+        g = tau(loss.gradient(x))
         y = np.array(inner.decision) if inner is not learner else x
         run.x.append(x)
         run.y.append(y)
         run.g.append(g)
-        run.h.append(streams.surrogate_gradient(g, y, x, tol=1e-12) if inner is not learner else g)
+        run.h.append(streams.surrogate_gradient(g, y, x, 1e-12, tau) if inner is not learner else g)
         run.f.append(loss.value(x))
         run.losses.append(loss)
         points = inner.points

@@ -37,7 +37,7 @@ from hypothesis import strategies as st
 
 import thalweg as tw
 from tests.twins import dynamic as ref
-from tests.worlds import CountedLoss, CountedSet, examples
+from tests.worlds import CountedLoss, CountedSet, examples, tau_of
 from thalweg.one_projection import surrogate_gradient
 
 DOMAINS = {
@@ -78,7 +78,8 @@ def setting(domain, kind, horizon, seed, style):
 
     def leader(axis):
         def loss(decision, ensemble):
-            believed = (ensemble.weights - 1 / len(ensemble.weights)) @ ensemble.points
+            weights = getattr(ensemble, "weights", np.ones(1))
+            believed = (weights - 1 / len(weights)) @ ensemble.points
             return ref.Linear(ref.unit(believed) if np.linalg.norm(believed) > 1e-9 else axis, offset)
 
         return loss
@@ -91,17 +92,18 @@ def setting(domain, kind, horizon, seed, style):
 def play(learner, losses):
     """Everything that happened: x, g, f, and for ensembles y, h, points, weights."""
     inner = getattr(learner, "inner", learner)
+    tau = tau_of(learner.domain) if learner._hull[0] else ref.everything  # what it makes of a gradient on a flat
     rounds = []
     for f in losses:
         x = np.array(learner.decision)
         loss = f(x, inner) if callable(f) else f
-        g = loss.gradient(x)
+        g = tau(loss.gradient(x))
         seen = {"x": x, "g": g, "f": loss.value(x), "h": g, "y": x}
-        if hasattr(inner, "points"):
+        if hasattr(inner, "weights"):
             seen |= {"points": np.array(inner.points), "weights": np.array(inner.weights)}
         if inner is not learner:
             seen["y"] = seen["weights"] @ seen["points"]
-            seen["h"] = ref.surrogate_gradient(g, seen["y"], x)
+            seen["h"] = ref.surrogate_gradient(g, seen["y"], x, tau=tau)
         rounds.append(seen)
         learner.step(loss)
     run = SimpleNamespace(**{key: np.array([r[key] for r in rounds]) for key in rounds[0]})
