@@ -83,8 +83,9 @@ class Alone(ExpertMachine):
         return super()._settings() | facts(self.expert)
 
     def _peek(self) -> Array:
-        y: Array = place(self._parts[0].experts, 0, 0)
-        return y
+        if self._view is None:
+            self._view = place(self._parts[0].experts, 0, 0)
+        return self._view
 
     @property
     def points(self) -> Array:

@@ -39,6 +39,7 @@ class Machine(Learner):
     _parts: tuple[Any, Any]  # state and settings
     _own: Own | None = None
     _bound: Handle | None = None
+    _view: Array | None = None  # of the decision in the state's arrays
 
     # ------------------------------------------------------------------ the machine
 
@@ -46,7 +47,7 @@ class Machine(Learner):
         """Take over a machine's arrays: what it says, saves and hands to compiled code."""
         self._parts = state, settings
         self._arrays = named_arrays(state)
-        self._bound = None
+        self._bound = self._view = None
 
     @property
     def _machine(self) -> tuple[Any, Any]:
@@ -61,7 +62,8 @@ class Machine(Learner):
         return self._bound
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_bound": None, "_shown": None}  # handles cannot be copied; they are made anew
+        # handles cannot be copied, and a copied view is no view: they are made anew
+        return {**vars(self), "_bound": None, "_shown": None, "_view": None}
 
     @property
     def _compiled(self) -> bool:

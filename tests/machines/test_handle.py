@@ -115,9 +115,9 @@ def test_rounds_keep_nothing(name):
         learner.update(g if k % 3 else -g, 0.001)
     assert {key: sys.getrefcount(array) for key, array in every_array(learner).items()} == held
     assert all(held[key] > before[key] for key, array in every_array(learner).items() if array.size)
-    learner._bound = None
+    learner._bound = learner._view = None
     if hasattr(learner, "inner"):
-        learner.inner._bound = None
+        learner.inner._bound = learner.inner._view = None
     gc.collect()
     assert {key: sys.getrefcount(array) for key, array in every_array(learner).items()} == before
 
