@@ -102,11 +102,18 @@ def test_a_cover_that_outgrows_its_slots_and_thresholds_inside_the_reduction(thr
     np.testing.assert_allclose(by_step, two.decisions, rtol=0, atol=1e-12)
 
 
+def let_go(learner):
+    for one in (learner, getattr(learner, "inner", learner)):
+        one._bound = one._view = None
+    gc.collect()
+
+
 @pytest.mark.parametrize("name", MAKERS)
 @pytest.mark.filterwarnings("ignore::thalweg.errors.HorizonWarning")
 def test_rounds_keep_nothing(name):
     """Of 20000 rounds no reference to an array is left; the handle holds one to each, and gives them back."""
     learner, g = MAKERS[name](), np.array([0.1, -0.2, 0.3])
+    let_go(learner)
     before = {key: sys.getrefcount(array) for key, array in every_array(learner).items()}
     for _ in range(200):
         learner.update(g, 0.001)
@@ -115,10 +122,7 @@ def test_rounds_keep_nothing(name):
         learner.update(g if k % 3 else -g, 0.001)
     assert {key: sys.getrefcount(array) for key, array in every_array(learner).items()} == held
     assert all(held[key] > before[key] for key, array in every_array(learner).items() if array.size)
-    learner._bound = learner._view = None
-    if hasattr(learner, "inner"):
-        learner.inner._bound = learner.inner._view = None
-    gc.collect()
+    let_go(learner)
     assert {key: sys.getrefcount(array) for key, array in every_array(learner).items()} == before
 
 
