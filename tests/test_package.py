@@ -41,7 +41,7 @@ def kernels():
 
 
 def test_there_are_kernels():
-    assert {"_kernels.projections.project", "_machines.loop.play", "losses.huber.value"} <= set(kernels())
+    assert {"_kernels.projections.onto_ball", "_machines.loop.play", "losses.huber.value"} <= set(kernels())
 
 
 def test_the_cache_is_named_after_kernels_wherever_they_are(tmp_path):
@@ -66,10 +66,9 @@ def test_every_kernel_is_cached_and_keeps_nan(name):
 
 PROJECT = """
 import thalweg as tw
-from thalweg._kernels import projections
 X = tw.domains.Ellipsoid([1.0, 2.0], bound=1.0)
 X.project([3.0, 4.0])
-kernels = [projections.ONTO[X.code]]
+kernels = [X.onto.kernel]
 """
 PLAY = """
 import numpy as np

@@ -1,7 +1,7 @@
 """Every check of an argument, and the only place that words a parameter error."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ __all__ = [
     "check_positives",
     "check_shape",
 ]
+
+
+Choice = TypeVar("Choice", bound=str | bool)
 
 
 def _fail(owner: str, name: str, expected: str, got: object) -> InputError:
@@ -64,11 +67,11 @@ def check_count(owner: str, name: str, value: Any) -> int:
     return int(value)
 
 
-def check_choice(owner: str, name: str, value: Any, choices: tuple[str, ...]) -> str:
-    """One of a few words."""
-    if value not in choices:
+def check_choice(owner: str, name: str, value: Any, choices: tuple[Choice, ...]) -> Choice:
+    """One of a few words or truth values."""
+    if not isinstance(value, str | bool) or value not in choices:
         raise _fail(owner, name, "one of " + ", ".join(map(repr, choices)), value)
-    return str(value)
+    return choices[choices.index(value)]
 
 
 def check_shape(owner: str, name: str, value: Any) -> tuple[int, ...]:

@@ -112,7 +112,7 @@ class Cover(ExpertMachine):
         self.restart = check_choice(name, "restart", restart, ("center", "current"))
         self.gradients = check_choice(name, "gradients", gradients, ("shared", "own"))
         self.threshold = threshold
-        self.needs_loss = threshold is not None and gradients == "shared"
+        self.needs_loss = self.uses_loss = threshold is not None and gradients == "shared"
         self.nonnegative = bool(nonnegative)
 
         self.expert = expert

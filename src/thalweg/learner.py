@@ -157,7 +157,9 @@ class Learner(Player):
     card: ClassVar[Card | None] = None  # what it promises and how to build one: see `thalweg.cards`
     one_gradient = True  # one gradient a round is enough: `update` works, and so does the one-projection reduction
     needs_loss = False  # `update` needs the loss as well
+    uses_loss = False  # a round counts a value
     nonnegative = False  # the theory needs f >= 0: a negative loss is refused
+    unknown = 0.0  # what compiled code gets for a loss that was not given
 
     def __init__(
         self,
@@ -312,12 +314,20 @@ class Learner(Player):
             raise InputError(f"{self._who()}: loss must be a number. Got {loss!r}.") from None
         if not math.isfinite(value):
             raise InputError(f"{self._who()}: loss must be finite. Got {value}.")
-        if self.nonnegative and value < 0:
-            raise InputError(
-                f"{self._who()}: loss is {value:g}, but the guarantee of {type(self).__name__} needs losses >= 0. "
-                "Add a constant to the loss, or use a learner without small-loss theory."
-            )
+        if value < self._floor:
+            raise InputError(f"{self._who()}: loss is {value:g}, but {self._why_floor()}")
         return value
+
+    @property
+    def _floor(self) -> float:
+        """The smallest loss that is not refused."""
+        return 0.0 if self.nonnegative else -math.inf
+
+    def _why_floor(self) -> str:
+        return (
+            f"the guarantee of {type(self).__name__} needs losses >= 0. "
+            "Add a constant to the loss, or use a learner without small-loss theory."
+        )
 
     def _check_loss_object(self, f: Any) -> None:
         if not (hasattr(f, "value") and hasattr(f, "gradient")):

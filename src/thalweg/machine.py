@@ -7,6 +7,7 @@ refused, how to project onto a set that only Python can project onto, and the an
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from thalweg._stateful import named_arrays
 from thalweg.errors import InputError
 from thalweg.learner import Learner
 from thalweg.losses import Loss
+from thalweg.losses._phi import Phi
 
 if TYPE_CHECKING:
     from thalweg.problems import LinearModel
@@ -68,7 +70,7 @@ class Machine(Learner):
     @property
     def _compiled(self) -> bool:
         """Whether every projection of a round is compiled."""
-        return self.domain.code != PYTHON
+        return self.domain.onto is not PYTHON
 
     def _peek(self) -> Array:
         """The decision as a flat array that the caller only reads, and only until the next round."""
@@ -80,7 +82,7 @@ class Machine(Learner):
     # ------------------------------------------------------------------ a round
 
     def _round(self, loss: float | None) -> bool:
-        paid = 0.0 if loss is None else loss
+        paid = self.unknown if loss is None else loss
         if not self._compiled:
             return self._python_round(paid)
         return self._play_one(paid, True)
@@ -116,19 +118,25 @@ class Machine(Learner):
 
     # ------------------------------------------------------------------ whole runs
 
-    def _rounds(self, problem: LinearModel, losses: Array, decisions: Array) -> loop.Rounds | None:
+    def _rounds(self, problem: LinearModel, losses: Array, decisions: Array) -> tuple[Handle, loop.Rounds] | None:
         """What a compiled run needs to know of a problem; None where there is no loop for these parts."""
         if not self._compiled:
             return None
-        data = (problem.features, problem.labels, losses, decisions, problem.code, problem.parameter)
-        return loop.Rounds(*data, self._square_bound, self.nonnegative)
+        data = problem.features, problem.labels, losses, decisions, problem.parameter
+        return _charge(problem.phi), loop.Rounds(*data, self._square_bound, self._floor)
 
-    def _play(self, rounds: loop.Rounds, first: int, last: int) -> int:
+    def _play(self, rounds: tuple[Handle, loop.Rounds], first: int, last: int) -> int:
         """Play rounds first..last-1; returns the first that was not played: `step` plays it, or says why not."""
-        played = int(loop.play(self._handle, self._own, rounds, first, last))
+        played = int(loop.play(self._handle, self._own, *rounds, first, last))
         self._shown = None
         self._watch_horizon()
         return played
+
+
+@cache
+def _charge(phi: Phi) -> Handle:
+    """The loss as the loop takes it; handed over once."""
+    return bind(loop.Charge(phi.value, phi.slope))
 
 
 class ExpertMachine(Machine):

@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from thalweg._kernels import reduction
 from thalweg._kernels.clock import FRESH, PROJECTIONS
+from thalweg._kernels.handle import Handle
 from thalweg._kernels.hulls import FULL, flatten
 from thalweg._kernels.projections import PYTHON
 from thalweg._machines import loop
@@ -131,9 +132,13 @@ class OneProjection(Machine):
             self._hull = FULL, np.zeros(0)  # a set of one's own need not lie in the flat: gradients stay as they are
         self.inner = inner
         self.needs_loss = getattr(inner, "needs_loss", False)
+        self.uses_loss = getattr(inner, "uses_loss", self.needs_loss)
         self.nonnegative = getattr(inner, "nonnegative", False)
+        self.unknown = getattr(inner, "unknown", 0.0)
         self.anytime = getattr(inner, "anytime", False)
         self._tol = domain.tolerance * domain._scale(domain.center)  # an inexact projection's direction is noise
+        if self.gradient_bound is None and isinstance(inner, Learner):
+            self._square_bound = inner._square_bound
         # compiled code may skip the inner learner's checks only where the outer ones are as strict
         self._trusted = isinstance(inner, Machine) and inner._compiled and inner._square_bound >= self._square_bound
         self._h = np.empty(domain.dim)
@@ -148,12 +153,12 @@ class OneProjection(Machine):
         X = self.domain
         return (
             ReducedState(state, self._x, self._clock),
-            ReducedSettings(settings, X.code, X.par, *self._hull, self._tol, self.needs_loss, self._h),
+            ReducedSettings(settings, X.onto, X.par, *self._hull, self._tol, self.uses_loss, self._h),
         )
 
     @property
     def _compiled(self) -> bool:
-        return self._trusted and self.domain.code != PYTHON
+        return self._trusted and self.domain.onto is not PYTHON
 
     def _make_room(self) -> None:
         self.inner._make_room()
@@ -179,7 +184,8 @@ class OneProjection(Machine):
     def _round(self, loss: float | None) -> bool:
         if not self._trusted:
             return Learner._round(self, loss)
-        clipped = self._play_one(0.0 if loss is None else loss, True)  # (2), (3): x is there, whoever projected
+        paid = self.unknown if loss is None else loss
+        clipped = self._play_one(paid, True)  # (2), (3): x is there, whoever projected
         self.inner._shown = None
         return clipped
 
@@ -188,10 +194,10 @@ class OneProjection(Machine):
         flatten(*self._hull, h)
         reduction.surrogate_gradient(gradient, h, self._tol, h)  # (2), (3)
         self.inner.update(h.reshape(self.domain.shape), loss)
-        self._count(gradients=1, values=int(self.needs_loss))
+        self._count(gradients=1, values=int(self.uses_loss))
         self._clock[FRESH] = 0
 
-    def _play(self, rounds: loop.Rounds, first: int, last: int) -> int:
+    def _play(self, rounds: tuple[Handle, loop.Rounds], first: int, last: int) -> int:
         played = super()._play(rounds, first, last)
         self.inner._shown = None
         return played
@@ -219,7 +225,7 @@ def check_surrogate(owner: str, domain: Domain, surrogate: Any, what: str = "The
             f"{what} of {owner} must hold points of shape {domain.shape}, as the domain does. "
             f"Got {surrogate!r}, of shape {surrogate.shape}."
         )
-    if domain.code != PYTHON:
+    if domain.onto is not PYTHON:
         for direction in np.vstack([np.eye(domain.dim), -np.eye(domain.dim)]):
             extreme = domain.project(domain.center + 10 * domain.radius * direction.reshape(domain.shape))
             if not surrogate.contains(extreme, tol=1e-6):

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thalweg._kernels.clock import PROJECTIONS
+from thalweg._kernels.projections import PYTHON
 from thalweg._machines.levels import (
     SEARCH,
     TOLERANCE,
@@ -108,7 +109,8 @@ class ResidualLevels(Machine):
             o,
             R,
             exact,
-            domain.code,
+            domain.onto,
+            domain.onto is not PYTHON,
             domain.par,
             np.empty(d + 1),
             np.empty(d),

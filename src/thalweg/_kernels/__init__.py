@@ -1,5 +1,5 @@
 """Compiled kernels: Numba functions on plain arrays and numbers, cached on disk, no Python objects.
 
-Parts are combined by integer codes and flat parameter arrays: a kernel that takes a function, a closure or a
-jitclass would be compiled again in every process.
+Parts are combined by types (`jit.generic`), or at run time by addresses (`pointers`) and flat parameter arrays: a
+kernel that takes a function, a closure or a jitclass would be compiled again in every process.
 """

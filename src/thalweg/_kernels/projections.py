@@ -1,14 +1,18 @@
-"""Euclidean projections, dispatched on an integer code so that compiled loops can call them.
+"""Euclidean projections, each a kernel that compiled loops call by its address (`thalweg._kernels.pointers`).
 
-`project(code, par, y, out, work)` writes the point of the set nearest to `y` into `out`. `y` and `out` may be the
+`projection(par, y, out, work)` writes the point of the set nearest to `y` into `out`. `y` and `out` may be the
 same array. `par` holds the parameters of the set in the layout given at each function; `work` is scratch space of
 the same length as `y`. Everything is a flat vector: a matrix is its entries in row-major order. A nan in `y` gives a
 nan in `out`, so that a loop can notice it.
 """
 
+from collections.abc import Callable
+
 import numpy as np
+from numba import types
 
 from thalweg._kernels.jit import kernel
+from thalweg._kernels.pointers import Pointer
 
 __all__ = [
     "BALL",
@@ -16,24 +20,13 @@ __all__ = [
     "ELLIPSOID",
     "HALF_SPACE",
     "L1_BALL",
-    "ONTO",
     "PRODUCT_OF_BALLS",
     "PYTHON",
     "ROTATED_ELLIPSOID",
     "SIMPLEX",
     "onto_ball",
-    "project",
+    "pointer",
 ]
-
-PYTHON = 0  # no compiled projection: call the domain's own method
-BALL = 1
-BOX = 2
-SIMPLEX = 3
-L1_BALL = 4
-ELLIPSOID = 5
-ROTATED_ELLIPSOID = 6
-HALF_SPACE = 7
-PRODUCT_OF_BALLS = 8
 
 # The ellipsoid's steps triple the digits found: 2 or 3 are usual, 9 the most seen (at a condition number of 1e8).
 SECULAR_STEPS = 100
@@ -253,35 +246,20 @@ def _product_of_balls(par: np.ndarray, y: np.ndarray, out: np.ndarray, work: np.
         start = stop
 
 
-@kernel
-def project(code: int, par: np.ndarray, y: np.ndarray, out: np.ndarray, work: np.ndarray) -> None:
-    """out <- the point nearest to y of the set (code, par). Overwrites out and work."""
-    if code == BALL:
-        onto_ball(par, y, out, work)
-    elif code == BOX:
-        _box(par, y, out, work)
-    elif code == SIMPLEX:
-        _simplex(par, y, out, work)
-    elif code == L1_BALL:
-        _l1_ball(par, y, out, work)
-    elif code == ELLIPSOID:
-        _ellipsoid(par, y, out, work)
-    elif code == ROTATED_ELLIPSOID:
-        _rotated_ellipsoid(par, y, out, work)
-    elif code == HALF_SPACE:
-        _half_space(par, y, out, work)
-    elif code == PRODUCT_OF_BALLS:
-        _product_of_balls(par, y, out, work)
+_LINE = types.float64[::1]
 
 
-# One set at a time, for Python: it compiles what it needs and no more.
-ONTO = {
-    BALL: onto_ball,
-    BOX: _box,
-    SIMPLEX: _simplex,
-    L1_BALL: _l1_ball,
-    ELLIPSOID: _ellipsoid,
-    ROTATED_ELLIPSOID: _rotated_ellipsoid,
-    HALF_SPACE: _half_space,
-    PRODUCT_OF_BALLS: _product_of_balls,
-}
+def pointer(kernel: Callable[..., None] | None) -> Pointer:
+    """A projection as domains name it, and compiled loops call it. Compiled when it is first used."""
+    return Pointer(kernel, types.void(_LINE, _LINE, _LINE, _LINE))
+
+
+PYTHON = pointer(None)  # no compiled projection: call the domain's own method
+BALL = pointer(onto_ball)
+BOX = pointer(_box)
+SIMPLEX = pointer(_simplex)
+L1_BALL = pointer(_l1_ball)
+ELLIPSOID = pointer(_ellipsoid)
+ROTATED_ELLIPSOID = pointer(_rotated_ellipsoid)
+HALF_SPACE = pointer(_half_space)
+PRODUCT_OF_BALLS = pointer(_product_of_balls)

@@ -27,7 +27,7 @@ from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS
 from thalweg._kernels.handle import parts
 from thalweg._kernels.jit import implement, inner, kernel
 from thalweg._kernels.parts import Floats, Ints
-from thalweg._kernels.projections import PYTHON, project
+from thalweg._kernels.pointers import Pointer, call
 from thalweg._machines._bare import implement_bare
 from thalweg._machines._contract import decision, learn, propose, room
 
@@ -189,7 +189,8 @@ class LevelsSettings(NamedTuple):
     o: Floats  # (d,)
     R: float
     exact: int  # from this level on W is the set, before it the unit ball
-    code: int
+    onto: Pointer
+    compiled: bool  # whether there is such a projection
     domain: Floats
     loss: Floats  # (d + 1,) scratch
     spot: Floats  # (d,) scratch
@@ -209,7 +210,7 @@ def _place_level(s: LevelsState, c: LevelsSettings, k: int) -> bool:
     elif k < c.exact:
         place_in_ball(s.directions[k], b, s.chain[k], s.chain[k + 1], s.gaps[k])
         s.clock[PROJECTIONS] += 1 if c.exact == s.bets.shape[0] else 0  # the ball is the domain itself
-    elif c.code == PYTHON:
+    elif not c.compiled:
         return False
     else:
         _place_in_set(s, c, k, b)
@@ -224,7 +225,7 @@ def _place_in_set(s: LevelsState, c: LevelsSettings, k: int, b: float) -> None:
     begin_search(c.search, abs(b), q)  # ||p|| <= |b|
     while True:
         locate(u, b, a, c.search[0], c.o, c.R, c.spot)
-        project(c.code, c.domain, c.spot, s.y, c.work)
+        call(c.onto, c.domain, c.spot, s.y, c.work)
         s.clock[PROJECTIONS] += 1
         if weigh_level(c.search, c.spot, s.y, a, q, c.R, c.tols[k], gap):
             break

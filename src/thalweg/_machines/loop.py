@@ -12,6 +12,7 @@ from thalweg._kernels.handle import parts
 from thalweg._kernels.hulls import flatten
 from thalweg._kernels.jit import inner, kernel
 from thalweg._kernels.parts import Floats, leaves, place, spots
+from thalweg._kernels.pointers import Pointer, call
 from thalweg._kernels.vectors import dot, square_norm
 from thalweg._machines._contract import (
     Own,
@@ -26,9 +27,8 @@ from thalweg._machines._contract import (
     reduce,
     room,
 )
-from thalweg.losses._table import slope, value
 
-__all__ = ["BEYOND", "FULL", "LARGE", "PLAYED", "Game", "Rounds", "finish", "play", "update"]
+__all__ = ["BEYOND", "FULL", "LARGE", "PLAYED", "Charge", "Game", "Rounds", "finish", "play", "update"]
 
 PLAYED, LARGE, FULL, BEYOND = 0, 1, 2, 3  # a round was played; its gradient is too large; no room; feedback too large
 
@@ -43,6 +43,13 @@ class Game(NamedTuple):
     g: Floats  # (d,) scratch
 
 
+class Charge(NamedTuple):
+    """The loss of a prediction: `thalweg.losses._phi`."""
+
+    value: Pointer
+    slope: Pointer
+
+
 class Rounds(NamedTuple):
     """The rounds of a `LinearModel`, and where to write what was paid and (if it has rows) played."""
 
@@ -50,29 +57,28 @@ class Rounds(NamedTuple):
     labels: Floats  # (T,)
     losses: Floats  # (T,)
     decisions: Floats  # (T, d) or (0, d)
-    code: int  # the loss
     parameter: float
     square_bound: float  # the square of the largest gradient that is not refused
-    nonnegative: bool  # whether a negative loss is refused
+    floor: float  # a loss below it is refused
 
 
 @inner
-def _query(game: Game, rounds: Rounds, t: int, x: Floats) -> tuple[bool, float]:
+def _query(game: Game, loss: Charge, rounds: Rounds, t: int, x: Floats) -> tuple[bool, float]:
     """game.g <- the gradient of round t at x; returns whether the round can be played, and its loss."""
     margin = 0.0
     for j in range(x.shape[0]):
         margin += rounds.features[t, j] * x[j]
-    loss = value(rounds.code, margin, rounds.labels[t], rounds.parameter)
-    weight = slope(rounds.code, margin, rounds.labels[t], rounds.parameter)
+    paid = call(loss.value, margin, rounds.labels[t], rounds.parameter)
+    weight = call(loss.slope, margin, rounds.labels[t], rounds.parameter)
     for j in range(x.shape[0]):
         game.g[j] = weight * rounds.features[t, j]
     flatten(game.flat, game.normals, game.g)
-    fine = np.isfinite(loss) and not (rounds.nonnegative and loss < 0.0)
-    return fine, loss
+    fine = np.isfinite(paid) and paid >= rounds.floor
+    return fine, paid
 
 
 @inner
-def _ask(own: Own, game: Game, rounds: Rounds, t: int) -> bool:
+def _ask(own: Own, game: Game, loss: Charge, rounds: Rounds, t: int) -> bool:
     """What the members ask for in round t, into `own`; returns whether the round can be played."""
     s, c = game.state, game.settings
     a, b = rounds.features[t], rounds.labels[t]
@@ -84,56 +90,57 @@ def _ask(own: Own, game: Game, rounds: Rounds, t: int) -> bool:
         n = leaves(s.experts, c.experts, k)
         for i in range(n):
             margin = dot(a, points[k, i])
-            weight = slope(rounds.code, margin, b, rounds.parameter)
+            weight = call(loss.slope, margin, b, rounds.parameter)
             for j in range(a.shape[0]):
                 own.H[k, i, j] = weight * a[j]
             flatten(game.flat, game.normals, own.H[k, i])
             fine = fine and square_norm(own.H[k, i]) <= rounds.square_bound
             if own.by_value:
-                own.values[k, i] = value(rounds.code, margin, b, rounds.parameter)
-                fine = fine and np.isfinite(own.values[k, i]) and not (rounds.nonnegative and own.values[k, i] < 0.0)
+                own.values[k, i] = call(loss.value, margin, b, rounds.parameter)
+                fine = fine and np.isfinite(own.values[k, i]) and own.values[k, i] >= rounds.floor
         if own.wanted:
             own.judged[k] = own.values[k, 0]
             if n > 1:  # a single member's value is its expert's
-                own.judged[k] = value(rounds.code, dot(a, place(s.experts, k, 0)), b, rounds.parameter)
-            fine = fine and np.isfinite(own.judged[k]) and not (rounds.nonnegative and own.judged[k] < 0.0)
+                own.judged[k] = call(loss.value, dot(a, place(s.experts, k, 0)), b, rounds.parameter)
+            fine = fine and np.isfinite(own.judged[k]) and own.judged[k] >= rounds.floor
     return fine
 
 
 @kernel
-def play(handle: Any, own: Own | None, rounds: Rounds, first: int, last: int) -> int:
+def play(handle: Any, own: Own | None, charge: Any, rounds: Rounds, first: int, last: int) -> int:
     """Play rounds first..last-1; stop before one that must be refused or needs more room.
 
-    `own` is None where one gradient serves all; which it is, is known while compiling. Returns the first round that was
+    `own` is None where one gradient serves all; which it is, is known while compiling. `charge` is a handle of the
+    loss. Returns the first round that was
     not played.
     """
-    game = parts(handle)
+    game, loss = parts(handle), parts(charge)
     s, c = game.state, game.settings
     machine, settings = core(s), core(c)
     for t in range(first, last):
         if not room(machine, settings):
             return t
         x = decision(s, c)
-        fine, loss = _query(game, rounds, t, x)
+        fine, paid = _query(game, loss, rounds, t, x)
         if not fine:
             return t
         if own is None:
             if not square_norm(game.g) <= rounds.square_bound:  # or nan
                 return t
-        elif not (own.by_value or square_norm(game.g) <= rounds.square_bound) or not _ask(own, game, rounds, t):
+        elif not (own.by_value or square_norm(game.g) <= rounds.square_bound) or not _ask(own, game, loss, rounds, t):
             return t
-        rounds.losses[t] = loss
+        rounds.losses[t] = paid
         if rounds.decisions.shape[0] > 0:
             for j in range(x.shape[0]):
                 rounds.decisions[t, j] = x[j]
         if own is None:
-            if not learn(machine, settings, reduce(s, c, game.g), loss):
+            if not learn(machine, settings, reduce(s, c, game.g), paid):
                 return t
-            propose(machine, settings, loss)
+            propose(machine, settings, paid)
         else:
-            if not learn_own(machine, settings, own, game.g, loss):
+            if not learn_own(machine, settings, own, game.g, paid):
                 return t
-            propose(machine, settings, charged(machine, own, loss))
+            propose(machine, settings, charged(machine, own, paid))
         count(s, c)
     return last
 

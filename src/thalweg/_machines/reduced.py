@@ -6,7 +6,7 @@ from thalweg._kernels.clock import FRESH, GRADIENTS, PROJECTIONS, ROUNDS, VALUES
 from thalweg._kernels.hulls import flatten
 from thalweg._kernels.jit import implement
 from thalweg._kernels.parts import Floats, Ints
-from thalweg._kernels.projections import project
+from thalweg._kernels.pointers import Pointer, call
 from thalweg._kernels.reduction import surrogate_gradient
 from thalweg._machines._contract import core, count, decision, reduce
 
@@ -25,19 +25,19 @@ class ReducedSettings(NamedTuple):
     """What does not change, and scratch space."""
 
     inner: Any
-    code: int  # the set: `thalweg._kernels.projections`
+    onto: Pointer  # the set: `thalweg._kernels.projections`
     domain: Floats
     flat: int  # its affine hull: `thalweg._kernels.hulls`
     normals: Floats
     tol: float  # a shorter way from y to x has no direction
-    needs_loss: bool
+    uses_loss: bool
     h: Floats  # (d,) scratch
 
 
 @implement(decision, ReducedState)
 def _decision(s: ReducedState, c: ReducedSettings) -> Floats:
     if s.clock[FRESH] == 0:
-        project(c.code, c.domain, decision(s.inner, c.inner), s.x, c.h)
+        call(c.onto, c.domain, decision(s.inner, c.inner), s.x, c.h)
         s.clock[PROJECTIONS] += 1
         s.clock[FRESH] = 1
     return s.x
@@ -60,6 +60,7 @@ def _reduce(s: ReducedState, c: ReducedSettings, g: Floats) -> Floats:
         c.h[j] = y[j] - s.x[j]
     flatten(c.flat, c.normals, c.h)  # g has no part across the flat, nor may the way from x to y
     surrogate_gradient(g, c.h, c.tol, c.h)
+    flatten(c.flat, c.normals, c.h)  # what rounding left: members with curvature would amplify it
     return reduce(s.inner, c.inner, c.h)
 
 
@@ -67,6 +68,6 @@ def _reduce(s: ReducedState, c: ReducedSettings, g: Floats) -> Floats:
 def _count(s: ReducedState, c: ReducedSettings) -> None:
     s.clock[ROUNDS] += 1
     s.clock[GRADIENTS] += 1
-    s.clock[VALUES] += 1 if c.needs_loss else 0
+    s.clock[VALUES] += 1 if c.uses_loss else 0
     s.clock[FRESH] = 0
     count(s.inner, c.inner)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from thalweg._kernels import hulls, projections
+from thalweg._kernels.pointers import Pointer
 from thalweg.errors import InputError
 
 if TYPE_CHECKING:
@@ -43,15 +44,15 @@ class Domain(ABC):
         At least max ||x - u|| over x, u in X. Tight where a closed form exists. Infinite for an unbounded set.
     tolerance : float
         How exact `project` is, relative to the scale of the set. A difference y - project(y) below it says nothing.
-    code, par : int, array
-        The compiled projection (`thalweg._kernels.projections`) and its parameters; code 0 means there is none.
+    onto, par : Pointer, array
+        The compiled projection (`thalweg._kernels.projections`), `PYTHON` where there is none; and its parameters.
     flat, flat_par : int, array
         The directions of the affine hull (`thalweg._kernels.hulls`) and their parameters; code 0 means all directions.
         The centre of a set with a flat lies in the affine hull.
 
     Notes
     -----
-    A new set calls `_state_facts` in its constructor and then either has a compiled projection (`code`, `par`) or
+    A new set calls `_state_facts` in its constructor and then either has a compiled projection (`onto`, `par`) or
     overrides `_project_flat`. Nothing else is needed.
     """
 
@@ -60,7 +61,7 @@ class Domain(ABC):
     radius: float
     diameter: float
     tolerance: float = 1e-12
-    code: int = projections.PYTHON
+    onto: Pointer = projections.PYTHON
     par: Array = np.zeros(0)
     flat: int = hulls.FULL
     flat_par: Array = np.zeros(0)
@@ -154,20 +155,20 @@ class Domain(ABC):
 
     def _project_flat(self, y: Array) -> Array:
         """`project` on a checked flat point; the compiled projection where there is one. Returns a new flat array."""
-        if self.code == projections.PYTHON:
+        if self.onto is projections.PYTHON:
             raise NotImplementedError(
                 f"{type(self).__name__} must override `_project_flat`: it has no compiled projection."
             )
         out = np.empty_like(y)
-        projections.ONTO[self.code](self.par, y, out, np.empty_like(y))
+        self.onto(self.par, y, out, np.empty_like(y))
         return out
 
     def _project_into(self, y: Array, out: Array, work: Array) -> None:
         """`_project_flat` into an array that exists: nothing is allocated where the projection is compiled."""
-        if self.code == projections.PYTHON:
+        if self.onto is projections.PYTHON:
             out[:] = self._project_flat(y)
         else:
-            projections.ONTO[self.code](self.par, y, out, work)
+            self.onto(self.par, y, out, work)
 
     def _support(self, directions: Array) -> Array:
         """max over x in X of <v, x>, or a bound above it, for every flat row v. Here that of the enclosing ball."""

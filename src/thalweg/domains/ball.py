@@ -31,7 +31,7 @@ class Ball(Domain):
     array([3., 4.])
     """
 
-    code = projections.BALL
+    onto = projections.BALL
 
     def __init__(self, shape: int | tuple[int, ...], radius: float = 1.0, center: ArrayLike | None = None) -> None:
         size = check_shape("Ball", "shape", shape)

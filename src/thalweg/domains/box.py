@@ -32,7 +32,7 @@ class Box(Domain):
     array([-1. ,  1.5])
     """
 
-    code = projections.BOX
+    onto = projections.BOX
 
     def __init__(self, lower: ArrayLike, upper: ArrayLike, shape: int | tuple[int, ...] | None = None) -> None:
         low = check_array("Box", "lower", lower, finite=False)

@@ -52,13 +52,13 @@ class Ellipsoid(Domain):
         c = np.zeros(n) if center is None else check_array("Ellipsoid", "center", center, shape=(n,))
         if E.ndim == 1:
             e, rows = E, np.zeros((0, n))
-            self.code = projections.ELLIPSOID
+            self.onto = projections.ELLIPSOID
         else:
             if np.abs(E - E.T).max() > SYMMETRY * np.abs(E).max():
                 raise InputError("The 'weights' matrix of Ellipsoid must be symmetric. Pass (E + E.T) / 2.")
             e, vectors = np.linalg.eigh((E + E.T) / 2)
             rows = vectors.T
-            self.code = projections.ROTATED_ELLIPSOID
+            self.onto = projections.ROTATED_ELLIPSOID
         if not e.min() > 0:
             what = "entries" if E.ndim == 1 else "eigenvalues"
             raise InputError(

@@ -32,7 +32,7 @@ class HalfSpace(Domain):
     array([2. , 0.5])
     """
 
-    code = projections.HALF_SPACE
+    onto = projections.HALF_SPACE
 
     def __init__(self, normal: ArrayLike, offset: float) -> None:
         self.normal = np.atleast_1d(check_array("HalfSpace", "normal", normal))

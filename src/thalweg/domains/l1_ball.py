@@ -33,7 +33,7 @@ class L1Ball(Domain):
     array([ 1.5, -0.5, 0. ])
     """
 
-    code = projections.L1_BALL
+    onto = projections.L1_BALL
 
     def __init__(self, shape: int | tuple[int, ...], radius: float = 1.0, center: ArrayLike | None = None) -> None:
         size = check_shape("L1Ball", "shape", shape)

@@ -38,7 +38,7 @@ class ProductOfBalls(Domain):
     2.0
     """
 
-    code = projections.PRODUCT_OF_BALLS
+    onto = projections.PRODUCT_OF_BALLS
 
     def __init__(
         self,

@@ -33,7 +33,7 @@ class Simplex(Domain):
     array([0.3, 0.7, 0. ])
     """
 
-    code = projections.SIMPLEX
+    onto = projections.SIMPLEX
     flat = hulls.MEAN
 
     def __init__(self, dim: int, total: float = 1.0) -> None:

@@ -16,7 +16,8 @@ import numpy as np
 
 from thalweg._kernels.jit import generic, implement, inner
 from thalweg._kernels.parts import Floats, Ints, leaves, move, move_own, place, settle, spots, start
-from thalweg._kernels.projections import BALL, onto_ball, project
+from thalweg._kernels.pointers import Pointer, call
+from thalweg._kernels.projections import BALL, onto_ball
 from thalweg._kernels.vectors import copy, dot, square_norm
 from thalweg._validate import check_choice, check_nonnegative, check_positive
 from thalweg.domains import Domain
@@ -58,7 +59,7 @@ class OnBall(NamedTuple):
 class OnSet(NamedTuple):
     """Any set."""
 
-    code: int  # `thalweg._kernels.projections`
+    onto: Pointer  # `thalweg._kernels.projections`
     domain: Floats
     work: Floats  # (d,) scratch
 
@@ -75,7 +76,7 @@ def _onto_ball(ground: OnBall, point: Floats) -> None:
 
 @implement(_bring_back, OnSet)
 def _onto_set(ground: OnSet, point: Floats) -> None:
-    project(ground.code, ground.domain, point, point, ground.work)
+    call(ground.onto, ground.domain, point, point, ground.work)
 
 
 @implement(start, DescentState)
@@ -248,7 +249,7 @@ class Descent(Expert):
         state = DescentState(
             np.zeros((K, N, d)), np.zeros((K, N)), np.zeros((K, N), dtype=np.int64), np.zeros((priced, N))
         )
-        on_ball = one.domain.code == BALL and not priced
-        ground = OnBall(one.domain.par) if on_ball else OnSet(one.domain.code, one.domain.par, np.empty(d))
+        on_ball = one.domain.onto is BALL and not priced
+        ground = OnBall(one.domain.par) if on_ball else OnSet(one.domain.onto, one.domain.par, np.empty(d))
         scratch = np.empty((K, N)), np.empty((priced, N, d))
         return state, DescentSettings(steps, RULES[one.step_rule], delta, one.price or 0.0, ground, *scratch)

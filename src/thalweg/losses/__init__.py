@@ -1,7 +1,6 @@
 """Losses of one round, functions of a prediction <a, x>. Any object with `value` and `gradient` is a loss."""
 
-from thalweg.losses._base import Loss, PredictionLoss
-from thalweg.losses._table import KINDS
+from thalweg.losses._base import KINDS, Loss, PredictionLoss
 from thalweg.losses.absolute import Absolute
 from thalweg.losses.hinge import Hinge
 from thalweg.losses.huber import Huber

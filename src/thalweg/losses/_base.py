@@ -14,13 +14,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from thalweg._validate import check_array, check_number
 from thalweg.errors import InputError
+from thalweg.losses._phi import Phi
 
 if TYPE_CHECKING:
     from thalweg.domains import Domain
 
-__all__ = ["Loss", "PredictionLoss", "check_signs", "predictions"]
+__all__ = ["KINDS", "Loss", "PredictionLoss", "check_signs", "predictions"]
 
 Array = NDArray[np.float64]
+
+KINDS: dict[str, type[PredictionLoss]] = {}  # by name
 
 
 @runtime_checkable
@@ -40,7 +43,8 @@ class PredictionLoss:
     """What the built-in losses share: f(x) = phi(<a, x>, b).
 
     A loss is a file: phi in four kernels (`value`, `slope`, `prox_slope`, `tangent`, explained in
-    `thalweg.losses._table`) and a class that states the facts below; and a line of the table in that module.
+    `thalweg.losses._phi`) and a class that states the facts below. It is known by its name from then on, wherever it
+    was written.
 
     Attributes
     ----------
@@ -50,16 +54,14 @@ class PredictionLoss:
         The one number that phi may have besides; 0 where it has none.
     shape : tuple of int
         Shape of a decision.
-    name, code : str, int
-        The loss by name, and in compiled loops (`thalweg.losses._table`).
+    name, phi : str, Phi
+        The loss by name, and in compiled loops (`thalweg.losses._phi`).
     nonnegative : bool
         Whether f >= 0 everywhere, as small-loss bounds ask for.
     """
 
     name: ClassVar[str]
-    code: ClassVar[int]  # given by the table
-    phi: ClassVar[staticmethod[[float, float, float], float]]  # the kernel `value`
-    phi_slope: ClassVar[staticmethod[[float, float, float], float]]  # the kernel `slope`
+    phi: ClassVar[Phi]
     curvature: ClassVar[float | None]  # the largest second derivative of phi in z; None where there is none
     kinked: ClassVar[bool] = False  # slopes that jump, and stay finite
     nonnegative: ClassVar[bool] = True
@@ -70,6 +72,9 @@ class PredictionLoss:
     features: Array
     label: float
     parameter: float = 0.0
+
+    def __init_subclass__(cls) -> None:
+        KINDS[cls.name] = cls
 
     def __init__(self, features: ArrayLike, label: float) -> None:
         self._record(features, label)
@@ -125,11 +130,11 @@ class PredictionLoss:
 
     def value(self, x: ArrayLike) -> float:
         """f(x)."""
-        return float(type(self).phi(self._predict(x), self.label, self.parameter))
+        return float(self.phi.value(self._predict(x), self.label, self.parameter))
 
     def gradient(self, x: ArrayLike) -> Array:
         """The gradient of f at x (a subgradient at a kink), as a new array of the shape of x."""
-        gradient: Array = type(self).phi_slope(self._predict(x), self.label, self.parameter) * self.features
+        gradient: Array = self.phi.slope(self._predict(x), self.label, self.parameter) * self.features
         return gradient
 
     @property
@@ -145,7 +150,7 @@ class PredictionLoss:
         inner points only the part of a and of the gradient in `domain.directions` counts.
         """
         ends = self._range(domain)
-        steepest = max(abs(type(self).phi_slope(z, self.label, self.parameter)) for z in ends)
+        steepest = max(abs(self.phi.slope(z, self.label, self.parameter)) for z in ends)
         norm = self._norm(domain)
         return steepest * norm if norm > 0 else 0.0
 
@@ -162,7 +167,7 @@ class PredictionLoss:
 
     def loss_bound(self, domain: Domain) -> float:
         """At least f(x) for every x of the domain; infinite if no finite bound holds. Attained on a ball."""
-        return max(float(type(self).phi(z, self.label, self.parameter)) for z in self._range(domain))
+        return max(float(self.phi.value(z, self.label, self.parameter)) for z in self._range(domain))
 
     def _predict(self, x: ArrayLike) -> float:
         """z = <a, x>."""

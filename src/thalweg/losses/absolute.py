@@ -1,18 +1,19 @@
 """The absolute error, |z - b|."""
 
-from thalweg._kernels.jit import inlined
+from thalweg._kernels.jit import kernel
 from thalweg.losses._base import PredictionLoss
+from thalweg.losses._phi import of_kernels
 
 __all__ = ["Absolute"]
 
 
-@inlined
+@kernel
 def value(z: float, b: float, _: float) -> float:
     """|z - b|."""
     return abs(z - b)
 
 
-@inlined
+@kernel
 def slope(z: float, b: float, _: float) -> float:
     """The sign of z - b, 0 at the kink."""
     if z > b:
@@ -22,13 +23,13 @@ def slope(z: float, b: float, _: float) -> float:
     return 0.0
 
 
-@inlined
+@kernel
 def prox_slope(z: float, b: float, _: float, width: float) -> float:
     """The proximal point moves z towards b by width, and not beyond."""
     return min(max((z - b) / width, -1.0), 1.0)
 
 
-@inlined
+@kernel
 def tangent(z: float, b: float, _: float, s: float) -> float:
     """Touches at b."""
     return s * (z - b)
@@ -53,6 +54,6 @@ class Absolute(PredictionLoss):
     """
 
     name = "absolute"
-    phi, phi_slope = staticmethod(value), staticmethod(slope)
+    phi = of_kernels(value, slope, prox_slope, tangent)
     curvature = None
     kinked = True

@@ -3,31 +3,32 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from thalweg._kernels.jit import inlined
+from thalweg._kernels.jit import kernel
 from thalweg.losses._base import PredictionLoss, check_signs
+from thalweg.losses._phi import of_kernels
 
 __all__ = ["Hinge"]
 
 
-@inlined
+@kernel
 def value(z: float, b: float, _: float) -> float:
     """(1 - b z)_+."""
     return max(1.0 - b * z, 0.0)
 
 
-@inlined
+@kernel
 def slope(z: float, b: float, _: float) -> float:
     """-b where b z < 1, else 0."""
     return -b if b * z < 1.0 else 0.0
 
 
-@inlined
+@kernel
 def prox_slope(z: float, b: float, _: float, width: float) -> float:
     """The proximal point moves z towards b by width if b z < 1, and not beyond."""
     return -b * min(max((1.0 - b * z) / width, 0.0), 1.0)
 
 
-@inlined
+@kernel
 def tangent(z: float, b: float, _: float, s: float) -> float:
     """Touches at b."""
     return s * (z - b)
@@ -52,7 +53,7 @@ class Hinge(PredictionLoss):
     """
 
     name = "hinge"
-    phi, phi_slope = staticmethod(value), staticmethod(slope)
+    phi = of_kernels(value, slope, prox_slope, tangent)
     curvature = None
     kinked = True
 

@@ -4,14 +4,15 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from thalweg._kernels.jit import inlined
+from thalweg._kernels.jit import kernel
 from thalweg._validate import check_positive
 from thalweg.losses._base import PredictionLoss
+from thalweg.losses._phi import of_kernels
 
 __all__ = ["Huber"]
 
 
-@inlined
+@kernel
 def value(z: float, b: float, delta: float) -> float:
     """e^2/2 for |e| <= delta, else delta (|e| - delta/2)."""
     size = abs(z - b)
@@ -20,19 +21,19 @@ def value(z: float, b: float, delta: float) -> float:
     return delta * (size - 0.5 * delta)
 
 
-@inlined
+@kernel
 def slope(z: float, b: float, delta: float) -> float:
     """The error, cut to [-delta, delta]."""
     return min(max(z - b, -delta), delta)
 
 
-@inlined
+@kernel
 def prox_slope(z: float, b: float, delta: float, width: float) -> float:
     """As of the squared loss, cut to the slopes there are."""
     return min(max((z - b) / (1.0 + width), -delta), delta)
 
 
-@inlined
+@kernel
 def tangent(z: float, b: float, _: float, s: float) -> float:
     """Touches at b + s, as for the squared loss."""
     return s * (z - b) - 0.5 * s * s
@@ -64,7 +65,7 @@ class Huber(PredictionLoss):
     """
 
     name = "huber"
-    phi, phi_slope = staticmethod(value), staticmethod(slope)
+    phi = of_kernels(value, slope, prox_slope, tangent)
     curvature = 1.0
     parameter_name = "delta"
     default = 1.0

@@ -3,31 +3,32 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from thalweg._kernels.jit import inlined
+from thalweg._kernels.jit import kernel
 from thalweg.losses._base import PredictionLoss
+from thalweg.losses._phi import of_kernels
 
 __all__ = ["Linear"]
 
 
-@inlined
+@kernel
 def value(z: float, b: float, _: float) -> float:
     """z + b."""
     return z + b
 
 
-@inlined
+@kernel
 def slope(_z: float, _b: float, _: float) -> float:
     """1 everywhere."""
     return 1.0
 
 
-@inlined
+@kernel
 def prox_slope(_z: float, _b: float, _: float, _width: float) -> float:
     """1 everywhere."""
     return 1.0
 
 
-@inlined
+@kernel
 def tangent(z: float, b: float, _: float, s: float) -> float:
     """The loss itself: s = 1."""
     return s * z + b
@@ -52,7 +53,7 @@ class Linear(PredictionLoss):
     """
 
     name = "linear"
-    phi, phi_slope = staticmethod(value), staticmethod(slope)
+    phi = of_kernels(value, slope, prox_slope, tangent)
     curvature = 0.0
     nonnegative = False
 

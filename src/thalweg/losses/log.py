@@ -5,26 +5,27 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from thalweg._kernels.jit import inlined
+from thalweg._kernels.jit import kernel
 from thalweg.errors import InputError
 from thalweg.losses._base import PredictionLoss
+from thalweg.losses._phi import of_kernels
 
 __all__ = ["Log"]
 
 
-@inlined
+@kernel
 def value(z: float, b: float, _: float) -> float:
     """-log(z + b)."""
     return -math.log(z + b) if z + b > 0.0 else np.inf
 
 
-@inlined
+@kernel
 def slope(z: float, b: float, _: float) -> float:
     """-1 / (z + b), and -inf where the loss is infinite."""
     return -1.0 / (z + b) if z + b > 0.0 else -np.inf
 
 
-@inlined
+@kernel
 def prox_slope(z: float, b: float, _: float, width: float) -> float:
     """The proximal point x has (x + b)^2 - (z + b)(x + b) = width: the root > 0, without cancellation."""
     m = z + b
@@ -32,7 +33,7 @@ def prox_slope(z: float, b: float, _: float, width: float) -> float:
     return -2.0 / (m + root) if m > 0.0 else -0.5 * (root - m) / width
 
 
-@inlined
+@kernel
 def tangent(z: float, b: float, _: float, s: float) -> float:
     """Touches at z + b = -1/s."""
     return s * (z + b) + 1.0 + math.log(-s) if s < 0.0 else -np.inf
@@ -62,7 +63,7 @@ class Log(PredictionLoss):
     """
 
     name = "log"
-    phi, phi_slope = staticmethod(value), staticmethod(slope)
+    phi = of_kernels(value, slope, prox_slope, tangent)
     curvature = None
     nonnegative = False
     barrier = True

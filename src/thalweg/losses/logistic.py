@@ -5,8 +5,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from thalweg._kernels.jit import inlined, kernel
+from thalweg._kernels.jit import kernel
 from thalweg.losses._base import PredictionLoss, check_signs
+from thalweg.losses._phi import of_kernels
 
 __all__ = ["Logistic"]
 
@@ -14,7 +15,7 @@ NEWTON_STEPS = 100  # of a bracketed search; about 5 are usual
 EPS = np.finfo(np.float64).eps
 
 
-@inlined
+@kernel
 def value(z: float, b: float, _: float) -> float:
     """Only negative numbers go into exp: no overflow."""
     margin = b * z
@@ -23,7 +24,7 @@ def value(z: float, b: float, _: float) -> float:
     return math.log1p(math.exp(-margin))
 
 
-@inlined
+@kernel
 def slope(z: float, b: float, _: float) -> float:
     """-b / (1 + exp(b z)). The denominators lie in [1, 2]."""
     margin = b * z
@@ -58,7 +59,7 @@ def prox_slope(z: float, b: float, par: float, width: float) -> float:
     return slope(x, b, par)
 
 
-@inlined
+@kernel
 def tangent(z: float, b: float, _: float, s: float) -> float:
     """The conjugate of phi at s = -b q is q log q + (1 - q) log(1 - q)."""
     q = -b * s
@@ -89,7 +90,7 @@ class Logistic(PredictionLoss):
     """
 
     name = "logistic"
-    phi, phi_slope = staticmethod(value), staticmethod(slope)
+    phi = of_kernels(value, slope, prox_slope, tangent)
     curvature = 0.25
 
     @classmethod

@@ -4,22 +4,23 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from thalweg._kernels.jit import inlined
+from thalweg._kernels.jit import kernel
 from thalweg._validate import check_positive
 from thalweg.errors import InputError
 from thalweg.losses._base import PredictionLoss
+from thalweg.losses._phi import of_kernels
 
 __all__ = ["Pinball"]
 
 
-@inlined
+@kernel
 def value(z: float, b: float, tau: float) -> float:
     """tau (b - z)_+ + (1 - tau) (z - b)_+."""
     error = z - b
     return (1.0 - tau) * error if error > 0.0 else -tau * error
 
 
-@inlined
+@kernel
 def slope(z: float, b: float, tau: float) -> float:
     """1 - tau above b, -tau below, 0 at the kink."""
     if z > b:
@@ -29,13 +30,13 @@ def slope(z: float, b: float, tau: float) -> float:
     return 0.0
 
 
-@inlined
+@kernel
 def prox_slope(z: float, b: float, tau: float, width: float) -> float:
     """The proximal point moves z towards b by width times a slope, and not beyond."""
     return min(max((z - b) / width, -tau), 1.0 - tau)
 
 
-@inlined
+@kernel
 def tangent(z: float, b: float, _: float, s: float) -> float:
     """Touches at b."""
     return s * (z - b)
@@ -66,7 +67,7 @@ class Pinball(PredictionLoss):
     """
 
     name = "pinball"
-    phi, phi_slope = staticmethod(value), staticmethod(slope)
+    phi = of_kernels(value, slope, prox_slope, tangent)
     curvature = None
     kinked = True
     parameter_name = "tau"

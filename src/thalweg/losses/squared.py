@@ -1,30 +1,31 @@
 """Half the squared error, (z - b)^2 / 2."""
 
-from thalweg._kernels.jit import inlined
+from thalweg._kernels.jit import kernel
 from thalweg.losses._base import PredictionLoss
+from thalweg.losses._phi import of_kernels
 
 __all__ = ["Squared"]
 
 
-@inlined
+@kernel
 def value(z: float, b: float, _: float) -> float:
     """(z - b)^2 / 2."""
     return 0.5 * (z - b) * (z - b)
 
 
-@inlined
+@kernel
 def slope(z: float, b: float, _: float) -> float:
     """Linear in z."""
     return z - b
 
 
-@inlined
+@kernel
 def prox_slope(z: float, b: float, _: float, width: float) -> float:
     """The proximal point is (z + width b) / (1 + width)."""
     return (z - b) / (1.0 + width)
 
 
-@inlined
+@kernel
 def tangent(z: float, b: float, _: float, s: float) -> float:
     """Touches at b + s."""
     return s * (z - b) - 0.5 * s * s
@@ -49,5 +50,5 @@ class Squared(PredictionLoss):
     """
 
     name = "squared"
-    phi, phi_slope = staticmethod(value), staticmethod(slope)
+    phi = of_kernels(value, slope, prox_slope, tangent)
     curvature = 1.0

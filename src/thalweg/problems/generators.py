@@ -166,11 +166,11 @@ def gradual(
     path = np.empty((T, domain.dim))
     path[0] = _point(domain, generator)
     moves = s * _directions(generator, T - 1, domain.dim)
-    if domain.code == projections.PYTHON:
+    if domain.onto is projections.PYTHON:
         for t in range(T - 1):
             path[t + 1] = domain.project((path[t] + moves[t]).reshape(domain.shape)).ravel()
     else:
-        walk(path, moves, domain.code, domain.par, np.empty(domain.dim))
+        walk(path, moves, domain.onto, domain.par, np.empty(domain.dim))
     return _regression(domain, features, path, errors)
 
 

@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from thalweg._validate import check_array, check_choice
 from thalweg.errors import InputError
-from thalweg.losses import KINDS, PredictionLoss, _table
+from thalweg.losses import KINDS, PredictionLoss
 from thalweg.losses._base import predictions
+from thalweg.losses._phi import Phi, each
 from thalweg.problems._base import Problem
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class LinearModel(Problem):
         The data, C-contiguous float64, each decision flattened to dim numbers.
     comparators : array (T, dim) or None
         As given.
-    loss, code, parameter : str, int, float
+    loss, phi, parameter : str, Phi, float
         The loss by name, and in compiled loops with the number it may depend on (0 if none).
     nonnegative : bool
         Whether every f_t >= 0, as small-loss bounds ask for.
@@ -146,9 +147,9 @@ class LinearModel(Problem):
         return KINDS[self.loss]
 
     @property
-    def code(self) -> int:
-        """The loss in compiled loops (`thalweg.losses._table`)."""
-        return self._kind.code
+    def phi(self) -> Phi:
+        """The loss in compiled loops (`thalweg.losses._phi`)."""
+        return self._kind.phi
 
     @property
     def nonnegative(self) -> bool:
@@ -205,13 +206,13 @@ class LinearModel(Problem):
     def _values(self, z: Array) -> Array:
         """phi(z_t, b_t) of every round."""
         out = np.empty(len(self))
-        _table.values(self.code, z, self.labels, self.parameter, out)
+        each(self.phi.value, z, self.labels, self.parameter, out)
         return out
 
     def _slopes(self, z: Array) -> Array:
         """The slope of phi at z_t, b_t of every round."""
         out = np.empty(len(self))
-        _table.slopes(self.code, z, self.labels, self.parameter, out)
+        each(self.phi.slope, z, self.labels, self.parameter, out)
         return out
 
     def _steepness(self, domain: Domain) -> Array:

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from thalweg._kernels.jit import kernel
-from thalweg._kernels.projections import project
-from thalweg.losses._table import prox_slope, slope, tangent
+from thalweg._kernels.pointers import Pointer, call
 
 __all__ = ["Ground", "Kind", "Sums", "Term", "fit_windows", "prefix_sums", "proximal_rounds"]
 
@@ -25,16 +24,18 @@ SEARCH_STEPS = 200  # of a bracketed search; about 10 are usual
 class Ground(NamedTuple):
     """A set: its compiled projection, and a ball around it."""
 
-    code: int
+    onto: Pointer
     par: np.ndarray
     center: np.ndarray
     radius: float
 
 
 class Kind(NamedTuple):
-    """A loss of a prediction: `thalweg.losses._table`."""
+    """A loss of a prediction: `thalweg.losses.Phi`."""
 
-    code: int
+    slope: Pointer
+    prox_slope: Pointer
+    tangent: Pointer
     par: float
     kinked: bool
 
@@ -142,7 +143,7 @@ def _fit(
     _slope_at(A, b, c, g)
     goal = tol * _miss(g, c, c, R)
     if _cholesky_solve(A, b, C, new):
-        project(X.code, X.par, new, old, scratch)
+        call(X.onto, X.par, new, old, scratch)
         square, size = 0.0, 0.0
         for j in range(d):
             square += (new[j] - old[j]) ** 2
@@ -158,7 +159,7 @@ def _fit(
     L = np.sqrt(L)  # at least the largest eigenvalue
     if L == 0.0:
         return max(0.0, _miss(g, w, c, R))
-    project(X.code, X.par, w, old, scratch)
+    call(X.onto, X.par, w, old, scratch)
     w[:] = old
     ahead[:] = w
     momentum, best = 1.0, np.inf
@@ -166,7 +167,7 @@ def _fit(
         _slope_at(A, b, ahead, g)
         for j in range(d):
             new[j] = ahead[j] - g[j] / L
-        project(X.code, X.par, new, new, scratch)
+        call(X.onto, X.par, new, new, scratch)
         uphill = 0.0
         for j in range(d):
             old[j] = w[j]
@@ -245,7 +246,7 @@ def _proximal(a: np.ndarray, term: Term, s: float, X: Ground, z: np.ndarray, y: 
     """z(s) = Pi_X(v - (q + s a)/rho); returns <a, z(s)>. Overwrites z, y and work."""
     for j in range(a.shape[0]):
         y[j] = term.v[j] - (term.q[j] + s * a[j]) / term.rho
-    project(X.code, X.par, y, z, work)
+    call(X.onto, X.par, y, z, work)
     total = 0.0
     for j in range(a.shape[0]):
         total += a[j] * z[j]
@@ -259,8 +260,8 @@ def _off(loss: Kind, b: float, s: float, h: float, width: float) -> float:
     Without kinks s - phi'(h). With kinks (width > 0) how far h is from the proximal point of h + width s.
     """
     if width == 0.0:
-        return s - slope(loss.code, h, b, loss.par)
-    return width * (s - prox_slope(loss.code, h + width * s, b, loss.par, width))
+        return s - call(loss.slope, h, b, loss.par)
+    return width * (s - call(loss.prox_slope, h + width * s, b, loss.par, width))
 
 
 @kernel
@@ -285,7 +286,7 @@ def _multiplier(
         square += a[j] * a[j]
         p += a[j] * (term.v[j] - term.q[j] / term.rho)
     width = square / term.rho
-    s = slope(loss.code, p, b, loss.par) if width == 0.0 else prox_slope(loss.code, p, b, loss.par, width)
+    s = call(loss.slope, p, b, loss.par) if width == 0.0 else call(loss.prox_slope, p, b, loss.par, width)
     h = _proximal(a, term, s, X, z, y, work)
     if width == 0.0:
         return s
@@ -296,7 +297,7 @@ def _multiplier(
         return s
     low, k_low = s, k
     for _ in range(SEARCH_STEPS):
-        other = slope(loss.code, h, b, loss.par)
+        other = call(loss.slope, h, b, loss.par)
         s = other if np.isfinite(other) else 2.0 * s  # phi may be infinite at h(s), where s is too small
         h = _proximal(a, term, s, X, z, y, work)
         k = _off(loss, b, s, h, width)
@@ -360,4 +361,4 @@ def proximal_rounds(
             inner += q[j] * z[j]
             gap += (v[j] - z[j]) ** 2
             turn += (v[j] - z[j]) * (X.center[j] - z[j])
-        lower[t] = tangent(loss.code, h, b, loss.par, s) + inner + rho * (turn - X.radius * np.sqrt(gap))
+        lower[t] = call(loss.tangent, h, b, loss.par, s) + inner + rho * (turn - X.radius * np.sqrt(gap))

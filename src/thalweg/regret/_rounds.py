@@ -9,7 +9,7 @@ from thalweg._validate import check_array
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.learner import bounded
-from thalweg.losses import _table
+from thalweg.losses._phi import each, each_prox
 from thalweg.problems import FromLosses, LinearModel, Problem
 from thalweg.regret._minimize import Objective
 
@@ -95,19 +95,19 @@ def total(problem: Problem, smoothing: float = 0.0) -> Objective:
             return value, gradient
 
         return by_round
-    a, b, code, par = problem.features, problem.labels, problem.code, problem.parameter
+    a, b, phi, par = problem.features, problem.labels, problem.phi, problem.parameter
     slopes = np.empty(len(problem))
 
     def at_once(x: Array) -> tuple[float, Array]:
         z = a @ x
         if smoothing > 0:
-            _table.prox_slopes(code, z, b, par, smoothing, slopes)
+            each_prox(phi.prox_slope, z, b, par, smoothing, slopes)
             value = problem._values(z - smoothing * slopes).sum() + smoothing / 2 * float(slopes @ slopes)
             return float(value), a.T @ slopes
         value = problem._values(z).sum()
         if not np.isfinite(value):
             return float(value), np.zeros(x.size)
-        _table.slopes(code, z, b, par, slopes)
+        each(phi.slope, z, b, par, slopes)
         return float(value), a.T @ slopes
 
     return at_once

@@ -171,7 +171,7 @@ class Rounds:
 
     def __init__(self, problem: Problem, domain: Domain, tol: float) -> None:
         self.problem, self.domain, self.tol = problem, domain, tol
-        self.compiled = isinstance(problem, LinearModel) and domain.code != PYTHON
+        self.compiled = isinstance(problem, LinearModel) and domain.onto is not PYTHON
         self.curvature = np.ones(len(problem))
         if isinstance(problem, LinearModel):
             norms = np.linalg.norm(problem.features, axis=1)
@@ -187,9 +187,9 @@ class Rounds:
         Z, lower = np.empty_like(V), np.empty(T)
         if self.compiled:
             assert isinstance(self.problem, LinearModel)
-            problem = self.problem
-            kind = hindsight.Kind(problem.code, problem.parameter, problem.kinked)
-            ground = hindsight.Ground(X.code, X.par, X.center.ravel(), X.radius)
+            problem, phi = self.problem, self.problem.phi
+            kind = hindsight.Kind(phi.slope, phi.prox_slope, phi.tangent, problem.parameter, problem.kinked)
+            ground = hindsight.Ground(X.onto, X.par, X.center.ravel(), X.radius)
             terms = hindsight.Term(Q, V, rho)
             hindsight.proximal_rounds(kind, problem.features, problem.labels, terms, ground, Z, lower)
             return Z, lower

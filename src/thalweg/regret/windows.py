@@ -48,7 +48,7 @@ class Windows:
     def __init__(self, problem: Problem, domain: Domain, tol: float) -> None:
         self.problem, self.domain, self.tol = problem, domain, tol
         self._sums: tuple[Array, Array, Array] | None = None
-        if isinstance(problem, LinearModel) and problem.loss == "squared" and domain.code != PYTHON:
+        if isinstance(problem, LinearModel) and problem.loss == "squared" and domain.onto is not PYTHON:
             T, d = problem.features.shape
             self._sums = np.empty((T + 1, d, d)), np.empty((T + 1, d)), np.empty(T + 1)
             hindsight.prefix_sums(problem.features, problem.labels, *self._sums)
@@ -107,7 +107,7 @@ class Windows:
         assert self._sums is not None
         X = self.domain
         losses, gaps = np.empty(starts.size), np.empty(starts.size)
-        ground = hindsight.Ground(X.code, X.par, X.center.ravel(), X.radius)
+        ground = hindsight.Ground(X.onto, X.par, X.center.ravel(), X.radius)
         kept = np.empty((1, X.dim)) if points is None else points
         sums = hindsight.Sums(*self._sums)
         hindsight.fit_windows(sums, starts, stops, ground, self.tol, COMPILED_STEPS, kept, losses, gaps, keep)

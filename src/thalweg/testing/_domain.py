@@ -131,10 +131,10 @@ def _check_project(domain: Domain, y: Array) -> Array:
 
 def _in_place(domain: Domain, y: Array) -> Array:
     """The projected point by the compiled projection, as loops call it, or by the method when there is none."""
-    if domain.code == projections.PYTHON:
+    if domain.onto is projections.PYTHON:
         return domain.project(y)
     flat = y.ravel().copy()
-    projections.project(domain.code, domain.par, flat, flat, np.empty_like(flat))
+    domain.onto(domain.par, flat, flat, np.empty_like(flat))
     return flat.reshape(domain.shape)
 
 
