@@ -27,6 +27,7 @@ from thalweg.algorithms import (
     EfficientScream,
     Scream,
     Sword,
+    Tracker,
 )
 from thalweg.alone import Alone
 from thalweg.cover import Cover
@@ -69,6 +70,7 @@ __all__ = [
     "Run",
     "Scream",
     "Sword",
+    "Tracker",
     "cards",
     "control",
     "domains",

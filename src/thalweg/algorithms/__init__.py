@@ -12,6 +12,7 @@ from thalweg.algorithms.sacs import SACS
 from thalweg.algorithms.scream import EfficientScream, Scream
 from thalweg.algorithms.sogd import SOGD
 from thalweg.algorithms.sword import Sword
+from thalweg.algorithms.tracker import Tracker
 
 __all__ = [
     "AOA",
@@ -31,4 +32,5 @@ __all__ = [
     "EfficientScream",
     "Scream",
     "Sword",
+    "Tracker",
 ]

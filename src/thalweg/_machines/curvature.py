@@ -1,0 +1,124 @@
+"""Two members that follow curvature: recursive least squares on the cut loss; one starts anew when the world changes.
+
+With r = <h, y - y_C>, u = P h and w = <h, u>, in rounds with 0 < f < inf:
+
+    y_C <- the ball's point nearest to y_C - u (2f - r)/(2f + w);   P <- P - u u'/(2f + w)               (1)
+
+P starts at 2f/(0.001 ||h||^2) I. For a squared loss f = e^2/2, h = e a this is least squares with a weak prior.
+The second one, D, watches its own error, e_D = (2f - r)^2/(4f), which for squared losses is its loss:
+
+    nu = e_D 2f/(2f + w);   a = max(0, a + nu/s - 2)                   s: the mean of nu over ~100 rounds     (2)
+    a > 12: a = 0, y_D = home, P = (e_D/s)(2f/||h||^2) I               e_D the larger of before and at home   (3)
+
+(2) is a one-sided CUSUM: a drifts down while errors stay below twice their mean.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from thalweg._kernels.jit import inner
+from thalweg._kernels.parts import Floats
+from thalweg._kernels.vectors import copy
+from thalweg._machines.cut_descent import Around, Members, bring_back
+
+__all__ = ["Curvature", "begin_curvature", "move_curved"]
+
+WEAK = 1e-3  # the prior of P
+SHARE = 0.3  # of the descents' prior, for each of the two
+ALARM, DRIFT, WINDOW = 12.0, 2.0, 100.0  # of (2), (3)
+JUMP = 10.0  # the error that started D anew counts at most so many times the noise level
+LARGEST = 1e150  # of an entry of P
+NOISE, SUM, ROUNDS = 0, 1, 2  # of `watch`: s, a and how many rounds D has seen
+
+
+class Curvature(NamedTuple):
+    """C is 0, D is 1."""
+
+    P: Floats  # (2, d, d); no rows where there are no such members
+    watch: Floats  # (3,) what D knows of its errors
+
+
+@inner
+def _reset(P: Floats, size: float) -> None:
+    size = min(size, LARGEST)
+    for i in range(P.shape[0]):
+        for j in range(P.shape[0]):
+            P[i, j] = size if i == j else 0.0
+
+
+@inner
+def begin_curvature(s: Curvature, members: Members, around: Around, f: float, n: float, total: float) -> None:
+    """The first round: at home, and with a share of the prior."""
+    for i in range(2):
+        copy(around.home, members.points[i])
+        members.logs[i] = np.log(SHARE * total)
+        _reset(s.P[i], 2.0 * f / (WEAK * n))
+    for i in range(3):
+        s.watch[i] = 0.0
+
+
+@inner
+def _ahead(P: Floats, h: Floats, u: Floats) -> float:
+    """u <- P h; returns w."""
+    w = 0.0
+    for i in range(h.shape[0]):
+        total = 0.0
+        for j in range(h.shape[0]):
+            total += P[i, j] * h[j]
+        u[i] = total
+        w += total * h[i]
+    return w
+
+
+@inner
+def _gain(h: Floats, y: Floats, point: Floats) -> float:
+    gain = 0.0
+    for j in range(h.shape[0]):
+        gain += h[j] * (y[j] - point[j])
+    return gain
+
+
+@inner
+def move_curved(
+    s: Curvature, members: Members, around: Around, h: Floats, n: float, f: float, y: Floats, gains: Floats, u: Floats
+) -> None:
+    """(1)-(3); the gains are written before anyone moves. u is scratch space."""
+    d = h.shape[0]
+    for k in range(2):
+        point, P = members.points[k], s.P[k]
+        gain = _gain(h, y, point)
+        gains[k] = gain
+        if not 0.0 < f < np.inf:
+            continue
+        w = _ahead(P, h, u)
+        if not 0.0 <= w < np.inf:  # rounding has spoilt P
+            _reset(P, 2.0 * f / (WEAK * n))
+            w = _ahead(P, h, u)
+        if k == 1:
+            error = (2.0 * f - gain) * ((2.0 * f - gain) / (4.0 * f))
+            nu = error * (2.0 * f / (2.0 * f + w))  # (2)
+            noise = s.watch[NOISE]
+            if noise > 0.0 and s.watch[ROUNDS] > 1.0:
+                s.watch[SUM] = max(0.0, s.watch[SUM] + nu / noise - DRIFT)
+            if s.watch[SUM] > ALARM:  # (3)
+                s.watch[SUM] = 0.0
+                copy(around.home, point)
+                gain = _gain(h, y, point)
+                error = max(error, (2.0 * f - gain) * ((2.0 * f - gain) / (4.0 * f)))
+                _reset(P, error / noise * (2.0 * f / n))
+                w = _ahead(P, h, u)
+                nu = min(nu, JUMP * noise)
+            s.watch[ROUNDS] += 1.0
+            s.watch[NOISE] += (nu - s.watch[NOISE]) / min(s.watch[ROUNDS], WINDOW)
+        if not w < np.inf:  # or nan: f, h too far apart for floating point
+            continue
+        step, square = (2.0 * f - gain) / (2.0 * f + w), 0.0
+        for j in range(d):
+            point[j] -= step * u[j]
+            square += (point[j] - around.center[j]) * (point[j] - around.center[j])
+        bring_back(around, point, square)
+        for i in range(d):
+            scaled = u[i] / (2.0 * f + w)
+            for j in range(d):
+                P[i, j] -= scaled * u[j]  # (1)

@@ -1,0 +1,106 @@
+"""Descents on a ball with scale-free steps on a cut loss; longer steps join when the stream is long enough.
+
+The loss of a round is known to be f >= 0 at the decision and at least 0 elsewhere, so among the lower bounds on
+f(u) - f is the linear one cut at -2f, l(u) = max(-2f, <h, u - y>). Member k has the multiplier 2^k:
+
+    r_k = <h, y - y_k>                                                  what it would have gained               (1)
+    s_k = min(2^k R / sqrt(S), (2f - r_k)_+ / ||h||^2)                  S = sum of ||h||^2, this round's too    (2)
+    y_k <- the ball's point nearest to y_k - s_k h                      the proximal step of l                  (3)
+    while 2^(K+1) sqrt(S) <= 2 sum of ||h||: K += 1, member K joins     at the combined decision of this round  (4)
+
+A step that is too long stops by itself, at the cut. With f = inf nothing is cut.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from thalweg._kernels.jit import inner
+from thalweg._kernels.parts import Floats, Ints
+from thalweg._kernels.vectors import copy
+
+__all__ = ["BELOW", "CURVED", "ROWS", "Around", "Members", "begin_members", "bring_back", "join", "move_descents"]
+
+CURVED = 2  # rows before the descents, for the members with curvature
+BELOW = 4  # steps shorter than 2^k0 that are there from the start
+# k0 >= -20, and (4) lets K exceed log2 sqrt(T) by 1 at most: 57 descents in 2^62 rounds.
+ROWS = CURVED + 58
+SQUARES, LENGTHS = 0, 1  # of `sums`
+COUNT, LEAST, TOP = 0, 1, 2  # of `sizes`
+
+
+class Around(NamedTuple):
+    """The ball where all members live."""
+
+    center: Floats  # (d,)
+    radius: float
+    home: Floats  # (d,) where the first members start
+
+
+class Members(NamedTuple):
+    """Rows 0 and 1 are the members with curvature, row 2 + i the descent with k = k0 - 4 + i."""
+
+    points: Floats  # (ROWS, d)
+    sums: Floats  # (2,) S and the sum of ||h||
+    sizes: Ints  # (3,) rows up to the last one in use, 0 before the first round; k0; K
+    logs: Floats  # (ROWS,) log-priors
+
+
+@inner
+def _log_prior(k: int, k0: int) -> float:
+    return -0.5 * np.log(2.0) * (k - k0) if k >= k0 else np.log(2.0) * (k - k0)
+
+
+@inner
+def begin_members(s: Members, around: Around, f: float, n: float) -> float:
+    """The first round: steps of about the length that reaches the cut. Returns the sum of the priors."""
+    k0 = -6
+    if 0.0 < f < np.inf:
+        k0 = int(min(max(np.floor(np.log2(2.0 * f / (np.sqrt(n) * around.radius))), -20.0), -4.0))
+    s.sizes[LEAST] = k0
+    s.sizes[TOP] = 1
+    s.sizes[COUNT] = CURVED + 1 - (k0 - BELOW) + 1
+    total = 0.0
+    for i in range(CURVED, s.sizes[COUNT]):
+        copy(around.home, s.points[i])
+        s.logs[i] = _log_prior(k0 - BELOW + i - CURVED, k0)
+        total += np.exp(s.logs[i])
+    return total
+
+
+@inner
+def bring_back(around: Around, point: Floats, square: float) -> None:
+    """Rescale a point at this squared distance from the centre into the ball."""
+    if square > around.radius * around.radius:
+        scale = around.radius / np.sqrt(square)
+        for j in range(point.shape[0]):
+            point[j] = around.center[j] + scale * (point[j] - around.center[j])
+
+
+@inner
+def move_descents(s: Members, around: Around, h: Floats, n: float, f: float, y: Floats, gains: Floats) -> None:
+    """(1)-(3); the gains are written before anyone moves."""
+    length = around.radius / np.sqrt(s.sums[SQUARES]) * 2.0 ** (s.sizes[LEAST] - BELOW)
+    for i in range(CURVED, s.sizes[COUNT]):
+        gain = 0.0
+        for j in range(h.shape[0]):
+            gain += h[j] * (y[j] - s.points[i, j])
+        gains[i] = gain  # (1)
+        step = min(length, max(2.0 * f - gain, 0.0) / n)  # (2)
+        length *= 2.0
+        square = 0.0
+        for j in range(h.shape[0]):
+            moved = s.points[i, j] - step * h[j]
+            s.points[i, j] = moved
+            square += (moved - around.center[j]) * (moved - around.center[j])
+        bring_back(around, s.points[i], square)  # (3)
+
+
+@inner
+def join(s: Members, y: Floats) -> None:
+    """(4)."""
+    while 2.0 ** (s.sizes[TOP] + 1) * np.sqrt(s.sums[SQUARES]) <= 2.0 * s.sums[LENGTHS] and s.sizes[COUNT] < ROWS:
+        s.sizes[TOP] += 1
+        copy(y, s.points[s.sizes[COUNT]])
+        s.logs[s.sizes[COUNT]] = _log_prior(s.sizes[TOP], s.sizes[LEAST])
+        s.sizes[COUNT] += 1

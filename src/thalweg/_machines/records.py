@@ -1,0 +1,193 @@
+"""Records of what members gained: Hedge on observed gains, once since the start and once for each interval of a cover.
+
+A record has the members' gains since its birth and believes accordingly. With q_i the gain of member i in a round:
+
+    Q = sum_i p_i q_i;  v_i = q_i - Q;  A_i += v_i;  V += sum_i p_i v_i^2;  B = max(B, max_i v_i)                  (1)
+    p_i ~ exp(A_i / sqrt(B^2 + V) + log-prior_i)                                                                   (2)
+
+Only this lives on a cover, not the members: a pool that never restarts holds a good member for every interval. Record 0
+never ends; slot k has the record of level k of the compact cover (`thalweg._kernels.covers`), flat log-priors and the
+prior 3/m. Markers are placed where gains may have added up to 16 of the largest one, phi = min(2f, 2R||h||). The
+records are mixed by what they gained themselves, over a grid of rates, as far as gains are no larger than Bt, those
+seen before (b = max_j |Q_j|; B0 the first b):
+
+    Q_j *= min(1, Bt/b);  Bt = max(Bt, b);  R_j += Q_j;  W_j += Q_j^2                                              (3)
+    w_j ~ prior_j sum_i eta_i exp(eta_i R_j - eta_i^2 W_j),  eta_i = 4^-i/(2 B0),  i_min, a_j <= i < a_j + 8        (4)
+
+with i_min = ceil(log4(Bt/B0)), so that eta_i |Q_j| <= 1/2. A record whose grid has fallen behind, i_min > a_j + 2,
+starts another one: a_j = i_min, R_j = W_j = 0.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from thalweg._kernels.covers import COMPACT, place_marker, slots_in_use
+from thalweg._kernels.jit import inner
+from thalweg._kernels.parts import Floats, Ints
+from thalweg._kernels.vectors import decay
+
+__all__ = ["RATES", "Records", "account", "begin_records", "credit", "mark", "mix"]
+
+RATES = 8  # of a record's grid
+BEHIND = 2
+ENOUGH = 16.0  # of the largest phi, for a marker
+LN4 = math.log(4.0)
+SINCE, LARGEST, FIRST, SEEN = 0, 1, 2, 3  # of `totals`: phi since the last marker, the largest phi, B0, Bt
+MARKERS, MINIMUM, ANCHORED = 0, 1, 2  # of `counts`: m, i_min, and how often a record was anchored anew
+
+
+class Records(NamedTuple):
+    """Record 0, and one for every slot of a cover; only record 0 where intervals do not matter."""
+
+    A: Floats  # (J, ROWS)
+    V: Floats  # (J,)
+    B: Floats  # (J,)
+    R: Floats  # (J,)
+    W: Floats  # (J,)
+    p: Floats  # (J, ROWS) what each believes
+    prior: Floats  # (J,) its logarithm
+    anchors: Ints  # (J,) a_j
+    flat: Ints  # (J,) 1 where all log-priors are 0
+    born: Ints  # (J - 1,) the marker at which the record of a slot began; 0: there is none
+    weights: Floats  # (J,) w_j
+    totals: Floats  # (4,)
+    counts: Ints  # (3,)
+
+
+@inner
+def _alive(s: Records, j: int) -> bool:
+    return j == 0 or s.born[j - 1] > 0
+
+
+@inner
+def _begin(s: Records, j: int, flat: int, prior: float) -> None:
+    for i in range(s.A.shape[1]):
+        s.A[j, i] = 0.0
+    s.V[j] = s.B[j] = s.R[j] = s.W[j] = 0.0
+    s.prior[j] = prior
+    s.anchors[j] = s.counts[MINIMUM]
+    s.flat[j] = flat
+
+
+@inner
+def begin_records(s: Records, logs: Floats, first: int, count: int, scores: Floats) -> None:
+    """The first round: record 0 over these rows."""
+    _begin(s, 0, 0, 0.0)
+    _believe(s, 0, logs, first, count, scores)
+    s.weights[0] = 1.0
+
+
+@inner
+def account(s: Records, q: Floats, first: int, count: int, scores: Floats) -> float:
+    """(1) in every record; Q_j into `scores`, which is scratch space (J, ROWS). Returns the largest |Q_j|."""
+    largest = 0.0
+    for j in range(slots_in_use(s.counts[MARKERS]) + 1):
+        if _alive(s, j):
+            Q, square, most = 0.0, 0.0, s.B[j]
+            for i in range(first, count):
+                Q += s.p[j, i] * q[i]
+            for i in range(first, count):
+                v = q[i] - Q
+                s.A[j, i] += v
+                square += s.p[j, i] * (v * v)
+                most = max(most, v)
+            s.V[j] += square
+            s.B[j] = most
+            scores[j, 0] = Q
+            largest = max(largest, abs(Q))
+    return largest
+
+
+@inner
+def credit(s: Records, largest: float, scores: Floats) -> None:
+    """(3), once there is a marker."""
+    if s.counts[MARKERS] == 0 or largest == 0.0:
+        return
+    if s.totals[FIRST] == 0.0:
+        s.totals[FIRST] = s.totals[SEEN] = largest
+    shrink = min(1.0, s.totals[SEEN] / largest)
+    if largest > s.totals[SEEN]:
+        s.totals[SEEN] = largest
+        s.counts[MINIMUM] = int(np.ceil(0.5 * np.log2(largest / s.totals[FIRST])))
+    for j in range(slots_in_use(s.counts[MARKERS]) + 1):
+        if _alive(s, j):
+            Q = scores[j, 0] * shrink
+            s.R[j] += Q
+            s.W[j] += Q * Q
+
+
+@inner
+def mark(s: Records, phi: float, blind: bool) -> None:
+    """A marker, where it is time for one."""
+    s.totals[LARGEST] = max(s.totals[LARGEST], phi)
+    s.totals[SINCE] += phi
+    if s.totals[SINCE] >= ENOUGH * s.totals[LARGEST]:
+        s.totals[SINCE] = 0.0
+        s.counts[MARKERS] += 1
+        m = s.counts[MARKERS]
+        _begin(s, place_marker(COMPACT, m, s.born) + 1, 0 if blind else 1, np.log(3.0 / m))
+
+
+@inner
+def _believe(s: Records, j: int, logs: Floats, first: int, count: int, scores: Floats) -> None:
+    """(2)."""
+    rate = 1.0 / np.sqrt(s.B[j] * s.B[j] + s.V[j]) if s.B[j] > 0.0 else 0.0
+    weight = 0.0 if s.flat[j] == 1 else 1.0
+    top = -np.inf
+    for i in range(first, count):
+        scores[j, i] = rate * s.A[j, i] + weight * logs[i]
+        top = max(top, scores[j, i])
+    total = 0.0
+    for i in range(first, count):
+        s.p[j, i] = decay(scores[j, i] - top)
+        total += s.p[j, i]
+    for i in range(first, count):
+        s.p[j, i] /= total
+
+
+@inner
+def _grid(s: Records, j: int, scores: Floats) -> float:
+    """scores[j, i] <- ln of prior_j eta_i exp(eta_i R_j - eta_i^2 W_j) for the rates of its grid; returns the largest.
+
+    Up to what all records have in common. Rates below i_min are left out.
+    """
+    unit = s.totals[FIRST] if s.totals[FIRST] > 0.0 else 1.0
+    gained, square = s.R[j] / unit, s.W[j] / unit / unit
+    rate, top = 0.5 * 4.0 ** (-s.anchors[j]), -np.inf
+    for i in range(RATES):
+        scores[j, i] = s.prior[j] - LN4 * (s.anchors[j] + i) + rate * (gained - rate * square)
+        if s.anchors[j] + i >= s.counts[MINIMUM]:
+            top = max(top, scores[j, i])
+        rate *= 0.25
+    return top
+
+
+@inner
+def mix(s: Records, logs: Floats, first: int, count: int, p: Floats, scores: Floats) -> None:
+    """(2) and (4): p <- what all records believe together."""
+    J = slots_in_use(s.counts[MARKERS]) + 1
+    least, top = s.counts[MINIMUM], -np.inf
+    for j in range(J):
+        if _alive(s, j):
+            _believe(s, j, logs, first, count, scores)
+            if least > s.anchors[j] + BEHIND:
+                s.anchors[j] = least
+                s.R[j] = s.W[j] = 0.0
+                s.counts[ANCHORED] += 1
+            top = max(top, _grid(s, j, scores))
+    total = 0.0
+    for j in range(J):
+        s.weights[j] = 0.0
+        if _alive(s, j):
+            for i in range(max(least - s.anchors[j], 0), RATES):
+                s.weights[j] += decay(scores[j, i] - top)
+            total += s.weights[j]
+    for i in range(first, count):
+        p[i] = 0.0
+    for j in range(J):
+        s.weights[j] /= total
+        if _alive(s, j):
+            for i in range(first, count):
+                p[i] += s.weights[j] * s.p[j, i]

@@ -1,0 +1,127 @@
+"""The Tracker's machine on a ball: members, their records, and the round that joins them.
+
+A round with the gradient h, n = ||h||^2, and f >= 0 the loss at the decision (inf where it is unknown):
+
+    the first one: members and record 0 begin                                                                  (1)
+    S += n, and the sum of lengths += ||h||                                                                    (2)
+    gains r_i = <h, y - y_i>; members move                            `cut_descent`, `curvature`               (3)
+    records see q_i = min(r_i, 2f)                                    `records`                                (4)
+    a marker, where it is time for one; longer steps join                                                      (5)
+    p <- what the records believe; y <- sum_i p_i y_i                                                          (6)
+
+A round without a gradient changes nothing.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS, VALUES
+from thalweg._kernels.jit import implement
+from thalweg._kernels.parts import Floats, Ints
+from thalweg._kernels.vectors import square_norm
+from thalweg._machines._bare import implement_bare
+from thalweg._machines._contract import decision, learn, propose, room
+from thalweg._machines.curvature import Curvature, begin_curvature, move_curved
+from thalweg._machines.cut_descent import (
+    COUNT,
+    CURVED,
+    LENGTHS,
+    SQUARES,
+    Around,
+    Members,
+    begin_members,
+    join,
+    move_descents,
+)
+from thalweg._machines.records import Records, account, begin_records, credit, mark, mix
+
+__all__ = ["TrackerSettings", "TrackerState"]
+
+NOTHING = 1e-300  # of a squared gradient
+LARGEST = 1e150  # of a loss
+
+
+class TrackerState(NamedTuple):
+    """All that changes."""
+
+    members: Members
+    curvature: Curvature
+    records: Records
+    p: Floats  # (ROWS,) weights of the members
+    y: Floats  # (d,) the decision
+    curved: Ints  # (1,) 1 while there are members with curvature
+    clock: Ints  # `thalweg._kernels.clock`
+
+
+class TrackerSettings(NamedTuple):
+    """What does not change, and scratch space."""
+
+    around: Around
+    curvature: bool  # whether members with curvature are wanted
+    intervals: bool
+    floor: float  # of the losses; -inf where they are not to be used
+    gains: Floats  # (ROWS,) scratch
+    scores: Floats  # (J, ROWS) scratch
+    u: Floats  # (d,) scratch
+
+
+@implement(decision, TrackerState)
+def _decision(s: TrackerState, c: TrackerSettings) -> Floats:
+    return s.y
+
+
+@implement(room, TrackerState)
+def _room(s: TrackerState, c: TrackerSettings) -> bool:
+    return True
+
+
+@implement(learn, TrackerState)
+def _learn(s: TrackerState, c: TrackerSettings, h: Floats, loss: float) -> bool:
+    f = loss - c.floor
+    if f < 0.0 or LARGEST < f < np.inf:
+        return False
+    s.clock[ROUNDS] += 1
+    s.clock[GRADIENTS] += 1
+    s.clock[VALUES] += 1 if f < np.inf else 0
+    n = square_norm(h)
+    if n <= NOTHING:
+        return True
+    members, records = s.members, s.records
+    if members.sizes[COUNT] == 0:  # (1)
+        total = begin_members(members, c.around, f, n)
+        if c.curvature and 0.0 < f < np.inf:
+            s.curved[0] = 1
+            begin_curvature(s.curvature, members, c.around, f, n, total)
+        begin_records(records, members.logs, 0 if s.curved[0] == 1 else CURVED, members.sizes[COUNT], c.scores)
+    first, count = 0 if s.curved[0] == 1 else CURVED, members.sizes[COUNT]
+    s.clock[PROJECTIONS] += count - first
+    members.sums[SQUARES] += n  # (2)
+    members.sums[LENGTHS] += np.sqrt(n)
+    move_descents(members, c.around, h, n, f, s.y, c.gains)  # (3)
+    if s.curved[0] == 1:
+        move_curved(s.curvature, members, c.around, h, n, f, s.y, c.gains, c.u)
+    for i in range(first, count):
+        c.gains[i] = min(c.gains[i], 2.0 * f)
+    credit(records, account(records, c.gains, first, count, c.scores), c.scores)  # (4)
+    if c.intervals:
+        mark(records, min(2.0 * f, 2.0 * c.around.radius * np.sqrt(n)), f == np.inf)  # (5)
+    join(members, s.y)
+    return True
+
+
+@implement(propose, TrackerState)
+def _propose(s: TrackerState, c: TrackerSettings, loss: float) -> None:
+    members = s.members
+    first, count = 0 if s.curved[0] == 1 else CURVED, members.sizes[COUNT]
+    if count == 0:
+        return
+    mix(s.records, members.logs, first, count, s.p, c.scores)  # (6)
+    for j in range(s.y.shape[0]):
+        s.y[j] = 0.0
+    for i in range(first, count):
+        for j in range(s.y.shape[0]):
+            s.y[j] += s.p[i] * members.points[i, j]
+
+
+implement_bare(TrackerState, TrackerSettings)
