@@ -1,16 +1,14 @@
 """One expert, alone, as a learner."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thalweg._kernels.clock import PROJECTIONS
 from thalweg._kernels.parts import place, spots, start
 from thalweg._machines.alone import AloneSettings, AloneState
 from thalweg._stateful import facts
+from thalweg._types import Array
 from thalweg._validate import check_choice
 from thalweg.errors import InputError
 from thalweg.experts import Expert, Pool
@@ -18,8 +16,6 @@ from thalweg.learner import bounded
 from thalweg.machine import ExpertMachine
 
 __all__ = ["Alone"]
-
-Array = NDArray[np.float64]
 
 
 class Alone(ExpertMachine):

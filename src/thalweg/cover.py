@@ -11,8 +11,6 @@ The newborn never sees round t, and those whose interval is over are gone. The l
 (compact cover), so the state has a slot per level and nothing else.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -24,6 +22,7 @@ from thalweg._kernels.clock import PROJECTIONS
 from thalweg._kernels.parts import admit, clear, place, start
 from thalweg._machines.cover import CoverSettings, CoverState
 from thalweg._stateful import facts, named_arrays
+from thalweg._types import Array
 from thalweg._validate import check_choice
 from thalweg.domains import Domain
 from thalweg.errors import InputError
@@ -33,7 +32,6 @@ from thalweg.metas import Meta
 
 __all__ = ["Cover"]
 
-Array = NDArray[np.float64]
 Build = Callable[[int], Expert]
 
 COVERS = {"compact": covers.COMPACT, "geometric": covers.GEOMETRIC}

@@ -10,14 +10,13 @@ With h_t the gradient (one for all members, or each its own) and Pi the projecti
 (1) is `thalweg.experts.Descent`, (2) and (3) `thalweg.metas.Hedge`, (4) `thalweg.experts.Pool`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from thalweg._types import Array
 from thalweg._validate import check_array, check_choice
 from thalweg.alone import Alone
 from thalweg.domains import Domain
@@ -29,8 +28,6 @@ from thalweg.metas import Hedge
 from thalweg.metas.hedge import rate
 
 __all__ = ["Ensemble", "Pooled", "descents"]
-
-Array = NDArray[np.float64]
 
 
 def descents(domain: Domain, step_sizes: Array, *, meta: Hedge | None = None, judge: str = "linear") -> Pool:

@@ -15,13 +15,10 @@ learns from (g, -<g, x^(i+1)>)/sqrt(2), corrected as in (3) of `thalweg.one_proj
 sum <g, x^(i) - x^(i+1)> <= sqrt(2) psi_i. And (u, 1) lies in V for every u in W, so it can follow any point instead.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thalweg._kernels.clock import PROJECTIONS
 from thalweg._machines.levels import (
@@ -34,13 +31,12 @@ from thalweg._machines.levels import (
     place_one,
     weigh_level,
 )
+from thalweg._types import Array
 from thalweg._validate import check_count, check_positive
 from thalweg.domains import Ball, Domain
 from thalweg.machine import Machine
 
 __all__ = ["ResidualLevels"]
-
-Array = NDArray[np.float64]
 
 
 class ResidualLevels(Machine):

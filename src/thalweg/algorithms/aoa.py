@@ -18,8 +18,8 @@ r_I = <h_t, y_t - y_{t,I}>/(2GR), experts with the pool of Theorem 2 for T = |I|
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thalweg._types import Array
 from thalweg._validate import check_positive
 from thalweg.algorithms.ader import ader
 from thalweg.algorithms.pools import worst_case_pool
@@ -34,8 +34,6 @@ from thalweg.metas import AdaNormalHedge, Hedge
 from thalweg.theorems import Covered, bounds, path_length, pool_bound
 
 __all__ = ["AOA", "EfficientAOA", "Intervals"]
-
-Array = NDArray[np.float64]
 
 
 class AOA(Cover):

@@ -17,9 +17,7 @@ r_J = <g_t, x_t - x_{t,J}>/(2GR), and a round needs 1 gradient and 0 values.
 
 import math
 
-import numpy as np
-from numpy.typing import NDArray
-
+from thalweg._types import Array
 from thalweg._validate import check_positive
 from thalweg.algorithms.reduced_cover import ReducedCover
 from thalweg.cards import Card, Variant
@@ -31,8 +29,6 @@ from thalweg.metas import CoinBetting
 from thalweg.theorems import Covered, bounds, path_length
 
 __all__ = ["CBCE", "Betting", "EfficientCBCE"]
-
-Array = NDArray[np.float64]
 
 
 class CBCE(Cover):

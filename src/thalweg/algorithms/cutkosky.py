@@ -22,9 +22,9 @@ Inside the reduction (`thalweg.one_projection`) W is a ball: 1 projection, 1 gra
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thalweg._kernels.hulls import FULL
+from thalweg._types import Array
 from thalweg._validate import check_count, check_positive
 from thalweg.cards import Card
 from thalweg.domains import Ball, Domain
@@ -35,7 +35,6 @@ from thalweg.theorems import Theorem, bounds
 
 __all__ = ["CutkoskyAdaptive", "CutkoskyPrintedVariant", "EfficientCutkosky", "Levels"]
 
-Array = NDArray[np.float64]
 
 SHORTEST = 8  # rounds: shorter intervals of a level are not worth a bound of their own
 ORDER = "sqrt((D^2 + D P_I) sum_I ||g||^2), up to logarithms"

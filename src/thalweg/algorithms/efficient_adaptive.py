@@ -17,9 +17,7 @@ import math
 from functools import partial
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from thalweg._types import Array
 from thalweg._validate import check_choice, check_count, check_positive
 from thalweg.algorithms import thresholds
 from thalweg.algorithms.reduced_cover import ReducedCover
@@ -32,7 +30,6 @@ from thalweg.theorems import Marked, bounds
 
 __all__ = ["EfficientAdaptive", "Theorem4"]
 
-Array = NDArray[np.float64]
 
 EAGER = 1e-3  # of the thresholds: several experts live on the paper's stream (docs/thresholds.md)
 

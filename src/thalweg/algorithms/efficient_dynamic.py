@@ -17,8 +17,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thalweg._types import Array
 from thalweg._validate import check_count, check_positive
 from thalweg.algorithms.pools import small_loss_pool, worst_case_pool
 from thalweg.cards import Card, Variant
@@ -28,8 +28,6 @@ from thalweg.one_projection import OneProjection
 from thalweg.theorems import Theorem, path_length, pool_bound
 
 __all__ = ["Dynamic", "EfficientDynamic"]
-
-Array = NDArray[np.float64]
 
 
 class Dynamic(Theorem):

@@ -21,8 +21,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thalweg._types import Array
 from thalweg._validate import check_choice, check_count, check_positive
 from thalweg.algorithms import thresholds
 from thalweg.algorithms.pools import small_loss_pool
@@ -36,7 +36,6 @@ from thalweg.theorems import Marked, bounds, path_length, step_sizes
 
 __all__ = ["EfficientIntervalDynamic", "Theorem5"]
 
-Array = NDArray[np.float64]
 
 EAGER = 1e-4  # of the thresholds: several experts live on the paper's stream (docs/thresholds.md)
 

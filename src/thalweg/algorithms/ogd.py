@@ -9,8 +9,8 @@ With ||g_t|| <= G and X of diameter D: eta = D/(G sqrt T) gives static regret D 
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thalweg._types import Array
 from thalweg._validate import check_count, check_positive
 from thalweg.alone import Alone
 from thalweg.cards import Card
@@ -21,8 +21,6 @@ from thalweg.learner import bounded
 from thalweg.theorems import Theorem, path_length
 
 __all__ = ["OGD", "Telescoping"]
-
-Array = NDArray[np.float64]
 
 
 class Telescoping(Theorem):

@@ -25,8 +25,8 @@ most what it costs on the surrogate, and (7) holds with D the surrogate's diamet
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thalweg._types import Array
 from thalweg._validate import check_count, check_nonnegative, check_positive
 from thalweg.algorithms.pools import geometric
 from thalweg.cards import Card
@@ -37,8 +37,6 @@ from thalweg.one_projection import OneProjection
 from thalweg.theorems import Theorem, path_length
 
 __all__ = ["EfficientScream", "Priced", "Scream"]
-
-Array = NDArray[np.float64]
 
 
 class Priced(Theorem):

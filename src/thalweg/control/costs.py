@@ -3,21 +3,18 @@
 A controller asks for gradients only; `value` is what `simulate` records. Costs that change are a list, one a round.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from thalweg._types import Array
 from thalweg._validate import check_array, check_count, check_positive
 from thalweg.control.gains import weight
 from thalweg.errors import InputError
 
 __all__ = ["Absolute", "Cost", "Huber", "Quadratic", "stages"]
-
-Array = NDArray[np.float64]
 
 
 @runtime_checkable

@@ -15,8 +15,6 @@ where projecting is a rescale of every block. With M'_t its decision and g_t = g
 O~(sqrt(T (1 + P_T))). 1 projection (H singular value decompositions), 1 gradient a round.
 """
 
-from __future__ import annotations
-
 from thalweg.algorithms.scream import EfficientScream
 from thalweg.control.learned import LearnedController
 from thalweg.learner import Learner

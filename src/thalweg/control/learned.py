@@ -8,16 +8,15 @@
 is in `thalweg.control.policy`.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from thalweg._kernels import control as kernels
+from thalweg._types import Array
 from thalweg._validate import check_choice, check_count
 from thalweg.control.constants import Constants, estimated_constants
 from thalweg.control.controller import Controller
@@ -30,7 +29,6 @@ from thalweg.learner import Learner, Queries
 
 __all__ = ["LearnedController"]
 
-Array = NDArray[np.float64]
 
 SEEN, LENGTH, PRICE, BOUND, LAMBDA = 0, 1, 2, 3, 4  # entries of the array of scales
 

@@ -1,18 +1,14 @@
 """Linear state feedback, u = -K x: LQR, and any other gain."""
 
-from __future__ import annotations
+from numpy.typing import ArrayLike
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
+from thalweg._types import Array
 from thalweg.control.controller import Controller
 from thalweg.control.costs import Cost
 from thalweg.control.gains import riccati, weight
 from thalweg.control.system import LinearSystem
 
 __all__ = ["LQR", "LinearFeedback"]
-
-Array = NDArray[np.float64]
 
 
 class LinearFeedback(Controller):

@@ -1,11 +1,10 @@
 """A disturbance-action policy that somebody chose: what learners are measured against."""
 
-from __future__ import annotations
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from thalweg._kernels import control as kernels
+from thalweg._types import Array
 from thalweg._validate import check_array
 from thalweg.control.controller import Controller
 from thalweg.control.costs import Cost
@@ -14,8 +13,6 @@ from thalweg.control.system import LinearSystem
 from thalweg.errors import InputError
 
 __all__ = ["Planted"]
-
-Array = NDArray[np.float64]
 
 
 class Planted(Controller):

@@ -8,8 +8,6 @@ under weights that also charge a descent for moving. Dynamic regret O~(sqrt(T (1
 whose path has length P_T. N projections (N H singular value decompositions), 1 gradient a round.
 """
 
-from __future__ import annotations
-
 from thalweg.algorithms.scream import Scream
 from thalweg.control.learned import LearnedController
 from thalweg.learner import Learner

@@ -1,7 +1,5 @@
 """The L1 ball {x : sum |x - c| <= r}."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

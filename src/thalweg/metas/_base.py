@@ -1,7 +1,5 @@
 """What a meta-learner is in Python: a description of one, from which the arrays of many groups are made."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Self

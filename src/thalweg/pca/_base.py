@@ -9,8 +9,6 @@ and pays
 which is linear: the expected loss of the drawn projection is f_t(P_t). That is what `update` returns.
 """
 
-from __future__ import annotations
-
 import math
 import warnings
 from abc import abstractmethod
@@ -24,6 +22,7 @@ from scipy.linalg import lapack
 from thalweg._kernels import pca as kernels
 from thalweg._kernels.clock import FRESH, GRADIENTS, PROJECTIONS, ROUNDS
 from thalweg._kernels.vectors import square_norm
+from thalweg._types import Array
 from thalweg._validate import check_count, check_positive
 from thalweg.domains import Fantope
 from thalweg.errors import InputError, ProjectionError
@@ -32,7 +31,6 @@ from thalweg.pca import sampling
 
 __all__ = ["PCALearner", "RankWarning", "assemble", "gram", "loss_at"]
 
-Array = NDArray[np.float64]
 
 SYMMETRIC = 1e-9  # how far X may be from its transpose, relative to its largest entry
 SEMIDEFINITE = 1e-9  # how far below zero an eigenvalue of X may lie, relative to d times its largest entry

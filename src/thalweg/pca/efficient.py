@@ -14,17 +14,15 @@ Expected regret O(sqrt(k |I| log T)) on every interval I against the best projec
 `regret_bound` has all constants. 1 eigendecomposition a round, popcount(t) <= log2(t) + 1 experts alive.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thalweg._kernels import pca as kernels
 from thalweg._kernels.clock import FRESH
 from thalweg._kernels.pca import PackedSettings, PackedState
+from thalweg._types import Array
 from thalweg.domains import Ball, Domain
 from thalweg.errors import InputError, ProjectionError
 from thalweg.metas import AdaptMLProd
@@ -32,8 +30,6 @@ from thalweg.pca import guarantee
 from thalweg.pca._levels import LEVELS, CoverPCA
 
 __all__ = ["EfficientPCA"]
-
-Array = NDArray[np.float64]
 
 
 class EfficientPCA(CoverPCA):

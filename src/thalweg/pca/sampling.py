@@ -5,19 +5,17 @@ with P(i in B) = s_i. So the projection sum_{i in B} u_i u_i' has mean sum_i s_i
 loss is linear in the projection, its mean is the loss of the mean matrix.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from thalweg._kernels import pca as kernels
+from thalweg._types import Array
 from thalweg._validate import check_array, check_number
 from thalweg.errors import InputError
 
 __all__ = ["mixture", "systematic"]
 
 Indices = NDArray[np.int64]
-Array = NDArray[np.float64]
 
 ROUNDING = 1e-9  # by which eigenvalues may miss [0, 1] and a whole sum
 NOTHING = 1e-12  # less than this is left of a decomposition only by rounding

@@ -10,23 +10,19 @@ Features and noise are drawn before the path of :math:`w^*_t`. So one seed gives
 however many stages there are and however long the steps.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thalweg._kernels import projections
 from thalweg._kernels.walks import walk
+from thalweg._types import Array
 from thalweg._validate import check_count, check_number, check_positive
 from thalweg.domains import Domain, Ellipsoid
 from thalweg.errors import InputError
 from thalweg.problems.linear_model import LinearRegression
 
 __all__ = ["gradual", "paper_ellipsoid", "piecewise_stationary"]
-
-Array = NDArray[np.float64]
 
 
 def paper_ellipsoid(dim: int = 8, diameter: float = 6.0, *, condition: float = 10.0) -> Ellipsoid:

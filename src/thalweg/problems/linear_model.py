@@ -11,8 +11,9 @@ import math
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from thalweg._types import Array
 from thalweg._validate import check_array, check_choice
 from thalweg.errors import InputError
 from thalweg.losses import KINDS, PredictionLoss, _table
@@ -33,8 +34,6 @@ __all__ = [
     "Portfolio",
     "QuantileRegression",
 ]
-
-Array = NDArray[np.float64]
 
 
 class LinearModel(Problem):

@@ -9,19 +9,16 @@ which uses nothing but convexity and the projection. So every step also gives a 
 is kept. F is evaluated in X only, so it need not exist elsewhere.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thalweg._types import Array
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 
 __all__ = ["minimize"]
 
-Array = NDArray[np.float64]
 Objective = Callable[[Array], tuple[float, Array]]
 
 HALVINGS = 60  # of a step in one iteration: beyond that F is not a finite convex function

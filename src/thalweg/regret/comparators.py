@@ -5,14 +5,13 @@ r"""The best decisions in hindsight, one for all rounds or one for each; for pat
 Each comes with `gap`: no decision (or path) does better by more than that, which is computed, not hoped for.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from thalweg._kernels.projections import PYTHON
+from thalweg._types import Array
 from thalweg._validate import check_array, check_positive
 from thalweg.domains import Domain
 from thalweg.errors import InputError
@@ -24,7 +23,6 @@ from thalweg.regret.windows import STEPS, Windows
 
 __all__ = ["Comparator", "Rounds", "best_fixed", "best_per_round", "path_length"]
 
-Array = NDArray[np.float64]
 
 SMALLER = 10.0 ** -np.arange(10)  # how the weight of the proximal term falls while a round is minimised
 

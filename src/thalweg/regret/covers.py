@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from thalweg._interrupts import interrupts
 from thalweg._progress import progress_bar
+from thalweg._types import Array
 from thalweg._validate import check_count
 from thalweg.cover import Cover
 from thalweg.errors import InputError
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CoverRecord", "Expert", "cover", "record_cover"]
 
-Array = NDArray[np.float64]
 Rounds = NDArray[np.int64]
 
 MOMENTS = 400  # about as many are recorded of a cover

@@ -7,8 +7,6 @@ and the same on an interval I = [r, s): adaptive regret is the largest static re
 interval dynamic regret the largest dynamic one. Rounds count from 0, and an interval is [start, stop) as in Python.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -17,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from thalweg._progress import progress_bar
+from thalweg._types import Array
 from thalweg._validate import check_array, check_count, check_positive
 from thalweg.domains import Domain
 from thalweg.errors import InputError
@@ -35,8 +34,6 @@ __all__ = [
     "interval_dynamic",
     "static",
 ]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,9 @@
 """The best path in hindsight where moving costs something."""
 
-from __future__ import annotations
-
 import numpy as np
-from numpy.typing import NDArray
 
 from thalweg._progress import progress_bar
+from thalweg._types import Array
 from thalweg._validate import check_count, check_number, check_positive
 from thalweg.domains import Domain, Simplex
 from thalweg.errors import InputError
@@ -15,7 +13,6 @@ from thalweg.regret.comparators import Comparator, Rounds, best_fixed, best_per_
 
 __all__ = ["best_path"]
 
-Array = NDArray[np.float64]
 
 RELAX = 1.6  # over-relaxation of the multiplier method
 LOOK = 20  # steps between two looks at the gap

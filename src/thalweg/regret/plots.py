@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from thalweg._types import Array
 from thalweg._validate import check_array, check_count
 from thalweg.errors import InputError
 from thalweg.play import Run
@@ -38,7 +39,6 @@ __all__ = [
     "regret_over_time",
 ]
 
-Array = NDArray[np.float64]
 Rounds = NDArray[np.int64]
 
 FAR = 10.0  # a bound this many times the regret asks for a logarithmic axis

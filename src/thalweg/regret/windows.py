@@ -8,8 +8,6 @@ so a window costs O(d^2) whatever its length, plus one constrained minimisation,
 minimised window by window (`thalweg.regret._minimize`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thalweg._kernels.projections import PYTHON
+from thalweg._types import Array
 from thalweg.domains import Domain
 from thalweg.problems import LinearModel, Problem
 from thalweg.regret import _hindsight as hindsight
@@ -25,7 +24,6 @@ from thalweg.regret._rounds import total
 
 __all__ = ["Windows"]
 
-Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 BLOCK = 512  # windows between two looks at the progress bar and Ctrl-C

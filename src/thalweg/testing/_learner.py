@@ -4,8 +4,6 @@
 saying which promise was broken, or returns None.
 """
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import functools
@@ -16,8 +14,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thalweg._types import Array
 from thalweg.cards import Setting, recipes
 from thalweg.domains import Ellipsoid
 from thalweg.errors import HorizonWarning
@@ -26,7 +24,6 @@ from thalweg.losses import Linear, Loss, Squared
 
 __all__ = ["LEARNER_CHECKS", "STANDARD", "check_learner"]
 
-Array = NDArray[np.float64]
 Make = Callable[[], Any]
 
 # Where a class with a card is checked.
