@@ -75,7 +75,7 @@ class Ader(Pooled):
         bound="sqrt(T (1 + P_T))",
         queries=("N", "1", "0"),
         source="Zhang, Lu & Zhou 2018",
-        arguments=lambda s: {"horizon": s.horizon, "gradient_bound": s.gradient_bound, "loss_bound": s.spread},
+        arguments=lambda s: {"loss_bound": s.spread},
         variants={
             "own": Variant(
                 "Ader as first published: each member its own gradient",

@@ -76,7 +76,7 @@ class AOA(Cover):
         bound="sqrt(|I| (log T + P_I))",
         queries=("O(n N)", "O(n N)", "O(n N)"),
         source="Zhang, Lu & Yang 2020",
-        arguments=lambda s: {"gradient_bound": s.gradient_bound, "loss_bound": s.spread, "horizon": s.horizon},
+        arguments=lambda s: {"loss_bound": s.spread},
         options={"gradients": "own"},
     )
 
@@ -157,7 +157,6 @@ class EfficientAOA(ReducedCover):
         bound="sqrt(|I| (log T + P_I))",
         queries=("1", "1", "0"),
         source="Zhao et al. 2025, Sec. 4.2",
-        arguments=lambda s: {"gradient_bound": s.gradient_bound, "horizon": s.horizon},
         theorem=Intervals,
     )
 

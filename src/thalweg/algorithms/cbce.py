@@ -73,7 +73,7 @@ class CBCE(Cover):
         bound="sqrt(|I| log T)",
         queries=("n", "n", "n + 1"),
         source="Jun et al. 2017",
-        arguments=lambda s: {"gradient_bound": s.gradient_bound, "loss_bound": s.spread, "horizon": s.horizon},
+        arguments=lambda s: {"loss_bound": s.spread},
         options={"gradients": "own"},
         variants={
             "shared": Variant(
@@ -161,7 +161,6 @@ class EfficientCBCE(ReducedCover):
         bound="sqrt(|I| log T)",
         queries=("1", "1", "0"),
         source="Zhao et al. 2025, Sec. 3.2",
-        arguments=lambda s: {"gradient_bound": s.gradient_bound, "horizon": s.horizon},
         theorem=Betting,
     )
 

@@ -93,7 +93,6 @@ class CutkoskyAdaptive(ResidualLevels):
         bound=ORDER,
         queries=("several n", "1", "0"),
         source="Cutkosky 2020",
-        arguments=lambda s: {"horizon": s.horizon, "gradient_bound": s.gradient_bound},
     )
 
     def __init__(
@@ -204,7 +203,6 @@ class EfficientCutkosky(OneProjection):
         bound=ORDER,
         queries=("1", "1", "0"),
         source="Cutkosky 2020 in the reduction",
-        arguments=lambda s: {"horizon": s.horizon, "gradient_bound": s.gradient_bound},
         theorem=Levels,
     )
 
@@ -292,7 +290,6 @@ class CutkoskyPrintedVariant(ResidualLevels):
         bound="none (its guarantee fails)",
         queries=("several n", "1", "0"),
         source="Zhao et al. 2025, appendix",
-        arguments=lambda s: {"horizon": s.horizon, "gradient_bound": s.gradient_bound},
     )
 
     def __init__(

@@ -115,11 +115,6 @@ class EfficientAdaptive(ReducedCover):
         bound="min(sqrt(F_I log F_I log F_T), sqrt(|I| log T))",
         queries=("1", "1", "1"),
         source="Zhao et al. 2025, Alg. 2",
-        arguments=lambda s: {
-            "horizon": s.horizon,
-            "gradient_bound": s.gradient_bound,
-            "smoothness": s.smoothness,
-        },
         theorem=Theorem4,
         smooth=True,
         variants={

@@ -88,12 +88,7 @@ class EfficientDynamic(OneProjection):
         bound="sqrt((F_T + P_T)(1 + P_T))",
         queries=("1", "1", "0"),
         source="Zhao et al. 2025, Alg. 1",
-        arguments=lambda s: {
-            "horizon": s.horizon,
-            "gradient_bound": s.gradient_bound,
-            "smoothness": s.smoothness if s.small_loss else None,
-            "loss_bound": s.loss_bound,
-        },
+        arguments=lambda s: {"smoothness": s.smoothness if s.small_loss else None},
         theorem=Dynamic,
         variants={
             "worst-case": Variant(

@@ -116,12 +116,6 @@ class EfficientIntervalDynamic(ReducedCover):
         bound="sqrt((F_I + P_I)(P_I + log(F_T + P_T)) log(F_I + P_I))",
         queries=("1", "1", "1"),
         source="Zhao et al. 2025, Alg. 3",
-        arguments=lambda s: {
-            "horizon": s.horizon,
-            "gradient_bound": s.gradient_bound,
-            "smoothness": s.smoothness,
-            "loss_bound": s.loss_bound,
-        },
         theorem=Theorem5,
         smooth=True,
         variants={

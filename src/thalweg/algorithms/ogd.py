@@ -88,7 +88,6 @@ class OGD(Alone):
         bound="sqrt(T)",
         queries=("1", "1", "0"),
         source="Zinkevich 2003",
-        arguments=lambda s: {"horizon": s.horizon, "gradient_bound": s.gradient_bound},
         theorem=Telescoping,
     )
 

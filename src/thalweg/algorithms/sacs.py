@@ -78,7 +78,7 @@ class SACS(Cover):
         bound="sqrt(F_I log F_I log F_T)",
         queries=("n", "n", "n + 1"),
         source="Zhang, Liu & Zhou 2019",
-        arguments=lambda s: {"loss_bound": s.loss_bound, "smoothness": s.smoothness, "horizon": s.horizon},
+        arguments=lambda s: {"gradient_bound": None},
         options={"gradients": "own"},
         smooth=True,
         variants={

@@ -100,7 +100,6 @@ class Scream(Ensemble):
         bound="sqrt(lambda T (1 + P_T)), with what moving costs",
         queries=("N", "1", "0"),
         source="Zhao et al. 2023",
-        arguments=lambda s: {"horizon": s.horizon, "gradient_bound": s.gradient_bound},
         options={"switching_cost": 1.0},
         theorem=Priced,
     )
@@ -176,7 +175,6 @@ class EfficientScream(OneProjection):
         bound="sqrt(lambda T (1 + P_T)), with what moving costs",
         queries=("1", "1", "0"),
         source="Zhao et al. 2025, Alg. 4",
-        arguments=lambda s: {"horizon": s.horizon, "gradient_bound": s.gradient_bound},
         options={"switching_cost": 1.0},
         theorem=Priced,
     )

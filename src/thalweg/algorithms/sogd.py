@@ -57,7 +57,7 @@ class SOGD(Alone):
         bound="sqrt(F_T)",
         queries=("1", "1", "0"),
         source="Orabona & Pál 2018",
-        arguments=lambda s: {},
+        arguments=lambda s: {"gradient_bound": None},
         theorem=Telescoping,
     )
 

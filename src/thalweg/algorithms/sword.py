@@ -72,12 +72,6 @@ class Sword(Ensemble):
         bound="sqrt((1 + P_T + F_T)(1 + P_T))",
         queries=("N", "N + 1", "0"),
         source="Zhao et al. 2020",
-        arguments=lambda s: {
-            "horizon": s.horizon,
-            "gradient_bound": s.gradient_bound,
-            "smoothness": s.smoothness,
-            "loss_bound": s.loss_bound,
-        },
         options={"gradients": "own"},
         smooth=True,
         variants={
