@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Learner", "Player", "Queries", "bounded", "check_takes_losses"]
 
-
 ROUNDING = 1e-9  # a gradient may exceed its bound by this much, relatively: bounds are computed in floating point too
 
 

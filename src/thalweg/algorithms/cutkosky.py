@@ -35,7 +35,6 @@ from thalweg.theorems import Theorem, bounds
 
 __all__ = ["CutkoskyAdaptive", "CutkoskyPrintedVariant", "EfficientCutkosky", "Levels"]
 
-
 SHORTEST = 8  # rounds: shorter intervals of a level are not worth a bound of their own
 ORDER = "sqrt((D^2 + D P_I) sum_I ||g||^2), up to logarithms"
 
@@ -96,13 +95,7 @@ class CutkoskyAdaptive(ResidualLevels):
     )
 
     def __init__(
-        self,
-        domain: Domain,
-        horizon: int,
-        gradient_bound: float,
-        *,
-        epsilon: float = 1.0,
-        on_violation: str = "raise",
+        self, domain: Domain, horizon: int, gradient_bound: float, *, epsilon: float = 1.0, on_violation: str = "raise"
     ) -> None:
         super().__init__(domain, horizon, gradient_bound, epsilon=epsilon, on_violation=on_violation)
 

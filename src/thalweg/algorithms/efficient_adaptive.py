@@ -30,7 +30,6 @@ from thalweg.theorems import Marked, bounds
 
 __all__ = ["EfficientAdaptive", "Theorem4"]
 
-
 EAGER = 1e-3  # of the thresholds: several experts live on the paper's stream (docs/thresholds.md)
 
 
@@ -119,9 +118,7 @@ class EfficientAdaptive(ReducedCover):
         smooth=True,
         variants={
             "eager": Variant(
-                "Algorithm 2 with 1/1000 of its thresholds: experts come sooner",
-                arguments=_eager,
-                bound="none proved",
+                "Algorithm 2 with 1/1000 of its thresholds: experts come sooner", arguments=_eager, bound="none proved"
             )
         },
     )

@@ -92,9 +92,7 @@ class EfficientDynamic(OneProjection):
         theorem=Dynamic,
         variants={
             "worst-case": Variant(
-                "Algorithm 1 with the step sizes of Theorem 2",
-                options={"smoothness": None},
-                bound="sqrt(T (1 + P_T))",
+                "Algorithm 1 with the step sizes of Theorem 2", options={"smoothness": None}, bound="sqrt(T (1 + P_T))"
             )
         },
     )

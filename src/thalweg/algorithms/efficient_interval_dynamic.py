@@ -36,7 +36,6 @@ from thalweg.theorems import Marked, bounds, path_length, step_sizes
 
 __all__ = ["EfficientIntervalDynamic", "Theorem5"]
 
-
 EAGER = 1e-4  # of the thresholds: several experts live on the paper's stream (docs/thresholds.md)
 
 

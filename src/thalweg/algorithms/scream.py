@@ -105,13 +105,7 @@ class Scream(Ensemble):
     )
 
     def __init__(
-        self,
-        domain: Domain,
-        horizon: int,
-        gradient_bound: float,
-        *,
-        switching_cost: float,
-        on_violation: str = "raise",
+        self, domain: Domain, horizon: int, gradient_bound: float, *, switching_cost: float, on_violation: str = "raise"
     ) -> None:
         name = "Scream"
         T = check_count(name, "horizon", horizon)

@@ -27,7 +27,6 @@ from thalweg.errors import InputError
 
 __all__ = ["Constants", "estimated_constants", "theory_constants"]
 
-
 FORGOTTEN = 0.1  # a memory is long enough when less than this much of a push is left after it
 LONGEST = 50  # the longest memory that is chosen by itself
 

@@ -17,7 +17,6 @@ from thalweg.learner import Queries
 
 __all__ = ["Controller"]
 
-
 ROUNDS, ACTED = 0, 1  # entries of the clock
 ROUNDING = 1e-9  # a disturbance may exceed its bound by this much, relatively: it is a difference of states
 

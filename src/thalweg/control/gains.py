@@ -23,7 +23,6 @@ from thalweg.errors import InputError
 
 __all__ = ["StrongStability", "check_gain", "closed_loop", "lqr_gain", "strong_stability"]
 
-
 RESIDUAL = 1e-8  # how exact (1) must be, relative to ||A - B K||
 STEPS = 40  # trials between the least and the largest decay, for the two methods that trade it
 

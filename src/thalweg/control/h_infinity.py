@@ -22,7 +22,6 @@ from thalweg.errors import InputError
 
 __all__ = ["closed_loop_norm", "h_infinity_gain"]
 
-
 ITERATIONS = 20_000
 SETTLED = 1e-10  # relative change of P
 

@@ -29,7 +29,6 @@ from thalweg.learner import Learner, Queries
 
 __all__ = ["LearnedController"]
 
-
 SEEN, LENGTH, PRICE, BOUND, LAMBDA = 0, 1, 2, 3, 4  # entries of the array of scales
 
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Array", "Domain"]
 
-
 # A set of one point states this radius, relative to its scale: algorithms divide by radii, and no iterate that is at
 # most this far from the point is told apart from it by `contains`.
 POINT = 1e-12

@@ -31,7 +31,6 @@ from thalweg.pca import sampling
 
 __all__ = ["PCALearner", "RankWarning", "assemble", "gram", "loss_at"]
 
-
 SYMMETRIC = 1e-9  # how far X may be from its transpose, relative to its largest entry
 SEMIDEFINITE = 1e-9  # how far below zero an eigenvalue of X may lie, relative to d times its largest entry
 SPECTRUM = 1e-9  # how far eigenvalues of a saved decision may be from [0, 1] and a sum of k
@@ -134,12 +133,7 @@ class PCALearner(Player):
         return s, A
 
     def _settings(self) -> dict[str, Any]:
-        return {
-            "dim": self.dim,
-            "rank": self.rank,
-            "gradient_bound": self.gradient_bound,
-            "horizon": self.horizon or 0,
-        }
+        return {"dim": self.dim, "rank": self.rank, "gradient_bound": self.gradient_bound, "horizon": self.horizon or 0}
 
     # ------------------------------------------------------------------ a round
 

@@ -17,7 +17,6 @@ from thalweg.pca.guarantee import step_size
 
 __all__ = ["CoverPCA"]
 
-
 LEVELS = 8  # slots of a new learner, for the first 255 rounds
 
 

@@ -42,12 +42,7 @@ class AdaptivePCA(CoverPCA):
     """
 
     def __init__(
-        self,
-        dim: int,
-        rank: int,
-        *,
-        gradient_bound: float = 1.0,
-        rng: np.random.Generator | int | None = None,
+        self, dim: int, rank: int, *, gradient_bound: float = 1.0, rng: np.random.Generator | int | None = None
     ) -> None:
         super().__init__(dim, rank, gradient_bound=gradient_bound, rng=rng)
         self._meta = AdaptMLProd(self.gradient_bound * self.domain.diameter)  # (2)

@@ -23,7 +23,6 @@ from thalweg.regret.windows import STEPS, Windows
 
 __all__ = ["Comparator", "Rounds", "best_fixed", "best_per_round", "path_length"]
 
-
 SMALLER = 10.0 ** -np.arange(10)  # how the weight of the proximal term falls while a round is minimised
 
 

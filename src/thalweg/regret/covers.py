@@ -114,11 +114,7 @@ class CoverRecord:
 
 
 def record_cover(
-    learner: Learner,
-    problem: Problem,
-    *,
-    every: int | None = None,
-    progress: bool = False,
+    learner: Learner, problem: Problem, *, every: int | None = None, progress: bool = False
 ) -> CoverRecord:
     """Play a learner over a cover, and record who was alive and who was believed.
 

@@ -25,15 +25,7 @@ from thalweg.regret._rounds import check_problem, losses_at
 from thalweg.regret.comparators import Comparator, best_fixed
 from thalweg.regret.windows import Windows
 
-__all__ = [
-    "IntervalRegret",
-    "Regret",
-    "WorstInterval",
-    "adaptive",
-    "dynamic",
-    "interval_dynamic",
-    "static",
-]
+__all__ = ["IntervalRegret", "Regret", "WorstInterval", "adaptive", "dynamic", "interval_dynamic", "static"]
 
 
 @dataclass(frozen=True)
@@ -155,11 +147,7 @@ def static(run: Run | ArrayLike, problem: Problem, domain: Domain, *, tol: float
     return Regret(float(paid.sum() - best.loss), best.gap, float(paid.sum()), best)
 
 
-def dynamic(
-    run: Run | ArrayLike,
-    problem: Problem,
-    comparators: Comparator | ArrayLike | None = None,
-) -> Regret:
+def dynamic(run: Run | ArrayLike, problem: Problem, comparators: Comparator | ArrayLike | None = None) -> Regret:
     r"""Regret against decisions that move: :math:`\sum_t f_t(x_t) - f_t(u_t)`.
 
     Parameters

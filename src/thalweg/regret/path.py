@@ -13,7 +13,6 @@ from thalweg.regret.comparators import Comparator, Rounds, best_fixed, best_per_
 
 __all__ = ["best_path"]
 
-
 RELAX = 1.6  # over-relaxation of the multiplier method
 LOOK = 20  # steps between two looks at the gap
 

@@ -29,15 +29,7 @@ from thalweg.regret.measures import IntervalRegret, dynamic
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "CoverRecord",
-    "Expert",
-    "cover",
-    "cumulative_loss",
-    "record_cover",
-    "regret_by_length",
-    "regret_over_time",
-]
+__all__ = ["CoverRecord", "Expert", "cover", "cumulative_loss", "record_cover", "regret_by_length", "regret_over_time"]
 
 Rounds = NDArray[np.int64]
 
@@ -48,10 +40,7 @@ FAR = 10.0  # a bound this many times the regret asks for a logarithmic axis
 
 
 def cumulative_loss(
-    runs: Mapping[str, Any],
-    *,
-    comparators: Mapping[str, Any] | None = None,
-    ax: Axes | None = None,
+    runs: Mapping[str, Any], *, comparators: Mapping[str, Any] | None = None, ax: Axes | None = None
 ) -> Axes:
     r"""What each learner has paid so far: :math:`\sum_{s \le t} f_s(x_s)`.
 
@@ -178,10 +167,7 @@ def regret_over_time(
 
 
 def regret_by_length(
-    *measured: IntervalRegret,
-    bound: Any = None,
-    labels: Sequence[str] | None = None,
-    ax: Axes | None = None,
+    *measured: IntervalRegret, bound: Any = None, labels: Sequence[str] | None = None, ax: Axes | None = None
 ) -> Axes:
     """The largest regret of the intervals of each length, and what was allowed.
 

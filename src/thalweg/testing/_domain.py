@@ -14,7 +14,6 @@ from thalweg.domains import Domain
 
 __all__ = ["check_domain"]
 
-
 # What rounding may do to a projected point, relative to the distance that it was projected over.
 ROUNDING = 1e-13
 

@@ -29,7 +29,6 @@ __all__ = [
     "small_loss",
 ]
 
-
 NEWTON = (2 - math.log(3)) / 2  # strong convexity of the coin bettor's logarithmic losses, in its own gradients
 
 
