@@ -20,7 +20,7 @@ from thalweg._types import Array
 from thalweg._validate import check_count, check_number, check_positive
 from thalweg.domains import Domain, Ellipsoid
 from thalweg.errors import InputError
-from thalweg.problems.linear_model import LinearRegression
+from thalweg.problems.models import LinearRegression
 
 __all__ = ["gradual", "paper_ellipsoid", "piecewise_stationary"]
 
