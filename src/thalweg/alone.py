@@ -9,7 +9,7 @@ from thalweg._kernels.parts import place, spots, start
 from thalweg._machines.alone import AloneSettings, AloneState
 from thalweg._stateful import facts
 from thalweg._types import Array
-from thalweg._validate import check_choice
+from thalweg._validate import check_choice, wrong
 from thalweg.errors import InputError
 from thalweg.experts import Expert, Pool
 from thalweg.learner import bounded
@@ -53,7 +53,7 @@ class Alone(ExpertMachine):
     ) -> None:
         name = type(self).__name__
         if not isinstance(expert, Expert):
-            raise InputError(f"The 'expert' parameter of {name} must be an Expert. Got {expert!r}.")
+            raise wrong(name, "expert", "an Expert", expert)
         super().__init__(
             bounded(name, expert.domain), horizon=horizon, gradient_bound=gradient_bound, on_violation=on_violation
         )

@@ -23,7 +23,7 @@ from thalweg._kernels.parts import admit, clear, place, start
 from thalweg._machines.cover import CoverSettings, CoverState
 from thalweg._stateful import facts, named_arrays
 from thalweg._types import Array
-from thalweg._validate import check_choice
+from thalweg._validate import check_choice, wrong
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.experts import Expert
@@ -104,7 +104,7 @@ class Cover(ExpertMachine):
         self._owner = name = owner or type(self).__name__
         self.anytime = anytime or self.anytime
         if not isinstance(meta, Meta):
-            raise InputError(f"The 'meta' parameter of {name} must be a meta-learner of thalweg.metas. Got {meta!r}.")
+            raise wrong(name, "meta", "a meta-learner of thalweg.metas", meta)
         self.meta = meta
         self.cover = check_choice(name, "cover", cover, tuple(COVERS))
         self.restart = check_choice(name, "restart", restart, ("center", "current"))
@@ -254,12 +254,9 @@ class Cover(ExpertMachine):
 
     def _write(self, read: dict[str, NDArray[Any]]) -> None:
         if read["born"].size != self._slot_count:
-            self._shape_anew(read["born"].size)
+            self._arrays = {}
+            self._shape(read["born"].size)
         super()._write(read)
-
-    def _shape_anew(self, K: int) -> None:
-        self._arrays = {}
-        self._shape(K)
 
     # ------------------------------------------------------------------ what it tells
 
@@ -307,7 +304,7 @@ class Cover(ExpertMachine):
         return y
 
     def _slots(self) -> list[int]:
-        return [int(k) for k in np.flatnonzero(self._parts[0].born)]
+        return np.flatnonzero(self._parts[0].born).tolist()
 
     def _beyond_range(self) -> InputError:
         difference = float(np.abs(self._parts[1].losses[self._slots()]).max())

@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._types import Array
-from thalweg._validate import check_array, check_choice
+from thalweg._validate import check_array, check_choice, wrong
 from thalweg.alone import Alone
 from thalweg.domains import Domain
-from thalweg.errors import InputError
 from thalweg.experts import Descent, Pool
 from thalweg.experts.descent import RULES
 from thalweg.learner import bounded
@@ -125,9 +124,7 @@ class Ensemble(Pooled):
         name = type(self).__name__
         steps = check_array(name, "step_sizes", step_sizes, ndim=1)
         if steps.size == 0 or not (steps > 0).all():
-            raise InputError(
-                f"The 'step_sizes' parameter of {name} must be one or more numbers > 0. Got {step_sizes!r}."
-            )
+            raise wrong(name, "step_sizes", "one or more numbers > 0", step_sizes)
         check_choice(name, "step_rule", step_rule, tuple(RULES))
         radius = bounded(name, domain).radius if meta_radius is None else meta_radius
         meta = Hedge(rate=meta_rate, radius=None if meta_rate is not None else radius, prior=prior)

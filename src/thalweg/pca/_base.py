@@ -23,7 +23,7 @@ from thalweg._kernels import pca as kernels
 from thalweg._kernels.clock import FRESH, GRADIENTS, PROJECTIONS, ROUNDS
 from thalweg._kernels.vectors import square_norm
 from thalweg._types import Array
-from thalweg._validate import check_count, check_positive
+from thalweg._validate import check_count, check_positive, check_rng
 from thalweg.domains import Fantope
 from thalweg.errors import InputError, ProjectionError
 from thalweg.learner import ROUNDING, Player, _outside
@@ -46,12 +46,8 @@ class PCALearner(Player):
 
     Parameters
     ----------
-    dim : int
-        d.
-    rank : int
-        k, from 1 to d - 1. Above d/2 a `RankWarning` says what changes.
-    gradient_bound : float
-        G with ||X_t||_F <= G, the length of the gradient -X_t; for vectors, ||x_t||^2 <= G. A larger one is refused.
+    dim, rank, gradient_bound
+        As for `EfficientPCA`.
     rng : Generator or int, optional
         Randomness of the drawn projections: one number, the seed, is taken from it, and with the round's index it gives
         the draw. `reset` and `clone` keep the seed, so they draw the same; a Generator is not asked again.
@@ -81,12 +77,7 @@ class PCALearner(Player):
                 "A projection onto the whole space loses nothing, so there is nothing to learn."
             )
         G = check_positive(name, "gradient_bound", gradient_bound)
-        try:
-            seed = np.random.default_rng(rng).integers(2**63)
-        except (TypeError, ValueError):
-            raise InputError(
-                f"The 'rng' parameter of {name} must be a numpy Generator, a whole number >= 0 or None. Got {rng!r}."
-            ) from None
+        seed = check_rng(name, rng).integers(2**63)
         if 2 * k > d:
             warnings.warn(
                 f"{name}: rank k = {k} is more than half of dim d = {d}, which the paper's theorem excludes. What "

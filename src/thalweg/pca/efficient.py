@@ -23,6 +23,7 @@ from thalweg._kernels import pca as kernels
 from thalweg._kernels.clock import FRESH
 from thalweg._kernels.pca import PackedSettings, PackedState
 from thalweg._types import Array
+from thalweg._validate import wrong
 from thalweg.domains import Ball, Domain
 from thalweg.errors import InputError, ProjectionError
 from thalweg.metas import AdaptMLProd
@@ -176,9 +177,7 @@ def _ball(surrogate: Any, d: int, k: int) -> Ball:
     ||C||^2, and trace(P C) is at least the sum of the k smallest eigenvalues of C.
     """
     if not isinstance(surrogate, Ball) or surrogate.shape != (d, d):
-        raise InputError(
-            f"The 'surrogate' parameter of EfficientPCA must be a thalweg Ball of shape ({d}, {d}). Got {surrogate!r}."
-        )
+        raise wrong("EfficientPCA", "surrogate", f"a thalweg Ball of shape ({d}, {d})", surrogate)
     C = surrogate.center
     if not np.array_equal(C, C.T):
         raise InputError("The 'surrogate' parameter of EfficientPCA must have a symmetric matrix as its centre.")

@@ -7,7 +7,7 @@ and the same on an interval I = [r, s): adaptive regret is the largest static re
 interval dynamic regret the largest dynamic one. Rounds count from 0, and an interval is [start, stop) as in Python.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from thalweg._progress import progress_bar
 from thalweg._types import Array
-from thalweg._validate import check_array, check_count, check_positive
+from thalweg._validate import check_array, check_count, check_positive, wrong
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.play import Run
@@ -92,9 +92,6 @@ class IntervalRegret(Sequence[WorstInterval]):
 
     def __len__(self) -> int:
         return len(self.rows)
-
-    def __iter__(self) -> Iterator[WorstInterval]:
-        return iter(self.rows)
 
     @property
     def worst(self) -> WorstInterval:
@@ -295,23 +292,15 @@ def _starts(T: int, tau: int, stride: int | None) -> tuple[NDArray[np.int64], bo
 
 
 def _lengths(owner: str, T: int, lengths: str | Sequence[int]) -> list[int]:
-    if isinstance(lengths, str):
-        if lengths == "dyadic":
-            return sorted({2**k for k in range(T.bit_length()) if 2**k <= T} | {T})
-        if lengths == "all":
-            return list(range(1, T + 1))
-        raise InputError(
-            f"The 'lengths' parameter of {owner} must be 'dyadic', 'all' or whole numbers. Got {lengths!r}."
-        )
-    if not isinstance(lengths, Iterable):
-        raise InputError(
-            f"The 'lengths' parameter of {owner} must be 'dyadic', 'all' or whole numbers. Got {lengths!r}."
-        )
+    if isinstance(lengths, str) and lengths == "dyadic":
+        return sorted({2**k for k in range(T.bit_length()) if 2**k <= T} | {T})
+    if isinstance(lengths, str) and lengths == "all":
+        return list(range(1, T + 1))
+    if isinstance(lengths, str) or not isinstance(lengths, Iterable):
+        raise wrong(owner, "lengths", "'dyadic', 'all' or whole numbers", lengths)
     found = sorted({check_count(owner, "lengths", tau) for tau in lengths})
     if not found or found[-1] > T:
-        raise InputError(
-            f"The 'lengths' parameter of {owner} must be numbers from 1 to {T}, the rounds. Got {lengths!r}."
-        )
+        raise wrong(owner, "lengths", f"numbers from 1 to {T}, the rounds", lengths)
     return found
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from thalweg._progress import progress_bar
 from thalweg._types import Array
-from thalweg._validate import check_count, check_number, check_positive
+from thalweg._validate import check_count, check_nonnegative, check_positive
 from thalweg.domains import Domain, Simplex
 from thalweg.errors import InputError
 from thalweg.problems import Problem
@@ -77,9 +77,7 @@ def best_path(
     if (price is None) == (budget is None):
         raise InputError("best_path needs a price on movement or a budget for it, exactly one of the two.")
     name = "budget" if price is None else "price"
-    amount = check_number("best_path", name, budget if price is None else price)
-    if amount < 0:
-        raise InputError(f"The '{name}' parameter of best_path must be a finite number >= 0. Got {amount!r}.")
+    amount = check_nonnegative("best_path", name, budget if price is None else price)
     check_positive("best_path", "tol", tol)
     steps = check_count("best_path", "steps", steps)
     fixed = best_fixed(problem, domain)
