@@ -155,23 +155,15 @@ class EfficientCutkosky(OneProjection):
 
     Parameters
     ----------
-    domain : Domain
-        X.
-    horizon : int
-        T.
-    gradient_bound : float
-        G.
-    epsilon : float
-        What a level may lose, in units of G R.
+    domain, horizon, gradient_bound, epsilon, on_violation
+        As for `CutkoskyAdaptive`.
     surrogate : Domain, optional
         Y; `domain.surrogate` when left out. Where it is no ball, the ball around it is used.
-    on_violation : {"raise", "clip"}
-        What to do with a gradient above the bound.
 
     Notes
     -----
-    Not the variant that the paper's appendix prints, which is `CutkoskyPrintedVariant`: here all levels live on Y and
-    learn from the surrogate gradient, so the reduction's theorem carries every bound over.
+    Not the variant that Zhao et al. (JMLR 2025) print in their appendix, which is `CutkoskyPrintedVariant`: here all
+    levels live on Y and learn from the surrogate gradient, so the reduction's theorem carries every bound over.
 
     Examples
     --------
@@ -183,11 +175,6 @@ class EfficientCutkosky(OneProjection):
     Queries(projections=60, gradients=60, values=0)
     >>> learner.decision.round(2)
     array([0., 1., 0.])
-
-    References
-    ----------
-    A. Cutkosky, Parameter-free, dynamic, and strongly-adaptive online learning, ICML 2020.
-    P. Zhao, Y.-F. Xie, L. Zhang, Z.-H. Zhou, Efficient methods for non-stationary online learning, JMLR 26, 2025.
     """
 
     card = Card(
@@ -229,25 +216,15 @@ class EfficientCutkosky(OneProjection):
 
 
 class CutkoskyPrintedVariant(ResidualLevels):
-    """The projection-efficient variant as the appendix of Zhao et al. prints it, kept for comparison.
+    """The variant that the appendix of the paper of `EfficientDynamic` calls projection-efficient, to compare with.
 
     All levels but the last have W = Y, a ball around X; only the last has W = X, and every level learns from the
     gradient at x_t as it is. Use `EfficientCutkosky`.
 
     Parameters
     ----------
-    domain : Domain
-        X.
-    horizon : int
-        T.
-    gradient_bound : float
-        G.
-    epsilon : float
-        As in `CutkoskyAdaptive`.
-    surrogate : Domain, optional
-        Y; `domain.surrogate` when left out. Where it is no ball, the ball around it is used.
-    on_violation : {"raise", "clip"}
-        What to do with a gradient above the bound.
+    domain, horizon, gradient_bound, epsilon, surrogate, on_violation
+        As for `EfficientCutkosky`.
 
     Notes
     -----
@@ -270,11 +247,6 @@ class CutkoskyPrintedVariant(ResidualLevels):
     ...     learner.update([-1.0, 0.0])
     >>> learner.decision, learner.points[-2].round(2)
     (array([1., 0.]), array([1.41, 0.  ]))
-
-    References
-    ----------
-    P. Zhao, Y.-F. Xie, L. Zhang, Z.-H. Zhou, Efficient methods for non-stationary online learning, JMLR 26, 2025,
-    appendix, "Projection-efficient variant".
     """
 
     card = Card(

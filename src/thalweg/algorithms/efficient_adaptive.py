@@ -75,10 +75,8 @@ class EfficientAdaptive(ReducedCover):
         Where a newborn expert starts: the surrogate's centre, or the combined decision y_t.
     feedback_range : {"bound", "observed"}
         Scale the feedback by 2GR, as the paper does, or by the largest |<h, y - y_i>| seen so far (ours).
-    surrogate : Domain, optional
-        Y; `domain.surrogate` when left out.
-    on_violation : {"raise", "clip"}
-        What to do with a gradient above the bound.
+    surrogate, on_violation
+        As for `OneProjection`.
 
     Notes
     -----

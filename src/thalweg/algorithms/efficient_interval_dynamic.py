@@ -66,26 +66,12 @@ class EfficientIntervalDynamic(ReducedCover):
 
     Parameters
     ----------
-    domain : Domain
-        X, of diameter D_X.
-    horizon : int
-        T.
-    gradient_bound : float
-        G.
-    smoothness : float
-        L; the losses must be L-smooth and >= 0.
+    domain, horizon, gradient_bound, smoothness, restart, feedback_range, surrogate, on_violation
+        As for `EfficientAdaptive`.
     loss_bound : float, optional
-        B >= f_t(x_t), for the pool; G D_X when left out, which is right where every f_t reaches 0 on X.
+        B >= f_t(x_t), for the pool; as for `EfficientDynamic`.
     threshold : "paper", float or callable
         C_m: Theorem 5's (4), a number, or any m -> C_m > 0. The theory's values are large; smaller ones adapt sooner.
-    restart : {"center", "current"}
-        Where a newborn expert starts: the surrogate's centre, or the combined decision y_t.
-    feedback_range : {"bound", "observed"}
-        Scale the feedback by 2GR, as the paper does, or by the largest one seen so far; see `EfficientAdaptive`.
-    surrogate : Domain, optional
-        Y; `domain.surrogate` when left out.
-    on_violation : {"raise", "clip"}
-        What to do with a gradient above the bound.
 
     Notes
     -----

@@ -23,6 +23,7 @@ most what it costs on the surrogate, and (7) holds with D the surrogate's diamet
 """
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -61,14 +62,10 @@ class Scream(Ensemble):
     ----------
     domain : Domain
         W, of diameter D.
-    horizon : int
-        T.
-    gradient_bound : float
-        G, at least the length of any gradient of the unary loss.
+    horizon, gradient_bound, on_violation
+        T, G for the gradients of the unary loss, and what to do with a gradient above G, as for every `Learner`.
     switching_cost : float
         lambda, what a unit of movement costs: m^2 L for a loss with memory m. 0 makes moving free.
-    on_violation : {"raise", "clip"}
-        What to do with a gradient above the bound.
 
     Notes
     -----
@@ -135,18 +132,14 @@ class Scream(Ensemble):
 
 
 class EfficientScream(OneProjection):
-    """`Scream` with one projection a round: the learner of Algorithm 4 of Zhao, Xie, Zhang, Zhou (JMLR 26, 2025).
+    """`Scream` with one projection a round: the learner of Algorithm 4 of the paper of `EfficientDynamic`.
 
     Parameters
     ----------
-    domain : Domain
-        X.
-    horizon, gradient_bound, switching_cost
-        T, G and lambda, as for `Scream`.
-    surrogate : Domain, optional
-        Y; `domain.surrogate` when left out.
-    on_violation : {"raise", "clip"}
-        What to do with a gradient above the bound.
+    domain, horizon, gradient_bound, switching_cost
+        As for `Scream`.
+    surrogate, on_violation
+        As for `OneProjection`.
 
     Examples
     --------
@@ -157,10 +150,6 @@ class EfficientScream(OneProjection):
     ...     _ = learner.step(tw.losses.Linear(np.ones((3, 2, 2))))
     >>> learner.queries
     Queries(projections=100, gradients=100, values=0)
-
-    References
-    ----------
-    P. Zhao, Y.-F. Xie, L. Zhang, Z.-H. Zhou, Efficient methods for non-stationary online learning, JMLR 26, 2025.
     """
 
     card = Card(
@@ -189,14 +178,8 @@ class EfficientScream(OneProjection):
         T = check_count(name, "horizon", horizon)
         G = check_positive(name, "gradient_bound", gradient_bound)
         price = check_nonnegative(name, "switching_cost", switching_cost)
-        super().__init__(
-            domain,
-            lambda Y: Scream(Y, T, G, switching_cost=price),
-            surrogate=surrogate,
-            horizon=T,
-            gradient_bound=G,
-            on_violation=on_violation,
-        )
+        make_inner = partial(Scream, horizon=T, gradient_bound=G, switching_cost=price)
+        super().__init__(domain, make_inner, surrogate=surrogate, on_violation=on_violation)
         self.switching_cost = price
 
     def regret_bound(self, path_length: float, rounds: int | None = None) -> float:

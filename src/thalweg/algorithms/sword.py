@@ -32,10 +32,8 @@ class Sword(Ensemble):
     ----------
     domain : Domain
         X, of diameter D.
-    horizon : int
-        T.
-    gradient_bound : float
-        G.
+    horizon, gradient_bound, on_violation
+        T, G, and what to do with a gradient above G, as for every `Learner`.
     smoothness : float
         L; the losses must be L-smooth and >= 0.
     gradients : {"shared", "own"}
@@ -43,8 +41,6 @@ class Sword(Ensemble):
         `step`.
     loss_bound : float, optional
         B >= f_t(x_t), used by the one-gradient pool; G D when left out (right where every f_t reaches 0 on X).
-    on_violation : {"raise", "clip"}
-        What to do with a gradient above the bound.
 
     Notes
     -----
