@@ -86,5 +86,4 @@ class Alone(ExpertMachine):
     @property
     def points(self) -> Array:
         """y_{t,i}, the members' points, (N, *shape)."""
-        points: Array = spots(self._parts[0].experts).reshape(-1, *self.domain.shape).copy()
-        return points
+        return spots(self._parts[0].experts).reshape(-1, *self.domain.shape).copy()

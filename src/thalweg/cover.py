@@ -83,6 +83,8 @@ class Cover(ExpertMachine):
     [7, 6, 4]
     """
 
+    _parts: tuple[CoverState, CoverSettings]
+
     def __init__(
         self,
         domain: Domain,
@@ -288,8 +290,7 @@ class Cover(ExpertMachine):
     @property
     def weights(self) -> Array:
         """p_t, how much each living expert counts in the present decision."""
-        weights: Array = self._parts[0].weights[self._slots()]
-        return weights
+        return self._parts[0].weights[self._slots()]
 
     @property
     def points(self) -> Array:
@@ -300,8 +301,7 @@ class Cover(ExpertMachine):
     # ------------------------------------------------------------------ a round
 
     def _peek(self) -> Array:
-        y: Array = self._parts[0].y
-        return y
+        return self._parts[0].y
 
     def _slots(self) -> list[int]:
         return np.flatnonzero(self._parts[0].born).tolist()

@@ -100,10 +100,6 @@ def play(
     progress : bool
         Show a progress bar (extra `lab`).
 
-    Returns
-    -------
-    Run
-
     Notes
     -----
     Ctrl-C ends the run after the round at hand and returns what was played; a second one interrupts at once. A round

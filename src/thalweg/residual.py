@@ -68,6 +68,8 @@ class ResidualLevels(Machine):
     Published, epsilon is 1, and the first level starts with 1 too.
     """
 
+    _parts: tuple[LevelsState, LevelsSettings]
+
     def __init__(
         self,
         domain: Domain,
@@ -141,27 +143,23 @@ class ResidualLevels(Machine):
     @property
     def first_wealth(self) -> Array:
         """psi, what each level starts an interval with, longest first."""
-        wealth: Array = self._parts[1].wealth
-        return wealth
+        return self._parts[1].wealth
 
     @property
     def wealth(self) -> Array:
         """What each level has left to bet with, in units of G R (sqrt(2) G R from the second on), longest first."""
-        wealth: Array = self._parts[0].bets[:, 0].copy()
-        return wealth
+        return self._parts[0].bets[:, 0].copy()
 
     @property
     def points(self) -> Array:
         """x^(N)..x^(1), the sums up to each level, (N, *shape). The last one is the decision."""
         state, settings = self._parts
-        points: Array = (settings.o + settings.R * state.chain[1:]).reshape(-1, *self.domain.shape)
-        return points
+        return (settings.o + settings.R * state.chain[1:]).reshape(-1, *self.domain.shape)
 
     # ------------------------------------------------------------------ a round
 
     def _peek(self) -> Array:
-        y: Array = self._parts[0].y
-        return y
+        return self._parts[0].y
 
     def _python_round(self, loss: float) -> bool:
         saved = {key: array.copy() for key, array in self._arrays.items()}

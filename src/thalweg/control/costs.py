@@ -149,8 +149,7 @@ class Huber(_Separable):
 
     def _phi(self, z: Array) -> Array:
         size = np.abs(z)
-        phi: Array = np.where(size <= self.width, z**2 / 2, self.width * (size - self.width / 2))
-        return phi
+        return np.where(size <= self.width, z**2 / 2, self.width * (size - self.width / 2))
 
     def _slope(self, z: Array) -> Array:
         return np.clip(z, -self.width, self.width)

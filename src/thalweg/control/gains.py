@@ -115,8 +115,7 @@ def check_system(owner: str, system: Any) -> None:
 
 def closed_loop(system: LinearSystem, gain: Array) -> Array:
     """A - B K."""
-    loop: Array = system.A - system.B @ gain
-    return loop
+    return system.A - system.B @ gain
 
 
 def check_gain(owner: str, system: LinearSystem, gain: ArrayLike | None) -> Array:

@@ -25,8 +25,7 @@ class LinearFeedback(Controller):
     """
 
     def _decide(self, x: Array) -> Array:
-        u: Array = -self.gain @ x
-        return u
+        return -self.gain @ x
 
     def _learn(self, cost: Cost, w: Array) -> None:
         return

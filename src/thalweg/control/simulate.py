@@ -106,10 +106,6 @@ def simulate(
     policies : bool
         Keep M_t for every round.
 
-    Returns
-    -------
-    Simulation
-
     Examples
     --------
     >>> from thalweg.control import LQR, Quadratic, double_integrator, simulate, sinusoid

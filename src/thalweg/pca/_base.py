@@ -132,8 +132,7 @@ class PCALearner(Player):
     def projection(self) -> Array:
         """The projection of rank k that is played in this round, drawn with mean `decision`; a new array (d, d)."""
         V = self.components
-        P: Array = V.T @ V
-        return P
+        return V.T @ V
 
     @property
     def components(self) -> Array:
@@ -141,8 +140,7 @@ class PCALearner(Player):
         s, V = self._spectrum()
         chosen = np.empty(self.rank, dtype=np.int64)
         kernels.systematic(s, self._uniform(), chosen)
-        rows: Array = V[chosen]
-        return rows
+        return V[chosen]
 
     @property
     def leading(self) -> Array:
@@ -168,8 +166,7 @@ class PCALearner(Player):
             )
         if not np.isfinite(array).all():
             raise InputError(f"{type(self).__name__}.transform: x has entries that are nan or infinite.")
-        coordinates: Array = array @ self.components.T
-        return coordinates
+        return array @ self.components.T
 
     def update(self, x: ArrayLike) -> float:
         """One round: an instance, as a vector (d,) or as a positive semidefinite matrix (d, d).
@@ -302,8 +299,7 @@ def assemble(s: Array, V: Array) -> Array:
     """The sum of s_i v_i v_i', with s >= 0 ascending and v_i the rows of V."""
     first = s.size - np.count_nonzero(s)
     B = V[first:] * np.sqrt(s[first:])[:, None]
-    P: Array = B.T @ B  # symmetric to the bit: NumPy computes one triangle
-    return P
+    return B.T @ B  # symmetric to the bit: NumPy computes one triangle
 
 
 def gram(instance: Array) -> Array:

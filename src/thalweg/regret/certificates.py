@@ -146,10 +146,6 @@ def certify(
     progress : bool
         Show a progress bar (extra `lab`).
 
-    Returns
-    -------
-    Certificate
-
     Examples
     --------
     >>> import thalweg as tw

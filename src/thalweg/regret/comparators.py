@@ -136,10 +136,6 @@ def best_per_round(problem: Problem, domain: Domain, *, tol: float = 1e-9) -> Co
     tol : float
         For losses that are minimised in Python: see `best_fixed`.
 
-    Returns
-    -------
-    Comparator
-
     Examples
     --------
     >>> import thalweg as tw

@@ -133,10 +133,6 @@ def record_cover(
     progress : bool
         Show a progress bar (extra `lab`).
 
-    Returns
-    -------
-    CoverRecord
-
     Notes
     -----
     Ctrl-C ends the run at the next look; the record is that of the rounds played. A second one interrupts at once.
@@ -217,10 +213,6 @@ def cover(record: CoverRecord, *, ax: Axes | None = None) -> Axes:
         From `record_cover`.
     ax : Axes, optional
         Where to draw; a new figure when left out. The colour bar takes its room from it.
-
-    Returns
-    -------
-    Axes
     """
     if not isinstance(record, CoverRecord):
         raise InputError(f"cover draws what record_cover returned. Got {record!r}.")

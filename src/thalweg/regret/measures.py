@@ -205,10 +205,6 @@ def adaptive(
     progress : bool
         Show a progress bar (extra `lab`).
 
-    Returns
-    -------
-    IntervalRegret
-
     Examples
     --------
     >>> import thalweg as tw

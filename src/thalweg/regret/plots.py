@@ -54,10 +54,6 @@ def cumulative_loss(
     ax : Axes, optional
         Where to draw; a new figure when left out.
 
-    Returns
-    -------
-    Axes
-
     Examples
     --------
     >>> import thalweg as tw
@@ -124,10 +120,6 @@ def regret_over_time(
     ax : Axes, optional
         Where to draw; a new figure when left out.
 
-    Returns
-    -------
-    Axes
-
     Examples
     --------
     >>> import thalweg as tw
@@ -187,10 +179,6 @@ def regret_by_length(
         What the legend calls each. The kinds of regret when left out.
     ax : Axes, optional
         Where to draw; a new figure when left out.
-
-    Returns
-    -------
-    Axes
 
     Examples
     --------
