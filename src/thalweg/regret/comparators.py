@@ -129,12 +129,8 @@ def best_per_round(problem: Problem, domain: Domain, *, tol: float = 1e-9) -> Co
 
     Parameters
     ----------
-    problem : Problem
-        The rounds, or a list of losses.
-    domain : Domain
-        X, bounded.
-    tol : float
-        For losses that are minimised in Python: see `best_fixed`.
+    problem, domain, tol
+        As for `best_fixed`; `tol` is for losses that are minimised in Python.
 
     Examples
     --------
@@ -154,13 +150,7 @@ def best_per_round(problem: Problem, domain: Domain, *, tol: float = 1e-9) -> Co
 
 
 class Rounds:
-    """Proximal steps of all rounds of a problem: compiled where problem and set are built in.
-
-    Parameters
-    ----------
-    problem, domain, tol
-        As for `best_fixed`.
-    """
+    """Proximal steps of all rounds of a problem: compiled where problem and set are built in."""
 
     def __init__(self, problem: Problem, domain: Domain, tol: float) -> None:
         self.problem, self.domain, self.tol = problem, domain, tol

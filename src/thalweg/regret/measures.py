@@ -149,10 +149,8 @@ def dynamic(run: Run | ArrayLike, problem: Problem, comparators: Comparator | Ar
 
     Parameters
     ----------
-    run : Run or array (T,)
-        What `play` returned, or the losses paid.
-    problem : Problem
-        The rounds that were played.
+    run, problem
+        As for `static`.
     comparators : Comparator or array (T, *shape), optional
         u_t: computed (`best_per_round`, `best_path`), given, or when left out the ones planted in the problem.
 
@@ -189,19 +187,13 @@ def adaptive(
 
     Parameters
     ----------
-    run : Run or array (T,)
-        What `play` returned, or the losses paid.
-    problem : Problem
-        The rounds that were played.
-    domain : Domain
-        X.
+    run, problem, domain, tol
+        As for `static`.
     lengths : "dyadic", "all" or sequence of int
         tau: 1, 2, 4, ... and T; every length from 1 to T (T^2/2 intervals: for short runs, or with a stride); or these.
     stride : int or None
         Look at intervals that start at multiples of it, and at the last one. 1 looks at all: the maximum is exact. None
         takes the length itself: intervals side by side, as in a dyadic partition.
-    tol : float
-        As for `best_fixed`.
     progress : bool
         Show a progress bar (extra `lab`).
 

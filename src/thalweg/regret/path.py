@@ -34,10 +34,8 @@ def best_path(
 
     Parameters
     ----------
-    problem : Problem
-        The rounds, or a list of losses.
-    domain : Domain
-        X, bounded.
+    problem, domain
+        As for `best_fixed`.
     price : float
         lambda >= 0, or
     budget : float

@@ -28,10 +28,8 @@ def gradient_variation(problem: Problem, domain: Domain) -> Between:
 
     Parameters
     ----------
-    problem : Problem
-        The rounds.
-    domain : Domain
-        X, bounded.
+    problem, domain
+        As for `best_fixed`.
 
     Returns
     -------

@@ -31,17 +31,7 @@ COMPILED_STEPS, STEPS = 20_000, 4_000
 
 
 class Windows:
-    """Best fixed decisions on windows of one problem.
-
-    Parameters
-    ----------
-    problem : Problem
-        Any finite problem.
-    domain : Domain
-        X, bounded.
-    tol : float
-        Stop when what is left to gain is at most `tol` times what the centre of X could miss at most.
-    """
+    """Best fixed decisions on windows of one problem; problem, domain and tol are those of `best_fixed`."""
 
     def __init__(self, problem: Problem, domain: Domain, tol: float) -> None:
         self.problem, self.domain, self.tol = problem, domain, tol
