@@ -84,14 +84,10 @@ class Ensemble(Pooled):
         R, the domain's radius when left out.
     switching_cost : float, optional
         lambda: members also pay lambda ||y_{t,i} - y_{t-1,i}|| in (2). Left out, moving is free.
-    gradients : {"shared", "own"}
-        One gradient at the combined decision for all, or one at each member's own point (then call `step`).
     judge : {"linear", "value"}
         Members are judged by <gradient at the combined decision, y_i>, or by their own values f(y_i).
-    nonnegative : bool
-        Refuse negative losses.
-    horizon, gradient_bound, on_violation
-        As for every `Learner`.
+    gradients, nonnegative, horizon, gradient_bound, on_violation
+        As for `Alone`.
 
     Examples
     --------

@@ -47,19 +47,10 @@ class ResidualLevels(Machine):
 
     Parameters
     ----------
-    domain : Domain
-        X.
-    horizon : int
-        T; there are N = ceil(log2 T) levels, one at least.
-    gradient_bound : float
-        G.
-    epsilon : float
-        What a level may lose in all its intervals together, in units of G R (times sqrt 2 for all levels but the
-        first).
+    domain, horizon, gradient_bound, epsilon, on_violation
+        As for `CutkoskyAdaptive`.
     ball : Ball, optional
         W of all levels but the last, whose W is X. Left out, X is W for all.
-    on_violation : {"raise", "clip"}
-        What to do with a gradient above the bound.
 
     Notes
     -----

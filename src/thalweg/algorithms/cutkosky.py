@@ -49,11 +49,12 @@ class CutkoskyAdaptive(ResidualLevels):
     domain : Domain
         X.
     horizon : int
-        T. It sets the number of levels, ceil(log2 T).
+        T. It sets the number of levels, ceil(log2 T) but one at least.
     gradient_bound : float
         G.
     epsilon : float
-        What a level may lose, in units of G R: small is cautious, and costs only logarithms elsewhere.
+        What a level may lose in all its intervals together, in units of G R (times sqrt 2 for all levels but the
+        first): small is cautious, and costs only logarithms elsewhere.
     on_violation : {"raise", "clip"}
         What to do with a gradient above the bound.
 

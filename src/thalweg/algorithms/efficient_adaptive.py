@@ -55,6 +55,8 @@ class Theorem4(Marked):
 class EfficientAdaptive(ReducedCover):
     """Small regret on every interval at once, with one projection, one gradient and one value a round.
 
+    Algorithm 2 of the paper of `EfficientDynamic`.
+
     Parameters
     ----------
     domain : Domain
@@ -100,10 +102,6 @@ class EfficientAdaptive(ReducedCover):
     ([1, 2, 3, 5, 6], 2)
     >>> learner.queries
     Queries(projections=6, gradients=6, values=6)
-
-    References
-    ----------
-    P. Zhao, Y.-F. Xie, L. Zhang, Z.-H. Zhou, Efficient methods for non-stationary online learning, JMLR 26, 2025.
     """
 
     card = Card(

@@ -64,6 +64,8 @@ class Theorem5(Marked):
 class EfficientIntervalDynamic(ReducedCover):
     """Follow any moving comparator on any interval, with one projection, one gradient and one value a round.
 
+    Algorithm 3 of the paper of `EfficientDynamic`.
+
     Parameters
     ----------
     domain, horizon, gradient_bound, smoothness, restart, feedback_range, surrogate, on_violation
@@ -81,18 +83,11 @@ class EfficientIntervalDynamic(ReducedCover):
     Examples
     --------
     >>> import thalweg as tw
-    >>> domain = tw.domains.Ellipsoid([1.0, 4.0], bound=1.0)
-    >>> learner = tw.EfficientIntervalDynamic(domain, 1000, gradient_bound=4.0, smoothness=1.0, threshold=lambda m: 1.5)
+    >>> learner = tw.EfficientIntervalDynamic(tw.domains.Simplex(2), 1000, 4.0, smoothness=1.0, threshold=1.5)
     >>> for _ in range(6):
     ...     _ = learner.step(tw.losses.Squared([1.0, 0.0], 2.0))
-    >>> learner.markers, learner.active
-    ([1, 2, 3, 5, 6], 2)
     >>> learner.queries
     Queries(projections=6, gradients=6, values=6)
-
-    References
-    ----------
-    P. Zhao, Y.-F. Xie, L. Zhang, Z.-H. Zhou, Efficient methods for non-stationary online learning, JMLR 26, 2025.
     """
 
     card = Card(

@@ -92,10 +92,8 @@ def estimated_constants(
 
     Parameters
     ----------
-    system : LinearSystem
-        The plant.
-    gain : array, optional
-        K; the LQR gain with identity weights when left out.
+    system, gain
+        As for every `Controller`.
     memory : int, optional
         H.
     strength : float
@@ -142,7 +140,7 @@ def theory_constants(
     Parameters
     ----------
     system, gain
-        As everywhere.
+        As for every `Controller`.
     horizon : int
         T.
     disturbance_bound : float

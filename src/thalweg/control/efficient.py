@@ -25,6 +25,8 @@ __all__ = ["EfficientControl"]
 class EfficientControl(LearnedController):
     """Follow the best changing policy with one projection a round. See `LearnedController`.
 
+    Algorithm 4 of the paper of `thalweg.EfficientDynamic`.
+
     Examples
     --------
     >>> import numpy as np
@@ -37,10 +39,6 @@ class EfficientControl(LearnedController):
     (485, 500)
 
     The first 15 rounds measured the scales of the loss; since then, one projection a round.
-
-    References
-    ----------
-    P. Zhao, Y.-F. Xie, L. Zhang, Z.-H. Zhou, Efficient methods for non-stationary online learning, JMLR 26, 2025.
     """
 
     def _make_learner(self, gradient_bound: float, switching_cost: float) -> Learner:

@@ -37,19 +37,15 @@ class LearnedController(Controller):
 
     Parameters
     ----------
-    system : LinearSystem
-        The plant.
+    system, gain, disturbance_bound
+        As for every `Controller`; the bound on disturbances has no other use.
     horizon : int
         T, the rounds it is tuned for.
-    gain : array (d_u, d_x), optional
-        K; the LQR gain with identity weights when left out.
     memory : int, optional
         H; chosen by `estimated_constants` when left out.
     constants : Constants, optional
         The size of policies and the scales of the loss; `estimated_constants(system, gain, memory=memory)` when left
         out.
-    disturbance_bound : float, optional
-        W. A disturbance longer than this is refused; it has no other use.
     on_violation : {"clip", "raise"}
         What to do with a gradient above the bound: scale it down and count it, or refuse it.
 

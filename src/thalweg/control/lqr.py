@@ -16,12 +16,8 @@ class LinearFeedback(Controller):
 
     Parameters
     ----------
-    system : LinearSystem
-        The plant.
-    gain : array (d_u, d_x)
-        K, stabilising.
-    disturbance_bound : float, optional
-        W. A disturbance longer than this is refused.
+    system, gain, disturbance_bound
+        As for every `Controller`.
     """
 
     def _decide(self, x: Array) -> Array:
@@ -36,12 +32,10 @@ class LQR(LinearFeedback):
 
     Parameters
     ----------
-    system : LinearSystem
-        The plant.
+    system, disturbance_bound
+        As for every `Controller`.
     Q, R : array, vector or number, optional
         Weights of state and input, identities when left out.
-    disturbance_bound : float, optional
-        W. A disturbance longer than this is refused.
 
     Examples
     --------

@@ -20,12 +20,10 @@ class Planted(Controller):
 
     Parameters
     ----------
-    system : LinearSystem
-        The plant.
+    system, gain
+        As for every `Controller`.
     policies : array (H, d_u, d_x) or (T, H, d_u, d_x)
         One policy for all rounds, or one for each round.
-    gain : array (d_u, d_x), optional
-        K; the LQR gain with identity weights when left out.
 
     Examples
     --------

@@ -18,15 +18,12 @@ __all__ = ["ScreamControl"]
 class ScreamControl(LearnedController):
     """Follow the best changing policy; every member of the ensemble is projected. See `LearnedController`.
 
+    Algorithm 3 of the paper of `thalweg.Scream`.
+
     Notes
     -----
     The published controller plays H rounds before it learns. Disturbances before the start count as 0 here, so the loss
     has its memory from the first round on.
-
-    References
-    ----------
-    P. Zhao, Y.-H. Yan, Y.-X. Wang, Z.-H. Zhou, Non-stationary online learning with memory and non-stochastic control,
-    JMLR 24, 2023.
     """
 
     def _make_learner(self, gradient_bound: float, switching_cost: float) -> Learner:

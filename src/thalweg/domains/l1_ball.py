@@ -17,12 +17,8 @@ class L1Ball(Domain):
 
     Parameters
     ----------
-    shape : int or tuple of int
-        Shape of a point.
-    radius : float
-        r.
-    center : array, optional
-        c, the origin when left out.
+    shape, radius, center
+        As for `Ball`.
 
     Examples
     --------

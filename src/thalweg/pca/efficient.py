@@ -36,6 +36,8 @@ __all__ = ["EfficientPCA"]
 class EfficientPCA(CoverPCA):
     """Follow a subspace that drifts or jumps: small regret on every interval, one eigendecomposition a round.
 
+    Section 5.2 of the paper of `thalweg.EfficientDynamic`.
+
     Parameters
     ----------
     dim : int
@@ -72,11 +74,6 @@ class EfficientPCA(CoverPCA):
     (0.6, True)
     >>> learner.eigendecompositions
     40
-
-    References
-    ----------
-    P. Zhao, Y.-F. Xie, L. Zhang, Z.-H. Zhou, Efficient methods for non-stationary online learning, JMLR 26, 2025,
-    Section 5.2.
     """
 
     def __init__(

@@ -143,7 +143,8 @@ def regret_over_time(
     if allowed is None and ax.get_yscale() == "linear":
         ax.axhline(0.0, color="0.6", linewidth=0.8, zorder=0)
     if allowed is not None:
-        ax.plot(t, allowed, color=color, linestyle="--", linewidth=1.6, label=_of("bound", label, "regret"))
+        name = "bound" if label == "regret" else f"bound, {label}"
+        ax.plot(t, allowed, color=color, linestyle="--", linewidth=1.6, label=name)
         above = regret > allowed
         if above.any():
             ax.fill_between(
@@ -235,10 +236,6 @@ def regret_by_length(
     describe(ax, "length of the interval [rounds]", "largest regret of such an interval", "Regret by interval length")
     legend(ax, own, notes)
     return ax
-
-
-def _of(what: str, label: str, plain: str) -> str:
-    return what if label == plain else f"{what}, {label}"
 
 
 def _tables(owner: str, parameter: str, given: Any) -> dict[str, Array]:
