@@ -1,14 +1,8 @@
 """Experts that live on the intervals of a cover, under a meta-learner for experts that come and go.
 
-An expert starts at a marker and lives for 2^k unit intervals. In round t, with A_t those alive and h_t the gradient:
-
-    r_{t,i} = <h_t, y_t - y_{t,i}>,  i in A_t             feed the meta-learner              (1)
-    y_{t+1,i} = expert i's own round with h_t                                                (2)
-    loss since the last marker += f_t(x_t);  above C_m: marker m + 1, its expert starts at t + 1   (3)
-    y_{t+1} = sum_i p_{t+1,i} y_{t+1,i},  i in A_{t+1}                                       (4)
-
-The newborn never sees round t, and those whose interval is over are gone. The living experts are the one-bits of m
-(compact cover), so the state has a slot per level and nothing else.
+An expert starts at a marker and lives for 2^k unit intervals. What a round does stands in `thalweg._machines.cover`.
+The newborn never sees the round that started it, and those whose interval is over are gone. The living experts are the
+one-bits of m, the markers so far (compact cover), so the state has a slot per level and nothing else.
 """
 
 from collections.abc import Callable, Mapping
@@ -244,10 +238,8 @@ class Cover(ExpertMachine):
         if not 0 < slots < 64:
             raise self._unfit(f"it has {slots} slots")
         state = self._build(slots)[0] if slots != self._slot_count else self._parts[0]
-        read = {key: self._read_array(saved, key, mine) for key, mine in named_arrays(state).items()}
+        read = self._read_arrays(saved, named_arrays(state))
         m, born = int(read["markers"][0]), read["born"]
-        if (read["clock"] < 0).any():
-            raise self._unfit("its counters are negative")
         if m < 1 or m >> slots:
             raise self._unfit(f"it has {slots} slots and {m} markers")
         if (born < 0).any() or (born > m).any() or not born[covers.level(m)] == m:

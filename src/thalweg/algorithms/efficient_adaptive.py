@@ -85,11 +85,9 @@ class EfficientAdaptive(ReducedCover):
     Deviations from the printed box, all needed by its proof: the marker that round t triggers starts at t + 1 and its
     expert never sees h_t; the first expert exists before the first round; an expert dies with marker i + lowbit(i).
 
-    `feedback_range="observed"` is ours. With B_t the largest |r| in natural units so far, the rates are
-    min(1/(2B), sqrt(gamma/(B^2 + sum r^2))); when B grows, weights move to the new rates by the same power rule as in
-    (2), so every factor 1 + eta r is at least 1/2. Not guaranteed: the weights of a round in which B grows were set
-    with rates for the smaller range, so its feedback, up to the new B, is not covered by the potential argument and
-    adds to the regret; and Theorem 4's thresholds were derived for 2GR.
+    `feedback_range="observed"` is ours; `thalweg.metas.adapt_ml_prod` has its rates. Not guaranteed: the weights of a
+    round in which the range grows were set with rates for the smaller one, so its feedback is not covered by the
+    potential argument and adds to the regret; and Theorem 4's thresholds were derived for 2GR.
 
     Examples
     --------

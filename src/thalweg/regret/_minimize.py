@@ -30,28 +30,12 @@ def minimize(
 ) -> tuple[Array, float, float]:
     """The minimiser of a convex function on a set, by accelerated projected gradients (Nesterov) with restarts.
 
-    Parameters
-    ----------
-    objective : callable
-        Flat point -> value and flat gradient.
-    domain : Domain
-        X, bounded.
-    start : array
-        A flat point; the centre of X is taken where the function is infinite there.
-    tol : float
-        Stop when what is left to gain is at most `tol` times what the first point could miss at most.
-    steps : int
-        At most so many steps.
-
-    Returns
-    -------
-    point, value, gap
-        With value - min F <= gap.
+    `objective` maps a flat point to a value and a flat gradient. `start` is flat; the centre is taken where the
+    function is infinite there. It ends after `steps`, or when what is left to gain is at most `tol` times what the
+    first point could miss at most. Returns a point, its value and a gap with value - min F <= gap.
     """
     c, R, project = domain.center.ravel(), domain.radius, domain._project_flat
-    slip = (
-        2 * R * domain.tolerance * domain._scale(domain.center)
-    )  # what an inexact projection takes from the bound, over L
+    slip = 2 * R * domain.tolerance * domain._scale(domain.center)  # what an inexact projection takes, over L
 
     def reach(g: Array, x: Array) -> float:
         """max over the ball of <g, x - u>."""

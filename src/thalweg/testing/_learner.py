@@ -217,13 +217,11 @@ def check_kinds_of_input(make: Make) -> None:
     plain.update(g, loss)
     frozen = g.copy()
     frozen.flags.writeable = False
-    strided = np.repeat(g.ravel(), 3)[::3].reshape(g.shape)
-    transposed = np.asfortranarray(g)
     for kind, given in {
         "a list": g.tolist(),
         "read-only": frozen,
-        "non-contiguous": strided,
-        "Fortran-ordered": transposed,
+        "non-contiguous": np.repeat(g.ravel(), 3)[::3].reshape(g.shape),
+        "Fortran-ordered": np.asfortranarray(g),
         "float32": g.astype(np.float32),
     }.items():
         learner = make()
@@ -254,9 +252,8 @@ def check_refusals(make: Make) -> None:
         "a loss function that fails": lambda: learner.step(_Broken()),
     }
     G = getattr(learner, "gradient_bound", None)
-    along = learner.domain.directions(
-        np.random.default_rng(1).standard_normal(shape)
-    )  # what lies across a flat has no bound
+    # what lies across a flat has no bound
+    along = learner.domain.directions(np.random.default_rng(1).standard_normal(shape))
     if G is not None and along.any() and getattr(learner, "on_violation", "raise") == "raise":
         calls["a gradient above the bound"] = lambda: learner.update(2.0 * G / np.linalg.norm(along) * along, loss)
     if getattr(learner, "nonnegative", False):
