@@ -28,8 +28,7 @@ from thalweg._kernels.handle import parts
 from thalweg._kernels.jit import implement, inner, kernel
 from thalweg._kernels.parts import Floats, Ints
 from thalweg._kernels.projections import PYTHON, project
-from thalweg._machines._bare import implement_bare
-from thalweg._machines._contract import decision, learn, propose, room
+from thalweg._machines._contract import decision, learn, propose
 
 __all__ = ["SEARCH", "TOLERANCE", "LevelsSettings", "LevelsState", "begin_search", "locate", "place_one", "weigh_level"]
 
@@ -237,11 +236,6 @@ def _decision(s: LevelsState, c: LevelsSettings) -> Floats:
     return s.y
 
 
-@implement(room, LevelsState)
-def _room(s: LevelsState, c: LevelsSettings) -> bool:
-    return True
-
-
 @implement(propose, LevelsState)
 def _propose(s: LevelsState, c: LevelsSettings, loss: float) -> None:
     K = s.bets.shape[0]
@@ -294,6 +288,3 @@ def _learn(s: LevelsState, c: LevelsSettings, h: Floats, loss: float) -> bool:
                 for j in range(d + 1):
                     u[j] *= step
     return True
-
-
-implement_bare(LevelsState, LevelsSettings)

@@ -9,7 +9,7 @@ import numpy as np
 from thalweg._kernels.parts import Floats, Ints, alive
 from thalweg._validate import check_positive
 
-__all__ = ["LARGEST", "Meta", "Ranged", "Spans", "clear_nothing", "fits_range"]
+__all__ = ["LARGEST", "Meta", "Ranged", "Spans", "fits_range"]
 
 LARGEST = 1.0 + 1e-9  # |r| may exceed its range by rounding
 
@@ -20,10 +20,6 @@ def fits_range(m: Any, c: Any, k: int, n: int, born: Ints | None, r: Floats) -> 
     for i in range(n):
         fine = fine and (not alive(born, i) or abs(r[i] / c.spans[k]) <= LARGEST)
     return fine
-
-
-def clear_nothing(m: Any, c: Any, k: int) -> None:
-    """`clear` of a meta-learner that keeps nothing but what `admit` sets."""
 
 
 class Meta(ABC):

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from thalweg._kernels.jit import implement, inlined
-from thalweg._kernels.parts import Floats, Ints, admit, alive, clear, feed, fits, weigh
-from thalweg.metas._base import Ranged, Spans, clear_nothing, fits_range
+from thalweg._kernels.parts import Floats, Ints, admit, alive, feed, fits, weigh
+from thalweg.metas._base import Ranged, Spans, fits_range
 
 __all__ = ["AdaNormalHedge", "AdaNormalHedgeState", "log_potential"]
 
@@ -34,7 +34,6 @@ def log_potential(R: float, C: float) -> float:
     return above + np.log1p(-np.exp(below - above)) - np.log(2.0)
 
 
-implement(clear, AdaNormalHedgeState)(clear_nothing)
 implement(fits, AdaNormalHedgeState)(fits_range)
 
 

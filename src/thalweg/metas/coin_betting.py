@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from thalweg._kernels.jit import implement
-from thalweg._kernels.parts import Floats, Ints, admit, alive, clear, feed, fits, weigh
-from thalweg.metas._base import Ranged, Spans, clear_nothing, fits_range
+from thalweg._kernels.parts import Floats, Ints, admit, alive, feed, fits, weigh
+from thalweg.metas._base import Ranged, Spans, fits_range
 
 __all__ = ["CoinBetting", "CoinBettingState"]
 
@@ -34,7 +34,6 @@ class CoinBettingState(NamedTuple):
     log_prior: Floats  # (K, N) ln pi
 
 
-implement(clear, CoinBettingState)(clear_nothing)
 implement(fits, CoinBettingState)(fits_range)
 
 
