@@ -50,13 +50,11 @@ class CutkoskyAdaptive(ResidualLevels):
         X.
     horizon : int
         T. It sets the number of levels, ceil(log2 T) but one at least.
-    gradient_bound : float
-        G.
+    gradient_bound, on_violation
+        G, and what to do with a gradient above it, as for every `Learner`.
     epsilon : float
         What a level may lose in all its intervals together, in units of G R (times sqrt 2 for all levels but the
         first): small is cautious, and costs only logarithms elsewhere.
-    on_violation : {"raise", "clip"}
-        What to do with a gradient above the bound.
 
     Notes
     -----

@@ -62,12 +62,10 @@ class OGD(Alone):
         X.
     horizon : int, optional
         T.
-    gradient_bound : float, optional
-        G; needed where there is no step size.
+    gradient_bound, on_violation
+        G, needed where there is no step size, and what to do with a gradient above it, as for every `Learner`.
     step_size : float, optional
         eta, constant. Left out: D/(G sqrt T) with a horizon T, else D/(G sqrt t).
-    on_violation : {"raise", "clip"}
-        What to do with a gradient above the bound.
 
     Examples
     --------

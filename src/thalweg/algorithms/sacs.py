@@ -52,11 +52,9 @@ class SACS(Cover):
         delta of the scale-free steps.
     horizon : int, optional
         Sizes the state; the method needs none.
-    gradient_bound : float, optional
+    gradient_bound, on_violation
         G: refuse (or clip) longer gradients. The published method needs none; with shared gradients it is sqrt(2LB)
         when left out, which holds for losses that are L-smooth and >= 0 on the whole space.
-    on_violation : {"raise", "clip"}
-        What to do with a gradient above the bound.
 
     Examples
     --------
