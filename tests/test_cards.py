@@ -39,7 +39,6 @@ def still(theorem=Reach):
             bound="T",
             queries=("0", "1", "0"),
             source="nobody",
-            arguments=lambda s: {"gradient_bound": s.gradient_bound},
             theorem=theorem,
             variants={"clipped": Variant("the same for any gradients", options={"on_violation": "clip"})},
         )

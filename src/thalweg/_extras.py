@@ -1,7 +1,5 @@
 """Optional libraries: imported where they are needed, named with their extra where they are missing."""
 
-from __future__ import annotations
-
 import importlib
 from typing import Any
 

@@ -4,8 +4,6 @@ The arguments are recorded as they were given, so that `repr` shows them and `cl
 changes lies in `_arrays`; `state` copies it, `restore` checks a copy and writes it back, bit for bit.
 """
 
-from __future__ import annotations
-
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping

@@ -17,60 +17,65 @@ __all__ = [
     "check_number",
     "check_positive",
     "check_positives",
+    "check_rng",
     "check_shape",
+    "wrong",
 ]
 
 
 Choice = TypeVar("Choice", bound=str | bool)
 
 
-def _fail(owner: str, name: str, expected: str, got: object) -> InputError:
+def wrong(owner: str, name: str, expected: str, got: object) -> InputError:
+    """What to raise for an argument that must be something else."""
     return InputError(f"The '{name}' parameter of {owner} must be {expected}. Got {got!r}.")
+
+
+def _number(value: Any) -> float:
+    """A real number, or nan."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return np.nan
 
 
 def check_number(owner: str, name: str, value: Any) -> float:
     """A finite real number."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise _fail(owner, name, "a finite number", value) from None
+    number = _number(value)
     if not np.isfinite(number):
-        raise _fail(owner, name, "a finite number", value)
+        raise wrong(owner, name, "a finite number", value)
     return number
 
 
 def check_positive(owner: str, name: str, value: Any) -> float:
     """A finite number above zero."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise _fail(owner, name, "a finite number > 0", value) from None
-    if not (np.isfinite(number) and number > 0):
-        raise _fail(owner, name, "a finite number > 0", value)
+    number = _number(value)
+    if not 0 < number < np.inf:
+        raise wrong(owner, name, "a finite number > 0", value)
     return number
 
 
 def check_nonnegative(owner: str, name: str, value: Any) -> float:
     """A finite number of at least zero."""
-    number = check_number(owner, name, value)
-    if number < 0:
-        raise _fail(owner, name, "a finite number >= 0", value)
+    number = _number(value)
+    if not 0 <= number < np.inf:
+        raise wrong(owner, name, "a finite number >= 0", value)
     return number
 
 
 def check_count(owner: str, name: str, value: Any) -> int:
     """A whole number of at least 1."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
-        raise _fail(owner, name, "a whole number >= 1", value)
+        raise wrong(owner, name, "a whole number >= 1", value)
     if not np.isfinite(value) or value != int(value) or value < 1:
-        raise _fail(owner, name, "a whole number >= 1", value)
+        raise wrong(owner, name, "a whole number >= 1", value)
     return int(value)
 
 
 def check_choice(owner: str, name: str, value: Any, choices: tuple[Choice, ...]) -> Choice:
     """One of a few words or truth values."""
     if not isinstance(value, str | bool) or value not in choices:
-        raise _fail(owner, name, "one of " + ", ".join(map(repr, choices)), value)
+        raise wrong(owner, name, "one of " + ", ".join(map(repr, choices)), value)
     return choices[choices.index(value)]
 
 
@@ -78,7 +83,7 @@ def check_shape(owner: str, name: str, value: Any) -> tuple[int, ...]:
     """A dimension (whole number) or a tuple of them."""
     entries = value if isinstance(value, tuple | list) else (value,)
     if not entries:
-        raise _fail(owner, name, "a whole number >= 1 or a non-empty tuple of them", value)
+        raise wrong(owner, name, "a whole number >= 1 or a non-empty tuple of them", value)
     return tuple(check_count(owner, name, entry) for entry in entries)
 
 
@@ -97,7 +102,7 @@ def check_array(
             raise TypeError
         array = np.array(raw, dtype=np.float64, order="C")
     except (TypeError, ValueError):
-        raise _fail(owner, name, "an array of real numbers", value) from None
+        raise wrong(owner, name, "an array of real numbers", value) from None
     if shape is not None and array.shape != shape:
         raise InputError(f"The '{name}' parameter of {owner} must have shape {shape}. Got shape {array.shape}.")
     if ndim is not None and array.ndim != ndim:
@@ -119,12 +124,20 @@ def check_positives(owner: str, name: str, value: Any, count: int) -> NDArray[np
     array = check_array(owner, name, value)
     array = check_array(owner, name, np.full(count, array) if array.ndim == 0 else array, shape=(count,))
     if not (array > 0).all():
-        raise _fail(owner, name, "a number > 0 or an array of such", value)
+        raise wrong(owner, name, "a number > 0 or an array of such", value)
     return array
 
 
 def check_callable(owner: str, name: str, value: Any) -> Callable[..., Any]:
     """A function, or any object that can be called."""
     if not callable(value):
-        raise _fail(owner, name, "callable", value)
+        raise wrong(owner, name, "callable", value)
     return value  # type: ignore[no-any-return]
+
+
+def check_rng(owner: str, rng: Any) -> np.random.Generator:
+    """A source of randomness, or a seed for one."""
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError):
+        raise wrong(owner, "rng", "a numpy Generator, a whole number >= 0 or None", rng) from None

@@ -1,25 +1,21 @@
 """One expert, alone, as a learner."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thalweg._kernels.clock import PROJECTIONS
 from thalweg._kernels.parts import place, spots, start
 from thalweg._machines.alone import AloneSettings, AloneState
 from thalweg._stateful import facts
-from thalweg._validate import check_choice
+from thalweg._types import Array
+from thalweg._validate import check_choice, wrong
 from thalweg.errors import InputError
 from thalweg.experts import Expert, Pool
 from thalweg.learner import bounded
 from thalweg.machine import ExpertMachine
 
 __all__ = ["Alone"]
-
-Array = NDArray[np.float64]
 
 
 class Alone(ExpertMachine):
@@ -57,7 +53,7 @@ class Alone(ExpertMachine):
     ) -> None:
         name = type(self).__name__
         if not isinstance(expert, Expert):
-            raise InputError(f"The 'expert' parameter of {name} must be an Expert. Got {expert!r}.")
+            raise wrong(name, "expert", "an Expert", expert)
         super().__init__(
             bounded(name, expert.domain), horizon=horizon, gradient_bound=gradient_bound, on_violation=on_violation
         )
@@ -90,5 +86,4 @@ class Alone(ExpertMachine):
     @property
     def points(self) -> Array:
         """y_{t,i}, the members' points, (N, *shape)."""
-        points: Array = spots(self._parts[0].experts).reshape(-1, *self.domain.shape).copy()
-        return points
+        return spots(self._parts[0].experts).reshape(-1, *self.domain.shape).copy()

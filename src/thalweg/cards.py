@@ -108,7 +108,8 @@ class Card:
     source : str
         Who published it.
     arguments : callable
-        `arguments(setting)`: its arguments besides the domain, by name.
+        `arguments(setting)`: arguments by name. Those that a `Setting` has by the same name are taken from it unless
+        they are given here.
     options : mapping
         Further arguments, the same in every setting.
     theorem : Theorem class, optional
@@ -130,7 +131,7 @@ class Card:
     bound: str
     queries: tuple[str, str, str]
     source: str
-    arguments: Arguments
+    arguments: Arguments = lambda s: {}
     options: Mapping[str, Any] = field(default_factory=dict)
     theorem: type[Theorem] | None = None
     smooth: bool = False
@@ -176,7 +177,9 @@ class Recipe:
         >>> tw.cards.recipes()["CBCE"].build(setting)
         CBCE(Ball(2, radius=1), gradient_bound=3, gradients='own', loss_bound=6, horizon=100; 0 rounds played)
         """
-        return self.kind(setting.domain, **{**self.card.arguments(setting), **self.card.options})
+        taken = inspect.signature(self.kind).parameters
+        known = {name: value for name, value in vars(setting).items() if name in taken}
+        return self.kind(**{**known, **self.card.arguments(setting), **self.card.options})
 
     @property
     def call(self) -> str:

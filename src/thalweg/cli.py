@@ -1,7 +1,5 @@
 """The command `thalweg`. What it can do is in `thalweg.lab.commands`, which needs the extra `lab`."""
 
-from __future__ import annotations
-
 import errno
 import os
 import sys

@@ -1,17 +1,9 @@
 """Experts that live on the intervals of a cover, under a meta-learner for experts that come and go.
 
-An expert starts at a marker and lives for 2^k unit intervals. In round t, with A_t those alive and h_t the gradient:
-
-    r_{t,i} = <h_t, y_t - y_{t,i}>,  i in A_t             feed the meta-learner              (1)
-    y_{t+1,i} = expert i's own round with h_t                                                (2)
-    loss since the last marker += f_t(x_t);  above C_m: marker m + 1, its expert starts at t + 1   (3)
-    y_{t+1} = sum_i p_{t+1,i} y_{t+1,i},  i in A_{t+1}                                       (4)
-
-The newborn never sees round t, and those whose interval is over are gone. The living experts are the one-bits of m
-(compact cover), so the state has a slot per level and nothing else.
+An expert starts at a marker and lives for 2^k unit intervals. What a round does stands in `thalweg._machines.cover`.
+The newborn never sees the round that started it, and those whose interval is over are gone. The living experts are the
+one-bits of m, the markers so far (compact cover), so the state has a slot per level and nothing else.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -24,7 +16,8 @@ from thalweg._kernels.clock import PROJECTIONS
 from thalweg._kernels.parts import admit, clear, place, start
 from thalweg._machines.cover import CoverSettings, CoverState
 from thalweg._stateful import facts, named_arrays
-from thalweg._validate import check_choice
+from thalweg._types import Array
+from thalweg._validate import check_choice, wrong
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.experts import Expert
@@ -33,7 +26,6 @@ from thalweg.metas import Meta
 
 __all__ = ["Cover"]
 
-Array = NDArray[np.float64]
 Build = Callable[[int], Expert]
 
 COVERS = {"compact": covers.COMPACT, "geometric": covers.GEOMETRIC}
@@ -85,6 +77,8 @@ class Cover(ExpertMachine):
     [7, 6, 4]
     """
 
+    _parts: tuple[CoverState, CoverSettings]
+
     def __init__(
         self,
         domain: Domain,
@@ -106,7 +100,7 @@ class Cover(ExpertMachine):
         self._owner = name = owner or type(self).__name__
         self.anytime = anytime or self.anytime
         if not isinstance(meta, Meta):
-            raise InputError(f"The 'meta' parameter of {name} must be a meta-learner of thalweg.metas. Got {meta!r}.")
+            raise wrong(name, "meta", "a meta-learner of thalweg.metas", meta)
         self.meta = meta
         self.cover = check_choice(name, "cover", cover, tuple(COVERS))
         self.restart = check_choice(name, "restart", restart, ("center", "current"))
@@ -244,10 +238,8 @@ class Cover(ExpertMachine):
         if not 0 < slots < 64:
             raise self._unfit(f"it has {slots} slots")
         state = self._build(slots)[0] if slots != self._slot_count else self._parts[0]
-        read = {key: self._read_array(saved, key, mine) for key, mine in named_arrays(state).items()}
+        read = self._read_arrays(saved, named_arrays(state))
         m, born = int(read["markers"][0]), read["born"]
-        if (read["clock"] < 0).any():
-            raise self._unfit("its counters are negative")
         if m < 1 or m >> slots:
             raise self._unfit(f"it has {slots} slots and {m} markers")
         if (born < 0).any() or (born > m).any() or not born[covers.level(m)] == m:
@@ -256,12 +248,9 @@ class Cover(ExpertMachine):
 
     def _write(self, read: dict[str, NDArray[Any]]) -> None:
         if read["born"].size != self._slot_count:
-            self._shape_anew(read["born"].size)
+            self._arrays = {}
+            self._shape(read["born"].size)
         super()._write(read)
-
-    def _shape_anew(self, K: int) -> None:
-        self._arrays = {}
-        self._shape(K)
 
     # ------------------------------------------------------------------ what it tells
 
@@ -293,8 +282,7 @@ class Cover(ExpertMachine):
     @property
     def weights(self) -> Array:
         """p_t, how much each living expert counts in the present decision."""
-        weights: Array = self._parts[0].weights[self._slots()]
-        return weights
+        return self._parts[0].weights[self._slots()]
 
     @property
     def points(self) -> Array:
@@ -305,11 +293,10 @@ class Cover(ExpertMachine):
     # ------------------------------------------------------------------ a round
 
     def _peek(self) -> Array:
-        y: Array = self._parts[0].y
-        return y
+        return self._parts[0].y
 
     def _slots(self) -> list[int]:
-        return [int(k) for k in np.flatnonzero(self._parts[0].born)]
+        return np.flatnonzero(self._parts[0].born).tolist()
 
     def _beyond_range(self) -> InputError:
         difference = float(np.abs(self._parts[1].losses[self._slots()]).max())

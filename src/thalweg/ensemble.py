@@ -10,18 +10,16 @@ With h_t the gradient (one for all members, or each its own) and Pi the projecti
 (1) is `thalweg.experts.Descent`, (2) and (3) `thalweg.metas.Hedge`, (4) `thalweg.experts.Pool`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from thalweg._validate import check_array, check_choice
+from thalweg._types import Array
+from thalweg._validate import check_array, check_choice, wrong
 from thalweg.alone import Alone
 from thalweg.domains import Domain
-from thalweg.errors import InputError
 from thalweg.experts import Descent, Pool
 from thalweg.experts.descent import RULES
 from thalweg.learner import bounded
@@ -29,8 +27,6 @@ from thalweg.metas import Hedge
 from thalweg.metas.hedge import rate
 
 __all__ = ["Ensemble", "Pooled", "descents"]
-
-Array = NDArray[np.float64]
 
 
 def descents(domain: Domain, step_sizes: Array, *, meta: Hedge | None = None, judge: str = "linear") -> Pool:
@@ -88,14 +84,10 @@ class Ensemble(Pooled):
         R, the domain's radius when left out.
     switching_cost : float, optional
         lambda: members also pay lambda ||y_{t,i} - y_{t-1,i}|| in (2). Left out, moving is free.
-    gradients : {"shared", "own"}
-        One gradient at the combined decision for all, or one at each member's own point (then call `step`).
     judge : {"linear", "value"}
         Members are judged by <gradient at the combined decision, y_i>, or by their own values f(y_i).
-    nonnegative : bool
-        Refuse negative losses.
-    horizon, gradient_bound, on_violation
-        As for every `Learner`.
+    gradients, nonnegative, horizon, gradient_bound, on_violation
+        As for `Alone`.
 
     Examples
     --------
@@ -128,9 +120,7 @@ class Ensemble(Pooled):
         name = type(self).__name__
         steps = check_array(name, "step_sizes", step_sizes, ndim=1)
         if steps.size == 0 or not (steps > 0).all():
-            raise InputError(
-                f"The 'step_sizes' parameter of {name} must be one or more numbers > 0. Got {step_sizes!r}."
-            )
+            raise wrong(name, "step_sizes", "one or more numbers > 0", step_sizes)
         check_choice(name, "step_rule", step_rule, tuple(RULES))
         radius = bounded(name, domain).radius if meta_radius is None else meta_radius
         meta = Hedge(rate=meta_rate, radius=None if meta_rate is not None else radius, prior=prior)

@@ -20,6 +20,7 @@ from thalweg._kernels.clock import CLIPPED, ENTRIES, GRADIENTS, PROJECTIONS, ROU
 from thalweg._kernels.hulls import FULL, flatten
 from thalweg._kernels.vectors import square_norm
 from thalweg._stateful import Stateful
+from thalweg._types import Array
 from thalweg._validate import check_choice, check_count, check_positive
 from thalweg.domains import Domain
 from thalweg.errors import HorizonWarning, InputError
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from thalweg.cards import Card
 
 __all__ = ["Learner", "Player", "Queries", "bounded", "check_takes_losses"]
-
-Array = NDArray[np.float64]
 
 ROUNDING = 1e-9  # a gradient may exceed its bound by this much, relatively: bounds are computed in floating point too
 

@@ -1,7 +1,5 @@
 """Play a learner against a problem, from first round to last, and keep the bill."""
 
-from __future__ import annotations
-
 import itertools
 import time
 from collections.abc import Callable, Iterable
@@ -9,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thalweg._interrupts import Stop, interrupts
 from thalweg._progress import progress_bar
+from thalweg._types import Array
 from thalweg._validate import check_count
 from thalweg.errors import InputError
 from thalweg.learner import Learner, Queries, check_takes_losses
@@ -22,7 +20,6 @@ from thalweg.problems import FromLosses, LinearModel, Problem
 
 __all__ = ["Run", "play"]
 
-Array = NDArray[np.float64]
 Tick = Callable[[int], Any]
 
 BLOCK_SECONDS = 0.1  # how long compiled code runs between two looks at Ctrl-C and the progress bar
@@ -102,10 +99,6 @@ def play(
         Keep x_t for every round.
     progress : bool
         Show a progress bar (extra `lab`).
-
-    Returns
-    -------
-    Run
 
     Notes
     -----

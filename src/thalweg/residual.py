@@ -15,13 +15,10 @@ learns from (g, -<g, x^(i+1)>)/sqrt(2), corrected as in (3) of `thalweg.one_proj
 sum <g, x^(i) - x^(i+1)> <= sqrt(2) psi_i. And (u, 1) lies in V for every u in W, so it can follow any point instead.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thalweg._kernels.clock import PROJECTIONS
 from thalweg._kernels.projections import PYTHON
@@ -35,13 +32,12 @@ from thalweg._machines.levels import (
     place_one,
     weigh_level,
 )
+from thalweg._types import Array
 from thalweg._validate import check_count, check_positive
 from thalweg.domains import Ball, Domain
 from thalweg.machine import Machine
 
 __all__ = ["ResidualLevels"]
-
-Array = NDArray[np.float64]
 
 
 class ResidualLevels(Machine):
@@ -52,19 +48,10 @@ class ResidualLevels(Machine):
 
     Parameters
     ----------
-    domain : Domain
-        X.
-    horizon : int
-        T; there are N = ceil(log2 T) levels, one at least.
-    gradient_bound : float
-        G.
-    epsilon : float
-        What a level may lose in all its intervals together, in units of G R (times sqrt 2 for all levels but the
-        first).
+    domain, horizon, gradient_bound, epsilon, on_violation
+        As for `CutkoskyAdaptive`.
     ball : Ball, optional
         W of all levels but the last, whose W is X. Left out, X is W for all.
-    on_violation : {"raise", "clip"}
-        What to do with a gradient above the bound.
 
     Notes
     -----
@@ -72,6 +59,8 @@ class ResidualLevels(Machine):
     both are numbers, ||(g, -<g, x>)|| <= sqrt(2), and a run in other units of length or loss is the same run.
     Published, epsilon is 1, and the first level starts with 1 too.
     """
+
+    _parts: tuple[LevelsState, LevelsSettings]
 
     def __init__(
         self,
@@ -147,27 +136,23 @@ class ResidualLevels(Machine):
     @property
     def first_wealth(self) -> Array:
         """psi, what each level starts an interval with, longest first."""
-        wealth: Array = self._parts[1].wealth
-        return wealth
+        return self._parts[1].wealth
 
     @property
     def wealth(self) -> Array:
         """What each level has left to bet with, in units of G R (sqrt(2) G R from the second on), longest first."""
-        wealth: Array = self._parts[0].bets[:, 0].copy()
-        return wealth
+        return self._parts[0].bets[:, 0].copy()
 
     @property
     def points(self) -> Array:
         """x^(N)..x^(1), the sums up to each level, (N, *shape). The last one is the decision."""
         state, settings = self._parts
-        points: Array = (settings.o + settings.R * state.chain[1:]).reshape(-1, *self.domain.shape)
-        return points
+        return (settings.o + settings.R * state.chain[1:]).reshape(-1, *self.domain.shape)
 
     # ------------------------------------------------------------------ a round
 
     def _peek(self) -> Array:
-        y: Array = self._parts[0].y
-        return y
+        return self._parts[0].y
 
     def _python_round(self, loss: float) -> bool:
         saved = {key: array.copy() for key, array in self._arrays.items()}

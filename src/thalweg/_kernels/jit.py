@@ -78,23 +78,27 @@ def generic(function: F) -> F:
     the arguments and says what every implementation does.
     """
 
+    table: dict[type, Callable[..., Any]] = {}
+
     def choose(part: Any, *rest: Any) -> Any:
-        return _chosen[choose][type(part)](part, *rest)
+        return table[object if type(part) not in table and object in table else type(part)](part, *rest)
 
     choose.__name__, choose.__doc__ = function.__name__, function.__doc__
-    _chosen[choose] = {}
+    _chosen[choose] = table
 
     @overload(choose, strict=False, jit_options=INNER)  # type: ignore[untyped-decorator]
     def _(part: Any, *rest: Any) -> Any:
-        if isinstance(part, types.Array):
-            return _chosen[choose].get(np.ndarray)
-        return _chosen[choose].get(getattr(part, "instance_class", type(None)))
+        kind = np.ndarray if isinstance(part, types.Array) else getattr(part, "instance_class", type(None))
+        return table.get(kind, table.get(object))
 
     return cast(F, choose)
 
 
 def implement(function: Callable[..., Any], *parts: type) -> Callable[[F], F]:
-    """Decorator: what the generic `function` does for parts of these classes: NamedTuples, arrays, or None."""
+    """Decorator: what the generic `function` does for parts of these classes: NamedTuples, arrays, or None.
+
+    `object` stands for all classes of which nothing else is said.
+    """
 
     def keep(implementation: F) -> F:
         for part in parts:

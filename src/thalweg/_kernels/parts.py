@@ -61,25 +61,45 @@ def move_own(e: Any, c: Any, k: int, n: int, H: Floats, values: Floats, g: Float
 
 @generic
 def settle(e: Any, c: Any, k: int, n: int) -> None:
-    """The second half of a round, after the points have been projected."""
+    """The second half of a round, after the points have been projected: nothing, unless an expert says otherwise."""
+
+
+@implement(settle, object)
+def _settle(e: Any, c: Any, k: int, n: int) -> None:
+    return
 
 
 @generic
 def place(e: Any, k: int, i: int) -> Floats:
-    """Where member i of group k stands: its decision."""
+    """Where member i of group k stands, its decision: `points[k, i]`, unless an expert says otherwise."""
     raise NotImplementedError
+
+
+@implement(place, object)
+def _place(e: Any, k: int, i: int) -> Floats:
+    return e.points[k, i]
 
 
 @generic
 def spots(e: Any) -> Floats:
-    """All points that a round projects, (K, N, d): those of the members, where an expert has members."""
+    """All points that a round projects, (K, N, d): `points`, or those of the members, where an expert has members."""
     raise NotImplementedError
+
+
+@implement(spots, object)
+def _spots(e: Any) -> Floats:
+    return e.points
 
 
 @generic
 def leaves(e: Any, c: Any, k: int) -> int:
-    """How many points the expert of group k keeps: the first so many in row k of `spots`."""
+    """How many points the expert of group k keeps, the first so many in row k of `spots`: 1, or those of members."""
     raise NotImplementedError
+
+
+@implement(leaves, object)
+def _leaves(e: Any, c: Any, k: int) -> int:
+    return 1
 
 
 # ------------------------------------------------------------------------------------------------------- meta-learners
@@ -103,7 +123,12 @@ def _always(born: None, i: int) -> bool:
 
 @generic
 def clear(m: Any, c: Any, k: int) -> None:
-    """Group k starts anew."""
+    """Group k starts anew: nothing to do, unless it keeps more than what `admit` sets."""
+
+
+@implement(clear, object)
+def _clear(m: Any, c: Any, k: int) -> None:
+    return
 
 
 @generic

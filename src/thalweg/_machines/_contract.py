@@ -7,7 +7,7 @@ decision on its way out and the gradient on its way in, and leaves the rest to t
 
 from typing import Any, NamedTuple
 
-from thalweg._kernels.jit import generic
+from thalweg._kernels.jit import generic, implement
 from thalweg._kernels.parts import Floats
 
 __all__ = ["Own", "asks", "charged", "core", "count", "decision", "learn", "learn_own", "propose", "reduce", "room"]
@@ -34,8 +34,13 @@ def decision(s: Any, c: Any) -> Floats:
 
 @generic
 def room(s: Any, c: Any) -> bool:
-    """Whether the arrays have room for one more round."""
+    """Whether the arrays have room for one more round: yes, unless a machine says otherwise."""
     raise NotImplementedError
+
+
+@implement(room, object)
+def _room(s: Any, c: Any) -> bool:
+    return True
 
 
 @generic
@@ -79,12 +84,27 @@ def core(part: Any) -> Any:
     raise NotImplementedError
 
 
+@implement(core, object)
+def _core(part: Any) -> Any:
+    return part
+
+
 @generic
 def reduce(s: Any, c: Any, g: Floats) -> Floats:
     """The gradient that the core sees. Nothing changes."""
     raise NotImplementedError
 
 
+@implement(reduce, object)
+def _reduce(s: Any, c: Any, g: Floats) -> Floats:
+    return g
+
+
 @generic
 def count(s: Any, c: Any) -> None:
-    """A round was played: count it, and what it queried."""
+    """A round was played: count it, and what it queried. A machine counts for itself."""
+
+
+@implement(count, object)
+def _count(s: Any, c: Any) -> None:
+    return

@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS, VALUES
 from thalweg._kernels.jit import implement
 from thalweg._kernels.parts import Floats, Ints, leaves, move, move_own, place, settle
-from thalweg._machines._bare import implement_bare
-from thalweg._machines._contract import Own, asks, charged, decision, learn, learn_own, propose, room
+from thalweg._machines._contract import Own, asks, charged, decision, learn, learn_own, propose
 
 __all__ = ["AloneSettings", "AloneState"]
 
@@ -28,11 +27,6 @@ class AloneSettings(NamedTuple):
 @implement(decision, AloneState)
 def _decision(s: AloneState, c: AloneSettings) -> Floats:
     return place(s.experts, 0, 0)
-
-
-@implement(room, AloneState)
-def _room(s: AloneState, c: AloneSettings) -> bool:
-    return True
 
 
 @implement(learn, AloneState)
@@ -68,6 +62,3 @@ def _charged(s: AloneState, own: Own, loss: float) -> float:
 @implement(propose, AloneState)
 def _propose(s: AloneState, c: AloneSettings, loss: float) -> None:
     settle(s.experts, c.experts, 0, 1)
-
-
-implement_bare(AloneState, AloneSettings)

@@ -15,22 +15,8 @@ from typing import Any, NamedTuple
 from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS, VALUES
 from thalweg._kernels.covers import level, place_marker, slots_in_use
 from thalweg._kernels.jit import implement
-from thalweg._kernels.parts import (
-    Floats,
-    Ints,
-    admit,
-    feed,
-    fits,
-    leaves,
-    move,
-    move_own,
-    place,
-    settle,
-    start,
-    weigh,
-)
+from thalweg._kernels.parts import Floats, Ints, admit, feed, fits, leaves, move, move_own, place, settle, start, weigh
 from thalweg._kernels.vectors import square_norm
-from thalweg._machines._bare import implement_bare
 from thalweg._machines._contract import Own, asks, charged, decision, learn, learn_own, propose, room
 
 __all__ = ["CoverSettings", "CoverState"]
@@ -157,6 +143,3 @@ def _propose(s: CoverState, c: CoverSettings, loss: float) -> None:
             point = place(s.experts, k, 0)
             for j in range(s.y.shape[0]):
                 s.y[j] += s.weights[k] * (point[j] - heaviest[j])  # (4)
-
-
-implement_bare(CoverState, CoverSettings)

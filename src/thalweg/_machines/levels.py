@@ -28,8 +28,7 @@ from thalweg._kernels.handle import parts
 from thalweg._kernels.jit import implement, inner, kernel
 from thalweg._kernels.parts import Floats, Ints
 from thalweg._kernels.pointers import Pointer, call
-from thalweg._machines._bare import implement_bare
-from thalweg._machines._contract import decision, learn, propose, room
+from thalweg._machines._contract import decision, learn, propose
 
 __all__ = ["SEARCH", "TOLERANCE", "LevelsSettings", "LevelsState", "begin_search", "locate", "place_one", "weigh_level"]
 
@@ -42,7 +41,7 @@ SETTLED = 1e-13  # where a look costs a projection, an f this small counts as ze
 
 
 @kernel
-def coin(bet: np.ndarray, s: float) -> None:
+def coin(bet: Floats, s: float) -> None:
     """(4), (5): the outcome s in [-1, 1] of a bet. Overwrites the first three entries of bet."""
     v = bet[1]
     bet[0] -= s * v * bet[0]  # |s v| <= 1/2: at least half is left
@@ -91,7 +90,7 @@ def lean(aa: float, ae: float, ee: float, q: float) -> float:
 
 
 @kernel
-def place_in_ball(u: np.ndarray, b: float, a: np.ndarray, x: np.ndarray, gap: np.ndarray) -> None:
+def place_in_ball(u: Floats, b: float, a: Floats, x: Floats, gap: Floats) -> None:
     """(2) for the unit ball. Overwrites x and gap."""
     d = a.shape[0]
     q = b * float(u[d])
@@ -114,7 +113,7 @@ def place_in_ball(u: np.ndarray, b: float, a: np.ndarray, x: np.ndarray, gap: np
 
 
 @kernel
-def begin_search(search: np.ndarray, p: float, q: float) -> None:
+def begin_search(search: Floats, p: float, q: float) -> None:
     """Look first where z is nearest to q; p is the size of the numbers in f. Overwrites search."""
     search[0] = min(1.0, max(0.0, q))
     search[1], search[2] = 0.0, 1.0
@@ -123,7 +122,7 @@ def begin_search(search: np.ndarray, p: float, q: float) -> None:
 
 
 @kernel
-def locate(u: np.ndarray, b: float, a: np.ndarray, z: float, o: np.ndarray, R: float, spot: np.ndarray) -> None:
+def locate(u: Floats, b: float, a: Floats, z: float, o: Floats, R: float, spot: Floats) -> None:
     """spot <- o + R (p + (1 - z) a), in the domain's units. Overwrites spot."""
     for j in range(a.shape[0]):
         spot[j] = o[j] + R * (b * u[j] + (1.0 - z) * a[j])
@@ -131,14 +130,7 @@ def locate(u: np.ndarray, b: float, a: np.ndarray, z: float, o: np.ndarray, R: f
 
 @kernel
 def weigh_level(
-    search: np.ndarray,
-    spot: np.ndarray,
-    point: np.ndarray,
-    a: np.ndarray,
-    q: float,
-    R: float,
-    tol: float,
-    gap: np.ndarray,
+    search: Floats, spot: Floats, point: Floats, a: Floats, q: float, R: float, tol: float, gap: Floats
 ) -> bool:
     """f(z) of (7) from a spot and the point of the set nearest to it; says whether the search is over.
 
@@ -245,11 +237,6 @@ def _decision(s: LevelsState, c: LevelsSettings) -> Floats:
     return s.y
 
 
-@implement(room, LevelsState)
-def _room(s: LevelsState, c: LevelsSettings) -> bool:
-    return True
-
-
 @implement(propose, LevelsState)
 def _propose(s: LevelsState, c: LevelsSettings, loss: float) -> None:
     K = s.bets.shape[0]
@@ -302,6 +289,3 @@ def _learn(s: LevelsState, c: LevelsSettings, h: Floats, loss: float) -> bool:
                 for j in range(d + 1):
                     u[j] *= step
     return True
-
-
-implement_bare(LevelsState, LevelsSettings)

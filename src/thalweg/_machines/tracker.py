@@ -20,8 +20,7 @@ from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS, VALUES
 from thalweg._kernels.jit import implement
 from thalweg._kernels.parts import Floats, Ints
 from thalweg._kernels.vectors import square_norm
-from thalweg._machines._bare import implement_bare
-from thalweg._machines._contract import decision, learn, propose, room
+from thalweg._machines._contract import decision, learn, propose
 from thalweg._machines.curvature import Curvature, begin_curvature, move_curved
 from thalweg._machines.cut_descent import (
     COUNT,
@@ -71,11 +70,6 @@ def _decision(s: TrackerState, c: TrackerSettings) -> Floats:
     return s.y
 
 
-@implement(room, TrackerState)
-def _room(s: TrackerState, c: TrackerSettings) -> bool:
-    return True
-
-
 @implement(learn, TrackerState)
 def _learn(s: TrackerState, c: TrackerSettings, h: Floats, loss: float) -> bool:
     f = loss - c.floor
@@ -122,6 +116,3 @@ def _propose(s: TrackerState, c: TrackerSettings, loss: float) -> None:
     for i in range(first, count):
         for j in range(s.y.shape[0]):
             s.y[j] += s.p[i] * members.points[i, j]
-
-
-implement_bare(TrackerState, TrackerSettings)

@@ -45,17 +45,13 @@ class Ader(Pooled):
     ----------
     domain : Domain
         X, of diameter D.
-    horizon : int
-        T.
-    gradient_bound : float
-        G.
+    horizon, gradient_bound, on_violation
+        T, G, and what to do with a gradient above G, as for every `Learner`.
     gradients : {"shared", "own"}
         "shared" is the improved method; "own" the basic one, which needs the loss itself: call `step`.
     loss_bound : float, optional
         c of the basic method, the largest f_t(x) - f_t(u) over X; G D when left out, which holds for every G-Lipschitz
         loss.
-    on_violation : {"raise", "clip"}
-        What to do with a gradient above the bound.
 
     Examples
     --------
@@ -75,7 +71,7 @@ class Ader(Pooled):
         bound="sqrt(T (1 + P_T))",
         queries=("N", "1", "0"),
         source="Zhang, Lu & Zhou 2018",
-        arguments=lambda s: {"horizon": s.horizon, "gradient_bound": s.gradient_bound, "loss_bound": s.spread},
+        arguments=lambda s: {"loss_bound": s.spread},
         variants={
             "own": Variant(
                 "Ader as first published: each member its own gradient",

@@ -16,10 +16,11 @@ r_I = <h_t, y_t - y_{t,I}>/(2GR), experts with the pool of Theorem 2 for T = |I|
 """
 
 import math
+from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thalweg._types import Array
 from thalweg._validate import check_positive
 from thalweg.algorithms.ader import ader
 from thalweg.algorithms.pools import worst_case_pool
@@ -35,8 +36,6 @@ from thalweg.theorems import Covered, bounds, path_length, pool_bound
 
 __all__ = ["AOA", "EfficientAOA", "Intervals"]
 
-Array = NDArray[np.float64]
-
 
 class AOA(Cover):
     """AOA as published: keeps up with any moving comparator on any interval; O(log^2 t) of every query a round.
@@ -45,18 +44,11 @@ class AOA(Cover):
     ----------
     domain : Domain
         X, of diameter D.
-    gradient_bound : float
-        G.
+    gradient_bound, loss_bound, horizon, on_violation
+        As for `CBCE`.
     gradients : {"shared", "own"}
         "own" is the published method and needs the loss itself: call `step`. "shared" takes one gradient a round: the
         losses are linearised and the experts are the improved Ader.
-    loss_bound : float, optional
-        c, the largest f_t(x) - f_t(u) over X; G D when left out, which holds for every G-Lipschitz loss. Used with own
-        gradients.
-    horizon : int, optional
-        Sizes the state; the method needs none.
-    on_violation : {"raise", "clip"}
-        What to do with a gradient above the bound.
 
     Examples
     --------
@@ -78,7 +70,7 @@ class AOA(Cover):
         bound="sqrt(|I| (log T + P_I))",
         queries=("O(n N)", "O(n N)", "O(n N)"),
         source="Zhang, Lu & Yang 2020",
-        arguments=lambda s: {"gradient_bound": s.gradient_bound, "loss_bound": s.spread, "horizon": s.horizon},
+        arguments=lambda s: {"loss_bound": s.spread},
         options={"gradients": "own"},
     )
 
@@ -99,7 +91,7 @@ class AOA(Cover):
         c = G * D if loss_bound is None else check_positive("AOA", "loss_bound", loss_bound)
         super().__init__(
             domain,
-            _Aders(domain, G, c, gradients),  # (4)
+            partial(ader, domain, G=G, c=c if gradients == "own" else None),  # (4)
             meta=AdaNormalHedge(c if gradients == "own" else G * D),  # (1), (3)
             cover="geometric",
             gradients=gradients,
@@ -126,18 +118,14 @@ class Intervals(Covered):
 class EfficientAOA(ReducedCover):
     """AOA on linearised losses inside the reduction: the same guarantee with one projection and one gradient a round.
 
+    Section 4.2 of the paper of `EfficientDynamic`.
+
     Parameters
     ----------
-    domain : Domain
-        X.
-    gradient_bound : float
-        G.
-    horizon : int, optional
-        Sizes the state; the method needs none.
-    surrogate : Domain, optional
-        Y; `domain.surrogate` when left out.
-    on_violation : {"raise", "clip"}
-        What to do with a gradient above the bound.
+    domain, gradient_bound, horizon
+        As for `AOA`.
+    surrogate, on_violation
+        As for `OneProjection`.
 
     Examples
     --------
@@ -146,11 +134,6 @@ class EfficientAOA(ReducedCover):
     >>> learner.update([1.0, 0.0, 0.0])
     >>> learner.queries
     Queries(projections=1, gradients=1, values=0)
-
-    References
-    ----------
-    P. Zhao, Y.-F. Xie, L. Zhang, Z.-H. Zhou, Efficient methods for non-stationary online learning, JMLR 26, 2025,
-    Section 4.2.
     """
 
     card = Card(
@@ -159,7 +142,6 @@ class EfficientAOA(ReducedCover):
         bound="sqrt(|I| (log T + P_I))",
         queries=("1", "1", "0"),
         source="Zhao et al. 2025, Sec. 4.2",
-        arguments=lambda s: {"gradient_bound": s.gradient_bound, "horizon": s.horizon},
         theorem=Intervals,
     )
 
@@ -178,7 +160,7 @@ class EfficientAOA(ReducedCover):
             domain,
             lambda Y: Cover(
                 Y,
-                _Linear(Y, G, D),
+                partial(_linear, Y, G, D),
                 meta=AdaNormalHedge(2 * G * Y.radius),
                 cover="geometric",
                 anytime=True,
@@ -192,24 +174,9 @@ class EfficientAOA(ReducedCover):
         )
 
 
-class _Aders:
-    """Ader for an interval of a given length. (An object, not a closure: learners can be pickled.)"""
-
-    def __init__(self, domain: Domain, G: float, c: float, gradients: str) -> None:
-        self.domain, self.G, self.c, self.gradients = domain, G, c, gradients
-
-    def __call__(self, length: int) -> Pool:
-        return ader(self.domain, length, self.G, self.c if self.gradients == "own" else None)
-
-
-class _Linear:
+def _linear(Y: Domain, G: float, D: float, length: int) -> Pool:
     """Theorem 2's ensemble for an interval of a given length, around a set of diameter D."""
-
-    def __init__(self, Y: Domain, G: float, D: float) -> None:
-        self.Y, self.G, self.D = Y, G, D
-
-    def __call__(self, length: int) -> Pool:
-        R = self.Y.radius
-        steps = worst_case_pool(length, self.G, R, self.D)
-        rate = math.sqrt(math.log(steps.size) / (1 + self.G**2 * R**2 * length))
-        return descents(self.Y, steps, meta=Hedge(rate=rate))
+    R = Y.radius
+    steps = worst_case_pool(length, G, R, D)
+    rate = math.sqrt(math.log(steps.size) / (1 + G**2 * R**2 * length))
+    return descents(Y, steps, meta=Hedge(rate=rate))

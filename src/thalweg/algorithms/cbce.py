@@ -16,10 +16,9 @@ r_J = <g_t, x_t - x_{t,J}>/(2GR), and a round needs 1 gradient and 0 values.
 """
 
 import math
+from functools import partial
 
-import numpy as np
-from numpy.typing import NDArray
-
+from thalweg._types import Array
 from thalweg._validate import check_positive
 from thalweg.algorithms.reduced_cover import ReducedCover
 from thalweg.cards import Card, Variant
@@ -32,8 +31,6 @@ from thalweg.theorems import Covered, bounds, path_length
 
 __all__ = ["CBCE", "Betting", "EfficientCBCE"]
 
-Array = NDArray[np.float64]
-
 
 class CBCE(Cover):
     """Coin betting for changing environments: small regret on every interval at once.
@@ -42,8 +39,8 @@ class CBCE(Cover):
     ----------
     domain : Domain
         X, of diameter D.
-    gradient_bound : float
-        G.
+    gradient_bound, on_violation
+        G, and what to do with a gradient above it, as for every `Learner`.
     gradients : {"shared", "own"}
         "shared" takes one gradient a round. "own" is the published method and needs the loss itself: call `step`.
     loss_bound : float, optional
@@ -52,8 +49,6 @@ class CBCE(Cover):
         The published cover, or the compact one, which suffices since the experts need no interval length.
     horizon : int, optional
         Sizes the state; the method needs none.
-    on_violation : {"raise", "clip"}
-        What to do with a gradient above the bound.
 
     Examples
     --------
@@ -77,7 +72,7 @@ class CBCE(Cover):
         bound="sqrt(|I| log T)",
         queries=("n", "n", "n + 1"),
         source="Jun et al. 2017",
-        arguments=lambda s: {"gradient_bound": s.gradient_bound, "loss_bound": s.spread, "horizon": s.horizon},
+        arguments=lambda s: {"loss_bound": s.spread},
         options={"gradients": "own"},
         variants={
             "shared": Variant(
@@ -132,18 +127,14 @@ class Betting(Covered):
 class EfficientCBCE(ReducedCover):
     """CBCE with one gradient inside the reduction: regret O(sqrt(|I| log T)) on every interval, one projection.
 
+    Section 3.2 of the paper of `EfficientDynamic`.
+
     Parameters
     ----------
-    domain : Domain
-        X.
-    gradient_bound : float
-        G.
-    horizon : int, optional
-        Sizes the state; the method needs none.
-    surrogate : Domain, optional
-        Y; `domain.surrogate` when left out.
-    on_violation : {"raise", "clip"}
-        What to do with a gradient above the bound.
+    domain, gradient_bound, horizon
+        As for `CBCE`.
+    surrogate, on_violation
+        As for `OneProjection`.
 
     Examples
     --------
@@ -152,11 +143,6 @@ class EfficientCBCE(ReducedCover):
     >>> learner.update([1.0, 0.0, 0.0])
     >>> learner.active
     2
-
-    References
-    ----------
-    P. Zhao, Y.-F. Xie, L. Zhang, Z.-H. Zhou, Efficient methods for non-stationary online learning, JMLR 26, 2025,
-    Section 3.2.
     """
 
     card = Card(
@@ -165,7 +151,6 @@ class EfficientCBCE(ReducedCover):
         bound="sqrt(|I| log T)",
         queries=("1", "1", "0"),
         source="Zhao et al. 2025, Sec. 3.2",
-        arguments=lambda s: {"gradient_bound": s.gradient_bound, "horizon": s.horizon},
         theorem=Betting,
     )
 
@@ -179,11 +164,5 @@ class EfficientCBCE(ReducedCover):
         on_violation: str = "raise",
     ) -> None:
         G = check_positive("EfficientCBCE", "gradient_bound", gradient_bound)
-        super().__init__(
-            domain,
-            lambda Y: CBCE(Y, gradient_bound=G, horizon=horizon),
-            surrogate=surrogate,
-            horizon=horizon,
-            gradient_bound=G,
-            on_violation=on_violation,
-        )
+        make_inner = partial(CBCE, gradient_bound=G, horizon=horizon)
+        super().__init__(domain, make_inner, surrogate=surrogate, on_violation=on_violation)

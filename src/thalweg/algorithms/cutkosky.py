@@ -22,9 +22,9 @@ Inside the reduction (`thalweg.one_projection`) W is a ball: 1 projection, 1 gra
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thalweg._kernels.hulls import FULL
+from thalweg._types import Array
 from thalweg._validate import check_count, check_positive
 from thalweg.cards import Card
 from thalweg.domains import Ball, Domain
@@ -34,8 +34,6 @@ from thalweg.residual import ResidualLevels
 from thalweg.theorems import Theorem, bounds
 
 __all__ = ["CutkoskyAdaptive", "CutkoskyPrintedVariant", "EfficientCutkosky", "Levels"]
-
-Array = NDArray[np.float64]
 
 SHORTEST = 8  # rounds: shorter intervals of a level are not worth a bound of their own
 ORDER = "sqrt((D^2 + D P_I) sum_I ||g||^2), up to logarithms"
@@ -51,13 +49,12 @@ class CutkoskyAdaptive(ResidualLevels):
     domain : Domain
         X.
     horizon : int
-        T. It sets the number of levels, ceil(log2 T).
-    gradient_bound : float
-        G.
+        T. It sets the number of levels, ceil(log2 T) but one at least.
+    gradient_bound, on_violation
+        G, and what to do with a gradient above it, as for every `Learner`.
     epsilon : float
-        What a level may lose, in units of G R: small is cautious, and costs only logarithms elsewhere.
-    on_violation : {"raise", "clip"}
-        What to do with a gradient above the bound.
+        What a level may lose in all its intervals together, in units of G R (times sqrt 2 for all levels but the
+        first): small is cautious, and costs only logarithms elsewhere.
 
     Notes
     -----
@@ -94,17 +91,10 @@ class CutkoskyAdaptive(ResidualLevels):
         bound=ORDER,
         queries=("several n", "1", "0"),
         source="Cutkosky 2020",
-        arguments=lambda s: {"horizon": s.horizon, "gradient_bound": s.gradient_bound},
     )
 
     def __init__(
-        self,
-        domain: Domain,
-        horizon: int,
-        gradient_bound: float,
-        *,
-        epsilon: float = 1.0,
-        on_violation: str = "raise",
+        self, domain: Domain, horizon: int, gradient_bound: float, *, epsilon: float = 1.0, on_violation: str = "raise"
     ) -> None:
         super().__init__(domain, horizon, gradient_bound, epsilon=epsilon, on_violation=on_violation)
 
@@ -164,23 +154,15 @@ class EfficientCutkosky(OneProjection):
 
     Parameters
     ----------
-    domain : Domain
-        X.
-    horizon : int
-        T.
-    gradient_bound : float
-        G.
-    epsilon : float
-        What a level may lose, in units of G R.
+    domain, horizon, gradient_bound, epsilon, on_violation
+        As for `CutkoskyAdaptive`.
     surrogate : Domain, optional
         Y; `domain.surrogate` when left out. Where it is no ball, the ball around it is used.
-    on_violation : {"raise", "clip"}
-        What to do with a gradient above the bound.
 
     Notes
     -----
-    Not the variant that the paper's appendix prints, which is `CutkoskyPrintedVariant`: here all levels live on Y and
-    learn from the surrogate gradient, so the reduction's theorem carries every bound over.
+    Not the variant that Zhao et al. (JMLR 2025) print in their appendix, which is `CutkoskyPrintedVariant`: here all
+    levels live on Y and learn from the surrogate gradient, so the reduction's theorem carries every bound over.
 
     Examples
     --------
@@ -192,11 +174,6 @@ class EfficientCutkosky(OneProjection):
     Queries(projections=60, gradients=60, values=0)
     >>> learner.decision.round(2)
     array([0., 1., 0.])
-
-    References
-    ----------
-    A. Cutkosky, Parameter-free, dynamic, and strongly-adaptive online learning, ICML 2020.
-    P. Zhao, Y.-F. Xie, L. Zhang, Z.-H. Zhou, Efficient methods for non-stationary online learning, JMLR 26, 2025.
     """
 
     card = Card(
@@ -205,7 +182,6 @@ class EfficientCutkosky(OneProjection):
         bound=ORDER,
         queries=("1", "1", "0"),
         source="Cutkosky 2020 in the reduction",
-        arguments=lambda s: {"horizon": s.horizon, "gradient_bound": s.gradient_bound},
         theorem=Levels,
     )
 
@@ -239,25 +215,15 @@ class EfficientCutkosky(OneProjection):
 
 
 class CutkoskyPrintedVariant(ResidualLevels):
-    """The projection-efficient variant as the appendix of Zhao et al. prints it, kept for comparison.
+    """The variant that the appendix of the paper of `EfficientDynamic` calls projection-efficient, to compare with.
 
     All levels but the last have W = Y, a ball around X; only the last has W = X, and every level learns from the
     gradient at x_t as it is. Use `EfficientCutkosky`.
 
     Parameters
     ----------
-    domain : Domain
-        X.
-    horizon : int
-        T.
-    gradient_bound : float
-        G.
-    epsilon : float
-        As in `CutkoskyAdaptive`.
-    surrogate : Domain, optional
-        Y; `domain.surrogate` when left out. Where it is no ball, the ball around it is used.
-    on_violation : {"raise", "clip"}
-        What to do with a gradient above the bound.
+    domain, horizon, gradient_bound, epsilon, surrogate, on_violation
+        As for `EfficientCutkosky`.
 
     Notes
     -----
@@ -280,11 +246,6 @@ class CutkoskyPrintedVariant(ResidualLevels):
     ...     learner.update([-1.0, 0.0])
     >>> learner.decision, learner.points[-2].round(2)
     (array([1., 0.]), array([1.41, 0.  ]))
-
-    References
-    ----------
-    P. Zhao, Y.-F. Xie, L. Zhang, Z.-H. Zhou, Efficient methods for non-stationary online learning, JMLR 26, 2025,
-    appendix, "Projection-efficient variant".
     """
 
     card = Card(
@@ -293,7 +254,6 @@ class CutkoskyPrintedVariant(ResidualLevels):
         bound="none (its guarantee fails)",
         queries=("several n", "1", "0"),
         source="Zhao et al. 2025, appendix",
-        arguments=lambda s: {"horizon": s.horizon, "gradient_bound": s.gradient_bound},
     )
 
     def __init__(

@@ -17,9 +17,7 @@ import math
 from functools import partial
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from thalweg._types import Array
 from thalweg._validate import check_choice, check_count, check_positive
 from thalweg.algorithms import thresholds
 from thalweg.algorithms.reduced_cover import ReducedCover
@@ -31,8 +29,6 @@ from thalweg.metas import AdaptMLProd
 from thalweg.theorems import Marked, bounds
 
 __all__ = ["EfficientAdaptive", "Theorem4"]
-
-Array = NDArray[np.float64]
 
 EAGER = 1e-3  # of the thresholds: several experts live on the paper's stream (docs/thresholds.md)
 
@@ -59,6 +55,8 @@ class Theorem4(Marked):
 class EfficientAdaptive(ReducedCover):
     """Small regret on every interval at once, with one projection, one gradient and one value a round.
 
+    Algorithm 2 of the paper of `EfficientDynamic`.
+
     Parameters
     ----------
     domain : Domain
@@ -79,21 +77,17 @@ class EfficientAdaptive(ReducedCover):
         Where a newborn expert starts: the surrogate's centre, or the combined decision y_t.
     feedback_range : {"bound", "observed"}
         Scale the feedback by 2GR, as the paper does, or by the largest |<h, y - y_i>| seen so far (ours).
-    surrogate : Domain, optional
-        Y; `domain.surrogate` when left out.
-    on_violation : {"raise", "clip"}
-        What to do with a gradient above the bound.
+    surrogate, on_violation
+        As for `OneProjection`.
 
     Notes
     -----
     Deviations from the printed box, all needed by its proof: the marker that round t triggers starts at t + 1 and its
     expert never sees h_t; the first expert exists before the first round; an expert dies with marker i + lowbit(i).
 
-    `feedback_range="observed"` is ours. With B_t the largest |r| in natural units so far, the rates are
-    min(1/(2B), sqrt(gamma/(B^2 + sum r^2))); when B grows, weights move to the new rates by the same power rule as in
-    (2), so every factor 1 + eta r is at least 1/2. Not guaranteed: the weights of a round in which B grows were set
-    with rates for the smaller range, so its feedback, up to the new B, is not covered by the potential argument and
-    adds to the regret; and Theorem 4's thresholds were derived for 2GR.
+    `feedback_range="observed"` is ours; `thalweg.metas.adapt_ml_prod` has its rates. Not guaranteed: the weights of a
+    round in which the range grows were set with rates for the smaller one, so its feedback is not covered by the
+    potential argument and adds to the regret; and Theorem 4's thresholds were derived for 2GR.
 
     Examples
     --------
@@ -106,10 +100,6 @@ class EfficientAdaptive(ReducedCover):
     ([1, 2, 3, 5, 6], 2)
     >>> learner.queries
     Queries(projections=6, gradients=6, values=6)
-
-    References
-    ----------
-    P. Zhao, Y.-F. Xie, L. Zhang, Z.-H. Zhou, Efficient methods for non-stationary online learning, JMLR 26, 2025.
     """
 
     card = Card(
@@ -118,18 +108,11 @@ class EfficientAdaptive(ReducedCover):
         bound="min(sqrt(F_I log F_I log F_T), sqrt(|I| log T))",
         queries=("1", "1", "1"),
         source="Zhao et al. 2025, Alg. 2",
-        arguments=lambda s: {
-            "horizon": s.horizon,
-            "gradient_bound": s.gradient_bound,
-            "smoothness": s.smoothness,
-        },
         theorem=Theorem4,
         smooth=True,
         variants={
             "eager": Variant(
-                "Algorithm 2 with 1/1000 of its thresholds: experts come sooner",
-                arguments=_eager,
-                bound="none proved",
+                "Algorithm 2 with 1/1000 of its thresholds: experts come sooner", arguments=_eager, bound="none proved"
             )
         },
     )

@@ -17,8 +17,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thalweg._types import Array
 from thalweg._validate import check_count, check_positive
 from thalweg.algorithms.pools import small_loss_pool, worst_case_pool
 from thalweg.cards import Card, Variant
@@ -28,8 +28,6 @@ from thalweg.one_projection import OneProjection
 from thalweg.theorems import Theorem, path_length, pool_bound
 
 __all__ = ["Dynamic", "EfficientDynamic"]
-
-Array = NDArray[np.float64]
 
 
 class Dynamic(Theorem):
@@ -90,18 +88,11 @@ class EfficientDynamic(OneProjection):
         bound="sqrt((F_T + P_T)(1 + P_T))",
         queries=("1", "1", "0"),
         source="Zhao et al. 2025, Alg. 1",
-        arguments=lambda s: {
-            "horizon": s.horizon,
-            "gradient_bound": s.gradient_bound,
-            "smoothness": s.smoothness if s.small_loss else None,
-            "loss_bound": s.loss_bound,
-        },
+        arguments=lambda s: {"smoothness": s.smoothness if s.small_loss else None},
         theorem=Dynamic,
         variants={
             "worst-case": Variant(
-                "Algorithm 1 with the step sizes of Theorem 2",
-                options={"smoothness": None},
-                bound="sqrt(T (1 + P_T))",
+                "Algorithm 1 with the step sizes of Theorem 2", options={"smoothness": None}, bound="sqrt(T (1 + P_T))"
             )
         },
     )

@@ -21,8 +21,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thalweg._types import Array
 from thalweg._validate import check_choice, check_count, check_positive
 from thalweg.algorithms import thresholds
 from thalweg.algorithms.pools import small_loss_pool
@@ -35,8 +35,6 @@ from thalweg.metas import AdaptMLProd
 from thalweg.theorems import Marked, bounds, path_length, step_sizes
 
 __all__ = ["EfficientIntervalDynamic", "Theorem5"]
-
-Array = NDArray[np.float64]
 
 EAGER = 1e-4  # of the thresholds: several experts live on the paper's stream (docs/thresholds.md)
 
@@ -66,28 +64,16 @@ class Theorem5(Marked):
 class EfficientIntervalDynamic(ReducedCover):
     """Follow any moving comparator on any interval, with one projection, one gradient and one value a round.
 
+    Algorithm 3 of the paper of `EfficientDynamic`.
+
     Parameters
     ----------
-    domain : Domain
-        X, of diameter D_X.
-    horizon : int
-        T.
-    gradient_bound : float
-        G.
-    smoothness : float
-        L; the losses must be L-smooth and >= 0.
+    domain, horizon, gradient_bound, smoothness, restart, feedback_range, surrogate, on_violation
+        As for `EfficientAdaptive`.
     loss_bound : float, optional
-        B >= f_t(x_t), for the pool; G D_X when left out, which is right where every f_t reaches 0 on X.
+        B >= f_t(x_t), for the pool; as for `EfficientDynamic`.
     threshold : "paper", float or callable
         C_m: Theorem 5's (4), a number, or any m -> C_m > 0. The theory's values are large; smaller ones adapt sooner.
-    restart : {"center", "current"}
-        Where a newborn expert starts: the surrogate's centre, or the combined decision y_t.
-    feedback_range : {"bound", "observed"}
-        Scale the feedback by 2GR, as the paper does, or by the largest one seen so far; see `EfficientAdaptive`.
-    surrogate : Domain, optional
-        Y; `domain.surrogate` when left out.
-    on_violation : {"raise", "clip"}
-        What to do with a gradient above the bound.
 
     Notes
     -----
@@ -97,18 +83,11 @@ class EfficientIntervalDynamic(ReducedCover):
     Examples
     --------
     >>> import thalweg as tw
-    >>> domain = tw.domains.Ellipsoid([1.0, 4.0], bound=1.0)
-    >>> learner = tw.EfficientIntervalDynamic(domain, 1000, gradient_bound=4.0, smoothness=1.0, threshold=lambda m: 1.5)
+    >>> learner = tw.EfficientIntervalDynamic(tw.domains.Simplex(2), 1000, 4.0, smoothness=1.0, threshold=1.5)
     >>> for _ in range(6):
     ...     _ = learner.step(tw.losses.Squared([1.0, 0.0], 2.0))
-    >>> learner.markers, learner.active
-    ([1, 2, 3, 5, 6], 2)
     >>> learner.queries
     Queries(projections=6, gradients=6, values=6)
-
-    References
-    ----------
-    P. Zhao, Y.-F. Xie, L. Zhang, Z.-H. Zhou, Efficient methods for non-stationary online learning, JMLR 26, 2025.
     """
 
     card = Card(
@@ -117,12 +96,6 @@ class EfficientIntervalDynamic(ReducedCover):
         bound="sqrt((F_I + P_I)(P_I + log(F_T + P_T)) log(F_I + P_I))",
         queries=("1", "1", "1"),
         source="Zhao et al. 2025, Alg. 3",
-        arguments=lambda s: {
-            "horizon": s.horizon,
-            "gradient_bound": s.gradient_bound,
-            "smoothness": s.smoothness,
-            "loss_bound": s.loss_bound,
-        },
         theorem=Theorem5,
         smooth=True,
         variants={

@@ -9,8 +9,8 @@ With ||g_t|| <= G and X of diameter D: eta = D/(G sqrt T) gives static regret D 
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thalweg._types import Array
 from thalweg._validate import check_count, check_positive
 from thalweg.alone import Alone
 from thalweg.cards import Card
@@ -21,8 +21,6 @@ from thalweg.learner import bounded
 from thalweg.theorems import Theorem, path_length
 
 __all__ = ["OGD", "Telescoping"]
-
-Array = NDArray[np.float64]
 
 
 class Telescoping(Theorem):
@@ -64,12 +62,10 @@ class OGD(Alone):
         X.
     horizon : int, optional
         T.
-    gradient_bound : float, optional
-        G; needed where there is no step size.
+    gradient_bound, on_violation
+        G, needed where there is no step size, and what to do with a gradient above it, as for every `Learner`.
     step_size : float, optional
         eta, constant. Left out: D/(G sqrt T) with a horizon T, else D/(G sqrt t).
-    on_violation : {"raise", "clip"}
-        What to do with a gradient above the bound.
 
     Examples
     --------
@@ -90,7 +86,6 @@ class OGD(Alone):
         bound="sqrt(T)",
         queries=("1", "1", "0"),
         source="Zinkevich 2003",
-        arguments=lambda s: {"horizon": s.horizon, "gradient_bound": s.gradient_bound},
         theorem=Telescoping,
     )
 

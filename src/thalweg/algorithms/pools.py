@@ -3,11 +3,10 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
+
+from thalweg._types import Array
 
 __all__ = ["ader_pool", "geometric", "small_loss_pool", "worst_case_pool"]
-
-Array = NDArray[np.float64]
 
 
 def geometric(first: float, count: int) -> Array:

@@ -52,11 +52,9 @@ class SACS(Cover):
         delta of the scale-free steps.
     horizon : int, optional
         Sizes the state; the method needs none.
-    gradient_bound : float, optional
+    gradient_bound, on_violation
         G: refuse (or clip) longer gradients. The published method needs none; with shared gradients it is sqrt(2LB)
         when left out, which holds for losses that are L-smooth and >= 0 on the whole space.
-    on_violation : {"raise", "clip"}
-        What to do with a gradient above the bound.
 
     Examples
     --------
@@ -78,7 +76,7 @@ class SACS(Cover):
         bound="sqrt(F_I log F_I log F_T)",
         queries=("n", "n", "n + 1"),
         source="Zhang, Liu & Zhou 2019",
-        arguments=lambda s: {"loss_bound": s.loss_bound, "smoothness": s.smoothness, "horizon": s.horizon},
+        arguments=lambda s: {"gradient_bound": None},
         options={"gradients": "own"},
         smooth=True,
         variants={

@@ -23,10 +23,11 @@ most what it costs on the surrogate, and (7) holds with D the surrogate's diamet
 """
 
 import math
+from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thalweg._types import Array
 from thalweg._validate import check_count, check_nonnegative, check_positive
 from thalweg.algorithms.pools import geometric
 from thalweg.cards import Card
@@ -37,8 +38,6 @@ from thalweg.one_projection import OneProjection
 from thalweg.theorems import Theorem, path_length
 
 __all__ = ["EfficientScream", "Priced", "Scream"]
-
-Array = NDArray[np.float64]
 
 
 class Priced(Theorem):
@@ -63,14 +62,10 @@ class Scream(Ensemble):
     ----------
     domain : Domain
         W, of diameter D.
-    horizon : int
-        T.
-    gradient_bound : float
-        G, at least the length of any gradient of the unary loss.
+    horizon, gradient_bound, on_violation
+        T, G for the gradients of the unary loss, and what to do with a gradient above G, as for every `Learner`.
     switching_cost : float
         lambda, what a unit of movement costs: m^2 L for a loss with memory m. 0 makes moving free.
-    on_violation : {"raise", "clip"}
-        What to do with a gradient above the bound.
 
     Notes
     -----
@@ -102,19 +97,12 @@ class Scream(Ensemble):
         bound="sqrt(lambda T (1 + P_T)), with what moving costs",
         queries=("N", "1", "0"),
         source="Zhao et al. 2023",
-        arguments=lambda s: {"horizon": s.horizon, "gradient_bound": s.gradient_bound},
         options={"switching_cost": 1.0},
         theorem=Priced,
     )
 
     def __init__(
-        self,
-        domain: Domain,
-        horizon: int,
-        gradient_bound: float,
-        *,
-        switching_cost: float,
-        on_violation: str = "raise",
+        self, domain: Domain, horizon: int, gradient_bound: float, *, switching_cost: float, on_violation: str = "raise"
     ) -> None:
         name = "Scream"
         T = check_count(name, "horizon", horizon)
@@ -144,18 +132,14 @@ class Scream(Ensemble):
 
 
 class EfficientScream(OneProjection):
-    """`Scream` with one projection a round: the learner of Algorithm 4 of Zhao, Xie, Zhang, Zhou (JMLR 26, 2025).
+    """`Scream` with one projection a round: the learner of Algorithm 4 of the paper of `EfficientDynamic`.
 
     Parameters
     ----------
-    domain : Domain
-        X.
-    horizon, gradient_bound, switching_cost
-        T, G and lambda, as for `Scream`.
-    surrogate : Domain, optional
-        Y; `domain.surrogate` when left out.
-    on_violation : {"raise", "clip"}
-        What to do with a gradient above the bound.
+    domain, horizon, gradient_bound, switching_cost
+        As for `Scream`.
+    surrogate, on_violation
+        As for `OneProjection`.
 
     Examples
     --------
@@ -166,10 +150,6 @@ class EfficientScream(OneProjection):
     ...     _ = learner.step(tw.losses.Linear(np.ones((3, 2, 2))))
     >>> learner.queries
     Queries(projections=100, gradients=100, values=0)
-
-    References
-    ----------
-    P. Zhao, Y.-F. Xie, L. Zhang, Z.-H. Zhou, Efficient methods for non-stationary online learning, JMLR 26, 2025.
     """
 
     card = Card(
@@ -178,7 +158,6 @@ class EfficientScream(OneProjection):
         bound="sqrt(lambda T (1 + P_T)), with what moving costs",
         queries=("1", "1", "0"),
         source="Zhao et al. 2025, Alg. 4",
-        arguments=lambda s: {"horizon": s.horizon, "gradient_bound": s.gradient_bound},
         options={"switching_cost": 1.0},
         theorem=Priced,
     )
@@ -199,14 +178,8 @@ class EfficientScream(OneProjection):
         T = check_count(name, "horizon", horizon)
         G = check_positive(name, "gradient_bound", gradient_bound)
         price = check_nonnegative(name, "switching_cost", switching_cost)
-        super().__init__(
-            domain,
-            lambda Y: Scream(Y, T, G, switching_cost=price),
-            surrogate=surrogate,
-            horizon=T,
-            gradient_bound=G,
-            on_violation=on_violation,
-        )
+        make_inner = partial(Scream, horizon=T, gradient_bound=G, switching_cost=price)
+        super().__init__(domain, make_inner, surrogate=surrogate, on_violation=on_violation)
         self.switching_cost = price
 
     def regret_bound(self, path_length: float, rounds: int | None = None) -> float:

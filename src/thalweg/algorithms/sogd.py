@@ -32,10 +32,8 @@ class SOGD(Alone):
         alpha; diameter / sqrt(2) when left out.
     delta : float
         delta > 0.
-    gradient_bound : float, optional
-        Refuse (or clip) longer gradients. The method itself needs no bound.
-    on_violation : {"raise", "clip"}
-        What to do with a gradient above the bound.
+    gradient_bound, on_violation
+        Refuse (or clip) longer gradients, as for every `Learner`. The method itself needs no bound.
 
     Examples
     --------
@@ -57,7 +55,7 @@ class SOGD(Alone):
         bound="sqrt(F_T)",
         queries=("1", "1", "0"),
         source="Orabona & Pál 2018",
-        arguments=lambda s: {},
+        arguments=lambda s: {"gradient_bound": None},
         theorem=Telescoping,
     )
 

@@ -32,10 +32,8 @@ class Sword(Ensemble):
     ----------
     domain : Domain
         X, of diameter D.
-    horizon : int
-        T.
-    gradient_bound : float
-        G.
+    horizon, gradient_bound, on_violation
+        T, G, and what to do with a gradient above G, as for every `Learner`.
     smoothness : float
         L; the losses must be L-smooth and >= 0.
     gradients : {"shared", "own"}
@@ -43,8 +41,6 @@ class Sword(Ensemble):
         `step`.
     loss_bound : float, optional
         B >= f_t(x_t), used by the one-gradient pool; G D when left out (right where every f_t reaches 0 on X).
-    on_violation : {"raise", "clip"}
-        What to do with a gradient above the bound.
 
     Notes
     -----
@@ -72,12 +68,6 @@ class Sword(Ensemble):
         bound="sqrt((1 + P_T + F_T)(1 + P_T))",
         queries=("N", "N + 1", "0"),
         source="Zhao et al. 2020",
-        arguments=lambda s: {
-            "horizon": s.horizon,
-            "gradient_bound": s.gradient_bound,
-            "smoothness": s.smoothness,
-            "loss_bound": s.loss_bound,
-        },
         options={"gradients": "own"},
         smooth=True,
         variants={

@@ -4,8 +4,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 
-from thalweg._validate import check_positive
-from thalweg.errors import InputError
+from thalweg._validate import check_positive, wrong
 
 __all__ = ["Threshold", "adaptive_paper", "adaptive_proof", "fixed", "interval_dynamic", "mu", "read", "sacs", "scaled"]
 
@@ -19,10 +18,7 @@ def read(owner: str, threshold: Threshold, **named: Callable[[int], float]) -> C
     if isinstance(threshold, str):
         if threshold not in named:
             words = " or ".join(map(repr, named))
-            raise InputError(
-                f"The 'threshold' parameter of {owner} must be {words}, a number > 0 or a function m -> C_m. "
-                f"Got {threshold!r}."
-            )
+            raise wrong(owner, "threshold", f"{words}, a number > 0 or a function m -> C_m", threshold)
         return named[threshold]
     return partial(fixed, C=check_positive(owner, "threshold", threshold))
 

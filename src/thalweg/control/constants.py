@@ -13,22 +13,19 @@ They hold for every disturbance and every cost, and they are astronomical: learn
 `theory_constants` is there to be looked at, and `estimated_constants` is what controllers use.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from thalweg._types import Array
 from thalweg._validate import check_count, check_nonnegative, check_positive, check_positives
 from thalweg.control.gains import check_gain, closed_loop, strong_stability
 from thalweg.control.system import LinearSystem
 from thalweg.errors import InputError
 
 __all__ = ["Constants", "estimated_constants", "theory_constants"]
-
-Array = NDArray[np.float64]
 
 FORGOTTEN = 0.1  # a memory is long enough when less than this much of a push is left after it
 LONGEST = 50  # the longest memory that is chosen by itself
@@ -95,10 +92,8 @@ def estimated_constants(
 
     Parameters
     ----------
-    system : LinearSystem
-        The plant.
-    gain : array, optional
-        K; the LQR gain with identity weights when left out.
+    system, gain
+        As for every `Controller`.
     memory : int, optional
         H.
     strength : float
@@ -145,7 +140,7 @@ def theory_constants(
     Parameters
     ----------
     system, gain
-        As everywhere.
+        As for every `Controller`.
     horizon : int
         T.
     disturbance_bound : float

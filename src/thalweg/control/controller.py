@@ -1,14 +1,13 @@
 """The contract every controller keeps: act on the state, observe what came of it."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from thalweg._stateful import Stateful
+from thalweg._types import Array
 from thalweg._validate import check_positive
 from thalweg.control.costs import Cost
 from thalweg.control.gains import check_gain
@@ -17,8 +16,6 @@ from thalweg.errors import InputError
 from thalweg.learner import Queries
 
 __all__ = ["Controller"]
-
-Array = NDArray[np.float64]
 
 ROUNDS, ACTED = 0, 1  # entries of the clock
 ROUNDING = 1e-9  # a disturbance may exceed its bound by this much, relatively: it is a difference of states

@@ -3,21 +3,18 @@
 A controller asks for gradients only; `value` is what `simulate` records. Costs that change are a list, one a round.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from thalweg._types import Array
 from thalweg._validate import check_array, check_count, check_positive
 from thalweg.control.gains import weight
 from thalweg.errors import InputError
 
 __all__ = ["Absolute", "Cost", "Huber", "Quadratic", "stages"]
-
-Array = NDArray[np.float64]
 
 
 @runtime_checkable
@@ -152,8 +149,7 @@ class Huber(_Separable):
 
     def _phi(self, z: Array) -> Array:
         size = np.abs(z)
-        phi: Array = np.where(size <= self.width, z**2 / 2, self.width * (size - self.width / 2))
-        return phi
+        return np.where(size <= self.width, z**2 / 2, self.width * (size - self.width / 2))
 
     def _slope(self, z: Array) -> Array:
         return np.clip(z, -self.width, self.width)

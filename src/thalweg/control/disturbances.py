@@ -3,13 +3,12 @@
 Rows are at most `bound` long (Euclidean). `direction` says which states are pushed; it is made a unit vector.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from thalweg._types import Array
 from thalweg._validate import check_array, check_count, check_positive
 from thalweg.control.gains import riccati
 from thalweg.control.system import LinearSystem
@@ -17,7 +16,6 @@ from thalweg.errors import InputError
 
 __all__ = ["BangBang", "piecewise", "random_walk", "recorded", "sinusoid"]
 
-Array = NDArray[np.float64]
 Seed = int | np.random.Generator | None
 
 

@@ -15,8 +15,6 @@ where projecting is a rescale of every block. With M'_t its decision and g_t = g
 O~(sqrt(T (1 + P_T))). 1 projection (H singular value decompositions), 1 gradient a round.
 """
 
-from __future__ import annotations
-
 from thalweg.algorithms.scream import EfficientScream
 from thalweg.control.learned import LearnedController
 from thalweg.learner import Learner
@@ -26,6 +24,8 @@ __all__ = ["EfficientControl"]
 
 class EfficientControl(LearnedController):
     """Follow the best changing policy with one projection a round. See `LearnedController`.
+
+    Algorithm 4 of the paper of `thalweg.EfficientDynamic`.
 
     Examples
     --------
@@ -39,17 +39,9 @@ class EfficientControl(LearnedController):
     (485, 500)
 
     The first 15 rounds measured the scales of the loss; since then, one projection a round.
-
-    References
-    ----------
-    P. Zhao, Y.-F. Xie, L. Zhang, Z.-H. Zhou, Efficient methods for non-stationary online learning, JMLR 26, 2025.
     """
 
     def _make_learner(self, gradient_bound: float, switching_cost: float) -> Learner:
         return EfficientScream(
-            self.domain,
-            self.horizon,
-            gradient_bound,
-            switching_cost=switching_cost,
-            on_violation=self.on_violation,
+            self.domain, self.horizon, gradient_bound, switching_cost=switching_cost, on_violation=self.on_violation
         )

@@ -8,23 +8,20 @@ K is (kappa, gamma)-strongly stable for (A, B) if
 smaller gamma. Policies and constants of the theory grow with kappa^3/gamma, so that is what is made small here.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from thalweg._types import Array
 from thalweg._validate import check_array
 from thalweg.control.system import LinearSystem
 from thalweg.errors import InputError
 
 __all__ = ["StrongStability", "check_gain", "closed_loop", "lqr_gain", "strong_stability"]
-
-Array = NDArray[np.float64]
 
 RESIDUAL = 1e-8  # how exact (1) must be, relative to ||A - B K||
 STEPS = 40  # trials between the least and the largest decay, for the two methods that trade it
@@ -118,8 +115,7 @@ def check_system(owner: str, system: Any) -> None:
 
 def closed_loop(system: LinearSystem, gain: Array) -> Array:
     """A - B K."""
-    loop: Array = system.A - system.B @ gain
-    return loop
+    return system.A - system.B @ gain
 
 
 def check_gain(owner: str, system: LinearSystem, gain: ArrayLike | None) -> Array:

@@ -7,8 +7,6 @@ of the set of policies; lambda stands for (H + 2)^2 L_f. 1 projection (H singula
 round.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -10,20 +10,17 @@ Bernhard, H-infinity optimal control, 1995, Chapter 3). The least such g is foun
 the LQR gain.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from thalweg._types import Array
 from thalweg.control.gains import closed_loop, lqr_gain, weight
 from thalweg.control.system import LinearSystem
 from thalweg.errors import InputError
 
 __all__ = ["closed_loop_norm", "h_infinity_gain"]
-
-Array = NDArray[np.float64]
 
 ITERATIONS = 20_000
 SETTLED = 1e-10  # relative change of P

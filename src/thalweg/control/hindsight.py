@@ -8,15 +8,14 @@ put together once:
     sum_t f_t(M) = sum_t (y_t(0) + Y_t m)'Q_t(y_t(0) + Y_t m) + (v_t(0) + V_t m)'R_t(v_t(0) + V_t m)      (2)
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from thalweg import regret
+from thalweg._types import Array
 from thalweg._validate import check_array
 from thalweg.control.costs import Cost, Quadratic
 from thalweg.control.policy import DAC, TruncatedLoss
@@ -25,8 +24,6 @@ from thalweg.errors import InputError
 from thalweg.problems import FromLosses
 
 __all__ = ["best_policies"]
-
-Array = NDArray[np.float64]
 
 
 def best_policies(

@@ -8,16 +8,15 @@
 is in `thalweg.control.policy`.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from thalweg._kernels import control as kernels
+from thalweg._types import Array
 from thalweg._validate import check_choice, check_count
 from thalweg.control.constants import Constants, estimated_constants
 from thalweg.control.controller import Controller
@@ -30,8 +29,6 @@ from thalweg.learner import Learner, Queries
 
 __all__ = ["LearnedController"]
 
-Array = NDArray[np.float64]
-
 SEEN, LENGTH, PRICE, BOUND, LAMBDA = 0, 1, 2, 3, 4  # entries of the array of scales
 
 
@@ -40,19 +37,15 @@ class LearnedController(Controller):
 
     Parameters
     ----------
-    system : LinearSystem
-        The plant.
+    system, gain, disturbance_bound
+        As for every `Controller`; the bound on disturbances has no other use.
     horizon : int
         T, the rounds it is tuned for.
-    gain : array (d_u, d_x), optional
-        K; the LQR gain with identity weights when left out.
     memory : int, optional
         H; chosen by `estimated_constants` when left out.
     constants : Constants, optional
         The size of policies and the scales of the loss; `estimated_constants(system, gain, memory=memory)` when left
         out.
-    disturbance_bound : float, optional
-        W. A disturbance longer than this is refused; it has no other use.
     on_violation : {"clip", "raise"}
         What to do with a gradient above the bound: scale it down and count it, or refuse it.
 

@@ -1,10 +1,8 @@
 """Linear state feedback, u = -K x: LQR, and any other gain."""
 
-from __future__ import annotations
+from numpy.typing import ArrayLike
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
+from thalweg._types import Array
 from thalweg.control.controller import Controller
 from thalweg.control.costs import Cost
 from thalweg.control.gains import riccati, weight
@@ -12,25 +10,18 @@ from thalweg.control.system import LinearSystem
 
 __all__ = ["LQR", "LinearFeedback"]
 
-Array = NDArray[np.float64]
-
 
 class LinearFeedback(Controller):
     """u = -K x with a gain of your own, such as that of `h_infinity_gain`. It learns nothing.
 
     Parameters
     ----------
-    system : LinearSystem
-        The plant.
-    gain : array (d_u, d_x)
-        K, stabilising.
-    disturbance_bound : float, optional
-        W. A disturbance longer than this is refused.
+    system, gain, disturbance_bound
+        As for every `Controller`.
     """
 
     def _decide(self, x: Array) -> Array:
-        u: Array = -self.gain @ x
-        return u
+        return -self.gain @ x
 
     def _learn(self, cost: Cost, w: Array) -> None:
         return
@@ -41,12 +32,10 @@ class LQR(LinearFeedback):
 
     Parameters
     ----------
-    system : LinearSystem
-        The plant.
+    system, disturbance_bound
+        As for every `Controller`.
     Q, R : array, vector or number, optional
         Weights of state and input, identities when left out.
-    disturbance_bound : float, optional
-        W. A disturbance longer than this is refused.
 
     Examples
     --------

@@ -1,7 +1,5 @@
 """Plants from the literature, sampled in time."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from thalweg.control.system import LinearSystem

@@ -1,11 +1,10 @@
 """A disturbance-action policy that somebody chose: what learners are measured against."""
 
-from __future__ import annotations
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from thalweg._kernels import control as kernels
+from thalweg._types import Array
 from thalweg._validate import check_array
 from thalweg.control.controller import Controller
 from thalweg.control.costs import Cost
@@ -15,20 +14,16 @@ from thalweg.errors import InputError
 
 __all__ = ["Planted"]
 
-Array = NDArray[np.float64]
-
 
 class Planted(Controller):
     """u_t = -K x_t + sum_i M_{t,i} w_{t-i} with given matrices.
 
     Parameters
     ----------
-    system : LinearSystem
-        The plant.
+    system, gain
+        As for every `Controller`.
     policies : array (H, d_u, d_x) or (T, H, d_u, d_x)
         One policy for all rounds, or one for each round.
-    gain : array (d_u, d_x), optional
-        K; the LQR gain with identity weights when left out.
 
     Examples
     --------

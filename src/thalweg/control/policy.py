@@ -23,9 +23,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from thalweg._kernels import control as kernels
+from thalweg._types import Array
 from thalweg._validate import check_array, check_count
 from thalweg.control.costs import Cost
 from thalweg.control.gains import check_gain, closed_loop
@@ -33,8 +34,6 @@ from thalweg.control.system import LinearSystem
 from thalweg.errors import InputError
 
 __all__ = ["DAC", "TruncatedLoss"]
-
-Array = NDArray[np.float64]
 
 
 class DAC:

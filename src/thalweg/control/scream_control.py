@@ -8,8 +8,6 @@ under weights that also charge a descent for moving. Dynamic regret O~(sqrt(T (1
 whose path has length P_T. N projections (N H singular value decompositions), 1 gradient a round.
 """
 
-from __future__ import annotations
-
 from thalweg.algorithms.scream import Scream
 from thalweg.control.learned import LearnedController
 from thalweg.learner import Learner
@@ -20,22 +18,15 @@ __all__ = ["ScreamControl"]
 class ScreamControl(LearnedController):
     """Follow the best changing policy; every member of the ensemble is projected. See `LearnedController`.
 
+    Algorithm 3 of the paper of `thalweg.Scream`.
+
     Notes
     -----
     The published controller plays H rounds before it learns. Disturbances before the start count as 0 here, so the loss
     has its memory from the first round on.
-
-    References
-    ----------
-    P. Zhao, Y.-H. Yan, Y.-X. Wang, Z.-H. Zhou, Non-stationary online learning with memory and non-stochastic control,
-    JMLR 24, 2023.
     """
 
     def _make_learner(self, gradient_bound: float, switching_cost: float) -> Learner:
         return Scream(
-            self.domain,
-            self.horizon,
-            gradient_bound,
-            switching_cost=switching_cost,
-            on_violation=self.on_violation,
+            self.domain, self.horizon, gradient_bound, switching_cost=switching_cost, on_violation=self.on_violation
         )

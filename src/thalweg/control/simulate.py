@@ -1,15 +1,14 @@
 """A controller on a system, from first round to last, and what it cost."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from thalweg._types import Array
 from thalweg._validate import check_array, check_count
 from thalweg.control.controller import Controller
 from thalweg.control.costs import Cost
@@ -19,7 +18,6 @@ from thalweg.learner import Queries
 
 __all__ = ["Simulation", "simulate"]
 
-Array = NDArray[np.float64]
 Adversary = Callable[[int, Array, Array], ArrayLike]
 
 
@@ -107,10 +105,6 @@ def simulate(
         x_1, zero when left out.
     policies : bool
         Keep M_t for every round.
-
-    Returns
-    -------
-    Simulation
 
     Examples
     --------

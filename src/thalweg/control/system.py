@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from thalweg._types import Array
 from thalweg._validate import check_array, check_positive
 from thalweg.errors import InputError
 
 __all__ = ["LinearSystem"]
-
-Array = NDArray[np.float64]
 
 
 class LinearSystem:

@@ -7,18 +7,17 @@ from abc import ABC
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from thalweg._kernels import hulls, projections
 from thalweg._kernels.pointers import Pointer
+from thalweg._types import Array
 from thalweg.errors import InputError
 
 if TYPE_CHECKING:
     from thalweg.domains.ball import Ball
 
-__all__ = ["Domain"]
-
-Array = NDArray[np.float64]
+__all__ = ["Array", "Domain"]
 
 # A set of one point states this radius, relative to its scale: algorithms divide by radii, and no iterate that is at
 # most this far from the point is told apart from it by `contains`.

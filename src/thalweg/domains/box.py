@@ -1,7 +1,5 @@
 """The box {x : l <= x <= u}, entry by entry."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

@@ -1,7 +1,5 @@
 """Any set given by its projection."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

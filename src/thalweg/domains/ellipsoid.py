@@ -1,7 +1,5 @@
 """The ellipsoid {w : (w - c)^T E (w - c) <= rho}."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

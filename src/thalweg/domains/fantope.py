@@ -1,7 +1,5 @@
 """The Fantope {P symmetric : 0 <= P <= I, trace P = k}: the convex hull of the projection matrices of rank k."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

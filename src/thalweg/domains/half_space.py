@@ -1,7 +1,5 @@
 """The half-space {x : <a, x> <= b}."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

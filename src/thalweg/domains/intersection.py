@@ -3,8 +3,6 @@
 Birgin and Raydan, "Robust stopping criteria for Dykstra's algorithm", SIAM J. Sci. Comput. 26 (2005).
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """The L1 ball {x : sum |x - c| <= r}."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -19,12 +17,8 @@ class L1Ball(Domain):
 
     Parameters
     ----------
-    shape : int or tuple of int
-        Shape of a point.
-    radius : float
-        r.
-    center : array, optional
-        c, the origin when left out.
+    shape, radius, center
+        As for `Ball`.
 
     Examples
     --------

@@ -1,7 +1,5 @@
 """The polytope {x : A x <= b, A_eq x = b_eq}."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

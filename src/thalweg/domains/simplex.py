@@ -1,7 +1,5 @@
 """The simplex {x >= 0, sum x = s}."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Matrices of bounded operator norm, {M = (M_1..M_H) : ||M_h||_op <= c_h}."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

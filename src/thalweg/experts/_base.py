@@ -1,7 +1,5 @@
 """What an expert is in Python: a description of one, from which the arrays of many are made."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Self

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from thalweg._kernels.jit import implement, inner
-from thalweg._kernels.parts import Floats, leaves, move, move_own, place, settle, spots, start
+from thalweg._kernels.parts import Floats, move, move_own, start
 from thalweg._kernels.vectors import copy, dot
 from thalweg._validate import check_positive
 from thalweg.domains import Ball
@@ -97,26 +97,6 @@ def _move(e: AdaGradState, c: AdaGradSettings, k: int, n: int, h: Floats, scores
 def _move_own(e: AdaGradState, c: AdaGradSettings, k: int, n: int, H: Floats, values: Floats, g: Floats) -> None:
     for i in range(n):
         _step(e, c, k, i, H[k, i])
-
-
-@implement(settle, AdaGradState)
-def _settle(e: AdaGradState, c: AdaGradSettings, k: int, n: int) -> None:
-    return
-
-
-@implement(place, AdaGradState)
-def _place(e: AdaGradState, k: int, i: int) -> Floats:
-    return e.points[k, i]
-
-
-@implement(spots, AdaGradState)
-def _spots(e: AdaGradState) -> Floats:
-    return e.points
-
-
-@implement(leaves, AdaGradState)
-def _leaves(e: AdaGradState, c: AdaGradSettings, k: int) -> int:
-    return 1
 
 
 class AdaGradDescent(Expert):

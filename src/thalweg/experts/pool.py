@@ -34,7 +34,7 @@ from thalweg._kernels.parts import (
     weigh,
 )
 from thalweg._kernels.vectors import copy, dot, square_norm
-from thalweg._validate import check_choice
+from thalweg._validate import check_choice, wrong
 from thalweg.errors import InputError
 from thalweg.experts._base import Expert
 from thalweg.metas import Hedge, Meta
@@ -156,10 +156,7 @@ class Pool(Expert):
         self.members = tuple(members)
         kinds = {type(member) for member in self.members}
         if len(kinds) != 1 or not all(isinstance(member, Expert) and member.size == 1 for member in self.members):
-            raise InputError(
-                "The 'members' parameter of Pool must be one or more experts of one kind, each with one point. "
-                f"Got {self.members!r}."
-            )
+            raise wrong("Pool", "members", "one or more experts of one kind, each with one point", self.members)
         if len({id(member.domain) for member in self.members}) != 1:
             raise InputError("The 'members' parameter of Pool must be experts on one domain, the same object.")
         self.domain = self.members[0].domain

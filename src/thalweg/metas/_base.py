@@ -1,15 +1,15 @@
 """What a meta-learner is in Python: a description of one, from which the arrays of many groups are made."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
+
+import numpy as np
 
 from thalweg._kernels.parts import Floats, Ints, alive
 from thalweg._validate import check_positive
 
-__all__ = ["LARGEST", "Meta", "Ranged", "clear_nothing", "fits_range"]
+__all__ = ["LARGEST", "Meta", "Ranged", "Spans", "fits_range"]
 
 LARGEST = 1.0 + 1e-9  # |r| may exceed its range by rounding
 
@@ -20,10 +20,6 @@ def fits_range(m: Any, c: Any, k: int, n: int, born: Ints | None, r: Floats) -> 
     for i in range(n):
         fine = fine and (not alive(born, i) or abs(r[i] / c.spans[k]) <= LARGEST)
     return fine
-
-
-def clear_nothing(m: Any, c: Any, k: int) -> None:
-    """`clear` of a meta-learner that keeps nothing but what `admit` sets."""
 
 
 class Meta(ABC):
@@ -44,6 +40,12 @@ class Meta(ABC):
         """Refuse a number of members that the description does not fit."""
 
 
+class Spans(NamedTuple):
+    """The settings of `Ranged` meta-learners."""
+
+    spans: Floats  # (K,) B
+
+
 class Ranged(Meta):
     """A meta-learner that must know how large the feedback can be.
 
@@ -53,5 +55,13 @@ class Ranged(Meta):
         B >= |r| for every member in every round.
     """
 
+    _state: type[Any]  # its NamedTuple of what changes, all (K, N)
+
     def __init__(self, feedback_range: float) -> None:
         self.feedback_range = check_positive(type(self).__name__, "feedback_range", feedback_range)
+
+    @classmethod
+    def assemble(cls, metas: Sequence[Self], sizes: Sequence[int]) -> tuple[Any, Spans]:
+        """See `Meta.assemble`."""
+        arrays = np.zeros((len(cls._state._fields), len(metas), max(sizes)))
+        return cls._state(*arrays), Spans(np.array([meta.feedback_range for meta in metas]))

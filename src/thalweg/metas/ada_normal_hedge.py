@@ -6,18 +6,15 @@ With r_{t,i} in units of the range B, so that |r| <= 1, and Phi(R, C) = exp([R]_
     p_i ~ Phi(R_i + 1, C_i + 1) - Phi(R_i - 1, C_i + 1);   uniform where all vanish                  (2)
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from thalweg._kernels.jit import implement, inlined
-from thalweg._kernels.parts import Floats, Ints, admit, alive, clear, feed, fits, weigh
-from thalweg.metas._base import Ranged, clear_nothing, fits_range
+from thalweg._kernels.parts import Floats, Ints, admit, alive, feed, fits, weigh
+from thalweg.metas._base import Ranged, Spans, fits_range
 
-__all__ = ["AdaNormalHedge", "AdaNormalHedgeSettings", "AdaNormalHedgeState", "log_potential"]
+__all__ = ["AdaNormalHedge", "AdaNormalHedgeState", "log_potential"]
 
 
 class AdaNormalHedgeState(NamedTuple):
@@ -25,12 +22,6 @@ class AdaNormalHedgeState(NamedTuple):
 
     regrets: Floats  # (K, N) R
     sizes: Floats  # (K, N) C
-
-
-class AdaNormalHedgeSettings(NamedTuple):
-    """What does not change."""
-
-    spans: Floats  # (K,) B
 
 
 @inlined
@@ -43,26 +34,18 @@ def log_potential(R: float, C: float) -> float:
     return above + np.log1p(-np.exp(below - above)) - np.log(2.0)
 
 
-implement(clear, AdaNormalHedgeState)(clear_nothing)
 implement(fits, AdaNormalHedgeState)(fits_range)
 
 
 @implement(admit, AdaNormalHedgeState)
-def _admit(m: AdaNormalHedgeState, c: AdaNormalHedgeSettings, k: int, i: int, index: int) -> None:
+def _admit(m: AdaNormalHedgeState, c: Spans, k: int, i: int, index: int) -> None:
     m.regrets[k, i] = 0.0
     m.sizes[k, i] = 0.0
 
 
 @implement(feed, AdaNormalHedgeState)
 def _feed(
-    m: AdaNormalHedgeState,
-    c: AdaNormalHedgeSettings,
-    k: int,
-    n: int,
-    born: Ints | None,
-    base: float,
-    losses: Floats,
-    square: float,
+    m: AdaNormalHedgeState, c: Spans, k: int, n: int, born: Ints | None, base: float, losses: Floats, square: float
 ) -> None:
     for i in range(n):
         if alive(born, i):
@@ -72,7 +55,7 @@ def _feed(
 
 
 @implement(weigh, AdaNormalHedgeState)
-def _weigh(m: AdaNormalHedgeState, c: AdaNormalHedgeSettings, k: int, n: int, born: Ints | None, p: Floats) -> None:
+def _weigh(m: AdaNormalHedgeState, c: Spans, k: int, n: int, born: Ints | None, p: Floats) -> None:
     top = -np.inf
     for i in range(n):
         p[i] = log_potential(m.regrets[k, i], m.sizes[k, i]) if alive(born, i) else -np.inf
@@ -91,11 +74,4 @@ def _weigh(m: AdaNormalHedgeState, c: AdaNormalHedgeSettings, k: int, n: int, bo
 class AdaNormalHedge(Ranged):
     """Weights for experts that come and go, by their regret alone: nothing to tune."""
 
-    @classmethod
-    def assemble(
-        cls, metas: Sequence[AdaNormalHedge], sizes: Sequence[int]
-    ) -> tuple[AdaNormalHedgeState, AdaNormalHedgeSettings]:
-        """See `Meta.assemble`."""
-        K, N = len(metas), max(sizes)
-        spans = np.array([meta.feedback_range for meta in metas])
-        return AdaNormalHedgeState(np.zeros((K, N)), np.zeros((K, N))), AdaNormalHedgeSettings(spans)
+    _state = AdaNormalHedgeState

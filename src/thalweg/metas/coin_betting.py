@@ -10,18 +10,15 @@ a member, and pi_i = 1/(i^2 (1 + floor(log2 i))) for the i-th member ever create
 Wealth lives in log space.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from thalweg._kernels.jit import implement
-from thalweg._kernels.parts import Floats, Ints, admit, alive, clear, feed, fits, weigh
-from thalweg.metas._base import Ranged, clear_nothing, fits_range
+from thalweg._kernels.parts import Floats, Ints, admit, alive, feed, fits, weigh
+from thalweg.metas._base import Ranged, Spans, fits_range
 
-__all__ = ["CoinBetting", "CoinBettingSettings", "CoinBettingState"]
+__all__ = ["CoinBetting", "CoinBettingState"]
 
 # The coin asks only whether r > 0 to bet on an expert or not. Where experts are in one place r is 0 or rounding, which
 # must not decide: less than this, in units of the range, counts as 0.
@@ -37,18 +34,11 @@ class CoinBettingState(NamedTuple):
     log_prior: Floats  # (K, N) ln pi
 
 
-class CoinBettingSettings(NamedTuple):
-    """What does not change."""
-
-    spans: Floats  # (K,) B
-
-
-implement(clear, CoinBettingState)(clear_nothing)
 implement(fits, CoinBettingState)(fits_range)
 
 
 @implement(admit, CoinBettingState)
-def _admit(m: CoinBettingState, c: CoinBettingSettings, k: int, i: int, index: int) -> None:
+def _admit(m: CoinBettingState, c: Spans, k: int, i: int, index: int) -> None:
     m.gains[k, i] = 0.0
     m.log_wealth[k, i] = 0.0
     m.ages[k, i] = 0.0
@@ -57,14 +47,7 @@ def _admit(m: CoinBettingState, c: CoinBettingSettings, k: int, i: int, index: i
 
 @implement(feed, CoinBettingState)
 def _feed(
-    m: CoinBettingState,
-    c: CoinBettingSettings,
-    k: int,
-    n: int,
-    born: Ints | None,
-    base: float,
-    losses: Floats,
-    square: float,
+    m: CoinBettingState, c: Spans, k: int, n: int, born: Ints | None, base: float, losses: Floats, square: float
 ) -> None:
     for i in range(n):
         if alive(born, i):
@@ -78,7 +61,7 @@ def _feed(
 
 
 @implement(weigh, CoinBettingState)
-def _weigh(m: CoinBettingState, c: CoinBettingSettings, k: int, n: int, born: Ints | None, p: Floats) -> None:
+def _weigh(m: CoinBettingState, c: Spans, k: int, n: int, born: Ints | None, p: Floats) -> None:
     top = -np.inf
     for i in range(n):
         p[i] = -np.inf
@@ -101,11 +84,4 @@ def _weigh(m: CoinBettingState, c: CoinBettingSettings, k: int, n: int, born: In
 class CoinBetting(Ranged):
     """Bets on experts that come and go, with priors that fall with the time of birth."""
 
-    @classmethod
-    def assemble(
-        cls, metas: Sequence[CoinBetting], sizes: Sequence[int]
-    ) -> tuple[CoinBettingState, CoinBettingSettings]:
-        """See `Meta.assemble`."""
-        K, N = len(metas), max(sizes)
-        spans = np.array([meta.feedback_range for meta in metas])
-        return CoinBettingState(*(np.zeros((K, N)) for _ in range(4))), CoinBettingSettings(spans)
+    _state = CoinBettingState

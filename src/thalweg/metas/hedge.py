@@ -66,14 +66,7 @@ def _fits(m: HedgeState, c: HedgeSettings, k: int, n: int, born: Ints | None, r:
 
 @implement(feed, HedgeState)
 def _feed(
-    m: HedgeState,
-    c: HedgeSettings,
-    k: int,
-    n: int,
-    born: Ints | None,
-    base: float,
-    losses: Floats,
-    square: float,
+    m: HedgeState, c: HedgeSettings, k: int, n: int, born: Ints | None, base: float, losses: Floats, square: float
 ) -> None:
     m.sums[k] += square
     for i in range(n):

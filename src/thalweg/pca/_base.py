@@ -9,8 +9,6 @@ and pays
 which is linear: the expected loss of the drawn projection is f_t(P_t). That is what `update` returns.
 """
 
-from __future__ import annotations
-
 import math
 import warnings
 from abc import abstractmethod
@@ -24,15 +22,14 @@ from scipy.linalg import lapack
 from thalweg._kernels import pca as kernels
 from thalweg._kernels.clock import FRESH, GRADIENTS, PROJECTIONS, ROUNDS
 from thalweg._kernels.vectors import square_norm
-from thalweg._validate import check_count, check_positive
+from thalweg._types import Array
+from thalweg._validate import check_count, check_positive, check_rng
 from thalweg.domains import Fantope
 from thalweg.errors import InputError, ProjectionError
 from thalweg.learner import ROUNDING, Player, _outside
 from thalweg.pca import sampling
 
 __all__ = ["PCALearner", "RankWarning", "assemble", "gram", "loss_at"]
-
-Array = NDArray[np.float64]
 
 SYMMETRIC = 1e-9  # how far X may be from its transpose, relative to its largest entry
 SEMIDEFINITE = 1e-9  # how far below zero an eigenvalue of X may lie, relative to d times its largest entry
@@ -49,12 +46,8 @@ class PCALearner(Player):
 
     Parameters
     ----------
-    dim : int
-        d.
-    rank : int
-        k, from 1 to d - 1. Above d/2 a `RankWarning` says what changes.
-    gradient_bound : float
-        G with ||X_t||_F <= G, the length of the gradient -X_t; for vectors, ||x_t||^2 <= G. A larger one is refused.
+    dim, rank, gradient_bound
+        As for `EfficientPCA`.
     rng : Generator or int, optional
         Randomness of the drawn projections: one number, the seed, is taken from it, and with the round's index it gives
         the draw. `reset` and `clone` keep the seed, so they draw the same; a Generator is not asked again.
@@ -84,12 +77,7 @@ class PCALearner(Player):
                 "A projection onto the whole space loses nothing, so there is nothing to learn."
             )
         G = check_positive(name, "gradient_bound", gradient_bound)
-        try:
-            seed = np.random.default_rng(rng).integers(2**63)
-        except (TypeError, ValueError):
-            raise InputError(
-                f"The 'rng' parameter of {name} must be a numpy Generator, a whole number >= 0 or None. Got {rng!r}."
-            ) from None
+        seed = check_rng(name, rng).integers(2**63)
         if 2 * k > d:
             warnings.warn(
                 f"{name}: rank k = {k} is more than half of dim d = {d}, which the paper's theorem excludes. What "
@@ -136,12 +124,7 @@ class PCALearner(Player):
         return s, A
 
     def _settings(self) -> dict[str, Any]:
-        return {
-            "dim": self.dim,
-            "rank": self.rank,
-            "gradient_bound": self.gradient_bound,
-            "horizon": self.horizon or 0,
-        }
+        return {"dim": self.dim, "rank": self.rank, "gradient_bound": self.gradient_bound, "horizon": self.horizon or 0}
 
     # ------------------------------------------------------------------ a round
 
@@ -149,8 +132,7 @@ class PCALearner(Player):
     def projection(self) -> Array:
         """The projection of rank k that is played in this round, drawn with mean `decision`; a new array (d, d)."""
         V = self.components
-        P: Array = V.T @ V
-        return P
+        return V.T @ V
 
     @property
     def components(self) -> Array:
@@ -158,8 +140,7 @@ class PCALearner(Player):
         s, V = self._spectrum()
         chosen = np.empty(self.rank, dtype=np.int64)
         kernels.systematic(s, self._uniform(), chosen)
-        rows: Array = V[chosen]
-        return rows
+        return V[chosen]
 
     @property
     def leading(self) -> Array:
@@ -185,8 +166,7 @@ class PCALearner(Player):
             )
         if not np.isfinite(array).all():
             raise InputError(f"{type(self).__name__}.transform: x has entries that are nan or infinite.")
-        coordinates: Array = array @ self.components.T
-        return coordinates
+        return array @ self.components.T
 
     def update(self, x: ArrayLike) -> float:
         """One round: an instance, as a vector (d,) or as a positive semidefinite matrix (d, d).
@@ -319,8 +299,7 @@ def assemble(s: Array, V: Array) -> Array:
     """The sum of s_i v_i v_i', with s >= 0 ascending and v_i the rows of V."""
     first = s.size - np.count_nonzero(s)
     B = V[first:] * np.sqrt(s[first:])[:, None]
-    P: Array = B.T @ B  # symmetric to the bit: NumPy computes one triangle
-    return P
+    return B.T @ B  # symmetric to the bit: NumPy computes one triangle
 
 
 def gram(instance: Array) -> Array:

@@ -1,7 +1,5 @@
 """PCA learners with experts on the compact cover: a slot for each level, as many as the run needs."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
@@ -13,12 +11,11 @@ from thalweg._kernels.clock import ROUNDS
 from thalweg._kernels.handle import Handle, bind
 from thalweg._kernels.parts import clear
 from thalweg._stateful import named_arrays
+from thalweg._types import Array
 from thalweg.pca._base import PCALearner
 from thalweg.pca.guarantee import step_size
 
 __all__ = ["CoverPCA"]
-
-Array = NDArray[np.float64]
 
 LEVELS = 8  # slots of a new learner, for the first 255 rounds
 

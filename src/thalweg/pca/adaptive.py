@@ -10,21 +10,17 @@ popcount(t) experts are alive in round t. All but the newborn, whose place is kn
 more is needed for `projection`, if it is asked for: a mixture of experts has an eigenbasis of its own.
 """
 
-from __future__ import annotations
-
 import numpy as np
-from numpy.typing import NDArray
 
 from thalweg._kernels import pca as kernels
 from thalweg._kernels.clock import FRESH
 from thalweg._kernels.pca import MatrixSettings, MatrixState
+from thalweg._types import Array
 from thalweg.metas import AdaptMLProd
 from thalweg.pca._base import assemble, gram, loss_at
 from thalweg.pca._levels import LEVELS, CoverPCA
 
 __all__ = ["AdaptivePCA"]
-
-Array = NDArray[np.float64]
 
 
 class AdaptivePCA(CoverPCA):
@@ -46,12 +42,7 @@ class AdaptivePCA(CoverPCA):
     """
 
     def __init__(
-        self,
-        dim: int,
-        rank: int,
-        *,
-        gradient_bound: float = 1.0,
-        rng: np.random.Generator | int | None = None,
+        self, dim: int, rank: int, *, gradient_bound: float = 1.0, rng: np.random.Generator | int | None = None
     ) -> None:
         super().__init__(dim, rank, gradient_bound=gradient_bound, rng=rng)
         self._meta = AdaptMLProd(self.gradient_bound * self.domain.diameter)  # (2)

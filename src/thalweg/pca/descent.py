@@ -6,22 +6,18 @@ With ||X_t||_F <= G and s = sqrt(k (d - k)/(d T))/G, expected regret against the
 G sqrt(k (d - k) T/d). After a change it can be as large on far fewer rounds. 1 eigendecomposition a round.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thalweg._kernels import pca as kernels
 from thalweg._kernels.clock import FRESH
+from thalweg._types import Array
 from thalweg._validate import check_count, check_positive
 from thalweg.pca._base import PCALearner, gram, loss_at
 from thalweg.pca.guarantee import step_size as tuned
 
 __all__ = ["DescentPCA"]
-
-Array = NDArray[np.float64]
 
 
 class DescentPCA(PCALearner):

@@ -14,17 +14,16 @@ Expected regret O(sqrt(k |I| log T)) on every interval I against the best projec
 `regret_bound` has all constants. 1 eigendecomposition a round, popcount(t) <= log2(t) + 1 experts alive.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thalweg._kernels import pca as kernels
 from thalweg._kernels.clock import FRESH
 from thalweg._kernels.pca import PackedSettings, PackedState
+from thalweg._types import Array
+from thalweg._validate import wrong
 from thalweg.domains import Ball, Domain
 from thalweg.errors import InputError, ProjectionError
 from thalweg.metas import AdaptMLProd
@@ -33,11 +32,11 @@ from thalweg.pca._levels import LEVELS, CoverPCA
 
 __all__ = ["EfficientPCA"]
 
-Array = NDArray[np.float64]
-
 
 class EfficientPCA(CoverPCA):
     """Follow a subspace that drifts or jumps: small regret on every interval, one eigendecomposition a round.
+
+    Section 5.2 of the paper of `thalweg.EfficientDynamic`.
 
     Parameters
     ----------
@@ -75,11 +74,6 @@ class EfficientPCA(CoverPCA):
     (0.6, True)
     >>> learner.eigendecompositions
     40
-
-    References
-    ----------
-    P. Zhao, Y.-F. Xie, L. Zhang, Z.-H. Zhou, Efficient methods for non-stationary online learning, JMLR 26, 2025,
-    Section 5.2.
     """
 
     def __init__(
@@ -180,9 +174,7 @@ def _ball(surrogate: Any, d: int, k: int) -> Ball:
     ||C||^2, and trace(P C) is at least the sum of the k smallest eigenvalues of C.
     """
     if not isinstance(surrogate, Ball) or surrogate.shape != (d, d):
-        raise InputError(
-            f"The 'surrogate' parameter of EfficientPCA must be a thalweg Ball of shape ({d}, {d}). Got {surrogate!r}."
-        )
+        raise wrong("EfficientPCA", "surrogate", f"a thalweg Ball of shape ({d}, {d})", surrogate)
     C = surrogate.center
     if not np.array_equal(C, C.T):
         raise InputError("The 'surrogate' parameter of EfficientPCA must have a symmetric matrix as its centre.")

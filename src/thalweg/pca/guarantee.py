@@ -15,8 +15,6 @@ from m + 1, where experts of 1, 2, 4, .. rounds follow. The least over these cho
 :math:`\sqrt{k |I| \log T}` on every interval, not only on those of the cover.
 """
 
-from __future__ import annotations
-
 import math
 
 from thalweg._validate import check_count

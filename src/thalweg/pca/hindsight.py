@@ -4,20 +4,17 @@ The loss of P on rounds I is trace((I - P) S) with S = sum of X_t over I. The be
 eigenvectors of the k largest eigenvalues of S, and pays the sum of the others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from thalweg._types import Array
 from thalweg._validate import check_array, check_count
 from thalweg.errors import InputError
 
 __all__ = ["IntervalRegret", "Subspace", "best_subspace", "dyadic_regret"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

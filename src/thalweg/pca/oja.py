@@ -5,19 +5,15 @@
 No eigendecomposition; a QR factorisation of a d x k matrix a round.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thalweg._types import Array
 from thalweg._validate import check_positive
 from thalweg.pca._base import PCALearner, gram, loss_at
 
 __all__ = ["OjaPCA"]
-
-Array = NDArray[np.float64]
 
 
 class OjaPCA(PCALearner):

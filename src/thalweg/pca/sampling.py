@@ -5,19 +5,17 @@ with P(i in B) = s_i. So the projection sum_{i in B} u_i u_i' has mean sum_i s_i
 loss is linear in the projection, its mean is the loss of the mean matrix.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from thalweg._kernels import pca as kernels
-from thalweg._validate import check_array, check_number
+from thalweg._types import Array
+from thalweg._validate import check_array, check_number, wrong
 from thalweg.errors import InputError
 
 __all__ = ["mixture", "systematic"]
 
 Indices = NDArray[np.int64]
-Array = NDArray[np.float64]
 
 ROUNDING = 1e-9  # by which eigenvalues may miss [0, 1] and a whole sum
 NOTHING = 1e-12  # less than this is left of a decomposition only by rounding
@@ -104,8 +102,5 @@ def _read(owner: str, sigma: ArrayLike) -> tuple[Array, int]:
     s = check_array(owner, "sigma", sigma, ndim=1)
     k = round(float(s.sum()))
     if s.size == 0 or s.min() < -ROUNDING or s.max() > 1 + ROUNDING or abs(s.sum() - k) > ROUNDING * s.size or k < 1:
-        raise InputError(
-            f"The 'sigma' parameter of {owner} must be numbers in [0, 1] that sum to a whole number >= 1. "
-            f"Got {sigma!r}."
-        )
+        raise wrong(owner, "sigma", "numbers in [0, 1] that sum to a whole number >= 1", sigma)
     return np.clip(s, 0.0, 1.0), k

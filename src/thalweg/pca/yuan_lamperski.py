@@ -12,21 +12,17 @@ ones, where that says nothing (weakly adaptive). 1 eigendecomposition a round: t
 of W_{t+1}.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thalweg._kernels.clock import FRESH
+from thalweg._types import Array
 from thalweg._validate import check_count, check_positive
 from thalweg.pca._base import PCALearner, gram, loss_at
 
 __all__ = ["YuanLamperskiPCA"]
-
-Array = NDArray[np.float64]
 
 
 class YuanLamperskiPCA(PCALearner):

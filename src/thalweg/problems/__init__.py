@@ -3,12 +3,12 @@
 from thalweg.problems._base import Problem
 from thalweg.problems.functions import FromFunctions, FromLosses
 from thalweg.problems.generators import gradual, paper_ellipsoid, piecewise_stationary
-from thalweg.problems.linear_model import (
+from thalweg.problems.linear_model import LinearModel
+from thalweg.problems.models import (
     AbsoluteRegression,
     HingeClassification,
     HuberRegression,
     LinearLosses,
-    LinearModel,
     LinearRegression,
     LogisticRegression,
     Portfolio,

@@ -1,7 +1,5 @@
 """What every problem is: a sequence of losses, one a round."""
 
-from __future__ import annotations
-
 import itertools
 import operator
 from abc import ABC, abstractmethod

@@ -1,21 +1,18 @@
 """Problems from a user's own functions or loss objects."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from thalweg._types import Array
 from thalweg._validate import check_callable, check_count, check_shape
 from thalweg.errors import InputError
 from thalweg.losses import Loss
 from thalweg.problems._base import Problem
 
 __all__ = ["FromFunctions", "FromLosses"]
-
-Array = NDArray[np.float64]
 
 
 class FromFunctions(Problem):

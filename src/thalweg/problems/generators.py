@@ -10,23 +10,19 @@ Features and noise are drawn before the path of :math:`w^*_t`. So one seed gives
 however many stages there are and however long the steps.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thalweg._kernels import projections
 from thalweg._kernels.walks import walk
-from thalweg._validate import check_count, check_number, check_positive
+from thalweg._types import Array
+from thalweg._validate import check_count, check_nonnegative, check_number, check_positive, check_rng, wrong
 from thalweg.domains import Domain, Ellipsoid
 from thalweg.errors import InputError
-from thalweg.problems.linear_model import LinearRegression
+from thalweg.problems.models import LinearRegression
 
 __all__ = ["gradual", "paper_ellipsoid", "piecewise_stationary"]
-
-Array = NDArray[np.float64]
 
 
 def paper_ellipsoid(dim: int = 8, diameter: float = 6.0, *, condition: float = 10.0) -> Ellipsoid:
@@ -54,7 +50,9 @@ def paper_ellipsoid(dim: int = 8, diameter: float = 6.0, *, condition: float = 1
     """
     d = check_count("paper_ellipsoid", "dim", dim)
     D = check_positive("paper_ellipsoid", "diameter", diameter)
-    top = _at_least("paper_ellipsoid", "condition", condition, 1)
+    top = check_number("paper_ellipsoid", "condition", condition)
+    if top < 1:
+        raise wrong("paper_ellipsoid", "condition", "a finite number >= 1", condition)
     return Ellipsoid(np.linspace(1.0, top, d), bound=(D / 2) ** 2)
 
 
@@ -133,12 +131,8 @@ def gradual(
         T, the number of rounds.
     step : float, optional
         s, the diameter of the domain over T when left out (the paper: "proportional to D/T").
-    rng : Generator or int, optional
-        Source of randomness, or a seed for one.
-    feature_radius : float, optional
-        Radius of the ball of features, the radius of the domain when left out (the paper's D / 2).
-    noise : float
-        The noise is uniform on [0, noise].
+    rng, feature_radius, noise
+        As for `piecewise_stationary`.
 
     Returns
     -------
@@ -162,7 +156,7 @@ def gradual(
     True
     """
     T, features, errors, generator = _data("gradual", domain, horizon, rng, feature_radius, noise)
-    s = domain.diameter / T if step is None else _at_least("gradual", "step", step, 0)
+    s = domain.diameter / T if step is None else check_nonnegative("gradual", "step", step)
     path = np.empty((T, domain.dim))
     path[0] = _point(domain, generator)
     moves = s * _directions(generator, T - 1, domain.dim)
@@ -184,13 +178,8 @@ def _data(
         raise InputError(f"{owner} needs a bounded domain. Got {domain!r}. Intersect it with a bounded set.")
     T = check_count(owner, "horizon", horizon)
     radius = domain.radius if feature_radius is None else check_positive(owner, "feature_radius", feature_radius)
-    width = _at_least(owner, "noise", noise, 0)
-    try:
-        generator = np.random.default_rng(rng)
-    except (TypeError, ValueError):
-        raise InputError(
-            f"The 'rng' parameter of {owner} must be a numpy Generator, a whole number >= 0 or None. Got {rng!r}."
-        ) from None
+    width = check_nonnegative(owner, "noise", noise)
+    generator = check_rng(owner, rng)
     lengths = radius * generator.random((T, 1)) ** (1 / domain.dim)
     return T, lengths * _directions(generator, T, domain.dim), width * generator.random(T), generator
 
@@ -215,10 +204,3 @@ def _point(domain: Domain, rng: np.random.Generator) -> Array:
     middle = domain.project(domain.center)
     point: Array = (middle + rng.random() ** (1 / domain.dim) * (edge - middle)).ravel()
     return point
-
-
-def _at_least(owner: str, name: str, value: Any, least: int) -> float:
-    number = check_number(owner, name, value)
-    if number < least:
-        raise InputError(f"The '{name}' parameter of {owner} must be a finite number >= {least}. Got {value!r}.")
-    return number

@@ -8,15 +8,7 @@ Comparators in hindsight (`best_fixed`, `best_per_round`, `best_path`), measures
 from thalweg.regret import plots
 from thalweg.regret.certificates import Assumption, Certificate, CertifiedInterval, certify
 from thalweg.regret.comparators import Comparator, best_fixed, best_per_round, path_length
-from thalweg.regret.measures import (
-    IntervalRegret,
-    Regret,
-    WorstInterval,
-    adaptive,
-    dynamic,
-    interval_dynamic,
-    static,
-)
+from thalweg.regret.measures import IntervalRegret, Regret, WorstInterval, adaptive, dynamic, interval_dynamic, static
 from thalweg.regret.path import best_path
 from thalweg.regret.variation import Between, gradient_variation
 

@@ -1,7 +1,5 @@
 """What the pictures share: axes, colours, words and legends."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any

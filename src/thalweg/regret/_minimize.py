@@ -9,19 +9,16 @@ which uses nothing but convexity and the projection. So every step also gives a 
 is kept. F is evaluated in X only, so it need not exist elsewhere.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thalweg._types import Array
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 
 __all__ = ["minimize"]
 
-Array = NDArray[np.float64]
 Objective = Callable[[Array], tuple[float, Array]]
 
 HALVINGS = 60  # of a step in one iteration: beyond that F is not a finite convex function
@@ -33,28 +30,12 @@ def minimize(
 ) -> tuple[Array, float, float]:
     """The minimiser of a convex function on a set, by accelerated projected gradients (Nesterov) with restarts.
 
-    Parameters
-    ----------
-    objective : callable
-        Flat point -> value and flat gradient.
-    domain : Domain
-        X, bounded.
-    start : array
-        A flat point; the centre of X is taken where the function is infinite there.
-    tol : float
-        Stop when what is left to gain is at most `tol` times what the first point could miss at most.
-    steps : int
-        At most so many steps.
-
-    Returns
-    -------
-    point, value, gap
-        With value - min F <= gap.
+    `objective` maps a flat point to a value and a flat gradient. `start` is flat; the centre is taken where the
+    function is infinite there. It ends after `steps`, or when what is left to gain is at most `tol` times what the
+    first point could miss at most. Returns a point, its value and a gap with value - min F <= gap.
     """
     c, R, project = domain.center.ravel(), domain.radius, domain._project_flat
-    slip = (
-        2 * R * domain.tolerance * domain._scale(domain.center)
-    )  # what an inexact projection takes from the bound, over L
+    slip = 2 * R * domain.tolerance * domain._scale(domain.center)  # what an inexact projection takes, over L
 
     def reach(g: Array, x: Array) -> float:
         """max over the ball of <g, x - u>."""

@@ -1,10 +1,9 @@
 """What the measures ask of a problem: losses of all rounds, windows of them, sums as one function."""
 
-from __future__ import annotations
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from thalweg._types import Array
 from thalweg._validate import check_array
 from thalweg.domains import Domain
 from thalweg.errors import InputError
@@ -14,8 +13,6 @@ from thalweg.problems import FromLosses, LinearModel, Problem
 from thalweg.regret._minimize import Objective
 
 __all__ = ["check_problem", "check_window", "gradients_at", "losses_at", "total"]
-
-Array = NDArray[np.float64]
 
 
 def check_problem(owner: str, problem: object, domain: Domain) -> Problem:

@@ -8,16 +8,15 @@ the run really set, and the stretch before the first of them.
 A bound that holds for every comparator holds for the one that was computed, so no optimality gap enters.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from thalweg._progress import progress_bar
+from thalweg._types import Array
 from thalweg.cards import recipes
 from thalweg.errors import InputError
 from thalweg.learner import ROUNDING, Learner
@@ -31,7 +30,6 @@ from thalweg.theorems import Theorem
 
 __all__ = ["Assumption", "Certificate", "CertifiedInterval", "certify"]
 
-Array = NDArray[np.float64]
 Window = tuple[int, int]
 Given = Comparator | ArrayLike | Mapping[str, Comparator | ArrayLike] | None
 
@@ -147,10 +145,6 @@ def certify(
         side by side, and the whole run. Other theorems are for intervals that start with the run: "whole".
     progress : bool
         Show a progress bar (extra `lab`).
-
-    Returns
-    -------
-    Certificate
 
     Examples
     --------

@@ -5,14 +5,13 @@ r"""The best decisions in hindsight, one for all rounds or one for each; for pat
 Each comes with `gap`: no decision (or path) does better by more than that, which is computed, not hoped for.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from thalweg._kernels.projections import PYTHON
+from thalweg._types import Array
 from thalweg._validate import check_array, check_positive
 from thalweg.domains import Domain
 from thalweg.errors import InputError
@@ -23,8 +22,6 @@ from thalweg.regret._rounds import check_problem, check_window, losses_at, total
 from thalweg.regret.windows import STEPS, Windows
 
 __all__ = ["Comparator", "Rounds", "best_fixed", "best_per_round", "path_length"]
-
-Array = NDArray[np.float64]
 
 SMALLER = 10.0 ** -np.arange(10)  # how the weight of the proximal term falls while a round is minimised
 
@@ -132,16 +129,8 @@ def best_per_round(problem: Problem, domain: Domain, *, tol: float = 1e-9) -> Co
 
     Parameters
     ----------
-    problem : Problem
-        The rounds, or a list of losses.
-    domain : Domain
-        X, bounded.
-    tol : float
-        For losses that are minimised in Python: see `best_fixed`.
-
-    Returns
-    -------
-    Comparator
+    problem, domain, tol
+        As for `best_fixed`; `tol` is for losses that are minimised in Python.
 
     Examples
     --------
@@ -161,13 +150,7 @@ def best_per_round(problem: Problem, domain: Domain, *, tol: float = 1e-9) -> Co
 
 
 class Rounds:
-    """Proximal steps of all rounds of a problem: compiled where problem and set are built in.
-
-    Parameters
-    ----------
-    problem, domain, tol
-        As for `best_fixed`.
-    """
+    """Proximal steps of all rounds of a problem: compiled where problem and set are built in."""
 
     def __init__(self, problem: Problem, domain: Domain, tol: float) -> None:
         self.problem, self.domain, self.tol = problem, domain, tol

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from thalweg._interrupts import interrupts
 from thalweg._progress import progress_bar
+from thalweg._types import Array
 from thalweg._validate import check_count
 from thalweg.cover import Cover
 from thalweg.errors import InputError
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CoverRecord", "Expert", "cover", "record_cover"]
 
-Array = NDArray[np.float64]
 Rounds = NDArray[np.int64]
 
 MOMENTS = 400  # about as many are recorded of a cover
@@ -114,11 +114,7 @@ class CoverRecord:
 
 
 def record_cover(
-    learner: Learner,
-    problem: Problem,
-    *,
-    every: int | None = None,
-    progress: bool = False,
+    learner: Learner, problem: Problem, *, every: int | None = None, progress: bool = False
 ) -> CoverRecord:
     """Play a learner over a cover, and record who was alive and who was believed.
 
@@ -136,10 +132,6 @@ def record_cover(
         when left out; 1 records every round.
     progress : bool
         Show a progress bar (extra `lab`).
-
-    Returns
-    -------
-    CoverRecord
 
     Notes
     -----
@@ -221,10 +213,6 @@ def cover(record: CoverRecord, *, ax: Axes | None = None) -> Axes:
         From `record_cover`.
     ax : Axes, optional
         Where to draw; a new figure when left out. The colour bar takes its room from it.
-
-    Returns
-    -------
-    Axes
     """
     if not isinstance(record, CoverRecord):
         raise InputError(f"cover draws what record_cover returned. Got {record!r}.")

@@ -7,9 +7,7 @@ and the same on an interval I = [r, s): adaptive regret is the largest static re
 interval dynamic regret the largest dynamic one. Rounds count from 0, and an interval is [start, stop) as in Python.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,7 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from thalweg._progress import progress_bar
-from thalweg._validate import check_array, check_count, check_positive
+from thalweg._types import Array
+from thalweg._validate import check_array, check_count, check_positive, wrong
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.play import Run
@@ -26,17 +25,7 @@ from thalweg.regret._rounds import check_problem, losses_at
 from thalweg.regret.comparators import Comparator, best_fixed
 from thalweg.regret.windows import Windows
 
-__all__ = [
-    "IntervalRegret",
-    "Regret",
-    "WorstInterval",
-    "adaptive",
-    "dynamic",
-    "interval_dynamic",
-    "static",
-]
-
-Array = NDArray[np.float64]
+__all__ = ["IntervalRegret", "Regret", "WorstInterval", "adaptive", "dynamic", "interval_dynamic", "static"]
 
 
 @dataclass(frozen=True)
@@ -104,9 +93,6 @@ class IntervalRegret(Sequence[WorstInterval]):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __iter__(self) -> Iterator[WorstInterval]:
-        return iter(self.rows)
-
     @property
     def worst(self) -> WorstInterval:
         """The interval with the largest regret of all."""
@@ -158,19 +144,13 @@ def static(run: Run | ArrayLike, problem: Problem, domain: Domain, *, tol: float
     return Regret(float(paid.sum() - best.loss), best.gap, float(paid.sum()), best)
 
 
-def dynamic(
-    run: Run | ArrayLike,
-    problem: Problem,
-    comparators: Comparator | ArrayLike | None = None,
-) -> Regret:
+def dynamic(run: Run | ArrayLike, problem: Problem, comparators: Comparator | ArrayLike | None = None) -> Regret:
     r"""Regret against decisions that move: :math:`\sum_t f_t(x_t) - f_t(u_t)`.
 
     Parameters
     ----------
-    run : Run or array (T,)
-        What `play` returned, or the losses paid.
-    problem : Problem
-        The rounds that were played.
+    run, problem
+        As for `static`.
     comparators : Comparator or array (T, *shape), optional
         u_t: computed (`best_per_round`, `best_path`), given, or when left out the ones planted in the problem.
 
@@ -207,25 +187,15 @@ def adaptive(
 
     Parameters
     ----------
-    run : Run or array (T,)
-        What `play` returned, or the losses paid.
-    problem : Problem
-        The rounds that were played.
-    domain : Domain
-        X.
+    run, problem, domain, tol
+        As for `static`.
     lengths : "dyadic", "all" or sequence of int
         tau: 1, 2, 4, ... and T; every length from 1 to T (T^2/2 intervals: for short runs, or with a stride); or these.
     stride : int or None
         Look at intervals that start at multiples of it, and at the last one. 1 looks at all: the maximum is exact. None
         takes the length itself: intervals side by side, as in a dyadic partition.
-    tol : float
-        As for `best_fixed`.
     progress : bool
         Show a progress bar (extra `lab`).
-
-    Returns
-    -------
-    IntervalRegret
 
     Examples
     --------
@@ -310,23 +280,15 @@ def _starts(T: int, tau: int, stride: int | None) -> tuple[NDArray[np.int64], bo
 
 
 def _lengths(owner: str, T: int, lengths: str | Sequence[int]) -> list[int]:
-    if isinstance(lengths, str):
-        if lengths == "dyadic":
-            return sorted({2**k for k in range(T.bit_length()) if 2**k <= T} | {T})
-        if lengths == "all":
-            return list(range(1, T + 1))
-        raise InputError(
-            f"The 'lengths' parameter of {owner} must be 'dyadic', 'all' or whole numbers. Got {lengths!r}."
-        )
-    if not isinstance(lengths, Iterable):
-        raise InputError(
-            f"The 'lengths' parameter of {owner} must be 'dyadic', 'all' or whole numbers. Got {lengths!r}."
-        )
+    if isinstance(lengths, str) and lengths == "dyadic":
+        return sorted({2**k for k in range(T.bit_length()) if 2**k <= T} | {T})
+    if isinstance(lengths, str) and lengths == "all":
+        return list(range(1, T + 1))
+    if isinstance(lengths, str) or not isinstance(lengths, Iterable):
+        raise wrong(owner, "lengths", "'dyadic', 'all' or whole numbers", lengths)
     found = sorted({check_count(owner, "lengths", tau) for tau in lengths})
     if not found or found[-1] > T:
-        raise InputError(
-            f"The 'lengths' parameter of {owner} must be numbers from 1 to {T}, the rounds. Got {lengths!r}."
-        )
+        raise wrong(owner, "lengths", f"numbers from 1 to {T}, the rounds", lengths)
     return found
 
 

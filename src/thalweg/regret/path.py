@@ -1,12 +1,10 @@
 """The best path in hindsight where moving costs something."""
 
-from __future__ import annotations
-
 import numpy as np
-from numpy.typing import NDArray
 
 from thalweg._progress import progress_bar
-from thalweg._validate import check_count, check_number, check_positive
+from thalweg._types import Array
+from thalweg._validate import check_count, check_nonnegative, check_positive
 from thalweg.domains import Domain, Simplex
 from thalweg.errors import InputError
 from thalweg.problems import Problem
@@ -14,8 +12,6 @@ from thalweg.regret._rounds import check_problem, losses_at
 from thalweg.regret.comparators import Comparator, Rounds, best_fixed, best_per_round, path_length
 
 __all__ = ["best_path"]
-
-Array = NDArray[np.float64]
 
 RELAX = 1.6  # over-relaxation of the multiplier method
 LOOK = 20  # steps between two looks at the gap
@@ -38,10 +34,8 @@ def best_path(
 
     Parameters
     ----------
-    problem : Problem
-        The rounds, or a list of losses.
-    domain : Domain
-        X, bounded.
+    problem, domain
+        As for `best_fixed`.
     price : float
         lambda >= 0, or
     budget : float
@@ -81,9 +75,7 @@ def best_path(
     if (price is None) == (budget is None):
         raise InputError("best_path needs a price on movement or a budget for it, exactly one of the two.")
     name = "budget" if price is None else "price"
-    amount = check_number("best_path", name, budget if price is None else price)
-    if amount < 0:
-        raise InputError(f"The '{name}' parameter of best_path must be a finite number >= 0. Got {amount!r}.")
+    amount = check_nonnegative("best_path", name, budget if price is None else price)
     check_positive("best_path", "tol", tol)
     steps = check_count("best_path", "steps", steps)
     fixed = best_fixed(problem, domain)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from thalweg._types import Array
 from thalweg._validate import check_array, check_count
 from thalweg.errors import InputError
 from thalweg.play import Run
@@ -28,17 +29,8 @@ from thalweg.regret.measures import IntervalRegret, dynamic
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "CoverRecord",
-    "Expert",
-    "cover",
-    "cumulative_loss",
-    "record_cover",
-    "regret_by_length",
-    "regret_over_time",
-]
+__all__ = ["CoverRecord", "Expert", "cover", "cumulative_loss", "record_cover", "regret_by_length", "regret_over_time"]
 
-Array = NDArray[np.float64]
 Rounds = NDArray[np.int64]
 
 FAR = 10.0  # a bound this many times the regret asks for a logarithmic axis
@@ -48,10 +40,7 @@ FAR = 10.0  # a bound this many times the regret asks for a logarithmic axis
 
 
 def cumulative_loss(
-    runs: Mapping[str, Any],
-    *,
-    comparators: Mapping[str, Any] | None = None,
-    ax: Axes | None = None,
+    runs: Mapping[str, Any], *, comparators: Mapping[str, Any] | None = None, ax: Axes | None = None
 ) -> Axes:
     r"""What each learner has paid so far: :math:`\sum_{s \le t} f_s(x_s)`.
 
@@ -64,10 +53,6 @@ def cumulative_loss(
         Drawn dashed, over the same rounds.
     ax : Axes, optional
         Where to draw; a new figure when left out.
-
-    Returns
-    -------
-    Axes
 
     Examples
     --------
@@ -135,10 +120,6 @@ def regret_over_time(
     ax : Axes, optional
         Where to draw; a new figure when left out.
 
-    Returns
-    -------
-    Axes
-
     Examples
     --------
     >>> import thalweg as tw
@@ -162,7 +143,8 @@ def regret_over_time(
     if allowed is None and ax.get_yscale() == "linear":
         ax.axhline(0.0, color="0.6", linewidth=0.8, zorder=0)
     if allowed is not None:
-        ax.plot(t, allowed, color=color, linestyle="--", linewidth=1.6, label=_of("bound", label, "regret"))
+        name = "bound" if label == "regret" else f"bound, {label}"
+        ax.plot(t, allowed, color=color, linestyle="--", linewidth=1.6, label=name)
         above = regret > allowed
         if above.any():
             ax.fill_between(
@@ -178,10 +160,7 @@ def regret_over_time(
 
 
 def regret_by_length(
-    *measured: IntervalRegret,
-    bound: Any = None,
-    labels: Sequence[str] | None = None,
-    ax: Axes | None = None,
+    *measured: IntervalRegret, bound: Any = None, labels: Sequence[str] | None = None, ax: Axes | None = None
 ) -> Axes:
     """The largest regret of the intervals of each length, and what was allowed.
 
@@ -201,10 +180,6 @@ def regret_by_length(
         What the legend calls each. The kinds of regret when left out.
     ax : Axes, optional
         Where to draw; a new figure when left out.
-
-    Returns
-    -------
-    Axes
 
     Examples
     --------
@@ -261,10 +236,6 @@ def regret_by_length(
     describe(ax, "length of the interval [rounds]", "largest regret of such an interval", "Regret by interval length")
     legend(ax, own, notes)
     return ax
-
-
-def _of(what: str, label: str, plain: str) -> str:
-    return what if label == plain else f"{what}, {label}"
 
 
 def _tables(owner: str, parameter: str, given: Any) -> dict[str, Array]:

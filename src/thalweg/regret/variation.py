@@ -1,19 +1,15 @@
 """How much the losses themselves change from round to round."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thalweg._types import Array
 from thalweg.domains import Domain
 from thalweg.problems import LinearModel, Problem
 from thalweg.regret._rounds import check_problem, gradients_at
 
 __all__ = ["Between", "gradient_variation"]
-
-Array = NDArray[np.float64]
 
 
 class Between(NamedTuple):
@@ -32,10 +28,8 @@ def gradient_variation(problem: Problem, domain: Domain) -> Between:
 
     Parameters
     ----------
-    problem : Problem
-        The rounds.
-    domain : Domain
-        X, bounded.
+    problem, domain
+        As for `best_fixed`.
 
     Returns
     -------

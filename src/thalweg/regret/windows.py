@@ -8,8 +8,6 @@ so a window costs O(d^2) whatever its length, plus one constrained minimisation,
 minimised window by window (`thalweg.regret._minimize`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thalweg._kernels.projections import PYTHON
+from thalweg._types import Array
 from thalweg.domains import Domain
 from thalweg.problems import LinearModel, Problem
 from thalweg.regret import _hindsight as hindsight
@@ -25,7 +24,6 @@ from thalweg.regret._rounds import total
 
 __all__ = ["Windows"]
 
-Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 BLOCK = 512  # windows between two looks at the progress bar and Ctrl-C
@@ -33,17 +31,7 @@ COMPILED_STEPS, STEPS = 20_000, 4_000
 
 
 class Windows:
-    """Best fixed decisions on windows of one problem.
-
-    Parameters
-    ----------
-    problem : Problem
-        Any finite problem.
-    domain : Domain
-        X, bounded.
-    tol : float
-        Stop when what is left to gain is at most `tol` times what the centre of X could miss at most.
-    """
+    """Best fixed decisions on windows of one problem; problem, domain and tol are those of `best_fixed`."""
 
     def __init__(self, problem: Problem, domain: Domain, tol: float) -> None:
         self.problem, self.domain, self.tol = problem, domain, tol

@@ -1,7 +1,5 @@
 """Does a set do what every part of the library expects of a set?"""
 
-from __future__ import annotations
-
 import math
 import pickle
 from collections.abc import Iterator
@@ -9,14 +7,12 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thalweg._kernels import projections
+from thalweg._types import Array
 from thalweg.domains import Domain
 
 __all__ = ["check_domain"]
-
-Array = NDArray[np.float64]
 
 # What rounding may do to a projected point, relative to the distance that it was projected over.
 ROUNDING = 1e-13

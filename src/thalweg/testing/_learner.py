@@ -4,20 +4,18 @@
 saying which promise was broken, or returns None.
 """
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import functools
 import pickle
 import tracemalloc
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thalweg._types import Array
 from thalweg.cards import Setting, recipes
 from thalweg.domains import Ellipsoid
 from thalweg.errors import HorizonWarning
@@ -26,7 +24,6 @@ from thalweg.losses import Linear, Loss, Squared
 
 __all__ = ["LEARNER_CHECKS", "STANDARD", "check_learner"]
 
-Array = NDArray[np.float64]
 Make = Callable[[], Any]
 
 # Where a class with a card is checked.
@@ -40,33 +37,25 @@ STANDARD = Setting(
 )
 
 
-class _Stream:
-    """A reproducible stream of losses that respect the learner's gradient bound and, where asked for, are >= 0."""
-
-    def __init__(self, make: Make, rounds: int, seed: int = 0) -> None:
-        learner = make()
-        check_takes_losses("check_learner", learner)
-        self.domain = learner.domain
-        self.rng = np.random.default_rng(seed)
-        G = getattr(learner, "gradient_bound", None) or 1.0
-        R = max(self.domain.radius, float(np.abs(self.domain.center).max()), 1e-300)
-        self.losses: list[Loss] = []
-        for _ in range(rounds):
-            direction = self.rng.standard_normal(self.domain.dim).reshape(self.domain.shape)
-            direction /= max(float(np.linalg.norm(direction)), 1e-300)
-            if getattr(learner, "nonnegative", False):
-                # (<a, x> - b)^2 / 2 with ||a||^2 (2 R + ...) <= G: |<a, x - c>| <= ||a|| R, |b'| <= ||a|| R
-                a = direction * np.sqrt(0.4 * G / R)
-                b = float(np.sum(a * self.domain.center)) + float(np.linalg.norm(a)) * R * self.rng.uniform(-1, 1)
-                self.losses.append(Squared(a, b))
-            else:
-                self.losses.append(Linear(direction * G * self.rng.uniform(0.1, 0.9)))
-
-    def __iter__(self) -> Iterator[Loss]:
-        return iter(self.losses)
-
-    def __getitem__(self, rounds: slice) -> list[Loss]:
-        return self.losses[rounds]
+def _stream(make: Make, rounds: int, seed: int = 0) -> list[Loss]:
+    """Reproducible losses that respect the learner's gradient bound and, where asked for, are >= 0."""
+    learner = make()
+    check_takes_losses("check_learner", learner)
+    X, rng = learner.domain, np.random.default_rng(seed)
+    G = getattr(learner, "gradient_bound", None) or 1.0
+    R = max(X.radius, float(np.abs(X.center).max()), 1e-300)
+    losses: list[Loss] = []
+    for _ in range(rounds):
+        direction = rng.standard_normal(X.dim).reshape(X.shape)
+        direction /= max(float(np.linalg.norm(direction)), 1e-300)
+        if getattr(learner, "nonnegative", False):
+            # (<a, x> - b)^2 / 2 with ||a||^2 (2 R + ...) <= G: |<a, x - c>| <= ||a|| R, |b'| <= ||a|| R
+            a = direction * np.sqrt(0.4 * G / R)
+            b = float(np.sum(a * X.center)) + float(np.linalg.norm(a)) * R * rng.uniform(-1, 1)
+            losses.append(Squared(a, b))
+        else:
+            losses.append(Linear(direction * G * rng.uniform(0.1, 0.9)))
+    return losses
 
 
 def _play(learner: Any, losses: Any) -> Array:
@@ -100,7 +89,7 @@ def _quietly(check: Callable[[Make], None]) -> Callable[[Make], None]:
 def check_feasible(make: Make) -> None:
     """Every decision is a finite point of the domain, in its shape."""
     learner = make()
-    for x in _play(learner, _Stream(make, 40)):
+    for x in _play(learner, _stream(make, 40)):
         assert x.shape == learner.domain.shape, f"decision has shape {x.shape}, the domain {learner.domain.shape}"
         assert np.isfinite(x).all(), "decision is not finite"
         assert learner.domain.contains(x, tol=1e-7), f"decision {x} lies {learner.domain.distance(x):g} outside the set"
@@ -112,19 +101,19 @@ def check_read_only(make: Make) -> None:
     x = learner.decision
     assert not x.flags.writeable, "decision can be written to: return a read-only array"
     before = x.copy()
-    _play(learner, _Stream(make, 3))
+    _play(learner, _stream(make, 3))
     assert np.array_equal(x, before), "an array returned as decision changed in later rounds"
 
 
 def check_deterministic(make: Make) -> None:
     """Same losses, same decisions, bit for bit."""
-    stream = _Stream(make, 30)
+    stream = _stream(make, 30)
     assert np.array_equal(_play(make(), stream), _play(make(), stream)), "two runs on one stream differ"
 
 
 def check_prefix(make: Make) -> None:
     """No look-ahead: the decisions on a prefix of a stream do not depend on what follows."""
-    stream = _Stream(make, 30)
+    stream = _stream(make, 30)
     whole = _play(make(), stream)
     part = _play(make(), stream[:13])
     assert np.array_equal(part, whole[:14]), "decisions on a prefix differ from those on the longer stream"
@@ -132,7 +121,7 @@ def check_prefix(make: Make) -> None:
 
 def check_independent(make: Make) -> None:
     """Two learners share nothing."""
-    stream, other = _Stream(make, 20), _Stream(make, 20, seed=1)
+    stream, other = _stream(make, 20), _stream(make, 20, seed=1)
     alone = _play(make(), stream)
     a, b = make(), make()
     decisions = []
@@ -145,7 +134,7 @@ def check_independent(make: Make) -> None:
 
 def check_reset(make: Make) -> None:
     """After `reset` a learner is as new."""
-    stream = _Stream(make, 20)
+    stream = _stream(make, 20)
     learner = make()
     first = _play(learner, stream)
     learner.reset()
@@ -154,7 +143,7 @@ def check_reset(make: Make) -> None:
 
 def check_resume(make: Make) -> None:
     """Interrupted at any round and restored into a new learner, a run continues bit for bit; so does the first one."""
-    stream = _Stream(make, 12)
+    stream = _stream(make, 12)
     whole = _play(make(), stream)
     for split in range(13):
         first = make()
@@ -162,7 +151,7 @@ def check_resume(make: Make) -> None:
         saved = first.state()
         kept = {key: np.array(value) for key, value in saved.items()}
         second = make()
-        _play(second, _Stream(make, 5, seed=2))  # a learner with a past of its own
+        _play(second, _stream(make, 5, seed=2))  # a learner with a past of its own
         second.restore(saved)
         rest = _play(second, stream[split:])
         assert np.array_equal(rest, whole[split:]), (
@@ -186,7 +175,7 @@ def check_state_is_plain(make: Make) -> None:
 
 def check_copies(make: Make) -> None:
     """A learner that was deep-copied or (where it can be) pickled in mid-run goes on as the first one does."""
-    stream = _Stream(make, 12)
+    stream = _stream(make, 12)
     learner = make()
     _play(learner, stream[:5])
     copies = {"deep-copied": copy.deepcopy(learner)}
@@ -202,7 +191,7 @@ def check_input_kept(make: Make) -> None:
     """A gradient is neither changed nor kept: the caller may reuse its array."""
     if not getattr(make(), "one_gradient", True):
         return
-    losses = list(_Stream(make, 15))
+    losses = _stream(make, 15)
     straight, reused = make(), make()
     buffer = np.empty(straight.domain.shape)
     for f in losses:
@@ -221,20 +210,18 @@ def check_kinds_of_input(make: Make) -> None:
     """Lists, read-only, non-contiguous and float32 gradients mean the same numbers."""
     if not getattr(make(), "one_gradient", True):
         return
-    f = _Stream(make, 1).losses[0]
+    f = _stream(make, 1)[0]
     plain = make()
     g = np.asarray(f.gradient(plain.decision), dtype=np.float32).astype(np.float64)
     loss = f.value(plain.decision)
     plain.update(g, loss)
     frozen = g.copy()
     frozen.flags.writeable = False
-    strided = np.repeat(g.ravel(), 3)[::3].reshape(g.shape)
-    transposed = np.asfortranarray(g)
     for kind, given in {
         "a list": g.tolist(),
         "read-only": frozen,
-        "non-contiguous": strided,
-        "Fortran-ordered": transposed,
+        "non-contiguous": np.repeat(g.ravel(), 3)[::3].reshape(g.shape),
+        "Fortran-ordered": np.asfortranarray(g),
         "float32": g.astype(np.float32),
     }.items():
         learner = make()
@@ -245,10 +232,10 @@ def check_kinds_of_input(make: Make) -> None:
 def check_refusals(make: Make) -> None:
     """Bad input raises and leaves the state as it was."""
     learner = make()
-    losses = _Stream(make, 5)
+    losses = _stream(make, 5)
     _play(learner, losses[:3])
     shape = learner.domain.shape
-    f = losses.losses[4]
+    f = losses[4]
     loss = f.value(learner.decision)
     good = np.asarray(f.gradient(learner.decision), dtype=np.float64)
     nan = good.copy()
@@ -265,7 +252,8 @@ def check_refusals(make: Make) -> None:
         "a loss function that fails": lambda: learner.step(_Broken()),
     }
     G = getattr(learner, "gradient_bound", None)
-    along = learner.domain.directions(losses.rng.standard_normal(shape))  # what lies across a flat has no bound
+    # what lies across a flat has no bound
+    along = learner.domain.directions(np.random.default_rng(1).standard_normal(shape))
     if G is not None and along.any() and getattr(learner, "on_violation", "raise") == "raise":
         calls["a gradient above the bound"] = lambda: learner.update(2.0 * G / np.linalg.norm(along) * along, loss)
     if getattr(learner, "nonnegative", False):
@@ -302,7 +290,7 @@ def check_zero_gradients(make: Make) -> None:
 
 def check_bounded_memory(make: Make) -> None:
     """Memory does not grow with the number of rounds."""
-    stream = list(_Stream(make, 60))
+    stream = _stream(make, 60)
     learner = make()
     _play(learner, stream)
     size = _size(learner.state())
@@ -324,7 +312,7 @@ def _size(state: Mapping[str, Any]) -> int:
 def check_queries(make: Make) -> None:
     """Queries only grow, and a one-gradient learner asks for one gradient a round."""
     learner = make()
-    stream = _Stream(make, 10)
+    stream = _stream(make, 10)
     before = learner.queries
     _play(learner, stream)
     asked = learner.queries - before

@@ -1,17 +1,14 @@
 """A check for losses of your own."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from thalweg._types import Array
 from thalweg.losses import Loss
 
 __all__ = ["check_loss"]
-
-Array = NDArray[np.float64]
 
 
 def check_loss(loss: Loss, x: ArrayLike, rng: np.random.Generator | int | None = None) -> None:

@@ -6,23 +6,19 @@ each adds the regret of its meta-learner and of its expert, until the end of the
 bounds hold at any time). What lies before marker p adds at most what the run can have lost there.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thalweg._types import Array
 from thalweg.experts import Pool
 from thalweg.metas import Hedge
 from thalweg.theorems import bounds
 
 __all__ = ["Covered", "Marked", "Theorem", "path_length", "pool_bound", "step_sizes"]
-
-Array = NDArray[np.float64]
 
 
 class Theorem(ABC):

@@ -10,13 +10,12 @@ is an inequality for X; `small_loss` solves it for the regret X - F. The paper's
 4 L and rougher steps in between; those here come from the same lemmas and are never larger.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 
 import numpy as np
-from numpy.typing import NDArray
+
+from thalweg._types import Array
 
 __all__ = [
     "ada_normal_hedge",
@@ -29,8 +28,6 @@ __all__ = [
     "scale_free",
     "small_loss",
 ]
-
-Array = NDArray[np.float64]
 
 NEWTON = (2 - math.log(3)) / 2  # strong convexity of the coin bettor's logarithmic losses, in its own gradients
 
