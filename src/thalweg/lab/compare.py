@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import pathlib
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -14,9 +15,9 @@ from thalweg._validate import check_count
 from thalweg.errors import InputError
 from thalweg.lab._store import write_file
 from thalweg.lab.catalog import ALGORITHMS, build_domain, find
-from thalweg.lab.jobs import Job, run_jobs
+from thalweg.lab.jobs import How, job, run_jobs
 from thalweg.lab.pictures import blank, save
-from thalweg.lab.report import Row, to_csv
+from thalweg.lab.report import Row, mean, to_csv
 from thalweg.lab.runs import curve_rounds, load_kernels, play_stream, tidy
 from thalweg.lab.streams import STREAMS, Stream, draw, with_domain
 from thalweg.lab.tables import read_table
@@ -53,15 +54,7 @@ def play_one(*, algorithm: str, data: dict[str, Any], seed: int) -> Row:
 
 
 def compare(
-    algorithms: Sequence[str],
-    data: dict[str, Any],
-    folder: pathlib.Path,
-    *,
-    seeds: int = 5,
-    engine: str = "serial",
-    workers: int | None = None,
-    scheduler: str | None = None,
-    progress: bool = True,
+    algorithms: Sequence[str], data: dict[str, Any], folder: pathlib.Path, *, seeds: int = 5, **how: Unpack[How]
 ) -> list[Row]:
     """Play every algorithm with the seeds 0, 1, ... and write table.csv, runs.csv and loss.png to the folder.
 
@@ -75,8 +68,8 @@ def compare(
         Where the results go. Finished runs are kept there, so the same call again goes on where it was.
     seeds : int
         How many.
-    engine, workers, scheduler, progress
-        As in `run_jobs`.
+    **how
+        engine, workers, scheduler and progress, as in `run_jobs`.
 
     Returns
     -------
@@ -99,24 +92,12 @@ def compare(
         load_kernels(name, stream)
     jobs = {
         name: [
-            Job(
-                f"{stream.name}/{name}/seed-{k}",
-                "thalweg.lab.compare:play_one",
-                {"algorithm": name, "data": data, "seed": k},
-            )
-            for k in range(repeats)
+            job(f"{stream.name}/{name}/seed-{k}", play_one, algorithm=name, data=data, seed=k) for k in range(repeats)
         ]
         for name in names
     }
-    results = run_jobs(
-        [job for some in jobs.values() for job in some],
-        folder,
-        engine=engine,
-        workers=workers,
-        scheduler=scheduler,
-        progress=progress,
-    )
-    runs = {name: [results[job.name] for job in some] for name, some in jobs.items()}
+    results = run_jobs(itertools.chain.from_iterable(jobs.values()), folder, **how)
+    runs = {name: [results[one.name] for one in some] for name, some in jobs.items()}
     rows = [_row(name, some) for name, some in runs.items()]
     write_file(folder / "table.csv", to_csv(rows, COLUMNS))
     write_file(folder / "runs.csv", to_csv([{"seed": k} | run for some in runs.values() for k, run in enumerate(some)]))
@@ -128,9 +109,7 @@ def _row(name: str, runs: list[Row]) -> Row:
     losses = [run["total_loss"] for run in runs]
     row: Row = {"algorithm": name, "runs": len(runs), "loss_mean": float(np.mean(losses))}
     row["loss_sd"] = float(np.std(losses, ddof=1)) if len(runs) > 1 else None
-    for key in ("projections", "gradients", "values", "markers", "seconds"):
-        row[key] = None if runs[0][key] is None else float(np.mean([run[key] for run in runs]))
-    return row
+    return row | {key: mean(runs, key) for key in COLUMNS[4:]}
 
 
 def plot(runs: dict[str, list[Row]], stream: Stream) -> Figure:

@@ -18,12 +18,13 @@ from thalweg._extras import need
 from thalweg._interrupts import interrupts
 from thalweg.algorithms import thresholds
 from thalweg.lab.catalog import ALGORITHMS, build, find
+from thalweg.lab.report import Row
 from thalweg.lab.streams import Stream
 from thalweg.lab.tables import Table
 from thalweg.theorems import step_sizes
 
 __all__ = [
-    "Report", "curve_rounds", "describe", "experts", "load_kernels", "losses_as", "measure", "one_thread",
+    "Report", "best_time", "counted", "curve_rounds", "describe", "experts", "load_kernels", "losses_as", "measure", "one_thread",
     "play_stream", "printed_threshold", "steps", "tidy", "window", "worst",
 ]  # fmt: skip
 
@@ -185,6 +186,13 @@ def experts(learner: Any, rounds: int) -> tuple[int | None, float | None, int | 
     return int(newest[-1]), float(alive.mean()), int(alive.max())
 
 
+def counted(learner: tw.Learner, run: tw.Run) -> Row:
+    """What a run paid, its queries a round, and the experts of its learner."""
+    row: Row = {"rounds": run.rounds, "total_loss": run.total_loss}
+    row |= {key: count / run.rounds for key, count in asdict(run.queries).items()}
+    return row | dict(zip(("markers", "experts", "most_experts"), experts(learner, run.rounds), strict=True))
+
+
 def steps(learner: Any) -> Array | None:
     """The step sizes of a learner without a cover; None where it has none."""
     inner = getattr(learner, "inner", learner)
@@ -203,6 +211,18 @@ def one_thread(run: Callable[..., Any]) -> Callable[..., Any]:
             return run(**arguments)
 
     return limited
+
+
+def best_time(work: Callable[[], Any], repeats: int, prepare: Callable[[], Any] = lambda: None) -> float:
+    """Processor seconds of some work, the best of so many times: noise only ever adds. `prepare` is not counted."""
+
+    def once() -> float:
+        prepare()
+        began = time.process_time()
+        work()
+        return time.process_time() - began
+
+    return min(once() for _ in range(repeats))
 
 
 def describe(summary: dict[str, Any], table: Table | None, scale: bool) -> str:

@@ -263,11 +263,11 @@ def draw(name: str, seed: int = 0, *, horizon: int | None = None, dim: int | Non
 
 
 def installed(names: Iterable[str]) -> tuple[str, ...]:
-    """Those of the streams whose data is installed."""
+    """Those of the streams whose data is installed; a name that is not known is kept, as what needs no data."""
     found = []
     for name in names:
         with contextlib.suppress(MissingExtraError):
-            if STREAMS[name].real:
+            if name in STREAMS and STREAMS[name].real:
                 draw(name, horizon=10)
             found.append(name)
     return tuple(found)

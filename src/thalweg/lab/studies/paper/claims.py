@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 
 from thalweg.lab.catalog import ALGORITHMS
-from thalweg.lab.report import Row, duration, less_and_more, mean, number, pick, ratio, spread
+from thalweg.lab.report import Row, distinct, duration, mean, number, pick, ratio, ratios, spread
 from thalweg.lab.streams import STREAMS
-from thalweg.lab.studies.paper.report import round_time, streams_of, survey, timed
+from thalweg.lab.studies.paper.report import QUERIES, interval_dynamic, losses_of, round_time, streams_of, survey, timed
 from thalweg.lab.studies.paper.runs import ADAPTIVE, CROWDED, DYNAMIC
-
-__all__ = ["PAIRS", "Claim", "claims", "one_against_many", "remarks", "setting", "speed_up"]
 
 # A contender and its counterpart with one projection.
 PAIRS = (
@@ -77,18 +75,22 @@ def _compared(rows: Sequence[Row], pair: Sequence[str], stream: str) -> tuple[st
     theirs, ours = (survey(rows, stream, name) for name in pair)
     times = mean(ours, "total_loss") / mean(theirs, "total_loss")
     verdict = "as in the paper" if 1 / ALIKE <= times <= ALIKE else f"ours loses {'less' if times < 1 else 'more'}"
-    paid = [f"{name.partition('-')[0]} {spread(survey(rows, stream, name), 'total_loss')}" for name in pair]
+    paid = [
+        f"{name.partition('-')[0]} {spread(one, 'total_loss')}" for name, one in zip(pair, (theirs, ours), strict=True)
+    ]
     return f"{paid[1]}, {paid[0]}: {ratio(times)} times as much.", verdict
 
 
 def _dynamic_loss(rows: Sequence[Row]) -> Claim:
     here, verdict = _compared(rows, DYNAMIC, "piecewise")
-    wide, shared = (survey(rows, "piecewise", name) for name in ("EfficientDynamic-wide", "Sword-shared"))
-    steps = [number(mean(survey(rows, "piecewise", name), "largest_step"), 2) for name in (*DYNAMIC, "Sword-shared")]
+    names = (*DYNAMIC, "Sword-shared", "EfficientDynamic-wide")
+    found = [survey(rows, "piecewise", name) for name in names]
+    steps = [number(mean(runs, "largest_step"), 2) for runs in found]
+    shared, wide = (spread(runs, "total_loss") for runs in found[2:])
     why = (
         f"The largest step size of Sword is {steps[0]}, that of EfficientDynamic {steps[1]}. "
-        f"Sword with one gradient and steps up to {steps[2]} (Sword-shared) pays {spread(shared, 'total_loss')}. "
-        f"EfficientDynamic in the paper's larger ball, of radius D, pays {spread(wide, 'total_loss')}."
+        f"Sword with one gradient and steps up to {steps[2]} (Sword-shared) pays {shared}. "
+        f"EfficientDynamic in the paper's larger ball, of radius D, pays {wide}."
     )
     return Claim("EfficientDynamic loses about as much as Sword.", here, verdict, why)
 
@@ -97,9 +99,8 @@ def _dynamic_speed(rows: Sequence[Row]) -> Claim:
     slow, fast = (speed_up(rows, DYNAMIC, "piecewise", oracle) for oracle in ("solver", "compiled"))
     low, high = ABOUT_TEN
     verdict = "as in the paper" if low <= slow <= high else f"a {'smaller' if slow < low else 'larger'} gain"
-    (many, members), (one, ours) = (
-        [number(mean(survey(rows, "piecewise", name), key)) for key in ("projections", "members")] for name in DYNAMIC
-    )
+    both = [survey(rows, "piecewise", name) for name in DYNAMIC]
+    (many, one), (members, ours) = ([number(mean(runs, key)) for runs in both] for key in ("projections", "members"))
     why = (
         f"Projections a round: Sword {many}, EfficientDynamic {one}. Beside projecting, a round moves all members of "
         f"the pool: {members} of Sword, {ours} of EfficientDynamic. The cheaper a projection, the more that counts."
@@ -121,11 +122,10 @@ def _markers(rows: Sequence[Row]) -> Claim:
     here = f"With the printed thresholds up to {most} markers fire in a run."
     if most == 1:
         here = "With the printed thresholds no second expert is ever born, neither in SACS nor in EfficientAdaptive."
-    facts = [
-        f"{name} pays {number(mean(one, 'total_loss'))} in a whole run, and its first threshold is "
-        f"{number(mean(one, 'first_threshold'))}."
-        for name, one in found.items()
-    ]
+    facts = []
+    for name, one in found.items():
+        paid, threshold = (number(mean(one, key)) for key in ("total_loss", "first_threshold"))
+        facts.append(f"{name} pays {paid} in a whole run, and its first threshold is {threshold}.")
     verdict = "differs" if most == 1 else "as in the paper"
     return Claim("Several learners are alive for adaptive regret.", here, verdict, " ".join(facts))
 
@@ -148,9 +148,9 @@ def _adaptive_speed(rows: Sequence[Row]) -> Claim:
 
 def _counts(rows: Sequence[Row]) -> Claim:
     ours = [row for row in pick(rows, part="survey") if row["algorithm"].startswith("Efficient")]
-    most = [max(row[key] for row in ours) for key in ("projections", "gradients", "values")]
+    most = [max(row[key] for row in ours) for key in QUERIES]
     here = "At most {} projection, {} gradient and {} value a round.".format(*(number(value) for value in most))
-    why = f"Counted in {len(ours)} runs of {len({row['algorithm'] for row in ours})} efficient methods and settings."
+    why = f"Counted in {len(ours)} runs of {len(distinct(ours, 'algorithm'))} efficient methods and settings."
     verdict = "as in the paper" if max(most) == 1 else "differs"
     return Claim("One projection, one gradient, at most one value a round.", here, verdict, why)
 
@@ -160,19 +160,13 @@ def _counts(rows: Sequence[Row]) -> Claim:
 
 def one_against_many(rows: Sequence[Row]) -> list[str]:
     """For each of `PAIRS`: on how many streams ours pays less and more, and the two ends."""
-    found = []
-    for theirs, ours in PAIRS:
-        times = {}
-        for stream in streams_of(rows):
-            paid = [mean(survey(rows, stream, name), "total_loss") for name in (ours, theirs)]
-            times[stream] = paid[0] / paid[1]
-        less, more = less_and_more(times.values())
-        low, high = min(times, key=times.__getitem__), max(times, key=times.__getitem__)
-        found.append(
-            f"{ours} against {theirs}: pays less on {less}, more on {more} of {len(times)} streams; "
-            f"from {ratio(times[low])} times ({low}) to {ratio(times[high])} times ({high}) as much."
-        )
-    return found
+    told = []
+    for pair in PAIRS:
+        theirs, ours = ({stream: survey(rows, stream, name) for stream in streams_of(rows)} for name in pair)
+        times = ratios(ours, theirs, "total_loss")
+        how_often = f"pays less on {times.less}, more on {times.more} of {len(times)} streams"
+        told.append(f"{pair[1]} against {pair[0]}: {how_often}; {times.ends()}.")
+    return told
 
 
 def remarks(rows: Sequence[Row]) -> dict[str, Any]:
@@ -196,25 +190,22 @@ def _solver(rows: Sequence[Row]) -> str:
     found = pick(rows, part="solver")
     gaps = {row["run"]: abs(row["total_loss"] / row["exact_loss"] - 1) for row in found}
     worst = max(gaps, key=gaps.__getitem__)
-    costs = []
-    for name in dict.fromkeys(row["algorithm"] for row in found):
+    told = {}
+    for name in distinct(found, "algorithm"):
         mine = pick(found, algorithm=name)
         seconds = round_time(mine) / mean(mine, "projections")
-        costs.append((seconds, name, mean(mine, "outside"), mean(mine, "iterations")))
-    told = [
-        f"{duration(seconds)} in the rounds of {name} ({100 * outside:.0f} % of the points outside the set, "
-        f"{steps:.1f} iterations each)"
-        for seconds, name, outside, steps in sorted(costs)
-    ]
+        outside = f"{100 * mean(mine, 'outside'):.0f} % of the points outside the set"
+        told[seconds] = (
+            f"{duration(seconds)} in the rounds of {name} ({outside}, {mean(mine, 'iterations'):.1f} iterations each)"
+        )
     return (
-        f"With the solver a round took, for each projection, from {told[0]} to {told[-1]}. Total losses of the "
+        f"With the solver a round took, for each projection, from {told[min(told)]} to {told[max(told)]}. Total losses of the "
         f"same rounds by the two ways differ by at most {gaps[worst]:.0e} of their value ({worst})."
     )
 
 
 def _ranking(rows: Sequence[Row]) -> str:
-    streams, names = streams_of(rows), list(ALGORITHMS)
-    losses = np.array([[mean(survey(rows, stream, name), "total_loss") for stream in streams] for name in names])
+    streams, names, losses = streams_of(rows), list(ALGORITHMS), losses_of(rows)
     typical = np.exp(np.log(losses / losses.min(axis=0)).mean(axis=1))
     lead = ", ".join(f"{names[i]} {typical[i]:.2f}" for i in np.argsort(typical, kind="stable")[:4])
     firsts = ", ".join(f"{names[i]} on {stream}" for i, stream in zip(losses.argmin(axis=0), streams, strict=True))
@@ -223,22 +214,18 @@ def _ranking(rows: Sequence[Row]) -> str:
 
 def _quiet(rows: Sequence[Row]) -> str:
     """On how many streams methods with thresholds are one expert from first round to last."""
-    told = []
+    streams, told = streams_of(rows), []
     for name in (*EAGER, *(f"{name}-eager" for name in EAGER)):
-        alone = [s for s in streams_of(rows) if all(row["markers"] == 1 for row in survey(rows, s, name))]
+        alone = [s for s in streams if all(row["markers"] == 1 for row in survey(rows, s, name))]
         told.append(f"{name} {len(alone)}")
-    count = len(streams_of(rows))
+    count = len(streams)
     return f"On how many of the {count} streams no threshold fires, so that one expert plays alone: {', '.join(told)}."
 
 
 def _worst(rows: Sequence[Row]) -> str:
     parts = []
     for stream in ("piecewise", "gradual"):
-        paid = {
-            name: mean(survey(rows, stream, name), "worst_window")
-            for name, recipe in ALGORITHMS.items()
-            if recipe.card.regret == "interval dynamic"
-        }
+        paid = {name: mean(survey(rows, stream, name), "worst_window") for name in interval_dynamic()}
         order = sorted(paid, key=paid.__getitem__)
         told = [f"{name} {number(paid[name])}" for name in (*order[:2], order[-1])]
         parts.append(f"on {stream} {told[0]}, then {told[1]}, last {told[2]}")
@@ -253,7 +240,7 @@ def _growth(rows: Sequence[Row]) -> str:
     def at(name: str, horizon: int, dim: int) -> float:
         return round_time(pick(found, algorithm=name, horizon=horizon, dim=dim))
 
-    growth = {name: at(name, T[-1], 8) / at(name, T[0], 8) for name in dict.fromkeys(row["algorithm"] for row in found)}
+    growth = {name: at(name, T[-1], 8) / at(name, T[0], 8) for name in distinct(found, "algorithm")}
     low, high = min(growth, key=growth.__getitem__), max(growth, key=growth.__getitem__)
     ends = [at(DYNAMIC[0], T[0], dim) / at(DYNAMIC[1], T[0], dim) for dim in (dims[0], dims[-1])]
     return (

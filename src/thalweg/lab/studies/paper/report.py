@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from thalweg.lab.catalog import ALGORITHMS
 from thalweg.lab.report import Row, TextTable, duration, mean, number, pick, ratio, spread
 from thalweg.lab.streams import STREAMS
 from thalweg.lab.studies.paper.runs import ADAPTIVE, CROWDED, DYNAMIC
-
-__all__ = ["round_time", "streams_of", "survey", "tables", "timed"]
 
 # Table 1 of the paper: the measure, our name, and its projections, gradients and values a round.
 TABLE_1 = (
@@ -60,6 +59,16 @@ def streams_of(rows: Sequence[Row]) -> list[str]:
     """The streams that all algorithms played, in the catalog's order."""
     found = {row["stream"] for row in pick(rows, part="survey")}
     return [name for name in STREAMS if name in found]
+
+
+def interval_dynamic() -> list[str]:
+    """The algorithms for interval dynamic regret."""
+    return [name for name, recipe in ALGORITHMS.items() if recipe.card.regret == "interval dynamic"]
+
+
+def losses_of(rows: Sequence[Row]) -> NDArray[np.float64]:
+    """The mean total loss of every algorithm on every stream."""
+    return np.array([[mean(survey(rows, s, name), "total_loss") for s in streams_of(rows)] for name in ALGORITHMS])
 
 
 def round_time(rows: Sequence[Row]) -> float:
@@ -116,7 +125,7 @@ def _table_1(rows: Sequence[Row]) -> TextTable:
 def _interval(rows: Sequence[Row]) -> TextTable:
     body = []
     for stream in ("piecewise", "gradual"):
-        for name in (name for name, recipe in ALGORITHMS.items() if recipe.card.regret == "interval dynamic"):
+        for name in interval_dynamic():
             found = survey(rows, stream, name)
             losses = [spread(found, key) for key in ("total_loss", "worst_window")]
             body.append([stream, name, *losses, duration(round_time(found)), number(mean(found, "projections"))])
