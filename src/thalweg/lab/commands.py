@@ -22,7 +22,6 @@ from thalweg.errors import InputError, MissingExtraError, ProjectionError, State
 from thalweg.lab import _options as option
 from thalweg.lab._store import LabError, write_file
 from thalweg.lab.catalog import ALGORITHMS, DOMAINS, find
-from thalweg.lab.jobs import How
 from thalweg.lab.streams import STREAMS
 from thalweg.lab.studies import STUDIES
 from thalweg.lab.tables import read_table
@@ -243,14 +242,14 @@ def run(
         _cells("rounds", "mean loss", "since last", "projections", "gradients", "values", "seconds")
     with_decisions = out is not None and out.suffix.lower() == ".npz"
     report, losses, decisions = play_stream(algorithm, stream, tell=tell, decisions=with_decisions)
-    summary = asdict(report) | {"seed": seed}
+    summary = report | {"seed": seed}
     if table:
         summary |= {"target": table.target, "features": table.features, "scales": table.scales}
     typer.echo(json.dumps(summary, indent=2) if as_json else describe(summary, table, scale))
     if out is not None:
         write_file(out, losses_as(out.suffix.lower(), summary, losses, decisions))
-    if report.interrupted:
-        _note(f"interrupted after {report.rounds} of {len(stream.problem)} rounds")
+    if report["interrupted"]:
+        _note(f"interrupted after {report['rounds']} of {len(stream.problem)} rounds")
         raise typer.Exit(130)
 
 
@@ -308,7 +307,8 @@ def compare(
         raise InputError("compare reads its data once for every run: save it to a file, and give that with --on.")
     data = option.describe_data(on, target, features, loss, domain, intercept, scale, horizon)
     folder = out or pathlib.Path("results") / f"compare-{pathlib.Path(on).stem}"
-    how: How = {"engine": engine, "workers": workers, "scheduler": scheduler, "progress": _terminal(progress)}
+    watched = _terminal(progress)
+    how: dict[str, Any] = {"engine": engine, "workers": workers, "scheduler": scheduler, "progress": watched}
     rows = lab.compare(algorithms, data, folder, seeds=seeds, **how)
     if rows[0]["runs"] < seeds:
         _note("one run each: on data that is given a seed changes nothing")
@@ -342,7 +342,7 @@ def _add_study(name: str, package: ModuleType) -> None:
         if full and small:
             raise InputError("--full and --small exclude each other.")
         size = "full" if full else "small" if small else "usual"
-        how: How = {"engine": engine, "workers": workers, "scheduler": scheduler, "progress": progress}
+        how: dict[str, Any] = {"engine": engine, "workers": workers, "scheduler": scheduler, "progress": progress}
         chosen = importlib.import_module(f"{package.__name__}.study").STUDY
         page = study.run(chosen, out, size, command=shlex.join(["thalweg", *sys.argv[1:]]), **how)
         typer.echo(f"Open {page}")

@@ -6,8 +6,7 @@ import hashlib
 import itertools
 import pathlib
 from collections.abc import Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from thalweg._validate import check_count
 from thalweg.errors import InputError
 from thalweg.lab._store import write_file
 from thalweg.lab.catalog import ALGORITHMS, build_domain, find
-from thalweg.lab.jobs import How, job, run_jobs
+from thalweg.lab.jobs import job, run_jobs
 from thalweg.lab.pictures import blank, save
 from thalweg.lab.report import Row, mean, to_csv
 from thalweg.lab.runs import curve_rounds, load_kernels, play_stream, tidy
@@ -47,35 +46,21 @@ def open_data(data: dict[str, Any], seed: int = 0) -> Stream:
 def play_one(*, algorithm: str, data: dict[str, Any], seed: int) -> Row:
     """One run, as a dict that JSON can hold."""
     report, losses, _ = play_stream(algorithm, open_data(data, seed))
-    if report.interrupted:
+    if report["interrupted"]:
         raise KeyboardInterrupt
     at = curve_rounds(losses.size)
-    return asdict(report) | {"at": at.tolist(), "curve": np.cumsum(losses)[at - 1].tolist()}
+    return report | {"at": at.tolist(), "curve": np.cumsum(losses)[at - 1].tolist()}
 
 
 def compare(
-    algorithms: Sequence[str], data: dict[str, Any], folder: pathlib.Path, *, seeds: int = 5, **how: Unpack[How]
+    algorithms: Sequence[str], data: dict[str, Any], folder: pathlib.Path, *, seeds: int = 5, **how: Any
 ) -> list[Row]:
     """Play every algorithm with the seeds 0, 1, ... and write table.csv, runs.csv and loss.png to the folder.
 
-    Parameters
-    ----------
-    algorithms : sequence of str
-        Keys of `ALGORITHMS`.
-    data : dict
-        As in `open_data`. Real data and tables are played once: a seed changes nothing there.
-    folder : path
-        Where the results go. Finished runs are kept there, so the same call again goes on where it was.
-    seeds : int
-        How many.
-    **how
-        engine, workers, scheduler and progress, as in `run_jobs`.
-
-    Returns
-    -------
-    list of dict
-        A row for each algorithm, with the keys `COLUMNS`: means over the runs, and the standard deviation of the loss
-        (None for a single run).
+    `data` is what `open_data` takes; real data and tables are played once, as a seed changes nothing there. `how` are
+    the options of `run_jobs`: finished runs are kept in the folder, so the same call again goes on where it was.
+    Returns a row for each algorithm, with the keys `COLUMNS`: means over the runs, and the standard deviation of the
+    loss (None for a single run).
     """
     names = [find("algorithm", name, ALGORITHMS) for name in algorithms]
     twice = [name for k, name in enumerate(names) if name in names[:k]]

@@ -18,23 +18,14 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypedDict
+from typing import Any
 
 from thalweg._extras import need
 from thalweg.errors import InputError
 from thalweg.lab._engines import Outcome, choose_engine, find_function
 from thalweg.lab._store import LabError, Store, Task, to_json
 
-__all__ = ["How", "Job", "LabError", "job", "run_jobs", "seed_of"]
-
-
-class How(TypedDict, total=False):
-    """How jobs are run: the options of `run_jobs`."""
-
-    engine: str
-    workers: int | None
-    scheduler: str | None
-    progress: bool
+__all__ = ["Job", "LabError", "job", "run_jobs", "seed_of"]
 
 
 @dataclass(frozen=True)

@@ -101,10 +101,20 @@ class Ratios(dict[Any, float]):
         """Their geometric mean."""
         return float(np.exp(np.mean(np.log(list(self.values())))))
 
+    @property
+    def low(self) -> Any:
+        """The name of the least."""
+        return min(self, key=self.__getitem__)
+
+    @property
+    def high(self) -> Any:
+        """The name of the largest."""
+        return max(self, key=self.__getitem__)
+
     def ends(self, form: Callable[[float], str] = ratio) -> str:
         """The least and the largest, with their names."""
-        low, high = (end(self, key=self.__getitem__) for end in (min, max))
-        return f"from {form(self[low])} times ({low}) to {form(self[high])} times ({high}) as much"
+        low, high = (f"{form(self[name])} times ({name})" for name in (self.low, self.high))
+        return f"from {low} to {high} as much"
 
 
 def ratios(ours: Mapping[str, Sequence[Row]], theirs: Mapping[str, Sequence[Row]], key: str) -> Ratios:

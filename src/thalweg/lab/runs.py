@@ -7,7 +7,7 @@ import io
 import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -18,14 +18,14 @@ from thalweg._extras import need
 from thalweg._interrupts import interrupts
 from thalweg.algorithms import thresholds
 from thalweg.lab.catalog import ALGORITHMS, build, find
-from thalweg.lab.report import Row
+from thalweg.lab.report import Row, number
 from thalweg.lab.streams import Stream
 from thalweg.lab.tables import Table
 from thalweg.theorems import step_sizes
 
 __all__ = [
-    "Report", "best_time", "counted", "curve_rounds", "describe", "experts", "load_kernels", "losses_as", "measure", "one_thread",
-    "play_stream", "printed_threshold", "steps", "tidy", "window", "worst",
+    "best_time", "counted", "curve_rounds", "describe", "experts", "load_kernels", "losses_as", "measure",
+    "one_thread", "play_stream", "printed_threshold", "steps", "tidy", "window", "worst",
 ]  # fmt: skip
 
 Array = NDArray[np.float64]
@@ -37,34 +37,9 @@ STRETCH = 8192  # rounds between two looks at Ctrl-C
 Tell = Callable[[int, float, float, tw.Queries, float], None]
 
 
-@dataclass(frozen=True)
-class Report:
-    """What a run cost: its losses, its queries (a round, on average) and its time.
-
-    `markers` counts the experts that a loss threshold started, None where there is no such threshold. `seconds` is
-    wall-clock time of the rounds; kernels were loaded before.
-    """
-
-    algorithm: str
-    stream: str
-    loss: str
-    domain: str
-    dim: int
-    rounds: int
-    total_loss: float
-    mean_loss: float
-    projections: float
-    gradients: float
-    values: float
-    markers: int | None
-    seconds: float
-    us_a_round: float
-    interrupted: bool
-
-
 def play_stream(
     algorithm: str, stream: Stream, *, tell: Tell | None = None, decisions: bool = False
-) -> tuple[Report, Array, Array | None]:
+) -> tuple[Row, Array, Array | None]:
     """Play an algorithm on a stream, from first round to last.
 
     Parameters
@@ -81,7 +56,10 @@ def play_stream(
 
     Returns
     -------
-    Report, array of losses, array of decisions or None
+    dict, array of losses, array of decisions or None
+        What the run cost: losses, queries (a round, on average) and time. "markers" counts the experts that a loss
+        threshold started, None where there is no such threshold. "seconds" is wall-clock time of the rounds; kernels
+        were loaded before.
 
     Notes
     -----
@@ -107,23 +85,13 @@ def play_stream(
                 tell(played, mean, recent, learner.queries - before, seconds)
                 told, mark = played, 2 * mark
     losses, queries, rounds = losses[:played], learner.queries - before, max(1, played)
-    report = Report(
-        algorithm=algorithm,
-        stream=stream.name,
-        loss=stream.problem.loss,
-        domain=repr(stream.domain),
-        dim=stream.domain.dim,
-        rounds=played,
-        total_loss=float(losses.sum()),
-        mean_loss=float(losses.sum()) / rounds,
-        projections=queries.projections / rounds,
-        gradients=queries.gradients / rounds,
-        values=queries.values / rounds,
-        markers=_markers(learner, played),
-        seconds=seconds,
-        us_a_round=1e6 * seconds / rounds,
-        interrupted=stop.asked,
-    )
+    report: Row = {"algorithm": algorithm, "stream": stream.name, "loss": stream.problem.loss}
+    report |= {"domain": repr(stream.domain), "dim": stream.domain.dim, "rounds": played}
+    report |= {"total_loss": float(losses.sum()), "mean_loss": float(losses.sum()) / rounds}
+    report |= {key: count / rounds for key, count in asdict(queries).items()}
+    has_threshold = getattr(getattr(learner, "inner", learner), "threshold", None) is not None
+    report["markers"] = experts(learner, rounds)[0] if has_threshold else None
+    report |= {"seconds": seconds, "us_a_round": 1e6 * seconds / rounds, "interrupted": stop.asked}
     return report, losses, points[:played] if decisions else None
 
 
@@ -133,15 +101,6 @@ def load_kernels(algorithm: str, stream: Stream) -> None:
         tw.play(build(algorithm, stream), stream.problem, rounds=2)
     if stop.asked:
         raise KeyboardInterrupt
-
-
-def _markers(learner: Any, rounds: int) -> int | None:
-    """How many unit intervals a loss threshold started in these rounds."""
-    inner = getattr(learner, "inner", learner)
-    if not isinstance(inner, tw.Cover) or inner.threshold is None:
-        return None
-    waiting = inner.markers[-1] > rounds  # the last round placed one that has not begun
-    return inner.marker_count - waiting
 
 
 def curve_rounds(rounds: int) -> NDArray[np.int64]:
@@ -246,9 +205,7 @@ def describe(summary: dict[str, Any], table: Table | None, scale: bool) -> str:
 
 def tidy(value: float | None, digits: int) -> str:
     """A number with so many digits, or all those before its point; "-" for none."""
-    if value is None:
-        return "-"
-    return f"{value:.{digits}g}" if abs(value) < 10**digits else f"{value:.0f}"
+    return number(value, digits).replace(",", "").replace("–", "-")
 
 
 def losses_as(kind: str, summary: dict[str, Any], losses: Array, decisions: Array | None) -> bytes:
@@ -280,12 +237,5 @@ def measure(algorithm: str, stream: Stream, repeats: int = 5) -> dict[str, Any]:
             times.append(time.process_time() - began)
     if stop.asked:
         raise KeyboardInterrupt
-    counted = times[1:]
-    per_round = {key: count / run.rounds for key, count in asdict(run.queries).items()}
-    best = min(counted)
-    return {
-        "algorithm": algorithm,
-        "us": 1e6 * best / run.rounds,
-        "spread": max(counted) / max(best, 1e-9),
-        **per_round,
-    }
+    best, per_round = min(times[1:]), {key: count / run.rounds for key, count in asdict(run.queries).items()}
+    return {"us": 1e6 * best / run.rounds, "spread": max(times[1:]) / max(best, 1e-9), **per_round}

@@ -31,7 +31,7 @@ from thalweg.problems import (
     piecewise_stationary,
 )
 
-__all__ = ["STREAMS", "Source", "Stream", "draw", "installed", "planted", "with_domain"]
+__all__ = ["STREAMS", "Source", "Stream", "draw", "installed", "measured", "planted", "with_domain"]
 
 Array = NDArray[np.float64]
 
@@ -108,21 +108,9 @@ def planted(
 # ------------------------------------------------------------------------------------------------------------ synthetic
 
 
-def _piecewise(seed: int, T: int, dim: int) -> Stream:
-    return planted("piecewise", paper_ellipsoid(dim), T, seed, stages=min(STAGES, T))
-
-
-def _gradual(seed: int, T: int, dim: int) -> Stream:
-    return planted("gradual", paper_ellipsoid(dim), T, seed)
-
-
 def _fast_walk(seed: int, T: int, dim: int) -> Stream:
     domain = paper_ellipsoid(dim)
     return planted("fast-walk", domain, T, seed, step=domain.diameter / math.sqrt(T))
-
-
-def _ball_piecewise(seed: int, T: int, dim: int) -> Stream:
-    return planted("ball-piecewise", Ball(dim), T, seed, noise=0.5, stages=max(1, T // 500))
 
 
 def _classification(seed: int, T: int, dim: int) -> Stream:
@@ -208,10 +196,19 @@ class Source:
 
 
 STREAMS: dict[str, Source] = {
-    "piecewise": Source("the paper's jumps: 25 stages on an ellipsoid, d = 8, D = 6", _piecewise),
-    "gradual": Source("the paper's slow walk: steps of D/T on the same ellipsoid", _gradual),
+    "piecewise": Source(
+        "the paper's jumps: 25 stages on an ellipsoid, d = 8, D = 6",
+        lambda seed, T, dim: planted("piecewise", paper_ellipsoid(dim), T, seed, stages=min(STAGES, T)),
+    ),
+    "gradual": Source(
+        "the paper's slow walk: steps of D/T on the same ellipsoid",
+        lambda seed, T, dim: planted("gradual", paper_ellipsoid(dim), T, seed),
+    ),
     "fast-walk": Source("a walk that crosses the ellipsoid: steps of D/sqrt(T)", _fast_walk),
-    "ball-piecewise": Source("jumps every 500 rounds on the unit ball, noise up to 0.5", _ball_piecewise),
+    "ball-piecewise": Source(
+        "jumps every 500 rounds on the unit ball, noise up to 0.5",
+        lambda seed, T, dim: planted("ball-piecewise", Ball(dim), T, seed, noise=0.5, stages=max(1, T // 500)),
+    ),
     "classification": Source("logistic loss, weights that walk in a ball of radius 3", _classification),
     "polls": Source("weigh 5 pollsters to predict a president's approval, 1001 days", _polls, real=True),
     "glucose": Source("calibrate a glucose sensor by its current, 51 220 readings", _glucose, real=True),
@@ -273,15 +270,14 @@ def installed(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
+def measured(name: str, domain: Domain, problem: LinearModel, changes: tuple[int, ...] = ()) -> Stream:
+    """A stream whose constants are computed from its data."""
+    G, B = problem.gradient_bound(domain), problem.loss_bound(domain)
+    return Stream(name, domain, problem, G, problem.smoothness, B, changes)
+
+
 def with_domain(stream: Stream, domain: Domain) -> Stream:
     """The same data on another domain, with constants computed from the data. Planted models may lie outside it."""
     data = stream.problem[:]
     data.comparators = None
-    return replace(
-        stream,
-        domain=domain,
-        problem=data,
-        gradient_bound=data.gradient_bound(domain),
-        smoothness=data.smoothness,
-        loss_bound=data.loss_bound(domain),
-    )
+    return measured(stream.name, domain, data, stream.changes)

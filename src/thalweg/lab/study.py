@@ -17,15 +17,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 import thalweg
 from thalweg._extras import need
 from thalweg._validate import check_choice
 from thalweg.lab._store import LabError, write_file
-from thalweg.lab.jobs import How, Job, run_jobs
+from thalweg.lab.jobs import Job, run_jobs
 from thalweg.lab.pictures import save, style
-from thalweg.lab.report import Results, Row, TextTable, part, to_csv
+from thalweg.lab.report import Results, Row, TextTable, duration, number, part, ratio, to_csv
 
 __all__ = ["Study", "about", "run", "write"]
 
@@ -77,7 +77,7 @@ class Study:
     warm_up: tuple[Job, ...] = ()
 
 
-def run(study: Study, folder: Path | str, size: str = "usual", *, command: str = "", **how: Unpack[How]) -> Path:
+def run(study: Study, folder: Path | str, size: str = "usual", *, command: str = "", **how: Any) -> Path:
     """Run a study and write its report.
 
     Parameters
@@ -166,7 +166,9 @@ def _page(study: Study, data: Any, facts: Row, images: Mapping[str, bytes]) -> s
     here = Path(__file__).parent
     loader = jinja2.FileSystemLoader([here, here / "studies"])
     options = {"autoescape": True, "undefined": jinja2.StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
-    template = jinja2.Environment(loader=loader, **options).get_template(study.template)
+    environment = jinja2.Environment(loader=loader, **options)
+    environment.filters |= {"number": number, "ratio": ratio, "duration": duration}
+    template = environment.get_template(study.template)
     seen = {name: f"data:image/png;base64,{base64.b64encode(image).decode()}" for name, image in images.items()}
     page: str = template.render(facts=facts, pictures=seen, tables=study.tables(data), remarks=study.remarks(data))
     return page

@@ -136,39 +136,24 @@ def _sensitivity(found: Sequence[Row]) -> TextTable:
 
 
 def remarks(results: Results) -> dict[str, Any]:
-    """Sentences that follow from the numbers."""
-    scenes = part(results, "scene")
-    lines = []
-    for other in ("LQR", "H-infinity", "GPC", "ScreamControl"):
-        groups = grouped(scenes).items()
-        times = Ratios({key: float(np.mean([relative(s, OURS, other) for s in found])) for key, found in groups})
-        plant, costs, push = worst = max(times, key=times.__getitem__)
-        lines.append(
-            f"{OURS} pays less than {other} in {times.less} of {len(times)} scenes and more in {times.more} (by over "
-            f"2 %); on geometric average {ratio(times.middle)} times as much, at worst {ratio(times[worst])} times "
-            f"({plant}, {costs} costs, {push})."
-        )
-    quiet = [relative(s, OURS) for s in scenes if s["disturbance"] == "noise"]
+    """The numbers of the page's sentences."""
+    scenes, timed = part(results, "scene"), part(results, "time")[-1]
     one, two = ([s["difference"] for s in scenes if len(PLANTS[s["plant"]].inputs) == count] for count in (1, 2))
-    timed = part(results, "time")[-1]
-    gain = timed["ScreamControl, tight"]["us"] / timed[f"{OURS}, tight"]["us"]
     return {
         "plants": {name: PLANTS[name].about for name in distinct(scenes, "plant")},
         "disturbances": {name: DISTURBANCES[name] for name in distinct(scenes, "disturbance")},
         "costs": {name: COSTS[name] for name in distinct(scenes, "costs")},
-        "who": lines,
-        "noise": (
-            f"On noise, which nobody can foresee, it pays {ratio(min(quiet))} to {ratio(max(quiet))} times what LQR pays."
-            if quiet
-            else ""
-        ),
-        "apart": (
-            "With one input the operator norm of a matrix is its Frobenius norm, so both controllers are the same "
-            f"(apart by at most {max(one, default=0):.1e}, relative to the policy's size). With two they are "
-            f"{100 * np.mean(two):.2g} % apart on average, {100 * np.max(two):.2g} % at most."
-        ),
-        "scaling": (
-            f"With {timed['states']} states and tight caps, a round of ScreamControl takes {ratio(gain)} times as long "
-            f"as one of {OURS}."
-        ),
+        "against": {other: against(scenes, other) for other in ("LQR", "H-infinity", "GPC", "ScreamControl")},
+        "noise": [relative(scene, OURS) for scene in pick(scenes, disturbance="noise")],
+        "apart": {"one": max(one, default=0), "mean": 100 * np.mean(two), "most": 100 * np.max(two)},
+        "states": timed["states"],
+        "gain": timed["ScreamControl, tight"]["us"] / timed[f"{OURS}, tight"]["us"],
     }
+
+
+def against(scenes: Sequence[Row], other: str) -> Ratios:
+    """Our cost relative to another controller's, by scene."""
+    return Ratios(
+        (f"{plant}, {costs} costs, {push}", float(np.mean([relative(scene, OURS, other) for scene in found])))
+        for (plant, costs, push), found in grouped(scenes).items()
+    )

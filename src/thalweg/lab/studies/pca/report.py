@@ -104,36 +104,20 @@ def _guarantee(found: Sequence[Row]) -> TextTable:
 
 
 def remarks(results: Results) -> dict[str, Any]:
-    """Sentences that follow from the numbers."""
-    groups = grouped(part(results, "run"))
-    streams = list(groups[OURS])
-    lines = []
-    for other in (name for name in OTHERS if name in groups):
-        told = []
-        for key, what in (("loss", "drawn"), ("leading_loss", "with leading directions")):
-            times = ratios(groups[OURS], groups[other], key)
-            how_often = f"loses less on {times.less} and more on {times.more} of {len(times)} streams"
-            told.append(f"{what}, {OURS} {how_often}, {times.ends('{:.2f}'.format)}")
-        lines.append(f"Against {other}{' with its best step' if other == 'OjaPCA' else ''}: {'; '.join(told)}.")
-    broken = {row["learner"]: row["broken"] for row in part(results, "guarantee")}
-    balls = ratios(groups[OURS], groups[PAPER], "loss").values()
-    last = part(results, "time")[-1]
-    ours, adaptive = (last[name]["us"] / last["eigh"] for name in (OURS, "AdaptivePCA"))
+    """The numbers of the page's sentences."""
+    groups, last = grouped(part(results, "run")), part(results, "time")[-1]
+    kinds = {"drawn": "loss", "with leading directions": "leading_loss"}
     return {
-        "who": lines,
-        "streams": {name: STREAMS[name].about for name in streams},
-        "missing": [name for name in STREAMS if name not in streams],
-        "guarantee": (
-            f"Of all intervals of 16 rounds and more of the geometric cover, {OURS} exceeds the bound on "
-            f"{broken[OURS]}, DescentPCA on {broken['DescentPCA']}, YuanLamperskiPCA on {broken['YuanLamperskiPCA']}."
-        ),
-        "tuned": f"{TUNED:,}",
-        "surrogates": (
-            f"Drawn, the smallest ball loses {min(balls):.3f} to {max(balls):.3f} times what the paper's loses. "
-            "Its radius also enters the bound."
-        ),
-        "time": (
-            f"At d = {last['dim']} a round of {OURS} takes {ours:.2f} times one eigendecomposition, "
-            f"a round of AdaptivePCA {adaptive:.2f} times."
-        ),
+        "against": {
+            other: {kind: ratios(groups[OURS], groups[other], key) for kind, key in kinds.items()}
+            for other in OTHERS
+            if other in groups
+        },
+        "streams": {name: STREAMS[name].about for name in groups[OURS]},
+        "missing": [name for name in STREAMS if name not in groups[OURS]],
+        "broken": {row["learner"]: row["broken"] for row in part(results, "guarantee")},
+        "tuned": TUNED,
+        "balls": ratios(groups[OURS], groups[PAPER], "loss"),
+        "dim": last["dim"],
+        "times": {name: last[name]["us"] / last["eigh"] for name in TIMED},
     }

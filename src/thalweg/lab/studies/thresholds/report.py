@@ -76,7 +76,7 @@ def _loose(rows: Sequence[Row], ends: dict[str, str]) -> TextTable:
 
 
 def remarks(results: Results) -> dict[str, Any]:
-    """Sentences that follow from the numbers."""
+    """The numbers of the page's sentences."""
     found = {name: rows for (name,), rows in group(part(results, "run"), "series").items()}
     printed, suggested, dynamic = (
         {name: pick(rows, **wanted) for name, rows in found.items()}
@@ -86,18 +86,10 @@ def remarks(results: Results) -> dict[str, Any]:
             {"group": "others", "learner": "EfficientDynamic"},
         )
     )
-    born = sum(any(row["markers"] > 1 for row in rows) for rows in printed.values())
-    gains = ratios(suggested, printed, "total_loss")
-    others = ratios(dynamic, suggested, "total_loss")
     return {
-        "printed": f"With the printed threshold a second expert is born on {born} of {len(found)} series.",
-        "suggested": (
-            f"One thousandth of it, with the feedback range observed, pays less than the printed one on {gains.less} "
-            f"and more on {gains.more} of {len(found)} series (by over 2 %): {gains.ends()}."
-        ),
-        "dynamic": (
-            f"EfficientDynamic, which has no threshold, pays less than that on {others.less} and more on {others.more}."
-        ),
+        "born": sum(any(row["markers"] > 1 for row in rows) for rows in printed.values()),
+        "suggested": ratios(suggested, printed, "total_loss"),
+        "dynamic": ratios(dynamic, suggested, "total_loss"),
         "series": {
             name: f"{SERIES[name].title}; {rows[0]['rounds']:,} rounds, {1 + max(row['rep'] for row in rows)} seed(s)"
             for name, rows in found.items()
