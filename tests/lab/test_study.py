@@ -12,7 +12,7 @@ from thalweg._extras import new_figure
 from thalweg.errors import MissingExtraError
 from thalweg.lab import study
 from thalweg.lab.jobs import Job
-from thalweg.lab.report import Ratios, TextTable, group, mean, part, ratios, to_csv
+from thalweg.lab.report import Ratios, TextTable, group, mean, ratios, to_csv
 from thalweg.lab.studies import STUDIES
 
 pytest.importorskip("matplotlib")

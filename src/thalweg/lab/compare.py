@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import pathlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,14 +15,11 @@ from thalweg.errors import InputError
 from thalweg.lab._store import write_file
 from thalweg.lab.catalog import ALGORITHMS, build_domain, find
 from thalweg.lab.jobs import job, run_jobs
-from thalweg.lab.pictures import blank, save
+from thalweg.lab.pictures import panels, save
 from thalweg.lab.report import Row, mean, to_csv
 from thalweg.lab.runs import curve_rounds, load_kernels, play_stream, tidy
 from thalweg.lab.streams import STREAMS, Stream, draw, with_domain
 from thalweg.lab.tables import read_table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["COLUMNS", "compare", "open_data", "play_one", "plot"]
 
@@ -97,10 +94,9 @@ def _row(name: str, runs: list[Row]) -> Row:
     return row | {key: mean(runs, key) for key in COLUMNS[4:]}
 
 
-def plot(runs: dict[str, list[Row]], stream: Stream) -> Figure:
+def plot(runs: dict[str, list[Row]], stream: Stream) -> Any:
     """Loss so far against rounds, one line an algorithm: the mean over seeds, in a band of a standard deviation."""
-    figure: Figure = blank(8.5, 4.8)
-    axes = figure.subplots()
+    figure, [[axes]] = panels(8.5, 4.8)
     for change in stream.changes:
         axes.axvline(change, color="#e4e4e4", linewidth=0.8, zorder=0)
     paid = {name: float(np.mean([run["total_loss"] for run in some])) for name, some in runs.items()}

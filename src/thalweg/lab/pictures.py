@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from thalweg._extras import need, new_figure
 
 __all__ = [
-    "COLOURS", "GREY", "blank", "label_axes", "legend", "log_log", "look", "name_rows", "note", "panels",
-    "plain_ticks", "save", "side", "style",
+    "COLOURS", "GREY", "LOOKS", "label_axes", "legend", "log_log", "name_rows", "note", "panels", "plain_ticks",
+    "save", "side", "style",
 ]  # fmt: skip
 
 # Okabe and Ito's colours, which all kinds of colour vision tell apart.
@@ -61,24 +61,14 @@ def style() -> Any:
     return need("matplotlib", "lab", "A picture").rc_context(STYLE)
 
 
-def look(name: str) -> Look:
-    """Colour, mark and line of a learner."""
-    return LOOKS[name]
-
-
 def side(name: str) -> Look:
     """Colour, mark and line where only two sides are told apart: methods with one projection, and all others."""
     return (BLUE, "o", "-") if name.startswith("Efficient") else (VERMILION, "s", "--")
 
 
-def blank(width: float, height: float) -> Any:
-    """An empty Figure of so many inches."""
-    return new_figure("A picture", width, height)
-
-
 def panels(width: float, height: float, rows: int = 1, columns: int = 1, **shared: Any) -> tuple[Any, Any]:
     """A Figure of so many inches, and its axes in rows and columns."""
-    figure = blank(width, height)
+    figure = new_figure("A picture", width, height)
     return figure, figure.subplots(rows, columns, squeeze=False, **shared)
 
 

@@ -139,9 +139,8 @@ def _polls() -> Stream:
 
 def _glucose() -> Stream:
     """Blood sugar (in 400 mg/dl) from the sensor's current (in 100 nA) and an intercept, without the rows with gaps."""
-    data = _need("bokeh_sampledata.glucose").data
-    numbers = np.array([[_number(a), _number(b)] for a, b in zip(data["isig"], data["glucose"], strict=True)])
-    current, sugar = numbers[np.isfinite(numbers).all(axis=1)].T
+    data = _need("bokeh_sampledata.glucose").data[["isig", "glucose"]]
+    current, sugar = data.apply(_need("pandas").to_numeric, errors="coerce").dropna().to_numpy(dtype=float).T
     problem = LinearRegression(np.c_[np.ones(current.size), current / 100], sugar / 400)
     error = 3 * math.sqrt(2) + 1  # features at most sqrt 2 long, labels at most 1
     return Stream("glucose", Ball(2, radius=3.0), problem, math.sqrt(2) * error, 2.0, error**2 / 2)
@@ -169,14 +168,6 @@ def _need(module: str) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what these packages have to put right is not for our reader
         return need(module, "data", "This stream")
-
-
-def _number(text: Any) -> float:
-    """A cell of a table; nan for gaps."""
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
 
 
 # ---------------------------------------------------------------------------------------------------------- by name

@@ -45,11 +45,11 @@ class Study:
     jobs : callable
         size -> every run, as data. Their names are unique and say what they are: "scene/Boeing 747/wave/seed-0".
     tables, figures, remarks : callable
-        data -> tables, pictures (matplotlib Figures), and all else that the page says, by name. Sentences are made
-        from the numbers, so that they cannot claim what this very run does not show.
+        data -> tables, pictures (matplotlib Figures), and the numbers of the page's sentences, by name.
     template : str
         The page, a Jinja template that extends "base.html": a path below `thalweg/lab/studies`. It sees `facts`,
-        `pictures`, `tables` and `remarks`.
+        `pictures`, `tables` and `remarks`. Its sentences are made from the numbers, so that they cannot claim what
+        this very run does not show.
     lines : callable
         data -> the rows of runs.csv: by default a row for each job whose name begins with "run/". What a row holds in
         lists and dicts is left to runs/.

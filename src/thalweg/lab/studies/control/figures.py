@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.lab.pictures import COLOURS, GREY, label_axes, legend, log_log, look, name_rows, panels, plain_ticks
+from thalweg.lab.pictures import COLOURS, GREY, LOOKS, label_axes, legend, log_log, name_rows, panels, plain_ticks
 from thalweg.lab.report import Results, Row, distinct, part, pick
 from thalweg.lab.studies.control.report import relative
 from thalweg.lab.studies.control.runs import CONTROLLERS, STAGE
@@ -49,7 +49,7 @@ def costs(scenes: Sequence[Row]) -> Any:
             found = pick(scenes, plant=plant, costs=kind, disturbance=push)
             for k, name in enumerate(name for name in CONTROLLERS if name != "LQR"):
                 ratios = [relative(scene, name) for scene in found]
-                (colour, mark, _), at = look(name), place + 0.27 - 0.18 * k
+                (colour, mark, _), at = LOOKS[name], place + 0.27 - 0.18 * k
                 label = name if place == places[0] else ""
                 axis.plot([np.mean(ratios)], [at], mark, color=colour, markersize=5.5, mew=0, label=label)
                 axis.plot([min(ratios), max(ratios)], [at, at], color=colour, linewidth=1)
@@ -75,7 +75,7 @@ def trajectory(drawn: Row) -> Any:
     for name in ("LQR", "EfficientControl"):
         found = [*(drawn[name][kind][key] for kind, key in kinds), drawn[name]["costs"]]
         for axis, values in zip(axes.flat, found, strict=True):
-            axis.plot(np.arange(first, first + count), values, color=look(name)[0], linewidth=1.4, label=name)
+            axis.plot(np.arange(first, first + count), values, color=LOOKS[name][0], linewidth=1.4, label=name)
     for axis, label in zip(axes.flat, [*(key for _, key in kinds), "cost (log)"], strict=True):
         axis.set(ylabel=label, xlim=(first, first + count - 1))
         axis.yaxis.set_label_coords(-0.06, 0.5)
@@ -99,7 +99,7 @@ def regret(scenes: Sequence[Row], pushes: Sequence[str] = ("wave", "walk")) -> A
         learned = []
         for name in ("LQR", "GPC", "ScreamControl", "EfficientControl"):
             beyond = np.mean([s["controllers"][name]["curve"] for s in found], axis=0) - planted
-            colour, _, dash = look(name)
+            colour, _, dash = LOOKS[name]
             axis.plot(np.linspace(0, T, beyond.size), beyond, color=colour, linewidth=1.6, label=name, linestyle=dash)
             if name != "LQR":
                 learned.append(beyond)
@@ -120,7 +120,7 @@ def scaling(timed: Sequence[Row]) -> Any:
     kinds = {"estimated": "estimated caps", "tight": "caps 100 times smaller: policies press against them"}
     for column, (kind, title) in zip(axes.T, kinds.items(), strict=True):
         for name in ("GPC", "ScreamControl", "EfficientControl"):
-            colour, mark, _ = look(name)
+            colour, mark, _ = LOOKS[name]
             for axis, key in zip(column, ("us", "decompositions"), strict=True):
                 values = [row[f"{name}, {kind}"][key] for row in timed]
                 axis.plot(sizes, values, color=colour, marker=mark, markersize=5, linewidth=1.6, label=name)

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from thalweg._extras import new_figure
 from thalweg.lab.catalog import ALGORITHMS
-from thalweg.lab.pictures import COLOURS, GREY, blank, legend, log_log, name_rows, note, panels, plain_ticks, side
+from thalweg.lab.pictures import COLOURS, GREY, legend, log_log, name_rows, note, panels, plain_ticks, side
 from thalweg.lab.report import Row, mean, number, pick, ratio
 from thalweg.lab.runs import curve_rounds
 from thalweg.lab.streams import STREAMS
@@ -33,7 +34,7 @@ def draw_all(rows: Sequence[Row]) -> dict[str, Any]:
 
 def four_panels(rows: Sequence[Row]) -> Any:
     """Cumulative loss and running time, for dynamic and for adaptive regret."""
-    figure = blank(12, 8.4)
+    figure = new_figure("A picture", 12, 8.4)
     parts = figure.subfigures(2, 2, width_ratios=(1, 1.15), wspace=0.04, hspace=0.05)
     kinds = itertools.product(("dynamic", "adaptive"), ("loss", "time"))
     for panel, letter, (regret, what) in zip(parts.flat, "abcd", kinds, strict=True):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.lab.pictures import GREY, label_axes, legend, log_log, look, name_rows, note, panels
+from thalweg.lab.pictures import GREY, LOOKS, label_axes, legend, log_log, name_rows, note, panels
 from thalweg.lab.report import Results, Row, mean, part
 from thalweg.lab.studies.pca.report import OURS, Groups, grouped
 from thalweg.lab.studies.pca.runs import STREAMS, TIMED
@@ -35,7 +35,7 @@ def losses(groups: Groups) -> Any:
     figure, axes = panels(11, 1.1 + 2.05 * height, height, 2, sharey=True)
     for axis, stream in zip(axes.flat, streams, strict=False):
         for place, name in zip(name_rows(axis, names), names, strict=True):
-            (colour, mark, _), runs = look(name), groups[name][stream]
+            (colour, mark, _), runs = LOOKS[name], groups[name][stream]
             drawn, leading = (mean(runs, key) for key in ("loss", "leading_loss"))
             axis.plot([leading, drawn], [place, place], color=colour, linewidth=1.2, zorder=1)
             axis.plot(drawn, place, mark, color=colour, markersize=8, mfc="white", mew=1.6)
@@ -70,7 +70,7 @@ def over_time(groups: Groups) -> Any:
                 if STREAMS[stream].real:  # one run, not a mean over seeds: longer stretches instead
                     curve = np.array([part.mean() for part in np.array_split(curve, -(-curve.size // COARSE))])
                 wide = 2.2 if name == OURS else 1.2
-                _over_rounds(axis, curve, T, color=look(name)[0], linewidth=wide, label=name, zorder=wide)
+                _over_rounds(axis, curve, T, color=LOOKS[name][0], linewidth=wide, label=name, zorder=wide)
                 if name != "IncrementalPCA":
                     top = max(top, float(np.quantile(curve, 0.98)))
             axis.set_xlim(0.8 * T if stream in CLOSE else 0, T)
@@ -91,7 +91,7 @@ def guarantee(found: Sequence[Row]) -> Any:
     """A direction of the plane that jumps twice: loss over time, and the worst regret of every length of interval."""
     figure, [[left, right]] = panels(11, 4.3, 1, 2)
     for row in found:
-        (colour, mark, _), name = look(row["learner"]), row["learner"]
+        (colour, mark, _), name = LOOKS[row["learner"]], row["learner"]
         _over_rounds(left, row["curve"], row["rounds"], color=colour, linewidth=1.8, label=name)
         shown = np.array(row["regret"]) >= 10  # long intervals can have negative regret
         points = np.array([row["lengths"], row["regret"]])[:, shown]
@@ -115,7 +115,7 @@ def scaling(timed: Sequence[Row]) -> Any:
     dims = [row["dim"] for row in timed]
     left.plot(dims, [row["eigh"] for row in timed], "--", color="black", label="one eigendecomposition")
     for name, place in zip(TIMED, name_rows(right, TIMED), strict=True):
-        (colour, mark, _), count = look(name), timed[-1][name]["eigh"]
+        (colour, mark, _), count = LOOKS[name], timed[-1][name]["eigh"]
         left.plot(dims, [row[name]["us"] for row in timed], mark + "-", color=colour, label=name, markersize=6)
         right.barh(place, count, color=colour)
         note(right, f"{count:.2g}", (count, place), (4, 0), va="center")

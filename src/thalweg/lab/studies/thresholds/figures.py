@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.lab.pictures import GREY, label_axes, legend, look, panels, plain_ticks
+from thalweg.lab.pictures import GREY, LOOKS, label_axes, legend, panels, plain_ticks
 from thalweg.lab.report import Results, Row, group, mean, part, pick
 from thalweg.lab.studies.thresholds.runs import CURVES, SERIES
 
@@ -67,11 +67,11 @@ def _by_scale(axis: Any, rows: Sequence[Row]) -> None:
         return float(np.mean([row["total_loss"] / printed["total_loss"] for row, printed in each]))
 
     for variant in VARIANTS:
-        colour, mark, line = look(variant)
+        colour, mark, line = LOOKS[variant]
         values = [paid(runs(s, *variant.split(", "))) for s in scales]
         axis.plot(scales, values, mark, color=colour, linestyle=line, markersize=4, linewidth=1.4, label=variant)
     for learner in ("EfficientDynamic", "SACS, default"):
-        colour, _, line = look(learner)
+        colour, _, line = LOOKS[learner]
         level = paid(pick(rows, group="others", learner=learner))
         axis.axhline(level, color=colour, linestyle=line, linewidth=1.6, label=NAMES[learner])
     fired = {s: mean(runs(s), "markers") for s in scales}
@@ -97,7 +97,7 @@ def after_change(rows: Sequence[Row]) -> Any:
             curve = np.mean([row["curve"] for row in pick(here, learner=learner)], axis=0)
             edges = np.unique(np.geomspace(1, len(curve) + 1, 30).astype(int)) - 1  # windows that grow, for calm lines
             points = [(np.sqrt((a + 1) * b), np.mean(curve[a:b])) for a, b in itertools.pairwise(edges)]
-            colour, _, line = look(learner)
+            colour, _, line = LOOKS[learner]
             axis.plot(*np.transpose(points), color=colour, linestyle=line, linewidth=1.8, label=NAMES[learner])
         axis.set(xscale="log", yscale="log", title=_title(name, here))
         axis.grid(visible=True)
