@@ -21,9 +21,9 @@ from thalweg.lab.jobs import LabError, seed_of
 from thalweg.lab.pictures import save
 from thalweg.lab.runs import POINTS, curve_rounds, experts
 from thalweg.lab.streams import STREAMS, draw, installed
-from thalweg.lab.studies.paper import claims, figures, runs
+from thalweg.lab.studies.paper import figures, runs
+from thalweg.lab.studies.paper import report as claims
 from thalweg.lab.studies.paper.oracles import by_solver
-from thalweg.lab.studies.paper.report import tables
 from thalweg.lab.studies.paper.study import SIZES, STUDY, plan, rows_of
 from thalweg.testing import check_domain
 
@@ -341,12 +341,12 @@ def test_remarks_name_the_best(rows):
 
 
 def test_tables_measure_the_papers_table(rows):
-    table = tables(rows)["table_1"]
+    table = claims.tables(rows)["table_1"]
     cells = {row[1]: row[2:5] for row in table.body}
     assert cells["EfficientDynamic"] == ["1 (1)", "1 (1)", "0 (0)"]
     assert cells["EfficientIntervalDynamic"] == ["1 (1)", "1 (1)", "1 (1)"]
     assert cells["Sword"] == ["5 (N)", "6 (N + 1)", "0 (0)"]
-    every = tables(rows)
+    every = claims.tables(rows)
     assert {row[0] for row in every["all"].body} == set(ALGORITHMS)
     for one in every.values():
         assert {len(row) for row in one.body} == {len(one.heads)}

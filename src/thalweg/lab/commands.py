@@ -17,6 +17,7 @@ import typer
 from typer.core import TyperGroup
 
 import thalweg as tw
+from thalweg._extras import need
 from thalweg.cards import markdown
 from thalweg.errors import InputError, MissingExtraError, ProjectionError, StateError
 from thalweg.lab import _options as option
@@ -367,14 +368,9 @@ def bench(rounds: Annotated[int, typer.Option(help="Rounds of a run.", min=1)] =
     from thalweg.lab.runs import measure, tidy
     from thalweg.lab.streams import draw
 
-    stream = draw("piecewise", horizon=rounds)
-    rows = []
-    for k, name in enumerate(ALGORITHMS, start=1):
-        if sys.stderr.isatty():
-            typer.echo(f"\r\033[K{k} of {len(ALGORITHMS)}: {name}", err=True, nl=False)
+    stream, rows = draw("piecewise", horizon=rounds), []
+    for name in need("tqdm", "lab", "bench").tqdm(ALGORITHMS, unit="algorithm", leave=False, disable=None):
         found = measure(name, stream)
         queries = [tidy(found[key], 4) for key in ("projections", "gradients", "values")]
         rows.append([name, f"{found['us']:.2f}", f"{found['spread']:.2f}", *queries])
-    if sys.stderr.isatty():
-        typer.echo("\r\033[K", err=True, nl=False)
     typer.echo(_table(["algorithm", "us a round", "spread", "projections", "gradients", "values"], rows))

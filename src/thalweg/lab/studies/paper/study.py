@@ -15,7 +15,7 @@ from thalweg.lab.catalog import ALGORITHMS
 from thalweg.lab.jobs import Job, job, seed_of
 from thalweg.lab.report import Results, Row
 from thalweg.lab.streams import STREAMS, installed
-from thalweg.lab.studies.paper import claims, figures, report, runs
+from thalweg.lab.studies.paper import figures, report, runs
 from thalweg.lab.studies.paper.runs import CROWDED, FAMILIES, SCALING, SOLVER_RUNS
 from thalweg.lab.study import Study
 
@@ -83,7 +83,7 @@ def _facts(rows: Sequence[Row]) -> Row:
 
 
 STUDY = Study(
-    "reproduce", SIZES, plan, report.tables, figures.draw_all, claims.remarks, "paper/page.html",
+    "reproduce", SIZES, plan, report.tables, figures.draw_all, report.remarks, "paper/page.html",
     lines=lambda rows: rows,
     read=rows_of,
     available=lambda size: replace(size, streams=installed(size.streams)),
