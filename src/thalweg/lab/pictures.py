@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -112,15 +111,10 @@ def legend(figure: Any, axis: Any, place: str = "upper center", columns: int = 1
 def plain_ticks(axis: Any, which: str) -> None:
     """Plain numbers on a logarithmic axis: 1, 2, 5 in every decade, fewer on a long one, even steps on a short one."""
     low, high = getattr(axis, f"get_{which}lim")()
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    steps = (1, 2, 5) if high / low < 300 else (1,)
-    ticks = [b * 10.0**e for e in decades for b in steps]
-    if high < 3 * low:
-        step = next(tick for tick in [*ticks, high] if high - low < 7 * tick)
-        ticks = [step * k for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
-    ticks = [tick for tick in ticks if low <= tick <= high]
-    labels = [f"{tick:,.4g}" if tick < 1e4 else f"{tick:,g}" for tick in ticks]
-    getattr(axis, f"set_{which}ticks")(ticks, labels)
+    along = getattr(axis, f"{which}axis")
+    steps = (1, 2, 5) if high < 300 * low else (1,)
+    along.set_major_locator(need("matplotlib.ticker", "lab", "A picture").LogLocator(subs=steps))
+    along.set_major_formatter("{x:,g}")
     axis.minorticks_off()
 
 

@@ -24,8 +24,8 @@ from thalweg.lab.tables import Table
 from thalweg.theorems import step_sizes
 
 __all__ = [
-    "best_time", "counted", "curve_rounds", "describe", "experts", "load_kernels", "losses_as", "measure",
-    "one_thread", "play_stream", "printed_threshold", "steps", "tidy", "window", "worst",
+    "best_time", "counted", "curve_rounds", "describe", "experts", "load_kernels", "losses_as", "measure", "one_thread",
+    "play_stream", "printed_threshold", "scaled_adaptive", "scaled_sacs", "steps", "tidy", "window", "worst",
 ]  # fmt: skip
 
 Array = NDArray[np.float64]
@@ -44,10 +44,6 @@ def play_stream(
 
     Parameters
     ----------
-    algorithm : str
-        A key of `ALGORITHMS`.
-    stream : Stream
-        What it plays.
     tell : callable, optional
         Called after 16, 32, 64, ... rounds and at the end with: rounds so far, mean loss so far, mean loss since the
         last call, queries so far, seconds so far.
@@ -57,9 +53,8 @@ def play_stream(
     Returns
     -------
     dict, array of losses, array of decisions or None
-        What the run cost: losses, queries (a round, on average) and time. "markers" counts the experts that a loss
-        threshold started, None where there is no such threshold. "seconds" is wall-clock time of the rounds; kernels
-        were loaded before.
+        What the run cost: losses, queries (a round, on average) and wall-clock time of the rounds; kernels were loaded
+        before. "markers" counts the experts that a loss threshold started, None where there is no such threshold.
 
     Notes
     -----
@@ -124,6 +119,19 @@ def printed_threshold(stream: Stream, R: float | None = None) -> Callable[[int],
     """m -> C_m of Theorem 4 as printed, with delta = 1 and the surrogate ball of radius R."""
     T, G, L = len(stream.problem), stream.gradient_bound, stream.smoothness or 0.0
     return functools.partial(thresholds.adaptive_paper, T=T, G=G, L=L, R=R or stream.domain.surrogate.radius, delta=1.0)
+
+
+def scaled_sacs(stream: Stream, scale: float) -> tw.SACS:
+    """SACS as published, with so much of its printed threshold."""
+    T, L, B = len(stream.problem), stream.smoothness or 0.0, stream.loss_bound
+    C = scale * thresholds.sacs(L=L, D=stream.domain.diameter, delta=1.0)
+    return tw.SACS(stream.domain, loss_bound=B, smoothness=L, threshold=C, gradients="own", horizon=T)
+
+
+def scaled_adaptive(stream: Stream, scale: float, looseness: float = 1.0, **options: Any) -> tw.EfficientAdaptive:
+    """EfficientAdaptive with so much of its printed threshold, told a gradient bound so many times too large."""
+    T, G, L, C = len(stream.problem), stream.gradient_bound, stream.smoothness or 0.0, printed_threshold(stream)
+    return tw.EfficientAdaptive(stream.domain, T, looseness * G, L, threshold=lambda m: scale * C(m), **options)
 
 
 def experts(learner: Any, rounds: int) -> tuple[int | None, float | None, int | None]:

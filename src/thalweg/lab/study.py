@@ -78,12 +78,10 @@ class Study:
 
 
 def run(study: Study, folder: Path | str, size: str = "usual", *, command: str = "", **how: Any) -> Path:
-    """Run a study and write its report.
+    """Run a study and write its report: pictures, runs.csv, about.json and, last, the page, whose path is returned.
 
     Parameters
     ----------
-    study : Study
-        Which.
     folder : path
         Where everything goes. What is in folder/runs from an earlier, perhaps interrupted, call is not run again.
     size : str
@@ -92,11 +90,6 @@ def run(study: Study, folder: Path | str, size: str = "usual", *, command: str =
         What the reader is told to type to get the same.
     **how
         engine, workers, scheduler and progress, as for `run_jobs`.
-
-    Returns
-    -------
-    Path
-        The page, folder/index.html. Beside it: pictures, runs.csv, about.json.
 
     Raises
     ------

@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 
 import thalweg as tw
-from thalweg.algorithms import thresholds
 from thalweg.domains import Ball, Ellipsoid
 from thalweg.errors import InputError
 from thalweg.lab.catalog import build
 from thalweg.lab.report import Row
-from thalweg.lab.runs import counted, curve_rounds, one_thread, printed_threshold, steps, worst
+from thalweg.lab.runs import counted, curve_rounds, one_thread, scaled_adaptive, scaled_sacs, steps, worst
 from thalweg.lab.streams import Stream, draw
 from thalweg.lab.studies.paper.oracles import by_solver
 
@@ -55,22 +54,11 @@ def _wide_dynamic(s: Stream) -> tw.Learner:
     return tw.EfficientDynamic(s.domain, T, G, s.smoothness, loss_bound=B, surrogate=Y)
 
 
-def _crowded_sacs(s: Stream) -> tw.Learner:
-    T, L, B = len(s.problem), s.smoothness or 0.0, s.loss_bound
-    C = CROWDED_SACS * thresholds.sacs(L=L, D=s.domain.diameter, delta=1.0)
-    return tw.SACS(s.domain, loss_bound=B, smoothness=L, threshold=C, gradients="own", horizon=T)
-
-
-def _crowded_adaptive(s: Stream) -> tw.Learner:
-    C, T, L = printed_threshold(s), len(s.problem), s.smoothness or 0.0
-    return tw.EfficientAdaptive(s.domain, T, s.gradient_bound, L, threshold=lambda m: CROWDED_ADAPTIVE * C(m))
-
-
 # Settings that only this experiment needs; all else is in the catalog.
 VARIANTS: dict[str, Callable[[Stream], tw.Learner]] = {
     "EfficientDynamic-wide": _wide_dynamic,
-    "SACS-crowded": _crowded_sacs,
-    "EfficientAdaptive-crowded": _crowded_adaptive,
+    "SACS-crowded": lambda stream: scaled_sacs(stream, CROWDED_SACS),
+    "EfficientAdaptive-crowded": lambda stream: scaled_adaptive(stream, CROWDED_ADAPTIVE),
 }
 
 

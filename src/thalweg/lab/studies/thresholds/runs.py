@@ -19,7 +19,7 @@ from thalweg.algorithms import thresholds
 from thalweg.lab import streams
 from thalweg.lab.jobs import seed_of
 from thalweg.lab.report import Row
-from thalweg.lab.runs import WINDOW, counted, printed_threshold, steps, window, worst
+from thalweg.lab.runs import WINDOW, counted, printed_threshold, scaled_adaptive, scaled_sacs, steps, window, worst
 from thalweg.lab.streams import Stream
 
 # Learners whose loss after a jump is drawn.
@@ -103,14 +103,13 @@ def build(contender: Contender, series: Stream) -> tw.Learner:
     X, G, L, B = series.domain, series.gradient_bound, series.smoothness or 0.0, series.loss_bound
     T = len(series.problem)
     sacs = functools.partial(tw.SACS, X, loss_bound=B, smoothness=L, gradients="own", horizon=T)
-    adaptive = functools.partial(tw.EfficientAdaptive, X, T, contender.looseness * G, L)
+    adaptive = functools.partial(tw.EfficientAdaptive, X, T, G, L)
     name = contender.learner
     if contender.group in ("scale", "delta", "loose"):
-        C = printed_threshold(series)
-        choices: Row = {"restart": contender.restart, "feedback_range": contender.feedback, "delta": contender.delta}
-        return adaptive(threshold=lambda m: contender.scale * C(m), **choices)
+        choices = {"restart": contender.restart, "feedback_range": contender.feedback, "delta": contender.delta}
+        return scaled_adaptive(series, contender.scale, contender.looseness, **choices)
     if name.startswith("SACS, scale"):
-        return sacs(threshold=contender.scale * thresholds.sacs(L=L, D=X.diameter, delta=1.0))
+        return scaled_sacs(series, contender.scale)
     if name == "5 x first 200":
         # One expert is alone in these rounds, as C is larger than what it pays in them. So this can be done online.
         first = tw.play(adaptive(), series.problem, rounds=200).total_loss
