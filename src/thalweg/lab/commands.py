@@ -132,12 +132,7 @@ def _terminal(wanted: bool | None) -> bool:
 # ----------------------------------------------------------------------------------------------------------------- list
 
 
-class Kind(StrEnum):
-    """What can be listed."""
-
-    algorithms = "algorithms"
-    domains = "domains"
-    streams = "streams"
+Kind = StrEnum("Kind", ["algorithms", "domains", "streams"])
 
 
 @app.command("list")

@@ -84,8 +84,10 @@ def play_stream(
     report |= {"domain": repr(stream.domain), "dim": stream.domain.dim, "rounds": played}
     report |= {"total_loss": float(losses.sum()), "mean_loss": float(losses.sum()) / rounds}
     report |= {key: count / rounds for key, count in asdict(queries).items()}
-    has_threshold = getattr(getattr(learner, "inner", learner), "threshold", None) is not None
-    report["markers"] = experts(learner, rounds)[0] if has_threshold else None
+    inner: Any = getattr(learner, "inner", learner)
+    has_threshold = getattr(inner, "threshold", None) is not None
+    # The last round may have placed a marker that has not begun.
+    report["markers"] = inner.marker_count - (inner.markers[-1] > rounds) if has_threshold else None
     report |= {"seconds": seconds, "us_a_round": 1e6 * seconds / rounds, "interrupted": stop.asked}
     return report, losses, points[:played] if decisions else None
 

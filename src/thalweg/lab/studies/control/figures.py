@@ -88,9 +88,9 @@ def trajectory(drawn: Row) -> Any:
     return figure
 
 
-def regret(scenes: Sequence[Row], pushes: Sequence[str] = ("wave", "walk")) -> Any:
+def regret(scenes: Sequence[Row]) -> Any:
     """Cost beyond that of the best policy that changes every 250 rounds, over time; costs switch."""
-    plants = distinct(scenes, "plant")
+    plants, pushes = distinct(scenes, "plant"), ("wave", "walk")
     figure, axes = panels(3.0 * len(plants) + 0.6, 2.6 * len(pushes) + 0.6, len(pushes), len(plants), sharex=True)
     for axis, (push, plant) in zip(axes.flat, itertools.product(pushes, plants), strict=True):
         found = pick(scenes, plant=plant, costs="switching", disturbance=push)
