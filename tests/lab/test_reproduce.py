@@ -4,6 +4,7 @@ import copy
 import csv
 import dataclasses
 import errno
+import functools
 import json
 import math
 import os
@@ -236,7 +237,8 @@ def test_a_resumed_run_gives_the_same_numbers_and_keeps_what_was_done(first, tmp
     before = {path: path.stat().st_mtime_ns for path in kept[1::2]}
     played = []
     play = runs.play_one
-    monkeypatch.setattr(runs, "play_one", lambda **given: played.append(given) or play(**given))
+    noted = functools.wraps(play)(lambda **given: played.append(given) or play(**given))
+    monkeypatch.setattr(runs, "play_one", noted)
     reproduce(tmp_path, engine="serial")
     assert len(played) == len(kept[::2])
     assert {path: path.stat().st_mtime_ns for path in before} == before
