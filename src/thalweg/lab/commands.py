@@ -234,8 +234,6 @@ def run(
     if table and table.left_out:
         _note(f"left out, since they hold no number: {', '.join(table.left_out)}")
     tell = _tell if _terminal(progress) else None
-    if tell:
-        _cells("rounds", "mean loss", "since last", "projections", "gradients", "values", "seconds")
     with_decisions = out is not None and out.suffix.lower() == ".npz"
     report, losses, decisions = play_stream(algorithm, stream, tell=tell, decisions=with_decisions)
     summary = report | {"seed": seed}
@@ -250,7 +248,11 @@ def run(
 
 
 def _tell(rounds: int, mean: float, recent: float, queries: tw.Queries, seconds: float) -> None:
-    """A line of progress, after twice the rounds of the one before."""
+    """A line of progress, after twice the rounds of the one before; the first with its head."""
+    from thalweg.lab.runs import FIRST_LINE
+
+    if rounds <= FIRST_LINE:
+        _cells("rounds", "mean loss", "since last", "projections", "gradients", "values", "seconds")
     _cells(rounds, f"{mean:.5g}", f"{recent:.5g}", *asdict(queries).values(), f"{seconds:.3f}")
 
 
