@@ -154,8 +154,8 @@ def test_a_marker_that_has_not_begun_does_not_count():
     tw.play(learner, stream.problem)
     third = learner.markers[2]  # placed by the round before
     shorter = replace(stream, problem=stream.problem[: third - 1])
-    assert play_stream("SACS-eager", shorter)[0].markers == 2
-    assert play_stream("SACS-eager", replace(stream, problem=stream.problem[:third]))[0].markers == 3
+    assert play_stream("SACS-eager", shorter)[0]["markers"] == 2
+    assert play_stream("SACS-eager", replace(stream, problem=stream.problem[:third]))[0]["markers"] == 3
 
 
 def test_long_runs_are_the_same_in_stretches(monkeypatch):
@@ -165,7 +165,7 @@ def test_long_runs_are_the_same_in_stretches(monkeypatch):
     report, losses, decisions = play_stream("EfficientAdaptive", stream, decisions=True)
     np.testing.assert_array_equal(losses, whole.losses)
     np.testing.assert_array_equal(decisions, whole.decisions)
-    assert (report.rounds, report.projections, report.values) == (300, 1.0, 1.0)
+    assert (report["rounds"], report["projections"], report["values"]) == (300, 1.0, 1.0)
 
 
 def test_measured_is_the_best_run_after_the_first(monkeypatch):
@@ -409,7 +409,7 @@ def test_no_ctrl_c_is_lost(ctrl_c, monkeypatch):
     monkeypatch.setattr("thalweg.lab.runs.STRETCH", 20)
     ctrl_c(3)  # in the second stretch
     report, losses, _ = play_stream("OGD", stream)
-    assert (report.interrupted, report.rounds, losses.size) == (True, 40, 40)
+    assert (report["interrupted"], report["rounds"], losses.size) == (True, 40, 40)
 
 
 # --------------------------------------------------------------------------------------------- in a process of its own

@@ -4,6 +4,7 @@ import copy
 import csv
 import dataclasses
 import errno
+import functools
 import json
 import math
 import os
@@ -21,9 +22,9 @@ from thalweg.lab.jobs import LabError, seed_of
 from thalweg.lab.pictures import save
 from thalweg.lab.runs import POINTS, curve_rounds, experts
 from thalweg.lab.streams import STREAMS, draw, installed
-from thalweg.lab.studies.paper import claims, figures, runs
+from thalweg.lab.studies.paper import figures, runs
+from thalweg.lab.studies.paper import report as claims
 from thalweg.lab.studies.paper.oracles import by_solver
-from thalweg.lab.studies.paper.report import tables
 from thalweg.lab.studies.paper.study import SIZES, STUDY, plan, rows_of
 from thalweg.testing import check_domain
 
@@ -236,7 +237,8 @@ def test_a_resumed_run_gives_the_same_numbers_and_keeps_what_was_done(first, tmp
     before = {path: path.stat().st_mtime_ns for path in kept[1::2]}
     played = []
     play = runs.play_one
-    monkeypatch.setattr(runs, "play_one", lambda **given: played.append(given) or play(**given))
+    noted = functools.wraps(play)(lambda **given: played.append(given) or play(**given))
+    monkeypatch.setattr(runs, "play_one", noted)
     reproduce(tmp_path, engine="serial")
     assert len(played) == len(kept[::2])
     assert {path: path.stat().st_mtime_ns for path in before} == before
@@ -280,71 +282,73 @@ def changed(rows, algorithm, **new):
     return found
 
 
-def claim(rows, text):
-    return next(claim for claim in claims.claims(rows) if text in claim.paper)
+def verdict(rows, name):
+    return claims.claims(rows)[name]["verdict"]
 
 
 def test_verdicts_on_losses(rows):
-    for paid, verdict in ((10.0, "ours loses more"), (1.0, "as in the paper"), (0.5, "ours loses less")):
+    for paid, expected in ((10.0, "ours loses more"), (1.0, "as in the paper"), (0.5, "ours loses less")):
         found = changed(changed(rows, "Sword", total_loss=1.0), "EfficientDynamic", total_loss=paid)
-        told = claim(found, "about as much as Sword")
-        assert told.verdict == verdict
-        assert f"{report.ratio(paid)} times as much" in told.here
+        assert claims.claims(found)["dynamic_loss"] == {"verdict": expected, "times": paid}
 
 
 def test_verdicts_on_speed(rows):
-    for seconds, verdict in ((1.0, "a smaller gain"), (9.0, "as in the paper"), (100.0, "a larger gain")):
+    for seconds, expected in ((1.0, "a smaller gain"), (9.0, "as in the paper"), (100.0, "a larger gain")):
         found = changed(changed(rows, "Sword", seconds=seconds), "EfficientDynamic", seconds=1.0)
-        told = claim(found, "ten times faster")
-        assert told.verdict == f"{verdict}, with the solver"
-        assert f"{report.ratio(seconds)} times with the solver" in told.here
+        told = claims.claims(found)["dynamic_speed"]
+        assert told["verdict"] == f"{expected}, with the solver"
+        assert told["solver"] == pytest.approx(seconds)
 
 
 def test_verdicts_on_markers(rows):
-    assert "no second expert" in claim(rows, "Several learners").here
-    told = claim(changed(rows, "SACS", markers=7), "Several learners")
-    assert "up to 7 markers" in told.here
-    assert told.verdict == "as in the paper"
+    assert claims.claims(rows)["markers"] == {"verdict": "differs", "most": 1}
+    assert claims.claims(changed(rows, "SACS", markers=7))["markers"] == {"verdict": "as in the paper", "most": 7}
 
 
 def test_verdicts_on_the_gain_over_sacs(rows):
     base = changed(changed(rows, "Sword", seconds=9.0), "EfficientDynamic", seconds=1.0)
     base = changed(changed(base, "SACS-crowded", seconds=4.0), "EfficientAdaptive-crowded", seconds=1.0)
-    assert claim(base, "over SACS").verdict.startswith("as in the paper")
-    assert claim(changed(base, "SACS-crowded", seconds=20.0), "over SACS").verdict == "differs"
-    assert claim(changed(base, "SACS-crowded", seconds=1.0), "over SACS").verdict == "differs"
+    assert verdict(base, "adaptive_speed").startswith("as in the paper")
+    assert verdict(changed(base, "SACS-crowded", seconds=20.0), "adaptive_speed") == "differs"
+    assert verdict(changed(base, "SACS-crowded", seconds=1.0), "adaptive_speed") == "differs"
 
 
 def test_verdicts_on_queries(rows):
-    assert claim(rows, "One projection").verdict == "as in the paper"
-    assert claim(changed(rows, "EfficientAOA", projections=1.5), "One projection").verdict == "differs"
+    assert verdict(rows, "queries") == "as in the paper"
+    assert verdict(changed(rows, "EfficientAOA", projections=1.5), "queries") == "differs"
+
+
+def test_the_page_says_the_verdicts(first):
+    text = (first / "index.html").read_text(encoding="utf-8")
+    assert "<b>As in the paper.</b> At most 1 projection, 1 gradient and 1 value a round." in text
+    assert "<b>Differs.</b> With the printed thresholds no second expert is ever born" in text
 
 
 def test_pair_by_pair(rows):
     found = changed(changed(rows, "CBCE", total_loss=1.0), "EfficientCBCE", total_loss=3.0)
-    told = next(line for line in claims.one_against_many(found) if line.startswith("EfficientCBCE against CBCE:"))
-    assert "pays less on 0, more on 3 of 3 streams" in told
-    assert "3.0 times" in told
+    times = next(times for theirs, _, times in claims.one_against_many(found) if theirs == "CBCE")
+    assert times == {"piecewise": 3.0, "gradual": 3.0, "classification": 3.0}
 
 
 def test_remarks_name_the_best(rows):
     told = claims.remarks(changed(rows, "OGD", total_loss=1e-9))
-    assert "OGD on piecewise, OGD on gradual, OGD on classification" in told["heatmap"]
-    assert "EfficientAdaptive 3," in told["quiet"]
+    assert set(told["ranking"]["best"].values()) == {"OGD"}
+    assert told["quiet"]["EfficientAdaptive"] == 3
     off = copy.deepcopy(rows)
     for row in off:
         if row["run"] == "piecewise/Sword/solver/seed-1":
             row["total_loss"] = 1.25 * row["exact_loss"]
-    assert "at most 2e-01 of their value (piecewise/Sword/solver/seed-1)" in claims.remarks(off)["solver"]
+    told = claims.remarks(off)["solver"]
+    assert (told["run"], told["gap"]) == ("piecewise/Sword/solver/seed-1", 0.25)
 
 
 def test_tables_measure_the_papers_table(rows):
-    table = tables(rows)["table_1"]
+    table = claims.tables(rows)["table_1"]
     cells = {row[1]: row[2:5] for row in table.body}
     assert cells["EfficientDynamic"] == ["1 (1)", "1 (1)", "0 (0)"]
     assert cells["EfficientIntervalDynamic"] == ["1 (1)", "1 (1)", "1 (1)"]
     assert cells["Sword"] == ["5 (N)", "6 (N + 1)", "0 (0)"]
-    every = tables(rows)
+    every = claims.tables(rows)
     assert {row[0] for row in every["all"].body} == set(ALGORITHMS)
     for one in every.values():
         assert {len(row) for row in one.body} == {len(one.heads)}

@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+import importlib
 import json
 import sys
 
@@ -11,7 +12,7 @@ from thalweg._extras import new_figure
 from thalweg.errors import MissingExtraError
 from thalweg.lab import study
 from thalweg.lab.jobs import Job
-from thalweg.lab.report import TextTable, group, less_and_more, part, to_csv
+from thalweg.lab.report import Ratios, TextTable, group, mean, ratios, to_csv
 from thalweg.lab.studies import STUDIES
 
 pytest.importorskip("matplotlib")
@@ -37,7 +38,6 @@ def toy():
         name="toy",
         sizes={"usual": Size(4), "small": Size(2)},
         jobs=lambda size: [Job(f"run/{x}", square, {"x": x}) for x in range(size.horizon)],
-        lines=lambda results: part(results, "run"),
         tables=lambda results: {"all": TextTable(["x"], [[str(row["square"])] for row in results.values()])},
         figures=lambda results: {"toy-picture": drawing()},
         remarks=lambda results: {"count": len(results)},
@@ -57,7 +57,7 @@ def page_of_toy(monkeypatch):
 {% block main %}
 {{ table(tables.all, "all") }}
 {% call picture("toy-picture", "a line") %}{{ remarks.count }} of them{% endcall %}
-{{ lines(["<b>"]) }} {{ terms({"x": "y"}) }} {{ left_out(["z"]) }}
+{{ "<b>" }} {{ 0.5|ratio }} {{ terms({"x": "y"}) }} {{ left_out(["z"]) }}
 {% endblock %}
 """
     loader = jinja2.FileSystemLoader
@@ -80,7 +80,7 @@ def test_run_writes_everything_and_the_page_says_it(toy, tmp_path):
     with open(tmp_path / "runs.csv", newline="") as file:
         assert [row["square"] for row in csv.DictReader(file)] == ["0", "1", "4", "9"]
     text = page.read_text(encoding="utf-8")
-    for told in ("<title>Toys", "<h1>Toys", "4 of them", "<td", "&lt;b&gt;", "<b>x</b>: y", "Left out: z"):
+    for told in ("<title>Toys", "<h1>Toys", "4 of them", "<td", "&lt;b&gt; 0.50", "<b>x</b>: y", "Left out: z"):
         assert told in text
     assert "A trial." not in text
     assert len(list((tmp_path / "runs").iterdir())) == 5  # the warm-up too
@@ -103,15 +103,16 @@ def test_what_is_not_available_is_left_out(toy, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_study_is_of_that_kind(name):
-    found = STUDIES[name].load()
+    package = STUDIES[name]
+    found = importlib.import_module(f"{package.__name__}.study").STUDY
     assert found.name == name
     assert {"usual", "small"} <= set(found.sizes)
-    assert ("full" in found.sizes) == bool(STUDIES[name].full)
+    assert ("full" in found.sizes) == hasattr(package, "FULL")
     assert found.sizes["small"].horizon < 5_000  # told to the reader of a trial
     for size in found.sizes.values():
         jobs = found.jobs(size)
         assert len({job.name for job in jobs}) == len(jobs)
-        assert {job.function.partition(":")[0] for job in jobs} == {f"{STUDIES[name].package.__name__}.runs"}
+        assert {job.function.partition(":")[0] for job in jobs} == {f"{package.__name__}.runs"}
 
 
 def test_rows_as_csv():
@@ -120,10 +121,16 @@ def test_rows_as_csv():
     assert to_csv(rows, ["b", "a"]) == b"b,a\n,1\nx,\n"
 
 
-def test_groups_and_ties():
+def test_groups_means_and_ratios():
     rows = [{"a": 1, "b": 2}, {"a": 1, "b": 3}, {"a": 2, "b": 2}]
     assert group(rows, "a") == {(1,): rows[:2], (2,): rows[2:]}
-    assert less_and_more([0.5, 0.99, 1.0, 1.01, 1.5, 2.0]) == (1, 2)
+    assert mean(rows, "b") == pytest.approx(7 / 3)
+    assert mean([{"a": {"b": 1}}, {"a": {"b": None}}], "a", "b") == 1
+    assert ratios({"x": rows[:2]}, {"x": rows[2:]}, "b") == {"x": 1.25}
+    times = Ratios(enumerate([0.5, 0.99, 1.0, 1.01, 1.5, 2.0]))
+    assert (times.less, times.more, times.low, times.high) == (1, 2, 0, 5)
+    assert Ratios(a=0.5, b=2.0).middle == pytest.approx(1)
+    assert times.ends() == "from 0.50 times (0) to 2.0 times (5) as much"
 
 
 def test_a_picture_names_the_extra(monkeypatch):

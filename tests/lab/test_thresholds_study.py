@@ -76,6 +76,7 @@ def test_the_report_is_whole(page, results):
     assert text.count("<img ") == text.count("data:image/png;base64,") == 2
     assert "A trial." in text
     assert text.count("<table>") == 1 + 4 * len(FEW.series)
+    assert "a second expert is born on 0 of 2 series." in text
 
 
 def test_tables_and_sentences_follow_from_the_numbers(results):
@@ -86,13 +87,13 @@ def test_tables_and_sentences_follow_from_the_numbers(results):
     row = next(row for row in tables["gradual, others"].body if row[0] == "OGD")
     assert row[1].startswith(f"{np.mean(found):.4g} ± ")
     assert [row[0] for row in tables["constants"].body] == list(FEW.series)
-    assert "born on 0 of 2 series" in report.remarks(results)["printed"]
+    assert report.remarks(results)["born"] == 0
     more = {name: dict(row) for name, row in results.items()}
     for row in pick(part(more, "run"), series="gradual", group="scale", scale=1.0):
         row |= {"markers": 2, "total_loss": 1e9}
     said = report.remarks(more)
-    assert "born on 1 of 2 series" in said["printed"]
-    assert "pays less than the printed one on 1 and" in said["suggested"]
+    assert said["born"] == 1
+    assert said["suggested"]["gradual"] < 1e-3 < said["suggested"]["piecewise"]
 
 
 def test_data_depends_on_the_name_of_the_series_alone():

@@ -8,15 +8,6 @@ from thalweg.lab.streams import STREAMS, Source, Stream, draw
 from thalweg.lab.tables import Table, read_table
 
 __all__ = [
-    "ALGORITHMS",
-    "DOMAINS",
-    "STREAMS",
-    "Recipe",
-    "Source",
-    "Stream",
-    "Table",
-    "build",
-    "build_domain",
-    "draw",
+    "ALGORITHMS", "DOMAINS", "STREAMS", "Recipe", "Source", "Stream", "Table", "build", "build_domain", "draw",
     "read_table",
-]
+]  # fmt: skip

@@ -61,13 +61,8 @@ class Store:
 
     def save(self, task: Task, result: str) -> dict[str, Any]:
         """Keep a result. Returns it as `load` will."""
-        kept = {
-            "name": task.name,
-            "function": task.function,
-            "arguments": json.loads(task.arguments),
-            "version": thalweg.__version__,
-            "result": json.loads(result),
-        }
+        kept: dict[str, Any] = {"name": task.name, "function": task.function, "version": thalweg.__version__}
+        kept |= {"arguments": json.loads(task.arguments), "result": json.loads(result)}
         write_file(self.path(task.name), f"{to_json(kept)}\n".encode())
         return kept["result"]  # type: ignore[no-any-return]
 

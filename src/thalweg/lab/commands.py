@@ -1,42 +1,30 @@
 """The commands of `thalweg`: they read arguments, call the laboratory and print. Notes and progress go to stderr."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
+import importlib
 import json
 import pathlib
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from enum import StrEnum
+from types import ModuleType
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 import thalweg as tw
+from thalweg._extras import need
 from thalweg.cards import markdown
 from thalweg.errors import InputError, MissingExtraError, ProjectionError, StateError
-from thalweg.lab._options import (
-    Domain,
-    Engine,
-    Features,
-    Horizon,
-    Intercept,
-    LossName,
-    Progress,
-    Scale,
-    Scheduler,
-    Target,
-    Workers,
-    describe_data,
-)
+from thalweg.lab import _options as option
 from thalweg.lab._store import LabError, write_file
 from thalweg.lab.catalog import ALGORITHMS, DOMAINS, find
 from thalweg.lab.streams import STREAMS
 from thalweg.lab.studies import STUDIES
-from thalweg.lab.study_commands import command_of
 from thalweg.lab.tables import read_table
 
 __all__ = ["app"]
@@ -144,12 +132,7 @@ def _terminal(wanted: bool | None) -> bool:
 # ----------------------------------------------------------------------------------------------------------------- list
 
 
-class Kind(StrEnum):
-    """What can be listed."""
-
-    algorithms = "algorithms"
-    domains = "domains"
-    streams = "streams"
+Kind = StrEnum("Kind", ["algorithms", "domains", "streams"])
 
 
 @app.command("list")
@@ -170,21 +153,20 @@ def list_(
     if as_markdown:
         typer.echo(markdown())
         return
-    found: dict[str, list[dict[str, Any]]] = {
+    found = {
         "algorithms": [
-            {"name": name, "regret": r.card.regret, "bound": r.card.bound, "about": r.card.about}
-            for name, r in ALGORITHMS.items()
+            {"name": name, "regret": card.regret, "bound": card.bound, "about": card.about}
+            for name, card in ((name, recipe.card) for name, recipe in ALGORITHMS.items())
         ],
         "domains": [
-            {
-                "name": name,
-                "written": f"{name}:{s.usage}" if s.make else "",
-                "about": s.about + ("" if s.make else " (in Python only)"),
-            }
-            for name, s in DOMAINS.items()
+            {"name": name, "written": f"{name}:{shape.usage}", "about": shape.about}
+            if shape.make
+            else {"name": name, "written": "", "about": f"{shape.about} (in Python only)"}
+            for name, shape in DOMAINS.items()
         ],
         "streams": [
-            {"name": name, "data": "real" if s.real else "synthetic", "about": s.about} for name, s in STREAMS.items()
+            {"name": name, "data": "real" if source.real else "synthetic", "about": source.about}
+            for name, source in STREAMS.items()
         ],
     }
     chosen = {key: rows for key, rows in found.items() if kind is None or key == kind.value}
@@ -213,20 +195,20 @@ def run(
         ),
     ],
     *,
-    target: Target = None,
-    features: Features = None,
-    loss: LossName = None,
-    domain: Domain = None,
-    intercept: Intercept = True,
-    scale: Scale = True,
-    horizon: Horizon = None,
+    target: option.Target = None,
+    features: option.Features = None,
+    loss: option.LossName = None,
+    domain: option.Domain = None,
+    intercept: option.Intercept = True,
+    scale: option.Scale = True,
+    horizon: option.Horizon = None,
     seed: Annotated[int, typer.Option(help="What a synthetic stream is drawn from.", min=0)] = 0,
     out: Annotated[
         pathlib.Path | None,
         typer.Option(help="Keep the losses of all rounds: .csv, .json or .npz (with decisions).", metavar="FILE"),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    progress: Progress = None,
+    progress: option.Progress = None,
 ) -> None:
     """Play one algorithm on a stream or a file.
 
@@ -246,44 +228,36 @@ def run(
     algorithm = find("algorithm", algorithm, ALGORITHMS)
     if out is not None and out.suffix.lower() not in (".csv", ".json", ".npz"):
         raise InputError(f"--out must end in .csv, .json or .npz. Got {out}.")
-    data = describe_data(source, target, features, loss, domain, intercept, scale, horizon)
+    data = option.describe_data(source, target, features, loss, domain, intercept, scale, horizon)
     table = None if "stream" in data else read_table(**data)
     stream = table.stream if table else open_data(data, seed)
     if table and table.left_out:
         _note(f"left out, since they hold no number: {', '.join(table.left_out)}")
-    lines = _Doubling()
+    tell = _tell if _terminal(progress) else None
     with_decisions = out is not None and out.suffix.lower() == ".npz"
-    report, losses, decisions = play_stream(
-        algorithm, stream, tell=lines if _terminal(progress) else None, decisions=with_decisions
-    )
-    summary = asdict(report) | {"seed": seed}
+    report, losses, decisions = play_stream(algorithm, stream, tell=tell, decisions=with_decisions)
+    summary = report | {"seed": seed}
     if table:
         summary |= {"target": table.target, "features": table.features, "scales": table.scales}
-    if as_json:
-        typer.echo(json.dumps(summary, indent=2))
-    else:
-        typer.echo(describe(summary, table, scale))
+    typer.echo(json.dumps(summary, indent=2) if as_json else describe(summary, table, scale))
     if out is not None:
         write_file(out, losses_as(out.suffix.lower(), summary, losses, decisions))
-    if report.interrupted:
-        _note(f"interrupted after {report.rounds} of {len(stream.problem)} rounds")
+    if report["interrupted"]:
+        _note(f"interrupted after {report['rounds']} of {len(stream.problem)} rounds")
         raise typer.Exit(130)
 
 
-class _Doubling:
-    """Lines on stderr, each after twice the rounds of the one before."""
+def _tell(rounds: int, mean: float, recent: float, queries: tw.Queries, seconds: float) -> None:
+    """A line of progress, after twice the rounds of the one before; the first with its head."""
+    from thalweg.lab.runs import FIRST_LINE
 
-    heads = ("rounds", "mean loss", "since last", "projections", "gradients", "values", "seconds")
+    if rounds <= FIRST_LINE:
+        _cells("rounds", "mean loss", "since last", "projections", "gradients", "values", "seconds")
+    _cells(rounds, f"{mean:.5g}", f"{recent:.5g}", *asdict(queries).values(), f"{seconds:.3f}")
 
-    def __init__(self) -> None:
-        self.begun = False
 
-    def __call__(self, rounds: int, mean: float, recent: float, queries: tw.Queries, seconds: float) -> None:
-        if not self.begun:
-            _note("  ".join(head.rjust(11) for head in self.heads))
-            self.begun = True
-        cells = (rounds, f"{mean:.5g}", f"{recent:.5g}", *asdict(queries).values(), f"{seconds:.3f}")
-        _note("  ".join(str(cell).rjust(11) for cell in cells))
+def _cells(*cells: Any) -> None:
+    _note("  ".join(str(cell).rjust(11) for cell in cells))
 
 
 # -------------------------------------------------------------------------------------------------------------- compare
@@ -302,17 +276,17 @@ def compare(
     out: Annotated[
         pathlib.Path | None, typer.Option(help="Folder for results. [default: results/compare-NAME]", metavar="DIR")
     ] = None,
-    target: Target = None,
-    features: Features = None,
-    loss: LossName = None,
-    domain: Domain = None,
-    intercept: Intercept = True,
-    scale: Scale = True,
-    horizon: Horizon = None,
-    engine: Engine = "serial",
-    workers: Workers = None,
-    scheduler: Scheduler = None,
-    progress: Progress = None,
+    target: option.Target = None,
+    features: option.Features = None,
+    loss: option.LossName = None,
+    domain: option.Domain = None,
+    intercept: option.Intercept = True,
+    scale: option.Scale = True,
+    horizon: option.Horizon = None,
+    engine: option.Engine = "serial",
+    workers: option.Workers = None,
+    scheduler: option.Scheduler = None,
+    progress: option.Progress = None,
 ) -> None:
     """Play several algorithms on the same data.
 
@@ -329,18 +303,11 @@ def compare(
 
     if on == "-":
         raise InputError("compare reads its data once for every run: save it to a file, and give that with --on.")
-    data = describe_data(on, target, features, loss, domain, intercept, scale, horizon)
+    data = option.describe_data(on, target, features, loss, domain, intercept, scale, horizon)
     folder = out or pathlib.Path("results") / f"compare-{pathlib.Path(on).stem}"
-    rows = lab.compare(
-        algorithms,
-        data,
-        folder,
-        seeds=seeds,
-        engine=engine,
-        workers=workers,
-        scheduler=scheduler,
-        progress=_terminal(progress),
-    )
+    watched = _terminal(progress)
+    how: dict[str, Any] = {"engine": engine, "workers": workers, "scheduler": scheduler, "progress": watched}
+    rows = lab.compare(algorithms, data, folder, seeds=seeds, **how)
     if rows[0]["runs"] < seeds:
         _note("one run each: on data that is given a seed changes nothing")
     cells = [
@@ -353,8 +320,34 @@ def compare(
 
 # ------------------------------------------------------------------------------------------------- studies and bench
 
-for name, entry in STUDIES.items():
-    app.command(name)(command_of(name, entry))
+
+def _add_study(name: str, package: ModuleType) -> None:
+    """The command of a study. Its help is the docstring of the study's package; what it needs is imported when run."""
+    folder, about_full = pathlib.Path("results", package.__name__.rpartition(".")[2]), getattr(package, "FULL", "")
+
+    @app.command(name, help=package.__doc__)
+    def command(
+        out: Annotated[pathlib.Path, typer.Option(help="Folder for results.", metavar="DIR")] = folder,
+        full: Annotated[bool, typer.Option("--full", help=about_full, hidden=not about_full)] = False,
+        small: Annotated[bool, typer.Option("--small", help="A version of seconds, to see that it works.")] = False,
+        engine: option.Engine = "local",
+        workers: option.Workers = None,
+        scheduler: option.Scheduler = None,
+        progress: Annotated[bool, typer.Option("--progress/--no-progress", help="Progress on stderr.")] = True,
+    ) -> None:
+        from thalweg.lab import study
+
+        if full and small:
+            raise InputError("--full and --small exclude each other.")
+        size = "full" if full else "small" if small else "usual"
+        how: dict[str, Any] = {"engine": engine, "workers": workers, "scheduler": scheduler, "progress": progress}
+        chosen = importlib.import_module(f"{package.__name__}.study").STUDY
+        page = study.run(chosen, out, size, command=shlex.join(["thalweg", *sys.argv[1:]]), **how)
+        typer.echo(f"Open {page}")
+
+
+for name, package in STUDIES.items():
+    _add_study(name, package)
 
 
 @app.command()
@@ -372,14 +365,9 @@ def bench(rounds: Annotated[int, typer.Option(help="Rounds of a run.", min=1)] =
     from thalweg.lab.runs import measure, tidy
     from thalweg.lab.streams import draw
 
-    stream = draw("piecewise", horizon=rounds)
-    rows = []
-    for k, name in enumerate(ALGORITHMS, start=1):
-        if sys.stderr.isatty():
-            typer.echo(f"\r\033[K{k} of {len(ALGORITHMS)}: {name}", err=True, nl=False)
+    stream, rows = draw("piecewise", horizon=rounds), []
+    for name in need("tqdm", "lab", "bench").tqdm(ALGORITHMS, unit="algorithm", leave=False, disable=None):
         found = measure(name, stream)
         queries = [tidy(found[key], 4) for key in ("projections", "gradients", "values")]
         rows.append([name, f"{found['us']:.2f}", f"{found['spread']:.2f}", *queries])
-    if sys.stderr.isatty():
-        typer.echo("\r\033[K", err=True, nl=False)
     typer.echo(_table(["algorithm", "us a round", "spread", "projections", "gradients", "values"], rows))

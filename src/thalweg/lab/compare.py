@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import pathlib
 from collections.abc import Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,15 +14,12 @@ from thalweg._validate import check_count
 from thalweg.errors import InputError
 from thalweg.lab._store import write_file
 from thalweg.lab.catalog import ALGORITHMS, build_domain, find
-from thalweg.lab.jobs import Job, run_jobs
-from thalweg.lab.pictures import blank, save
-from thalweg.lab.report import Row, to_csv
+from thalweg.lab.jobs import job, run_jobs
+from thalweg.lab.pictures import panels, save
+from thalweg.lab.report import Row, mean, to_csv
 from thalweg.lab.runs import curve_rounds, load_kernels, play_stream, tidy
 from thalweg.lab.streams import STREAMS, Stream, draw, with_domain
 from thalweg.lab.tables import read_table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["COLUMNS", "compare", "open_data", "play_one", "plot"]
 
@@ -46,43 +43,21 @@ def open_data(data: dict[str, Any], seed: int = 0) -> Stream:
 def play_one(*, algorithm: str, data: dict[str, Any], seed: int) -> Row:
     """One run, as a dict that JSON can hold."""
     report, losses, _ = play_stream(algorithm, open_data(data, seed))
-    if report.interrupted:
+    if report["interrupted"]:
         raise KeyboardInterrupt
     at = curve_rounds(losses.size)
-    return asdict(report) | {"at": at.tolist(), "curve": np.cumsum(losses)[at - 1].tolist()}
+    return report | {"at": at.tolist(), "curve": np.cumsum(losses)[at - 1].tolist()}
 
 
 def compare(
-    algorithms: Sequence[str],
-    data: dict[str, Any],
-    folder: pathlib.Path,
-    *,
-    seeds: int = 5,
-    engine: str = "serial",
-    workers: int | None = None,
-    scheduler: str | None = None,
-    progress: bool = True,
+    algorithms: Sequence[str], data: dict[str, Any], folder: pathlib.Path, *, seeds: int = 5, **how: Any
 ) -> list[Row]:
     """Play every algorithm with the seeds 0, 1, ... and write table.csv, runs.csv and loss.png to the folder.
 
-    Parameters
-    ----------
-    algorithms : sequence of str
-        Keys of `ALGORITHMS`.
-    data : dict
-        As in `open_data`. Real data and tables are played once: a seed changes nothing there.
-    folder : path
-        Where the results go. Finished runs are kept there, so the same call again goes on where it was.
-    seeds : int
-        How many.
-    engine, workers, scheduler, progress
-        As in `run_jobs`.
-
-    Returns
-    -------
-    list of dict
-        A row for each algorithm, with the keys `COLUMNS`: means over the runs, and the standard deviation of the loss
-        (None for a single run).
+    `data` is what `open_data` takes; real data and tables are played once, as a seed changes nothing there. `how` are
+    the options of `run_jobs`: finished runs are kept in the folder, so the same call again goes on where it was.
+    Returns a row for each algorithm, with the keys `COLUMNS`: means over the runs, and the standard deviation of the
+    loss (None for a single run).
     """
     names = [find("algorithm", name, ALGORITHMS) for name in algorithms]
     twice = [name for k, name in enumerate(names) if name in names[:k]]
@@ -99,24 +74,12 @@ def compare(
         load_kernels(name, stream)
     jobs = {
         name: [
-            Job(
-                f"{stream.name}/{name}/seed-{k}",
-                "thalweg.lab.compare:play_one",
-                {"algorithm": name, "data": data, "seed": k},
-            )
-            for k in range(repeats)
+            job(f"{stream.name}/{name}/seed-{k}", play_one, algorithm=name, data=data, seed=k) for k in range(repeats)
         ]
         for name in names
     }
-    results = run_jobs(
-        [job for some in jobs.values() for job in some],
-        folder,
-        engine=engine,
-        workers=workers,
-        scheduler=scheduler,
-        progress=progress,
-    )
-    runs = {name: [results[job.name] for job in some] for name, some in jobs.items()}
+    results = run_jobs(itertools.chain.from_iterable(jobs.values()), folder, **how)
+    runs = {name: [results[one.name] for one in some] for name, some in jobs.items()}
     rows = [_row(name, some) for name, some in runs.items()]
     write_file(folder / "table.csv", to_csv(rows, COLUMNS))
     write_file(folder / "runs.csv", to_csv([{"seed": k} | run for some in runs.values() for k, run in enumerate(some)]))
@@ -128,15 +91,12 @@ def _row(name: str, runs: list[Row]) -> Row:
     losses = [run["total_loss"] for run in runs]
     row: Row = {"algorithm": name, "runs": len(runs), "loss_mean": float(np.mean(losses))}
     row["loss_sd"] = float(np.std(losses, ddof=1)) if len(runs) > 1 else None
-    for key in ("projections", "gradients", "values", "markers", "seconds"):
-        row[key] = None if runs[0][key] is None else float(np.mean([run[key] for run in runs]))
-    return row
+    return row | {key: mean(runs, key) for key in COLUMNS[4:]}
 
 
-def plot(runs: dict[str, list[Row]], stream: Stream) -> Figure:
+def plot(runs: dict[str, list[Row]], stream: Stream) -> Any:
     """Loss so far against rounds, one line an algorithm: the mean over seeds, in a band of a standard deviation."""
-    figure: Figure = blank(8.5, 4.8)
-    axes = figure.subplots()
+    figure, [[axes]] = panels(8.5, 4.8)
     for change in stream.changes:
         axes.axvline(change, color="#e4e4e4", linewidth=0.8, zorder=0)
     paid = {name: float(np.mean([run["total_loss"] for run in some])) for name, some in runs.items()}

@@ -25,7 +25,7 @@ from thalweg.errors import InputError
 from thalweg.lab._engines import Outcome, choose_engine, find_function
 from thalweg.lab._store import LabError, Store, Task, to_json
 
-__all__ = ["Job", "LabError", "run_jobs", "seed_of"]
+__all__ = ["Job", "LabError", "job", "run_jobs", "seed_of"]
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,11 @@ class Job:
     name: str
     function: str
     arguments: dict[str, Any] = field(default_factory=dict)
+
+
+def job(name: str, function: Callable[..., Any], **arguments: Any) -> Job:
+    """The job of this name that calls a function of a module."""
+    return Job(name, f"{function.__module__}:{function.__name__}", arguments)
 
 
 def seed_of(name: str, bits: int = 63) -> int:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import io
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from thalweg._extras import new_figure
+from thalweg._extras import need, new_figure
 
 __all__ = [
-    "COLOURS", "GREY", "blank", "legend", "log_log", "look", "name_rows", "plain_ticks", "save", "side", "tidy",
+    "COLOURS", "GREY", "LOOKS", "label_axes", "legend", "log_log", "name_rows", "note", "panels", "plain_ticks",
+    "save", "side", "style",
 ]  # fmt: skip
 
 # Okabe and Ito's colours, which all kinds of colour vision tell apart.
@@ -48,9 +48,16 @@ LOOKS: dict[str, Look] = {
 }
 
 
-def look(name: str) -> Look:
-    """Colour, mark and line of a learner."""
-    return LOOKS[name]
+STYLE = {  # no box, a pale grid behind the lines, small letters
+    "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "axes.grid.axis": "y", "grid.alpha": 0.3,
+    "axes.axisbelow": True, "axes.titlesize": 10, "axes.labelsize": 10, "xtick.labelsize": 9, "ytick.labelsize": 9,
+    "legend.frameon": False, "legend.fontsize": 9,
+}  # fmt: skip
+
+
+def style() -> Any:
+    """A context in which pictures of studies are drawn. Nothing is changed for others."""
+    return need("matplotlib", "lab", "A picture").rc_context(STYLE)
 
 
 def side(name: str) -> Look:
@@ -58,17 +65,10 @@ def side(name: str) -> Look:
     return (BLUE, "o", "-") if name.startswith("Efficient") else (VERMILION, "s", "--")
 
 
-def blank(width: float, height: float) -> Any:
-    """An empty Figure of so many inches."""
-    return new_figure("A picture", width, height)
-
-
-def tidy(axis: Any, grid: str = "y") -> None:
-    """No box, and a pale grid behind the lines."""
-    axis.spines[["top", "right"]].set_visible(False)
-    axis.grid(axis=grid, alpha=0.3)
-    axis.set_axisbelow(True)
-    axis.tick_params(labelsize=9)
+def panels(width: float, height: float, rows: int = 1, columns: int = 1, **shared: Any) -> tuple[Any, Any]:
+    """A Figure of so many inches, and its axes in rows and columns."""
+    figure = new_figure("A picture", width, height)
+    return figure, figure.subplots(rows, columns, squeeze=False, **shared)
 
 
 def log_log(axis: Any, ticks: Sequence[float]) -> None:
@@ -77,36 +77,44 @@ def log_log(axis: Any, ticks: Sequence[float]) -> None:
     plain_ticks(axis, "y")
     axis.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
     axis.minorticks_off()
-    tidy(axis, "both")
+    axis.grid(visible=True)
 
 
 def name_rows(axis: Any, names: Sequence[str]) -> NDArray[np.int64]:
     """A row for each name, from top to bottom; where they are."""
     places = np.arange(len(names))[::-1]
-    axis.set_yticks(places, names, fontsize=9)
+    axis.set_yticks(places, names)
     axis.set_ylim(-0.6, len(names) - 0.4)
-    tidy(axis, "x")
+    axis.grid(visible=False, axis="y")
+    axis.grid(visible=True, axis="x")
     return places
 
 
-def legend(figure: Any, axis: Any, place: str = "upper center", columns: int = 1, size: int = 9) -> None:
+def label_axes(axes: Any, x: str = "", y: str = "") -> None:
+    """Labels along the last row and the first column of axes."""
+    for axis in axes[-1]:
+        axis.set_xlabel(x)
+    for axis in axes[:, 0]:
+        axis.set_ylabel(y or axis.get_ylabel())
+
+
+def note(axis: Any, text: str, at: tuple[float, float], away: tuple[float, float], **options: Any) -> None:
+    """A text so many points away from a place."""
+    axis.annotate(text, at, away, textcoords="offset points", fontsize=9, **options)
+
+
+def legend(figure: Any, axis: Any, place: str = "upper center", columns: int = 1) -> None:
     """The legend of an axis, outside all of them."""
-    handles, labels = axis.get_legend_handles_labels()
-    figure.legend(handles, labels, loc=f"outside {place}", ncols=columns, frameon=False, fontsize=size)
+    figure.legend(*axis.get_legend_handles_labels(), loc=f"outside {place}", ncols=columns)
 
 
 def plain_ticks(axis: Any, which: str) -> None:
     """Plain numbers on a logarithmic axis: 1, 2, 5 in every decade, fewer on a long one, even steps on a short one."""
-    low, high = axis.get_xlim() if which == "x" else axis.get_ylim()
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    steps = (1, 2, 5) if high / low < 300 else (1,)
-    ticks = [b * 10.0**e for e in decades for b in steps]
-    if high < 3 * low:
-        step = next(tick for tick in [*ticks, high] if high - low < 7 * tick)
-        ticks = [step * k for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
-    ticks = [tick for tick in ticks if low <= tick <= high]
-    set_ticks = axis.set_xticks if which == "x" else axis.set_yticks
-    set_ticks(ticks, [f"{tick:,.4g}" if tick < 1e4 else f"{tick:,g}" for tick in ticks], fontsize=9)
+    (low, high), along = getattr(axis, f"get_{which}lim")(), getattr(axis, f"{which}axis")
+    ticker = need("matplotlib.ticker", "lab", "A picture")
+    in_a_decade = (1, 2, 5) if high < 300 * low else (1,)
+    along.set_major_locator(ticker.AutoLocator() if high < 3 * low else ticker.LogLocator(subs=in_a_decade))
+    along.set_major_formatter("{x:,g}")
     axis.minorticks_off()
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import csv
+import functools
 import io
-from collections.abc import Iterable, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 __all__ = [
-    "Results", "Row", "TextTable", "duration", "group", "less_and_more", "mean", "number", "part", "pick", "ratio",
-    "spread", "to_csv",
+    "Ratios", "Results", "Row", "TextTable", "distinct", "duration", "group", "mean", "number", "part", "pick",
+    "ratio", "ratios", "spread", "to_csv",
 ]  # fmt: skip
 
 Row = dict[str, Any]
@@ -42,16 +44,16 @@ def group(rows: Iterable[Row], *keys: str) -> dict[tuple[Any, ...], list[Row]]:
     return groups
 
 
-def mean(rows: Iterable[Row], key: str) -> Any:
-    """The mean of a column; None where nothing was measured."""
-    values = [row[key] for row in rows if row[key] is not None]
+def distinct(rows: Iterable[Row], key: str) -> list[Any]:
+    """What there is in a column, in the order in which it is met."""
+    return list(dict.fromkeys(row[key] for row in rows))
+
+
+def mean(rows: Iterable[Row], *keys: str) -> Any:
+    """The mean of a column, or of a column of dicts in a column; None where nothing was measured."""
+    found: list[Any] = [functools.reduce(operator.getitem, keys, row) for row in rows]
+    values = [value for value in found if value is not None]
     return float(np.mean(values)) if values else None
-
-
-def less_and_more(ratios: Iterable[float]) -> tuple[int, int]:
-    """How many are below 1 and how many above, by more than `TIE`."""
-    values = list(ratios)
-    return sum(value < 1 - TIE for value in values), sum(value > 1 + TIE for value in values)
 
 
 # ------------------------------------------------------------------------------------------------------ numbers as text
@@ -79,6 +81,45 @@ def duration(seconds: float) -> str:
 def ratio(value: float) -> str:
     """A ratio in two or three digits."""
     return f"{value:.2f}" if value < 0.995 else f"{value:.1f}" if value < 9.95 else f"{value:,.0f}"
+
+
+class Ratios(dict[Any, float]):
+    """Ratios by name, and what is said of them."""
+
+    @property
+    def less(self) -> int:
+        """How many are below 1 by more than `TIE`."""
+        return sum(value < 1 - TIE for value in self.values())
+
+    @property
+    def more(self) -> int:
+        """How many are above 1 by more than `TIE`."""
+        return sum(value > 1 + TIE for value in self.values())
+
+    @property
+    def middle(self) -> float:
+        """Their geometric mean."""
+        return float(np.exp(np.mean(np.log(list(self.values())))))
+
+    @property
+    def low(self) -> Any:
+        """The name of the least."""
+        return min(self, key=self.__getitem__)
+
+    @property
+    def high(self) -> Any:
+        """The name of the largest."""
+        return max(self, key=self.__getitem__)
+
+    def ends(self, form: Callable[[float], str] = ratio) -> str:
+        """The least and the largest, with their names."""
+        low, high = (f"{form(self[name])} times ({name})" for name in (self.low, self.high))
+        return f"from {low} to {high} as much"
+
+
+def ratios(ours: Mapping[str, Sequence[Row]], theirs: Mapping[str, Sequence[Row]], key: str) -> Ratios:
+    """By name: the mean of a column of ours relative to that of theirs."""
+    return Ratios({name: mean(rows, key) / mean(theirs[name], key) for name, rows in ours.items()})
 
 
 # -------------------------------------------------------------------------------------------------------------- tables

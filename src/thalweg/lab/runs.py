@@ -7,7 +7,7 @@ import io
 import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -18,13 +18,14 @@ from thalweg._extras import need
 from thalweg._interrupts import interrupts
 from thalweg.algorithms import thresholds
 from thalweg.lab.catalog import ALGORITHMS, build, find
+from thalweg.lab.report import Row, number
 from thalweg.lab.streams import Stream
 from thalweg.lab.tables import Table
 from thalweg.theorems import step_sizes
 
 __all__ = [
-    "Report", "curve_rounds", "describe", "experts", "load_kernels", "losses_as", "measure", "one_thread",
-    "play_stream", "printed_threshold", "steps", "tidy", "window", "worst",
+    "best_time", "counted", "curve_rounds", "describe", "experts", "load_kernels", "losses_as", "measure", "one_thread",
+    "play_stream", "printed_threshold", "scaled_adaptive", "scaled_sacs", "steps", "tidy", "window", "worst",
 ]  # fmt: skip
 
 Array = NDArray[np.float64]
@@ -36,42 +37,13 @@ STRETCH = 8192  # rounds between two looks at Ctrl-C
 Tell = Callable[[int, float, float, tw.Queries, float], None]
 
 
-@dataclass(frozen=True)
-class Report:
-    """What a run cost: its losses, its queries (a round, on average) and its time.
-
-    `markers` counts the experts that a loss threshold started, None where there is no such threshold. `seconds` is
-    wall-clock time of the rounds; kernels were loaded before.
-    """
-
-    algorithm: str
-    stream: str
-    loss: str
-    domain: str
-    dim: int
-    rounds: int
-    total_loss: float
-    mean_loss: float
-    projections: float
-    gradients: float
-    values: float
-    markers: int | None
-    seconds: float
-    us_a_round: float
-    interrupted: bool
-
-
 def play_stream(
     algorithm: str, stream: Stream, *, tell: Tell | None = None, decisions: bool = False
-) -> tuple[Report, Array, Array | None]:
+) -> tuple[Row, Array, Array | None]:
     """Play an algorithm on a stream, from first round to last.
 
     Parameters
     ----------
-    algorithm : str
-        A key of `ALGORITHMS`.
-    stream : Stream
-        What it plays.
     tell : callable, optional
         Called after 16, 32, 64, ... rounds and at the end with: rounds so far, mean loss so far, mean loss since the
         last call, queries so far, seconds so far.
@@ -80,7 +52,9 @@ def play_stream(
 
     Returns
     -------
-    Report, array of losses, array of decisions or None
+    dict, array of losses, array of decisions or None
+        What the run cost: losses, queries (a round, on average) and wall-clock time of the rounds; kernels were loaded
+        before. "markers" counts the experts that a loss threshold started, None where there is no such threshold.
 
     Notes
     -----
@@ -106,23 +80,15 @@ def play_stream(
                 tell(played, mean, recent, learner.queries - before, seconds)
                 told, mark = played, 2 * mark
     losses, queries, rounds = losses[:played], learner.queries - before, max(1, played)
-    report = Report(
-        algorithm=algorithm,
-        stream=stream.name,
-        loss=stream.problem.loss,
-        domain=repr(stream.domain),
-        dim=stream.domain.dim,
-        rounds=played,
-        total_loss=float(losses.sum()),
-        mean_loss=float(losses.sum()) / rounds,
-        projections=queries.projections / rounds,
-        gradients=queries.gradients / rounds,
-        values=queries.values / rounds,
-        markers=_markers(learner, played),
-        seconds=seconds,
-        us_a_round=1e6 * seconds / rounds,
-        interrupted=stop.asked,
-    )
+    report: Row = {"algorithm": algorithm, "stream": stream.name, "loss": stream.problem.loss}
+    report |= {"domain": repr(stream.domain), "dim": stream.domain.dim, "rounds": played}
+    report |= {"total_loss": float(losses.sum()), "mean_loss": float(losses.sum()) / rounds}
+    report |= {key: count / rounds for key, count in asdict(queries).items()}
+    inner: Any = getattr(learner, "inner", learner)
+    has_threshold = getattr(inner, "threshold", None) is not None
+    # The last round may have placed a marker that has not begun.
+    report["markers"] = inner.marker_count - (inner.markers[-1] > rounds) if has_threshold else None
+    report |= {"seconds": seconds, "us_a_round": 1e6 * seconds / rounds, "interrupted": stop.asked}
     return report, losses, points[:played] if decisions else None
 
 
@@ -132,15 +98,6 @@ def load_kernels(algorithm: str, stream: Stream) -> None:
         tw.play(build(algorithm, stream), stream.problem, rounds=2)
     if stop.asked:
         raise KeyboardInterrupt
-
-
-def _markers(learner: Any, rounds: int) -> int | None:
-    """How many unit intervals a loss threshold started in these rounds."""
-    inner = getattr(learner, "inner", learner)
-    if not isinstance(inner, tw.Cover) or inner.threshold is None:
-        return None
-    waiting = inner.markers[-1] > rounds  # the last round placed one that has not begun
-    return inner.marker_count - waiting
 
 
 def curve_rounds(rounds: int) -> NDArray[np.int64]:
@@ -166,6 +123,19 @@ def printed_threshold(stream: Stream, R: float | None = None) -> Callable[[int],
     return functools.partial(thresholds.adaptive_paper, T=T, G=G, L=L, R=R or stream.domain.surrogate.radius, delta=1.0)
 
 
+def scaled_sacs(stream: Stream, scale: float) -> tw.SACS:
+    """SACS as published, with so much of its printed threshold."""
+    T, L, B = len(stream.problem), stream.smoothness or 0.0, stream.loss_bound
+    C = scale * thresholds.sacs(L=L, D=stream.domain.diameter, delta=1.0)
+    return tw.SACS(stream.domain, loss_bound=B, smoothness=L, threshold=C, gradients="own", horizon=T)
+
+
+def scaled_adaptive(stream: Stream, scale: float, looseness: float = 1.0, **options: Any) -> tw.EfficientAdaptive:
+    """EfficientAdaptive with so much of its printed threshold, told a gradient bound so many times too large."""
+    T, G, L, C = len(stream.problem), stream.gradient_bound, stream.smoothness or 0.0, printed_threshold(stream)
+    return tw.EfficientAdaptive(stream.domain, T, looseness * G, L, threshold=lambda m: scale * C(m), **options)
+
+
 def experts(learner: Any, rounds: int) -> tuple[int | None, float | None, int | None]:
     """Markers so far, mean and largest number of experts alive in these rounds; None without a cover.
 
@@ -183,6 +153,13 @@ def experts(learner: Any, rounds: int) -> tuple[int | None, float | None, int | 
     bits = newest[:, None] >> np.arange(40)
     alive = ((bits & 1) if inner.cover == "compact" else (bits > 0)).sum(axis=1)
     return int(newest[-1]), float(alive.mean()), int(alive.max())
+
+
+def counted(learner: tw.Learner, run: tw.Run) -> Row:
+    """What a run paid, its queries a round, and the experts of its learner."""
+    row: Row = {"rounds": run.rounds, "total_loss": run.total_loss}
+    row |= {key: count / run.rounds for key, count in asdict(run.queries).items()}
+    return row | dict(zip(("markers", "experts", "most_experts"), experts(learner, run.rounds), strict=True))
 
 
 def steps(learner: Any) -> Array | None:
@@ -203,6 +180,18 @@ def one_thread(run: Callable[..., Any]) -> Callable[..., Any]:
             return run(**arguments)
 
     return limited
+
+
+def best_time(work: Callable[[], Any], repeats: int, prepare: Callable[[], Any] = lambda: None) -> float:
+    """Processor seconds of some work, the best of so many times: noise only ever adds. `prepare` is not counted."""
+
+    def once() -> float:
+        prepare()
+        began = time.process_time()
+        work()
+        return time.process_time() - began
+
+    return min(once() for _ in range(repeats))
 
 
 def describe(summary: dict[str, Any], table: Table | None, scale: bool) -> str:
@@ -226,9 +215,7 @@ def describe(summary: dict[str, Any], table: Table | None, scale: bool) -> str:
 
 def tidy(value: float | None, digits: int) -> str:
     """A number with so many digits, or all those before its point; "-" for none."""
-    if value is None:
-        return "-"
-    return f"{value:.{digits}g}" if abs(value) < 10**digits else f"{value:.0f}"
+    return number(value, digits).replace(",", "").replace("–", "-")
 
 
 def losses_as(kind: str, summary: dict[str, Any], losses: Array, decisions: Array | None) -> bytes:
@@ -260,12 +247,5 @@ def measure(algorithm: str, stream: Stream, repeats: int = 5) -> dict[str, Any]:
             times.append(time.process_time() - began)
     if stop.asked:
         raise KeyboardInterrupt
-    counted = times[1:]
-    per_round = {key: count / run.rounds for key, count in asdict(run.queries).items()}
-    best = min(counted)
-    return {
-        "algorithm": algorithm,
-        "us": 1e6 * best / run.rounds,
-        "spread": max(counted) / max(best, 1e-9),
-        **per_round,
-    }
+    best, per_round = min(times[1:]), {key: count / run.rounds for key, count in asdict(run.queries).items()}
+    return {"us": 1e6 * best / run.rounds, "spread": max(times[1:]) / max(best, 1e-9), **per_round}

@@ -31,7 +31,7 @@ from thalweg.problems import (
     piecewise_stationary,
 )
 
-__all__ = ["STREAMS", "Source", "Stream", "draw", "installed", "planted", "with_domain"]
+__all__ = ["STREAMS", "Source", "Stream", "draw", "installed", "measured", "planted", "with_domain"]
 
 Array = NDArray[np.float64]
 
@@ -108,21 +108,9 @@ def planted(
 # ------------------------------------------------------------------------------------------------------------ synthetic
 
 
-def _piecewise(seed: int, T: int, dim: int) -> Stream:
-    return planted("piecewise", paper_ellipsoid(dim), T, seed, stages=min(STAGES, T))
-
-
-def _gradual(seed: int, T: int, dim: int) -> Stream:
-    return planted("gradual", paper_ellipsoid(dim), T, seed)
-
-
 def _fast_walk(seed: int, T: int, dim: int) -> Stream:
     domain = paper_ellipsoid(dim)
     return planted("fast-walk", domain, T, seed, step=domain.diameter / math.sqrt(T))
-
-
-def _ball_piecewise(seed: int, T: int, dim: int) -> Stream:
-    return planted("ball-piecewise", Ball(dim), T, seed, noise=0.5, stages=max(1, T // 500))
 
 
 def _classification(seed: int, T: int, dim: int) -> Stream:
@@ -151,9 +139,8 @@ def _polls() -> Stream:
 
 def _glucose() -> Stream:
     """Blood sugar (in 400 mg/dl) from the sensor's current (in 100 nA) and an intercept, without the rows with gaps."""
-    data = _need("bokeh_sampledata.glucose").data
-    numbers = np.array([[_number(a), _number(b)] for a, b in zip(data["isig"], data["glucose"], strict=True)])
-    current, sugar = numbers[np.isfinite(numbers).all(axis=1)].T
+    data = _need("bokeh_sampledata.glucose").data[["isig", "glucose"]]
+    current, sugar = data.apply(_need("pandas").to_numeric, errors="coerce").dropna().to_numpy(dtype=float).T
     problem = LinearRegression(np.c_[np.ones(current.size), current / 100], sugar / 400)
     error = 3 * math.sqrt(2) + 1  # features at most sqrt 2 long, labels at most 1
     return Stream("glucose", Ball(2, radius=3.0), problem, math.sqrt(2) * error, 2.0, error**2 / 2)
@@ -183,14 +170,6 @@ def _need(module: str) -> Any:
         return need(module, "data", "This stream")
 
 
-def _number(text: Any) -> float:
-    """A cell of a table; nan for gaps."""
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
-
-
 # ---------------------------------------------------------------------------------------------------------- by name
 
 
@@ -208,10 +187,19 @@ class Source:
 
 
 STREAMS: dict[str, Source] = {
-    "piecewise": Source("the paper's jumps: 25 stages on an ellipsoid, d = 8, D = 6", _piecewise),
-    "gradual": Source("the paper's slow walk: steps of D/T on the same ellipsoid", _gradual),
+    "piecewise": Source(
+        "the paper's jumps: 25 stages on an ellipsoid, d = 8, D = 6",
+        lambda seed, T, dim: planted("piecewise", paper_ellipsoid(dim), T, seed, stages=min(STAGES, T)),
+    ),
+    "gradual": Source(
+        "the paper's slow walk: steps of D/T on the same ellipsoid",
+        lambda seed, T, dim: planted("gradual", paper_ellipsoid(dim), T, seed),
+    ),
     "fast-walk": Source("a walk that crosses the ellipsoid: steps of D/sqrt(T)", _fast_walk),
-    "ball-piecewise": Source("jumps every 500 rounds on the unit ball, noise up to 0.5", _ball_piecewise),
+    "ball-piecewise": Source(
+        "jumps every 500 rounds on the unit ball, noise up to 0.5",
+        lambda seed, T, dim: planted("ball-piecewise", Ball(dim), T, seed, noise=0.5, stages=max(1, T // 500)),
+    ),
     "classification": Source("logistic loss, weights that walk in a ball of radius 3", _classification),
     "polls": Source("weigh 5 pollsters to predict a president's approval, 1001 days", _polls, real=True),
     "glucose": Source("calibrate a glucose sensor by its current, 51 220 readings", _glucose, real=True),
@@ -263,25 +251,24 @@ def draw(name: str, seed: int = 0, *, horizon: int | None = None, dim: int | Non
 
 
 def installed(names: Iterable[str]) -> tuple[str, ...]:
-    """Those of the streams whose data is installed."""
+    """Those of the streams whose data is installed; a name that is not known is kept, as what needs no data."""
     found = []
     for name in names:
         with contextlib.suppress(MissingExtraError):
-            if STREAMS[name].real:
+            if name in STREAMS and STREAMS[name].real:
                 draw(name, horizon=10)
             found.append(name)
     return tuple(found)
+
+
+def measured(name: str, domain: Domain, problem: LinearModel, changes: tuple[int, ...] = ()) -> Stream:
+    """A stream whose constants are computed from its data."""
+    G, B = problem.gradient_bound(domain), problem.loss_bound(domain)
+    return Stream(name, domain, problem, G, problem.smoothness, B, changes)
 
 
 def with_domain(stream: Stream, domain: Domain) -> Stream:
     """The same data on another domain, with constants computed from the data. Planted models may lie outside it."""
     data = stream.problem[:]
     data.comparators = None
-    return replace(
-        stream,
-        domain=domain,
-        problem=data,
-        gradient_bound=data.gradient_bound(domain),
-        smoothness=data.smoothness,
-        loss_bound=data.loss_bound(domain),
-    )
+    return measured(stream.name, domain, data, stream.changes)

@@ -24,8 +24,8 @@ from thalweg._extras import need
 from thalweg._validate import check_choice
 from thalweg.lab._store import LabError, write_file
 from thalweg.lab.jobs import Job, run_jobs
-from thalweg.lab.pictures import save
-from thalweg.lab.report import Results, Row, TextTable, to_csv
+from thalweg.lab.pictures import save, style
+from thalweg.lab.report import Results, Row, TextTable, duration, number, part, ratio, to_csv
 
 __all__ = ["Study", "about", "run", "write"]
 
@@ -44,14 +44,15 @@ class Study:
         How much is run: a frozen dataclass each for "usual", "small" (seconds, and no meaning) and others.
     jobs : callable
         size -> every run, as data. Their names are unique and say what they are: "scene/Boeing 747/wave/seed-0".
-    lines : callable
-        data -> the rows of runs.csv. What a row holds in lists and dicts is left to runs/.
     tables, figures, remarks : callable
-        data -> tables, pictures (matplotlib Figures), and all else that the page says, by name. Sentences are made
-        from the numbers, so that they cannot claim what this very run does not show.
+        data -> tables, pictures (matplotlib Figures), and the numbers of the page's sentences, by name.
     template : str
         The page, a Jinja template that extends "base.html": a path below `thalweg/lab/studies`. It sees `facts`,
-        `pictures`, `tables` and `remarks`.
+        `pictures`, `tables` and `remarks`. Its sentences are made from the numbers, so that they cannot claim what
+        this very run does not show.
+    lines : callable
+        data -> the rows of runs.csv: by default a row for each job whose name begins with "run/". What a row holds in
+        lists and dicts is left to runs/.
     read : callable
         What the jobs returned, by name -> data, which all the above take. The same by default.
     available : callable
@@ -65,47 +66,30 @@ class Study:
     name: str
     sizes: Mapping[str, Any]
     jobs: Callable[[Any], Sequence[Job]]
-    lines: Callable[[Any], Sequence[Row]]
     tables: Callable[[Any], Mapping[str, TextTable]]
     figures: Callable[[Any], Mapping[str, Any]]
     remarks: Callable[[Any], Mapping[str, Any]]
     template: str
+    lines: Callable[[Any], Sequence[Row]] = lambda results: part(results, "run")
     read: Callable[[Results], Any] = lambda results: results
     available: Callable[[Any], Any] = lambda size: size
     facts: Callable[[Any], Row] = lambda data: {}
     warm_up: tuple[Job, ...] = ()
 
 
-def run(
-    study: Study,
-    folder: Path | str,
-    size: str = "usual",
-    *,
-    engine: str = "local",
-    workers: int | None = None,
-    scheduler: str | None = None,
-    progress: bool = True,
-    command: str = "",
-) -> Path:
-    """Run a study and write its report.
+def run(study: Study, folder: Path | str, size: str = "usual", *, command: str = "", **how: Any) -> Path:
+    """Run a study and write its report: pictures, runs.csv, about.json and, last, the page, whose path is returned.
 
     Parameters
     ----------
-    study : Study
-        Which.
     folder : path
         Where everything goes. What is in folder/runs from an earlier, perhaps interrupted, call is not run again.
     size : str
         A key of `study.sizes`.
-    engine, workers, scheduler, progress
-        As for `run_jobs`.
     command : str
         What the reader is told to type to get the same.
-
-    Returns
-    -------
-    Path
-        The page, folder/index.html. Beside it: pictures, runs.csv, about.json.
+    **how
+        engine, workers, scheduler and progress, as for `run_jobs`.
 
     Raises
     ------
@@ -114,13 +98,12 @@ def run(
     """
     check_choice("run", "size", size, tuple(study.sizes))
     chosen = study.available(study.sizes[size])
-    options: Row = {"engine": engine, "workers": workers, "scheduler": scheduler, "progress": progress}
     began = time.time()
     if study.warm_up and size != "small":
-        if progress:
+        if how.get("progress", True):
             sys.stderr.write("Compiling the kernels, or loading them:\n")
-        run_jobs(study.warm_up, folder, **options)
-    results = run_jobs(study.jobs(chosen), folder, **options)
+        run_jobs(study.warm_up, folder, **how)
+    results = run_jobs(study.jobs(chosen), folder, **how)
     facts: Row = {"command": command or f"thalweg {study.name}" + ("" if size == "usual" else f" --{size}")}
     facts |= about() | {"seconds": round(time.time() - began, 1), "runs": len(results)}
     facts |= {"full": size == "full", "small": size == "small", "size": asdict(chosen)}
@@ -157,7 +140,9 @@ def write(study: Study, folder: Path, data: Any, facts: Row) -> Path:
     facts = facts | study.facts(data)
     images = {}
     try:
-        for name, figure in study.figures(data).items():
+        with style():
+            figures = study.figures(data)
+        for name, figure in figures.items():
             images[name] = save(figure, "png")
             write_file(folder / f"{name}.png", images[name])
             write_file(folder / f"{name}.pdf", save(figure, "pdf"))
@@ -172,17 +157,11 @@ def _page(study: Study, data: Any, facts: Row, images: Mapping[str, bytes]) -> s
     """The page. It refers to nothing outside itself."""
     jinja2 = need("jinja2", "lab", "The page")
     here = Path(__file__).parent
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader([here, here / "studies"]),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    page: str = environment.get_template(study.template).render(
-        facts=facts,
-        pictures={name: f"data:image/png;base64,{base64.b64encode(image).decode()}" for name, image in images.items()},
-        tables=study.tables(data),
-        remarks=study.remarks(data),
-    )
+    loader = jinja2.FileSystemLoader([here, here / "studies"])
+    options = {"autoescape": True, "undefined": jinja2.StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
+    environment = jinja2.Environment(loader=loader, **options)
+    environment.filters |= {"number": number, "ratio": ratio, "duration": duration}
+    template = environment.get_template(study.template)
+    seen = {name: f"data:image/png;base64,{base64.b64encode(image).decode()}" for name, image in images.items()}
+    page: str = template.render(facts=facts, pictures=seen, tables=study.tables(data), remarks=study.remarks(data))
     return page

@@ -21,7 +21,7 @@ from thalweg._extras import need
 from thalweg._validate import check_choice, check_count
 from thalweg.errors import InputError
 from thalweg.lab.catalog import build_domain
-from thalweg.lab.streams import Stream
+from thalweg.lab.streams import Stream, measured
 from thalweg.problems import LinearModel
 
 if TYPE_CHECKING:
@@ -118,22 +118,15 @@ def read_table(
 
     scales = dict.fromkeys((*chosen, target), 1.0)
     if scale:
-        scales = {key: _largest(row) for key, row in zip((*chosen, target), (*rows, labels), strict=True)}
+        columns = zip((*chosen, target), (*rows, labels), strict=True)
+        scales = {key: float(np.abs(column).max()) or 1.0 for key, column in columns}  # 1 where all are 0
     if loss in ("logistic", "hinge"):
         labels = _signs(name, target, labels, loss)
     rows = rows / np.array([scales[key] for key in chosen])[:, None]
     if intercept:
         rows, chosen = np.vstack([rows, np.ones(len(frame))]), [*chosen, "intercept"]
     problem = LinearModel(rows.T, labels / scales[target], loss)
-    space = build_domain(domain, len(chosen))
-    stream = Stream(
-        pathlib.Path(name).name,
-        space,
-        problem,
-        problem.gradient_bound(space),
-        problem.smoothness,
-        problem.loss_bound(space),
-    )
+    stream = measured(pathlib.Path(name).name, build_domain(domain, len(chosen)), problem)
     return Table(stream, target, tuple(chosen), scales, tuple(left_out))
 
 
@@ -276,8 +269,3 @@ def _signs(name: str, target: str, labels: Array, loss: str) -> Array:
             f"Got {labels[k]:g}."
         )
     return labels
-
-
-def _largest(numbers: Array) -> float:
-    """The largest absolute value; 1 where all are 0."""
-    return float(np.abs(numbers).max()) or 1.0

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from thalweg.lab.report import Results, Row, TextTable, duration, group, less_and_more, number, part, ratio
+from thalweg.lab.report import (
+    Ratios,
+    Results,
+    Row,
+    TextTable,
+    distinct,
+    duration,
+    group,
+    mean,
+    number,
+    part,
+    pick,
+    ratio,
+)
 from thalweg.lab.studies.control.runs import CONTROLLERS, COSTS, DISTURBANCES, PLANTS
-
-__all__ = ["remarks", "tables"]
 
 OURS = "EfficientControl"
 
@@ -44,29 +56,23 @@ def tables(results: Results) -> dict[str, TextTable]:
 def _costs(scenes: Sequence[Row]) -> TextTable:
     names = [name for name in CONTROLLERS if name != "LQR"]
     body = []
-    for (plant, costs, push), found in grouped(scenes).items():
+    for key, found in grouped(scenes).items():
         cells = [ratio(float(np.mean([relative(s, name) for s in found]))) for name in names]
-        lqr = number(float(np.mean([s["controllers"]["LQR"]["total"] for s in found])))
-        body.append([plant, costs, push, lqr, *cells, f"{100 * found[0]['difference']:.2g} %"])
+        lqr = number(mean(found, "controllers", "LQR", "total"))
+        body.append([*key, lqr, *cells, f"{100 * found[0]['difference']:.2g} %"])
     heads = ["plant", "costs", "disturbance", "LQR's total", *names, "Scream and Efficient apart"]
     return TextTable(heads, body, (0, 1, 2))
 
 
 def _regret(scenes: Sequence[Row]) -> TextTable:
     body = []
-    for (plant, costs, push), found in grouped(scenes).items():
-        if found[0]["planted"] is None:
-            continue
-        planted = np.mean([s["planted"]["changing"]["total"] for s in found])
-        lqr = np.mean([s["controllers"]["LQR"]["total"] for s in found])
-        fixed = np.mean([s["planted"]["fixed"]["total"] for s in found])
-        path = np.mean([s["planted"]["changing"]["path"] for s in found])
-        cells = [
-            f"{100 * (np.mean([s['controllers'][name]['total'] for s in found]) - planted) / lqr:.1f} %"
-            for name in ("LQR", "GPC", "ScreamControl", OURS)
-        ]
-        numbers = [number(float(v)) for v in (planted, fixed, lqr, round(path, 9))]
-        body.append([plant, costs, push, *numbers, *cells])
+    quadratic = [scene for scene in scenes if scene["planted"] is not None]
+    for key, found in grouped(quadratic).items():
+        planted, path = (mean(found, "planted", "changing", what) for what in ("total", "path"))
+        paid = {name: mean(found, "controllers", name, "total") for name in ("LQR", "GPC", "ScreamControl", OURS)}
+        numbers = (planted, mean(found, "planted", "fixed", "total"), paid["LQR"], round(path, 9))
+        regrets = [f"{100 * (cost - planted) / paid['LQR']:.1f} %" for cost in paid.values()]
+        body.append([*key, *map(number, numbers), *regrets])
     heads = ["plant", "costs", "disturbance", "planted, changing", "planted, fixed", "LQR", "path length",
              "regret of LQR", "of GPC", "of Scream", "of ours"]  # fmt: skip
     return TextTable(heads, body, (0, 1, 2))
@@ -74,31 +80,24 @@ def _regret(scenes: Sequence[Row]) -> TextTable:
 
 def _queries(scenes: Sequence[Row]) -> TextTable:
     body = []
-    for plant in dict.fromkeys(s["plant"] for s in scenes):
-        found = [s for s in scenes if s["plant"] == plant]
-        for name in ("GPC", "ScreamControl", OURS):
-            runs = [s["controllers"][name] for s in found]
-            learned = np.array([run["gradients"] for run in runs])
-            each = np.mean([run["projections"] / max(1, run["gradients"]) for run in runs])
-            clipped = np.mean([run["clipped"] / max(1, run["gradients"]) for run in runs])
-            waited = np.mean([s["rounds"] for s in found] - learned)
-            cells = [number(float(each)), number(float(waited)), f"{100 * clipped:.1f} %"]
-            body.append([plant, name, *cells])
+    for plant, name in itertools.product(distinct(scenes, "plant"), ("GPC", "ScreamControl", OURS)):
+        runs = [scene["controllers"][name] | {"rounds": scene["rounds"]} for scene in pick(scenes, plant=plant)]
+        each, clipped = (
+            float(np.mean([run[key] / max(1, run["gradients"]) for run in runs])) for key in ("projections", "clipped")
+        )
+        waited = mean(runs, "rounds") - mean(runs, "gradients")
+        body.append([plant, name, number(each), number(waited), f"{100 * clipped:.1f} %"])
     heads = ["plant", "controller", "projections a learning round", "rounds of measuring", "gradients clipped"]
     return TextTable(heads, body)
 
 
 def _scaling(timed: Sequence[Row]) -> TextTable:
     body = []
-    for kind in ("estimated", "tight"):
-        for row in timed:
-            scream, ours = row[f"ScreamControl, {kind}"], row[f"{OURS}, {kind}"]
-            body.append([
-                kind, str(row["states"]), str(row["inputs"]), duration(1e-6 * scream["us"]),
-                duration(1e-6 * ours["us"]), ratio(scream["us"] / ours["us"]),
-                f"{scream['projections']:g}", f"{ours['projections']:g}",
-                f"{scream['decompositions']:.1f}", f"{ours['decompositions']:.1f}",
-            ])  # fmt: skip
+    for kind, row in itertools.product(("estimated", "tight"), timed):
+        both = scream, ours = [row[f"{name}, {kind}"] for name in ("ScreamControl", OURS)]
+        cells = [duration(1e-6 * one["us"]) for one in both] + [ratio(scream["us"] / ours["us"])]
+        cells += [f"{one['projections']:g}" for one in both] + [f"{one['decompositions']:.1f}" for one in both]
+        body.append([kind, str(row["states"]), str(row["inputs"]), *cells])
     heads = ["caps", "states", "inputs", "Scream's time", "ours", "ratio", "Scream's projections", "ours",
              "Scream's decompositions", "ours"]  # fmt: skip
     return TextTable(heads, body, (0,))
@@ -107,9 +106,8 @@ def _scaling(timed: Sequence[Row]) -> TextTable:
 def _stability(found: Sequence[Row], scenes: Sequence[Row]) -> TextTable:
     body = []
     for row in found:
-        runs = [s["controllers"][OURS] for s in scenes if s["plant"] == row["plant"]]
-        bounds = [run["gradient_bound"] for run in runs if run["gradient_bound"]]
-        prices = [run["switching_cost"] for run in runs if run["switching_cost"]]
+        runs = [scene["controllers"][OURS] for scene in pick(scenes, plant=row["plant"])]
+        bounds, prices = ([run[key] for run in runs if run[key]] for key in ("gradient_bound", "switching_cost"))
         H, c, G, price = row["theory"]
         worst = row["worst_gain"]
         body.append([
@@ -130,7 +128,7 @@ def _range(values: Sequence[float]) -> str:
 def _sensitivity(found: Sequence[Row]) -> TextTable:
     choices = list(found[0]["relative"])
     body = [[row["plant"], row["disturbance"], *(ratio(row["relative"][c]) for c in choices)] for row in found]
-    middle = [ratio(float(np.exp(np.mean([np.log(row["relative"][c]) for row in found])))) for c in choices]
+    middle = [ratio(Ratios(enumerate(row["relative"][c] for row in found)).middle) for c in choices]
     return TextTable(["plant", "disturbance", *choices], [*body, ["all", "geometric mean", *middle]])
 
 
@@ -138,43 +136,24 @@ def _sensitivity(found: Sequence[Row]) -> TextTable:
 
 
 def remarks(results: Results) -> dict[str, Any]:
-    """Sentences that follow from the numbers."""
-    scenes = part(results, "scene")
-    groups = grouped(scenes)
-    used = {key: {scene[key] for scene in scenes} for key in ("plant", "disturbance", "costs")}
-    said: dict[str, Any] = {
-        "plants": {name: plant.about for name, plant in PLANTS.items() if name in used["plant"]},
-        "disturbances": {name: about for name, about in DISTURBANCES.items() if name in used["disturbance"]},
-        "costs": {name: about for name, about in COSTS.items() if name in used["costs"]},
+    """The numbers of the page's sentences."""
+    scenes, timed = part(results, "scene"), part(results, "time")[-1]
+    one, two = ([s["difference"] for s in scenes if len(PLANTS[s["plant"]].inputs) == count] for count in (1, 2))
+    return {
+        "plants": {name: PLANTS[name].about for name in distinct(scenes, "plant")},
+        "disturbances": {name: DISTURBANCES[name] for name in distinct(scenes, "disturbance")},
+        "costs": {name: COSTS[name] for name in distinct(scenes, "costs")},
+        "against": {other: against(scenes, other) for other in ("LQR", "H-infinity", "GPC", "ScreamControl")},
+        "noise": [relative(scene, OURS) for scene in pick(scenes, disturbance="noise")],
+        "apart": {"one": max(one, default=0), "mean": 100 * np.mean(two), "most": 100 * np.max(two)},
+        "states": timed["states"],
+        "gain": timed["ScreamControl, tight"]["us"] / timed[f"{OURS}, tight"]["us"],
     }
-    lines = []
-    for other in ("LQR", "H-infinity", "GPC", "ScreamControl"):
-        ratios = {key: float(np.mean([relative(s, OURS, other) for s in found])) for key, found in groups.items()}
-        less, more = less_and_more(ratios.values())
-        middle = float(np.exp(np.mean(np.log(list(ratios.values())))))
-        (plant, costs, push), worst = max(ratios.items(), key=lambda item: item[1])
-        lines.append(
-            f"{OURS} pays less than {other} in {less} of {len(ratios)} scenes and more in {more} (by over 2 %); on "
-            f"geometric average {ratio(middle)} times as much, at worst {ratio(worst)} times ({plant}, {costs} costs, "
-            f"{push})."
-        )
-    said["who"] = lines
-    quiet = [relative(s, OURS) for s in scenes if s["disturbance"] == "noise"]
-    said["noise"] = (
-        f"On noise, which nobody can foresee, it pays {ratio(min(quiet))} to {ratio(max(quiet))} times what LQR pays."
-        if quiet
-        else ""
+
+
+def against(scenes: Sequence[Row], other: str) -> Ratios:
+    """Our cost relative to another controller's, by scene."""
+    return Ratios(
+        (f"{plant}, {costs} costs, {push}", float(np.mean([relative(scene, OURS, other) for scene in found])))
+        for (plant, costs, push), found in grouped(scenes).items()
     )
-    with_two = [s["difference"] for s in scenes if len(PLANTS[s["plant"]].inputs) > 1]
-    one = [s["difference"] for s in scenes if len(PLANTS[s["plant"]].inputs) == 1]
-    said["apart"] = (
-        "With one input the operator norm of a matrix is its Frobenius norm, so both controllers are the same (apart "
-        f"by at most {max(one, default=0):.1e}, relative to the policy's size). With two they are "
-        f"{100 * np.mean(with_two):.2g} % apart on average, {100 * np.max(with_two):.2g} % at most."
-    )
-    timed = part(results, "time")[-1]
-    said["scaling"] = (
-        f"With {timed['states']} states and tight caps, a round of ScreamControl takes "
-        f"{ratio(timed['ScreamControl, tight']['us'] / timed[f'{OURS}, tight']['us'])} times as long as one of {OURS}."
-    )
-    return said

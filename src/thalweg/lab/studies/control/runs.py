@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,14 +20,9 @@ from numpy.typing import NDArray
 from thalweg import control as tc
 from thalweg.lab.jobs import seed_of
 from thalweg.lab.report import Row
-from thalweg.lab.runs import curve_rounds
+from thalweg.lab.runs import best_time, curve_rounds
 from thalweg.lab.streams import draw
 from thalweg.regret import path_length
-
-__all__ = [
-    "CONTROLLERS", "COSTS", "DISTURBANCES", "PLANTS", "RANDOM", "STAGE", "costs_of", "decompositions", "play_scene",
-    "pushes", "sensitivity", "stability", "time_step", "trajectory", "truncation",
-]  # fmt: skip
 
 Array = NDArray[np.float64]
 
@@ -146,19 +141,14 @@ def play_scene(*, plant: str, disturbance: str, costs: str, seed: int, horizon: 
     """Every controller in the same scene, and the best policies in hindsight where the costs are quadratic."""
     p, K, T = PLANTS[plant], PLANTS[plant].gain, horizon
     each, w = costs_of(p, costs, T), pushes(p, disturbance, T, seed)
-    played, policies = {}, {}
+    played: dict[str, Row] = {}
+    policies = {}
     for name, make in CONTROLLERS.items():
         controller = make(p, K, T)
         run = tc.simulate(controller, p.system, each, w, rounds=T, policies=True)
-        played[name] = {
-            "total": run.total_cost,
-            "largest_input": float(np.abs(run.inputs).max()),
-            "projections": run.queries.projections,
-            "gradients": run.queries.gradients,
-            "clipped": run.clipped,
-            "seconds": run.seconds,
-            "curve": _so_far(run.costs),
-        }
+        played[name] = {"total": run.total_cost, "largest_input": float(np.abs(run.inputs).max())}
+        played[name] |= {"projections": run.queries.projections, "gradients": run.queries.gradients}
+        played[name] |= {"clipped": run.clipped, "seconds": run.seconds, "curve": _so_far(run.costs)}
         if isinstance(controller, tc.LearnedController):
             policies[name] = run.policies
             played[name] |= {"gradient_bound": controller.gradient_bound, "switching_cost": controller.switching_cost}
@@ -249,37 +239,26 @@ def stability(*, plant: str, horizon: int) -> Row:
     H, level = tc.h_infinity_gain(p.system, p.Q, p.R)
     as_proved = tc.EfficientControl(p.system, horizon, gain=K, constants=theory, on_violation="raise")
     paid = [tc.simulate(c, p.system, cost, w).total_cost for c in (as_proved, tc.LinearFeedback(p.system, gain=K))]
-    return {
-        "plant": plant,
-        "radius": float(np.abs(np.linalg.eigvals(p.system.A - p.system.B @ K)).max()),
-        "kappa": certificate.kappa,
-        "gamma": certificate.gamma,
-        "method": certificate.method,
-        "theory": [theory.memory, float(theory.caps[0]), theory.gradient_bound, theory.switching_cost],
-        "ours": [ours.memory, float(ours.caps[0])],
-        "theory_cost": paid[0] / paid[1] - 1,
-        "worst_gain": {
-            "LQR": tc.closed_loop_norm(p.system, K, p.Q, p.R),
-            "H-infinity": tc.closed_loop_norm(p.system, H, p.Q, p.R),
-            "level": level,
-        },
-    }
+    row: Row = {"plant": plant, "theory_cost": paid[0] / paid[1] - 1}
+    row["radius"] = float(np.abs(np.linalg.eigvals(p.system.A - p.system.B @ K)).max())
+    row |= {"kappa": certificate.kappa, "gamma": certificate.gamma, "method": certificate.method}
+    row["theory"] = [theory.memory, float(theory.caps[0]), theory.gradient_bound, theory.switching_cost]
+    row["ours"] = [ours.memory, float(ours.caps[0])]
+    norms = [tc.closed_loop_norm(p.system, gain, p.Q, p.R) for gain in (K, H)]
+    return row | {"worst_gain": {"LQR": norms[0], "H-infinity": norms[1], "level": level}}
 
 
 @contextlib.contextmanager
 def decompositions() -> Iterator[list[int]]:
     """Count singular value decompositions: the list grows by how many matrices each call takes apart."""
-    real, calls = np.linalg.svd, []
+    real, calls = np.linalg.svd, list[int]()
 
     def counted(a: Any, *args: Any, **options: Any) -> Any:
         calls.append(len(a))
         return real(a, *args, **options)
 
-    np.linalg.svd = counted
-    try:
+    with mock.patch.object(np.linalg, "svd", counted):
         yield calls
-    finally:
-        np.linalg.svd = real
 
 
 def time_step(*, states: int, rounds: int, memory: int = 5) -> Row:
@@ -305,17 +284,16 @@ def time_step(*, states: int, rounds: int, memory: int = 5) -> Row:
             controller = kind(system, 2_000, gain=K, constants=constants)
             with decompositions() as calls:
                 run = tc.simulate(controller, system, cost, w)
-            times = []
-            for _ in range(3):
-                controller.reset()
-                began = time.process_time()
+
+            def loop(controller: tc.Controller = controller) -> None:
                 x = np.zeros(states)
                 for t in range(rounds):
                     x = A @ x + B @ controller.act(x) + w[t]
                     controller.observe(cost, x)
-                times.append(time.process_time() - began)
+
+            best = best_time(loop, 3, controller.reset)
             result[f"{kind.__name__}, {name}"] = {
-                "us": 1e6 * min(times) / rounds,
+                "us": 1e6 * best / rounds,
                 "decompositions": sum(calls) / rounds,
                 "projections": run.queries.projections / rounds,
             }

@@ -5,16 +5,13 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, replace
 
-from thalweg.lab.jobs import Job, seed_of
+from thalweg.lab.jobs import Job, job, seed_of
 from thalweg.lab.report import Results, Row, part
 from thalweg.lab.streams import installed
-from thalweg.lab.studies.control import figures, report
+from thalweg.lab.studies.control import figures, report, runs
 from thalweg.lab.studies.control.runs import COSTS, DISTURBANCES, PLANTS, RANDOM
 from thalweg.lab.study import Study
 
-__all__ = ["SIZES", "STUDY", "Size", "plan"]
-
-RUNS = "thalweg.lab.studies.control.runs"
 MEMORIES = (1, 2, 3, 5, 8, 12, 20, 40)  # at which the truncated loss is looked at
 
 
@@ -40,21 +37,22 @@ SIZES = {
 def plan(size: Size) -> list[Job]:
     """Every run, as data. What is timed comes first, while no other run has heated the machine."""
     T = size.horizon
-    jobs = [Job(f"time/{n}", f"{RUNS}:time_step", {"states": n, "rounds": size.timed}) for n in size.states]
+    jobs = [job(f"time/{n}", runs.time_step, states=n, rounds=size.timed) for n in size.states]
     for plant in size.plants:
-        jobs.append(Job(f"stability/{plant}", f"{RUNS}:stability", {"plant": plant, "horizon": T}))
-        jobs.append(Job(f"trajectory/{plant}", f"{RUNS}:trajectory", {"plant": plant, "horizon": T}))
-        arguments = {"plant": plant, "memories": MEMORIES, "horizon": min(T, 600)}
-        jobs.append(Job(f"truncation/{plant}", f"{RUNS}:truncation", arguments))
+        jobs.append(job(f"stability/{plant}", runs.stability, plant=plant, horizon=T))
+        jobs.append(job(f"trajectory/{plant}", runs.trajectory, plant=plant, horizon=T))
+        truncated = {"plant": plant, "memories": MEMORIES, "horizon": min(T, 600)}
+        jobs.append(job(f"truncation/{plant}", runs.truncation, **truncated))
+
+    def scene(plant: str, kind: str, k: int) -> Row:
+        return {"plant": plant, "disturbance": kind, "seed": seed_of(f"{plant}/{kind}/{k}"), "horizon": T}
+
     for plant, kind, costs in itertools.product(size.plants, size.disturbances, size.costs):
         for k in range(size.seeds if kind in RANDOM else 1):
-            arguments = {"plant": plant, "disturbance": kind, "costs": costs, "horizon": T}
-            arguments["seed"] = seed_of(f"{plant}/{kind}/{k}")
-            jobs.append(Job(f"scene/{plant}/{kind}/{costs}/seed-{k}", f"{RUNS}:play_scene", arguments))
+            name = f"scene/{plant}/{kind}/{costs}/seed-{k}"
+            jobs.append(job(name, runs.play_scene, costs=costs, **scene(plant, kind, k)))
     for plant, kind in itertools.product(size.plants, size.disturbances):
-        arguments = {"plant": plant, "disturbance": kind, "costs": "switching", "horizon": T}
-        arguments["seed"] = seed_of(f"{plant}/{kind}/0")
-        jobs.append(Job(f"sensitivity/{plant}/{kind}", f"{RUNS}:sensitivity", arguments))
+        jobs.append(job(f"sensitivity/{plant}/{kind}", runs.sensitivity, costs="switching", **scene(plant, kind, 0)))
     return jobs
 
 
@@ -75,13 +73,13 @@ def lines(results: Results) -> list[Row]:
 
 
 STUDY = Study(
-    name="control",
-    sizes=SIZES,
-    jobs=plan,
-    lines=lines,
-    tables=report.tables,
-    figures=figures.draw_all,
-    remarks=report.remarks,
-    template="control/page.html",
+    "control",
+    SIZES,
+    plan,
+    report.tables,
+    figures.draw_all,
+    report.remarks,
+    "control/page.html",
+    lines,
     available=available,
 )

@@ -8,3 +8,5 @@ thalweg reproduce
 thalweg reproduce --small --out /tmp/look
 thalweg reproduce --engine dask --scheduler tcp://10.0.0.5:8786
 """
+
+FULL = "The slow projection at full size too: half an hour or more."

@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from thalweg._extras import new_figure
 from thalweg.lab.catalog import ALGORITHMS
-from thalweg.lab.pictures import COLOURS, GREY, blank, legend, log_log, name_rows, plain_ticks, side, tidy
+from thalweg.lab.pictures import COLOURS, GREY, legend, log_log, name_rows, note, panels, plain_ticks, side
 from thalweg.lab.report import Row, mean, number, pick, ratio
 from thalweg.lab.runs import curve_rounds
 from thalweg.lab.streams import STREAMS
-from thalweg.lab.studies.paper.report import streams_of, survey, timed
+from thalweg.lab.studies.paper.report import losses_of, streams_of, survey, timed
 from thalweg.lab.studies.paper.runs import ADAPTIVE, CROWDED, DYNAMIC, SCALING
 
-__all__ = ["draw_all", "four_panels", "heat_map", "interval", "scaling"]
-
-ORACLES = {"compiled": "compiled projection", "solver": "SciPy solver"}
+# By oracle: how it is called, the unit of its times, and so many of these in a second.
+ORACLES = {"compiled": ("compiled projection", "microseconds", 1e6), "solver": ("SciPy solver", "milliseconds", 1e3)}
 INTERVAL = ("AOA", "EfficientAOA", "EfficientIntervalDynamic", "EfficientIntervalDynamic-eager", "CutkoskyAdaptive",
             "EfficientCutkosky")  # fmt: skip
 
 
 def draw_all(rows: Sequence[Row]) -> dict[str, Any]:
     """The pictures by name."""
-    return {
-        "figure": four_panels(rows),
-        "interval": interval(rows),
-        "heatmap": heat_map(rows),
-        "scaling": scaling(rows),
-    }
+    drawn = {"figure": four_panels, "interval": interval, "heatmap": heat_map, "scaling": scaling}
+    return {name: draw(rows) for name, draw in drawn.items()}
 
 
 # --------------------------------------------------------------------------------------------------- the paper's figure
@@ -37,23 +34,18 @@ def draw_all(rows: Sequence[Row]) -> dict[str, Any]:
 
 def four_panels(rows: Sequence[Row]) -> Any:
     """Cumulative loss and running time, for dynamic and for adaptive regret."""
-    figure = blank(12, 8.4)
-    panels = figure.subfigures(2, 2, width_ratios=(1, 1.15), wspace=0.04, hspace=0.05)
-    titles = (
-        "(a) dynamic regret: loss",
-        "(b) dynamic regret: time",
-        "(c) adaptive regret: loss",
-        "(d) adaptive regret: time",
-    )
-    for panel, title in zip(panels.flat, titles, strict=True):
-        panel.suptitle(title, fontweight="bold", fontsize=12)
-    _losses(panels[0, 0].subplots(), rows, "piecewise", DYNAMIC, "the model jumps")
-    _times(panels[0, 1], rows, "piecewise", (DYNAMIC,), ("",))
-    left, right = panels[1, 0].subplots(1, 2)
+    figure = new_figure("A picture", 12, 8.4)
+    parts = figure.subfigures(2, 2, width_ratios=(1, 1.15), wspace=0.04, hspace=0.05)
+    kinds = itertools.product(("dynamic", "adaptive"), ("loss", "time"))
+    for panel, letter, (regret, what) in zip(parts.flat, "abcd", kinds, strict=True):
+        panel.suptitle(f"({letter}) {regret} regret: {what}", fontweight="bold", fontsize=12)
+    _losses(parts[0, 0].subplots(), rows, "piecewise", DYNAMIC, "the model jumps")
+    _times(parts[0, 1], rows, "piecewise", (DYNAMIC,), ("",))
+    left, right = parts[1, 0].subplots(1, 2)
     _losses(left, rows, "gradual", ADAPTIVE, "thresholds as printed")
     _losses(right, rows, "gradual", CROWDED, "thresholds scaled down")
     right.set_ylabel("")
-    _times(panels[1, 1], rows, "gradual", (ADAPTIVE, CROWDED), ("as printed", "scaled down"))
+    _times(parts[1, 1], rows, "gradual", (ADAPTIVE, CROWDED), ("as printed", "scaled down"))
     return figure
 
 
@@ -68,21 +60,16 @@ def _losses(axis: Any, rows: Sequence[Row], stream: str, names: Sequence[str], t
         text = name.partition("-")[0] + (f"\nexperts alive: {alive:.2g}" if alive is not None else "")
         axis.plot(at, middle, color=side(name)[0], linewidth=1.8, label=text)
         axis.fill_between(at, middle - wide, middle + wide, color=side(name)[0], alpha=0.25, linewidth=0)
-    axis.set(xlim=(0, at[-1]), ylim=(0, None), xlabel="round", ylabel="cumulative loss")
-    axis.set_title(title, fontsize=10)
+    axis.set(title=title, xlim=(0, at[-1]), ylim=(0, None), xlabel="round", ylabel="cumulative loss")
     axis.locator_params(axis="x", nbins=4)
-    axis.legend(frameon=False, fontsize=9, loc="best")
-    tidy(axis)
+    axis.legend(loc="best")
 
 
 def _times(
     panel: Any, rows: Sequence[Row], stream: str, groups: Sequence[Sequence[str]], titles: Sequence[str]
 ) -> None:
     """Time of a round with each oracle, bars from zero; how many times as long as ours; projections a round."""
-    axes = panel.subplots(1, 2)
-    units = {"compiled": ("microseconds", 1e6), "solver": ("milliseconds", 1e3)}
-    for axis, (oracle, label) in zip(axes, ORACLES.items(), strict=True):
-        unit, factor = units[oracle]
+    for axis, (oracle, (label, unit, factor)) in zip(panel.subplots(1, 2), ORACLES.items(), strict=True):
         place, ticks, names, top = 0.0, [], [], 0.0
         for group, title in zip(groups, titles, strict=True):
             found = [timed(rows, stream, name, oracle) for name in group]
@@ -92,19 +79,16 @@ def _times(
                 height, wide = float(np.mean(values)), float(np.std(values, ddof=1))
                 axis.bar(place, height, 0.8, color=side(name)[0], yerr=wide, error_kw={"elinewidth": 1, "ecolor": GREY})
                 above = "" if name == group[-1] else f"{ratio(height / least)}×\n"
-                note = f"{above}{mean(one, 'projections'):.2g} proj."
-                axis.annotate(note, (place, height + wide), (0, 3), textcoords="offset points", ha="center", fontsize=9)
+                note(axis, f"{above}{mean(one, 'projections'):.2g} proj.", (place, height + wide), (0, 3), ha="center")
                 ticks.append(place)
                 names.append(name.partition("-")[0].replace("Efficient", "Efficient\n"))
                 top, place = max(top, height + wide), place + 1
             if title:
                 axis.text(place - 1.5, -0.2, title, ha="center", fontsize=9, transform=axis.get_xaxis_transform())
             place += 0.5
-        rounds = found[0][0]["rounds"]
         axis.set_xticks(ticks, names, fontsize=8.5)
-        axis.set(ylim=(0, 1.28 * top), ylabel=f"{unit} a round")
-        axis.set_title(f"{label}, {rounds:,} rounds", fontsize=10)
-        tidy(axis)
+        title = f"{label}, {found[0][0]['rounds']:,} rounds"
+        axis.set(ylim=(0, 1.28 * top), ylabel=f"{unit} a round", title=title)
 
 
 # --------------------------------------------------------------------------------------------------- beyond the paper
@@ -112,33 +96,25 @@ def _times(
 
 def interval(rows: Sequence[Row]) -> Any:
     """Methods for interval dynamic regret on both streams of the paper: total loss, worst window, time."""
-    figure = blank(11, 5.6)
-    measures = (
-        ("total_loss", "total loss"),
-        ("worst_window", "worst 200 rounds in a row"),
-        ("us", "microseconds a round"),
-    )
-    axes = figure.subplots(2, 3, sharey=True)
-    for line, stream in zip(axes, ("piecewise", "gradual"), strict=True):
-        for axis, (key, label) in zip(line, measures, strict=True):
-            for place, name in zip(name_rows(axis, INTERVAL), INTERVAL, strict=True):
-                found = survey(rows, stream, name)
-                values = [1e6 * r["seconds"] / r["rounds"] if key == "us" else r[key] for r in found]
-                middle = float(np.mean(values))
-                axis.plot(values, [place] * len(values), "o", color=side(name)[0], alpha=0.35, markersize=5, mew=0)
-                axis.plot(middle, place, "|", color=side(name)[0], markersize=16, markeredgewidth=2.5)
-                axis.annotate(
-                    number(middle), (middle, place), (0, 9), textcoords="offset points", ha="center", fontsize=8.5
-                )
-            axis.set(xscale="log", ylim=(-0.6, len(INTERVAL) - 0.2))
-            low, high = axis.get_xlim()
-            axis.set_xlim(low / 1.25, high * 1.25)
-            plain_ticks(axis, "x")
-            if stream == "gradual":
-                axis.set_xlabel(f"{label} (log scale)")
-        line[0].set_title(
-            "the model jumps" if stream == "piecewise" else "the model walks slowly", loc="left", fontsize=11
-        )
+    figure, axes = panels(11, 5.6, 2, 3, sharey=True)
+    measures = {"total_loss": "total loss", "worst_window": "worst 200 rounds in a row", "us": "microseconds a round"}
+    titles = {"piecewise": "the model jumps", "gradual": "the model walks slowly"}
+    for axis, (stream, key) in zip(axes.flat, itertools.product(titles, measures), strict=True):
+        for place, name in zip(name_rows(axis, INTERVAL), INTERVAL, strict=True):
+            found, colour = survey(rows, stream, name), side(name)[0]
+            values = [1e6 * r["seconds"] / r["rounds"] if key == "us" else r[key] for r in found]
+            middle = float(np.mean(values))
+            axis.plot(values, [place] * len(values), "o", color=colour, alpha=0.35, markersize=5, mew=0)
+            axis.plot(middle, place, "|", color=colour, markersize=16, markeredgewidth=2.5)
+            note(axis, number(middle), (middle, place), (0, 9), ha="center")
+        axis.set(xscale="log", ylim=(-0.6, len(INTERVAL) - 0.2))
+        low, high = axis.get_xlim()
+        axis.set_xlim(low / 1.25, high * 1.25)
+        plain_ticks(axis, "x")
+    for axis, title in zip(axes[:, 0], titles.values(), strict=True):
+        axis.set_title(title, loc="left")
+    for axis, label in zip(axes[-1], measures.values(), strict=True):
+        axis.set_xlabel(f"{label} (log scale)")
     return figure
 
 
@@ -146,25 +122,24 @@ def heat_map(rows: Sequence[Row]) -> Any:
     """Total loss of every algorithm on every stream, relative to the best on that stream."""
     from matplotlib.colors import LogNorm
 
-    names, streams = list(ALGORITHMS), streams_of(rows)
-    table = np.array([[mean(survey(rows, s, a), "total_loss") for s in streams] for a in names])
-    ratios = table / table.min(axis=0)
-    figure = blank(2.6 + 1.05 * len(streams), 1.6 + 0.33 * len(names))
-    axis = figure.subplots()
+    names, streams, losses = list(ALGORITHMS), streams_of(rows), losses_of(rows)
+    least = losses.min(axis=0)
+    figure, [[axis]] = panels(2.6 + 1.05 * len(streams), 1.6 + 0.33 * len(names))
+    ratios = losses / least
     image = axis.imshow(np.minimum(ratios, 30.0), aspect="auto", cmap="YlOrBr", norm=LogNorm(1, 30))
-    for i, j in np.ndindex(*ratios.shape):
-        value = ratios[i, j]
+    for (i, j), value in np.ndenumerate(ratios):
         text = f"{value:.2f}" if value < 9.95 else f"{value:.0f}"
         axis.text(j, i, text, ha="center", va="center", fontsize=9, color="white" if value > 9 else "black",
                   fontweight="bold" if value < 1.0005 else "normal")  # fmt: skip
     heads = [
         f"{s}\n{'real' if STREAMS[s].real else 'synthetic'}\nbest {number(low)}"
-        for s, low in zip(streams, table.min(axis=0), strict=True)
+        for s, low in zip(streams, least, strict=True)
     ]
-    axis.set_xticks(range(len(streams)), heads, fontsize=9)
+    axis.set_xticks(range(len(streams)), heads)
+    axis.set_yticks(range(len(names)), names)
     axis.xaxis.tick_top()
-    axis.set_yticks(range(len(names)), names, fontsize=9)
     axis.tick_params(length=0)
+    axis.grid(visible=False)
     kinds = [ALGORITHMS[a].card.regret for a in names]
     for i in range(1, len(names)):
         if kinds[i] != kinds[i - 1]:
@@ -179,8 +154,7 @@ def heat_map(rows: Sequence[Row]) -> Any:
 
 def scaling(rows: Sequence[Row]) -> Any:
     """Time of a round against T and against d; a contender and its counterpart with one projection share a colour."""
-    figure = blank(11, 4.6)
-    axes = figure.subplots(1, 2, sharey=True)
+    figure, [axes] = panels(11, 4.6, 1, 2, sharey=True)
     found = pick(rows, part="scaling")
     least = min(row["horizon"] for row in found)
     for axis, key in zip(axes, ("horizon", "dim"), strict=True):

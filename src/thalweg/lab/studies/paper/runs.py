@@ -15,16 +15,13 @@ from typing import Any
 import numpy as np
 
 import thalweg as tw
-from thalweg.algorithms import thresholds
 from thalweg.domains import Ball, Ellipsoid
 from thalweg.errors import InputError
 from thalweg.lab.catalog import build
 from thalweg.lab.report import Row
-from thalweg.lab.runs import curve_rounds, experts, one_thread, printed_threshold, steps, worst
+from thalweg.lab.runs import counted, curve_rounds, one_thread, scaled_adaptive, scaled_sacs, steps, worst
 from thalweg.lab.streams import Stream, draw
 from thalweg.lab.studies.paper.oracles import by_solver
-
-__all__ = ["ADAPTIVE", "CROWDED", "DYNAMIC", "FAMILIES", "SCALING", "SOLVER_RUNS", "make", "play_one", "warm_up"]
 
 WARM_ROUNDS = 50  # played before the clock starts, and not counted
 TIMED_SECONDS = 0.06  # a run that is timed is repeated for at least so long
@@ -53,29 +50,15 @@ FAMILIES = (
 def _wide_dynamic(s: Stream) -> tw.Learner:
     """Theorem 3 as printed: the ball Y has radius D, twice what is needed."""
     Y = Ball(s.domain.shape, radius=s.domain.diameter, center=s.domain.center)
-    return tw.EfficientDynamic(
-        s.domain, len(s.problem), s.gradient_bound, s.smoothness, loss_bound=s.loss_bound, surrogate=Y
-    )
-
-
-def _crowded_sacs(s: Stream) -> tw.Learner:
-    L = s.smoothness or 0.0
-    C = CROWDED_SACS * thresholds.sacs(L=L, D=s.domain.diameter, delta=1.0)
-    return tw.SACS(
-        s.domain, loss_bound=s.loss_bound, smoothness=L, threshold=C, gradients="own", horizon=len(s.problem)
-    )
-
-
-def _crowded_adaptive(s: Stream) -> tw.Learner:
-    C, T, L = printed_threshold(s), len(s.problem), s.smoothness or 0.0
-    return tw.EfficientAdaptive(s.domain, T, s.gradient_bound, L, threshold=lambda m: CROWDED_ADAPTIVE * C(m))
+    T, G, B = len(s.problem), s.gradient_bound, s.loss_bound
+    return tw.EfficientDynamic(s.domain, T, G, s.smoothness, loss_bound=B, surrogate=Y)
 
 
 # Settings that only this experiment needs; all else is in the catalog.
 VARIANTS: dict[str, Callable[[Stream], tw.Learner]] = {
     "EfficientDynamic-wide": _wide_dynamic,
-    "SACS-crowded": _crowded_sacs,
-    "EfficientAdaptive-crowded": _crowded_adaptive,
+    "SACS-crowded": lambda stream: scaled_sacs(stream, CROWDED_SACS),
+    "EfficientAdaptive-crowded": lambda stream: scaled_adaptive(stream, CROWDED_ADAPTIVE),
 }
 
 
@@ -122,19 +105,15 @@ def play_one(
         times.append(time.thread_time() - began)
         if run.interrupted:
             raise KeyboardInterrupt
-    T = run.rounds
-    markers, alive, most = experts(learner, T)
     row: Row = {"stream": stream, "algorithm": algorithm, "oracle": oracle, "seed": seed, "dim": source.domain.dim}
-    row |= {"horizon": len(problem), "rounds": T, "total_loss": run.total_loss, "worst_window": worst(run.losses)}
-    row |= {key: getattr(run.queries, key) / T for key in ("projections", "gradients", "values")}
-    row |= {"markers": markers, "experts": alive, "most_experts": most} | settings(learner)
+    row |= counted(learner, run) | settings(learner) | {"horizon": len(problem), "worst_window": worst(run.losses)}
     row |= {"outside": None, "iterations": None, "exact_loss": None}
     if projection:
         row["outside"] = projection.outside / projection.calls
         row["iterations"] = projection.iterations / projection.calls
         row["exact_loss"] = tw.play(make(algorithm, source), problem, rounds=rounds).total_loss
     row |= {"seconds": min(times), "slowest_seconds": max(times)}
-    row["curve"] = np.cumsum(run.losses)[curve_rounds(T) - 1].tolist()
+    row["curve"] = np.cumsum(run.losses)[curve_rounds(run.rounds) - 1].tolist()
     return row
 
 

@@ -6,21 +6,18 @@ Everything is one kind of run (`runs.play_one`). The tables and pictures only se
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from thalweg.lab.catalog import ALGORITHMS
-from thalweg.lab.jobs import Job, seed_of
+from thalweg.lab.jobs import Job, job, seed_of
 from thalweg.lab.report import Results, Row
 from thalweg.lab.streams import STREAMS, installed
-from thalweg.lab.studies.paper import claims, figures, report
+from thalweg.lab.studies.paper import figures, report, runs
 from thalweg.lab.studies.paper.runs import CROWDED, FAMILIES, SCALING, SOLVER_RUNS
 from thalweg.lab.study import Study
-
-__all__ = ["SIZES", "STUDY", "Size", "plan", "rows_of"]
-
-RUNS = "thalweg.lab.studies.paper.runs"
 
 
 @dataclass(frozen=True)
@@ -62,9 +59,8 @@ def plan(size: Size) -> list[Job]:
     scaling = [_job("piecewise", name, 0, repeats=size.repeats, **at) for at in sizes for name in SCALING]
     # The long runs spread evenly among the short ones: progress is then as even as time.
     groups = (survey, solver, scaling)
-    order = [((i + 0.5) / len(group), g) for g, group in enumerate(groups) for i in range(len(group))]
-    each = [iter(group) for group in groups]
-    return [next(each[g]) for _, g in sorted(order)]
+    even = [((i + 0.5) / len(group), g, one) for g, group in enumerate(groups) for i, one in enumerate(group)]
+    return [one for *_, one in sorted(even, key=operator.itemgetter(0, 1))]
 
 
 def _job(stream: str, algorithm: str, k: int, **options: Any) -> Job:
@@ -72,7 +68,7 @@ def _job(stream: str, algorithm: str, k: int, **options: Any) -> Job:
     seed = seed_of(f"{stream}/{k}")
     marks = [given.get("oracle", ""), *(f"{key}-{given[key]}" for key in ("dim", "horizon") if "dim" in given)]
     name = "/".join([stream, algorithm, *filter(None, marks), f"seed-{k}"])
-    return Job(name, f"{RUNS}:play_one", {"stream": stream, "algorithm": algorithm, "seed": seed, **given})
+    return job(name, runs.play_one, stream=stream, algorithm=algorithm, seed=seed, **given)
 
 
 def rows_of(results: Results) -> list[Row]:
@@ -87,16 +83,10 @@ def _facts(rows: Sequence[Row]) -> Row:
 
 
 STUDY = Study(
-    name="reproduce",
-    sizes=SIZES,
-    jobs=plan,
+    "reproduce", SIZES, plan, report.tables, figures.draw_all, report.remarks, "paper/page.html",
     lines=lambda rows: rows,
-    tables=report.tables,
-    figures=figures.draw_all,
-    remarks=claims.remarks,
-    template="paper/page.html",
     read=rows_of,
     available=lambda size: replace(size, streams=installed(size.streams)),
     facts=_facts,
-    warm_up=tuple(Job(f"warm-up/{k}", f"{RUNS}:warm_up", {"algorithms": f}) for k, f in enumerate(FAMILIES)),
-)
+    warm_up=tuple(job(f"warm-up/{k}", runs.warm_up, algorithms=names) for k, names in enumerate(FAMILIES)),
+)  # fmt: skip

@@ -7,22 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.lab.report import Results, Row, TextTable, duration, group, less_and_more, mean, number, part
+from thalweg.lab.report import Results, Row, TextTable, distinct, duration, group, mean, number, part, pick, ratios
 from thalweg.lab.studies.pca.runs import STREAMS, TIMED, TUNED
 
-__all__ = ["Groups", "grouped", "remarks", "tables"]
-
 OURS, PAPER = "EfficientPCA", "EfficientPCA, paper's ball"
-Groups = dict[tuple[str, str], list[Row]]
+OTHERS = ("AdaptivePCA", "DescentPCA", "YuanLamperskiPCA", "OjaPCA", "IncrementalPCA")
+Groups = dict[str, dict[str, list[Row]]]  # the runs of a learner on all streams
 
 
 def grouped(runs: Sequence[Row]) -> Groups:
-    """Runs that differ in their seed only, together; of Oja's steps the best in hindsight, as "OjaPCA"."""
-    groups: Groups = group(runs, "stream", "learner")
-    for stream in dict.fromkeys(run["stream"] for run in runs):
-        steps = {key: value for key, value in groups.items() if key[0] == stream and key[1].startswith("OjaPCA, step")}
-        if steps:
-            groups[stream, "OjaPCA"] = min(steps.values(), key=lambda found: mean(found, "loss"))
+    """Runs by learner and stream; of Oja's steps the best in hindsight on each stream, as "OjaPCA"."""
+    groups: Groups = {}
+    for (name, stream), found in group(runs, "learner", "stream").items():
+        groups.setdefault(name, {})[stream] = found
+    steps = [found for name, found in groups.items() if name.startswith("OjaPCA, step")]
+    if steps:
+        best = {s: min((step[s] for step in steps), key=lambda found: mean(found, "loss")) for s in steps[0]}
+        groups["OjaPCA"] = best
     return groups
 
 
@@ -49,43 +50,37 @@ def tables(results: Results) -> dict[str, TextTable]:
 
 def _losses(groups: Groups, references: Sequence[Row]) -> TextTable:
     body = []
-    for (stream, name), found in groups.items():
-        if name == PAPER or name.startswith("OjaPCA, step"):
-            continue
-        label = f"OjaPCA, {found[0]['learner'].partition(', ')[2]}" if name == "OjaPCA" else name
-        same = found[0]["curve"] == found[0]["leading_curve"]
-        cells = [percent(found, "loss"), "–" if same else percent(found, "leading_loss")]
-        body.append([stream, label, *cells, f"{mean(found, 'eigendecompositions'):.2g}", f"{mean(found, 'us'):.0f}"])
-    order = list(STREAMS)
-    for stream in dict.fromkeys(row["stream"] for row in references):
-        mine = [row for row in references if row["stream"] == stream]
-        body.append([stream, "best fixed subspace in hindsight", "–", percent(mine, "fixed"), "–", "–"])
-        if STREAMS[stream].period:
-            body.append([stream, "best subspace of each stretch in hindsight", "–", percent(mine, "pieces"), "–", "–"])
-    body.sort(key=lambda row: order.index(row[0]))
+    for stream in groups[OURS]:
+        for name, found in ((name, found[stream]) for name, found in groups.items()):
+            if name == PAPER or name.startswith("OjaPCA, step"):
+                continue
+            label = f"OjaPCA, {found[0]['learner'].partition(', ')[2]}" if name == "OjaPCA" else name
+            same = found[0]["curve"] == found[0]["leading_curve"]
+            cells = [percent(found, "loss"), "–" if same else percent(found, "leading_loss")]
+            cells += [f"{mean(found, 'eigendecompositions'):.2g}", f"{mean(found, 'us'):.0f}"]
+            body.append([stream, label, *cells])
+        best = {"fixed": "best fixed subspace", "pieces": "best subspace of each stretch"}
+        for key in best if STREAMS[stream].period else ("fixed",):
+            paid = percent(pick(references, stream=stream), key)
+            body.append([stream, f"{best[key]} in hindsight", "–", paid, "–", "–"])
     heads = ["stream", "learner", "drawn, %", "leading, %", "eigendecompositions a round", "µs a round"]
     return TextTable(heads, body)
 
 
 def _surrogates(groups: Groups) -> TextTable:
     body = []
-    for stream in dict.fromkeys(stream for stream, _ in groups):
-        tight, wide = groups[stream, OURS], groups[stream, PAPER]
+    for stream, tight in groups[OURS].items():
         d, k = tight[0]["dim"], tight[0]["rank"]
-        body.append([
-            stream, f"{d}, {k}", f"{np.sqrt(k * (d - k) / d):.2f}, {np.sqrt(k):.2f}",
-            *(percent(found, key) for key in ("loss", "leading_loss") for found in (tight, wide)),
-        ])  # fmt: skip
-    heads = ["stream", "d, k", "radius: smallest, paper's", "drawn, % (smallest)", "drawn, % (paper's)",
-             "leading, % (smallest)", "leading, % (paper's)"]  # fmt: skip
-    return TextTable(heads, body, (0,))
+        both = (tight, groups[PAPER][stream])
+        losses = [percent(found, key) for key in ("loss", "leading_loss") for found in both]
+        body.append([stream, f"{d}, {k}", f"{np.sqrt(k * (d - k) / d):.2f}, {np.sqrt(k):.2f}", *losses])
+    columns = [f"{what}, % ({ball})" for what in ("drawn", "leading") for ball in ("smallest", "paper's")]
+    return TextTable(["stream", "d, k", "radius: smallest, paper's", *columns], body, (0,))
 
 
 def _oja(groups: Groups) -> TextTable:
-    names = list(dict.fromkeys(name for _, name in groups if name.startswith("OjaPCA, step")))
-    body = []
-    for stream in dict.fromkeys(stream for stream, _ in groups):
-        body.append([stream, *(percent(groups[stream, name], "loss") for name in names)])
+    names = [name for name in groups if name.startswith("OjaPCA, step")]
+    body = [[s, *(percent(groups[name][s], "loss") for name in names)] for s in groups[OURS]]
     return TextTable(["stream", *(f"{name.partition(', ')[2]}, %" for name in names)], body, (0,))
 
 
@@ -100,51 +95,29 @@ def _time(timed: Sequence[Row]) -> TextTable:
 
 
 def _guarantee(found: Sequence[Row]) -> TextTable:
-    body = []
-    for i, n in enumerate(found[0]["lengths"]):
-        body.append([f"{n:,}", number(found[0]["bound"][i]), *(number(row["regret"][i]) for row in found)])
-    heads = ["rounds of the interval", "bound", *(row["learner"] for row in found)]
-    return TextTable(heads, body, ())
+    columns = (found[0]["bound"], *(row["regret"] for row in found))
+    body = [[f"{n:,}", *map(number, cells)] for n, *cells in zip(found[0]["lengths"], *columns, strict=True)]
+    return TextTable(["rounds of the interval", "bound", *distinct(found, "learner")], body, ())
 
 
 # ------------------------------------------------------------------------------------------------------ what they say
 
 
 def remarks(results: Results) -> dict[str, Any]:
-    """Sentences that follow from the numbers."""
-    groups = grouped(part(results, "run"))
-    streams = list(dict.fromkeys(stream for stream, _ in groups))
-    lines = []
-    for other in ("AdaptivePCA", "DescentPCA", "YuanLamperskiPCA", "OjaPCA", "IncrementalPCA"):
-        if (streams[0], other) not in groups:
-            continue
-        told = []
-        for key, what in (("loss", "drawn"), ("leading_loss", "with leading directions")):
-            times = {s: mean(groups[s, OURS], key) / mean(groups[s, other], key) for s in streams}
-            less, more = less_and_more(times.values())
-            low, high = min(times, key=times.__getitem__), max(times, key=times.__getitem__)
-            told.append(
-                f"{what}, {OURS} loses less on {less} and more on {more} of {len(times)} streams, from "
-                f"{times[low]:.2f} times ({low}) to {times[high]:.2f} times ({high}) as much"
-            )
-        lines.append(f"Against {other}{' with its best step' if other == 'OjaPCA' else ''}: {'; '.join(told)}.")
-    found = {row["learner"]: row for row in part(results, "guarantee")}
-    broken = {name: row["broken"] for name, row in found.items()}
-    said: dict[str, Any] = {"who": lines, "streams": {name: STREAMS[name].about for name in streams}}
-    said["missing"] = [name for name in STREAMS if name not in streams]
-    said["guarantee"] = (
-        f"Of all intervals of 16 rounds and more of the geometric cover, {OURS} exceeds the bound on {broken[OURS]}, "
-        f"DescentPCA on {broken['DescentPCA']}, YuanLamperskiPCA on {broken['YuanLamperskiPCA']}."
-    )
-    said["tuned"] = f"{TUNED:,}"
-    ratios = [mean(groups[s, OURS], "loss") / mean(groups[s, PAPER], "loss") for s in streams]
-    said["surrogates"] = (
-        f"Drawn, the smallest ball loses {min(ratios):.3f} to {max(ratios):.3f} times what the paper's loses. "
-        "Its radius also enters the bound."
-    )
-    last = part(results, "time")[-1]
-    said["time"] = (
-        f"At d = {last['dim']} a round of {OURS} takes {last[OURS]['us'] / last['eigh']:.2f} times one "
-        f"eigendecomposition, a round of AdaptivePCA {last['AdaptivePCA']['us'] / last['eigh']:.2f} times."
-    )
-    return said
+    """The numbers of the page's sentences."""
+    groups, last = grouped(part(results, "run")), part(results, "time")[-1]
+    kinds = {"drawn": "loss", "with leading directions": "leading_loss"}
+    return {
+        "against": {
+            other: {kind: ratios(groups[OURS], groups[other], key) for kind, key in kinds.items()}
+            for other in OTHERS
+            if other in groups
+        },
+        "streams": {name: STREAMS[name].about for name in groups[OURS]},
+        "missing": [name for name in STREAMS if name not in groups[OURS]],
+        "broken": {row["learner"]: row["broken"] for row in part(results, "guarantee")},
+        "tuned": TUNED,
+        "balls": ratios(groups[OURS], groups[PAPER], "loss"),
+        "dim": last["dim"],
+        "times": {name: last[name]["us"] / last["eigh"] for name in TIMED},
+    }

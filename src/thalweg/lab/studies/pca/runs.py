@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from thalweg._extras import need
 from thalweg.domains import Ball
 from thalweg.lab.report import Row
-from thalweg.lab.runs import one_thread
-from thalweg.pca import (
+from thalweg.lab.runs import best_time, one_thread
+from thalweg.pca import (  # fmt: skip
     AdaptivePCA,
     DescentPCA,
     EfficientPCA,
@@ -25,12 +25,7 @@ from thalweg.pca import (
     YuanLamperskiPCA,
     best_subspace,
     dyadic_regret,
-)  # fmt: skip
-
-__all__ = [
-    "GUARDED", "LEARNERS", "STREAMS", "TIMED", "TUNED", "Source", "need_sklearn", "play_guarantee", "play_one",
-    "play_reference", "time_one",
-]  # fmt: skip
+)
 
 Array = NDArray[np.float64]
 
@@ -51,45 +46,30 @@ def _unit(rows: Array) -> Array:
     return scaled
 
 
-def _around(bases: Callable[[int, np.random.Generator], Array], seed: int, horizon: int) -> Array:
-    """Gaussian vectors in the span of a basis that may change every round, with noise in all directions."""
-    rng = np.random.default_rng(seed)
-    rows = np.empty((horizon, DIM))
+def _sample(basis: Array, rng: np.random.Generator) -> Array:
+    """A Gaussian vector in the span of a basis, with noise in all directions."""
+    found: Array = basis @ rng.standard_normal(RANK) + NOISE * rng.standard_normal(DIM)
+    return found
+
+
+def _switching(seed: int, horizon: int, period: int = 0) -> Array:
+    """A subspace that is drawn anew after every `period` rounds (0: never)."""
+    rng, rows = np.random.default_rng(seed), np.empty((horizon, DIM))
     for t in range(horizon):
-        rows[t] = bases(t, rng) @ rng.standard_normal(RANK) + NOISE * rng.standard_normal(DIM)
+        if t % (period or horizon) == 0:
+            basis = np.linalg.qr(rng.standard_normal((DIM, RANK)))[0]
+        rows[t] = _sample(basis, rng)
     return _unit(rows)
 
 
-def _switching(period: int) -> Callable[[int, int], Array]:
-    """A subspace that is drawn anew after every `period` rounds (0: never)."""
-
-    def draw(seed: int, horizon: int) -> Array:
-        held: list[Array] = []
-
-        def basis(t: int, rng: np.random.Generator) -> Array:
-            if t == 0 or (period and t % period == 0):
-                held[:] = [np.linalg.qr(rng.standard_normal((DIM, RANK)))[0]]
-            return held[0]
-
-        return _around(basis, seed, horizon)
-
-    return draw
-
-
-def _turning(quarter: int) -> Callable[[int, int], Array]:
+def _turning(seed: int, horizon: int, quarter: int) -> Array:
     """A subspace all of whose directions turn, by a right angle in `quarter` rounds."""
-
-    def draw(seed: int, horizon: int) -> Array:
-        both = np.linalg.qr(np.random.default_rng(seed + 1).standard_normal((DIM, 2 * RANK)))[0]
-
-        def basis(t: int, rng: np.random.Generator) -> Array:
-            angle = math.pi / 2 * t / quarter
-            now: Array = math.cos(angle) * both[:, :RANK] + math.sin(angle) * both[:, RANK:]
-            return now
-
-        return _around(basis, seed, horizon)
-
-    return draw
+    rng, rows = np.random.default_rng(seed), np.empty((horizon, DIM))
+    both = np.linalg.qr(np.random.default_rng(seed + 1).standard_normal((DIM, 2 * RANK)))[0]
+    for t in range(horizon):
+        angle = math.pi / 2 * t / quarter
+        rows[t] = _sample(math.cos(angle) * both[:, :RANK] + math.sin(angle) * both[:, RANK:], rng)
+    return _unit(rows)
 
 
 def need_sklearn(part: str) -> Any:
@@ -118,7 +98,7 @@ def _photographs(seed: int, horizon: int) -> Array:
 class Source:
     """A stream: how it is drawn, from a seed and a number of rounds; its rank k; where it changes."""
 
-    draw: Callable[[int, int], Array]
+    draw: Callable[..., Array]
     about: str
     rank: int = RANK
     real: bool = False
@@ -126,11 +106,11 @@ class Source:
 
 
 STREAMS = {
-    "still": Source(_switching(0), "one subspace for all rounds"),
-    "rare switches": Source(_switching(4000), "a new subspace every 4000 rounds", period=4000),
-    "frequent switches": Source(_switching(500), "a new subspace every 500 rounds", period=500),
-    "slow rotation": Source(_turning(8000), "a subspace that turns by a right angle in 8000 rounds"),
-    "fast rotation": Source(_turning(400), "a subspace that turns by a right angle in 400 rounds"),
+    "still": Source(_switching, "one subspace for all rounds"),
+    "rare switches": Source(partial(_switching, period=4000), "a new subspace every 4000 rounds", period=4000),
+    "frequent switches": Source(partial(_switching, period=500), "a new subspace every 500 rounds", period=500),
+    "slow rotation": Source(partial(_turning, quarter=8000), "a subspace that turns by a right angle in 8000 rounds"),
+    "fast rotation": Source(partial(_turning, quarter=400), "a subspace that turns by a right angle in 400 rounds"),
     "digits": Source(_digits, "1797 handwritten digits of 64 pixels (scikit-learn), all 0s, then all 1s, ..", 6, True),
     "photographs": Source(
         _photographs,
@@ -169,20 +149,14 @@ class Incremental:
         return float(rest @ rest)
 
 
-def _oja(d: int, k: int, T: int, step: float) -> OjaPCA:
-    return OjaPCA(d, k, step_size=step, rng=0)
-
-
 OJA_STEPS = (0.03, 0.1, 0.3, 1.0)
-LEARNERS: dict[str, Callable[[int, int, int], Any]] = {  # from d, k and T
+LEARNERS: dict[str, Callable[..., Any]] = {  # from d, k and T
     "EfficientPCA": lambda d, k, T: EfficientPCA(d, k, rng=0),
-    "EfficientPCA, paper's ball": lambda d, k, T: EfficientPCA(
-        d, k, surrogate=Ball((d, d), radius=math.sqrt(k)), rng=0
-    ),
+    "EfficientPCA, paper's ball": lambda d, k, T: EfficientPCA(d, k, surrogate=Ball((d, d), radius=k**0.5), rng=0),
     "AdaptivePCA": lambda d, k, T: AdaptivePCA(d, k, rng=0),
     "DescentPCA": lambda d, k, T: DescentPCA(d, k, T, rng=0),
     "YuanLamperskiPCA": lambda d, k, T: YuanLamperskiPCA(d, k, T, rng=0),
-    **{f"OjaPCA, step {step:g}": functools.partial(_oja, step=step) for step in OJA_STEPS},
+    **{f"OjaPCA, step {eta:g}": lambda d, k, T, eta=eta: OjaPCA(d, k, step_size=eta, rng=0) for eta in OJA_STEPS},
     "IncrementalPCA": lambda d, k, T: Incremental(k),
 }
 GUARDED = ("EfficientPCA", "DescentPCA", "YuanLamperskiPCA")  # played for the guarantee, with TUNED rounds in mind
@@ -225,21 +199,11 @@ def play_one(stream: str, learner: str, seed: int, horizon: int) -> Row:
     for one in dyadic_regret(losses, rows, k, shortest=SHORTEST):
         n = one.stop - one.start
         by_length[n] = max(one.regret, by_length.get(n, -math.inf))
-    return {
-        "stream": stream,
-        "learner": learner,
-        "seed": seed,
-        "rounds": T,
-        "dim": d,
-        "rank": k,
-        "loss": float(losses.mean()),
-        "leading_loss": float(leading.mean()),
-        "curve": curve_of(losses),
-        "leading_curve": curve_of(leading),
-        "worst_regret": {str(n): regret for n, regret in by_length.items()},
-        "us": 1e6 * seconds / T,
-        "eigendecompositions": player.eigendecompositions / T,
-    }
+    row: Row = {"stream": stream, "learner": learner, "seed": seed, "rounds": T, "dim": d, "rank": k}
+    row |= {"loss": float(losses.mean()), "leading_loss": float(leading.mean())}
+    row |= {"curve": curve_of(losses), "leading_curve": curve_of(leading)}
+    row |= {"us": 1e6 * seconds / T, "eigendecompositions": player.eigendecompositions / T}
+    return row | {"worst_regret": {str(n): regret for n, regret in by_length.items()}}
 
 
 @one_thread
@@ -268,20 +232,12 @@ def play_guarantee(learner: str, horizon: int) -> Row:
     worst: dict[int, tuple[float, float]] = {}
     broken = 0
     for one in dyadic_regret(losses, rows, 1, shortest=16):
-        n, allowed = one.stop - one.start, bound(one.start, one.stop)
-        broken += one.regret > allowed
-        if n not in worst or one.regret > worst[n][0]:
-            worst[n] = (one.regret, allowed)
-    return {
-        "learner": learner,
-        "rounds": horizon - 1,
-        "changes": changes,
-        "broken": broken,
-        "curve": curve_of(losses),
-        "lengths": list(worst),
-        "regret": [regret for regret, _ in worst.values()],
-        "bound": [allowed for _, allowed in worst.values()],
-    }
+        n, found = one.stop - one.start, (one.regret, bound(one.start, one.stop))
+        broken += one.regret > found[1]
+        worst[n] = max(found, worst.get(n, found), key=lambda pair: pair[0])
+    regret, allowed = zip(*worst.values(), strict=True)
+    row: Row = {"learner": learner, "rounds": horizon - 1, "changes": changes, "broken": broken}
+    return row | {"curve": curve_of(losses), "lengths": list(worst), "regret": regret, "bound": allowed}
 
 
 @one_thread
@@ -298,25 +254,11 @@ def time_one(dim: int, before: int, rounds: int) -> Row:
     for name in TIMED:
         player = LEARNERS[name](dim, RANK, before + rounds)
         state, counted = player.partial_fit(rows[:before]).state(), player.eigendecompositions
-
-        def play(player: Any = player, state: Any = state) -> float:
-            player.restore(state)
-            began = time.process_time()
-            player.partial_fit(rows[before:])
-            return time.process_time() - began
-
-        best = min(play() for _ in range(REPEATS))
+        best = best_time(partial(player.partial_fit, rows[before:]), REPEATS, partial(player.restore, state))
         found[name] = {"us": 1e6 * best / rounds, "eigh": (player.eigendecompositions - counted) / rounds}
         if name == "EfficientPCA":
             matrices = _diagonalised(state, rows[before:])
-
-    def bare() -> float:
-        began = time.process_time()
-        for A in matrices:
-            np.linalg.eigh(A)
-        return time.process_time() - began
-
-    found["eigh"] = 1e6 * min(bare() for _ in range(REPEATS)) / len(matrices)
+    found["eigh"] = 1e6 * best_time(lambda: [np.linalg.eigh(A) for A in matrices], REPEATS) / len(matrices)
     return found
 
 

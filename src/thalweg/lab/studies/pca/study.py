@@ -5,15 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from thalweg.errors import MissingExtraError
-from thalweg.lab.jobs import Job, seed_of
-from thalweg.lab.report import part
-from thalweg.lab.studies.pca import figures, report
-from thalweg.lab.studies.pca.runs import GUARDED, LEARNERS, STREAMS, need_sklearn
+from thalweg.lab.jobs import Job, job, seed_of
+from thalweg.lab.studies.pca import figures, report, runs
+from thalweg.lab.studies.pca.runs import GUARDED, LEARNERS, STREAMS
 from thalweg.lab.study import Study
-
-__all__ = ["SIZES", "STUDY", "Size", "available", "plan"]
-
-RUNS = "thalweg.lab.studies.pca.runs"
 
 
 @dataclass(frozen=True)
@@ -38,7 +33,7 @@ SIZES = {
 def available(size: Size) -> Size:
     """Without what needs scikit-learn, where it is not installed."""
     try:
-        need_sklearn("decomposition")
+        runs.need_sklearn("decomposition")
     except MissingExtraError:
         streams = tuple(name for name in size.streams if not STREAMS[name].real)
         learners = tuple(name for name in size.learners if name != "IncrementalPCA")
@@ -48,29 +43,16 @@ def available(size: Size) -> Size:
 
 def plan(size: Size) -> list[Job]:
     """Every run, as data. What is timed comes first."""
-    jobs = [
-        Job(f"time/{d}", f"{RUNS}:time_one", {"dim": d, "before": size.timed[0], "rounds": size.timed[1]})
-        for d in size.dims
-    ]
-    for name in GUARDED:
-        jobs.append(Job(f"guarantee/{name}", f"{RUNS}:play_guarantee", {"learner": name, "horizon": size.guarantee}))
+    before, rounds = size.timed
+    jobs = [job(f"time/{d}", runs.time_one, dim=d, before=before, rounds=rounds) for d in size.dims]
+    jobs += [job(f"guarantee/{name}", runs.play_guarantee, learner=name, horizon=size.guarantee) for name in GUARDED]
     for stream in size.streams:
         for k in range(1 if STREAMS[stream].real else size.seeds):
-            shared = {"stream": stream, "seed": seed_of(f"pca/{stream}/{k}", bits=31), "horizon": size.horizon}
-            jobs.append(Job(f"reference/{stream}/seed-{k}", f"{RUNS}:play_reference", shared))
+            data = {"stream": stream, "seed": seed_of(f"pca/{stream}/{k}", bits=31), "horizon": size.horizon}
+            jobs.append(job(f"reference/{stream}/seed-{k}", runs.play_reference, **data))
             for name in size.learners:
-                jobs.append(Job(f"run/{stream}/{name}/seed-{k}", f"{RUNS}:play_one", shared | {"learner": name}))
+                jobs.append(job(f"run/{stream}/{name}/seed-{k}", runs.play_one, learner=name, **data))
     return jobs
 
 
-STUDY = Study(
-    name="pca",
-    sizes=SIZES,
-    jobs=plan,
-    lines=lambda results: part(results, "run"),
-    tables=report.tables,
-    figures=figures.draw_all,
-    remarks=report.remarks,
-    template="pca/page.html",
-    available=available,
-)
+STUDY = Study("pca", SIZES, plan, report.tables, figures.draw_all, report.remarks, "pca/page.html", available=available)

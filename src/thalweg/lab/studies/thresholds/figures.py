@@ -9,11 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.lab.pictures import GREY, blank, legend, look, plain_ticks, tidy
+from thalweg.lab.pictures import GREY, LOOKS, label_axes, legend, panels, plain_ticks
 from thalweg.lab.report import Results, Row, group, mean, part, pick
 from thalweg.lab.studies.thresholds.runs import CURVES, SERIES
-
-__all__ = ["after_change", "draw_all", "losses"]
 
 VARIANTS = ("bound, center", "bound, current", "observed, center", "observed, current")
 NAMES = {
@@ -28,16 +26,12 @@ NAMES = {
 
 def draw_all(results: Results) -> dict[str, Any]:
     """The pictures by name. The series of the check have one of their own."""
-    rows = part(results, "run")
-    made = {}
-    for name, check in (("thresholds-losses", False), ("thresholds-check", True)):
-        shown = [row for row in rows if SERIES[row["series"]].check == check]
-        if shown:
-            made[name] = losses(shown)
-    jumps = [row for row in rows if row["curve"] and not SERIES[row["series"]].check]
-    if jumps:
-        made["thresholds-after-a-jump"] = after_change(jumps)
-    return made
+    check, usual = (
+        [row for row in part(results, "run") if SERIES[row["series"]].check == kind] for kind in (True, False)
+    )
+    jumps = [row for row in usual if row["curve"]]
+    pictures = {"losses": (losses, usual), "check": (losses, check), "after-a-jump": (after_change, jumps)}
+    return {f"thresholds-{name}": draw(rows) for name, (draw, rows) in pictures.items() if rows}
 
 
 def _title(name: str, rows: Sequence[Row]) -> str:
@@ -49,22 +43,15 @@ def losses(rows: Sequence[Row]) -> Any:
     found = group(rows, "series")
     columns = min(4, len(found) + 1)
     height = -(-(len(found) + 1) // columns)
-    figure = blank(3.3 * columns, 3.2 * height)
-    axes = figure.subplots(height, columns, squeeze=False)
+    figure, axes = panels(3.3 * columns, 3.2 * height, height, columns)
     for axis, ((name,), here) in zip(axes.flat, found.items(), strict=False):
         _by_scale(axis, here)
-        axis.set_title(_title(name, here), fontsize=10)
-    for axis in axes[:, 0]:
-        axis.set_ylabel("total loss relative to printed")
+        axis.set_title(_title(name, here))
+    label_axes(axes, y="total loss relative to printed")
     for axis in axes.flat[len(found) :]:
         axis.axis("off")
-    axes.flat[len(found)].legend(
-        *axes[0, 0].get_legend_handles_labels(),
-        loc="center",
-        frameon=False,
-        fontsize=9,
-        title="EfficientAdaptive: feedback range, restart",
-    )
+    title = "EfficientAdaptive: feedback range, restart"
+    axes.flat[len(found)].legend(*axes[0, 0].get_legend_handles_labels(), loc="center", title=title)
     figure.supxlabel("threshold scale (1 = as printed); below it: markers fired with bound, center", fontsize=10)
     return figure
 
@@ -80,11 +67,11 @@ def _by_scale(axis: Any, rows: Sequence[Row]) -> None:
         return float(np.mean([row["total_loss"] / printed["total_loss"] for row, printed in each]))
 
     for variant in VARIANTS:
-        colour, mark, line = look(variant)
+        colour, mark, line = LOOKS[variant]
         values = [paid(runs(s, *variant.split(", "))) for s in scales]
         axis.plot(scales, values, mark, color=colour, linestyle=line, markersize=4, linewidth=1.4, label=variant)
     for learner in ("EfficientDynamic", "SACS, default"):
-        colour, _, line = look(learner)
+        colour, _, line = LOOKS[learner]
         level = paid(pick(rows, group="others", learner=learner))
         axis.axhline(level, color=colour, linestyle=line, linewidth=1.6, label=NAMES[learner])
     fired = {s: mean(runs(s), "markers") for s in scales}
@@ -94,7 +81,7 @@ def _by_scale(axis: Any, rows: Sequence[Row]) -> None:
     axis.axvline(1e-3, color=GREY, linewidth=1.0, linestyle=":", label="scale we suggest", zorder=0)
     axis.set(xscale="log", yscale="log", xlim=(scales[0] / 1.6, scales[-1] * 1.5))
     plain_ticks(axis, "y")
-    tidy(axis, "both")
+    axis.grid(visible=True)
     whole = [s for s in scales if abs(math.log10(s) - round(math.log10(s))) < 1e-9]
     axis.set_xticks(whole, [f"$10^{{{round(math.log10(s))}}}$\n{fired[s]:.0f}" for s in whole], fontsize=8)
     axis.minorticks_off()
@@ -104,18 +91,16 @@ def after_change(rows: Sequence[Row]) -> Any:
     """Mean loss against rounds since the last jump."""
     usual = [row for row in pick(rows, restart="center", feedback="bound") if row["group"] in ("scale", "others")]
     found = group(usual, "series")
-    figure = blank(max(7.0, 5.0 * len(found)), 5.0)
-    axes = figure.subplots(1, len(found), squeeze=False, sharey=True)
+    figure, axes = panels(max(7.0, 5.0 * len(found)), 5.0, 1, len(found), sharey=True)
     for axis, ((name,), here) in zip(axes.flat, found.items(), strict=True):
         for learner in CURVES:
             curve = np.mean([row["curve"] for row in pick(here, learner=learner)], axis=0)
             edges = np.unique(np.geomspace(1, len(curve) + 1, 30).astype(int)) - 1  # windows that grow, for calm lines
             points = [(np.sqrt((a + 1) * b), np.mean(curve[a:b])) for a, b in itertools.pairwise(edges)]
-            colour, _, line = look(learner)
+            colour, _, line = LOOKS[learner]
             axis.plot(*np.transpose(points), color=colour, linestyle=line, linewidth=1.8, label=NAMES[learner])
-        axis.set(xscale="log", yscale="log", xlabel="rounds since the last jump")
-        axis.set_title(_title(name, here), fontsize=10)
-        tidy(axis, "both")
-    axes[0, 0].set_ylabel("mean loss of a round (squared error / 2)")
+        axis.set(xscale="log", yscale="log", title=_title(name, here))
+        axis.grid(visible=True)
+    label_axes(axes, "rounds since the last jump", "mean loss of a round (squared error / 2)")
     legend(figure, axes[0, 0], "lower center", 3 if len(found) > 1 else 2)
     return figure

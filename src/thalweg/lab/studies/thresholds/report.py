@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from thalweg.lab.report import Results, Row, TextTable, group, less_and_more, mean, number, part, pick, ratio, spread
+from thalweg.lab.report import Results, Row, TextTable, group, mean, number, part, pick, ratios, spread
 from thalweg.lab.studies.thresholds.runs import SERIES
-
-__all__ = ["remarks", "tables"]
 
 VARIANTS = [(feedback, restart) for feedback in ("bound", "observed") for restart in ("center", "current")]
 KNOBS = ((1.0, "center"), (1e-3, "center"), (1e-3, "current"), (1e-4, "center"), (1e-4, "current"))
@@ -65,21 +63,20 @@ def _by_delta(rows: Sequence[Row], ends: dict[str, str]) -> TextTable:
 
 def _loose(rows: Sequence[Row], ends: dict[str, str]) -> TextTable:
     body = []
+    columns = {
+        f"{a}, {G}": (a, kind) for a in ("bound", "observed") for kind, G in (("scale", "G"), ("loose", "100 G"))
+    }
     for s in _scales(rows, "loose"):
-        cells = [
-            pick(rows, group=kind, scale=s, restart="center", feedback=feedback)
-            for feedback in ("bound", "observed")
-            for kind in ("scale", "loose")
-        ]
+        cells = [pick(rows, group=kind, scale=s, restart="center", feedback=a) for a, kind in columns.values()]
         body.append([f"{s:.0e}", *(spread(found, "total_loss", DIGITS) for found in cells)])
-    return TextTable(["scale", "bound, G", "bound, 100 G", "observed, G", "observed, 100 G"], body, ())
+    return TextTable(["scale", *columns], body, ())
 
 
 # ------------------------------------------------------------------------------------------------------ what they say
 
 
 def remarks(results: Results) -> dict[str, Any]:
-    """Sentences that follow from the numbers."""
+    """The numbers of the page's sentences."""
     found = {name: rows for (name,), rows in group(part(results, "run"), "series").items()}
     printed, suggested, dynamic = (
         {name: pick(rows, **wanted) for name, rows in found.items()}
@@ -89,22 +86,10 @@ def remarks(results: Results) -> dict[str, Any]:
             {"group": "others", "learner": "EfficientDynamic"},
         )
     )
-    born = sum(any(row["markers"] > 1 for row in rows) for rows in printed.values())
-    gains, beside = (
-        {name: mean(ours[name], "total_loss") / mean(theirs[name], "total_loss") for name in found}
-        for ours, theirs in ((suggested, printed), (dynamic, suggested))
-    )
-    low, high = min(gains, key=gains.__getitem__), max(gains, key=gains.__getitem__)
-    less, more = less_and_more(gains.values())
-    below, above = less_and_more(beside.values())
     return {
-        "printed": f"With the printed threshold a second expert is born on {born} of {len(found)} series.",
-        "suggested": (
-            f"One thousandth of it, with the feedback range observed, pays less than the printed one on {less} and "
-            f"more on {more} of {len(found)} series (by over 2 %): from {ratio(gains[low])} times ({low}) to "
-            f"{ratio(gains[high])} times ({high}) as much."
-        ),
-        "dynamic": f"EfficientDynamic, which has no threshold, pays less than that on {below} and more on {above}.",
+        "born": sum(any(row["markers"] > 1 for row in rows) for rows in printed.values()),
+        "suggested": ratios(suggested, printed, "total_loss"),
+        "dynamic": ratios(dynamic, suggested, "total_loss"),
         "series": {
             name: f"{SERIES[name].title}; {rows[0]['rounds']:,} rounds, {1 + max(row['rep'] for row in rows)} seed(s)"
             for name, rows in found.items()

@@ -19,10 +19,8 @@ from thalweg.algorithms import thresholds
 from thalweg.lab import streams
 from thalweg.lab.jobs import seed_of
 from thalweg.lab.report import Row
-from thalweg.lab.runs import WINDOW, experts, printed_threshold, steps, window, worst
+from thalweg.lab.runs import WINDOW, counted, printed_threshold, scaled_adaptive, scaled_sacs, steps, window, worst
 from thalweg.lab.streams import Stream
-
-__all__ = ["CURVES", "OTHERS", "SERIES", "Contender", "Series", "constants", "play_one", "scale_name"]
 
 # Learners whose loss after a jump is drawn.
 CURVES = ("printed", "scale 1e-03", "scale 1e-05", "SACS, default", "EfficientDynamic", "planted")
@@ -105,19 +103,13 @@ def build(contender: Contender, series: Stream) -> tw.Learner:
     X, G, L, B = series.domain, series.gradient_bound, series.smoothness or 0.0, series.loss_bound
     T = len(series.problem)
     sacs = functools.partial(tw.SACS, X, loss_bound=B, smoothness=L, gradients="own", horizon=T)
-    adaptive = functools.partial(tw.EfficientAdaptive, X, T, contender.looseness * G, L)
+    adaptive = functools.partial(tw.EfficientAdaptive, X, T, G, L)
     name = contender.learner
     if contender.group in ("scale", "delta", "loose"):
-        C = printed_threshold(series)
-        return adaptive(
-            threshold=lambda m: contender.scale * C(m),
-            restart=contender.restart,
-            feedback_range=contender.feedback,
-            delta=contender.delta,
-        )
+        choices = {"restart": contender.restart, "feedback_range": contender.feedback, "delta": contender.delta}
+        return scaled_adaptive(series, contender.scale, contender.looseness, **choices)
     if name.startswith("SACS, scale"):
-        C_sacs = thresholds.sacs(L=L, D=X.diameter, delta=1.0)
-        return sacs(threshold=contender.scale * C_sacs)
+        return scaled_sacs(series, contender.scale)
     if name == "5 x first 200":
         # One expert is alone in these rounds, as C is larger than what it pays in them. So this can be done online.
         first = tw.play(adaptive(), series.problem, rounds=200).total_loss
@@ -144,21 +136,22 @@ def play_one(*, series: str, rep: int, horizon: int | None, **contender: Any) ->
     """Play one contender, given by its fields; where the model jumps, `curve` is the loss by rounds since a jump."""
     who, stream = Contender(**contender), draw(series, rep, horizon)
     row: Row = {"series": series, "rep": rep, "seed": seed_of(f"{series}/rep{rep}", bits=64), **contender}
-    if who.learner in ("best fixed", "planted"):
-        found = None if who.learner == "planted" else tw.regret.best_fixed(stream.problem, stream.domain)
-        decisions = found.decisions if found else stream.problem.comparators
-        assert decisions is not None
-        losses = stream.problem.losses_of(decisions)
-        row |= dict.fromkeys(("markers", "experts", "most_experts", "projections", "gradients", "values", "seconds"))
+    row |= dict.fromkeys(("markers", "experts", "most_experts", "projections", "gradients", "values", "seconds"))
+    if who.learner == "planted":
+        assert stream.problem.comparators is not None
+        losses = stream.problem.losses_of(stream.problem.comparators)
+    elif who.learner == "best fixed":
+        losses = stream.problem.losses_of(tw.regret.best_fixed(stream.problem, stream.domain).decisions)
     else:
         learner = build(who, stream)
         played = tw.play(learner, stream.problem)
         if played.interrupted:
             raise KeyboardInterrupt
-        losses, T = played.losses, played.rounds
-        row |= dict(zip(("markers", "experts", "most_experts"), _alive(learner, T), strict=True))
-        row |= {key: getattr(played.queries, key) / T for key in ("projections", "gradients", "values")}
-        row["seconds"] = played.seconds
+        losses, row = played.losses, row | counted(learner, played) | {"seconds": played.seconds}
+        if row["experts"] is None:  # a fixed pool
+            found = steps(learner)
+            row["most_experts"] = 1 if found is None else int(found.size)
+            row["experts"] = float(row["most_experts"])
     row |= {"rounds": losses.size, "total_loss": float(losses.sum())}
     row |= {"worst_window": worst(losses) / window(losses.size), "after_change": None, "later": None, "curve": []}
     if stream.changes:
@@ -167,16 +160,6 @@ def play_one(*, series: str, rep: int, horizon: int | None, **contender: Any) ->
         row |= {"after_change": float(by_stage[:, :soon].mean()), "later": float(by_stage[:, soon:].mean())}
         row["curve"] = by_stage.mean(axis=0).tolist() if who.learner in CURVES else []
     return row
-
-
-def _alive(learner: Any, T: int) -> tuple[int | None, float, int]:
-    """Markers in rounds 1..T, mean and largest number of experts alive. For a fixed pool: none, and its size."""
-    markers, average, most = experts(learner, T)
-    if average is None or most is None:
-        found = steps(learner)
-        most = 1 if found is None else int(found.size)
-        average = float(most)
-    return markers, average, most
 
 
 def constants(*, series: str, horizon: int | None) -> Row:

@@ -5,16 +5,11 @@ from __future__ import annotations
 import itertools
 from dataclasses import asdict, dataclass, replace
 
-from thalweg.lab.jobs import Job
-from thalweg.lab.report import part
+from thalweg.lab.jobs import Job, job
 from thalweg.lab.streams import installed
-from thalweg.lab.studies.thresholds import figures, report
+from thalweg.lab.studies.thresholds import figures, report, runs
 from thalweg.lab.studies.thresholds.runs import OTHERS, SERIES, Contender, scale_name
 from thalweg.lab.study import Study
-
-__all__ = ["SIZES", "STUDY", "Size", "contenders", "plan"]
-
-RUNS = "thalweg.lab.studies.thresholds.runs"
 
 
 @dataclass(frozen=True)
@@ -53,28 +48,21 @@ def plan(size: Size) -> list[Job]:
     jobs = []
     for name in size.series:
         shared = {"series": name, "horizon": size.horizon}
-        jobs.append(Job(f"constants/{name}", f"{RUNS}:constants", shared))
+        jobs.append(job(f"constants/{name}", runs.constants, **shared))
         for rep, who in itertools.product(range(min(size.reps, SERIES[name].reps)), contenders(size)):
             if who.learner == "planted" and SERIES[name].real:
                 continue
             label = f"run/{name}/rep-{rep}/{who.group}/{who.learner}/{who.restart}/{who.feedback}/{who.delta:g}"
-            jobs.append(Job(label, f"{RUNS}:play_one", shared | {"rep": rep} | asdict(who)))
+            jobs.append(job(label, runs.play_one, rep=rep, **shared, **asdict(who)))
     return jobs
 
 
 def available(size: Size) -> Size:
     """Without the series whose data is not installed."""
-    return replace(size, series=tuple(s for s in size.series if not SERIES[s].real or installed([s])))
+    return replace(size, series=installed(size.series))
 
 
 STUDY = Study(
-    name="thresholds",
-    sizes=SIZES,
-    jobs=plan,
-    lines=lambda results: part(results, "run"),
-    tables=report.tables,
-    figures=figures.draw_all,
-    remarks=report.remarks,
-    template="thresholds/page.html",
+    "thresholds", SIZES, plan, report.tables, figures.draw_all, report.remarks, "thresholds/page.html",
     available=available,
-)
+)  # fmt: skip
