@@ -175,7 +175,8 @@ class Tracker:
         self.S += n  # 3
         self.H += math.sqrt(n)
         r = np.array([h @ (self.y - member.point) for member in self.members])  # 4
-        self.account(np.minimum(r, 2 * f))
+        q = np.minimum(r, 2 * f)
+        self.credit([record.account(q) for record in self.records])
         for member, gained in zip(self.members, r, strict=True):  # 5
             member.move(h, n, f, gained, self.S, self.project_y, self.radius)
         if self.intervals:
@@ -204,9 +205,8 @@ class Tracker:
             logs += [share, share]
         self.records = [Record(logs)]
 
-    def account(self, q):
-        """Step 4: what every record gained; the largest of their gains sets the scale of the rates."""
-        Q = [record.account(q) for record in self.records]
+    def credit(self, Q):
+        """Step 4, its second half: the records' own gains, cut to the largest seen before."""
         b = max(abs(gain) for gain in Q)
         if self.m == 0 or b == 0:
             return
@@ -238,8 +238,8 @@ class Tracker:
         """ceil(log4(Bt/B0)): faster rates could meet a gain below -1/2."""
         return math.ceil(math.log2(self.Bt / self.B0) / 2) if self.B0 > 0 else 0
 
-    def combine(self):
-        """Step 7."""
+    def weigh(self):
+        """Step 7: the records' weights, and what they make of the members'."""
         first = self.i_min
         B0 = self.B0 if self.B0 > 0 else 1.0
         logs = []
@@ -253,5 +253,9 @@ class Tracker:
             logs.append(np.logaddexp.reduce([math.log(c) + c * R - c * c * W for c in rates]) + math.log(record.prior))
         self.weights = softmax(np.array(logs))
         self.p = sum(w * record.p for w, record in zip(self.weights, self.records, strict=True))
+
+    def combine(self):
+        """Step 7: the decision."""
+        self.weigh()
         self.y = sum(p * member.point for p, member in zip(self.p, self.members, strict=True))
         self.x = self.project(self.y)
