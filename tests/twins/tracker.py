@@ -103,6 +103,7 @@ class Record:
         self.prior, self.slot, self.anchor = prior, slot, anchor
         self.A = np.zeros(len(self.logs))
         self.V = self.B = self.R = self.W = 0.0
+        self.gain = self.squares = 0.0  # sums of Q and of the cut Q^2 since its birth: only the bounds look at them
         self.anchored = 0  # how often it was anchored anew
         self.weigh()
 
@@ -113,6 +114,7 @@ class Record:
     def account(self, q):
         """Step 4; returns Q."""
         Q = float(self.p @ q)
+        self.gain += Q
         v = q - Q
         self.A = self.A + v
         self.V += float(self.p @ v**2)
@@ -125,7 +127,7 @@ class Record:
 
     def weigh(self):
         """Step 7: the members' weights."""
-        rate = 1 / math.sqrt(self.U) if self.B > 0 else 0.0
+        rate = 1 / math.sqrt(self.U) if self.U > 0 else 0.0
         self.p = softmax(rate * self.A + np.array(self.logs))
 
 
@@ -217,6 +219,7 @@ class Tracker:
         for record, gain in zip(self.records, Q, strict=True):
             record.R += gain * shrink
             record.W += (gain * shrink) ** 2
+            record.squares += (gain * shrink) ** 2
 
     def mark(self, f, n):
         """Step 6: a marker whenever the losses since the last one may have added up to 16 of the largest."""
