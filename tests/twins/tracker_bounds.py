@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tests.twins.tracker import Record
+
 KAPPA = 2 * (math.e - 2)  # of the record lemma
 
 
@@ -31,6 +33,7 @@ class Round:
     m: int
     Bt: float
     U: float  # of record 0
+    A: dict  # of record 0, by multiplier
     gain: float  # the sum of Q_0
     squares: float  # the sum of its cut squares
     anchored: list  # the records that were anchored anew
@@ -83,11 +86,12 @@ def play(twin, losses, values=True):
         before = {id(record): record.anchored for record in twin.records}
         twin.update(g, paid if values else None)
         kept += [record for record in twin.records if id(record) not in before]
-        zero = twin.records[0] if twin.records else None
+        zero = twin.records[0] if twin.records else Record([])
+        ledger = {member.k: A for member, A in zip(twin.members, zero.A, strict=True) if member.k is not None}
         log.rounds.append(
             Round(
                 loss, paid, h, y, f, [member.k for member in there], gains, twin.S, twin.H, twin.K, len(twin.members),
-                twin.m, twin.Bt, zero.U if zero else 0.0, zero.gain if zero else 0.0, zero.squares if zero else 0.0,
+                twin.m, twin.Bt, zero.U, ledger, zero.gain, zero.squares,
                 [id(record) for record in twin.records if record.anchored > before.get(id(record), 0)],
             )
         )  # fmt: skip
@@ -122,28 +126,34 @@ def logarithm(m, a, prior=1.0):
 
 def top(W, L, Bt, E=1):
     """The most that a record gains against the whole: W over all its anchors, E of them."""
-    return 2.5 * math.sqrt(E * W * L) + (20.1 * L + 1) * Bt
+    return 2.5 * math.sqrt(E * W * L) + ((16.0 if E == 1 else 20.1) * L + 1) * Bt
 
 
-def whole_run(log, stop, length, *, observed=True, kappa=KAPPA):
+def whole_run(log, stop, length, how="lemmas", kappa=KAPPA):
     """(T1) for rounds [0, stop) and a comparator of this path length, at the best k.
 
-    `observed`: with the gain of record 0 as it was; otherwise with what the top lemma allows.
+    `how` says what the records gained: "ledger", as it was (T1'); "record", for record 0 as it was and for its members
+    by the record lemma; "lemmas", by both lemmas (T1).
     """
     last, R = log.rounds[stop - 1], log.radius
     if last.S == 0:
         return 0.0
     square = 2 + 2 * length / R  # c*^2
-    bounds = []
-    for k in range(64):
+
+    def pool(k):
         c = 2.0**k
         late = 0.0 if k <= 1 else c + 2
-        pool = R * math.sqrt(last.S) * (square / c + c + late)
-        bounds.append(pool + (kappa + prior_cost(log, k)) * math.sqrt(last.U))
-    if observed or last.m == 0 or last.Bt == 0:
-        return min(bounds) + last.gain
+        return R * math.sqrt(last.S) * (square / c + c + late)
+
+    if how == "ledger":
+        return min(pool(k) + A for k, A in last.A.items()) + last.gain
+    best = min(pool(k) + (kappa + prior_cost(log, k)) * math.sqrt(last.U) for k in range(64))
+    if how == "record":
+        return best + last.gain
+    if last.m == 0 or last.Bt == 0:
+        return best
     a, most = log.anchorings(0, stop)
-    return min(bounds) + top(last.squares, logarithm(last.m, a), last.Bt, 1 + most)
+    return best + top(last.squares, logarithm(last.m, a), last.Bt, 1 + most)
 
 
 def member_on_interval(log, start, stop):
@@ -167,4 +177,5 @@ def interval(log, start, stop, length, *, kappa=KAPPA, blind=False):
     E = 1 + log.anchorings(start, stop)[1]
     prior = prior_cost(log, last.K) if blind else math.log(last.N)
     root = 4.25 + math.sqrt(5) * (kappa + prior) + 5 * math.sqrt(E * L)
-    return bound + R * math.sqrt(segments * S) * root + segments * R * G * (4 + 40.2 * L) + 2 * R * G
+    steep = segments * (4 + (32 if E == 1 else 40.2) * L) + 2
+    return bound + R * math.sqrt(segments * S) * root + R * G * steep
