@@ -88,7 +88,7 @@ def attack_top(seed):
         twin.weigh()
 
     marker()
-    T = int(rng.choice([30, 300, 1000]))
+    T = int(rng.choice([30, 300]))
     births, jumps = rng.choice([0, 0.01, 0.1]), rng.choice([0, 0.01, 0.05])
     scale, style, full, little = 1.0, rng.integers(4), rng.uniform(0.3, 0.99), 10.0 ** rng.uniform(-3, 0)
     anchored, potential, gained = 0, 0.0, 0.0
@@ -198,7 +198,7 @@ def comparators(domain, log, planted, rng):
     return [planted, np.tile(a_point(domain, rng), (T, 1)), np.tile(far, (T, 1))]
 
 
-def attack(seed, T=128, kind=Tracker):
+def attack(seed, T=64, kind=Tracker):
     """The largest parts that a random run takes of (T1') and (T1), the member lemma and (T2)."""
     rng = np.random.default_rng(seed)
     domain = a_domain(rng)

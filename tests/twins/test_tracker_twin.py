@@ -42,6 +42,21 @@ def turning(twin, values=True, scale=1.0, rounds=400):
     return total, np.array(points)
 
 
+def growing(twin, growth, values=True, scale=1.0, rounds=900):
+    """Absolute losses around the same decisions, that grow: markers, newcomers in records, records anchored anew."""
+    points, newcomers, anchored = [], 0, 0
+    for t in range(1, rounds + 1):
+        a = np.array([math.cos(t), math.sin(2 * t)])
+        u = np.array([1.0, -0.5]) * (1 if t // 50 % 2 == 0 else -1)
+        residual = a @ twin.x - (a @ u + 0.5 * math.sin(3 * t))
+        size, members, records = scale * growth**t, len(twin.members), len(twin.records)
+        twin.update(size * (np.sign(residual) * a), size * abs(residual) if values else None)
+        newcomers += len(twin.members) > members and records > 1
+        points.append(twin.x)
+        anchored = max(anchored, twin.records[0].anchored)
+    return np.array(points), newcomers, anchored
+
+
 VECTORS = {
     "A": (False, True, -4, 10, 3.082590398925715, 1.6820696441637082,
           [[-.137611440161143, -.183481920214857], [-.205632851673842, -.400851821968030],
@@ -102,6 +117,15 @@ def test_a_turning_stream(curvature, intervals, values, total, last, N, m, weigh
 def test_scaling_by_a_power_of_two_changes_no_bit(curvature, values):
     one, other = (tracker(tw.domains.Ball(2, radius=2.0), curvature=curvature) for _ in range(2))
     assert np.array_equal(turning(one, values)[1], turning(other, values, 2.0**20)[1])
+
+
+@pytest.mark.parametrize("growth", [1.0, 1.01])
+def test_scaling_with_many_records(growth):
+    one, other = (tracker(tw.domains.Ball(2, radius=2.0), curvature=False) for _ in range(2))
+    points, newcomers, anchored = growing(one, growth)
+    assert one.m > 10
+    assert newcomers > 0 if growth == 1 else anchored > 1  # both paths are taken
+    assert np.array_equal(points, growing(other, growth, scale=2.0**20)[0])
 
 
 @pytest.mark.parametrize("scale", [1e-70, 1e70])
