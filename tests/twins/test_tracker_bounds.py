@@ -198,31 +198,33 @@ def comparators(domain, log, planted, rng):
     return [planted, np.tile(a_point(domain, rng), (T, 1)), np.tile(far, (T, 1))]
 
 
-def attack(seed, T=64, kind=Tracker):
-    """The largest parts that a random run takes of (T1') and (T1), the member lemma and (T2)."""
+def attack(seed, T):
+    """The largest parts that a random run takes of (T1'), (T1) without and with the top lemma, (4) and (T2)."""
     rng = np.random.default_rng(seed)
     domain = a_domain(rng)
     losses, planted = a_stream(domain, T, rng)
     values, curvature = rng.random() < 0.8, rng.random() < 0.5
-    twin = tracker(domain, kind, curvature=curvature)
+    twin = tracker(domain, curvature=curvature)
     log = bounds.play(twin, losses, values)
-    parts = np.zeros(5)
+    parts = dict.fromkeys(("ledger", "record", "lemmas", "member", "interval"), 0.0)
+
+    def note(name, lost, allowed):
+        parts[name] = max(parts[name], part(lost, allowed))
+
     for u in comparators(domain, log, planted, rng):
-        lost, length = bounds.regret(log, 0, u), bounds.path(u)
-        for i, how in enumerate(("ledger", "record", "lemmas")):
-            parts[i] = max(parts[i], part(lost, bounds.whole_run(log, T, length, how)))
-        size = 1
-        while size <= T:
-            for start in range(0, T, size):
-                piece = u[start : start + size]
-                lost, length = bounds.regret(log, start, piece), bounds.path(piece)
-                parts[3] = max(
-                    parts[3], part(lost, bounds.interval(log, start, start + size, length, blind=not values))
-                )
-                if length <= log.radius and start:
-                    parts[3] = max(parts[3], best_member(log, start, piece))
-            size *= 2
+        lost, length = bounds.regret(log, u), bounds.path(u)
+        for how in ("ledger", "record", "lemmas"):
+            note(how, lost.sum(), bounds.whole_run(log, T, length, how))
+        for start, stop in ((i * size, (i + 1) * size) for size in sizes(T) for i in range(T // size)):
+            length = bounds.path(u[start:stop])
+            note("interval", lost[start:stop].sum(), bounds.interval(log, start, stop, length, blind=not values))
+            if length <= log.radius:
+                note("member", best_member(log, start, u[start:stop]), bounds.member_on_interval(log, start, stop))
     return parts
+
+
+def sizes(T):
+    return [2**i for i in range(int(math.log2(T)) + 1)]
 
 
 def part(lost, allowed):
@@ -233,25 +235,44 @@ def part(lost, allowed):
 
 
 def best_member(log, start, u):
+    """What the best member that was there at the start loses in the model."""
     rounds = log.rounds[start : start + len(u)]
-    there = rounds[0].multipliers
+    there = [i for i, k in enumerate(rounds[0].multipliers) if k is not None]
     if not there:
         return 0.0
-    gains = sum(r.gains[: len(there)] for r in rounds)
-    lost = sum(r.model(u_t) for r, u_t in zip(rounds, u, strict=True))
-    best = max(g for g, k in zip(gains, there, strict=True) if k is not None)
-    return part(lost - best, bounds.member_on_interval(log, start, start + len(u)))
+    gains = sum(r.gains[there] for r in rounds)
+    return sum(r.model(u_t) for r, u_t in zip(rounds, u, strict=True)) - gains.max()
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_random_problems(seed):
-    assert (attack(seed) <= ROUNDING).all()
+@pytest.mark.parametrize(("seed", "T"), [(seed, 64) for seed in range(6)] + [(3, 256), (11, 256)])
+def test_random_problems(seed, T):
+    assert max(attack(seed, T).values()) <= ROUNDING
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 150))
 def test_longer_random_problems(seed):
-    assert (attack(seed, T=512) <= ROUNDING).all()
+    assert max(attack(seed, 512).values()) <= ROUNDING
+
+
+class Closed(Tracker):
+    """A learner whom no longer steps join."""
+
+    def admit(self):
+        pass
+
+
+def test_a_good_member_for_a_change_after_a_long_calm():
+    """All members have gone to one side; what was steep downhill becomes steep uphill."""
+    calm, after = 1500, 40
+    losses = [Linear(np.array([1.0 if t < calm else -1.0, 0.0]), 1.0) for t in range(calm + after)]
+    u = np.tile([1.0, 0.0], (after, 1))
+    reached = {}
+    for kind in (Tracker, Closed):
+        log = bounds.play(tracker(tw.domains.Ball(2), kind, intervals=False), losses, values=False)
+        reached[kind] = best_member(log, calm, u) / bounds.member_on_interval(log, calm, calm + after)
+    assert reached[Tracker] < 0.3
+    assert reached[Closed] > 1
 
 
 class Backwards(Tracker):
@@ -269,4 +290,4 @@ def test_the_bounds_can_fail():
     for kind, holds in ((Tracker, True), (Backwards, False)):
         log = bounds.play(tracker(domain, kind, curvature=False), losses)
         for how in ("record", "lemmas"):
-            assert (bounds.regret(log, 0, u) <= bounds.whole_run(log, 400, 0.0, how)) == holds
+            assert (bounds.regret(log, u).sum() <= bounds.whole_run(log, 400, 0.0, how)) == holds

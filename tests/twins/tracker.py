@@ -183,11 +183,7 @@ class Tracker:
             member.move(h, n, f, gained, self.S, self.project_y, self.radius)
         if self.intervals:
             self.mark(f, n)  # 6
-        while 2.0 ** (self.K + 1) * math.sqrt(self.S) <= 2 * self.H:
-            self.K += 1
-            self.members.append(Descent(self.K, self.y))
-            for record in self.records:
-                record.admit(self.log_prior(self.K))
+        self.admit()
         self.combine()  # 7
 
     def log_prior(self, k):
@@ -235,6 +231,14 @@ class Tracker:
         logs = self.records[0].logs if blind else [0.0] * len(self.members)
         self.records = [record for record in self.records if record.slot is None or record.slot > slot]
         self.records.append(Record(logs, prior=3 / self.m, slot=slot, anchor=self.i_min, flat=not blind, born=self.m))
+
+    def admit(self):
+        """Step 6: longer steps join when the stream is long enough to need them."""
+        while 2.0 ** (self.K + 1) * math.sqrt(self.S) <= 2 * self.H:
+            self.K += 1
+            self.members.append(Descent(self.K, self.y))
+            for record in self.records:
+                record.admit(self.log_prior(self.K))
 
     @property
     def i_min(self):

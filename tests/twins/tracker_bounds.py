@@ -38,10 +38,6 @@ class Round:
     squares: float  # the sum of its cut squares
     anchored: list  # the records that were anchored anew
 
-    @property
-    def n(self):
-        return float(self.h @ self.h)
-
     def model(self, u):
         """-l(u): at least what the round lost against u."""
         return min(2 * self.f, float(self.h @ (self.y - u)))
@@ -55,13 +51,12 @@ class Log:
     k0: int = 0
     curved: bool = False
     rounds: list = field(default_factory=list)
+    squares: np.ndarray | None = None  # |h|^2 of every round
+    phi: np.ndarray | None = None
 
     def longest(self, stop):
         """G: the longest gradient so far."""
-        return math.sqrt(max(r.n for r in self.rounds[:stop]))
-
-    def phi(self, r):
-        return min(2 * r.f, 2 * self.radius * math.sqrt(r.n))
+        return math.sqrt(self.squares[:stop].max())
 
     def markers(self, start, stop):
         return self.rounds[stop - 1].m - (self.rounds[start - 1].m if start else 0)
@@ -95,14 +90,16 @@ def play(twin, losses, values=True):
                 [id(record) for record in twin.records if record.anchored > before.get(id(record), 0)],
             )
         )  # fmt: skip
+    log.squares = np.array([r.h @ r.h for r in log.rounds])
+    log.phi = np.minimum([2 * r.f for r in log.rounds], 2 * twin.radius * np.sqrt(log.squares))
     log.k0 = twin.k0
     log.curved = any(member.k is None for member in twin.members)
     return log
 
 
-def regret(log, start, u):
-    """What the run lost against u, from round `start` on."""
-    return sum(r.paid - r.loss.value(u_t) for r, u_t in zip(log.rounds[start : start + len(u)], u, strict=True))
+def regret(log, u):
+    """What every round lost against u."""
+    return np.array([r.paid - r.loss.value(u_t) for r, u_t in zip(log.rounds, u, strict=True)])
 
 
 def path(u):
@@ -158,7 +155,7 @@ def whole_run(log, stop, length, how="lemmas", kappa=KAPPA):
 
 def member_on_interval(log, start, stop):
     """What the best member loses on [start, stop), in the model, against comparators of path length at most R."""
-    S = sum(r.n for r in log.rounds[start:stop])
+    S = log.squares[start:stop].sum()
     return log.radius * (4.25 * math.sqrt(S) + 4 * log.longest(stop))
 
 
@@ -167,12 +164,12 @@ def interval(log, start, stop, length, *, kappa=KAPPA, blind=False):
     last, R = log.rounds[stop - 1], log.radius
     G = log.longest(stop)
     pieces = 1 + math.floor(length / R)
-    bound = 17 * pieces * max(log.phi(r) for r in log.rounds[:stop])
+    bound = 17 * pieces * log.phi[:stop].max()
     markers = log.markers(start, stop)
     if markers == 0:
         return bound
     segments = pieces * (1 + math.floor(math.log2(markers)))
-    S = sum(r.n for r in log.rounds[start:stop])
+    S = log.squares[start:stop].sum()
     L = logarithm(last.m, log.anchorings(0, stop)[0], 3 / last.m)
     E = 1 + log.anchorings(start, stop)[1]
     prior = prior_cost(log, last.K) if blind else math.log(last.N)
