@@ -103,7 +103,7 @@ class OneProjection(Machine):
     ) -> None:
         name = type(self).__name__
         super().__init__(domain)  # checks the domain before anything is built on it
-        self.surrogate = domain.surrogate if surrogate is None else check_surrogate(name, domain, surrogate)
+        self.surrogate = self._around(domain) if surrogate is None else check_surrogate(name, domain, surrogate)
         if not callable(make_inner):
             raise InputError(
                 f"The 'make_inner' parameter of {name} must be a function Y -> learner. Got {make_inner!r}."
@@ -144,6 +144,11 @@ class OneProjection(Machine):
         self._h = np.empty(domain.dim)
         self._x = np.zeros(domain.dim)
         self._arrays["x"] = self._x
+
+    @staticmethod
+    def _around(domain: Domain) -> Domain:
+        """Y, where none is given."""
+        return domain.surrogate
 
     # ------------------------------------------------------------------ the machine
 

@@ -91,7 +91,7 @@ class Tracking(Machine):
                     flat=np.zeros(J, dtype=np.int64),
                     born=np.zeros(J - 1, dtype=np.int64),
                     weights=np.zeros(J),
-                    totals=np.zeros(4),
+                    totals=np.zeros(5),
                     counts=np.zeros(3, dtype=np.int64),
                 ),
                 np.zeros(ROWS),

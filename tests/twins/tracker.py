@@ -222,7 +222,7 @@ class Tracker:
         phi = min(2 * f, 2 * self.radius * math.sqrt(n))
         self.F = max(self.F, phi)
         self.acc += phi
-        if self.acc < 16 * self.F:
+        if self.F == 0 or self.acc < 16 * self.F:
             return
         self.acc = 0.0
         self.m += 1

@@ -34,7 +34,8 @@ RATES = 8  # of a record's grid
 BEHIND = 2
 ENOUGH = 16.0  # of the largest phi, for a marker
 LN4 = math.log(4.0)
-SINCE, LARGEST, FIRST, SEEN = 0, 1, 2, 3  # of `totals`: phi since the last marker, the largest phi, B0, Bt
+SINCE, LARGEST, FIRST, SEEN = 0, 1, 2, 3  # of `totals`: phi since the last marker, the largest phi, B0, Bt;
+GAINED = 4  # and the sum of Q_0
 MARKERS, MINIMUM, ANCHORED = 0, 1, 2  # of `counts`: m, i_min, and how often a record was anchored anew
 
 
@@ -52,7 +53,7 @@ class Records(NamedTuple):
     flat: Ints  # (J,) 1 where all log-priors are 0
     born: Ints  # (J - 1,) the marker at which the record of a slot began; 0: there is none
     weights: Floats  # (J,) w_j
-    totals: Floats  # (4,)
+    totals: Floats  # (5,)
     counts: Ints  # (3,)
 
 
@@ -97,6 +98,7 @@ def account(s: Records, q: Floats, first: int, count: int, scores: Floats) -> fl
             s.B[j] = most
             scores[j, 0] = Q
             largest = max(largest, abs(Q))
+    s.totals[GAINED] += scores[0, 0]
     return largest
 
 
@@ -123,7 +125,7 @@ def mark(s: Records, phi: float, blind: bool) -> None:
     """A marker, where it is time for one."""
     s.totals[LARGEST] = max(s.totals[LARGEST], phi)
     s.totals[SINCE] += phi
-    if s.totals[SINCE] >= ENOUGH * s.totals[LARGEST]:
+    if 0.0 < ENOUGH * s.totals[LARGEST] <= s.totals[SINCE]:
         s.totals[SINCE] = 0.0
         s.counts[MARKERS] += 1
         m = s.counts[MARKERS]

@@ -51,7 +51,7 @@ class Tracker(OneProjection):
         A point of the domain to begin at, such as last week's weights, or the persistence forecast; Pi_X(c) when left
         out.
     surrogate : Ball, optional
-        Y; `domain.surrogate` when left out.
+        Y; the ball around `domain.center` with `domain.radius` when left out.
 
     Notes
     -----
@@ -100,6 +100,10 @@ class Tracker(OneProjection):
             return Tracking(Y, intervals=intervals, curvature=curvature, loss_floor=loss_floor, start=home, owner=name)
 
         super().__init__(domain, make_inner, surrogate=surrogate)
+
+    @staticmethod
+    def _around(domain: Domain) -> Domain:
+        return domain._enclosing_ball()
 
     @property
     def _floor(self) -> float:
