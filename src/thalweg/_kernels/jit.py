@@ -1,6 +1,9 @@
 """How kernels are compiled: the decorators, and the one way a part is chosen while compiling."""
 
+import zlib
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -18,6 +21,8 @@ OPTIONS: dict[str, Any] = {"fastmath": SAFE_FLAGS, "error_model": "numpy"}
 # compiling.
 INNER = {**OPTIONS, "forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
+PARTS = "_kernels", "_machines", "experts", "losses", "metas"  # packages whose functions are compiled into others
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 _chosen: dict[Any, dict[type, Callable[..., Any]]] = {}
@@ -26,12 +31,25 @@ _chosen: dict[Any, dict[type, Callable[..., Any]]] = {}
 class _Cache(FunctionCache):  # type: ignore[misc]
     """Machine code on disk, where all parts are the package's: other processes may not know those of a user's module.
 
-    Numba's index of what is on disk names all classes, and cannot be read where one of them is missing.
+    Numba's index of what is on disk names all classes, and cannot be read where one of them is missing. What is there
+    belongs to the sources of all parts, too, not only to the kernel's own file, as Numba has it.
     """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._cache_file._source_stamp = (self._cache_file._source_stamp, _stamp())
 
     def save_overload(self, signature: Any, data: Any) -> None:
         if not any(_foreign(kind) for kind in data.signature.args):
             super().save_overload(signature, data)
+
+
+@cache
+def _stamp() -> int:
+    """Changes when a file with parts of kernels does."""
+    package = Path(__file__).parents[1]
+    files = [file for name in PARTS for file in sorted((package / name).glob("*.py"))]
+    return zlib.crc32(repr([(str(file), file.stat().st_mtime_ns, file.stat().st_size) for file in files]).encode())
 
 
 def _foreign(kind: Any) -> bool:
