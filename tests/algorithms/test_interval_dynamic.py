@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 import thalweg as tw
 from tests.twins import adaptive, dynamic, interval
-from tests.worlds import flat_polytope, tau_of
+from tests.worlds import flat_polytope, slow_where, tau_of
 from thalweg.algorithms import pools, thresholds
 from thalweg.one_projection import surrogate_gradient
 
@@ -95,7 +95,7 @@ def test_efficient_aoa_equals_its_twin(name):
 
 
 @pytest.mark.parametrize("gradients", ["own", "shared"])
-@pytest.mark.parametrize("name", domains())
+@pytest.mark.parametrize("name", slow_where(lambda name: "ball" in name, [(name,) for name in domains()]))
 def test_aoa_equals_its_twin(name, gradients):
     X = domains()[name]
     problem = stream(X, rounds=60)

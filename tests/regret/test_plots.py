@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import thalweg as tw
+from tests.worlds import slow_where
 from thalweg.errors import InputError, MissingExtraError
 from thalweg.learner import Queries
 from thalweg.regret import plots
@@ -37,7 +38,7 @@ def run(problem):
 
 @pytest.fixture(scope="module")
 def record(problem):
-    return plots.record_cover(tw.SACS(BALL, loss_bound=50.0, smoothness=9.0, threshold=4.0, gradients="own"), problem)
+    return plots.record_cover(tw.SACS(ELLIPSOID, loss_bound=50.0, smoothness=9.0, threshold=4.0, gradients="own"), problem)
 
 
 def by_length(*rows, kind="adaptive"):
@@ -344,9 +345,9 @@ LEARNERS = {
     "EfficientIntervalDynamic": lambda: tw.EfficientIntervalDynamic(ELLIPSOID, T, G, L, threshold=lambda m: 3.0 + m),
     "EfficientCBCE": lambda: tw.EfficientCBCE(ELLIPSOID, gradient_bound=G),
     "EfficientAOA": lambda: tw.EfficientAOA(BALL, gradient_bound=G),
-    "AOA": lambda: tw.AOA(BALL, gradient_bound=G, horizon=T, gradients="own"),
-    "CBCE": lambda: tw.CBCE(BALL, gradient_bound=G, cover="compact", gradients="own"),
-    "SACS": lambda: tw.SACS(BALL, loss_bound=200.0, smoothness=L, threshold=2.0, gradients="own"),
+    "AOA": lambda: tw.AOA(ELLIPSOID, gradient_bound=G, horizon=T, gradients="own"),
+    "CBCE": lambda: tw.CBCE(ELLIPSOID, gradient_bound=G, cover="compact", gradients="own"),
+    "SACS": lambda: tw.SACS(ELLIPSOID, loss_bound=200.0, smoothness=L, threshold=2.0, gradients="own"),
     "SACS, python": lambda: tw.SACS(BOX, loss_bound=200.0, smoothness=L, threshold=2.0, gradients="own"),
     "twice": lambda: tw.OneProjection(BALL, lambda Y: tw.EfficientAdaptive(Y, T, G, L, threshold=lambda m: 2.0)),
 }
@@ -359,7 +360,7 @@ def ensemble_of(learner):
 
 
 @pytest.mark.parametrize("every", [None, 1, 40])
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", slow_where(lambda name: name == "twice", [(name,) for name in LEARNERS]))
 def test_the_recorder_is_one_play_and_tells_the_truth(problem, name, every):
     learner, alone, slow = (LEARNERS[name]() for _ in range(3))
     record = plots.record_cover(learner, problem, every=every)
