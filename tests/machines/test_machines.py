@@ -22,7 +22,7 @@ def plain(tmp_path_factory):
         return dict(runs)
 
 
-# Every expert and every meta-learner once (AdaNormalHedge is in SACS), and what other tests compile too; all others take
+# Every expert and every meta-learner once (AdaNormalHedge is in SACS), of what other tests compile too; all others take
 # as long again to compile, each.
 FAST = {
     "Descent on a cover, CoinBetting",

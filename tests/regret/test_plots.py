@@ -38,7 +38,9 @@ def run(problem):
 
 @pytest.fixture(scope="module")
 def record(problem):
-    return plots.record_cover(tw.SACS(ELLIPSOID, loss_bound=50.0, smoothness=9.0, threshold=4.0, gradients="own"), problem)
+    return plots.record_cover(
+        tw.SACS(ELLIPSOID, loss_bound=50.0, smoothness=9.0, threshold=4.0, gradients="own"), problem
+    )
 
 
 def by_length(*rows, kind="adaptive"):
@@ -131,9 +133,9 @@ def test_pyplot_is_never_loaded():
 import sys, thalweg as tw
 from thalweg.regret import plots
 assert "matplotlib" not in sys.modules, "imported before it is needed"
-ball = tw.domains.Ball(2)
-problem = tw.problems.piecewise_stationary(ball, 40, 2, rng=0)
-record = plots.record_cover(tw.SACS(ball, loss_bound=50.0, smoothness=9.0, gradients="own", threshold=1.0), problem)
+box = tw.domains.Box([-1.0, -1.0], [1.0, 1.0])
+problem = tw.problems.piecewise_stationary(box, 40, 2, rng=0)
+record = plots.record_cover(tw.SACS(box, loss_bound=50.0, smoothness=9.0, gradients="own", threshold=1.0), problem)
 assert "matplotlib" not in sys.modules, "imported to record"
 for ax in (
     plots.cumulative_loss({"SACS": record}),
@@ -446,7 +448,7 @@ def test_ctrl_c_ends_the_record():
 
     problem = tw.problems.FromFunctions(value, lambda t, x: x, shape=DIM, horizon=100)
     record = plots.record_cover(
-        tw.SACS(BALL, loss_bound=200.0, smoothness=L, cover="compact", gradients="own"), problem, every=20
+        tw.SACS(ELLIPSOID, loss_bound=200.0, smoothness=L, cover="compact", gradients="own"), problem, every=20
     )  # looks in every round
     assert (record.run.rounds, record.run.interrupted) == (31, True)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
