@@ -157,7 +157,7 @@ EFFICIENT = [name for name in CASES if name.startswith("Efficient")]
 
 
 def on_domains(cases):
-    """All cases on all domains. Compiled, a cover on a ball is code of its own: CBCE with one gradient speaks for all."""
+    """All cases on all domains. Compiled, covers on a ball are code of their own: CBCE with one gradient is one."""
     alike = {name for name in CASES if name.startswith(("SACS", "CBCE")) and not name.startswith("CBCE, shared")}
     rows = itertools.product(cases, DOMAINS)
     return pytest.mark.parametrize(
