@@ -33,6 +33,8 @@ ORDER = (
     "tests/experts/",
     "tests/algorithms/test_covers.py",
     "tests/machines/",
+    "CONTRIBUTING.md",
+    "README.md",
     "tests/algorithms/",
     "tests/regret/",
     "tests/test_play.py",
