@@ -7,8 +7,8 @@ kernel_cache.use("thalweg")  # before anything imports numba
 import hypothesis  # noqa: E402
 import pytest  # noqa: E402
 
-for profile in ("fast", "slow"):  # see `tests.worlds.examples`
-    hypothesis.settings.register_profile(profile, deadline=None, derandomize=True, print_blob=True)
+for profile, count in {"fast": 40, "slow": 100}.items():  # see `tests.worlds.examples`
+    hypothesis.settings.register_profile(profile, max_examples=count, deadline=None, derandomize=True, print_blob=True)
 
 
 def pytest_configure(config):

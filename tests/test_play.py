@@ -74,7 +74,7 @@ def python_path(problem):
 
 # What only few play is code of its own, and takes long to compile.
 SELDOM = dict.fromkeys(("Ader own", "Sword", "SACS", "CBCE", "AOA"), ("ball", "off-centre ball")) | dict.fromkeys(
-    ("EfficientCBCE", "EfficientAdaptive", "EfficientIntervalDynamic"), ("product of balls",)
+    ("EfficientCBCE", "EfficientAdaptive", "EfficientIntervalDynamic", "OneProjection"), ("product of balls",)
 )
 
 
