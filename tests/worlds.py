@@ -87,7 +87,9 @@ LEARNERS = {name: partial(recipe.build, STANDARD) for name, recipe in recipes().
     ),
     "OneProjection SOGD": lambda: tw.OneProjection(ellipsoid(), tw.SOGD),
     "OneProjection Ader": lambda: tw.OneProjection(ellipsoid(), partial(tw.Ader, horizon=T, gradient_bound=G)),
-    "OneProjection twice": lambda: tw.OneProjection(ellipsoid(), partial(tw.OneProjection, make_inner=tw.SOGD)),
+    "OneProjection twice": lambda: tw.OneProjection(
+        ellipsoid(), partial(tw.EfficientDynamic, horizon=T, gradient_bound=G)
+    ),
 }
 
 
