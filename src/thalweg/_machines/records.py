@@ -55,6 +55,7 @@ class Records(NamedTuple):
     weights: Floats  # (J,) w_j
     totals: Floats  # (5,)
     counts: Ints  # (3,)
+    marks: Ints  # (capacity,) marks[i % capacity]: the round that set marker i + 1
 
 
 @inner
@@ -121,12 +122,13 @@ def credit(s: Records, largest: float, scores: Floats) -> None:
 
 
 @inner
-def mark(s: Records, phi: float, blind: bool) -> None:
+def mark(s: Records, phi: float, blind: bool, round: int) -> None:
     """A marker, where it is time for one."""
     s.totals[LARGEST] = max(s.totals[LARGEST], phi)
     s.totals[SINCE] += phi
     if 0.0 < ENOUGH * s.totals[LARGEST] <= s.totals[SINCE]:
         s.totals[SINCE] = 0.0
+        s.marks[s.counts[MARKERS] % s.marks.shape[0]] = round
         s.counts[MARKERS] += 1
         m = s.counts[MARKERS]
         _begin(s, place_marker(COMPACT, m, s.born) + 1, 0 if blind else 1, np.log(3.0 / m))
