@@ -48,6 +48,7 @@ class Tracking(Machine):
 
     anytime = True
     unknown = math.inf
+    _floor = -math.inf
 
     def __init__(
         self,
@@ -68,6 +69,8 @@ class Tracking(Machine):
         self.curvature = check_choice(name, "curvature", curvature, choices)
         self.uses_loss = loss_floor is not None
         self.loss_floor = None if loss_floor is None else check_number(name, "loss_floor", loss_floor)
+        if self.loss_floor is not None:
+            self._floor = self.loss_floor
         self._square_bound = (LARGEST / max(1.0, domain.diameter)) ** 2
         self._home = domain.center.ravel().copy()
         if start is not None:
@@ -77,7 +80,7 @@ class Tracking(Machine):
         J = 1 + (SLOTS if self.intervals else 0)
         self._adopt(
             TrackerState(
-                Members(np.zeros((ROWS, d)), np.zeros(2), np.zeros(3, dtype=np.int64), np.zeros(ROWS)),
+                Members(np.zeros((ROWS, d)), np.zeros(4), np.zeros(3, dtype=np.int64), np.zeros(ROWS)),
                 Curvature(np.zeros((2 if curved else 0, d, d)), np.zeros(3)),
                 Records(
                     A=np.zeros((J, ROWS)),
@@ -104,7 +107,7 @@ class Tracking(Machine):
                 Around(domain.center.ravel().copy(), float(domain.radius), self._home),
                 curved,
                 self.intervals,
-                -math.inf if self.loss_floor is None else self.loss_floor,
+                self._floor,
                 np.zeros(ROWS),
                 np.zeros((J, ROWS)),
                 np.zeros(d),
@@ -121,10 +124,6 @@ class Tracking(Machine):
     def _peek(self) -> Array:
         y: Array = self._parts[0].y
         return y
-
-    @property
-    def _floor(self) -> float:
-        return -math.inf if self.loss_floor is None else self.loss_floor
 
     def _why_floor(self) -> str:
         return (

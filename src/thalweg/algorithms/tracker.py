@@ -27,7 +27,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._kernels.clock import VALUES
 from thalweg._types import Array
 from thalweg.cards import Card
 from thalweg.domains import Domain
@@ -138,6 +137,7 @@ class Tracker(OneProjection):
     )
 
     inner: Tracking
+    _floor = -math.inf
 
     def __init__(
         self,
@@ -156,19 +156,11 @@ class Tracker(OneProjection):
             return Tracking(Y, intervals=intervals, curvature=curvature, loss_floor=loss_floor, start=home, owner=name)
 
         super().__init__(domain, make_inner, surrogate=surrogate)
+        self._floor = self.inner._floor
 
     @staticmethod
     def _around(domain: Domain) -> Domain:
         return domain._enclosing_ball()
-
-    @property
-    def _floor(self) -> float:
-        return self.inner._floor
-
-    def _round(self, loss: float | None) -> bool:
-        clipped = super()._round(loss)
-        self._clock[VALUES] -= int(self.uses_loss and loss is None)  # counted, but not there
-        return clipped
 
     def _why_floor(self) -> str:
         return self.inner._why_floor()
