@@ -138,7 +138,8 @@ def mark(s: Records, phi: float, blind: bool, round: int) -> None:
 @inner
 def _believe(s: Records, j: int, logs: Floats, first: int, count: int, scores: Floats) -> None:
     """(2)."""
-    rate = 1.0 / np.sqrt(s.B[j] * s.B[j] + s.V[j]) if s.B[j] > 0.0 else 0.0
+    U = s.B[j] * s.B[j] + s.V[j]
+    rate = 1.0 / np.sqrt(U) if U > 0.0 else 0.0
     weight = 0.0 if s.flat[j] == 1 else 1.0
     top = -np.inf
     for i in range(first, count):
