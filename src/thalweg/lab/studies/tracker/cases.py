@@ -1,7 +1,7 @@
 """The streams of the study of the Tracker. The seed of each is a hash of its name.
 
-Unless said otherwise: features are Gaussian, of length about 1; models are drawn on the unit sphere, which is the edge of
-the domain, a ball; noise is Gaussian; losses are half the squared error; constants are computed from the data.
+Unless said otherwise: features are Gaussian, of length about 1; models are drawn on the unit sphere, the edge of the
+domain, a ball; noise is Gaussian; losses are half the squared error; constants are computed from the data.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _lags(z: Array, lags: tuple[int, ...], intercept: bool = True) -> tuple[Arra
     return np.stack(columns, axis=1), z[most:]
 
 
-# ------------------------------------------------------------------------------------------------- regressions that jump
+# ------------------------------------------------------------------------------------------------ regressions that jump
 
 
 def _jumps(rng: Generator, T: int, *, d: int = 8, stages: int = 10, noise: float = 0.1, radius: float = 1.0,
@@ -313,7 +313,7 @@ CASES: dict[str, Case] = {
     "ball-1000": Case("a ball 1000 times too large, 5 stages", 10_000, P(_jumps, stages=5, radius=1000.0),
                       oversized=True),
     "scale-up": Case("losses 1e4 times as large from the middle on, 10 stages", 10_000, P(_jumps, louder=100.0)),
-    "sparse": Case("d = 100, one feature in twenty is not 0, 5 stages", 10_000, P(_jumps, d=100, stages=5, filled=0.05)),
+    "sparse": Case("d = 100, one feature in twenty not 0, 5 stages", 10_000, P(_jumps, d=100, stages=5, filled=0.05)),
     "level": Case("d = 1, a level that walks, noise 0.3", 10_000, _level, series=True),
     "dim-100": Case("d = 100, 4 stages", 4_000, P(_jumps, d=100, stages=4)),
     "dim-1000": Case("d = 1000, 2 stages", 1_000, P(_jumps, d=1000, stages=2)),
