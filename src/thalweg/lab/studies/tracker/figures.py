@@ -6,16 +6,30 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.lab.pictures import COLOURS, GREY, legend, log_log, name_rows, panels
-from thalweg.lab.report import Results, distinct, part
+from thalweg.lab.pictures import COLOURS, GREY, label_axes, legend, log_log, name_rows, panels
+from thalweg.lab.report import Results, distinct, group, part
 from thalweg.lab.studies.tracker.cases import CALM, CASES
 from thalweg.lab.studies.tracker.report import ratio, ratios_of
-from thalweg.lab.studies.tracker.runs import FRESH, LEARNERS, LOW, METHODS, ON_INTERVALS, TRACKERS
+from thalweg.lab.studies.tracker.runs import (
+    FRESH,
+    GOES_ON,
+    LEARNERS,
+    LOW,
+    METHODS,
+    ON_INTERVALS,
+    SIMPLE,
+    STAGES,
+    TRACKERS,
+)
 
 BLUE, VERMILION, GREEN, PINK, BLACK = COLOURS
+PRINTED = {
+    "EfficientAdaptive": ("printed thresholds", "1/1000 of them"),
+    "EfficientIntervalDynamic": ("printed thresholds", "1/10,000 of them"),
+}
 FAR = 20.0  # ratios beyond this have the darkest colour
 BARS = {
-    "Tracker": BLUE, "Tracker, no intervals": "#56B4E9", "EfficientDynamic": GREEN, "SOGD": VERMILION, "RLS": GREY,
+    "Tracker": BLUE, "Tracker, no intervals": "#56B4E9", "EfficientDynamic": GREEN, "SOGD": VERMILION, GOES_ON: GREY,
 }  # fmt: skip
 LINES = dict(
     zip(ON_INTERVALS, [(BLUE, "o", "-"), ("#56B4E9", "s", "--"), (GREEN, "v", "-"), (GREEN, "^", "--"),
@@ -54,62 +68,68 @@ def heat_map(results: Results) -> Any:
     axis.grid(visible=False)
     axis.spines[:].set_visible(False)
     axis.axhline(len(cases) - 0.5, color="black", linewidth=1.2)
-    for edge in (len(TRACKERS), len(TRACKERS) + sum(name in LEARNERS for name in names)):
-        axis.axvline(edge - 0.5, color="black", linewidth=1.2)
+    parts = {
+        "told the set and nothing else": list(TRACKERS),
+        "told all they ask for": [name for name in names if name in LEARNERS],
+        "what others use": [name for name in names if name in SIMPLE],
+    }
+    for text, group_of in parts.items():
+        first, last = names.index(group_of[0]), names.index(group_of[-1])
+        axis.axvline(last + 0.5, color="black", linewidth=1.2)
+        axis.text((first + last) / 2, len(table) - 0.3, text, ha="center", va="top", fontsize=9, fontweight="bold")
     ticks = [1 / FAR, 0.2, 0.5, 1, 2, 5, FAR]
-    bar = figure.colorbar(image, ax=axis, fraction=0.02, pad=0.01, ticks=ticks)
-    bar.ax.set_yticklabels(["1/20 or less", "1/5", "1/2", "1", "2", "5", "20 or more"], fontsize=9)
-    bar.ax.set_title("loss ÷ loss of\nOGD with the\nbest step", fontsize=9)
+    bar = figure.colorbar(image, ax=axis, location="bottom", shrink=0.5, aspect=50, pad=0.03, ticks=ticks)
+    bar.ax.set_xticklabels(["1/20 or less", "1/5", "1/2", "1", "2", "5", "20 or more"], fontsize=9)
+    bar.set_label("loss ÷ loss of gradient descent with its best constant step (violet: less, orange: more)")
     bar.ax.minorticks_off()
     return figure
 
 
 def _cell(value: float) -> str:
     if not np.isfinite(value):
-        return ""
+        return "–"
     return f"{value:.2f}" if value < 9.995 else f"{value:.0f}" if value < 999.5 else f"{value:.0e}".replace("e+0", "e")
 
 
 def after_calm(results: Results) -> Any:
     """Loss after the change, relative to gradient descent that starts at the change with its best step."""
     found = ratios_of(part(results, CALM))
-    names = [*BARS, FRESH]
-    cases = list(found["Tracker"])
+    names, cases = [*BARS, FRESH], list(found["Tracker"])
+    calm = {row["case"]: row["calm"] for row in part(results, CALM)}
+    table = np.array([[found[name].get(case, np.nan) for case in cases] for name in names])
     figure, [[axis]] = panels(9.5, 1.6 + 0.62 * len(cases))
-    places = name_rows(axis, [f"{case}" for case in cases])
-    tall = 0.8 / len(names)
-    top = 6.0
-    for k, name in enumerate(names):
-        values = np.array([found[name].get(case, np.nan) for case in cases])
+    places = name_rows(axis, [f"{case}\n{calm[case]:,} calm rounds" for case in cases])
+    tall, top = 0.8 / len(names), min(FAR, float(np.nanmax(table)))
+    for k, (name, values) in enumerate(zip(names, table, strict=True)):
         colour, style = (BARS[name], {}) if name in BARS else ("white", {"edgecolor": BLUE, "hatch": "////"})
         where = places + 0.4 - tall * (k + 0.5)
         axis.barh(where, np.minimum(values, top), tall * 0.92, color=colour, label=_told(name), **style)
         for y, value in zip(where, values, strict=True):
-            if value > top:
-                axis.text(top, y, f" {ratio(value)}", va="center", fontsize=7, color=GREY)
+            axis.text(min(value, top), y, f" {ratio(value)}", va="center", fontsize=6, color=GREY)
     axis.axvline(1, color=BLACK, linewidth=1.0)
-    axis.set(xlim=(0, top * 1.08), xlabel="loss after the change ÷ loss of OGD that starts there with its best step")
+    axis.set(xlim=(0, top * 1.06), xlabel="loss after the change ÷ loss of OGD that starts there with its best step")
     legend(figure, axis, "upper center", 3)
     return figure
 
 
 def _told(name: str) -> str:
-    return {FRESH: "Tracker that starts at the change", "RLS": "recursive least squares"}.get(name, name)
+    return {FRESH: "Tracker that starts at the change", GOES_ON: "OGD, best step, not restarted"}.get(name, name)
 
 
 def by_length(results: Results) -> Any:
-    """The largest regret of the intervals of each length."""
-    figure, [[axis]] = panels(8.6, 5.0)
-    rows = part(results, "intervals")
-    for row in rows:
-        colour, mark, line = LINES[row["method"]]
-        lengths, regrets = np.array(row["lengths"]), np.array(row["regrets"])
-        positive = regrets > 0
-        text = row["method"] + (
-            ", thresholds as printed" if row["method"] in LEARNERS and "eager" not in row["method"] else ""
-        )
-        axis.plot(lengths[positive], regrets[positive], mark, ls=line, color=colour, ms=5, lw=1.8, label=text)
-    log_log(axis, [int(n) for n in rows[0]["lengths"]][::2])
-    axis.set(xlabel="length of the interval, rounds", ylabel="largest regret of an interval of this length")
-    legend(figure, axis, "upper center", 2)
+    """The largest regret of the intervals of each length: a panel for each noise."""
+    found = group(part(results, "intervals"), "noise")
+    figure, [axes] = panels(5.4 * len(found), 5.0, 1, len(found))
+    for axis, ((noise,), rows) in zip(axes, found.items(), strict=True):
+        for row in rows:
+            colour, mark, line = LINES[row["method"]]
+            lengths, regrets = np.array(row["lengths"]), np.array(row["regrets"])
+            inside = lengths <= row["rounds"] // STAGES
+            name, _, eager = row["method"].partition("-")
+            text = name + (f", {PRINTED[name][bool(eager)]}" if name in PRINTED else "")
+            axis.plot(lengths[inside], regrets[inside], mark, ls=line, color=colour, ms=5, lw=1.8, label=text)
+        log_log(axis, [int(n) for n in lengths[inside]][::2])
+        axis.set_title(f"noise up to {noise:g}")
+    label_axes(axes[None], "length of the interval, rounds", "largest regret of an interval of this length")
+    legend(figure, axes[0], "upper center", 2)
     return figure

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
-
 from thalweg.lab.report import Ratios, Results, Row, TextTable, distinct, group, number, part
 from thalweg.lab.studies.tracker.cases import AFTER_CALM, CALM, CASES, KNOWN_LIMITS, LIMITS
 from thalweg.lab.studies.tracker.runs import (
     AFTER,
     FRESH,
+    GOES_ON,
     LOW,
     METHODS,
     ON_INTERVALS,
@@ -85,7 +84,7 @@ def _table_of_beaten(results: Results) -> TextTable:
 
 def _methods(found: Mapping[str, Ratios]) -> TextTable:
     body = []
-    for name in (name for name in (*METHODS, FRESH) if name in found):
+    for name in (name for name in (*METHODS, FRESH, GOES_ON) if name in found):
         here = found[name]
         above = sum(value > MARGIN for value in here.values())
         ends = [ratio(here[here.high]), here.high, ratio(here.middle), ratio(here[here.low])]
@@ -128,13 +127,12 @@ def _pynol(rows: list[Row]) -> TextTable:
 
 
 def _intervals(rows: list[Row]) -> TextTable:
-    by_name = {row["method"]: row for row in rows}
-    names = [name for name in ON_INTERVALS if name in by_name]
-    lengths = rows[0]["lengths"]
-    body = [
-        [f"{length:,}", *(number(by_name[name]["regrets"][k]) for name in names)] for k, length in enumerate(lengths)
-    ]
-    return TextTable(["length", *names], body, ())
+    body = []
+    for (noise,), here in group(rows, "noise").items():
+        body.append([f"{noise:g}", "markers", *(str(row["markers"]) for row in here)])
+        for k, length in enumerate(here[0]["lengths"]):
+            body.append([f"{noise:g}", f"{length:,}", *(number(row["regrets"][k]) for row in here)])
+    return TextTable(["noise", "length", *ON_INTERVALS], body)
 
 
 def _limits(results: Results) -> TextTable:
@@ -200,5 +198,4 @@ def remarks(results: Results) -> dict[str, Any]:
         "targets": len(TARGETS),
         "calm": ratios_of(part(results, CALM)),
         "example": example["Tracker"] / example[REFERENCE],
-        "largest": {row["method"]: float(np.max(row["regrets"])) for row in part(results, "intervals")},
     }  # fmt: skip

@@ -47,15 +47,18 @@ LEARNERS = (
 FORGETTING = {"RLS": 1.0, "RLS 0.999": 0.999, "RLS 0.99": 0.99, "RLS 0.95": 0.95}
 
 
-def _tracker(stream: Stream, options: dict[str, Any]) -> Array:
-    return _played(tw.Tracker(stream.domain, **options), stream)
+def learner_of(name: str, stream: Stream) -> tw.Learner | None:
+    """A Tracker, told the domain, or another learner, told all constants; None where that one needs smooth losses."""
+    if name in OPTIONS:
+        return tw.Tracker(stream.domain, **OPTIONS[name])
+    if recipes()[name].card.smooth and not stream.setting.small_loss:
+        return None
+    return build(name, stream)
 
 
 def _learner(stream: Stream, name: str) -> Array | None:
-    """A learner of the library, told the constants of the stream; None where they are not smooth and it needs that."""
-    if recipes()[name].card.smooth and not stream.setting.small_loss:
-        return None
-    return _played(build(name, stream), stream)
+    learner = learner_of(name, stream)
+    return None if learner is None else _played(learner, stream)
 
 
 def _played(learner: tw.Learner, stream: Stream) -> Array:
@@ -87,22 +90,25 @@ SIMPLE: dict[str, Method] = {
     "persistence": peers.persistence,
 }
 METHODS: dict[str, Method] = {
-    **{name: P(_tracker, options=options) for name, options in OPTIONS.items()},
-    **{name: P(_learner, name=name) for name in LEARNERS},
+    **{name: P(_learner, name=name) for name in (*OPTIONS, *LEARNERS)},
     **SIMPLE,
 }
 FRESH = "Tracker, fresh"  # one that begins at the change
+GOES_ON = "OGD, best step, goes on"  # through the calm with the step that is best for the change
 AFTER = (
-    *TRACKERS, FRESH, "EfficientDynamic", "EfficientAdaptive-eager", "EfficientIntervalDynamic-eager", "EfficientCBCE",
-    "SOGD", "SGD 0.01", "Adam 0.1", "RLS", "RLS 0.99",
+    *TRACKERS, FRESH, GOES_ON, "EfficientDynamic", "EfficientAdaptive-eager", "EfficientIntervalDynamic-eager",
+    "EfficientCBCE", "SOGD", "SGD 0.01", "Adam 0.1", "RLS", "RLS 0.99",
 )  # fmt: skip
 
 
-def best_step(stream: Stream) -> tuple[float, int]:
-    """The least loss of gradient descent with a constant step 2^k R/G, k = -20, ..., 20, and its k."""
+def best_step(stream: Stream, first: int = 0) -> tuple[float, int]:
+    """The least loss of gradient descent with a constant step 2^k R/G, k = -20, ..., 20, and its k.
+
+    Losses count from round `first` on.
+    """
     unit = stream.domain.radius / stream.gradient_bound
-    found = [(float(_played(tw.OGD(stream.domain, step_size=2.0**k * unit), stream).sum()), k) for k in STEPS]
-    return min(found)
+    learners = ((k, tw.OGD(stream.domain, step_size=2.0**k * unit)) for k in STEPS)
+    return min((float(_played(learner, stream)[first:].sum()), k) for k, learner in learners)
 
 
 # ------------------------------------------------------------------------------------------------------------- one run
@@ -115,8 +121,8 @@ def play_one(*, case: str, method: str, group: str = "", horizon: int | None = N
     change = measured(case, stream.domain, stream.problem[C:]) if C else stream
     row: Row = {"group": group, "case": case, "method": method, "rounds": len(change.problem), "calm": C}
     row |= {"dim": stream.domain.dim, "loss": stream.problem.loss, "total_loss": None, "step": None}
-    if method == REFERENCE:
-        row["total_loss"], row["step"] = best_step(change)
+    if method in (REFERENCE, GOES_ON):
+        row["total_loss"], row["step"] = best_step(change) if method == REFERENCE else best_step(stream, C)
         return row
     if method == FRESH:
         losses = METHODS["Tracker"](change)
@@ -168,17 +174,20 @@ ON_INTERVALS = (
     "Tracker", "Tracker, no intervals", "EfficientAdaptive", "EfficientAdaptive-eager", "EfficientIntervalDynamic",
     "EfficientIntervalDynamic-eager",
 )  # fmt: skip
-STAGES = 4
+STAGES = 8
 
 
-def intervals(*, horizon: int, method: str, seed: int) -> Row:
+def intervals(*, horizon: int, noise: float, method: str, seed: int) -> Row:
     """The largest regret against the best fixed decision, over all intervals of each dyadic length."""
-    stream = planted("intervals", paper_ellipsoid(), horizon, seed, stages=STAGES)
-    losses = METHODS[method](stream)
-    assert losses is not None  # the losses are smooth
+    stream = planted("intervals", paper_ellipsoid(), horizon, seed, stages=STAGES, noise=noise)
+    learner = learner_of(method, stream)
+    assert learner is not None  # the losses are smooth
+    losses, inner = _played(learner, stream), getattr(learner, "inner", None)
     found = tw.regret.adaptive(losses, stream.problem, stream.domain)
+    # The Tracker counts markers after the start, a cover that of the start, too.
+    markers = inner.marker_count - 1 if isinstance(inner, tw.Cover) else learner.marker_count  # type: ignore[attr-defined]
     return {
-        "method": method, "rounds": horizon, "total_loss": float(losses.sum()),
+        "method": method, "rounds": horizon, "noise": noise, "total_loss": float(losses.sum()), "markers": markers,
         "lengths": [row.length for row in found], "regrets": [row.regret for row in found],
         "gaps": [row.gap for row in found],
     }  # fmt: skip

@@ -21,6 +21,7 @@ class Size:
     horizon: int | None = None  # rounds of every stream at most, and half of those of a calm; None: as many as it has
     examples: tuple[tuple[int, int], ...] = ((2_000, 20), (10_000, 100))  # rounds and stages of PyNOL's
     rounds: int = 8192  # on all of whose intervals regret is measured
+    noises: tuple[float, ...] = (0.1, 1.0)  # of these rounds
 
 
 FEW = ("jumps", "ball-1000", "level", "hinge-jumps", "simplex", "sea")
@@ -42,9 +43,9 @@ def plan(size: Size) -> list[Job]:
             jobs.append(job(f"{group}/{case}/{method}", runs.play_one, **shared))
     for (T, stages), method in itertools.product(size.examples, runs.EXAMPLE):
         jobs.append(job(f"pynol/{T}/{method}", runs.play_pynol, horizon=T, stages=stages, method=method))
-    for method in runs.ON_INTERVALS:
-        shared = {"horizon": size.rounds, "method": method, "seed": seed_of("tracker/intervals")}
-        jobs.append(job(f"intervals/{method}", runs.intervals, **shared))
+    for noise, method in itertools.product(size.noises, runs.ON_INTERVALS):
+        where = {"horizon": size.rounds, "noise": noise, "seed": seed_of("tracker/intervals")}
+        jobs.append(job(f"intervals/{noise:g}/{method}", runs.intervals, method=method, **where))
     return jobs
 
 
