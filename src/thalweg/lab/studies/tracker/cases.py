@@ -370,11 +370,12 @@ ALL = {"": CASES, CALM: AFTER_CALM, LIMITS: KNOWN_LIMITS}
 
 
 @functools.lru_cache(maxsize=4)  # a worker plays many learners on the same data
-def draw(name: str, group: str = "", horizon: int | None = None) -> Stream:
-    """A stream of the study; with a horizon, so many rounds at most, and a calm of at most twice as many."""
+def draw(name: str, group: str = "", horizon: int | None = None, rep: int = 0) -> Stream:
+    """A stream of the study, or another draw of it; with a horizon, so many rounds, twice as many calm ones at most."""
     case = ALL[group][name]
     T = min(case.rounds, horizon or case.rounds)
-    rng = np.random.default_rng(seed_of(f"tracker/{group}/{name}" if group else f"tracker/{name}"))
+    place = "/".join(filter(None, ("tracker", group, name, f"draw-{rep}" if rep else "")))
+    rng = np.random.default_rng(seed_of(place))
     stream = case.make(rng, calm_of(case, horizon), T) if case.calm else case.make(rng, T)
     return replace(stream, name=name)
 

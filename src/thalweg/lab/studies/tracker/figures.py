@@ -24,8 +24,8 @@ from thalweg.lab.studies.tracker.runs import (
 
 BLUE, VERMILION, GREEN, PINK, BLACK = COLOURS
 PRINTED = {
-    "EfficientAdaptive": ("printed thresholds", "1/1000 of them"),
-    "EfficientIntervalDynamic": ("printed thresholds", "1/10,000 of them"),
+    "EfficientAdaptive": ("printed thresholds", "1/1000 of its thresholds"),
+    "EfficientIntervalDynamic": ("printed thresholds", "1/10,000 of its thresholds"),
 }
 FAR = 20.0  # ratios beyond this have the darkest colour
 BARS = {
@@ -104,8 +104,8 @@ def after_calm(results: Results) -> Any:
         colour, style = (BARS[name], {}) if name in BARS else ("white", {"edgecolor": BLUE, "hatch": "////"})
         where = places + 0.4 - tall * (k + 0.5)
         axis.barh(where, np.minimum(values, top), tall * 0.92, color=colour, label=_told(name), **style)
-        for y, value in zip(where, values, strict=True):
-            axis.text(min(value, top), y, f" {ratio(value)}", va="center", fontsize=6, color=GREY)
+        for y, value in zip(where, values if name == "Tracker" else (), strict=False):
+            axis.text(0.02, y, ratio(value), va="center", fontsize=7, color="white")
     axis.axvline(1, color=BLACK, linewidth=1.0)
     axis.set(xlim=(0, top * 1.06), xlabel="loss after the change ÷ loss of OGD that starts there with its best step")
     legend(figure, axis, "upper center", 3)

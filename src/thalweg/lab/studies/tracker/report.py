@@ -9,6 +9,7 @@ from thalweg.lab.report import Ratios, Results, Row, TextTable, distinct, group,
 from thalweg.lab.studies.tracker.cases import AFTER_CALM, CALM, CASES, KNOWN_LIMITS, LIMITS
 from thalweg.lab.studies.tracker.runs import (
     AFTER,
+    AGAIN,
     FRESH,
     GOES_ON,
     LOW,
@@ -70,6 +71,7 @@ def tables(results: Results) -> dict[str, TextTable]:
              for what, (value, where) in _found(results).items()],
             (0, 3, 4),
         ),
+        "again": _again(results),
         "pynol": _pynol(part(results, "pynol")),
         "intervals": _intervals(part(results, "intervals")),
         "limits": _limits(results),
@@ -112,6 +114,23 @@ def _after(rows: list[Row], cases: Mapping[str, Any]) -> TextTable:
         calm = [f"{here[0]['calm']:,}", f"{here[0]['rounds']:,}"]
         body.append([case, cases[case].about, *calm, *(ratio(found[name].get(case)) for name in names)])
     return TextTable(["stream", "after the calm", "calm", "change", *names], body)
+
+
+def _draws(results: Results, group_of: str, name: str) -> dict[str, list[float]]:
+    """The ratios of a method on all draws of the synthetic streams."""
+    first = ratios_of(part(results, group_of or "run"))[name]
+    more = {row["case"]: row["ratios"][name] for row in part(results, "again") if row["group"] == group_of}
+    return {case: [first[case], *ratios] for case, ratios in more.items()}
+
+
+def _again(results: Results) -> TextTable:
+    body = []
+    for group_of, where in (("", ""), (CALM, "after a calm: ")):
+        seen, blind = (_draws(results, group_of, name) for name in AGAIN)
+        for case in seen:
+            ends = [ratio(end(values)) for values in (seen[case], blind[case]) for end in (min, max)]
+            body.append([where + case, str(len(seen[case])), *ends])
+    return TextTable(["stream", "draws", "Tracker: least", "largest", "no values: least", "largest"], body, (0,))
 
 
 def _pynol(rows: list[Row]) -> TextTable:
@@ -174,6 +193,13 @@ def _found(results: Results) -> dict[str, tuple[float, str]]:
     return dict(zip(TARGETS, values, strict=True))
 
 
+def _over_draws(draws: Mapping[str, list[float]]) -> dict[str, Any]:
+    """How many draws, the largest ratio, its stream, and the geometric mean of each draw over streams."""
+    worst, where = max((max(values), case) for case, values in draws.items())
+    means = [Ratios(zip(draws, column, strict=True)).middle for column in zip(*draws.values(), strict=True)]
+    return {"count": len(means), "worst": worst, "where": where, "low": min(means), "high": max(means)}
+
+
 def remarks(results: Results) -> dict[str, Any]:
     """The numbers of the page's sentences."""
     rows = part(results, "run")
@@ -196,6 +222,6 @@ def remarks(results: Results) -> dict[str, Any]:
         "edges": edges,
         "met": sum(value <= TARGETS[what] for what, (value, _) in _found(results).items()),
         "targets": len(TARGETS),
-        "calm": ratios_of(part(results, CALM)),
+        "draws": {where: _over_draws(_draws(results, where, "Tracker")) for where in ("", CALM)},
         "example": example["Tracker"] / example[REFERENCE],
     }  # fmt: skip

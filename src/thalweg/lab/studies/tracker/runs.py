@@ -114,9 +114,9 @@ def best_step(stream: Stream, first: int = 0) -> tuple[float, int]:
 # ------------------------------------------------------------------------------------------------------------- one run
 
 
-def play_one(*, case: str, method: str, group: str = "", horizon: int | None = None) -> Row:
+def play_one(*, case: str, method: str, group: str = "", horizon: int | None = None, rep: int = 0) -> Row:
     """Play one method on one stream; after a calm the change alone counts. No loss where the method does not apply."""
-    stream, spec = draw(case, group, horizon), ALL[group][case]
+    stream, spec = draw(case, group, horizon, rep), ALL[group][case]
     C = calm_of(spec, horizon)
     change = measured(case, stream.domain, stream.problem[C:]) if C else stream
     row: Row = {"group": group, "case": case, "method": method, "rounds": len(change.problem), "calm": C}
@@ -133,6 +133,20 @@ def play_one(*, case: str, method: str, group: str = "", horizon: int | None = N
     if losses is not None:
         row["total_loss"] = float(losses[-len(change.problem) :].sum())
     return row
+
+
+AGAIN = ("Tracker", "Tracker, no values")
+
+
+def play_again(*, case: str, group: str, horizon: int | None, draws: int) -> Row:
+    """The ratio of two methods to the reference on further draws of a stream."""
+    ratios: dict[str, list[float]] = {name: [] for name in AGAIN}
+    for rep in range(1, draws + 1):
+        where: dict[str, Any] = {"case": case, "group": group, "horizon": horizon, "rep": rep}
+        best = play_one(method=REFERENCE, **where)["total_loss"]
+        for name in AGAIN:
+            ratios[name].append(play_one(method=name, **where)["total_loss"] / best)
+    return {"case": case, "group": group, "ratios": ratios}
 
 
 # ------------------------------------------------------------------------------------------------------ PyNOL's example

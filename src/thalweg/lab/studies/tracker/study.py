@@ -19,13 +19,14 @@ class Size:
     calm: tuple[str, ...] = tuple(AFTER_CALM)
     limits: tuple[str, ...] = tuple(KNOWN_LIMITS)
     horizon: int | None = None  # rounds of every stream at most, and half of those of a calm; None: as many as it has
+    draws: int = 4  # of a synthetic stream, for the Tracker alone, besides the one that all play
     examples: tuple[tuple[int, int], ...] = ((2_000, 20), (10_000, 100))  # rounds and stages of PyNOL's
     rounds: int = 8192  # on all of whose intervals regret is measured
     noises: tuple[float, ...] = (0.1, 1.0)  # of these rounds
 
 
 FEW = ("jumps", "ball-1000", "level", "hinge-jumps", "simplex", "sea")
-SIZES = {"usual": Size(), "small": Size(FEW, ("walk", "absolute"), ("one giant loss",), 400, ((400, 4),), 256)}
+SIZES = {"usual": Size(), "small": Size(FEW, ("walk", "absolute"), ("one giant loss",), 400, 1, ((400, 4),), 256)}
 LOW_FLOOR = ("jumps-noisy", "jumps-rare", "ball-30", "ball-1000")  # where the Tracker is also told a floor too low
 
 
@@ -41,6 +42,10 @@ def plan(size: Size) -> list[Job]:
         for case, method in itertools.product(names, (runs.REFERENCE, *runs.AFTER)):
             shared = {"group": group, "case": case, "method": method, "horizon": size.horizon}
             jobs.append(job(f"{group}/{case}/{method}", runs.play_one, **shared))
+    drawn = [("", case) for case in size.streams if not CASES[case].real] + [(CALM, case) for case in size.calm]
+    for group, case in drawn:
+        shared = {"group": group, "case": case, "horizon": size.horizon, "draws": size.draws}
+        jobs.append(job(f"again/{group or 'whole'}/{case}", runs.play_again, **shared))
     for (T, stages), method in itertools.product(size.examples, runs.EXAMPLE):
         jobs.append(job(f"pynol/{T}/{method}", runs.play_pynol, horizon=T, stages=stages, method=method))
     for noise, method in itertools.product(size.noises, runs.ON_INTERVALS):
