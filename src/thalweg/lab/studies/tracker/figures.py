@@ -9,7 +9,7 @@ import numpy as np
 from thalweg.lab.pictures import COLOURS, GREY, label_axes, legend, log_log, name_rows, panels
 from thalweg.lab.report import Results, distinct, group, part
 from thalweg.lab.studies.tracker.cases import CALM, CASES
-from thalweg.lab.studies.tracker.report import ratio, ratios_of
+from thalweg.lab.studies.tracker.report import ratios_of
 from thalweg.lab.studies.tracker.runs import (
     FRESH,
     GOES_ON,
@@ -97,15 +97,13 @@ def after_calm(results: Results) -> Any:
     names, cases = [*BARS, FRESH], list(found["Tracker"])
     calm = {row["case"]: row["calm"] for row in part(results, CALM)}
     table = np.array([[found[name].get(case, np.nan) for case in cases] for name in names])
-    figure, [[axis]] = panels(9.5, 1.6 + 0.62 * len(cases))
+    figure, [[axis]] = panels(9.5, 1.6 + 0.58 * len(cases))
     places = name_rows(axis, [f"{case}\n{calm[case]:,} calm rounds" for case in cases])
     tall, top = 0.8 / len(names), min(FAR, float(np.nanmax(table)))
     for k, (name, values) in enumerate(zip(names, table, strict=True)):
         colour, style = (BARS[name], {}) if name in BARS else ("white", {"edgecolor": BLUE, "hatch": "////"})
         where = places + 0.4 - tall * (k + 0.5)
         axis.barh(where, np.minimum(values, top), tall * 0.92, color=colour, label=_told(name), **style)
-        for y, value in zip(where, values if name == "Tracker" else (), strict=False):
-            axis.text(0.02, y, ratio(value), va="center", fontsize=7, color="white")
     axis.axvline(1, color=BLACK, linewidth=1.0)
     axis.set(xlim=(0, top * 1.06), xlabel="loss after the change ÷ loss of OGD that starts there with its best step")
     legend(figure, axis, "upper center", 3)

@@ -155,15 +155,16 @@ def _intervals(rows: list[Row]) -> TextTable:
 
 
 def _limits(results: Results) -> TextTable:
-    body = []
+    body, others = [], ("EfficientDynamic", "SOGD", "RLS 0.99")
     usual, after = ratios_of(part(results, "run")), ratios_of(part(results, LIMITS))
     for case in after.get("Tracker", {}):
-        body.append([KNOWN_LIMITS[case].about, *(ratio(after[name][case]) for name in ("Tracker", FRESH))])
+        body.append([KNOWN_LIMITS[case].about, *(ratio(after[name][case]) for name in ("Tracker", FRESH, *others))])
     best = {row["case"]: row["total_loss"] for row in part(results, "run") if row["method"] == REFERENCE}
     for row in part(results, "floor"):
-        told = f"{row['case']}: told that losses are at least -1"
-        body.append([told, ratio(row["total_loss"] / best[row["case"]]), ratio(usual["Tracker"][row["case"]])])
-    return TextTable(["what", "Tracker", "without that (fresh, or told 0)"], body, (0,))
+        case = row["case"]
+        cells = [row["total_loss"] / best[case], *(usual[name].get(case) for name in ("Tracker", *others))]
+        body.append([f"{case}: told that losses are at least -1", *(ratio(cell) for cell in cells)])
+    return TextTable(["what", "Tracker", "Tracker, fresh or told 0", *others], body, (0,))
 
 
 # ------------------------------------------------------------------------------------------------------ what they say
