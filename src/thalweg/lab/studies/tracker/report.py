@@ -215,6 +215,7 @@ def remarks(results: Results) -> dict[str, Any]:
         "streams": {case: f"{CASES[case].about}; {n:,} rounds" for case, n in lengths.items()},
         "missing": [name for name in CASES if name not in found["Tracker"]],
         "ours": found["Tracker"],
+        "ends": found["Tracker"].ends(ratio),
         "runner_up": min(others, key=lambda name: others[name].middle),
         "second": min(others.values(), key=lambda ratios: ratios.middle),
         "safest": min((ratios[ratios.high], name) for name, ratios in others.items()),
