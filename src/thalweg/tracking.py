@@ -17,9 +17,10 @@ from thalweg._machines.curvature import Curvature
 from thalweg._machines.cut_descent import COUNT, CURVED, ROWS, Around, Members
 from thalweg._machines.records import MARKERS, Records
 from thalweg._machines.tracker import TrackerSettings, TrackerState
-from thalweg._validate import check_array, check_choice, check_number
+from thalweg._validate import check_choice, check_number
 from thalweg.domains import Domain
 from thalweg.errors import InputError
+from thalweg.learner import read_start
 from thalweg.machine import Machine
 
 __all__ = ["Tracking"]
@@ -71,7 +72,7 @@ class Tracking(Machine):
         self._square_bound = (LARGEST / max(1.0, domain.diameter)) ** 2
         self._home = domain.center.ravel().copy()
         if start is not None:
-            self._home = read_start(name, domain, start)
+            self._home = read_start(name, domain, start).ravel()
         d = domain.dim
         curved = d <= SMALL if curvature == "auto" else bool(curvature)
         J = 1 + (SLOTS if self.intervals else 0)
@@ -185,13 +186,3 @@ class Tracking(Machine):
         s = self._parts[0].records
         alive = [0] + [k + 1 for k in range(slots_in_use(self.marker_count)) if s.born[k] > 0]
         return {j: float(s.weights[j]) for j in alive}
-
-
-def read_start(owner: str, domain: Domain, start: ArrayLike) -> Array:
-    """A feasible point to begin at, flat."""
-    point = check_array(owner, "start", start)
-    if point.shape != domain.shape or not domain.contains(point, tol=1e-9):
-        raise InputError(
-            f"The 'start' parameter of {owner} must be a point of {domain!r}, of shape {domain.shape}. Got {start!r}."
-        )
-    return point.ravel()
