@@ -14,10 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 from thalweg._kernels.covers import slots_in_use
 from thalweg._kernels.projections import BALL
 from thalweg._machines.curvature import Curvature
-from thalweg._machines.cut_descent import COUNT, CURVED, ROWS, Around, Members
-from thalweg._machines.records import MARKERS, Records
+from thalweg._machines.cut_descent import COUNT, CURVED, LENGTHS, ROWS, SQUARES, Around, Members
+from thalweg._machines.records import ANCHORED, GAINED, MARKERS, Records
 from thalweg._machines.tracker import TrackerSettings, TrackerState
-from thalweg._validate import check_choice, check_number
+from thalweg._types import Array
+from thalweg._validate import check_choice, check_nonnegative, check_number
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.learner import read_start
@@ -25,9 +26,8 @@ from thalweg.machine import Machine
 
 __all__ = ["Tracking"]
 
-Array = NDArray[np.float64]
-
 SMALL = 64  # entries of a decision up to which members with curvature are worth their d^2
+MARKS = 1024  # the rounds of so many markers are remembered
 SLOTS = 58  # markers are 16 rounds apart or more, so these hold for 2^62 rounds
 LARGEST = 1e145  # of a gradient times the diameter: its square can then be added up
 
@@ -49,6 +49,7 @@ class Tracking(Machine):
 
     anytime = True
     unknown = math.inf
+    _floor = -math.inf
 
     def __init__(
         self,
@@ -69,6 +70,8 @@ class Tracking(Machine):
         self.curvature = check_choice(name, "curvature", curvature, choices)
         self.uses_loss = loss_floor is not None
         self.loss_floor = None if loss_floor is None else check_number(name, "loss_floor", loss_floor)
+        if self.loss_floor is not None:
+            self._floor = self.loss_floor
         self._square_bound = (LARGEST / max(1.0, domain.diameter)) ** 2
         self._home = domain.center.ravel().copy()
         if start is not None:
@@ -78,7 +81,7 @@ class Tracking(Machine):
         J = 1 + (SLOTS if self.intervals else 0)
         self._adopt(
             TrackerState(
-                Members(np.zeros((ROWS, d)), np.zeros(2), np.zeros(3, dtype=np.int64), np.zeros(ROWS)),
+                Members(np.zeros((ROWS, d)), np.zeros(4), np.zeros(3, dtype=np.int64), np.zeros(ROWS)),
                 Curvature(np.zeros((2 if curved else 0, d, d)), np.zeros(3)),
                 Records(
                     A=np.zeros((J, ROWS)),
@@ -94,6 +97,7 @@ class Tracking(Machine):
                     weights=np.zeros(J),
                     totals=np.zeros(5),
                     counts=np.zeros(3, dtype=np.int64),
+                    marks=np.zeros(MARKS if self.intervals else 0, dtype=np.int64),
                 ),
                 np.zeros(ROWS),
                 np.zeros(d),
@@ -104,7 +108,7 @@ class Tracking(Machine):
                 Around(domain.center.ravel().copy(), float(domain.radius), self._home),
                 curved,
                 self.intervals,
-                -math.inf if self.loss_floor is None else self.loss_floor,
+                self._floor,
                 np.zeros(ROWS),
                 np.zeros((J, ROWS)),
                 np.zeros(d),
@@ -121,10 +125,6 @@ class Tracking(Machine):
     def _peek(self) -> Array:
         y: Array = self._parts[0].y
         return y
-
-    @property
-    def _floor(self) -> float:
-        return -math.inf if self.loss_floor is None else self.loss_floor
 
     def _why_floor(self) -> str:
         return (
@@ -181,8 +181,36 @@ class Tracking(Machine):
         return int(self._parts[0].records.counts[MARKERS])
 
     @property
+    def markers(self) -> list[int]:
+        """The rounds, counted from 1, that set the latest markers: at most 1024 of them."""
+        s = self._parts[0].records
+        kept = range(max(0, self.marker_count - s.marks.size), self.marker_count)
+        return [int(s.marks[i % s.marks.size]) for i in kept]
+
+    @property
+    def anchored(self) -> int:
+        """How often a record was anchored anew."""
+        return int(self._parts[0].records.counts[ANCHORED])
+
+    @property
     def records(self) -> dict[int, float]:
         """The weight of every record: 0 for the one since the start, k + 1 for that of slot k."""
         s = self._parts[0].records
         alive = [0] + [k + 1 for k in range(slots_in_use(self.marker_count)) if s.born[k] > 0]
         return {j: float(s.weights[j]) for j in alive}
+
+    def regret_bound(self, path_length: float = 0.0) -> float:
+        """The most regret so far against any comparators in the domain whose path has at most this length: (T1').
+
+        From what was seen: nothing is assumed but convexity, and values >= the floor where they were given.
+        """
+        P = check_nonnegative(self._owner, "path_length", path_length)
+        members, records, R = self._parts[0].members, self._parts[0].records, self.domain.radius
+        gained = float(records.totals[GAINED])
+        simple = 2 * R * float(members.sums[LENGTHS]) + gained
+        if not members.sizes[COUNT]:
+            return simple
+        c = self.multipliers
+        pool = (2 + 2 * P / R) / c + c + np.where(c <= 2, 0.0, c + 2)
+        A = records.A[0, CURVED : members.sizes[COUNT]]
+        return min(simple, float((R * math.sqrt(members.sums[SQUARES]) * pool + A).min()) + gained)
