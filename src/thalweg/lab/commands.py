@@ -144,7 +144,8 @@ def list_(
 ) -> None:
     """Name the algorithms, domains and streams.
 
-    P is the length of the path that the comparators take, F their loss, |I| the length of an interval.
+    P is the length of the path that the comparators take, F their loss, S the sum of squared gradients, |I| the length
+    of an interval.
 
     \b
     thalweg list
