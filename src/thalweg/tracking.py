@@ -18,9 +18,10 @@ from thalweg._machines.cut_descent import COUNT, CURVED, LENGTHS, ROWS, SQUARES,
 from thalweg._machines.records import ANCHORED, GAINED, MARKERS, Records
 from thalweg._machines.tracker import TrackerSettings, TrackerState
 from thalweg._types import Array
-from thalweg._validate import check_array, check_choice, check_nonnegative, check_number
+from thalweg._validate import check_choice, check_nonnegative, check_number
 from thalweg.domains import Domain
 from thalweg.errors import InputError
+from thalweg.learner import read_start
 from thalweg.machine import Machine
 
 __all__ = ["Tracking"]
@@ -74,7 +75,7 @@ class Tracking(Machine):
         self._square_bound = (LARGEST / max(1.0, domain.diameter)) ** 2
         self._home = domain.center.ravel().copy()
         if start is not None:
-            self._home = read_start(name, domain, start)
+            self._home = read_start(name, domain, start).ravel()
         d = domain.dim
         curved = d <= SMALL if curvature == "auto" else bool(curvature)
         J = 1 + (SLOTS if self.intervals else 0)
@@ -213,13 +214,3 @@ class Tracking(Machine):
         pool = (2 + 2 * P / R) / c + c + np.where(c <= 2, 0.0, c + 2)
         A = records.A[0, CURVED : members.sizes[COUNT]]
         return min(simple, float((R * math.sqrt(members.sums[SQUARES]) * pool + A).min()) + gained)
-
-
-def read_start(owner: str, domain: Domain, start: ArrayLike) -> Array:
-    """A feasible point to begin at, flat."""
-    point = check_array(owner, "start", start)
-    if point.shape != domain.shape or not domain.contains(point, tol=1e-9):
-        raise InputError(
-            f"The 'start' parameter of {owner} must be a point of {domain!r}, of shape {domain.shape}. Got {start!r}."
-        )
-    return point.ravel()

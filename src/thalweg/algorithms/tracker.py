@@ -30,9 +30,10 @@ from numpy.typing import ArrayLike
 from thalweg._types import Array
 from thalweg.cards import Card
 from thalweg.domains import Domain
+from thalweg.learner import read_start
 from thalweg.one_projection import OneProjection
 from thalweg.theorems import Theorem, path_length
-from thalweg.tracking import Tracking, read_start
+from thalweg.tracking import Tracking
 
 __all__ = ["Tracked", "Tracker"]
 
@@ -152,7 +153,7 @@ class Tracker(OneProjection):
         name = type(self).__name__
 
         def make_inner(Y: Domain) -> Tracking:
-            home = None if start is None else read_start(name, domain, start).reshape(domain.shape)
+            home = None if start is None else read_start(name, domain, start)
             return Tracking(Y, intervals=intervals, curvature=curvature, loss_floor=loss_floor, start=home, owner=name)
 
         super().__init__(domain, make_inner, surrogate=surrogate)
