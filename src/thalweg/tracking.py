@@ -82,7 +82,7 @@ class Tracking(Machine):
         self._adopt(
             TrackerState(
                 Members(np.zeros((ROWS, d)), np.zeros(4), np.zeros(3, dtype=np.int64), np.zeros(ROWS)),
-                Curvature(np.zeros((2 if curved else 0, d, d)), np.zeros(3)),
+                Curvature(np.zeros((2 if curved else 0, d, d)), np.zeros(4)),
                 Records(
                     A=np.zeros((J, ROWS)),
                     V=np.zeros(J),
