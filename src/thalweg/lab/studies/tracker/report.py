@@ -21,7 +21,7 @@ from thalweg.lab.studies.tracker.runs import (
     TRACKERS,
 )
 
-TARGETS = {  # what the prototype's numbers promise
+TARGETS = {  # what it should reach
     "Tracker: worst": 1.10,
     "Tracker: geometric mean": 0.85,
     "no values, domain of the right size: worst": 1.5,
