@@ -19,7 +19,7 @@ import numpy as np
 
 from thalweg._kernels.jit import inner
 from thalweg._kernels.parts import Floats
-from thalweg._kernels.vectors import copy
+from thalweg._kernels.vectors import copy, square_norm
 from thalweg._machines.cut_descent import Around, Members, bring_back
 
 __all__ = ["Curvature", "begin_curvature", "move_curved"]
@@ -28,7 +28,7 @@ WEAK = 1e-3  # the prior of P
 SHARE = 0.3  # of the descents' prior, for each of the two
 ALARM, DRIFT, WINDOW = 12.0, 2.0, 100.0  # of (2), (3)
 JUMP = 10.0  # the error that started D anew counts at most so many times the noise level
-LARGEST = 1e150  # of an entry of P
+LARGEST = 1e150  # of an entry of P, of an error and of a step
 NOISE, SUM, ROUNDS = 0, 1, 2  # of `watch`: s, a and how many rounds D has seen
 
 
@@ -41,7 +41,7 @@ class Curvature(NamedTuple):
 
 @inner
 def _reset(P: Floats, size: float) -> None:
-    size = min(size, LARGEST)
+    size = size if size < LARGEST else LARGEST  # also where it is nan
     for i in range(P.shape[0]):
         for j in range(P.shape[0]):
             P[i, j] = size if i == j else 0.0
@@ -72,11 +72,22 @@ def _ahead(P: Floats, h: Floats, u: Floats) -> float:
 
 
 @inner
+def _fits(w: float, u: Floats, f: float) -> bool:
+    """Whether P is as it should be: w >= 0, and the step of (1) takes away no more than there can be."""
+    return 0.0 <= w < np.inf and square_norm(u) <= 2.0 * LARGEST * (2.0 * f + w)
+
+
+@inner
 def _gain(h: Floats, y: Floats, point: Floats) -> float:
     gain = 0.0
     for j in range(h.shape[0]):
         gain += h[j] * (y[j] - point[j])
     return gain
+
+
+@inner
+def _error(f: float, gain: float) -> float:
+    return min((2.0 * f - gain) * ((2.0 * f - gain) / (4.0 * f)), LARGEST)
 
 
 @inner
@@ -92,11 +103,11 @@ def move_curved(
         if not 0.0 < f < np.inf:
             continue
         w = _ahead(P, h, u)
-        if not 0.0 <= w < np.inf:  # rounding has spoilt P
+        if not _fits(w, u, f):  # rounding has spoilt P
             _reset(P, 2.0 * f / (WEAK * n))
             w = _ahead(P, h, u)
         if k == 1:
-            error = (2.0 * f - gain) * ((2.0 * f - gain) / (4.0 * f))
+            error = _error(f, gain)
             nu = error * (2.0 * f / (2.0 * f + w))  # (2)
             noise = s.watch[NOISE]
             if noise > 0.0 and s.watch[ROUNDS] > 1.0:
@@ -105,15 +116,15 @@ def move_curved(
                 s.watch[SUM] = 0.0
                 copy(around.home, point)
                 gain = _gain(h, y, point)
-                error = max(error, (2.0 * f - gain) * ((2.0 * f - gain) / (4.0 * f)))
+                error = max(error, _error(f, gain))
                 _reset(P, error / noise * (2.0 * f / n))
                 w = _ahead(P, h, u)
                 nu = min(nu, JUMP * noise)
             s.watch[ROUNDS] += 1.0
             s.watch[NOISE] += (nu - s.watch[NOISE]) / min(s.watch[ROUNDS], WINDOW)
-        if not w < np.inf:  # or nan: f, h too far apart for floating point
-            continue
         step, square = (2.0 * f - gain) / (2.0 * f + w), 0.0
+        if not (_fits(w, u, f) and abs(step) * np.sqrt(square_norm(u)) < LARGEST):
+            continue  # f and h are too far apart for floating point
         for j in range(d):
             point[j] -= step * u[j]
             square += (point[j] - around.center[j]) * (point[j] - around.center[j])
