@@ -26,6 +26,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from thalweg._kernels.clock import VALUES
+from thalweg._machines.tracker import LARGEST as LARGEST_LOSS
 from thalweg.cards import Card
 from thalweg.domains import Domain
 from thalweg.one_projection import OneProjection
@@ -113,6 +114,12 @@ class Tracker(OneProjection):
         clipped = super()._round(loss)
         self._clock[VALUES] -= int(self.uses_loss and loss is None)  # counted, but not there
         return clipped
+
+    def _read_paid(self, loss: Any) -> float:
+        value = super()._read_paid(loss)
+        if self.uses_loss and value - self._floor > LARGEST_LOSS:
+            raise self._beyond_range()
+        return value
 
     def _why_floor(self) -> str:
         return self.inner._why_floor()
