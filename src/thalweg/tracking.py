@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from thalweg._kernels.clock import ROUNDS
 from thalweg._kernels.covers import slots_in_use
+from thalweg._kernels.hulls import FULL
 from thalweg._kernels.projections import BALL
 from thalweg._machines.curvature import Curvature
 from thalweg._machines.cut_descent import COUNT, CURVED, ROWS, Around, Members
@@ -45,6 +46,8 @@ class Tracking(Machine):
         As of `Tracker`.
     start : array, optional
         Where members begin; the centre when left out.
+    directions : (int, array), optional
+        Those of all gradients, where they lie in a flat: `thalweg._kernels.hulls`.
     owner : str, optional
         Who speaks in error messages.
     """
@@ -60,6 +63,7 @@ class Tracking(Machine):
         curvature: bool | str = "auto",
         loss_floor: float | None = 0.0,
         start: ArrayLike | None = None,
+        directions: tuple[int, Array] | None = None,
         owner: str | None = None,
     ) -> None:
         super().__init__(domain)
@@ -71,6 +75,7 @@ class Tracking(Machine):
         self.curvature = check_choice(name, "curvature", curvature, choices)
         self.uses_loss = loss_floor is not None
         self.loss_floor = None if loss_floor is None else check_number(name, "loss_floor", loss_floor)
+        self.nonnegative = self._floor >= 0.0
         if abs(self.loss_floor or 0.0) > LARGEST_LOSS:
             raise wrong(name, "loss_floor", f"at most {LARGEST_LOSS:g} in size, or None", loss_floor)
         self._square_bound = (LARGEST / max(1.0, domain.diameter)) ** 2
@@ -105,7 +110,9 @@ class Tracking(Machine):
                 self._clock,
             ),
             TrackerSettings(
-                Around(domain.center.ravel().copy(), float(domain.radius), self._home),
+                Around(
+                    domain.center.ravel().copy(), float(domain.radius), self._home, *(directions or (FULL, np.zeros(0)))
+                ),
                 curved,
                 self.intervals,
                 -math.inf if self.loss_floor is None else self.loss_floor,

@@ -100,7 +100,7 @@ def test_a_turning_stream(compiled, curvature, intervals, values, total, last, N
     assert run.queries == tw.Queries(400, 400, 400 * values)
 
 
-# --------------------------------------------------------------------------------------------- the twin, on many streams
+# -------------------------------------------------------------------------------------------- the twin, on many streams
 
 
 def tau(domain):
@@ -129,12 +129,13 @@ def twin_of(learner, kind=ref.Tracker):
 class Stream:
     """Absolute and squared losses around decisions that jump; some rounds lack a value, a gradient or a loss."""
 
-    def __init__(self, domain, T, seed, *, growth=1.0, kind="mixed", missing=0.0, still=0.0, free=0.0, noise=0.3):
+    def __init__(self, domain, T, seed, *, growth=1.0, kind="mixed", missing=0.0, still=0.0, free=0.0, noise=1.0):
         rng = np.random.default_rng(seed)
-        self.a = rng.normal(size=(T, domain.dim)) / math.sqrt(domain.dim)
+        a = rng.normal(size=(T, domain.dim))
+        self.a = a / np.linalg.norm(a, axis=1, keepdims=True)
         places = domain.center + domain.radius * rng.normal(size=(1 + T // 60, *domain.shape))
         u = np.array([domain.project(place).ravel() for place in places]).repeat(60, axis=0)[:T]
-        self.b = np.sum(self.a * u, axis=1) + noise * domain.radius / math.sqrt(domain.dim) * rng.normal(size=T)
+        self.b = np.sum(self.a * u, axis=1) + noise * domain.radius * rng.choice([-1, 1], size=T)
         self.size = growth ** np.arange(T)
         self.squared = {"mixed": rng.random(T) < 0.3, "absolute": np.zeros(T, bool), "squared": np.ones(T, bool)}[kind]
         self.missing, self.still, self.free = (rng.random(T) < part for part in (missing, still, free))
@@ -175,6 +176,7 @@ DOMAINS = {
     "product of balls": lambda: tw.domains.ProductOfBalls((2, 2, 2), [1.0, 0.3]),
     "custom": slow_box,
 }
+CLOSE = {False: 1e-12, True: 1e-11, "auto": 1e-11}  # P starts 1000 times too large, and so makes rounding larger
 SOME = dict(missing=0.1, still=0.05, free=0.1)
 
 
@@ -188,7 +190,7 @@ def test_the_twin_plays_the_same(name, curvature, intervals, floor):
     learner = tw.Tracker(DOMAINS[name](), curvature=curvature, intervals=intervals, loss_floor=floor)
     twin = twin_of(learner)
     stream = Stream(learner.domain, 180, seed=len(name), **SOME)
-    assert apart(learner, twin, stream) < 1e-12
+    assert apart(learner, twin, stream) < CLOSE[curvature]
     assert same_inside(learner, twin)
     assert (learner.marker_count > 1) == intervals
 
@@ -250,7 +252,7 @@ def test_the_twin_when_members_join_many_records():
         learner.update(g, f)
         twin.update(g, f)
         assert learner.decision == pytest.approx(twin.x, abs=1e-12)
-        joined += 0 < members < learner.multipliers.size and records > 2
+        joined += 0 < members < learner.multipliers.size and records > 1
     assert joined > 1
     assert learner.marker_count > 20
     assert same_inside(learner, twin)
@@ -269,7 +271,7 @@ def test_the_twin_from_another_start(domain, start):
     learner = tw.Tracker(domain, start=start)
     np.testing.assert_allclose(learner.decision, start, atol=1e-12)
     twin = twin_of(learner)
-    assert apart(learner, twin, Stream(domain, 250, seed=1, kind="squared", **SOME)) < 1e-12
+    assert apart(learner, twin, Stream(domain, 250, seed=1, kind="squared", noise=0.05, **SOME)) < CLOSE[True]
     assert any(getattr(member, "starts", 0) for member in twin.members)  # D went back to the start
 
 
@@ -279,7 +281,7 @@ def test_the_twin_in_a_ball_of_ones_own():
     assert apart(learner, twin_of(learner), Stream(learner.domain, 200, seed=1, **SOME)) < 1e-12
 
 
-# ------------------------------------------------------------------------------- mutants: what equality would not forgive
+# ------------------------------------------------------------------------------ mutants: what equality does not forgive
 
 
 class Backwards(ref.Tracker):
@@ -324,12 +326,14 @@ class Homeward(ref.Tracker):
         self.y = y
 
 
-class Unmarked(ref.Tracker):
-    """The first marker comes a round late."""
+class Rare(ref.Tracker):
+    """Markers wait for one more of the largest losses."""
 
     def mark(self, f, n):
-        if self.m or self.acc < 16 * self.F - 1e-9 or self.F == 0:
-            super().mark(f, n)
+        m = self.m
+        super().mark(f, n)
+        if self.m > m:
+            self.acc = -self.F
 
 
 class Uneven(ref.Tracker):
@@ -364,19 +368,18 @@ class Askew(ref.Tracker):
         return self.flatten(np.asarray(g, dtype=float))
 
 
-MUTANTS = [Backwards, Uncut, Early, Anchored, Homeward, Unmarked, Uneven, Uncredited, Calm, Askew]
+MUTANTS = [Backwards, Uncut, Early, Anchored, Homeward, Rare, Uneven, Uncredited, Calm, Askew]
 
 
-def part(mutant, growth):
-    learner = tw.Tracker(tw.domains.Box([-1.0, -0.5], [0.5, 2.0]))
-    return apart(learner, twin_of(learner, mutant), Stream(learner.domain, 400, seed=3, growth=growth, kind="mixed"))
+STREAMS = {Anchored: dict(growth=1.05), Uncredited: dict(growth=1.05), Calm: dict(kind="squared", noise=0.05)}
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda kind: kind.__name__)
 def test_a_mutant_is_told_apart(mutant):
-    growth = 1.05 if mutant in (Anchored, Uncredited) else 1.0
-    assert part(ref.Tracker, growth) < 1e-12
-    assert part(mutant, growth) > 1e-6
+    learner = tw.Tracker(tw.domains.Box([-1.0, -0.5], [0.5, 2.0]))
+    stream = Stream(learner.domain, 300, seed=3, **STREAMS.get(mutant, {}))
+    assert apart(learner.clone(), twin_of(learner), stream) < CLOSE[True]
+    assert apart(learner, twin_of(learner, mutant), stream) > 1e-6
 
 
 # ------------------------------------------------------------------------------------------------------------- scaling
@@ -394,7 +397,7 @@ def test_scaling_by_a_power_of_two_changes_no_bit(name, curvature):
             learner.update(scale * g, None if f is None else scale * f)
             played.append(learner.decision)
         decisions.append(played)
-        assert learner.marker_count > 3
+        assert learner.marker_count > 1
     assert np.array_equal(decisions[0], decisions[1])
     assert np.array_equal(decisions[0], decisions[2])
 
@@ -546,7 +549,7 @@ def test_a_floor_is_a_shift_of_all_losses():
         assert np.array_equal(one.decision, other.decision)
 
 
-# ------------------------------------------------------------------------------------------------- the ends of the range
+# ------------------------------------------------------------------------------------------------ the ends of the range
 
 
 def extreme(seed, T):

@@ -38,8 +38,8 @@ class Curved:
 
     k = None
 
-    def __init__(self, home, f, n):
-        self.home, self.point = home, home.copy()
+    def __init__(self, home, flatten, f, n):
+        self.home, self.point, self.flatten = home, home.copy(), flatten
         self.P = self.fresh(f, n)
 
     def fresh(self, f, n):
@@ -57,7 +57,7 @@ class Curved:
         self.P = self.P - np.outer(u, u) / (2 * f + w)
 
     def ahead(self, h):
-        u = self.P @ h
+        u = self.flatten(self.P @ h)  # P is large across a flat, and would make rounding large there
         return u, h @ u
 
     def look(self, h, n, f, gained, u, w):
@@ -67,8 +67,8 @@ class Curved:
 class Renewed(Curved):
     """Member D: the same, and it starts anew when its errors say that the world has changed (a one-sided CUSUM)."""
 
-    def __init__(self, home, f, n):
-        super().__init__(home, f, n)
+    def __init__(self, home, flatten, f, n):
+        super().__init__(home, flatten, f, n)
         self.noise, self.alarm, self.rounds, self.starts = 0.0, 0.0, 0, 0
 
     def look(self, h, n, f, gained, u, w):
@@ -206,7 +206,7 @@ class Tracker:
         logs = [self.log_prior(member.k) for member in self.members]
         if self.curvature and len(self.center) <= CURVED and 0 < f < math.inf:
             share = math.log(0.3 * sum(math.exp(log) for log in logs))
-            self.members += [Curved(self.home, f, n), Renewed(self.home, f, n)]
+            self.members += [kind(self.home, self.flatten, f, n) for kind in (Curved, Renewed)]
             logs += [share, share]
         self.records = [Record(logs)]
 

@@ -17,9 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from thalweg._kernels.hulls import flatten
 from thalweg._kernels.jit import inner
 from thalweg._kernels.parts import Floats
-from thalweg._kernels.vectors import copy, square_norm
+from thalweg._kernels.vectors import copy, dot, square_norm
 from thalweg._machines.cut_descent import Around, Members, bring_back
 
 __all__ = ["Curvature", "begin_curvature", "move_curved"]
@@ -59,16 +60,15 @@ def begin_curvature(s: Curvature, members: Members, around: Around, f: float, n:
 
 
 @inner
-def _ahead(P: Floats, h: Floats, u: Floats) -> float:
-    """u <- P h; returns w."""
-    w = 0.0
+def _ahead(P: Floats, around: Around, h: Floats, u: Floats) -> float:
+    """u <- P h; returns w. P never learns about directions across a flat, and would make rounding large there."""
     for i in range(h.shape[0]):
         total = 0.0
         for j in range(h.shape[0]):
             total += P[i, j] * h[j]
         u[i] = total
-        w += total * h[i]
-    return w
+    flatten(around.flat, around.normals, u)
+    return dot(u, h)
 
 
 @inner
@@ -102,10 +102,10 @@ def move_curved(
         gains[k] = gain
         if not 0.0 < f < np.inf:
             continue
-        w = _ahead(P, h, u)
+        w = _ahead(P, around, h, u)
         if not _fits(w, u, f):  # rounding has spoilt P
             _reset(P, 2.0 * f / (WEAK * n))
-            w = _ahead(P, h, u)
+            w = _ahead(P, around, h, u)
         if k == 1:
             error = _error(f, gain)
             nu = error * (2.0 * f / (2.0 * f + w))  # (2)
@@ -118,7 +118,7 @@ def move_curved(
                 gain = _gain(h, y, point)
                 error = max(error, _error(f, gain))
                 _reset(P, error / noise * (2.0 * f / n))
-                w = _ahead(P, h, u)
+                w = _ahead(P, around, h, u)
                 nu = min(nu, JUMP * noise)
             s.watch[ROUNDS] += 1.0
             s.watch[NOISE] += (nu - s.watch[NOISE]) / min(s.watch[ROUNDS], WINDOW)

@@ -98,7 +98,15 @@ class Tracker(OneProjection):
 
         def make_inner(Y: Domain) -> Tracking:
             home = None if start is None else read_start(name, domain, start).reshape(domain.shape)
-            return Tracking(Y, intervals=intervals, curvature=curvature, loss_floor=loss_floor, start=home, owner=name)
+            return Tracking(
+                Y,
+                intervals=intervals,
+                curvature=curvature,
+                loss_floor=loss_floor,
+                start=home,
+                directions=None if surrogate is not None else (domain.flat, domain.flat_par),
+                owner=name,
+            )
 
         super().__init__(domain, make_inner, surrogate=surrogate)
 
