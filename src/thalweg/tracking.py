@@ -173,9 +173,9 @@ class Tracking(Machine):
         if curved not in (0, self._parts[1].curvature):
             raise self._unfit("it has members with curvature that this learner has not")
         with np.errstate(all="ignore"):
-            damaged = [part for part, fine in self._look(read, slice(0 if curved else CURVED, count)) if not fine]
+            damaged = {part for part, fine in self._look(read, slice(0 if curved else CURVED, count)) if not fine}
         if damaged:
-            raise self._unfit(f"{', '.join(damaged)} cannot be what a run has left")
+            raise self._unfit(f"its {', '.join(sorted(damaged))} cannot be what a run has left")
         return read
 
     def _look(self, read: dict[str, NDArray[Any]], rows: slice) -> Iterator[tuple[str, bool]]:

@@ -271,7 +271,7 @@ def test_the_twin_from_another_start(domain, start):
     learner = tw.Tracker(domain, start=start)
     np.testing.assert_allclose(learner.decision, start, atol=1e-12)
     twin = twin_of(learner)
-    assert apart(learner, twin, Stream(domain, 250, seed=1, kind="squared", noise=0.05, **SOME)) < CLOSE[True]
+    assert apart(learner, twin, Stream(domain, 250, seed=2, kind="squared", noise=0.2, missing=0.1)) < CLOSE[True]
     assert any(getattr(member, "starts", 0) for member in twin.members)  # D went back to the start
 
 
@@ -371,7 +371,7 @@ class Askew(ref.Tracker):
 MUTANTS = [Backwards, Uncut, Early, Anchored, Homeward, Rare, Uneven, Uncredited, Calm, Askew]
 
 
-STREAMS = {Anchored: dict(growth=1.05), Uncredited: dict(growth=1.05), Calm: dict(kind="squared", noise=0.05)}
+STREAMS = {Anchored: dict(growth=1.05), Uncredited: dict(growth=1.05), Calm: dict(kind="squared", noise=0.2)}
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda kind: kind.__name__)
