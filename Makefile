@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 JOBS   ?= 2
-# A file stays in one process: what it compiles, caches and sets up is made once. Short files, the doctests, come last.
+# A file stays in one process: what it compiles, caches and sets up is made once. Their order is in conftest.py.
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help

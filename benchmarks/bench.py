@@ -6,6 +6,7 @@
 4. One projection a round against N: `EfficientDynamic` and `Sword`, with a compiled projection and with a solver.
 5. Experts on a cover: `EfficientAdaptive`, `SACS` and `EfficientIntervalDynamic` against the limit with as many members
    as are alive on average, and how that grows with T (`covers.py`).
+6. The `Tracker` against a C loop with its members (`tracker.py`).
 
     python benchmarks/bench.py [--quick] [--json FILE]
 
@@ -40,6 +41,7 @@ from scipy.optimize import NonlinearConstraint, minimize  # noqa: E402
 
 import covers  # noqa: E402
 import thalweg as tw  # noqa: E402
+import tracker  # noqa: E402
 from limit import FLAGS, Limit  # noqa: E402
 
 HORIZON = 20_000
@@ -389,6 +391,8 @@ def main() -> None:
     print_projections(results["projections"])
     results["covers"] = covers.measure(limit, best_of, covers.QUICK if quick else covers.FULL, repeats)
     covers.show(results["covers"], table, mark)
+    results["tracker"] = tracker.measure(limit, best_of, tracker.QUICK if quick else tracker.FULL, repeats)
+    tracker.show(results["tracker"], table, mark)
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(results, indent=2) + "\n")
 

@@ -59,6 +59,8 @@ class Limit:
         array, number, count = ctypes.c_void_p, ctypes.c_double, ctypes.c_int
         library.play.restype = None
         library.play.argtypes = [*[count] * 3, *[array] * 4, *[number] * 2, *[array] * 10]
+        library.track.restype = count
+        library.track.argtypes = [*[count] * 2, *[array] * 4, *[number] * 2, *[array] * 11]
         return cls(name, "", library)
 
     def play(
@@ -82,4 +84,26 @@ class Limit:
         rest = [array.ctypes.data for array in (*state, losses)] + [None if path is None else path.ctypes.data]
         start = time.process_time()
         self._library.play(T, d, N, a, b, e, r, radius, tol, eta, *rest)
+        return Timed(time.process_time() - start, losses, path)
+
+    def track(
+        self,
+        features: np.ndarray,
+        labels: np.ndarray,
+        weights: np.ndarray,
+        radius: float,
+        tol: float,
+        *,
+        decisions: bool = False,
+    ) -> Timed:
+        """As `play`, for the Tracker without intervals and curvature."""
+        assert self._library is not None
+        (T, d), N = features.shape, 60
+        losses, path = np.zeros(T), np.zeros((T, d)) if decisions else None
+        state = [np.zeros((N, d)), *(np.zeros(N) for _ in range(5)), *(np.zeros(d) for _ in range(3))]
+        inputs = [np.ascontiguousarray(a, dtype=np.float64) for a in (features, labels, weights, 1 / weights)]
+        given = [array.ctypes.data for array in inputs]
+        rest = [array.ctypes.data for array in (*state, losses)] + [None if path is None else path.ctypes.data]
+        start = time.process_time()
+        self._library.track(T, d, *given, radius, tol, *rest)
         return Timed(time.process_time() - start, losses, path)

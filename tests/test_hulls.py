@@ -4,9 +4,10 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.worlds import examples
 from thalweg import domains, losses, problems
 from thalweg._kernels.hulls import FULL, MEAN, NORMALS, TRACE, flatten
 from thalweg.domains import Ball, Box, Custom, Fantope, HalfSpace, Intersection, Polytope, Simplex
@@ -192,6 +193,7 @@ def random_loss(kind, rng, shape):
     "name", ["simplex", "fantope", "box with a fixed entry", "polytope, a pair", "ball and simplex"]
 )
 @given(seed=SEEDS)
+@settings(max_examples=examples(12, slow=100))
 def test_bounds_on_flats_hold_and_are_tighter(kind, name, seed):
     domain = FLATS[name][0]
     rng = np.random.default_rng(seed)

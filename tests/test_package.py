@@ -1,6 +1,7 @@
 """The package itself: light to import, kernels cached and strict, second process without compiling."""
 
 import ast
+import functools
 import importlib
 import os
 import subprocess
@@ -29,6 +30,7 @@ def test_import_is_light():
     assert done.returncode == 0, f"import thalweg loads {done.stderr}"
 
 
+@functools.cache
 def kernels():
     found = {}
     for path in kernel_cache.sources():

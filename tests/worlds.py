@@ -3,6 +3,7 @@
 from functools import partial
 
 import numpy as np
+import pytest
 from hypothesis import settings
 
 import thalweg as tw
@@ -61,7 +62,7 @@ LEARNERS = {name: partial(recipe.build, STANDARD) for name, recipe in recipes().
     "EfficientDynamic custom": lambda: tw.EfficientDynamic(slow_box(), T, G),
     "EfficientDynamic spectral": lambda: tw.EfficientDynamic(tw.domains.SpectralBalls((2, 2, 3), [1.0, 0.5]), T, G),
     "CBCE no horizon": lambda: tw.CBCE(ellipsoid(), gradient_bound=G, gradients="own"),
-    "CBCE compact": lambda: tw.CBCE(ball(), gradient_bound=G, gradients="own", cover="compact", horizon=T),
+    "CBCE compact": lambda: tw.CBCE(ellipsoid(), gradient_bound=G, gradients="own", cover="compact", horizon=T),
     "CBCE custom": lambda: tw.CBCE(slow_box(), gradient_bound=G, gradients="own"),
     "EfficientCBCE simplex": lambda: tw.EfficientCBCE(tw.domains.Simplex(4), gradient_bound=G),
     "SACS many": lambda: tw.SACS(ellipsoid(), loss_bound=B, smoothness=L, gradients="own", threshold=5.0),
@@ -123,6 +124,11 @@ class CountedSet:
 
 
 # ---------------------------------------------------------------------------------------------------------- slow runs
+
+
+def slow_where(slow, rows):
+    """The rows as parameters of a test, those that `slow(*row)` holds for marked slow."""
+    return [pytest.param(*row, marks=[pytest.mark.slow] if slow(*row) else []) for row in rows]
 
 
 def examples(few, slow):

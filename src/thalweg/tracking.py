@@ -17,20 +17,20 @@ from thalweg._kernels.covers import slots_in_use
 from thalweg._kernels.hulls import FULL
 from thalweg._kernels.projections import BALL
 from thalweg._machines.curvature import Curvature
-from thalweg._machines.cut_descent import COUNT, CURVED, ROWS, Around, Members
-from thalweg._machines.records import BEHIND, MARKERS, Records
+from thalweg._machines.cut_descent import BELOW, COUNT, CURVED, LENGTHS, ROWS, SQUARES, Around, Members
+from thalweg._machines.records import ANCHORED, BEHIND, GAINED, MARKERS, Records
 from thalweg._machines.tracker import LARGEST as LARGEST_LOSS
 from thalweg._machines.tracker import TrackerSettings, TrackerState
-from thalweg._validate import check_array, check_choice, check_number, wrong
+from thalweg._types import Array
+from thalweg._validate import check_array, check_choice, check_nonnegative, check_number, wrong
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.machine import Machine
 
 __all__ = ["Tracking"]
 
-Array = NDArray[np.float64]
-
 SMALL = 64  # entries of a decision up to which members with curvature are worth their d^2
+MARKS = 1024  # the rounds of so many markers are remembered
 SLOTS = 58  # markers are 16 rounds apart or more, so these hold for 2^62 rounds
 LARGEST = 1e145  # of a gradient times the diameter: its square can then be added up
 
@@ -54,6 +54,7 @@ class Tracking(Machine):
 
     anytime = True
     unknown = math.inf
+    _floor = -math.inf
 
     def __init__(
         self,
@@ -75,6 +76,8 @@ class Tracking(Machine):
         self.curvature = check_choice(name, "curvature", curvature, choices)
         self.uses_loss = loss_floor is not None
         self.loss_floor = None if loss_floor is None else check_number(name, "loss_floor", loss_floor)
+        if self.loss_floor is not None:
+            self._floor = self.loss_floor
         self.nonnegative = self._floor >= 0.0
         if abs(self.loss_floor or 0.0) > LARGEST_LOSS:
             raise wrong(name, "loss_floor", f"at most {LARGEST_LOSS:g} in size, or None", loss_floor)
@@ -87,7 +90,7 @@ class Tracking(Machine):
         J = 1 + (SLOTS if self.intervals else 0)
         self._adopt(
             TrackerState(
-                Members(np.zeros((ROWS, d)), np.zeros(2), np.zeros(3, dtype=np.int64), np.zeros(ROWS)),
+                Members(np.zeros((ROWS, d)), np.zeros(4), np.zeros(3, dtype=np.int64), np.zeros(ROWS)),
                 Curvature(np.zeros((2 if curved else 0, d, d)), np.zeros(3)),
                 Records(
                     A=np.zeros((J, ROWS)),
@@ -103,6 +106,7 @@ class Tracking(Machine):
                     weights=np.zeros(J),
                     totals=np.zeros(5),
                     counts=np.zeros(3, dtype=np.int64),
+                    marks=np.zeros(MARKS if self.intervals else 0, dtype=np.int64),
                 ),
                 np.zeros(ROWS),
                 np.zeros(d),
@@ -115,7 +119,7 @@ class Tracking(Machine):
                 ),
                 curved,
                 self.intervals,
-                -math.inf if self.loss_floor is None else self.loss_floor,
+                self._floor,
                 np.zeros(ROWS),
                 np.zeros((J, ROWS)),
                 np.zeros(d),
@@ -132,10 +136,6 @@ class Tracking(Machine):
     def _peek(self) -> Array:
         y: Array = self._parts[0].y
         return y
-
-    @property
-    def _floor(self) -> float:
-        return -math.inf if self.loss_floor is None else self.loss_floor
 
     def _why_floor(self) -> str:
         return (
@@ -181,7 +181,9 @@ class Tracking(Machine):
     def _look(self, read: dict[str, NDArray[Any]], rows: slice) -> Iterator[tuple[str, bool]]:
         """Parts of a state, and whether a run can have left them so; nan is never fine."""
         R, rounds = self.domain.radius, read["clock"][ROUNDS] * (1 + 1e-6)
-        S, H = read["members.sums"]
+        S, H, shortest, following = read["members.sums"]
+        _, k0, K = read["members.sizes"]
+        yield "sums", shortest == 2.0 ** (k0 - BELOW) and following == 2.0 ** (K + 1)
         yield "sums", 0 < S <= rounds * self._square_bound
         yield "sums", np.sqrt(S) * (1 - 1e-6) <= H <= np.sqrt(rounds * S) * (1 + 1e-6)
         points = np.vstack([read["members.points"][rows], read["y"]]) - self.domain.center.ravel()
@@ -210,9 +212,10 @@ class Tracking(Machine):
         yield "gains of records", bool(((squares >= 0) & (squares <= rounds * seen * seen)).all())
         _, least, anchored = records["counts"]
         wanted = 0.5 * np.log2(seen / first) if first > 0 else 0.0
-        yield "counts", anchored >= 0 and -0.001 <= least - wanted < 1.001
+        yield "counts", 0 <= anchored <= 60 * rounds and -0.001 <= least - wanted < 1.001
         behind = least - records["anchors"][alive]
         yield "anchors", bool(((behind >= 0) & (behind <= BEHIND) & (behind <= least)).all())
+        yield "marks", bool(((records["marks"] >= 0) & (records["marks"] <= rounds)).all())
         yield "flat", bool(np.isin(records["flat"], (0, 1)).all())
         if rows.start == 0:
             noise, alarm, seen_by_D = read["curvature.watch"]
@@ -246,11 +249,39 @@ class Tracking(Machine):
         return int(self._parts[0].records.counts[MARKERS])
 
     @property
+    def markers(self) -> list[int]:
+        """The rounds, counted from 1, that set the latest markers: at most 1024 of them."""
+        s = self._parts[0].records
+        kept = range(max(0, self.marker_count - s.marks.size), self.marker_count)
+        return [int(s.marks[i % s.marks.size]) for i in kept]
+
+    @property
+    def anchored(self) -> int:
+        """How often a record was anchored anew."""
+        return int(self._parts[0].records.counts[ANCHORED])
+
+    @property
     def records(self) -> dict[int, float]:
         """The weight of every record: 0 for the one since the start, k + 1 for that of slot k."""
         s = self._parts[0].records
         alive = [0] + [k + 1 for k in range(slots_in_use(self.marker_count)) if s.born[k] > 0]
         return {j: float(s.weights[j]) for j in alive}
+
+    def regret_bound(self, path_length: float = 0.0) -> float:
+        """The most regret so far against any comparators in the domain whose path has at most this length: (T1').
+
+        From what was seen: nothing is assumed but convexity, and values >= the floor where they were given.
+        """
+        P = check_nonnegative(self._owner, "path_length", path_length)
+        members, records, R = self._parts[0].members, self._parts[0].records, self.domain.radius
+        gained = float(records.totals[GAINED])
+        simple = 2 * R * float(members.sums[LENGTHS]) + gained
+        if not members.sizes[COUNT]:
+            return simple
+        c = self.multipliers
+        pool = (2 + 2 * P / R) / c + c + np.where(c <= 2, 0.0, c + 2)
+        A = records.A[0, CURVED : members.sizes[COUNT]]
+        return min(simple, float((R * math.sqrt(members.sums[SQUARES]) * pool + A).min()) + gained)
 
 
 def read_start(owner: str, domain: Domain, start: ArrayLike) -> Array:

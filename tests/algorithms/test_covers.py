@@ -534,7 +534,7 @@ def test_the_threshold_of_sacs_is_a_positive_number(bad):
     ],
 )
 def test_methods_that_need_no_horizon_do_not_warn_past_it(make):
-    learner = make(tw.domains.Ball(2))
+    learner = make(tw.domains.Ellipsoid([1.0, 4.0], bound=1.0))
     for _ in range(5):
         learner.step(tw.losses.Squared([1.0, 0.0], 1.0))  # a warning would be an error here
 

@@ -39,7 +39,7 @@ def one_level(domain, o, R, direction, a, bet, wealth=1.0, tol=1e-12):
     )  # fmt: skip
     settings = kernels.LevelsSettings(
         np.array([wealth]), np.ones(1), np.zeros(1, dtype=np.int64), np.array([tol]), np.array(o, dtype=float), R,
-        0, domain.code, domain.par, np.empty(d + 1), np.empty(d), np.empty(d), np.empty(kernels.SEARCH),
+        0, domain.onto, True, domain.par, np.empty(d + 1), np.empty(d), np.empty(d), np.empty(kernels.SEARCH),
     )  # fmt: skip
     return state, settings
 

@@ -127,7 +127,7 @@ def test_in_a_pool_under_hedge():
     assert_plays(lambda: tw.Alone(pool_of(domain)), losses, np.array(decisions))
 
 
-@pytest.mark.parametrize("kind", ["one", "pool"])
+@pytest.mark.parametrize("kind", ["one", pytest.param("pool", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("feedback_range", ["bound", "observed"])
 def test_on_a_cover(kind, feedback_range):
     """On a ball the reduction of the twin has nothing to do."""
@@ -151,7 +151,7 @@ def test_on_a_cover(kind, feedback_range):
     assert len(twin.markers) > 6
 
 
-@pytest.mark.parametrize("kind", ["one", "pool"])
+@pytest.mark.parametrize("kind", ["one", pytest.param("pool", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "make",
     [lambda: tw.domains.Ellipsoid([1.0, 9.0, 36.0], bound=2.0), lambda: tw.domains.Simplex(4, 2.0)],

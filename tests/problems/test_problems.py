@@ -49,7 +49,7 @@ def test_rounds_are_the_losses(kind, shape):
     assert (problem.shape, problem.dim, problem.horizon, len(problem)) == (shape, math.prod(shape), 30, 30)
     assert problem.features.shape == (30, problem.dim)
     assert problem.features.flags.c_contiguous
-    assert problem.code == KINDS[kind][1].code
+    assert problem.phi is KINDS[kind][1].phi
     assert problem.nonnegative == KINDS[kind][1].nonnegative
     assert problem.comparators is None
     x = np.random.default_rng(1).normal(size=shape)
@@ -65,7 +65,7 @@ def test_rounds_are_the_losses(kind, shape):
 def test_subclasses_are_linear_models(kind):
     features, labels = data(kind, np.random.default_rng(0))
     named, general = KINDS[kind][0](features, labels), LinearModel(features, labels, kind)
-    assert (named.loss, named.code) == (general.loss, general.code)
+    assert (named.loss, named.phi) == (general.loss, general.phi)
     np.testing.assert_array_equal(named.losses_of(np.ones(4)), general.losses_of(np.ones(4)))
     parameter = {"huber": ", delta=1", "pinball": ", tau=0.5"}.get(kind, "")
     assert repr(named) == f"{type(named).__name__}(<30 rounds of shape (4,), {kind} loss{parameter}>)"
@@ -209,7 +209,10 @@ def test_index_from_the_end_and_of_the_wrong_type():
         (lambda: LinearRegression([[np.nan]], [1.0]), "'features' parameter of LinearRegression must be finite"),
         (lambda: LinearRegression([[1.0]], [np.inf]), "'labels' parameter of LinearRegression must be finite"),
         (lambda: LinearRegression([[1.0], [1.0, 2.0]], [1.0, 2.0]), "'features' .* must be an array of real numbers"),
-        (lambda: LinearModel([[1.0]], [1.0], loss="cubic"), "'loss' parameter of LinearModel must be one of 'squared'"),
+        (
+            lambda: LinearModel([[1.0]], [1.0], loss="cubic"),
+            "'loss' parameter of LinearModel must be one of 'absolute'",
+        ),
         (lambda: LinearModel([[1.0]], [1.0], "huber", delta=-1.0), "'delta' parameter of LinearModel must be a finite"),
         (lambda: LinearModel([[1.0]], [1.0], "huber", tau=0.5), "huber loss has one parameter, 'delta'. Got 'tau'"),
         (lambda: LinearModel([[1.0]], [1.0], delta=0.5), "squared loss has no parameter. Got 'delta'"),

@@ -82,7 +82,7 @@ MAKERS = {
 }
 
 
-@pytest.mark.parametrize("problems", [25, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("problems", [10, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", MAKERS)
 def test_hold_on_random_problems(name, problems):
     small_loss, make = MAKERS[name]

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import thalweg as tw
+from tests.worlds import slow_where
 from thalweg.errors import InputError, MissingExtraError
 from thalweg.learner import Queries
 from thalweg.regret import plots
@@ -37,7 +38,9 @@ def run(problem):
 
 @pytest.fixture(scope="module")
 def record(problem):
-    return plots.record_cover(tw.SACS(BALL, loss_bound=50.0, smoothness=9.0, threshold=4.0, gradients="own"), problem)
+    return plots.record_cover(
+        tw.SACS(ELLIPSOID, loss_bound=50.0, smoothness=9.0, threshold=4.0, gradients="own"), problem
+    )
 
 
 def by_length(*rows, kind="adaptive"):
@@ -130,9 +133,9 @@ def test_pyplot_is_never_loaded():
 import sys, thalweg as tw
 from thalweg.regret import plots
 assert "matplotlib" not in sys.modules, "imported before it is needed"
-ball = tw.domains.Ball(2)
-problem = tw.problems.piecewise_stationary(ball, 40, 2, rng=0)
-record = plots.record_cover(tw.SACS(ball, loss_bound=50.0, smoothness=9.0, gradients="own", threshold=1.0), problem)
+box = tw.domains.Box([-1.0, -1.0], [1.0, 1.0])
+problem = tw.problems.piecewise_stationary(box, 40, 2, rng=0)
+record = plots.record_cover(tw.SACS(box, loss_bound=50.0, smoothness=9.0, gradients="own", threshold=1.0), problem)
 assert "matplotlib" not in sys.modules, "imported to record"
 for ax in (
     plots.cumulative_loss({"SACS": record}),
@@ -344,9 +347,9 @@ LEARNERS = {
     "EfficientIntervalDynamic": lambda: tw.EfficientIntervalDynamic(ELLIPSOID, T, G, L, threshold=lambda m: 3.0 + m),
     "EfficientCBCE": lambda: tw.EfficientCBCE(ELLIPSOID, gradient_bound=G),
     "EfficientAOA": lambda: tw.EfficientAOA(BALL, gradient_bound=G),
-    "AOA": lambda: tw.AOA(BALL, gradient_bound=G, horizon=T, gradients="own"),
-    "CBCE": lambda: tw.CBCE(BALL, gradient_bound=G, cover="compact", gradients="own"),
-    "SACS": lambda: tw.SACS(BALL, loss_bound=200.0, smoothness=L, threshold=2.0, gradients="own"),
+    "AOA": lambda: tw.AOA(ELLIPSOID, gradient_bound=G, horizon=T, gradients="own"),
+    "CBCE": lambda: tw.CBCE(ELLIPSOID, gradient_bound=G, cover="compact", gradients="own"),
+    "SACS": lambda: tw.SACS(ELLIPSOID, loss_bound=200.0, smoothness=L, threshold=2.0, gradients="own"),
     "SACS, python": lambda: tw.SACS(BOX, loss_bound=200.0, smoothness=L, threshold=2.0, gradients="own"),
     "twice": lambda: tw.OneProjection(BALL, lambda Y: tw.EfficientAdaptive(Y, T, G, L, threshold=lambda m: 2.0)),
 }
@@ -359,7 +362,7 @@ def ensemble_of(learner):
 
 
 @pytest.mark.parametrize("every", [None, 1, 40])
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", slow_where(lambda name: name == "twice", [(name,) for name in LEARNERS]))
 def test_the_recorder_is_one_play_and_tells_the_truth(problem, name, every):
     learner, alone, slow = (LEARNERS[name]() for _ in range(3))
     record = plots.record_cover(learner, problem, every=every)
@@ -445,7 +448,7 @@ def test_ctrl_c_ends_the_record():
 
     problem = tw.problems.FromFunctions(value, lambda t, x: x, shape=DIM, horizon=100)
     record = plots.record_cover(
-        tw.SACS(BALL, loss_bound=200.0, smoothness=L, cover="compact", gradients="own"), problem, every=20
+        tw.SACS(ELLIPSOID, loss_bound=200.0, smoothness=L, cover="compact", gradients="own"), problem, every=20
     )  # looks in every round
     assert (record.run.rounds, record.run.interrupted) == (31, True)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -39,20 +39,19 @@ class Pointer:
     Copied or pickled it stays the same kernel: an address means nothing in another process.
     """
 
-    def __init__(self, kernel: Callable[..., Any] | None, signature: Any) -> None:
+    def __init__(self, kernel: Callable[..., Any], signature: Any) -> None:
         self.kernel = kernel
         self.kind = _PointerType(signature)
-        self._place = (getattr(kernel, "__module__", __name__), getattr(kernel, "__name__", str(signature)))
-        self._address: int | None = 0 if kernel is None else None
+        self._place = kernel.__module__, kernel.__name__
+        self._address: int | None = None
         _known[self._place] = self
 
     def __call__(self, *arguments: Any) -> Any:
-        assert self.kernel is not None
         return self.kernel(*arguments)
 
     @property
     def address(self) -> int:
-        """Where the machine code is; compiled now if it was not, or read from disk. 0 where there is no kernel."""
+        """Where the machine code is; compiled now if it was not, or read from disk."""
         if self._address is None:
             kernel: Any = self.kernel
             kernel.compile(self.kind.signature)

@@ -246,15 +246,20 @@ def _product_of_balls(par: np.ndarray, y: np.ndarray, out: np.ndarray, work: np.
         start = stop
 
 
+@kernel
+def _left_to_python(par: np.ndarray, y: np.ndarray, out: np.ndarray, work: np.ndarray) -> None:
+    """Nothing: who has such a set projects in Python, before or after."""
+
+
 _LINE = types.float64[::1]
 
 
-def pointer(kernel: Callable[..., None] | None) -> Pointer:
+def pointer(kernel: Callable[..., None]) -> Pointer:
     """A projection as domains name it, and compiled loops call it. Compiled when it is first used."""
     return Pointer(kernel, types.void(_LINE, _LINE, _LINE, _LINE))
 
 
-PYTHON = pointer(None)  # no compiled projection: call the domain's own method
+PYTHON = pointer(_left_to_python)  # no compiled projection: call the domain's own method
 BALL = pointer(onto_ball)
 BOX = pointer(_box)
 SIMPLEX = pointer(_simplex)

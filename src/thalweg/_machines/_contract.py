@@ -101,10 +101,10 @@ def _reduce(s: Any, c: Any, g: Floats) -> Floats:
 
 
 @generic
-def count(s: Any, c: Any) -> None:
+def count(s: Any, c: Any, loss: float) -> None:
     """A round was played: count it, and what it queried. A machine counts for itself."""
 
 
 @implement(count, object)
-def _count(s: Any, c: Any) -> None:
+def _count(s: Any, c: Any, loss: float) -> None:
     return

@@ -42,7 +42,8 @@ class Curvature(NamedTuple):
 
 @inner
 def _reset(P: Floats, size: float) -> None:
-    size = size if size < LARGEST else LARGEST  # also where it is nan
+    if not size < LARGEST:  # or nan
+        size = LARGEST
     for i in range(P.shape[0]):
         for j in range(P.shape[0]):
             P[i, j] = size if i == j else 0.0

@@ -25,7 +25,7 @@ CURVED = 2  # rows before the descents, for the members with curvature
 BELOW = 4  # steps shorter than 2^k0 that are there from the start
 # k0 >= -20, and (4) lets K exceed log2 sqrt(T) by 1 at most: 57 descents in 2^62 rounds.
 ROWS = CURVED + 58
-SQUARES, LENGTHS = 0, 1  # of `sums`
+SQUARES, LENGTHS, SHORTEST, NEXT = 0, 1, 2, 3  # of `sums`
 COUNT, LEAST, TOP = 0, 1, 2  # of `sizes`
 
 
@@ -43,7 +43,7 @@ class Members(NamedTuple):
     """Rows 0 and 1 are the members with curvature, row 2 + i the descent with k = k0 - 4 + i."""
 
     points: Floats  # (ROWS, d)
-    sums: Floats  # (2,) S and the sum of ||h||
+    sums: Floats  # (4,) S, the sum of ||h||, 2^(k0 - 4) and 2^(K + 1)
     sizes: Ints  # (3,) rows up to the last one in use, 0 before the first round; k0; K
     logs: Floats  # (ROWS,) log-priors
 
@@ -62,6 +62,8 @@ def begin_members(s: Members, around: Around, f: float, n: float) -> float:
     s.sizes[LEAST] = k0
     s.sizes[TOP] = 1
     s.sizes[COUNT] = CURVED + 1 - (k0 - BELOW) + 1
+    s.sums[SHORTEST] = 2.0 ** (k0 - BELOW)
+    s.sums[NEXT] = 4.0
     total = 0.0
     for i in range(CURVED, s.sizes[COUNT]):
         copy(around.home, s.points[i])
@@ -82,7 +84,7 @@ def bring_back(around: Around, point: Floats, square: float) -> None:
 @inner
 def move_descents(s: Members, around: Around, h: Floats, n: float, f: float, y: Floats, gains: Floats) -> None:
     """(1)-(3); the gains are written before anyone moves."""
-    length = around.radius / np.sqrt(s.sums[SQUARES]) * 2.0 ** (s.sizes[LEAST] - BELOW)
+    length = around.radius / np.sqrt(s.sums[SQUARES]) * s.sums[SHORTEST]
     for i in range(CURVED, s.sizes[COUNT]):
         gain = 0.0
         for j in range(h.shape[0]):
@@ -101,8 +103,9 @@ def move_descents(s: Members, around: Around, h: Floats, n: float, f: float, y: 
 @inner
 def join(s: Members, y: Floats) -> None:
     """(4)."""
-    while 2.0 ** (s.sizes[TOP] + 1) * np.sqrt(s.sums[SQUARES]) <= 2.0 * s.sums[LENGTHS] and s.sizes[COUNT] < ROWS:
+    while s.sums[NEXT] * np.sqrt(s.sums[SQUARES]) <= 2.0 * s.sums[LENGTHS] and s.sizes[COUNT] < ROWS:
         s.sizes[TOP] += 1
+        s.sums[NEXT] *= 2.0
         copy(y, s.points[s.sizes[COUNT]])
         s.logs[s.sizes[COUNT]] = _log_prior(s.sizes[TOP], s.sizes[LEAST])
         s.sizes[COUNT] += 1

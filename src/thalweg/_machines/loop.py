@@ -141,7 +141,7 @@ def play(handle: Any, own: Own | None, charge: Any, rounds: Rounds, first: int, 
             if not learn_own(machine, settings, own, game.g, paid):
                 return t
             propose(machine, settings, charged(machine, own, paid))
-        count(s, c)
+        count(s, c, paid)
     return last
 
 
@@ -169,7 +169,7 @@ def update(handle: Any, own: Own | None, loss: float, square_bound: float, whole
             return BEYOND
         if whole:
             propose(machine, settings, charged(machine, own, loss))
-    count(s, c)
+    count(s, c, loss)
     return PLAYED
 
 

@@ -56,6 +56,7 @@ class Records(NamedTuple):
     weights: Floats  # (J,) w_j
     totals: Floats  # (5,)
     counts: Ints  # (3,)
+    marks: Ints  # (capacity,) marks[i % capacity]: the round that set marker i + 1
 
 
 @inner
@@ -84,19 +85,20 @@ def begin_records(s: Records, logs: Floats, first: int, count: int, scores: Floa
 @inner
 def account(s: Records, q: Floats, first: int, count: int, scores: Floats) -> float:
     """(1) in every record; Q_j into `scores`, which is scratch space (J, ROWS). Returns the largest |Q_j|."""
-    largest = 0.0
+    largest, best = 0.0, -np.inf
+    for i in range(first, count):
+        best = max(best, q[i])
     for j in range(slots_in_use(s.counts[MARKERS]) + 1):
         if _alive(s, j):
-            Q, square, most = 0.0, 0.0, s.B[j]
+            Q, square = 0.0, 0.0
             for i in range(first, count):
                 Q += s.p[j, i] * q[i]
             for i in range(first, count):
                 v = q[i] - Q
                 s.A[j, i] += v
                 square += s.p[j, i] * (v * v)
-                most = max(most, v)
             s.V[j] += square
-            s.B[j] = most
+            s.B[j] = max(s.B[j], best - Q)
             scores[j, 0] = Q
             largest = max(largest, abs(Q))
     s.totals[GAINED] += scores[0, 0]
@@ -122,12 +124,13 @@ def credit(s: Records, largest: float, scores: Floats) -> None:
 
 
 @inner
-def mark(s: Records, phi: float, blind: bool) -> None:
+def mark(s: Records, phi: float, blind: bool, round: int) -> None:
     """A marker, where it is time for one."""
     s.totals[LARGEST] = max(s.totals[LARGEST], phi)
     s.totals[SINCE] += phi
     if 0.0 < ENOUGH * s.totals[LARGEST] <= s.totals[SINCE]:
         s.totals[SINCE] = 0.0
+        s.marks[s.counts[MARKERS] % s.marks.shape[0]] = round
         s.counts[MARKERS] += 1
         m = s.counts[MARKERS]
         _begin(s, place_marker(COMPACT, m, s.born) + 1, 0 if blind else 1, np.log(3.0 / m))
@@ -136,7 +139,8 @@ def mark(s: Records, phi: float, blind: bool) -> None:
 @inner
 def _believe(s: Records, j: int, logs: Floats, first: int, count: int, scores: Floats) -> None:
     """(2)."""
-    rate = 1.0 / np.sqrt(s.B[j] * s.B[j] + s.V[j]) if s.B[j] > NOTHING else 0.0
+    U = s.B[j] * s.B[j] + s.V[j]
+    rate = 1.0 / np.sqrt(U) if U > NOTHING * NOTHING else 0.0
     weight = 0.0 if s.flat[j] == 1 else 1.0
     top = -np.inf
     for i in range(first, count):
@@ -179,7 +183,13 @@ def mix(s: Records, logs: Floats, first: int, count: int, p: Floats, scores: Flo
                 s.anchors[j] = least
                 s.R[j] = s.W[j] = 0.0
                 s.counts[ANCHORED] += 1
-            top = max(top, _grid(s, j, scores))
+            if J > 1:
+                top = max(top, _grid(s, j, scores))
+    if J == 1:
+        s.weights[0] = 1.0
+        for i in range(first, count):
+            p[i] = s.p[0, i]
+        return
     total = 0.0
     for j in range(J):
         s.weights[j] = 0.0

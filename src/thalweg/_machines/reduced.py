@@ -2,6 +2,8 @@
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from thalweg._kernels.clock import FRESH, GRADIENTS, PROJECTIONS, ROUNDS, VALUES
 from thalweg._kernels.hulls import flatten
 from thalweg._kernels.jit import implement
@@ -65,9 +67,9 @@ def _reduce(s: ReducedState, c: ReducedSettings, g: Floats) -> Floats:
 
 
 @implement(count, ReducedState)
-def _count(s: ReducedState, c: ReducedSettings) -> None:
+def _count(s: ReducedState, c: ReducedSettings, loss: float) -> None:
     s.clock[ROUNDS] += 1
     s.clock[GRADIENTS] += 1
-    s.clock[VALUES] += 1 if c.uses_loss else 0
+    s.clock[VALUES] += 1 if c.uses_loss and loss < np.inf else 0  # it may be unknown
     s.clock[FRESH] = 0
-    count(s.inner, c.inner)
+    count(s.inner, c.inner, loss)

@@ -100,7 +100,8 @@ def _learn(s: TrackerState, c: TrackerSettings, h: Floats, loss: float) -> bool:
         c.gains[i] = min(c.gains[i], 2.0 * f)
     credit(records, account(records, c.gains, first, count, c.scores), c.scores)  # (4)
     if c.intervals:
-        mark(records, min(2.0 * f, 2.0 * c.around.radius * np.sqrt(n)), f == np.inf)  # (5)
+        phi = min(2.0 * f, 2.0 * c.around.radius * np.sqrt(n))
+        mark(records, phi, f == np.inf, s.clock[ROUNDS])  # (5)
     join(members, s.y)
     return True
 

@@ -21,18 +21,72 @@ is known beforehand. 1 projection, 1 gradient, 1 value a round.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._kernels.clock import VALUES
 from thalweg._machines.tracker import LARGEST as LARGEST_LOSS
+from thalweg._types import Array
 from thalweg.cards import Card
 from thalweg.domains import Domain
 from thalweg.one_projection import OneProjection
+from thalweg.theorems import Theorem, path_length
 from thalweg.tracking import Tracking, read_start
 
-__all__ = ["Tracker"]
+__all__ = ["Tracked", "Tracker"]
+
+
+KAPPA = 2 * (math.e - 2)  # of the lemma on a record
+SPREAD = 1.6 * (3 + math.sqrt(2) - 1 / 16)  # Z: all priors that the members of record 0 can start with
+REACH = 2048**2  # rounds, times L, for which the grid of a record is long enough
+
+
+class Tracked(Theorem):
+    """`Tracker`, on every interval and against any path: (T1'), (T2) of docs/why-the-tracker-works.md."""
+
+    name = "(T1'), (T2)"
+
+    def __init__(self, learner: Any, paid: Array, squares: Array) -> None:
+        super().__init__(learner, paid, squares)
+        self.whole = not self.inner.intervals
+        floor = self.inner.loss_floor
+        self.blind = floor is None or learner.queries.values < learner.rounds
+        phi = 2 * self.R * np.sqrt(squares)  # at least what the learner saw: a surrogate gradient is no longer
+        self.phi = np.maximum.accumulate(phi if self.blind else np.minimum(phi, 2 * (paid - floor)))
+        self.longest = np.maximum.accumulate(np.sqrt(squares))
+        self.squares = np.concatenate([[0.0], np.cumsum(squares)])
+        self.markers = np.array(self.inner.markers)
+        self.forgotten = self.inner.marker_count - self.markers.size
+
+    def bound(self, start: int, stop: int, u: Array, losses: Array) -> float:
+        """See `Theorem.bound`."""
+        P = path_length(u)
+        whole = self.inner.regret_bound(P) if (start, stop) == (0, self.paid.size) else math.inf
+        return min(whole, self.interval(start, stop, P) if self.inner.intervals else math.inf)
+
+    def interval(self, start: int, stop: int, P: float) -> float:
+        """(T2)."""
+        M = 1 + math.floor(P / self.R)
+        before = 17 * M * float(self.phi[stop - 1])
+        marked = int(((self.markers > start) & (self.markers <= stop)).sum())
+        if self.forgotten and start < self.markers[0]:
+            marked += min(self.forgotten, (stop - start) // 16 + 1)
+        if marked == 0:
+            return before
+        m = self.forgotten + int((self.markers <= stop).sum())
+        a, N = self.inner.anchored, self.inner.weights.size
+        c = self.inner.multipliers
+        prior = math.log(SPREAD) + math.log(c[-1] / c[0]) / 2 if self.blind else math.log(N)
+        L = math.log(8 * m / 3 * (4 + 3 * math.log(m) + 3 * a))
+        if stop > REACH * L:
+            return math.inf
+        n = M * (1 + math.floor(math.log2(marked)))
+        root = 4.25 + math.sqrt(5) * (KAPPA + prior) + 5 * math.sqrt((1 + a) * L)
+        steep = n * (4 + (32 if a == 0 else 40.2) * L) + 2
+        S = float(self.squares[stop] - self.squares[start])
+        return before + self.R * math.sqrt(n * S) * root + self.R * float(self.longest[stop - 1]) * steep
 
 
 class Tracker(OneProjection):
@@ -67,8 +121,8 @@ class Tracker(OneProjection):
     >>> for t in range(300):
     ...     a, w = rng.normal(size=2), np.array([1.0, -1.0]) if t < 150 else np.array([-2.0, 1.0])
     ...     paid = learner.step(tw.losses.Squared(a, a @ w))
-    >>> np.round(learner.decision, 3) + 0.0
-    array([-2.,  1.])
+    >>> bool(np.linalg.norm(learner.decision - [-2.0, 1.0]) < 0.1)
+    True
     >>> learner.queries
     Queries(projections=300, gradients=300, values=300)
     """
@@ -79,10 +133,12 @@ class Tracker(OneProjection):
         bound="sqrt(S_I (1 + P_I) log^2 T)",
         queries=("1", "1", "1"),
         source="this library, docs/why-the-tracker-works.md",
+        theorem=Tracked,
         arguments=lambda s: {"loss_floor": 0.0 if s.nonnegative else None},
     )
 
     inner: Tracking
+    _floor = -math.inf
 
     def __init__(
         self,
@@ -109,19 +165,11 @@ class Tracker(OneProjection):
             )
 
         super().__init__(domain, make_inner, surrogate=surrogate)
+        self._floor = self.inner._floor
 
     @staticmethod
     def _around(domain: Domain) -> Domain:
         return domain._enclosing_ball()
-
-    @property
-    def _floor(self) -> float:
-        return self.inner._floor
-
-    def _round(self, loss: float | None) -> bool:
-        clipped = super()._round(loss)
-        self._clock[VALUES] -= int(self.uses_loss and loss is None)  # counted, but not there
-        return clipped
 
     def _read_paid(self, loss: Any) -> float:
         value = super()._read_paid(loss)
@@ -132,13 +180,35 @@ class Tracker(OneProjection):
     def _why_floor(self) -> str:
         return self.inner._why_floor()
 
+    def regret_bound(self, path_length: float = 0.0) -> float:
+        """The most regret so far against any comparators in the domain whose path has at most this length.
+
+        Computed from what was seen, by (T1') of docs/why-the-tracker-works.md: nothing is assumed but that losses are
+        convex and not below the floor. With 0 it bounds the regret against the best fixed decision.
+
+        Examples
+        --------
+        >>> import thalweg as tw
+        >>> learner = tw.Tracker(tw.domains.Ball(2))
+        >>> for _ in range(100):
+        ...     _ = learner.step(tw.losses.Squared([1.0, 0.0], 0.5))
+        >>> learner.regret_bound() < learner.regret_bound(path_length=5.0)
+        True
+        """
+        return self.inner.regret_bound(path_length)
+
     @property
-    def weights(self) -> Any:
+    def markers(self) -> list[int]:
+        """The rounds, counted from 1, that set the latest markers: at most 1024 of them."""
+        return self.inner.markers
+
+    @property
+    def weights(self) -> Array:
         """p_i: of the two members with curvature (0 where there are none), then of the descents `multipliers`."""
         return self.inner.weights
 
     @property
-    def multipliers(self) -> Any:
+    def multipliers(self) -> Array:
         """2^k of the descents that are there, the first after 2 members with curvature."""
         return self.inner.multipliers
 

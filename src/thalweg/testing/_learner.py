@@ -143,7 +143,7 @@ def check_reset(make: Make) -> None:
 
 def check_resume(make: Make) -> None:
     """Interrupted at any round and restored into a new learner, a run continues bit for bit; so does the first one."""
-    stream = _stream(make, 12)
+    stream, past = _stream(make, 12), _stream(make, 5, seed=2)
     whole = _play(make(), stream)
     for split in range(13):
         first = make()
@@ -151,7 +151,7 @@ def check_resume(make: Make) -> None:
         saved = first.state()
         kept = {key: np.array(value) for key, value in saved.items()}
         second = make()
-        _play(second, _stream(make, 5, seed=2))  # a learner with a past of its own
+        _play(second, past)  # a learner with a past of its own
         second.restore(saved)
         rest = _play(second, stream[split:])
         assert np.array_equal(rest, whole[split:]), (

@@ -3,8 +3,14 @@
 A new one is a package here and a line in `STUDIES`.
 """
 
-from thalweg.lab.studies import control, paper, pca, thresholds
+from thalweg.lab.studies import control, paper, pca, thresholds, tracker
 
 __all__ = ["STUDIES"]
 
-STUDIES = {"reproduce": paper, "control": control, "pca": pca, "thresholds": thresholds}  # by command
+STUDIES = {
+    "reproduce": paper,
+    "control": control,
+    "pca": pca,
+    "thresholds": thresholds,
+    "tracker": tracker,
+}  # by command
