@@ -121,10 +121,10 @@ class Tracker(OneProjection):
     >>> for t in range(300):
     ...     a, w = rng.normal(size=2), np.array([1.0, -1.0]) if t < 150 else np.array([-2.0, 1.0])
     ...     paid = learner.step(tw.losses.Squared(a, a @ w))
-    >>> bool(np.linalg.norm(learner.decision - [-2.0, 1.0]) < 0.1)
-    True
     >>> learner.queries
     Queries(projections=300, gradients=300, values=300)
+    >>> bool(np.linalg.norm(learner.decision - [-2.0, 1.0]) < 0.1)
+    True
     """
 
     card = Card(
