@@ -657,6 +657,15 @@ def test_very_long_runs():
     assert last < 2 * first  # more members and records, but not slower and slower
 
 
+def test_members_stay_in_the_flat():
+    """Across a flat P keeps its first size, a thousand times too large, and would let rounding carry members away."""
+    domain, rng = tw.domains.Simplex(5), np.random.default_rng(0)
+    a = 10 * rng.normal(size=(20_000, 5))
+    learner = tw.Tracker(domain)
+    tw.play(learner, tw.problems.AbsoluteRegression(a, a @ domain.center + 0.1 * rng.normal(size=20_000)))
+    assert learner.inner.points.sum(axis=1) == pytest.approx(1.0, abs=1e-12)
+
+
 @pytest.mark.slow
 def test_p_stays_sound_in_many_dimensions():
     """64 entries and no noise: P has eigenvalues that differ a lot, and rounding could spoil it."""
