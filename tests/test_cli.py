@@ -19,11 +19,11 @@ import thalweg as tw
 from thalweg.cli import main
 from thalweg.errors import InputError
 from thalweg.lab import ALGORITHMS, DOMAINS, STREAMS, build, draw, read_table
-from thalweg.lab.runs import measure, play_stream
+from thalweg.lab.runs import forecast_losses, measure, play_stream
 
 pytest.importorskip("typer", reason="the command line needs typer: pip install 'thalweg[lab]'")
 
-COMMANDS = ("list", "run", "compare", "reproduce", "control", "pca", "thresholds", "bench")
+COMMANDS = ("list", "run", "compare", "reproduce", "control", "pca", "thresholds", "tracker", "bench")
 CALL = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from thalweg.cli import main; main()"
 
 
@@ -80,7 +80,9 @@ def test_version_and_help(call):
     "arguments",
     [
         ["frobnicate"],
-        ["run", "OGD"],
+        ["run"],
+        ["run", "ogd"],
+        ["run", "OGD", "sea", "polls"],
         ["run", "OGD", "sea", "--seed", "-1"],
         ["run", "OGD", "sea", "--wat"],
         ["list", "cats"],
@@ -237,6 +239,37 @@ def test_run_on_a_file(call, load):
     found = json.loads(call("run", "OGD", load, "--target", "y", *options, "--loss", "absolute", "--json")[1])
     assert found["total_loss"] == total
     assert (found["features"], found["rounds"], found["loss"]) == (["b"], 50, "absolute")
+
+
+def test_run_plays_the_tracker_where_nothing_else_is_named(call, load):
+    stream = read_table(load, "y").stream
+    total = tw.play(tw.Tracker(stream.domain), stream.problem).total_loss
+    code, out, _ = call("run", load, "--target", "y")
+    assert code == 0
+    assert out.startswith("Tracker on load.csv: 120 rounds")
+    assert f"total loss   {total:.6g}\n" in out
+
+
+def test_run_stands_beside_simple_forecasts(call, load):
+    y = read_table(load, "y").stream.problem.labels
+    last, mean = y[:-1], [y[:t].mean() for t in range(1, 120)]
+    paid = {name: float(((z - y[1:]) ** 2).sum() / 2) for name, z in (("persistence", last), ("running-mean", mean))}
+    found = json.loads(call("run", load, "--target", "y", "--json")[1])
+    assert {name: found[name] for name in paid} == pytest.approx(paid, rel=1e-12)
+    beside = (
+        f"beside it    {paid['persistence'] / 120:.6g} repeating the last target, {paid['running-mean'] / 120:.6g} its"
+    )
+    assert beside in call("run", load, "--target", "y")[1]
+    assert "beside it" not in call("run", "classification", "--horizon", 50)[1]  # classes are no targets
+
+
+@pytest.mark.parametrize("loss", ["absolute", "huber", "pinball"])
+def test_forecasts_pay_the_loss_of_the_stream(loss):
+    problem = tw.problems.LinearModel(np.ones((4, 1)), [1.0, 3.0, -5.0, 0.0], loss)
+    at = {"persistence": [1.0, 1.0, 3.0, -5.0], "running-mean": [1.0, 1.0, 2.0, -1 / 3]}
+    for name, losses in forecast_losses(problem).items():
+        np.testing.assert_allclose(losses, [problem[t].value([z]) for t, z in enumerate(at[name])], atol=1e-15)
+    assert len(forecast_losses(problem[:1])) == 2  # one round has no past
 
 
 def test_run_says_which_columns_it_left_out(call, tmp_path):
@@ -469,8 +502,14 @@ def test_compare_means_over_seeds(call, tmp_path):
         rows = list(csv.DictReader(file))
     with open(tmp_path / "there" / "runs.csv", newline="") as file:
         runs = list(csv.DictReader(file))
-    assert [row["algorithm"] for row in rows] == ["OGD", "SACS-eager"]
-    for row in rows:
+    assert [row["algorithm"] for row in rows] == ["OGD", "SACS-eager", "persistence", "running-mean"]
+    forecasts = [forecast_losses(draw("gradual", seed, horizon=300).problem) for seed in range(3)]
+    for row in rows[2:]:
+        totals = [losses[row["algorithm"]].sum() for losses in forecasts]
+        assert float(row["loss_mean"]) == pytest.approx(np.mean(totals), rel=1e-12)
+        assert float(row["loss_sd"]) == pytest.approx(np.std(totals, ddof=1), rel=1e-9)
+        assert row["projections"] == row["seconds"] == ""
+    for row in rows[:2]:
         played = []
         for seed in range(3):
             stream = draw("gradual", seed, horizon=300)
@@ -501,6 +540,13 @@ def test_compare_on_a_file_plays_once_and_notices_new_content(call, load, tmp_pa
     assert out.splitlines()[1].split()[1:3] == [f"{total:.5g}", "-"]
     load.write_text("\n".join(load.read_text().splitlines()[:40]))
     assert call(*arguments)[1] != out
+
+
+def test_compare_plays_the_tracker_where_nothing_is_named(call, load):
+    out = call("compare", "--on", "load.csv", "--target", "y")[1]
+    assert [line.split()[0] for line in out.splitlines()[1:4]] == ["Tracker", "persistence", "running-mean"]
+    classes = call("compare", "--on", "classification", "--horizon", 20, "--seeds", 1)[1]
+    assert "running-mean" not in classes
 
 
 def test_compare_in_processes_gives_the_same_numbers(call, tmp_path):
@@ -556,7 +602,7 @@ def test_reproduce_passes_its_options_on(call, asked):
 
 
 @pytest.mark.parametrize(("name", "folder"), [("reproduce", "paper"), ("control", "control"), ("pca", "pca"),
-                                              ("thresholds", "thresholds")])  # fmt: skip
+                                              ("thresholds", "thresholds"), ("tracker", "tracker")])  # fmt: skip
 def test_every_study_has_a_command(call, asked, name, folder):
     code, out, _ = call(name)
     assert (code, out) == (0, f"Open results/{folder}/index.html\n")

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from thalweg._kernels.clock import PROJECTIONS
 from thalweg._kernels.parts import place, spots, start
@@ -12,7 +13,7 @@ from thalweg._types import Array
 from thalweg._validate import check_choice, wrong
 from thalweg.errors import InputError
 from thalweg.experts import Expert, Pool
-from thalweg.learner import bounded
+from thalweg.learner import bounded, read_start
 from thalweg.machine import ExpertMachine
 
 __all__ = ["Alone"]
@@ -29,6 +30,9 @@ class Alone(ExpertMachine):
         One gradient at the decision, or one at the point of each member (then call `step`).
     nonnegative : bool
         Refuse negative losses.
+    start : array, optional
+        A point of the domain where all members begin, such as last week's weights; the point nearest to its centre
+        when left out.
     horizon, gradient_bound, on_violation
         As for every `Learner`.
 
@@ -47,6 +51,7 @@ class Alone(ExpertMachine):
         *,
         gradients: str = "shared",
         nonnegative: bool = False,
+        start: ArrayLike | None = None,
         horizon: int | None = None,
         gradient_bound: float | None = None,
         on_violation: str = "raise",
@@ -68,6 +73,8 @@ class Alone(ExpertMachine):
         if gradients == "own":
             self._ask_own(1, by_value, wanted=False)
         self._origin = expert.origin
+        if start is not None:
+            self._origin = np.ascontiguousarray(expert.domain.project(read_start(name, expert.domain, start)).ravel())
         self._restart()
 
     def _restart(self) -> None:
@@ -76,7 +83,7 @@ class Alone(ExpertMachine):
         self._clock[PROJECTIONS] = 1  # of the starting point
 
     def _settings(self) -> dict[str, Any]:
-        return super()._settings() | facts(self.expert)
+        return super()._settings() | facts(self.expert) | {"start": self._origin}
 
     def _peek(self) -> Array:
         if self._view is None:

@@ -86,7 +86,7 @@ class Ensemble(Pooled):
         lambda: members also pay lambda ||y_{t,i} - y_{t-1,i}|| in (2). Left out, moving is free.
     judge : {"linear", "value"}
         Members are judged by <gradient at the combined decision, y_i>, or by their own values f(y_i).
-    gradients, nonnegative, horizon, gradient_bound, on_violation
+    gradients, nonnegative, start, horizon, gradient_bound, on_violation
         As for `Alone`.
 
     Examples
@@ -113,6 +113,7 @@ class Ensemble(Pooled):
         gradients: str = "shared",
         judge: str = "linear",
         nonnegative: bool = False,
+        start: ArrayLike | None = None,
         horizon: int | None = None,
         gradient_bound: float | None = None,
         on_violation: str = "raise",
@@ -131,6 +132,7 @@ class Ensemble(Pooled):
             Pool(members, meta=meta, judge=judge),
             gradients=gradients,
             nonnegative=nonnegative,
+            start=start,
             horizon=horizon,
             gradient_bound=gradient_bound,
             on_violation=on_violation,

@@ -21,7 +21,7 @@ from thalweg._kernels.hulls import FULL, flatten
 from thalweg._kernels.vectors import square_norm
 from thalweg._stateful import Stateful
 from thalweg._types import Array
-from thalweg._validate import check_choice, check_count, check_positive
+from thalweg._validate import check_array, check_choice, check_count, check_positive
 from thalweg.domains import Domain
 from thalweg.errors import HorizonWarning, InputError
 from thalweg.losses import Loss
@@ -29,7 +29,7 @@ from thalweg.losses import Loss
 if TYPE_CHECKING:
     from thalweg.cards import Card
 
-__all__ = ["Learner", "Player", "Queries", "bounded", "check_takes_losses"]
+__all__ = ["Learner", "Player", "Queries", "bounded", "check_takes_losses", "read_start"]
 
 ROUNDING = 1e-9  # a gradient may exceed its bound by this much, relatively: bounds are computed in floating point too
 
@@ -52,6 +52,16 @@ def bounded(owner: str, domain: Any) -> Domain:
     if not math.isfinite(domain.radius):
         raise InputError(f"{owner} needs a bounded domain. Got {domain!r}. Intersect it with a ball or a box.")
     return domain
+
+
+def read_start(owner: str, domain: Domain, start: ArrayLike) -> Array:
+    """A feasible point to begin at."""
+    point = check_array(owner, "start", start)
+    if point.shape != domain.shape or not domain.contains(point, tol=1e-9):
+        raise InputError(
+            f"The 'start' parameter of {owner} must be a point of {domain!r}, of shape {domain.shape}. Got {start!r}."
+        )
+    return point
 
 
 @dataclass(frozen=True)

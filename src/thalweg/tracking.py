@@ -22,9 +22,10 @@ from thalweg._machines.records import ANCHORED, BEHIND, GAINED, MARKERS, Records
 from thalweg._machines.tracker import LARGEST as LARGEST_LOSS
 from thalweg._machines.tracker import TrackerSettings, TrackerState
 from thalweg._types import Array
-from thalweg._validate import check_array, check_choice, check_nonnegative, check_number, wrong
+from thalweg._validate import check_choice, check_nonnegative, check_number, wrong
 from thalweg.domains import Domain
 from thalweg.errors import InputError
+from thalweg.learner import read_start
 from thalweg.machine import Machine
 
 __all__ = ["Tracking"]
@@ -84,14 +85,14 @@ class Tracking(Machine):
         self._square_bound = (LARGEST / max(1.0, domain.diameter)) ** 2
         self._home = domain.center.ravel().copy()
         if start is not None:
-            self._home = read_start(name, domain, start)
+            self._home = read_start(name, domain, start).ravel()
         d = domain.dim
         curved = d <= SMALL if curvature == "auto" else bool(curvature)
         J = 1 + (SLOTS if self.intervals else 0)
         self._adopt(
             TrackerState(
                 Members(np.zeros((ROWS, d)), np.zeros(4), np.zeros(3, dtype=np.int64), np.zeros(ROWS)),
-                Curvature(np.zeros((2 if curved else 0, d, d)), np.zeros(3)),
+                Curvature(np.zeros((2 if curved else 0, d, d)), np.zeros(4)),
                 Records(
                     A=np.zeros((J, ROWS)),
                     V=np.zeros(J),
@@ -218,8 +219,9 @@ class Tracking(Machine):
         yield "marks", bool(((records["marks"] >= 0) & (records["marks"] <= rounds)).all())
         yield "flat", bool(np.isin(records["flat"], (0, 1)).all())
         if rows.start == 0:
-            noise, alarm, seen_by_D = read["curvature.watch"]
-            yield "watch", 0 <= noise <= 1e150 and 0 <= alarm <= 12 and 0 <= seen_by_D <= rounds
+            noise, alarm, watched, largest_error = read["curvature.watch"]
+            yield "watch", 0 <= noise <= 1e151 and 0 <= alarm <= 12
+            yield "watch", 0 <= watched <= rounds and 0 <= largest_error <= 1e151
             yield "P", bool((np.abs(read["curvature.P"]) <= 1e151).all())
 
     # ------------------------------------------------------------------ what it tells
@@ -282,13 +284,3 @@ class Tracking(Machine):
         pool = (2 + 2 * P / R) / c + c + np.where(c <= 2, 0.0, c + 2)
         A = records.A[0, CURVED : members.sizes[COUNT]]
         return min(simple, float((R * math.sqrt(members.sums[SQUARES]) * pool + A).min()) + gained)
-
-
-def read_start(owner: str, domain: Domain, start: ArrayLike) -> Array:
-    """A feasible point to begin at, flat."""
-    point = check_array(owner, "start", start)
-    if point.shape != domain.shape or not domain.contains(point, tol=1e-9):
-        raise InputError(
-            f"The 'start' parameter of {owner} must be a point of {domain!r}, of shape {domain.shape}. Got {start!r}."
-        )
-    return point.ravel()

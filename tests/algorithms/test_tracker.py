@@ -555,7 +555,8 @@ def extreme(seed, T):
     rng = np.random.default_rng(seed)
     R, d = 10.0 ** rng.choice([0, 0, 0, -8, 8, -60, 60]), int(rng.integers(1, 4))
     curvature, intervals = rng.random(2) < 0.7
-    learner = tw.Tracker(tw.domains.Ball(d, radius=R), curvature=bool(curvature), intervals=bool(intervals))
+    domain = tw.domains.Simplex(d + 1, R) if rng.random() < 0.2 else tw.domains.Ball(d, radius=R)
+    learner = tw.Tracker(domain, curvature=bool(curvature), intervals=bool(intervals))
     low, high = -149.0, math.log10(1e145 / max(1, 2 * R)) - 0.01
     style, size, loss = seed % 6, rng.uniform(low, high), rng.uniform(-323, 150)
     for t in range(T):
@@ -566,7 +567,7 @@ def extreme(seed, T):
         elif style == 4 and t == T * 2 // 3:
             size = high
         f = rng.uniform(-323, 150) if style == 0 else loss if style > 3 else size + math.log10(R) + rng.uniform(-3, 3)
-        g = rng.normal(size=d)
+        g = rng.normal(size=domain.dim)
         value = rng.choice([0.0, 5e-324]) if rng.random() < 0.05 else 10.0 ** min(max(f, -323), 150)
         learner.update(g * (10.0**size / np.linalg.norm(g)), None if rng.random() < 0.1 else value)
         assert learner.domain.contains(learner.decision, tol=1e-7)

@@ -211,7 +211,7 @@ def test_index_from_the_end_and_of_the_wrong_type():
         (lambda: LinearRegression([[1.0], [1.0, 2.0]], [1.0, 2.0]), "'features' .* must be an array of real numbers"),
         (
             lambda: LinearModel([[1.0]], [1.0], loss="cubic"),
-            "'loss' parameter of LinearModel must be one of 'absolute'",
+            "parameter of LinearModel must be one of 'absolute'",
         ),
         (lambda: LinearModel([[1.0]], [1.0], "huber", delta=-1.0), "'delta' parameter of LinearModel must be a finite"),
         (lambda: LinearModel([[1.0]], [1.0], "huber", tau=0.5), "huber loss has one parameter, 'delta'. Got 'tau'"),

@@ -69,7 +69,7 @@ class Renewed(Curved):
 
     def __init__(self, home, flatten, f, n):
         super().__init__(home, flatten, f, n)
-        self.noise, self.alarm, self.rounds, self.starts = 0.0, 0.0, 0, 0
+        self.noise, self.alarm, self.rounds, self.starts, self.most = 0.0, 0.0, 0, 0, 0.0
 
     def look(self, h, n, f, gained, u, w):
         def own(gained):
@@ -77,15 +77,17 @@ class Renewed(Curved):
 
         error = own(gained)
         nu = error * 2 * f / (2 * f + w)
-        if self.noise > 0 and self.rounds > 1:
-            self.alarm = max(0.0, self.alarm + nu / self.noise - 2)
+        self.most = max(self.most, nu)
+        noise = max(self.noise, 1e-14 * self.most)  # below, errors are rounding
+        if noise > 0 and self.rounds > 1:
+            self.alarm = max(0.0, self.alarm + nu / noise - 2)
         if self.alarm > 12:
             gained = gained + h @ (self.point - self.home)
             self.alarm, self.point = 0.0, self.home.copy()
             error = max(error, own(gained))
-            self.P = error / self.noise * (2 * f / n) * np.eye(len(h))
+            self.P = error / noise * (2 * f / n) * np.eye(len(h))
             u, w = self.ahead(h)
-            nu = min(nu, 10 * self.noise)
+            nu = min(nu, 10 * noise)
             self.starts += 1
         self.rounds += 1
         self.noise += (nu - self.noise) / min(self.rounds, 100)

@@ -7,10 +7,11 @@ With r = <h, y - y_C>, u = P h and w = <h, u>, in rounds with 0 < f < inf:
 P starts at 2f/(0.001 ||h||^2) I. For a squared loss f = e^2/2, h = e a this is least squares with a weak prior.
 The second one, D, watches its own error, e_D = (2f - r)^2/(4f), which for squared losses is its loss:
 
-    nu = e_D 2f/(2f + w);   a = max(0, a + nu/s - 2)                   s: the mean of nu over ~100 rounds     (2)
+    nu = e_D 2f/(2f + w);   a = max(0, a + nu/s - 2)                   s: the mean of nu over ~100 rounds,    (2)
+                                                                       at least 1e-14 of the largest so far
     a > 12: a = 0, y_D = home, P = (e_D/s)(2f/||h||^2) I               e_D the larger of before and at home   (3)
 
-(2) is a one-sided CUSUM: a drifts down while errors stay below twice their mean.
+(2) is a one-sided CUSUM: a drifts down while errors stay below twice their mean. Below 1e-14 errors are rounding.
 """
 
 from typing import NamedTuple
@@ -28,16 +29,17 @@ __all__ = ["Curvature", "begin_curvature", "move_curved"]
 WEAK = 1e-3  # the prior of P
 SHARE = 0.3  # of the descents' prior, for each of the two
 ALARM, DRIFT, WINDOW = 12.0, 2.0, 100.0  # of (2), (3)
+ROUNDING = 1e-14  # of the largest nu
 JUMP = 10.0  # the error that started D anew counts at most so many times the noise level
 LARGEST = 1e150  # of an entry of P, of an error and of a step
-NOISE, SUM, ROUNDS = 0, 1, 2  # of `watch`: s, a and how many rounds D has seen
+NOISE, SUM, ROUNDS, MOST = 0, 1, 2, 3  # of `watch`: the mean of nu, a, the rounds D has seen, the largest nu
 
 
 class Curvature(NamedTuple):
     """C is 0, D is 1."""
 
     P: Floats  # (2, d, d); no rows where there are no such members
-    watch: Floats  # (3,) what D knows of its errors
+    watch: Floats  # (4,) what D knows of its errors
 
 
 @inner
@@ -56,7 +58,7 @@ def begin_curvature(s: Curvature, members: Members, around: Around, f: float, n:
         copy(around.home, members.points[i])
         members.logs[i] = np.log(SHARE * total)
         _reset(s.P[i], 2.0 * f / (WEAK * n))
-    for i in range(3):
+    for i in range(4):
         s.watch[i] = 0.0
 
 
@@ -69,7 +71,8 @@ def _ahead(P: Floats, around: Around, h: Floats, u: Floats) -> float:
             total += P[i, j] * h[j]
         u[i] = total
     flatten(around.flat, around.normals, u)
-    return dot(u, h)
+    w = dot(u, h)
+    return w if w < np.inf else np.inf  # also where it is nan
 
 
 @inner
@@ -110,7 +113,8 @@ def move_curved(
         if k == 1:
             error = _error(f, gain)
             nu = error * (2.0 * f / (2.0 * f + w))  # (2)
-            noise = s.watch[NOISE]
+            s.watch[MOST] = max(s.watch[MOST], nu)
+            noise = max(s.watch[NOISE], ROUNDING * s.watch[MOST])
             if noise > 0.0 and s.watch[ROUNDS] > 1.0:
                 s.watch[SUM] = max(0.0, s.watch[SUM] + nu / noise - DRIFT)
             if s.watch[SUM] > ALARM:  # (3)

@@ -15,6 +15,7 @@ values (basic) or 1 gradient and 0 values (improved).
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from thalweg._validate import check_count, check_positive
 from thalweg.algorithms.pools import ader_pool
@@ -52,6 +53,8 @@ class Ader(Pooled):
     loss_bound : float, optional
         c of the basic method, the largest f_t(x) - f_t(u) over X; G D when left out, which holds for every G-Lipschitz
         loss.
+    start : array, optional
+        A point of the domain to begin at; the one nearest to its centre when left out.
 
     Examples
     --------
@@ -89,6 +92,7 @@ class Ader(Pooled):
         *,
         gradients: str = "shared",
         loss_bound: float | None = None,
+        start: ArrayLike | None = None,
         on_violation: str = "raise",
     ) -> None:
         T = check_count("Ader", "horizon", horizon)
@@ -96,4 +100,4 @@ class Ader(Pooled):
         D = bounded("Ader", domain).diameter
         c = G * D if loss_bound is None else check_positive("Ader", "loss_bound", loss_bound)
         pool = ader(domain, T, G, c if gradients == "own" else None)
-        super().__init__(pool, gradients=gradients, horizon=T, gradient_bound=G, on_violation=on_violation)
+        super().__init__(pool, gradients=gradients, start=start, horizon=T, gradient_bound=G, on_violation=on_violation)

@@ -17,6 +17,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from thalweg._types import Array
 from thalweg._validate import check_count, check_positive
@@ -24,6 +25,7 @@ from thalweg.algorithms.pools import small_loss_pool, worst_case_pool
 from thalweg.cards import Card, Variant
 from thalweg.domains import Domain
 from thalweg.ensemble import Ensemble
+from thalweg.learner import read_start
 from thalweg.one_projection import OneProjection
 from thalweg.theorems import Theorem, path_length, pool_bound
 
@@ -42,7 +44,7 @@ class Dynamic(Theorem):
 
     def bound(self, start: int, stop: int, u: Array, losses: Array) -> float:
         """See `Theorem.bound`."""
-        first = float(np.linalg.norm(self.center - u[0]))
+        first = float(np.linalg.norm(self.inner._origin - u[0]))
         pool, n, F = self.inner.expert, stop - start, float(losses.sum())
         return pool_bound(pool, self.R, self.G, self.L, n, path_length(u), first, F)
 
@@ -62,6 +64,8 @@ class EfficientDynamic(OneProjection):
         L. Given, the losses must be L-smooth and >= 0 and Theorem 3's small-loss setting is used; else Theorem 2's.
     loss_bound : float, optional
         B >= f_t(x_t), for Theorem 3; G D_X when left out, which is right where every f_t reaches 0 on X.
+    start : array, optional
+        A point of the domain to begin at; that nearest to the centre of Y when left out.
     surrogate : Domain, optional
         Y. `domain.surrogate`, the tightest ball we know, when left out; `Ball(dim, radius=D)` is the paper's choice.
     on_violation : {"raise", "clip"}
@@ -107,6 +111,7 @@ class EfficientDynamic(OneProjection):
         smoothness: float | None = None,
         *,
         loss_bound: float | None = None,
+        start: ArrayLike | None = None,
         surrogate: Domain | None = None,
         on_violation: str = "raise",
     ) -> None:
@@ -118,11 +123,13 @@ class EfficientDynamic(OneProjection):
 
         def make_inner(Y: Domain) -> Ensemble:
             R, D = Y.radius, domain.diameter
+            home = None if start is None else read_start(name, domain, start)
             if L is None:
                 steps = worst_case_pool(T, G, R, D)  # Theorem 2
-                return Ensemble(Y, steps, meta_rate=math.sqrt(math.log(steps.size) / (1 + G**2 * R**2 * T)))
+                rate = math.sqrt(math.log(steps.size) / (1 + G**2 * R**2 * T))
+                return Ensemble(Y, steps, meta_rate=rate, start=home)
             steps = small_loss_pool(T, L, G * D if B is None else B, R, D)  # Theorem 3
-            return Ensemble(Y, steps, meta_radius=R, nonnegative=True)
+            return Ensemble(Y, steps, meta_radius=R, nonnegative=True, start=home)
 
         super().__init__(
             domain, make_inner, surrogate=surrogate, horizon=T, gradient_bound=G, on_violation=on_violation

@@ -9,6 +9,7 @@ With ||g_t|| <= G and X of diameter D: eta = D/(G sqrt T) gives static regret D 
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from thalweg._types import Array
 from thalweg._validate import check_count, check_positive
@@ -38,7 +39,7 @@ class Telescoping(Theorem):
         squares = self.squares[start:stop]
         scale, rule = expert.step_size, expert.step_rule
         Q, P, n = float(squares.sum()), path_length(u), stop - start
-        first = float(np.linalg.norm(expert.origin - u[0])) if rule == "constant" else self.D
+        first = float(np.linalg.norm(self.inner._origin - u[0])) if rule == "constant" else self.D
         if rule == "scale_free":
             last = scale / math.sqrt(expert.delta + Q)
             steps = scale * math.sqrt(Q)  # at least the sum of eta_t ||g_t||^2 / 2
@@ -66,6 +67,8 @@ class OGD(Alone):
         G, needed where there is no step size, and what to do with a gradient above it, as for every `Learner`.
     step_size : float, optional
         eta, constant. Left out: D/(G sqrt T) with a horizon T, else D/(G sqrt t).
+    start : array, optional
+        A point of the domain to begin at; the one nearest to its centre when left out.
 
     Examples
     --------
@@ -96,6 +99,7 @@ class OGD(Alone):
         gradient_bound: float | None = None,
         *,
         step_size: float | None = None,
+        start: ArrayLike | None = None,
         on_violation: str = "raise",
     ) -> None:
         rule = "constant"
@@ -116,6 +120,7 @@ class OGD(Alone):
             )
         super().__init__(
             Descent(domain, eta, step_rule=rule),
+            start=start,
             horizon=horizon,
             gradient_bound=gradient_bound,
             on_violation=on_violation,

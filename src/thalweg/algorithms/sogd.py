@@ -10,6 +10,8 @@ is of order sqrt(F_T), small where the comparator's loss is. Needs neither a hor
 
 import math
 
+from numpy.typing import ArrayLike
+
 from thalweg._validate import check_positive
 from thalweg.algorithms.ogd import Telescoping
 from thalweg.alone import Alone
@@ -32,6 +34,8 @@ class SOGD(Alone):
         alpha; diameter / sqrt(2) when left out.
     delta : float
         delta > 0.
+    start : array, optional
+        A point of the domain to begin at; the one nearest to its centre when left out.
     gradient_bound, on_violation
         Refuse (or clip) longer gradients, as for every `Learner`. The method itself needs no bound.
 
@@ -65,6 +69,7 @@ class SOGD(Alone):
         *,
         scale: float | None = None,
         delta: float = 1.0,
+        start: ArrayLike | None = None,
         gradient_bound: float | None = None,
         on_violation: str = "raise",
     ) -> None:
@@ -72,6 +77,7 @@ class SOGD(Alone):
         alpha = D / math.sqrt(2) if scale is None else check_positive("SOGD", "scale", scale)
         super().__init__(
             Descent(domain, alpha, step_rule="scale_free", delta=check_positive("SOGD", "delta", delta)),
+            start=start,
             gradient_bound=gradient_bound,
             on_violation=on_violation,
         )

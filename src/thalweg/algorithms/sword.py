@@ -14,6 +14,7 @@ N projections a round, N + 1 gradients (own) or 1, and 0 values.
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from thalweg._validate import check_count, check_positive
 from thalweg.algorithms.pools import geometric, small_loss_pool
@@ -41,6 +42,8 @@ class Sword(Ensemble):
         `step`.
     loss_bound : float, optional
         B >= f_t(x_t), used by the one-gradient pool; G D when left out (right where every f_t reaches 0 on X).
+    start : array, optional
+        A point of the domain to begin at; the one nearest to its centre when left out.
 
     Notes
     -----
@@ -89,6 +92,7 @@ class Sword(Ensemble):
         *,
         gradients: str = "shared",
         loss_bound: float | None = None,
+        start: ArrayLike | None = None,
         on_violation: str = "raise",
     ) -> None:
         T = check_count("Sword", "horizon", horizon)
@@ -107,6 +111,7 @@ class Sword(Ensemble):
             meta_radius=D,  # (4)
             gradients=gradients,
             nonnegative=True,
+            start=start,
             horizon=T,
             gradient_bound=G,
             on_violation=on_violation,

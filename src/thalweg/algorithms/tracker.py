@@ -31,9 +31,10 @@ from thalweg._machines.tracker import LARGEST as LARGEST_LOSS
 from thalweg._types import Array
 from thalweg.cards import Card
 from thalweg.domains import Domain
+from thalweg.learner import read_start
 from thalweg.one_projection import OneProjection
 from thalweg.theorems import Theorem, path_length
-from thalweg.tracking import Tracking, read_start
+from thalweg.tracking import Tracking
 
 __all__ = ["Tracked", "Tracker"]
 
@@ -153,7 +154,7 @@ class Tracker(OneProjection):
         name = type(self).__name__
 
         def make_inner(Y: Domain) -> Tracking:
-            home = None if start is None else read_start(name, domain, start).reshape(domain.shape)
+            home = None if start is None else read_start(name, domain, start)
             return Tracking(
                 Y,
                 intervals=intervals,

@@ -12,7 +12,7 @@ from thalweg.domains import Ball, Box, Domain, L1Ball, Simplex
 from thalweg.errors import InputError
 from thalweg.lab.streams import Stream
 
-__all__ = ["ALGORITHMS", "DOMAINS", "Recipe", "Shape", "build", "build_domain"]
+__all__ = ["ALGORITHMS", "DOMAINS", "USUAL", "Recipe", "Shape", "build", "build_domain"]
 
 
 class _Algorithms(Mapping[str, Recipe]):
@@ -29,6 +29,7 @@ class _Algorithms(Mapping[str, Recipe]):
 
 
 ALGORITHMS = _Algorithms()
+USUAL = "Tracker"  # where none is named: it needs no constants
 
 
 def build(name: str, stream: Stream) -> tw.Learner:

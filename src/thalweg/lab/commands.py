@@ -22,7 +22,7 @@ from thalweg.cards import markdown
 from thalweg.errors import InputError, MissingExtraError, ProjectionError, StateError
 from thalweg.lab import _options as option
 from thalweg.lab._store import LabError, write_file
-from thalweg.lab.catalog import ALGORITHMS, DOMAINS, find
+from thalweg.lab.catalog import ALGORITHMS, DOMAINS, USUAL, find
 from thalweg.lab.streams import STREAMS
 from thalweg.lab.studies import STUDIES
 from thalweg.lab.tables import read_table
@@ -97,8 +97,9 @@ def thalweg(
 
     \b
     thalweg list                                        what there is
-    thalweg run EfficientDynamic piecewise              one algorithm on one stream
-    thalweg compare OGD SOGD EfficientDynamic --on sea  several of them
+    thalweg run load.csv --target demand                the Tracker on your data
+    thalweg run EfficientDynamic piecewise              another algorithm, on a stream
+    thalweg compare Tracker SOGD --on piecewise         several of them
     thalweg reproduce                                   the paper's experiments
     thalweg control, thalweg pca                        studies of its two applications
     thalweg thresholds                                  a study of when experts should be born
@@ -143,7 +144,8 @@ def list_(
 ) -> None:
     """Name the algorithms, domains and streams.
 
-    P is the length of the path that the comparators take, F their loss, |I| the length of an interval.
+    P is the length of the path that the comparators take, F their loss, S the sum of squared gradients, |I| the length
+    of an interval.
 
     \b
     thalweg list
@@ -185,13 +187,13 @@ def list_(
 
 @app.command()
 def run(
-    algorithm: Annotated[
-        str, typer.Argument(metavar="ALGORITHM", help="See 'thalweg list algorithms'.", show_default=False)
-    ],
-    source: Annotated[
-        str,
+    words: Annotated[
+        list[str],
         typer.Argument(
-            metavar="STREAM_OR_FILE", help="See 'thalweg list streams'; a .csv or .parquet file; - for CSV from stdin."
+            metavar="[ALGORITHM] STREAM_OR_FILE",
+            help=f"See 'thalweg list'; {USUAL} where no algorithm is named. A .csv or .parquet file; - for CSV from "
+            "stdin.",
+            show_default=False,
         ),
     ],
     *,
@@ -212,10 +214,12 @@ def run(
 ) -> None:
     """Play one algorithm on a stream or a file.
 
-    In a file every row is a round, in its order. Scales and bounds are computed from the whole file before the first
+    The mean loss stands beside what two simple forecasts would have paid. In a file every row is a round, in its order.
+    Scales and bounds are computed from the whole file before the first
     round, so they look ahead; losses are in scaled units. Progress is a line after 16, 32, 64, ... rounds.
 
     \b
+    thalweg run load.csv --target demand
     thalweg run EfficientDynamic piecewise
     thalweg run Sword gradual --horizon 5000 --seed 3 --json
     thalweg run SOGD load.csv --target demand --features temperature,hour --domain box:lower=-2,upper=2
@@ -225,7 +229,7 @@ def run(
     from thalweg.lab.compare import open_data
     from thalweg.lab.runs import describe, losses_as, play_stream
 
-    algorithm = find("algorithm", algorithm, ALGORITHMS)
+    algorithm, source = _algorithm_and_source(words)
     if out is not None and out.suffix.lower() not in (".csv", ".json", ".npz"):
         raise InputError(f"--out must end in .csv, .json or .npz. Got {out}.")
     data = option.describe_data(source, target, features, loss, domain, intercept, scale, horizon)
@@ -247,6 +251,15 @@ def run(
         raise typer.Exit(130)
 
 
+def _algorithm_and_source(words: list[str]) -> tuple[str, str]:
+    """What to play and on what, of one or two words."""
+    if len(words) > 2:
+        raise typer.BadParameter(f"Give an algorithm, if any, and one stream or file. Got {' '.join(words)}.")
+    if len(words) == 1 and words[0].lower() in map(str.lower, ALGORITHMS):
+        raise typer.BadParameter(f"{words[0]} is an algorithm. Say which stream or file it is to play.")
+    return (USUAL, words[0]) if len(words) == 1 else (find("algorithm", words[0], ALGORITHMS), words[1])
+
+
 def _tell(rounds: int, mean: float, recent: float, queries: tw.Queries, seconds: float) -> None:
     """A line of progress, after twice the rounds of the one before; the first with its head."""
     from thalweg.lab.runs import FIRST_LINE
@@ -266,8 +279,13 @@ def _cells(*cells: Any) -> None:
 @app.command()
 def compare(
     algorithms: Annotated[
-        list[str], typer.Argument(metavar="ALGORITHM...", help="See 'thalweg list algorithms'.", show_default=False)
-    ],
+        list[str] | None,
+        typer.Argument(
+            metavar="ALGORITHM",
+            help=f"See 'thalweg list algorithms'; {USUAL} where none is named.",
+            show_default=False,
+        ),
+    ] = None,
     *,
     on: Annotated[
         str, typer.Option("--on", metavar="STREAM_OR_FILE", help="What all of them play.", show_default=False)
@@ -290,11 +308,12 @@ def compare(
 ) -> None:
     """Play several algorithms on the same data.
 
-    Prints means over seeds, and the standard deviation of the loss. Writes table.csv, runs.csv and loss.png. Finished
-    runs are kept: the same command again goes on where it was.
+    Prints means over seeds, and the standard deviation of the loss; below, what two simple forecasts of the target
+    would have paid. Writes table.csv, runs.csv and loss.png. Finished runs are kept: the same command again goes on
+    where it was.
 
     \b
-    thalweg compare OGD Sword EfficientDynamic --on piecewise
+    thalweg compare Tracker OGD Sword EfficientDynamic --on piecewise
     thalweg compare SACS-eager EfficientAdaptive-eager --on ball-piecewise --seeds 10 --out results/adaptive
     thalweg compare OGD SOGD EfficientCutkosky --on load.csv --target demand
     """
@@ -307,7 +326,7 @@ def compare(
     folder = out or pathlib.Path("results") / f"compare-{pathlib.Path(on).stem}"
     watched = _terminal(progress)
     how: dict[str, Any] = {"engine": engine, "workers": workers, "scheduler": scheduler, "progress": watched}
-    rows = lab.compare(algorithms, data, folder, seeds=seeds, **how)
+    rows = lab.compare(algorithms or [USUAL], data, folder, seeds=seeds, **how)
     if rows[0]["runs"] < seeds:
         _note("one run each: on data that is given a seed changes nothing")
     cells = [

@@ -17,7 +17,7 @@ from thalweg.lab.catalog import ALGORITHMS, build_domain, find
 from thalweg.lab.jobs import job, run_jobs
 from thalweg.lab.pictures import panels, save
 from thalweg.lab.report import Row, mean, to_csv
-from thalweg.lab.runs import curve_rounds, load_kernels, play_stream, tidy
+from thalweg.lab.runs import FORECASTS, curve_rounds, load_kernels, play_stream, tidy
 from thalweg.lab.streams import STREAMS, Stream, draw, with_domain
 from thalweg.lab.tables import read_table
 
@@ -57,7 +57,7 @@ def compare(
     `data` is what `open_data` takes; real data and tables are played once, as a seed changes nothing there. `how` are
     the options of `run_jobs`: finished runs are kept in the folder, so the same call again goes on where it was.
     Returns a row for each algorithm, with the keys `COLUMNS`: means over the runs, and the standard deviation of the
-    loss (None for a single run).
+    loss (None for a single run). Rows for the two `FORECASTS` follow, where the loss has them.
     """
     names = [find("algorithm", name, ALGORITHMS) for name in algorithms]
     twice = [name for k, name in enumerate(names) if name in names[:k]]
@@ -81,6 +81,7 @@ def compare(
     results = run_jobs(itertools.chain.from_iterable(jobs.values()), folder, **how)
     runs = {name: [results[one.name] for one in some] for name, some in jobs.items()}
     rows = [_row(name, some) for name, some in runs.items()]
+    rows += [_forecast_row(name, some) for name in FORECASTS if (some := runs[names[0]])[0][name] is not None]
     write_file(folder / "table.csv", to_csv(rows, COLUMNS))
     write_file(folder / "runs.csv", to_csv([{"seed": k} | run for some in runs.values() for k, run in enumerate(some)]))
     write_file(folder / "loss.png", save(plot(runs, stream), "png"))
@@ -88,10 +89,16 @@ def compare(
 
 
 def _row(name: str, runs: list[Row]) -> Row:
-    losses = [run["total_loss"] for run in runs]
-    row: Row = {"algorithm": name, "runs": len(runs), "loss_mean": float(np.mean(losses))}
-    row["loss_sd"] = float(np.std(losses, ddof=1)) if len(runs) > 1 else None
-    return row | {key: mean(runs, key) for key in COLUMNS[4:]}
+    return _losses(name, [run["total_loss"] for run in runs]) | {key: mean(runs, key) for key in COLUMNS[4:]}
+
+
+def _forecast_row(name: str, runs: list[Row]) -> Row:
+    return _losses(name, [run[name] for run in runs]) | dict.fromkeys(COLUMNS[4:])
+
+
+def _losses(name: str, losses: list[float]) -> Row:
+    sd = float(np.std(losses, ddof=1)) if len(losses) > 1 else None
+    return {"algorithm": name, "runs": len(losses), "loss_mean": float(np.mean(losses)), "loss_sd": sd}
 
 
 def plot(runs: dict[str, list[Row]], stream: Stream) -> Any:

@@ -21,11 +21,13 @@ from thalweg.lab.catalog import ALGORITHMS, build, find
 from thalweg.lab.report import Row, number
 from thalweg.lab.streams import Stream
 from thalweg.lab.tables import Table
+from thalweg.problems import LinearModel
 from thalweg.theorems import step_sizes
 
 __all__ = [
-    "best_time", "counted", "curve_rounds", "describe", "experts", "load_kernels", "losses_as", "measure", "one_thread",
-    "play_stream", "printed_threshold", "scaled_adaptive", "scaled_sacs", "steps", "tidy", "window", "worst",
+    "FORECASTS", "best_time", "counted", "curve_rounds", "describe", "experts", "forecast_losses", "load_kernels",
+    "losses_as", "measure", "one_thread", "play_stream", "printed_threshold", "scaled_adaptive", "scaled_sacs", "steps",
+    "tidy", "window", "worst",
 ]  # fmt: skip
 
 Array = NDArray[np.float64]
@@ -34,6 +36,7 @@ POINTS = 200  # of a stored curve
 WINDOW = 200  # rounds; the worst stretch of this length is reported
 FIRST_LINE = 16  # rounds before the first line of a printout that doubles
 STRETCH = 8192  # rounds between two looks at Ctrl-C
+FORECASTS = {"persistence": "repeating the last target", "running-mean": "its mean so far"}  # to hold a loss against
 Tell = Callable[[int, float, float, tw.Queries, float], None]
 
 
@@ -55,6 +58,7 @@ def play_stream(
     dict, array of losses, array of decisions or None
         What the run cost: losses, queries (a round, on average) and wall-clock time of the rounds; kernels were loaded
         before. "markers" counts the experts that a loss threshold started, None where there is no such threshold.
+        "persistence" and "running-mean" are what `forecast_losses` lose on the same rounds, None where they have none.
 
     Notes
     -----
@@ -83,6 +87,8 @@ def play_stream(
     report: Row = {"algorithm": algorithm, "stream": stream.name, "loss": stream.problem.loss}
     report |= {"domain": repr(stream.domain), "dim": stream.domain.dim, "rounds": played}
     report |= {"total_loss": float(losses.sum()), "mean_loss": float(losses.sum()) / rounds}
+    forecasts = forecast_losses(stream.problem)
+    report |= {name: float(forecasts[name][:played].sum()) if forecasts else None for name in FORECASTS}
     report |= {key: count / rounds for key, count in asdict(queries).items()}
     inner: Any = getattr(learner, "inner", learner)
     has_threshold = getattr(inner, "threshold", None) is not None
@@ -90,6 +96,20 @@ def play_stream(
     report["markers"] = inner.marker_count - (inner.markers[-1] > rounds) if has_threshold else None
     report |= {"seconds": seconds, "us_a_round": 1e6 * seconds / rounds, "interrupted": stop.asked}
     return report, losses, points[:played] if decisions else None
+
+
+def forecast_losses(problem: LinearModel) -> dict[str, Array]:
+    """What `FORECASTS` of the target pay in every round; nothing for losses that compare no prediction with a target.
+
+    The first round, which has no past, is free to them.
+    """
+    if problem.loss not in ("squared", "absolute", "huber", "pinball"):
+        return {}
+    known = problem.labels[:-1]
+    means = np.cumsum(known) / np.arange(1, len(problem))
+    return {
+        name: problem._values(np.r_[problem.labels[:1], z]) for name, z in zip(FORECASTS, (known, means), strict=True)
+    }
 
 
 def load_kernels(algorithm: str, stream: Stream) -> None:
@@ -204,6 +224,9 @@ def describe(summary: dict[str, Any], table: Table | None, scale: bool) -> str:
         f"a round      projections {s['projections']:.4g}, gradients {s['gradients']:.4g}, values {s['values']:.4g}",
         f"time         {s['seconds']:.3g} s, {s['us_a_round']:.3g} us a round",
     ]
+    if s["running-mean"] is not None:
+        beside = ", ".join(f"{s[name] / max(1, s['rounds']):.6g} {how}" for name, how in FORECASTS.items())
+        lines.insert(3, f"beside it    {beside}")
     if s["markers"] is not None:
         lines.append(f"markers      {s['markers']}")
     if table:
