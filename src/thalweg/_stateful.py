@@ -138,8 +138,8 @@ class Stateful(ABC):
     def _read_arrays(self, saved: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Those of a saved state that are to be written into these arrays."""
         read = {key: self._read_array(saved, key, mine) for key, mine in arrays.items()}
-        if "clock" in read and (read["clock"] < 0).any():
-            raise self._unfit("its counters are negative")
+        if "clock" in read and not ((read["clock"] >= 0) & (read["clock"] <= 2**62)).all():
+            raise self._unfit("its counters are negative, or beyond what can be counted")
         return read
 
     def _check_kind(self, saved: Mapping[str, Any]) -> None:

@@ -213,6 +213,17 @@ class OneProjection(Machine):
         """As `Learner.state`, with the inner learner's state under `inner.`."""
         return super().state() | {f"inner.{key}": value for key, value in self.inner.state().items()}
 
+    def _read_state(self, saved: Any) -> dict[str, NDArray[Any]]:
+        read = super()._read_state(saved)
+        X, x = self.domain, read["x"].reshape(self.domain.shape)
+        fresh, near = (
+            read["clock"][FRESH],
+            np.abs(x - X.center).max() <= 2 * X.radius,
+        )  # no set projects just any number
+        if fresh not in (0, 1) or (fresh and not (near and X.contains(x, tol=1e-6))):
+            raise self._unfit("its decision is not a point of the domain")
+        return read
+
     def restore(self, saved: Any) -> None:
         """As `Learner.restore`."""
         read = self._read_state(saved)

@@ -6,19 +6,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from thalweg._kernels.clock import ROUNDS
 from thalweg._kernels.covers import slots_in_use
+from thalweg._kernels.hulls import FULL
 from thalweg._kernels.projections import BALL
 from thalweg._machines.curvature import Curvature
-from thalweg._machines.cut_descent import COUNT, CURVED, LENGTHS, ROWS, SQUARES, Around, Members
-from thalweg._machines.records import ANCHORED, GAINED, MARKERS, Records
+from thalweg._machines.cut_descent import BELOW, COUNT, CURVED, LENGTHS, ROWS, SQUARES, Around, Members
+from thalweg._machines.records import ANCHORED, BEHIND, GAINED, MARKERS, Records
+from thalweg._machines.tracker import LARGEST as LARGEST_LOSS
 from thalweg._machines.tracker import TrackerSettings, TrackerState
 from thalweg._types import Array
-from thalweg._validate import check_choice, check_nonnegative, check_number
+from thalweg._validate import check_choice, check_nonnegative, check_number, wrong
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.learner import read_start
@@ -43,6 +47,8 @@ class Tracking(Machine):
         As of `Tracker`.
     start : array, optional
         Where members begin; the centre when left out.
+    directions : (int, array), optional
+        Those of all gradients, where they lie in a flat: `thalweg._kernels.hulls`.
     owner : str, optional
         Who speaks in error messages.
     """
@@ -59,6 +65,7 @@ class Tracking(Machine):
         curvature: bool | str = "auto",
         loss_floor: float | None = 0.0,
         start: ArrayLike | None = None,
+        directions: tuple[int, Array] | None = None,
         owner: str | None = None,
     ) -> None:
         super().__init__(domain)
@@ -72,6 +79,9 @@ class Tracking(Machine):
         self.loss_floor = None if loss_floor is None else check_number(name, "loss_floor", loss_floor)
         if self.loss_floor is not None:
             self._floor = self.loss_floor
+        self.nonnegative = self._floor >= 0.0
+        if abs(self.loss_floor or 0.0) > LARGEST_LOSS:
+            raise wrong(name, "loss_floor", f"at most {LARGEST_LOSS:g} in size, or None", loss_floor)
         self._square_bound = (LARGEST / max(1.0, domain.diameter)) ** 2
         self._home = domain.center.ravel().copy()
         if start is not None:
@@ -105,7 +115,9 @@ class Tracking(Machine):
                 self._clock,
             ),
             TrackerSettings(
-                Around(domain.center.ravel().copy(), float(domain.radius), self._home),
+                Around(
+                    domain.center.ravel().copy(), float(domain.radius), self._home, *(directions or (FULL, np.zeros(0)))
+                ),
                 curved,
                 self.intervals,
                 self._floor,
@@ -135,24 +147,82 @@ class Tracking(Machine):
     def _beyond_range(self) -> InputError:
         return InputError(f"{self._who()}: loss is too large for floating point. Pass losses below 1e150.")
 
+    def _who(self) -> str:
+        return f"{self._owner}, round {self.rounds + 1}"
+
     def _settings(self) -> dict[str, Any]:
         own = {"intervals": self.intervals, "curvature": str(self.curvature), "home": self._home}
         return super()._settings() | own | {"loss_floor": self._floor}
 
     def _read_state(self, saved: Any) -> dict[str, NDArray[Any]]:
+        """Every number that the next round relies on is looked at: damaged ones could lead out of the arrays."""
         read = super()._read_state(saved)
         count, k0, K = (int(n) for n in read["members.sizes"])
-        if count and not (-20 <= k0 <= -4 and K >= 1 and count == CURVED + K - k0 + 5 <= ROWS):
+        if count == 0:
+            first = {key: np.zeros_like(array) for key, array in read.items()} | {"y": self._home}
+            if any(not np.array_equal(read[key], first[key]) for key in read if key != "clock"):
+                raise self._unfit("it has no members, but not what a first round has either")
+            return read
+        if not (-20 <= k0 <= -4 and K >= 1 and count == CURVED + K - k0 + 5 <= ROWS):
             raise self._unfit(f"it has {count} members from step {k0} to {K}")
         m, born = int(read["records.counts"][MARKERS]), read["records.born"]
-        alive = [k for k in range(SLOTS) if m >> k & 1] if self.intervals else []
-        if m < 0 or m >> SLOTS or (m and not self.intervals) or np.flatnonzero(born).tolist() != alive:
+        expected = [m >> k << k if m >> k & 1 else 0 for k in range(born.size)]
+        most = min(2**SLOTS - 2, int(read["clock"][ROUNDS]) // 16) if self.intervals else 0
+        if not 0 <= m <= most or born.tolist() != expected:
             raise self._unfit(f"its records do not fit its {m} markers")
-        if not set(read["curved"].tolist()) <= {0, 1} or (read["curved"][0] and not self._parts[1].curvature):
+        curved = int(read["curved"][0])
+        if curved not in (0, self._parts[1].curvature):
             raise self._unfit("it has members with curvature that this learner has not")
-        if not set(read["records.flat"].tolist()) <= {0, 1} or (np.abs(read["records.anchors"]) > 2000).any():
-            raise self._unfit("its records are damaged")
+        with np.errstate(all="ignore"):
+            damaged = {part for part, fine in self._look(read, slice(0 if curved else CURVED, count)) if not fine}
+        if damaged:
+            raise self._unfit(f"its {', '.join(sorted(damaged))} cannot be what a run has left")
         return read
+
+    def _look(self, read: dict[str, NDArray[Any]], rows: slice) -> Iterator[tuple[str, bool]]:
+        """Parts of a state, and whether a run can have left them so; nan is never fine."""
+        R, rounds = self.domain.radius, read["clock"][ROUNDS] * (1 + 1e-6)
+        S, H, shortest, following = read["members.sums"]
+        _, k0, K = read["members.sizes"]
+        yield "sums", shortest == 2.0 ** (k0 - BELOW) and following == 2.0 ** (K + 1)
+        yield "sums", 0 < S <= rounds * self._square_bound
+        yield "sums", np.sqrt(S) * (1 - 1e-6) <= H <= np.sqrt(rounds * S) * (1 + 1e-6)
+        points = np.vstack([read["members.points"][rows], read["y"]]) - self.domain.center.ravel()
+        slack = 1e-9 * self.domain._scale(self.domain.center)
+        yield "points", bool((np.linalg.norm(points, axis=1) <= R + slack).all())
+        yield "log-priors", bool((np.abs(read["members.logs"][rows]) < 100).all())
+        records = {key.removeprefix("records."): array for key, array in read.items() if key.startswith("records.")}
+        alive = np.append(True, records["born"] > 0)
+        beliefs = np.vstack([records["p"][alive, rows], read["p"][rows]])
+        yield "beliefs", bool((beliefs >= 0).all() and (np.abs(beliefs.sum(axis=1) - 1) < 1e-9).all())
+        weights = records["weights"][alive]
+        yield "weights", bool((weights >= 0).all() and abs(weights.sum() - 1) < 1e-9)
+        priors = np.log(3.0 / records["born"][alive[1:]])
+        yield "priors", bool((np.abs(records["prior"][alive] - np.append(0.0, priors)) < 1e-9).all())
+        A, V, B = records["A"][alive, rows], records["V"][alive], records["B"][alive]
+        most = 4 * R * np.sqrt(S)
+        yield "spreads", bool((np.minimum(V, B) >= 0).all() and V.max() <= most**2 and B.max() <= most)
+        root = np.maximum(np.sqrt(B * B + V), 1e-150)
+        best = A.max(axis=1)
+        yield "gains", bool((np.abs(A) <= 4 * R * H).all() and (best <= 40 * root + rounds * 1e-149).all())
+        yield "gains", bool((best >= -1e290 * root).all())
+        since, largest, first, seen, _ = records["totals"]
+        yield "totals", 0 <= since <= 16 * largest and 0 <= first <= seen <= most and (first > 1e-150 or seen == 0)
+        gained, squares = records["R"][alive], records["W"][alive]
+        yield "gains of records", bool((np.abs(gained) <= rounds * seen).all())
+        yield "gains of records", bool(((squares >= 0) & (squares <= rounds * seen * seen)).all())
+        _, least, anchored = records["counts"]
+        wanted = 0.5 * np.log2(seen / first) if first > 0 else 0.0
+        yield "counts", 0 <= anchored <= 60 * rounds and -0.001 <= least - wanted < 1.001
+        behind = least - records["anchors"][alive]
+        yield "anchors", bool(((behind >= 0) & (behind <= BEHIND) & (behind <= least)).all())
+        yield "marks", bool(((records["marks"] >= 0) & (records["marks"] <= rounds)).all())
+        yield "flat", bool(np.isin(records["flat"], (0, 1)).all())
+        if rows.start == 0:
+            noise, alarm, watched, largest_error = read["curvature.watch"]
+            yield "watch", 0 <= noise <= 1e151 and 0 <= alarm <= 12
+            yield "watch", 0 <= watched <= rounds and 0 <= largest_error <= 1e151
+            yield "P", bool((np.abs(read["curvature.P"]) <= 1e151).all())
 
     # ------------------------------------------------------------------ what it tells
 

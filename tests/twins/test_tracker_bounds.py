@@ -198,13 +198,13 @@ def comparators(domain, log, planted, rng):
     return [planted, np.tile(a_point(domain, rng), (T, 1)), np.tile(far, (T, 1))]
 
 
-def attack(seed, T):
+def attack(seed, T, make=tracker):
     """The largest parts that a random run takes of (T1'), (T1) without and with the top lemma, (4) and (T2)."""
     rng = np.random.default_rng(seed)
     domain = a_domain(rng)
     losses, planted = a_stream(domain, T, rng)
     values, curvature = rng.random() < 0.8, rng.random() < 0.5
-    twin = tracker(domain, curvature=curvature)
+    twin = make(domain, curvature=curvature)
     log = bounds.play(twin, losses, values)
     parts = dict.fromkeys(("ledger", "record", "lemmas", "member", "interval"), 0.0)
 

@@ -38,12 +38,12 @@ class Curved:
 
     k = None
 
-    def __init__(self, center, f, n):
-        self.center, self.point = center, center.copy()
+    def __init__(self, home, flatten, f, n):
+        self.home, self.point, self.flatten = home, home.copy(), flatten
         self.P = self.fresh(f, n)
 
     def fresh(self, f, n):
-        return 2 * f / (1e-3 * n) * np.eye(len(self.center))
+        return 2 * f / (1e-3 * n) * np.eye(len(self.home))
 
     def move(self, h, n, f, gained, S, project, R):
         if not 0 < f < math.inf:
@@ -57,7 +57,7 @@ class Curved:
         self.P = self.P - np.outer(u, u) / (2 * f + w)
 
     def ahead(self, h):
-        u = self.P @ h
+        u = self.flatten(self.P @ h)  # P is large across a flat, and would make rounding large there
         return u, h @ u
 
     def look(self, h, n, f, gained, u, w):
@@ -67,8 +67,8 @@ class Curved:
 class Renewed(Curved):
     """Member D: the same, and it starts anew when its errors say that the world has changed (a one-sided CUSUM)."""
 
-    def __init__(self, center, f, n):
-        super().__init__(center, f, n)
+    def __init__(self, home, flatten, f, n):
+        super().__init__(home, flatten, f, n)
         self.noise, self.alarm, self.rounds, self.starts, self.most = 0.0, 0.0, 0, 0, 0.0
 
     def look(self, h, n, f, gained, u, w):
@@ -82,8 +82,8 @@ class Renewed(Curved):
         if noise > 0 and self.rounds > 1:
             self.alarm = max(0.0, self.alarm + nu / noise - 2)
         if self.alarm > 12:
-            gained = gained + h @ (self.point - self.center)
-            self.alarm, self.point = 0.0, self.center.copy()
+            gained = gained + h @ (self.point - self.home)
+            self.alarm, self.point = 0.0, self.home.copy()
             error = max(error, own(gained))
             self.P = error / noise * (2 * f / n) * np.eye(len(h))
             u, w = self.ahead(h)
@@ -136,7 +136,8 @@ class Record:
 class Tracker:
     """The Tracker, as its equations say. f is the loss at x, at least 0, or None.
 
-    `tolerance(y)` is the square that ||y - x||^2 must exceed for y to count as outside X.
+    Members begin at `start`, a point of X, or at the centre. `tolerance(y)` is the square that ||y - x||^2 must exceed
+    for y to count as outside X.
     """
 
     def __init__(
@@ -148,13 +149,15 @@ class Tracker:
         *,
         intervals=True,
         curvature=True,
+        start=None,
         tolerance=lambda y: 1e-20 * max(1.0, y @ y),
     ):
         self.project, self.center, self.radius = project, np.array(center, dtype=float), float(radius)
         self.flatten = everything if flatten is None else flatten
         self.intervals, self.curvature, self.tolerance = intervals, curvature, tolerance
         self.project_y = ball(self.center, self.radius)
-        self.y, self.x = self.center.copy(), project(self.center)
+        self.home = self.center if start is None else np.array(start, dtype=float)
+        self.y, self.x = self.home.copy(), project(self.home)
         self.S = self.H = self.acc = self.F = self.B0 = self.Bt = 0.0
         self.m, self.k0, self.K = 0, None, None
         self.members, self.records = [], []
@@ -179,7 +182,7 @@ class Tracker:
         self.S += n  # 3
         self.H += math.sqrt(n)
         r = np.array([h @ (self.y - member.point) for member in self.members])  # 4
-        q = np.minimum(r, 2 * f)
+        q = self.seen(r, f)
         self.credit([record.account(q) for record in self.records])
         for member, gained in zip(self.members, r, strict=True):  # 5
             member.move(h, n, f, gained, self.S, self.project_y, self.radius)
@@ -187,6 +190,10 @@ class Tracker:
             self.mark(f, n)  # 6
         self.admit()
         self.combine()  # 7
+
+    def seen(self, r, f):
+        """What records see of the gains."""
+        return np.minimum(r, 2 * f)
 
     def log_prior(self, k):
         return -math.log(2) / 2 * (k - self.k0) if k >= self.k0 else math.log(2) * (k - self.k0)
@@ -197,11 +204,11 @@ class Tracker:
         if 0 < f < math.inf:
             self.k0 = min(max(math.floor(math.log2(2 * f / (math.sqrt(n) * self.radius))), -20), -4)
         self.K = 1
-        self.members = [Descent(k, self.center) for k in range(self.k0 - 4, self.K + 1)]
+        self.members = [Descent(k, self.home) for k in range(self.k0 - 4, self.K + 1)]
         logs = [self.log_prior(member.k) for member in self.members]
         if self.curvature and len(self.center) <= CURVED and 0 < f < math.inf:
             share = math.log(0.3 * sum(math.exp(log) for log in logs))
-            self.members += [Curved(self.center, f, n), Renewed(self.center, f, n)]
+            self.members += [kind(self.home, self.flatten, f, n) for kind in (Curved, Renewed)]
             logs += [share, share]
         self.records = [Record(logs)]
 

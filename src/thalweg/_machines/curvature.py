@@ -18,9 +18,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from thalweg._kernels.hulls import flatten
 from thalweg._kernels.jit import inner
 from thalweg._kernels.parts import Floats
-from thalweg._kernels.vectors import copy
+from thalweg._kernels.vectors import copy, dot, square_norm
 from thalweg._machines.cut_descent import Around, Members, bring_back
 
 __all__ = ["Curvature", "begin_curvature", "move_curved"]
@@ -30,7 +31,7 @@ SHARE = 0.3  # of the descents' prior, for each of the two
 ALARM, DRIFT, WINDOW = 12.0, 2.0, 100.0  # of (2), (3)
 ROUNDING = 1e-14  # of the largest nu
 JUMP = 10.0  # the error that started D anew counts at most so many times the noise level
-LARGEST = 1e150  # of an entry of P
+LARGEST = 1e150  # of an entry of P, of an error and of a step
 NOISE, SUM, ROUNDS, MOST = 0, 1, 2, 3  # of `watch`: the mean of nu, a, the rounds D has seen, the largest nu
 
 
@@ -62,16 +63,22 @@ def begin_curvature(s: Curvature, members: Members, around: Around, f: float, n:
 
 
 @inner
-def _ahead(P: Floats, h: Floats, u: Floats) -> float:
-    """u <- P h; returns w."""
-    w = 0.0
+def _ahead(P: Floats, around: Around, h: Floats, u: Floats) -> float:
+    """u <- P h; returns w. P never learns about directions across a flat, and would make rounding large there."""
     for i in range(h.shape[0]):
         total = 0.0
         for j in range(h.shape[0]):
             total += P[i, j] * h[j]
         u[i] = total
-        w += total * h[i]
-    return w
+    flatten(around.flat, around.normals, u)
+    w = dot(u, h)
+    return w if w < np.inf else np.inf  # also where it is nan
+
+
+@inner
+def _fits(w: float, u: Floats, f: float) -> bool:
+    """Whether P is as it should be: w >= 0, and the step of (1) takes away no more than there can be."""
+    return 0.0 <= w < np.inf and square_norm(u) <= 2.0 * LARGEST * (2.0 * f + w)
 
 
 @inner
@@ -80,6 +87,11 @@ def _gain(h: Floats, y: Floats, point: Floats) -> float:
     for j in range(h.shape[0]):
         gain += h[j] * (y[j] - point[j])
     return gain
+
+
+@inner
+def _error(f: float, gain: float) -> float:
+    return min((2.0 * f - gain) * ((2.0 * f - gain) / (4.0 * f)), LARGEST)
 
 
 @inner
@@ -94,12 +106,12 @@ def move_curved(
         gains[k] = gain
         if not 0.0 < f < np.inf:
             continue
-        w = _ahead(P, h, u)
-        if not 0.0 <= w < np.inf:  # rounding has spoilt P
+        w = _ahead(P, around, h, u)
+        if not _fits(w, u, f):  # rounding has spoilt P
             _reset(P, 2.0 * f / (WEAK * n))
-            w = _ahead(P, h, u)
+            w = _ahead(P, around, h, u)
         if k == 1:
-            error = (2.0 * f - gain) * ((2.0 * f - gain) / (4.0 * f))
+            error = _error(f, gain)
             nu = error * (2.0 * f / (2.0 * f + w))  # (2)
             s.watch[MOST] = max(s.watch[MOST], nu)
             noise = max(s.watch[NOISE], ROUNDING * s.watch[MOST])
@@ -109,15 +121,15 @@ def move_curved(
                 s.watch[SUM] = 0.0
                 copy(around.home, point)
                 gain = _gain(h, y, point)
-                error = max(error, (2.0 * f - gain) * ((2.0 * f - gain) / (4.0 * f)))
+                error = max(error, _error(f, gain))
                 _reset(P, error / noise * (2.0 * f / n))
-                w = _ahead(P, h, u)
+                w = _ahead(P, around, h, u)
                 nu = min(nu, JUMP * noise)
             s.watch[ROUNDS] += 1.0
             s.watch[NOISE] += (nu - s.watch[NOISE]) / min(s.watch[ROUNDS], WINDOW)
-        if not w < np.inf:  # or nan: f, h too far apart for floating point
-            continue
         step, square = (2.0 * f - gain) / (2.0 * f + w), 0.0
+        if not (_fits(w, u, f) and abs(step) * np.sqrt(square_norm(u)) < LARGEST):
+            continue  # f and h are too far apart for floating point
         for j in range(d):
             point[j] -= step * u[j]
             square += (point[j] - around.center[j]) * (point[j] - around.center[j])

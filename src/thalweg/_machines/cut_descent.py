@@ -35,6 +35,8 @@ class Around(NamedTuple):
     center: Floats  # (d,)
     radius: float
     home: Floats  # (d,) where the first members start
+    flat: int  # the directions of all gradients: `thalweg._kernels.hulls`
+    normals: Floats
 
 
 class Members(NamedTuple):

@@ -33,6 +33,7 @@ __all__ = ["RATES", "Records", "account", "begin_records", "credit", "mark", "mi
 RATES = 8  # of a record's grid
 BEHIND = 2
 ENOUGH = 16.0  # of the largest phi, for a marker
+NOTHING = 1e-150  # a gain up to here is none: its square is lost
 LN4 = math.log(4.0)
 SINCE, LARGEST, FIRST, SEEN = 0, 1, 2, 3  # of `totals`: phi since the last marker, the largest phi, B0, Bt;
 GAINED = 4  # and the sum of Q_0
@@ -107,7 +108,7 @@ def account(s: Records, q: Floats, first: int, count: int, scores: Floats) -> fl
 @inner
 def credit(s: Records, largest: float, scores: Floats) -> None:
     """(3), once there is a marker."""
-    if s.counts[MARKERS] == 0 or largest == 0.0:
+    if s.counts[MARKERS] == 0 or largest <= NOTHING:
         return
     if s.totals[FIRST] == 0.0:
         s.totals[FIRST] = s.totals[SEEN] = largest
@@ -139,7 +140,7 @@ def mark(s: Records, phi: float, blind: bool, round: int) -> None:
 def _believe(s: Records, j: int, logs: Floats, first: int, count: int, scores: Floats) -> None:
     """(2)."""
     U = s.B[j] * s.B[j] + s.V[j]
-    rate = 1.0 / np.sqrt(U) if U > 0.0 else 0.0
+    rate = 1.0 / np.sqrt(U) if U > NOTHING * NOTHING else 0.0
     weight = 0.0 if s.flat[j] == 1 else 1.0
     top = -np.inf
     for i in range(first, count):
@@ -159,9 +160,9 @@ def _grid(s: Records, j: int, scores: Floats) -> float:
 
     Up to what all records have in common. Rates below i_min are left out.
     """
-    unit = s.totals[FIRST] if s.totals[FIRST] > 0.0 else 1.0
+    unit = (s.totals[FIRST] if s.totals[FIRST] > 0.0 else 1.0) * 4.0 ** s.anchors[j]
     gained, square = s.R[j] / unit, s.W[j] / unit / unit
-    rate, top = 0.5 * 4.0 ** (-s.anchors[j]), -np.inf
+    rate, top = 0.5, -np.inf
     for i in range(RATES):
         scores[j, i] = s.prior[j] - LN4 * (s.anchors[j] + i) + rate * (gained - rate * square)
         if s.anchors[j] + i >= s.counts[MINIMUM]:

@@ -37,7 +37,7 @@ from thalweg._machines.records import Records, account, begin_records, credit, m
 
 __all__ = ["TrackerSettings", "TrackerState"]
 
-NOTHING = 1e-300  # of a squared gradient
+NOTHING = 1e-300  # of a squared gradient, and of a loss
 LARGEST = 1e150  # of a loss
 
 
@@ -78,6 +78,7 @@ def _learn(s: TrackerState, c: TrackerSettings, h: Floats, loss: float) -> bool:
     s.clock[ROUNDS] += 1
     s.clock[GRADIENTS] += 1
     s.clock[VALUES] += 1 if f < np.inf else 0
+    f = f if f > NOTHING else 0.0
     n = square_norm(h)
     if n <= NOTHING:
         return True

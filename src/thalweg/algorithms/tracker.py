@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from thalweg._machines.tracker import LARGEST as LARGEST_LOSS
 from thalweg._types import Array
 from thalweg.cards import Card
 from thalweg.domains import Domain
@@ -154,7 +155,15 @@ class Tracker(OneProjection):
 
         def make_inner(Y: Domain) -> Tracking:
             home = None if start is None else read_start(name, domain, start)
-            return Tracking(Y, intervals=intervals, curvature=curvature, loss_floor=loss_floor, start=home, owner=name)
+            return Tracking(
+                Y,
+                intervals=intervals,
+                curvature=curvature,
+                loss_floor=loss_floor,
+                start=home,
+                directions=None if surrogate is not None else (domain.flat, domain.flat_par),
+                owner=name,
+            )
 
         super().__init__(domain, make_inner, surrogate=surrogate)
         self._floor = self.inner._floor
@@ -162,6 +171,12 @@ class Tracker(OneProjection):
     @staticmethod
     def _around(domain: Domain) -> Domain:
         return domain._enclosing_ball()
+
+    def _read_paid(self, loss: Any) -> float:
+        value = super()._read_paid(loss)
+        if self.uses_loss and value - self._floor > LARGEST_LOSS:
+            raise self._beyond_range()
+        return value
 
     def _why_floor(self) -> str:
         return self.inner._why_floor()

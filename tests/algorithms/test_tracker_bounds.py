@@ -1,0 +1,150 @@
+"""What is proved about the Tracker holds for the compiled one; numbers come from its own state."""
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import thalweg as tw
+from tests.twins import tracker_bounds as bounds
+from tests.twins.dynamic import Linear
+from tests.twins.test_tracker_bounds import ROUNDING, attack
+from thalweg._machines.records import ANCHORED, GAINED, MARKERS, SEEN
+
+
+class Seen:
+    """A compiled Tracker under the names of its twin.
+
+    Its state has all that the bounds ask for but two things: how often each record was anchored anew, and the squares
+    of record 0 since its birth, over all anchors. These are counted here, from the states before and after a round.
+    """
+
+    def __init__(self, domain, **options):
+        self.learner = tw.Tracker(domain, **options)
+        self.state, self.radius, self.center = self.learner.inner._parts[0], domain.radius, domain.center
+        self.kept = {}  # (slot, marker of its birth): what is known of a record
+
+    x = property(lambda self: self.learner.decision)
+    y = property(lambda self: self.state.y.copy())
+    S = property(lambda self: self.state.members.sums[0])
+    H = property(lambda self: self.state.members.sums[1])
+    k0 = property(lambda self: int(self.state.members.sizes[1]))
+    K = property(lambda self: int(self.state.members.sizes[2]))
+    m = property(lambda self: int(self.state.records.counts[MARKERS]))
+    Bt = property(lambda self: self.state.records.totals[SEEN])
+    rows = property(lambda self: slice(0 if self.state.curved[0] else 2, self.state.members.sizes[0]))
+
+    def surrogate(self, g):
+        X = self.learner.domain
+        h, e = X.directions(g), X.directions(self.y - self.x)
+        if e @ e > (X.tolerance * max(X.radius, np.abs(X.center).max())) ** 2 and h @ e < 0:
+            h = X.directions(h - (h @ e) / (e @ e) * e)
+        return h
+
+    @property
+    def members(self):
+        multipliers = np.log2(self.learner.multipliers).astype(int).tolist()
+        points = self.state.members.points[self.rows].copy()
+        steps = [None, None, *multipliers][self.rows]
+        return [SimpleNamespace(k=k, point=point) for k, point in zip(steps, points, strict=True)]
+
+    @property
+    def records(self):
+        """Record 0 first; the same object as long as it is the same record."""
+        s = self.state.records
+        if not self.members:
+            return []
+        alive = [(0, 0), *((j, int(s.born[j - 1])) for j in self.learner.inner.records if j)]
+        new = {key: SimpleNamespace(anchor=s.anchors[key[0]], anchored=0, squares=0.0) for key in alive}
+        self.kept = {key: self.kept.get(key, new[key]) for key in alive}
+        for (j, _), record in self.kept.items():
+            record.anchored += int(record.anchor != s.anchors[j])
+            record.anchor = s.anchors[j]
+        zero = self.kept[0, 0]
+        zero.A, zero.U, zero.gain = s.A[0, self.rows].copy(), s.B[0] ** 2 + s.V[0], s.totals[GAINED]
+        return list(self.kept.values())
+
+    def update(self, g, f):
+        s, h, y = self.state.records, self.surrogate(g), self.y
+        q = np.minimum([h @ (y - member.point) for member in self.members], 2 * (math.inf if f is None else f))
+        Q = np.array([s.p[j, self.rows] @ q for j, _ in self.kept])
+        before = self.Bt
+        self.learner.update(g, f)
+        if before > 0 and np.abs(Q).max() > 0:
+            self.kept[0, 0].squares += (Q[0] * min(1.0, before / np.abs(Q).max())) ** 2
+        elif self.Bt > 0:
+            self.kept[0, 0].squares += Q[0] ** 2
+
+
+def all_bounds_hold(seed, T):
+    parts = attack(seed, T, make=Seen)
+    assert max(parts.values()) <= ROUNDING
+    return parts
+
+
+@pytest.mark.parametrize(("seed", "T"), [(seed, 64) for seed in range(20, 32)] + [(3, 256), (11, 256)])
+def test_bounds(seed, T):
+    """(T1), (T1'), the best member, and (T2) on all dyadic intervals."""
+    all_bounds_hold(seed, T)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1000, 1200))
+def test_bounds_on_many_problems(seed):
+    all_bounds_hold(seed, 256)
+
+
+def test_what_is_counted_here():
+    """Records anchored anew are as many as the state says, and squares are W where none was."""
+    rng = np.random.default_rng(0)
+    for growth, anew in ((1.0, False), (1.05, True)):
+        seen = Seen(tw.domains.Ball(2), curvature=False)
+        losses = [
+            Linear(growth**t * np.array([np.sign(np.sin(t / 20)), 0.3 * rng.normal()]), 2 * growth**t)
+            for t in range(300)
+        ]
+        log = bounds.play(seen, losses)
+        assert log.anchorings(0, 300)[0] == seen.state.records.counts[ANCHORED]
+        assert (seen.kept[0, 0].anchored > 0) == anew
+        assert seen.m > 5
+        if not anew:
+            assert seen.kept[0, 0].squares == pytest.approx(seen.state.records.W[0])
+
+
+class Backwards(Seen):
+    """Runs up the hill."""
+
+    def surrogate(self, g):
+        return -super().surrogate(g)
+
+    def update(self, g, f):
+        super().update(-g, f)
+
+
+class Deaf(Seen):
+    """Hears nothing for as long as it likes; its state then says little, and (T1) must notice."""
+
+    def update(self, g, f):
+        super().update(g if len(self.kept) == 0 else 1e-6 * g, f)
+
+
+@pytest.mark.parametrize("kind", [Seen, Backwards, Deaf])
+def test_the_bounds_can_fail(kind):
+    rng = np.random.default_rng(0)
+    losses = [Linear(np.array([1.0, 0.0]) + 0.1 * rng.normal(size=2), 2.0) for _ in range(400)]
+    u = np.tile([-1.0, 0.0], (400, 1))
+    log = bounds.play(kind(tw.domains.Ball(2), curvature=False), losses)
+    lost = bounds.regret(log, u).sum()
+    for how in ("ledger", "record", "lemmas"):
+        assert (lost <= bounds.whole_run(log, 400, 0.0, how)) == (kind is Seen)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [Seen, Backwards])
+def test_the_bound_on_intervals_can_fail(kind):
+    T = 30_000
+    losses = [Linear(np.array([1.0, 0.0]), 2.0)] * T
+    log = bounds.play(kind(tw.domains.Ball(2), curvature=False), losses)
+    lost = bounds.regret(log, np.tile([-1.0, 0.0], (T, 1)))[T // 2 :].sum()
+    assert (lost <= bounds.interval(log, T // 2, T, 0.0)) == (kind is Seen)
