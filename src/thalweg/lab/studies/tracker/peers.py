@@ -19,6 +19,8 @@ Coin betting with the KT potential (Orabona and Pal, NIPS 2016), told G and held
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from thalweg._kernels.jit import kernel
@@ -37,25 +39,23 @@ RIDGE = 0.01  # of the mean squared feature: 1/P at the start of (4)
 
 def optimiser(stream: Stream, rule: int, rate: float) -> Array:
     """The losses of one of river's optimisers, (1) to (3)."""
-    p, losses = stream.problem, np.empty(len(stream.problem))
-    where = stream.domain.onto, stream.domain.par, _start(stream)
-    _optimise(rule, rate, p.features, p.labels, p.phi.value, p.phi.slope, p.parameter, *where, losses)
+    losses = np.empty(len(stream.problem))
+    _optimise(_world(stream), rule, rate, _start(stream), losses)
     return losses
 
 
 def coin_betting(stream: Stream) -> Array:
     """The losses of (5)."""
-    p, losses, X = stream.problem, np.empty(len(stream.problem)), stream.domain
-    where = X.onto, X.par, X.center.ravel().copy(), X.radius
-    _bet(stream.gradient_bound, p.features, p.labels, p.phi.value, p.phi.slope, p.parameter, *where, losses)
+    losses, X = np.empty(len(stream.problem)), stream.domain
+    _bet(_world(stream), stream.gradient_bound, X.center.ravel().copy(), X.radius, losses)
     return losses
 
 
 def least_squares(stream: Stream, forgetting: float) -> Array:
     """The losses of (4)."""
-    p, losses, X = stream.problem, np.empty(len(stream.problem)), stream.domain
-    first = 1 / (RIDGE * float(np.mean(p.features**2)))
-    _least_squares(forgetting, first, p.features, p.labels, X.onto, X.par, _start(stream), losses)
+    losses = np.empty(len(stream.problem))
+    first = 1 / (RIDGE * float(np.mean(stream.problem.features**2)))
+    _least_squares(_world(stream), forgetting, first, _start(stream), losses)
     return losses
 
 
@@ -70,6 +70,23 @@ def persistence(stream: Stream) -> Array:
     return stream.problem._values(np.r_[0.0, stream.problem.labels[:-1]])
 
 
+class World(NamedTuple):
+    """The rounds and the set of a stream, for kernels."""
+
+    features: Array
+    labels: Array
+    value: Pointer
+    slope: Pointer
+    parameter: float
+    onto: Pointer
+    par: Array
+
+
+def _world(stream: Stream) -> World:
+    p, X = stream.problem, stream.domain
+    return World(p.features, p.labels, p.phi.value, p.phi.slope, p.parameter, X.onto, X.par)
+
+
 def _start(stream: Stream) -> Array:
     return stream.domain.project(stream.domain.center).ravel()
 
@@ -78,18 +95,16 @@ def _start(stream: Stream) -> Array:
 
 
 @kernel
-def _optimise(
-    rule: int, rate: float, a: np.ndarray, b: np.ndarray, value: Pointer, slope: Pointer, parameter: float,
-    onto: Pointer, par: np.ndarray, start: np.ndarray, losses: np.ndarray,
-) -> None:  # fmt: skip
+def _optimise(world: World, rule: int, rate: float, start: Array, losses: Array) -> None:
+    a, b = world.features, world.labels
     T, d = a.shape
     w, m, v, work = start.copy(), np.zeros(d), np.zeros(d), np.zeros(d)
     for t in range(T):
         z = 0.0
         for j in range(d):
             z += a[t, j] * w[j]
-        losses[t] = call(value, z, b[t], parameter)
-        s = call(slope, z, b[t], parameter)
+        losses[t] = call(world.value, z, b[t], world.parameter)
+        s = call(world.slope, z, b[t], world.parameter)
         step = rate * np.sqrt(1 - BETA_2 ** (t + 1)) / (1 - BETA_1 ** (t + 1))
         for j in range(d):
             g = s * a[t, j]
@@ -102,14 +117,12 @@ def _optimise(
                 m[j] = BETA_1 * m[j] + (1 - BETA_1) * g
                 v[j] = BETA_2 * v[j] + (1 - BETA_2) * g * g
                 w[j] -= step * m[j] / (np.sqrt(v[j]) + EPS)  # (3)
-        call(onto, par, w, w, work)
+        call(world.onto, world.par, w, w, work)
 
 
 @kernel
-def _least_squares(
-    forgetting: float, first: float, a: np.ndarray, b: np.ndarray, onto: Pointer, par: np.ndarray, start: np.ndarray,
-    losses: np.ndarray,
-) -> None:  # fmt: skip
+def _least_squares(world: World, forgetting: float, first: float, start: Array, losses: Array) -> None:
+    a, b = world.features, world.labels
     T, d = a.shape
     w, x, u, work = start.copy(), start.copy(), np.zeros(d), np.zeros(d)
     P = first * np.eye(d)
@@ -133,24 +146,22 @@ def _least_squares(
         if not 0 < width < 1e100:  # wound up in directions that are never seen
             P[:] = first * np.eye(d)
             w[:] = x
-        call(onto, par, w, x, work)
+        call(world.onto, world.par, w, x, work)
 
 
 @kernel
-def _bet(
-    G: float, a: np.ndarray, b: np.ndarray, value: Pointer, slope: Pointer, parameter: float, onto: Pointer,
-    par: np.ndarray, center: np.ndarray, R: float, losses: np.ndarray,
-) -> None:  # fmt: skip
+def _bet(world: World, G: float, center: Array, R: float, losses: Array) -> None:
+    a, b = world.features, world.labels
     T, d = a.shape
     y, x, total, work = center.copy(), center.copy(), np.zeros(d), np.zeros(d)
     wealth = R
     for t in range(T):
-        call(onto, par, y, x, work)
+        call(world.onto, world.par, y, x, work)
         z = away = against = 0.0
         for j in range(d):
             z += a[t, j] * x[j]
-        losses[t] = call(value, z, b[t], parameter)
-        s = call(slope, z, b[t], parameter)
+        losses[t] = call(world.value, z, b[t], world.parameter)
+        s = call(world.slope, z, b[t], world.parameter)
         for j in range(d):
             away += (y[j] - x[j]) ** 2
             against += s * a[t, j] * (y[j] - x[j])
