@@ -154,7 +154,7 @@ def _play_rounds(
     rounds = None
     if isinstance(learner, Machine) and isinstance(problem, LinearModel):
         rounds = learner._rounds(problem, losses, kept)
-    block, t = 256, 0
+    block, t = min(2**15, max(1, 2**18 // learner.domain.dim)), 0  # the first one is short for any learner
     while t < T and not stop.asked:
         first, last = t, min(T, t + block)
         if rounds is not None:
