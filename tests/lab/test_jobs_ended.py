@@ -155,7 +155,7 @@ def test_a_killed_worker_of_a_cluster_loses_nothing(tmp_path):
     log, gate = tmp_path / "log", tmp_path / "gate"
     jobs = loggers(6, tmp_path, wait_for=str(gate))
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50
+        n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50
     ) as cluster:
 
         def kill():

@@ -223,7 +223,7 @@ def _dask(tasks: list[Task], workers: int | None, scheduler: str | None) -> Outc
                     n_workers=min(workers or _cpus(), len(tasks)),
                     threads_per_worker=1,
                     env={"NUMBA_NUM_THREADS": "1"},  # Dask does the same for BLAS
-                    dashboard_address=None,
+                    dashboard_address=":0",  # any free port: two runs at a time do not fight over one
                     silence_logs=logging.CRITICAL,
                 )
                 stack.enter_context(cluster)
