@@ -112,7 +112,7 @@ def plain_ticks(axis: Any, which: str) -> None:
     """Plain numbers on a logarithmic axis: 1, 2, 5 in every decade, fewer on a long one, even steps on a short one."""
     (low, high), along = getattr(axis, f"get_{which}lim")(), getattr(axis, f"{which}axis")
     ticker = need("matplotlib.ticker", "lab", "A picture")
-    in_a_decade = (1, 2, 5) if high < 300 * low else (1,)
+    in_a_decade = (1, 2, 5) if high < 100 * low else (1, 3) if high < 1000 * low else (1,)
     along.set_major_locator(ticker.AutoLocator() if high < 3 * low else ticker.LogLocator(subs=in_a_decade))
     along.set_major_formatter("{x:,g}")
     axis.minorticks_off()
