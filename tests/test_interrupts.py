@@ -71,7 +71,7 @@ FAMILIES = {name: (LEARNERS[name], step, None) for name in OURS} | {
     "AdaptivePCA": (lambda: pca.AdaptivePCA(6, 2, rng=0), instance, instances),
     "DescentPCA": (lambda: pca.DescentPCA(6, 2, 1000, rng=0), instance, instances),
     "YuanLamperskiPCA": (lambda: pca.YuanLamperskiPCA(6, 2, 1000, rng=0), instance, instances),
-    "OjaPCA": (lambda: pca.OjaPCA(6, 2, rng=0), instance, instances),
+    "OjaPCA": (lambda: pca.OjaPCA(6, 2, step_size=0.1, rng=0), instance, instances),
     "GPC": (lambda: control.GPC(SYSTEM, 1000), observe, disturbances),
     "EfficientControl": (lambda: control.EfficientControl(SYSTEM, 1000), observe, disturbances),
 }
