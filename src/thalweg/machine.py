@@ -7,13 +7,15 @@ refused, how to project onto a set that only Python can project onto, and the an
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from thalweg._kernels.clock import CLIPPED
+from thalweg._kernels.clock import CLIPPED, FRESH, GRADIENTS, ROUNDS
 from thalweg._kernels.handle import Handle, bind
 from thalweg._kernels.parts import leaves, place, spots
 from thalweg._kernels.projections import PYTHON
@@ -79,6 +81,12 @@ class Machine(Learner):
     def _propose(self) -> Array:
         return self._peek().copy()
 
+    def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
+        clock = read["clock"]
+        rounds, gradients = clock[ROUNDS], clock[GRADIENTS]
+        yield "counters", gradients == rounds if self.one_gradient else gradients >= rounds
+        yield "counters", clock[FRESH] in (0, 1) and clock[CLIPPED] <= gradients
+
     # ------------------------------------------------------------------ a round
 
     def _round(self, loss: float | None) -> bool:
@@ -101,12 +109,25 @@ class Machine(Learner):
                 self._clip()
                 clipped, bound = True, LARGEST
             elif status == loop.FULL:
-                self._make_room()
+                with self._growth():
+                    return self._play_one(loss, whole)
             else:
                 raise self._beyond_range()
 
     def _make_room(self) -> None:
-        """Room for one more round."""
+        """Room for one more round, in new arrays."""
+
+    @contextmanager
+    def _growth(self) -> Iterator[None]:
+        """Room for the round that is played inside; if that is refused, the room is taken back."""
+        before = self._parts, self._arrays, self._own
+        self._make_room()
+        try:
+            yield
+        except BaseException:
+            self._parts, self._arrays, self._own = before
+            self._bound = self._view = None
+            raise
 
     def _beyond_range(self) -> InputError:
         """Why feedback was refused."""
@@ -173,7 +194,12 @@ class ExpertMachine(Machine):
         if self._own is None:
             return super().step(f)
         self._check_loss_object(f)
-        self._make_room()
+        with self._growth():
+            return self._step_own(f)
+
+    def _step_own(self, f: Loss) -> float:
+        """A round in which every member asks for a gradient of its own."""
+        assert self._own is not None
         x = self.decision
         paid = self._read_paid(f.value(x))
         clipped = 0

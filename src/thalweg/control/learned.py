@@ -9,17 +9,19 @@ is in `thalweg.control.policy`.
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from thalweg._kernels import control as kernels
+from thalweg._sound import within
+from thalweg._stateful import inside
 from thalweg._types import Array
 from thalweg._validate import check_choice, check_count
 from thalweg.control.constants import Constants, estimated_constants
-from thalweg.control.controller import Controller
+from thalweg.control.controller import ROUNDS, Controller
 from thalweg.control.costs import Cost
 from thalweg.control.policy import DAC, read_gradients, truncated_gradient
 from thalweg.control.system import LinearSystem
@@ -29,6 +31,7 @@ from thalweg.learner import Learner, Queries
 
 __all__ = ["LearnedController"]
 
+LARGEST = 1e60  # of a disturbance, where no bound was given: products of a few can then be added up
 SEEN, LENGTH, PRICE, BOUND, LAMBDA = 0, 1, 2, 3, 4  # entries of the array of scales
 
 
@@ -185,16 +188,41 @@ class LearnedController(Controller):
     def restore(self, saved: Mapping[str, Any]) -> None:
         """As `Controller.restore`."""
         read = self._read_state(saved)
-        G, price = map(float, read["scales"][BOUND:])
-        given = self.constants.gradient_bound
-        if (read["scales"] < 0).any() or (given is not None and (G, price) != (given, self.constants.switching_cost)):
+        rounds, (seen, length, price), (G, cost) = read["clock"][ROUNDS], read["scales"][:BOUND], read["scales"][BOUND:]
+        given, needed = (self.constants.gradient_bound, self.constants.switching_cost), 2 * self.memory + 1
+        if None not in given:
+            expected, first = (0.0, 0.0, 0.0, *given), 0
+        elif seen < needed:
+            expected, first = (seen, length, price, 0.0, 0.0), rounds
+        else:
+            expected, first = (needed, length, price, *(self.constants.margin * np.array([length, price]))), needed
+        if (read["scales"] < 0).any() or seen % 1 or seen > rounds or read["scales"].tolist() != list(expected):
             raise self._unfit("its scales are negative, or other ones than the constants say")
-        learner = None
+        learner, M = None, self.policy.zero
         if G > 0:
-            learner = self._make_learner(G, price)
-            learner.restore({k.removeprefix("learner."): v for k, v in saved.items() if k.startswith("learner.")})
+            learner = self._resume(float(G), float(cost), inside(saved, "learner."))
+            if learner.rounds > rounds - first:
+                raise self._unfit(f"it played {rounds} rounds, and the learner of its policy {learner.rounds}")
+            M = learner.decision
+        if not self._answers(read, np.einsum("iux,ix->u", M, read["past"][: self.memory])):
+            raise self._unfit("its input is not what its policy answers to its state")
         self._write(read)
         self.learner = learner
+
+    def _resume(self, gradient_bound: float, switching_cost: float, saved: Mapping[str, Any]) -> Learner:
+        """The learner of (3) from its saved state."""
+        try:
+            learner = self._make_learner(gradient_bound, switching_cost)
+        except (ArithmeticError, InputError) as error:
+            raise self._unfit(f"no learner can be built for its scales ({error})") from error
+        learner.restore(saved)
+        return learner
+
+    def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
+        yield from super()._look(read)
+        past, longest = read["past"], self.disturbance_bound or LARGEST
+        yield "past disturbances", within(np.linalg.norm(past, axis=1), 0.0, longest)
+        yield "past disturbances", not past[read["clock"][ROUNDS] :].any()  # none before the start
 
     def _restart(self) -> None:
         super()._restart()
