@@ -262,10 +262,8 @@ if __name__ == "__main__":
     sums = collections.Counter()
     for i, name in enumerate(sorted(names or WORLDS)):
         faulthandler.dump_traceback_later(HUNG + 300, exit=True)
-        n = len(names or WORLDS)
-        outcomes = campaign(total // n + (i < total % n), seed + i, [name], lambda *a: print(a[-1], file=sys.stderr))[
-            name
-        ]
+        share = total // len(names or WORLDS) + (i < total % len(names or WORLDS))
+        outcomes = campaign(share, seed + i, [name], lambda *told: print(*told, file=sys.stderr))[name]
         sums += outcomes
         print(f"{name}: {dict(outcomes)}", flush=True)
     print(f"all: {dict(sums)}")

@@ -21,7 +21,7 @@ from thalweg._stateful import inside
 from thalweg._types import Array
 from thalweg._validate import check_choice, check_count
 from thalweg.control.constants import Constants, estimated_constants
-from thalweg.control.controller import ROUNDS, Controller
+from thalweg.control.controller import ACTED, ROUNDS, Controller
 from thalweg.control.costs import Cost
 from thalweg.control.policy import DAC, read_gradients, truncated_gradient
 from thalweg.control.system import LinearSystem
@@ -188,26 +188,28 @@ class LearnedController(Controller):
     def restore(self, saved: Mapping[str, Any]) -> None:
         """As `Controller.restore`."""
         read = self._read_state(saved)
-        rounds, (seen, length, price), (G, cost) = read["clock"][ROUNDS], read["scales"][:BOUND], read["scales"][BOUND:]
-        given, needed = (self.constants.gradient_bound, self.constants.switching_cost), 2 * self.memory + 1
-        if None not in given:
-            expected, first = (0.0, 0.0, 0.0, *given), 0
-        elif seen < needed:
-            expected, first = (seen, length, price, 0.0, 0.0), rounds
-        else:
-            expected, first = (needed, length, price, *(self.constants.margin * np.array([length, price]))), needed
-        if (read["scales"] < 0).any() or seen % 1 or seen > rounds or read["scales"].tolist() != list(expected):
+        if not self._scales_fit(read["scales"], int(read["clock"][ROUNDS])):
             raise self._unfit("its scales are negative, or other ones than the constants say")
-        learner, M = None, self.policy.zero
-        if G > 0:
-            learner = self._resume(float(G), float(cost), inside(saved, "learner."))
-            if learner.rounds > rounds - first:
-                raise self._unfit(f"it played {rounds} rounds, and the learner of its policy {learner.rounds}")
-            M = learner.decision
-        if not self._answers(read, np.einsum("iux,ix->u", M, read["past"][: self.memory])):
+        learner, policy = None, np.zeros(self.system.input_dim)
+        if read["scales"][BOUND] > 0:
+            learner = self._resume(*read["scales"][BOUND:].tolist(), inside(saved, "learner."))
+            if learner.rounds > read["clock"][ROUNDS] - read["scales"][SEEN]:
+                raise self._unfit(f"the learner of its policy played {learner.rounds} rounds, more than it did itself")
+            if read["clock"][ACTED]:
+                policy = np.einsum("iux,ix->u", learner.decision, read["past"][: self.memory])
+        if not self._answers(read, policy):
             raise self._unfit("its input is not what its policy answers to its state")
         self._write(read)
         self.learner = learner
+
+    def _scales_fit(self, scales: Array, rounds: int) -> bool:
+        """Whether the scales are those given; or measured, in 2H + 1 rounds; or being measured."""
+        G, price, n = self.constants.gradient_bound, self.constants.switching_cost, 2 * self.memory + 1
+        if G is not None and price is not None:
+            return scales.tolist() == [0.0, 0.0, 0.0, G, price]
+        bounds = self.constants.margin * scales[[LENGTH, PRICE]] if scales[SEEN] == n else np.zeros(2)
+        fine = np.array_equal(scales[BOUND:], bounds) and within(scales, 0.0, LARGEST**2)
+        return fine and scales[SEEN] in range(min(n, rounds) + 1)
 
     def _resume(self, gradient_bound: float, switching_cost: float, saved: Mapping[str, Any]) -> Learner:
         """The learner of (3) from its saved state."""

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thalweg._kernels.clock import FRESH
-from thalweg._sound import within
+from thalweg._sound import shares, within
 from thalweg._types import Array
 from thalweg._validate import check_count, check_positive
-from thalweg.pca._base import PCALearner, close, gram, loss_at, orthonormal, symmetric
+from thalweg.pca._base import PCALearner, gram, loss_at, orthonormal, symmetric
 
 __all__ = ["YuanLamperskiPCA"]
 
@@ -93,10 +93,7 @@ class YuanLamperskiPCA(PCALearner):
         w, least = read["weights"], self.share / self.dim
         if read["clock"][FRESH]:
             yield "eigenvectors", orthonormal(read["A"])
-            yield (
-                "weights",
-                within(w, least * (1 - 1e-6), 1 / (self.dim - self.rank)) and close(w.sum(keepdims=True), np.ones(1)),
-            )
+            yield "weights", within(w, least * (1 - 1e-6), 1 / (self.dim - self.rank)) and shares(w, w > 0)
             yield "weights", bool((np.diff(w) <= 0).all())
         else:
             yield "decision", symmetric(read["A"], math.sqrt(self.dim) * (self.rate - math.log(least)))
