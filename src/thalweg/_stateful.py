@@ -157,10 +157,7 @@ class Stateful(ABC):
 
     def _read_arrays(self, saved: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Those of a saved state that are to be written into these arrays."""
-        read = {key: self._read_array(saved, key, mine) for key, mine in arrays.items()}
-        if "clock" in read and not ((read["clock"] >= 0) & (read["clock"] <= 2**62)).all():
-            raise self._unfit("its counters are negative, or beyond what can be counted")
-        return read
+        return {key: self._read_array(saved, key, mine) for key, mine in arrays.items()}
 
     def _length(self, saved: Mapping[str, Any], key: str) -> int:
         """How many entries an array of a saved state has, where that says how large the others must be."""
@@ -212,6 +209,8 @@ class Stateful(ABC):
             raise self._unfit(f"'{key}' must be {mine.dtype} of shape {mine.shape}. Got {'masked ' * fits}{got}")
         if not np.isfinite(array).all():
             raise self._unfit(f"'{key}' has entries that are nan or infinite")
+        if key == "clock" and not ((array >= 0) & (array <= 2**62)).all():
+            raise self._unfit("its counters are negative, or beyond what can be counted")
         return np.array(array, dtype=mine.dtype, order="C")
 
     def _unfit(self, why: str) -> StateError:

@@ -192,7 +192,7 @@ class LearnedController(Controller):
             raise self._unfit("its scales are negative, or other ones than the constants say")
         learner, policy = None, np.zeros(self.system.input_dim)
         if read["scales"][BOUND] > 0:
-            learner = self._resume(*read["scales"][BOUND:].tolist(), inside(saved, "learner."))
+            learner = self._resume(read["scales"], inside(saved, "learner."))
             if learner.rounds > read["clock"][ROUNDS] - read["scales"][SEEN]:
                 raise self._unfit(f"the learner of its policy played {learner.rounds} rounds, more than it did itself")
             if read["clock"][ACTED]:
@@ -206,15 +206,15 @@ class LearnedController(Controller):
         """Whether the scales are those given; or measured, in 2H + 1 rounds; or being measured."""
         G, price, n = self.constants.gradient_bound, self.constants.switching_cost, 2 * self.memory + 1
         if G is not None and price is not None:
-            return scales.tolist() == [0.0, 0.0, 0.0, G, price]
+            return bool(scales.tolist() == [0.0, 0.0, 0.0, G, price])
         bounds = self.constants.margin * scales[[LENGTH, PRICE]] if scales[SEEN] == n else np.zeros(2)
         fine = np.array_equal(scales[BOUND:], bounds) and within(scales, 0.0, LARGEST**2)
-        return fine and scales[SEEN] in range(min(n, rounds) + 1)
+        return bool(fine and scales[SEEN] in range(min(n, rounds) + 1))
 
-    def _resume(self, gradient_bound: float, switching_cost: float, saved: Mapping[str, Any]) -> Learner:
+    def _resume(self, scales: Array, saved: Mapping[str, Any]) -> Learner:
         """The learner of (3) from its saved state."""
         try:
-            learner = self._make_learner(gradient_bound, switching_cost)
+            learner = self._make_learner(float(scales[BOUND]), float(scales[LAMBDA]))
         except (ArithmeticError, InputError) as error:
             raise self._unfit(f"no learner can be built for its scales ({error})") from error
         learner.restore(saved)

@@ -156,7 +156,7 @@ class AdaptMLProd(Meta):
         alive, B, V = past.alive, m.units[:, None], m.squares
         seen = B > TINY
         yield "ranges", bool((seen | (B == 0) if c.observed else B == 1)[alive.any(axis=1)].all())
-        yield "sums of squares", within(V, 0.0, past.lived * B**2, alive)
+        yield "sums of squares", within(V, 0.0, past.lived * B**2 + TINY, alive)
         gammas = np.log(1.0 + 2.0 * past.number)
         rates = np.where(seen, np.minimum(0.5 / B, np.sqrt(gammas / (B**2 + V))), 1.0)
         yield "rates", bool(np.allclose(m.gammas[alive], gammas[alive], rtol=1e-9))
