@@ -11,11 +11,7 @@ import sys
 import traceback
 import warnings
 
-from benchmarks import kernel_cache
-
-kernel_cache.use("thalweg")  # before anything imports numba
-
-import numpy as np  # noqa: E402
+import numpy as np
 
 from tests.control.test_controllers import scene, tight
 from tests.machines.cases import COMBINATIONS

@@ -175,6 +175,8 @@ class Cover(ExpertMachine):
         return int(self._parts[0].born.size)
 
     def _restart(self) -> None:
+        if self._slot_count != self._first_slots:
+            self._shape(self._first_slots, keep=False)
         state, settings = self._parts
         for key, array in self._arrays.items():
             if key != "clock":

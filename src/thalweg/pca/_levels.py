@@ -72,6 +72,8 @@ class CoverPCA(PCALearner):
             self._shape(K + 1)
 
     def _restart(self) -> None:
+        if self._parts[0].born.size != LEVELS:
+            self._shape(LEVELS, keep=False)
         for key, array in self._arrays.items():
             if key not in ("clock", "seed"):
                 array[...] = 0
