@@ -9,7 +9,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,10 @@ from thalweg._interrupts import interrupts
 from thalweg.domains._base import show
 from thalweg.errors import StateError
 
-__all__ = ["SCHEMA", "Stateful", "facts", "named_arrays"]
+__all__ = ["SCHEMA", "Stateful", "facts", "inside", "named_arrays", "refill"]
 
 SCHEMA = 2  # version of the layout of a saved state
+Tree = TypeVar("Tree")
 RENAMED = {"loss_range": "loss_bound", "value_bound": "loss_bound", "instance_bound": "gradient_bound"}
 
 
@@ -33,6 +34,25 @@ def named_arrays(tree: Any, prefix: str = "") -> dict[str, NDArray[Any]]:
         elif isinstance(part, np.ndarray):
             found[prefix + name] = part
     return found
+
+
+def refill(tree: Tree, arrays: Mapping[str, NDArray[Any]], prefix: str = "") -> Tree:
+    """The same tree of NamedTuples with these arrays in it, by the names that `named_arrays` gives them."""
+    fields: Any = tree
+    filled: Tree = fields._replace(**{
+        name: refill(part, arrays, f"{prefix}{name}.") if isinstance(part, tuple) else arrays.get(prefix + name, part)
+        for name, part in fields._asdict().items()
+    })  # fmt: skip
+    return filled
+
+
+def inside(saved: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """The state of a learner inside another one, which is saved under a prefix."""
+    return {
+        key.removeprefix(prefix): value
+        for key, value in saved.items()
+        if isinstance(key, str) and key.startswith(prefix)
+    }
 
 
 def facts(part: Any, prefix: str = "") -> dict[str, Any]:
@@ -127,23 +147,42 @@ class Stateful(ABC):
 
     def restore(self, saved: Mapping[str, Any]) -> None:
         """Continue from a saved state, bit for bit. A state of another class is refused and nothing changes."""
-        self._write(self._read_state(saved))
+        read = self._read_state(saved)
+        with self._all_or_nothing():
+            self._write(read)
 
     def reset(self) -> None:
         """Back to the first round."""
-        self._restart()
+        with self._all_or_nothing():
+            self._restart()
 
     def _read_state(self, saved: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
         """The arrays of a saved state, checked."""
         self._check_kind(saved)
-        return self._read_arrays(saved, self._arrays)
+        return self._sound(self._read_arrays(saved, self._arrays))
 
     def _read_arrays(self, saved: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Those of a saved state that are to be written into these arrays."""
-        read = {key: self._read_array(saved, key, mine) for key, mine in arrays.items()}
-        if "clock" in read and not ((read["clock"] >= 0) & (read["clock"] <= 2**62)).all():
-            raise self._unfit("its counters are negative, or beyond what can be counted")
+        return {key: self._read_array(saved, key, mine) for key, mine in arrays.items()}
+
+    def _length(self, saved: Mapping[str, Any], key: str) -> int:
+        """How many entries an array of a saved state has, where that says how large the others must be."""
+        try:
+            return np.asarray(saved.get(key)).size
+        except Exception:  # rows of different lengths, or whatever an object of somebody else's raises
+            raise self._unfit(f"'{key}' must be an array. Got {type(saved.get(key)).__name__}") from None
+
+    def _sound(self, read: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """The arrays of a state, if a run can have left them."""
+        with np.errstate(all="ignore"):
+            damaged = sorted({part for part, fine in self._look(read) if not fine})
+        if damaged:
+            raise self._unfit(f"its {', '.join(damaged)} cannot be what a run has left")
         return read
+
+    def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
+        """Parts of a state by name, and whether a run can have left them so: whatever the next round relies on."""
+        yield from ()
 
     def _check_kind(self, saved: Mapping[str, Any]) -> None:
         """Whether a state was saved by one of this class with the same settings."""
@@ -151,30 +190,38 @@ class Stateful(ABC):
         if not isinstance(saved, Mapping) or "class" not in saved:
             got = "a mapping without the key 'class'" if isinstance(saved, Mapping) else type(saved).__name__
             raise StateError(f"{name}.restore needs a mapping made by {name}.state(). Got {got}.")
-        if saved["class"] != name:
+        if not _agree(saved["class"], name):
             raise StateError(f"{name} cannot restore the state of another {self._noun}, {saved['class']}.")
-        if saved.get("schema") != SCHEMA:
+        if not _agree(saved.get("schema"), SCHEMA):
             raise StateError(f"{name} reads states of schema {SCHEMA}. Got schema {saved.get('schema')!r}.")
         for key, mine in self._settings().items():
             theirs = saved.get(f"settings.{key}")
-            if theirs is None or not np.array_equal(np.asarray(theirs), np.asarray(mine)):
+            if theirs is None or not _agree(theirs, mine):
                 raise self._unfit(
                     f"it was saved with {key} = {theirs!r}, this {self._noun} has {key} = {mine!r}. "
                     f"Build the {self._noun} with the same arguments"
                 )
 
     def _read_array(self, saved: Mapping[str, Any], key: str, mine: NDArray[Any]) -> NDArray[Any]:
-        array = np.asarray(saved.get(key))
-        if array.shape != mine.shape or array.dtype != mine.dtype:
-            raise self._unfit(
-                f"'{key}' must be {mine.dtype} of shape {mine.shape}. Got {array.dtype} of shape {array.shape}"
-            )
+        """One array of a saved state, as a new one: contiguous, and in this machine's byte order."""
+        given = saved.get(key)
+        try:
+            array = np.asarray(given)
+            fits = array.shape == mine.shape and array.dtype.newbyteorder("=") == mine.dtype
+            got = f"{array.dtype} of shape {array.shape}"
+        except Exception:  # whatever an object of somebody else's raises
+            fits, got = False, type(given).__name__
+        if not fits or np.ma.is_masked(given):
+            raise self._unfit(f"'{key}' must be {mine.dtype} of shape {mine.shape}. Got {'masked ' * fits}{got}")
         if not np.isfinite(array).all():
             raise self._unfit(f"'{key}' has entries that are nan or infinite")
-        return array
+        if key == "clock" and not ((array >= 0) & (array <= 2**62)).all():
+            raise self._unfit("its counters are negative, or beyond what can be counted")
+        return np.array(array, dtype=mine.dtype, order="C")
 
     def _unfit(self, why: str) -> StateError:
-        return StateError(f"{type(self).__name__} cannot restore this state: {why}.")
+        name = type(self).__name__
+        return StateError(f"{name} cannot restore this state: {why}. Restore one that {name}.state() gave, or reset().")
 
     def _write(self, read: dict[str, NDArray[Any]]) -> None:
         for key, array in read.items():
@@ -221,6 +268,14 @@ def _explain(cls: type, given: int, options: Mapping[str, Any]) -> None:
             f"{', '.join(p.name for p in named)}. Got {given} arguments by position. "
             f"Write {cls.__name__}({', '.join([*places, *(f'{name}=...' for name in needed)])})."
         )
+
+
+def _agree(theirs: Any, mine: Any) -> bool:
+    """Whether a saved setting, which can be anything, is this one."""
+    try:
+        return bool(np.array_equal(np.asarray(theirs), np.asarray(mine)))
+    except Exception:  # no array at all, or one that cannot be compared
+        return False
 
 
 def _equal(a: Any, b: Any) -> bool:

@@ -1,14 +1,16 @@
 """One expert, alone, as a learner."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from thalweg._kernels.clock import PROJECTIONS
+from thalweg._kernels.clock import PROJECTIONS, ROUNDS
 from thalweg._kernels.parts import place, spots, start
 from thalweg._machines.alone import AloneSettings, AloneState
-from thalweg._stateful import facts
+from thalweg._sound import Past
+from thalweg._stateful import facts, refill
 from thalweg._types import Array
 from thalweg._validate import check_choice, wrong
 from thalweg.errors import InputError
@@ -84,6 +86,13 @@ class Alone(ExpertMachine):
 
     def _settings(self) -> dict[str, Any]:
         return super()._settings() | facts(self.expert) | {"start": self._origin}
+
+    def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
+        yield from super()._look(read)
+        state, settings = self._parts
+        one, rounds = np.ones((1, 1), dtype=np.int64), int(read["clock"][ROUNDS])
+        past = Past(one > 0, one, rounds * one, rounds, self._square_bound)
+        yield from type(self.expert).look([[self.expert]], refill(state, read).experts, settings.experts, past)
 
     def _peek(self) -> Array:
         if self._view is None:

@@ -5,17 +5,18 @@ The newborn never sees the round that started it, and those whose interval is ov
 one-bits of m, the markers so far (compact cover), so the state has a slot per level and nothing else.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from thalweg._kernels import covers
-from thalweg._kernels.clock import PROJECTIONS
+from thalweg._kernels.clock import PROJECTIONS, ROUNDS
 from thalweg._kernels.parts import admit, clear, place, start
 from thalweg._machines.cover import CoverSettings, CoverState
-from thalweg._stateful import facts, named_arrays
+from thalweg._sound import Past, born, feasible, shares
+from thalweg._stateful import facts, named_arrays, refill
 from thalweg._types import Array
 from thalweg._validate import check_choice, wrong
 from thalweg.domains import Domain
@@ -116,7 +117,8 @@ class Cover(ExpertMachine):
         self._marker_room = min(MARKERS_KEPT, max(1024, (self.horizon or 0) + 1))
         self._look_up(1)
         self._origin = self.level(0).origin
-        self._shape((1024 if self.horizon is None else self.horizon + 1).bit_length())
+        self._first_slots = (1024 if self.horizon is None else self.horizon + 1).bit_length()
+        self._shape(self._first_slots)
         self._restart()
 
     # ------------------------------------------------------------------ state: a slot per level
@@ -158,12 +160,12 @@ class Cover(ExpertMachine):
         )
         return state, settings
 
-    def _shape(self, K: int) -> None:
-        """Take over a machine with K slots; what a smaller one held is kept."""
+    def _shape(self, K: int, *, keep: bool = True) -> None:
+        """Take over a machine with K slots; what a smaller one held is kept, unless it is to be written over."""
         state, settings = self._build(K)
         for key, fresh in named_arrays(state).items():
             old = self._arrays.get(key)
-            if old is not None and old.size and key != "clock":
+            if keep and old is not None and old.size and key != "clock":
                 fresh[tuple(slice(0, n) for n in old.shape)] = old
         own = None if self.one_gradient else self._ask_own(state.experts, K, by_value=True, wanted=True)
         self._adopt(state, settings, own)
@@ -173,6 +175,8 @@ class Cover(ExpertMachine):
         return int(self._parts[0].born.size)
 
     def _restart(self) -> None:
+        if self._slot_count != self._first_slots:
+            self._shape(self._first_slots, keep=False)
         state, settings = self._parts
         for key, array in self._arrays.items():
             if key != "clock":
@@ -188,8 +192,7 @@ class Cover(ExpertMachine):
 
     def _make_room(self) -> None:
         """Room for one more marker: a threshold and a slot."""
-        m = self.marker_count
-        state, settings = self._parts
+        m, (state, settings) = self.marker_count, self._parts
         if self.threshold is not None and m >= settings.thresholds.size:
             self._look_up(m)
             self._adopt(state, settings._replace(thresholds=self._table), self._own)
@@ -234,22 +237,48 @@ class Cover(ExpertMachine):
     def _read_state(self, saved: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
         """A run that went past its horizon may have more slots than this learner, or fewer: the state's count holds."""
         self._check_kind(saved)
-        slots = np.asarray(saved.get("born")).size
-        if not 0 < slots < 64:
-            raise self._unfit(f"it has {slots} slots")
-        state = self._build(slots)[0] if slots != self._slot_count else self._parts[0]
-        read = self._read_arrays(saved, named_arrays(state))
-        m, born = int(read["markers"][0]), read["born"]
-        if m < 1 or m >> slots:
+        own, slots = self._parts[0], self._length(saved, "born")
+        t, m = (int(self._read_array(saved, key, getattr(own, key))[0]) for key in ("clock", "markers"))
+        if not (m == t + 1 if self.threshold is None else 1 <= m <= t + 1):
+            raise self._unfit(f"it has {m} markers after {t} rounds")
+        if not m.bit_length() <= slots <= max((m + 1).bit_length(), self._first_slots):
             raise self._unfit(f"it has {slots} slots and {m} markers")
-        if (born < 0).any() or (born > m).any() or not born[covers.level(m)] == m:
+        read = self._read_arrays(saved, named_arrays(self._sized(slots)[0]))
+        if read["born"].tolist() != born(m, slots, geometric=self.cover == "geometric"):
             raise self._unfit("its experts were born at other markers than it has")
-        return read
+        return self._sound(read)
+
+    def _sized(self, K: int) -> tuple[CoverState, CoverSettings]:
+        """The machine if it has K slots, else one that has."""
+        return self._parts if self._slot_count == K else self._build(K)
+
+    def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
+        yield from super()._look(read)
+        K = read["born"].size
+        state, settings = self._sized(K)
+        s = refill(state, read)
+        m, t, alive = int(s.markers[0]), int(s.clock[ROUNDS]), s.born > 0
+
+        def past(*shape: int) -> Past:
+            births = s.born.reshape(shape)  # marker i starts in round i or later
+            return Past(births > 0, births, t + 1 - births, t, self._square_bound)
+
+        levels = [[self.level(k)] for k in range(K)]
+        yield from type(levels[0][0]).look(levels, s.experts, settings.experts, past(K, 1))
+        yield from type(self.meta).look(s.meta, settings.meta, past(1, K))
+        yield "weights", shares(s.weights, alive)
+        yield "decision", feasible(self.domain, s.y)
+        known = self._table[m] if m < self._table.size else np.inf
+        yield "loss since the last marker", s.paid[0] <= known and (s.paid[0] >= 0 or not self.nonnegative)
+        n = s.marks.size
+        if n > 0:
+            kept = s.marks[np.arange(max(0, m - n), m) % n]
+            yield "marks", kept[0] >= 1 and kept[-1] <= t + 1 and bool((np.diff(kept) > 0).all())
+            yield "marks", m > n or (kept[0] == 1 and not s.marks[m:].any())
 
     def _write(self, read: dict[str, NDArray[Any]]) -> None:
         if read["born"].size != self._slot_count:
-            self._arrays = {}
-            self._shape(read["born"].size)
+            self._shape(read["born"].size, keep=False)
         super()._write(read)
 
     # ------------------------------------------------------------------ what it tells

@@ -122,14 +122,15 @@ class Player(Stateful):
 
     def reset(self) -> None:
         """Back to the first round."""
-        self._clock[:] = 0
-        self._warned = False
-        self._restart()
         self._shown = None
+        with self._all_or_nothing():
+            self._clock[:] = 0
+            self._restart()
+        self._warned = False
 
     def _write(self, read: dict[str, NDArray[Any]]) -> None:
-        super()._write(read)
         self._shown = None
+        super()._write(read)
 
     def _watch_horizon(self) -> None:
         if self.horizon is not None and not (self._warned or self.anytime) and self._clock[ROUNDS] > self.horizon:

@@ -7,11 +7,14 @@ refused, how to project onto a set that only Python can project onto, and the an
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from thalweg._kernels.clock import CLIPPED, FRESH, GRADIENTS, ROUNDS
 from thalweg._kernels.handle import Handle, bind
 from thalweg._kernels.parts import leaves, place, spots
 from thalweg._kernels.projections import PYTHON
@@ -76,6 +79,12 @@ class Machine(Learner):
     def _propose(self) -> Array:
         return self._peek().copy()
 
+    def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
+        clock = read["clock"]
+        rounds, gradients = clock[ROUNDS], clock[GRADIENTS]
+        yield "counters", gradients == rounds if self.one_gradient else gradients >= rounds
+        yield "counters", clock[FRESH] in (0, 1) and clock[CLIPPED] <= gradients
+
     # ------------------------------------------------------------------ a round
 
     def _round(self, loss: float | None, clipped: int) -> None:
@@ -98,7 +107,9 @@ class Machine(Learner):
             if status == loop.LARGE:
                 clipped, bound = clipped + self._clip_all(), LARGEST
             elif status == loop.FULL:
-                self._make_room()
+                with self._growth():
+                    self._play_one(loss, clipped, whole)
+                return
             else:
                 raise self._beyond_range()
 
@@ -108,7 +119,18 @@ class Machine(Learner):
         return 1
 
     def _make_room(self) -> None:
-        """Room for one more round."""
+        """Room for one more round, in new arrays."""
+
+    @contextmanager
+    def _growth(self) -> Iterator[None]:
+        """Room for the round that is played inside; if that is refused, the room is taken back."""
+        before = *self._parts, self._own
+        self._make_room()
+        try:
+            yield
+        except BaseException:
+            self._adopt(*before)
+            raise
 
     def _beyond_range(self) -> InputError:
         """Why feedback was refused."""
@@ -131,14 +153,10 @@ class Machine(Learner):
         """Play rounds first..last-1; returns the first that was not played: `step` plays it, or says why not."""
         charge = loop.Charge(QUERY, problem.phi.value, problem.phi.slope)
         self._shown = None
-        while True:
-            game = loop.match(self._handle, self._own is not None, self._peek(), self._gradient, charge, rounds)
-            first, status = loop.play(bind(game), first, last)
-            if status != loop.FULL:
-                break
-            self._make_room()
+        game = loop.match(self._handle, self._own is not None, self._peek(), self._gradient, charge, rounds)
+        played = int(loop.play(bind(game), first, last))
         self._watch_horizon()
-        return int(first)
+        return played
 
 
 class ExpertMachine(Machine):
@@ -175,7 +193,12 @@ class ExpertMachine(Machine):
         if self._own is None:
             return super().step(f)
         self._check_loss_object(f)
-        self._make_room()
+        with self._growth():
+            return self._step_own(f)
+
+    def _step_own(self, f: Loss) -> float:
+        """A round in which every member asks for a gradient of its own."""
+        assert self._own is not None
         x = self.decision
         paid = self._read_paid(f.value(x))
         for k in self._slots():

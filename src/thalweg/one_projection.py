@@ -15,19 +15,21 @@ then, so Theorem 1 holds for y_t outside the flat, too.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from thalweg._kernels import reduction
-from thalweg._kernels.clock import FRESH, PROJECTIONS
+from thalweg._kernels.clock import FRESH, PROJECTIONS, ROUNDS
 from thalweg._kernels.hulls import FULL, flatten
 from thalweg._kernels.projections import PYTHON
 from thalweg._machines import loop
 from thalweg._machines.reduced import ReducedSettings, ReducedState
-from thalweg._stateful import Stateful
+from thalweg._sound import feasible
+from thalweg._stateful import Stateful, inside
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.learner import Learner, check_takes_losses
@@ -168,9 +170,15 @@ class OneProjection(Machine):
     def _compiled(self) -> bool:
         return self._trusted and self.domain.onto is not PYTHON
 
-    def _make_room(self) -> None:
-        self._bound = None  # first: the arrays it holds may be replaced
-        self.inner._make_room()
+    @contextmanager
+    def _growth(self) -> Iterator[None]:
+        try:
+            self._bound = None  # first: the arrays it holds will be replaced
+            with self.inner._growth():
+                yield
+        except BaseException:
+            self._bound = None
+            raise
 
     def _beyond_range(self) -> InputError:
         return self.inner._beyond_range()  # type: ignore[no-any-return]
@@ -229,21 +237,21 @@ class OneProjection(Machine):
 
     def _read_state(self, saved: Any) -> dict[str, NDArray[Any]]:
         read = super()._read_state(saved)
-        X, x = self.domain, read["x"].reshape(self.domain.shape)
-        fresh, near = (
-            read["clock"][FRESH],
-            np.abs(x - X.center).max() <= 2 * X.radius,
-        )  # no set projects just any number
-        if fresh not in (0, 1) or (fresh and not (near and X.contains(x, tol=1e-6))):
+        if read["clock"][FRESH] and not feasible(self.domain, read["x"]):
             raise self._unfit("its decision is not a point of the domain")
         return read
 
     def restore(self, saved: Any) -> None:
         """As `Learner.restore`."""
-        read = self._read_state(saved)
-        self.inner.restore({k.removeprefix("inner."): v for k, v in saved.items() if k.startswith("inner.")})
-        self._write(read)
-        self._bound = None
+        read, within = self._read_state(saved), inside(saved, "inner.")
+        if isinstance(self.inner, Learner):
+            mine, theirs = (a[ROUNDS] for a in (read["clock"], self._read_array(within, "clock", self.inner._clock)))
+            if mine != theirs:
+                raise self._unfit(f"it played {mine} rounds, and the learner inside {theirs}")
+        with self._all_or_nothing():
+            self._bound = None  # first: the arrays it holds may be replaced
+            self.inner.restore(within)
+            self._write(read)
 
 
 def check_surrogate(owner: str, domain: Domain, surrogate: Any, what: str = "The 'surrogate' parameter") -> Domain:

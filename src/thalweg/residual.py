@@ -16,11 +16,13 @@ sum <g, x^(i) - x^(i+1)> <= sqrt(2) psi_i. And (u, 1) lies in V for every u in W
 """
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from thalweg._kernels.clock import PROJECTIONS
+from thalweg._kernels.clock import PROJECTIONS, ROUNDS
 from thalweg._kernels.projections import PYTHON
 from thalweg._machines.levels import (
     SEARCH,
@@ -32,6 +34,8 @@ from thalweg._machines.levels import (
     place_one,
     weigh_level,
 )
+from thalweg._sound import CLOSE, feasible, within
+from thalweg._stateful import refill
 from thalweg._types import Array
 from thalweg._validate import check_count, check_positive
 from thalweg.domains import Ball, Domain
@@ -125,6 +129,25 @@ class ResidualLevels(Machine):
             "unit": settings.R,
             "exact": settings.exact,
         }
+
+    def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
+        """With n rounds since a level began: W_n <= psi + sqrt(5) n, for a bet loses at least what its projection does.
+
+        Losses have length <= 1, |s v| <= 1/2, and the points of V are no longer than sqrt(5).
+        """
+        yield from super()._look(read)
+        s, c, t = refill(self._parts[0], read), self._parts[1], int(read["clock"][ROUNDS])
+        n = np.where(c.lengths > 0, t % np.maximum(c.lengths, 1), t)
+        wealth, v, A, squares = s.bets.T
+        yield "wealth", bool((wealth > 0).all()) and within(wealth, 0.0, c.wealth + math.sqrt(5) * n)
+        yield "fractions", within(np.abs(v), 0.0, 0.5)
+        yield "sums of squares", within(A, 1.0, 1 + 4 * n) and within(squares, 0.0, n)
+        yield "directions", within(np.linalg.norm(s.directions, axis=1), 0.0, 1.0)
+        sizes = np.linalg.norm(s.chain, axis=1)
+        yield "points", sizes[0] == 0 and within(sizes, 0.0, 1.0)
+        yield "gaps", within(np.linalg.norm(s.gaps, axis=1), 0.0, np.abs(wealth * v) + math.sqrt(5))
+        off = np.abs(c.o + c.R * s.chain[-1] - s.y).max()
+        yield "decision", feasible(self.domain, s.y) and off <= CLOSE * self.domain._scale(self.domain.center)
 
     # ------------------------------------------------------------------ what it tells
 

@@ -21,6 +21,7 @@ from thalweg._machines.cut_descent import BELOW, COUNT, CURVED, LENGTHS, ROWS, S
 from thalweg._machines.records import ANCHORED, BEHIND, GAINED, MARKERS, Records
 from thalweg._machines.tracker import LARGEST as LARGEST_LOSS
 from thalweg._machines.tracker import TrackerSettings, TrackerState
+from thalweg._sound import born
 from thalweg._types import Array
 from thalweg._validate import check_choice, check_nonnegative, check_number, wrong
 from thalweg.domains import Domain
@@ -156,31 +157,29 @@ class Tracking(Machine):
 
     def _read_state(self, saved: Any) -> dict[str, NDArray[Any]]:
         """Every number that the next round relies on is looked at: damaged ones could lead out of the arrays."""
-        read = super()._read_state(saved)
+        self._check_kind(saved)
+        read = self._read_arrays(saved, self._arrays)
         count, k0, K = (int(n) for n in read["members.sizes"])
         if count == 0:
             first = {key: np.zeros_like(array) for key, array in read.items()} | {"y": self._home}
             if any(not np.array_equal(read[key], first[key]) for key in read if key != "clock"):
                 raise self._unfit("it has no members, but not what a first round has either")
-            return read
+            return self._sound(read)
         if not (-20 <= k0 <= -4 and K >= 1 and count == CURVED + K - k0 + 5 <= ROWS):
             raise self._unfit(f"it has {count} members from step {k0} to {K}")
-        m, born = int(read["records.counts"][MARKERS]), read["records.born"]
-        expected = [m >> k << k if m >> k & 1 else 0 for k in range(born.size)]
+        m, births = int(read["records.counts"][MARKERS]), read["records.born"]
         most = min(2**SLOTS - 2, int(read["clock"][ROUNDS]) // 16) if self.intervals else 0
-        if not 0 <= m <= most or born.tolist() != expected:
+        if not 0 <= m <= most or births.tolist() != born(m, births.size):
             raise self._unfit(f"its records do not fit its {m} markers")
-        curved = int(read["curved"][0])
-        if curved not in (0, self._parts[1].curvature):
+        if read["curved"][0] not in (0, self._parts[1].curvature):
             raise self._unfit("it has members with curvature that this learner has not")
-        with np.errstate(all="ignore"):
-            damaged = {part for part, fine in self._look(read, slice(0 if curved else CURVED, count)) if not fine}
-        if damaged:
-            raise self._unfit(f"its {', '.join(sorted(damaged))} cannot be what a run has left")
-        return read
+        return self._sound(read)
 
-    def _look(self, read: dict[str, NDArray[Any]], rows: slice) -> Iterator[tuple[str, bool]]:
-        """Parts of a state, and whether a run can have left them so; nan is never fine."""
+    def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
+        yield from super()._look(read)
+        if read["members.sizes"][COUNT] == 0:
+            return
+        rows = slice(0 if read["curved"][0] else CURVED, read["members.sizes"][COUNT])
         R, rounds = self.domain.radius, read["clock"][ROUNDS] * (1 + 1e-6)
         S, H, shortest, following = read["members.sums"]
         _, k0, K = read["members.sizes"]

@@ -37,7 +37,6 @@ __all__ = [
     "FULL",
     "LARGE",
     "PLAYED",
-    "REFUSED",
     "Charge",
     "Game",
     "Match",
@@ -48,8 +47,7 @@ __all__ = [
     "update",
 ]
 
-# A round was played; its gradient is too large; there is no room; the feedback is too large; the loss is refused.
-PLAYED, LARGE, FULL, BEYOND, REFUSED = 0, 1, 2, 3, 4
+PLAYED, LARGE, FULL, BEYOND = 0, 1, 2, 3  # a round was played; its gradient is too large; no room; feedback too large
 
 
 class Game(NamedTuple):
@@ -216,29 +214,28 @@ def match(handle: Handle, own: bool, x: Floats, g: Floats, loss: Charge, rounds:
 
 
 @kernel
-def play(handle: Any, first: int, last: int) -> tuple[int, int]:
+def play(handle: Any, first: int, last: int) -> int:
     """Play rounds first..last-1 of a `Match`; stop before one that must be refused or needs more room.
 
-    Returns the first round that was not played, and why.
+    Returns the first round that was not played.
     """
     game = parts(handle)
     rounds, loss, x = game.rounds, game.loss, game.x
     for t in range(first, last):
         call(game.ready, game.handle)
         if not _ask(game.ask, game, t):
-            return t, REFUSED
+            return t
         a, b = rounds.features[t], rounds.labels[t]
         paid = call(loss.query, loss.value, loss.slope, a, b, rounds.parameter, x, game.g)
         if not (np.isfinite(paid) and paid >= rounds.floor):
-            return t, REFUSED
+            return t
         rounds.losses[t] = paid
         if rounds.decisions.shape[0] > 0:
             for j in range(x.shape[0]):
                 rounds.decisions[t, j] = x[j]
-        status = call(game.update, game.handle, paid, rounds.square_bound, 0, True)
-        if status != PLAYED:
-            return t, status
-    return last, PLAYED
+        if call(game.update, game.handle, paid, rounds.square_bound, 0, True) != PLAYED:
+            return t
+    return last
 
 
 @inner

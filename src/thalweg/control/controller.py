@@ -1,11 +1,13 @@
 """The contract every controller keeps: act on the state, observe what came of it."""
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from thalweg._sound import CLOSE
 from thalweg._stateful import Stateful
 from thalweg._types import Array
 from thalweg._validate import check_positive
@@ -118,6 +120,15 @@ class Controller(Stateful):
     def clipped(self) -> int:
         """Gradients that were scaled down to their bound."""
         return 0
+
+    def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
+        yield "clock", read["clock"][ACTED] in (0, 1)
+
+    def _answers(self, read: dict[str, NDArray[Any]], policy: Array) -> bool:
+        """Whether the input of a saved state is -K x plus what a policy adds, where a round is under way."""
+        x, u = read["x"], read["u"]
+        size = float(np.abs(self.gain).sum() * np.abs(x).max() + np.abs(policy).max())
+        return not read["clock"][ACTED] or bool((np.abs(policy - self.gain @ x - u) <= CLOSE * size).all())
 
     def _restart(self) -> None:
         for array in self._arrays.values():

@@ -9,17 +9,19 @@ is in `thalweg.control.policy`.
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from thalweg._kernels import control as kernels
+from thalweg._sound import within
+from thalweg._stateful import inside
 from thalweg._types import Array
 from thalweg._validate import check_choice, check_count
 from thalweg.control.constants import Constants, estimated_constants
-from thalweg.control.controller import Controller
+from thalweg.control.controller import ACTED, ROUNDS, Controller
 from thalweg.control.costs import Cost
 from thalweg.control.policy import DAC, read_gradients, truncated_gradient
 from thalweg.control.system import LinearSystem
@@ -29,6 +31,7 @@ from thalweg.learner import Learner, Queries
 
 __all__ = ["LearnedController"]
 
+LARGEST = 1e60  # of a disturbance, where no bound was given: products of a few can then be added up
 SEEN, LENGTH, PRICE, BOUND, LAMBDA = 0, 1, 2, 3, 4  # entries of the array of scales
 
 
@@ -185,16 +188,20 @@ class LearnedController(Controller):
     def restore(self, saved: Mapping[str, Any]) -> None:
         """As `Controller.restore`."""
         read = self._read_state(saved)
-        G, price = map(float, read["scales"][BOUND:])
-        given = self.constants.gradient_bound
-        if (read["scales"] < 0).any() or (given is not None and (G, price) != (given, self.constants.switching_cost)):
+        if not self._scales_fit(read["scales"], int(read["clock"][ROUNDS])):
             raise self._unfit("its scales are negative, or other ones than the constants say")
-        learner = None
-        if G > 0:
-            learner = self._make_learner(G, price)
-            learner.restore({k.removeprefix("learner."): v for k, v in saved.items() if k.startswith("learner.")})
-        self._write(read)
-        self.learner = learner
+        learner, policy = None, np.zeros(self.system.input_dim)
+        if read["scales"][BOUND] > 0:
+            learner = self._resume(read["scales"], inside(saved, "learner."))
+            if learner.rounds > read["clock"][ROUNDS] - read["scales"][SEEN]:
+                raise self._unfit(f"the learner of its policy played {learner.rounds} rounds, more than it did itself")
+            if read["clock"][ACTED]:
+                policy = np.einsum("iux,ix->u", learner.decision, read["past"][: self.memory])
+        if not self._answers(read, policy):
+            raise self._unfit("its input is not what its policy answers to its state")
+        with self._all_or_nothing():
+            self._write(read)
+            self.learner = learner
 
     def _remember(self) -> Any:
         return super()._remember(), self.learner, None if self.learner is None else self.learner._remember()
@@ -204,6 +211,30 @@ class LearnedController(Controller):
         super()._return_to(arrays)
         if self.learner is not None:
             self.learner._return_to(learned)
+
+    def _scales_fit(self, scales: Array, rounds: int) -> bool:
+        """Whether the scales are those given; or measured, in 2H + 1 rounds; or being measured."""
+        G, price, n = self.constants.gradient_bound, self.constants.switching_cost, 2 * self.memory + 1
+        if G is not None and price is not None:
+            return bool(scales.tolist() == [0.0, 0.0, 0.0, G, price])
+        bounds = self.constants.margin * scales[[LENGTH, PRICE]] if scales[SEEN] == n else np.zeros(2)
+        fine = np.array_equal(scales[BOUND:], bounds) and within(scales, 0.0, LARGEST**2)
+        return bool(fine and scales[SEEN] in range(min(n, rounds) + 1))
+
+    def _resume(self, scales: Array, saved: Mapping[str, Any]) -> Learner:
+        """The learner of (3) from its saved state."""
+        try:
+            learner = self._make_learner(float(scales[BOUND]), float(scales[LAMBDA]))
+        except (ArithmeticError, InputError) as error:
+            raise self._unfit(f"no learner can be built for its scales ({error})") from error
+        learner.restore(saved)
+        return learner
+
+    def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
+        yield from super()._look(read)
+        past, longest = read["past"], self.disturbance_bound or LARGEST
+        yield "past disturbances", within(np.linalg.norm(past, axis=1), 0.0, longest)
+        yield "past disturbances", not past[read["clock"][ROUNDS] :].any()  # none before the start
 
     def _restart(self) -> None:
         super()._restart()

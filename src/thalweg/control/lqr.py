@@ -1,6 +1,10 @@
 """Linear state feedback, u = -K x: LQR, and any other gain."""
 
-from numpy.typing import ArrayLike
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from thalweg._types import Array
 from thalweg.control.controller import Controller
@@ -25,6 +29,10 @@ class LinearFeedback(Controller):
 
     def _learn(self, cost: Cost, w: Array) -> None:
         return
+
+    def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
+        yield from super()._look(read)
+        yield "input", self._answers(read, np.zeros(self.system.input_dim))
 
 
 class LQR(LinearFeedback):

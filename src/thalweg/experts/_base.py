@@ -1,12 +1,13 @@
 """What an expert is in Python: a description of one, from which the arrays of many are made."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
 
-from thalweg._kernels.parts import Floats
+from thalweg._kernels.parts import Floats, place
+from thalweg._sound import Past, feasible
 from thalweg.domains import Domain
 
 __all__ = ["Expert"]
@@ -35,6 +36,15 @@ class Expert(ABC):
     @abstractmethod
     def assemble(cls, experts: Sequence[Sequence[Self]]) -> tuple[Any, Any]:
         """The state, all zeros, and the settings of these experts: a sequence of groups, padded to one length."""
+
+    @classmethod
+    def look(cls, experts: Sequence[Sequence[Self]], e: Any, c: Any, past: Past) -> Iterator[tuple[str, bool]]:
+        """Parts of a saved state of these experts by name, and whether a run can have left them so.
+
+        Here that those alive stand in their domain. One with more to keep sound says so; the numbers are finite.
+        """
+        places = [place(e, k, i) for k, i in np.argwhere(past.alive)]
+        yield "experts' points", feasible(experts[0][0].domain, np.array(places))
 
     @staticmethod
     def table(experts: Sequence[Sequence[Any]], name: str) -> Floats:

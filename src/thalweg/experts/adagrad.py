@@ -14,7 +14,7 @@ which for sparse gradients is smaller than what one step size for all coordinate
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ import numpy as np
 from thalweg._kernels.jit import implement, inner
 from thalweg._kernels.parts import Floats, move, move_own, start
 from thalweg._kernels.vectors import copy, dot
+from thalweg._sound import Past, within
 from thalweg._validate import check_positive
 from thalweg.domains import Ball
 from thalweg.errors import InputError
@@ -146,6 +147,14 @@ class AdaGradDescent(Expert):
         scales, delta, domain = cls.table(experts, "scale"), cls.table(experts, "delta"), experts[0][0].domain
         shape = (*scales.shape, domain.dim)
         return AdaGradState(np.zeros(shape), np.zeros(shape)), AdaGradSettings(scales, delta, domain.par)
+
+    @classmethod
+    def look(
+        cls, experts: Sequence[Sequence[AdaGradDescent]], e: AdaGradState, c: AdaGradSettings, past: Past
+    ) -> Iterator[tuple[str, bool]]:
+        """See `Expert.look`."""
+        yield from super().look(experts, e, c, past)
+        yield "sums of squares", within(e.squares, 0.0, past.squares[..., None], past.alive)
 
     def regret_bound(self, squares: Floats) -> float:
         """(4), from the sums Q_j of the squared entries of the gradients that it saw."""

@@ -9,7 +9,7 @@ t counts from the expert's own start. lambda, the price of moving, is 0 for all 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ from thalweg._kernels.parts import Floats, Ints, leaves, move, move_own, place, 
 from thalweg._kernels.pointers import Pointer, call
 from thalweg._kernels.projections import BALL, onto_ball
 from thalweg._kernels.vectors import copy, dot, square_norm
+from thalweg._sound import CLOSE, Past, within
 from thalweg._validate import check_choice, check_nonnegative, check_positive
 from thalweg.domains import Domain
 from thalweg.experts._base import Expert
@@ -253,3 +254,16 @@ class Descent(Expert):
         ground = OnBall(one.domain.par) if on_ball else OnSet(one.domain.onto, one.domain.par, np.empty(d))
         scratch = np.empty((K, N)), np.empty((priced, N, d))
         return state, DescentSettings(steps, RULES[one.step_rule], delta, one.price or 0.0, ground, *scratch)
+
+    @classmethod
+    def look(
+        cls, experts: Sequence[Sequence[Descent]], e: DescentState, c: DescentSettings, past: Past
+    ) -> Iterator[tuple[str, bool]]:
+        """See `Expert.look`."""
+        yield from super().look(experts, e, c, past)
+        yield "sums of squares", within(e.sums, 0.0, past.squares, past.alive)
+        yield "ages", within(e.ages, 0, past.lived, past.alive)
+        if e.moved.shape[0] > 0:
+            domain = experts[0][0].domain
+            far = domain.diameter + CLOSE * domain._scale(domain.center)
+            yield "ways moved", within(e.moved, 0.0, far, past.alive)

@@ -12,7 +12,7 @@ Pool k is member 0 of its group, and its own members are group k of their part.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,6 +34,7 @@ from thalweg._kernels.parts import (
     weigh,
 )
 from thalweg._kernels.vectors import copy, dot, square_norm
+from thalweg._sound import Past, shares
 from thalweg._validate import check_choice, wrong
 from thalweg.errors import InputError
 from thalweg.experts._base import Expert
@@ -176,3 +177,17 @@ class Pool(Expert):
         state = PoolState(members[0], meta[0], np.zeros((K, N)), np.zeros((K, d)))
         by_value = pools[0].judge == "value"
         return state, PoolSettings(members[1], meta[1], np.array(sizes), by_value, np.zeros((K, N)))
+
+    @classmethod
+    def look(
+        cls, experts: Sequence[Sequence[Pool]], e: PoolState, c: PoolSettings, past: Past
+    ) -> Iterator[tuple[str, bool]]:
+        """See `Expert.look`."""
+        pools = [group[0] for group in experts]
+        index = np.broadcast_to(np.arange(1, e.weights.shape[1] + 1), e.weights.shape)
+        alive = past.alive & (index <= c.sizes[:, None])
+        theirs = past._replace(alive=alive, number=index, lived=np.broadcast_to(past.lived, index.shape))
+        yield from super().look(experts, e, c, past)
+        yield from type(pools[0].members[0]).look([pool.members for pool in pools], e.members, c.members, theirs)
+        yield from type(pools[0].meta).look(e.meta, c.meta, theirs)
+        yield "members' weights", shares(e.weights, alive)

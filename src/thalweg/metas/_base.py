@@ -1,12 +1,13 @@
 """What a meta-learner is in Python: a description of one, from which the arrays of many groups are made."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from thalweg._kernels.parts import Floats, Ints, alive
+from thalweg._sound import Past
 from thalweg._validate import check_positive
 
 __all__ = ["LARGEST", "Meta", "Ranged", "Spans", "fits_range"]
@@ -35,6 +36,11 @@ class Meta(ABC):
     @abstractmethod
     def assemble(cls, metas: Sequence[Self], sizes: Sequence[int]) -> tuple[Any, Any]:
         """The state, all zeros, and the settings of these meta-learners, one a group of so many members."""
+
+    @classmethod
+    def look(cls, m: Any, c: Any, past: Past) -> Iterator[tuple[str, bool]]:
+        """Parts of a saved state by name, and whether a run can have left them so. All numbers are finite."""
+        yield from ()
 
     def check(self, members: int) -> None:  # noqa: B027
         """Refuse a number of members that the description does not fit."""

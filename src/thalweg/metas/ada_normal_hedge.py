@@ -6,12 +6,14 @@ With r_{t,i} in units of the range B, so that |r| <= 1, and Phi(R, C) = exp([R]_
     p_i ~ Phi(R_i + 1, C_i + 1) - Phi(R_i - 1, C_i + 1);   uniform where all vanish                  (2)
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from thalweg._kernels.jit import implement, inlined
 from thalweg._kernels.parts import Floats, Ints, admit, alive, feed, fits, weigh
+from thalweg._sound import Past, within
 from thalweg.metas._base import Ranged, Spans, fits_range
 
 __all__ = ["AdaNormalHedge", "AdaNormalHedgeState", "log_potential"]
@@ -75,3 +77,9 @@ class AdaNormalHedge(Ranged):
     """Weights for experts that come and go, by their regret alone: nothing to tune."""
 
     _state = AdaNormalHedgeState
+
+    @classmethod
+    def look(cls, m: AdaNormalHedgeState, c: Spans, past: Past) -> Iterator[tuple[str, bool]]:
+        """|R| <= C, and C <= the rounds lived, since |r| <= 1."""
+        yield "sizes", within(m.sizes, 0.0, past.lived, past.alive)
+        yield "regrets", within(np.abs(m.regrets), 0.0, m.sizes, past.alive)

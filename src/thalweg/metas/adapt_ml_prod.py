@@ -13,13 +13,14 @@ that every factor 1 + eta r is at least 1/2. Weights live in log space.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from thalweg._kernels.jit import implement, inlined, inner
 from thalweg._kernels.parts import Floats, Ints, admit, alive, clear, feed, fits, weigh
+from thalweg._sound import Past, within
 from thalweg._validate import check_choice, check_positive
 from thalweg.metas._base import Meta, fits_range
 
@@ -148,3 +149,16 @@ class AdaptMLProd(Meta):
         weights, squares, rates, gammas = np.zeros((4, K, N))
         state = AdaptMLProdState(weights, squares, rates, gammas, np.zeros(K))
         return state, AdaptMLProdSettings(spans, metas[0].feedback_range == "observed")
+
+    @classmethod
+    def look(cls, m: AdaptMLProdState, c: AdaptMLProdSettings, past: Past) -> Iterator[tuple[str, bool]]:
+        """V <= B^2 a round, the rate is that of (1), and a round changes ln w by at most ln 2, since |eta r| <= 1/2."""
+        alive, B, V = past.alive, m.units[:, None], m.squares
+        seen = B > TINY
+        yield "ranges", bool((seen | (B == 0) if c.observed else B == 1)[alive.any(axis=1)].all())
+        yield "sums of squares", within(V, 0.0, past.lived * B**2 + TINY, alive)
+        gammas = np.log(1.0 + 2.0 * past.number)
+        rates = np.where(seen, np.minimum(0.5 / B, np.sqrt(gammas / (B**2 + V))), 1.0)
+        yield "rates", bool(np.allclose(m.gammas[alive], gammas[alive], rtol=1e-9))
+        yield "rates", bool(np.allclose(m.rates[alive], rates[alive], rtol=1e-6, atol=0.0))
+        yield "wealth", within(np.abs(m.log_weights), 0.0, past.lived * np.log(2), alive)

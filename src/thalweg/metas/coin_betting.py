@@ -10,13 +10,15 @@ a member, and pi_i = 1/(i^2 (1 + floor(log2 i))) for the i-th member ever create
 Wealth lives in log space.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from thalweg._kernels.jit import implement
 from thalweg._kernels.parts import Floats, Ints, admit, alive, feed, fits, weigh
-from thalweg.metas._base import Ranged, Spans, fits_range
+from thalweg._sound import CLOSE, Past, within
+from thalweg.metas._base import LARGEST, Ranged, Spans, fits_range
 
 __all__ = ["CoinBetting", "CoinBettingState"]
 
@@ -85,3 +87,13 @@ class CoinBetting(Ranged):
     """Bets on experts that come and go, with priors that fall with the time of birth."""
 
     _state = CoinBettingState
+
+    @classmethod
+    def look(cls, m: CoinBettingState, c: Spans, past: Past) -> Iterator[tuple[str, bool]]:
+        """-1 <= z <= n: below 0 nothing is lost. So beta <= n/(n + 1), and a round's factor is in [1/(n + 1), 2]."""
+        n = m.ages
+        yield "ages", within(n, 0.0, past.lived, past.alive) and bool((n % 1 == 0)[past.alive].all())
+        yield "gains", within(m.gains, -LARGEST, LARGEST * n, past.alive)
+        yield "wealth", within(m.log_wealth, -CLOSE - n * np.log1p(n), n * np.log(2), past.alive)
+        prior = -2.0 * np.log(past.number) - np.log(1.0 + np.floor(np.log2(past.number)))
+        yield "priors", bool(np.allclose(m.log_prior[past.alive], prior[past.alive], atol=CLOSE))

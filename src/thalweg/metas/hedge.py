@@ -10,7 +10,7 @@ Rates multiply the cumulative loss, never the last weights: with rates that chan
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,11 +19,14 @@ from numpy.typing import ArrayLike
 from thalweg._kernels.jit import implement, inlined
 from thalweg._kernels.parts import Floats, Ints, admit, alive, clear, feed, fits, weigh
 from thalweg._kernels.vectors import decay
+from thalweg._sound import Past, within
 from thalweg._validate import check_array, check_positive
 from thalweg.errors import InputError
 from thalweg.metas._base import Meta
 
 __all__ = ["Hedge", "HedgeSettings", "HedgeState", "rate"]
+
+LARGEST = 1e300  # of a rate times a score: losses may be of any size, but not so that weights are nan
 
 
 class HedgeState(NamedTuple):
@@ -134,3 +137,10 @@ class Hedge(Meta):
             epsilon[k] = np.sqrt(np.log(n)) if meta.rate is None else meta.rate
         radius = np.array([meta.radius or 0.0 for meta in metas])
         return HedgeState(np.zeros((K, N)), np.zeros(K)), HedgeSettings(log_prior, epsilon, radius)
+
+    @classmethod
+    def look(cls, m: HedgeState, c: HedgeSettings, past: Past) -> Iterator[tuple[str, bool]]:
+        """See `Meta.look`."""
+        yield "sums of squares", within(m.sums, 0.0, past.rounds * past.square, past.alive.any(axis=1))
+        root = np.sqrt(1.0 + c.radius**2 * m.sums)
+        yield "scores", within(np.abs(c.epsilon[:, None] * m.scores) / root[:, None], 0.0, LARGEST, past.alive)

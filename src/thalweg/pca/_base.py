@@ -12,7 +12,7 @@ which is linear: the expected loss of the drawn projection is f_t(P_t). That is 
 import math
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -22,6 +22,7 @@ from scipy.linalg import lapack
 from thalweg._kernels import pca as kernels
 from thalweg._kernels.clock import FRESH, GRADIENTS, PROJECTIONS, ROUNDS
 from thalweg._kernels.vectors import square_norm
+from thalweg._sound import CLOSE
 from thalweg._types import Array
 from thalweg._validate import check_count, check_positive, check_rng
 from thalweg.domains import Fantope
@@ -29,11 +30,10 @@ from thalweg.errors import InputError, ProjectionError
 from thalweg.learner import ROUNDING, Player, _outside
 from thalweg.pca import sampling
 
-__all__ = ["PCALearner", "RankWarning", "assemble", "gram", "loss_at"]
+__all__ = ["PCALearner", "RankWarning", "assemble", "close", "gram", "loss_at", "orthonormal", "symmetric"]
 
 SYMMETRIC = 1e-9  # how far X may be from its transpose, relative to its largest entry
 SEMIDEFINITE = 1e-9  # how far below zero an eigenvalue of X may lie, relative to d times its largest entry
-SPECTRUM = 1e-9  # how far eigenvalues of a saved decision may be from [0, 1] and a sum of k
 DRAWS = 256  # uniform numbers drawn at a time
 
 
@@ -246,9 +246,13 @@ class PCALearner(Player):
             raise self._unfit("its seed is negative")
         s = read.get("spectrum", np.zeros(0))
         off = max(abs(float(s.sum()) - self.rank), float(-s.min(initial=0.0)), float(s.max(initial=1.0)) - 1)
-        if s.size and read["clock"][FRESH] and off > SPECTRUM:
+        if s.size and read["clock"][FRESH] and (off > CLOSE or (np.diff(s) < 0).any()):
             raise self._unfit("the eigenvalues of its decision are not those of a matrix of the Fantope")
         return read
+
+    def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
+        clock = read["clock"]
+        yield "counters", clock[FRESH] in (0, 1) and clock[GRADIENTS] == clock[ROUNDS]
 
     # ------------------------------------------------------------------ checks, before anything changes
 
@@ -306,6 +310,21 @@ class PCALearner(Player):
             f"{self._who()}: {what} has {norm} = {size:g}, above gradient_bound = {G:g}. "
             "Give a larger gradient_bound, or scale the data down."
         )
+
+
+def orthonormal(V: Array) -> bool:
+    """Whether the rows of a saved matrix are orthonormal."""
+    return close(V @ V.T, np.eye(len(V)))
+
+
+def symmetric(A: Array, size: float) -> bool:
+    """Whether a saved matrix is symmetric, and no longer than `size` in the Frobenius norm."""
+    return close(A, A.T, size) and bool(np.linalg.norm(A) <= size * (1 + CLOSE))
+
+
+def close(A: Array, B: Array, size: float = 1.0) -> bool:
+    """Whether two saved matrices with entries of this size are the same but for rounding."""
+    return bool((np.abs(A - B) <= CLOSE * size).all())
 
 
 def assemble(s: Array, V: Array) -> Array:

@@ -1,7 +1,7 @@
 """PCA learners with experts on the compact cover: a slot for each level, as many as the run needs."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 from thalweg._kernels.clock import ROUNDS
 from thalweg._kernels.handle import Handle, bind
 from thalweg._kernels.parts import clear
-from thalweg._stateful import named_arrays
+from thalweg._sound import Past, born, shares
+from thalweg._stateful import named_arrays, refill
 from thalweg._types import Array
+from thalweg.metas import AdaptMLProd
 from thalweg.pca._base import PCALearner
 from thalweg.pca.guarantee import step_size
 
@@ -45,12 +47,12 @@ class CoverPCA(PCALearner):
 
     # ------------------------------------------------------------------ state: a slot per level
 
-    def _shape(self, K: int) -> None:
-        """Take over a machine of K levels; what a smaller one held is kept."""
+    def _shape(self, K: int, *, keep: bool = True) -> None:
+        """Take over a machine of K levels; what a smaller one held is kept, unless it is to be written over."""
         state, settings = self._build(K)
         arrays = named_arrays(state)
         for key, old in self._arrays.items():
-            if arrays[key] is not old:
+            if keep and arrays[key] is not old:
                 arrays[key][tuple(slice(0, size) for size in old.shape)] = old
         vars(self).update(_parts=(state, settings), _arrays=arrays, _bound=None)  # all at once: Ctrl-C may come
 
@@ -63,13 +65,19 @@ class CoverPCA(PCALearner):
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_bound": None}  # a handle cannot be copied; it is made anew
 
+    @property
+    def _full(self) -> bool:
+        """Whether there is no slot for the expert that starts next round."""
+        return (self.rounds + 2) >> self._parts[0].born.size > 0
+
     def _make_room(self) -> None:
         """A slot for the expert that starts next round."""
-        K = self._parts[0].born.size
-        if (self.rounds + 2) >> K:
-            self._shape(K + 1)
+        if self._full:
+            self._shape(self._parts[0].born.size + 1)
 
     def _restart(self) -> None:
+        if self._parts[0].born.size != LEVELS:
+            self._shape(LEVELS, keep=False)
         for key, array in self._arrays.items():
             if key not in ("clock", "seed"):
                 array[...] = 0
@@ -80,21 +88,34 @@ class CoverPCA(PCALearner):
     def _read_state(self, saved: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
         """A longer run has more levels than this learner, or fewer: the state's count holds."""
         self._check_kind(saved)
-        K = np.asarray(saved.get("born")).size
-        if not 0 < K < 64:
-            raise self._unfit(f"it has {K} levels")
-        read = self._read_arrays(saved, named_arrays(self._build(K)[0]))
-        t = int(read["clock"][ROUNDS]) + 1
+        t, K = int(self._read_array(saved, "clock", self._clock)[ROUNDS]) + 1, self._length(saved, "born")
+        if not 0 < K <= max(LEVELS, (t + 1).bit_length()):
+            raise self._unfit(f"it has {K} levels in round {t}")
         if t >> K:
             raise self._unfit(f"it has {K} levels, and round {t} needs {t.bit_length()}")
-        if read["born"].tolist() != [(t >> level << level) * (t >> level & 1) for level in range(K)]:
+        read = self._read_arrays(saved, named_arrays(self._build(K)[0]))
+        if read["born"].tolist() != born(t, K):
             raise self._unfit(f"its experts are of another round than {t}")
-        return read
+        return self._sound(read)
+
+    def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
+        yield from super()._look(read)
+        K, t = read["born"].size, int(read["clock"][ROUNDS])
+        state, settings = self._build(K)
+        s = refill(state, read)
+        alive = s.born[None] > 0
+        past = Past(alive, s.born[None], t + 1 - s.born[None], t, np.inf)
+        yield from AdaptMLProd.look(s.meta, settings.meta, past)
+        yield "weights", shares(s.weights, alive[0])
+        yield from self._look_at(s, settings, alive[0])
+
+    @abstractmethod
+    def _look_at(self, s: Any, c: Any, alive: NDArray[np.bool_]) -> Iterator[tuple[str, bool]]:
+        """`_look` at the experts, those alive, and at their combination."""
 
     def _write(self, read: dict[str, NDArray[Any]]) -> None:
         if read["born"].size != self._parts[0].born.size:
-            self._arrays = {}
-            self._shape(read["born"].size)
+            self._shape(read["born"].size, keep=False)
         super()._write(read)
 
     # ------------------------------------------------------------------ what it tells

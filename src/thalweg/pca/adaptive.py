@@ -10,14 +10,18 @@ popcount(t) experts are alive in round t. All but the newborn, whose place is kn
 more is needed for `projection`, if it is asked for: a mixture of experts has an eigenbasis of its own.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
+from numpy.typing import NDArray
 
 from thalweg._kernels import pca as kernels
-from thalweg._kernels.clock import PROJECTIONS
+from thalweg._kernels.clock import FRESH, PROJECTIONS
 from thalweg._kernels.pca import MatrixSettings, MatrixState
+from thalweg._sound import feasible
 from thalweg._types import Array
 from thalweg.metas import AdaptMLProd
-from thalweg.pca._base import assemble, gram, loss_at
+from thalweg.pca._base import assemble, close, gram, loss_at, orthonormal, symmetric
 from thalweg.pca._levels import LEVELS, CoverPCA
 
 __all__ = ["AdaptivePCA"]
@@ -77,6 +81,14 @@ class AdaptivePCA(CoverPCA):
         for level in np.flatnonzero(s.born):
             s.P[...] += s.weights[level] * s.points[level]  # (3)
 
+    def _look_at(self, s: MatrixState, c: MatrixSettings, alive: NDArray[np.bool_]) -> Iterator[tuple[str, bool]]:
+        size = np.sqrt(self.rank)
+        points = s.points[alive]
+        yield "experts' points", all(symmetric(point, size) for point in points) and feasible(self.domain, points)
+        yield "decision", close(s.P, np.tensordot(s.weights[alive], points, 1))  # (3)
+        if s.clock[FRESH]:
+            yield "eigenvectors", orthonormal(s.basis) and close(assemble(s.spectrum, s.basis), s.P)
+
     def _spectrum(self) -> tuple[Array, Array]:
         self._freshen(self._diagonalise_mixture)
         s = self._parts[0]
@@ -92,19 +104,20 @@ class AdaptivePCA(CoverPCA):
         return P.ravel().copy()  # no eigenbasis is needed for it
 
     def _learn(self, instance: Array) -> float:
-        self._make_room()
         s, c = self._parts
         t, X, moved = self.rounds + 1, gram(instance), {}
         for level in np.flatnonzero(s.born):
-            point = s.points[level]
-            c.losses[level] = -np.vdot(point - s.P, X)  # (2)
             if s.born[level] + 2**level > t + 1:  # its interval goes on
-                values, V = self._diagonalise(point + c.steps[level] * X)
+                values, V = self._diagonalise(s.points[level] + c.steps[level] * X)
                 self._clock[PROJECTIONS] += 1
                 sigma = np.empty_like(values)
                 kernels.cap(values, self.rank, sigma)
                 moved[level] = assemble(sigma, V)  # (1)
         loss = loss_at(s.P, instance)
+        self._make_room()
+        s, c = self._parts
+        for level in np.flatnonzero(s.born):
+            c.losses[level] = -np.vdot(s.points[level] - s.P, X)  # (2)
         for level, point in moved.items():
             s.points[level] = point
         self._begin(t + 1)

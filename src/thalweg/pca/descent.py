@@ -6,14 +6,17 @@ With ||X_t||_F <= G and s = sqrt(k (d - k)/(d T))/G, expected regret against the
 G sqrt(k (d - k) T/d). After a change it can be as large on far fewer rounds. 1 eigendecomposition a round.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from thalweg._kernels import pca as kernels
+from thalweg._kernels.clock import FRESH
 from thalweg._types import Array
 from thalweg._validate import check_count, check_positive
-from thalweg.pca._base import PCALearner, gram, loss_at
+from thalweg.pca._base import PCALearner, gram, loss_at, orthonormal, symmetric
 from thalweg.pca.guarantee import step_size as tuned
 
 __all__ = ["DescentPCA"]
@@ -75,6 +78,11 @@ class DescentPCA(PCALearner):
 
     def _settings(self) -> dict[str, Any]:
         return super()._settings() | {"step_size": self.step_size}
+
+    def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
+        yield from super()._look(read)
+        A, far = read["A"], np.sqrt(self.rank) + self.step_size * self.gradient_bound
+        yield "decision", orthonormal(A) if read["clock"][FRESH] else symmetric(A, far)
 
     def _spectrum(self) -> tuple[Array, Array]:
         self._freshen(self._project)

@@ -15,19 +15,23 @@ Expected regret O(sqrt(k |I| log T)) on every interval I against the best projec
 """
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from thalweg._kernels import pca as kernels
 from thalweg._kernels.clock import FRESH
 from thalweg._kernels.pca import PackedSettings, PackedState
+from thalweg._sound import within
 from thalweg._types import Array
 from thalweg._validate import wrong
 from thalweg.domains import Ball, Domain
 from thalweg.errors import InputError
 from thalweg.metas import AdaptMLProd
 from thalweg.pca import guarantee
+from thalweg.pca._base import close, orthonormal
 from thalweg.pca._levels import LEVELS, CoverPCA
 
 __all__ = ["EfficientPCA"]
@@ -132,6 +136,24 @@ class EfficientPCA(CoverPCA):
     def _settings(self) -> dict[str, Any]:
         return super()._settings() | {"radius": self.surrogate.radius, "center": self.surrogate.center.ravel()}
 
+    def _look_at(self, s: PackedState, c: PackedSettings, alive: NDArray[np.bool_]) -> Iterator[tuple[str, bool]]:
+        R, Z, scale = c.radius, s.Z[alive], s.scale[alive]
+        sizes, far = np.linalg.norm(Z, axis=1), c.steps[alive] * self.gradient_bound
+        yield "experts' points", within(scale, 0.0, 1.0) and within(sizes, 0.0, R + far)
+        yield "experts' points", within(scale * sizes, 0.0, R)
+        yield "decision", close(s.y, (s.weights[alive] * scale) @ Z, R)  # (6)
+        Y = np.empty((self.dim, self.dim))
+        kernels.unpack(c.center, s.y, Y)
+        Y = np.tril(Y) + np.tril(Y, -1).T
+        size = R + float(np.linalg.norm(c.center))
+        if not s.clock[FRESH]:
+            yield "matrix to diagonalise", close(np.tril(s.A), np.tril(Y), size)
+            return
+        yield "eigenvectors", orthonormal(s.A) and close((s.A.T * s.values) @ s.A, Y, size)
+        spectrum = np.empty(self.dim)
+        kernels.cap(np.sort(s.values), self.rank, spectrum)
+        yield "eigenvalues", bool((np.diff(s.values) >= 0).all()) and close(spectrum, s.spectrum)  # (1)
+
     # ------------------------------------------------------------------ a round
 
     def _spectrum(self) -> tuple[Array, Array]:
@@ -143,7 +165,13 @@ class EfficientPCA(CoverPCA):
     def _round(self, instance: Array) -> float:
         self._spectrum()
         self._shown = None  # before the state moves, which it does in one kernel: nothing comes between
-        self._make_room()
+        if not self._full:
+            return self._learn(instance)
+        with self._all_or_nothing():
+            self._make_room()
+            return self._learn(instance)
+
+    def _learn(self, instance: Array) -> float:
         if instance.ndim == 1:
             trace = float(instance.dot(instance))
             kernels.pack_vector(instance, -1.0, self._scratch["h"])
@@ -151,9 +179,6 @@ class EfficientPCA(CoverPCA):
             trace = float(instance.trace())
             kernels.pack(-instance, self._scratch["h"])
         return trace + float(kernels.play_round(self._handle))  # (2) - (6)
-
-    def _learn(self, instance: Array) -> float:
-        raise NotImplementedError  # rounds are played by `_round`
 
     # ------------------------------------------------------------------ what it tells
 

@@ -5,13 +5,15 @@
 No eigendecomposition; a QR factorisation of a d x k matrix a round.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from thalweg._types import Array
 from thalweg._validate import check_positive
-from thalweg.pca._base import PCALearner, gram, loss_at
+from thalweg.pca._base import PCALearner, gram, loss_at, orthonormal
 
 __all__ = ["OjaPCA"]
 
@@ -63,6 +65,10 @@ class OjaPCA(PCALearner):
 
     def _settings(self) -> dict[str, Any]:
         return super()._settings() | {"step_size": self.step_size}
+
+    def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
+        yield from super()._look(read)
+        yield "basis", orthonormal(read["W"].T)
 
     def _spectrum(self) -> tuple[Array, Array]:
         return np.ones(self.rank), self._arrays["W"].T

@@ -13,13 +13,17 @@ of W_{t+1}.
 """
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from thalweg._kernels.clock import FRESH
+from thalweg._sound import shares, within
 from thalweg._types import Array
 from thalweg._validate import check_count, check_positive
-from thalweg.pca._base import PCALearner, gram, loss_at
+from thalweg.pca._base import PCALearner, gram, loss_at, orthonormal, symmetric
 
 __all__ = ["YuanLamperskiPCA"]
 
@@ -83,6 +87,16 @@ class YuanLamperskiPCA(PCALearner):
 
     def _settings(self) -> dict[str, Any]:
         return super()._settings() | {"rate": self.rate, "share": self.share}
+
+    def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
+        yield from super()._look(read)
+        w, least = read["weights"], self.share / self.dim
+        if read["clock"][FRESH]:
+            yield "eigenvectors", orthonormal(read["A"])
+            yield "weights", within(w, least * (1 - 1e-6), 1 / (self.dim - self.rank)) and shares(w, w > 0)
+            yield "weights", bool((np.diff(w) <= 0).all())
+        else:
+            yield "decision", symmetric(read["A"], math.sqrt(self.dim) * (self.rate - math.log(least)))
 
     def _spectrum(self) -> tuple[Array, Array]:
         self._freshen(self._project)
