@@ -68,7 +68,7 @@ class CoverPCA(PCALearner):
     @property
     def _full(self) -> bool:
         """Whether there is no slot for the expert that starts next round."""
-        return (self.rounds + 2) >> self._parts[0].born.size > 0
+        return bool((self.rounds + 2) >> self._parts[0].born.size)
 
     def _make_room(self) -> None:
         """A slot for the expert that starts next round."""
