@@ -121,6 +121,14 @@ def test_rows_as_csv():
     assert to_csv(rows, ["b", "a"]) == b"b,a\n,1\nx,\n"
 
 
+def test_csv_runs_nothing_in_a_spreadsheet():
+    cells = {"=1+1": "'=1+1", "+x": "'+x", "-x": "'-x", "@sum(a)": "'@sum(a)", "\t=1": r"\t=1", "\x1b[2J": r"\x1b[2J"}
+    cells |= {"-1.5": "-1.5", "+1e3": "+1e3", -2.5: "-2.5", -3: "-3", None: "", "a=b": "a=b"}
+    rows = list(csv.reader(to_csv([{"=name": cell, "n": 1} for cell in cells]).decode().splitlines()))
+    assert rows[0] == ["'=name", "n"]
+    assert [row[0] for row in rows[1:]] == list(cells.values())
+
+
 def test_groups_means_and_ratios():
     rows = [{"a": 1, "b": 2}, {"a": 1, "b": 3}, {"a": 2, "b": 2}]
     assert group(rows, "a") == {(1,): rows[:2], (2,): rows[2:]}
