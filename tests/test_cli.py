@@ -557,6 +557,27 @@ def test_closed_streams(closed, arguments, code, says):
     assert (done.returncode, done.stderr) == (code, says)
 
 
+def test_nothing_asks_the_network(tmp_path):
+    """Not to start, not for data, not to report."""
+    code = """
+import socket, sys
+def refuse(event, arguments):
+    if event in ("socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto", "socket.sendmsg"):
+        raise AssertionError(f"{event}: {arguments}")
+sys.addaudithook(refuse)
+from thalweg.cli import main
+from thalweg.lab import STREAMS
+streams = [["run", "OGD", name, "--horizon", "20"] for name in STREAMS]
+for arguments in (["list"], *streams, ["compare", "OGD", "--on", "gradual", "--horizon", "20", "--seeds", "1"]):
+    try: main(arguments)
+    except SystemExit as end: assert not end.code, arguments
+try: socket.create_connection(("127.0.0.1", 9))
+except AssertionError: print("refused")
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout.endswith("\nrefused\n"), done.stderr
+
+
 def test_help_loads_nothing_heavy():
     code = (
         "import sys, thalweg; assert not {'thalweg.lab', 'typer'} & set(sys.modules)\n"

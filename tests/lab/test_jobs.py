@@ -276,6 +276,24 @@ def test_a_failed_job_is_named_and_the_others_are_kept(engine, tmp_path):
         run(bad[2:], tmp_path)
 
 
+@pytest.mark.parametrize("engine", ["serial", "local"])
+def test_whatever_a_job_raises_the_others_are_run(engine, tmp_path):
+    ways = {
+        "nasty": "Nasty",
+        "steers": r"ValueError: \\x1b\[2Jx{1,300}",
+        "deep": "RecursionError",
+        "cycle": "recursion",
+    }
+    bad = [Job(f"bad/{how}", "tests.lab.toy_jobs:misbehave", {"how": how}) for how in ways]
+    with pytest.raises(LabError, match=r"Run bad/nasty failed: Nasty\. So did 3 more\. 2 of 6 runs are finished"):
+        run([*bad, *squares(2)], tmp_path, engine=engine, workers=2)
+    for job, says in zip(bad, ways.values(), strict=True):
+        with pytest.raises(LabError, match=rf"Run {job.name} failed: .*{says}") as error:
+            run([job], tmp_path)
+        assert one_line(error).isprintable()
+    assert len(files(tmp_path)) == 2
+
+
 @pytest.mark.parametrize(
     ("kind", "says"),
     [

@@ -4,6 +4,8 @@ import csv
 import dataclasses
 import importlib
 import json
+import pathlib
+import re
 import sys
 
 import pytest
@@ -92,6 +94,21 @@ def test_a_small_one_says_so_and_is_not_warmed_up(toy, tmp_path):
     assert "Only 2 rounds were played" in text
     assert "thalweg toy --small" in text
     assert len(list((tmp_path / "runs").iterdir())) == 2
+
+
+@pytest.mark.usefixtures("page_of_toy")
+def test_what_a_user_types_is_text_on_the_page(toy, tmp_path):
+    page = study.run(toy, tmp_path, engine="serial", progress=False, command="thalweg --out '<script>&</script>'")
+    text = page.read_text(encoding="utf-8")
+    assert "&lt;script&gt;&amp;&lt;/script&gt;" in text
+    assert "<script" not in text
+
+
+def test_no_template_turns_escaping_off():
+    templates = list(pathlib.Path(study.__file__).parent.rglob("*.html"))
+    assert len(templates) == 1 + len(STUDIES)
+    for template in templates:
+        assert not re.search(r"\|\s*safe|autoescape|Markup", template.read_text(encoding="utf-8")), template
 
 
 def test_what_is_not_available_is_left_out(toy, tmp_path, monkeypatch):

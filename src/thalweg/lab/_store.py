@@ -114,9 +114,7 @@ def write_file(path: pathlib.Path, content: bytes) -> pathlib.Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             _replace(path, content)
-        except (
-            FileNotFoundError
-        ):  # a run on another machine took the draft for a leftover
+        except FileNotFoundError:  # a run on another machine took the draft for a leftover
             _replace(path, content)
     return path
 
