@@ -218,6 +218,41 @@ def test_a_killed_worker_of_a_cluster_loses_nothing(tmp_path):
     assert len(files(tmp_path / "out")) == 6
 
 
+def test_a_killed_scheduler_is_told_and_the_run_resumed(tmp_path):
+    pytest.importorskip("distributed")
+    folder, file = tmp_path / "out", tmp_path / "scheduler.json"
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    more = ["--scheduler-file", str(file), "--no-dashboard"]
+    commands = {"scheduler": ["--port", "0"], "worker": ["--nthreads", "1", "--no-nanny"]}
+    scheduler, worker = (
+        subprocess.Popen([sys.executable, "-m", f"distributed.cli.dask_{name}", *options, *more], env=env,
+                         stderr=subprocess.DEVNULL)
+        for name, options in commands.items()
+    )  # fmt: skip
+    try:
+        wait_until(lambda: file.exists() and file.read_text().strip().endswith("}"), scheduler)
+
+        def kill():
+            wait_until(lambda: len(whole(folder)) >= 3)
+            scheduler.kill()
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        with pytest.raises(LabError, match=r"Lost the Dask scheduler.* run the same command again") as error:
+            run(toy_jobs.batch(folder), folder, engine="dask", scheduler=json.loads(file.read_text())["address"])
+        killer.join()
+        one_line(error)
+    finally:
+        for process in (scheduler, worker):
+            process.kill()
+            process.wait()
+    kept = whole(folder)
+    assert 3 <= len(kept) <= 12
+    (tmp_path / "out.gate").touch()
+    assert run(toy_jobs.batch(folder), folder) == {f"toy/{x}": toy_jobs.square(x) for x in range(24)}
+    assert kept.items() <= whole(folder).items()
+
+
 def test_without_distributed(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingExtraError, match=r"'dask' needs distributed\. .*pip install 'thalweg\[dask\]'"):
