@@ -2,12 +2,15 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+OLDEST := .venv-oldest
 JOBS   ?= 2
 # A file stays in one process: what it compiles, caches and sets up is made once. Their order is in conftest.py.
+SAMPLE := README.md tests/test_play.py tests/domains/test_domains.py tests/lab/test_tables.py tests/lab/test_streams.py \
+          tests/lab/test_jobs.py tests/lab/test_study.py tests/test_cli.py
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help env reproduce test test-slow lint types imports check format bench clean
+.PHONY: help env reproduce test test-slow lint types imports check oldest format bench clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -40,6 +43,17 @@ imports: env  ## Imports go one way
 
 check: lint types imports test  ## All that CI checks
 
+# Every direct requirement at its lowest bound, on Python 3.11 or 3.12; theirs are the newest that go with it, and may
+# warn. A few files stand for all: import, rounds, sets, data, commands, engines, a study.
+oldest: $(OLDEST)/.ready  ## Try the oldest versions that pyproject.toml allows
+	NUMBA_CACHE_DIR=$(OLDEST)/kernels $(OLDEST)/bin/python -m pytest -n $(JOBS) --dist loadfile -W default $(SAMPLE)
+
+$(OLDEST)/.ready: pyproject.toml .ci/oldest.py
+	$(PYTHON) -m venv --clear $(OLDEST)
+	$(PYTHON) .ci/oldest.py > $(OLDEST)/requirements.txt
+	$(OLDEST)/bin/python -m pip install --quiet --requirement $(OLDEST)/requirements.txt --editable .
+	@touch $@
+
 format: env  ## Rewrite the code in the project's style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -48,5 +62,5 @@ bench: env  ## Speed against a C loop, side by side
 	$(BIN)/python benchmarks/bench.py
 
 clean:  ## Remove the environment and all caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(OLDEST) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -445,6 +445,69 @@ def test_no_ctrl_c_is_lost(ctrl_c, monkeypatch):
     assert (report["interrupted"], report["rounds"], losses.size) == (True, 40, 40)
 
 
+# --------------------------------------------------------------------------------------- names and files of the user's
+
+
+@pytest.mark.parametrize("link", [pathlib.Path.symlink_to, pathlib.Path.hardlink_to, None])
+def test_no_run_overwrites_its_input(fails, load, tmp_path, link):
+    before = load.read_bytes()
+    out = load if link is None else tmp_path / "other.csv"
+    if link:
+        link(out, load)
+    assert "would be overwritten" in fails("run", "OGD", "load.csv", "--target", "y", "--out", out)
+    (tmp_path / "there").mkdir()
+    for name in ("table.csv", "runs.csv"):
+        inside = tmp_path / "there" / name
+        (link or pathlib.Path.symlink_to)(inside, load)
+        assert "would be overwritten" in fails("compare", "OGD", "--on", inside, "--target", "y", "--out", "there")
+        assert "would be overwritten" in fails("compare", "OGD", "--on", load, "--target", "y", "--out", "there")
+        inside.unlink()
+    assert load.read_bytes() == before
+    assert list((tmp_path / "there").iterdir()) == []
+
+
+def test_standard_input_is_not_overwritten_either(load):
+    command = [sys.executable, "-c", CALL, "run", "OGD", "-", "--target", "y", "--out", str(load)]
+    with open(load) as file:
+        done = subprocess.run(command, stdin=file, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "would be overwritten" in done.stderr
+    assert load.read_text().startswith("a,b,y\n")
+
+
+def test_compare_takes_no_pipe(fails, tmp_path):
+    os.mkfifo(tmp_path / "pipe.csv")
+    assert "must be a file, not a pipe" in fails("compare", "OGD", "--on", "pipe.csv", "--target", "y")
+
+
+@pytest.mark.parametrize("name", ["price_$_$x^{.csv", "=1+1.csv", "@sum.csv", "\x1b[31mred\n\u202e.csv", "\udcff.csv"])
+def test_hostile_file_names(call, load, tmp_path, name):
+    load.rename(tmp_path / name)
+    for command in (["run", "OGD", name], ["compare", "OGD", "--on", name, "--out", "there"]):
+        code, out, err = call(*command, "--target", "y")
+        assert code == 0
+        assert all(mark.isprintable() or mark == "\n" for mark in out + err)
+    with open(tmp_path / "there" / "runs.csv", newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert row["stream"].isprintable()
+    assert row["stream"][0] not in "=+-@"
+    assert float(row["total_loss"]) > 0  # numbers stay numbers
+    code, _, err = call("run", "OGD", name, "--target", "nothing")
+    assert code == 1
+    assert err.rstrip("\n").isprintable()
+
+
+def test_hostile_column_names(call, tmp_path):
+    (tmp_path / "load.csv").write_text('"\x1b[2Ja\nb",day,y\n1,mon,2\n3,tue,4\n')
+    code, out, err = call("run", "OGD", "load.csv", "--target", "y")
+    assert code == 0
+    assert "\ntarget       y, from \\x1b[2Ja\\nb, intercept\n" in out
+    assert "\x1b" not in out + err
+    code, _, err = call("run", "OGD", "load.csv", "--target", "\x1b[2J")
+    assert code == 1
+    assert "\x1b" not in err
+
+
 # --------------------------------------------------------------------------------------------- in a process of its own
 
 
@@ -477,6 +540,42 @@ def test_a_full_disk_behind_stdout(argument):
         done = subprocess.run([sys.executable, "-c", CALL, argument], stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1
     assert done.stderr == "error: No space left on device.\n"
+
+
+@pytest.mark.parametrize(
+    ("closed", "arguments", "code", "says"),
+    [
+        (">&-", "list", 1, "error: The standard output is closed. Send it to a file, or to /dev/null.\n"),
+        ("<&-", "list streams", 0, ""),
+        ("<&-", "run OGD - --target y", 1, "error: The standard input is closed. Name a file instead of -.\n"),
+        ("2>&-", "run OGD nowhere.csv --target y", 1, ""),
+    ],
+)
+def test_closed_streams(closed, arguments, code, says):
+    command = f'exec "$0" -c "$1" {arguments} {closed}'
+    done = subprocess.run(["sh", "-c", command, sys.executable, CALL], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (code, says)
+
+
+def test_nothing_asks_the_network(tmp_path):
+    """Not to start, not for data, not to report."""
+    code = """
+import socket, sys
+def refuse(event, arguments):
+    if event in ("socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto", "socket.sendmsg"):
+        raise AssertionError(f"{event}: {arguments}")
+sys.addaudithook(refuse)
+from thalweg.cli import main
+from thalweg.lab import STREAMS
+streams = [["run", "OGD", name, "--horizon", "20"] for name in STREAMS]
+for arguments in (["list"], *streams, ["compare", "OGD", "--on", "gradual", "--horizon", "20", "--seeds", "1"]):
+    try: main(arguments)
+    except SystemExit as end: assert not end.code, arguments
+try: socket.create_connection(("127.0.0.1", 9))
+except AssertionError: print("refused")
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout.endswith("\nrefused\n"), done.stderr
 
 
 def test_help_loads_nothing_heavy():

@@ -1,21 +1,25 @@
 """The package itself: light to import, kernels cached and strict, second process without compiling."""
 
 import ast
+import errno
 import functools
 import importlib
 import os
+import shutil
 import subprocess
 import sys
 from typing import NamedTuple
 
+import numba
 import numpy as np
 import pytest
 from numba import typeof
-from numba.core.caching import NullCache
+from numba.core.caching import IndexDataCacheFile, NullCache
 from numba.core.registry import CPUDispatcher
 
 import thalweg
 from benchmarks import kernel_cache
+from thalweg._kernels import jit
 from thalweg._kernels.handle import bind
 from thalweg._kernels.jit import SAFE_FLAGS, _foreign
 from thalweg.metas.hedge import HedgeState
@@ -191,3 +195,93 @@ def test_version_is_the_distribution_version():
     from importlib.metadata import version
 
     assert thalweg.__version__ == version("thalweg")
+
+
+# -------------------------------------------------------------------------------------------- where Numba cannot cache
+
+
+WITHOUT_CACHE = """
+import thalweg as tw
+print(tw.domains.Box(-1.0, [1.0, 2.0]).project([3.0, 4.0]))
+"""
+
+
+def test_without_a_writable_cache_kernels_are_compiled_and_that_is_said_once(tmp_path):
+    """As in a container: a package that cannot be written, an arbitrary user, no home."""
+    shutil.copytree(kernel_cache.PACKAGE, tmp_path / "lib" / "thalweg", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "home").touch()  # files where folders should be stop root, too
+    for folder in {path.parent for path in (tmp_path / "lib").rglob("*.py")}:
+        (folder / "__pycache__").touch()
+    env = {key: value for key, value in os.environ.items() if key not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
+    env |= {"HOME": str(tmp_path / "home"), "PYTHONPATH": str(tmp_path / "lib")}
+    command = [sys.executable, "-c", WITHOUT_CACHE]
+    done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout == "[1. 2.]\n", done.stderr
+    assert done.stderr.count("Warning") == done.stderr.count("NUMBA_CACHE_DIR") == 1, done.stderr
+
+
+def twice(x):
+    return x + x
+
+
+@pytest.fixture
+def compiled(tmp_path, monkeypatch):
+    """`twice` as a new process compiles or loads it, and how often its cache was of use."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
+
+    def start():
+        monkeypatch.setattr(jit, "_hinted", [])
+        kernel = jit.kernel(twice)
+        assert kernel(2.0) == 4.0
+        assert kernel(2) == 4
+        return sum(kernel.stats.cache_hits.values())
+
+    return start
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+def empty(path):
+    path.write_bytes(b"")
+
+
+def block(path):
+    path.unlink()
+    path.mkdir()  # no file can take its place
+
+
+@pytest.mark.parametrize("which", ["*.nbi", "*.1.nbc"])
+@pytest.mark.parametrize("damage", [cut, empty, block])
+def test_a_damaged_cache_is_said_once_and_mended(compiled, tmp_path, damage, which):
+    assert (compiled(), compiled()) == (0, 2)
+    (path,) = tmp_path.rglob(which)
+    damage(path)
+    with pytest.warns(UserWarning, match=r"cannot be used.*NUMBA_CACHE_DIR") as told:
+        assert compiled() < 2
+    assert len(told) == 1
+    if damage is not block:
+        assert compiled() == 2
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS])
+def test_a_full_or_closed_cache_stops_nothing(compiled, monkeypatch, error):
+    def refuse(self, name, data):
+        raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr(IndexDataCacheFile, "_save_data", refuse)
+    with pytest.warns(UserWarning, match=f"{os.strerror(error)}.*NUMBA_CACHE_DIR") as told:
+        assert compiled() == 0
+    assert len(told) == 1
+
+
+def test_a_cache_that_is_no_folder_any_more_stops_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(jit, "_hinted", [])
+    kernel = jit.kernel(twice)
+    shutil.rmtree(tmp_path / "cache")
+    (tmp_path / "cache").touch()
+    with pytest.warns(UserWarning, match=r"cannot be used.*NUMBA_CACHE_DIR") as told:
+        assert (kernel(2.0), kernel(2)) == (4.0, 4)
+    assert len(told) == 1

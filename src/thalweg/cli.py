@@ -13,6 +13,10 @@ __all__ = ["main"]
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code: 0; 1 for an error; 2 for wrong usage; 130 for Ctrl-C."""
+    if sys.stderr is None:  # closed by `2>&-`
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    if sys.stdout is None:
+        sys.exit("error: The standard output is closed. Send it to a file, or to /dev/null.")
     try:
         need("typer", "lab", "The command line")
     except MissingExtraError as error:

@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import hashlib
 import io
 import json
 import os
@@ -84,6 +85,9 @@ def test_a_file_says_what_it_holds(tmp_path):
     path = Store(tmp_path).path("toy/1")
     assert sorted([path.name, Store(tmp_path).path("toy/0").name]) == files(tmp_path)
     kept = json.loads(path.read_text())
+    assert list(kept) == sorted(kept)
+    digest = kept.pop("sha256")
+    assert digest == hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
     assert kept == {
         "name": "toy/1",
         "function": "tests.lab.toy_jobs:square",
@@ -91,7 +95,6 @@ def test_a_file_says_what_it_holds(tmp_path):
         "version": thalweg.__version__,
         "result": toy_jobs.square(1),
     }
-    assert list(kept) == sorted(kept)
     assert list(kept["result"]) == sorted(kept["result"])
 
 
@@ -129,28 +132,53 @@ def test_a_tuple_arrives_as_a_list_and_is_the_same_run(tmp_path):
         lambda text: text.replace('"result": {', '"results": {'),
         lambda text: json.dumps(json.loads(text) | {"result": [1]}),
         lambda text: json.dumps(json.loads(text) | {"result": {"square": float("nan")}}),
+        lambda text: text.replace('"square": 1', '"square": 2'),
+        lambda text: text.replace('"square": 1', '"square": "1"'),
+        lambda text: text.replace('"square": 1', '"cube": 1'),
+        lambda text: json.dumps(json.loads(text) | {"sha256": None}),
+        lambda text: "[" * 100_000,
+        lambda text: text.encode("utf-16"),
     ],
 )
-def test_a_damaged_file_is_run_again(damage, tmp_path):
+def test_a_damaged_file_is_named_and_run_again(damage, tmp_path, capsys):
     jobs = loggers(3, tmp_path)
     results = run(jobs, tmp_path)
     path = Store(tmp_path).path("toy/1")
-    path.write_text(damage(path.read_text()))
+    damaged = damage(path.read_text())
+    path.write_bytes(damaged if isinstance(damaged, bytes) else damaged.encode())
     assert run(jobs, tmp_path) == results
     assert [x for x, _ in toy_jobs.started(tmp_path / "log")] == [0, 1, 2, 1]
+    told = capsys.readouterr().err
+    assert told.startswith(f"Run toy/1 is computed anew: {path} cannot be used (")
+    assert told.count("\n") == 1
+    assert run(jobs, tmp_path) == results  # and kept
+    assert capsys.readouterr().err == ""
 
 
-def test_a_file_that_is_no_text_or_no_file_is_told_or_run_again(tmp_path):
-    jobs = squares(2)
-    results = run(jobs, tmp_path)
-    Store(tmp_path).path("toy/0").write_bytes(b"\xff\xfe\x00")
-    assert run(jobs, tmp_path) == results
-    Store(tmp_path).path("toy/0").unlink()
-    Store(tmp_path).path("toy/0").mkdir()
-    with pytest.raises(LabError, match="Cannot write") as error:
+def test_a_pipe_in_place_of_a_file_is_replaced(tmp_path, capsys):
+    results = run(squares(2), tmp_path)
+    path = Store(tmp_path).path("toy/0")
+    path.unlink()
+    os.mkfifo(path)  # reading it would never end
+    assert run(squares(2), tmp_path) == results
+    assert "no regular file" in capsys.readouterr().err
+    assert path.is_file()
+
+
+def test_a_folder_in_place_of_a_file_is_told_before_anything_runs(tmp_path):
+    jobs = loggers(2, tmp_path)
+    Store(tmp_path).path("toy/1").mkdir()
+    with pytest.raises(LabError, match=r"Cannot write.* is a folder. Move it away") as error:
         run(jobs, tmp_path)
     one_line(error)
-    assert not list(tmp_path.rglob("*.tmp"))
+    assert toy_jobs.started(tmp_path / "log") == []
+
+
+def test_without_a_stderr_nothing_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", None)
+    run(squares(2), tmp_path, progress=True)
+    Store(tmp_path).path("toy/0").write_text("{")
+    assert run(squares(2), tmp_path, progress=True) == {f"toy/{x}": toy_jobs.square(x) for x in range(2)}
 
 
 def test_other_runs_in_the_folder_are_left_alone(tmp_path):
@@ -246,6 +274,24 @@ def test_a_failed_job_is_named_and_the_others_are_kept(engine, tmp_path):
     assert len(files(tmp_path)) == 4
     with pytest.raises(LabError, match="Run bad/3 failed: SystemExit: enough"):
         run(bad[2:], tmp_path)
+
+
+@pytest.mark.parametrize("engine", ["serial", "local"])
+def test_whatever_a_job_raises_the_others_are_run(engine, tmp_path):
+    ways = {
+        "nasty": "Nasty",
+        "steers": r"ValueError: \\x1b\[2Jx{1,300}",
+        "deep": "RecursionError",
+        "cycle": "recursion",
+    }
+    bad = [Job(f"bad/{how}", "tests.lab.toy_jobs:misbehave", {"how": how}) for how in ways]
+    with pytest.raises(LabError, match=r"Run bad/nasty failed: Nasty\. So did 3 more\. 2 of 6 runs are finished"):
+        run([*bad, *squares(2)], tmp_path, engine=engine, workers=2)
+    for job, says in zip(bad, ways.values(), strict=True):
+        with pytest.raises(LabError, match=rf"Run {job.name} failed: .*{says}") as error:
+            run([job], tmp_path)
+        assert one_line(error).isprintable()
+    assert len(files(tmp_path)) == 2
 
 
 @pytest.mark.parametrize(
@@ -365,20 +411,29 @@ def test_a_disk_that_is_really_full(engine, tmp_path):
         subprocess.run(["umount", str(disk)], check=True)
 
 
-def test_drafts_of_a_killed_run_are_removed(tmp_path):
+def test_only_drafts_of_a_killed_run_are_removed(tmp_path):
     run(squares(1), tmp_path)
-    (tmp_path / "runs" / "toy-9-0123456789ab.json.00000000.tmp").write_text("{")
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    orphan = f"toy-9-0123456789ab.json.{ended.pid}-00000000.tmp"
+    others = [orphan.replace(str(ended.pid), str(os.getpid())), "notes.tmp", f"my-{orphan}.tmp", f"Toy{orphan}"]
+    for name in (orphan, *others):
+        (tmp_path / "runs" / name).write_text("{")
+    (tmp_path / "runs" / "folder.tmp").mkdir()
     run(squares(2), tmp_path)
-    assert len(files(tmp_path)) == 2
+    left = [name for name in files(tmp_path) if name.endswith(".tmp")]
+    assert left == sorted([*others, "folder.tmp"])
 
 
-def test_a_second_run_in_the_folder_may_take_a_draft_away(tmp_path, monkeypatch):
+def test_a_run_on_another_machine_may_take_a_draft_away(tmp_path, monkeypatch):
     replace, taken = os.replace, []
+    monkeypatch.setattr("thalweg.lab._store._alive", lambda process: False)  # not there
 
     def steal(draft, path):
         if not taken:
             taken.append(draft)
             Store(tmp_path)  # another run begins
+            assert not draft.exists()
         replace(draft, path)
 
     monkeypatch.setattr(os, "replace", steal)

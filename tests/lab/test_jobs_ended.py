@@ -1,5 +1,6 @@
 """Runs that are killed, interrupted or lose a worker go on where they were; clusters that are not there say so."""
 
+import csv
 import json
 import os
 import pathlib
@@ -15,6 +16,7 @@ import pytest
 
 from tests.lab import toy_jobs
 from tests.lab.toy_jobs import PATIENCE, alive, files, loggers, one_line, run, squares, wait_until
+from thalweg.cli import main
 from thalweg.errors import MissingExtraError
 from thalweg.lab import _engines
 from thalweg.lab.jobs import Job, LabError
@@ -40,7 +42,8 @@ def whole(folder):
     return {path.name: path.stat().st_ino for path in paths}
 
 
-def test_killed_at_any_moment_it_goes_on_where_it_was(tmp_path):
+@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.slow)])
+def test_killed_at_any_moment_it_goes_on_where_it_was(kills, tmp_path):
     folder, log = tmp_path / "out", tmp_path / "out.log"
 
     def kill_when(process, begun, results):
@@ -51,7 +54,7 @@ def test_killed_at_any_moment_it_goes_on_where_it_was(tmp_path):
         workers = {pid for _, pid in toy_jobs.started(log)[begun:]}
         wait_until(lambda: not any(map(alive, workers)))  # no orphan goes on
 
-    for results in (0, 6, 12):
+    for results in (12 * k // (kills - 1) for k in range(kills)):
         before = whole(folder)
         kill_when(start(folder, "local"), len(toy_jobs.started(log)), results)
         after = whole(folder)
@@ -63,7 +66,48 @@ def test_killed_at_any_moment_it_goes_on_where_it_was(tmp_path):
     assert after.items() <= whole(folder).items()
     assert len(files(folder)) == 24  # and no drafts
     # Each kill cost what two workers had under way, and at most as much that had ended but not arrived.
-    assert len(toy_jobs.started(log)) <= 24 + 3 * (2 + 2)
+    assert len(toy_jobs.started(log)) <= 24 + kills * (2 + 2)
+
+
+@pytest.mark.parametrize("others", [1, pytest.param(3, marks=pytest.mark.slow)])
+def test_processes_that_share_a_folder_do_not_disturb_each_other(others, tmp_path):
+    folder = tmp_path / "out"
+    (tmp_path / "out.gate").touch()
+    running = [start(folder, "serial") for _ in range(1 + others)]
+    for process in running:
+        assert process.communicate(timeout=PATIENCE) == (None, "")
+        assert process.returncode == 0
+    assert len(whole(folder)) == len(files(folder)) == 24  # and no drafts
+    before = len(toy_jobs.started(tmp_path / "out.log"))
+    assert run(toy_jobs.batch(folder), folder) == {f"toy/{x}": toy_jobs.square(x) for x in range(24)}
+    assert len(toy_jobs.started(tmp_path / "out.log")) == before  # all is kept
+
+
+@pytest.mark.parametrize("kills", [1, pytest.param(20, marks=pytest.mark.slow)])
+def test_rows_of_a_killed_comparison_are_the_same_but_for_times(kills, tmp_path):
+    def arguments(folder):
+        return ["compare", "OGD", "SOGD", "--on", "gradual", "--horizon", "500", "--seeds", "20", "--out", str(folder)]
+
+    def rows(folder):
+        with open(folder / "runs.csv", newline="") as file:
+            return [{key: cell for key, cell in row.items() if key not in ("seconds", "us_a_round")}
+                    for row in csv.DictReader(file)]  # fmt: skip
+
+    def start_and_kill(folder, results):
+        command = [sys.executable, "-m", "thalweg", *arguments(folder)]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        wait_until(lambda: len(whole(folder)) > results or process.poll() is not None)
+        process.kill()
+        process.wait()
+
+    for k in range(kills):
+        start_and_kill(tmp_path / "killed", k)
+    for folder in (tmp_path / "killed", tmp_path / "whole"):
+        with pytest.raises(SystemExit) as end:
+            main(arguments(folder))
+        assert end.value.code == 0
+    assert rows(tmp_path / "killed") == rows(tmp_path / "whole")
+    assert len(rows(tmp_path / "whole")) == 40
 
 
 @pytest.mark.parametrize("engine", ["serial", "local", "dask"])
@@ -172,6 +216,41 @@ def test_a_killed_worker_of_a_cluster_loses_nothing(tmp_path):
     first, killed = starts[0]
     assert len([x for x, pid in starts if x == first and pid != killed]) == 1  # done again, elsewhere
     assert len(files(tmp_path / "out")) == 6
+
+
+def test_a_killed_scheduler_is_told_and_the_run_resumed(tmp_path):
+    pytest.importorskip("distributed")
+    folder, file = tmp_path / "out", tmp_path / "scheduler.json"
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    more = ["--scheduler-file", str(file), "--no-dashboard"]
+    commands = {"scheduler": ["--port", "0"], "worker": ["--nthreads", "1", "--no-nanny"]}
+    scheduler, worker = (
+        subprocess.Popen([sys.executable, "-m", f"distributed.cli.dask_{name}", *options, *more], env=env,
+                         stderr=subprocess.DEVNULL)
+        for name, options in commands.items()
+    )  # fmt: skip
+    try:
+        wait_until(lambda: file.exists() and file.read_text().strip().endswith("}"), scheduler)
+
+        def kill():
+            wait_until(lambda: len(whole(folder)) >= 3)
+            scheduler.kill()
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        with pytest.raises(LabError, match=r"Lost the Dask scheduler.* run the same command again") as error:
+            run(toy_jobs.batch(folder), folder, engine="dask", scheduler=json.loads(file.read_text())["address"])
+        killer.join()
+        one_line(error)
+    finally:
+        for process in (scheduler, worker):
+            process.kill()
+            process.wait()
+    kept = whole(folder)
+    assert 3 <= len(kept) <= 12
+    (tmp_path / "out.gate").touch()
+    assert run(toy_jobs.batch(folder), folder) == {f"toy/{x}": toy_jobs.square(x) for x in range(24)}
+    assert kept.items() <= whole(folder).items()
 
 
 def test_without_distributed(tmp_path, monkeypatch):

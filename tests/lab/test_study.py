@@ -4,6 +4,8 @@ import csv
 import dataclasses
 import importlib
 import json
+import pathlib
+import re
 import sys
 
 import pytest
@@ -94,6 +96,21 @@ def test_a_small_one_says_so_and_is_not_warmed_up(toy, tmp_path):
     assert len(list((tmp_path / "runs").iterdir())) == 2
 
 
+@pytest.mark.usefixtures("page_of_toy")
+def test_what_a_user_types_is_text_on_the_page(toy, tmp_path):
+    page = study.run(toy, tmp_path, engine="serial", progress=False, command="thalweg --out '<script>&</script>'")
+    text = page.read_text(encoding="utf-8")
+    assert "&lt;script&gt;&amp;&lt;/script&gt;" in text
+    assert "<script" not in text
+
+
+def test_no_template_turns_escaping_off():
+    templates = list(pathlib.Path(study.__file__).parent.rglob("*.html"))
+    assert len(templates) == 1 + len(STUDIES)
+    for template in templates:
+        assert not re.search(r"\|\s*safe|autoescape|Markup", template.read_text(encoding="utf-8")), template
+
+
 def test_what_is_not_available_is_left_out(toy, tmp_path, monkeypatch):
     monkeypatch.setattr(study, "_page", lambda *given: "")
     less = dataclasses.replace(toy, available=lambda size: Size(1), figures=lambda results: {})
@@ -119,6 +136,14 @@ def test_rows_as_csv():
     rows = [{"a": 1, "curve": [1, 2]}, {"a": None, "b": "x", "curve": []}]
     assert to_csv(rows) == b"a,b\n1,\n,x\n"
     assert to_csv(rows, ["b", "a"]) == b"b,a\n,1\nx,\n"
+
+
+def test_csv_runs_nothing_in_a_spreadsheet():
+    cells = {"=1+1": "'=1+1", "+x": "'+x", "-x": "'-x", "@sum(a)": "'@sum(a)", "\t=1": r"\t=1", "\x1b[2J": r"\x1b[2J"}
+    cells |= {"-1.5": "-1.5", "+1e3": "+1e3", -2.5: "-2.5", -3: "-3", None: "", "a=b": "a=b"}
+    rows = list(csv.reader(to_csv([{"=name": cell, "n": 1} for cell in cells]).decode().splitlines()))
+    assert rows[0] == ["'=name", "n"]
+    assert [row[0] for row in rows[1:]] == list(cells.values())
 
 
 def test_groups_means_and_ratios():

@@ -35,6 +35,28 @@ def fail(x):
     raise ArithmeticError(f"{x} is\nno good")
 
 
+class Nasty(BaseException):
+    """Cannot be shown, sent to another process, or caught by `except Exception`."""
+
+    def __str__(self):
+        raise ArithmeticError
+
+    def __reduce__(self):
+        raise ArithmeticError
+
+
+def misbehave(how):
+    if how == "nasty":
+        raise Nasty
+    if how == "steers":
+        raise ValueError("\x1b[2J" + "x" * 10_000)
+    if how == "deep":
+        return misbehave(how)
+    result = {}
+    result["self"] = result  # "cycle"
+    return result
+
+
 def leave():
     sys.exit("enough")
 

@@ -1,5 +1,7 @@
 """How kernels are compiled: the decorators, and the one way a part is chosen while compiling."""
 
+import contextlib
+import warnings
 import zlib
 from collections.abc import Callable
 from functools import cache
@@ -26,22 +28,46 @@ PARTS = "_kernels", "_machines", "experts", "losses", "metas"  # packages whose 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _chosen: dict[Any, dict[type, Callable[..., Any]]] = {}
+_hinted: list[str] = []  # what was wrong with Numba's cache
 
 
 class _Cache(FunctionCache):  # type: ignore[misc]
     """Machine code on disk, where all parts are the package's: other processes may not know those of a user's module.
 
     Numba's index of what is on disk names all classes, and cannot be read where one of them is missing. What is there
-    belongs to the sources of all parts, too, not only to the kernel's own file, as Numba has it.
+    belongs to the sources of all parts, too, not only to the kernel's own file, as Numba has it. Where the disk fails
+    the kernel is compiled, and that is said once.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
         self._cache_file._source_stamp = (self._cache_file._source_stamp, _stamp())
 
+    def load_overload(self, signature: Any, context: Any) -> Any:
+        try:
+            return super().load_overload(signature, context)
+        except Exception as error:  # damaged pickles raise anything
+            if not isinstance(error, AttributeError | ImportError):  # these two: an older version's, with other classes
+                _hint(f"Numba's cache in {self.cache_path} cannot be used ({error!r}).")
+            with contextlib.suppress(OSError):
+                self.flush()  # what is compiled now replaces it
+            return None
+
     def save_overload(self, signature: Any, data: Any) -> None:
-        if not any(_foreign(kind) for kind in data.signature.args):
+        if any(_foreign(kind) for kind in data.signature.args):
+            return
+        try:
             super().save_overload(signature, data)
+        except Exception as error:
+            _hint(f"Numba's cache in {self.cache_path} cannot be used ({error!r}).")
+
+
+def _hint(problem: str) -> None:
+    """Say once in a process why kernels are compiled that might have been loaded, and what to do."""
+    if not _hinted:
+        _hinted.append(problem)
+        advice = "Set NUMBA_CACHE_DIR to a folder that can be written."
+        warnings.warn(f"{problem} Kernels are compiled instead, which takes seconds. {advice}", stacklevel=3)
 
 
 @cache
@@ -65,7 +91,10 @@ def _foreign(kind: Any) -> bool:
 def _compile(function: F, **more: Any) -> F:
     compiled = njit(**more, **OPTIONS)(function)
     if not config.DISABLE_JIT:
-        compiled._cache = _Cache(function)
+        try:
+            compiled._cache = _Cache(function)
+        except RuntimeError:  # no folder of Numba's can be written
+            _hint("Numba has no folder for compiled kernels.")
     return cast(F, compiled)
 
 

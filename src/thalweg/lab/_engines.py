@@ -14,7 +14,6 @@ import json
 import logging
 import os
 import signal
-import sys
 import threading
 import time
 import traceback
@@ -28,6 +27,7 @@ import thalweg
 from thalweg._extras import need
 from thalweg._validate import check_choice, check_count
 from thalweg.errors import InputError, MissingExtraError
+from thalweg.lab._say import tell, visible
 from thalweg.lab._store import LabError, Task, to_json
 
 __all__ = ["Engine", "Outcome", "choose_engine", "find_function"]
@@ -82,16 +82,20 @@ def _perform(function: str, arguments: str) -> Outcome:
     """Run one task, wherever this is. What goes wrong inside is told, not raised."""
     try:
         result = find_function(function)(**json.loads(arguments))
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         return Outcome(error=_one_line(error), trace=traceback.format_exc())
     try:
         return Outcome(to_json(result))
-    except ValueError as error:
+    except Exception as error:
         return Outcome(error=f"its result cannot be kept: {error}")
 
 
 def _one_line(error: BaseException) -> str:
-    text = " ".join(str(error).split())
+    text = ""
+    with contextlib.suppress(Exception):  # a user's exception may fail again
+        text = visible(" ".join(str(error).split()))
     return f"{type(error).__name__}: {text[:300]}" if text else type(error).__name__
 
 
@@ -231,7 +235,7 @@ def _dask(tasks: list[Task], workers: int | None, scheduler: str | None) -> Outc
             _check_scheduler(distributed, scheduler)
         client = stack.enter_context(distributed.Client(cluster, set_as_default=False))
         if not client.nthreads():
-            sys.stderr.write(f"The scheduler at {scheduler} has no workers yet; waiting for some.\n")
+            tell(f"The scheduler at {scheduler} has no workers yet; waiting for some.")
         futures = {client.submit(perform, task.function, task.arguments, pure=False, retries=3): task for task in tasks}
         ended = distributed.as_completed(list(futures), loop=client.loop, with_results=True, raise_errors=False)
         for future, answer in ended:

@@ -16,8 +16,12 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import thalweg
+from thalweg.errors import InputError
+from thalweg.lab._say import tell
 
-__all__ = ["LabError", "Store", "Task", "file_name", "to_json", "write_file"]
+__all__ = ["LabError", "Store", "Task", "file_name", "refuse_to_overwrite", "to_json", "write_file"]
+
+DRAFT = re.compile(r"[a-z0-9-]+-[0-9a-f]{12}\.json\.(\d+)-[0-9a-f]{8}\.tmp")  # of `write_file`, for a `file_name`
 
 
 class LabError(RuntimeError):
@@ -40,8 +44,10 @@ class Store:
         self.runs = folder / "runs"
         with _writing(self.runs):
             self.runs.mkdir(parents=True, exist_ok=True)
-            for draft in self.runs.glob("*.tmp"):  # of a run that was killed
-                draft.unlink(missing_ok=True)
+            for path in self.runs.glob("*.tmp"):
+                draft = DRAFT.fullmatch(path.name)
+                if draft and not _alive(int(draft[1])):  # of a run that was killed
+                    path.unlink(missing_ok=True)
             with tempfile.TemporaryFile(dir=self.runs):
                 pass  # a folder that takes no file says so now, not after the first run
 
@@ -50,21 +56,56 @@ class Store:
         return self.runs / file_name(name)
 
     def load(self, task: Task) -> dict[str, Any] | None:
-        """The result of this very task; None if there is none, or none that can be read."""
+        """The result of this very task; None if there is none, or a damaged one, which is told."""
+        path = self.path(task.name)
+        if path.is_dir():
+            raise LabError(f"Cannot write to {path}: it is a folder. Move it away, or choose another folder.")
         try:
-            kept = json.loads(self.path(task.name).read_text(encoding="utf-8"))
-            arguments = to_json(kept["arguments"])  # compared as text: in Python 1 == 1.0 == True
-            same = (kept["name"], kept["function"], arguments, kept["version"]) == (*task, thalweg.__version__)
-            return kept["result"] if same and to_json(kept["result"]) else None
-        except (OSError, ValueError, LookupError, TypeError, RecursionError):
+            if not path.is_file() and path.exists():
+                raise ValueError("it is no regular file")  # reading a pipe would never end
+            kept = json.loads(path.read_text(encoding="utf-8"))
+            if not isinstance(kept, dict) or kept.pop("sha256", None) != _digest(kept):
+                raise ValueError("it is not as it was written")
+        except FileNotFoundError:
             return None
+        except (OSError, ValueError, RecursionError) as error:
+            tell(f"Run {task.name} is computed anew: {path} cannot be used ({error}).")
+            return None
+        arguments = to_json(kept["arguments"])  # compared as text: in Python 1 == 1.0 == True
+        same = (kept["name"], kept["function"], arguments, kept["version"]) == (*task, thalweg.__version__)
+        return kept["result"] if same else None
 
     def save(self, task: Task, result: str) -> dict[str, Any]:
         """Keep a result. Returns it as `load` will."""
         kept: dict[str, Any] = {"name": task.name, "function": task.function, "version": thalweg.__version__}
         kept |= {"arguments": json.loads(task.arguments), "result": json.loads(result)}
-        write_file(self.path(task.name), f"{to_json(kept)}\n".encode())
+        write_file(self.path(task.name), f"{to_json(kept | {'sha256': _digest(kept)})}\n".encode())
         return kept["result"]  # type: ignore[no-any-return]
+
+
+def _digest(kept: dict[str, Any]) -> str:
+    """Changes with any change of what is kept: a file with it is as this module wrote it."""
+    return hashlib.sha256(to_json(kept).encode()).hexdigest()
+
+
+def _alive(process: int) -> bool:
+    """Whether a process of this number may still be there."""
+    if os.name != "posix":
+        return True  # elsewhere asking might end it
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def refuse_to_overwrite(source: str | int, *written: pathlib.Path) -> None:
+    """`InputError` where a file to be written is the one that is read, whatever it is called; 0 is stdin."""
+    for path in written:
+        if os.path.exists(source) and path.exists() and os.path.samefile(source, path):
+            raise InputError(f"{path} is the input and would be overwritten. Choose another place for the results.")
 
 
 def write_file(path: pathlib.Path, content: bytes) -> pathlib.Path:
@@ -73,13 +114,13 @@ def write_file(path: pathlib.Path, content: bytes) -> pathlib.Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             _replace(path, content)
-        except FileNotFoundError:  # another run began in this folder just now, and took the draft for a leftover
+        except FileNotFoundError:  # a run on another machine took the draft for a leftover
             _replace(path, content)
     return path
 
 
 def _replace(path: pathlib.Path, content: bytes) -> None:
-    draft = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.tmp")
+    draft = path.with_name(f"{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.tmp")
     try:
         with open(draft, "wb") as file:
             file.write(content)

@@ -21,7 +21,8 @@ from thalweg._extras import need
 from thalweg.cards import markdown
 from thalweg.errors import InputError, MissingExtraError, ProjectionError, StateError
 from thalweg.lab import _options as option
-from thalweg.lab._store import LabError, write_file
+from thalweg.lab._say import visible
+from thalweg.lab._store import LabError, refuse_to_overwrite, write_file
 from thalweg.lab.catalog import ALGORITHMS, DOMAINS, USUAL, find
 from thalweg.lab.streams import STREAMS
 from thalweg.lab.studies import STUDIES
@@ -52,12 +53,12 @@ def _mending(debug: bool) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        typer.echo("interrupted", err=True)
+        _note("interrupted")
         raise typer.Exit(130) from None
     except EXPECTED as error:
         if debug or getattr(error, "errno", None) == errno.EPIPE:
             raise
-        typer.echo(f"error: {one_line(error)}", err=True)
+        _note(f"error: {one_line(error)}")
         raise typer.Exit(1) from None
 
 
@@ -121,8 +122,13 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[Any]], left: int = 1) -
     return "\n".join(line.rstrip() for line in lines)
 
 
+def _show(text: str, err: bool = False) -> None:
+    """Print lines in which no name can steer the terminal."""
+    typer.echo("\n".join(map(visible, text.split("\n"))), err=err)
+
+
 def _note(text: str) -> None:
-    typer.echo(text, err=True)
+    _show(text, err=True)
 
 
 def _terminal(wanted: bool | None) -> bool:
@@ -233,17 +239,19 @@ def run(
     if out is not None and out.suffix.lower() not in (".csv", ".json", ".npz"):
         raise InputError(f"--out must end in .csv, .json or .npz. Got {out}.")
     data = option.describe_data(source, target, features, loss, domain, intercept, scale, horizon)
+    if out is not None and "stream" not in data:
+        refuse_to_overwrite(0 if source == "-" else source, out)
     table = None if "stream" in data else read_table(**data)
     stream = table.stream if table else open_data(data, seed)
     if table and table.left_out:
-        _note(f"left out, since they hold no number: {', '.join(table.left_out)}")
+        _note(visible(f"left out, since they hold no number: {', '.join(table.left_out)}"))
     tell = _tell if _terminal(progress) else None
     with_decisions = out is not None and out.suffix.lower() == ".npz"
     report, losses, decisions = play_stream(algorithm, stream, tell=tell, decisions=with_decisions)
     summary = report | {"seed": seed}
     if table:
         summary |= {"target": table.target, "features": table.features, "scales": table.scales}
-    typer.echo(json.dumps(summary, indent=2) if as_json else describe(summary, table, scale))
+    _show(json.dumps(summary, indent=2) if as_json else describe(summary, table, scale))
     if out is not None:
         write_file(out, losses_as(out.suffix.lower(), summary, losses, decisions))
     if report["interrupted"]:
@@ -254,7 +262,7 @@ def run(
 def _algorithm_and_source(words: list[str]) -> tuple[str, str]:
     """What to play and on what, of one or two words."""
     if len(words) > 2:
-        raise typer.BadParameter(f"Give an algorithm, if any, and one stream or file. Got {' '.join(words)}.")
+        raise typer.BadParameter(f"Give an algorithm, if any, and one stream or file. Got {visible(' '.join(words))}.")
     if len(words) == 1 and words[0].lower() in map(str.lower, ALGORITHMS):
         raise typer.BadParameter(f"{words[0]} is an algorithm. Say which stream or file it is to play.")
     return (USUAL, words[0]) if len(words) == 1 else (find("algorithm", words[0], ALGORITHMS), words[1])
@@ -334,7 +342,8 @@ def compare(
     ]
     heads = ["algorithm", "total loss", "sd", "projections", "gradients", "values", "markers", "seconds"]
     typer.echo(_table(heads, cells))
-    typer.echo(f"\nprojections, gradients and values a round. Written to {folder}: table.csv, runs.csv, loss.png")
+    written = visible(f"Written to {folder}: {', '.join(lab.WRITTEN)}")
+    _show(f"\nprojections, gradients and values a round. {written}")
 
 
 # ------------------------------------------------------------------------------------------------- studies and bench
@@ -362,7 +371,7 @@ def _add_study(name: str, package: ModuleType) -> None:
         how: dict[str, Any] = {"engine": engine, "workers": workers, "scheduler": scheduler, "progress": progress}
         chosen = importlib.import_module(f"{package.__name__}.study").STUDY
         page = study.run(chosen, out, size, command=shlex.join(["thalweg", *sys.argv[1:]]), **how)
-        typer.echo(f"Open {page}")
+        _show(visible(f"Open {page}"))
 
 
 for name, package in STUDIES.items():

@@ -12,7 +12,7 @@ import numpy as np
 
 from thalweg._validate import check_count
 from thalweg.errors import InputError
-from thalweg.lab._store import write_file
+from thalweg.lab._store import refuse_to_overwrite, write_file
 from thalweg.lab.catalog import ALGORITHMS, build_domain, find
 from thalweg.lab.jobs import job, run_jobs
 from thalweg.lab.pictures import panels, save
@@ -24,6 +24,7 @@ from thalweg.lab.tables import read_table
 __all__ = ["COLUMNS", "compare", "open_data", "play_one", "plot"]
 
 COLUMNS = ("algorithm", "runs", "loss_mean", "loss_sd", "projections", "gradients", "values", "markers", "seconds")
+WRITTEN = ("table.csv", "runs.csv", "loss.png")
 
 
 def open_data(data: dict[str, Any], seed: int = 0) -> Stream:
@@ -67,8 +68,11 @@ def compare(
     if "stream" in data:
         repeats = 1 if data["stream"] in STREAMS and STREAMS[data["stream"]].real else repeats
     else:
-        content = pathlib.Path(data["source"]).read_bytes()
-        data, repeats = data | {"sha256": hashlib.sha256(content).hexdigest()}, 1
+        source = pathlib.Path(data["source"])
+        refuse_to_overwrite(str(source), *(folder / name for name in WRITTEN))
+        if source.is_fifo():
+            raise InputError(f"compare reads its data once for every run: {source} must be a file, not a pipe.")
+        data, repeats = data | {"sha256": hashlib.sha256(source.read_bytes()).hexdigest()}, 1
     stream = open_data(data)
     for name in names:  # what cannot be built says so now; and kernels are compiled once, not by every worker
         load_kernels(name, stream)
@@ -82,9 +86,10 @@ def compare(
     runs = {name: [results[one.name] for one in some] for name, some in jobs.items()}
     rows = [_row(name, some) for name, some in runs.items()]
     rows += [_forecast_row(name, some) for name in FORECASTS if (some := runs[names[0]])[0][name] is not None]
-    write_file(folder / "table.csv", to_csv(rows, COLUMNS))
-    write_file(folder / "runs.csv", to_csv([{"seed": k} | run for some in runs.values() for k, run in enumerate(some)]))
-    write_file(folder / "loss.png", save(plot(runs, stream), "png"))
+    lines = [{"seed": k} | run for some in runs.values() for k, run in enumerate(some)]
+    contents = to_csv(rows, COLUMNS), to_csv(lines), save(plot(runs, stream), "png")
+    for name, content in zip(WRITTEN, contents, strict=True):
+        write_file(folder / name, content)
     return rows
 
 
@@ -121,7 +126,7 @@ def plot(runs: dict[str, list[Row]], stream: Stream) -> Any:
             axes.fill_between(at, low, high, color=color, alpha=0.18, linewidth=0)
     count = len(next(iter(runs.values())))
     seeds = f", mean and standard deviation of {count} seeds" if count > 1 else ""
-    axes.set_title(f"{stream.name}, {stream.problem.loss} loss{seeds}", loc="left", fontsize=10)
+    axes.set_title(f"{stream.name}, {stream.problem.loss} loss{seeds}", loc="left", fontsize=10, parse_math=False)
     axes.set(xlabel="round" + (" (grey lines: the model jumps)" if stream.changes else ""))
     axes.set(ylabel="loss so far" + (", logarithmic" if floor else ""), yscale="log" if floor else "linear")
     axes.set(xlim=(0, len(stream.problem)), ylim=(floor, None))

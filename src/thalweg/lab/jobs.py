@@ -23,6 +23,7 @@ from typing import Any
 from thalweg._extras import need
 from thalweg.errors import InputError
 from thalweg.lab._engines import Outcome, choose_engine, find_function
+from thalweg.lab._say import tell
 from thalweg.lab._store import LabError, Store, Task, to_json
 
 __all__ = ["Job", "LabError", "job", "run_jobs", "seed_of"]
@@ -81,8 +82,8 @@ def run_jobs(
         Their names must differ.
     folder : path
         Results are kept in folder/runs, a JSON file each. One is used again if its name, function, arguments and the
-        version of Thalweg agree; one that cannot be read is run again; those of other jobs are left alone. After a
-        change of the code without a new version, delete the folder.
+        version of Thalweg agree; one that is not as it was written is named on stderr and run again; those of other
+        jobs are left alone. After a change of the code without a new version, delete the folder.
     engine : "local", "serial" or "dask"
         Processes of this machine; this process; or Dask workers.
     workers : int, optional
@@ -119,15 +120,15 @@ def run_jobs(
         return f"{len(results)} of {len(tasks)} runs are finished and kept in {store.folder}"
 
     try:
-        with _progress(len(tasks), len(results), progress) as tell, contextlib.closing(perform(missing)) as outcomes:
+        with _progress(len(tasks), len(results), progress) as show, contextlib.closing(perform(missing)) as outcomes:
             for task, outcome in outcomes:
                 if outcome.error:
                     failures[task.name] = outcome
                 else:
                     results[task.name] = store.save(task, outcome.result)
-                tell(f"{task.name} failed" if outcome.error else task.name)
+                show(f"{task.name} failed" if outcome.error else task.name)
     except KeyboardInterrupt:
-        sys.stderr.write(f"{so_far()}; run the same command again to go on.\n")
+        tell(f"{so_far()}; run the same command again to go on.")
         raise
     except LabError as error:
         raise LabError(f"{error} {so_far()}.") from error.__cause__
@@ -165,7 +166,7 @@ def _to_tasks(jobs: Iterable[Job]) -> list[Task]:
 @contextlib.contextmanager
 def _progress(total: int, done: int, wanted: bool) -> Iterator[Callable[[str], None]]:
     """A function to call with the name of each job that ended."""
-    if not wanted:
+    if not wanted or sys.stderr is None:
         yield lambda name: None
     elif sys.stderr.isatty():
         with need("tqdm", "lab", "Progress").tqdm(total=total, initial=done, unit="run", dynamic_ncols=True) as bar:
@@ -188,10 +189,10 @@ def _progress(total: int, done: int, wanted: bool) -> Iterator[Callable[[str], N
                 clock.join()
     else:
 
-        def tell(name: str) -> None:
+        def count(name: str) -> None:
             nonlocal done
             done += 1
             if done * 10 // total > (done - 1) * 10 // total:
-                sys.stderr.write(f"{done} of {total} runs, latest: {name}\n")
+                tell(f"{done} of {total} runs, latest: {name}")
 
-        yield tell
+        yield count

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from thalweg.lab._say import visible
+
 __all__ = [
     "Ratios", "Results", "Row", "TextTable", "distinct", "duration", "group", "mean", "number", "part", "pick",
     "ratio", "ratios", "spread", "to_csv",
@@ -135,12 +137,25 @@ class TextTable:
 
 
 def to_csv(rows: Sequence[Row], columns: Sequence[str] | None = None) -> bytes:
-    """A line for each row: these columns, or all that hold no lists and no dicts."""
+    """A line for each row: these columns, or all that hold no lists and no dicts.
+
+    Text that a spreadsheet would take for a formula begins with an apostrophe; control characters are written out.
+    """
     if columns is None:
         nested = {key for row in rows for key, value in row.items() if isinstance(value, list | dict)}
         columns = list(dict.fromkeys(key for row in rows for key in row if key not in nested))
     text = io.StringIO()
-    writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
+    lines = [columns, *([row.get(key) for key in columns] for row in rows)]
+    csv.writer(text, lineterminator="\n").writerows([_harmless(cell) for cell in line] for line in lines)
     return text.getvalue().encode()
+
+
+def _harmless(cell: Any) -> Any:
+    """A cell that nothing runs: numbers as they are, text that looks like a formula after an apostrophe."""
+    if not isinstance(cell, str):
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return ("'" if cell.startswith(("=", "+", "-", "@")) else "") + visible(cell)
+    return cell

@@ -17,6 +17,7 @@ import thalweg as tw
 from thalweg._extras import need
 from thalweg._interrupts import interrupts
 from thalweg.algorithms import thresholds
+from thalweg.lab._say import visible
 from thalweg.lab.catalog import ALGORITHMS, build, find
 from thalweg.lab.report import Row, number
 from thalweg.lab.streams import Stream
@@ -230,7 +231,7 @@ def describe(summary: dict[str, Any], table: Table | None, scale: bool) -> str:
     if s["markers"] is not None:
         lines.append(f"markers      {s['markers']}")
     if table:
-        lines.append(f"target       {table.target}, from {', '.join(table.features)}")
+        lines.append(visible(f"target       {table.target}, from {', '.join(table.features)}"))
         how = "each column divided by its largest absolute value; losses are in these units" if scale else "no"
         lines += [f"scaled       {how}", "looks ahead  scales and bounds come from the whole file, before round 1"]
     return "\n".join(lines)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from thalweg._extras import need
 from thalweg._validate import check_choice, check_count
 from thalweg.errors import InputError
+from thalweg.lab._say import visible
 from thalweg.lab.catalog import build_domain
 from thalweg.lab.streams import Stream, measured
 from thalweg.problems import LinearModel
@@ -100,7 +101,7 @@ def read_table(
     Table
     """
     check_choice("read_table", "loss", loss, LOSSES)
-    name = "standard input" if str(source) == "-" else str(source)
+    name = "standard input" if str(source) == "-" else visible(str(source))
     frame = _read(source, name)
     if horizon is not None:
         frame = frame.head(check_count("read_table", "horizon", horizon))
@@ -153,6 +154,8 @@ def _read(source: str | pathlib.Path, name: str) -> pl.DataFrame:
     """The table as it is; columns of a CSV are text."""
     polars = _polars()
     if str(source) == "-":
+        if sys.stdin is None:
+            raise InputError("The standard input is closed. Name a file instead of -.")
         return _read_csv(sys.stdin.buffer.read(), name)
     path = pathlib.Path(source)
     kind = READERS.get(path.suffix.lower())
