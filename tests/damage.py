@@ -262,6 +262,7 @@ def campaign(count, seed=0, names=None, tell=lambda *_: None):
 if __name__ == "__main__":
     total, seed = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
     names = [name for name in WORLDS if any(word in name for word in sys.argv[3:])] if len(sys.argv) > 3 else None
+    warnings.simplefilter("error")
     warnings.simplefilter("ignore", HorizonWarning)
     sums = collections.Counter()
     for i, name in enumerate(sorted(names or WORLDS)):

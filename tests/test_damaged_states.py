@@ -40,7 +40,7 @@ SOME = (
 
 def test_whatever_is_accepted_can_be_played():
     outcomes = campaign(300, names=SOME)
-    assert all(found.keys() <= {"refused", "played"} for found in outcomes.values()), outcomes
+    assert not {name: found for name, found in outcomes.items() if found.keys() - {"refused", "played"}}
     assert sum(found["refused"] for found in outcomes.values()) > 100
     assert sum(found["played"] for found in outcomes.values()) > 50
 
@@ -75,7 +75,7 @@ def late(t, m, slots):
         state["markers"][0] = m
         state["born"] = np.array([(m >> k << k) * (m >> k & 1) for k in range(slots)])
         for key, array in state.items():
-            if key.startswith(("experts.", "meta.")) or key == "weights":
+            if (key.startswith(("experts.", "meta.")) or key == "weights") and array.size:
                 axis = 1 if key.startswith("meta.") else 0
                 state[key] = np.repeat(np.take(array, [0], axis=axis), slots, axis=axis)
 
@@ -86,7 +86,7 @@ DAMAGE = [  # who, what is done to its state, what the error says
     ("CBCE-shared", change("markers", 0, 0), "0 markers after 30 rounds"),
     ("SACS many", change("markers", 0, 0), "0 markers after 30 rounds"),
     ("AOA", change("markers", 0, 0), "0 markers after 30 rounds"),
-    ("SACS many", late(2**61, 2**61 - 1, 63), "marks"),
+    ("SACS many", late(2**61, 2**61 - 1, 62), "marks"),
     ("CBCE-shared", change("born", 0, 30), "born at other markers"),
     ("CBCE-shared", change("born", 3, -8), "born at other markers"),
     ("CBCE-shared", change("clock", 0, 29), "31 markers after 29 rounds"),
@@ -104,11 +104,11 @@ DAMAGE = [  # who, what is done to its state, what the error says
     ("SACS many", change("paid", 0, -1.0), "loss since the last marker cannot be"),
     ("SACS many", change("marks", 1, 1), "marks cannot be"),
     ("SACS many", change("marks", 900, 7), "marks cannot be"),
-    ("SACS many", change("meta.units", 0, 0.5), "ranges.* cannot be"),
-    ("SACS many", change("meta.rates", (0, 0), 0.0), "rates cannot be"),
-    ("SACS many", change("meta.gammas", (0, 0), 9.0), "rates cannot be"),
-    ("SACS many", change("meta.squares", (0, 0), -1.0), "sums of squares cannot be"),
-    ("SACS many", change("meta.log_weights", (0, 0), 1e9), "wealth cannot be"),
+    ("EfficientAdaptive many", change("inner.meta.units", 0, 0.5), "ranges.* cannot be"),
+    ("EfficientAdaptive many", change("inner.meta.rates", ..., 0.0), "rates cannot be"),
+    ("EfficientAdaptive many", change("inner.meta.gammas", ..., 9.0), "rates cannot be"),
+    ("EfficientAdaptive many", change("inner.meta.squares", ..., -1.0), "sums of squares cannot be"),
+    ("EfficientAdaptive many", change("inner.meta.log_weights", ..., 1e9), "wealth cannot be"),
     ("AOA", change("meta.sizes", (0, 0), 100.0), "sizes cannot be"),
     ("AOA", change("meta.regrets", (0, 4), -50.0), "regrets cannot be"),
     ("AOA", change("experts.weights", (4, 0), 2.0), "members' weights cannot be"),
@@ -128,7 +128,7 @@ DAMAGE = [  # who, what is done to its state, what the error says
     ("EfficientCutkosky", change("inner.gaps", (0, 0), 1e9), "gaps cannot be"),
     ("EfficientCutkosky", change("inner.y", 0, 0.1), "decision cannot be"),
     ("PCA: EfficientPCA", change("Z", (0, 0), 1e9), "decision, experts' points"),
-    ("PCA: EfficientPCA", change("scale", 0, -1.0), "decision, experts' points"),
+    ("PCA: EfficientPCA", change("scale", 0, -1.0), "experts' points"),
     ("PCA: EfficientPCA", change("A", (1, 0), 1e9), "eigenvectors cannot be|to diagonalise cannot be"),
     ("PCA: AdaptivePCA", change("points", (0, 1, 0), 0.5), "experts' points cannot be"),
     ("PCA: AdaptivePCA", change("P", (0, 0), 0.0), "decision"),
@@ -202,7 +202,7 @@ class Steep:
         return 0.0
 
     def gradient(self, x):
-        return np.full(x.shape, 1e9)
+        return np.array([1e9, 0.0])
 
 
 GROWING = {
@@ -224,14 +224,14 @@ def custom(X):
 def test_a_refused_round_leaves_no_room_behind(name, loss):
     learner = GROWING[name](tw.domains.Ball(2))
     size = learner.state()
-    for _ in range(70):
+    for t in range(70):
         _ = learner.decision
         before = learner.state()
         if not (name == "thresholds" and isinstance(loss, Steep)):  # without a gradient bound nothing is too long
             with pytest.raises((RuntimeError, InputError)):
                 learner.step(loss)
             assert same(learner.state(), before)
-        learner.step(tw.losses.Squared([0.3, 0.4], 0.2))
+        learner.step(tw.losses.Squared([0.3, 0.4], (-1.0) ** t))
     assert any(np.shape(array) != np.shape(size[key]) for key, array in learner.state().items())
     fresh = learner.clone().state()
     learner.reset()

@@ -57,7 +57,8 @@ def feasible(domain: Domain, points: Array) -> bool:
     """Whether all these points, the last axis flat, are points of the domain as exactly as it can tell."""
     rows = points.reshape(-1, domain.dim)
     scale = domain._scale(domain.center)
-    away = np.abs(rows - domain.center.ravel())
+    with np.errstate(over="ignore"):
+        away = np.abs(rows - domain.center.ravel())
     if not (away <= domain.radius + scale).all():  # no set projects just any number
         return False
     tol = max(CLOSE, 2 * domain.tolerance) * scale

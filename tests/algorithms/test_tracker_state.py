@@ -168,7 +168,7 @@ DAMAGE = {  # name: (what is written, what the error says)
     "P": (change("inner.curvature.P", (0, 0, 0), 1e300), "P cannot be"),
     "the clock": (change("clock", 0, -1), "counters"),
     "the inner clock": (change("inner.clock", 0, 2**63 - 1), "counters"),
-    "freshness": (change("clock", 5, 3), "its decision is not a point of the domain"),
+    "freshness": (change("clock", 5, 3), "counters cannot be"),
     "x": (change("x", 0, -50.0), "its decision is not a point of the domain"),
 }  # fmt: skip
 

@@ -217,9 +217,10 @@ class LearnedController(Controller):
         G, price, n = self.constants.gradient_bound, self.constants.switching_cost, 2 * self.memory + 1
         if G is not None and price is not None:
             return bool(scales.tolist() == [0.0, 0.0, 0.0, G, price])
+        if not (within(scales, 0.0, LARGEST**2) and scales[SEEN] in range(min(n, rounds) + 1)):
+            return False
         bounds = self.constants.margin * scales[[LENGTH, PRICE]] if scales[SEEN] == n else np.zeros(2)
-        fine = np.array_equal(scales[BOUND:], bounds) and within(scales, 0.0, LARGEST**2)
-        return bool(fine and scales[SEEN] in range(min(n, rounds) + 1))
+        return np.array_equal(scales[BOUND:], bounds)
 
     def _resume(self, scales: Array, saved: Mapping[str, Any]) -> Learner:
         """The learner of (3) from its saved state."""

@@ -244,15 +244,15 @@ class PCALearner(Player):
         read = super()._read_arrays(saved, arrays)
         if (read["seed"] < 0).any():
             raise self._unfit("its seed is negative")
-        s = read.get("spectrum", np.zeros(0))
-        off = max(abs(float(s.sum()) - self.rank), float(-s.min(initial=0.0)), float(s.max(initial=1.0)) - 1)
-        if s.size and read["clock"][FRESH] and (off > CLOSE or (np.diff(s) < 0).any()):
-            raise self._unfit("the eigenvalues of its decision are not those of a matrix of the Fantope")
         return read
 
     def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
         clock = read["clock"]
         yield "counters", clock[FRESH] in (0, 1) and clock[GRADIENTS] == clock[ROUNDS]
+        if "spectrum" in read and clock[FRESH]:
+            s = read["spectrum"]
+            yield "eigenvalues", bool(np.abs(s.sum() - self.rank) <= CLOSE and (np.diff(s) >= 0).all())
+            yield "eigenvalues", bool(s[0] >= -CLOSE and s[-1] <= 1 + CLOSE)
 
     # ------------------------------------------------------------------ checks, before anything changes
 
