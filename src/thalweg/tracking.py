@@ -18,7 +18,8 @@ from thalweg._kernels.hulls import FULL
 from thalweg._kernels.projections import BALL
 from thalweg._machines.curvature import Curvature
 from thalweg._machines.cut_descent import BELOW, COUNT, CURVED, LENGTHS, ROWS, SQUARES, Around, Members
-from thalweg._machines.records import ANCHORED, BEHIND, GAINED, MARKERS, Records
+from thalweg._machines.estimate import HELPERS, Estimate
+from thalweg._machines.records import ANCHORED, BEHIND, CHANGES, GAINED, MARKERS, OTHERS, Records
 from thalweg._machines.tracker import LARGEST as LARGEST_LOSS
 from thalweg._machines.tracker import TrackerSettings, TrackerState
 from thalweg._types import Array
@@ -88,11 +89,12 @@ class Tracking(Machine):
             self._home = read_start(name, domain, start).ravel()
         d = domain.dim
         curved = d <= SMALL if curvature == "auto" else bool(curvature)
-        J = 1 + (SLOTS if self.intervals else 0)
+        J, helpers = OTHERS + (SLOTS if self.intervals else 0), HELPERS if curved else 0
         self._adopt(
             TrackerState(
                 Members(np.zeros((ROWS, d)), np.zeros(4), np.zeros(3, dtype=np.int64), np.zeros(ROWS)),
                 Curvature(np.zeros((2 if curved else 0, d, d)), np.zeros(4)),
+                Estimate(np.zeros((helpers, d)), np.zeros(helpers), np.zeros(helpers), np.zeros(2)),
                 Records(
                     A=np.zeros((J, ROWS)),
                     V=np.zeros(J),
@@ -106,7 +108,7 @@ class Tracking(Machine):
                     born=np.zeros(J - 1, dtype=np.int64),
                     weights=np.zeros(J),
                     totals=np.zeros(5),
-                    counts=np.zeros(3, dtype=np.int64),
+                    counts=np.zeros(4, dtype=np.int64),
                     marks=np.zeros(MARKS if self.intervals else 0, dtype=np.int64),
                 ),
                 np.zeros(ROWS),
@@ -165,8 +167,8 @@ class Tracking(Machine):
             return read
         if not (-20 <= k0 <= -4 and K >= 1 and count == CURVED + K - k0 + 5 <= ROWS):
             raise self._unfit(f"it has {count} members from step {k0} to {K}")
-        m, born = int(read["records.counts"][MARKERS]), read["records.born"]
-        expected = [m >> k << k if m >> k & 1 else 0 for k in range(born.size)]
+        m, changes, born = *(int(read["records.counts"][i]) for i in (MARKERS, CHANGES)), read["records.born"]
+        expected = [changes] + [m >> k << k if m >> k & 1 else 0 for k in range(born.size - 1)]
         most = min(2**SLOTS - 2, int(read["clock"][ROUNDS]) // 16) if self.intervals else 0
         if not 0 <= m <= most or born.tolist() != expected:
             raise self._unfit(f"its records do not fit its {m} markers")
@@ -266,7 +268,8 @@ class Tracking(Machine):
     def records(self) -> dict[int, float]:
         """The weight of every record: 0 for the one since the start, k + 1 for that of slot k."""
         s = self._parts[0].records
-        alive = [0] + [k + 1 for k in range(slots_in_use(self.marker_count)) if s.born[k] > 0]
+        rows = OTHERS + slots_in_use(self.marker_count)
+        alive = [0] + [j for j in range(1, rows) if s.born[j - 1] > 0]
         return {j: float(s.weights[j]) for j in alive}
 
     def regret_bound(self, path_length: float = 0.0) -> float:
