@@ -20,8 +20,8 @@ from thalweg._machines.curvature import Curvature
 from thalweg._machines.cut_descent import BELOW, COUNT, CURVED, LENGTHS, ROWS, SQUARES, Around, Members
 from thalweg._machines.estimate import HELPERS, Estimate
 from thalweg._machines.records import ANCHORED, BEHIND, CHANGES, GAINED, MARKERS, OTHERS, Records
+from thalweg._machines.tracker import ENOUGH, TrackerSettings, TrackerState
 from thalweg._machines.tracker import LARGEST as LARGEST_LOSS
-from thalweg._machines.tracker import TrackerSettings, TrackerState
 from thalweg._types import Array
 from thalweg._validate import check_choice, check_nonnegative, check_number, wrong
 from thalweg.domains import Domain
@@ -170,7 +170,7 @@ class Tracking(Machine):
         m, changes, born = *(int(read["records.counts"][i]) for i in (MARKERS, CHANGES)), read["records.born"]
         expected = [changes] + [m >> k << k if m >> k & 1 else 0 for k in range(born.size - 1)]
         most = min(2**SLOTS - 2, int(read["clock"][ROUNDS]) // 16) if self.intervals else 0
-        if not 0 <= m <= most or born.tolist() != expected:
+        if not (0 <= m <= most and 0 <= changes <= read["clock"][ROUNDS] * self.intervals) or born.tolist() != expected:
             raise self._unfit(f"its records do not fit its {m} markers")
         curved = int(read["curved"][0])
         if curved not in (0, self._parts[1].curvature):
@@ -183,7 +183,7 @@ class Tracking(Machine):
 
     def _look(self, read: dict[str, NDArray[Any]], rows: slice) -> Iterator[tuple[str, bool]]:
         """Parts of a state, and whether a run can have left them so; nan is never fine."""
-        R, rounds = self.domain.radius, read["clock"][ROUNDS] * (1 + 1e-6)
+        R, rounds, curved = self.domain.radius, read["clock"][ROUNDS] * (1 + 1e-6), rows.start == 0
         S, H, shortest, following = read["members.sums"]
         _, k0, K = read["members.sizes"]
         yield "sums", shortest == 2.0 ** (k0 - BELOW) and following == 2.0 ** (K + 1)
@@ -199,7 +199,7 @@ class Tracking(Machine):
         yield "beliefs", bool((beliefs >= 0).all() and (np.abs(beliefs.sum(axis=1) - 1) < 1e-9).all())
         weights = records["weights"][alive]
         yield "weights", bool((weights >= 0).all() and abs(weights.sum() - 1) < 1e-9)
-        priors = np.log(3.0 / records["born"][alive[1:]])
+        priors = np.log(3.0 / np.where(np.arange(records["born"].size) == 0, 1, records["born"])[alive[1:]])
         yield "priors", bool((np.abs(records["prior"][alive] - np.append(0.0, priors)) < 1e-9).all())
         A, V, B = records["A"][alive, rows], records["V"][alive], records["B"][alive]
         most = 4 * R * np.sqrt(S)
@@ -213,14 +213,19 @@ class Tracking(Machine):
         gained, squares = records["R"][alive], records["W"][alive]
         yield "gains of records", bool((np.abs(gained) <= rounds * seen).all())
         yield "gains of records", bool(((squares >= 0) & (squares <= rounds * seen * seen)).all())
-        _, least, anchored = records["counts"]
+        _, least, anchored, _ = records["counts"]
         wanted = 0.5 * np.log2(seen / first) if first > 0 else 0.0
         yield "counts", 0 <= anchored <= 60 * rounds and -0.001 <= least - wanted < 1.001
         behind = least - records["anchors"][alive]
         yield "anchors", bool(((behind >= 0) & (behind <= BEHIND) & (behind <= least)).all())
         yield "marks", bool(((records["marks"] >= 0) & (records["marks"] <= rounds)).all())
-        yield "flat", bool(np.isin(records["flat"], (0, 1)).all())
-        if rows.start == 0:
+        yield "flat", bool(np.isin(records["flat"], (0, 1, 2)).all())
+        helped, (longest, age) = read["estimate.points"] - self.domain.center.ravel(), read["estimate.seen"]
+        yield "estimate", 0 <= age <= rounds and age % 1 == 0 and (age >= ENOUGH or not curved or age == 0)
+        if age > 0:
+            yield "estimate", bool((np.linalg.norm(helped, axis=1) <= R + slack).all())
+            yield "estimate", bool((read["estimate.errors"] > 0).all()) and 0 < longest <= np.sqrt(S) * (1 + 1e-6)
+        if curved:
             noise, alarm, watched, largest_error = read["curvature.watch"]
             yield "watch", 0 <= noise <= 1e151 and 0 <= alarm <= 12
             yield "watch", 0 <= watched <= rounds and 0 <= largest_error <= 1e151
@@ -236,7 +241,7 @@ class Tracking(Machine):
 
     @property
     def weights(self) -> Array:
-        """p_i: of the two members with curvature (0 where there are none), then of the descents."""
+        """p_i: of C and D, or without values C and M (0 where there are none), then of the descents."""
         p: Array = self._parts[0].p[: self._parts[0].members.sizes[COUNT]].copy()
         return p
 
@@ -265,8 +270,13 @@ class Tracking(Machine):
         return int(self._parts[0].records.counts[ANCHORED])
 
     @property
+    def changes(self) -> int:
+        """How many changes were evident."""
+        return int(self._parts[0].records.counts[CHANGES])
+
+    @property
     def records(self) -> dict[int, float]:
-        """The weight of every record: 0 for the one since the start, k + 1 for that of slot k."""
+        """The weight of every record: 0 since the start, 1 since the last evident change, k + 2 for slot k."""
         s = self._parts[0].records
         rows = OTHERS + slots_in_use(self.marker_count)
         alive = [0] + [j for j in range(1, rows) if s.born[j - 1] > 0]

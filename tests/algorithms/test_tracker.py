@@ -203,9 +203,11 @@ def same_inside(learner, twin):
     descents = [member for member in twin.members if member.k is not None]
     order = [member for member in twin.members if member.k is None] + descents
     place = [twin.members.index(member) for member in order]
-    slots = {0: twin.records[0]} | {1 + record.slot: record for record in twin.records[1:]}
+    slots = {0: twin.records[0]}
+    slots |= {1 if record.slot == math.inf else 2 + record.slot: record for record in twin.records[1:]}
     assert learner.inner.records.keys() == slots.keys()
     assert (learner.marker_count, s.members.sizes[2], s.records.counts[1]) == (twin.m, twin.K, twin.i_min)
+    assert learner.inner.changes == twin.changes
     near = functools.partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-11 * learner.domain.radius)
     near(learner.inner.points.reshape(s.members.sizes[0], -1)[first:], [member.point for member in order])
     near(learner.weights[first:], twin.p[place])

@@ -16,8 +16,8 @@ seen before (b = max_j |Q_j|; B0 the first b):
 
 with i_min = ceil(log4(Bt/B0)), so that eta_i |Q_j| <= 1/2. A record whose grid has fallen behind, i_min > a_j + 2,
 starts another one: a_j = i_min, R_j = W_j = 0.
-One more record began at the last evident change (`thalweg._machines.curvature`). It has the prior 3, and in it the member
-that started anew there counts for 60 others.
+One more record began at the last evident change (`thalweg._machines.curvature`). It has the prior 3, and in it the
+member that started anew there counts for 60 others.
 """
 
 import math
