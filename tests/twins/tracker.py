@@ -113,7 +113,7 @@ class Mixed:
         own = length - (y - self.helpers) @ h / (length * s)
         self.errors, self.age, self.rounds = 0.999 * self.errors + own**2, 0.999 * self.age + 1, self.rounds + 1
         self.helpers = np.array([project(z) for z in self.helpers - np.outer(s * own, h / length)])
-        w = softmax(-powers * math.log(2) / 4 - self.age / 2 * np.log(self.errors))
+        w = softmax(-powers * math.log(2) / 4 - self.age / 2 * np.log(self.errors / self.errors.min()))
         self.point = w @ self.helpers
         return n * 2.0 ** (w @ powers) * R / self.longest / 2
 
@@ -280,7 +280,7 @@ class Tracker:
         self.records.append(Record(logs, prior=3 / self.m, slot=slot, anchor=self.i_min, flat=not blind, born=self.m))
 
     def recall(self):
-        """Step 6: a record since the last evident change, in which the member that started anew counts for 60 others."""
+        """Step 6: a record since the last evident change; the member that started anew counts for 60 others."""
         started = [member for member in self.members if getattr(member, "evident", False)]
         if started:
             started[0].evident = False
