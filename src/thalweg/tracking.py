@@ -18,9 +18,10 @@ from thalweg._kernels.hulls import FULL
 from thalweg._kernels.projections import BALL
 from thalweg._machines.curvature import Curvature
 from thalweg._machines.cut_descent import BELOW, COUNT, CURVED, LENGTHS, ROWS, SQUARES, Around, Members
-from thalweg._machines.records import ANCHORED, BEHIND, GAINED, MARKERS, Records
+from thalweg._machines.estimate import HELPERS, Estimate
+from thalweg._machines.records import ANCHORED, BEHIND, CHANGES, GAINED, MARKERS, OTHERS, Records
+from thalweg._machines.tracker import ENOUGH, TrackerSettings, TrackerState
 from thalweg._machines.tracker import LARGEST as LARGEST_LOSS
-from thalweg._machines.tracker import TrackerSettings, TrackerState
 from thalweg._sound import born
 from thalweg._types import Array
 from thalweg._validate import check_choice, check_nonnegative, check_number, wrong
@@ -89,11 +90,12 @@ class Tracking(Machine):
             self._home = read_start(name, domain, start).ravel()
         d = domain.dim
         curved = d <= SMALL if curvature == "auto" else bool(curvature)
-        J = 1 + (SLOTS if self.intervals else 0)
+        J, helpers = OTHERS + (SLOTS if self.intervals else 0), HELPERS if curved else 0
         self._adopt(
             TrackerState(
                 Members(np.zeros((ROWS, d)), np.zeros(4), np.zeros(3, dtype=np.int64), np.zeros(ROWS)),
                 Curvature(np.zeros((2 if curved else 0, d, d)), np.zeros(4)),
+                Estimate(np.zeros((helpers, d)), np.zeros(helpers), np.zeros(helpers), np.zeros(2)),
                 Records(
                     A=np.zeros((J, ROWS)),
                     V=np.zeros(J),
@@ -107,7 +109,7 @@ class Tracking(Machine):
                     born=np.zeros(J - 1, dtype=np.int64),
                     weights=np.zeros(J),
                     totals=np.zeros(5),
-                    counts=np.zeros(3, dtype=np.int64),
+                    counts=np.zeros(4, dtype=np.int64),
                     marks=np.zeros(MARKS if self.intervals else 0, dtype=np.int64),
                 ),
                 np.zeros(ROWS),
@@ -167,9 +169,10 @@ class Tracking(Machine):
             return self._sound(read)
         if not (-20 <= k0 <= -4 and K >= 1 and count == CURVED + K - k0 + 5 <= ROWS):
             raise self._unfit(f"it has {count} members from step {k0} to {K}")
-        m, births = int(read["records.counts"][MARKERS]), read["records.born"]
+        m, changes, births = *(int(read["records.counts"][i]) for i in (MARKERS, CHANGES)), read["records.born"]
         most = min(2**SLOTS - 2, int(read["clock"][ROUNDS]) // 16) if self.intervals else 0
-        if not 0 <= m <= most or births.tolist() != born(m, births.size):
+        possible = 0 <= m <= most and 0 <= changes <= read["clock"][ROUNDS] * self.intervals
+        if not possible or births.tolist() != [changes, *born(m, births.size - 1)]:
             raise self._unfit(f"its records do not fit its {m} markers")
         if read["curved"][0] not in (0, self._parts[1].curvature):
             raise self._unfit("it has members with curvature that this learner has not")
@@ -179,7 +182,8 @@ class Tracking(Machine):
         yield from super()._look(read)
         if read["members.sizes"][COUNT] == 0:
             return
-        rows = slice(0 if read["curved"][0] else CURVED, read["members.sizes"][COUNT])
+        curved = bool(read["curved"][0])
+        rows = slice(0 if curved else CURVED, read["members.sizes"][COUNT])
         R, rounds = self.domain.radius, read["clock"][ROUNDS] * (1 + 1e-6)
         S, H, shortest, following = read["members.sums"]
         _, k0, K = read["members.sizes"]
@@ -196,7 +200,7 @@ class Tracking(Machine):
         yield "beliefs", bool((beliefs >= 0).all() and (np.abs(beliefs.sum(axis=1) - 1) < 1e-9).all())
         weights = records["weights"][alive]
         yield "weights", bool((weights >= 0).all() and abs(weights.sum() - 1) < 1e-9)
-        priors = np.log(3.0 / records["born"][alive[1:]])
+        priors = np.log(3.0 / np.where(np.arange(records["born"].size) == 0, 1, records["born"])[alive[1:]])
         yield "priors", bool((np.abs(records["prior"][alive] - np.append(0.0, priors)) < 1e-9).all())
         A, V, B = records["A"][alive, rows], records["V"][alive], records["B"][alive]
         most = 4 * R * np.sqrt(S)
@@ -210,14 +214,19 @@ class Tracking(Machine):
         gained, squares = records["R"][alive], records["W"][alive]
         yield "gains of records", bool((np.abs(gained) <= rounds * seen).all())
         yield "gains of records", bool(((squares >= 0) & (squares <= rounds * seen * seen)).all())
-        _, least, anchored = records["counts"]
+        _, least, anchored, _ = records["counts"]
         wanted = 0.5 * np.log2(seen / first) if first > 0 else 0.0
         yield "counts", 0 <= anchored <= 60 * rounds and -0.001 <= least - wanted < 1.001
         behind = least - records["anchors"][alive]
         yield "anchors", bool(((behind >= 0) & (behind <= BEHIND) & (behind <= least)).all())
         yield "marks", bool(((records["marks"] >= 0) & (records["marks"] <= rounds)).all())
-        yield "flat", bool(np.isin(records["flat"], (0, 1)).all())
-        if rows.start == 0:
+        yield "flat", bool(np.isin(records["flat"], (0, 1, 2)).all())
+        helped, (longest, age) = read["estimate.points"] - self.domain.center.ravel(), read["estimate.seen"]
+        yield "estimate", 0 <= age <= rounds and age % 1 == 0 and (age >= ENOUGH or not curved or age == 0)
+        if age > 0:
+            yield "estimate", bool((np.linalg.norm(helped, axis=1) <= R + slack).all())
+            yield "estimate", bool((read["estimate.errors"] > 0).all()) and 0 < longest <= np.sqrt(S) * (1 + 1e-6)
+        if curved:
             noise, alarm, watched, largest_error = read["curvature.watch"]
             yield "watch", 0 <= noise <= 1e151 and 0 <= alarm <= 12
             yield "watch", 0 <= watched <= rounds and 0 <= largest_error <= 1e151
@@ -233,7 +242,7 @@ class Tracking(Machine):
 
     @property
     def weights(self) -> Array:
-        """p_i: of the two members with curvature (0 where there are none), then of the descents."""
+        """p_i: of C and D, or without values C and M (0 where there are none), then of the descents."""
         p: Array = self._parts[0].p[: self._parts[0].members.sizes[COUNT]].copy()
         return p
 
@@ -262,10 +271,16 @@ class Tracking(Machine):
         return int(self._parts[0].records.counts[ANCHORED])
 
     @property
+    def changes(self) -> int:
+        """How many changes were evident."""
+        return int(self._parts[0].records.counts[CHANGES])
+
+    @property
     def records(self) -> dict[int, float]:
-        """The weight of every record: 0 for the one since the start, k + 1 for that of slot k."""
+        """The weight of every record: 0 since the start, 1 since the last evident change, k + 2 for slot k."""
         s = self._parts[0].records
-        alive = [0] + [k + 1 for k in range(slots_in_use(self.marker_count)) if s.born[k] > 0]
+        rows = OTHERS + slots_in_use(self.marker_count)
+        alive = [0] + [j for j in range(1, rows) if s.born[j - 1] > 0]
         return {j: float(s.weights[j]) for j in alive}
 
     def regret_bound(self, path_length: float = 0.0) -> float:

@@ -14,6 +14,8 @@ from tests.twins.dynamic import along, everything
 from tests.twins.test_tracker_twin import FLAT, PLANE, VECTORS, near
 from tests.worlds import CountedLoss, CountedSet, flat_polytope, slow_box, tau_of
 from thalweg.errors import InputError
+from thalweg.lab.streams import measured
+from thalweg.lab.studies.tracker import cases, runs
 from thalweg.testing import check_learner
 
 BALL = tw.domains.Ball(2, radius=2.0)
@@ -184,8 +186,8 @@ SOME = dict(missing=0.1, still=0.05, free=0.1)
 @pytest.mark.parametrize("name", DOMAINS)
 @pytest.mark.parametrize(
     ("curvature", "intervals", "floor"),
-    [("auto", True, 0.0), (False, True, -3.0), ("auto", False, 2.0), (False, True, None)],
-    ids=["all", "no curvature", "no intervals", "no values"],
+    [("auto", True, 0.0), (False, True, -3.0), ("auto", False, 2.0), (False, True, None), ("auto", True, None)],
+    ids=["all", "no curvature", "no intervals", "no values, no curvature", "no values"],
 )
 def test_the_twin_plays_the_same(name, curvature, intervals, floor):
     learner = tw.Tracker(DOMAINS[name](), curvature=curvature, intervals=intervals, loss_floor=floor)
@@ -203,9 +205,11 @@ def same_inside(learner, twin):
     descents = [member for member in twin.members if member.k is not None]
     order = [member for member in twin.members if member.k is None] + descents
     place = [twin.members.index(member) for member in order]
-    slots = {0: twin.records[0]} | {1 + record.slot: record for record in twin.records[1:]}
+    slots = {0: twin.records[0]}
+    slots |= {1 if record.slot == math.inf else 2 + record.slot: record for record in twin.records[1:]}
     assert learner.inner.records.keys() == slots.keys()
     assert (learner.marker_count, s.members.sizes[2], s.records.counts[1]) == (twin.m, twin.K, twin.i_min)
+    assert learner.inner.changes == twin.changes
     near = functools.partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-11 * learner.domain.radius)
     near(learner.inner.points.reshape(s.members.sizes[0], -1)[first:], [member.point for member in order])
     near(learner.weights[first:], twin.p[place])
@@ -271,6 +275,37 @@ def test_the_twin_from_another_start(domain, start):
     twin = twin_of(learner)
     assert apart(learner, twin, Stream(domain, 250, seed=2, kind="squared", noise=0.2, missing=0.1)) < CLOSE[True]
     assert any(getattr(member, "starts", 0) for member in twin.members)  # D went back to the start
+
+
+def settled(domain, T=260, change=200):
+    """Squared losses without noise around one decision, then around another."""
+    stream, rng = Stream(domain, T, seed=0, kind="squared"), np.random.default_rng(0)
+    u = [domain.project(domain.center + domain.radius * rng.normal(size=domain.shape)).ravel() for _ in range(2)]
+    stream.b = np.where(np.arange(T) < change, stream.a @ u[0], stream.a @ u[1])
+    return stream
+
+
+@pytest.mark.parametrize("intervals", [True, False])
+def test_the_twin_after_an_evident_change(intervals):
+    learner = tw.Tracker(tw.domains.Ball(3), intervals=intervals)
+    twin = twin_of(learner)
+    stream = settled(learner.domain)
+    assert apart(learner, twin, stream) < 1e-9  # errors of the calm are rounding, and D's P is made of them
+    assert learner.inner.changes == twin.changes
+    assert (twin.changes > 0) == intervals
+    assert (1 in learner.inner.records) == intervals
+    assert (apart(learner.clone(), twin_of(learner, Forgetful), stream) > 1e-6) == intervals
+
+
+def test_the_twin_when_the_first_value_is_missing():
+    """C then uses values where they are given, estimates where not."""
+    learner = tw.Tracker(tw.domains.Ball(3))
+    stream = Stream(learner.domain, 200, seed=4, kind="squared", noise=0.2, missing=0.3)
+    stream.missing[0] = True
+    twin = twin_of(learner)
+    assert apart(learner, twin, stream) < CLOSE[True]
+    assert same_inside(learner, twin)
+    assert {type(member) for member in twin.members} == {ref.Descent, ref.Curved, ref.Mixed}
 
 
 def test_the_twin_in_a_ball_of_ones_own():
@@ -359,6 +394,13 @@ class Calm(ref.Tracker):
                 member.alarm = 0.0
 
 
+class Forgetful(ref.Tracker):
+    """A change is never evident."""
+
+    def recall(self):
+        pass
+
+
 class Askew(ref.Tracker):
     """The reduction is left out."""
 
@@ -378,6 +420,31 @@ def test_a_mutant_is_told_apart(mutant):
     stream = Stream(learner.domain, 300, seed=3, **STREAMS.get(mutant, {}))
     assert apart(learner.clone(), twin_of(learner), stream) < CLOSE[True]
     assert apart(learner, twin_of(learner, mutant), stream) > 1e-6
+
+
+class Even(ref.Mixed):
+    """All helpers count alike."""
+
+    def learn(self, *args):
+        value = super().learn(*args)
+        self.point = self.helpers.mean(axis=0)
+        return value
+
+
+class Twice(ref.Mixed):
+    """Losses are taken to be twice as large."""
+
+    def learn(self, *args):
+        return 2 * super().learn(*args)
+
+
+@pytest.mark.parametrize("mutant", [Even, Twice], ids=lambda kind: kind.__name__)
+def test_a_mutant_without_values_is_told_apart(mutant, monkeypatch):
+    learner = tw.Tracker(tw.domains.Box([-1.0, -0.5], [0.5, 2.0]), loss_floor=None)
+    stream = Stream(learner.domain, 60, seed=3, kind="squared", noise=0.2)
+    assert apart(learner.clone(), twin_of(learner), stream) < CLOSE[True]
+    monkeypatch.setattr(ref, "Mixed", mutant)
+    assert apart(learner, twin_of(learner), stream) > 1e-6
 
 
 # ------------------------------------------------------------------------------------------------------------- scaling
@@ -400,10 +467,10 @@ def test_scaling_by_a_power_of_two_changes_no_bit(name, curvature):
     assert np.array_equal(decisions[0], decisions[2])
 
 
-@pytest.mark.parametrize("curvature", [False, True])
-def test_scaling_whole_runs(curvature):
+@pytest.mark.parametrize(("curvature", "floor"), [(False, 0.0), (True, 0.0), (True, None)])
+def test_scaling_whole_runs(curvature, floor):
     plain, *scaled = (
-        tw.play(tw.Tracker(BALL, curvature=curvature), turning(1500, scale), decisions=True)
+        tw.play(tw.Tracker(BALL, curvature=curvature, loss_floor=floor), turning(1500, scale), decisions=True)
         for scale in (1.0, 2.0**10, 2.0**-10, 1e-35, 1e35)
     )
     for run in scaled[:2]:
@@ -557,6 +624,7 @@ def extreme(seed, T):
     curvature, intervals = rng.random(2) < 0.7
     domain = tw.domains.Simplex(d + 1, R) if rng.random() < 0.2 else tw.domains.Ball(d, radius=R)
     learner = tw.Tracker(domain, curvature=bool(curvature), intervals=bool(intervals))
+    missing = 1.0 if seed % 5 == 0 else 0.1
     low, high = -149.0, math.log10(1e145 / max(1, 2 * R)) - 0.01
     style, size, loss = seed % 6, rng.uniform(low, high), rng.uniform(-323, 150)
     for t in range(T):
@@ -569,7 +637,7 @@ def extreme(seed, T):
         f = rng.uniform(-323, 150) if style == 0 else loss if style > 3 else size + math.log10(R) + rng.uniform(-3, 3)
         g = rng.normal(size=domain.dim)
         value = rng.choice([0.0, 5e-324]) if rng.random() < 0.05 else 10.0 ** min(max(f, -323), 150)
-        learner.update(g * (10.0**size / np.linalg.norm(g)), None if rng.random() < 0.1 else value)
+        learner.update(g * (10.0**size / np.linalg.norm(g)), None if rng.random() < missing else value)
         assert learner.domain.contains(learner.decision, tol=1e-7)
         assert all(np.isfinite(array).all() for array in learner.inner._arrays.values())
     saved = learner.state()
@@ -612,6 +680,44 @@ def test_gradients_up_to_its_limit_in_large_sets():
             learner.update([1.01 * limit, 0.0], 1.0)
         learner.update([0.99 * limit, 0.0], 1.0)
         assert learner.rounds == 1
+
+
+# ------------------------------------------------------------------------------------------------------ without values
+
+
+@pytest.mark.parametrize("size", [0.3, 1.0])
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+def test_the_estimate_finds_the_losses(size, noise):
+    """Squared losses with features of one length: the loss is ||h||^2 / (2 size^2), and s = 1/size^2."""
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=(400, 3))
+    a *= size / np.linalg.norm(a, axis=1, keepdims=True)
+    learner = tw.Tracker(tw.domains.Ball(3), loss_floor=None)
+    tw.play(learner, tw.problems.LinearRegression(a, a @ [0.6, -0.6, 0.3] + size * noise * rng.normal(size=400)))
+    s = learner.inner._parts[0].estimate
+    found = 2.0 ** (s.weights @ (1.0 - np.arange(12))) / s.seen[0]
+    assert 2**-0.75 < found * size**2 < 2**0.75  # the grid has a factor of 2
+
+
+def ratio(name, group="", rep=0, **options):
+    """The Tracker's loss over that of gradient descent with the best step, after a calm on the change alone."""
+    stream, C = cases.draw(name, group, None, rep), cases.ALL[group][name].calm
+    best, _ = runs.best_step(measured(name, stream.domain, stream.problem[C:]))
+    return tw.play(tw.Tracker(stream.domain, **options), stream.problem).losses[C:].sum() / best
+
+
+def test_where_a_good_decision_pays_nothing():
+    """Targets of docs/tracker-study.md on the streams where they are hardest to reach."""
+    assert ratio("noiseless", loss_floor=None) < 1.5 < ratio("noiseless", loss_floor=None, curvature=False)
+    calm = "noiseless jump", cases.CALM
+    assert ratio(*calm) < 1.4 < ratio(*calm, intervals=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rep", range(1, 5))
+def test_where_a_good_decision_pays_nothing_on_further_draws(rep):
+    assert ratio("noiseless", rep=rep, loss_floor=None) < 1.5
+    assert ratio("noiseless jump", cases.CALM, rep=rep) < 1.4
 
 
 # ------------------------------------------------------------------------------------------------------ very long runs

@@ -32,6 +32,7 @@ class Seen:
     k0 = property(lambda self: int(self.state.members.sizes[1]))
     K = property(lambda self: int(self.state.members.sizes[2]))
     m = property(lambda self: int(self.state.records.counts[MARKERS]))
+    changes = property(lambda self: self.learner.inner.changes)
     Bt = property(lambda self: self.state.records.totals[SEEN])
     rows = property(lambda self: slice(0 if self.state.curved[0] else 2, self.state.members.sizes[0]))
 

@@ -140,6 +140,7 @@ DAMAGE = {  # name: (what is written, what the error says)
     "negative markers": (change("inner.records.counts", 0, -1), "do not fit its -1 markers"),
     "another marker": (change("inner.records.counts", 0, 8), "do not fit its 8 markers"),
     "a record too many": (change("inner.records.born", 40, 1), "its records do not fit"),
+    "a change": (change("inner.records.counts", 3, 1), "its records do not fit"),
     "a record of the future": (change("inner.records.born", 0, 99), "its records do not fit"),
     "i_min": (change("inner.records.counts", 1, 10**9), "anchors, counts cannot be"),
     "anchors": (change("inner.records.anchors", 0, -1000), "anchors cannot be"),
@@ -173,11 +174,22 @@ DAMAGE = {  # name: (what is written, what the error says)
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", DAMAGE)
+ESTIMATE = {
+    "a helper outside": change("inner.estimate.points", (4, 0), 7.5),
+    "no errors": change("inner.estimate.errors", 3, 0.0),
+    "negative gradients": change("inner.estimate.seen", 0, -1.0),
+    "a future": change("inner.estimate.seen", 1, 1000.0),
+    "half a round": change("inner.estimate.seen", 1, 8.5),
+    "too early": change("inner.estimate.seen", 1, 2.0),
+}
+
+
+@pytest.mark.parametrize("name", [*DAMAGE, *ESTIMATE])
 def test_a_damaged_state_is_refused(name):
-    damage, message = DAMAGE[name]
-    saved = played().state()
-    learner = played(count=7)
+    damage, message = DAMAGE[name] if name in DAMAGE else (ESTIMATE[name], "estimate cannot be")
+    world = "no values" if name in ESTIMATE else "ball"
+    saved = played(world).state()
+    learner = played(world, count=7)
     before, x = learner.state(), learner.decision
     learner.restore(learner.state())
     damage(saved)

@@ -237,10 +237,10 @@ def part(lost, allowed):
 def best_member(log, start, u):
     """What the best member that was there at the start loses in the model."""
     rounds = log.rounds[start : start + len(u)]
-    there = [i for i, k in enumerate(rounds[0].multipliers) if k is not None]
+    there = [k for k in rounds[0].multipliers if k is not None]
     if not there:
         return 0.0
-    gains = sum(r.gains[there] for r in rounds)
+    gains = sum(r.gains[[r.multipliers.index(k) for k in there]] for r in rounds)
     return sum(r.model(u_t) for r, u_t in zip(rounds, u, strict=True)) - gains.max()
 
 

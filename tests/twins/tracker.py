@@ -1,4 +1,4 @@
-"""Slow twin of the Tracker: scale-free descents, two curvature members, Hedge on what was gained, records on a cover.
+"""Slow twin of the Tracker: scale-free descents, members with curvature, Hedge on what was gained, records on a cover.
 
 Y = {y : ||y - c|| <= R} contains X. A round, with the numbers of the steps at the lines:
 
@@ -7,7 +7,7 @@ Y = {y : ||y - c|| <= R} contains X. A round, with the numbers of the steps at t
     3  S += ||h||^2, H += ||h||
     4  what every member gained, cut at 2f; every record's account of it; every record's own gain
     5  members move
-    6  a marker and its record; longer steps join
+    6  a marker and its record; a record since an evident change; longer steps join; without values C and M join
     7  weights of members in records, of records; y and x
 """
 
@@ -70,6 +70,7 @@ class Renewed(Curved):
     def __init__(self, home, flatten, f, n):
         super().__init__(home, flatten, f, n)
         self.noise, self.alarm, self.rounds, self.starts, self.most = 0.0, 0.0, 0, 0, 0.0
+        self.evident = False  # whether this round left no doubt of a change
 
     def look(self, h, n, f, gained, u, w):
         def own(gained):
@@ -87,6 +88,7 @@ class Renewed(Curved):
             error = max(error, own(gained))
             self.P = error / noise * (2 * f / n) * np.eye(len(h))
             u, w = self.ahead(h)
+            self.evident = nu > 1000 * noise
             nu = min(nu, 10 * noise)
             self.starts += 1
         self.rounds += 1
@@ -94,10 +96,36 @@ class Renewed(Curved):
         return u, w, gained
 
 
+class Mixed:
+    """Member M: helpers that each suppose another curvature, 1/s, weighed by how large their own gradients are."""
+
+    k = None
+
+    def __init__(self, home):
+        self.point, self.helpers = home.copy(), np.tile(home, (12, 1))
+        self.longest, self.errors, self.age, self.rounds = 0.0, np.zeros(12), 0.0, 0
+
+    def learn(self, h, n, y, project, R):
+        """Moves; returns the loss that there may have been."""
+        length, powers = math.sqrt(n), 1.0 - np.arange(12)
+        self.longest = max(self.longest, length)
+        s = 2.0**powers * R / self.longest
+        own = length - (y - self.helpers) @ h / (length * s)
+        self.errors, self.age, self.rounds = 0.999 * self.errors + own**2, 0.999 * self.age + 1, self.rounds + 1
+        self.helpers = np.array([project(z) for z in self.helpers - np.outer(s * own, h / length)])
+        w = softmax(-powers * math.log(2) / 4 - self.age / 2 * np.log(self.errors / self.errors.min()))
+        self.point = w @ self.helpers
+        return n * 2.0 ** (w @ powers) * R / self.longest / 2
+
+    def move(self, *_):
+        """It has learned already."""
+
+
 class Record:
     """Gains A of the members since the record's birth, and its own gain R against the whole.
 
-    `flat` says that all log-priors are 0; `slot` is None for record 0, `anchor` the first rate of its grid.
+    `flat` says that log-priors of newcomers are 0; `slot` is None for record 0 and infinite for that since a change;
+    `anchor` is the first rate of its grid.
     """
 
     def __init__(self, logs, *, prior=1.0, slot=None, anchor=0, flat=False, born=0):
@@ -159,8 +187,8 @@ class Tracker:
         self.home = self.center if start is None else np.array(start, dtype=float)
         self.y, self.x = self.home.copy(), project(self.home)
         self.S = self.H = self.acc = self.F = self.B0 = self.Bt = 0.0
-        self.m, self.k0, self.K = 0, None, None
-        self.members, self.records = [], []
+        self.m, self.k0, self.K, self.changes = 0, None, None, 0
+        self.members, self.records, self.mixed = [], [], None
         self.p, self.weights = np.zeros(0), np.zeros(0)
 
     def surrogate(self, g):
@@ -184,11 +212,19 @@ class Tracker:
         r = np.array([h @ (self.y - member.point) for member in self.members])  # 4
         q = self.seen(r, f)
         self.credit([record.account(q) for record in self.records])
-        for member, gained in zip(self.members, r, strict=True):  # 5
-            member.move(h, n, f, gained, self.S, self.project_y, self.radius)
+        value = f
+        if self.mixed is not None:  # 5
+            value = self.mixed.learn(h, n, self.y, self.project_y, self.radius)
+            value = f if math.isfinite(f) else value
+        for member, gained in zip(self.members, r, strict=True):
+            given = f if isinstance(member, Descent) else value
+            member.move(h, n, given, gained, self.S, self.project_y, self.radius)
         if self.intervals:
             self.mark(f, n)  # 6
+            self.recall()
         self.admit()
+        if self.mixed is not None and self.mixed.rounds == 4:
+            self.admit_blind(h, n, value)
         self.combine()  # 7
 
     def seen(self, r, f):
@@ -210,12 +246,14 @@ class Tracker:
             share = math.log(0.3 * sum(math.exp(log) for log in logs))
             self.members += [kind(self.home, self.flatten, f, n) for kind in (Curved, Renewed)]
             logs += [share, share]
+        elif self.curvature and len(self.center) <= CURVED and f == math.inf:
+            self.mixed, self.share = Mixed(self.home), math.log(sum(math.exp(log) for log in logs))
         self.records = [Record(logs)]
 
     def credit(self, Q):
         """Step 4, its second half: the records' own gains, cut to the largest seen before."""
         b = max(abs(gain) for gain in Q)
-        if self.m == 0 or b == 0:
+        if self.m + self.changes == 0 or b == 0:
             return
         if self.B0 == 0:
             self.B0 = self.Bt = b
@@ -240,6 +278,26 @@ class Tracker:
         logs = self.records[0].logs if blind else [0.0] * len(self.members)
         self.records = [record for record in self.records if record.slot is None or record.slot > slot]
         self.records.append(Record(logs, prior=3 / self.m, slot=slot, anchor=self.i_min, flat=not blind, born=self.m))
+
+    def recall(self):
+        """Step 6: a record since the last evident change; the member that started anew counts for 60 others."""
+        started = [member for member in self.members if getattr(member, "evident", False)]
+        if started:
+            started[0].evident = False
+            self.changes += 1
+            logs = [math.log(60) if isinstance(member, Renewed) else 0.0 for member in self.members]
+            self.records = [record for record in self.records if record.slot != math.inf]
+            record = Record(logs, prior=3.0, slot=math.inf, anchor=self.i_min, flat=True, born=self.changes)
+            self.records.insert(1, record)
+
+    def admit_blind(self, h, n, value):
+        """Step 6: C, with this round behind it, and M."""
+        curved = Curved(self.home, self.flatten, value, n)
+        curved.move(h, n, value, float(h @ (self.y - self.home)), self.S, self.project_y, self.radius)
+        for member in (curved, self.mixed):
+            self.members.append(member)
+            for record in self.records:
+                record.admit(self.share)
 
     def admit(self):
         """Step 6: longer steps join when the stream is long enough to need them."""

@@ -24,13 +24,14 @@ class Round:
     h: np.ndarray
     y: np.ndarray
     f: float  # infinite where the learner was not told
-    multipliers: list  # k of the members that were there in the round, None for C and D
+    multipliers: list  # k of the members that were there in the round, None for C, D and M
     gains: np.ndarray  # q of the same members
     S: float
     H: float
     K: int
     N: int
     m: int
+    changes: int
     Bt: float
     U: float  # of record 0
     A: dict  # of record 0, by multiplier
@@ -49,7 +50,7 @@ class Log:
 
     radius: float
     k0: int = 0
-    curved: bool = False
+    curved: float = 0.0  # the share of each of two members with curvature
     rounds: list = field(default_factory=list)
     squares: np.ndarray | None = None  # |h|^2 of every round
     phi: np.ndarray | None = None
@@ -86,14 +87,15 @@ def play(twin, losses, values=True):
         log.rounds.append(
             Round(
                 loss, paid, h, y, f, [member.k for member in there], gains, twin.S, twin.H, twin.K, len(twin.members),
-                twin.m, twin.Bt, zero.U, ledger, zero.gain, zero.squares,
+                twin.m, twin.changes, twin.Bt, zero.U, ledger, zero.gain, zero.squares,
                 [id(record) for record in twin.records if record.anchored > before.get(id(record), 0)],
             )
         )  # fmt: skip
     log.squares = np.array([r.h @ r.h for r in log.rounds])
     log.phi = np.minimum([2 * r.f for r in log.rounds], 2 * twin.radius * np.sqrt(log.squares))
     log.k0 = twin.k0
-    log.curved = any(member.k is None for member in twin.members)
+    if any(member.k is None for member in twin.members):
+        log.curved = 0.3 if values else 1.0
     return log
 
 
@@ -108,7 +110,7 @@ def path(u):
 
 def spread(curved):
     """Z: the sum of all weights that members of record 0 can ever start with."""
-    return (3 + math.sqrt(2) - 1 / 16) * (1.6 if curved else 1.0)
+    return (3 + math.sqrt(2) - 1 / 16) * (1 + 2 * curved)
 
 
 def prior_cost(log, k):
@@ -117,8 +119,8 @@ def prior_cost(log, k):
 
 
 def logarithm(m, a, prior=1.0):
-    """L of a record with this prior, after m markers and a anchorings anew."""
-    return math.log(8 * (4 + 3 * math.log(m) + 3 * a) / prior)
+    """L of a record with this prior, after m markers and a anchorings anew and evident changes."""
+    return math.log(8 * (4 + 3 * math.log(max(m, 1)) + 3 * a) / prior)
 
 
 def top(W, L, Bt, E=1):
@@ -147,10 +149,10 @@ def whole_run(log, stop, length, how="lemmas", kappa=KAPPA):
     best = min(pool(k) + (kappa + prior_cost(log, k)) * math.sqrt(last.U) for k in range(64))
     if how == "record":
         return best + last.gain
-    if last.m == 0 or last.Bt == 0:
+    if last.Bt == 0:
         return best
     a, most = log.anchorings(0, stop)
-    return best + top(last.squares, logarithm(last.m, a), last.Bt, 1 + most)
+    return best + top(last.squares, logarithm(last.m, a + last.changes), last.Bt, 1 + most)
 
 
 def member_on_interval(log, start, stop):
@@ -170,7 +172,7 @@ def interval(log, start, stop, length, *, kappa=KAPPA, blind=False):
         return bound
     segments = pieces * (1 + math.floor(math.log2(markers)))
     S = log.squares[start:stop].sum()
-    L = logarithm(last.m, log.anchorings(0, stop)[0], 3 / last.m)
+    L = logarithm(last.m, log.anchorings(0, stop)[0] + last.changes, 3 / last.m)
     E = 1 + log.anchorings(start, stop)[1]
     prior = prior_cost(log, last.K) if blind else math.log(last.N)
     root = 4.25 + math.sqrt(5) * (kappa + prior) + 5 * math.sqrt(E * L)

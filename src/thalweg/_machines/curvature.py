@@ -5,6 +5,7 @@ With r = <h, y - y_C>, u = P h and w = <h, u>, in rounds with 0 < f < inf:
     y_C <- the ball's point nearest to y_C - u (2f - r)/(2f + w);   P <- P - u u'/(2f + w)               (1)
 
 P starts at 2f/(0.001 ||h||^2) I. For a squared loss f = e^2/2, h = e a this is least squares with a weak prior.
+Where losses are not given, f is that of `thalweg._machines.estimate`, and its mixture M takes the second one's place.
 The second one, D, watches its own error, e_D = (2f - r)^2/(4f), which for squared losses is its loss:
 
     nu = e_D 2f/(2f + w);   a = max(0, a + nu/s - 2)                   s: the mean of nu over ~100 rounds,    (2)
@@ -12,6 +13,7 @@ The second one, D, watches its own error, e_D = (2f - r)^2/(4f), which for squar
     a > 12: a = 0, y_D = home, P = (e_D/s)(2f/||h||^2) I               e_D the larger of before and at home   (3)
 
 (2) is a one-sided CUSUM: a drifts down while errors stay below twice their mean. Below 1e-14 errors are rounding.
+The change is evident where it took one round: nu > 1000 s.
 """
 
 from typing import NamedTuple
@@ -24,12 +26,14 @@ from thalweg._kernels.parts import Floats
 from thalweg._kernels.vectors import copy, dot, square_norm
 from thalweg._machines.cut_descent import Around, Members, bring_back
 
-__all__ = ["Curvature", "begin_curvature", "move_curved"]
+__all__ = ["BLIND_SHARE", "SHARE", "Curvature", "begin_curvature", "fresh", "gain_of", "move_curved"]
 
 WEAK = 1e-3  # the prior of P
 SHARE = 0.3  # of the descents' prior, for each of the two
+BLIND_SHARE = 1.0  # the same without values, where descents are worth less
 ALARM, DRIFT, WINDOW = 12.0, 2.0, 100.0  # of (2), (3)
 ROUNDING = 1e-14  # of the largest nu
+EVIDENT = 1e3  # times the noise level
 JUMP = 10.0  # the error that started D anew counts at most so many times the noise level
 LARGEST = 1e150  # of an entry of P, of an error and of a step
 NOISE, SUM, ROUNDS, MOST = 0, 1, 2, 3  # of `watch`: the mean of nu, a, the rounds D has seen, the largest nu
@@ -52,14 +56,19 @@ def _reset(P: Floats, size: float) -> None:
 
 
 @inner
-def begin_curvature(s: Curvature, members: Members, around: Around, f: float, n: float, total: float) -> None:
-    """The first round: at home, and with a share of the prior."""
+def begin_curvature(s: Curvature, members: Members, around: Around, prior: float) -> None:
+    """The first round: at home, and with this prior each."""
     for i in range(2):
         copy(around.home, members.points[i])
-        members.logs[i] = np.log(SHARE * total)
-        _reset(s.P[i], 2.0 * f / (WEAK * n))
+        members.logs[i] = np.log(prior)
     for i in range(4):
         s.watch[i] = 0.0
+
+
+@inner
+def fresh(P: Floats, f: float, n: float) -> None:
+    """P as at the start."""
+    _reset(P, 2.0 * f / (WEAK * n))
 
 
 @inner
@@ -82,7 +91,7 @@ def _fits(w: float, u: Floats, f: float) -> bool:
 
 
 @inner
-def _gain(h: Floats, y: Floats, point: Floats) -> float:
+def gain_of(h: Floats, y: Floats, point: Floats) -> float:
     gain = 0.0
     for j in range(h.shape[0]):
         gain += h[j] * (y[j] - point[j])
@@ -96,19 +105,23 @@ def _error(f: float, gain: float) -> float:
 
 @inner
 def move_curved(
-    s: Curvature, members: Members, around: Around, h: Floats, n: float, f: float, y: Floats, gains: Floats, u: Floats
-) -> None:
-    """(1)-(3); the gains are written before anyone moves. u is scratch space."""
-    d = h.shape[0]
-    for k in range(2):
+    s: Curvature, members: Members, around: Around, h: Floats, n: float, f: float, y: Floats, gains: Floats, u: Floats,
+    count: int,
+) -> bool:  # fmt: skip
+    """(1)-(3) for the first one or both; the gains are written before anyone moves. u is scratch space.
+
+    Returns whether a change was evident.
+    """
+    d, evident = h.shape[0], False
+    for k in range(count):
         point, P = members.points[k], s.P[k]
-        gain = _gain(h, y, point)
+        gain = gain_of(h, y, point)
         gains[k] = gain
         if not 0.0 < f < np.inf:
             continue
         w = _ahead(P, around, h, u)
         if not _fits(w, u, f):  # rounding has spoilt P
-            _reset(P, 2.0 * f / (WEAK * n))
+            fresh(P, f, n)
             w = _ahead(P, around, h, u)
         if k == 1:
             error = _error(f, gain)
@@ -120,10 +133,11 @@ def move_curved(
             if s.watch[SUM] > ALARM:  # (3)
                 s.watch[SUM] = 0.0
                 copy(around.home, point)
-                gain = _gain(h, y, point)
+                gain = gain_of(h, y, point)
                 error = max(error, _error(f, gain))
                 _reset(P, error / noise * (2.0 * f / n))
                 w = _ahead(P, around, h, u)
+                evident = nu > EVIDENT * noise
                 nu = min(nu, JUMP * noise)
             s.watch[ROUNDS] += 1.0
             s.watch[NOISE] += (nu - s.watch[NOISE]) / min(s.watch[ROUNDS], WINDOW)
@@ -138,3 +152,4 @@ def move_curved(
             scaled = u[i] / (2.0 * f + w)
             for j in range(d):
                 P[i, j] -= scaled * u[j]  # (1)
+    return evident

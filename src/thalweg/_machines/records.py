@@ -16,6 +16,8 @@ seen before (b = max_j |Q_j|; B0 the first b):
 
 with i_min = ceil(log4(Bt/B0)), so that eta_i |Q_j| <= 1/2. A record whose grid has fallen behind, i_min > a_j + 2,
 starts another one: a_j = i_min, R_j = W_j = 0.
+One more record began at the last evident change (`thalweg._machines.curvature`). It has the prior 3, and in it the
+member that started anew there counts for 60 others.
 """
 
 import math
@@ -28,20 +30,24 @@ from thalweg._kernels.jit import inner
 from thalweg._kernels.parts import Floats, Ints
 from thalweg._kernels.vectors import decay
 
-__all__ = ["RATES", "Records", "account", "begin_records", "credit", "mark", "mix"]
+__all__ = ["OTHERS", "RATES", "Records", "account", "begin_records", "credit", "mark", "mix", "recall"]
 
 RATES = 8  # of a record's grid
 BEHIND = 2
 ENOUGH = 16.0  # of the largest phi, for a marker
+CHANGE, OTHERS = 1, 2  # the rows of the record since the last evident change, and of the first slot of the cover
+EVEN, TRUSTING = 1, 2  # of `flat`
+TRUST, STARTED = 60.0, 1  # the weight of the member that started anew, and its row
 NOTHING = 1e-150  # a gain up to here is none: its square is lost
 LN4 = math.log(4.0)
 SINCE, LARGEST, FIRST, SEEN = 0, 1, 2, 3  # of `totals`: phi since the last marker, the largest phi, B0, Bt;
 GAINED = 4  # and the sum of Q_0
-MARKERS, MINIMUM, ANCHORED = 0, 1, 2  # of `counts`: m, i_min, and how often a record was anchored anew
+MARKERS, MINIMUM, ANCHORED = 0, 1, 2  # of `counts`: m, i_min, how often a record was anchored anew,
+CHANGES = 3  # and how many changes were evident
 
 
 class Records(NamedTuple):
-    """Record 0, and one for every slot of a cover; only record 0 where intervals do not matter."""
+    """Record 0, one since the last evident change, and one for every slot of a cover; J = 2 without intervals."""
 
     A: Floats  # (J, ROWS)
     V: Floats  # (J,)
@@ -51,17 +57,23 @@ class Records(NamedTuple):
     p: Floats  # (J, ROWS) what each believes
     prior: Floats  # (J,) its logarithm
     anchors: Ints  # (J,) a_j
-    flat: Ints  # (J,) 1 where all log-priors are 0
-    born: Ints  # (J - 1,) the marker at which the record of a slot began; 0: there is none
+    flat: Ints  # (J,) 0: log-priors of record 0; EVEN: all are 0; TRUSTING: all but one
+    born: Ints  # (J - 1,) the change or the marker at which records 1, 2, ... began; 0: there is none
     weights: Floats  # (J,) w_j
     totals: Floats  # (5,)
-    counts: Ints  # (3,)
+    counts: Ints  # (4,)
     marks: Ints  # (capacity,) marks[i % capacity]: the round that set marker i + 1
 
 
 @inner
 def _alive(s: Records, j: int) -> bool:
     return j == 0 or s.born[j - 1] > 0
+
+
+@inner
+def _rows(s: Records) -> int:
+    """Records up to the last one that may be there."""
+    return OTHERS + slots_in_use(s.counts[MARKERS])
 
 
 @inner
@@ -88,7 +100,7 @@ def account(s: Records, q: Floats, first: int, count: int, scores: Floats) -> fl
     largest, best = 0.0, -np.inf
     for i in range(first, count):
         best = max(best, q[i])
-    for j in range(slots_in_use(s.counts[MARKERS]) + 1):
+    for j in range(_rows(s)):
         if _alive(s, j):
             Q, square = 0.0, 0.0
             for i in range(first, count):
@@ -107,8 +119,8 @@ def account(s: Records, q: Floats, first: int, count: int, scores: Floats) -> fl
 
 @inner
 def credit(s: Records, largest: float, scores: Floats) -> None:
-    """(3), once there is a marker."""
-    if s.counts[MARKERS] == 0 or largest <= NOTHING:
+    """(3), once there is another record."""
+    if s.counts[MARKERS] + s.counts[CHANGES] == 0 or largest <= NOTHING:
         return
     if s.totals[FIRST] == 0.0:
         s.totals[FIRST] = s.totals[SEEN] = largest
@@ -116,7 +128,7 @@ def credit(s: Records, largest: float, scores: Floats) -> None:
     if largest > s.totals[SEEN]:
         s.totals[SEEN] = largest
         s.counts[MINIMUM] = int(np.ceil(0.5 * np.log2(largest / s.totals[FIRST])))
-    for j in range(slots_in_use(s.counts[MARKERS]) + 1):
+    for j in range(_rows(s)):
         if _alive(s, j):
             Q = scores[j, 0] * shrink
             s.R[j] += Q
@@ -133,7 +145,15 @@ def mark(s: Records, phi: float, blind: bool, round: int) -> None:
         s.marks[s.counts[MARKERS] % s.marks.shape[0]] = round
         s.counts[MARKERS] += 1
         m = s.counts[MARKERS]
-        _begin(s, place_marker(COMPACT, m, s.born) + 1, 0 if blind else 1, np.log(3.0 / m))
+        _begin(s, OTHERS + place_marker(COMPACT, m, s.born[OTHERS - 1 :]), 0 if blind else EVEN, np.log(3.0 / m))
+
+
+@inner
+def recall(s: Records) -> None:
+    """An evident change."""
+    s.counts[CHANGES] += 1
+    s.born[CHANGE - 1] = s.counts[CHANGES]
+    _begin(s, CHANGE, TRUSTING, np.log(3.0))
 
 
 @inner
@@ -141,10 +161,12 @@ def _believe(s: Records, j: int, logs: Floats, first: int, count: int, scores: F
     """(2)."""
     U = s.B[j] * s.B[j] + s.V[j]
     rate = 1.0 / np.sqrt(U) if U > NOTHING * NOTHING else 0.0
-    weight = 0.0 if s.flat[j] == 1 else 1.0
+    weight = 1.0 if s.flat[j] == 0 else 0.0
     top = -np.inf
     for i in range(first, count):
         scores[j, i] = rate * s.A[j, i] + weight * logs[i]
+        if s.flat[j] == TRUSTING and i == STARTED:
+            scores[j, i] += np.log(TRUST)
         top = max(top, scores[j, i])
     total = 0.0
     for i in range(first, count):
@@ -174,7 +196,7 @@ def _grid(s: Records, j: int, scores: Floats) -> float:
 @inner
 def mix(s: Records, logs: Floats, first: int, count: int, p: Floats, scores: Floats) -> None:
     """(2) and (4): p <- what all records believe together."""
-    J = slots_in_use(s.counts[MARKERS]) + 1
+    J = _rows(s) if s.counts[MARKERS] + s.counts[CHANGES] > 0 else 1
     least, top = s.counts[MINIMUM], -np.inf
     for j in range(J):
         if _alive(s, j):

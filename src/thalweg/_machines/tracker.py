@@ -6,7 +6,8 @@ A round with the gradient h, n = ||h||^2, and f >= 0 the loss at the decision (i
     S += n, and the sum of lengths += ||h||                                                                    (2)
     gains r_i = <h, y - y_i>; members move                            `cut_descent`, `curvature`               (3)
     records see q_i = min(r_i, 2f)                                    `records`                                (4)
-    a marker, where it is time for one; longer steps join                                                      (5)
+    a marker, where it is time for one; longer steps join; without values, after 4 gradients, members
+    with curvature join                                                                                        (5)
     p <- what the records believe; y <- sum_i p_i y_i                                                          (6)
 
 A round without a gradient changes nothing.
@@ -21,7 +22,15 @@ from thalweg._kernels.jit import implement
 from thalweg._kernels.parts import Floats, Ints
 from thalweg._kernels.vectors import square_norm
 from thalweg._machines._contract import decision, learn, propose
-from thalweg._machines.curvature import Curvature, begin_curvature, move_curved
+from thalweg._machines.curvature import (
+    BLIND_SHARE,
+    SHARE,
+    Curvature,
+    begin_curvature,
+    fresh,
+    gain_of,
+    move_curved,
+)
 from thalweg._machines.cut_descent import (
     COUNT,
     CURVED,
@@ -33,12 +42,14 @@ from thalweg._machines.cut_descent import (
     join,
     move_descents,
 )
-from thalweg._machines.records import Records, account, begin_records, credit, mark, mix
+from thalweg._machines.estimate import AGE, Estimate, begin_estimate, estimate
+from thalweg._machines.records import Records, account, begin_records, credit, mark, mix, recall
 
 __all__ = ["TrackerSettings", "TrackerState"]
 
 NOTHING = 1e-300  # of a squared gradient, and of a loss
 LARGEST = 1e150  # of a loss
+ENOUGH = 4.0  # gradients, to know something of curvature without values
 
 
 class TrackerState(NamedTuple):
@@ -46,6 +57,7 @@ class TrackerState(NamedTuple):
 
     members: Members
     curvature: Curvature
+    estimate: Estimate
     records: Records
     p: Floats  # (ROWS,) weights of the members
     y: Floats  # (d,) the decision
@@ -83,26 +95,45 @@ def _learn(s: TrackerState, c: TrackerSettings, h: Floats, loss: float) -> bool:
     if n <= NOTHING:
         return True
     members, records = s.members, s.records
+    blind, evident = s.estimate.seen[AGE] > 0.0, False
     if members.sizes[COUNT] == 0:  # (1)
         total = begin_members(members, c.around, f, n)
         if c.curvature and 0.0 < f < np.inf:
             s.curved[0] = 1
-            begin_curvature(s.curvature, members, c.around, f, n, total)
+            begin_curvature(s.curvature, members, c.around, SHARE * total)
+            fresh(s.curvature.P[0], f, n)
+            fresh(s.curvature.P[1], f, n)
+        elif c.curvature and f == np.inf:
+            blind = True
+            begin_curvature(s.curvature, members, c.around, BLIND_SHARE * total)
+            begin_estimate(s.estimate, c.around)
         begin_records(records, members.logs, 0 if s.curved[0] == 1 else CURVED, members.sizes[COUNT], c.scores)
     first, count = 0 if s.curved[0] == 1 else CURVED, members.sizes[COUNT]
     s.clock[PROJECTIONS] += count - first
     members.sums[SQUARES] += n  # (2)
     members.sums[LENGTHS] += np.sqrt(n)
     move_descents(members, c.around, h, n, f, s.y, c.gains)  # (3)
-    if s.curved[0] == 1:
-        move_curved(s.curvature, members, c.around, h, n, f, s.y, c.gains, c.u)
+    if blind:
+        c.gains[1] = gain_of(h, s.y, members.points[1])
+        value = estimate(s.estimate, c.around, h, n, s.y, members.points[1])
+        value = f if f < np.inf else value
+        if s.estimate.seen[AGE] == ENOUGH:
+            fresh(s.curvature.P[0], value, n)
+        if s.estimate.seen[AGE] >= ENOUGH:
+            move_curved(s.curvature, members, c.around, h, n, value, s.y, c.gains, c.u, 1)
+    elif s.curved[0] == 1:
+        evident = move_curved(s.curvature, members, c.around, h, n, f, s.y, c.gains, c.u, 2)
     for i in range(first, count):
         c.gains[i] = min(c.gains[i], 2.0 * f)
     credit(records, account(records, c.gains, first, count, c.scores), c.scores)  # (4)
     if c.intervals:
         phi = min(2.0 * f, 2.0 * c.around.radius * np.sqrt(n))
         mark(records, phi, f == np.inf, s.clock[ROUNDS])  # (5)
+        if evident:
+            recall(records)
     join(members, s.y)
+    if s.estimate.seen[AGE] == ENOUGH:
+        s.curved[0] = 1
     return True
 
 

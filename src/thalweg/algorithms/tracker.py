@@ -8,11 +8,13 @@ Y is a ball around X with centre c and radius R. Play x_t = Pi_X(y_t); let h_t b
                s_k = min(2^k R / sqrt(S_t), (2f - r_k)_+ / ||h_t||^2)        r_k = <h_t, y_t - y_k>                 (2)
                for k = k0 - 4, ..., K; K grows while 2^(K+1) sqrt(S_t) <= 2 sum_s ||h_s||
     members C, D:  a step of recursive least squares on l_t; D starts anew when its errors grow                    (3)
+               without values: C, with f estimated, and M, which the estimate is made by
     record j:  Hedge on the gains min(r_i, 2f) seen since its birth, rate 1/sqrt(B^2 + V)                          (4)
     y_{t+1} = sum_j w_j sum_i p_i^(j) y_i                                   w_j by what record j gained             (5)
 
-with S_t = sum_{s<=t} ||h_s||^2. One record begins at the start, the others at the markers of a compact cover.
-(2) is in `thalweg._machines.cut_descent`, (3) in `curvature`, (4) and (5) in `records`.
+with S_t = sum_{s<=t} ||h_s||^2. One record begins at the start, one at every change that D finds evident, the others
+at the markers of a compact cover. (2) is in `thalweg._machines.cut_descent`, (3) in `curvature` and `estimate`, (4) and
+(5) in `records`.
 
 For every T and every path in X of length P, regret is of order R sqrt(S_T (1 + P/R)), up to logarithms; on every
 interval I of order R sqrt(S_I (1 + P_I/R) log^2 T). For smooth f_t >= 0 sqrt(S_I) is of order sqrt(L F_I). No constant
@@ -40,7 +42,7 @@ __all__ = ["Tracked", "Tracker"]
 
 
 KAPPA = 2 * (math.e - 2)  # of the lemma on a record
-SPREAD = 1.6 * (3 + math.sqrt(2) - 1 / 16)  # Z: all priors that the members of record 0 can start with
+SPREAD = 3 * (3 + math.sqrt(2) - 1 / 16)  # Z: all priors that the members of record 0 can start with, without values
 REACH = 2048**2  # rounds, times L, for which the grid of a record is long enough
 
 
@@ -80,7 +82,7 @@ class Tracked(Theorem):
         a, N = self.inner.anchored, self.inner.weights.size
         c = self.inner.multipliers
         prior = math.log(SPREAD) + math.log(c[-1] / c[0]) / 2 if self.blind else math.log(N)
-        L = math.log(8 * m / 3 * (4 + 3 * math.log(m) + 3 * a))
+        L = math.log(8 * m / 3 * (4 + 3 * math.log(m) + 3 * (a + self.inner.changes)))
         if stop > REACH * L:
             return math.inf
         n = M * (1 + math.floor(math.log2(marked)))
@@ -101,6 +103,7 @@ class Tracker(OneProjection):
         Whether to keep up on every stretch of time as well, and not only on the whole run. Costs scalars only.
     curvature : {"auto", True, False}
         Whether two members follow the curvature of the losses, at d^2 numbers; "auto": where a decision has at most 64.
+        Without values it is estimated from the gradients.
     loss_floor : float or None
         A known lower bound of the losses on the domain; a tight one helps. None: do without their values.
     start : array, optional
@@ -112,7 +115,8 @@ class Tracker(OneProjection):
     Notes
     -----
     Scaling all losses changes no decision. Values may be left out in some rounds or in all: `update(gradient)`. Then
-    nothing is cut and members with curvature rest; where the set is much too large the loss may grow a lot.
+    nothing is cut. Where the first is missing, members with curvature use an estimate; where a later one is, they rest.
+    Without values and in a set that is much too large the loss may grow a lot.
 
     Examples
     --------
@@ -205,7 +209,7 @@ class Tracker(OneProjection):
 
     @property
     def weights(self) -> Array:
-        """p_i: of the two members with curvature (0 where there are none), then of the descents `multipliers`."""
+        """p_i: of two members with curvature (0 where there are none), then of the descents `multipliers`."""
         return self.inner.weights
 
     @property

@@ -1,0 +1,79 @@
+"""What a loss may have been, from gradients alone: helpers that each suppose another curvature.
+
+Helper j supposes that losses are nonnegative and have the curvature 1/s_j along h, s_j = 2^(1-j) R/G with G the longest
+gradient so far. Then the loss was s_j ||h||^2 / 2, and a helper knows its own gradient, which points along h, too:
+
+    e_j = ||h|| - <h, y - z_j> / (||h|| s_j);   z_j <- the ball's point nearest to z_j - s_j e_j h/||h||            (1)
+    E_j <- 0.999 E_j + e_j^2;   t <- 0.999 t + 1;   w_j ~ s_j^(-1/4) E_j^(-t/2)                                    (2)
+    2f = ||h||^2 2^(sum_j w_j (1-j)) R/G                                      what to take for twice the loss       (3)
+
+Who supposes wrongly meets larger gradients than the others. (2) are the chances of Gaussian errors of unknown width,
+with a prior that likes short steps. For f = e^2/2, h = e a with ||a||^2 = 1/s_j, (1) makes this round's error 0.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from thalweg._kernels.jit import inner
+from thalweg._kernels.parts import Floats
+from thalweg._kernels.vectors import copy
+from thalweg._machines.cut_descent import Around, bring_back
+
+__all__ = ["AGE", "HELPERS", "Estimate", "begin_estimate", "estimate"]
+
+HELPERS = 12
+KEEP = 0.999  # of E_j and t, in a round
+LEAN = 0.25 * np.log(2.0)
+LONGEST, AGE = 0, 1  # of `seen`
+
+
+class Estimate(NamedTuple):
+    """Twelve helpers; no rows where none are wanted."""
+
+    points: Floats  # (HELPERS, d) z_j
+    errors: Floats  # (HELPERS,) E_j
+    weights: Floats  # (HELPERS,) w_j
+    seen: Floats  # (2,) G, and the gradients so far: 0 where the first loss was given
+
+
+@inner
+def begin_estimate(s: Estimate, around: Around) -> None:
+    """Before the first round."""
+    for j in range(HELPERS):
+        copy(around.home, s.points[j])
+
+
+@inner
+def estimate(s: Estimate, around: Around, h: Floats, n: float, y: Floats, mixed: Floats) -> float:
+    """(1)-(3); mixed <- sum_j w_j z_j. Returns the loss."""
+    d, length = h.shape[0], np.sqrt(n)
+    s.seen[LONGEST] = max(s.seen[LONGEST], length)
+    s.seen[AGE] += 1.0
+    size, least = 2.0 * (around.radius / s.seen[LONGEST]), np.inf
+    for j in range(HELPERS):
+        gap = 0.0
+        for i in range(d):
+            gap += h[i] / length * (y[i] - s.points[j, i])
+        error = length - gap / size
+        s.errors[j] = KEEP * s.errors[j] + error * error
+        least = min(least, s.errors[j])
+        step, square = size * error, 0.0
+        for i in range(d):
+            s.points[j, i] -= step * (h[i] / length)  # (1)
+            square += (s.points[j, i] - around.center[i]) * (s.points[j, i] - around.center[i])
+        bring_back(around, s.points[j], square)
+        size *= 0.5
+    age = (1.0 - KEEP ** s.seen[AGE]) / (1.0 - KEEP)
+    total = power = 0.0
+    for j in range(HELPERS):
+        s.weights[j] = np.exp(LEAN * j - 0.5 * age * np.log(s.errors[j] / least))  # (2)
+        total += s.weights[j]
+    for i in range(d):
+        mixed[i] = 0.0
+    for j in range(HELPERS):
+        s.weights[j] /= total
+        power += s.weights[j] * (1.0 - j)
+        for i in range(d):
+            mixed[i] += s.weights[j] * s.points[j, i]
+    return 0.5 * n * 2.0**power * (around.radius / s.seen[LONGEST])  # (3)
