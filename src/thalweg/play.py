@@ -11,7 +11,7 @@ import numpy as np
 from thalweg._interrupts import Stop, interrupts
 from thalweg._progress import progress_bar
 from thalweg._types import Array
-from thalweg._validate import check_count
+from thalweg._validate import check_count, told
 from thalweg.errors import InputError
 from thalweg.learner import Learner, Queries, check_takes_losses
 from thalweg.losses import Loss
@@ -115,13 +115,13 @@ def play(
     """
     check_takes_losses("play", learner)
     if not (hasattr(learner, "step") and hasattr(learner, "domain")) or isinstance(learner, type):
-        raise InputError(f"play needs a learner, then a problem: play(learner, problem). Got {learner!r} first.")
+        raise InputError(f"play needs a learner, then a problem: play(learner, problem). Got {told(learner)} first.")
     if rounds is not None:
         check_count("play", "rounds", rounds)
     shape = learner.domain.shape
     if not isinstance(problem, Problem):
         if not isinstance(problem, Iterable):
-            raise InputError(f"play needs a problem or an iterable of losses. Got {problem!r}.")
+            raise InputError(f"play needs a problem or an iterable of losses. Got {told(problem)}.")
         problem = FromLosses(itertools.islice(problem, rounds), shape=shape)
     if problem.shape != shape:
         raise InputError(f"play: the problem has decisions of shape {problem.shape}, the learner's domain {shape}.")

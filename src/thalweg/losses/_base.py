@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkab
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from thalweg._validate import check_array, check_number
+from thalweg._validate import check_array, check_number, real_array, told
+from thalweg.domains._base import read_domain
 from thalweg.errors import InputError
 from thalweg.losses._phi import Phi
 
@@ -171,13 +172,15 @@ class PredictionLoss:
 
     def _predict(self, x: ArrayLike) -> float:
         """z = <a, x>."""
-        x = np.asarray(x, dtype=np.float64)
-        if x.shape != self.features.shape:
+        point = x if type(x) is np.ndarray and x.dtype == np.float64 else real_array(x)
+        if point is None:
+            raise InputError(f"{type(self).__name__}: a decision must be an array of real numbers. Got {told(x)}.")
+        if point.shape != self.features.shape:
             raise InputError(
                 f"{type(self).__name__} has features of shape {self.features.shape}, so a decision must have that "
-                f"shape. Got shape {x.shape}."
+                f"shape. Got shape {point.shape}."
             )
-        return float(np.vdot(self.features, x))
+        return float(np.vdot(self.features, point))
 
     def _norm(self, domain: Domain) -> float:
         """The length of a in the directions of the domain."""
@@ -185,7 +188,7 @@ class PredictionLoss:
 
     def _range(self, domain: Domain) -> tuple[float, float]:
         """The smallest and largest <a, x> over the domain, or over a larger set."""
-        self._predict(domain.center)  # the shape
+        self._predict(read_domain(type(self).__name__, domain).center)  # the shape
         low, high = predictions(self.features.reshape(1, -1), domain, self.barrier)
         return float(low[0]), float(high[0])
 
