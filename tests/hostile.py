@@ -533,7 +533,7 @@ def targets():
             if isinstance(thing, types.ModuleType) or not callable(thing) or id(thing) in seen:
                 continue
             seen.add(id(thing))
-            path = f"{thing.__module__.replace('._', '.') if False else place}.{name}"
+            path = f"{place}.{name}"
             if not inspect.isclass(thing):
                 found.append(Target(path, lambda thing=thing: (thing, None), _signature(thing)))
                 continue
@@ -561,7 +561,7 @@ def _methods(kind):
         method = getattr(kind, key)
         if inspect.isfunction(method) and method.__module__.startswith("thalweg"):
             parameters = list(inspect.signature(method).parameters.values())[1:]
-            yield key, types.SimpleNamespace(__signature__=inspect.Signature(parameters)) and _Signed(parameters)
+            yield key, _Signed(parameters)
         elif isinstance(held, classmethod):
             yield key, method
 

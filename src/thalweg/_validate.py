@@ -32,6 +32,7 @@ __all__ = [
     "check_positives",
     "check_rng",
     "check_shape",
+    "check_text",
     "real_array",
     "real_number",
     "told",
@@ -212,6 +213,13 @@ def check_choice(owner: str, name: str, value: Any, choices: tuple[Choice, ...])
     if not isinstance(value, str | bool) or value not in choices:
         raise wrong(owner, name, "one of " + ", ".join(map(repr, choices)), value)
     return choices[choices.index(value)]
+
+
+def check_text(owner: str, name: str, value: Any) -> str:
+    """A name, or another text."""
+    if not isinstance(value, str):
+        raise wrong(owner, name, "text", value)
+    return value
 
 
 def check_flag(owner: str, name: str, value: Any) -> bool:

@@ -17,7 +17,17 @@ from thalweg._kernels.parts import admit, clear, place, start
 from thalweg._machines.cover import CoverSettings, CoverState
 from thalweg._stateful import facts, named_arrays
 from thalweg._types import Array
-from thalweg._validate import ask, check_callable, check_choice, check_count, check_flag, real_number, told, wrong
+from thalweg._validate import (
+    ask,
+    check_callable,
+    check_choice,
+    check_count,
+    check_flag,
+    check_text,
+    real_number,
+    told,
+    wrong,
+)
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.experts import Expert
@@ -98,9 +108,7 @@ class Cover(ExpertMachine):
         on_violation: str = "raise",
     ) -> None:
         super().__init__(domain, horizon=horizon, gradient_bound=gradient_bound, on_violation=on_violation)
-        if owner is not None and not isinstance(owner, str):
-            raise wrong(type(self).__name__, "owner", "text", owner)
-        self._owner = name = owner or type(self).__name__
+        self._owner = name = type(self).__name__ if owner is None else check_text("Cover", "owner", owner)
         self.anytime = check_flag(name, "anytime", anytime) or self.anytime
         if not isinstance(meta, Meta):
             raise wrong(name, "meta", "a meta-learner of thalweg.metas", meta)

@@ -200,8 +200,8 @@ class Learner(Player):
         self = super().__new__(cls, *args, **options)
         given = getattr(self, "_given", {})
         domain = given.get("domain")
-        tuned = isinstance(domain, Domain) and not TUNED.isdisjoint(given)
-        if tuned and not (1 / WIDEST <= domain.radius <= WIDEST or math.isinf(domain.radius)):
+        R = domain.radius if isinstance(domain, Domain) and not TUNED.isdisjoint(given) else 1.0
+        if not (1 / WIDEST <= R <= WIDEST or math.isinf(R)):
             raise InputError(
                 f"{cls.__name__} needs a domain with a radius from {1 / WIDEST:g} to {WIDEST:g}. Got {domain!r}. "
                 "Choose other units."
