@@ -90,7 +90,7 @@ def real_number(value: Any) -> float:
         try:
             return float(value)
         except OverflowError:
-            return math.copysign(math.inf, value)
+            return math.inf if value > 0 else -math.inf
         except ValueError:  # a signalling nan
             return math.nan
     array = real_array(value)

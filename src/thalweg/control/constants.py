@@ -115,7 +115,8 @@ def estimated_constants(
     s = check_positive(who, "strength", strength)
     loop = closed_loop(system, K)
     radius = float(np.abs(np.linalg.eigvals(loop)).max())
-    far = LONGEST + 2 + (0 if memory is None else check_count(who, "memory", memory))
+    memory = None if memory is None else check_count(who, "memory", memory)
+    far = LONGEST + 2 + (memory or 0)
     far += math.ceil(math.log(1e-3) / math.log(radius)) if radius > 1e-3 else 3  # beyond, all has decayed
     power = np.eye(system.state_dim)
     left, response = [], []

@@ -7,6 +7,7 @@ For a matrix decision <a, x> is the Frobenius inner product. Any object with `va
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -180,7 +181,10 @@ class PredictionLoss:
                 f"{type(self).__name__} has features of shape {self.features.shape}, so a decision must have that "
                 f"shape. Got shape {point.shape}."
             )
-        return float(np.vdot(self.features, point))
+        z = float(np.vdot(self.features, point))
+        if not math.isfinite(z):
+            raise InputError(f"{type(self).__name__}: a decision must be finite, and so must <a, x>. Got <a, x> = {z}.")
+        return z
 
     def _norm(self, domain: Domain) -> float:
         """The length of a in the directions of the domain."""
