@@ -4,14 +4,17 @@ The arguments are recorded as they were given, so that `repr` shows them and `cl
 changes lies in `_arrays`; `state` copies it, `restore` checks a copy and writes it back, bit for bit.
 """
 
+import copy
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from thalweg._interrupts import interrupts
 from thalweg.domains._base import show
 from thalweg.errors import StateError
 
@@ -118,7 +121,7 @@ class Stateful(ABC):
     def state(self) -> dict[str, Any]:
         """Everything that changes, as a plain mapping of new arrays and numbers (and the name of the class)."""
         saved: dict[str, Any] = {"class": type(self).__name__, "schema": SCHEMA}
-        saved.update({f"settings.{key}": value for key, value in self._settings().items()})
+        saved.update({f"settings.{key}": copy.copy(value) for key, value in self._settings().items()})
         saved.update({key: array.copy() for key, array in self._arrays.items()})
         return saved
 
@@ -176,6 +179,31 @@ class Stateful(ABC):
     def _write(self, read: dict[str, NDArray[Any]]) -> None:
         for key, array in read.items():
             self._arrays[key][...] = array
+
+    def __copy__(self) -> Self:
+        """One of its own: a copy that shared the arrays would move with the original."""
+        return copy.deepcopy(self)
+
+    # ------------------------------------------------------------------ a round that fails has not been
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Around a round in Python: if it ends in an exception, Ctrl-C too, the state is what it was before."""
+        before = self._remember()
+        try:
+            yield
+        except BaseException:
+            with interrupts():  # a second Ctrl-C waits
+                self._return_to(before)
+            raise
+
+    def _remember(self) -> Any:
+        """All that a round may change."""
+        return {key: array.copy() for key, array in self._arrays.items()}
+
+    def _return_to(self, before: Any) -> None:
+        """Undo what has changed since `_remember`."""
+        self._write(before)
 
 
 def _explain(cls: type, given: int, options: Mapping[str, Any]) -> None:

@@ -69,9 +69,9 @@ class Alone(ExpertMachine):
         if by_value and self.gradients == "shared":
             raise InputError(f"{name} judges members by value only where each has its own gradient: gradients='own'.")
         state, settings = type(expert).assemble([[expert]])
-        self._adopt(AloneState(state, self._clock), AloneSettings(settings, np.zeros((1, 1))))
-        if gradients == "own":
-            self._ask_own(1, by_value, wanted=False)
+        self.one_gradient = gradients == "shared"
+        own = None if self.one_gradient else self._ask_own(state, 1, by_value, wanted=False)
+        self._adopt(AloneState(state, self._clock), AloneSettings(settings, np.zeros((1, 1))), own)
         self._origin = expert.origin
         if start is not None:
             self._origin = np.ascontiguousarray(expert.domain.project(read_start(name, expert.domain, start)).ravel())

@@ -58,8 +58,12 @@ class Setting:
         check_flag("Setting", "nonnegative", self.nonnegative)
         for name in ("gradient_bound", "loss_bound", "smoothness"):
             value = getattr(self, name)
-            if not (real_number(value) >= 0 or (value is None and name == "smoothness")):
+            if value is None and name == "smoothness":
+                continue
+            number = real_number(value)
+            if not number >= 0:
                 raise wrong("Setting", name, "a number >= 0", value)
+            object.__setattr__(self, name, number)
 
     @property
     def spread(self) -> float:

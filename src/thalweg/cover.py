@@ -116,6 +116,7 @@ class Cover(ExpertMachine):
         self.cover = check_choice(name, "cover", cover, tuple(COVERS))
         self.restart = check_choice(name, "restart", restart, ("center", "current"))
         self.gradients = check_choice(name, "gradients", gradients, ("shared", "own"))
+        self.one_gradient = gradients == "shared"
         self.threshold = None if threshold is None else check_callable(name, "threshold", threshold)
         self.needs_loss = self.uses_loss = threshold is not None and gradients == "shared"
         self.nonnegative = check_flag(name, "nonnegative", nonnegative)
@@ -181,9 +182,8 @@ class Cover(ExpertMachine):
             old = self._arrays.get(key)
             if old is not None and old.size and key != "clock":
                 fresh[tuple(slice(0, n) for n in old.shape)] = old
-        self._adopt(state, settings)
-        if self.gradients == "own":
-            self._ask_own(K, by_value=True, wanted=True)
+        own = None if self.one_gradient else self._ask_own(state.experts, K, by_value=True, wanted=True)
+        self._adopt(state, settings, own)
 
     @property
     def _slot_count(self) -> int:
@@ -206,10 +206,10 @@ class Cover(ExpertMachine):
     def _make_room(self) -> None:
         """Room for one more marker: a threshold and a slot."""
         m = self.marker_count
-        if self.threshold is not None and m >= self._table.size:
+        state, settings = self._parts
+        if self.threshold is not None and m >= settings.thresholds.size:
             self._look_up(m)
-            state, settings = self._parts
-            self._adopt(state, settings._replace(thresholds=self._table))
+            self._adopt(state, settings._replace(thresholds=self._table), self._own)
         if (m + 1) >> self._slot_count:
             self._shape(self._slot_count + 1)
 

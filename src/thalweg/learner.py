@@ -244,21 +244,21 @@ class Learner(Player):
         self._read_gradient(gradient)
         clipped = False
         if self._shown is None:  # never read: the round is played with it all the same, unless it is refused
-            clipped = self._check_gradient()
+            clipped = self._check_gradient(self._gradient)
             _ = self.decision
             if not clipped:
                 self._read_gradient(gradient)  # as given: what lies across a flat is taken off once, not twice
-        if self._round(value) or clipped:
-            self._clock[CLIPPED] += 1
-        self._shown = None
+        self._shown = None  # before the state moves: whenever Ctrl-C comes, what is shown next is what the state says
+        self._round(value, int(clipped))
         if self.horizon is not None:
             self._watch_horizon()
 
-    def _round(self, loss: float | None) -> bool:
-        """One round from the gradient in the buffer; returns whether it had to be clipped."""
-        clipped = self._check_gradient()
-        self._move(self._gradient, loss)
-        return clipped
+    def _round(self, loss: float | None, clipped: int) -> None:
+        """One round from the gradient in the buffer, which was shortened before if it is `clipped`. All or nothing."""
+        clipped += self._check_gradient(self._gradient)
+        with self._all_or_nothing():
+            self._move(self._gradient, loss)
+            self._clock[CLIPPED] += clipped
 
     def step(self, f: Loss) -> float:
         """One round from the loss itself: queries `f.value` and `f.gradient`, moves, and returns the loss paid."""
@@ -294,18 +294,17 @@ class Learner(Player):
             )
         self._gradient[:] = array if array.ndim == 1 else array.ravel()
 
-    def _check_gradient(self) -> bool:
-        """Take the part that cannot matter off the gradient in the buffer; returns whether it had to be clipped."""
+    def _check_gradient(self, g: Array) -> bool:
+        """Take the part that cannot matter off a flat gradient; returns whether it had to be clipped."""
         if self.flattens:
-            flatten(*self._hull, self._gradient)
-        if square_norm(self._gradient) <= self._square_bound:  # False for nan
+            flatten(*self._hull, g)
+        if square_norm(g) <= self._square_bound:  # False for nan
             return False
-        self._clip()
+        self._clip(g)
         return True
 
-    def _clip(self) -> None:
-        """A gradient that is not finite or above the bound: raise, or scale the buffer down to the bound."""
-        g = self._gradient
+    def _clip(self, g: Array) -> None:
+        """A gradient that is not finite or above the bound: raise, or scale it down to the bound."""
         if not np.isfinite(g).all():
             raise InputError(
                 f"{self._who()}: gradient has entries that are nan or infinite. Check the loss at `decision`."

@@ -7,13 +7,11 @@ refused, how to project onto a set that only Python can project onto, and the an
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from thalweg._kernels.clock import CLIPPED
 from thalweg._kernels.handle import Handle, bind
 from thalweg._kernels.parts import leaves, place, spots
 from thalweg._kernels.projections import PYTHON
@@ -23,7 +21,7 @@ from thalweg._stateful import named_arrays
 from thalweg.errors import InputError
 from thalweg.learner import Learner
 from thalweg.losses import Loss
-from thalweg.losses._phi import Phi
+from thalweg.losses._phi import QUERY
 
 if TYPE_CHECKING:
     from thalweg.problems import LinearModel
@@ -45,11 +43,10 @@ class Machine(Learner):
 
     # ------------------------------------------------------------------ the machine
 
-    def _adopt(self, state: Any, settings: Any) -> None:
-        """Take over a machine's arrays: what it says, saves and hands to compiled code."""
-        self._parts = state, settings
-        self._arrays = named_arrays(state)
-        self._bound = self._view = None
+    def _adopt(self, state: Any, settings: Any, own: Own | None = None) -> None:
+        """Take over a machine's arrays: what it says, saves and hands over. All at once: Ctrl-C may come."""
+        arrays = named_arrays(state)
+        vars(self).update(_parts=(state, settings), _arrays=arrays, _own=own, _bound=None, _view=None, _shown=None)
 
     @property
     def _machine(self) -> tuple[Any, Any]:
@@ -60,7 +57,7 @@ class Machine(Learner):
     def _handle(self) -> Handle:
         if self._bound is None:
             state, settings = self._machine
-            self._bound = bind(loop.Game(state, settings, *self._hull, self._gradient))
+            self._bound = bind(loop.Game(state, settings, self._own, *self._hull, self._gradient))
         return self._bound
 
     def __getstate__(self) -> dict[str, Any]:
@@ -81,29 +78,34 @@ class Machine(Learner):
 
     # ------------------------------------------------------------------ a round
 
-    def _round(self, loss: float | None) -> bool:
+    def _round(self, loss: float | None, clipped: int) -> None:
         paid = self.unknown if loss is None else loss
-        if not self._compiled:
-            return self._python_round(paid)
-        return self._play_one(paid, True)
+        if self._compiled:
+            self._play_one(paid, clipped, True)
+        else:
+            self._python_round(paid, clipped)
 
     def _move(self, gradient: Array, loss: float | None) -> None:
         raise NotImplementedError  # rounds are played by `_round`
 
-    def _play_one(self, loss: float, whole: bool) -> bool:
-        """`loop.update`; a round that it refuses is mended and played where that is possible. Returns if it clipped."""
-        clipped, bound = False, self._square_bound
+    def _play_one(self, loss: float, clipped: int, whole: bool) -> None:
+        """`loop.update`; a round that it refuses is mended and played where that is possible."""
+        bound = self._square_bound
         while True:
-            status = loop.update(self._handle, self._own, loss, bound, whole)
+            status = loop.update(self._handle, loss, bound, clipped, whole)
             if status == loop.PLAYED:
-                return clipped
+                return
             if status == loop.LARGE:
-                self._clip()
-                clipped, bound = True, LARGEST
+                clipped, bound = clipped + self._clip_all(), LARGEST
             elif status == loop.FULL:
                 self._make_room()
             else:
                 raise self._beyond_range()
+
+    def _clip_all(self) -> int:
+        """What is to be done with gradients that are too large; returns how many were clipped."""
+        self._clip(self._gradient)
+        return 1
 
     def _make_room(self) -> None:
         """Room for one more round."""
@@ -112,31 +114,31 @@ class Machine(Learner):
         """Why feedback was refused."""
         raise NotImplementedError  # machines that refuse feedback define it
 
-    def _python_round(self, loss: float) -> bool:
+    def _python_round(self, loss: float, clipped: int) -> None:
         """One round where only Python can project."""
         raise NotImplementedError
 
     # ------------------------------------------------------------------ whole runs
 
-    def _rounds(self, problem: LinearModel, losses: Array, decisions: Array) -> tuple[Handle, loop.Rounds] | None:
+    def _rounds(self, problem: LinearModel, losses: Array, decisions: Array) -> loop.Rounds | None:
         """What a compiled run needs to know of a problem; None where there is no loop for these parts."""
         if not self._compiled:
             return None
         data = problem.features, problem.labels, losses, decisions, problem.parameter
-        return _charge(problem.phi), loop.Rounds(*data, self._square_bound, self._floor)
+        return loop.Rounds(*data, self._square_bound, self._floor)
 
-    def _play(self, rounds: tuple[Handle, loop.Rounds], first: int, last: int) -> int:
+    def _play(self, problem: LinearModel, rounds: loop.Rounds, first: int, last: int) -> int:
         """Play rounds first..last-1; returns the first that was not played: `step` plays it, or says why not."""
-        played = int(loop.play(self._handle, self._own, *rounds, first, last))
+        charge = loop.Charge(QUERY, problem.phi.value, problem.phi.slope)
         self._shown = None
+        while True:
+            game = loop.match(self._handle, self._own is not None, self._peek(), self._gradient, charge, rounds)
+            first, status = loop.play(bind(game), first, last)
+            if status != loop.FULL:
+                break
+            self._make_room()
         self._watch_horizon()
-        return played
-
-
-@cache
-def _charge(phi: Phi) -> Handle:
-    """The loss as the loop takes it; handed over once."""
-    return bind(loop.Charge(phi.value, phi.slope))
+        return int(first)
 
 
 class ExpertMachine(Machine):
@@ -151,11 +153,11 @@ class ExpertMachine(Machine):
         state, settings = self._parts
         return range(leaves(state.experts, settings.experts, k))
 
-    def _ask_own(self, K: int, by_value: bool, wanted: bool) -> None:
-        """From now on every member asks for a gradient of its own."""
-        points = spots(self._parts[0].experts)
-        self._own = Own(np.zeros_like(points), np.zeros(points.shape[:2]), np.zeros(K), by_value, wanted)
-        self.one_gradient = False
+    @staticmethod
+    def _ask_own(experts: Any, K: int, by_value: bool, wanted: bool) -> Own:
+        """What every member's own gradient takes."""
+        points = spots(experts)
+        return Own(np.zeros_like(points), np.zeros(points.shape[:2]), np.zeros(K), by_value, wanted)
 
     def update(self, gradient: ArrayLike, loss: float | None = None) -> None:
         """One round from one gradient; see `Learner.update`. Members with their own gradients refuse it."""
@@ -176,56 +178,46 @@ class ExpertMachine(Machine):
         self._make_room()
         x = self.decision
         paid = self._read_paid(f.value(x))
-        clipped = 0
-        if not self._own.by_value:
-            clipped += self._read_checked(f.gradient(x))
-        at_decision = self._gradient.copy()
         for k in self._slots():
-            clipped += self._ask(f, k)
-        self._gradient[:] = at_decision
-        if self._compiled:
-            self._play_one(paid, True)
-        else:
-            self._python_round(paid)
-        self._clock[CLIPPED] += clipped
+            self._ask(f, k)
+        if not self._own.by_value:
+            self._read_gradient(f.gradient(x))
         self._shown = None
+        self._round(paid, 0)
         self._watch_horizon()
         return paid
 
-    def _ask(self, f: Loss, k: int) -> int:
-        """What expert k and its members ask of a loss, into `_own`; returns how many gradients were clipped."""
-        own, shape, clipped = self._own, self.domain.shape, 0
+    def _ask(self, f: Loss, k: int) -> None:
+        """What expert k and its members ask of a loss, into `_own`."""
+        own, shape = self._own, self.domain.shape
         assert own is not None
         experts, members = self._parts[0].experts, self._members(k)
         for i in members:
             point = spots(experts)[k, i].reshape(shape).copy()
             if own.by_value:
                 own.values[k, i] = self._read_paid(f.value(point))
-            clipped += self._read_checked(f.gradient(point))
+            self._read_gradient(f.gradient(point))
             own.H[k, i] = self._gradient
         if own.wanted:
             own.judged[k] = own.values[k, 0]
             if len(members) > 1:
                 own.judged[k] = self._read_paid(f.value(place(experts, k, 0).reshape(shape).copy()))
-        return clipped
 
-    def _read_checked(self, gradient: ArrayLike) -> bool:
-        """A gradient into the buffer, checked; returns whether it was clipped."""
-        self._read_gradient(gradient)
-        return self._check_gradient()
+    def _clip_all(self) -> int:
+        if self._own is None:
+            return super()._clip_all()
+        asked = [self._own.H[k, i] for k in self._slots() for i in self._members(k)]
+        if not self._own.by_value:
+            asked.append(self._gradient)
+        return sum(self._check_gradient(gradient) for gradient in asked)
 
     # ------------------------------------------------------------------ sets that only Python can project onto
 
-    def _python_round(self, loss: float) -> bool:
-        saved = {key: array.copy() for key, array in self._arrays.items()}
-        clipped = self._play_one(loss, False)
-        points = spots(self._parts[0].experts)
-        try:
+    def _python_round(self, loss: float, clipped: int) -> None:
+        with self._all_or_nothing():
+            self._play_one(loss, clipped, False)
+            points = spots(self._parts[0].experts)
             for k in self._slots():
                 for i in self._members(k):
                     points[k, i] = self.domain._project_flat(points[k, i].copy())
-        except BaseException:
-            self._write(saved)
-            raise
-        loop.finish(self._handle, self._own, loss)
-        return clipped
+            loop.finish(self._handle, loss)

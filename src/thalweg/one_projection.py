@@ -16,23 +16,26 @@ then, so Theorem 1 holds for y_t outside the flat, too.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from thalweg._kernels import reduction
 from thalweg._kernels.clock import FRESH, PROJECTIONS
-from thalweg._kernels.handle import Handle
 from thalweg._kernels.hulls import FULL, flatten
 from thalweg._kernels.projections import PYTHON
 from thalweg._machines import loop
 from thalweg._machines.reduced import ReducedSettings, ReducedState
+from thalweg._stateful import Stateful
 from thalweg._validate import ask, check_array, check_nonnegative, told, wrong
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.learner import Learner, check_takes_losses
 from thalweg.machine import Machine
+
+if TYPE_CHECKING:
+    from thalweg.problems import LinearModel
 
 __all__ = ["OneProjection", "surrogate_gradient"]
 
@@ -166,8 +169,8 @@ class OneProjection(Machine):
         return self._trusted and self.domain.onto is not PYTHON
 
     def _make_room(self) -> None:
+        self._bound = None  # first: the arrays it holds may be replaced
         self.inner._make_room()
-        self._bound = None
 
     def _beyond_range(self) -> InputError:
         return self.inner._beyond_range()  # type: ignore[no-any-return]
@@ -186,13 +189,12 @@ class OneProjection(Machine):
             self._clock[FRESH] = 1
         return self._x
 
-    def _round(self, loss: float | None) -> bool:
+    def _round(self, loss: float | None, clipped: int) -> None:
         if not self._trusted:
-            return Learner._round(self, loss)
-        paid = self.unknown if loss is None else loss
-        clipped = self._play_one(paid, True)  # (2), (3): x is there, whoever projected
+            Learner._round(self, loss, clipped)
+            return
         self.inner._shown = None
-        return clipped
+        self._play_one(self.unknown if loss is None else loss, clipped, True)  # (2), (3): x is there
 
     def _move(self, gradient: Array, loss: float | None) -> None:
         h = np.array(self.inner.decision, dtype=np.float64).ravel() - self._x
@@ -202,10 +204,22 @@ class OneProjection(Machine):
         self._count(gradients=1, values=int(self.uses_loss))
         self._clock[FRESH] = 0
 
-    def _play(self, rounds: tuple[Handle, loop.Rounds], first: int, last: int) -> int:
-        played = super()._play(rounds, first, last)
+    def _play(self, problem: LinearModel, rounds: loop.Rounds, first: int, last: int) -> int:
         self.inner._shown = None
-        return played
+        return super()._play(problem, rounds, first, last)
+
+    def _remember(self) -> Any:
+        inner = self.inner
+        return super()._remember(), inner._remember() if isinstance(inner, Stateful) else inner.state()
+
+    def _return_to(self, before: Any) -> None:
+        arrays, inner = before
+        if isinstance(self.inner, Stateful):
+            self.inner._return_to(inner)
+        else:
+            self.inner.restore(inner)
+        self._bound = None
+        super()._return_to(arrays)
 
     # ------------------------------------------------------------------ stop and resume
 

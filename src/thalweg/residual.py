@@ -154,15 +154,10 @@ class ResidualLevels(Machine):
     def _peek(self) -> Array:
         return self._parts[0].y
 
-    def _python_round(self, loss: float) -> bool:
-        saved = {key: array.copy() for key, array in self._arrays.items()}
-        clipped = self._play_one(loss, False)
-        try:
+    def _python_round(self, loss: float, clipped: int) -> None:
+        with self._all_or_nothing():
+            self._play_one(loss, clipped, False)
             self._place_all()
-        except BaseException:
-            self._write(saved)
-            raise
-        return clipped
 
     def _place_all(self) -> None:
         """(1)-(4) level by level, each by compiled code where that can project."""

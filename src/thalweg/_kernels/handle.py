@@ -13,11 +13,11 @@ from numba import config, types
 from numba.core import cgutils
 from numba.experimental import structref
 from numba.experimental.structref import _Utils
-from numba.extending import intrinsic
+from numba.extending import NativeValue, intrinsic, models, register_model, typeof_impl, unbox
 
 from thalweg._kernels.jit import kernel
 
-__all__ = ["Handle", "bind", "parts"]
+__all__ = ["ANY", "Closed", "Handle", "bind", "parts"]
 
 
 @structref.register
@@ -50,6 +50,41 @@ def _bind(tree: Any) -> Any:
 def bind(tree: Any) -> Handle:
     """Hand a tree of parts over to compiled code. The arrays stay the same arrays; the tree itself cannot change."""
     return _Open(tree) if config.DISABLE_JIT else _bind(tree)  # type: ignore[return-value]
+
+
+class _AnyType(types.Opaque):  # type: ignore[misc]
+    """Numba's type of a handle of which nothing is known: it can only be passed on, to a kernel that knows it."""
+
+
+ANY = _AnyType("AnyHandle")
+register_model(_AnyType)(models.OpaqueModel)
+
+
+class Closed:
+    """A handle for kernels that do not know what is in it; from Python it is the handle."""
+
+    def __new__(cls, handle: Any) -> Any:
+        """Where nothing is compiled there is nothing to hide."""
+        return handle if config.DISABLE_JIT else super().__new__(cls)
+
+    def __init__(self, handle: Handle) -> None:
+        self._meminfo = handle._meminfo  # and so what it points to lives as long as this
+
+
+@typeof_impl.register(Closed)  # type: ignore[untyped-decorator]
+@typeof_impl.register(_Open)  # type: ignore[untyped-decorator]
+def _typeof(_: Any, __: Any) -> _AnyType:
+    return ANY
+
+
+@unbox(_AnyType)  # type: ignore[untyped-decorator]
+def _unbox(_: _AnyType, closed: Any, c: Any) -> NativeValue:
+    kind = types.MemInfoPointer(types.voidptr)
+    owner = c.pyapi.object_getattr_string(closed, "_meminfo")
+    pointer = c.unbox(kind, owner).value
+    c.context.nrt.decref(c.builder, kind, pointer)  # Python owns it
+    c.pyapi.decref(owner)
+    return NativeValue(pointer)
 
 
 def _borrow(context: Any, builder: Any, kind: Any, value: Any) -> Any:

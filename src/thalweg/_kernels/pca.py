@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from thalweg._kernels.clock import ROUNDS
+from thalweg._kernels.clock import FRESH, GRADIENTS, PROJECTIONS, ROUNDS
 from thalweg._kernels.covers import COMPACT, place_marker, slots_in_use
 from thalweg._kernels.handle import parts
 from thalweg._kernels.jit import inner, kernel
@@ -299,6 +299,17 @@ def _surrogate_gradient(s: PackedState, c: PackedSettings, direct: bool, shift: 
 
 
 @kernel
+def settle(handle: Any, rank: int, values: np.ndarray, V: np.ndarray) -> None:
+    """The eigendecomposition of C + y is taken over: A <- V, its eigenvectors in rows, and the decision's spectrum."""
+    s, _ = parts(handle)
+    s.values[:] = values
+    s.A[:, :] = V
+    cap(s.values, rank, s.spectrum)
+    s.clock[PROJECTIONS] += 1
+    s.clock[FRESH] = 1
+
+
+@kernel
 def play_round(handle: Any) -> float:
     """A round of Algorithm 5, from the packed gradient h = -X to the next combination y. Returns <h, P>.
 
@@ -330,4 +341,7 @@ def play_round(handle: Any) -> float:
         s.scale[k] = c.radius / np.sqrt(square) if square > c.radius * c.radius else 1.0
     feed(s.meta, c.meta, 0, K, s.born, 0.0, c.losses, 0.0)
     _begin(s, c, t + 1)
+    s.clock[ROUNDS] += 1
+    s.clock[GRADIENTS] += 1
+    s.clock[FRESH] = 0
     return gained

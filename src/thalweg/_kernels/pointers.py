@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 from numba import config, types
 from numba.core import cgutils
 from numba.extending import NativeValue, intrinsic, models, register_model, typeof_impl, unbox
 
-__all__ = ["Pointer", "call"]
+__all__ = ["Pointer", "PointerType", "call"]
 
 _known: dict[tuple[str, str], Pointer] = {}
 
 
-class _PointerType(types.Type):  # type: ignore[misc]
+class PointerType(types.Type):  # type: ignore[misc]
     """Numba's type of a pointer: it knows the signature."""
 
     def __init__(self, signature: Any) -> None:
@@ -27,37 +28,48 @@ class _PointerType(types.Type):  # type: ignore[misc]
         super().__init__(f"Pointer({signature})")
 
 
-@register_model(_PointerType)
+@register_model(PointerType)
 class _PointerModel(models.PrimitiveModel):  # type: ignore[misc]
-    def __init__(self, manager: Any, kind: _PointerType) -> None:
+    def __init__(self, manager: Any, kind: PointerType) -> None:
         super().__init__(manager, kind, manager.lookup(types.int64).get_value_type())
 
 
 class Pointer:
     """A kernel by its address, for arguments of these types; from Python it is called like any function.
 
-    Copied or pickled it stays the same kernel: an address means nothing in another process.
+    Copied or pickled it stays the same kernel: an address means nothing in another process. A signature may say ANY
+    (`thalweg._kernels.handle`) where the kernel is to be compiled for a type of which its caller knows nothing; `known`
+    are then the types of its arguments.
     """
 
-    def __init__(self, kernel: Callable[..., Any], signature: Any) -> None:
+    def __init__(self, kernel: Callable[..., Any], signature: Any, known: tuple[Any, ...] | None = None) -> None:
         self.kernel = kernel
-        self.kind = _PointerType(signature)
+        self.kind = PointerType(signature)
+        self._known = signature.args if known is None else known
         self._place = kernel.__module__, kernel.__name__
-        self._address: int | None = None
-        _known[self._place] = self
+        if known is None:
+            _known[self._place] = self
 
     def __call__(self, *arguments: Any) -> Any:
         return self.kernel(*arguments)
 
-    @property
+    @cached_property
+    def _code(self) -> Any:
+        """The machine code; compiled now if it was not, or read from disk."""
+        kernel: Any = self.kernel
+        kernel.compile(self._known)
+        return kernel.overloads[self._known]
+
+    @cached_property
     def address(self) -> int:
-        """Where the machine code is; compiled now if it was not, or read from disk."""
-        if self._address is None:
-            kernel: Any = self.kernel
-            kernel.compile(self.kind.signature)
-            code = kernel.overloads[self.kind.signature.args]
-            self._address = code.library.get_pointer_to_function(code.fndesc.llvm_func_name)
-        return self._address
+        """Where the machine code is."""
+        address: int = self._code.library.get_pointer_to_function(self._code.fndesc.llvm_func_name)
+        return address
+
+    @cached_property
+    def direct(self) -> Callable[..., Any]:
+        """The machine code as a function of Python: what `address` is, for arguments of exactly these types."""
+        return self.kernel if config.DISABLE_JIT else self._code.entry_point
 
     def __reduce__(self) -> tuple[Callable[[str, str], Pointer], tuple[str, str]]:
         return _find, self._place
@@ -72,12 +84,12 @@ def _find(module: str, name: str) -> Pointer:
 
 
 @typeof_impl.register(Pointer)  # type: ignore[untyped-decorator]
-def _typeof(pointer: Pointer, _: Any) -> _PointerType:
+def _typeof(pointer: Pointer, _: Any) -> PointerType:
     return pointer.kind
 
 
-@unbox(_PointerType)  # type: ignore[untyped-decorator]
-def _unbox(_: _PointerType, pointer: Any, c: Any) -> NativeValue:
+@unbox(PointerType)  # type: ignore[untyped-decorator]
+def _unbox(_: PointerType, pointer: Any, c: Any) -> NativeValue:
     address = c.pyapi.object_getattr_string(pointer, "address")
     value = c.pyapi.long_as_longlong(address)
     c.pyapi.decref(address)

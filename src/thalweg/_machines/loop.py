@@ -1,19 +1,23 @@
-"""The one loop: rounds of a linear model against any machine; and single rounds, for `update`.
+"""Rounds: one of them for `update`, and the loop that plays many against a linear model. It is the same code.
 
-Everything here takes a handle (`thalweg._kernels.handle`) of a `Game`. What is compiled for one kind of machine is kept
-on disk and used for every learner of that kind.
+What a round does is compiled once for each kind of machine (`update`), the loop once for all of them: it calls the
+kernels of a machine by their addresses. A round that `play` makes is therefore, bit for bit, the one that `step` makes.
+
+Everything here takes a handle (`thalweg._kernels.handle`) of a `Game`.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import typeof, types
 
-from thalweg._kernels.handle import parts
+from thalweg._kernels.clock import CLIPPED
+from thalweg._kernels.handle import ANY, Closed, Handle, parts
 from thalweg._kernels.hulls import flatten
 from thalweg._kernels.jit import inner, kernel
 from thalweg._kernels.parts import Floats, leaves, place, spots
 from thalweg._kernels.pointers import Pointer, call
-from thalweg._kernels.vectors import dot, square_norm
+from thalweg._kernels.vectors import square_norm
 from thalweg._machines._contract import (
     Own,
     asks,
@@ -28,9 +32,24 @@ from thalweg._machines._contract import (
     room,
 )
 
-__all__ = ["BEYOND", "FULL", "LARGE", "PLAYED", "Charge", "Game", "Rounds", "finish", "play", "update"]
+__all__ = [
+    "BEYOND",
+    "FULL",
+    "LARGE",
+    "PLAYED",
+    "REFUSED",
+    "Charge",
+    "Game",
+    "Match",
+    "Rounds",
+    "finish",
+    "match",
+    "play",
+    "update",
+]
 
-PLAYED, LARGE, FULL, BEYOND = 0, 1, 2, 3  # a round was played; its gradient is too large; no room; feedback too large
+# A round was played; its gradient is too large; there is no room; the feedback is too large; the loss is refused.
+PLAYED, LARGE, FULL, BEYOND, REFUSED = 0, 1, 2, 3, 4
 
 
 class Game(NamedTuple):
@@ -38,14 +57,16 @@ class Game(NamedTuple):
 
     state: Any
     settings: Any
+    own: Own | None  # where members have gradients of their own; which it is, is known while compiling
     flat: int  # the affine hull of the domain: `thalweg._kernels.hulls`
     normals: Floats
-    g: Floats  # (d,) scratch
+    g: Floats  # (d,) the gradient of the round
 
 
 class Charge(NamedTuple):
     """The loss of a prediction: `thalweg.losses._phi`."""
 
+    query: Pointer
     value: Pointer
     slope: Pointer
 
@@ -62,123 +83,164 @@ class Rounds(NamedTuple):
     floor: float  # a loss below it is refused
 
 
-@inner
-def _query(game: Game, loss: Charge, rounds: Rounds, t: int, x: Floats) -> tuple[bool, float]:
-    """game.g <- the gradient of round t at x; returns whether the round can be played, and its loss."""
-    margin = 0.0
-    for j in range(x.shape[0]):
-        margin += rounds.features[t, j] * x[j]
-    paid = call(loss.value, margin, rounds.labels[t], rounds.parameter)
-    weight = call(loss.slope, margin, rounds.labels[t], rounds.parameter)
-    for j in range(x.shape[0]):
-        game.g[j] = weight * rounds.features[t, j]
-    flatten(game.flat, game.normals, game.g)
-    fine = np.isfinite(paid) and paid >= rounds.floor
-    return fine, paid
-
-
-@inner
-def _ask(own: Own, game: Game, loss: Charge, rounds: Rounds, t: int) -> bool:
-    """What the members ask for in round t, into `own`; returns whether the round can be played."""
-    s, c = game.state, game.settings
-    a, b = rounds.features[t], rounds.labels[t]
-    points = spots(s.experts)
-    fine = True
-    for k in range(own.judged.shape[0]):
-        if not asks(s, k):
-            continue
-        n = leaves(s.experts, c.experts, k)
-        for i in range(n):
-            margin = dot(a, points[k, i])
-            weight = call(loss.slope, margin, b, rounds.parameter)
-            for j in range(a.shape[0]):
-                own.H[k, i, j] = weight * a[j]
-            flatten(game.flat, game.normals, own.H[k, i])
-            fine = fine and square_norm(own.H[k, i]) <= rounds.square_bound
-            if own.by_value:
-                own.values[k, i] = call(loss.value, margin, b, rounds.parameter)
-                fine = fine and np.isfinite(own.values[k, i]) and own.values[k, i] >= rounds.floor
-        if own.wanted:
-            own.judged[k] = own.values[k, 0]
-            if n > 1:  # a single member's value is its expert's
-                own.judged[k] = call(loss.value, dot(a, place(s.experts, k, 0)), b, rounds.parameter)
-            fine = fine and np.isfinite(own.judged[k]) and own.judged[k] >= rounds.floor
-    return fine
+# ------------------------------------------------------------------------------------ what is compiled for each machine
 
 
 @kernel
-def play(handle: Any, own: Own | None, charge: Any, rounds: Rounds, first: int, last: int) -> int:
-    """Play rounds first..last-1; stop before one that must be refused or needs more room.
-
-    `own` is None where one gradient serves all; which it is, is known while compiling. `charge` is a handle of the
-    loss. Returns the first round that was
-    not played.
-    """
-    game, loss = parts(handle), parts(charge)
-    s, c = game.state, game.settings
-    machine, settings = core(s), core(c)
-    for t in range(first, last):
-        if not room(machine, settings):
-            return t
-        x = decision(s, c)
-        fine, paid = _query(game, loss, rounds, t, x)
-        if not fine:
-            return t
-        if own is None:
-            if not square_norm(game.g) <= rounds.square_bound:  # or nan
-                return t
-        elif not (own.by_value or square_norm(game.g) <= rounds.square_bound) or not _ask(own, game, loss, rounds, t):
-            return t
-        rounds.losses[t] = paid
-        if rounds.decisions.shape[0] > 0:
-            for j in range(x.shape[0]):
-                rounds.decisions[t, j] = x[j]
-        if own is None:
-            if not learn(machine, settings, reduce(s, c, game.g), paid):
-                return t
-            propose(machine, settings, paid)
-        else:
-            if not learn_own(machine, settings, own, game.g, paid):
-                return t
-            propose(machine, settings, charged(machine, own, paid))
-        count(s, c, paid)
-    return last
+def ready(handle: Any) -> None:
+    """See to it that the decision is where it is to be found: a reduction projects."""
+    game = parts(handle)
+    decision(game.state, game.settings)
 
 
 @kernel
-def update(handle: Any, own: Own | None, loss: float, square_bound: float, whole: bool) -> int:
+def update(handle: Any, loss: float, square_bound: float, clipped: int, whole: bool) -> int:
     """One round from the gradient in game.g, or from what is in `own`. Nothing else changes unless it is PLAYED.
 
-    Not `whole`, it ends before the next decision is made: Python projects the points and calls `finish`.
+    `clipped` gradients of the round were shortened. Not `whole`, it ends before the next decision is made: Python
+    projects the points and calls `finish`.
     """
     game = parts(handle)
     s, c = game.state, game.settings
     machine, settings = core(s), core(c)
     if not room(machine, settings):
         return FULL
-    if own is None:
-        flatten(game.flat, game.normals, game.g)
-        if not square_norm(game.g) <= square_bound:  # or nan
-            return LARGE
-        if not learn(machine, settings, reduce(s, c, game.g), loss):
-            return BEYOND
-        if whole:
-            propose(machine, settings, loss)
-    else:
-        if not learn_own(machine, settings, own, game.g, loss):
-            return BEYOND
-        if whole:
-            propose(machine, settings, charged(machine, own, loss))
+    if not _within(game.own, game, square_bound):
+        return LARGE
+    if not _learn(game.own, game, loss):
+        return BEYOND
+    if whole:
+        propose(machine, settings, _charged(game.own, machine, loss))
     count(s, c, loss)
+    s.clock[CLIPPED] += clipped
     return PLAYED
 
 
 @kernel
-def finish(handle: Any, own: Own | None, loss: float) -> None:
+def finish(handle: Any, loss: float) -> None:
     """What `update` leaves out where it does not play a whole round."""
     game = parts(handle)
     machine, settings = core(game.state), core(game.settings)
+    propose(machine, settings, _charged(game.own, machine, loss))
+
+
+# `own` is an argument of its own in what follows: so Numba sees which branch it may leave out.
+
+
+@inner
+def _within(own: Own | None, game: Game, square_bound: float) -> bool:
+    """Take what cannot matter off all gradients; whether none is too long (or nan)."""
     if own is None:
-        propose(machine, settings, loss)
-    else:
-        propose(machine, settings, charged(machine, own, loss))
+        flatten(game.flat, game.normals, game.g)
+        return square_norm(game.g) <= square_bound
+    s, c = game.state, game.settings
+    if not own.by_value:
+        flatten(game.flat, game.normals, game.g)
+    fine = own.by_value or square_norm(game.g) <= square_bound
+    for k in range(own.judged.shape[0]):
+        if asks(s, k):
+            for i in range(leaves(s.experts, c.experts, k)):
+                flatten(game.flat, game.normals, own.H[k, i])
+                fine = fine and square_norm(own.H[k, i]) <= square_bound
+    return fine
+
+
+@inner
+def _learn(own: Own | None, game: Game, loss: float) -> bool:
+    s, c = game.state, game.settings
+    if own is None:
+        return learn(core(s), core(c), reduce(s, c, game.g), loss)
+    return learn_own(core(s), core(c), own, game.g, loss)
+
+
+@inner
+def _charged(own: Own | None, machine: Any, loss: float) -> float:
+    return loss if own is None else charged(machine, own, loss)
+
+
+@kernel
+def ask(handle: Any, loss: Charge, rounds: Rounds, t: int) -> bool:
+    """What the members ask for in round t, into `own`; returns whether all values are such as a round may have."""
+    game = parts(handle)
+    s, c, own = game.state, game.settings, game.own
+    a, b, points = rounds.features[t], rounds.labels[t], spots(s.experts)
+    fine = True
+    for k in range(own.judged.shape[0]):
+        if not asks(s, k):
+            continue
+        n = leaves(s.experts, c.experts, k)
+        for i in range(n):
+            value = call(loss.query, loss.value, loss.slope, a, b, rounds.parameter, points[k, i], own.H[k, i])
+            if own.by_value:
+                own.values[k, i] = value
+                fine = fine and np.isfinite(value) and value >= rounds.floor
+        if own.wanted:
+            own.judged[k] = own.values[k, 0]
+            if n > 1:  # a single member's value is its expert's
+                x = place(s.experts, k, 0)
+                own.judged[k] = call(loss.query, loss.value, loss.slope, a, b, rounds.parameter, x, game.g)
+            fine = fine and np.isfinite(own.judged[k]) and own.judged[k] >= rounds.floor
+    return fine
+
+
+# ------------------------------------------------------------------------------------------- what is compiled for all
+
+
+class Match(NamedTuple):
+    """A machine as the loop sees it, against a loss and rounds."""
+
+    ready: Pointer
+    ask: Pointer | None  # where members have gradients of their own
+    update: Pointer
+    handle: Closed  # what these three take
+    x: Floats  # (d,) the decision, to be read only
+    g: Floats  # (d,) the gradient of the round
+    loss: Charge
+    rounds: Rounds
+
+
+def match(handle: Handle, own: bool, x: Floats, g: Floats, loss: Charge, rounds: Rounds) -> Match:
+    """Seat a machine, whose decision is found at x, against these rounds."""
+    mine, theirs = typeof(handle), (typeof(loss), typeof(rounds), types.int64)
+    turn = types.float64, types.float64, types.int64, types.boolean
+    return Match(
+        Pointer(ready, types.none(ANY), (mine,)),
+        Pointer(ask, types.boolean(ANY, *theirs), (mine, *theirs)) if own else None,
+        Pointer(update, types.int64(ANY, *turn), (mine, *turn)),
+        Closed(handle),
+        x,
+        g,
+        loss,
+        rounds,
+    )
+
+
+@kernel
+def play(handle: Any, first: int, last: int) -> tuple[int, int]:
+    """Play rounds first..last-1 of a `Match`; stop before one that must be refused or needs more room.
+
+    Returns the first round that was not played, and why.
+    """
+    game = parts(handle)
+    rounds, loss, x = game.rounds, game.loss, game.x
+    for t in range(first, last):
+        call(game.ready, game.handle)
+        if not _ask(game.ask, game, t):
+            return t, REFUSED
+        a, b = rounds.features[t], rounds.labels[t]
+        paid = call(loss.query, loss.value, loss.slope, a, b, rounds.parameter, x, game.g)
+        if not (np.isfinite(paid) and paid >= rounds.floor):
+            return t, REFUSED
+        rounds.losses[t] = paid
+        if rounds.decisions.shape[0] > 0:
+            for j in range(x.shape[0]):
+                rounds.decisions[t, j] = x[j]
+        status = call(game.update, game.handle, paid, rounds.square_bound, 0, True)
+        if status != PLAYED:
+            return t, status
+    return last, PLAYED
+
+
+@inner
+def _ask(asking: Pointer | None, game: Match, t: int) -> bool:
+    return True if asking is None else call(asking, game.handle, game.loss, game.rounds, t)

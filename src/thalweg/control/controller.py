@@ -65,7 +65,7 @@ class Controller(Stateful):
 
     @abstractmethod
     def _learn(self, cost: Cost, w: Array) -> None:
-        """What to make of the round's cost and disturbance. Raises with nothing changed."""
+        """What to make of the round's cost and disturbance."""
 
     def _settings(self) -> dict[str, Any]:
         """What two controllers must agree in for one to take over the other's state."""
@@ -77,9 +77,10 @@ class Controller(Stateful):
         """The input u_t for the state x_t. Called again before `observe`, the last call counts."""
         x = self._read_sensors("state", state)
         u = self._decide(x)
-        self._arrays["x"][:] = x
-        self._arrays["u"][:] = u
-        self._arrays["clock"][ACTED] = 1
+        with self._all_or_nothing():
+            self._arrays["x"][:] = x
+            self._arrays["u"][:] = u
+            self._arrays["clock"][ACTED] = 1
         return u
 
     def observe(self, cost: Cost, next_state: ArrayLike) -> None:
@@ -96,9 +97,10 @@ class Controller(Stateful):
                 f"{self._who()}: the disturbance x_(t+1) - A x_t - B u_t has size {size:g}, above disturbance_bound = "
                 f"{self.disturbance_bound:g}. Check the state and the model, or give a larger bound."
             )
-        self._learn(cost, w)
-        self._arrays["clock"][ROUNDS] += 1
-        self._arrays["clock"][ACTED] = 0
+        with self._all_or_nothing():
+            self._learn(cost, w)
+            self._arrays["clock"][ROUNDS] += 1
+            self._arrays["clock"][ACTED] = 0
 
     # ------------------------------------------------------------------ what it tells
 

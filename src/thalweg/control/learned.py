@@ -196,6 +196,15 @@ class LearnedController(Controller):
         self._write(read)
         self.learner = learner
 
+    def _remember(self) -> Any:
+        return super()._remember(), self.learner, None if self.learner is None else self.learner._remember()
+
+    def _return_to(self, before: Any) -> None:
+        arrays, self.learner, learned = before
+        super()._return_to(arrays)
+        if self.learner is not None:
+            self.learner._return_to(learned)
+
     def _restart(self) -> None:
         super()._restart()
         self._begin()

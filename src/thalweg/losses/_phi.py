@@ -11,9 +11,9 @@ import numpy as np
 from numba import types
 
 from thalweg._kernels.jit import kernel
-from thalweg._kernels.pointers import Pointer, call
+from thalweg._kernels.pointers import Pointer, PointerType, call
 
-__all__ = ["Phi", "each", "each_prox", "of_kernels"]
+__all__ = ["QUERY", "Phi", "each", "each_prox", "of_kernels", "query"]
 
 _NUMBER = types.float64
 _OF_THREE = _NUMBER(_NUMBER, _NUMBER, _NUMBER)
@@ -36,6 +36,25 @@ def of_kernels(value: Kernel, slope: Kernel, prox_slope: Kernel, tangent: Kernel
     """The kernels by their addresses."""
     at = Pointer(value, _OF_THREE), Pointer(slope, _OF_THREE), Pointer(prox_slope, _OF_FOUR), Pointer(tangent, _OF_FOUR)
     return Phi(*at)
+
+
+@kernel
+def query(value: Pointer, slope: Pointer, a: np.ndarray, b: float, par: float, x: np.ndarray, g: np.ndarray) -> float:
+    """f(x), and g <- its gradient. Every loss of the package is asked here, by compiled loops and from Python."""
+    z = 0.0
+    for j in range(a.shape[0]):
+        z += a[j] * x[j]
+    weight = call(slope, z, b, par)
+    for j in range(a.shape[0]):
+        g[j] = weight * a[j]
+    paid: float = call(value, z, b, par)
+    return paid
+
+
+_ROW = types.Array(types.float64, 1, "C", readonly=True)
+_GRADIENT = types.Array(types.float64, 1, "C")
+_ONE_OF_THREE = PointerType(_OF_THREE)
+QUERY = Pointer(query, _NUMBER(_ONE_OF_THREE, _ONE_OF_THREE, _ROW, _NUMBER, _NUMBER, _ROW, _GRADIENT))
 
 
 @kernel

@@ -12,7 +12,7 @@ which is linear: the expected loss of the drawn projection is f_t(P_t). That is 
 import math
 import warnings
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -103,13 +103,13 @@ class PCALearner(Player):
 
     @abstractmethod
     def _learn(self, instance: Array) -> float:
-        """One round from a checked instance, a vector or a matrix. Returns the loss of the decision."""
+        """What a checked instance, a vector or a matrix, changes. Returns the loss of the decision."""
 
     def _propose(self) -> Array:
         return assemble(*self._spectrum()).ravel()
 
     def _diagonalise(self, A: Array) -> tuple[Array, Array]:
-        """Eigenvalues, ascending, and A <- the eigenvectors in rows of a symmetric matrix A. Counts.
+        """Eigenvalues, ascending, and A <- the eigenvectors in rows of a symmetric matrix A.
 
         LAPACK's divide and conquer, the fastest there is at these sizes. It reads the lower triangle of A and writes
         over A, also where it fails.
@@ -121,7 +121,6 @@ class PCALearner(Player):
             raise ProjectionError(f"{self._who()}: the eigendecomposition did not converge.")
         if V is not columns:  # it may work on a copy
             columns[...] = V
-        self._clock[PROJECTIONS] += 1
         return s, A
 
     def _settings(self) -> dict[str, Any]:
@@ -175,14 +174,28 @@ class PCALearner(Player):
         Returns the loss of `decision`, trace((I - P) X), which is the expected loss of `projection`. A call that is
         refused changes nothing.
         """
-        loss = self._learn(self._read_instance(x))
-        self._clock[ROUNDS] += 1
-        self._clock[GRADIENTS] += 1
-        self._clock[FRESH] = 0
-        self._shown = None
+        loss = self._round(self._read_instance(x))
         if self.horizon is not None:
             self._watch_horizon()
         return max(loss, 0.0)  # below only by rounding
+
+    def _round(self, instance: Array) -> float:
+        """A round, counted. All or nothing, whenever Ctrl-C comes."""
+        with self._all_or_nothing():
+            loss = self._learn(instance)
+            self._shown = None
+            self._clock[ROUNDS] += 1
+            self._clock[GRADIENTS] += 1
+            self._clock[FRESH] = 0
+        return loss
+
+    def _freshen(self, spectrum: Callable[[], None]) -> None:
+        """Bring the stored spectrum up to the present round, if it is not: `spectrum` takes an eigendecomposition."""
+        if not self._clock[FRESH]:
+            with self._all_or_nothing():
+                spectrum()
+                self._clock[PROJECTIONS] += 1
+                self._clock[FRESH] = 1
 
     def partial_fit(self, X: ArrayLike, y: Any = None) -> Self:
         """One round for each row of X (n, d), in order. If a row is refused, none was learned. Returns the learner."""

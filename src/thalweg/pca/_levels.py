@@ -52,7 +52,7 @@ class CoverPCA(PCALearner):
         for key, old in self._arrays.items():
             if arrays[key] is not old:
                 arrays[key][tuple(slice(0, size) for size in old.shape)] = old
-        self._parts, self._arrays, self._bound = (state, settings), arrays, None
+        vars(self).update(_parts=(state, settings), _arrays=arrays, _bound=None)  # all at once: Ctrl-C may come
 
     @property
     def _handle(self) -> Handle:

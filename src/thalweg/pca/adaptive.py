@@ -13,7 +13,7 @@ more is needed for `projection`, if it is asked for: a mixture of experts has an
 import numpy as np
 
 from thalweg._kernels import pca as kernels
-from thalweg._kernels.clock import FRESH
+from thalweg._kernels.clock import PROJECTIONS
 from thalweg._kernels.pca import MatrixSettings, MatrixState
 from thalweg._types import Array
 from thalweg.metas import AdaptMLProd
@@ -78,12 +78,14 @@ class AdaptivePCA(CoverPCA):
             s.P[...] += s.weights[level] * s.points[level]  # (3)
 
     def _spectrum(self) -> tuple[Array, Array]:
+        self._freshen(self._diagonalise_mixture)
         s = self._parts[0]
-        if not self._clock[FRESH]:
-            values, s.basis[...] = self._diagonalise(s.P.copy())
-            kernels.cap(values, self.rank, s.spectrum)  # P is in the Fantope: this only removes rounding
-            self._clock[FRESH] = 1
         return s.spectrum, s.basis
+
+    def _diagonalise_mixture(self) -> None:
+        s = self._parts[0]
+        values, s.basis[...] = self._diagonalise(s.P.copy())
+        kernels.cap(values, self.rank, s.spectrum)  # P is in the Fantope: this only removes rounding
 
     def _propose(self) -> Array:
         P: Array = self._parts[0].P
@@ -98,6 +100,7 @@ class AdaptivePCA(CoverPCA):
             c.losses[level] = -np.vdot(point - s.P, X)  # (2)
             if s.born[level] + 2**level > t + 1:  # its interval goes on
                 values, V = self._diagonalise(point + c.steps[level] * X)
+                self._clock[PROJECTIONS] += 1
                 sigma = np.empty_like(values)
                 kernels.cap(values, self.rank, sigma)
                 moved[level] = assemble(sigma, V)  # (1)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from thalweg._kernels import pca as kernels
-from thalweg._kernels.clock import FRESH
 from thalweg._types import Array
 from thalweg._validate import check_count, check_positive
 from thalweg.pca._base import PCALearner, gram, loss_at
@@ -78,12 +77,13 @@ class DescentPCA(PCALearner):
         return super()._settings() | {"step_size": self.step_size}
 
     def _spectrum(self) -> tuple[Array, Array]:
+        self._freshen(self._project)
+        return self._arrays["spectrum"], self._arrays["A"]
+
+    def _project(self) -> None:
         a = self._arrays
-        if not self._clock[FRESH]:
-            values, a["A"] = self._diagonalise(a["A"].copy())
-            kernels.cap(values, self.rank, a["spectrum"])
-            self._clock[FRESH] = 1
-        return a["spectrum"], a["A"]
+        values, a["A"] = self._diagonalise(a["A"].copy())
+        kernels.cap(values, self.rank, a["spectrum"])
 
     def _learn(self, instance: Array) -> float:
         P = self.decision

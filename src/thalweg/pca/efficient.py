@@ -25,7 +25,7 @@ from thalweg._kernels.pca import PackedSettings, PackedState
 from thalweg._types import Array
 from thalweg._validate import wrong
 from thalweg.domains import Ball, Domain
-from thalweg.errors import InputError, ProjectionError
+from thalweg.errors import InputError
 from thalweg.metas import AdaptMLProd
 from thalweg.pca import guarantee
 from thalweg.pca._levels import LEVELS, CoverPCA
@@ -137,17 +137,12 @@ class EfficientPCA(CoverPCA):
     def _spectrum(self) -> tuple[Array, Array]:
         s = self._parts[0]
         if not self._clock[FRESH]:
-            try:
-                s.values[:] = self._diagonalise(s.A)[0]  # (1)
-            except ProjectionError:
-                kernels.unpack(self._center, s.y, s.A)
-                raise
-            kernels.cap(s.values, self.rank, s.spectrum)
-            self._clock[FRESH] = 1
+            kernels.settle(self._handle, self.rank, *self._diagonalise(s.A.copy()))  # (1)
         return s.spectrum, s.A
 
-    def _learn(self, instance: Array) -> float:
+    def _round(self, instance: Array) -> float:
         self._spectrum()
+        self._shown = None  # before the state moves, which it does in one kernel: nothing comes between
         self._make_room()
         if instance.ndim == 1:
             trace = float(instance.dot(instance))
@@ -156,6 +151,9 @@ class EfficientPCA(CoverPCA):
             trace = float(instance.trace())
             kernels.pack(-instance, self._scratch["h"])
         return trace + float(kernels.play_round(self._handle))  # (2) - (6)
+
+    def _learn(self, instance: Array) -> float:
+        raise NotImplementedError  # rounds are played by `_round`
 
     # ------------------------------------------------------------------ what it tells
 

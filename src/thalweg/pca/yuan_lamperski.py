@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from thalweg._kernels.clock import FRESH
 from thalweg._types import Array
 from thalweg._validate import check_count, check_positive
 from thalweg.pca._base import PCALearner, gram, loss_at
@@ -86,15 +85,16 @@ class YuanLamperskiPCA(PCALearner):
         return super()._settings() | {"rate": self.rate, "share": self.share}
 
     def _spectrum(self) -> tuple[Array, Array]:
+        self._freshen(self._project)
+        return np.clip(1 - (self.dim - self.rank) * self._arrays["weights"], 0.0, 1.0), self._arrays["A"]
+
+    def _project(self) -> None:
         a = self._arrays
-        if not self._clock[FRESH]:
-            logs, V = self._diagonalise(a["A"].copy())
-            a["A"] = np.ascontiguousarray(V[::-1])  # W's largest weights first: what is left out
-            v = np.exp(logs[::-1] - logs[-1])
-            w = (1 - self.share) * v / v.sum() + self.share / self.dim  # (1), (2)
-            a["weights"] = capped(w, 1 / (self.dim - self.rank))  # (3)
-            self._clock[FRESH] = 1
-        return np.clip(1 - (self.dim - self.rank) * a["weights"], 0.0, 1.0), a["A"]
+        logs, V = self._diagonalise(a["A"].copy())
+        a["A"] = np.ascontiguousarray(V[::-1])  # W's largest weights first: what is left out
+        v = np.exp(logs[::-1] - logs[-1])
+        w = (1 - self.share) * v / v.sum() + self.share / self.dim  # (1), (2)
+        a["weights"] = capped(w, 1 / (self.dim - self.rank))  # (3)
 
     def _learn(self, instance: Array) -> float:
         P = self.decision

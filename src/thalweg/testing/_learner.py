@@ -164,22 +164,28 @@ def check_resume(make: Make) -> None:
 
 
 def check_state_is_plain(make: Make) -> None:
-    """A state is a flat mapping of names to arrays, numbers and text, and pickles."""
-    state = make().state()
+    """A state is a flat mapping of names to arrays, numbers and text, pickles, and is nobody else's."""
+    learner = make()
+    state = learner.state()
     for key, value in state.items():
         assert isinstance(key, str), f"state has a key that is no text: {key!r}"
         assert isinstance(value, np.ndarray | int | float | str | np.generic), (
             f"state[{key!r}] is a {type(value).__name__}"
         )
     assert _same(pickle.loads(pickle.dumps(state)), state), "state changes on the way through pickle"
+    kept = pickle.loads(pickle.dumps(state))
+    for value in state.values():
+        if isinstance(value, np.ndarray):
+            value[...] = 7
+    assert _same(learner.state(), kept), "writing into a state changed the learner"
 
 
 def check_copies(make: Make) -> None:
-    """A learner that was deep-copied or (where it can be) pickled in mid-run goes on as the first one does."""
+    """A learner that was copied or (where it can be) pickled in mid-run goes on as the first one does."""
     stream = _stream(make, 12)
     learner = make()
     _play(learner, stream[:5])
-    copies = {"deep-copied": copy.deepcopy(learner)}
+    copies = {"copied": copy.copy(learner), "deep-copied": copy.deepcopy(learner)}
     with contextlib.suppress(pickle.PicklingError, AttributeError, TypeError):  # its parts may be closures
         copies["pickled"] = pickle.loads(pickle.dumps(learner))
     whole = _play(learner, stream[5:])

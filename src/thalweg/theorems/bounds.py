@@ -51,7 +51,7 @@ def formula(f: Callable[P, Answer]) -> Callable[P, Answer]:
         try:
             with np.errstate(all="ignore"):
                 return f(*args, **options)
-        except (ArithmeticError, ValueError) as error:  # a number that must not be 0, or that is too large
+        except (ArithmeticError, TypeError, ValueError) as error:  # 0, too large, or an array where one number goes
             raise InputError(f"{f.__name__} cannot be computed from {args}, {options}: {error}.") from error
 
     return checked
