@@ -41,7 +41,7 @@ def check_window(owner: str, problem: Problem, start: int, stop: int | None) -> 
     T = len(problem)
     last = T if stop is None else stop
     if not (isinstance(start, int | np.integer) and isinstance(last, int | np.integer) and 0 <= start < last <= T):
-        raise InputError(f"{owner} needs rounds 0 <= start < stop <= {T}. Got start={start!r}, stop={stop!r}.")
+        raise InputError(f"{owner} needs rounds 0 <= start < stop <= {T}. Got start={told(start)}, stop={told(stop)}.")
     return int(start), int(last)
 
 

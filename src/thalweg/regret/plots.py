@@ -10,6 +10,7 @@ can tell apart; solid lines are learners, dashed ones comparators and bounds.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from thalweg._types import Array
-from thalweg._validate import check_array, check_count, check_items, check_number, told
+from thalweg._validate import check_array, check_count, check_items, real_number, told
 from thalweg.errors import InputError
 from thalweg.play import Run
 from thalweg.problems import Problem
@@ -285,7 +286,10 @@ def _bounds_by_length(owner: str, bound: Any) -> tuple[Array, Array, Array]:
         pairs = [(row.stop - row.start, row.bound) for row in rows]
     found: dict[int, list[float]] = {}
     for length, value in pairs:
-        found.setdefault(check_count(owner, "bound", length), []).append(check_number(owner, "bound", value))
+        number = real_number(value)
+        if math.isnan(number):
+            raise _no_bound(owner, bound)
+        found.setdefault(check_count(owner, "bound", length), []).append(number)
     if not found:
         raise _no_bound(owner, bound)
     lengths = sorted(found)
