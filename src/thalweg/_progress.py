@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from thalweg._extras import need
+from thalweg._validate import check_flag
 
 __all__ = ["progress_bar"]
 
@@ -12,7 +13,7 @@ __all__ = ["progress_bar"]
 @contextmanager
 def progress_bar(owner: str, total: int, wanted: bool, unit: str) -> Iterator[Callable[[int], Any]]:
     """A function that moves the bar by so many units; it does nothing where no bar is wanted."""
-    if not wanted:
+    if not check_flag(owner, "progress", wanted):
         yield lambda units: None
         return
     with need("tqdm.auto", "lab", f"{owner}(progress=True)").tqdm(total=total, unit=unit, unit_scale=True) as bar:

@@ -1,90 +1,159 @@
-"""Every check of an argument, and the only place that words a parameter error."""
+"""Every check of an argument, and the only place that words a parameter error.
 
-from collections.abc import Callable
+A number is an int, a float, a fraction, a decimal, or an array without axes that holds one. Truth values, complex
+numbers, text, dates and durations are none, nor is an array in which an entry is masked.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from thalweg.errors import InputError
+from thalweg.errors import InputError, MissingExtraError, ProjectionError, StateError
 
 __all__ = [
+    "LARGEST",
+    "WIDEST",
+    "ask",
     "check_array",
     "check_callable",
     "check_choice",
     "check_count",
+    "check_entries",
+    "check_flag",
+    "check_items",
     "check_nonnegative",
     "check_number",
     "check_positive",
     "check_positives",
     "check_rng",
     "check_shape",
+    "check_text",
+    "real_array",
+    "real_number",
+    "told",
     "wrong",
 ]
 
+LARGEST = 1e100  # of an entry of an array, and of the size of a set: squares can still be computed
+WIDEST = 1e50  # of a number > 0, and of 1 over it: products of six can still be computed
+MOST = 2**62  # of a count: counters have 64 bits
+ENTRIES = 2**30  # of an array that an argument asks for: 8 GB
+
+PACKAGE = InputError, StateError, ProjectionError, MissingExtraError
 
 Choice = TypeVar("Choice", bound=str | bool)
 
 
+def told(value: Any) -> str:
+    """What came, as text for a message: its `repr`, if it has one, and not too long."""
+    try:
+        text = repr(value)
+    except Exception:
+        return f"an object of type {type(value).__name__}"
+    return text if len(text) <= 500 else f"{text[:500]}..."
+
+
 def wrong(owner: str, name: str, expected: str, got: object) -> InputError:
     """What to raise for an argument that must be something else."""
-    return InputError(f"The '{name}' parameter of {owner} must be {expected}. Got {got!r}.")
+    return InputError(f"The '{name}' parameter of {owner} must be {expected}. Got {told(got)}.")
 
 
-def _number(value: Any) -> float:
-    """A real number, or nan."""
+# ---------------------------------------------------------------------------------------------------------- numbers
+
+
+def real_array(value: Any) -> NDArray[np.float64] | None:
+    """Real numbers as a float64 array, which is `value` itself where it is one; None for anything else."""
+    if type(value) is np.ndarray and value.dtype == np.float64:
+        return value
     try:
+        if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+            return None
+        raw = np.asarray(value)
+        if raw.dtype.kind not in "fiu":
+            return None
+        with np.errstate(over="ignore"):  # of a longer float: infinite, which callers refuse
+            return raw.astype(np.float64, copy=False)
+    except Exception:  # whatever an object raises that is asked for its numbers
+        return None
+
+
+def real_number(value: Any) -> float:
+    """A real number; nan for anything else, an infinite one where it is too large for a float."""
+    if isinstance(value, float):
         return float(value)
-    except (TypeError, ValueError):
-        return np.nan
+    if isinstance(value, int | Fraction | Decimal) and not isinstance(value, bool):
+        try:
+            return float(value)
+        except OverflowError:
+            return math.inf if value > 0 else -math.inf
+        except ValueError:  # a signalling nan
+            return math.nan
+    array = real_array(value)
+    return math.nan if array is None or array.ndim else float(array)
 
 
 def check_number(owner: str, name: str, value: Any) -> float:
-    """A finite real number."""
-    number = _number(value)
-    if not np.isfinite(number):
+    """A finite number."""
+    number = real_number(value)
+    if not math.isfinite(number):
         raise wrong(owner, name, "a finite number", value)
     return number
 
 
-def check_positive(owner: str, name: str, value: Any) -> float:
-    """A finite number above zero."""
-    number = _number(value)
-    if not 0 < number < np.inf:
+def check_positive(owner: str, name: str, value: Any, largest: float = WIDEST) -> float:
+    """A number above zero, from 1e-50 to 1e50."""
+    number = real_number(value)
+    if not 0 < number < math.inf:
         raise wrong(owner, name, "a finite number > 0", value)
+    if not 1 / largest <= number <= largest:
+        raise wrong(owner, name, f"a number from {1 / largest:g} to {largest:g}", value)
     return number
 
 
 def check_nonnegative(owner: str, name: str, value: Any) -> float:
-    """A finite number of at least zero."""
-    number = _number(value)
-    if not 0 <= number < np.inf:
+    """Zero, or a number above it, from 1e-50 to 1e50."""
+    number = real_number(value)
+    if not 0 <= number < math.inf:
         raise wrong(owner, name, "a finite number >= 0", value)
-    return number
+    return check_positive(owner, name, number) if number else 0.0
 
 
-def check_count(owner: str, name: str, value: Any) -> int:
-    """A whole number of at least 1."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
-        raise wrong(owner, name, "a whole number >= 1", value)
-    if not np.isfinite(value) or value != int(value) or value < 1:
-        raise wrong(owner, name, "a whole number >= 1", value)
-    return int(value)
+def check_count(owner: str, name: str, value: Any, least: int = 1) -> int:
+    """A whole number of at least 1 (or 0), and at most 2^62."""
+    count = least - 1
+    if isinstance(value, int) and not isinstance(value, bool):
+        count = value
+    elif (number := real_number(value)).is_integer():
+        count = int(number)
+    if count < least:
+        raise wrong(owner, name, f"a whole number >= {least}", value)
+    if count > MOST:
+        raise wrong(owner, name, "a whole number of at most 2^62", value)
+    return count
 
 
-def check_choice(owner: str, name: str, value: Any, choices: tuple[Choice, ...]) -> Choice:
-    """One of a few words or truth values."""
-    if not isinstance(value, str | bool) or value not in choices:
-        raise wrong(owner, name, "one of " + ", ".join(map(repr, choices)), value)
-    return choices[choices.index(value)]
+def check_entries(owner: str, name: str, value: Any, entries: int) -> None:
+    """Whether arrays of so many entries, which `value` asks for, may be made."""
+    if entries > ENTRIES:
+        raise InputError(
+            f"The '{name}' parameter of {owner} asks for an array of {entries:.3g} entries, more than 2^30. "
+            f"Got {told(value)}."
+        )
 
 
 def check_shape(owner: str, name: str, value: Any) -> tuple[int, ...]:
     """A dimension (whole number) or a tuple of them."""
     entries = value if isinstance(value, tuple | list) else (value,)
-    if not entries:
+    if not 0 < len(entries) <= 32:
         raise wrong(owner, name, "a whole number >= 1 or a non-empty tuple of them", value)
-    return tuple(check_count(owner, name, entry) for entry in entries)
+    shape = tuple(check_count(owner, name, entry) for entry in entries)
+    check_entries(owner, name, value, math.prod(shape))
+    return shape
 
 
 def check_array(
@@ -95,37 +164,79 @@ def check_array(
     ndim: int | None = None,
     finite: bool = True,
 ) -> NDArray[np.float64]:
-    """A real array of the given shape (or number of axes), as a new C-contiguous float64 array. Never nan."""
-    try:
-        raw = np.asarray(value)
-        if raw.dtype.kind not in "fiub":
-            raise TypeError
-        array = np.array(raw, dtype=np.float64, order="C")
-    except (TypeError, ValueError):
-        raise wrong(owner, name, "an array of real numbers", value) from None
-    if shape is not None and array.shape != shape:
-        raise InputError(f"The '{name}' parameter of {owner} must have shape {shape}. Got shape {array.shape}.")
-    if ndim is not None and array.ndim != ndim:
-        raise InputError(f"The '{name}' parameter of {owner} must have {ndim} axes. Got shape {array.shape}.")
+    """A real array of the given shape (or number of axes), as a new C-contiguous float64 array.
+
+    Its entries are at most 1e100 in size, and never nan; infinite ones need `finite=False`.
+    """
+    numbers = real_array(value)
+    if numbers is None:
+        raise wrong(owner, name, "an array of real numbers", value)
+    if shape is not None and numbers.shape != shape:
+        raise InputError(f"The '{name}' parameter of {owner} must have shape {shape}. Got shape {numbers.shape}.")
+    if ndim is not None and numbers.ndim != ndim:
+        raise InputError(f"The '{name}' parameter of {owner} must have {ndim} axes. Got shape {numbers.shape}.")
+    array: NDArray[np.float64] = np.array(numbers, order="C")
+    if array.size == 0 or np.abs(array).max() <= LARGEST:  # False for nan
+        return array
     if not finite and np.isnan(array).any():
         raise InputError(
             f"The '{name}' parameter of {owner} must not hold nan. Got {np.isnan(array).sum()} such entries."
         )
-    if finite and not np.isfinite(array).all():
+    endless = ~np.isfinite(array)
+    if finite and endless.any():
         raise InputError(
-            f"The '{name}' parameter of {owner} must be finite. Got {np.count_nonzero(~np.isfinite(array))} "
+            f"The '{name}' parameter of {owner} must be finite. Got {np.count_nonzero(endless)} "
             "entries that are nan or infinite."
+        )
+    largest = np.abs(array[~endless]).max(initial=0.0)
+    if largest > LARGEST:
+        raise InputError(
+            f"The '{name}' parameter of {owner} must have entries of at most {LARGEST:g} in size. Got {largest:g}."
         )
     return array
 
 
 def check_positives(owner: str, name: str, value: Any, count: int) -> NDArray[np.float64]:
-    """`count` finite numbers above zero, or one number that stands for all of them."""
+    """`count` numbers above zero, at most 1e100, or one number that stands for all of them."""
     array = check_array(owner, name, value)
     array = check_array(owner, name, np.full(count, array) if array.ndim == 0 else array, shape=(count,))
     if not (array > 0).all():
         raise wrong(owner, name, "a number > 0 or an array of such", value)
     return array
+
+
+# -------------------------------------------------------------------------------------------------------- all else
+
+
+def check_choice(owner: str, name: str, value: Any, choices: tuple[Choice, ...]) -> Choice:
+    """One of a few words or truth values."""
+    if not isinstance(value, str | bool) or value not in choices:
+        raise wrong(owner, name, "one of " + ", ".join(map(repr, choices)), value)
+    return choices[choices.index(value)]
+
+
+def check_text(owner: str, name: str, value: Any) -> str:
+    """A name, or another text."""
+    if not isinstance(value, str):
+        raise wrong(owner, name, "text", value)
+    return value
+
+
+def check_flag(owner: str, name: str, value: Any) -> bool:
+    """A truth value."""
+    if not isinstance(value, bool | np.bool_):
+        raise wrong(owner, name, "True or False", value)
+    return bool(value)
+
+
+def check_items(owner: str, name: str, value: Any, what: str) -> list[Any]:
+    """The items of a list, or of anything else that can be gone through once."""
+    try:
+        if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+            raise TypeError
+        return list(value)
+    except Exception:
+        raise wrong(owner, name, what, value) from None
 
 
 def check_callable(owner: str, name: str, value: Any) -> Callable[..., Any]:
@@ -135,9 +246,27 @@ def check_callable(owner: str, name: str, value: Any) -> Callable[..., Any]:
     return value  # type: ignore[no-any-return]
 
 
-def check_rng(owner: str, rng: Any) -> np.random.Generator:
-    """A source of randomness, or a seed for one."""
+def ask(owner: str, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function that was given as an argument answers; an error of its own is told as such."""
     try:
-        return np.random.default_rng(rng)
-    except (TypeError, ValueError):
-        raise wrong(owner, "rng", "a numpy Generator, a whole number >= 0 or None", rng) from None
+        return function(*arguments)
+    except PACKAGE:
+        raise
+    except Exception as error:
+        raise InputError(f"The '{name}' function of {owner} failed with {type(error).__name__}: {error}") from error
+
+
+def check_rng(owner: str, rng: Any, name: str = "rng") -> np.random.Generator:
+    """A source of randomness, or a seed for one."""
+    sources = np.random.Generator | np.random.BitGenerator | np.random.SeedSequence | np.random.RandomState
+    try:
+        if rng is None or isinstance(rng, sources):
+            return np.random.default_rng(rng)
+        seed = rng if isinstance(rng, int) and not isinstance(rng, bool) else np.asarray(rng)
+        if isinstance(seed, np.ndarray):
+            if seed.dtype.kind not in "iu" or np.ma.is_masked(rng):
+                raise TypeError
+            seed = seed.tolist()
+        return np.random.default_rng(seed)
+    except Exception:
+        raise wrong(owner, name, "a numpy Generator, a whole number >= 0 or None", rng) from None

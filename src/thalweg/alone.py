@@ -12,7 +12,7 @@ from thalweg._machines.alone import AloneSettings, AloneState
 from thalweg._sound import Past
 from thalweg._stateful import facts, refill
 from thalweg._types import Array
-from thalweg._validate import check_choice, wrong
+from thalweg._validate import check_choice, check_flag, wrong
 from thalweg.errors import InputError
 from thalweg.experts import Expert, Pool
 from thalweg.learner import bounded, read_start
@@ -66,9 +66,9 @@ class Alone(ExpertMachine):
         )
         self.expert = expert
         self.gradients = check_choice(name, "gradients", gradients, ("shared", "own"))
-        self.nonnegative = bool(nonnegative)
+        self.nonnegative = check_flag(name, "nonnegative", nonnegative)
         by_value = isinstance(expert, Pool) and expert.judge == "value"
-        if by_value and gradients == "shared":
+        if by_value and self.gradients == "shared":
             raise InputError(f"{name} judges members by value only where each has its own gradient: gradients='own'.")
         state, settings = type(expert).assemble([[expert]])
         self.one_gradient = gradients == "shared"

@@ -11,7 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from thalweg._validate import check_count, check_flag, real_number, wrong
 from thalweg.domains import Domain
+from thalweg.domains._base import read_domain
 from thalweg.errors import InputError
 from thalweg.learner import Learner
 from thalweg.one_projection import OneProjection
@@ -49,6 +51,19 @@ class Setting:
     loss_bound: float
     smoothness: float | None = None
     nonnegative: bool = False
+
+    def __post_init__(self) -> None:
+        read_domain("Setting", self.domain)
+        check_count("Setting", "horizon", self.horizon)
+        check_flag("Setting", "nonnegative", self.nonnegative)
+        for name in ("gradient_bound", "loss_bound", "smoothness"):
+            value = getattr(self, name)
+            if value is None and name == "smoothness":
+                continue
+            number = real_number(value)
+            if not number >= 0:
+                raise wrong("Setting", name, "a number >= 0", value)
+            object.__setattr__(self, name, number)
 
     @property
     def spread(self) -> float:

@@ -18,7 +18,17 @@ from thalweg._machines.cover import CoverSettings, CoverState
 from thalweg._sound import Past, born, feasible, shares
 from thalweg._stateful import facts, named_arrays, refill
 from thalweg._types import Array
-from thalweg._validate import check_choice, wrong
+from thalweg._validate import (
+    ask,
+    check_callable,
+    check_choice,
+    check_count,
+    check_flag,
+    check_text,
+    real_number,
+    told,
+    wrong,
+)
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.experts import Expert
@@ -30,6 +40,7 @@ __all__ = ["Cover"]
 Build = Callable[[int], Expert]
 
 COVERS = {"compact": covers.COMPACT, "geometric": covers.GEOMETRIC}
+LEVELS = 62  # counters have 64 bits
 MARKERS_KEPT = 65_536  # at most, so that memory stays bounded on an endless stream
 LOOK_AHEAD = 64  # thresholds are tabled this many markers ahead, so that compiled runs need not stop for each
 
@@ -98,8 +109,8 @@ class Cover(ExpertMachine):
         on_violation: str = "raise",
     ) -> None:
         super().__init__(domain, horizon=horizon, gradient_bound=gradient_bound, on_violation=on_violation)
-        self._owner = name = owner or type(self).__name__
-        self.anytime = anytime or self.anytime
+        self._owner = name = type(self).__name__ if owner is None else check_text("Cover", "owner", owner)
+        self.anytime = check_flag(name, "anytime", anytime) or self.anytime
         if not isinstance(meta, Meta):
             raise wrong(name, "meta", "a meta-learner of thalweg.metas", meta)
         self.meta = meta
@@ -107,9 +118,9 @@ class Cover(ExpertMachine):
         self.restart = check_choice(name, "restart", restart, ("center", "current"))
         self.gradients = check_choice(name, "gradients", gradients, ("shared", "own"))
         self.one_gradient = gradients == "shared"
-        self.threshold = threshold
+        self.threshold = None if threshold is None else check_callable(name, "threshold", threshold)
         self.needs_loss = self.uses_loss = threshold is not None and gradients == "shared"
-        self.nonnegative = bool(nonnegative)
+        self.nonnegative = check_flag(name, "nonnegative", nonnegative)
 
         self.expert = expert
         self._experts: list[Expert] = []  # of each level
@@ -125,10 +136,16 @@ class Cover(ExpertMachine):
 
     def level(self, k: int) -> Expert:
         """The expert of level k, whose intervals have 2^k unit intervals."""
+        k = check_count(f"{self._owner}.level", "k", k, least=0)
+        if k > LEVELS:
+            raise wrong(f"{self._owner}.level", "k", f"at most {LEVELS}", k)
         while len(self._experts) <= k:
-            made = self.expert if isinstance(self.expert, Expert) else self.expert(2 ** len(self._experts))
+            made = self.expert
+            if not isinstance(made, Expert):
+                check_callable(self._owner, "expert", made)
+                made = ask(self._owner, "expert", made, 2 ** len(self._experts))
             if not isinstance(made, Expert) or made.domain is not self.domain:
-                raise InputError(f"{self._owner} needs experts of thalweg.experts on its own domain. Got {made!r}.")
+                raise InputError(f"{self._owner} needs experts of thalweg.experts on its own domain. Got {told(made)}.")
             self._experts.append(made)
         return self._experts[k]
 
@@ -215,15 +232,12 @@ class Cover(ExpertMachine):
 
     def _read_threshold(self, m: int) -> float:
         assert self.threshold is not None
-        C = self.threshold(m)
-        try:
-            number = float(C)
-        except (TypeError, ValueError):
-            number = np.nan
-        if not (np.isfinite(number) and number > 0):
+        C = ask(self._owner, "threshold", self.threshold, m)
+        number = real_number(C)
+        if not 0 < number < np.inf:
             raise InputError(
                 f"The 'threshold' parameter of {self._owner} must return a finite number > 0 for every m. "
-                f"Got {C!r} for m = {m}."
+                f"Got {told(C)} for m = {m}."
             )
         return number
 

@@ -11,7 +11,7 @@ import sys
 import warnings
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,8 +21,18 @@ from thalweg._kernels.hulls import FULL, flatten
 from thalweg._kernels.vectors import square_norm
 from thalweg._stateful import Stateful
 from thalweg._types import Array
-from thalweg._validate import check_array, check_choice, check_count, check_positive
+from thalweg._validate import (
+    WIDEST,
+    check_array,
+    check_choice,
+    check_count,
+    check_positive,
+    real_array,
+    real_number,
+    told,
+)
 from thalweg.domains import Domain
+from thalweg.domains._base import read_domain
 from thalweg.errors import HorizonWarning, InputError
 from thalweg.losses import Loss
 
@@ -31,6 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Learner", "Player", "Queries", "bounded", "check_takes_losses", "read_start"]
 
+TUNED = frozenset({"gradient_bound", "smoothness", "loss_bound", "step_size", "step_sizes", "scale", "horizon"})
 ROUNDING = 1e-9  # a gradient may exceed its bound by this much, relatively: bounds are computed in floating point too
 
 
@@ -44,14 +55,9 @@ def _outside() -> int:
 
 def bounded(owner: str, domain: Any) -> Domain:
     """A domain that a learner can run on, or an error that says what to pass instead."""
-    if not isinstance(domain, Domain):
-        raise InputError(
-            f"The 'domain' parameter of {owner} must be a thalweg Domain. Got {domain!r}. "
-            "Wrap a projection of your own as thalweg.domains.Custom(project, shape, center, radius)."
-        )
-    if not math.isfinite(domain.radius):
+    if not math.isfinite(read_domain(owner, domain).radius):
         raise InputError(f"{owner} needs a bounded domain. Got {domain!r}. Intersect it with a ball or a box.")
-    return domain
+    return domain  # type: ignore[no-any-return]
 
 
 def read_start(owner: str, domain: Domain, start: ArrayLike) -> Array:
@@ -59,7 +65,8 @@ def read_start(owner: str, domain: Domain, start: ArrayLike) -> Array:
     point = check_array(owner, "start", start)
     if point.shape != domain.shape or not domain.contains(point, tol=1e-9):
         raise InputError(
-            f"The 'start' parameter of {owner} must be a point of {domain!r}, of shape {domain.shape}. Got {start!r}."
+            f"The 'start' parameter of {owner} must be a point of {domain!r}, of shape {domain.shape}. "
+            f"Got {told(start)}."
         )
     return point
 
@@ -189,6 +196,19 @@ class Learner(Player):
         self._gradient = np.empty(domain.dim)
         self._hull = domain.flat, domain.flat_par  # what a gradient has across it cannot matter
 
+    def __new__(cls, *args: Any, **options: Any) -> Self:
+        """Record the arguments. Numbers are multiplied with the size of the set, so both must be of a size for it."""
+        self = super().__new__(cls, *args, **options)
+        given = getattr(self, "_given", {})
+        domain = given.get("domain")
+        R = domain.radius if isinstance(domain, Domain) and not TUNED.isdisjoint(given) else 1.0
+        if not (1 / WIDEST <= R <= WIDEST or math.isinf(R)):
+            raise InputError(
+                f"{cls.__name__} needs a domain with a radius from {1 / WIDEST:g} to {WIDEST:g}. Got {domain!r}. "
+                "Choose other units."
+            )
+        return self
+
     # ------------------------------------------------------------------ what a new learner defines
 
     @abstractmethod
@@ -265,17 +285,14 @@ class Learner(Player):
 
     def _read_gradient(self, gradient: ArrayLike) -> None:
         """Copy a gradient into the learner's buffer; its shape and type are checked."""
-        try:
-            array = np.asarray(gradient)
-        except ValueError:
-            raise InputError(f"{self._who()}: gradient must be an array of real numbers. Got {gradient!r}.") from None
+        array = gradient if type(gradient) is np.ndarray and gradient.dtype == np.float64 else real_array(gradient)
+        if array is None:
+            raise InputError(f"{self._who()}: gradient must be an array of real numbers. Got {told(gradient)}.")
         if array.shape != self.domain.shape:
             raise InputError(
                 f"{self._who()}: gradient has shape {array.shape}, the domain has shape {self.domain.shape}. "
                 "Pass the gradient at `decision`, in its shape."
             )
-        if array.dtype.kind not in "fiu":
-            raise InputError(f"{self._who()}: gradient must be an array of real numbers. Got dtype {array.dtype}.")
         self._gradient[:] = array if array.ndim == 1 else array.ravel()
 
     def _check_gradient(self, g: Array) -> bool:
@@ -315,14 +332,10 @@ class Learner(Player):
         return self._read_paid(loss)
 
     def _read_paid(self, loss: Any) -> float:
-        try:
-            if isinstance(loss, str | bytes | bool):
-                raise TypeError
-            value = float(loss)
-        except (TypeError, ValueError):
-            raise InputError(f"{self._who()}: loss must be a number. Got {loss!r}.") from None
+        value = real_number(loss)
         if not math.isfinite(value):
-            raise InputError(f"{self._who()}: loss must be finite. Got {value}.")
+            what = "a finite number" if isinstance(loss, float) else "a number"
+            raise InputError(f"{self._who()}: loss must be {what}. Got {told(loss)}.")
         if value < self._floor:
             raise InputError(f"{self._who()}: loss is {value:g}, but {self._why_floor()}")
         return value
@@ -340,7 +353,7 @@ class Learner(Player):
 
     def _check_loss_object(self, f: Any) -> None:
         if not (hasattr(f, "value") and hasattr(f, "gradient")):
-            raise InputError(f"{self._who()}: step needs a loss with f.value(x) and f.gradient(x). Got {f!r}.")
+            raise InputError(f"{self._who()}: step needs a loss with f.value(x) and f.gradient(x). Got {told(f)}.")
 
 
 def check_takes_losses(owner: str, learner: Any) -> None:

@@ -30,6 +30,7 @@ from thalweg._machines import loop
 from thalweg._machines.reduced import ReducedSettings, ReducedState
 from thalweg._sound import feasible
 from thalweg._stateful import Stateful, inside
+from thalweg._validate import ask, check_array, check_nonnegative, told, wrong
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.learner import Learner, check_takes_losses
@@ -54,11 +55,12 @@ def surrogate_gradient(gradient: ArrayLike, y: ArrayLike, x: ArrayLike, tol: flo
     >>> surrogate_gradient([-1.0, 1.0], y=[2.0, 0.0], x=[1.0, 0.0])
     array([0., 1.])
     """
-    g, y_, x_ = (np.array(v, dtype=np.float64, order="C") for v in (gradient, y, x))
+    who = "surrogate_gradient"
+    g, y_, x_ = (check_array(who, name, v) for name, v in (("gradient", gradient), ("y", y), ("x", x)))
     if not g.shape == y_.shape == x_.shape:
         raise InputError(f"surrogate_gradient needs three arrays of one shape. Got {g.shape}, {y_.shape}, {x_.shape}.")
     h = np.empty(g.size)
-    reduction.surrogate_gradient(g.ravel(), (y_ - x_).ravel(), float(tol), h)
+    reduction.surrogate_gradient(g.ravel(), (y_ - x_).ravel(), check_nonnegative(who, "tol", tol), h)
     return h.reshape(g.shape)
 
 
@@ -110,14 +112,12 @@ class OneProjection(Machine):
         super().__init__(domain)  # checks the domain before anything is built on it
         self.surrogate = self._around(domain) if surrogate is None else check_surrogate(name, domain, surrogate)
         if not callable(make_inner):
-            raise InputError(
-                f"The 'make_inner' parameter of {name} must be a function Y -> learner. Got {make_inner!r}."
-            )
-        inner = make_inner(self.surrogate)
+            raise wrong(name, "make_inner", "a function Y -> learner", make_inner)
+        inner = ask(name, "make_inner", make_inner, self.surrogate)
         missing = [n for n in ("decision", "update", "state", "restore", "reset") if not hasattr(inner, n)]
         if missing:
             raise InputError(
-                f"{name} cannot use {inner!r}: make_inner must return a learner, and it lacks {', '.join(missing)}."
+                f"{name} cannot use {told(inner)}: make_inner must return a learner, and it lacks {', '.join(missing)}."
             )
         check_takes_losses(name, inner)
         if not getattr(inner, "one_gradient", True):
@@ -257,7 +257,7 @@ class OneProjection(Machine):
 def check_surrogate(owner: str, domain: Domain, surrogate: Any, what: str = "The 'surrogate' parameter") -> Domain:
     """A surrogate must have the domain's shape and contain it, which is tried at extreme points of compiled sets."""
     if not isinstance(surrogate, Domain):
-        raise InputError(f"{what} of {owner} must be a thalweg Domain. Got {surrogate!r}.")
+        raise InputError(f"{what} of {owner} must be a thalweg Domain. Got {told(surrogate)}.")
     if surrogate.shape != domain.shape:
         raise InputError(
             f"{what} of {owner} must hold points of shape {domain.shape}, as the domain does. "

@@ -11,7 +11,8 @@ import numpy as np
 from thalweg._interrupts import Stop, interrupts
 from thalweg._progress import progress_bar
 from thalweg._types import Array
-from thalweg._validate import check_count
+from thalweg._validate import check_count, check_entries, check_flag, told
+from thalweg.domains._base import read_domain
 from thalweg.errors import InputError
 from thalweg.learner import Learner, Queries, check_takes_losses
 from thalweg.losses import Loss
@@ -115,24 +116,26 @@ def play(
     """
     check_takes_losses("play", learner)
     if not (hasattr(learner, "step") and hasattr(learner, "domain")) or isinstance(learner, type):
-        raise InputError(f"play needs a learner, then a problem: play(learner, problem). Got {learner!r} first.")
+        raise InputError(f"play needs a learner, then a problem: play(learner, problem). Got {told(learner)} first.")
     if rounds is not None:
-        check_count("play", "rounds", rounds)
-    shape = learner.domain.shape
+        rounds = check_count("play", "rounds", rounds)
+    keep = check_flag("play", "decisions", decisions)
+    shape = read_domain("play", learner.domain).shape
     if not isinstance(problem, Problem):
         if not isinstance(problem, Iterable):
-            raise InputError(f"play needs a problem or an iterable of losses. Got {problem!r}.")
+            raise InputError(f"play needs a problem or an iterable of losses. Got {told(problem)}.")
         problem = FromLosses(itertools.islice(problem, rounds), shape=shape)
     if problem.shape != shape:
         raise InputError(f"play: the problem has decisions of shape {problem.shape}, the learner's domain {shape}.")
     T = problem.horizon
     if rounds is not None:
-        T = int(rounds) if T is None else min(T, int(rounds))
+        T = rounds if T is None else min(T, rounds)
     if T is None:
         raise InputError("play: this problem has no end. Say how many rounds to play: play(..., rounds=1000).")
 
+    check_entries("play", "rounds", rounds, T * (learner.domain.dim if keep else 1))
     losses = np.empty(T)
-    kept = np.empty((T if decisions else 0, learner.domain.dim))
+    kept = np.empty((T if keep else 0, learner.domain.dim))
     before, clipped = learner.queries, getattr(learner, "clipped", 0)
     began = time.perf_counter()
     with interrupts() as stop, progress_bar("play", T, progress, "round") as tick:
@@ -141,7 +144,7 @@ def play(
         losses=losses[:t].copy(),
         queries=learner.queries - before,
         seconds=time.perf_counter() - began,
-        decisions=kept[:t].reshape(t, *shape) if decisions else None,
+        decisions=kept[:t].reshape(t, *shape) if keep else None,
         clipped=getattr(learner, "clipped", 0) - clipped,
         interrupted=stop.asked,
     )

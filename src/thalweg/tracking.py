@@ -24,7 +24,7 @@ from thalweg._machines.tracker import ENOUGH, TrackerSettings, TrackerState
 from thalweg._machines.tracker import LARGEST as LARGEST_LOSS
 from thalweg._sound import born
 from thalweg._types import Array
-from thalweg._validate import check_choice, check_nonnegative, check_number, wrong
+from thalweg._validate import check_choice, check_nonnegative, check_number, told, wrong
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.learner import read_start
@@ -73,7 +73,7 @@ class Tracking(Machine):
         super().__init__(domain)
         self._owner = name = owner or type(self).__name__
         if domain.onto is not BALL:
-            raise InputError(f"{name} moves its members on a ball around the domain. Got {domain!r} as surrogate.")
+            raise InputError(f"{name} moves its members on a ball around the domain. Got {told(domain)} as surrogate.")
         self.intervals = check_choice(name, "intervals", intervals, (True, False))
         choices: tuple[str | bool, ...] = "auto", True, False
         self.curvature = check_choice(name, "curvature", curvature, choices)

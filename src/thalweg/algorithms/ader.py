@@ -17,7 +17,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._validate import check_count, check_positive
+from thalweg._validate import check_choice, check_count, check_positive
 from thalweg.algorithms.pools import ader_pool
 from thalweg.cards import Card, Variant
 from thalweg.domains import Domain
@@ -98,6 +98,7 @@ class Ader(Pooled):
         T = check_count("Ader", "horizon", horizon)
         G = check_positive("Ader", "gradient_bound", gradient_bound)
         D = bounded("Ader", domain).diameter
+        gradients = check_choice("Ader", "gradients", gradients, ("shared", "own"))
         c = G * D if loss_bound is None else check_positive("Ader", "loss_bound", loss_bound)
         pool = ader(domain, T, G, c if gradients == "own" else None)
         super().__init__(pool, gradients=gradients, start=start, horizon=T, gradient_bound=G, on_violation=on_violation)

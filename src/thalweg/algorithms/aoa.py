@@ -21,7 +21,7 @@ from functools import partial
 import numpy as np
 
 from thalweg._types import Array
-from thalweg._validate import check_positive
+from thalweg._validate import check_choice, check_positive
 from thalweg.algorithms.ader import ader
 from thalweg.algorithms.pools import worst_case_pool
 from thalweg.algorithms.reduced_cover import ReducedCover
@@ -88,6 +88,7 @@ class AOA(Cover):
     ) -> None:
         G = check_positive("AOA", "gradient_bound", gradient_bound)
         D = bounded("AOA", domain).diameter
+        gradients = check_choice("AOA", "gradients", gradients, ("shared", "own"))
         c = G * D if loss_bound is None else check_positive("AOA", "loss_bound", loss_bound)
         super().__init__(
             domain,

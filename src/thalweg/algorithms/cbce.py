@@ -19,7 +19,7 @@ import math
 from functools import partial
 
 from thalweg._types import Array
-from thalweg._validate import check_positive
+from thalweg._validate import check_choice, check_positive
 from thalweg.algorithms.reduced_cover import ReducedCover
 from thalweg.cards import Card, Variant
 from thalweg.cover import Cover
@@ -99,6 +99,7 @@ class CBCE(Cover):
     ) -> None:
         G = check_positive("CBCE", "gradient_bound", gradient_bound)
         D = bounded("CBCE", domain).diameter
+        gradients = check_choice("CBCE", "gradients", gradients, ("shared", "own"))
         c = G * D if loss_bound is None else check_positive("CBCE", "loss_bound", loss_bound)
         super().__init__(
             domain,

@@ -110,6 +110,7 @@ class SACS(Cover):
         on_violation: str = "raise",
     ) -> None:
         D = bounded("SACS", domain).diameter
+        gradients = check_choice("SACS", "gradients", gradients, ("shared", "own"))
         B = check_positive("SACS", "loss_bound", loss_bound)
         L = check_positive("SACS", "smoothness", smoothness)
         dependent = check_choice("SACS", "cover", cover, ("problem", "compact")) == "problem"

@@ -125,8 +125,10 @@ class Scream(Ensemble):
 
     def regret_bound(self, path_length: float, rounds: int | None = None) -> float:
         """(7): regret and price of moving of all T rounds, or the first ones, against any path of this length."""
-        T, G, D = rounds or self.horizon or 0, self.gradient_bound or 0.0, self.domain.diameter
-        P, price, epsilon, eta = float(path_length), self.switching_cost, self.meta_rate, self.step_sizes
+        who = "Scream.regret_bound"
+        T = self.horizon or 0 if rounds is None else check_count(who, "rounds", rounds)
+        G, D, P = self.gradient_bound or 0.0, self.domain.diameter, check_nonnegative(who, "path_length", path_length)
+        price, epsilon, eta = self.switching_cost, self.meta_rate, self.step_sizes
         members = (D**2 + 2 * D * P) / (2 * eta) + eta * (G**2 / 2 + price * G) * T - np.log(self.prior) / epsilon
         return float(epsilon * (G + price) * (G + 3 * price) * D**2 * T / 8 + members.min())
 

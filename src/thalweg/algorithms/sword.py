@@ -16,7 +16,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._validate import check_count, check_positive
+from thalweg._validate import check_choice, check_count, check_positive
 from thalweg.algorithms.pools import geometric, small_loss_pool
 from thalweg.cards import Card, Variant
 from thalweg.domains import Domain
@@ -99,6 +99,7 @@ class Sword(Ensemble):
         G = check_positive("Sword", "gradient_bound", gradient_bound)
         L = check_positive("Sword", "smoothness", smoothness)
         D = bounded("Sword", domain).diameter
+        gradients = check_choice("Sword", "gradients", gradients, ("shared", "own"))
         B = G * D if loss_bound is None else check_positive("Sword", "loss_bound", loss_bound)
         if gradients == "own":
             N = max(1, math.ceil(0.5 * math.log2(G * T / (D * L))) + 1)

@@ -20,7 +20,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._types import Array
-from thalweg._validate import check_count, check_nonnegative, check_positive, check_positives
+from thalweg._validate import (
+    check_array,
+    check_count,
+    check_entries,
+    check_nonnegative,
+    check_positive,
+    check_positives,
+    wrong,
+)
 from thalweg.control.gains import check_gain, closed_loop, strong_stability
 from thalweg.control.system import LinearSystem
 from thalweg.errors import InputError
@@ -53,7 +61,8 @@ class Constants:
     margin: float = 8.0
 
     def __post_init__(self) -> None:
-        caps = check_positives("Constants", "caps", self.caps, np.size(self.caps))
+        caps = check_array("Constants", "caps", self.caps, ndim=1)
+        caps = check_positives("Constants", "caps", caps, max(1, caps.size))
         object.__setattr__(self, "caps", caps)
         if (self.gradient_bound is None) != (self.switching_cost is None):
             raise InputError(
@@ -106,7 +115,8 @@ def estimated_constants(
     s = check_positive(who, "strength", strength)
     loop = closed_loop(system, K)
     radius = float(np.abs(np.linalg.eigvals(loop)).max())
-    far = LONGEST + 2 + (0 if memory is None else check_count(who, "memory", memory))
+    memory = None if memory is None else check_count(who, "memory", memory)
+    far = LONGEST + 2 + (memory or 0)
     far += math.ceil(math.log(1e-3) / math.log(radius)) if radius > 1e-3 else 3  # beyond, all has decayed
     power = np.eye(system.state_dim)
     left, response = [], []
@@ -118,6 +128,8 @@ def estimated_constants(
         later = np.maximum.accumulate(left[::-1])[::-1]  # of ||F^j||, j >= 1 .. : the largest from there on
         short = np.flatnonzero(later <= FORGOTTEN)
         memory = int(min(LONGEST, max(1, short[0]))) if short.size else LONGEST
+    if memory > len(response):
+        raise wrong(who, "memory", f"at most {len(response)}", memory)
     caps = s * np.maximum.accumulate(response[::-1])[::-1][:memory]
     if not caps[0] > 0:
         raise InputError(
@@ -163,6 +175,7 @@ def theory_constants(
     kappa_B = max(1.0, float(np.linalg.norm(system.B, 2)))
     tau = kappa_B * kappa**3
     H = math.ceil(math.log(kappa**2 * T) / gamma) if memory is None else check_count(who, "memory", memory)
+    check_entries(who, "memory", memory, H)
     left = kappa**2 * (1 - gamma) ** (H + 1)
     if not left < 1:
         least = math.floor(2 * math.log(kappa) / -math.log1p(-gamma))

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from thalweg._sound import CLOSE
 from thalweg._stateful import Stateful
 from thalweg._types import Array
-from thalweg._validate import check_positive
+from thalweg._validate import LARGEST, check_positive, real_array, told
 from thalweg.control.costs import Cost
 from thalweg.control.gains import check_gain
 from thalweg.control.system import LinearSystem
@@ -90,7 +90,7 @@ class Controller(Stateful):
         if not self._arrays["clock"][ACTED]:
             raise InputError(f"{self._who()}: call act(state) before observe(cost, next_state).")
         if not hasattr(cost, "gradients"):
-            raise InputError(f"{self._who()}: a cost needs gradients(x, u). Got {cost!r}.")
+            raise InputError(f"{self._who()}: a cost needs gradients(x, u). Got {told(cost)}.")
         after = self._read_sensors("next_state", next_state)
         w = after - self.system.A @ self._arrays["x"] - self.system.B @ self._arrays["u"]
         size = float(np.linalg.norm(w))
@@ -139,10 +139,9 @@ class Controller(Stateful):
     # ------------------------------------------------------------------ checks
 
     def _read_sensors(self, what: str, state: ArrayLike) -> Array:
-        try:
-            x = np.array(state, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InputError(f"{self._who()}: {what} must be an array of real numbers. Got {state!r}.") from None
+        x = real_array(state)
+        if x is None:
+            raise InputError(f"{self._who()}: {what} must be an array of real numbers. Got {told(state)}.")
         if x.shape != (self.system.state_dim,):
             raise InputError(
                 f"{self._who()}: {what} has shape {x.shape}, the system has {self.system.state_dim} states."
@@ -151,4 +150,6 @@ class Controller(Stateful):
             raise InputError(
                 f"{self._who()}: {what} has entries that are nan or infinite. Check the sensor or the simulation."
             )
-        return x
+        if np.abs(x).max() > LARGEST:
+            raise InputError(f"{self._who()}: {what} has entries beyond {LARGEST:g}. Check that the gain stabilises.")
+        return x.copy()

@@ -4,17 +4,17 @@ A controller asks for gradients only; `value` is what `simulate` records. Costs 
 """
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._types import Array
-from thalweg._validate import check_array, check_count, check_positive
+from thalweg._validate import check_array, check_count, check_entries, check_items, check_positive, told
 from thalweg.control.gains import weight
 from thalweg.errors import InputError
 
-__all__ = ["Absolute", "Cost", "Huber", "Quadratic", "stages"]
+__all__ = ["Absolute", "Cost", "Huber", "Quadratic", "check_costs", "stages"]
 
 
 @runtime_checkable
@@ -48,21 +48,23 @@ class Quadratic:
     """
 
     def __init__(self, Q: ArrayLike, R: ArrayLike) -> None:
-        self.Q = weight("Quadratic", "Q", Q, len(np.atleast_1d(Q)), definite=False)
-        self.R = weight("Quadratic", "R", R, len(np.atleast_1d(R)), definite=False)
+        self.Q = weight("Quadratic", "Q", Q, definite=False)
+        self.R = weight("Quadratic", "R", R, definite=False)
 
     @property
     def growth(self) -> float:
         """G_c with ||grad_x c||, ||grad_u c|| <= G_c D wherever ||x||, ||u|| <= D."""
         return 2 * max(float(np.linalg.norm(self.Q, 2)), float(np.linalg.norm(self.R, 2)))
 
-    def value(self, x: Array, u: Array) -> float:
+    def value(self, x: ArrayLike, u: ArrayLike) -> float:
         """x'Q x + u'R u."""
-        return float(x @ self.Q @ x + u @ self.R @ u)
+        state, action = _pair(self, x, len(self.Q), u, len(self.R))
+        return float(state @ self.Q @ state + action @ self.R @ action)
 
-    def gradients(self, x: Array, u: Array) -> tuple[Array, Array]:
+    def gradients(self, x: ArrayLike, u: ArrayLike) -> tuple[Array, Array]:
         """2 Q x and 2 R u."""
-        return 2 * (self.Q @ x), 2 * (self.R @ u)
+        state, action = _pair(self, x, len(self.Q), u, len(self.R))
+        return 2 * (self.Q @ state), 2 * (self.R @ action)
 
     def __repr__(self) -> str:
         return f"Quadratic(Q={_short(self.Q)}, R={_short(self.R)})"
@@ -75,8 +77,9 @@ class _Separable:
         name = type(self).__name__
         self.q, self.r = check_array(name, "q", q, ndim=1), check_array(name, "r", r, ndim=1)
         for key, weights in (("q", self.q), ("r", self.r)):
-            if (weights < 0).any():
-                raise InputError(f"The '{key}' parameter of {name} must be weights >= 0. Got {weights.min():g}.")
+            if not weights.size or (weights < 0).any():
+                least = f"{weights.min():g}" if weights.size else "none"
+                raise InputError(f"The '{key}' parameter of {name} must be weights >= 0. Got {least}.")
 
     def _phi(self, z: Array) -> Array:
         raise NotImplementedError
@@ -84,13 +87,15 @@ class _Separable:
     def _slope(self, z: Array) -> Array:
         raise NotImplementedError
 
-    def value(self, x: Array, u: Array) -> float:
+    def value(self, x: ArrayLike, u: ArrayLike) -> float:
         """c(x, u)."""
-        return float(self.q @ self._phi(x) + self.r @ self._phi(u))
+        state, action = _pair(self, x, self.q.size, u, self.r.size)
+        return float(self.q @ self._phi(state) + self.r @ self._phi(action))
 
-    def gradients(self, x: Array, u: Array) -> tuple[Array, Array]:
+    def gradients(self, x: ArrayLike, u: ArrayLike) -> tuple[Array, Array]:
         """The gradients in x and in u."""
-        return self.q * self._slope(x), self.r * self._slope(u)
+        state, action = _pair(self, x, self.q.size, u, self.r.size)
+        return self.q * self._slope(state), self.r * self._slope(action)
 
 
 class Absolute(_Separable):
@@ -168,9 +173,26 @@ def stages(costs: Sequence[Cost], horizon: int, length: int) -> list[Cost]:
     [False, False, True, True, False]
     """
     T, n = check_count("stages", "horizon", horizon), check_count("stages", "length", length)
-    if not costs:
-        raise InputError("stages needs one or more costs. Got none.")
-    return [costs[(t // n) % len(costs)] for t in range(T)]
+    check_entries("stages", "horizon", horizon, T)
+    each = check_costs("stages", costs)
+    return [each[(t // n) % len(each)] for t in range(T)]
+
+
+def check_costs(owner: str, costs: Any) -> list[Cost]:
+    """One or more costs, or an error."""
+    each = check_items(owner, "costs", costs, "a list of costs")
+    if not each:
+        raise InputError(f"{owner} needs one or more costs. Got none.")
+    for cost in each:
+        if not isinstance(cost, Cost):
+            raise InputError(f"{owner}: a cost needs value(x, u) and gradients(x, u). Got {told(cost)}.")
+    return each
+
+
+def _pair(cost: Cost, x: ArrayLike, d: int, u: ArrayLike, n: int) -> tuple[Array, Array]:
+    """State and input, checked."""
+    owner = type(cost).__name__
+    return check_array(owner, "x", x, shape=(d,)), check_array(owner, "u", u, shape=(n,))
 
 
 def _short(array: Array) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._types import Array
-from thalweg._validate import check_array, check_count, check_positive
+from thalweg._validate import check_array, check_count, check_entries, check_number, check_positive, check_rng
 from thalweg.control.gains import riccati
 from thalweg.control.system import LinearSystem
 from thalweg.errors import InputError
@@ -41,7 +41,9 @@ def sinusoid(
     """
     T = check_count("sinusoid", "horizon", horizon)
     W, P = check_positive("sinusoid", "bound", bound), check_positive("sinusoid", "period", period)
-    return np.outer(W * np.sin(2 * math.pi * np.arange(T) / P + phase), _direction("sinusoid", direction))
+    shift, along = check_number("sinusoid", "phase", phase), _direction("sinusoid", direction)
+    check_entries("sinusoid", "horizon", horizon, T * along.size)
+    return np.outer(W * np.sin(2 * math.pi * np.arange(T) / P + shift), along)
 
 
 def random_walk(
@@ -50,18 +52,21 @@ def random_walk(
     """A walk along a direction, with normal steps of standard deviation step * bound, reflected at -bound and bound."""
     T = check_count("random_walk", "horizon", horizon)
     W, size = check_positive("random_walk", "bound", bound), check_positive("random_walk", "step", step)
-    walk = np.cumsum(size * np.random.default_rng(rng).standard_normal(T))
+    along, generator = _direction("random_walk", direction), check_rng("random_walk", rng)
+    check_entries("random_walk", "horizon", horizon, T * along.size)
+    walk = np.cumsum(size * generator.standard_normal(T))
     folded = np.abs((walk + 1) % 4 - 2) - 1  # reflection at -1 and 1
-    return np.outer(-W * folded, _direction("random_walk", direction))
+    return np.outer(-W * folded, along)
 
 
 def piecewise(horizon: int, dim: int, bound: float = 1.0, *, length: int = 100, rng: Seed = None) -> Array:
     """A constant push of size `bound`, in a new random direction every `length` rounds."""
     T, n = check_count("piecewise", "horizon", horizon), check_count("piecewise", "length", length)
     d, W = check_count("piecewise", "dim", dim), check_positive("piecewise", "bound", bound)
-    pushes = np.random.default_rng(rng).standard_normal((-(-T // n), d))
+    check_entries("piecewise", "horizon", horizon, T * d)
+    pushes = check_rng("piecewise", rng).standard_normal((-(-T // n), d))
     pushes *= W / np.linalg.norm(pushes, axis=1, keepdims=True)
-    return np.repeat(pushes, n, axis=0)[:T]
+    return np.repeat(pushes, min(n, T), axis=0)[:T]
 
 
 def recorded(series: ArrayLike, bound: float = 1.0, *, direction: ArrayLike | None = None) -> Array:
@@ -91,7 +96,7 @@ def recorded(series: ArrayLike, bound: float = 1.0, *, direction: ArrayLike | No
     largest = float(np.linalg.norm(rows, axis=1).max()) if len(rows) else 0.0
     if largest == 0:
         raise InputError("recorded needs a series that changes. Got a constant one.")
-    return rows * (W / largest)
+    return W * (rows / largest)
 
 
 class BangBang:
@@ -131,6 +136,8 @@ class BangBang:
 
     def __call__(self, t: int, state: Array, action: Array) -> Array:
         """The disturbance of this round."""
-        ahead = self.system.A @ state + self.system.B @ action
+        x = check_array("BangBang", "state", state, shape=(self.system.state_dim,))
+        u = check_array("BangBang", "action", action, shape=(self.system.input_dim,))
+        ahead = self.system.A @ x + self.system.B @ u
         sign = 1.0 if self.direction @ self._future @ ahead >= 0 else -1.0
         return sign * self.bound * self.direction

@@ -9,7 +9,9 @@ smaller gamma. Policies and constants of the theory grow with kappa^3/gamma, so 
 """
 
 import math
+import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,11 +19,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._types import Array
-from thalweg._validate import check_array
+from thalweg._validate import check_array, told, wrong
 from thalweg.control.system import LinearSystem
 from thalweg.errors import InputError
 
-__all__ = ["StrongStability", "check_gain", "closed_loop", "lqr_gain", "strong_stability"]
+__all__ = ["StrongStability", "check_gain", "check_system", "closed_loop", "lqr_gain", "solving", "strong_stability"]
 
 RESIDUAL = 1e-8  # how exact (1) must be, relative to ||A - B K||
 STEPS = 40  # trials between the least and the largest decay, for the two methods that trade it
@@ -51,9 +53,16 @@ class StrongStability:
         return f"StrongStability(kappa={self.kappa:.4g}, gamma={self.gamma:.4g}, by {self.method})"
 
 
-def weight(owner: str, name: str, value: ArrayLike | None, dim: int, *, definite: bool) -> Array:
-    """A symmetric matrix >= 0 (> 0 with `definite`), the identity when left out; a number or a vector is a diagonal."""
-    array = np.eye(dim) if value is None else check_array(owner, name, value)
+def weight(owner: str, name: str, value: ArrayLike | None, dim: int | None = None, *, definite: bool) -> Array:
+    """A symmetric matrix >= 0 (> 0 with `definite`), the identity when left out; a number or a vector is a diagonal.
+
+    Without `dim` it says itself how large it is.
+    """
+    array = np.eye(dim or 0) if value is None else check_array(owner, name, value)
+    if dim is None:
+        if array.ndim == 0 or not len(array):
+            raise wrong(owner, name, "a vector or a matrix", value)
+        dim = len(array)
     if array.ndim < 2:
         array = np.diag(np.broadcast_to(array, (dim,)) if array.ndim == 0 else array)
     array = check_array(owner, name, array, shape=(dim, dim))
@@ -94,13 +103,23 @@ def riccati(owner: str, system: LinearSystem, Q: ArrayLike | None, R: ArrayLike 
     q = weight(owner, "Q", Q, system.state_dim, definite=False)
     r = weight(owner, "R", R, system.input_dim, definite=True)
     try:
-        P: Array = scipy.linalg.solve_discrete_are(system.A, system.B, q, r)
+        with solving():
+            P: Array = scipy.linalg.solve_discrete_are(system.A, system.B, q, r)
+            K = _solve(r + system.B.T @ P @ system.B, system.B.T @ P @ system.A)
     except (np.linalg.LinAlgError, ValueError) as error:
         raise InputError(
             f"{owner}: the Riccati equation of {system!r} has no stabilising solution ({error}). The system must be "
             "stabilisable, and Q must see every mode on the unit circle."
         ) from error
-    return P, _solve(r + system.B.T @ P @ system.B, system.B.T @ P @ system.A)
+    return P, K
+
+
+@contextmanager
+def solving() -> Iterator[None]:
+    """Linear algebra whose outcome is checked afterwards: numbers that are too large for it need no warning."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore", RuntimeWarning)  # SciPy's of ill-conditioned matrices is one
+        yield
 
 
 def _solve(a: Array, b: Array) -> Array:
@@ -110,7 +129,7 @@ def _solve(a: Array, b: Array) -> Array:
 def check_system(owner: str, system: Any) -> None:
     """A LinearSystem, or an error."""
     if not isinstance(system, LinearSystem):
-        raise InputError(f"The 'system' parameter of {owner} must be a LinearSystem. Got {system!r}.")
+        raise InputError(f"The 'system' parameter of {owner} must be a LinearSystem. Got {told(system)}.")
 
 
 def closed_loop(system: LinearSystem, gain: Array) -> Array:

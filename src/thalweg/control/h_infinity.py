@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._types import Array
-from thalweg.control.gains import closed_loop, lqr_gain, weight
+from thalweg._validate import check_count, check_entries, check_positive, wrong
+from thalweg.control.gains import check_gain, check_system, closed_loop, lqr_gain, weight
 from thalweg.control.system import LinearSystem
 from thalweg.errors import InputError
 
@@ -24,6 +25,7 @@ __all__ = ["closed_loop_norm", "h_infinity_gain"]
 
 ITERATIONS = 20_000
 SETTLED = 1e-10  # relative change of P
+FINEST = 1e-5  # the smallest slack
 
 
 def h_infinity_gain(
@@ -51,8 +53,13 @@ def h_infinity_gain(
     >>> K.round(1), round(level, 1)
     (array([[0.7, 1.3]]), 2.3)
     """
-    q = weight("h_infinity_gain", "Q", Q, system.state_dim, definite=False)
-    r = weight("h_infinity_gain", "R", R, system.input_dim, definite=True)
+    who = "h_infinity_gain"
+    check_system(who, system)
+    q = weight(who, "Q", Q, system.state_dim, definite=False)
+    r = weight(who, "R", R, system.input_dim, definite=True)
+    slack = check_positive(who, "slack", slack)
+    if slack < FINEST:
+        raise wrong(who, "slack", f"at least {FINEST:g}: closer to the least level the equation does not settle", slack)
     high = closed_loop_norm(system, lqr_gain(system, q, r), q, r)  # the LQR gain reaches this level, so it can be had
     while (K := _solve(system, q, r, high)) is None:
         high *= 2
@@ -88,16 +95,20 @@ def _solve(system: LinearSystem, q: Array, r: Array, level: float) -> Array | No
 
 
 def closed_loop_norm(
-    system: LinearSystem, gain: Array, Q: ArrayLike | None = None, R: ArrayLike | None = None, *, points: int = 400
+    system: LinearSystem, gain: ArrayLike, Q: ArrayLike | None = None, R: ArrayLike | None = None, *, points: int = 400
 ) -> float:
     """The largest gain from disturbance to cost over frequencies, sup ||[Q^1/2; -R^1/2 K] (e^{is} I - A + B K)^{-1}||.
 
     From a grid of frequencies, refined around the largest; so it can be too small by what happens between two of them.
     """
-    q = weight("closed_loop_norm", "Q", Q, system.state_dim, definite=False)
-    r = weight("closed_loop_norm", "R", R, system.input_dim, definite=True)
-    loop, identity = closed_loop(system, gain), np.eye(system.state_dim)
-    cost = q + gain.T @ r @ gain
+    who = "closed_loop_norm"
+    K = check_gain(who, system, gain)
+    q = weight(who, "Q", Q, system.state_dim, definite=False)
+    r = weight(who, "R", R, system.input_dim, definite=True)
+    n = check_count(who, "points", points)
+    check_entries(who, "points", points, n * system.state_dim**2)
+    loop, identity = closed_loop(system, K), np.eye(system.state_dim)
+    cost = q + K.T @ r @ K
     sizes, basis = np.linalg.eigh(cost)
     root = np.sqrt(np.maximum(sizes, 0))[:, None] * basis.T
 
@@ -106,8 +117,8 @@ def closed_loop_norm(
         best = int(np.argmax(gains))
         return float(gains[best]), float(grid[best])
 
-    value, at = largest(np.linspace(0, math.pi, points))
-    width = math.pi / points
+    value, at = largest(np.linspace(0, math.pi, n))
+    width = math.pi / n
     for _ in range(3):
         value, at = max((value, at), largest(np.clip(np.linspace(at - width, at + width, 41), 0, math.pi)))
         width /= 20

@@ -16,10 +16,11 @@ from numpy.typing import ArrayLike
 
 from thalweg import regret
 from thalweg._types import Array
-from thalweg._validate import check_array
-from thalweg.control.costs import Cost, Quadratic
+from thalweg._validate import check_array, check_count, check_items, wrong
+from thalweg.control.costs import Cost, Quadratic, check_costs
 from thalweg.control.policy import DAC, TruncatedLoss
 from thalweg.domains import Domain
+from thalweg.domains._base import read_domain
 from thalweg.errors import InputError
 from thalweg.problems import FromLosses
 
@@ -69,23 +70,29 @@ def best_policies(
     >>> best.shape, gap < 0.01
     ((100, 2, 1, 2), True)
     """
-    w = check_array("best_policies", "disturbances", disturbances, ndim=2)
-    T = len(w)
-    bounds = [*starts, T]
-    if len(costs) < T or bounds[0] != 0 or (np.diff(bounds) <= 0).any():
+    who = "best_policies"
+    if not isinstance(policy, DAC):
+        raise wrong(who, "policy", "a DAC", policy)
+    if read_domain(who, domain).shape != policy.shape:
+        raise InputError(f"{who} needs a domain of policies, of shape {policy.shape}. Got {domain!r}.")
+    w = check_array(who, "disturbances", disturbances, ndim=2)
+    T, each = len(w), check_costs(who, costs)
+    begun = [check_count(who, "starts", s, 0) for s in check_items(who, "starts", starts, "a list of rounds")]
+    bounds = [*begun, T]
+    if len(each) < T or bounds[0] != 0 or (np.diff(bounds) <= 0).any():
         raise InputError(
-            "best_policies needs a cost for each round, and starts that begin with 0 and grow. "
-            f"Got {len(costs)} costs for {T} rounds, and starts {list(starts)[:6]}."
+            f"{who} needs a cost for each round, and starts that begin with 0 and grow. "
+            f"Got {len(each)} costs for {T} rounds, and starts {begun[:6]}."
         )
     chosen = np.empty((T, *policy.shape))
     gap = 0.0
     for first, last in itertools.pairwise(bounds):
-        rounds = [(costs[t], policy.past_of(w, t)) for t in range(first, last)]
+        rounds = [(each[t], policy.past_of(w, t)) for t in range(first, last)]
         if all(isinstance(cost, Quadratic) for cost, _ in rounds):
             best = regret.best_fixed(FromLosses([_Sum(policy, rounds)], shape=policy.shape), domain, tol=tol)
         else:
-            each = [TruncatedLoss(policy, cost, past) for cost, past in rounds]
-            best = regret.best_fixed(FromLosses(each, shape=policy.shape), domain, tol=tol)
+            losses = [TruncatedLoss(policy, cost, past) for cost, past in rounds]
+            best = regret.best_fixed(FromLosses(losses, shape=policy.shape), domain, tol=tol)
         chosen[first:last] = best.decisions[0]
         gap += float(best.gap)
     return chosen, gap

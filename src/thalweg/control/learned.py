@@ -19,7 +19,7 @@ from thalweg._kernels import control as kernels
 from thalweg._sound import within
 from thalweg._stateful import inside
 from thalweg._types import Array
-from thalweg._validate import check_choice, check_count
+from thalweg._validate import check_choice, check_count, told
 from thalweg.control.constants import Constants, estimated_constants
 from thalweg.control.controller import ACTED, ROUNDS, Controller
 from thalweg.control.costs import Cost
@@ -82,7 +82,7 @@ class LearnedController(Controller):
         if constants is None:
             constants = estimated_constants(system, self.gain, memory=memory)
         elif not isinstance(constants, Constants):
-            raise InputError(f"The 'constants' parameter of {name} must be Constants. Got {constants!r}.")
+            raise InputError(f"The 'constants' parameter of {name} must be Constants. Got {told(constants)}.")
         if memory is not None and constants.memory != check_count(name, "memory", memory):
             raise InputError(f"{name}: memory is {memory}, but the constants have {constants.memory} caps.")
         self.constants, self.memory = constants, constants.memory

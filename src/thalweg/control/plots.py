@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thalweg._extras import new_figure
+from thalweg._validate import check_count, check_items
 from thalweg.control.simulate import Simulation
 from thalweg.errors import InputError
 
@@ -57,21 +58,25 @@ def trajectories(
     >>> [axis.get_ylabel() for axis in trajectories({"LQR": run}).axes]
     ['state 0', 'state 1', 'input 0', 'cost so far']
     """
-    if not runs or not all(isinstance(run, Simulation) for run in runs.values()):
+    fit = isinstance(runs, Mapping) and runs and all(isinstance(run, Simulation) for run in runs.values())
+    if not fit:
         raise InputError("trajectories needs a mapping of names to what simulate returned.")
     sizes = {(run.states.shape[1], run.inputs.shape[1]) for run in runs.values()}
     if len(sizes) > 1:
         raise InputError(f"trajectories: the runs have different numbers of states and inputs: {sorted(sizes)}.")
     n, m = sizes.pop()
-    rows = [("state", k) for k in (range(n) if states is None else states)]
-    rows += [("input", k) for k in (range(m) if inputs is None else inputs)]
-    wrong = [f"{what} {k}" for what, k in rows if not 0 <= k < (n if what == "state" else m)]
-    if wrong:
-        raise InputError(f"trajectories: there is no {wrong[0]}: the runs have {n} states and {m} inputs.")
+    rows = [("state", k) for k in (range(n) if states is None else _chosen("states", states))]
+    rows += [("input", k) for k in (range(m) if inputs is None else _chosen("inputs", inputs))]
+    missing = [f"{what} {k}" for what, k in rows if not k < (n if what == "state" else m)]
+    if missing:
+        raise InputError(f"trajectories: there is no {missing[0]}: the runs have {n} states and {m} inputs.")
+    part = slice(
+        check_count("trajectories", "first", first, least=0),
+        None if last is None else check_count("trajectories", "last", last),
+    )
     figure: Figure = new_figure("trajectories", 9, 1.4 * (len(rows) + 1) + 0.6)
     axes = figure.subplots(len(rows) + 1, 1, sharex=True, squeeze=False)[:, 0]
     for (name, run), colour in zip(runs.items(), COLOURS * len(runs), strict=False):
-        part = slice(first, last)
         t = np.arange(run.rounds)[part]
         curves = [run.states[:-1, k] if what == "state" else run.inputs[:, k] for what, k in rows]
         for axis, curve in zip(axes, [*(c[part] for c in curves), np.cumsum(run.costs[part])], strict=True):
@@ -84,3 +89,8 @@ def trajectories(
     figure.align_ylabels(axes)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=len(runs), frameon=False)
     return figure
+
+
+def _chosen(name: str, given: Sequence[int]) -> list[int]:
+    """Which states or inputs are drawn."""
+    return [check_count("trajectories", name, k, least=0) for k in check_items("trajectories", name, given, "a list")]

@@ -27,8 +27,8 @@ from numpy.typing import ArrayLike
 
 from thalweg._kernels import control as kernels
 from thalweg._types import Array
-from thalweg._validate import check_array, check_count
-from thalweg.control.costs import Cost
+from thalweg._validate import check_array, check_count, check_entries, told, wrong
+from thalweg.control.costs import Cost, check_costs
 from thalweg.control.gains import check_gain, closed_loop
 from thalweg.control.system import LinearSystem
 from thalweg.errors import InputError
@@ -77,6 +77,7 @@ class DAC:
         self.gain.flags.writeable = False
         self.system = system
         self.memory = H = check_count("DAC", "memory", memory)
+        check_entries("DAC", "memory", memory, (H + 1) * system.state_dim * (system.state_dim + system.input_dim))
         self.shape = (H, system.input_dim, system.state_dim)
         loop = closed_loop(system, self.gain)
         self.powers = np.empty((H + 1, *loop.shape))
@@ -91,8 +92,10 @@ class DAC:
     def past_of(self, disturbances: ArrayLike, t: int) -> Array:
         """The past of round t, counted from 0, out of all disturbances: w_{t-1}, w_{t-2}, .., 2H + 1 of them."""
         w = check_array("DAC.past_of", "disturbances", disturbances, ndim=2)
+        check_array("DAC.past_of", "disturbances", w, shape=(len(w), self.system.state_dim))
+        now = check_count("DAC.past_of", "t", t, least=0)
         past = np.zeros((2 * self.memory + 1, self.system.state_dim))
-        known = w[max(0, t - len(past)) : t][::-1]
+        known = w[max(0, now - len(past)) : now][::-1]
         past[: len(known)] = known
         return past
 
@@ -139,8 +142,9 @@ class TruncatedLoss:
     """
 
     def __init__(self, policy: DAC, cost: Cost, past: ArrayLike) -> None:
-        if not (hasattr(cost, "value") and hasattr(cost, "gradients")):
-            raise InputError(f"TruncatedLoss needs a cost with value(x, u) and gradients(x, u). Got {cost!r}.")
+        if not isinstance(policy, DAC):
+            raise wrong("TruncatedLoss", "policy", "a DAC", policy)
+        check_costs("TruncatedLoss", [cost])
         self.policy, self.cost = policy, cost
         self.past = check_array("TruncatedLoss", "past", past, shape=(2 * policy.memory + 1, policy.system.state_dim))
 
@@ -172,8 +176,8 @@ def read_gradients(owner: str, system: LinearSystem, gradients: Any) -> tuple[Ar
     """The two gradients of a cost, checked."""
     try:
         c_x, c_u = gradients
-    except (TypeError, ValueError):
-        raise InputError(f"{owner}: gradients(x, u) of a cost must return two arrays. Got {gradients!r}.") from None
+    except Exception:
+        raise InputError(f"{owner}: gradients(x, u) of a cost must return two arrays. Got {told(gradients)}.") from None
     return (
         check_array(owner, "gradient in x", c_x, shape=(system.state_dim,)),
         check_array(owner, "gradient in u", c_u, shape=(system.input_dim,)),

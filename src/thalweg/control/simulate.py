@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._types import Array
-from thalweg._validate import check_array, check_count
+from thalweg._validate import check_array, check_count, check_entries, check_flag, check_number, told
 from thalweg.control.controller import Controller
-from thalweg.control.costs import Cost
+from thalweg.control.costs import Cost, check_costs
 from thalweg.control.system import LinearSystem
 from thalweg.errors import InputError
 from thalweg.learner import Queries
@@ -115,9 +115,10 @@ def simulate(
     (100, 28.6)
     """
     if not (hasattr(controller, "act") and hasattr(controller, "observe")):
-        raise InputError(f"simulate needs a controller, then a system. Got {controller!r} first.")
+        raise InputError(f"simulate needs a controller, then a system. Got {told(controller)} first.")
     if not isinstance(system, LinearSystem):
-        raise InputError(f"simulate needs a controller, then a LinearSystem. Got {system!r} second.")
+        raise InputError(f"simulate needs a controller, then a LinearSystem. Got {told(system)} second.")
+    keep = check_flag("simulate", "policies", policies)
     choose: Adversary | None = None
     if callable(disturbances):
         if rounds is None:
@@ -125,17 +126,19 @@ def simulate(
                 "simulate: these disturbances have no end. Say how many rounds: simulate(..., rounds=1000)."
             )
         choose, T = disturbances, check_count("simulate", "rounds", rounds)
+        check_entries("simulate", "rounds", rounds, T * system.state_dim)
         w = np.zeros((T, system.state_dim))
     else:
         w = check_array("simulate", "disturbances", disturbances, ndim=2)
         T = len(w) if rounds is None else min(len(w), check_count("simulate", "rounds", rounds))
         w = check_array("simulate", "disturbances", w[:T], shape=(T, system.state_dim))
+    check_entries("simulate", "rounds", rounds, (T + 1) * (system.state_dim + system.input_dim))
     each = _costs_of(costs, T)
     x = np.zeros(system.state_dim) if start is None else check_array(
         "simulate", "start", start, shape=(system.state_dim,)
     )  # fmt: skip
     states, inputs, paid = np.empty((T + 1, system.state_dim)), np.empty((T, system.input_dim)), np.empty(T)
-    kept = np.empty((T, *controller.policy.shape)) if policies and hasattr(controller, "policy") else None
+    kept = np.empty((T, *controller.policy.shape)) if keep and hasattr(controller, "policy") else None
     before, clipped = getattr(controller, "queries", Queries()), getattr(controller, "clipped", 0)
     seconds = 0.0
     states[0] = x
@@ -148,7 +151,7 @@ def simulate(
                 kept[t] = controller.matrices  # type: ignore[attr-defined]
             if choose is not None:
                 w[t] = check_array("simulate", "disturbances", choose(t, x, u), shape=(system.state_dim,))
-            paid[t] = each(t).value(x, u)
+            paid[t] = check_number("simulate", "value of a cost", each(t).value(x, u))
             x = system.A @ x + system.B @ u + w[t]
             began = time.perf_counter()
             controller.observe(each(t), x)
@@ -175,13 +178,11 @@ def _costs_of(costs: Any, T: int) -> Callable[[int], Cost]:
         return lambda t: costs
     if not isinstance(costs, Sequence):
         raise InputError(
-            f"simulate needs a cost with value(x, u) and gradients(x, u), or a list of them. Got {costs!r}."
+            f"simulate needs a cost with value(x, u) and gradients(x, u), or a list of them. Got {told(costs)}."
         )
-    if len(costs) < T:
+    each = check_costs("simulate", costs)
+    if len(each) < T:
         raise InputError(
-            f"simulate: there are {len(costs)} costs for {T} rounds. Give one cost for all, or one for each."
+            f"simulate: there are {len(each)} costs for {T} rounds. Give one cost for all, or one for each."
         )
-    wrong = next((c for c in costs[:T] if not isinstance(c, Cost)), None)
-    if wrong is not None:
-        raise InputError(f"simulate: a cost needs value(x, u) and gradients(x, u). Got {wrong!r}.")
-    return lambda t: costs[t]
+    return lambda t: each[t]

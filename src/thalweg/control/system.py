@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._types import Array
-from thalweg._validate import check_array, check_positive
+from thalweg._validate import LARGEST, check_array, check_positive, wrong
 from thalweg.errors import InputError
 
 __all__ = ["LinearSystem"]
@@ -59,7 +59,10 @@ class LinearSystem:
         held = cls(A, B)  # checks the shapes
         h = check_positive("LinearSystem.sampled", "period", period)
         d, n = held.state_dim, held.input_dim
-        flow = expm(h * np.block([[held.A, held.B], [np.zeros((n, d + n))]]))
+        with np.errstate(all="ignore"):
+            flow = expm(h * np.block([[held.A, held.B], [np.zeros((n, d + n))]]))
+        if not np.abs(flow).max() <= LARGEST:
+            raise wrong("LinearSystem.sampled", "period", f"short enough that nothing grows beyond {LARGEST:g}", period)
         return cls(flow[:d, :d], flow[:d, d:])
 
     def step(self, state: ArrayLike, action: ArrayLike, disturbance: ArrayLike | None = None) -> Array:
@@ -81,8 +84,11 @@ class LinearSystem:
         states = np.zeros((len(u) + 1, self.state_dim))
         if start is not None:
             states[0] = check_array(who, "start", start, shape=(self.state_dim,))
-        for t in range(len(u)):
-            states[t + 1] = self.A @ states[t] + self.B @ u[t] + w[t]
+        with np.errstate(all="ignore"):
+            for t in range(len(u)):
+                states[t + 1] = self.A @ states[t] + self.B @ u[t] + w[t]
+        if not np.isfinite(states).all():
+            raise InputError(f"{who}: the states grow beyond what floating point can hold. Take fewer rounds.")
         return states
 
     def __repr__(self) -> str:

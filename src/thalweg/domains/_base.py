@@ -12,18 +12,17 @@ from numpy.typing import ArrayLike
 from thalweg._kernels import hulls, projections
 from thalweg._kernels.pointers import Pointer
 from thalweg._types import Array
+from thalweg._validate import LARGEST, check_nonnegative, real_array, told
 from thalweg.errors import InputError
 
 if TYPE_CHECKING:
     from thalweg.domains.ball import Ball
 
-__all__ = ["Array", "Domain"]
+__all__ = ["Array", "Domain", "read_domain"]
 
 # A set of one point states this radius, relative to its scale: algorithms divide by radii, and no iterate that is at
 # most this far from the point is told apart from it by `contains`.
 POINT = 1e-12
-# Products of squares of larger entries with the numbers that describe a set could overflow.
-LARGEST = 1e100
 # Rows are linearly dependent when a singular value is smaller than this, relative to the largest.
 RANK = 1e-10
 
@@ -70,6 +69,8 @@ class Domain(ABC):
         self.shape = shape
         self.dim = math.prod(shape)
         self.center = np.array(center, dtype=np.float64).reshape(shape)
+        if not float(np.abs(self.center).max()) <= LARGEST or LARGEST < radius < math.inf or math.isnan(radius):
+            raise InputError(f"A {type(self).__name__} must lie within {LARGEST:g} of the origin: choose other units.")
         self.center.flags.writeable = False
         least = POINT * (float(np.abs(self.center).max()) or 1.0)
         self.radius = max(float(radius), least)
@@ -90,7 +91,8 @@ class Domain(ABC):
         The scale is the larger of the radius and the largest entry of the centre, below which floating-point numbers
         cannot tell two points apart; for an unbounded set it is the larger of 1 and ||point||.
         """
-        return self.distance(point) <= tol * self._scale(np.asarray(point, dtype=np.float64))
+        x = self._read(point)
+        return self.distance(x) <= self._reach(tol, x)
 
     def directions(self, v: ArrayLike) -> Array:
         """The part of `v` in the directions of the affine hull, as a new array: the span of all differences of points.
@@ -177,13 +179,10 @@ class Domain(ABC):
 
     def _read(self, point: ArrayLike) -> Array:
         """A point as a new C-contiguous float64 array of the right shape, or an error."""
-        try:
-            given = np.asarray(point)
-            if given.dtype.kind not in "fiub":
-                raise TypeError
-            array: Array = np.array(given, dtype=np.float64, order="C")
-        except (TypeError, ValueError):
-            raise InputError(f"{self!r} holds arrays of real numbers. Got {point!r}.") from None
+        numbers = real_array(point)
+        if numbers is None:
+            raise InputError(f"{self!r} holds arrays of real numbers. Got {told(point)}.")
+        array: Array = np.array(numbers, order="C")
         if array.shape != self.shape:
             raise InputError(f"{self!r} holds points of shape {self.shape}. Got a point of shape {array.shape}.")
         if not np.isfinite(array).all():
@@ -191,6 +190,10 @@ class Domain(ABC):
         if np.abs(array).max() > LARGEST:
             raise InputError(f"{self!r} cannot project a point with entries beyond {LARGEST:g}: squares overflow.")
         return array
+
+    def _reach(self, tol: float, point: Array) -> float:
+        """A tolerance, checked, in units of length."""
+        return check_nonnegative(f"{type(self).__name__}.contains", "tol", tol) * self._scale(point)
 
     def _scale(self, point: Array) -> float:
         if math.isfinite(self.radius):
@@ -202,6 +205,16 @@ class Domain(ABC):
 
     def _center_text(self) -> str:
         return f", center={show(self.center)}" if self.center.any() else ""
+
+
+def read_domain(owner: str, domain: Any) -> Domain:
+    """A domain, or an error that says what to pass instead."""
+    if not isinstance(domain, Domain):
+        raise InputError(
+            f"The 'domain' parameter of {owner} must be a thalweg Domain. Got {told(domain)}. "
+            "Wrap a projection of your own as thalweg.domains.Custom(project, shape, center, radius)."
+        )
+    return domain
 
 
 def orthonormal(rows: Array) -> Array:

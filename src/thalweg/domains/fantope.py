@@ -6,7 +6,7 @@ import numpy as np
 
 from thalweg._kernels import hulls
 from thalweg._kernels.pca import cap
-from thalweg._validate import check_count
+from thalweg._validate import check_count, check_entries
 from thalweg.domains._base import Array, Domain
 from thalweg.errors import InputError, ProjectionError
 
@@ -40,6 +40,7 @@ class Fantope(Domain):
 
     def __init__(self, dim: int, rank: int) -> None:
         d, k = check_count("Fantope", "dim", dim), check_count("Fantope", "rank", rank)
+        check_entries("Fantope", "dim", dim, d * d)
         if k > d:
             raise InputError(f"The 'rank' parameter of Fantope must be at most its 'dim' of {d}. Got {k}.")
         self.rank = k

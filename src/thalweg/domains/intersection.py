@@ -80,7 +80,7 @@ class Intersection(Domain):
     def contains(self, point: ArrayLike, tol: float = 1e-9) -> bool:
         """Whether `point` lies within `tol` of every member, relative to the scale of the intersection."""
         x = self._read(point)
-        return all(domain.distance(x) <= tol * self._scale(x) for domain in self.domains)
+        return all(domain.distance(x) <= self._reach(tol, x) for domain in self.domains)
 
     def _project_flat(self, y: Array) -> Array:
         c = self.center.ravel()

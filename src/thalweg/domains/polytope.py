@@ -170,7 +170,7 @@ class Polytope(Domain):
         """Whether `point` exceeds no constraint by more than `tol` (a distance, relative to the scale of the set)."""
         x = self._read(point).ravel()
         excess = np.concatenate([self._A @ x - self._b, np.abs(self._E @ x - self._e)])
-        return bool(excess.max() <= tol * self._scale(x))
+        return bool(excess.max() <= self._reach(tol, x))
 
     def _bounding_box(self) -> tuple[Array, Array]:
         """The smallest and largest value of every entry over the set; infinite as soon as one is."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._kernels import projections
-from thalweg._validate import check_array, check_count, check_positives, check_shape
+from thalweg._validate import check_array, check_count, check_items, check_positives, check_shape
 from thalweg.domains._base import Array, Domain, show
 from thalweg.errors import InputError
 
@@ -51,7 +51,9 @@ class ProductOfBalls(Domain):
         who = "ProductOfBalls"
         size = check_shape(who, "shape", shape)
         dim = math.prod(size)
-        blocks = [dim // size[0]] * size[0] if sizes is None else [check_count(who, "sizes", n) for n in sizes]
+        blocks = [dim // size[0]] * size[0]
+        if sizes is not None:
+            blocks = [check_count(who, "sizes", n) for n in check_items(who, "sizes", sizes, "a list of whole numbers")]
         if sum(blocks) != dim:
             raise InputError(f"The 'sizes' parameter of {who} must sum to the {dim} entries of a point. Got {blocks}.")
         self.radii = check_positives(who, "radii", radii, len(blocks))

@@ -23,7 +23,7 @@ from thalweg._kernels.jit import implement, inner
 from thalweg._kernels.parts import Floats, move, move_own, start
 from thalweg._kernels.vectors import copy, dot
 from thalweg._sound import Past, within
-from thalweg._validate import check_positive
+from thalweg._validate import check_array, check_positive, told, wrong
 from thalweg.domains import Ball
 from thalweg.errors import InputError
 from thalweg.experts._base import Expert
@@ -135,7 +135,8 @@ class AdaGradDescent(Expert):
     def __init__(self, domain: Ball, *, scale: float | None = None, delta: float = 1e-8) -> None:
         if not isinstance(domain, Ball):
             raise InputError(
-                f"AdaGradDescent lives on a Ball. Got {domain!r}. Inside OneProjection every set has a ball around it."
+                f"AdaGradDescent lives on a Ball. Got {told(domain)}. "
+                "Inside OneProjection every set has a ball around it."
             )
         self.domain = domain
         self.scale = np.sqrt(2) * domain.radius if scale is None else check_positive("AdaGradDescent", "scale", scale)
@@ -159,4 +160,7 @@ class AdaGradDescent(Expert):
     def regret_bound(self, squares: Floats) -> float:
         """(4), from the sums Q_j of the squared entries of the gradients that it saw."""
         reach = (2 * self.domain.radius) ** 2 / (2 * self.scale) + self.scale
-        return float(reach * np.sqrt(self.delta + np.asarray(squares)).sum())
+        sums = check_array("AdaGradDescent.regret_bound", "squares", squares)
+        if not (sums >= 0).all():
+            raise wrong("AdaGradDescent.regret_bound", "squares", "sums of squares, so >= 0", squares)
+        return float(reach * np.sqrt(self.delta + sums).sum())

@@ -22,6 +22,7 @@ from thalweg._kernels.vectors import copy, dot, square_norm
 from thalweg._sound import CLOSE, Past, within
 from thalweg._validate import check_choice, check_nonnegative, check_positive
 from thalweg.domains import Domain
+from thalweg.domains._base import read_domain
 from thalweg.experts._base import Expert
 
 __all__ = ["Descent", "DescentSettings", "DescentState"]
@@ -234,7 +235,7 @@ class Descent(Expert):
         delta: float = 1.0,
         price: float | None = None,
     ) -> None:
-        self.domain = domain
+        self.domain = read_domain("Descent", domain)
         self.step_size = check_positive("Descent", "step_size", step_size)
         self.step_rule = check_choice("Descent", "step_rule", step_rule, tuple(RULES))
         self.delta = check_positive("Descent", "delta", delta)

@@ -35,7 +35,7 @@ from thalweg._kernels.parts import (
 )
 from thalweg._kernels.vectors import copy, dot, square_norm
 from thalweg._sound import Past, shares
-from thalweg._validate import check_choice, wrong
+from thalweg._validate import check_choice, check_items, wrong
 from thalweg.errors import InputError
 from thalweg.experts._base import Expert
 from thalweg.metas import Hedge, Meta
@@ -154,7 +154,7 @@ class Pool(Expert):
     """
 
     def __init__(self, members: Sequence[Expert], *, meta: Meta | None = None, judge: str = "linear") -> None:
-        self.members = tuple(members)
+        self.members = tuple(check_items("Pool", "members", members, "one or more experts"))
         kinds = {type(member) for member in self.members}
         if len(kinds) != 1 or not all(isinstance(member, Expert) and member.size == 1 for member in self.members):
             raise wrong("Pool", "members", "one or more experts of one kind, each with one point", self.members)
@@ -162,6 +162,8 @@ class Pool(Expert):
             raise InputError("The 'members' parameter of Pool must be experts on one domain, the same object.")
         self.domain = self.members[0].domain
         self.size = len(self.members)
+        if meta is not None and not isinstance(meta, Meta):
+            raise wrong("Pool", "meta", "a meta-learner of thalweg.metas", meta)
         self.meta = Hedge(radius=self.domain.radius) if meta is None else meta
         self.judge = check_choice("Pool", "judge", judge, ("linear", "value"))
         self.meta.check(self.size)

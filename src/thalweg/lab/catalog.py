@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import thalweg as tw
+from thalweg._validate import check_text, wrong
 from thalweg.cards import Recipe, recipes
 from thalweg.domains import Ball, Box, Domain, L1Ball, Simplex
 from thalweg.errors import InputError
@@ -54,7 +55,10 @@ def build(name: str, stream: Stream) -> tw.Learner:
     >>> tw.play(build("EfficientDynamic", stream), stream.problem).queries
     Queries(projections=1000, gradients=1000, values=0)
     """
-    recipe, setting = ALGORITHMS[find("algorithm", name, ALGORITHMS)], stream.setting
+    recipe = ALGORITHMS[find("algorithm", check_text("build", "name", name), ALGORITHMS)]
+    if not isinstance(stream, Stream):
+        raise wrong("build", "stream", "a Stream", stream)
+    setting = stream.setting
     card = recipe.card
     if card.smooth and not setting.small_loss:
         lacks = "smooth" if stream.smoothness is None else "free of negative values"
@@ -141,7 +145,7 @@ def build_domain(text: str, dim: int) -> Domain:
     >>> build_domain("ball:radius=2", 4)
     Ball(4, radius=2)
     """
-    name, _, rest = text.partition(":")
+    name, _, rest = check_text("build_domain", "text", text).partition(":")
     shape = DOMAINS[find("domain", name.strip(), DOMAINS)]
     if shape.make is None:
         typed = ", ".join(key for key, other in DOMAINS.items() if other.make is not None)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thalweg._extras import need
-from thalweg._validate import check_count
+from thalweg._validate import check_count, check_text
 from thalweg.cards import Setting
 from thalweg.domains import Ball, Domain, Simplex
 from thalweg.errors import InputError, MissingExtraError
@@ -233,17 +233,16 @@ def draw(name: str, seed: int = 0, *, horizon: int | None = None, dim: int | Non
     >>> len(stream.problem), stream.domain.diameter, len(stream.changes)
     (1000, 6.0, 24)
     """
-    source = STREAMS.get(name)
+    source = STREAMS.get(check_text("draw", "name", name))
     if source is None:
         near = difflib.get_close_matches(name, STREAMS, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         raise InputError(f"There is no stream {name!r}.{hint} The streams are {', '.join(STREAMS)}.")
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise InputError(f"The 'seed' parameter of draw must be a whole number >= 0. Got {seed!r}.")
+    seed = check_count("draw", "seed", seed, least=0)
     T = None if horizon is None else check_count("draw", "horizon", horizon)
     if not source.real:
         d = (20 if name == "ball-piecewise" else DIM) if dim is None else check_count("draw", "dim", dim)
-        return source.draw(int(seed), HORIZON if T is None else T, d)
+        return source.draw(seed, HORIZON if T is None else T, d)
     if dim is not None:
         raise InputError(f"The stream {name!r} is real data, so its dimension is given. Leave out 'dim'.")
     stream = source.draw()

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thalweg._extras import need
-from thalweg._validate import check_choice, check_count
+from thalweg._validate import check_choice, check_count, check_flag, check_items, check_text, wrong
 from thalweg.errors import InputError
 from thalweg.lab._say import visible
 from thalweg.lab.catalog import build_domain
@@ -101,6 +101,12 @@ def read_table(
     Table
     """
     check_choice("read_table", "loss", loss, LOSSES)
+    intercept, scale = (check_flag("read_table", *flag) for flag in (("intercept", intercept), ("scale", scale)))
+    if not isinstance(source, str | pathlib.Path):
+        raise wrong("read_table", "source", "a path", source)
+    if features is not None:
+        names = check_items("read_table", "features", features, "names of columns")
+        features = [check_text("read_table", "features", key) for key in names]
     name = "standard input" if str(source) == "-" else visible(str(source))
     frame = _read(source, name)
     if horizon is not None:

@@ -7,12 +7,14 @@ For a matrix decision <a, x> is the Frobenius inner product. Any object with `va
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from thalweg._validate import check_array, check_number
+from thalweg._validate import check_array, check_number, real_array, told
+from thalweg.domains._base import read_domain
 from thalweg.errors import InputError
 from thalweg.losses._phi import QUERY, Phi
 
@@ -170,13 +172,17 @@ class PredictionLoss:
 
     def _query(self, x: ArrayLike) -> tuple[float, Array]:
         """f(x) and its gradient there, flat: by the code that compiled loops use, so that no bit differs."""
-        point, a = np.asarray(x, dtype=np.float64, order="C"), self.features
-        if point.shape != a.shape:
+        given, a = real_array(x), self.features
+        if given is None:
+            raise InputError(f"{type(self).__name__}: a decision must be an array of real numbers. Got {told(x)}.")
+        if given.shape != a.shape:
             raise InputError(
                 f"{type(self).__name__} has features of shape {a.shape}, so a decision must have that shape. "
-                f"Got shape {point.shape}."
+                f"Got shape {given.shape}."
             )
-        gradient, phi = np.empty(a.size), self.phi
+        if not math.isfinite(np.vdot(a, given)):
+            raise InputError(f"{type(self).__name__}: a decision must be finite, and so must <a, x>. Got {told(x)}.")
+        point, gradient, phi = np.ascontiguousarray(given), np.empty(a.size), self.phi
         value = QUERY.direct(phi.value, phi.slope, a.ravel(), self.label, self.parameter, point.ravel(), gradient)
         return value, gradient
 
@@ -186,7 +192,7 @@ class PredictionLoss:
 
     def _range(self, domain: Domain) -> tuple[float, float]:
         """The smallest and largest <a, x> over the domain, or over a larger set."""
-        self._query(domain.center)  # the shape
+        self._query(read_domain(type(self).__name__, domain).center)  # the shape
         low, high = predictions(self.features.reshape(1, -1), domain, self.barrier)
         return float(low[0]), float(high[0])
 

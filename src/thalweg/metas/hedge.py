@@ -20,7 +20,7 @@ from thalweg._kernels.jit import implement, inlined
 from thalweg._kernels.parts import Floats, Ints, admit, alive, clear, feed, fits, weigh
 from thalweg._kernels.vectors import decay
 from thalweg._sound import Past, within
-from thalweg._validate import check_array, check_positive
+from thalweg._validate import check_array, check_count, check_entries, check_positive, told, wrong
 from thalweg.errors import InputError
 from thalweg.metas._base import Meta
 
@@ -114,8 +114,10 @@ class Hedge(Meta):
         self.prior = None if prior is None else check_array("Hedge", "prior", prior, ndim=1)
         if self.prior is not None:
             if not (self.prior > 0).all():
-                raise InputError(f"The 'prior' parameter of Hedge must be numbers > 0. Got {prior!r}.")
+                raise InputError(f"The 'prior' parameter of Hedge must be numbers > 0. Got {told(prior)}.")
             self.prior = self.prior / self.prior.sum()
+            if not (self.prior > 0).all():
+                raise wrong("Hedge", "prior", "numbers > 0 of sizes that can be compared", prior)
 
     def check(self, members: int) -> None:
         """A prior must have one number for each member."""
@@ -124,7 +126,10 @@ class Hedge(Meta):
 
     def weights(self, members: int) -> Floats:
         """The prior of so many members."""
-        return np.full(members, 1.0 / members) if self.prior is None else self.prior
+        n = check_count("Hedge.weights", "members", members)
+        check_entries("Hedge.weights", "members", members, n)
+        self.check(n)
+        return np.full(n, 1.0 / n) if self.prior is None else self.prior
 
     @classmethod
     def assemble(cls, metas: Sequence[Hedge], sizes: Sequence[int]) -> tuple[HedgeState, HedgeSettings]:

@@ -24,7 +24,7 @@ from thalweg._kernels.clock import FRESH, GRADIENTS, PROJECTIONS, ROUNDS
 from thalweg._kernels.vectors import square_norm
 from thalweg._sound import CLOSE
 from thalweg._types import Array
-from thalweg._validate import check_count, check_positive, check_rng
+from thalweg._validate import check_count, check_entries, check_positive, check_rng, real_array, told
 from thalweg.domains import Fantope
 from thalweg.errors import InputError, ProjectionError
 from thalweg.learner import ROUNDING, Player, _outside
@@ -76,6 +76,7 @@ class PCALearner(Player):
                 f"The 'rank' parameter of {name} must be less than its 'dim' of {d}. Got {k}. "
                 "A projection onto the whole space loses nothing, so there is nothing to learn."
             )
+        check_entries(name, "dim", dim, d * d)
         G = check_positive(name, "gradient_bound", gradient_bound)
         seed = check_rng(name, rng).integers(2**63)
         if 2 * k > d:
@@ -257,13 +258,10 @@ class PCALearner(Player):
     # ------------------------------------------------------------------ checks, before anything changes
 
     def _read_numbers(self, what: str, x: ArrayLike) -> Array:
-        try:
-            array = np.asarray(x)
-            if array.dtype.kind not in "fiu":
-                raise TypeError
-        except (TypeError, ValueError):
-            raise InputError(f"{self._who()}: {what} must be an array of real numbers. Got {x!r}.") from None
-        return np.asarray(array, dtype=np.float64, order="C")
+        array = real_array(x)
+        if array is None:
+            raise InputError(f"{self._who()}: {what} must be an array of real numbers. Got {told(x)}.")
+        return np.ascontiguousarray(array)
 
     def _read_instance(self, x: ArrayLike) -> Array:
         """A checked vector (d,) or symmetric matrix (d, d)."""

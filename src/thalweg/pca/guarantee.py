@@ -40,7 +40,7 @@ def interval_bound(start: int, stop: int, dim: int, rank: int, G: float, R: floa
     >>> round(interval_bound(4095, 8191, dim=10, rank=1, G=1.0, R=0.95))     # an interval of the cover
     1409
     """
-    first = check_count("regret_bound", "start", start + 1)
+    first = check_count("regret_bound", "start", start, least=0) + 1
     last = check_count("regret_bound", "stop", stop)
     if first > last:
         raise InputError(f"regret_bound needs start < stop. Got [{start}, {stop}).")

@@ -1,5 +1,6 @@
 """Problems from a user's own functions or loss objects."""
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any, Self
 
@@ -7,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._types import Array
-from thalweg._validate import check_callable, check_count, check_shape
+from thalweg._validate import check_callable, check_count, check_items, check_shape, real_array, real_number, told
 from thalweg.errors import InputError
 from thalweg.losses import Loss
 from thalweg.problems._base import Problem
@@ -91,33 +92,34 @@ class _FunctionLoss:
     def value(self, x: ArrayLike) -> float:
         """f_t(x)."""
         answer = self._call("value", self._value, x)
-        try:
-            return float(answer)
-        except (TypeError, ValueError):
+        value = real_number(answer)
+        if math.isnan(value) and not isinstance(answer, float):
             raise InputError(
                 f"Round {self._t} (counted from 0): the 'value' function of FromFunctions must return a number. "
-                f"Got {answer!r}."
-            ) from None
+                f"Got {told(answer)}."
+            )
+        return value
 
     def gradient(self, x: ArrayLike) -> Array:
         """The gradient of f_t at x."""
         answer = self._call("gradient", self._gradient, x)
-        try:
-            array = np.array(answer, dtype=np.float64)
-        except (TypeError, ValueError):
+        array = real_array(answer)
+        if array is None:
             raise InputError(
                 f"Round {self._t} (counted from 0): the 'gradient' function of FromFunctions must return an array of "
-                f"real numbers. Got {answer!r}."
-            ) from None
+                f"real numbers. Got {told(answer)}."
+            )
         if array.shape != self.shape:
             raise InputError(
                 f"Round {self._t} (counted from 0): the 'gradient' function of FromFunctions must return an array of "
                 f"shape {self.shape}, the shape of a decision. Got shape {array.shape}."
             )
-        return array
+        return np.array(array)
 
     def _call(self, name: str, function: Any, x: ArrayLike) -> Any:
-        point = np.asarray(x, dtype=np.float64)
+        point = real_array(x)
+        if point is None:
+            raise InputError(f"FromFunctions: a decision must be an array of real numbers. Got {told(x)}.")
         if point.shape != self.shape:
             raise InputError(f"FromFunctions has decisions of shape {self.shape}. Got shape {point.shape}.")
         try:
@@ -149,14 +151,14 @@ class FromLosses(Problem):
     """
 
     def __init__(self, losses: Iterable[Loss], shape: int | tuple[int, ...] | None = None) -> None:
-        self._losses = list(losses)
+        self._losses: list[Loss] = check_items("FromLosses", "losses", losses, "a list of losses")
         if not self._losses:
             raise InputError("FromLosses needs at least one loss. Got none.")
         for t, loss in enumerate(self._losses):
             if not isinstance(loss, Loss):
                 raise InputError(
                     f"Round {t} (counted from 0): FromLosses needs objects with the methods value(x) and gradient(x). "
-                    f"Got {loss!r}."
+                    f"Got {told(loss)}."
                 )
         if shape is None:
             shape = getattr(self._losses[0], "shape", None)
@@ -168,8 +170,8 @@ class FromLosses(Problem):
         for t, loss in enumerate(self._losses):
             if getattr(loss, "shape", self.shape) != self.shape:
                 raise InputError(
-                    f"Round {t} (counted from 0): FromLosses has decisions of shape {self.shape}. Got {loss!r}, which "
-                    f"is for decisions of another shape."
+                    f"Round {t} (counted from 0): FromLosses has decisions of shape {self.shape}. Got {told(loss)}, "
+                    "which is for decisions of another shape."
                 )
         self.horizon = len(self._losses)
 

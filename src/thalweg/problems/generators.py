@@ -17,8 +17,17 @@ import numpy as np
 from thalweg._kernels import projections
 from thalweg._kernels.walks import walk
 from thalweg._types import Array
-from thalweg._validate import check_count, check_nonnegative, check_number, check_positive, check_rng, wrong
+from thalweg._validate import (
+    check_count,
+    check_entries,
+    check_nonnegative,
+    check_number,
+    check_positive,
+    check_rng,
+    wrong,
+)
 from thalweg.domains import Domain, Ellipsoid
+from thalweg.domains._base import read_domain
 from thalweg.errors import InputError
 from thalweg.problems.models import LinearRegression
 
@@ -49,6 +58,7 @@ def paper_ellipsoid(dim: int = 8, diameter: float = 6.0, *, condition: float = 1
     6.0
     """
     d = check_count("paper_ellipsoid", "dim", dim)
+    check_entries("paper_ellipsoid", "dim", dim, d)
     D = check_positive("paper_ellipsoid", "diameter", diameter)
     top = check_number("paper_ellipsoid", "condition", condition)
     if top < 1:
@@ -172,11 +182,10 @@ def _data(
     owner: str, domain: Domain, horizon: int, rng: Any, feature_radius: float | None, noise: float
 ) -> tuple[int, Array, Array, np.random.Generator]:
     """Check the common arguments; draw features and noise."""
-    if not isinstance(domain, Domain):
-        raise InputError(f"The 'domain' parameter of {owner} must be a domain of thalweg.domains. Got {domain!r}.")
-    if not np.isfinite(domain.radius):
+    if not np.isfinite(read_domain(owner, domain).radius):
         raise InputError(f"{owner} needs a bounded domain. Got {domain!r}. Intersect it with a bounded set.")
     T = check_count(owner, "horizon", horizon)
+    check_entries(owner, "horizon", horizon, T * domain.dim)
     radius = domain.radius if feature_radius is None else check_positive(owner, "feature_radius", feature_radius)
     width = check_nonnegative(owner, "noise", noise)
     generator = check_rng(owner, rng)

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from thalweg._types import Array
 from thalweg._validate import check_array, check_choice
+from thalweg.domains._base import read_domain
 from thalweg.errors import InputError
 from thalweg.losses import KINDS, PredictionLoss
 from thalweg.losses._base import predictions
@@ -110,7 +111,7 @@ class LinearModel(Problem):
 
     def _flat(self, points: ArrayLike) -> Array:
         """Decisions of all rounds with each one flattened, if they came in the shape of a decision."""
-        array = np.asarray(points)
+        array = check_array(type(self).__name__, "comparators", points)
         return array.reshape(self.features.shape) if array.shape == (self.horizon, *self.shape) else array
 
     def _round(self, t: int) -> PredictionLoss:
@@ -214,17 +215,21 @@ class LinearModel(Problem):
 
     def _norms(self, domain: Domain) -> Array:
         """The length of a_t in the directions of the domain, of every round."""
-        norms: Array = np.linalg.norm(domain._directions(self.features), axis=1)
+        norms: Array = np.linalg.norm(self._fit(domain)._directions(self.features), axis=1)
         return norms
 
     def _range(self, domain: Domain) -> tuple[Array, Array]:
         """The smallest and largest <a_t, w> of every round over the domain, or over a larger set."""
-        if domain.shape != self.shape:
+        return predictions(self.features, self._fit(domain), self._kind.barrier)
+
+    def _fit(self, domain: Domain) -> Domain:
+        """A domain whose points are decisions of this problem, or an error."""
+        if read_domain(type(self).__name__, domain).shape != self.shape:
             raise InputError(
                 f"{type(self).__name__} has decisions of shape {self.shape}. Got the domain {domain!r}, whose points "
                 f"have shape {domain.shape}."
             )
-        return predictions(self.features, domain, self._kind.barrier)
+        return domain
 
     def __repr__(self) -> str:
         parameter = f", {self._kind.parameter_name}={self.parameter:g}" if self._kind.parameter_name else ""

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._types import Array
-from thalweg._validate import check_array
+from thalweg._validate import check_array, told
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.learner import bounded
@@ -20,7 +20,7 @@ def check_problem(owner: str, problem: object, domain: Domain) -> Problem:
     bounded(owner, domain)
     if not isinstance(problem, Problem):
         if not isinstance(problem, list | tuple):
-            raise InputError(f"{owner} needs a thalweg problem or a list of losses. Got {problem!r}.")
+            raise InputError(f"{owner} needs a thalweg problem or a list of losses. Got {told(problem)}.")
         problem = FromLosses(problem, shape=domain.shape)
     if problem.horizon is None:
         raise InputError(f"{owner} needs a problem that ends. Slice it: problem[:1000].")
@@ -41,7 +41,7 @@ def check_window(owner: str, problem: Problem, start: int, stop: int | None) -> 
     T = len(problem)
     last = T if stop is None else stop
     if not (isinstance(start, int | np.integer) and isinstance(last, int | np.integer) and 0 <= start < last <= T):
-        raise InputError(f"{owner} needs rounds 0 <= start < stop <= {T}. Got start={start!r}, stop={stop!r}.")
+        raise InputError(f"{owner} needs rounds 0 <= start < stop <= {T}. Got start={told(start)}, stop={told(stop)}.")
     return int(start), int(last)
 
 

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from thalweg._progress import progress_bar
 from thalweg._types import Array
+from thalweg._validate import check_items, told, wrong
 from thalweg.cards import recipes
 from thalweg.errors import InputError
 from thalweg.learner import ROUNDING, Learner
@@ -161,7 +162,7 @@ def certify(
     if theorem is None:
         known = ", ".join(dict.fromkeys(r.kind.__name__ for r in recipes().values() if r.card.theorem is not None))
         raise InputError(
-            f"certify knows the theorems of {known}. Got {learner!r}. "
+            f"certify knows the theorems of {known}. Got {told(learner)}. "
             "A class of your own names its theorem on its card: see thalweg.cards."
         )
     paid, problem = played("certify", run, problem, learner.domain)
@@ -202,9 +203,17 @@ def _windows(problem: Problem, intervals: str | Sequence[Window] | None, theorem
         lengths = [2**k for k in range(T.bit_length()) if SHORTEST <= 2**k < T]
         found = [(r, r + n) for n in lengths for r in range(0, T - n + 1, n)] + [(0, T)]
     elif isinstance(intervals, str):
-        raise InputError(f"The 'intervals' parameter of certify must be 'dyadic', 'whole' or pairs. Got {intervals!r}.")
+        raise InputError(
+            f"The 'intervals' parameter of certify must be 'dyadic', 'whole' or pairs. Got {told(intervals)}."
+        )
     else:
-        found = [check_window("certify", problem, *pair) for pair in intervals]
+        pairs = [
+            check_items("certify", "intervals", pair, "pairs")
+            for pair in check_items("certify", "intervals", intervals, "pairs")
+        ]
+        if any(len(pair) != 2 for pair in pairs):
+            raise wrong("certify", "intervals", "pairs (start, stop)", intervals)
+        found = [check_window("certify", problem, *pair) for pair in pairs]
     if theorem.whole and any(r > 0 for r, _ in found):
         raise InputError(f"{theorem.name} speaks of intervals that start with the run: (0, stop). Got {found[:3]}.")
     if not found:

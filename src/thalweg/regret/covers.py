@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from thalweg._interrupts import interrupts
 from thalweg._progress import progress_bar
 from thalweg._types import Array
-from thalweg._validate import check_count
+from thalweg._validate import check_count, told
 from thalweg.cover import Cover
 from thalweg.errors import InputError
 from thalweg.learner import Learner
@@ -215,7 +215,7 @@ def cover(record: CoverRecord, *, ax: Axes | None = None) -> Axes:
         Where to draw; a new figure when left out. The colour bar takes its room from it.
     """
     if not isinstance(record, CoverRecord):
-        raise InputError(f"cover draws what record_cover returned. Got {record!r}.")
+        raise InputError(f"cover draws what record_cover returned. Got {told(record)}.")
     K, T = record.levels, record.run.rounds
     ax, _ = axes("cover", ax, height=min(7.0, 2.4 + 0.42 * K))
     from matplotlib.cm import ScalarMappable
@@ -263,7 +263,8 @@ def _ensemble(learner: Any) -> Cover:
     while not isinstance(found, Cover):
         if not hasattr(found, "inner"):
             raise InputError(
-                f"record_cover needs a learner over a cover, such as EfficientAdaptive, CBCE or SACS. Got {learner!r}."
+                f"record_cover needs a learner over a cover, such as EfficientAdaptive, CBCE or SACS. "
+                f"Got {told(learner)}."
             )
         found = found.inner
     return found

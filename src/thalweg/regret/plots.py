@@ -10,6 +10,7 @@ can tell apart; solid lines are learners, dashed ones comparators and bounds.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from thalweg._types import Array
-from thalweg._validate import check_array, check_count
+from thalweg._validate import check_array, check_count, check_items, real_number, told
 from thalweg.errors import InputError
 from thalweg.play import Run
 from thalweg.problems import Problem
@@ -73,7 +74,7 @@ def cumulative_loss(
         if T is not None and table.shape[1] != T:
             raise InputError(f"{owner}: the comparator {name!r} has {table.shape[1]} rounds, the longest run {T}.")
     if not solid and not dashed:
-        raise InputError(f"{owner} needs at least one run. Got {runs!r}.")
+        raise InputError(f"{owner} needs at least one run. Got {told(runs)}.")
     ax, own = axes(owner, ax)
     for tables, dash in ((solid, False), (dashed, True)):
         lines = colors(ax, reverse=dash)
@@ -195,7 +196,9 @@ def regret_by_length(
     """
     owner = "regret_by_length"
     if not measured or not all(isinstance(one, IntervalRegret) for one in measured):
-        raise InputError(f"{owner} needs what thalweg.regret.adaptive or interval_dynamic returned. Got {measured!r}.")
+        raise InputError(
+            f"{owner} needs what thalweg.regret.adaptive or interval_dynamic returned. Got {told(measured)}."
+        )
     names = _names(owner, measured, labels)
     allowed = None if bound is None else _bounds_by_length(owner, bound)
     ax, own = axes(owner, ax)
@@ -242,7 +245,8 @@ def _tables(owner: str, parameter: str, given: Any) -> dict[str, Array]:
     """Losses by name, a row a run."""
     if not isinstance(given, Mapping):
         raise InputError(
-            f"The '{parameter}' parameter of {owner} must map names to runs, such as {{'SOGD': run}}. Got {given!r}."
+            f"The '{parameter}' parameter of {owner} must map names to runs, such as {{'SOGD': run}}. "
+            f"Got {told(given)}."
         )
     return {str(name): _table(owner, f"{parameter}[{name!r}]", value) for name, value in given.items()}
 
@@ -276,16 +280,16 @@ def _bounds_by_length(owner: str, bound: Any) -> tuple[Array, Array, Array]:
     if isinstance(bound, Mapping):
         pairs: Iterable[tuple[Any, Any]] = bound.items()
     else:
-        rows = getattr(bound, "rows", bound)
-        if not isinstance(rows, Iterable) or isinstance(rows, str):
-            raise _no_bound(owner, bound)
-        rows = list(rows)
+        rows = check_items(owner, "bound", getattr(bound, "rows", bound), "lengths with bounds, or a certificate")
         if not all(hasattr(row, name) for row in rows for name in ("start", "stop", "bound")):
             raise _no_bound(owner, bound)
         pairs = [(row.stop - row.start, row.bound) for row in rows]
     found: dict[int, list[float]] = {}
     for length, value in pairs:
-        found.setdefault(check_count(owner, "bound", length), []).append(float(value))
+        number = real_number(value)
+        if math.isnan(number):
+            raise _no_bound(owner, bound)
+        found.setdefault(check_count(owner, "bound", length), []).append(number)
     if not found:
         raise _no_bound(owner, bound)
     lengths = sorted(found)
@@ -296,14 +300,15 @@ def _bounds_by_length(owner: str, bound: Any) -> tuple[Array, Array, Array]:
 def _no_bound(owner: str, bound: object) -> InputError:
     return InputError(
         f"The 'bound' parameter of {owner} must map lengths to numbers, or be a certificate, or rows with start, stop "
-        f"and bound. Got {bound!r}."
+        f"and bound. Got {told(bound)}."
     )
 
 
 def _names(owner: str, measured: Sequence[IntervalRegret], labels: Sequence[str] | None) -> list[str]:
     if labels is not None:
-        if isinstance(labels, str) or len(labels) != len(measured):
-            raise InputError(f"The 'labels' parameter of {owner} must hold {len(measured)} names. Got {labels!r}.")
-        return [str(name) for name in labels]
+        names = check_items(owner, "labels", labels, "a list of names")
+        if len(names) != len(measured):
+            raise InputError(f"The 'labels' parameter of {owner} must hold {len(measured)} names. Got {told(labels)}.")
+        return [told(name) if not isinstance(name, str) else name for name in names]
     kinds = [f"{one.kind} regret" for one in measured]
     return [kind if kinds.count(kind) == 1 else f"{kind} {kinds[: k + 1].count(kind)}" for k, kind in enumerate(kinds)]

@@ -10,7 +10,9 @@ import numpy as np
 
 from thalweg._kernels import projections
 from thalweg._types import Array
+from thalweg._validate import check_count, check_entries, check_positive, check_rng
 from thalweg.domains import Domain
+from thalweg.domains._base import read_domain
 
 __all__ = ["check_domain"]
 
@@ -42,8 +44,10 @@ def check_domain(domain: Domain, *, rng: int | np.random.Generator = 0, points: 
     >>> from thalweg.testing import check_domain
     >>> check_domain(Simplex(5))
     """
+    random, tol = check_rng("check_domain", rng), check_positive("check_domain", "tol", tol)
+    points = check_count("check_domain", "points", points)
+    check_entries("check_domain", "points", points, points * read_domain("check_domain", domain).dim)
     _check_facts(domain)
-    random = np.random.default_rng(rng)
     scale = max(domain.radius if math.isfinite(domain.radius) else 1.0, float(np.abs(domain.center).max()))
     tries = list(_points(domain, scale, random, points))
     nearest = [_check_project(domain, y) for y in tries]

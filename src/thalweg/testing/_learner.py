@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from thalweg._types import Array
+from thalweg._validate import check_callable
 from thalweg.cards import Setting, recipes
 from thalweg.domains import Ellipsoid
 from thalweg.errors import HorizonWarning
@@ -368,8 +369,7 @@ def check_learner(make: Callable[[], Learner] | type[Learner]) -> None:
     >>> check_learner(lambda: tw.SOGD(tw.domains.Simplex(3)))
     >>> check_learner(tw.SOGD)
     """
-    if not callable(make):
-        raise TypeError(f"check_learner needs a function that builds a fresh learner. Got {make!r}.")
+    check_callable("check_learner", "make", make)
     if isinstance(make, type) and "card" in vars(make):
         for recipe in [recipe for recipe in recipes().values() if recipe.kind is make]:
             check_learner(functools.partial(recipe.build, STANDARD))

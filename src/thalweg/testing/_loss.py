@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._types import Array
+from thalweg._validate import check_array, check_rng, wrong
 from thalweg.losses import Loss
 
 __all__ = ["check_loss"]
@@ -36,9 +37,11 @@ def check_loss(loss: Loss, x: ArrayLike, rng: np.random.Generator | int | None =
     >>> from thalweg.testing import check_loss
     >>> check_loss(Squared([1.0, 2.0], 3.0), [0.5, -0.5], rng=0)
     """
-    generator = np.random.default_rng(rng)
+    generator = check_rng("check_loss", rng)
+    if not isinstance(loss, Loss):
+        raise wrong("check_loss", "loss", "an object with the methods value(x) and gradient(x)", loss)
     name = type(loss).__name__
-    x = np.array(x, dtype=np.float64)
+    x = check_array("check_loss", "x", x)
     value, gradient = _ask(loss, name, x)
 
     step = 1e-5 * max(1.0, float(np.abs(x).max()))

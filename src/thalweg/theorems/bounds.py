@@ -11,11 +11,16 @@ is an inequality for X; `small_loss` solves it for the regret X - F. The paper's
 """
 
 import functools
+import inspect
 import math
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 
 from thalweg._types import Array
+from thalweg._validate import real_array, wrong
+from thalweg.errors import InputError
 
 __all__ = [
     "ada_normal_hedge",
@@ -29,9 +34,33 @@ __all__ = [
     "small_loss",
 ]
 
+P = ParamSpec("P")
+Answer = TypeVar("Answer")
+
+
+def formula(f: Callable[P, Answer]) -> Callable[P, Answer]:
+    """A formula whose arguments are finite numbers >= 0, or arrays of such; others are refused."""
+    names = tuple(inspect.signature(f).parameters)
+
+    @functools.wraps(f)
+    def checked(*args: P.args, **options: P.kwargs) -> Answer:
+        for name, value in (*zip(names, args, strict=False), *options.items()):
+            array = real_array(value)
+            if array is None or not ((array >= 0) & (array < math.inf)).all():
+                raise wrong(f.__name__, name, "a finite number >= 0", value)
+        try:
+            with np.errstate(all="ignore"):
+                return f(*args, **options)
+        except (ArithmeticError, TypeError, ValueError) as error:  # 0, too large, or an array where one number goes
+            raise InputError(f"{f.__name__} cannot be computed from {args}, {options}: {error}.") from error
+
+    return checked
+
+
 NEWTON = (2 - math.log(3)) / 2  # strong convexity of the coin bettor's logarithmic losses, in its own gradients
 
 
+@formula
 def small_loss(F: float, a: Array | float, b: float, c: Array | float = 0.0) -> float:
     """The largest X - F with X - F <= a + b sqrt(X) + c X, a quadratic in sqrt(X). For arrays a, c the least of all."""
     a, c = np.broadcast_arrays(np.asarray(a, dtype=float), np.asarray(c, dtype=float))
@@ -42,6 +71,7 @@ def small_loss(F: float, a: Array | float, b: float, c: Array | float = 0.0) -> 
     return float((root * root).min()) - F
 
 
+@formula
 def descent(steps: Array, R: float, P: float, first: float) -> Array:
     r"""The a of gradient descent with step eta on a ball: :math:`\min(5R^2/2 + RP, \|y_1 - u_1\|^2/2 + 2RP)/\eta`.
 
@@ -51,11 +81,13 @@ def descent(steps: Array, R: float, P: float, first: float) -> Array:
     return distances / steps
 
 
+@formula
 def hedge(N: int, rate: float, R: float, Q: float) -> float:
     r"""Hedge with a fixed rate and losses of range :math:`2R\|h\|`: :math:`\ln N/\epsilon + \epsilon R^2 Q/2`."""
     return math.log(N) / rate + rate * R**2 * Q / 2 if N > 1 else 0.0
 
 
+@formula
 def confident_hedge(N: int, R: float, G: float) -> tuple[float, float]:
     r"""Hedge with the self-confident rate: a and k of :math:`a + k \sqrt{Q}`.
 
@@ -65,6 +97,7 @@ def confident_hedge(N: int, R: float, G: float) -> tuple[float, float]:
     return (3 + G**2 * R**2 / 2) * root, 3 * R * root
 
 
+@formula
 def scale_free(R: float, delta: float) -> tuple[float, float]:
     r"""Scale-free descent with numerator R on a ball: a and k of :math:`a + k\sqrt{Q}`.
 
@@ -73,6 +106,7 @@ def scale_free(R: float, delta: float) -> tuple[float, float]:
     return 2 * R * math.sqrt(delta), 3 * R
 
 
+@formula
 def adapt_ml_prod(m: int, t: int, R: float, G: float) -> tuple[float, float]:
     r"""Adapt-ML-Prod against the expert born at marker m, until round t: a and k of :math:`a + k\sqrt{Q}`.
 
@@ -84,6 +118,7 @@ def adapt_ml_prod(m: int, t: int, R: float, G: float) -> tuple[float, float]:
     return 2 * G * R * (slope + 6 * gamma + 2 * mu), 2 * R * slope
 
 
+@formula
 def ada_normal_hedge(n: int, t: int, R: float, G: float) -> float:
     r"""AdaNormalHedge against any of at most 2t experts that have started by round t.
 
@@ -92,11 +127,13 @@ def ada_normal_hedge(n: int, t: int, R: float, G: float) -> float:
     return 2 * G * R * math.sqrt(3 * n * (math.log(2 * t) + math.log(2.5 + 1.5 * math.log1p(t)) + 1))
 
 
+@formula
 def coin_betting(n: int, t: int, R: float, G: float) -> float:
     r"""Sleeping coin betting until round t: :math:`2GR\sqrt{n (7 \ln t + 5)}` (Jun et al. 2017, Theorem 2)."""
     return 2 * G * R * math.sqrt(n * (7 * math.log(t) + 5))
 
 
+@formula
 @functools.lru_cache(maxsize=4096)
 def parameter_free(size: float, wealth: float, Q: float) -> float:
     r"""A coin bettor times a direction, against a point of length `size`, for losses of length <= 1.
