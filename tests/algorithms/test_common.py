@@ -36,7 +36,7 @@ def test_decisions_stay_in_sets_that_are_small_against_their_distance(shape, rad
     """To a few of the spacings that numbers have there, not to the tolerance of `contains`, which is many radii."""
     rng = np.random.default_rng(0)
     X, outside = SMALL[shape](np.full(3, away), radius)
-    setting = dataclasses.replace(STANDARD, domain=X)
+    setting = dataclasses.replace(STANDARD, domain=X, horizon=80)
     g = rng.standard_normal((80, 3)) * (rng.random((80, 1)) < 0.3) + np.ones(3)
     g *= 0.99 * setting.gradient_bound / np.linalg.norm(g, axis=1, keepdims=True)
     for name, recipe in recipes().items():
