@@ -87,7 +87,8 @@ class ResidualLevels(Machine):
         exact = (K if isinstance(home, Ball) else 0) - (ball is not None)
         center = home.center.ravel().copy()
         o = center if isinstance(home, Ball) else home._project_flat(center)
-        R = home.radius if isinstance(home, Ball) else min(home.radius, home.diameter)
+        # as it is projected onto: `radius` is never tiny against the centre
+        R = float(home.par[0]) if isinstance(home, Ball) else min(home.radius, home.diameter)
         levels = [N - k for k in range(K)]
         tols = np.full(K, TOLERANCE)
         tols[exact:] = domain.tolerance * domain._scale(domain.center) / R

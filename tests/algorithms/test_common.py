@@ -1,5 +1,6 @@
 """Every learner keeps every promise, and the checks notice one that does not."""
 
+import dataclasses
 import pickle
 
 import numpy as np
@@ -7,7 +8,8 @@ import pytest
 
 import thalweg as tw
 from tests.worlds import LEARNERS, ball
-from thalweg.testing import LEARNER_CHECKS, check_learner
+from thalweg.cards import recipes
+from thalweg.testing import LEARNER_CHECKS, STANDARD, check_learner
 
 
 @pytest.mark.parametrize("check", LEARNER_CHECKS, ids=lambda c: c.__name__)
@@ -20,6 +22,28 @@ def test_learner(name, check):
 def test_our_learners_can_be_pickled(name):
     """`check_copies` holds a pickled learner to the run of the first; here: all of ours on built-in sets do pickle."""
     assert pickle.loads(pickle.dumps(LEARNERS[name]())).queries == LEARNERS[name]().queries
+
+
+SMALL = {
+    "ball": lambda c, R: (tw.domains.Ball(3, R, c), lambda x: np.linalg.norm(x - c) - R),
+    "box": lambda c, R: (tw.domains.Box(c - R, c + R), lambda x: np.abs(x - c).max() - R),
+}
+
+
+@pytest.mark.parametrize(("radius", "away"), [(1e-8, 1e6), (1e-3, 1e8), (1e-14, 1.0)])
+@pytest.mark.parametrize("shape", SMALL)
+def test_decisions_stay_in_sets_that_are_small_against_their_distance(shape, radius, away):
+    """To a few of the spacings that numbers have there, not to the tolerance of `contains`, which is many radii."""
+    rng = np.random.default_rng(0)
+    X, outside = SMALL[shape](np.full(3, away), radius)
+    setting = dataclasses.replace(STANDARD, domain=X, horizon=80)
+    g = rng.standard_normal((80, 3)) * (rng.random((80, 1)) < 0.3) + np.ones(3)
+    g *= 0.99 * setting.gradient_bound / np.linalg.norm(g, axis=1, keepdims=True)
+    for name, recipe in recipes().items():
+        learner = recipe.build(setting)
+        for row in g:
+            assert outside(learner.decision) <= 16 * np.spacing(away), name
+            learner.step(tw.losses.Linear(row, setting.loss_bound / 2 - row @ X.center))
 
 
 class Plain(tw.Learner):

@@ -446,6 +446,28 @@ def test_the_run_does_not_depend_on_units(name):
     assert_allclose(runs[2], runs[0], atol=1e-9)
 
 
+@pytest.mark.parametrize("name", LEARNERS)
+def test_on_the_line_the_run_does_not_depend_on_units(name):
+    """Where the inner point is far outside, nothing of the gradient is left: one ulp of it would be followed."""
+    T, rng = 256, np.random.default_rng(0)
+    g = rng.uniform(-1.0, 1.0, T)
+    g[np.arange(T) % 64 > 20] = -0.7
+
+    def decisions(length, loss):
+        X, Y = tw.domains.Box([-length], [length]), tw.domains.Ball(1, 2 * length)
+        more = {} if name == "published" else {"surrogate": Y}
+        learner = LEARNERS[name](X, T, loss / length, **more)
+        return (
+            tw.play(learner, tw.problems.LinearLosses(g[:, None] * (loss / length)), decisions=True).decisions / length
+        )
+
+    first = decisions(1.0, 1.0)
+    for length, loss in ((2.0, 1.0), (1.0, 0.5), (2.0**-10, 2.0**20)):
+        np.testing.assert_array_equal(decisions(length, loss), first)
+    for length, loss in ((3.0, 1.0), (1.0, 3.0), (1e-5, 7.0), (0.1, 1e4)):
+        assert_allclose(decisions(length, loss), first, rtol=0, atol=1e-10)
+
+
 # ----------------------------------------------------------------------------------------------------------- invariants
 
 

@@ -264,6 +264,31 @@ def test_a_true_distance_is_a_direction():
     np.testing.assert_allclose(surrogate_gradient(g, y, np.array([1.0, 0.0]), tol=1e-6), [0.0, -2.0], rtol=0, atol=1e-9)
 
 
+@given(seed=seeds, d=st.integers(1, 40))
+@settings(max_examples=300)
+def test_straight_against_the_way_out_nothing_is_left(seed, d):
+    """g = -a v: h = 0 to the bit, at any size. A part across v that is small, but no rounding, stays."""
+    rng = np.random.default_rng(seed)
+    v = rng.normal(size=d) * 10.0 ** rng.uniform(-6, 6)
+    a = 10.0 ** rng.uniform(-6, 6)
+    h = surrogate_gradient(-a * v, v, np.zeros(d))
+    np.testing.assert_array_equal(h, 0.0)
+    np.testing.assert_array_equal(surrogate_gradient(a * v, v, np.zeros(d)), a * v)
+    if d > 1:
+        across = rng.normal(size=d)
+        across -= across @ v / (v @ v) * v
+        across *= 1e-9 * np.linalg.norm(a * v) / np.linalg.norm(across)
+        h = surrogate_gradient(-a * v + across, v, np.zeros(d))
+        np.testing.assert_allclose(h, across, rtol=0, atol=1e-5 * np.linalg.norm(across))
+
+
+def test_the_smallest_gradients_are_not_taken_for_rounding():
+    """Where squares underflow to 0."""
+    g = np.array([-1e-200, 3e-200])
+    np.testing.assert_array_equal(surrogate_gradient(g, np.array([1.0, 0.0]), np.zeros(2)), [0.0, 3e-200])
+    np.testing.assert_array_equal(surrogate_gradient(-g, np.array([1.0, 0.0]), np.zeros(2)), -g)
+
+
 def test_theorem_1_can_fail():
     """Feeding g itself breaks the transfer of regret, and so does the correction with the opposite direction."""
     box = tw.domains.Box([-1.0, -1.0], [1.0, 1.0])

@@ -125,6 +125,7 @@ def test_a_sign_error_is_found():
         losses = [broken.step(f) for f in problem]
         certificate = certify(broken, problem, losses)
         assert not certificate.holds
+        assert certificate.violated
         assert certificate.slack < 0
         assert "VIOLATED" in repr(certificate)
 
@@ -285,10 +286,69 @@ def test_smoothness_is_that_along_the_flat():
         assert [a.held for a in certificate.assumptions if a.name.startswith("losses smooth")] == [held]
 
 
-def test_without_decisions_gradients_are_unknown():
+def test_without_decisions_gradients_are_those_that_the_learner_did_not_refuse():
     learner, problem = sound_run()
     certificate = certify(learner, problem, tw.play(learner, problem))
-    assert [a.held for a in certificate.assumptions if a.name.startswith("gradients")] == [None]
+    assert [a.held for a in certificate.assumptions if a.name.startswith("gradients")] == [True]
+
+
+class Hanging:
+    """1 + s x: >= 0 on [-1, 1], negative outside. As a straight line it is smooth with any L."""
+
+    def __init__(self, s):
+        self.s = s
+
+    def value(self, x):
+        return 1.0 + self.s * x[0]
+
+    def gradient(self, x):
+        return np.array([self.s])
+
+
+@pytest.mark.parametrize("decisions", [True, False])
+def test_losses_that_are_negative_outside_the_domain_accuse_nobody(decisions):
+    """Theorem 3 uses ||g||^2 <= 2 L f, which f >= 0 on X alone does not give: here f may have any regret."""
+    X, T = tw.domains.Box([-1.0], [1.0]), 400
+    problem = tw.problems.FromLosses([Hanging((-1.0) ** t) for t in range(T)], shape=(1,))
+    learner = tw.EfficientDynamic(X, T, 1.0, 1e-6)
+    certificate = certify(learner, problem, tw.play(learner, problem, decisions=decisions))
+    assert not certificate.holds  # the bound, without what it assumes, is a small number
+    assert not certificate.violated
+    assert "VIOLATED" not in repr(certificate)
+    outside = next(a for a in certificate.assumptions if "outside the domain" in a.name)
+    assert outside.held is (False if decisions else None)
+    assert (outside in certificate.failed) is decisions
+    assert ("promises nothing" if decisions else "unless an unknown assumption failed") in repr(certificate)
+
+
+def test_losses_of_ones_own_that_are_never_negative_pass():
+    X, T = tw.domains.Ball(2), 100
+    losses = [tw.losses.Squared([1.0, 0.5], b) for b in np.linspace(-1, 1, T)]
+    problem = tw.problems.FromLosses(losses, shape=(2,))
+    learner = tw.EfficientDynamic(X, T, 10.0, 1.25)
+    certificate = certify(learner, problem, tw.play(learner, problem, decisions=True))
+    assert certificate.holds
+    assert [a.held for a in certificate.assumptions if "outside" in a.name] == [True]
+
+
+def test_more_markers_than_the_learner_keeps():
+    """The bound of early intervals needs markers that were overwritten: they follow from the losses."""
+    T = 70_000
+    X = tw.domains.Ball(1)
+    problem = tw.problems.LinearRegression(np.ones((T, 1)), np.where(np.arange(T) % 7 < 3, 1.0, -1.0))
+    learner = tw.EfficientAdaptive(X, T, problem.gradient_bound(X), problem.smoothness, threshold=lambda m: 0.1)
+    run = tw.play(learner, problem)
+    assert learner.marker_count > len(learner.markers) == 65_536
+    intervals = [(0, T), (0, 100), (1000, 3000), (T - 3000, T)]
+    certificate = certify(learner, problem, run, intervals=intervals)
+    assert certificate.holds, certificate
+    theorem = Theorem4(learner, run.losses, np.ones(T))
+    paid = [part.sum() for part in np.split(run.losses, theorem.markers[1:])]
+    assert theorem.markers.size == learner.marker_count
+    assert min(paid[:-1]) > 0.1  # each unit interval ends where its loss exceeds C
+    assert (theorem.markers[-65_536:] + 1).tolist() == learner.markers
+    with pytest.raises(InputError, match="the losses that the learner was given"):
+        certify(learner, problem, 2 * run.losses, intervals=intervals)
 
 
 # ----------------------------------------------------------------------------------------------------------- bad input

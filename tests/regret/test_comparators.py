@@ -16,6 +16,7 @@ from tests.worlds import examples
 from thalweg import domains, problems
 from thalweg.errors import InputError, MissingExtraError
 from thalweg.regret import Comparator, best_fixed, best_path, best_per_round, path_length
+from thalweg.regret.windows import Windows
 
 KINDS = {
     "squared": problems.LinearRegression,
@@ -859,11 +860,31 @@ def test_large_features_on_a_large_set():
     assert found.gap <= 1e-6 * 1e12
 
 
-def test_the_gap_covers_the_rounding_of_prefix_sums():
-    """A window after a round that dwarfs it: nothing of the window may be left in the sums, and the gap must say so."""
+def test_a_window_after_a_round_that_dwarfs_it():
     problem = problems.LinearRegression([[1e16], [1.0]], [1.0, 1.0])
     found = best_fixed(problem, domains.Ball(1, 2.0), 1, 2)
     assert found.loss - found.gap <= 0.0  # u = 1 pays nothing
+    assert found.loss == pytest.approx(0.0, abs=1e-14)
+    assert found.gap <= 1e-12
+
+
+@pytest.mark.parametrize("scale", [1e6, 1e8, 1e12])
+def test_windows_beside_rounds_of_another_size(scale):
+    """The same decision and gap as for the window's rounds alone."""
+    rng = np.random.default_rng(0)
+    a, y = rng.standard_normal((90, 3)), rng.standard_normal(90)
+    a[20:40] *= scale
+    y[20:40] *= scale
+    problem, domain = problems.LinearRegression(a, y), domains.Ball(3, 0.3)
+    sums = Windows(problem, domain, 1e-9)
+    for r, s in ((40, 90), (0, 20), (47, 81), (41, 42), (40, 48), (3, 19)):
+        alone = best_fixed(problems.LinearRegression(a[r:s], y[r:s]), domain)
+        found = best_fixed(problem, domain, r, s)
+        w, loss, gap = sums.fit(r, s)
+        for decision, value, least in ((found.decisions[0], found.loss, found.gap), (w, loss, gap)):
+            assert decision == pytest.approx(alone.decisions[0], abs=1e-4)
+            assert value == pytest.approx(alone.loss, abs=1e-7)
+            assert least <= 1e-7
 
 
 @pytest.mark.parametrize(("a", "y"), [(0.3, 1.0), (1 / 3, 0.7), (1.1, 1.3)])

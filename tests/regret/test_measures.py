@@ -45,7 +45,7 @@ kinds = pytest.mark.parametrize("kind", KINDS)
 
 
 def wrapped(domain):
-    """The same set, known by its projection alone: windows are minimised one by one, with no prefix sums."""
+    """The same set, known by its projection alone: windows are minimised one by one, with no sums of rounds."""
     return domains.Custom(domain.project, domain.shape, domain.center, domain.radius, tolerance=1e-12)
 
 
@@ -219,7 +219,7 @@ def test_nobody_beats_the_best_of_every_round(name):
 
 
 def naive(paid, problem, domain, tau):
-    """The largest static regret of the intervals of a length: every window on its own, with no prefix sums."""
+    """The largest static regret of the intervals of a length: every window on its own."""
     found = []
     for r in range(len(paid) - tau + 1):
         part = best_fixed(problem[r : r + tau], domain, tol=1e-6)
@@ -255,7 +255,7 @@ def test_adaptive_regret_of_absolute_losses():
 @settings(max_examples=30)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_adaptive_regret_of_random_problems(seed):
-    """Windows by prefix sums, against each window as a problem of its own, minimised through the projection."""
+    """Windows by a tree of sums, against each window as a problem of its own, minimised through the projection."""
     rng = np.random.default_rng(seed)
     domain = list(SETS.values())[rng.integers(len(SETS))]
     problem, paid = example("squared", int(rng.integers(1, 20)), seed, domain)
@@ -413,6 +413,55 @@ def test_the_gap_covers_the_rounding_of_long_sums(a, y):
     best = (Fraction(a) * u - Fraction(y)) ** 2 / 2
     for row in adaptive(np.zeros(T), problem, domain, lengths=[1, 1000, T], stride=500):
         assert abs(row.regret + float(row.length * best)) <= row.gap * (1 + 1e-9)
+
+
+def exact_regret(paid, a, y, reach, r, s):
+    """The static regret of rounds r..s-1 on [-reach, reach], in fractions: no rounding anywhere."""
+    a, y = [Fraction(v) for v in a[r:s]], [Fraction(v) for v in y[r:s]]
+    S, b = sum(v * v for v in a), sum(v * w for v, w in zip(a, y, strict=True))
+    u = min(max(b / S, -Fraction(reach)), Fraction(reach))
+    return sum(map(Fraction, paid[r:s])) - sum((v * u - w) ** 2 for v, w in zip(a, y, strict=True)) / 2
+
+
+def rescaled(scale, T, seed=0):
+    """Rounds 20..39 and 90..93 are of another size than the others, and cost who played nothing."""
+    rng = np.random.default_rng(seed)
+    a, y = rng.standard_normal((T, 1)), rng.standard_normal(T)
+    large = np.isin(np.arange(T), [*range(20, 40), *range(90, 94)])
+    a[large] *= np.sqrt(scale)
+    y[large] *= scale
+    problem, domain = problems.LinearRegression(a, y), domains.Ball(1)
+    paid = problem.losses_of(domain.radius * rng.uniform(-1, 1, (T, 1)))
+    paid[large] = 0.0
+    return problem, domain, paid
+
+
+@pytest.mark.parametrize("scale", [1e6, 1e8, 1e12, 1e-8])
+@pytest.mark.parametrize("T", [130, pytest.param(1000, marks=pytest.mark.slow)])
+def test_regret_after_rounds_of_another_size(T, scale):
+    """All intervals, against fractions: as accurate as if the others were not there."""
+    problem, domain, paid = rescaled(scale, T)
+    for row in adaptive(paid, problem, domain, lengths=[1, 2, 5, 16, 37, 64]):
+        truth = [
+            float(exact_regret(paid, problem.features[:, 0], problem.labels, 1, r, r + row.length))
+            for r in range(T - row.length + 1)
+        ]
+        own = 1e-12 * row.length * (1 + np.abs(problem.labels[row.start : row.stop]).max() ** 2)
+        assert truth[row.start] == pytest.approx(row.regret, rel=0, abs=own)
+        assert row.regret - own <= max(truth) <= row.regret + row.gap
+        assert row.gap <= 100 * own
+
+
+@pytest.mark.parametrize("scale", [1e6, 1e8, 1e12, 1e-8])
+def test_interval_dynamic_regret_after_rounds_of_another_size(scale):
+    problem, domain, paid = rescaled(scale, 130)
+    against = best_fixed(problem, domain)
+    for row in interval_dynamic(paid, problem, against, lengths=[1, 5, 37, 64]):
+        terms = [Fraction(p) - Fraction(q) for p, q in zip(paid, against.losses, strict=True)]
+        truth = [float(sum(terms[r : r + row.length])) for r in range(131 - row.length)]
+        own = 1e-13 * max(against.losses[row.start : row.stop].sum(), paid[row.start : row.stop].sum())
+        assert row.regret == pytest.approx(max(truth), rel=0, abs=own)
+        assert max(truth) <= row.regret + row.gap + own
 
 
 def test_losses_that_do_not_depend_on_the_decision():

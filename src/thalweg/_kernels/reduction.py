@@ -7,16 +7,30 @@ from thalweg._kernels.jit import inlined
 __all__ = ["surrogate_gradient"]
 
 
+EPS = np.finfo(np.float64).eps
+
+
 @inlined
 def surrogate_gradient(g: np.ndarray, v: np.ndarray, tol: float, h: np.ndarray) -> None:
-    """h <- g - min(0, <g, v>) v / ||v||^2 with v = y - x; g where ||v|| <= tol. Overwrites h, which may be v itself."""
-    gap = 0.0
-    inner = 0.0
-    for j in range(g.shape[0]):
+    """h <- g - min(0, <g, v>) v / ||v||^2 with v = y - x; g where ||v|| <= tol. Overwrites h, which may be v itself.
+
+    Where g points straight against v, as it must in one dimension, h is exactly 0: what rounding leaves of it is taken
+    off, for a learner that measures in units of what it has seen would follow it.
+    """
+    d = g.shape[0]
+    gap, inner, size = 0.0, 0.0, 0.0
+    for j in range(d):
         gap += v[j] * v[j]
         inner += g[j] * v[j]
+        size += g[j] * g[j]
     scale = 0.0
     if inner < 0.0 and gap > tol * tol:
         scale = inner / gap  # gap > 0
-    for j in range(g.shape[0]):
+    left = 0.0
+    for j in range(d):
         h[j] = g[j] - scale * v[j]
+        left += h[j] * h[j]
+    noise = (d + 8) * EPS
+    if left < noise * noise * size:  # not where the squares underflow
+        for j in range(d):
+            h[j] = 0.0

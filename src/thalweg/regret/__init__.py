@@ -1,8 +1,8 @@
 """Regret: what a run lost, against whom, on which interval, and what the theorem allowed.
 
 Comparators in hindsight (`best_fixed`, `best_per_round`, `best_path`), measures (`static`, `dynamic`, `adaptive`,
-`interval_dynamic`, `path_length`, `gradient_variation`), certificates (`certify`) and pictures
-(`thalweg.regret.plots`).
+`interval_dynamic`, `path_length`, `gradient_variation`), certificates (`certify`), simple decision makers beside a run
+(`witnesses`) and pictures (`thalweg.regret.plots`).
 """
 
 from thalweg.regret import plots
@@ -11,6 +11,7 @@ from thalweg.regret.comparators import Comparator, best_fixed, best_per_round, p
 from thalweg.regret.measures import IntervalRegret, Regret, WorstInterval, adaptive, dynamic, interval_dynamic, static
 from thalweg.regret.path import best_path
 from thalweg.regret.variation import Between, gradient_variation
+from thalweg.regret.witnesses import Witness, Witnesses, witnesses
 
 __all__ = [
     "Assumption",
@@ -20,6 +21,8 @@ __all__ = [
     "Comparator",
     "IntervalRegret",
     "Regret",
+    "Witness",
+    "Witnesses",
     "WorstInterval",
     "adaptive",
     "best_fixed",
@@ -32,4 +35,5 @@ __all__ = [
     "path_length",
     "plots",
     "static",
+    "witnesses",
 ]

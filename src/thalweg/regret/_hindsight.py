@@ -15,9 +15,10 @@ import numpy as np
 from thalweg._kernels.jit import kernel
 from thalweg._kernels.pointers import Pointer, call
 
-__all__ = ["Ground", "Kind", "Sums", "Term", "fit_windows", "prefix_sums", "proximal_rounds"]
+__all__ = ["BLOCK", "Ground", "Kind", "Sums", "Term", "add_blocks", "fit_windows", "proximal_rounds"]
 
 EPS = np.finfo(np.float64).eps
+BLOCK = 8  # rounds whose sums are not kept
 SEARCH_STEPS = 200  # of a bracketed search; about 10 are usual
 
 
@@ -41,11 +42,14 @@ class Kind(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """Of rounds 0..t-1 in row t: features times features, times labels, half the squared labels."""
+    """Rounds of squared losses, and sums over blocks of them in a tree: node k holds those of nodes 2k and 2k + 1.
 
-    S: np.ndarray  # (T + 1, d, d)
-    b: np.ndarray  # (T + 1, d)
-    c: np.ndarray  # (T + 1,)
+    A row holds the sums of a_i a_j (j <= i), of y a and of y^2/2. Block i is node M + i.
+    """
+
+    features: np.ndarray  # (T, d)
+    labels: np.ndarray  # (T,)
+    nodes: np.ndarray  # (2M, d(d + 1)/2 + d + 1)
 
 
 class Term(NamedTuple):
@@ -57,17 +61,51 @@ class Term(NamedTuple):
 
 
 @kernel
-def prefix_sums(features: np.ndarray, labels: np.ndarray, S: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
-    """S[t], b[t], c[t] <- the sums of a a', y a and y^2/2 over the rounds before t. Overwrites all three."""
-    T, d = features.shape
-    S[0], b[0], c[0] = 0.0, 0.0, 0.0
-    for t in range(T):
-        y = labels[t]
-        for i in range(d):
-            for j in range(d):
-                S[t + 1, i, j] = S[t, i, j] + features[t, i] * features[t, j]
-            b[t + 1, i] = b[t, i] + y * features[t, i]
-        c[t + 1] = c[t] + 0.5 * y * y
+def _add_round(a: np.ndarray, y: float, row: np.ndarray) -> None:
+    """row += what a round adds to it."""
+    d, k = a.shape[0], 0
+    for i in range(d):
+        for j in range(i + 1):
+            row[k] += a[i] * a[j]
+            k += 1
+    for i in range(d):
+        row[k + i] += y * a[i]
+    row[k + d] += 0.5 * y * y
+
+
+@kernel
+def add_blocks(features: np.ndarray, labels: np.ndarray, nodes: np.ndarray) -> None:
+    """The sums of all nodes of a tree over these rounds. Overwrites nodes."""
+    M = nodes.shape[0] // 2
+    nodes[:] = 0.0
+    for t in range(min(labels.shape[0], M * BLOCK)):
+        _add_round(features[t], labels[t], nodes[M + t // BLOCK])
+    for k in range(M - 1, 0, -1):
+        for i in range(nodes.shape[1]):
+            nodes[k, i] = nodes[2 * k, i] + nodes[2 * k + 1, i]
+
+
+@kernel
+def _add_window(sums: Sums, r: int, s: int, row: np.ndarray) -> None:
+    """The sums of rounds r..s-1: whole blocks from the tree, the ends round by round. Overwrites row."""
+    M = sums.nodes.shape[0] // 2
+    first, last = (r + BLOCK - 1) // BLOCK, s // BLOCK
+    row[:] = 0.0
+    for t in range(r, min(s, first * BLOCK)):
+        _add_round(sums.features[t], sums.labels[t], row)
+    for t in range(max(r, first * BLOCK, last * BLOCK), s):
+        _add_round(sums.features[t], sums.labels[t], row)
+    low, high = first + M, last + M
+    while low < high:
+        if low % 2 == 1:
+            for i in range(row.shape[0]):
+                row[i] += sums.nodes[low, i]
+            low += 1
+        if high % 2 == 1:
+            high -= 1
+            for i in range(row.shape[0]):
+                row[i] += sums.nodes[high, i]
+        low, high = low // 2, high // 2
 
 
 @kernel
@@ -203,32 +241,37 @@ def fit_windows(
     points: np.ndarray,
     losses: np.ndarray,
     gaps: np.ndarray,
-    keep: bool,
+    rounding: np.ndarray,
 ) -> None:
     """The least-squares decision of every window [starts[k], stops[k]): its loss and a bound on what it misses.
 
-    The bound holds what rounding can take away: a sum of s terms errs by at most s EPS times the sum of their sizes,
-    and a window is the difference of two, evaluated at points of at most the size U of the set. Each window starts
-    where the one before ended up. Overwrites losses and gaps, and points: row k, or row 0 alone unless `keep`.
+    What rounding can add to a loss, or take away: every term of a window goes through a few sums only, so it errs by at
+    most that many EPS times the sizes of the window's own terms at points of at most the size U of the set. The gap
+    holds it. Each window starts where the one before ended up. Overwrites the last four.
     """
-    S, b, c, center, R = sums.S, sums.b, sums.c, X.center, X.radius
+    center, R = X.center, X.radius
     d = center.shape[0]
+    row = np.empty(sums.nodes.shape[1])
     A, C = np.empty((d, d)), np.empty((d, d))
     v, w = np.empty(d), center.copy()
     work = np.empty((5, d))
     U = R
     for j in range(d):
         U += abs(center[j])
+    additions = 3.0 * BLOCK + 4.0 * np.log2(sums.nodes.shape[0] + 1.0) + 2.0 * d + 8.0
     for k in range(starts.shape[0]):
-        r, s = starts[k], stops[k]
-        trace = 0.0
+        _add_window(sums, starts[k], stops[k], row)
+        at, trace = 0, 0.0
         for i in range(d):
-            for j in range(d):
-                A[i, j] = S[s, i, j] - S[r, i, j]
-            v[i] = b[s, i] - b[r, i]
-            trace += S[s, i, i]
+            for j in range(i + 1):
+                A[i, j] = A[j, i] = row[at]
+                at += 1
+            trace += A[i, i]
+        for i in range(d):
+            v[i] = row[at + i]
+        constant = row[at + d]
         missed = _fit(A, v, X, tol, steps, w, work, C)
-        total = c[s] - c[r]
+        total = constant
         for i in range(d):
             inner = 0.0
             for j in range(d):
@@ -236,9 +279,10 @@ def fit_windows(
             total += w[i] * (0.5 * inner - v[i])
         losses[k] = total
         # the sizes |y| ||a|| of the terms of b add up to sqrt(2 c trace) at most
-        linear = U * np.sqrt(2.0 * c[s] * trace)
-        gaps[k] = missed + 2.0 * (s + 8) * EPS * (0.5 * trace * U * U + linear + c[s])
-        points[k if keep else 0] = w
+        linear = U * np.sqrt(2.0 * constant * trace)
+        rounding[k] = additions * EPS * (0.5 * trace * U * U + linear + constant)
+        gaps[k] = missed + 3.0 * rounding[k]  # the slope that bounds it is rounded too
+        points[k] = w
 
 
 @kernel

@@ -98,6 +98,11 @@ class Certificate:
         """The assumptions that did not hold. Where there is one, the theorem promises nothing."""
         return tuple(assumption for assumption in self.assumptions if assumption.held is False)
 
+    @property
+    def violated(self) -> bool:
+        """Whether a regret exceeds its bound although every assumption was checked and held: the learner is broken."""
+        return not self.holds and all(assumption.held for assumption in self.assumptions)
+
     def table(self) -> list[dict[str, Any]]:
         """The rows as plain dictionaries, for a data frame or a CSV file."""
         return [row._asdict() | {"slack": row.slack} for row in self.rows]
@@ -105,7 +110,14 @@ class Certificate:
     def __repr__(self) -> str:
         broken = sum(row.slack < 0 for row in self.rows)
         many = f"{len(self.rows)} intervals" if len(self.rows) > 1 else "1 interval"
-        verdict = f"holds on {many}" if self.holds else f"VIOLATED on {broken} of {many}"
+        verdict = f"holds on {many}"
+        if self.violated:
+            verdict = f"VIOLATED on {broken} of {many}"
+        elif not self.holds:
+            why = (
+                "an assumption failed, so it promises nothing" if self.failed else "unless an unknown assumption failed"
+            )
+            verdict = f"exceeded on {broken} of {many}, {why}"
         tight = self.tightest
         lines = [
             f"Certificate({self.name}: {verdict}, least slack {self.slack:.4g})",
@@ -176,7 +188,6 @@ def certify(
     windows = _windows(problem, intervals, allowed)
     moving = {} if allowed.still else _named(problem, comparators)
     solver = Windows(problem, learner.domain, 1e-4)  # the theorem holds for every comparator: no need for the very best
-    sums = np.concatenate([[0.0], np.cumsum(paid)])
     rows = []
     with progress_bar("certify", len(windows), progress, "interval") as tick:
         for r, s in windows:
@@ -186,7 +197,7 @@ def certify(
             pairs = {"best fixed": (fixed, losses_at("certify", part, w.reshape(problem.shape)))}
             pairs |= {name: (u.decisions.reshape(paid.size, -1)[r:s], u.losses[r:s]) for name, u in moving.items()}
             for name, (u, losses) in pairs.items():
-                regret = float(sums[s] - sums[r] - losses.sum())
+                regret = float(paid[r:s].sum() - losses.sum())
                 rows.append(CertifiedInterval(r, s, name, regret, allowed.bound(r, s, u, losses)))
             tick(1)
     checks = _assumptions(learner, allowed, problem, run, paid, squares, moving)
@@ -233,8 +244,9 @@ def _named(problem: Problem, given: Given) -> dict[str, Comparator]:
 
 def _squares(learner: Learner, problem: Problem, run: Run | ArrayLike) -> Array:
     """||grad f_t(x_t)||^2 as the learner saw it, in every round: measured where decisions are known, else G^2."""
-    if isinstance(run, Run) and run.decisions is not None:
-        gradients = gradients_at(problem, run.decisions)
+    decisions = _decisions(run)
+    if decisions is not None:
+        gradients = gradients_at(problem, decisions)
         if learner.flattens:
             gradients = learner.domain._directions(gradients)
         squares: Array = np.einsum("td,td->t", gradients, gradients)
@@ -262,8 +274,8 @@ def _assumptions(
         name = f"gradients at most G = {G:g}"
         if learner.clipped:
             yield Assumption(name, False, f"{learner.clipped} were longer and clipped")
-        elif not (isinstance(run, Run) and run.decisions is not None):
-            yield Assumption(name, None, "play(..., decisions=True) to check")
+        elif _decisions(run) is None:
+            yield Assumption(name, True, "longer ones are refused")
         else:
             longest = float(np.sqrt(squares.max()))
             held = longest <= G * (1 + ROUNDING)
@@ -274,6 +286,7 @@ def _assumptions(
         where = "" if least >= 0 else f", in round {int(np.argmin(paid))}"
         yield Assumption("losses >= 0", least >= 0, f"least {least:.4g}{where}")
         yield _smooth(learner, problem)
+        yield _outside(learner, problem, run, paid, squares)
     if learner.horizon is not None and not learner.anytime:
         T = paid.size
         yield Assumption(f"at most T = {learner.horizon} rounds", learner.horizon >= T, f"{T} rounds")
@@ -283,6 +296,25 @@ def _assumptions(
         points = np.unique(u.decisions.reshape(len(u.losses), -1), axis=0)
         out = sum(not learner.domain.contains(point.reshape(problem.shape), 1e-6) for point in points)
         yield Assumption(f"comparators in the domain: {name}", out == 0, f"{out} of {len(points)} points outside")
+
+
+def _decisions(run: Run | ArrayLike) -> Array | None:
+    """x_t, where they are known."""
+    return run.decisions if isinstance(run, Run) else None
+
+
+def _outside(learner: Any, problem: Problem, run: Run | ArrayLike, paid: Array, squares: Array) -> Assumption:
+    """The proofs use ||grad f(x)||^2 <= 2 L f(x) at the decisions. That is f >= 0 at x - grad f(x)/L, in X or not."""
+    name = "losses >= 0 outside the domain too"
+    if isinstance(problem, LinearModel) and problem.nonnegative:
+        return Assumption(name, True, f"the {problem.loss} loss is never negative")
+    if _decisions(run) is None:
+        return Assumption(name, None, "play(..., decisions=True) to check")
+    most = 2 * learner.smoothness * paid
+    t = int(np.argmax(squares - most))
+    held = bool(squares[t] <= most[t] + ROUNDING * squares[t])
+    where = "in every round" if held else f"not in round {t}: {squares[t]:.4g} and {most[t]:.4g}"
+    return Assumption(name, held, f"||gradient||^2 <= 2 L loss {where}")
 
 
 def _smooth(learner: Any, problem: Problem) -> Assumption:

@@ -116,9 +116,10 @@ def best_fixed(
     """
     problem = check_problem("best_fixed", problem, domain)
     r, s = check_window("best_fixed", problem, start, stop)
-    w, _, gap = Windows(problem, domain, check_positive("best_fixed", "tol", tol)).fit(r, s)
+    part = problem[r:s]
+    w, _, gap = Windows(part, domain, check_positive("best_fixed", "tol", tol)).fit(0, s - r)
     decisions = np.broadcast_to(w.reshape(domain.shape), (s - r, *domain.shape))
-    return Comparator(decisions, losses_at("best_fixed", problem[r:s], decisions), gap)
+    return Comparator(decisions, losses_at("best_fixed", part, decisions), gap)
 
 
 def best_per_round(problem: Problem, domain: Domain, *, tol: float = 1e-9) -> Comparator:

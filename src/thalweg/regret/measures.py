@@ -7,7 +7,7 @@ and the same on an interval I = [r, s): adaptive regret is the largest static re
 interval dynamic regret the largest dynamic one. Rounds count from 0, and an interval is [start, stop) as in Python.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -209,15 +209,20 @@ def adaptive(
     """
     paid, problem = played("adaptive", run, problem, domain)
     windows = Windows(problem, domain, check_positive("adaptive", "tol", tol))
-    sums = np.concatenate([[0.0], np.cumsum(paid)])
+    sums = Sums(paid)
     step = None if stride is None else check_count("adaptive", "stride", stride)
     grids = [(tau, *_starts(paid.size, tau, step)) for tau in _lengths("adaptive", paid.size, lengths)]
     rows = []
     with progress_bar("adaptive", sum(starts.size for _, starts, _ in grids), progress, "interval") as tick:
         for tau, starts, exact in grids:
-            best, gaps = windows.losses(starts, starts + tau, tick)
-            regrets = sums[starts + tau] - sums[starts] - best
-            rows.append(_worst(tau, regrets, gaps + _rounding(paid), starts, exact))
+            points, best, gaps, rounding = windows.fits(starts, starts + tau, tick)
+            lost, error = sums.of(starts, tau)
+
+            def regret(k: int, r: int, s: int, points=points) -> float:  # type: ignore[no-untyped-def]
+                w = points[k].reshape(problem.shape)
+                return float(paid[r:s].sum() - losses_at("adaptive", problem[r:s], w).sum())
+
+            rows.append(_worst(tau, regret, lost - best, error + rounding, error + gaps, starts, exact))
     return IntervalRegret(tuple(rows), "adaptive")
 
 
@@ -249,25 +254,66 @@ def interval_dynamic(
     """
     paid, problem = played("interval_dynamic", run, problem, None)
     against = comparator_of("interval_dynamic", problem, comparators)
-    sums = np.concatenate([[0.0], np.cumsum(paid - against.losses)])
+    sums, minus = Sums(paid), Sums(against.losses)
+
+    def regret(k: int, r: int, s: int) -> float:
+        return float(paid[r:s].sum() - against.losses[r:s].sum())
+
     rows = []
     for tau in _lengths("interval_dynamic", paid.size, lengths):
-        regrets = sums[tau:] - sums[:-tau]
-        gaps = np.full(regrets.size, _rounding(paid - against.losses))
-        rows.append(_worst(tau, regrets, gaps, np.arange(regrets.size), True))
+        starts = np.arange(paid.size - tau + 1)
+        (lost, error), (best, more) = sums.of(starts, tau), minus.of(starts, tau)
+        rows.append(_worst(tau, regret, lost - best, error + more, error + more, starts, True))
     return IntervalRegret(tuple(rows), "interval dynamic")
 
 
-def _rounding(terms: Array) -> float:
-    """What the difference of two running sums of these terms can be off by."""
-    return 2 * terms.size * float(np.finfo(np.float64).eps) * float(np.abs(terms).sum())
+class Sums:
+    """Sums of terms over many windows, and what rounding can add to them or take away.
+
+    They are put together from sums over 1, 2, 4, ... terms, so no window holds the rounding of terms outside of it.
+    """
+
+    def __init__(self, terms: Array) -> None:
+        self.levels = self._doubled(terms)
+        self.sizes = self.levels if (terms >= 0).all() else self._doubled(np.abs(terms))
+
+    @staticmethod
+    def _doubled(terms: Array) -> list[Array]:
+        levels = [terms]
+        while 2 * (half := 1 << (len(levels) - 1)) <= terms.size:
+            levels.append(levels[-1][:-half] + levels[-1][half:])
+        return levels
+
+    def of(self, starts: NDArray[np.int64], length: int) -> tuple[Array, Array]:
+        """Of the terms of every window [start, start + length)."""
+        total, size, at = np.zeros(starts.size), np.zeros(starts.size), starts
+        for k in range(length.bit_length()):
+            if length >> k & 1:
+                total += self.levels[k][at]
+                size += self.sizes[k][at]
+                at = at + (1 << k)
+        return total, 2 * length.bit_length() * float(np.finfo(np.float64).eps) * size
 
 
-def _worst(tau: int, regrets: Array, gaps: Array, starts: NDArray[np.int64], exact: bool) -> WorstInterval:
-    k = int(np.argmax(regrets))
+def _worst(
+    tau: int,
+    regret: Callable[[int, int, int], float],
+    regrets: Array,
+    errors: Array,
+    gaps: Array,
+    starts: NDArray[np.int64],
+    exact: bool,
+) -> WorstInterval:
+    """The interval whose regret is largest for certain, with `regret` as its definition says.
+
+    `regrets` are known up to `errors` either way, and at most `gaps` more.
+    """
+    k = int(np.argmax(regrets - errors))
+    start = int(starts[k])
+    value = regret(k, start, start + tau)
     # Another interval may be the worst one once its gap is counted.
-    gap = float((regrets + gaps).max() - regrets[k])
-    return WorstInterval(tau, float(regrets[k]), gap, int(starts[k]), int(starts[k]) + tau, starts.size, exact)
+    gap = max(float((regrets + gaps).max()) - value, 0.0)
+    return WorstInterval(tau, value, gap, start, start + tau, starts.size, exact)
 
 
 def _starts(T: int, tau: int, stride: int | None) -> tuple[NDArray[np.int64], bool]:

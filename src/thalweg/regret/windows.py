@@ -1,11 +1,13 @@
 r"""The best fixed decision of many windows of rounds.
 
-For squared losses a window's loss is a quadratic whose coefficients are differences of prefix sums,
+For squared losses a window's loss is a quadratic,
 
-.. math:: \sum_{t=r}^{s-1} f_t(w) = \tfrac12 w^\top (S_s - S_r) w - (b_s - b_r)^\top w + (c_s - c_r),
+.. math:: \sum_{t=r}^{s-1} f_t(w) = \tfrac12 w^\top S w - b^\top w + c,
 
-so a window costs O(d^2) whatever its length, plus one constrained minimisation, all compiled. Other losses are
-minimised window by window (`thalweg.regret._minimize`).
+whose coefficients are sums over the window. They are added up from a tree of sums over blocks of rounds: O(d^2 log T)
+whatever the length, plus one constrained minimisation, all compiled. No sum is the difference of two longer ones, so
+rounds outside the window, however large their losses, leave no trace of rounding in it. Other losses are minimised
+window by window (`thalweg.regret._minimize`).
 """
 
 from collections.abc import Callable
@@ -26,7 +28,7 @@ __all__ = ["Windows"]
 
 Counts = NDArray[np.int64]
 
-BLOCK = 512  # windows between two looks at the progress bar and Ctrl-C
+STRETCH = 512  # windows between two looks at the progress bar and Ctrl-C
 COMPILED_STEPS, STEPS = 20_000, 4_000
 
 
@@ -35,17 +37,17 @@ class Windows:
 
     def __init__(self, problem: Problem, domain: Domain, tol: float) -> None:
         self.problem, self.domain, self.tol = problem, domain, tol
-        self._sums: tuple[Array, Array, Array] | None = None
+        self._sums: hindsight.Sums | None = None
         if isinstance(problem, LinearModel) and problem.loss == "squared" and domain.onto is not PYTHON:
             T, d = problem.features.shape
-            self._sums = np.empty((T + 1, d, d)), np.empty((T + 1, d)), np.empty(T + 1)
-            hindsight.prefix_sums(problem.features, problem.labels, *self._sums)
+            nodes = np.empty((2 * (T // hindsight.BLOCK), d * (d + 1) // 2 + d + 1))
+            hindsight.add_blocks(problem.features, problem.labels, nodes)
+            self._sums = hindsight.Sums(problem.features, problem.labels, nodes)
 
     def fit(self, start: int, stop: int) -> tuple[Array, float, float]:
         """The best fixed decision of rounds start..stop-1 (flat), its loss, and how much less is possible at most."""
         if self._sums is not None:
-            points = np.empty((1, self.domain.dim))
-            losses, gaps = self._run(np.array([start]), np.array([stop]), points, keep=True)
+            points, losses, gaps, _ = self._run(np.array([start]), np.array([stop]))
             return points[0], float(losses[0]), float(gaps[0])
         part = self.problem[start:stop]
         start_point = self.domain.center.ravel()
@@ -74,29 +76,27 @@ class Windows:
                 break
         return best, f_best, max(f_best - bound, 0.0)
 
-    def losses(self, starts: Counts, stops: Counts, tick: Callable[[int], Any]) -> tuple[Array, Array]:
-        """The loss of the best fixed decision on each window, and how much less is possible at most."""
-        if self._sums is None:
-            fitted = []
-            for r, s in zip(starts.tolist(), stops.tolist(), strict=True):
-                fitted.append(self.fit(r, s)[1:])
-                tick(1)
-            pairs = np.array(fitted).reshape(-1, 2)
-            return pairs[:, 0], pairs[:, 1]
-        found = [
-            (self._run(starts[k : k + BLOCK], stops[k : k + BLOCK]), tick(min(BLOCK, starts.size - k)))[0]
-            for k in range(0, starts.size, BLOCK)
-        ]
-        return np.concatenate([f[0] for f in found]), np.concatenate([f[1] for f in found])
+    def fits(self, starts: Counts, stops: Counts, tick: Callable[[int], Any]) -> tuple[Array, Array, Array, Array]:
+        """The best fixed decisions of many windows: a row each, its loss, how much less is possible, the rounding.
 
-    def _run(
-        self, starts: Counts, stops: Counts, points: Array | None = None, keep: bool = False
-    ) -> tuple[Array, Array]:
-        assert self._sums is not None
-        X = self.domain
-        losses, gaps = np.empty(starts.size), np.empty(starts.size)
+        The loss is known up to the rounding, either way.
+        """
+        found = []
+        if self._sums is None:
+            for r, s in zip(starts.tolist(), stops.tolist(), strict=True):
+                w, loss, gap = self.fit(r, s)
+                found.append((w[None], [loss], [gap], [0.0]))
+                tick(1)
+        else:
+            for k in range(0, starts.size, STRETCH):
+                found.append(self._run(starts[k : k + STRETCH], stops[k : k + STRETCH]))
+                tick(min(STRETCH, starts.size - k))
+        points, losses, gaps, rounding = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return points, losses, gaps, rounding
+
+    def _run(self, starts: Counts, stops: Counts) -> tuple[Array, Array, Array, Array]:
+        X, n = self.domain, starts.size
+        found = np.empty((n, X.dim)), np.empty(n), np.empty(n), np.empty(n)
         ground = hindsight.Ground(X.onto, X.par, X.center.ravel(), X.radius)
-        kept = np.empty((1, X.dim)) if points is None else points
-        sums = hindsight.Sums(*self._sums)
-        hindsight.fit_windows(sums, starts, stops, ground, self.tol, COMPILED_STEPS, kept, losses, gaps, keep)
-        return losses, gaps
+        hindsight.fit_windows(self._sums, starts, stops, ground, self.tol, COMPILED_STEPS, *found)
+        return found

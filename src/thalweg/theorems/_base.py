@@ -12,8 +12,10 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from thalweg._types import Array
+from thalweg.errors import InputError
 from thalweg.experts import Pool
 from thalweg.metas import Hedge
 from thalweg.theorems import bounds
@@ -40,7 +42,7 @@ class Theorem(ABC):
     whole : bool
         Whether it speaks of intervals that start with the run only.
     small_loss : bool
-        Whether it needs smooth losses >= 0.
+        Whether it needs smooth losses >= 0, for ||grad f||^2 <= 2 L f.
     still : bool
         Whether it speaks of comparators that stand still only.
 
@@ -132,10 +134,27 @@ class Marked(Covered):
 
     def __init__(self, learner: Any, paid: Array, squares: Array) -> None:
         super().__init__(learner, paid, squares)
-        markers = np.array(learner.markers) - 1
-        self.first = learner.marker_count - markers.size + 1  # only the latest ones are kept on a very long run
-        self.markers = markers
+        self.markers = np.array(learner.markers) - 1
+        if learner.marker_count > self.markers.size:  # only the latest ones are kept on a very long run
+            self.markers = self._replayed(learner.marker_count)
         self.largest = float(paid.max())
+
+    def _replayed(self, count: int) -> NDArray[np.int64]:
+        """All markers, from the rule that set them: unit interval m ends where its loss exceeds C_m."""
+        kept, found = self.markers, [0]
+        total, C = 0.0, float(self.inner.threshold(1))
+        for t, loss in enumerate(self.paid.tolist()):
+            total += loss
+            if total > C:
+                found.append(t + 1)
+                total, C = 0.0, float(self.inner.threshold(len(found)))
+        markers = np.array(found)
+        if markers.size != count or (markers[-kept.size :] != kept).any():
+            raise InputError(
+                f"certify needs the losses that the learner was given: with these, its cover would have set "
+                f"{markers.size} markers. It has set {count}. Pass what `play` returned."
+            )
+        return markers
 
     def pieces(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
         """As in `Covered`, from the markers of the run."""
@@ -144,7 +163,7 @@ class Marked(Covered):
         if begin > start:
             yield 0, start, min(begin, stop)
         while k < self.markers.size and self.markers[k] < stop:
-            m = self.first + k
+            m = k + 1
             after = k + (m & -m)
             last = int(self.markers[after]) if after < self.markers.size else stop
             yield m, int(self.markers[k]), min(last, stop)
@@ -152,5 +171,5 @@ class Marked(Covered):
 
     def before(self, first: int, last: int) -> float:
         """C_m and the loss of the round that exceeded it, or the largest loss in every round."""
-        m = self.first + int(np.searchsorted(self.markers, first, side="right")) - 1
+        m = int(np.searchsorted(self.markers, first, side="right"))
         return min(float(self.inner.threshold(m)) + self.largest, self.largest * (last - first))
