@@ -457,7 +457,9 @@ def test_on_the_line_the_run_does_not_depend_on_units(name):
         X, Y = tw.domains.Box([-length], [length]), tw.domains.Ball(1, 2 * length)
         more = {} if name == "published" else {"surrogate": Y}
         learner = LEARNERS[name](X, T, loss / length, **more)
-        return tw.play(learner, tw.problems.LinearLosses(g[:, None] * (loss / length)), decisions=True).decisions / length
+        return (
+            tw.play(learner, tw.problems.LinearLosses(g[:, None] * (loss / length)), decisions=True).decisions / length
+        )
 
     first = decisions(1.0, 1.0)
     for length, loss in ((2.0, 1.0), (1.0, 0.5), (2.0**-10, 2.0**20)):

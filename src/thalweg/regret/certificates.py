@@ -113,7 +113,9 @@ class Certificate:
         if self.violated:
             verdict = f"VIOLATED on {broken} of {many}"
         elif not self.holds:
-            why = "an assumption failed, so it promises nothing" if self.failed else "unless an unknown assumption failed"
+            why = (
+                "an assumption failed, so it promises nothing" if self.failed else "unless an unknown assumption failed"
+            )
             verdict = f"exceeded on {broken} of {many}, {why}"
         tight = self.tightest
         lines = [
