@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from thalweg._kernels.projections import PYTHON
 from thalweg._types import Array
@@ -81,7 +81,7 @@ class Windows:
 
         The loss is known up to the rounding, either way.
         """
-        found = []
+        found: list[tuple[ArrayLike, ...]] = []
         if self._sums is None:
             for r, s in zip(starts.tolist(), stops.tolist(), strict=True):
                 w, loss, gap = self.fit(r, s)
@@ -95,6 +95,7 @@ class Windows:
         return points, losses, gaps, rounding
 
     def _run(self, starts: Counts, stops: Counts) -> tuple[Array, Array, Array, Array]:
+        assert self._sums is not None
         X, n = self.domain, starts.size
         found = np.empty((n, X.dim)), np.empty(n), np.empty(n), np.empty(n)
         ground = hindsight.Ground(X.onto, X.par, X.center.ravel(), X.radius)

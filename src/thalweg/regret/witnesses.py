@@ -1,7 +1,7 @@
 r"""Is a run any good? What simple decision makers would have paid on the same rounds.
 
-A certificate says that a run is within its theorem, and theorems are loose: a learner that never moves is within most of
-them. Witnesses are cheap to compute and hard to argue with:
+A certificate says that a run is within its theorem, and theorems are loose: a learner that never moves is within most
+of them. Witnesses are cheap to compute and need no theorem:
 
 * the centre of the set, in every round;
 * the best fixed decision in hindsight;
