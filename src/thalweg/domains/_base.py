@@ -22,8 +22,8 @@ __all__ = ["Array", "Domain"]
 # A set of one point states this radius, relative to its scale: algorithms divide by radii, and no iterate that is at
 # most this far from the point is told apart from it by `contains`.
 POINT = 1e-12
-# Products of squares of larger entries with the numbers that describe a set could overflow.
-LARGEST = 1e100
+# Sums of larger entries could overflow.
+LARGEST = 1e300
 # Rows are linearly dependent when a singular value is smaller than this, relative to the largest.
 RANK = 1e-10
 
@@ -82,7 +82,7 @@ class Domain(ABC):
     def distance(self, point: ArrayLike) -> float:
         """How far `point` is from the set: min ||point - x|| over x in X."""
         y = self._read(point).ravel()
-        return float(np.linalg.norm(y - self._project_flat(y)))
+        return length(y - self._project_flat(y))
 
     def contains(self, point: ArrayLike, tol: float = 1e-9) -> bool:
         """Whether `point` lies in the set, up to `tol` relative to the scale of the set.
@@ -189,19 +189,25 @@ class Domain(ABC):
         if not np.isfinite(array).all():
             raise InputError(f"{self!r} cannot project a point with nan or infinite entries.")
         if np.abs(array).max() > LARGEST:
-            raise InputError(f"{self!r} cannot project a point with entries beyond {LARGEST:g}: squares overflow.")
+            raise InputError(f"{self!r} cannot project a point with entries beyond {LARGEST:g}: sums overflow.")
         return array
 
     def _scale(self, point: Array) -> float:
         if math.isfinite(self.radius):
             return max(self.radius, float(np.abs(self.center).max()))
-        return max(1.0, float(np.linalg.norm(point)))
+        return max(1.0, length(point))
 
     def _shape_text(self) -> str:
         return str(self.shape[0]) if len(self.shape) == 1 else str(self.shape)
 
     def _center_text(self) -> str:
         return f", center={show(self.center)}" if self.center.any() else ""
+
+
+def length(v: Array) -> float:
+    """||v||, also where squares of the entries overflow or vanish."""
+    largest = float(np.abs(v).max())
+    return largest * float(np.linalg.norm(v / largest)) if largest else 0.0
 
 
 def orthonormal(rows: Array) -> Array:
