@@ -24,6 +24,9 @@ __all__ = ["Array", "Domain"]
 POINT = 1e-12
 # Sums of larger entries could overflow.
 LARGEST = 1e300
+# Further away than so many radii, a point is moved to this distance in the same direction: to all digits and many more
+# its projection onto a bounded set is the same.
+FARTHEST = 1e100
 # Rows are linearly dependent when a singular value is smaller than this, relative to the largest.
 RANK = 1e-10
 
@@ -174,6 +177,10 @@ class Domain(ABC):
         norms: Array = np.linalg.norm(self._directions(directions), axis=1)
         reach = np.multiply(norms, self.radius, where=norms > 0, out=np.zeros_like(norms))  # never 0 * inf
         return directions @ self.center.ravel() + reach
+
+    def _faces(self) -> tuple[Array, Array, Array, Array] | None:
+        """A, b, E, e if the set is a polyhedron {x : A x <= b, E x = e}, all rows of length 1; None if not."""
+        return None
 
     def _read(self, point: ArrayLike) -> Array:
         """A point as a new C-contiguous float64 array of the right shape, or an error."""

@@ -1,12 +1,14 @@
 """The polytope {x : A x <= b, A_eq x = b_eq}."""
 
+from __future__ import annotations
+
 import math
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from thalweg._validate import check_array, check_shape
-from thalweg.domains._base import RANK, Array, Domain, length
+from thalweg.domains._base import FARTHEST, RANK, Array, Domain, length
 from thalweg.errors import InputError, ProjectionError
 
 __all__ = ["Polytope"]
@@ -18,8 +20,6 @@ Mask = NDArray[np.bool_]
 EXACT = 1e-11
 # The active constraints are first guessed for a point no further away than this, in the same units.
 NEAR = 1e3
-# The farthest point: beyond, the answer is that in the same direction, to all digits and many more.
-FARTHEST = 1e100
 # What rounding makes of the inner product of two orthogonal unit vectors, or less.
 ROUNDING = 1e-14
 # A constraint is in the way if the way climbs towards it by more than this: across the set that is less than EXACT.
@@ -102,15 +102,32 @@ class Polytope(Domain):
         keep, kept = lengths > 0, equal_lengths > 0
         self._A, self._b = rows[keep] / lengths[keep, None], sides[keep] / lengths[keep]
         self._E, self._e = equal[kept] / equal_lengths[kept, None], equal_sides[kept] / equal_lengths[kept]
+        self._build(size)
+
+    @classmethod
+    def _common(cls, domains: list[Domain], ball: Domain) -> Polytope:
+        """The intersection of sets that have `_faces`, of which so much as lies in the `ball` is wanted."""
+        self = cls.__new__(cls)
+        self._A, self._b, self._E, self._e = map(np.concatenate, zip(*(d._faces() for d in domains), strict=True))
+        self._build(ball.shape, ball)
+        return self
+
+    def _build(self, size: tuple[int, ...], ball: Domain | None = None) -> None:
+        """All that follows from the constraints; the set's own ball is found unless one is given."""
+        n = math.prod(size)
         # first in units of the largest distance of a constraint from the origin, then in units of the set
         self._origin = np.zeros(n)
         self._unit = float(np.abs(np.concatenate([self._b, self._e])).max()) or 1.0
         self._state_facts(size, np.zeros(n), np.inf, np.inf)
-        low, up = self._bounding_box()
-        bounded = bool(np.isfinite(low).all())
+        if ball is not None:
+            self._state_facts(size, ball.center, ball.radius, ball.diameter)
+        else:
+            low, up = self._bounding_box()
+            if np.isfinite(low).all():
+                diameter = float(np.linalg.norm(up - low))
+                self._state_facts(size, (low + up) / 2, diameter / 2, diameter)
+        bounded = math.isfinite(self.radius)
         if bounded:
-            diameter = float(np.linalg.norm(up - low))
-            self._state_facts(size, (low + up) / 2, diameter / 2, diameter)
             self._origin, self._unit = self.center.ravel(), self.radius
         self._find_flat()
         if not bounded:
@@ -210,6 +227,9 @@ class Polytope(Domain):
         """One linear programme a row."""
         return np.array([-self._least(-direction) for direction in directions])
 
+    def _faces(self) -> tuple[Array, Array, Array, Array]:
+        return self._A, self._b, self._E, self._e
+
     def _project_flat(self, y: Array) -> Array:
         # in coordinates of the affine hull, relative to a point of it and in units of the set (unbounded: of the point)
         gap = y - self._origin
@@ -219,8 +239,7 @@ class Polytope(Domain):
         sides = self._sides * (self._unit / unit)
         if (self._rows @ v <= sides).all():
             return self._origin + unit * (self._basis @ v) if len(self._E) else y.copy()
-        start = self._guess(v * min(1.0, NEAR / length(v)), sides)
-        start = self._guess(np.zeros_like(v), sides) if start is None else start
+        start = self._guess(v * (NEAR / max(NEAR, length(v))), sides) or self._guess(np.zeros_like(v), sides)
         x = None if start is None else self._walk(v, sides, *start)
         if x is None:
             raise ProjectionError(
@@ -248,18 +267,13 @@ class Polytope(Domain):
         except RuntimeError:  # too many iterations
             return None
         order = np.argsort(-multipliers, kind="stable")[: np.count_nonzero(multipliers)]
-        pivots = np.abs(np.diag(np.linalg.qr(self._rows[order].T, mode="r")))  # 0: the row depends on those before it
-        active = [int(i) for i in order[: pivots.size][pivots > RANK]]
-        x = self._onto(active, v, sides)
-        return (x, active) if (self._rows @ x - sides).max() <= EXACT else None
-
-    def _onto(self, active: list[int], x: Array, sides: Array) -> Array:
-        """The point nearest to x where the active constraints hold with equality."""
-        A, b = self._rows[active], sides[active]
-        Q, R = np.linalg.qr(A.T)
-        for _ in range(2):  # once more for what rounding leaves
-            x = x - Q @ np.linalg.solve(R.T, A @ x - b)
-        return x
+        Q, R = np.linalg.qr(self._rows[order].T)
+        free = np.abs(np.diag(R)) > RANK  # the others depend on those before them
+        if not free.all() or free.size < order.size:
+            order = order[: free.size][free]
+            Q, R = np.linalg.qr(self._rows[order].T)
+        x = v - Q @ np.linalg.solve(R.T, -room[order])
+        return (x, order.tolist()) if (self._rows @ x - sides).max() <= EXACT else None
 
     def _walk(self, v: Array, sides: Array, x: Array, active: list[int]) -> Array | None:
         """From x in the set to the point of the set nearest to v: an active-set method. None if it does not arrive.
@@ -281,7 +295,7 @@ class Polytope(Domain):
                 multipliers = np.linalg.solve(R, Q.T @ pull)
                 wrong = np.flatnonzero(multipliers < -ROUNDING * np.abs(multipliers).max(initial=0.0))
                 if wrong.size == 0:
-                    x = self._onto(active, x, sides)
+                    x = x - Q @ np.linalg.solve(R.T, A[active] @ x - sides[active])  # what rounding left
                     return x if size <= EXACT and (A @ x - sides).max() <= EXACT else None
                 active.pop(min(wrong, key=lambda i: active[i] if bland else multipliers[i]))
                 arrived = False
