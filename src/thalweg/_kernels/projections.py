@@ -34,6 +34,8 @@ SECULAR_STEPS = 100
 # the last: over 20000 ellipsoids with condition numbers up to 1e9 it leaves 5e-16, a step from 1e-7 leaves 2e-12.
 LAST_RESIDUAL = 1e-8
 
+# Products of larger squares and their roots could overflow.
+LARGE_SQUARE = 1e60
 # A step along a half-space's normal this much longer than what is left has cost digits.
 SHORTER = 10.0
 
@@ -166,7 +168,7 @@ def _starts(par: np.ndarray, z: np.ndarray) -> tuple[float, float, float, float]
 def _secular(par: np.ndarray, z: np.ndarray) -> tuple[float, float]:
     """par = [e_1..e_d, 1/e_1..1/e_d, ..]: 0 inside, else the lam > 0 with S(lam) = sum e_j z_j^2/(u + lam e_j)^2 = 1.
 
-    Returns lam and u; the point looked for is z / (u + lam e). u is 1 unless squares of z overflow: then z is divided by
+    Returns lam and u; the point looked for is z / (u + lam e). u is 1 unless squares of z are very large: then z is divided by
     its largest entry, in place, and u = 1 / that entry.
 
     h = 1 / sqrt(S) is concave and increasing, hence a Newton step on h = 1 lands to the left of the root, from either
@@ -179,7 +181,7 @@ def _secular(par: np.ndarray, z: np.ndarray) -> tuple[float, float]:
     near, near_slope, far, far_slope = _starts(par, z)
     if near <= 1.0:
         return 0.0, unit
-    if not near + near_slope + far + far_slope < np.inf:
+    if not near + near_slope + far + far_slope < LARGE_SQUARE:
         largest = 1.0
         for j in range(d):
             largest = max(largest, abs(z[j]))

@@ -239,7 +239,8 @@ class Intersection(Domain):
 
         if excess(0.0) <= 0.0:
             return trials[False][1]
-        least = math.log(r / length(y - b)) - 40.0
+        away = length(y - b)
+        least = math.log(r / away) - 40.0 if away else 0.0  # so small a u is 0
         if excess(least) > 0.0:
             raise self._failure(y)
         brentq(excess, least, 0.0, xtol=1e-15, rtol=4 * np.finfo(float).eps, maxiter=TRIALS, disp=False)
