@@ -168,8 +168,8 @@ def _starts(par: np.ndarray, z: np.ndarray) -> tuple[float, float, float, float]
 def _secular(par: np.ndarray, z: np.ndarray) -> tuple[float, float]:
     """par = [e_1..e_d, 1/e_1..1/e_d, ..]: 0 inside, else the lam > 0 with S(lam) = sum e_j z_j^2/(u + lam e_j)^2 = 1.
 
-    Returns lam and u; the point looked for is z / (u + lam e). u is 1 unless squares of z are very large: then z is divided by
-    its largest entry, in place, and u = 1 / that entry.
+    Returns lam and u; the point looked for is z / (u + lam e). u is 1 unless squares of z are very large: then z is
+    divided by its largest entry, in place, and u = 1 / that entry.
 
     h = 1 / sqrt(S) is concave and increasing, hence a Newton step on h = 1 lands to the left of the root, from either
     side. Two starts to the left cost one pass without a division: Newton's step from lam = 0, good for points near the

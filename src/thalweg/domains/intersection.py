@@ -36,13 +36,13 @@ TRIALS = 200
 
 
 class Intersection(Domain):
-    """The points that lie in all of several sets. Projecting runs Dykstra's algorithm to a tolerance.
+    """The points that lie in all of several sets. Projecting goes round the sets, to a tolerance.
 
-    Dykstra goes round the sets; before it projects onto one, it takes back the step which that set made last time.
-    It stops when these steps stay the same for a whole round (Birgin and Raydan), not when the point does: the point
-    can rest for many rounds and move on. What is returned, x for y, is then within `tol` of every set and satisfies the
-    optimality condition of the nearest point, <y - x, z - x> <= 0 for all z in the set, up to `tol` times the length of
-    the steps. Sets that meet at a sharp angle need many rounds; a `Polytope` is better than many half-spaces.
+    Nearby points are tried with Dykstra's algorithm, which takes back the step that a set made last time before it
+    projects onto it again, and stops when these steps stay the same (Birgin and Raydan). Where it is slow, and for far
+    points, averaged reflections take its place; where these are slow, too, polyhedra among the members become one
+    `Polytope` and balls are taken off one by one. What is returned, x for y, is within `tol` of every set, and normals
+    of the sets certify it: <y - x, z - x> <= 0 for all z in the set, up to `tol` times ||y - x|| or the scale.
 
     Centre and radius are those of the smallest enclosing ball among the members, the diameter is the smallest among
     theirs: correct, in general not tight. Infinite when no member is bounded. The affine hull is that of the members
@@ -110,7 +110,7 @@ class Intersection(Domain):
             gap, far = gap / far * (FARTHEST * unit), FARTHEST * unit
         y = c + gap
         x = self._by_dykstra(y, far) if far <= NEAR * unit else None
-        if x is None:
+        if x is None and len(self._parts) != 1:
             rounds = min(PATIENCE, self.max_iterations) if self._parts else self.max_iterations
             x = self._by_reflections(self.domains, y, unit, rounds)
         if x is None and self._parts:
@@ -132,8 +132,9 @@ class Intersection(Domain):
 
     def _failure(self, y: Array) -> ProjectionError:
         return ProjectionError(
-            f"{self!r}: after {self.max_iterations} rounds the sets still pull the point to and fro by more than the "
-            f"tolerance {self.tol * self._scale(y):.3g}. If they have a point in common, raise 'max_iterations' or 'tol'."
+            f"{self!r}: after {self.max_iterations} rounds the sets still pull the point to and fro, by more than the "
+            f"tolerance {self.tol * self._scale(y):.3g}. If they have a point in common, raise 'max_iterations' or "
+            "'tol'."
         )
 
     def _accepts(self, y: Array, x: Array, points: Array, normals: Array) -> bool:
@@ -169,7 +170,7 @@ class Intersection(Domain):
 
         In units of the set. The point t weighs 1/rho against the sets, s_i belongs to set i:
 
-            w = (t/rho + sum_i s_i) / (1/rho + k),   x_i = P_i(2 w - s_i),   s_i <- s_i + x_i - w                     (2)
+            w = (t/rho + sum_i s_i) / (1/rho + k),   x_i = P_i(2 w - s_i),   s_i <- s_i + x_i - w              (2)
 
         Where all x_i = w, that is the answer, and rho (w - s_i) are normals that add up to t - w. With rho = ||t|| all
         numbers stay as small as the set, however far t. A point that is far from the set only along one direction
@@ -181,7 +182,7 @@ class Intersection(Domain):
         s = np.tile(t / rho, (k, 1))
         x = np.empty_like(s)
         moves, turns = np.empty((2, MEMORY, s.size))
-        kept, before, plain = -1, math.inf, s
+        kept, before, plain, last, last_g = -1, math.inf, s, s, s
         for count in range(1, rounds + 1):
             w = (t / rho + s.sum(axis=0)) / (1.0 / rho + k)  # (2)
             start = 2.0 * w - s

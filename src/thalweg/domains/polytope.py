@@ -31,10 +31,10 @@ STEPS = 20
 class Polytope(Domain):
     """All x that satisfy linear inequalities A x <= b, and equalities.
 
-    Projecting is a quadratic programme. Non-negative least squares (Lawson and Hanson) guess which constraints hold with
-    equality; from the nearest point with these equalities an active-set method walks along faces to the answer, and is
-    usually there already. It never leaves the set, however far away the point is. An answer is accepted only if it
-    satisfies all constraints and the optimality conditions, to 1e-11 of the size of the set.
+    Projecting is a quadratic programme. Non-negative least squares (Lawson and Hanson) guess which constraints hold
+    with equality; from the nearest point with these equalities an active-set method walks along faces to the answer,
+    and is usually there already. It never leaves the set, however far away the point is. An answer is accepted only if
+    it satisfies all constraints and the optimality conditions, to 1e-11 of the size of the set.
 
     The smallest box around the set, found by 2n linear programmes, gives the centre, the radius and the diameter:
     correct, in general not tight. Of an unbounded set they are infinite, and the centre is the point nearest to the
@@ -244,8 +244,8 @@ class Polytope(Domain):
         if x is None:
             raise ProjectionError(
                 f"{self!r}: no point was found that satisfies all constraints and the optimality conditions to "
-                f"{EXACT:g} of the size of the set. Nearly parallel constraints are the usual reason: remove those that "
-                "repeat others."
+                f"{EXACT:g} of the size of the set. Nearly parallel constraints are the usual reason: remove those "
+                "that repeat others."
             )
         answer = self._origin + unit * (self._basis @ x)
         # much nearer than y to the origin, x is exact in units of y, not yet in its own
@@ -278,9 +278,9 @@ class Polytope(Domain):
     def _walk(self, v: Array, sides: Array, x: Array, active: list[int]) -> Array | None:
         """From x in the set to the point of the set nearest to v: an active-set method. None if it does not arrive.
 
-        On the face where the active constraints hold with equality it goes straight to the point nearest to v, or to the
-        first constraint that is in the way, which becomes active. At the nearest point of a face, v - x is a sum of the
-        active normals, up to `rest`. One with a negative multiplier is let go; if there is none, x is the answer.
+        On the face where the active constraints hold with equality it goes straight to the point nearest to v, or to
+        the first constraint that is in the way, which becomes active. At the nearest point of a face, v - x is a sum of
+        the active normals, up to `rest`. One with a negative multiplier is let go; if there is none, x is the answer.
         """
         A, arrived = self._rows, False
         for count in range(limit := STEPS * sum(A.shape)):
@@ -306,11 +306,11 @@ class Polytope(Domain):
             # of constraints that are met at once, up to rounding, the steepest (Harris)
             meet = room[ahead] / slope[ahead]
             first = ahead[meet <= ((room[ahead] + ROUNDING) / slope[ahead]).min(initial=np.inf)]
-            stop = min(first, key=lambda i: i if bland else -slope[i], default=None)
-            arrived = stop is None or room[stop] >= slope[stop] * (far * size)
+            stop = int(min(first, key=lambda i: i if bland else -slope[i], default=-1))
+            arrived = stop < 0 or room[stop] >= slope[stop] * (far * size)
             x = x + way * (far * size if arrived else room[stop] / slope[stop])
             if not arrived:
-                active.append(int(stop))
+                active.append(stop)
         return None
 
     def __repr__(self) -> str:
