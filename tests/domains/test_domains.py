@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-import sys
 
 import numpy as np
 import pytest
@@ -22,7 +21,7 @@ from thalweg.domains import (
     Simplex,
     SpectralBalls,
 )
-from thalweg.errors import InputError, MissingExtraError, ProjectionError
+from thalweg.errors import InputError, ProjectionError
 from thalweg.testing._domain import check_domain
 
 SPD = np.array([[4.0, 1.0, 0.0], [1.0, 3.0, 0.5], [0.0, 0.5, 2.0]])
@@ -278,7 +277,7 @@ def test_bad_arguments(make, message):
         ([1.0, 2.0], r"Simplex\(3\) holds points of shape \(3,\). Got a point of shape \(2,\)"),
         ([1.0, 2.0, np.nan], r"Simplex\(3\) cannot project a point with nan or infinite entries"),
         ([1.0, 2.0, -np.inf], r"Simplex\(3\) cannot project a point with nan or infinite entries"),
-        ([1.0, 2.0, 1e200], r"Simplex\(3\) cannot project a point with entries beyond 1e\+100"),
+        ([1.0, 2.0, 1e301], r"Simplex\(3\) cannot project a point with entries beyond 1e\+300"),
         ("abc", r"Simplex\(3\) holds arrays of real numbers. Got 'abc'"),
         ([1.0, 2.0, 1j], r"Simplex\(3\) holds arrays of real numbers"),
         ([[1.0, 2.0], [1.0]], r"Simplex\(3\) holds arrays of real numbers"),
@@ -288,12 +287,6 @@ def test_bad_points(point, message):
     for method in (Simplex(3).project, Simplex(3).contains, Simplex(3).distance):
         with pytest.raises(InputError, match=message):
             method(point)
-
-
-def test_polytope_without_osqp(monkeypatch):
-    monkeypatch.setitem(sys.modules, "osqp", None)
-    with pytest.raises(MissingExtraError, match=r"Polytope needs osqp\. .*pip install 'thalweg\[qp\]'"):
-        Polytope(*TRIANGLE)
 
 
 def test_empty_intersection():

@@ -34,6 +34,23 @@ SECULAR_STEPS = 100
 # the last: over 20000 ellipsoids with condition numbers up to 1e9 it leaves 5e-16, a step from 1e-7 leaves 2e-12.
 LAST_RESIDUAL = 1e-8
 
+# Products of larger squares and their roots could overflow.
+LARGE_SQUARE = 1e60
+# A step along a half-space's normal this much longer than what is left has cost digits.
+SHORTER = 10.0
+
+
+@kernel
+def _far(y: np.ndarray, c: np.ndarray, at: int, start: int, stop: int) -> float:
+    """||y - c|| of the entries from `start` to `stop`, those of c lying `at` later: where squares of them overflow."""
+    unit, square = 1.0, 0.0
+    for j in range(start, stop):
+        unit = max(unit, abs(y[j] - c[at + j]))
+    for j in range(start, stop):
+        gap = (y[j] - c[at + j]) / unit
+        square += gap * gap
+    return unit * np.sqrt(square)
+
 
 @kernel
 def onto_ball(par: np.ndarray, y: np.ndarray, out: np.ndarray, work: np.ndarray) -> None:
@@ -43,11 +60,11 @@ def onto_ball(par: np.ndarray, y: np.ndarray, out: np.ndarray, work: np.ndarray)
     for j in range(d):
         gap = y[j] - par[1 + j]
         square += gap * gap
-    if square <= par[0] * par[0]:
+    if square <= par[0] * par[0] and square < np.inf:
         for j in range(d):
             out[j] = y[j]
-    else:
-        scale = par[0] / np.sqrt(square)  # square > R^2 >= 0
+    else:  # outside, or far away, or nan
+        scale = par[0] / np.sqrt(square) if square < np.inf else min(1.0, par[0] / _far(y, par, 1, 0, d))
         for j in range(d):
             out[j] = par[1 + j] + scale * (y[j] - par[1 + j])
 
@@ -132,14 +149,8 @@ def _l1_ball(par: np.ndarray, y: np.ndarray, out: np.ndarray, work: np.ndarray) 
 
 
 @kernel
-def _secular(par: np.ndarray, z: np.ndarray) -> float:
-    """par = [e_1..e_d, 1/e_1..1/e_d, ..]: 0 inside, else the lam > 0 with S(lam) = sum e_j z_j^2/(1 + lam e_j)^2 = 1.
-
-    h = 1 / sqrt(S) is concave and increasing, hence a Newton step on h = 1 lands to the left of the root, from either
-    side. Two starts to the left cost one pass without a division: Newton's step from lam = 0, good for points near the
-    set, and the one from lam = infinity, good for points far away. Then Newton's steps x, corrected for the curvature
-    where it is small: h(lam + x) = h (1 + x - curve x^2 + ..) in units of h / h'.
-    """
+def _starts(par: np.ndarray, z: np.ndarray) -> tuple[float, float, float, float]:
+    """The sums from which `_secular` starts."""
     d = z.shape[0]
     near, near_slope, far, far_slope = 0.0, 0.0, 0.0, 0.0
     for j in range(d):
@@ -150,15 +161,41 @@ def _secular(par: np.ndarray, z: np.ndarray) -> float:
         t = square * par[d + j]
         far += t
         far_slope += t * par[d + j]
+    return near, near_slope, far, far_slope
+
+
+@kernel
+def _secular(par: np.ndarray, z: np.ndarray) -> tuple[float, float]:
+    """par = [e_1..e_d, 1/e_1..1/e_d, ..]: 0 inside, else the lam > 0 with S(lam) = sum e_j z_j^2/(u + lam e_j)^2 = 1.
+
+    Returns lam and u; the point looked for is z / (u + lam e). u is 1 unless squares of z are very large: then z is
+    divided by its largest entry, in place, and u = 1 / that entry.
+
+    h = 1 / sqrt(S) is concave and increasing, hence a Newton step on h = 1 lands to the left of the root, from either
+    side. Two starts to the left cost one pass without a division: Newton's step from lam = 0, good for points near the
+    set, and the one from lam = infinity, good for points far away. Then Newton's steps x, corrected for the curvature
+    where it is small: h(lam + x) = h (1 + x - curve x^2 + ..) in units of h / h'.
+    """
+    d = z.shape[0]
+    unit = 1.0
+    near, near_slope, far, far_slope = _starts(par, z)
     if near <= 1.0:
-        return 0.0
+        return 0.0, unit
+    if not near + near_slope + far + far_slope < LARGE_SQUARE:
+        largest = 1.0
+        for j in range(d):
+            largest = max(largest, abs(z[j]))
+        for j in range(d):
+            z[j] /= largest
+        unit = 1.0 / largest
+        near, near_slope, far, far_slope = _starts(par, z)
     # near > 1, so some z_j is not zero and no denominator is
-    low = max((np.sqrt(near) - 1.0) * (near / near_slope), np.sqrt(far) - far_slope / far)
+    low = max((np.sqrt(near) - unit) * (near / near_slope), np.sqrt(far) - unit * (far_slope / far))
     lam = low
     for _ in range(SECULAR_STEPS):
         value, slope, second = 0.0, 0.0, 0.0
         for j in range(d):
-            q = 1.0 / (1.0 + lam * par[j])
+            q = 1.0 / (unit + lam * par[j])
             t = z[j] * q
             t = par[j] * t * t
             q *= par[j]
@@ -166,12 +203,12 @@ def _secular(par: np.ndarray, z: np.ndarray) -> float:
             slope += q * t
             second += q * q * t
         residual = np.sqrt(value) - 1.0
-        unit = value / slope
-        bend = residual * 1.5 * (second * unit / slope - 1.0)  # curve times residual
-        lam = max(low, lam + unit * (residual / (1.0 - bend) if abs(bend) < 0.5 else residual))
+        newton = value / slope
+        bend = residual * 1.5 * (second * newton / slope - 1.0)  # curve times residual
+        lam = max(low, lam + newton * (residual / (1.0 - bend) if abs(bend) < 0.5 else residual))
         if not abs(residual) > LAST_RESIDUAL:  # or nan
             break
-    return lam
+    return lam, unit
 
 
 @kernel
@@ -182,11 +219,11 @@ def _ellipsoid(par: np.ndarray, y: np.ndarray, out: np.ndarray, work: np.ndarray
     for j in range(d):
         work[j] = y[j] - par[2 * d + j]
         value += par[j] * work[j] * work[j]
-    lam = 0.0
+    lam, unit = 0.0, 1.0
     if not value <= 1.0:  # outside, or nan
-        lam = _secular(par, work)
+        lam, unit = _secular(par, work)
     for j in range(d):
-        out[j] = y[j] if lam == 0.0 else par[2 * d + j] + work[j] / (1.0 + lam * par[j])
+        out[j] = y[j] if lam == 0.0 else par[2 * d + j] + work[j] / (unit + lam * par[j])
 
 
 @kernel
@@ -198,7 +235,7 @@ def _rotated_ellipsoid(par: np.ndarray, y: np.ndarray, out: np.ndarray, work: np
         for j in range(d):
             dot += par[(3 + i) * d + j] * (y[j] - par[2 * d + j])
         work[i] = dot
-    lam = _secular(par, work)
+    lam, unit = _secular(par, work)
     if lam == 0.0:
         for j in range(d):
             out[j] = y[j]
@@ -206,21 +243,41 @@ def _rotated_ellipsoid(par: np.ndarray, y: np.ndarray, out: np.ndarray, work: np
         for j in range(d):
             out[j] = par[2 * d + j]
         for i in range(d):
-            w = work[i] / (1.0 + lam * par[i])
+            w = work[i] / (unit + lam * par[i])
             for j in range(d):
                 out[j] += w * par[(3 + i) * d + j]
 
 
 @kernel
 def _half_space(par: np.ndarray, y: np.ndarray, out: np.ndarray, work: np.ndarray) -> None:
-    """par = [b, a_1..a_d] with ||a|| = 1:  y - (<a, y> - b)_+ a."""
+    """par = [b, a_1..a_d] with ||a|| = 1:  y - (<a, y> - b)_+ a.
+
+    Of a far point little is left, and that is what rounding made of large numbers: then it is moved onto the plane once
+    more, and again, as long as it gets shorter.
+    """
+    d = y.shape[0]
     excess = -par[0]
-    for j in range(y.shape[0]):
+    for j in range(d):
         excess += par[1 + j] * y[j]
-    if excess < 0.0:
-        excess = 0.0
-    for j in range(y.shape[0]):
+    if excess <= 0.0:
+        for j in range(d):
+            out[j] = y[j]
+        return
+    size = 0.0
+    for j in range(d):
         out[j] = y[j] - excess * par[1 + j]
+        size = max(size, abs(out[j]))
+    while abs(excess) > SHORTER * size and abs(excess) > SHORTER * abs(par[0]):
+        before = abs(excess)
+        excess = -par[0]
+        for j in range(d):
+            excess += par[1 + j] * out[j]
+        if not abs(excess) < before:
+            break
+        size = 0.0
+        for j in range(d):
+            out[j] -= excess * par[1 + j]
+            size = max(size, abs(out[j]))
 
 
 @kernel
@@ -236,11 +293,11 @@ def _product_of_balls(par: np.ndarray, y: np.ndarray, out: np.ndarray, work: np.
         for j in range(start, stop):
             gap = y[j] - c[j]
             square += gap * gap
-        if square <= radius * radius:
+        if square <= radius * radius and square < np.inf:
             for j in range(start, stop):
                 out[j] = y[j]
-        else:
-            scale = radius / np.sqrt(square)  # square > r^2 >= 0
+        else:  # as `onto_ball`
+            scale = radius / np.sqrt(square) if square < np.inf else min(1.0, radius / _far(y, c, 0, start, stop))
             for j in range(start, stop):
                 out[j] = c[j] + scale * (y[j] - c[j])
         start = stop

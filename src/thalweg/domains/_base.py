@@ -23,6 +23,11 @@ __all__ = ["Array", "Domain", "read_domain"]
 # A set of one point states this radius, relative to its scale: algorithms divide by radii, and no iterate that is at
 # most this far from the point is told apart from it by `contains`.
 POINT = 1e-12
+# Sums of larger entries of a point could overflow.
+BIGGEST = 1e300
+# Further away than so many radii, a point is moved to this distance in the same direction: to all digits and many more
+# its projection onto a bounded set is the same.
+FARTHEST = 1e100
 # Rows are linearly dependent when a singular value is smaller than this, relative to the largest.
 RANK = 1e-10
 
@@ -83,7 +88,7 @@ class Domain(ABC):
     def distance(self, point: ArrayLike) -> float:
         """How far `point` is from the set: min ||point - x|| over x in X."""
         y = self._read(point).ravel()
-        return float(np.linalg.norm(y - self._project_flat(y)))
+        return length(y - self._project_flat(y))
 
     def contains(self, point: ArrayLike, tol: float = 1e-9) -> bool:
         """Whether `point` lies in the set, up to `tol` relative to the scale of the set.
@@ -177,6 +182,10 @@ class Domain(ABC):
         reach = np.multiply(norms, self.radius, where=norms > 0, out=np.zeros_like(norms))  # never 0 * inf
         return directions @ self.center.ravel() + reach
 
+    def _faces(self) -> tuple[Array, Array, Array, Array] | None:
+        """A, b, E, e if the set is a polyhedron {x : A x <= b, E x = e}, all rows of length 1; None if not."""
+        return None
+
     def _read(self, point: ArrayLike) -> Array:
         """A point as a new C-contiguous float64 array of the right shape, or an error."""
         numbers = real_array(point)
@@ -187,8 +196,8 @@ class Domain(ABC):
             raise InputError(f"{self!r} holds points of shape {self.shape}. Got a point of shape {array.shape}.")
         if not np.isfinite(array).all():
             raise InputError(f"{self!r} cannot project a point with nan or infinite entries.")
-        if np.abs(array).max() > LARGEST:
-            raise InputError(f"{self!r} cannot project a point with entries beyond {LARGEST:g}: squares overflow.")
+        if np.abs(array).max() > BIGGEST:
+            raise InputError(f"{self!r} cannot project a point with entries beyond {BIGGEST:g}: sums overflow.")
         return array
 
     def _reach(self, tol: float, point: Array) -> float:
@@ -198,7 +207,7 @@ class Domain(ABC):
     def _scale(self, point: Array) -> float:
         if math.isfinite(self.radius):
             return max(self.radius, float(np.abs(self.center).max()))
-        return max(1.0, float(np.linalg.norm(point)))
+        return max(1.0, length(point))
 
     def _shape_text(self) -> str:
         return str(self.shape[0]) if len(self.shape) == 1 else str(self.shape)
@@ -215,6 +224,12 @@ def read_domain(owner: str, domain: Any) -> Domain:
             "Wrap a projection of your own as thalweg.domains.Custom(project, shape, center, radius)."
         )
     return domain
+
+
+def length(v: Array) -> float:
+    """||v||, also where squares of the entries overflow or vanish."""
+    largest = float(np.abs(v).max())
+    return largest * float(np.linalg.norm(v / largest)) if largest else 0.0
 
 
 def orthonormal(rows: Array) -> Array:

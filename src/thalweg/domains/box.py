@@ -66,6 +66,12 @@ class Box(Domain):
         if fixed.size:
             self.flat, self.flat_par = hulls.NORMALS, np.eye(self.dim)[fixed].ravel()
 
+    def _faces(self) -> tuple[Array, Array, Array, Array]:
+        eye, low, up = np.eye(self.dim), self.lower.ravel(), self.upper.ravel()
+        above, below, fixed = np.isfinite(up) & (up > low), np.isfinite(low) & (up > low), up == low
+        sides = np.concatenate([up[above], -low[below]])
+        return np.vstack([eye[above], -eye[below]]), sides, eye[fixed], up[fixed]
+
     def _support(self, directions: Array) -> Array:
         ends = np.where(directions > 0, self.upper.ravel(), self.lower.ravel())
         best: Array = np.multiply(directions, ends, where=directions != 0, out=np.zeros_like(directions)).sum(axis=1)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._validate import LARGEST, check_array, check_callable, check_positive, check_shape
-from thalweg.domains._base import Array, Domain
+from thalweg.domains._base import Array, Domain, length
 from thalweg.errors import InputError, ProjectionError
 
 __all__ = ["Custom"]
@@ -101,7 +101,7 @@ class Custom(Domain):
             raise ProjectionError(
                 f"The function of {self!r} returned nan or infinite entries. Check its solver's status."
             )
-        off = float(np.linalg.norm(x - self.center))
+        off = length(x - self.center)
         if off > self.radius + SLACK * self._scale(x):
             raise ProjectionError(
                 f"The function of {self!r} returned a point at distance {off:g} from the centre, outside the radius. "

@@ -52,8 +52,10 @@ class Fantope(Domain):
             sigma, U = np.linalg.eigh(0.5 * (Y + Y.T))
         except np.linalg.LinAlgError as error:
             raise ProjectionError(f"{self!r}: the eigendecomposition did not converge.") from error
+        # the shift lies between -sigma_k and 1 - sigma_k, sigma_k the k-th largest: what is further from it than 1 ends
+        # at 0 or 1 all the same, and of a far point nothing is lost to rounding
         values = np.empty_like(sigma)
-        cap(sigma, self.rank, values)
+        cap(np.clip(sigma - sigma[-self.rank], -1.0, 1.0), self.rank, values)
         P = (U * values) @ U.T
         x: Array = 0.5 * (P + P.T)
         return x.ravel()

@@ -44,6 +44,9 @@ class HalfSpace(Domain):
         self._state_facts(a.shape, min(b, 0.0) * a, np.inf, np.inf)
         self.par = np.concatenate([[b], a.ravel()])
 
+    def _faces(self) -> tuple[Array, Array, Array, Array]:
+        return self.par[None, 1:], self.par[:1], np.zeros((0, self.dim)), np.zeros(0)
+
     def _support(self, directions: Array) -> Array:
         """Finite along the normal only."""
         along = directions @ self.par[1:]

@@ -1,30 +1,48 @@
-"""The intersection of several sets, by Dykstra's algorithm.
+"""The intersection of several sets: Dykstra's algorithm for points nearby, averaged reflections for all others.
 
 Birgin and Raydan, "Robust stopping criteria for Dykstra's algorithm", SIAM J. Sci. Comput. 26 (2005).
+Walker and Ni, "Anderson acceleration for fixed-point iterations", SIAM J. Numer. Anal. 49 (2011).
 """
 
 import itertools
 import math
+from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._validate import check_count, check_positive
-from thalweg.domains._base import RANK, Array, Domain
+from thalweg.domains._base import FARTHEST, RANK, Array, Domain, length
+from thalweg.domains.ball import Ball
 from thalweg.domains.half_space import HalfSpace
+from thalweg.domains.polytope import Polytope
 from thalweg.errors import InputError, ProjectionError
 
 __all__ = ["Intersection"]
 
+# Dykstra's algorithm is tried on points no more than so many radii away, for so many rounds.
+NEAR, DYKSTRA = 2.0, 100
+# What rounding may do to an answer, relative to the distance of the point.
+ROUNDING = 64 * np.finfo(float).eps
+# Earlier rounds from which a reflection learns, and how much worse than the last one it may be.
+MEMORY, WORSE = 10, 2.0
+# Rounds after which the sets are taken apart in another way, or the point is given a lower weight: a hundredth.
+PATIENCE, LESS = 300, 100.0
+# The largest number of entries for which polyhedra among the members are made one.
+MERGED = 200
+# Trials of the radius from which the answer is found.
+TRIALS = 200
+
 
 class Intersection(Domain):
-    """The points that lie in all of several sets. Projecting runs Dykstra's algorithm to a tolerance.
+    """The points that lie in all of several sets. Projecting goes round the sets, to a tolerance.
 
-    Dykstra goes round the sets; before it projects onto one, it takes back the step which that set made last time.
-    It stops when these steps stay the same for a whole round (Birgin and Raydan), not when the point does: the point
-    can rest for many rounds and move on. What is returned, x for y, is then within `tol` of every set and satisfies the
-    optimality condition of the nearest point, <y - x, z - x> <= 0 for all z in the set, up to `tol` times the length of
-    the steps. Sets that meet at a sharp angle need many rounds; a `Polytope` is better than many half-spaces.
+    Nearby points are tried with Dykstra's algorithm, which takes back the step that a set made last time before it
+    projects onto it again, and stops when these steps stay the same (Birgin and Raydan). Where it is slow, and for far
+    points, averaged reflections take its place; where these are slow, too, polyhedra among the members become one
+    `Polytope` and balls are taken off one by one. What is returned, x for y, is within `tol` of every set, and normals
+    of the sets certify it: <y - x, z - x> <= 0 for all z in the set, up to `tol` times ||y - x|| or the scale.
 
     Centre and radius are those of the smallest enclosing ball among the members, the diameter is the smallest among
     theirs: correct, in general not tight. Infinite when no member is bounded. The affine hull is that of the members
@@ -83,29 +101,162 @@ class Intersection(Domain):
         return all(domain.distance(x) <= self._reach(tol, x) for domain in self.domains)
 
     def _project_flat(self, y: Array) -> Array:
-        c = self.center.ravel()
-        # the point of the affine hull nearest to y has the same projection, and fewer rounds to go
-        x = c + self._directions((y - c)[None])[0] if self.flat else y.copy()
-        steps = np.zeros((len(self.domains), self.dim))
-        far = float(np.linalg.norm(y - c))
-        # second term: the rounding error of a point this far away
-        small = max(self.tol * self._scale(y), 16 * np.finfo(float).eps * far)
-        change = math.inf
-        for _ in range(self.max_iterations):
+        c, bounded = self.center.ravel(), math.isfinite(self.radius)
+        # the point of the affine hull nearest to y has the same projection
+        gap = self._directions((y - c)[None])[0] if self.flat else y - c
+        far = length(gap)
+        unit = self.radius if bounded else max(1.0, far)
+        if far > FARTHEST * unit:
+            gap, far = gap / far * (FARTHEST * unit), FARTHEST * unit
+        y = c + gap
+        x = self._by_dykstra(y, far) if far <= NEAR * unit else None
+        if x is None and len(self._parts) != 1:
+            rounds = min(PATIENCE, self.max_iterations) if self._parts else self.max_iterations
+            x = self._by_reflections(self.domains, y, unit, rounds)
+        if x is None and self._parts:
+            x = self._by_parts(self._parts, y, unit)
+        if x is None:
+            raise self._failure(y)
+        # of an unbounded set: much nearer than y, x is exact in units of y, not yet in its own
+        return self._project_flat(x) if not bounded and unit > 1.0 and length(x - c) < 0.1 * unit else x
+
+    @cached_property
+    def _parts(self) -> list[Domain]:
+        """The members, those that are polyhedra as one, balls first; empty if that is no gain."""
+        polyhedra = [d for d in self.domains if d._faces() is not None]
+        balls = [d for d in self.domains if isinstance(d, Ball)]
+        if len(polyhedra) > 1 and self.dim <= MERGED:
+            polyhedra = [Polytope._common(polyhedra, self)]
+        parts = [*balls, *polyhedra, *(d for d in self.domains if d not in balls and d._faces() is None)]
+        return parts if balls or len(parts) < len(self.domains) else []
+
+    def _failure(self, y: Array) -> ProjectionError:
+        return ProjectionError(
+            f"{self!r}: after {self.max_iterations} rounds the sets still pull the point to and fro, by more than the "
+            f"tolerance {self.tol * self._scale(y):.3g}. If they have a point in common, raise 'max_iterations' or "
+            "'tol'."
+        )
+
+    def _accepts(self, y: Array, x: Array, points: Array, normals: Array) -> bool:
+        """Whether x, in the set, is its point nearest to y, to the tolerance: the certificate.
+
+        Every row n_i of `normals` is one of a member at p_i in `points`: <n_i, z - p_i> <= 0 for all its points z. So
+
+            <y - x, z - x> <= sum_i <n_i, p_i - x> + ||y - x - sum_i n_i|| ||z - x||   for all z of the set     (1)
+        """
+        far, scale = length(y - x), self._scale(y)
+        small = max(self.tol * scale, ROUNDING * far)
+        rest = float(np.linalg.norm(y - x - normals.sum(axis=0)))
+        return rest <= small and float(np.sum(normals * (points - x))) <= small * max(scale, far)
+
+    def _by_dykstra(self, y: Array, far: float) -> Array | None:
+        """Dykstra's algorithm for a few rounds; None if they are too few."""
+        x, small = y, max(self.tol * self._scale(y), ROUNDING * far)
+        steps, points = np.zeros((2, len(self.domains), self.dim))
+        for _ in range(min(DYKSTRA, self.max_iterations)):
             square = 0.0
-            for domain, step in zip(self.domains, steps, strict=True):
+            for domain, step, point in zip(self.domains, steps, points, strict=True):
                 start = x + step
                 moved = domain._project_flat(start)
                 square += float(np.sum((moved - x) ** 2))  # = the change of this set's step
                 step[:] = start - moved
-                x = moved
-            change = math.sqrt(square)
-            if change <= small:
+                point[:] = x = moved
+            if square <= small * small and self._accepts(y, x, points, steps):
                 return x
-        raise ProjectionError(
-            f"{self!r}: after {self.max_iterations} rounds the sets still pull the point {change:.3g} to and fro, more "
-            f"than the tolerance {small:.3g}. If they have a point in common, raise 'max_iterations' or 'tol'."
-        )
+        return None
+
+    def _by_reflections(self, parts: Sequence[Domain], y: Array, unit: float, rounds: int) -> Array | None:
+        """Douglas and Rachford's averaged reflections with Anderson's acceleration; None if `rounds` are too few.
+
+        In units of the set. The point t weighs 1/rho against the sets, s_i belongs to set i:
+
+            w = (t/rho + sum_i s_i) / (1/rho + k),   x_i = P_i(2 w - s_i),   s_i <- s_i + x_i - w              (2)
+
+        Where all x_i = w, that is the answer, and rho (w - s_i) are normals that add up to t - w. With rho = ||t|| all
+        numbers stay as small as the set, however far t. A point that is far from the set only along one direction
+        weighs too little for the others, and rho gets smaller in time.
+        """
+        c, k = self.center.ravel(), len(parts)
+        t = (y - c) / unit
+        rho = max(1.0, length(t))
+        s = np.tile(t / rho, (k, 1))
+        x = np.empty_like(s)
+        moves, turns = np.empty((2, MEMORY, s.size))
+        kept, before, plain, last, last_g = -1, math.inf, s, s, s
+        for count in range(1, rounds + 1):
+            w = (t / rho + s.sum(axis=0)) / (1.0 / rho + k)  # (2)
+            start = 2.0 * w - s
+            for domain, q, point in zip(parts, start, x, strict=True):
+                point[:] = (domain._project_flat(c + unit * q) - c) / unit
+            g = x - w
+            size = float(np.linalg.norm(g))
+            if size * unit <= self.tol * self._scale(y) and self._accepts(
+                y, c + unit * w, c + unit * x, rho * unit * (start - x)
+            ):
+                return np.asarray(c + unit * w)
+            if size > WORSE * before:  # the acceleration was none
+                s, kept, before = plain, -1, math.inf
+                continue
+            if kept >= 0:
+                moves[kept % MEMORY], turns[kept % MEMORY] = (s - last).ravel(), (g - last_g).ravel()
+            kept, last, last_g, before, plain = kept + 1, s, g, size, s + g
+            if count % PATIENCE == 0 and rho > 1.0:
+                less = max(1.0, rho / LESS)
+                s = w - (w - s) * (rho / less)  # the same normals
+                rho, kept, before, plain = less, -1, math.inf, s
+                continue
+            m = min(kept, MEMORY)
+            shift = np.linalg.lstsq(turns[:m].T, g.ravel(), rcond=None)[0] @ (moves[:m] + turns[:m]) if m else 0.0
+            s = plain - np.reshape(shift, s.shape if m else ())
+        return None
+
+    def _by_parts(self, parts: Sequence[Domain], y: Array, unit: float) -> Array:
+        """One ball at a time. With b and r that of the first, and C the other sets, the answer is
+
+            x(u) = P_C(b + u (y - b)),   u in (0, 1] the largest with ||x(u) - b|| <= r                              (3)
+
+        since y - x = (q - x)/u + (1/u - 1) (x - b) with q = b + u (y - b): a normal of C and one of the ball. The
+        distance grows with u, so u is found between two trials. Where rounding leaves a jump between them, the answer
+        lies on the segment of their points, which belongs to C.
+        """
+        if len(parts) == 1:
+            return parts[0]._project_flat(y)
+        if not isinstance(parts[0], Ball):
+            found = self._by_reflections(parts, y, unit, self.max_iterations)
+            if found is None:
+                raise self._failure(y)
+            return found
+        from scipy.optimize import brentq
+
+        b, r = parts[0].center.ravel(), parts[0].radius
+        trials: dict[bool, tuple[float, Array]] = {}
+
+        def excess(log_u: float) -> float:
+            u = math.exp(log_u)
+            x = self._by_parts(parts[1:], b + u * (y - b), unit)  # (3)
+            over = length(x - b) - r
+            trials[over > 0.0] = u, x
+            return over
+
+        if excess(0.0) <= 0.0:
+            return trials[False][1]
+        away = length(y - b)
+        least = math.log(r / away) - 40.0 if away else 0.0  # so small a u is 0
+        if excess(least) > 0.0:
+            raise self._failure(y)
+        brentq(excess, least, 0.0, xtol=1e-15, rtol=4 * np.finfo(float).eps, maxiter=TRIALS, disp=False)
+        (low, p), (high, q) = trials[False], trials[True]
+        # where the segment from p to q leaves the ball
+        way, start = q - p, p - b
+        slope, square = float(way @ start), float(way @ way)
+        room = (r - length(start)) * (r + length(start))
+        share = room / (slope + math.sqrt(slope**2 + square * room)) if room > 0.0 else 0.0
+        x = p + share * way
+        u = (1.0 - share) * low + share * high
+        of_C = (1.0 - share) / u * (b + low * (y - b) - p), share / u * (b + high * (y - b) - q)
+        if not self._accepts(y, x, np.array([p, q, x]), np.array([*of_C, (1.0 / u - 1.0) * (x - b)])):
+            raise self._failure(y)
+        return x
 
     def _support(self, directions: Array) -> Array:
         """A bound: the least among those of the members and of the ball."""

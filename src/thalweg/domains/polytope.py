@@ -1,36 +1,40 @@
 """The polytope {x : A x <= b, A_eq x = b_eq}."""
 
+from __future__ import annotations
+
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from thalweg._extras import need
 from thalweg._validate import check_array, check_shape
-from thalweg.domains._base import RANK, Array, Domain
+from thalweg.domains._base import FARTHEST, RANK, Array, Domain, length
 from thalweg.errors import InputError, ProjectionError
 
 __all__ = ["Polytope"]
 
 Mask = NDArray[np.bool_]
 
-# OSQP only has to find out which constraints hold with equality; the answer is then computed from them.
-SETTINGS = {"verbose": False, "eps_abs": 1e-6, "eps_rel": 1e-6, "polishing": True, "max_iter": 1000}
-# Accuracy demanded of that answer, in units of the size of the set (and of the distance to the point, by rounding).
+# Accuracy demanded of an answer, in units of the size of the set: of the constraints, and of the optimality conditions
+# relative to the distance of the point.
 EXACT = 1e-11
-# How often that computation may exchange constraints before it is given up.
-EXCHANGES = 20
+# The active constraints are first guessed for a point no further away than this, in the same units.
+NEAR = 1e3
+# What rounding makes of the inner product of two orthogonal unit vectors, or less.
+ROUNDING = 1e-14
+# A constraint is in the way if the way climbs towards it by more than this: across the set that is less than EXACT.
+FLAT = 1e-12
+# Steps of the walk, for each row and column of A, before it is given up.
+STEPS = 20
 
 
 class Polytope(Domain):
-    """All x that satisfy linear inequalities A x <= b, and equalities. Needs the extra `qp`: `pip install thalweg[qp]`.
+    """All x that satisfy linear inequalities A x <= b, and equalities.
 
-    Projecting is a quadratic programme. OSQP, set up once and started from the last answer, finds the constraints that
-    hold with equality; the nearest point with these equalities is then computed directly and accepted only if it
-    satisfies all constraints and the optimality conditions, to about 1e-11 of the size of the set. So the answer
-    depends on earlier calls in its last digits at most. Should OSQP mistake a constraint, the slower method of Lawson
-    and Hanson (non-negative least squares) takes its place.
+    Projecting is a quadratic programme. Non-negative least squares (Lawson and Hanson) guess which constraints hold
+    with equality; from the nearest point with these equalities an active-set method walks along faces to the answer,
+    and is usually there already. It never leaves the set, however far away the point is. An answer is accepted only if
+    it satisfies all constraints and the optimality conditions, to 1e-11 of the size of the set.
 
     The smallest box around the set, found by 2n linear programmes, gives the centre, the radius and the diameter:
     correct, in general not tight. Of an unbounded set they are infinite, and the centre is the point nearest to the
@@ -88,27 +92,42 @@ class Polytope(Domain):
         equal_sides = check_array("Polytope", "b_eq", np.zeros(0) if b_eq is None else b_eq, shape=equal.shape[:1])
         if equal.shape[1] != n:
             raise InputError(f"The 'A_eq' parameter of Polytope must have {n} columns, as 'A'. Got {equal.shape[1]}.")
-        need("osqp", "qp", "Polytope")
-        length, equal_length = np.linalg.norm(rows, axis=1), np.linalg.norm(equal, axis=1)
-        if (sides[length == 0] < 0).any():
+        lengths, equal_lengths = np.linalg.norm(rows, axis=1), np.linalg.norm(equal, axis=1)
+        if (sides[lengths == 0] < 0).any():
             raise InputError("Polytope is empty: a row of zeros in 'A' has a negative entry in 'b'.")
-        if equal_sides[equal_length == 0].any():
+        if equal_sides[equal_lengths == 0].any():
             raise InputError("Polytope is empty: a row of zeros in 'A_eq' has an entry in 'b_eq' that is not zero.")
-        if not length.any():
+        if not lengths.any():
             raise InputError("The 'A' parameter of Polytope must not be all zeros: every point would satisfy it.")
-        keep, kept = length > 0, equal_length > 0
-        self._A, self._b = rows[keep] / length[keep, None], sides[keep] / length[keep]
-        self._E, self._e = equal[kept] / equal_length[kept, None], equal_sides[kept] / equal_length[kept]
-        self._solver: Any = None
+        keep, kept = lengths > 0, equal_lengths > 0
+        self._A, self._b = rows[keep] / lengths[keep, None], sides[keep] / lengths[keep]
+        self._E, self._e = equal[kept] / equal_lengths[kept, None], equal_sides[kept] / equal_lengths[kept]
+        self._build(size)
+
+    @classmethod
+    def _common(cls, domains: list[Domain], ball: Domain) -> Polytope:
+        """The intersection of sets that have `_faces`, of which so much as lies in the `ball` is wanted."""
+        self = cls.__new__(cls)
+        self._A, self._b, self._E, self._e = map(np.concatenate, zip(*(d._faces() for d in domains), strict=True))
+        self._build(ball.shape, ball)
+        return self
+
+    def _build(self, size: tuple[int, ...], ball: Domain | None = None) -> None:
+        """All that follows from the constraints; the set's own ball is found unless one is given."""
+        n = math.prod(size)
         # first in units of the largest distance of a constraint from the origin, then in units of the set
         self._origin = np.zeros(n)
         self._unit = float(np.abs(np.concatenate([self._b, self._e])).max()) or 1.0
         self._state_facts(size, np.zeros(n), np.inf, np.inf)
-        low, up = self._bounding_box()
-        bounded = bool(np.isfinite(low).all())
+        if ball is not None:
+            self._state_facts(size, ball.center, ball.radius, ball.diameter)
+        else:
+            low, up = self._bounding_box()
+            if np.isfinite(low).all():
+                diameter = float(np.linalg.norm(up - low))
+                self._state_facts(size, (low + up) / 2, diameter / 2, diameter)
+        bounded = math.isfinite(self.radius)
         if bounded:
-            diameter = float(np.linalg.norm(up - low))
-            self._state_facts(size, (low + up) / 2, diameter / 2, diameter)
             self._origin, self._unit = self.center.ravel(), self.radius
         self._find_flat()
         if not bounded:
@@ -124,14 +143,14 @@ class Polytope(Domain):
                 self._origin = self._origin + np.linalg.lstsq(self._E, self._e - self._E @ self._origin, rcond=RANK)[0]
             self._rows = self._A @ self._basis
             self._sides = (self._b - self._A @ self._origin) / self._unit
-            length = np.linalg.norm(self._rows, axis=1)
-            tight = self._implicit() & (length > RANK)  # a row of zeros says 0 <= 0 and no more
+            lengths = np.linalg.norm(self._rows, axis=1)
+            tight = self._implicit() & (lengths > RANK)  # a row of zeros says 0 <= 0 and no more
             if not tight.any():
                 break
             self._E, self._e = np.vstack([self._E, self._A[tight]]), np.concatenate([self._e, self._b[tight]])
         if len(self._E):
-            keep = length > RANK  # the others say the same all over the affine hull
-            self._rows, self._sides = self._rows[keep] / length[keep, None], self._sides[keep] / length[keep]
+            keep = lengths > RANK  # the others say the same all over the affine hull
+            self._rows, self._sides = self._rows[keep] / lengths[keep, None], self._sides[keep] / lengths[keep]
             self._state_flat(self._E, self._origin)
             self._E = self._normals()
             self._e = self._E @ self._origin
@@ -208,65 +227,91 @@ class Polytope(Domain):
         """One linear programme a row."""
         return np.array([-self._least(-direction) for direction in directions])
 
+    def _faces(self) -> tuple[Array, Array, Array, Array]:
+        return self._A, self._b, self._E, self._e
+
     def _project_flat(self, y: Array) -> Array:
-        # in coordinates of the affine hull, relative to a point of it and in units of the set
-        v = (y - self._origin) @ self._basis / self._unit
-        if (self._rows @ v <= self._sides).all():
-            return self._origin + self._unit * (self._basis @ v) if len(self._E) else y.copy()
-        for guess in (self._active_by_osqp, self._active_by_least_squares):
-            x = self._nearest(v, self._sides, guess(v, self._sides))
-            if x is not None:
-                return self._origin + self._unit * (self._basis @ x)
-        raise ProjectionError(
-            f"{self!r}: no point was found that satisfies all constraints and the optimality conditions to {EXACT:g} "
-            "of the size of the set. Nearly parallel constraints are the usual reason: remove those that repeat others."
-        )
+        # in coordinates of the affine hull, relative to a point of it and in units of the set (unbounded: of the point)
+        gap = y - self._origin
+        far = float(np.abs(gap).max())
+        unit = self._unit if math.isfinite(self.radius) else max(self._unit, far)
+        v = (gap if far <= FARTHEST * unit else gap / far * (FARTHEST * unit)) @ self._basis / unit
+        sides = self._sides * (self._unit / unit)
+        if (self._rows @ v <= sides).all():
+            return self._origin + unit * (self._basis @ v) if len(self._E) else y.copy()
+        start = self._guess(v * (NEAR / max(NEAR, length(v))), sides) or self._guess(np.zeros_like(v), sides)
+        x = None if start is None else self._walk(v, sides, *start)
+        if x is None:
+            raise ProjectionError(
+                f"{self!r}: no point was found that satisfies all constraints and the optimality conditions to "
+                f"{EXACT:g} of the size of the set. Nearly parallel constraints are the usual reason: remove those "
+                "that repeat others."
+            )
+        answer = self._origin + unit * (self._basis @ x)
+        # much nearer than y to the origin, x is exact in units of y, not yet in its own
+        return self._project_flat(answer) if unit > self._unit and length(x) < 0.1 else answer
 
-    def _active_by_osqp(self, v: Array, sides: Array) -> Mask:
-        if self._solver is None:
-            from scipy.sparse import csc_matrix, identity
+    def _guess(self, v: Array, sides: Array) -> tuple[Array, list[int]] | None:
+        """A point of the set, nearest to v or nearly so, and independent constraints that it satisfies with equality.
 
-            self._solver = need("osqp", "qp", "Polytope").OSQP()
-            P, A = identity(v.size, format="csc"), csc_matrix(self._rows)
-            self._solver.setup(P, -v, A, np.full(sides.size, -np.inf), sides, **SETTINGS)
-        else:
-            self._solver.update(q=-v)
-        answer = self._solver.solve(raise_error=False)
-        multipliers = np.nan_to_num(np.asarray(answer.y, dtype=np.float64))
-        return np.asarray(multipliers > SETTINGS["eps_abs"] * max(1.0, float(np.abs(multipliers).max())))
-
-    def _active_by_least_squares(self, v: Array, sides: Array) -> Mask:
-        """Lawson and Hanson's least distance programming: min ||w|| with A w <= sides - A v."""
+        Lawson and Hanson's least distance programming, min ||w|| with A w <= sides - A v: constraints with a multiplier
+        > 0 hold with equality.
+        """
         from scipy.optimize import nnls
 
         room = sides - self._rows @ v
+        if (room >= 0).all():
+            return v, []
         try:
-            multipliers, _ = nnls(np.vstack([-self._rows.T, -room]), np.eye(v.size + 1)[-1])
+            multipliers, _ = nnls(np.vstack([-self._rows.T, -room / np.abs(room).max()]), np.eye(v.size + 1)[-1])
         except RuntimeError:  # too many iterations
-            return np.zeros(sides.size, dtype=bool)
-        return np.asarray(multipliers > 0)
+            return None
+        order = np.argsort(-multipliers, kind="stable")[: np.count_nonzero(multipliers)]
+        Q, R = np.linalg.qr(self._rows[order].T)
+        free = np.abs(np.diag(R)) > RANK  # the others depend on those before them
+        if not free.all() or free.size < order.size:
+            order = order[: free.size][free]
+            Q, R = np.linalg.qr(self._rows[order].T)
+        x = v - Q @ np.linalg.solve(R.T, -room[order])
+        return (x, order.tolist()) if (self._rows @ x - sides).max() <= EXACT else None
 
-    def _nearest(self, v: Array, sides: Array, active: Mask) -> Array | None:
-        """The nearest point to v, if the `active` constraints are those that hold with equality, or nearly so."""
-        far = float(np.abs(v).max()) + float(np.abs(self._origin).max()) / self._unit
-        tol = EXACT + 8 * np.finfo(float).eps * far
-        for _ in range(EXCHANGES):
-            A, b = self._rows[active], sides[active]
-            inverse = np.linalg.pinv(A)
-            step = inverse @ (A @ v - b)
-            x = v - step
-            x -= inverse @ (A @ x - b)  # once more: v may be far away, and x - v then is a sum of large numbers
-            multipliers = np.zeros(sides.size)
-            multipliers[active] = inverse.T @ step
-            wrong = multipliers < -tol * max(1.0, float(np.abs(step).max()))
-            violated = self._rows @ x - sides > tol
-            if not wrong.any() and not violated.any():
-                return np.asarray(x)
-            active = (active & ~wrong) | (violated & ~active)
+    def _walk(self, v: Array, sides: Array, x: Array, active: list[int]) -> Array | None:
+        """From x in the set to the point of the set nearest to v: an active-set method. None if it does not arrive.
+
+        On the face where the active constraints hold with equality it goes straight to the point nearest to v, or to
+        the first constraint that is in the way, which becomes active. At the nearest point of a face, v - x is a sum of
+        the active normals, up to `rest`. One with a negative multiplier is let go; if there is none, x is the answer.
+        """
+        A, arrived = self._rows, False
+        for count in range(limit := STEPS * sum(A.shape)):
+            bland = 2 * count > limit  # his rule, slower: the first constraint, lest it goes round in circles
+            far = max(1.0, length(v - x))
+            pull = (v - x) / far
+            Q, R = np.linalg.qr(A[active].T)
+            rest = pull - Q @ (Q.T @ pull)
+            rest -= Q @ (Q.T @ rest)
+            size = length(rest)
+            if arrived or size <= ROUNDING:
+                multipliers = np.linalg.solve(R, Q.T @ pull)
+                wrong = np.flatnonzero(multipliers < -ROUNDING * np.abs(multipliers).max(initial=0.0))
+                if wrong.size == 0:
+                    x = x - Q @ np.linalg.solve(R.T, A[active] @ x - sides[active])  # what rounding left
+                    return x if size <= EXACT and (A @ x - sides).max() <= EXACT else None
+                active.pop(min(wrong, key=lambda i: active[i] if bland else multipliers[i]))
+                arrived = False
+                continue
+            way = rest / size
+            slope, room = A @ way, np.maximum(sides - A @ x, 0.0)
+            ahead = np.flatnonzero(slope > FLAT)
+            # of constraints that are met at once, up to rounding, the steepest (Harris)
+            meet = room[ahead] / slope[ahead]
+            first = ahead[meet <= ((room[ahead] + ROUNDING) / slope[ahead]).min(initial=np.inf)]
+            stop = int(min(first, key=lambda i: i if bland else -slope[i], default=-1))
+            arrived = stop < 0 or room[stop] >= slope[stop] * (far * size)
+            x = x + way * (far * size if arrived else room[stop] / slope[stop])
+            if not arrived:
+                active.append(stop)
         return None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_solver": None}  # the solver's memory cannot be copied; it is set up anew
 
     def __repr__(self) -> str:
         return f"Polytope(<{len(self._b)} constraints>, shape={self._shape_text()})"

@@ -43,6 +43,10 @@ class Simplex(Domain):
         self._state_facts((n,), np.full(n, self.total / n), self.total * math.sqrt(1 - 1 / n), diameter)
         self.par = np.array([self.total])
 
+    def _faces(self) -> tuple[Array, Array, Array, Array]:
+        n = self.dim
+        return -np.eye(n), np.zeros(n), np.full((1, n), n**-0.5), np.array([self.total * n**-0.5])
+
     def _support(self, directions: Array) -> Array:
         best: Array = self.total * directions.max(axis=1)
         return best

@@ -52,13 +52,15 @@ class SpectralBalls(Domain):
 
     def _project_flat(self, y: Array) -> Array:
         x = y.reshape(self._blocks).copy()
+        unit = np.maximum(np.abs(x).max(axis=(1, 2)), self.caps)  # in these units no square overflows
         # the Frobenius norm is the larger one: below the cap there is nothing to clip
-        large = np.flatnonzero(np.linalg.norm(x, axis=(1, 2)) > self.caps)
+        large = np.flatnonzero(np.linalg.norm(x / unit[:, None, None], axis=(1, 2)) * unit > self.caps)
         if large.size:
             try:
-                u, s, vt = np.linalg.svd(x[large], full_matrices=False)
+                u, s, vt = np.linalg.svd(x[large] / unit[large, None, None], full_matrices=False)
             except np.linalg.LinAlgError as error:
                 raise ProjectionError(f"{self!r}: the singular value decomposition did not converge.") from error
+            s *= unit[large, None]
             clip = s[:, 0] > self.caps[large]
             s = np.minimum(s, self.caps[large, None])
             x[large[clip]] = ((u * s[:, None, :]) @ vt)[clip]
