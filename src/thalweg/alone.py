@@ -1,14 +1,11 @@
 """One expert, alone, as a learner."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._kernels.clock import PROJECTIONS
 from thalweg._kernels.parts import place, spots, start
 from thalweg._machines.alone import AloneSettings, AloneState
-from thalweg._stateful import facts
 from thalweg._types import Array
 from thalweg._validate import check_choice, wrong
 from thalweg.errors import InputError
@@ -82,8 +79,9 @@ class Alone(ExpertMachine):
         start(state.experts, settings.experts, 0, 0, self._origin)
         self._clock[PROJECTIONS] = 1  # of the starting point
 
-    def _settings(self) -> dict[str, Any]:
-        return super()._settings() | facts(self.expert) | {"start": self._origin}
+    @property
+    def _lasts(self) -> bool:
+        return super()._lasts or type(self) is Alone  # its expert is given, and knows no horizon
 
     def _peek(self) -> Array:
         if self._view is None:

@@ -211,7 +211,25 @@ class OneProjection(Machine):
 
     def state(self) -> dict[str, Any]:
         """As `Learner.state`, with the inner learner's state under `inner.`."""
-        return super().state() | {f"inner.{key}": value for key, value in self.inner.state().items()}
+        inner = {key: value for key, value in self.inner.state().items() if key not in self._implied()}
+        return super().state() | {f"inner.{key}": value for key, value in inner.items()}
+
+    def _implied(self) -> dict[str, Any]:
+        """Settings of the inner learner that follow from the arguments of this one: all, unless it is an argument."""
+        if "make_inner" in self._given or not isinstance(self.inner, Learner):
+            return {}
+        return {f"settings.{key}": value for key, value in self.inner._settings().items()}
+
+    def _start_anew(self, rounds: int) -> dict[str, Any]:
+        if "make_inner" in self._given:
+            raise InputError(f"{type(self).__name__}: make_inner sets the horizon. Build one with another make_inner.")
+        return super()._start_anew(rounds)
+
+    def _take_over(self, saved: dict[str, Any]) -> dict[str, Any]:
+        if isinstance(self.inner, Learner):
+            inner = {k.removeprefix("inner."): v for k, v in saved.items() if k.startswith("inner.")}
+            saved = saved | {f"inner.{key}": value for key, value in self.inner._take_over(inner).items()}
+        return super()._take_over(saved)
 
     def _read_state(self, saved: Any) -> dict[str, NDArray[Any]]:
         read = super()._read_state(saved)
@@ -226,8 +244,10 @@ class OneProjection(Machine):
 
     def restore(self, saved: Any) -> None:
         """As `Learner.restore`."""
+        saved = self._migrated(saved)
         read = self._read_state(saved)
-        self.inner.restore({k.removeprefix("inner."): v for k, v in saved.items() if k.startswith("inner.")})
+        inner = {k.removeprefix("inner."): v for k, v in saved.items() if k.startswith("inner.")}
+        self.inner.restore(self._implied() | inner)
         self._write(read)
         self._bound = None
 

@@ -16,7 +16,6 @@ sum <g, x^(i) - x^(i+1)> <= sqrt(2) psi_i. And (u, 1) lies in V for every u in W
 """
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -116,15 +115,6 @@ class ResidualLevels(Machine):
 
     def _restart(self) -> None:
         self._write(self._first)
-
-    def _settings(self) -> dict[str, Any]:
-        settings = self._parts[1]
-        return super()._settings() | {
-            "epsilon": self.epsilon,
-            "origin": settings.o,
-            "unit": settings.R,
-            "exact": settings.exact,
-        }
 
     # ------------------------------------------------------------------ what it tells
 

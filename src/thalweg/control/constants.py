@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from thalweg._recorded import Recorded
 from thalweg._types import Array
 from thalweg._validate import check_count, check_nonnegative, check_positive, check_positives
 from thalweg.control.gains import check_gain, closed_loop, strong_stability
@@ -32,7 +33,7 @@ LONGEST = 50  # the longest memory that is chosen by itself
 
 
 @dataclass(frozen=True)
-class Constants:
+class Constants(Recorded):
     """What a learning controller is tuned with.
 
     Attributes

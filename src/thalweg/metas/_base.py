@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from thalweg._kernels.parts import Floats, Ints, alive
+from thalweg._recorded import Recorded
 from thalweg._validate import check_positive
 
 __all__ = ["LARGEST", "Meta", "Ranged", "Spans", "fits_range"]
@@ -22,7 +23,7 @@ def fits_range(m: Any, c: Any, k: int, n: int, born: Ints | None, r: Floats) -> 
     return fine
 
 
-class Meta(ABC):
+class Meta(Recorded, ABC):
     """Says how much each member of a group counts, from how much better than the combination it was.
 
     Notes
@@ -36,7 +37,7 @@ class Meta(ABC):
     def assemble(cls, metas: Sequence[Self], sizes: Sequence[int]) -> tuple[Any, Any]:
         """The state, all zeros, and the settings of these meta-learners, one a group of so many members."""
 
-    def check(self, members: int) -> None:  # noqa: B027
+    def check(self, members: int) -> None:
         """Refuse a number of members that the description does not fit."""
 
 

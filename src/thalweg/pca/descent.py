@@ -6,8 +6,6 @@ With ||X_t||_F <= G and s = sqrt(k (d - k)/(d T))/G, expected regret against the
 G sqrt(k (d - k) T/d). After a change it can be as large on far fewer rounds. 1 eigendecomposition a round.
 """
 
-from typing import Any
-
 import numpy as np
 
 from thalweg._kernels import pca as kernels
@@ -73,9 +71,6 @@ class DescentPCA(PCALearner):
     def _restart(self) -> None:
         self._arrays["A"][...] = self.domain.center
         self._arrays["spectrum"][:] = 0.0
-
-    def _settings(self) -> dict[str, Any]:
-        return super()._settings() | {"step_size": self.step_size}
 
     def _spectrum(self) -> tuple[Array, Array]:
         a = self._arrays

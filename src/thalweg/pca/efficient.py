@@ -129,9 +129,6 @@ class EfficientPCA(CoverPCA):
     def _begin_first(self) -> None:
         kernels.begin(self._handle)
 
-    def _settings(self) -> dict[str, Any]:
-        return super()._settings() | {"radius": self.surrogate.radius, "center": self.surrogate.center.ravel()}
-
     # ------------------------------------------------------------------ a round
 
     def _spectrum(self) -> tuple[Array, Array]:

@@ -5,8 +5,6 @@
 No eigendecomposition; a QR factorisation of a d x k matrix a round.
 """
 
-from typing import Any
-
 import numpy as np
 
 from thalweg._types import Array
@@ -60,9 +58,6 @@ class OjaPCA(PCALearner):
     def _restart(self) -> None:
         first = np.random.default_rng(int(self._seed[0])).standard_normal((self.dim, self.rank))
         self._arrays["W"] = np.linalg.qr(first)[0]
-
-    def _settings(self) -> dict[str, Any]:
-        return super()._settings() | {"step_size": self.step_size}
 
     def _spectrum(self) -> tuple[Array, Array]:
         return np.ones(self.rank), self._arrays["W"].T

@@ -13,7 +13,6 @@ of W_{t+1}.
 """
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -81,9 +80,6 @@ class YuanLamperskiPCA(PCALearner):
     def _restart(self) -> None:
         self._arrays["A"][...] = 0.0  # ln W_1 up to a multiple of I, which (1) removes
         self._arrays["weights"][:] = 0.0
-
-    def _settings(self) -> dict[str, Any]:
-        return super()._settings() | {"rate": self.rate, "share": self.share}
 
     def _spectrum(self) -> tuple[Array, Array]:
         a = self._arrays
