@@ -14,15 +14,20 @@ __all__ = ["Recorded", "build", "describe", "parameters", "public_name"]
 SHOWN = 8  # numbers of an array that are written out; longer ones are named by a hash of their bytes
 
 
-@functools.cache
-def parameters(kind: Any) -> Mapping[str, inspect.Parameter]:
+_SIGNATURES: dict[type, inspect.Signature] = {}
+
+
+def _signature(kind: type) -> inspect.Signature:
+    """Of a constructor, without self."""
+    if kind not in _SIGNATURES:
+        whole = inspect.signature(kind.__init__)  # type: ignore[misc]
+        _SIGNATURES[kind] = whole.replace(parameters=list(whole.parameters.values())[1:])
+    return _SIGNATURES[kind]
+
+
+def parameters(kind: type) -> Mapping[str, inspect.Parameter]:
     """The parameters of a constructor, by name."""
-    return types.MappingProxyType(dict(list(inspect.signature(kind.__init__).parameters.items())[1:]))  # type: ignore[misc]
-
-
-@functools.cache
-def _signature(kind: Any) -> inspect.Signature:
-    return inspect.Signature(list(parameters(kind).values()))
+    return _signature(kind).parameters
 
 
 class Recorded:

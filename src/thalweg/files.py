@@ -44,10 +44,10 @@ __all__ = ["SCHEMA", "load", "summary", "write"]
 
 SCHEMA = 3  # version of the layout of files and states
 TEXT = "thalweg.json"
-PLACES = ("domains", "experts", "metas", "algorithms", "", "control", "pca")  # where public names are
+PLACES = ("domains", "experts", "metas", "", "control", "pca")  # where public names are
 KINDS = {"f": 8, "i": 8, "u": 8, "b": 1}  # arrays that are read, and the most bytes of a number
 LONGEST = 2**26  # bytes of the text
-DEEPEST = 64  # objects in objects
+DEEPEST = 64  # values in values
 ROOM = 2**24  # numbers that objects may hold together without a word; beyond, 64 times those of the file
 
 
@@ -68,7 +68,7 @@ def write(learner: Any, path: str | os.PathLike[str]) -> None:
 
 @contextlib.contextmanager
 def _replacing(path: pathlib.Path) -> Iterator[BinaryIO]:
-    """A file to write, which takes the place of `path` once it is complete and on the disk; nothing is left of it if not."""
+    """A file to write. It takes the place of `path` once it is complete and on the disk, else nothing is left of it."""
     draft = path.with_name(f".thalweg-{uuid.uuid4().hex}.tmp")
     try:
         with open(draft, "xb") as file:
@@ -222,8 +222,8 @@ class _Archive:
         self.version, self.schema = _is(str, about.get("thalweg")), _is(int, about.get("schema"))
         if self.schema > SCHEMA:
             raise StateError(
-                f"The file has schema {self.schema}, of thalweg {self.version[:40]!r}. This is thalweg {__version__}, which "
-                f"reads up to schema {SCHEMA}. Upgrade thalweg."
+                f"The file has schema {self.schema}, of thalweg {self.version[:40]!r}. This is thalweg {__version__}, "
+                f"which reads up to schema {SCHEMA}. Upgrade thalweg."
             )
         self.arrays = {name.removesuffix(".npy"): self._array(name) for name in self._members if name != TEXT}
 
@@ -296,12 +296,18 @@ class _Reader:
         learner = self._build(root, "", kind.__name__, 0)
         for name in self.given.keys() - self.used:
             raise InputError(f"{self.path!r} has no argument {name!r} that could be given.")
-        state = {
-            key: self._read(value, "", "state", 0) for key, value in _is(dict, self.archive.about.get("state")).items()
-        }
-        learner.restore(state)
-        self._check_decision(learner)
+        self._continue(learner)
         return learner
+
+    def _continue(self, learner: Any) -> None:
+        state = _is(dict, self.archive.about.get("state"))
+        try:
+            learner.restore({key: self._read(value, "", key, 0) for key, value in state.items()})
+            self._check_decision(learner)
+        except (StateError, Warning):
+            raise
+        except Exception as error:
+            raise StateError(f"{self.path!r} has a state that cannot be used: {error}") from error
 
     def _check_decision(self, learner: Any) -> None:
         """What it would play now must be a point of its domain; looking leaves no trace."""
@@ -332,8 +338,6 @@ class _Reader:
     def _build(self, place: int, path: str, who: str, depth: int) -> Any:
         """Object `place`; `path` is its dotted name and `who` the learner."""
         if place not in self.built:
-            if depth > DEEPEST:
-                raise StateError(f"{self.path!r} has objects in objects in objects, {DEEPEST} times.")
             entry = _is(dict, self.objects[place])
             kind, below = self._kind(entry), f"{path}." if path else ""
             given = _is(dict, entry.get("arguments"))
@@ -365,11 +369,13 @@ class _Reader:
             if isinstance(value, dict) and isinstance(value.get("object"), int):
                 self.built[value["object"]] = self.given[path]  # for all that share it
             return self.given[path]
+        if depth > DEEPEST:
+            raise StateError(f"{self.path!r} has values in values in values, more than {DEEPEST} times.")
         if isinstance(value, list):
             return [self._read(item, f"{path}.{i}", who, depth + 1, before) for i, item in enumerate(value)]
         if not isinstance(value, dict):
             return value
-        if len(value) != 1 or depth > 2 * DEEPEST:
+        if len(value) != 1:
             raise StateError(f"{self.path!r} has a value that cannot be read: {sorted(value)[:3]!r}.")
         ((what, item),) = value.items()
         if what == "object" and 0 <= _is(int, item) < before:
@@ -392,7 +398,7 @@ class _Reader:
 
 
 def _size(kind: type, given: Mapping[str, Any]) -> int:
-    """How many numbers an object of these arguments has to hold, at least roughly, where they say more than they hold."""
+    """Roughly how many numbers an object holds where its arguments say that without holding as many themselves."""
     shape = given.get("shape", given.get("dim", 0))
     size = math.prod(_count(n) for n in (shape if isinstance(shape, list | tuple) else [shape]))
     d = getattr(given.get("domain"), "dim", 0)
@@ -404,7 +410,7 @@ def _size(kind: type, given: Mapping[str, Any]) -> int:
         size += 2 * d**2
     if np.ndim(given.get("A", 0)) == 2:  # a polytope, or a system
         size += np.shape(given["A"])[1] ** 2
-    if "anytime" in vars(kind) or hasattr(kind, "marker_count"):  # levels of pools
+    if hasattr(kind, "marker_count"):  # levels of pools
         size += _count(given.get("horizon") or 2**10).bit_length() ** 2 * d
     system, constants = given.get("system"), given.get("constants")
     if system is not None:
@@ -414,7 +420,8 @@ def _size(kind: type, given: Mapping[str, Any]) -> int:
 
 
 def _count(value: Any) -> int:
-    return int(value) if isinstance(value, int | float) and 0 <= value < 2**64 else 2**64
+    """A number that is to be a count; 0 where it is none, which the constructor will say."""
+    return int(min(value, 2**64)) if isinstance(value, int | float) and value > 0 else 0
 
 
 # ----------------------------------------------------------------------------------------------------------------- show
@@ -452,9 +459,9 @@ def summary(path: str | os.PathLike[str]) -> str:
             for key, array in archive.arrays.items()
             if key.startswith("state.")
         ]
-        foreign = " (a class of your own)" if root.get("foreign") else ""
+        name = plain_text(_is(str, root.get("class"))) + (" (a class of your own)" if root.get("foreign") else "")
         head = [
-            f"{plain_text(_is(str, root.get('class')))}{foreign}, {_is(int, archive.about.get('rounds'))} rounds played",
+            f"{name}, {_is(int, archive.about.get('rounds'))} rounds played",
             f"thalweg {plain_text(archive.version, 40)}, schema {archive.schema}",
         ]
     width = max((len(name) for name, _ in [*rows, *arrays]), default=0)
