@@ -2,8 +2,8 @@
 
     python service.py FOLDER --rounds 1000 --every 60
 
-Every round it prints its number and the decision, exactly. Killed at any time and started again, it prints the decisions
-of a run that was never interrupted: rounds after the last checkpoint are played again, from the same events.
+Every round it prints its number and the decision, exactly. Killed at any time and started again, it prints the
+decisions of a run that was never interrupted: rounds after the last checkpoint are played again, from the same events.
 docs/run-in-a-service.md explains it.
 """
 

@@ -27,10 +27,11 @@ NAMES = (
     "EfficientPCA", "OjaPCA", "YuanLamperskiPCA", "EfficientControl", "LQR",
 )  # fmt: skip
 VALUES = (
-    None, True, False, 0, 1, -1, 2, 7, 2**31, 2**53, 2**62, 2**63, 10**30, 0.0, -0.0, 1e-320, 1e-9, 0.5, 1e9, 1e150, 1e308,
-    -1e308, "", "observed", "own", "clip", "Ball", "inf", "x" * 1000, "\x1b[2J", [], [[]], [0], [1, 2, 3], [1e308] * 3, {},
-    {"float": "inf"}, {"float": "nan"}, {"tuple": [2]}, {"object": 0}, {"object": -1}, {"object": 10**9}, {"name": "SOGD"},
-    {"name": "fixed"}, {"name": "os"}, {"array": "state.clock"}, {"array": "none"}, {"missing": "\x07"}, {"a": 1, "b": 2},
+    None, True, False, 0, 1, -1, 2, 7, 2**31, 2**53, 2**62, 2**63, 10**30, 0.0, -0.0, 1e-320, 1e-9, 0.5, 1e9, 1e150,
+    1e308, -1e308, "", "observed", "own", "clip", "Ball", "inf", "x" * 1000, "\x1b[2J", [], [[]], [0], [1, 2, 3], {},
+    [1e308] * 3, {"float": "inf"}, {"float": "nan"}, {"tuple": [2]}, {"object": 0}, {"object": -1}, {"object": 10**9},
+    {"name": "SOGD"}, {"name": "fixed"}, {"name": "os"}, {"array": "state.clock"}, {"array": "none"},
+    {"missing": "\x07"}, {"a": 1, "b": 2},
 )  # fmt: skip
 NUMBERS = (0.0, -1.0, 1.0, np.nan, np.inf, -np.inf, 1e-320, 1e-160, 1e150, 1.7e308, -1e300, 0.5, 1e-3)
 WHOLE = (0, 1, -1, 2, 5, 63, 64, 1000, 2**31, 2**62, -(2**63), 2**63 - 1)
@@ -221,7 +222,7 @@ def try_one(name, path):
 
 
 def campaign(folder, count, seed):
-    """Damage as many files; how many were refused or loaded, what was wrong, the slowest, and how much memory it took."""
+    """Damage as many files: how many were refused or loaded, what was wrong, the slowest, and the memory it took."""
     warnings.simplefilter("ignore")
     rng, sound, found, faults = np.random.default_rng(seed), {}, collections.Counter(), []
     for name in NAMES:

@@ -32,7 +32,8 @@ def _found(module, base):
 def _build(kind):
     """One of a PCA learner or controller, from arguments by name."""
     known = {"dim": 4, "rank": 1, "rng": 3, "system": SYSTEM, "horizon": 60, "memory": 2}
-    taken = {n: p for n, p in inspect.signature(kind).parameters.items()}
+    known["policies"] = 0.1 * np.arange(4.0).reshape(2, 1, 2)
+    taken = inspect.signature(kind).parameters
     more = {"step_size": 0.2} if "step_size" in taken and taken["step_size"].default is inspect.Parameter.empty else {}
     options = any(p.kind is p.VAR_KEYWORD for p in taken.values())
     return kind(

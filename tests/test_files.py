@@ -230,7 +230,7 @@ def test_a_class_of_ones_own_is_given_again(tmp_path):
             tw.load(tmp_path / "a.npz", cls=cls)
 
 
-# -------------------------------------------------------------------------------------------- written whole or not at all
+# ------------------------------------------------------------------------------------------ written whole or not at all
 
 
 def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
@@ -332,13 +332,13 @@ def test_a_state_of_schema_2_is_migrated(name):
             np.testing.assert_allclose(learner.decision, fresh.decision, rtol=0, atol=1e-12)
             learner.step(f), fresh.step(f)
         for other in (tw.domains.Simplex(3, total=2.0), tw.domains.Box(0.0, 1.0, shape=3)):
-            with pytest.raises(StateError, match="it was saved with (domain|center|radius)"):
+            with pytest.raises(StateError, match=r"it was saved with (domain|center|radius)"):
                 tw.EfficientAdaptive(other, 100, 4.0, 3.0, threshold=0.4).restore(old_state(name))
         with pytest.raises(StateError, match="saved with horizon = 100"):
             OLD[name](101).restore(old_state(name))
 
 
-# ---------------------------------------------------------------------------------------- the state of another is refused
+# -------------------------------------------------------------------------------------- the state of another is refused
 
 
 A, B = np.array([[1.0, 0.0], [0, 1], [-1, -1]]), np.array([1.0, 1.0, 1.5])
@@ -409,7 +409,7 @@ RESTARTS = (
     "CutkoskyAdaptive", "EfficientCutkosky", "CutkoskyPrintedVariant", "DescentPCA", "YuanLamperskiPCA",
     "GPC", "ScreamControl", "EfficientControl",
 )  # fmt: skip
-NONE = ("Tracker", "SOGD", "OjaPCA", "EfficientPCA", "AdaptivePCA", "LQR", "LinearFeedback")
+NONE = ("Tracker", "SOGD", "OjaPCA", "EfficientPCA", "AdaptivePCA", "LQR", "LinearFeedback", "Planted")
 
 
 def test_every_class_has_its_say_about_a_longer_horizon():
@@ -604,10 +604,36 @@ def test_a_summary_shows_no_control_characters(tmp_path):
     assert r"\x1b[2J\x07\u202eevil\n" in shown
 
 
+def test_thalweg_show(tmp_path, capsys):
+    pytest.importorskip("typer")
+    from thalweg.cli import main
+
+    path = tmp_path / "a.npz"
+    learner = tw.Ader(tw.domains.Ball(3), 50, 2.0)
+    learner.update([1.0, 0.0, 0.0])
+    learner.save(path)
+    for arguments, code in ((["show", path], 0), (["show", tmp_path / "none.npz"], 1), (["show", tmp_path], 1)):
+        with pytest.raises(SystemExit) as end:
+            main([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        assert end.value.code == code
+        if code:
+            assert err.startswith("error: ")
+            assert err.count("\n") == 1
+        else:
+            assert out == files.summary(path) + "\n"
+            assert "Ader, 1 rounds played" in out
+            assert "experts.members.points  float64 1x4x3" in out
+    path.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(SystemExit):
+        main(["show", str(path)])
+    assert "cannot be loaded" in capsys.readouterr().err
+
+
 # -------------------------------------------------------------------------------------------------- a service is killed
 
 
-def service(folder, rounds, every, stop=None):
+def service(folder, rounds, every):
     command = [sys.executable, str(ROOT / "examples" / "service.py"), str(folder), "--rounds", str(rounds)]
     return subprocess.Popen([*command, "--every", str(every)], stdout=subprocess.PIPE, text=True)
 
@@ -622,25 +648,23 @@ def decisions(lines):
     return found
 
 
-@pytest.mark.parametrize("kills", [4, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [3, pytest.param(60, marks=pytest.mark.slow)])
 def test_a_service_that_is_killed_resumes_bit_for_bit(tmp_path, kills):
     """Killed between checkpoints and, since one is written after every few rounds, during them."""
     rounds = 150 * kills
-    whole = decisions(service(tmp_path / "whole", rounds, 1e9).stdout)
+    with service(tmp_path / "whole", rounds, 1e9) as never_stopped:
+        whole = decisions(never_stopped.stdout)
     assert len(whole) == rounds
     rng, lines = np.random.default_rng(0), []
     folder = tmp_path / "killed"
     for kill in range(kills):
-        running = service(folder, rounds, 0.0 if kill % 2 else 0.005)
-        for _ in range(int(rng.integers(20, 130))):
-            lines.append(running.stdout.readline())
-        running.send_signal(signal.SIGTERM if kill == kills // 2 else signal.SIGKILL)
-        lines += running.stdout.readlines()
-        running.stdout.close()
-        code = running.wait()
-        assert code == (0 if kill == kills // 2 else -signal.SIGKILL)
-    last = service(folder, rounds, 1.0)
-    lines += last.stdout.readlines()
-    assert last.wait() == 0
+        with service(folder, rounds, 0.0 if kill % 2 else 0.005) as running:
+            lines += [running.stdout.readline() for _ in range(rng.integers(20, 130))]
+            running.send_signal(signal.SIGTERM if kill == kills // 2 else signal.SIGKILL)
+            lines += running.stdout.readlines()
+        assert running.returncode == (0 if kill == kills // 2 else -signal.SIGKILL)
+    with service(folder, rounds, 1.0) as last:
+        lines += last.stdout.readlines()
+    assert last.returncode == 0
     assert decisions(lines) == whole
     assert os.listdir(folder) == ["learner.npz"]

@@ -112,6 +112,7 @@ class _Writer:
                 entry, given = {"class": type(value).__qualname__}, value._arguments()
                 if public_name(type(value)) is None:
                     entry["foreign"] = True
+                given = {key: given[key] for key in [*parameters(type(value)), *given] if key in given}
             entry["arguments"] = {key: self.plain(item, f"argument.{key}") for key, item in given.items()}
             self._places[id(value)] = len(self.objects), value
             self.objects.append(entry)
@@ -192,10 +193,15 @@ def _reading(path: str | os.PathLike[str]) -> Iterator[_Archive]:
     with open(path, "rb") as file:
         try:
             yield _Archive(file)
-        except (StateError, InputError, MissingExtraError, Warning):
+        except (InputError, MissingExtraError, Warning):
             raise
+        except StateError as error:
+            if str(error).isprintable():
+                raise
+            raise StateError(plain_text(str(error), 2000)) from error
         except Exception as error:
-            raise StateError(f"{os.fspath(path)!r} cannot be loaded: {type(error).__name__}: {error}") from error
+            told = plain_text(f"{type(error).__name__}: {error}", 2000)
+            raise StateError(f"{os.fspath(path)!r} cannot be loaded: {told}") from error
 
 
 class _Archive:

@@ -215,10 +215,10 @@ class OneProjection(Machine):
         return super().state() | {f"inner.{key}": value for key, value in inner.items()}
 
     def _implied(self) -> dict[str, Any]:
-        """Settings of the inner learner that follow from the arguments of this one: all, unless it is an argument."""
+        """Arguments of the inner learner that follow from those of this one: all, unless it is an argument itself."""
         if "make_inner" in self._given or not isinstance(self.inner, Learner):
             return {}
-        return {f"settings.{key}": value for key, value in self.inner._settings().items()}
+        return {f"settings.{k}": value for k, value in self.inner._settings().items() if isinstance(value, str)}
 
     def _start_anew(self, rounds: int) -> dict[str, Any]:
         if "make_inner" in self._given:
