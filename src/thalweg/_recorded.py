@@ -3,6 +3,7 @@
 import functools
 import hashlib
 import inspect
+import sys
 import types
 from collections.abc import Mapping
 from typing import Any, Self
@@ -81,10 +82,11 @@ def build(kind: type, arguments: Mapping[str, Any]) -> Any:
 
 
 def public_name(value: Any) -> str | None:
-    """The name of a class or function of this package; None for anything else."""
-    if isinstance(value, type | types.FunctionType) and value.__module__.startswith("thalweg."):
-        return value.__qualname__
-    return None
+    """The name of a class or function of this package, not of one inside another; None for anything else."""
+    if not isinstance(value, type | types.FunctionType) or not value.__module__.startswith("thalweg."):
+        return None
+    name: str = value.__qualname__
+    return name if getattr(sys.modules.get(value.__module__), name, None) is value else None
 
 
 def describe(value: Any) -> str:

@@ -170,7 +170,7 @@ class Stateful(Recorded, ABC):
         >>> learner = tw.Ader(tw.domains.Ball(2), horizon=10, gradient_bound=1.0)
         >>> learner.update([1.0, 0.0])
         >>> learner.extended(1000)
-        Ader(Ball(2, radius=1), horizon=999, gradient_bound=1, start=[-0.206452, 0]; 0 rounds played)
+        Ader(Ball(2, radius=1), horizon=999, gradient_bound=1, start=[-1, 0]; 0 rounds played)
         """
         name = type(self).__name__
         if self.horizon is None:

@@ -127,8 +127,7 @@ class _Writer:
         if isinstance(value, float):
             return float(value) if math.isfinite(value) else {"float": repr(value)}
         if isinstance(value, np.ndarray) and value.dtype.kind in KINDS and value.dtype.itemsize <= 8:
-            while name in self.arrays:
-                name += "_"
+            name = f"{name}-{len(self.arrays)}" if name in self.arrays else name
             self.arrays[name] = value
             return {"array": name}
         if type(value) is list:
