@@ -48,7 +48,6 @@ class Stateful(Recorded, ABC):
 
     _noun = "learner"  # what it is called in messages
     _arrays: dict[str, NDArray[Any]]
-    horizon: int | None = None
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
         """Record the arguments, as attributes too."""
@@ -172,13 +171,13 @@ class Stateful(Recorded, ABC):
         >>> learner.extended(1000)
         Ader(Ball(2, radius=1), horizon=999, gradient_bound=1, start=[-1, 0]; 0 rounds played)
         """
-        name = type(self).__name__
-        if self.horizon is None:
+        name, present = type(self).__name__, getattr(self, "horizon", None)
+        if present is None:
             raise InputError(f"{name} was built without a horizon: it can go on as it is.")
-        T, least = check_count(name, "horizon", horizon), max(self.horizon or 0, self.rounds + 1)
-        if least > T:
+        T, least = check_count(name, "horizon", horizon), max(present, self.rounds + 1)
+        if T < least and T != present:
             raise InputError(f"The 'horizon' of {name}.extended must be at least {least} here. Got {horizon!r}.")
-        if not (self._lasts or self.horizon == T):
+        if not (self._lasts or T == present):
             fresh: Self = build(type(self), self._arguments() | self._start_anew(T - self.rounds))
             return fresh
         longer: Self = build(type(self), self._arguments() | {"horizon": T})
@@ -233,8 +232,9 @@ class Stateful(Recorded, ABC):
         for key in mine.keys() | {k.removeprefix("settings.") for k in saved if k.startswith("settings.")}:
             theirs = saved.get(f"settings.{key}")
             if not _agree(theirs, mine.get(key)):
+                a, b = _apart(str(theirs), str(mine.get(key)))
                 raise self._unfit(
-                    f"it was saved with {key} = {theirs}, this {self._noun} has {key} = {mine.get(key)}. "
+                    f"it was saved with {key} = {a}, this {self._noun} has {key} = {b}. "
                     f"Build the {self._noun} with the same arguments, or load it from a file"
                 )
 
@@ -260,6 +260,15 @@ def _whole(schema: Any) -> int:
     return int(schema) if isinstance(schema, int | np.integer) else 0
 
 
+def _apart(a: str, b: str, most: int = 200) -> tuple[str, str]:
+    """Two texts; of long ones what is around the place where they part."""
+    if max(len(a), len(b)) <= most:
+        return a, b
+    same = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+    start = max(0, same - most // 2)
+    return f"...{a[start : start + most]}...", f"...{b[start : start + most]}..."
+
+
 def _agree(theirs: Any, mine: Any) -> bool:
     """Words must be the same, numbers up to what logarithms of another machine make of them."""
     if isinstance(mine, str) or theirs is None:
@@ -271,7 +280,7 @@ def _agree(theirs: Any, mine: Any) -> bool:
 def _from_2(learner: Any, saved: Mapping[str, Any]) -> dict[str, Any]:
     """Schema 2 had numbers of the learner and its set as settings, which are compared; schema 3 has all arguments."""
     X, system = getattr(learner, "domain", None), getattr(learner, "system", None)
-    mine: dict[str, Any] = {"horizon": learner.horizon or 0}
+    mine: dict[str, Any] = {"horizon": getattr(learner, "horizon", None) or 0}
     if "settings.domain" in saved and X is not None:
         mine |= {"domain": type(X).__name__, "center": X.center.ravel(), "radius": X.radius, "diameter": X.diameter}
     if "settings.A" in saved and system is not None:

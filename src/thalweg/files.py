@@ -181,7 +181,7 @@ def load(path: str | os.PathLike[str], *, cls: type | tuple[type, ...] = (), **a
     horizon = arguments.pop("horizon", None)
     with _reading(path) as archive:
         learner = _Reader(path, archive, cls if isinstance(cls, tuple) else (cls,), arguments).learner()
-    return learner if horizon in (None, learner.horizon) else learner.extended(horizon)
+    return learner if horizon is None else learner.extended(horizon)
 
 
 @contextlib.contextmanager
