@@ -175,9 +175,9 @@ class Stateful(Recorded, ABC):
         if present is None:
             raise InputError(f"{name} was built without a horizon: it can go on as it is.")
         T, least = check_count(name, "horizon", horizon), max(present, self.rounds + 1)
-        if T < least and T != present:
+        if least > T and present != T:
             raise InputError(f"The 'horizon' of {name}.extended must be at least {least} here. Got {horizon!r}.")
-        if not (self._lasts or T == present):
+        if not (self._lasts or present == T):
             fresh: Self = build(type(self), self._arguments() | self._start_anew(T - self.rounds))
             return fresh
         longer: Self = build(type(self), self._arguments() | {"horizon": T})
