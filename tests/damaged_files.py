@@ -99,7 +99,7 @@ def members(rng, data):
     elif way == 1:
         parts[i], parts[j] = (a, y), (b, x)
     elif way == 2:
-        parts[i] = (str(rng.choice(["x.npy", "../x.npy", "/etc/x", "", "a" * 3000, b, "\x00.npy"])), x)
+        parts[i] = (str(rng.choice(["x.npy", "../x.npy", "/etc/x", "a" * 3000, b, "\x07.npy"])), x)
     elif way == 3:
         parts.append((a, y))
     elif way == 4:
