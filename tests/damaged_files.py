@@ -5,6 +5,7 @@ Each must be refused with a StateError, or give a learner that decides within it
 
 import collections
 import contextlib
+import copy
 import io
 import json
 import pathlib
@@ -170,7 +171,7 @@ def text(rng, data):
         elif way == 1 and isinstance(place, dict):
             place[str(rng.choice([*place, "x", "shape", "rng", "foreign", "missing"]))] = place.pop(last)
         else:
-            place[last] = VALUES[rng.integers(len(VALUES))]
+            place[last] = copy.deepcopy(VALUES[rng.integers(len(VALUES))])
     return pack((parts | {TEXT: json.dumps(about)}).items())
 
 

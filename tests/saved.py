@@ -93,7 +93,7 @@ def continue_all(folder):
             loaded = tw.load(path, **again(name))
             kept = loaded.state()
             ways = {"loaded": loaded, "copied": copy.copy(tw.load(path, **again(name))), "deep": copy.deepcopy(loaded)}
-            if loaded.horizon is not None and number % 2 == 0:
+            if getattr(loaded, "horizon", None) is not None and number % 2 == 0:
                 ways["horizon"] = tw.load(path, horizon=loaded.horizon, **again(name))
             for way, learner in ways.items():
                 found[f"{number} {way}"] = play(name, learner, int(split))
