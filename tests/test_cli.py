@@ -23,7 +23,7 @@ from thalweg.lab.runs import forecast_losses, measure, play_stream
 
 pytest.importorskip("typer", reason="the command line needs typer: pip install 'thalweg[lab]'")
 
-COMMANDS = ("list", "run", "compare", "reproduce", "control", "pca", "thresholds", "tracker", "bench")
+COMMANDS = ("list", "run", "compare", "reproduce", "control", "pca", "thresholds", "tracker", "show", "bench")
 CALL = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from thalweg.cli import main; main()"
 
 

@@ -8,7 +8,8 @@ own. `control` and `pca` are applications; they are loaded when first used.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from thalweg import cards, domains, errors, experts, losses, metas, problems, regret, testing, theorems
+from thalweg import cards, domains, errors, experts, files, losses, metas, problems, regret, testing, theorems
+from thalweg._version import __version__
 from thalweg.algorithms import (
     AOA,
     CBCE,
@@ -32,6 +33,7 @@ from thalweg.algorithms import (
 from thalweg.alone import Alone
 from thalweg.cover import Cover
 from thalweg.ensemble import Ensemble
+from thalweg.files import load
 from thalweg.learner import Learner, Queries
 from thalweg.one_projection import OneProjection
 from thalweg.play import Run, play
@@ -40,8 +42,6 @@ if TYPE_CHECKING:
     from thalweg import control, pca
     from thalweg.control import EfficientControl
     from thalweg.pca import EfficientPCA
-
-__version__ = "0.1.0"
 
 __all__ = [
     "AOA",
@@ -71,11 +71,14 @@ __all__ = [
     "Scream",
     "Sword",
     "Tracker",
+    "__version__",
     "cards",
     "control",
     "domains",
     "errors",
     "experts",
+    "files",
+    "load",
     "losses",
     "metas",
     "pca",

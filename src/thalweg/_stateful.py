@@ -1,26 +1,31 @@
 """What every learner and controller is: built from arguments, and a state of named arrays that can be saved.
 
 The arguments are recorded as they were given, so that `repr` shows them and `clone` builds a fresh one. All that
-changes lies in `_arrays`; `state` copies it, `restore` checks a copy and writes it back, bit for bit.
+changes lies in `_arrays`; `state` copies it, `restore` checks a copy and writes it back, bit for bit. `save` puts the
+arguments and the state into a file (`thalweg.files`).
 """
 
 import copy
-import inspect
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from thalweg import files
 from thalweg._interrupts import interrupts
+from thalweg._recorded import Recorded, build, describe, parameters
+from thalweg._validate import check_count, told
 from thalweg.domains._base import show
-from thalweg.errors import StateError
+from thalweg.errors import InputError, StateError
+from thalweg.files import SCHEMA
 
-__all__ = ["SCHEMA", "Stateful", "facts", "inside", "named_arrays", "refill"]
+__all__ = ["Stateful", "inside", "named_arrays", "refill"]
 
-SCHEMA = 2  # version of the layout of a saved state
+FREE = ("on_violation", "disturbance_bound", "owner", "rng")  # what to refuse, who speaks; the seed is in the state
 Tree = TypeVar("Tree")
 RENAMED = {"loss_range": "loss_bound", "value_bound": "loss_bound", "instance_bound": "gradient_bound"}
 
@@ -55,21 +60,7 @@ def inside(saved: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     }
 
 
-def facts(part: Any, prefix: str = "") -> dict[str, Any]:
-    """The numbers, words and arrays that describe an expert or a meta-learner and the parts in it, by name."""
-    found: dict[str, Any] = {}
-    for name, value in vars(part).items():
-        if isinstance(value, int | float | str | np.ndarray):
-            found[prefix + name] = value
-        elif hasattr(type(value), "assemble"):
-            found |= facts(value, f"{prefix}{name}.")
-        elif isinstance(value, tuple) and value and hasattr(type(value[0]), "assemble"):
-            each = [facts(member) for member in value]
-            found |= {f"{prefix}{name}.{key}": np.array([one[key] for one in each]) for key in each[0]}
-    return found
-
-
-class Stateful(ABC):
+class Stateful(Recorded, ABC):
     """A class with arguments and a state.
 
     Notes
@@ -80,28 +71,34 @@ class Stateful(ABC):
 
     _noun = "learner"  # what it is called in messages
     _arrays: dict[str, NDArray[Any]]
-    _given: dict[str, Any]
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
-        """Record the arguments."""
-        self = super().__new__(cls)
-        try:
-            bound = inspect.signature(cls.__init__).bind(self, *args, **options)
-        except TypeError:
-            _explain(cls, len(args), options)
-            return self  # the constructor says what is wrong; a copy is made without arguments
-        given = dict(list(bound.arguments.items())[1:])
-        for name, parameter in inspect.signature(cls.__init__).parameters.items():
-            if parameter.kind is parameter.VAR_KEYWORD:
-                given |= given.pop(name, {})
-        self._given = given
-        for name, parameter in inspect.signature(cls).parameters.items():  # those left out, too
+        """Record the arguments, as attributes too."""
+        self = super().__new__(cls, *args, **options)
+        if "_given" not in vars(self):
+            return self
+        for name, parameter in parameters(cls).items():  # those left out, too
             if parameter.default is not parameter.empty and not hasattr(cls, name):
                 setattr(self, name, parameter.default)
-        for name, value in given.items():
+        for name, value in self._given.items():
             if not isinstance(getattr(cls, name, None), property):
                 setattr(self, name, value)
         return self
+
+    @classmethod
+    def _explain(cls, count: int, options: Mapping[str, Any]) -> None:
+        places = [p.name for p in parameters(cls).values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+        named = [p for p in parameters(cls).values() if p.kind is p.KEYWORD_ONLY]
+        for old in options.keys() & RENAMED.keys():
+            if RENAMED[old] in {*places, *(p.name for p in named)}:
+                raise TypeError(f"{cls.__name__} has no argument {old!r}. It is called {RENAMED[old]!r} now.")
+        if named and count > len(places):
+            needed = [p.name for p in named if p.default is p.empty] or [named[0].name]
+            raise TypeError(
+                f"{cls.__name__} takes {', '.join(places)} by position and all else by name: "
+                f"{', '.join(p.name for p in named)}. Got {count} arguments by position. "
+                f"Write {cls.__name__}({', '.join([*places, *(f'{name}=...' for name in needed)])})."
+            )
 
     @abstractmethod
     def _restart(self) -> None:
@@ -113,20 +110,26 @@ class Stateful(ABC):
         """Rounds played so far."""
 
     def _settings(self) -> dict[str, Any]:
-        """The numbers that make two of a class interchangeable: a state is restored only where they agree."""
-        return {}
+        """What two of a class must agree in for one to take over the other's state: all arguments, by `describe`."""
+        given = {name: p.default for name, p in parameters(type(self)).items() if p.kind is not p.VAR_KEYWORD}
+        return {name: describe(value) for name, value in (given | self._arguments()).items() if name not in FREE}
+
+    @property
+    def _lasts(self) -> bool:
+        """Whether what was learned is still right when the horizon gets longer."""
+        return False
 
     # ------------------------------------------------------------------ what it tells
 
     def clone(self) -> Self:
         """A fresh one with the same arguments, before its first round."""
-        return type(self)(**self._given)
+        fresh: Self = build(type(self), self._given)
+        return fresh
 
     def __repr__(self) -> str:
-        parameters = inspect.signature(type(self).__init__).parameters
         shown: list[str] = []
         for name, value in self._given.items():
-            parameter = parameters.get(name)
+            parameter = parameters(type(self)).get(name)
             if parameter is not None and parameter.kind is parameter.POSITIONAL_OR_KEYWORD and not shown:
                 shown.append(_show(value))
             elif value is not None and not (parameter and _equal(value, parameter.default)):
@@ -147,7 +150,7 @@ class Stateful(ABC):
 
     def restore(self, saved: Mapping[str, Any]) -> None:
         """Continue from a saved state, bit for bit. A state of another class is refused and nothing changes."""
-        read = self._read_state(saved)
+        read = self._read_state(self._migrated(saved))
         with self._all_or_nothing():
             self._write(read)
 
@@ -155,6 +158,65 @@ class Stateful(ABC):
         """Back to the first round."""
         with self._all_or_nothing():
             self._restart()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it to a file: class, arguments and state. `thalweg.load` continues from there, bit for bit.
+
+        The file is replaced in one step: a crash leaves the old one. It holds no functions of yours, such as the
+        projection of a `Custom` set: `load` takes them again.
+
+        Examples
+        --------
+        >>> import os, tempfile, thalweg as tw
+        >>> learner = tw.Tracker(tw.domains.Ball(2, radius=5.0))
+        >>> learner.update([1.0, 0.0], 3.0)
+        >>> path = os.path.join(tempfile.mkdtemp(), "tracker.npz")
+        >>> learner.save(path)
+        >>> again = tw.load(path)
+        >>> again, bool((again.decision == learner.decision).all())
+        (Tracker(Ball(2, radius=5); 1 rounds played), True)
+        """
+        files.write(self, path)
+
+    def extended(self, horizon: int) -> Self:
+        """Another one for a longer horizon, counted from its first round.
+
+        Where the horizon only sizes something, what was learned is kept and nothing changes but room and warnings.
+        Where it tunes, it starts anew, tuned for the rounds that are left and, where it has a `start`, at the present
+        decision: each stretch has its own guarantee, and regrets add up. docs/run-in-a-service.md says which is which.
+
+        Examples
+        --------
+        >>> import thalweg as tw
+        >>> learner = tw.CBCE(tw.domains.Ball(2), gradient_bound=1.0, horizon=10)
+        >>> learner.update([1.0, 0.0])
+        >>> learner.extended(1000)
+        CBCE(Ball(2, radius=1), gradient_bound=1, horizon=1000; 1 rounds played)
+        >>> learner = tw.Ader(tw.domains.Ball(2), horizon=10, gradient_bound=1.0)
+        >>> learner.update([1.0, 0.0])
+        >>> learner.extended(1000)
+        Ader(Ball(2, radius=1), horizon=999, gradient_bound=1, start=[-1, 0]; 0 rounds played)
+        """
+        name, present = type(self).__name__, getattr(self, "horizon", None)
+        if present is None:
+            raise InputError(f"{name} was built without a horizon: it can go on as it is.")
+        T, least = check_count(name, "horizon", horizon), max(present, self.rounds + 1)
+        if least > T and present != T:
+            raise InputError(f"The 'horizon' of {name}.extended must be at least {least} here. Got {horizon!r}.")
+        if not (self._lasts or present == T):
+            fresh: Self = build(type(self), self._arguments() | self._start_anew(T - self.rounds))
+            return fresh
+        longer: Self = build(type(self), self._arguments() | {"horizon": T})
+        longer.restore(longer._take_over(self.state()))
+        return longer
+
+    def _start_anew(self, rounds: int) -> dict[str, Any]:
+        """The arguments that change for one that is to play further rounds from here."""
+        return {"horizon": rounds}
+
+    def _take_over(self, saved: dict[str, Any]) -> dict[str, Any]:
+        """A state of one with another horizon as one of this."""
+        return saved | {f"settings.{key}": value for key, value in self._settings().items()}
 
     def _read_state(self, saved: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
         """The arrays of a saved state, checked."""
@@ -184,6 +246,15 @@ class Stateful(ABC):
         """Parts of a state by name, and whether a run can have left them so: whatever the next round relies on."""
         yield from ()
 
+    def _migrated(self, saved: Any) -> Any:
+        """A saved state in the present schema; text and numbers that NumPy made arrays of are plain again."""
+        if not isinstance(saved, Mapping):
+            return saved  # which is refused
+        plain = {k: v.item() if isinstance(v, np.ndarray) and v.ndim == 0 else v for k, v in saved.items()}
+        while (step := MIGRATE.get(_whole(plain.get("schema")))) is not None and plain.get("class"):
+            plain = step(self, plain)
+        return plain
+
     def _check_kind(self, saved: Mapping[str, Any]) -> None:
         """Whether a state was saved by one of this class with the same settings."""
         name = type(self).__name__
@@ -192,14 +263,21 @@ class Stateful(ABC):
             raise StateError(f"{name}.restore needs a mapping made by {name}.state(). Got {got}.")
         if not _agree(saved["class"], name):
             raise StateError(f"{name} cannot restore the state of another {self._noun}, {saved['class']}.")
-        if not _agree(saved.get("schema"), SCHEMA):
-            raise StateError(f"{name} reads states of schema {SCHEMA}. Got schema {saved.get('schema')!r}.")
-        for key, mine in self._settings().items():
+        schema = saved.get("schema")
+        if _whole(schema) > SCHEMA:
+            raise StateError(
+                f"{name} reads states up to schema {SCHEMA}. Got schema {schema}, of a newer thalweg. Upgrade thalweg."
+            )
+        if _whole(schema) != SCHEMA:
+            raise StateError(f"{name} reads states of schema {min(MIGRATE)} to {SCHEMA}. Got schema {schema!r}.")
+        mine = self._settings()
+        for key in mine.keys() | {str(k).removeprefix("settings.") for k in saved if str(k).startswith("settings.")}:
             theirs = saved.get(f"settings.{key}")
-            if theirs is None or not _agree(theirs, mine):
+            if not _agree(theirs, mine.get(key)):
+                a, b = _apart(_text(theirs), _text(mine.get(key)))
                 raise self._unfit(
-                    f"it was saved with {key} = {theirs!r}, this {self._noun} has {key} = {mine!r}. "
-                    f"Build the {self._noun} with the same arguments"
+                    f"it was saved with {key} = {a}, this {self._noun} has {key} = {b}. "
+                    f"Build the {self._noun} with the same arguments, or load it from a file"
                 )
 
     def _read_array(self, saved: Mapping[str, Any], key: str, mine: NDArray[Any]) -> NDArray[Any]:
@@ -253,29 +331,53 @@ class Stateful(ABC):
         self._write(before)
 
 
-def _explain(cls: type, given: int, options: Mapping[str, Any]) -> None:
-    """Arguments that do not fit: how to write the call, where that can be told."""
-    parameters = list(inspect.signature(cls).parameters.values())
-    places = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
-    named = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
-    for old in options.keys() & RENAMED.keys():
-        if RENAMED[old] in {*places, *(p.name for p in named)}:
-            raise TypeError(f"{cls.__name__} has no argument {old!r}. It is called {RENAMED[old]!r} now.")
-    if named and given > len(places):
-        needed = [p.name for p in named if p.default is p.empty] or [named[0].name]
-        raise TypeError(
-            f"{cls.__name__} takes {', '.join(places)} by position and all else by name: "
-            f"{', '.join(p.name for p in named)}. Got {given} arguments by position. "
-            f"Write {cls.__name__}({', '.join([*places, *(f'{name}=...' for name in needed)])})."
-        )
+def _whole(schema: Any) -> int:
+    return int(schema) if isinstance(schema, int | np.integer) else 0
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else told(value)
+
+
+def _apart(a: str, b: str, most: int = 200) -> tuple[str, str]:
+    """Two texts; of long ones what is around the place where they part."""
+    if max(len(a), len(b)) <= most:
+        return a, b
+    same = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+    start = max(0, same - most // 2)
+    return f"...{a[start : start + most]}...", f"...{b[start : start + most]}..."
 
 
 def _agree(theirs: Any, mine: Any) -> bool:
-    """Whether a saved setting, which can be anything, is this one."""
+    """Words must be the same, numbers up to what logarithms of another machine make of them."""
+    if isinstance(mine, str) or theirs is None:
+        return isinstance(theirs, str) and theirs == mine
     try:
-        return bool(np.array_equal(np.asarray(theirs), np.asarray(mine)))
+        a, b = np.asarray(theirs), np.asarray(mine)
+        return a.dtype == b.dtype and a.shape == b.shape and bool(np.allclose(a, b, rtol=1e-12, atol=0.0))
     except Exception:  # no array at all, or one that cannot be compared
         return False
+
+
+def _from_2(learner: Any, saved: Mapping[str, Any]) -> dict[str, Any]:
+    """Schema 2 had numbers of the learner and its set as settings, which are compared; schema 3 has all arguments."""
+    X, system = getattr(learner, "domain", None), getattr(learner, "system", None)
+    mine: dict[str, Any] = {"horizon": getattr(learner, "horizon", None) or 0}
+    if "settings.domain" in saved and X is not None:
+        mine |= {"domain": type(X).__name__, "center": X.center.ravel(), "radius": X.radius, "diameter": X.diameter}
+    if "settings.A" in saved and system is not None:
+        mine |= {"A": system.A, "B": system.B, "gain": learner.gain}
+    for key in ("dim", "rank"):
+        if f"settings.{key}" in saved:
+            mine[key] = getattr(learner, key, None)
+    for key, value in mine.items():
+        if f"settings.{key}" in saved and not np.array_equal(np.asarray(saved[f"settings.{key}"]), np.asarray(value)):
+            raise learner._unfit(f"it was saved with {key} = {saved[f'settings.{key}']}, here it is {value}")
+    kept = {key: value for key, value in saved.items() if not key.startswith("settings.")}
+    return kept | {"schema": 3} | {f"settings.{key}": value for key, value in learner._settings().items()}
+
+
+MIGRATE: dict[int, Callable[[Any, Mapping[str, Any]], dict[str, Any]]] = {2: _from_2}  # from a schema to the next
 
 
 def _equal(a: Any, b: Any) -> bool:

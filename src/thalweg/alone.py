@@ -10,7 +10,7 @@ from thalweg._kernels.clock import PROJECTIONS, ROUNDS
 from thalweg._kernels.parts import place, spots, start
 from thalweg._machines.alone import AloneSettings, AloneState
 from thalweg._sound import Past
-from thalweg._stateful import facts, refill
+from thalweg._stateful import refill
 from thalweg._types import Array
 from thalweg._validate import check_choice, check_flag, wrong
 from thalweg.errors import InputError
@@ -84,8 +84,9 @@ class Alone(ExpertMachine):
         start(state.experts, settings.experts, 0, 0, self._origin)
         self._clock[PROJECTIONS] = 1  # of the starting point
 
-    def _settings(self) -> dict[str, Any]:
-        return super()._settings() | facts(self.expert) | {"start": self._origin}
+    @property
+    def _lasts(self) -> bool:
+        return super()._lasts or type(self) is Alone  # its expert is given, and knows no horizon
 
     def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
         yield from super()._look(read)

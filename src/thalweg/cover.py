@@ -15,8 +15,9 @@ from thalweg._kernels import covers
 from thalweg._kernels.clock import PROJECTIONS, ROUNDS
 from thalweg._kernels.parts import admit, clear, place, start
 from thalweg._machines.cover import CoverSettings, CoverState
+from thalweg._recorded import describe
 from thalweg._sound import Past, born, feasible, shares
-from thalweg._stateful import facts, named_arrays, refill
+from thalweg._stateful import named_arrays, refill
 from thalweg._types import Array
 from thalweg._validate import (
     ask,
@@ -242,11 +243,22 @@ class Cover(ExpertMachine):
         return number
 
     def _settings(self) -> dict[str, Any]:
-        first = {"cover": self.cover, "restart": self.restart, "gradients": self.gradients}
-        first["meta"] = type(self.meta).__name__
-        first |= {f"meta.{key}": value for key, value in facts(self.meta).items()}
-        first |= {f"expert.{key}": value for key, value in facts(self.level(0)).items()}
-        return super()._settings() | first | {"first_threshold": self._table[1] if self._table.size > 1 else 0.0}
+        found = super()._settings() | {
+            "thresholds": self._table[1 : 1 + LOOK_AHEAD]
+        }  # a function shows only its values
+        if not isinstance(self.expert, Expert) and "expert" in self._given:
+            found["experts"] = ", ".join(describe(self.level(k)) for k in range(4))
+        return found
+
+    @property
+    def _lasts(self) -> bool:
+        return super()._lasts or type(self) is Cover  # its parts are given
+
+    def _take_over(self, saved: dict[str, Any]) -> dict[str, Any]:
+        old, new, m = np.asarray(saved["marks"]), np.zeros_like(self._parts[0].marks), int(saved["markers"][0])
+        for i in range(max(0, m - old.size), m) if new.size else ():
+            new[i % new.size] = old[i % old.size]
+        return super()._take_over(saved | {"marks": new})
 
     def _read_state(self, saved: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
         """A run that went past its horizon may have more slots than this learner, or fewer: the state's count holds."""
@@ -345,5 +357,5 @@ class Cover(ExpertMachine):
         difference = float(np.abs(self._parts[1].losses[self._slots()]).max())
         return InputError(
             f"{self._who()}: the losses of the decision and of an expert differ by {difference:g}, more than the range "
-            f"{facts(self.meta).get('feedback_range')} they were said to have. Give a larger range or bound."
+            f"{getattr(self.meta, 'feedback_range', None)} they were said to have. Give a larger range or bound."
         )

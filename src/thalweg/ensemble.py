@@ -137,3 +137,7 @@ class Ensemble(Pooled):
             gradient_bound=gradient_bound,
             on_violation=on_violation,
         )
+
+    @property
+    def _lasts(self) -> bool:
+        return super()._lasts or type(self) is Ensemble  # its steps are given

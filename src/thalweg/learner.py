@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from thalweg._kernels.clock import CLIPPED, ENTRIES, GRADIENTS, PROJECTIONS, ROUNDS, VALUES
 from thalweg._kernels.hulls import FULL, flatten
 from thalweg._kernels.vectors import square_norm
+from thalweg._recorded import parameters
 from thalweg._stateful import Stateful
 from thalweg._types import Array
 from thalweg._validate import (
@@ -139,6 +140,14 @@ class Player(Stateful):
         self._shown = None
         super()._write(read)
 
+    @property
+    def _lasts(self) -> bool:
+        return self.anytime
+
+    def _start_anew(self, rounds: int) -> dict[str, Any]:
+        here = {"start": self.decision} if "start" in parameters(type(self)) else {}
+        return super()._start_anew(rounds) | here
+
     def _watch_horizon(self) -> None:
         if self.horizon is not None and not (self._warned or self.anytime) and self._clock[ROUNDS] > self.horizon:
             self._warned = True
@@ -221,18 +230,6 @@ class Learner(Player):
         self._clock[GRADIENTS] += gradients
         self._clock[PROJECTIONS] += projections
         self._clock[VALUES] += values
-
-    def _settings(self) -> dict[str, Any]:
-        """The numbers that make two learners interchangeable: a state is restored only where they agree."""
-        return {
-            "domain": type(self.domain).__name__,
-            "center": self.domain.center.ravel(),
-            "radius": self.domain.radius,
-            "diameter": self.domain.diameter,
-            "parameters": self.domain.par,
-            "horizon": self.horizon or 0,
-            "gradient_bound": self.gradient_bound or 0.0,
-        }
 
     # ------------------------------------------------------------------ the two calls of a round
 

@@ -233,7 +233,25 @@ class OneProjection(Machine):
 
     def state(self) -> dict[str, Any]:
         """As `Learner.state`, with the inner learner's state under `inner.`."""
-        return super().state() | {f"inner.{key}": value for key, value in self.inner.state().items()}
+        inner = {key: value for key, value in self.inner.state().items() if key not in self._implied()}
+        return super().state() | {f"inner.{key}": value for key, value in inner.items()}
+
+    def _implied(self) -> dict[str, Any]:
+        """Arguments of the inner learner that follow from those of this one: all, unless it is an argument itself."""
+        if "make_inner" in self._given or not isinstance(self.inner, Learner):
+            return {}
+        return {f"settings.{k}": value for k, value in self.inner._settings().items() if isinstance(value, str)}
+
+    def _start_anew(self, rounds: int) -> dict[str, Any]:
+        if "make_inner" in self._given:
+            raise InputError(f"{type(self).__name__}: make_inner sets the horizon. Build one with another make_inner.")
+        return super()._start_anew(rounds)
+
+    def _take_over(self, saved: dict[str, Any]) -> dict[str, Any]:
+        if isinstance(self.inner, Learner):
+            inner = {k.removeprefix("inner."): v for k, v in saved.items() if k.startswith("inner.")}
+            saved = saved | {f"inner.{key}": value for key, value in self.inner._take_over(inner).items()}
+        return super()._take_over(saved)
 
     def _read_state(self, saved: Any) -> dict[str, NDArray[Any]]:
         read = super()._read_state(saved)
@@ -243,7 +261,8 @@ class OneProjection(Machine):
 
     def restore(self, saved: Any) -> None:
         """As `Learner.restore`."""
-        read, within = self._read_state(saved), inside(saved, "inner.")
+        saved = self._migrated(saved)
+        read, within = self._read_state(saved), self._implied() | inside(saved, "inner.")
         if isinstance(self.inner, Learner):
             mine, theirs = (a[ROUNDS] for a in (read["clock"], self._read_array(within, "clock", self.inner._clock)))
             if mine != theirs:

@@ -122,15 +122,6 @@ class ResidualLevels(Machine):
     def _restart(self) -> None:
         self._write(self._first)
 
-    def _settings(self) -> dict[str, Any]:
-        settings = self._parts[1]
-        return super()._settings() | {
-            "epsilon": self.epsilon,
-            "origin": settings.o,
-            "unit": settings.R,
-            "exact": settings.exact,
-        }
-
     def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
         """With n rounds since a level began: W_n <= psi + sqrt(5) n, for a bet loses at least what its projection does.
 

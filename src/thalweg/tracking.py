@@ -153,10 +153,6 @@ class Tracking(Machine):
     def _who(self) -> str:
         return f"{self._owner}, round {self.rounds + 1}"
 
-    def _settings(self) -> dict[str, Any]:
-        own = {"intervals": self.intervals, "curvature": str(self.curvature), "home": self._home}
-        return super()._settings() | own | {"loss_floor": self._floor}
-
     def _read_state(self, saved: Any) -> dict[str, NDArray[Any]]:
         """Every number that the next round relies on is looked at: damaged ones could lead out of the arrays."""
         self._check_kind(saved)

@@ -425,7 +425,7 @@ def test_a_state_that_is_refused_changes_nothing(name, damage):
     elif damage == "cut":
         bad[f"{prefix}y"] = bad[f"{prefix}y"][:1]
     elif damage == "settings":
-        bad[f"{prefix}settings.meta.feedback_range"] = 17.0
+        bad["settings.domain"] = "Ball(shape=2)"
     else:
         del bad[f"{prefix}experts.points"]
     before = learner.state()

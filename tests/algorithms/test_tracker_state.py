@@ -206,7 +206,7 @@ def test_a_damaged_state_is_refused(name):
         (lambda: tw.Tracker(tw.domains.Ball(2, radius=2.0, center=[5.0, 0.0]), intervals=False), "intervals"),
         (lambda: tw.Tracker(tw.domains.Ball(2, radius=2.0, center=[5.0, 0.0]), curvature=False), "curvature"),
         (lambda: tw.Tracker(tw.domains.Ball(2, radius=2.0, center=[5.0, 0.0]), loss_floor=-1.0), "loss_floor"),
-        (lambda: tw.Tracker(tw.domains.Ball(2, radius=2.0, center=[5.0, 0.0]), start=[5.0, 1.0]), "home"),
+        (lambda: tw.Tracker(tw.domains.Ball(2, radius=2.0, center=[5.0, 0.0]), start=[5.0, 1.0]), "start"),
         (lambda: tw.SOGD(tw.domains.Ball(2)), "another learner, SOGD"),
     ],
 )

@@ -265,7 +265,7 @@ def test_thresholds_of_the_learner_have_the_radius_of_the_surrogate_in_them(name
     domain = tw.domains.Ellipsoid([1.0, 4.0], bound=4.0)
     for surrogate, R in ((None, 2.0), (tw.domains.Ball(2, radius=4.0), 4.0)):
         learner = tw.EfficientAdaptive(domain, 500, 3.0, 0.7, threshold=name, delta=0.3, surrogate=surrogate)
-        first = learner.state()["inner.settings.first_threshold"]
+        first = learner.inner.state()["settings.thresholds"][0]
         assert first == pytest.approx(formula(1, 500, 3.0, 0.7, R, 0.3), rel=1e-12)
         assert [learner.inner.threshold(m) for m in (2, 9)] == pytest.approx(
             [formula(m, 500, 3.0, 0.7, R, 0.3) for m in (2, 9)], rel=1e-12
@@ -275,7 +275,7 @@ def test_thresholds_of_the_learner_have_the_radius_of_the_surrogate_in_them(name
 def test_the_threshold_of_sacs_is_twenty_l_d_squared_and_a_bit():
     learner = tw.SACS(tw.domains.Ball(2, radius=1.5), loss_bound=4.0, smoothness=0.7, delta=0.3, gradients="own")
     expected = 20 * 0.7 * 9 + 2 * 3 * math.sqrt(0.6)
-    assert learner.state()["settings.first_threshold"] == pytest.approx(expected, rel=1e-14)
+    assert learner.state()["settings.thresholds"][0] == pytest.approx(expected, rel=1e-14)
     assert learner.threshold(17) == pytest.approx(expected, rel=1e-14)
 
 

@@ -159,3 +159,8 @@ class EfficientAdaptive(ReducedCover):
             domain, make_inner, surrogate=surrogate, horizon=T, gradient_bound=G, on_violation=on_violation
         )
         self.smoothness = L
+
+    @property
+    def _lasts(self) -> bool:
+        """The thresholds of markers that were set are right for the rounds before; later ones know the new horizon."""
+        return type(self) is EfficientAdaptive

@@ -125,3 +125,7 @@ class OGD(Alone):
             gradient_bound=gradient_bound,
             on_violation=on_violation,
         )
+
+    @property
+    def _lasts(self) -> bool:
+        return super()._lasts or (type(self) is OGD and self._given.get("step_size") is not None)

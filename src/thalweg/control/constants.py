@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from thalweg._recorded import Recorded
 from thalweg._types import Array
 from thalweg._validate import (
     check_array,
@@ -40,7 +41,7 @@ LONGEST = 50  # the longest memory that is chosen by itself
 
 
 @dataclass(frozen=True)
-class Constants:
+class Constants(Recorded):
     """What a learning controller is tuned with.
 
     Attributes

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from thalweg._recorded import parameters
 from thalweg._sound import CLOSE
 from thalweg._stateful import Stateful
 from thalweg._types import Array
@@ -69,9 +70,9 @@ class Controller(Stateful):
     def _learn(self, cost: Cost, w: Array) -> None:
         """What to make of the round's cost and disturbance."""
 
-    def _settings(self) -> dict[str, Any]:
-        """What two controllers must agree in for one to take over the other's state."""
-        return {"A": self.system.A, "B": self.system.B, "gain": self.gain}
+    def _arguments(self) -> dict[str, Any]:
+        given = super()._arguments()
+        return given | {"gain": self.gain} if "gain" in {*parameters(type(self)), *given} else given
 
     # ------------------------------------------------------------------ the two calls of a round
 

@@ -10,7 +10,7 @@ is in `thalweg.control.policy`.
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -63,6 +63,8 @@ class LearnedController(Controller):
     which is what the round's cost can change, to first order, when M moved by one in every round before. Learning
     starts then. No projection is made before.
     """
+
+    horizon: int
 
     def __init__(
         self,
@@ -171,14 +173,21 @@ class LearnedController(Controller):
         """Gradients that were scaled down to their bound."""
         return 0 if self.learner is None else self.learner.clipped
 
-    def _settings(self) -> dict[str, Any]:
-        return super()._settings() | {
-            "caps": self.constants.caps,
-            "margin": self.constants.margin,
-            "gradient_bound": self.constants.gradient_bound or 0.0,
-            "switching_cost": self.constants.switching_cost or 0.0,
-            "horizon": self.horizon,
-        }
+    def _arguments(self) -> dict[str, Any]:
+        return super()._arguments() | {"constants": self.constants}  # estimates of another machine differ in last bits
+
+    def _start_anew(self, rounds: int) -> dict[str, Any]:
+        anew = super()._start_anew(rounds)
+        if self.learner is not None:  # what was measured is known
+            scales = self.gradient_bound, self.switching_cost
+            anew["constants"] = Constants(self.constants.caps, *scales, margin=self.constants.margin)
+        return anew
+
+    def extended(self, horizon: int) -> Self:
+        """As `Stateful.extended`. It starts anew, but knows the disturbances of the last rounds and their scales."""
+        fresh = super().extended(horizon)
+        fresh._arrays["past"][:] = self._arrays["past"]
+        return fresh
 
     def state(self) -> dict[str, Any]:
         """As `Controller.state`, with the learner's state under `learner.`."""
@@ -187,6 +196,7 @@ class LearnedController(Controller):
 
     def restore(self, saved: Mapping[str, Any]) -> None:
         """As `Controller.restore`."""
+        saved = self._migrated(saved)
         read = self._read_state(saved)
         if not self._scales_fit(read["scales"], int(read["clock"][ROUNDS])):
             raise self._unfit("its scales are negative, or other ones than the constants say")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from thalweg._recorded import Recorded
 from thalweg._types import Array
 from thalweg._validate import LARGEST, check_array, check_positive, wrong
 from thalweg.errors import InputError
@@ -12,7 +13,7 @@ from thalweg.errors import InputError
 __all__ = ["LinearSystem"]
 
 
-class LinearSystem:
+class LinearSystem(Recorded):
     """x_{t+1} = A x_t + B u_t + w_t with state x, input u and disturbance w.
 
     Parameters

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from thalweg._kernels import hulls, projections
 from thalweg._kernels.pointers import Pointer
+from thalweg._recorded import Recorded
 from thalweg._types import Array
 from thalweg._validate import LARGEST, check_nonnegative, real_array, told
 from thalweg.errors import InputError
@@ -32,7 +33,7 @@ FARTHEST = 1e100
 RANK = 1e-10
 
 
-class Domain(ABC):
+class Domain(Recorded, ABC):
     """A closed convex set X with a Euclidean projection and the facts that algorithms need.
 
     Attributes

@@ -7,13 +7,14 @@ from typing import Any, Self
 import numpy as np
 
 from thalweg._kernels.parts import Floats, place
+from thalweg._recorded import Recorded
 from thalweg._sound import Past, feasible
 from thalweg.domains import Domain
 
 __all__ = ["Expert"]
 
 
-class Expert(ABC):
+class Expert(Recorded, ABC):
     """A learner that can be many: alone (`thalweg.Alone`), a member of a `Pool`, or on every interval of a `Cover`.
 
     Attributes

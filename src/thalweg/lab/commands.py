@@ -104,6 +104,7 @@ def thalweg(
     thalweg reproduce                                   the paper's experiments
     thalweg control, thalweg pca                        studies of its two applications
     thalweg thresholds                                  a study of when experts should be born
+    thalweg show learner.npz                            what is in the file of a saved learner
     thalweg COMMAND --help                              more about a command
     """
 
@@ -376,6 +377,20 @@ def _add_study(name: str, package: ModuleType) -> None:
 
 for name, package in STUDIES.items():
     _add_study(name, package)
+
+
+@app.command()
+def show(
+    file: Annotated[
+        pathlib.Path, typer.Argument(metavar="FILE", help="What learner.save(FILE) wrote.", show_default=False)
+    ],
+) -> None:
+    """Say what is in the file of a saved learner: class, arguments, rounds, version, arrays. Nothing is built.
+
+    \b
+    thalweg show learner.npz
+    """
+    typer.echo(tw.files.summary(file))
 
 
 @app.command()

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from thalweg._kernels.parts import Floats, Ints, alive
+from thalweg._recorded import Recorded
 from thalweg._sound import Past
 from thalweg._validate import check_positive
 
@@ -23,7 +24,7 @@ def fits_range(m: Any, c: Any, k: int, n: int, born: Ints | None, r: Floats) -> 
     return fine
 
 
-class Meta(ABC):
+class Meta(Recorded, ABC):
     """Says how much each member of a group counts, from how much better than the combination it was.
 
     Notes
@@ -42,7 +43,7 @@ class Meta(ABC):
         """Parts of a saved state by name, and whether a run can have left them so. All numbers are finite."""
         yield from ()
 
-    def check(self, members: int) -> None:  # noqa: B027
+    def check(self, members: int) -> None:
         """Refuse a number of members that the description does not fit."""
 
 

@@ -123,8 +123,13 @@ class PCALearner(Player):
             columns[...] = V
         return s, A
 
-    def _settings(self) -> dict[str, Any]:
-        return {"dim": self.dim, "rank": self.rank, "gradient_bound": self.gradient_bound, "horizon": self.horizon or 0}
+    def _arguments(self) -> dict[str, Any]:
+        given = super()._arguments()
+        return given if isinstance(given.get("rng"), int) else given | {"rng": None}  # the seed is in the state
+
+    def _start_anew(self, rounds: int) -> dict[str, Any]:
+        seed = np.random.default_rng([int(self._seed[0]), self.rounds]).integers(2**63)
+        return super()._start_anew(rounds) | {"rng": int(seed)}
 
     # ------------------------------------------------------------------ a round
 

@@ -76,9 +76,6 @@ class DescentPCA(PCALearner):
         self._arrays["A"][...] = self.domain.center
         self._arrays["spectrum"][:] = 0.0
 
-    def _settings(self) -> dict[str, Any]:
-        return super()._settings() | {"step_size": self.step_size}
-
     def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
         yield from super()._look(read)
         A, far = read["A"], np.sqrt(self.rank) + self.step_size * self.gradient_bound

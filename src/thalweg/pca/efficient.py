@@ -133,9 +133,6 @@ class EfficientPCA(CoverPCA):
     def _begin_first(self) -> None:
         kernels.begin(self._handle)
 
-    def _settings(self) -> dict[str, Any]:
-        return super()._settings() | {"radius": self.surrogate.radius, "center": self.surrogate.center.ravel()}
-
     def _look_at(self, s: PackedState, c: PackedSettings, alive: NDArray[np.bool_]) -> Iterator[tuple[str, bool]]:
         R, Z, scale = c.radius, s.Z[alive], s.scale[alive]
         sizes, far = np.linalg.norm(Z, axis=1), c.steps[alive] * self.gradient_bound

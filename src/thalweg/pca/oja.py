@@ -63,9 +63,6 @@ class OjaPCA(PCALearner):
         first = np.random.default_rng(int(self._seed[0])).standard_normal((self.dim, self.rank))
         self._arrays["W"] = np.linalg.qr(first)[0]
 
-    def _settings(self) -> dict[str, Any]:
-        return super()._settings() | {"step_size": self.step_size}
-
     def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
         yield from super()._look(read)
         yield "basis", orthonormal(read["W"].T)

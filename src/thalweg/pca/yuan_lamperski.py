@@ -85,9 +85,6 @@ class YuanLamperskiPCA(PCALearner):
         self._arrays["A"][...] = 0.0  # ln W_1 up to a multiple of I, which (1) removes
         self._arrays["weights"][:] = 0.0
 
-    def _settings(self) -> dict[str, Any]:
-        return super()._settings() | {"rate": self.rate, "share": self.share}
-
     def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
         yield from super()._look(read)
         w, least = read["weights"], self.share / self.dim

@@ -1,0 +1,132 @@
+"""Objects that remember the arguments they were built from: to show, compare and save them, and to build them again."""
+
+import functools
+import hashlib
+import inspect
+import sys
+import types
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+
+__all__ = ["Recorded", "build", "describe", "parameters", "public_name"]
+
+SHOWN = 8  # numbers of an array that are written out; longer ones are named by a hash of their bytes
+
+
+_SIGNATURES: dict[type, inspect.Signature] = {}
+
+
+def _signature(kind: type) -> inspect.Signature:
+    """Of a constructor, without self."""
+    if kind not in _SIGNATURES:
+        whole = inspect.signature(kind.__init__)  # type: ignore[misc]
+        _SIGNATURES[kind] = whole.replace(parameters=list(whole.parameters.values())[1:])
+    return _SIGNATURES[kind]
+
+
+def parameters(kind: type) -> Mapping[str, inspect.Parameter]:
+    """The parameters of a constructor, by name."""
+    return _signature(kind).parameters
+
+
+class Recorded:
+    """Keeps the arguments of its constructor, by name, in `_given`. Arrays and lists are copied."""
+
+    _given: dict[str, Any]
+
+    def __new__(cls, *args: Any, **options: Any) -> Self:
+        """Record the arguments."""
+        self = super().__new__(cls)
+        try:
+            given = _signature(cls).bind(*args, **options).arguments
+        except TypeError:
+            cls._explain(len(args), options)
+            return self  # the constructor says what is wrong; a copy is made without arguments
+        for name, parameter in parameters(cls).items():
+            if parameter.kind is parameter.VAR_KEYWORD:
+                given |= given.pop(name, {})
+        object.__setattr__(self, "_given", {name: _kept(value) for name, value in given.items()})
+        return self
+
+    @classmethod
+    def _explain(cls, count: int, options: Mapping[str, Any]) -> None:
+        """Arguments that do not fit: raise a TypeError that says how to write the call, where that can be told."""
+
+    def _arguments(self) -> dict[str, Any]:
+        """Arguments by name that build another one of the kind."""
+        return self._given
+
+
+def _kept(value: Any) -> Any:
+    """An argument that no one else can change."""
+    if isinstance(value, np.ndarray):
+        if value.flags.writeable or not value.flags.owndata:
+            value = value.copy()
+            value.flags.writeable = False
+        return value
+    if type(value) is list:
+        return [_kept(item) for item in value]
+    if type(value) is tuple:
+        kept = tuple(_kept(item) for item in value)
+        return value if all(a is b for a, b in zip(kept, value, strict=True)) else kept
+    return value
+
+
+def build(kind: type, arguments: Mapping[str, Any]) -> Any:
+    """An object from recorded arguments."""
+    given = dict(arguments)
+    rest = [name for name, parameter in parameters(kind).items() if parameter.kind is parameter.VAR_POSITIONAL]
+    return kind(*(given.pop(rest[0], ()) if rest else ()), **given)
+
+
+def public_name(value: Any) -> str | None:
+    """The name of a class or function of this package, not of one inside another; None for anything else."""
+    if not isinstance(value, type | types.FunctionType) or not value.__module__.startswith("thalweg."):
+        return None
+    name: str = value.__qualname__
+    return name if getattr(sys.modules.get(value.__module__), name, None) is value else None
+
+
+def describe(value: Any) -> str:
+    """An argument as text. Two of the same text mean the same, but for functions, which cannot be compared.
+
+    Numbers are written exactly, 2 as 2.0 and as [2]; an array longer than a few numbers by a hash.
+
+    Examples
+    --------
+    >>> from thalweg.domains import Ball
+    >>> describe(Ball(2, radius=1 / 3))
+    'Ball(shape=2, radius=0.3333333333333333)'
+    """
+    if value is None or isinstance(value, str | bool | np.bool_):
+        return repr(value)
+    if isinstance(value, Recorded):
+        given = {name: p.default for name, p in parameters(type(value)).items()} | value._arguments()
+        shown = [f"{k}={describe(v)}" for k, v in given.items() if v is not None and v is not inspect.Parameter.empty]
+        return f"{type(value).__name__}({', '.join(shown)})"
+    if isinstance(value, functools.partial):
+        shown = [*map(describe, value.args), *(f"{k}={describe(v)}" for k, v in sorted(value.keywords.items()))]
+        return f"partial({', '.join([describe(value.func), *shown])})"
+    if isinstance(value, int | float | np.ndarray | np.generic | list | tuple):
+        try:
+            array = np.asarray(value)
+        except ValueError:  # rows of different lengths
+            array = np.zeros(0, dtype=object)
+        if array.dtype.kind in "fiu":
+            return _numbers(array)
+        if isinstance(value, list | tuple):
+            return f"[{', '.join(map(describe, value))}]"
+    return public_name(value) or ("function" if callable(value) else type(value).__name__)
+
+
+def _numbers(array: np.ndarray[Any, Any]) -> str:
+    if array.size == 1:
+        number = array.item()
+        return repr(int(number)) if isinstance(number, float) and number.is_integer() else repr(number)
+    if array.size <= SHOWN and array.ndim == 1:
+        return f"[{', '.join(map(_numbers, array))}]"
+    content = (np.asarray(array, dtype=np.float64) + 0.0).tobytes()  # 0.0 for -0.0
+    digest = hashlib.sha256(content).hexdigest()[:16]
+    return f"<{'x'.join(map(str, array.shape))} numbers {digest}>"
