@@ -22,7 +22,7 @@ from thalweg.errors import InputError, ProjectionError
 __all__ = ["Intersection"]
 
 # Dykstra's algorithm is tried on points no more than so many radii away, for so many rounds.
-NEAR, DYKSTRA = 2.0, 100
+NEAR, DYKSTRA = 3.0, 100
 # What rounding may do to an answer, relative to the distance of the point.
 ROUNDING = 64 * np.finfo(float).eps
 # Earlier rounds from which a reflection learns, and how much worse than the last one it may be.
@@ -145,9 +145,9 @@ class Intersection(Domain):
             <y - x, z - x> <= sum_i <n_i, p_i - x> + ||y - x - sum_i n_i|| ||z - x||   for all z of the set     (1)
         """
         far, scale = length(y - x), self._scale(y)
-        small = max(self.tol * scale, ROUNDING * far)
-        rest = float(np.linalg.norm(y - x - normals.sum(axis=0)))
-        return rest <= small and float(np.sum(normals * (points - x))) <= small * max(scale, far)
+        tol = self.tol * scale
+        rest, gap = np.linalg.norm(y - x - normals.sum(axis=0)), np.sum(normals * (points - x))
+        return bool(rest <= max(tol, ROUNDING * far) and gap <= tol * max(scale, far))
 
     def _by_dykstra(self, y: Array, far: float) -> Array | None:
         """Dykstra's algorithm for a few rounds; None if they are too few."""
@@ -161,7 +161,8 @@ class Intersection(Domain):
                 square += float(np.sum((moved - x) ** 2))  # = the change of this set's step
                 step[:] = start - moved
                 point[:] = x = moved
-            if square <= small * small and self._accepts(y, x, points, steps):
+            # 0: nothing moves at all, as for a point of the set
+            if square == 0.0 or (square <= small * small and self._accepts(y, x, points, steps)):
                 return x
         return None
 
