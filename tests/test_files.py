@@ -564,6 +564,21 @@ def test_a_set_far_larger_than_the_file_is_not_built(tmp_path, shape):
         tw.load(path)
 
 
+def test_sets_in_sets_in_sets_are_refused_before_they_take_for_ever(tmp_path):
+    """Each the intersection of the one before with itself: twice the work at every level."""
+    path = tmp_path / "a.npz"
+    tw.SOGD(tw.domains.Intersection(BALL, BALL)).save(path)
+    members = content(path)
+    ball, pair, learner = members[files.TEXT]["objects"]
+    pairs = [pair | {"arguments": {"domains": {"tuple": [{"object": k}, {"object": k}]}}} for k in range(40)]
+    learner["arguments"]["domain"] = {"object": 40}
+    members[files.TEXT]["objects"] = [ball, *pairs, learner]
+    rewrite(path, members)
+    with pytest.raises(StateError, match="values in values in values"):
+        tw.load(path)
+    assert len(files.summary(path)) < 5000
+
+
 def test_damaged_files_are_refused_or_work(tmp_path):
     """A few hundred; the same campaign with 10,000 is below."""
     told = damaged_files.campaign(tmp_path, 250, seed=0)
