@@ -47,7 +47,7 @@ TEXT = "thalweg.json"
 PLACES = ("domains", "experts", "metas", "", "control", "pca")  # where public names are
 KINDS = {"f": 8, "i": 8, "u": 8, "b": 1}  # arrays that are read, and the most bytes of a number
 LONGEST = 2**26  # bytes of the text
-DEEPEST = 64  # values in values
+DEEPEST = 16  # values in values
 ROOM = 2**24  # numbers that objects may hold together without a word; beyond, 64 times those of the file
 
 
@@ -477,7 +477,7 @@ def summary(path: str | os.PathLike[str]) -> str:
 def _tell(objects: list[dict[str, Any]], archive: _Archive, value: Any, depth: int) -> str:
     """A value of (2) as text."""
     deeper: Callable[[Any], str] = functools.partial(_tell, objects, archive, depth=depth + 1)
-    if depth > 8:
+    if depth > 5:
         return "..."
     if isinstance(value, list):
         shown = [deeper(item) for item in value[:6]]
