@@ -259,6 +259,11 @@ class OneProjection(Machine):
             raise self._unfit("its decision is not a point of the domain")
         return read
 
+    def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
+        yield from super()._look(read)
+        clock = read["clock"]
+        yield "counters", clock[PROJECTIONS] == clock[ROUNDS] + clock[FRESH]  # one a round
+
     def restore(self, saved: Any) -> None:
         """As `Learner.restore`."""
         saved = self._migrated(saved)
