@@ -258,7 +258,7 @@ def fit_windows(
     U = R
     for j in range(d):
         U += abs(center[j])
-    additions = 3.0 * BLOCK + 4.0 * np.log2(sums.nodes.shape[0] + 1.0) + 2.0 * d + 8.0
+    most = 3.0 * BLOCK + 3.0 * np.log2(sums.nodes.shape[0] + 1.0)  # additions that a term goes through
     for k in range(starts.shape[0]):
         _add_window(sums, starts[k], stops[k], row)
         at, trace = 0, 0.0
@@ -280,8 +280,9 @@ def fit_windows(
         losses[k] = total
         # the sizes |y| ||a|| of the terms of b add up to sqrt(2 c trace) at most
         linear = U * np.sqrt(2.0 * constant * trace)
-        rounding[k] = additions * EPS * (0.5 * trace * U * U + linear + constant)
-        gaps[k] = missed + 3.0 * rounding[k]  # the slope that bounds it is rounded too
+        additions = min(most, float(stops[k] - starts[k])) + 2.0 * d + 4.0
+        rounding[k] = 0.5 * additions * EPS * (0.5 * trace * U * U + linear + constant)
+        gaps[k] = missed + (1.0 + 4.0 * R / U) * rounding[k]  # the slope is rounded too, and reaches 2R far
         points[k] = w
 
 

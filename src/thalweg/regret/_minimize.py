@@ -26,13 +26,13 @@ SLACK = 8 * np.finfo(np.float64).eps  # what rounding takes from a sum, relative
 
 
 def minimize(
-    objective: Objective, domain: Domain, start: Array, *, tol: float, steps: int
+    objective: Objective, domain: Domain, start: Array, *, tol: float, steps: int, enough: float = 0.0
 ) -> tuple[Array, float, float]:
     """The minimiser of a convex function on a set, by accelerated projected gradients (Nesterov) with restarts.
 
     `objective` maps a flat point to a value and a flat gradient. `start` is flat; the centre is taken where the
-    function is infinite there. It ends after `steps`, or when what is left to gain is at most `tol` times what the
-    first point could miss at most. Returns a point, its value and a gap with value - min F <= gap.
+    function is infinite there. It ends after `steps`, or when what is left to gain is at most `enough`, or `tol` times
+    what the first point could miss at most. Returns a point, its value and a gap with value - min F <= gap.
     """
     c, R, project = domain.center.ravel(), domain.radius, domain._project_flat
     slip = 2 * R * domain.tolerance * domain._scale(domain.center)  # what an inexact projection takes, over L
@@ -49,7 +49,7 @@ def minimize(
     if not np.isfinite(fx):
         raise InputError(f"The losses add up to {fx:g} at the centre of {domain!r}, where their minimisation starts.")
     best, f_best, bound = x, fx, fx - reach(gx, x)
-    goal = tol * max(fx - bound, 0.0)
+    goal = max(tol * max(fx - bound, 0.0), enough)
     L = float(np.linalg.norm(gx)) / R or 1.0
     momentum = 1.0
     for _ in range(steps):

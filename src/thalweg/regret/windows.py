@@ -67,7 +67,8 @@ class Windows:
         width = size
         while width * len(part) / 2 > goal / 4:
             width /= 8
-            x, value, gap = minimize(total(part, width), self.domain, x, tol=self.tol, steps=STEPS)
+            enough = width * len(part) / 8  # smoothing is off by more
+            x, value, gap = minimize(total(part, width), self.domain, x, tol=self.tol, steps=STEPS, enough=enough)
             bound = max(bound, value - gap)  # the smoothed losses are below the true ones
             f = true(x)[0]
             if f < f_best:
