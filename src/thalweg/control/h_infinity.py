@@ -25,7 +25,7 @@ __all__ = ["closed_loop_norm", "h_infinity_gain"]
 
 ITERATIONS = 20_000
 SETTLED = 1e-10  # relative change of P
-FINEST = 1e-5  # the smallest slack
+FINEST = 1e-7  # the smallest slack
 
 
 def h_infinity_gain(
