@@ -331,7 +331,7 @@ class Learner(Player):
     def _read_paid(self, loss: Any) -> float:
         value = real_number(loss)
         if not math.isfinite(value):
-            what = "a finite number" if isinstance(loss, float) else "a number"
+            what = "finite" if isinstance(loss, float) else "a number"
             raise InputError(f"{self._who()}: loss must be {what}. Got {told(loss)}.")
         if value < self._floor:
             raise InputError(f"{self._who()}: loss is {value:g}, but {self._why_floor()}")

@@ -115,18 +115,19 @@ class SACS(Cover):
         L = check_positive("SACS", "smoothness", smoothness)
         dependent = check_choice("SACS", "cover", cover, ("problem", "compact")) == "problem"
         delta = check_positive("SACS", "delta", delta)
-        if gradients == "shared" and gradient_bound is None:
-            gradient_bound = math.sqrt(2 * L * B)
+        G = None if gradient_bound is None else check_positive("SACS", "gradient_bound", gradient_bound)
+        if gradients == "shared" and G is None:
+            G = math.sqrt(2 * L * B)
         paper = partial(thresholds.fixed, C=thresholds.sacs(L=L, D=D, delta=delta))
         super().__init__(
             domain,
             Descent(domain, D / math.sqrt(2), step_rule="scale_free", delta=delta),  # (4)
-            meta=AdaNormalHedge(B if gradients == "own" else (gradient_bound or 0.0) * D),  # (3)
+            meta=AdaNormalHedge(B if gradients == "own" else (G or 0.0) * D),  # (3)
             cover="compact",
             threshold=thresholds.read("SACS", threshold, paper=paper) if dependent else None,
             gradients=gradients,
             nonnegative=True,
             horizon=horizon,
-            gradient_bound=gradient_bound,
+            gradient_bound=G,
             on_violation=on_violation,
         )

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from thalweg._types import Array
 from thalweg._validate import check_count, check_entries, check_positive, wrong
-from thalweg.control.gains import check_gain, check_system, closed_loop, lqr_gain, weight
+from thalweg.control.gains import check_gain, check_system, closed_loop, lqr_gain, solving, weight
 from thalweg.control.system import LinearSystem
 from thalweg.errors import InputError
 
@@ -25,7 +25,7 @@ __all__ = ["closed_loop_norm", "h_infinity_gain"]
 
 ITERATIONS = 20_000
 SETTLED = 1e-10  # relative change of P
-FINEST = 1e-5  # the smallest slack
+FINEST = 1e-7  # the smallest slack
 
 
 def h_infinity_gain(
@@ -78,6 +78,15 @@ def h_infinity_gain(
 
 def _solve(system: LinearSystem, q: Array, r: Array, level: float) -> Array | None:
     """The gain for a level, or None where the level cannot be had."""
+    try:
+        with solving():
+            return _settle(system, q, r, level)
+    except np.linalg.LinAlgError:
+        return None
+
+
+def _settle(system: LinearSystem, q: Array, r: Array, level: float) -> Array | None:
+    """(1) and (2) until P settles; None where it does not."""
     A, B, identity = system.A, system.B, np.eye(system.state_dim)
     spread = B @ np.linalg.solve(r, B.T) - identity / level**2
     P = q.copy()

@@ -40,7 +40,8 @@ def check_window(owner: str, problem: Problem, start: int, stop: int | None) -> 
     """Rounds start..stop-1 of the problem, at least one."""
     T = len(problem)
     last = T if stop is None else stop
-    if not (isinstance(start, int | np.integer) and isinstance(last, int | np.integer) and 0 <= start < last <= T):
+    whole = all(isinstance(t, int | np.integer) and not isinstance(t, bool | np.timedelta64) for t in (start, last))
+    if not (whole and 0 <= start < last <= T):
         raise InputError(f"{owner} needs rounds 0 <= start < stop <= {T}. Got start={told(start)}, stop={told(stop)}.")
     return int(start), int(last)
 

@@ -208,9 +208,9 @@ def _windows(problem: Problem, intervals: str | Sequence[Window] | None, theorem
     T = len(problem)
     if intervals is None:
         intervals = "whole" if theorem.whole else "dyadic"
-    if intervals == "whole":
+    if isinstance(intervals, str) and intervals == "whole":
         return [(0, T)]
-    if intervals == "dyadic":
+    if isinstance(intervals, str) and intervals == "dyadic":
         lengths = [2**k for k in range(T.bit_length()) if SHORTEST <= 2**k < T]
         found = [(r, r + n) for n in lengths for r in range(0, T - n + 1, n)] + [(0, T)]
     elif isinstance(intervals, str):

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from thalweg._progress import progress_bar
 from thalweg._types import Array
-from thalweg._validate import check_array, check_count, check_positive, wrong
+from thalweg._validate import check_array, check_count, check_items, check_positive, told, wrong
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.play import Run
@@ -330,9 +330,8 @@ def _lengths(owner: str, T: int, lengths: str | Sequence[int]) -> list[int]:
         return sorted({2**k for k in range(T.bit_length()) if 2**k <= T} | {T})
     if isinstance(lengths, str) and lengths == "all":
         return list(range(1, T + 1))
-    if isinstance(lengths, str) or not isinstance(lengths, Iterable):
-        raise wrong(owner, "lengths", "'dyadic', 'all' or whole numbers", lengths)
-    found = sorted({check_count(owner, "lengths", tau) for tau in lengths})
+    given = check_items(owner, "lengths", lengths, "'dyadic', 'all' or whole numbers")
+    found = sorted({check_count(owner, "lengths", tau) for tau in given})
     if not found or found[-1] > T:
         raise wrong(owner, "lengths", f"numbers from 1 to {T}, the rounds", lengths)
     return found
@@ -347,7 +346,7 @@ def played(owner: str, run: Run | ArrayLike, problem: Problem, domain: Domain | 
     if domain is not None:
         problem = check_problem(owner, problem, domain)
     elif not isinstance(problem, Problem):
-        raise InputError(f"{owner} needs a thalweg problem. Got {problem!r}.")
+        raise InputError(f"{owner} needs a thalweg problem. Got {told(problem)}.")
     if paid.size == 0 or (problem.horizon is not None and paid.size > problem.horizon):
         raise InputError(f"{owner} got {paid.size} losses paid for a problem of {problem.horizon} rounds.")
     return paid, problem if paid.size == problem.horizon else problem[: paid.size]

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from thalweg._types import Array
-from thalweg._validate import check_array, check_count, check_items, real_number, told
+from thalweg._validate import check_array, check_count, check_items, check_text, real_number, told
 from thalweg.errors import InputError
 from thalweg.play import Run
 from thalweg.problems import Problem
@@ -140,7 +140,9 @@ def regret_over_time(
     ax, own = axes(owner, ax)
     lines = colors(ax)
     color, style = next(lines)
-    ax.plot(t, regret, color=color, linestyle=style, linewidth=1.6, label=label)
+    ax.plot(
+        t, regret, color=color, linestyle=style, linewidth=1.6, label=check_text("regret_over_time", "label", label)
+    )
     if allowed is None and ax.get_yscale() == "linear":
         ax.axhline(0.0, color="0.6", linewidth=0.8, zorder=0)
     if allowed is not None:
