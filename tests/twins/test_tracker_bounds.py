@@ -73,7 +73,7 @@ def test_record_lemma():
 
 
 def attack_top(seed):
-    """Gains of records chosen against their weights, with markers and jumps of scale; returns the largest parts.
+    """Gains of records chosen against their weights, with markers, changes, jumps of scale; returns the largest parts.
 
     First of what the potential may be, then of what a record may have gained since its birth.
     """
@@ -87,6 +87,11 @@ def attack_top(seed):
         twin.mark(1.0, 1.0)
         twin.weigh()
 
+    def change():
+        twin.members[0].evident = True
+        twin.recall()
+        twin.weigh()
+
     marker()
     T = int(rng.choice([30, 300]))
     births, jumps = rng.choice([0, 0.01, 0.1]), rng.choice([0, 0.01, 0.05])
@@ -94,7 +99,7 @@ def attack_top(seed):
     anchored, potential, gained = 0, 0.0, 0.0
     for t in range(T):
         if rng.random() < births:
-            marker()
+            marker() if rng.random() < 0.7 else change()
         if rng.random() < jumps:
             scale *= 10.0 ** rng.uniform(-1, 1.5)
         w = twin.weights
@@ -118,10 +123,10 @@ def attack_top(seed):
         for record in twin.records:
             rates = 4.0 ** -np.arange(max(record.anchor, twin.i_min), record.anchor + 8) / (2 * twin.B0)
             whole += record.prior * np.exp(rates * record.R - rates**2 * record.W).sum()
-            L = bounds.logarithm(twin.m, anchored, record.prior)
+            L = bounds.logarithm(twin.m, anchored + twin.changes, record.prior)
             assert 2.5 * math.sqrt(record.W * L) + 16 * twin.Bt * L >= record.R
             gained = max(gained, record.gain / bounds.top(record.squares, L, twin.Bt, 1 + record.anchored))
-        potential = max(potential, whole / math.exp(bounds.logarithm(twin.m, anchored)))
+        potential = max(potential, whole / math.exp(bounds.logarithm(twin.m, anchored + twin.changes)))
     return potential, gained
 
 
