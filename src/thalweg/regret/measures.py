@@ -7,7 +7,7 @@ and the same on an interval I = [r, s): adaptive regret is the largest static re
 interval dynamic regret the largest dynamic one. Rounds count from 0, and an interval is [start, stop) as in Python.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
