@@ -116,11 +116,11 @@ def check_positive(owner: str, name: str, value: Any, largest: float = WIDEST) -
 
 
 def check_nonnegative(owner: str, name: str, value: Any) -> float:
-    """Zero, or a number above it, from 1e-50 to 1e50."""
+    """Zero or a number above it, up to 1e50; what is next to nothing may count as nothing."""
     number = real_number(value)
     if not 0 <= number < math.inf:
         raise wrong(owner, name, "a finite number >= 0", value)
-    return check_positive(owner, name, number) if number else 0.0
+    return check_positive(owner, name, number) if number > 1 else number
 
 
 def check_count(owner: str, name: str, value: Any, least: int = 1) -> int:
