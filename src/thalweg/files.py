@@ -324,6 +324,7 @@ class _Reader:
                 raise StateError(f"{self.path!r} has a state whose decision is not near the domain.")
             if not who.domain.contains(x, tol=1e-6):
                 raise StateError(f"{self.path!r} has a state whose decision is no point of the domain.")
+            getattr(who, "components", None)  # of a PCA learner: what it draws
             learner.restore(before)
 
     def _kind(self, entry: dict[str, Any]) -> Any:
