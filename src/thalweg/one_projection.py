@@ -185,6 +185,7 @@ class OneProjection(Machine):
 
     def _restart(self) -> None:
         self.inner.reset()
+        self._bound = None  # it may have given room back
         self._x[:] = 0.0
 
     # ------------------------------------------------------------------ a round
