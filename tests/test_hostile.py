@@ -171,7 +171,7 @@ def test_a_slack_without_an_end_is_refused(slack):
         control.h_infinity_gain(SYSTEM, slack=slack)
 
 
-@pytest.mark.parametrize("scale", [1e-9, 1e45])
+@pytest.mark.parametrize("scale", [1e-9, 1e20])
 def test_numbers_of_unusual_size_are_numbers_all_the_same(scale):
     """In other units of length the decisions are the same, in those units."""
     for make in (

@@ -127,7 +127,7 @@ class Cover(ExpertMachine):
         self._experts: list[Expert] = []  # of each level
         self._table = np.zeros(0 if threshold is None else 1)  # C_m at index m
         self._marker_room = min(MARKERS_KEPT, max(1024, (self.horizon or 0) + 1))
-        self._look_up(1)
+        ask(name, "threshold", self._look_up, 1)
         self._origin = self.level(0).origin
         self._first_slots = (1024 if self.horizon is None else self.horizon + 1).bit_length()
         self._shape(self._first_slots)
@@ -233,7 +233,7 @@ class Cover(ExpertMachine):
 
     def _read_threshold(self, m: int) -> float:
         assert self.threshold is not None
-        C = ask(self._owner, "threshold", self.threshold, m)
+        C = self.threshold(m)
         number = real_number(C)
         if not 0 < number < np.inf:
             raise InputError(

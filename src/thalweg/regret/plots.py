@@ -308,7 +308,7 @@ def _no_bound(owner: str, bound: object) -> InputError:
 
 def _names(owner: str, measured: Sequence[IntervalRegret], labels: Sequence[str] | None) -> list[str]:
     if labels is not None:
-        names = check_items(owner, "labels", labels, "a list of names")
+        names = [] if isinstance(labels, str) else check_items(owner, "labels", labels, "a list of names")
         if len(names) != len(measured):
             raise InputError(f"The 'labels' parameter of {owner} must hold {len(measured)} names. Got {told(labels)}.")
         return [told(name) if not isinstance(name, str) else name for name in names]
