@@ -5,6 +5,7 @@ import errno
 import functools
 import importlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -189,6 +190,15 @@ def test_no_module_is_passed_as_an_argument():
 def test_every_public_name_exists_and_has_a_docstring():
     for name in thalweg.__all__:
         assert getattr(thalweg, name).__doc__, name
+
+
+def test_every_requirement_says_from_which_version_on():
+    """`make oldest` installs exactly those."""
+    command = [sys.executable, str(kernel_cache.PACKAGE.parents[1] / ".ci" / "oldest.py")]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert {"numpy", "typer", "joblib", "distributed"} <= {line.partition("==")[0] for line in lines}
+    for line in lines:
+        assert re.fullmatch(r"[a-z0-9_-]+==[0-9]+(\.[0-9]+)+", line), line
 
 
 def test_version_is_the_distribution_version():
