@@ -584,7 +584,7 @@ def test_damaged_files_are_refused_or_work(tmp_path):
     told = damaged_files.campaign(tmp_path, 250, seed=0)
     assert told["refused"] > 150
     assert told["loaded"] > 10
-    assert told["faults"] == []
+    assert told["faults"] == told["later"] == []
     assert told["megabytes"] < 400
 
 
@@ -599,6 +599,7 @@ def test_ten_thousand_damaged_files(tmp_path):
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["faults"] == []
+    assert len(told["later"]) <= 2  # a state that only looks right may fail in a later round
     assert told["megabytes"] < 400
 
 
