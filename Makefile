@@ -46,6 +46,7 @@ check: lint types imports test  ## All that CI checks
 # commands that compile many learners: an old Numba takes twice as long.
 SAMPLE := README.md tests/domains/test_domains.py tests/lab/test_tables.py tests/lab/test_streams.py \
           tests/lab/test_jobs.py tests/lab/test_study.py tests/test_cli.py \
+          tests/test_files.py::test_the_file_of_this_release_is_read_by_every_later_one \
           -k 'not bench and not marker and not ctrl_c_ends and not long_runs and not progress_doubles and not over_seeds'
 oldest: $(OLDEST)/.ready  ## Try the oldest versions that pyproject.toml allows
 	NUMBA_CACHE_DIR=$(abspath $(OLDEST))/kernels $(OLDEST)/bin/python -m pytest -n $(JOBS) --dist loadfile -W default $(SAMPLE)
