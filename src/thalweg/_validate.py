@@ -42,6 +42,7 @@ __all__ = [
 LARGEST = 1e100  # of an entry of an array, and of the size of a set: squares can still be computed
 WIDEST = 1e50  # of a number > 0, and of 1 over it: products of six can still be computed
 MOST = 2**62  # of a count: counters have 64 bits
+FLOAT = float(np.finfo(np.float64).max)
 ENTRIES = 2**30  # of an array that an argument asks for: 8 GB
 
 PACKAGE = InputError, StateError, ProjectionError, MissingExtraError
@@ -163,6 +164,7 @@ def check_array(
     shape: tuple[int, ...] | None = None,
     ndim: int | None = None,
     finite: bool = True,
+    largest: float = LARGEST,
 ) -> NDArray[np.float64]:
     """A real array of the given shape (or number of axes), as a new C-contiguous float64 array.
 
@@ -176,7 +178,7 @@ def check_array(
     if ndim is not None and numbers.ndim != ndim:
         raise InputError(f"The '{name}' parameter of {owner} must have {ndim} axes. Got shape {numbers.shape}.")
     array: NDArray[np.float64] = np.array(numbers, order="C")
-    if array.size == 0 or np.abs(array).max() <= LARGEST:  # False for nan
+    if array.size == 0 or np.abs(array).max() <= min(largest, FLOAT):  # False for nan
         return array
     if not finite and np.isnan(array).any():
         raise InputError(
@@ -188,10 +190,10 @@ def check_array(
             f"The '{name}' parameter of {owner} must be finite. Got {np.count_nonzero(endless)} "
             "entries that are nan or infinite."
         )
-    largest = np.abs(array[~endless]).max(initial=0.0)
-    if largest > LARGEST:
+    found = np.abs(array[~endless]).max(initial=0.0)
+    if found > largest:
         raise InputError(
-            f"The '{name}' parameter of {owner} must have entries of at most {LARGEST:g} in size. Got {largest:g}."
+            f"The '{name}' parameter of {owner} must have entries of at most {largest:g} in size. Got {found:g}."
         )
     return array
 

@@ -103,7 +103,7 @@ class LinearModel(Problem):
             )
         self.horizon, self.shape = len(rows), rows.shape[1:]
         self.features = rows.reshape(len(rows), -1)
-        self.labels = check_array(owner, names[1], labels, shape=(len(rows),))
+        self.labels = check_array(owner, names[1], labels, shape=(len(rows),), largest=math.inf)
         self._kind.check_data(owner, self.features, self.labels)
         self.comparators = None
         if comparators is not None:
