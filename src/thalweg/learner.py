@@ -108,8 +108,7 @@ class Player(Stateful):
     def decision(self) -> Array:
         """What the learner plays in this round: a read-only array of the domain's shape, always feasible."""
         if self._shown is None:
-            shown = self._propose()
-            shown.shape = self.domain.shape
+            shown = self._propose().reshape(self.domain.shape)
             shown.setflags(write=False)
             self._shown = shown
         return self._shown
