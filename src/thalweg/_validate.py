@@ -116,12 +116,12 @@ def check_positive(owner: str, name: str, value: Any, largest: float = WIDEST) -
     return number
 
 
-def check_nonnegative(owner: str, name: str, value: Any) -> float:
+def check_nonnegative(owner: str, name: str, value: Any, largest: float = WIDEST) -> float:
     """Zero or a number above it, up to 1e50; what is next to nothing may count as nothing."""
     number = real_number(value)
     if not 0 <= number < math.inf:
         raise wrong(owner, name, "a finite number >= 0", value)
-    return check_positive(owner, name, number) if number > 1 else number
+    return check_positive(owner, name, number, largest) if number > 1 else number
 
 
 def check_count(owner: str, name: str, value: Any, least: int = 1) -> int:

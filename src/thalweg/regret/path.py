@@ -14,6 +14,8 @@ from thalweg.regret.comparators import Comparator, Rounds, best_fixed, best_per_
 __all__ = ["best_path"]
 
 RELAX = 1.6  # over-relaxation of the multiplier method
+LARGEST = 1e300  # of a price: nobody moves long before
+NOTHING = 1e-30  # of the radius: so short a way changes no digit of a loss
 LOOK = 20  # steps between two looks at the gap
 
 
@@ -75,11 +77,11 @@ def best_path(
     if (price is None) == (budget is None):
         raise InputError("best_path needs a price on movement or a budget for it, exactly one of the two.")
     name = "budget" if price is None else "price"
-    amount = check_nonnegative("best_path", name, budget if price is None else price)
+    amount = check_nonnegative("best_path", name, budget if price is None else price, LARGEST)
     check_positive("best_path", "tol", tol)
     steps = check_count("best_path", "steps", steps)
     fixed = best_fixed(problem, domain)
-    if len(problem) == 1 or (name == "budget" and amount == 0):
+    if len(problem) == 1 or (name == "budget" and amount <= NOTHING * domain.radius):
         return Comparator(fixed.decisions, fixed.losses, fixed.gap, price or 0.0)
     free = best_per_round(problem, domain)
     if name == "price" and amount == 0:
