@@ -34,6 +34,7 @@ PUBLIC = (
 # What those who write a part of their own define, and the package calls with what it has checked; and what functions
 # return, which nobody builds by hand.
 HOOKS = {"assemble", "check", "table", "trusted", "check_data", "check_parameter", "read_parameter", "curvature_from"}
+FILES = {"load", "save", "extended"}  # tests/test_files.py
 RECORDS = {
     *("Run", "Queries", "Simulation", "StrongStability", "Subspace", "IntervalRegret", "Assumption", "Certificate"),
     *("CertifiedInterval", "Comparator", "Regret", "WorstInterval", "CoverRecord", "Card", "Variant", "Recipe"),
@@ -532,7 +533,7 @@ def targets():
         module = importlib.import_module(place)
         for name in module.__all__:
             thing = getattr(module, name)
-            if isinstance(thing, types.ModuleType) or not callable(thing) or id(thing) in seen:
+            if isinstance(thing, types.ModuleType) or not callable(thing) or id(thing) in seen or name in FILES:
                 continue
             seen.add(id(thing))
             path = f"{place}.{name}"
@@ -558,7 +559,7 @@ def _bare(kind):
 def _methods(kind):
     for key in dir(kind):
         held = inspect.getattr_static(kind, key)
-        if (key.startswith("_") and key != "__call__") or key in HOOKS or isinstance(held, property):
+        if (key.startswith("_") and key != "__call__") or key in HOOKS | FILES or isinstance(held, property):
             continue
         method = getattr(kind, key)
         if inspect.isfunction(method) and method.__module__.startswith("thalweg"):

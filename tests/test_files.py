@@ -437,6 +437,23 @@ def test_where_the_horizon_only_sizes_the_run_is_the_one_that_knew_it(tmp_path, 
 
 
 @QUIET
+@pytest.mark.parametrize("path", [None, 3, "", b"x", "a\0b", ["x"], 1.5], ids=repr)
+def test_a_path_is_text(path):
+    learner = tw.SOGD(tw.domains.Ball(2))
+    for call in (learner.save, tw.load, tw.files.summary):
+        with pytest.raises(tw.errors.InputError, match="'path' parameter"):
+            call(path)
+
+
+@pytest.mark.parametrize("horizon", [None, 0, -1, 2.5, "x", True, 2**64, np.nan, [1], 5], ids=repr)
+def test_a_longer_horizon_is_a_longer_one(horizon):
+    learner = tw.CBCE(tw.domains.Ball(2), gradient_bound=1.0, horizon=10)
+    learner.update([1.0, 0.0])
+    with pytest.raises(tw.errors.InputError, match="horizon"):
+        learner.extended(horizon)
+    assert learner.rounds == 1
+
+
 def test_marks_of_a_cover_keep_their_order_in_a_longer_ring():
     """More markers than the ring of the first one holds."""
     X = tw.domains.Ball(2)

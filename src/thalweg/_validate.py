@@ -124,8 +124,8 @@ def check_nonnegative(owner: str, name: str, value: Any, largest: float = WIDEST
     return check_positive(owner, name, number, largest) if number > 1 else number
 
 
-def check_count(owner: str, name: str, value: Any, least: int = 1) -> int:
-    """A whole number of at least 1 (or 0), and at most 2^62."""
+def check_count(owner: str, name: str, value: Any, least: int = 1, most: int = MOST) -> int:
+    """A whole number of at least 1 (or 0), and at most 2^62 (or another one)."""
     count = least - 1
     if isinstance(value, int) and not isinstance(value, bool):
         count = value
@@ -133,8 +133,8 @@ def check_count(owner: str, name: str, value: Any, least: int = 1) -> int:
         count = int(number)
     if count < least:
         raise wrong(owner, name, f"a whole number >= {least}", value)
-    if count > MOST:
-        raise wrong(owner, name, "a whole number of at most 2^62", value)
+    if count > most:
+        raise wrong(owner, name, f"a whole number of at most 2^{most.bit_length() - 1}", value)
     return count
 
 

@@ -299,8 +299,9 @@ class Cover(ExpertMachine):
         n = s.marks.size
         if n > 0:
             kept = s.marks[np.arange(max(0, m - n), m) % n]
+            kept = kept[np.argmax(kept > 0) :]  # a longer ring than the run began with has not seen the first
             yield "marks", kept[0] >= 1 and kept[-1] <= t + 1 and bool((np.diff(kept) > 0).all())
-            yield "marks", m > n or (kept[0] == 1 and not s.marks[m:].any())
+            yield "marks", m > n or (bool(kept[0] == 1) == (kept.size == m) and not s.marks[m:].any())
 
     def _write(self, read: dict[str, NDArray[Any]]) -> None:
         if read["born"].size != self._slot_count:
@@ -326,7 +327,8 @@ class Cover(ExpertMachine):
         if self.threshold is None:
             return list(range(max(1, m + 1 - self._marker_room), m + 1))
         marks = self._parts[0].marks
-        return [int(marks[i % marks.size]) for i in range(max(0, m - marks.size), m)]
+        kept = marks[np.arange(max(0, m - marks.size), m) % marks.size]
+        return kept[kept > 0].tolist()  # type: ignore[no-any-return]
 
     @property
     def born(self) -> NDArray[np.int64]:

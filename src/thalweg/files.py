@@ -37,6 +37,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from thalweg._recorded import Recorded, build, parameters, public_name
+from thalweg._validate import wrong
 from thalweg._version import __version__
 from thalweg.errors import InputError, MissingExtraError, StateError
 
@@ -56,6 +57,7 @@ ROOM = 2**24  # numbers that objects may hold together without a word; beyond, 6
 
 def write(learner: Any, path: str | os.PathLike[str]) -> None:
     """See `Stateful.save`."""
+    path = _path(f"{type(learner).__name__}.save", path)
     writer = _Writer()
     writer.add(learner)
     state = {key: writer.plain(value, f"state.{key}") for key, value in learner.state().items()}
@@ -64,6 +66,12 @@ def write(learner: Any, path: str | os.PathLike[str]) -> None:
     with _replacing(pathlib.Path(os.path.realpath(path))) as file, zipfile.ZipFile(file, "w") as archive:
         for name, content in [(TEXT, text.encode()), *((f"{k}.npy", _to_npy(v)) for k, v in writer.arrays.items())]:
             archive.writestr(zipfile.ZipInfo(name), content)  # of 1980: the same learner makes the same file
+
+
+def _path(owner: str, path: Any) -> str | os.PathLike[str]:
+    if not isinstance(path, str | os.PathLike) or not os.fspath(path) or "\0" in os.fspath(path):
+        raise wrong(owner, "path", "the path of a file", path)
+    return path
 
 
 @contextlib.contextmanager
@@ -187,7 +195,7 @@ def load(path: str | os.PathLike[str], *, cls: type | tuple[type, ...] = (), **a
 @contextlib.contextmanager
 def _reading(path: str | os.PathLike[str]) -> Iterator[_Archive]:
     """A file that was opened; all that is found wrong with it is a StateError."""
-    if not stat.S_ISREG(os.stat(path).st_mode):
+    if not stat.S_ISREG(os.stat(_path("load", path)).st_mode):
         raise StateError(f"{os.fspath(path)!r} is no file that can be loaded.")
     with open(path, "rb") as file:
         try:

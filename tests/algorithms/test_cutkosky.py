@@ -208,7 +208,7 @@ def test_cylinder_projection_against_a_solver(seed):
 def in_set(domain, o, R, p, q, a, tol=1e-12):
     """(y, z), x and the number of projections by the kernel, in the units (. - o)/R."""
     state, settings = one_level(domain, o, R, np.append(p, q), a, [1.0, 1.0, 1.0, 0.0], tol=tol)
-    assert kernels.place_one(bind(Game(state, settings, FULL, np.zeros(0), np.empty(len(a)))), 0)
+    assert kernels.place_one(bind(Game(state, settings, None, FULL, np.zeros(0), np.empty(len(a)))), 0)
     x, y = state.chain[1], state.y
     assert_allclose(y, o + R * x, rtol=1e-12, atol=1e-12 * R)
     assert np.array_equal(domain.project(y), y) or domain.distance(y) <= 1e-13 * domain._scale(domain.center)

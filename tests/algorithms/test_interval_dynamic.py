@@ -304,9 +304,9 @@ def test_a_learner_that_runs_the_wrong_way_breaks_the_lemma():
     """The lemma's check can fail: uphill on noiseless losses, the regret is linear and the bound is not."""
 
     class Uphill(tw.EfficientIntervalDynamic):
-        def _round(self, loss):
+        def _round(self, loss, clipped):
             self._gradient *= -1
-            return super()._round(loss)
+            super()._round(loss, clipped)
 
         def _rounds(self, *args):
             return None  # no compiled run: it would not go through `_round`

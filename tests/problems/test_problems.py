@@ -149,7 +149,7 @@ def test_data_is_copied():
 
 def test_other_types_and_layouts_of_data():
     features = np.asfortranarray(np.arange(6, dtype=np.float32).reshape(3, 2))
-    problem = LinearRegression(features, [True, False, True])
+    problem = LinearRegression(features, np.array([1, 0, 1], dtype=np.int8))
     assert problem.features.dtype == problem.labels.dtype == np.float64
     assert problem.features.flags.c_contiguous
     np.testing.assert_array_equal(problem.losses_of([1, 0]), [0.5, 2.0, 4.5])
@@ -517,7 +517,7 @@ def test_options_of_the_data():
         ({"noise": np.nan}, "'noise' parameter of .* must be a finite number"),
         ({"rng": "seed"}, "'rng' parameter of .* must be a numpy Generator, a whole number >= 0 or None. Got 'seed'"),
         ({"rng": -1}, "'rng' parameter of .* must be a numpy Generator"),
-        ({"domain": 3}, "'domain' parameter of .* must be a domain of thalweg.domains. Got 3"),
+        ({"domain": 3}, "'domain' parameter of .* must be a thalweg Domain. Got 3"),
         ({"domain": UNBOUNDED}, "needs a bounded domain"),
     ],
 )

@@ -20,7 +20,7 @@ def read(owner: str, threshold: Threshold, **named: Callable[[int], float]) -> C
             words = " or ".join(map(repr, named))
             raise wrong(owner, "threshold", f"{words}, a number > 0 or a function m -> C_m", threshold)
         return named[threshold]
-    return partial(fixed, C=check_positive(owner, "threshold", threshold))
+    return partial(fixed, C=check_positive(owner, "threshold", threshold, 1e307))
 
 
 def fixed(m: int, *, C: float) -> float:

@@ -238,7 +238,7 @@ def draw(name: str, seed: int = 0, *, horizon: int | None = None, dim: int | Non
         near = difflib.get_close_matches(name, STREAMS, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         raise InputError(f"There is no stream {name!r}.{hint} The streams are {', '.join(STREAMS)}.")
-    seed = check_count("draw", "seed", seed, least=0)
+    seed = check_count("draw", "seed", seed, least=0, most=2**128)
     T = None if horizon is None else check_count("draw", "horizon", horizon)
     if not source.real:
         d = (20 if name == "ball-piecewise" else DIM) if dim is None else check_count("draw", "dim", dim)

@@ -266,7 +266,7 @@ class PCALearner(Player):
         array = real_array(x)
         if array is None:
             raise InputError(f"{self._who()}: {what} must be an array of real numbers. Got {told(x)}.")
-        return np.ascontiguousarray(array)
+        return np.asarray(array, order="C")
 
     def _read_instance(self, x: ArrayLike) -> Array:
         """A checked vector (d,) or symmetric matrix (d, d)."""
