@@ -33,12 +33,22 @@ PUBLIC = (
 )
 # What those who write a part of their own define, and the package calls with what it has checked; and what functions
 # return, which nobody builds by hand.
-HOOKS = {"assemble", "check", "table", "trusted", "check_data", "check_parameter", "read_parameter", "curvature_from"}
+HOOKS = {
+    "assemble",
+    "look",
+    "check",
+    "table",
+    "trusted",
+    "check_data",
+    "check_parameter",
+    "read_parameter",
+    "curvature_from",
+}
 FILES = {"load", "save", "extended"}  # tests/test_files.py
 RECORDS = {
     *("Run", "Queries", "Simulation", "StrongStability", "Subspace", "IntervalRegret", "Assumption", "Certificate"),
     *("CertifiedInterval", "Comparator", "Regret", "WorstInterval", "CoverRecord", "Card", "Variant", "Recipe"),
-    *("Between", "Expert", "Source", "Stream", "Table"),
+    *("Between", "Expert", "Source", "Stream", "Table", "Witness", "Witnesses"),
 }
 
 # ------------------------------------------------------------------------------------------------ what may be passed
