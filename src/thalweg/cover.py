@@ -208,6 +208,11 @@ class Cover(ExpertMachine):
         state.y[:] = self._origin
         self._clock[PROJECTIONS] = 1  # of the starting point
 
+    @property
+    def _full(self) -> bool:
+        m, known = self.marker_count, self._parts[1].thresholds.size
+        return bool((m + 1) >> self._slot_count) or (self.threshold is not None and m >= known)
+
     def _make_room(self) -> None:
         """Room for one more marker: a threshold and a slot."""
         m, (state, settings) = self.marker_count, self._parts

@@ -8,7 +8,6 @@ refused, how to project onto a set that only Python can project onto, and the an
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -107,7 +106,8 @@ class Machine(Learner):
             if status == loop.LARGE:
                 clipped, bound = clipped + self._clip_all(), LARGEST
             elif status == loop.FULL:
-                with self._growth():
+                with self._all_or_nothing():
+                    self._make_room()
                     self._play_one(loss, clipped, whole)
                 return
             else:
@@ -118,19 +118,13 @@ class Machine(Learner):
         self._clip(self._gradient)
         return 1
 
+    @property
+    def _full(self) -> bool:
+        """Whether there is no room for one more round."""
+        return False
+
     def _make_room(self) -> None:
         """Room for one more round, in new arrays."""
-
-    @contextmanager
-    def _growth(self) -> Iterator[None]:
-        """Room for the round that is played inside; if that is refused, the room is taken back."""
-        before = *self._parts, self._own
-        self._make_room()
-        try:
-            yield
-        except BaseException:
-            self._adopt(*before)
-            raise
 
     def _beyond_range(self) -> InputError:
         """Why feedback was refused."""
@@ -193,7 +187,10 @@ class ExpertMachine(Machine):
         if self._own is None:
             return super().step(f)
         self._check_loss_object(f)
-        with self._growth():
+        if not self._full:
+            return self._step_own(f)
+        with self._all_or_nothing():  # if the round is refused, the room is taken back
+            self._make_room()
             return self._step_own(f)
 
     def _step_own(self, f: Loss) -> float:

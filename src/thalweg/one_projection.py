@@ -16,7 +16,6 @@ then, so Theorem 1 holds for y_t outside the flat, too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -170,15 +169,9 @@ class OneProjection(Machine):
     def _compiled(self) -> bool:
         return self._trusted and self.domain.onto is not PYTHON
 
-    @contextmanager
-    def _growth(self) -> Iterator[None]:
-        try:
-            self._bound = None  # first: the arrays it holds will be replaced
-            with self.inner._growth():
-                yield
-        except BaseException:
-            self._bound = None
-            raise
+    def _make_room(self) -> None:
+        self._bound = None  # first: the arrays it holds will be replaced
+        self.inner._make_room()
 
     def _beyond_range(self) -> InputError:
         return self.inner._beyond_range()  # type: ignore[no-any-return]
