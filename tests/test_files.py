@@ -616,7 +616,7 @@ def test_ten_thousand_damaged_files(tmp_path):
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["faults"] == []
-    assert len(told["later"]) <= 2  # a state that only looks right may fail in a later round
+    assert told["later"] == []
     assert told["megabytes"] < 400
 
 
