@@ -115,7 +115,7 @@ def read_table(
         raise InputError(f"{name} has {len(frame)} row(s) of data. At least 2 are needed.")
     if target is None:
         raise InputError(f"{name}: say which column is the target. Its columns are {', '.join(frame.columns)}.")
-    chosen = _choose(name, frame.columns, target, features)
+    chosen = _choose(name, frame.columns, check_text("read_table", "target", target), features)
     left_out = [key for key in chosen if features is None and not _parse(frame[key]).count()]
     chosen = [key for key in chosen if key not in left_out]
     labels = _numbers(name, frame[target])
