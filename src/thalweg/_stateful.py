@@ -75,7 +75,7 @@ class Stateful(Recorded, ABC):
     def __new__(cls, *args: Any, **options: Any) -> Self:
         """Record the arguments, as attributes too."""
         self = super().__new__(cls, *args, **options)
-        if "_given" not in vars(self):
+        if not hasattr(self, "_given"):
             return self
         for name, parameter in parameters(cls).items():  # those left out, too
             if parameter.default is not parameter.empty and not hasattr(cls, name):

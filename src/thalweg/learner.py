@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 __all__ = ["Learner", "Player", "Queries", "bounded", "check_takes_losses", "read_start"]
 
 TUNED = frozenset({"gradient_bound", "smoothness", "loss_bound", "step_size", "step_sizes", "scale", "horizon"})
+FLOAT64 = np.dtype(np.float64)
 ROUNDING = 1e-9  # a gradient may exceed its bound by this much, relatively: bounds are computed in floating point too
 
 
@@ -108,8 +109,10 @@ class Player(Stateful):
     def decision(self) -> Array:
         """What the learner plays in this round: a read-only array of the domain's shape, always feasible."""
         if self._shown is None:
-            shown = self._propose().reshape(self.domain.shape)
-            shown.setflags(write=False)
+            shown, shape = self._propose(), self.domain.shape
+            if len(shape) > 1:
+                shown = shown.reshape(shape)
+            shown.flags.writeable = False
             self._shown = shown
         return self._shown
 
@@ -281,7 +284,7 @@ class Learner(Player):
 
     def _read_gradient(self, gradient: ArrayLike) -> None:
         """Copy a gradient into the learner's buffer; its shape and type are checked."""
-        array = gradient if type(gradient) is np.ndarray and gradient.dtype == np.float64 else real_array(gradient)
+        array = gradient if type(gradient) is np.ndarray and gradient.dtype is FLOAT64 else real_array(gradient)
         if array is None:
             raise InputError(f"{self._who()}: gradient must be an array of real numbers. Got {told(gradient)}.")
         if array.shape != self.domain.shape:

@@ -8,6 +8,7 @@ refused, how to project onto a set that only Python can project onto, and the an
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from thalweg._stateful import named_arrays
 from thalweg.errors import InputError
 from thalweg.learner import Learner
 from thalweg.losses import Loss
-from thalweg.losses._phi import QUERY
+from thalweg.losses._phi import QUERY, Phi
 
 if TYPE_CHECKING:
     from thalweg.problems import LinearModel
@@ -41,14 +42,19 @@ class Machine(Learner):
     _parts: tuple[Any, Any]  # state and settings
     _own: Own | None = None
     _bound: Handle | None = None
+    _seated: tuple[Handle, Handle, loop.Seat] | None = None  # the first of them, and how the loop sees it
     _view: Array | None = None  # of the decision in the state's arrays
 
     # ------------------------------------------------------------------ the machine
 
     def _adopt(self, state: Any, settings: Any, own: Own | None = None) -> None:
-        """Take over a machine's arrays: what it says, saves and hands over. All at once: Ctrl-C may come."""
-        arrays = named_arrays(state)
-        vars(self).update(_parts=(state, settings), _arrays=arrays, _own=own, _bound=None, _view=None, _shown=None)
+        """Take over a machine's arrays: what it says, saves and hands over.
+
+        The order matters where Ctrl-C comes in between: `_write` looks at `_parts` to see what is there.
+        """
+        self._bound = self._view = self._shown = None
+        self._parts, self._own = (state, settings), own
+        self._arrays = named_arrays(state)
 
     @property
     def _machine(self) -> tuple[Any, Any]:
@@ -64,7 +70,7 @@ class Machine(Learner):
 
     def __getstate__(self) -> dict[str, Any]:
         # handles cannot be copied, and a copied view is no view: they are made anew
-        return {**vars(self), "_bound": None, "_shown": None, "_view": None}
+        return {**vars(self), "_bound": None, "_seated": None, "_shown": None, "_view": None}
 
     @property
     def _compiled(self) -> bool:
@@ -145,12 +151,22 @@ class Machine(Learner):
 
     def _play(self, problem: LinearModel, rounds: loop.Rounds, first: int, last: int) -> int:
         """Play rounds first..last-1; returns the first that was not played: `step` plays it, or says why not."""
-        charge = loop.Charge(QUERY, problem.phi.value, problem.phi.slope)
+        charge, handle = _charge(problem.phi)
         self._shown = None
-        game = loop.match(self._handle, self._own is not None, self._peek(), self._gradient, charge, rounds)
-        played = int(loop.play(bind(game), first, last))
+        if self._seated is None or self._seated[0] is not self._handle:
+            own = self._own is not None
+            seat = loop.seat(self._handle, own, self._peek(), self._gradient, charge, rounds)
+            self._seated = self._handle, bind(seat), seat
+        played = int(loop.play(self._seated[1], handle, rounds, first, last))
         self._watch_horizon()
         return played
+
+
+@cache
+def _charge(phi: Phi) -> tuple[loop.Charge, Handle]:
+    """The loss as the loop takes it; handed over once."""
+    charge = loop.Charge(QUERY, phi.value, phi.slope)
+    return charge, bind(charge)
 
 
 class ExpertMachine(Machine):

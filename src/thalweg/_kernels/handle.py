@@ -17,7 +17,7 @@ from numba.extending import NativeValue, intrinsic, models, register_model, type
 
 from thalweg._kernels.jit import kernel
 
-__all__ = ["ANY", "Closed", "Handle", "bind", "parts"]
+__all__ = ["ANY", "Closed", "Handle", "bind", "borrowed", "parts"]
 
 
 @structref.register
@@ -108,6 +108,10 @@ if config.DISABLE_JIT:
         """The tree of a handle."""
         return handle.tree
 
+    def borrowed(tree: Any) -> Any:
+        """The tree itself."""
+        return tree
+
 else:
 
     @intrinsic  # type: ignore[untyped-decorator]
@@ -120,3 +124,12 @@ else:
             return _borrow(context, builder, tree, data.tree)
 
         return tree(handle), generate
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def borrowed(typing: Any, tree: Any) -> Any:
+        """Inside a kernel: a tree that was handed over as it is, its arrays borrowed likewise."""
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return _borrow(context, builder, signature.args[0], args[0])
+
+        return tree(tree), generate

@@ -12,7 +12,7 @@ import numpy as np
 from numba import typeof, types
 
 from thalweg._kernels.clock import CLIPPED
-from thalweg._kernels.handle import ANY, Closed, Handle, parts
+from thalweg._kernels.handle import ANY, Closed, Handle, borrowed, parts
 from thalweg._kernels.hulls import flatten
 from thalweg._kernels.jit import inner, kernel
 from thalweg._kernels.parts import Floats, leaves, place, spots
@@ -39,11 +39,11 @@ __all__ = [
     "PLAYED",
     "Charge",
     "Game",
-    "Match",
     "Rounds",
+    "Seat",
     "finish",
-    "match",
     "play",
+    "seat",
     "update",
 ]
 
@@ -184,8 +184,8 @@ def ask(handle: Any, loss: Charge, rounds: Rounds, t: int) -> bool:
 # ------------------------------------------------------------------------------------------- what is compiled for all
 
 
-class Match(NamedTuple):
-    """A machine as the loop sees it, against a loss and rounds."""
+class Seat(NamedTuple):
+    """A machine as the loop sees it."""
 
     ready: Pointer
     ask: Pointer | None  # where members have gradients of their own
@@ -193,37 +193,33 @@ class Match(NamedTuple):
     handle: Closed  # what these three take
     x: Floats  # (d,) the decision, to be read only
     g: Floats  # (d,) the gradient of the round
-    loss: Charge
-    rounds: Rounds
 
 
-def match(handle: Handle, own: bool, x: Floats, g: Floats, loss: Charge, rounds: Rounds) -> Match:
-    """Seat a machine, whose decision is found at x, against these rounds."""
+def seat(handle: Handle, own: bool, x: Floats, g: Floats, loss: Charge, rounds: Rounds) -> Seat:
+    """A machine, whose decision is found at x, ready to be played against such losses and rounds."""
     mine, theirs = typeof(handle), (typeof(loss), typeof(rounds), types.int64)
     turn = types.float64, types.float64, types.int64, types.boolean
-    return Match(
+    return Seat(
         Pointer(ready, types.none(ANY), (mine,)),
         Pointer(ask, types.boolean(ANY, *theirs), (mine, *theirs)) if own else None,
         Pointer(update, types.int64(ANY, *turn), (mine, *turn)),
         Closed(handle),
         x,
         g,
-        loss,
-        rounds,
     )
 
 
 @kernel
-def play(handle: Any, first: int, last: int) -> int:
-    """Play rounds first..last-1 of a `Match`; stop before one that must be refused or needs more room.
+def play(machine: Any, charge: Any, rounds: Rounds, first: int, last: int) -> int:
+    """Play rounds first..last-1; stop before one that must be refused or needs more room.
 
-    Returns the first round that was not played.
+    `machine` is a handle of a `Seat`, `charge` one of the loss. Returns the first round that was not played.
     """
-    game = parts(handle)
-    rounds, loss, x = game.rounds, game.loss, game.x
+    game, loss, rounds = parts(machine), parts(charge), borrowed(rounds)
+    x = game.x
     for t in range(first, last):
         call(game.ready, game.handle)
-        if not _ask(game.ask, game, t):
+        if not _ask(game.ask, game.handle, loss, rounds, t):
             return t
         a, b = rounds.features[t], rounds.labels[t]
         paid = call(loss.query, loss.value, loss.slope, a, b, rounds.parameter, x, game.g)
@@ -239,5 +235,5 @@ def play(handle: Any, first: int, last: int) -> int:
 
 
 @inner
-def _ask(asking: Pointer | None, game: Match, t: int) -> bool:
-    return True if asking is None else call(asking, game.handle, game.loss, game.rounds, t)
+def _ask(asking: Pointer | None, handle: Closed, loss: Charge, rounds: Rounds, t: int) -> bool:
+    return True if asking is None else call(asking, handle, loss, rounds, t)

@@ -54,7 +54,8 @@ class CoverPCA(PCALearner):
         for key, old in self._arrays.items():
             if keep and arrays[key] is not old:
                 arrays[key][tuple(slice(0, size) for size in old.shape)] = old
-        vars(self).update(_parts=(state, settings), _arrays=arrays, _bound=None)  # all at once: Ctrl-C may come
+        self._bound = None
+        self._parts, self._arrays = (state, settings), arrays  # in this order: `_write` looks at `_parts`
 
     @property
     def _handle(self) -> Handle:
