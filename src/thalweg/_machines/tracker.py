@@ -115,7 +115,7 @@ def _learn(s: TrackerState, c: TrackerSettings, h: Floats, loss: float) -> bool:
     move_descents(members, c.around, h, n, f, s.y, c.gains)  # (3)
     if blind:
         c.gains[1] = gain_of(h, s.y, members.points[1])
-        value = estimate(s.estimate, c.around, h, n, s.y, members.points[1])
+        value = max(estimate(s.estimate, c.around, h, n, s.y, members.points[1]), NOTHING)  # it may underflow
         value = f if f < np.inf else value
         if s.estimate.seen[AGE] == ENOUGH:
             fresh(s.curvature.P[0], value, n)
