@@ -2,7 +2,7 @@
 
 A learner decides, the world reveals a loss, the learner moves. `domains` are the feasible sets, `losses` and `problems`
 what the world does, `play` runs one against the other, `regret` says what a run lost, `testing` checks parts of your
-own. `control` and `pca` are applications; they are loaded when first used.
+own. `control`, `pca` and `estimators` are applications; they are loaded when first used.
 """
 
 import importlib
@@ -39,7 +39,7 @@ from thalweg.one_projection import OneProjection
 from thalweg.play import Run, play
 
 if TYPE_CHECKING:
-    from thalweg import control, pca
+    from thalweg import control, estimators, pca
     from thalweg.control import EfficientControl
     from thalweg.pca import EfficientPCA
 
@@ -76,6 +76,7 @@ __all__ = [
     "control",
     "domains",
     "errors",
+    "estimators",
     "experts",
     "files",
     "load",
@@ -89,7 +90,13 @@ __all__ = [
     "theorems",
 ]
 
-_LATER = {"control": "control", "EfficientControl": "control", "pca": "pca", "EfficientPCA": "pca"}
+_LATER = {
+    "control": "control",
+    "EfficientControl": "control",
+    "estimators": "estimators",
+    "pca": "pca",
+    "EfficientPCA": "pca",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -23,7 +23,7 @@ from thalweg.domains._base import show
 from thalweg.errors import InputError, StateError
 from thalweg.files import SCHEMA
 
-__all__ = ["Stateful", "inside", "named_arrays", "refill"]
+__all__ = ["Savable", "Stateful", "inside", "named_arrays", "refill"]
 
 FREE = ("on_violation", "disturbance_bound", "owner", "rng")  # what to refuse, who speaks; the seed is in the state
 Tree = TypeVar("Tree")
@@ -60,7 +60,84 @@ def inside(saved: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     }
 
 
-class Stateful(Recorded, ABC):
+class Savable(Recorded):
+    """What has arguments and can be saved: `state` gives a mapping, `restore` takes one of its own kind."""
+
+    _noun = "learner"  # what it is called in messages
+
+    @property
+    @abstractmethod
+    def rounds(self) -> int:
+        """Rounds played so far."""
+
+    @abstractmethod
+    def state(self) -> dict[str, Any]:
+        """Everything that changes, as a plain mapping."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it to a file: class, arguments and state. `thalweg.load` continues from there, bit for bit.
+
+        The file is replaced in one step: a crash leaves the old one. It holds no functions of yours, such as the
+        projection of a `Custom` set: `load` takes them again.
+
+        Examples
+        --------
+        >>> import os, tempfile, thalweg as tw
+        >>> learner = tw.Tracker(tw.domains.Ball(2, radius=5.0))
+        >>> learner.update([1.0, 0.0], 3.0)
+        >>> path = os.path.join(tempfile.mkdtemp(), "tracker.npz")
+        >>> learner.save(path)
+        >>> again = tw.load(path)
+        >>> again, bool((again.decision == learner.decision).all())
+        (Tracker(Ball(2, radius=5); 1 rounds played), True)
+        """
+        files.write(self, path)
+
+    def _settings(self) -> dict[str, Any]:
+        """What two of a class must agree in for one to take over the other's state: all arguments, by `describe`."""
+        given = {name: p.default for name, p in parameters(type(self)).items() if p.kind is not p.VAR_KEYWORD}
+        return {name: describe(value) for name, value in (given | self._arguments()).items() if name not in FREE}
+
+    def _migrated(self, saved: Any) -> Any:
+        """A saved state in the present schema; text and numbers that NumPy made arrays of are plain again."""
+        if not isinstance(saved, Mapping):
+            return saved  # which is refused
+        plain = {k: v.item() if isinstance(v, np.ndarray) and v.ndim == 0 else v for k, v in saved.items()}
+        while (step := MIGRATE.get(_whole(plain.get("schema")))) is not None and plain.get("class"):
+            plain = step(self, plain)
+        return plain
+
+    def _check_kind(self, saved: Mapping[str, Any]) -> None:
+        """Whether a state was saved by one of this class with the same settings."""
+        name = type(self).__name__
+        if not isinstance(saved, Mapping) or "class" not in saved:
+            got = "a mapping without the key 'class'" if isinstance(saved, Mapping) else type(saved).__name__
+            raise StateError(f"{name}.restore needs a mapping made by {name}.state(). Got {got}.")
+        if not _agree(saved["class"], name):
+            raise StateError(f"{name} cannot restore the state of another {self._noun}, {saved['class']}.")
+        schema = saved.get("schema")
+        if _whole(schema) > SCHEMA:
+            raise StateError(
+                f"{name} reads states up to schema {SCHEMA}. Got schema {schema}, of a newer thalweg. Upgrade thalweg."
+            )
+        if _whole(schema) != SCHEMA:
+            raise StateError(f"{name} reads states of schema {min(MIGRATE)} to {SCHEMA}. Got schema {schema!r}.")
+        mine = self._settings()
+        for key in mine.keys() | {str(k).removeprefix("settings.") for k in saved if str(k).startswith("settings.")}:
+            theirs = saved.get(f"settings.{key}")
+            if not _agree(theirs, mine.get(key)):
+                a, b = _apart(_text(theirs), _text(mine.get(key)))
+                raise self._unfit(
+                    f"it was saved with {key} = {a}, this {self._noun} has {key} = {b}. "
+                    f"Build the {self._noun} with the same arguments, or load it from a file"
+                )
+
+    def _unfit(self, why: str) -> StateError:
+        name = type(self).__name__
+        return StateError(f"{name} cannot restore this state: {why}. Restore one that {name}.state() gave, or reset().")
+
+
+class Stateful(Savable, ABC):
     """A class with arguments and a state.
 
     Notes
@@ -69,7 +146,6 @@ class Stateful(Recorded, ABC):
     state into them. Every argument becomes an attribute of its name; a constructor may replace it by a checked one.
     """
 
-    _noun = "learner"  # what it is called in messages
     _arrays: dict[str, NDArray[Any]]
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
@@ -103,16 +179,6 @@ class Stateful(Recorded, ABC):
     @abstractmethod
     def _restart(self) -> None:
         """Write the state of the first round into the arrays."""
-
-    @property
-    @abstractmethod
-    def rounds(self) -> int:
-        """Rounds played so far."""
-
-    def _settings(self) -> dict[str, Any]:
-        """What two of a class must agree in for one to take over the other's state: all arguments, by `describe`."""
-        given = {name: p.default for name, p in parameters(type(self)).items() if p.kind is not p.VAR_KEYWORD}
-        return {name: describe(value) for name, value in (given | self._arguments()).items() if name not in FREE}
 
     @property
     def _lasts(self) -> bool:
@@ -158,25 +224,6 @@ class Stateful(Recorded, ABC):
         """Back to the first round."""
         with self._all_or_nothing():
             self._restart()
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it to a file: class, arguments and state. `thalweg.load` continues from there, bit for bit.
-
-        The file is replaced in one step: a crash leaves the old one. It holds no functions of yours, such as the
-        projection of a `Custom` set: `load` takes them again.
-
-        Examples
-        --------
-        >>> import os, tempfile, thalweg as tw
-        >>> learner = tw.Tracker(tw.domains.Ball(2, radius=5.0))
-        >>> learner.update([1.0, 0.0], 3.0)
-        >>> path = os.path.join(tempfile.mkdtemp(), "tracker.npz")
-        >>> learner.save(path)
-        >>> again = tw.load(path)
-        >>> again, bool((again.decision == learner.decision).all())
-        (Tracker(Ball(2, radius=5); 1 rounds played), True)
-        """
-        files.write(self, path)
 
     def extended(self, horizon: int) -> Self:
         """Another one for a longer horizon, counted from its first round.
@@ -246,40 +293,6 @@ class Stateful(Recorded, ABC):
         """Parts of a state by name, and whether a run can have left them so: whatever the next round relies on."""
         yield from ()
 
-    def _migrated(self, saved: Any) -> Any:
-        """A saved state in the present schema; text and numbers that NumPy made arrays of are plain again."""
-        if not isinstance(saved, Mapping):
-            return saved  # which is refused
-        plain = {k: v.item() if isinstance(v, np.ndarray) and v.ndim == 0 else v for k, v in saved.items()}
-        while (step := MIGRATE.get(_whole(plain.get("schema")))) is not None and plain.get("class"):
-            plain = step(self, plain)
-        return plain
-
-    def _check_kind(self, saved: Mapping[str, Any]) -> None:
-        """Whether a state was saved by one of this class with the same settings."""
-        name = type(self).__name__
-        if not isinstance(saved, Mapping) or "class" not in saved:
-            got = "a mapping without the key 'class'" if isinstance(saved, Mapping) else type(saved).__name__
-            raise StateError(f"{name}.restore needs a mapping made by {name}.state(). Got {got}.")
-        if not _agree(saved["class"], name):
-            raise StateError(f"{name} cannot restore the state of another {self._noun}, {saved['class']}.")
-        schema = saved.get("schema")
-        if _whole(schema) > SCHEMA:
-            raise StateError(
-                f"{name} reads states up to schema {SCHEMA}. Got schema {schema}, of a newer thalweg. Upgrade thalweg."
-            )
-        if _whole(schema) != SCHEMA:
-            raise StateError(f"{name} reads states of schema {min(MIGRATE)} to {SCHEMA}. Got schema {schema!r}.")
-        mine = self._settings()
-        for key in mine.keys() | {str(k).removeprefix("settings.") for k in saved if str(k).startswith("settings.")}:
-            theirs = saved.get(f"settings.{key}")
-            if not _agree(theirs, mine.get(key)):
-                a, b = _apart(_text(theirs), _text(mine.get(key)))
-                raise self._unfit(
-                    f"it was saved with {key} = {a}, this {self._noun} has {key} = {b}. "
-                    f"Build the {self._noun} with the same arguments, or load it from a file"
-                )
-
     def _read_array(self, saved: Mapping[str, Any], key: str, mine: NDArray[Any]) -> NDArray[Any]:
         """One array of a saved state, as a new one: contiguous, and in this machine's byte order."""
         given = saved.get(key)
@@ -296,10 +309,6 @@ class Stateful(Recorded, ABC):
         if key == "clock" and not ((array >= 0) & (array <= 2**62)).all():
             raise self._unfit("its counters are negative, or beyond what can be counted")
         return np.array(array, dtype=mine.dtype, order="C")
-
-    def _unfit(self, why: str) -> StateError:
-        name = type(self).__name__
-        return StateError(f"{name} cannot restore this state: {why}. Restore one that {name}.state() gave, or reset().")
 
     def _write(self, read: dict[str, NDArray[Any]]) -> None:
         for key, array in read.items():

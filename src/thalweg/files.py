@@ -26,7 +26,6 @@ import math
 import os
 import pathlib
 import stat
-import types
 import uuid
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
@@ -45,7 +44,7 @@ __all__ = ["SCHEMA", "load", "summary", "write"]
 
 SCHEMA = 3  # version of the layout of files and states
 TEXT = "thalweg.json"
-PLACES = ("domains", "experts", "metas", "", "control", "pca")  # where public names are
+PLACES = ("domains", "experts", "metas", "", "control", "pca", "estimators")  # where public names are
 KINDS = {"f": 8, "i": 8, "u": 8, "b": 1}  # arrays that are read, and the most bytes of a number
 LONGEST = 2**26  # bytes of the text
 DEEPEST = 16  # values in values
@@ -271,16 +270,15 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 @functools.cache
-def _public() -> Mapping[str, Any]:
-    """The classes and functions that a file may name."""
-    found: dict[str, Any] = {}
+def _public(name: str) -> Any:
+    """The class or function that a file may name so, or None. What has other names is not loaded."""
     for place in PLACES:
         module = importlib.import_module(f"thalweg.{place}".rstrip("."))
-        found |= {name: getattr(module, name) for name in module.__all__}
-    found = {name: kind for name, kind in found.items() if isinstance(kind, type) and issubclass(kind, Recorded)}
+        kind = getattr(module, name) if name in module.__all__ else None
+        if isinstance(kind, type) and issubclass(kind, Recorded) and public_name(kind) == name:
+            return kind
     thresholds = importlib.import_module("thalweg.algorithms.thresholds")
-    found |= {name: f for name, f in vars(thresholds).items() if name in thresholds.__all__ and name != "read"}
-    return types.MappingProxyType({name: kind for name, kind in found.items() if public_name(kind) == name})
+    return vars(thresholds).get(name) if name in {*thresholds.__all__} - {"Threshold", "read"} else None
 
 
 class _Reader:
@@ -342,12 +340,13 @@ class _Reader:
                 short = name[:80]
                 raise StateError(f"{self.path!r} holds a {short!r}, a class of your own. Give it: load(path, cls=...).")
             return self.own[name]
-        if name not in _public():
+        kind = _public(name)
+        if kind is None:
             raise StateError(
                 f"{self.path!r} names {name[:80]!r}, which thalweg {__version__} has not. The file was written by "
                 f"{self.archive.version[:40]!r}."
             )
-        return _public()[name]
+        return kind
 
     def _build(self, place: int, path: str, who: str, depth: int) -> Any:
         """Object `place`; `path` is its dotted name and `who` the learner."""

@@ -41,7 +41,7 @@ class _Cache(FunctionCache):  # type: ignore[misc]
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
-        self._cache_file._source_stamp = (self._cache_file._source_stamp, _stamp())
+        self._cache_file._source_stamp = (self._cache_file._source_stamp, _stamp(Path(function.__code__.co_filename)))
 
     def load_overload(self, signature: Any, context: Any) -> Any:
         try:
@@ -71,10 +71,12 @@ def _hint(problem: str) -> None:
 
 
 @cache
-def _stamp() -> int:
-    """Changes when a file with parts of kernels does."""
+def _stamp(path: Path) -> int:
+    """Changes when a file with parts of kernels does, or one of the package that the kernel's own file is in."""
     package = Path(__file__).parents[1]
-    files = [file for name in PARTS for file in sorted((package / name).glob("*.py"))]
+    inside = path.parent != package and package in path.parents
+    own = [package / path.relative_to(package).parts[0]] if inside else []
+    files = [file for folder in [*(package / name for name in PARTS), *own] for file in sorted(folder.rglob("*.py"))]
     return zlib.crc32(repr([(str(file), file.stat().st_mtime_ns, file.stat().st_size) for file in files]).encode())
 
 

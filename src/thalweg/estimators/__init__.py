@@ -1,0 +1,22 @@
+"""Estimators people already know how to call: scikit-learn's and river's, forecasts combined, intervals, subspaces.
+
+They are built on the library's learners and have nothing to tune. Each is loaded when it is first used, and so is the
+library whose rules it follows: `pip install 'thalweg[sklearn]'`, `'thalweg[river]'`.
+"""
+
+import importlib
+from typing import Any
+
+_PLACES: dict[str, str] = {}  # the file of each name
+
+__all__ = sorted(_PLACES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'thalweg.estimators' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"thalweg.estimators.{_PLACES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

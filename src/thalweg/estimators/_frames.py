@@ -1,0 +1,125 @@
+"""Tables in and out: arrays, or data frames of any kind through narwhals, and the same kind comes back.
+
+A frame's columns are looked at one by one, so that what is wrong is named by column and row. A time column is checked
+for order and never taken for a number.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thalweg._extras import need
+from thalweg._types import Array
+from thalweg._validate import real_array, told
+from thalweg.errors import InputError
+
+__all__ = ["Table", "column", "table"]
+
+
+class Table(NamedTuple):
+    """Numbers with names, and where they came from."""
+
+    values: Array  # (n, d); nan where a cell is empty and that is allowed
+    names: tuple[str, ...] | None  # of the columns of a frame
+    frame: Any = None  # narwhals' view of it
+    time: str | None = None
+
+    def like(self, values: Array, names: Sequence[str]) -> Any:
+        """New columns for the same rows: a frame of the same kind, with the index or the time; an array of an array."""
+        if self.frame is None:
+            return values
+        nw = need("narwhals", "frames", "A data frame")
+        native = nw.get_native_namespace(self.frame)
+        columns = values.reshape(len(values), -1)
+        made = [nw.new_series(name, columns[:, i].copy(), backend=native) for i, name in enumerate(names)]
+        kept = [] if self.time is None or self.time in names else [self.time]
+        return self.frame.with_columns(*made).select(*kept, *names).to_native()  # pandas keeps the index of the rows
+
+
+def table(owner: str, name: str, data: Any, *, time: str | None = None, empty: bool = False) -> Table:
+    """The rows of an array or a data frame, checked; `empty`: whether cells may be, which makes them nan."""
+    frame = _frame(data)
+    if frame is None:
+        if time is not None:
+            raise InputError(f"The 'time' parameter of {owner} names a column, but {name} is no data frame.")
+        return Table(_array(owner, name, data, 2, empty), None)
+    if not hasattr(frame, "columns"):  # a series
+        frame = frame.to_frame()
+    if time is not None:
+        _check_order(owner, name, frame, time)
+    names = tuple(key for key in frame.columns if key != time)
+    columns = [_column(owner, f"{name}[{key!r}]", frame[key], empty) for key in names]
+    values = np.stack(columns, axis=1) if columns else np.zeros((len(frame), 0))
+    return Table(values, names, frame, time)
+
+
+def column(owner: str, name: str, data: Any) -> Array:
+    """One number a row, of an array, a series or a frame with one column."""
+    frame = _frame(data)
+    if frame is None:
+        return _array(owner, name, data, 1, False)
+    if hasattr(frame, "columns"):
+        if len(frame.columns) != 1:
+            raise InputError(f"{owner}: {name} must have one column. Got {len(frame.columns)}: {frame.columns[:5]}.")
+        frame = frame[frame.columns[0]]
+    return _column(owner, name, frame, False)
+
+
+def _frame(data: Any) -> Any:
+    """narwhals' view of a data frame or series; None for anything else. It is asked for only where it may help."""
+    root = type(data).__module__.partition(".")[0]
+    if root in ("builtins", "numpy", "array", "collections"):
+        return None
+    if not (hasattr(data, "columns") or hasattr(data, "dtype") or hasattr(data, "column_names")):
+        return None
+    nw = need("narwhals", "frames", f"A table of {root}")
+    try:
+        return nw.from_native(data, eager_only=True, allow_series=True)
+    except TypeError:
+        return None
+
+
+def _array(owner: str, name: str, data: Any, ndim: int, empty: bool) -> Array:
+    array = real_array(data)
+    if array is None:
+        raise InputError(f"{owner}: {name} must be an array of real numbers or a data frame. Got {told(data)}.")
+    if array.ndim != ndim:
+        what = "rows of numbers, an array of two axes" if ndim == 2 else "one number a row, an array of one axis"
+        raise InputError(f"{owner}: {name} must be {what}. Got shape {array.shape}.")
+    bad = np.isinf(array) if empty else ~np.isfinite(array)
+    if bad.any():
+        place = tuple(int(i) for i in np.argwhere(bad)[0])
+        where = f"row {place[0]}, column {place[1]}" if ndim == 2 else f"row {place[0]}"
+        raise InputError(f"{owner}: {name} has {array[place]} in {where}, counted from 0. Remove it or fill it in.")
+    return np.ascontiguousarray(array)
+
+
+def _column(owner: str, name: str, series: Any, empty: bool) -> Array:
+    nw = need("narwhals", "frames", "A data frame")
+    if not (series.dtype.is_numeric() or series.dtype == nw.Boolean):
+        raise InputError(f"{owner}: {name} must hold numbers. Its type is {series.dtype}. Leave it out or convert it.")
+    values: NDArray[np.float64] = np.array(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
+    values[series.is_null().to_numpy()] = np.nan
+    bad = np.isinf(values) if empty else ~np.isfinite(values)
+    if bad.any():
+        row = int(np.argmax(bad))
+        what = "an empty cell" if np.isnan(values[row]) else str(values[row])
+        raise InputError(f"{owner}: {name} has {what} in row {row}, counted from 0. Remove the row or fill it in.")
+    return values
+
+
+def _check_order(owner: str, name: str, frame: Any, time: str) -> None:
+    if time not in frame.columns:
+        raise InputError(f"The 'time' parameter of {owner} must be a column of {name}. Got {time!r}.")
+    times = frame[time]
+    if times.is_null().any():
+        raise InputError(f"{owner}: {name}[{time!r}] has an empty cell in row {int(times.is_null().arg_max())}.")
+    later = (times.head(len(times) - 1) > times.tail(len(times) - 1)).to_numpy() if len(times) > 1 else np.zeros(0)
+    if later.any():
+        row = int(np.argmax(later)) + 1
+        raise InputError(
+            f"{owner}: {name}[{time!r}] goes backwards in row {row}, counted from 0: from {times[row - 1]} to "
+            f"{times[row]}. Sort the rows by time."
+        )
