@@ -36,6 +36,7 @@ __all__ = [
     "real_array",
     "real_number",
     "told",
+    "visible",
     "wrong",
 ]
 
@@ -57,6 +58,17 @@ def told(value: Any) -> str:
     except Exception:
         return f"an object of type {type(value).__name__}"
     return text if len(text) <= 500 else f"{text[:500]}..."
+
+
+def visible(text: str) -> str:
+    r"""Text on one line, with control characters and all else that cannot be seen written out.
+
+    Examples
+    --------
+    >>> print(visible("load\x1b[2J.csv"))
+    load\x1b[2J.csv
+    """
+    return "".join(mark if mark.isprintable() else repr(mark)[1:-1] for mark in text)
 
 
 def wrong(owner: str, name: str, expected: str, got: object) -> InputError:

@@ -36,7 +36,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from thalweg._recorded import Recorded, build, parameters, public_name
-from thalweg._validate import wrong
+from thalweg._validate import visible, wrong
 from thalweg._version import __version__
 from thalweg.errors import InputError, MissingExtraError, StateError
 
@@ -443,7 +443,7 @@ def _count(value: Any) -> int:
 def plain_text(text: str, most: int = 200) -> str:
     """Text of a file that is safe to print: what no terminal should see is escaped, what is too long is cut."""
     cut = text if len(text) <= most else f"{text[:most]}..."
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
+    return visible(cut)
 
 
 def summary(path: str | os.PathLike[str]) -> str:

@@ -13,7 +13,7 @@ from numba import config, njit, types
 from numba.core.caching import FunctionCache
 from numba.extending import overload
 
-__all__ = ["SAFE_FLAGS", "generic", "implement", "inlined", "inner", "kernel"]
+__all__ = ["SAFE_FLAGS", "generic", "implement", "inlined", "inner", "kernel", "optional"]
 
 # Sums may be re-ordered, so that reductions vectorise. Never `nnan` or `ninf`: with them `isnan` stops working.
 SAFE_FLAGS = {"reassoc", "contract", "arcp", "nsz"}
@@ -126,9 +126,15 @@ def generic(function: F) -> F:
     The class is known while compiling, so the choice costs nothing in a compiled loop. `function` itself only names
     the arguments and says what every implementation does.
     """
+    return _choosing(function, {})
 
-    table: dict[type, Callable[..., Any]] = {}
 
+def optional(function: F) -> F:
+    """As `generic`, but `function` is what is done for classes of which nothing is said."""
+    return _choosing(function, {object: function})
+
+
+def _choosing(function: F, table: dict[type, Callable[..., Any]]) -> F:
     def choose(part: Any, *rest: Any) -> Any:
         return table[object if type(part) not in table and object in table else type(part)](part, *rest)
 
@@ -144,10 +150,7 @@ def generic(function: F) -> F:
 
 
 def implement(function: Callable[..., Any], *parts: type) -> Callable[[F], F]:
-    """Decorator: what the generic `function` does for parts of these classes: NamedTuples, arrays, or None.
-
-    `object` stands for all classes of which nothing else is said.
-    """
+    """Decorator: what the generic `function` does for parts of these classes: NamedTuples, arrays, or None."""
 
     def keep(implementation: F) -> F:
         for part in parts:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from thalweg._kernels.jit import generic, implement
+from thalweg._kernels.jit import generic, implement, optional
 
 __all__ = [
     "admit",
@@ -59,46 +59,26 @@ def move_own(e: Any, c: Any, k: int, n: int, H: Floats, values: Floats, g: Float
     """As `move`, where each point has a gradient and a value of its own (H, values), and g is the combination's."""
 
 
-@generic
+@optional
 def settle(e: Any, c: Any, k: int, n: int) -> None:
     """The second half of a round, after the points have been projected: nothing, unless an expert says otherwise."""
 
 
-@implement(settle, object)
-def _settle(e: Any, c: Any, k: int, n: int) -> None:
-    return
-
-
-@generic
+@optional
 def place(e: Any, k: int, i: int) -> Floats:
     """Where member i of group k stands, its decision: `points[k, i]`, unless an expert says otherwise."""
-    raise NotImplementedError
-
-
-@implement(place, object)
-def _place(e: Any, k: int, i: int) -> Floats:
     return e.points[k, i]
 
 
-@generic
+@optional
 def spots(e: Any) -> Floats:
     """All points that a round projects, (K, N, d): `points`, or those of the members, where an expert has members."""
-    raise NotImplementedError
-
-
-@implement(spots, object)
-def _spots(e: Any) -> Floats:
     return e.points
 
 
-@generic
+@optional
 def leaves(e: Any, c: Any, k: int) -> int:
     """How many points the expert of group k keeps, the first so many in row k of `spots`: 1, or those of members."""
-    raise NotImplementedError
-
-
-@implement(leaves, object)
-def _leaves(e: Any, c: Any, k: int) -> int:
     return 1
 
 
@@ -108,7 +88,7 @@ def _leaves(e: Any, c: Any, k: int) -> int:
 @generic
 def alive(born: Ints | None, i: int) -> bool:
     """Whether member i is alive."""
-    raise NotImplementedError
+    ...
 
 
 @implement(alive, np.ndarray)
@@ -121,14 +101,9 @@ def _always(born: None, i: int) -> bool:
     return True
 
 
-@generic
+@optional
 def clear(m: Any, c: Any, k: int) -> None:
     """Group k starts anew: nothing to do, unless it keeps more than what `admit` sets."""
-
-
-@implement(clear, object)
-def _clear(m: Any, c: Any, k: int) -> None:
-    return
 
 
 @generic
@@ -139,7 +114,7 @@ def admit(m: Any, c: Any, k: int, i: int, index: int) -> None:
 @generic
 def fits(m: Any, c: Any, k: int, n: int, born: Ints | None, r: Floats) -> bool:
     """Whether the gains (or losses) r of the members are within the range they were said to have."""
-    raise NotImplementedError
+    ...
 
 
 @generic

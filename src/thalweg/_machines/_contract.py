@@ -7,7 +7,7 @@ decision on its way out and the gradient on its way in, and leaves the rest to t
 
 from typing import Any, NamedTuple
 
-from thalweg._kernels.jit import generic, implement
+from thalweg._kernels.jit import generic, optional
 from thalweg._kernels.parts import Floats
 
 __all__ = ["Own", "asks", "charged", "core", "count", "decision", "learn", "learn_own", "propose", "reduce", "room"]
@@ -29,24 +29,19 @@ class Own(NamedTuple):
 @generic
 def decision(s: Any, c: Any) -> Floats:
     """The decision of the present round, to be read only. A reduction may project once, and counts that."""
-    raise NotImplementedError
+    ...
 
 
-@generic
+@optional
 def room(s: Any, c: Any) -> bool:
     """Whether the arrays have room for one more round: yes, unless a machine says otherwise."""
-    raise NotImplementedError
-
-
-@implement(room, object)
-def _room(s: Any, c: Any) -> bool:
     return True
 
 
 @generic
 def learn(s: Any, c: Any, h: Floats, loss: float) -> bool:
     """Take in the gradient and the loss of the round, and count. False, with nothing changed, where it must refuse."""
-    raise NotImplementedError
+    ...
 
 
 @generic
@@ -60,51 +55,36 @@ def propose(s: Any, c: Any, loss: float) -> None:
 @generic
 def asks(s: Any, k: int) -> bool:
     """Whether expert k is alive: its members ask for gradients of their own."""
-    raise NotImplementedError
+    ...
 
 
 @generic
 def learn_own(s: Any, c: Any, own: Own, g: Floats, loss: float) -> bool:
     """As `learn`, from what the members asked for."""
-    raise NotImplementedError
+    ...
 
 
 @generic
 def charged(s: Any, own: Own, loss: float) -> float:
     """The loss that `propose` gets."""
-    raise NotImplementedError
+    ...
 
 
 # ---------------------------------------------------------------- what a reduction brings; a machine is its own core
 
 
-@generic
+@optional
 def core(part: Any) -> Any:
     """The machine inside: its state of a state, its settings of settings."""
-    raise NotImplementedError
-
-
-@implement(core, object)
-def _core(part: Any) -> Any:
     return part
 
 
-@generic
+@optional
 def reduce(s: Any, c: Any, g: Floats) -> Floats:
     """The gradient that the core sees. Nothing changes."""
-    raise NotImplementedError
-
-
-@implement(reduce, object)
-def _reduce(s: Any, c: Any, g: Floats) -> Floats:
     return g
 
 
-@generic
+@optional
 def count(s: Any, c: Any, loss: float) -> None:
     """A round was played: count it, and what it queried. A machine counts for itself."""
-
-
-@implement(count, object)
-def _count(s: Any, c: Any, loss: float) -> None:
-    return

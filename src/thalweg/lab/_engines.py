@@ -25,9 +25,9 @@ from typing import Any, NamedTuple
 
 import thalweg
 from thalweg._extras import need
-from thalweg._validate import check_choice, check_count
+from thalweg._validate import check_choice, check_count, visible
 from thalweg.errors import InputError, MissingExtraError
-from thalweg.lab._say import tell, visible
+from thalweg.lab._say import tell
 from thalweg.lab._store import LabError, Task, to_json
 
 __all__ = ["Engine", "Outcome", "choose_engine", "find_function"]

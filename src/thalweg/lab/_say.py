@@ -2,18 +2,9 @@
 
 import sys
 
-__all__ = ["tell", "visible"]
+from thalweg._validate import visible
 
-
-def visible(text: str) -> str:
-    r"""Text on one line, with control characters and all else that cannot be seen written out.
-
-    Examples
-    --------
-    >>> print(visible("load\x1b[2J.csv"))
-    load\x1b[2J.csv
-    """
-    return "".join(mark if mark.isprintable() else repr(mark)[1:-1] for mark in text)
+__all__ = ["tell"]
 
 
 def tell(text: str) -> None:

@@ -18,10 +18,10 @@ from typer.core import TyperGroup
 
 import thalweg as tw
 from thalweg._extras import need
+from thalweg._validate import visible
 from thalweg.cards import markdown
 from thalweg.errors import InputError, MissingExtraError, ProjectionError, StateError
 from thalweg.lab import _options as option
-from thalweg.lab._say import visible
 from thalweg.lab._store import LabError, refuse_to_overwrite, write_file
 from thalweg.lab.catalog import ALGORITHMS, DOMAINS, USUAL, find
 from thalweg.lab.streams import STREAMS

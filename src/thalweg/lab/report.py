@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.lab._say import visible
+from thalweg._validate import visible
 
 __all__ = [
     "Ratios", "Results", "Row", "TextTable", "distinct", "duration", "group", "mean", "number", "part", "pick",

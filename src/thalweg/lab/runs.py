@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 import thalweg as tw
 from thalweg._extras import need
 from thalweg._interrupts import interrupts
+from thalweg._validate import visible
 from thalweg.algorithms import thresholds
-from thalweg.lab._say import visible
 from thalweg.lab.catalog import ALGORITHMS, build, find
 from thalweg.lab.report import Row, number
 from thalweg.lab.streams import Stream

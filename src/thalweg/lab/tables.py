@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thalweg._extras import need
-from thalweg._validate import check_choice, check_count, check_flag, check_items, check_text, wrong
+from thalweg._validate import check_choice, check_count, check_flag, check_items, check_text, visible, wrong
 from thalweg.errors import InputError
-from thalweg.lab._say import visible
 from thalweg.lab.catalog import build_domain
 from thalweg.lab.streams import Stream, measured
 from thalweg.problems import LinearModel
