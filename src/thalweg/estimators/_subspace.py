@@ -1,0 +1,442 @@
+"""A subspace that follows a stream of rows: a bank of exponentially weighted covariances, judged by what they lose.
+
+Member m forgets by the factor f_m in every row. With the row x, and z = x - mu_m (z = x without centring):
+
+    lost_m = |z|^2 - |F_m z|^2                              F_m (k, d): its orthonormal directions                  (1)
+    N' = f N + 1;  S' = f S + (f N/N') z z';  mu' = mu + z/N'        without centring S' = f S + x x'               (2)
+    F_m follows S_m                                                  (7), (8)                                       (3)
+    w <- the jury's weights, from the gains sum_i w_i lost_i - lost_m                      `_jury`                  (4)
+    mean = sum_m w_m mu_m;  F follows A = sum_m w_m F_m' F_m: the k directions in which the bank agrees most        (5)
+    C = sum_m w_m S_m/n_m;  F <- Q F with Q a rotation such that F C F' is diagonal: the variances                  (6)
+
+with n = N - N_2/N (N without centring) and N_2 the sum of squared weights, so that n is the number of rows less one
+where nothing is forgotten. Before k + 2 rows members cannot differ, and nobody is judged.
+
+No matrix is diagonalised. To follow S >= 0, the row joins the directions and the weakest leaves. Z (k + 1, d) has F and
+what z has outside of F, with length 1; u is the eigenvector of the smallest eigenvalue of Z S Z', with u_{k+1} >= 0.
+
+    F <- F - c (u' Z + z_{k+1}),  c_i = u_i/(1 + u_{k+1})                  the smallest turn after which F u = 0    (7)
+    F <- F (S + sigma I), orthonormal row by row                           a step of orthogonal iteration           (8)
+
+Rows of F keep their sign and place: (7) and (8) turn them as little as can be, and (6) is Jacobi's method, whose turns
+are at most 45 degrees. Where variances cross, rows do not change places. Only in the first 10 (k + 1) rows they are
+put in the order of their variances.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thalweg._kernels.handle import parts
+from thalweg._kernels.jit import inner, kernel
+from thalweg._kernels.parts import Floats, Ints
+from thalweg._kernels.vectors import dot
+from thalweg._sound import CLOSE, SLACK, shares
+from thalweg._types import Array
+from thalweg._validate import check_count, check_entries, check_flag, check_items, real_number, wrong
+from thalweg.errors import InputError
+from thalweg.estimators._engine import Engine, clock
+from thalweg.estimators._jury import Jury, JuryRoom, begin_jury, judge, new_jury
+
+__all__ = ["LARGEST", "Subspace", "learn_rows"]
+
+LARGEST = 1e70  # of an entry: fourth powers can still be added up
+NOTHING = 1e-24  # of the energy of a row: what is outside of F is rounding
+SIGMA = 1e-6  # of the trace: (8) keeps directions apart that hold nothing
+LEVEL = 1e-12  # of the trace: eigenvalues below it are one
+TURNED = 1e-14  # of the trace: off the diagonal that is nothing
+SEARCHES, SWEEPS = 60, 30  # at most
+SETTLED = 10  # times k + 1 rows
+
+
+class SubspaceState(NamedTuple):
+    """All that changes."""
+
+    N: Floats  # (M,)
+    N2: Floats  # (M,)
+    mu: Floats  # (M, d)
+    S: Floats  # (M, d, d)
+    frames: Floats  # (M, k, d) F_m
+    jury: Jury
+    mean: Floats  # (d,)
+    F: Floats  # (k, d)
+    variances: Floats  # (k,) along F,
+    total: Floats  # (1,) and in all directions
+    clock: Ints
+
+
+class SubspaceSettings(NamedTuple):
+    """What does not change, and scratch space."""
+
+    forget: Floats  # (M,)
+    center: bool
+    room: JuryRoom
+    lost: Floats  # (M,)
+    z: Floats  # (d,)
+    Z: Floats  # (k + 1, d)
+    Y: Floats  # (k + 1, d)
+    H: Floats  # (k + 1, k + 1)
+    u: Floats  # (k + 1,)
+    v: Floats  # (k + 1,)
+    C: Floats  # (d, d)
+    Q: Floats  # (k, k)
+
+
+# -------------------------------------------------------------------------------------------------- follow a matrix
+# These are kernels of their own, not compiled into the loop over rows: several are called twice.
+
+
+@kernel
+def _lost(F: Floats, z: Floats) -> float:
+    """(1)."""
+    rest = dot(z, z)
+    for i in range(F.shape[0]):
+        along = dot(F[i], z)
+        rest -= along * along
+    return max(rest, 0.0)
+
+
+@kernel
+def _away(rows: Floats, count: int, y: Floats) -> float:
+    """y <- what it has outside of the first rows, which are orthonormal, with length 1. Returns that length squared."""
+    for _ in range(2):  # twice is enough
+        for i in range(count):
+            along = dot(rows[i], y)
+            for j in range(y.shape[0]):
+                y[j] -= along * rows[i, j]
+    square = dot(y, y)
+    if square > 0.0:
+        scale = 1.0 / np.sqrt(square)
+        for j in range(y.shape[0]):
+            y[j] *= scale
+    return square
+
+
+@kernel
+def _widen(F: Floats, z: Floats, Z: Floats) -> bool:
+    """Z <- F and what z has outside of it; whether that is anything."""
+    k, d = F.shape
+    for i in range(k):
+        for j in range(d):
+            Z[i, j] = F[i, j]
+    for j in range(d):
+        Z[k, j] = z[j]
+    if _away(F, k, Z[k]) > NOTHING * dot(z, z):
+        return True
+    for j in range(d):
+        Z[k, j] = 0.0
+    return False
+
+
+@kernel
+def _multiply(Z: Floats, S: Floats, Y: Floats) -> None:
+    """Y <- Z S."""
+    np.dot(Z, S, Y)
+
+
+@kernel
+def _multiply_bank(Z: Floats, w: Floats, frames: Floats, Y: Floats) -> None:
+    """Y <- Z A, with A of (5)."""
+    for i in range(Z.shape[0]):
+        for j in range(Z.shape[1]):
+            Y[i, j] = 0.0
+        for m in range(frames.shape[0]):
+            for r in range(frames.shape[1]):
+                along = w[m] * dot(Z[i], frames[m, r])
+                for j in range(Z.shape[1]):
+                    Y[i, j] += along * frames[m, r, j]
+
+
+@kernel
+def _weakest(H: Floats, u: Floats, v: Floats) -> None:
+    """u <- the eigenvector of the smallest eigenvalue of H >= 0, by inverse iteration. Overwrites H and v.
+
+    It begins at 1, ..., 1: where H is diagonal, no direction is missed.
+    """
+    n, trace = H.shape[0], 0.0
+    for i in range(n):
+        trace += H[i, i]
+    for i in range(n):  # Cholesky: L L' = H + LEVEL trace I, L in the lower triangle
+        for j in range(i + 1):
+            rest = H[i, j] + (LEVEL * trace if i == j else 0.0)
+            for r in range(j):
+                rest -= H[i, r] * H[j, r]
+            H[i, j] = rest / H[j, j] if j < i else np.sqrt(max(rest, LEVEL * LEVEL * trace))  # trace > 0
+        u[i] = 1.0
+    for _ in range(SEARCHES):
+        for i in range(n):
+            rest = u[i]
+            for r in range(i):
+                rest -= H[i, r] * v[r]
+            v[i] = rest / H[i, i]
+        for i in range(n - 1, -1, -1):
+            v[i] /= H[i, i]
+            for r in range(i):
+                v[r] -= H[i, r] * v[i]
+        scale, change = 1.0 / np.sqrt(dot(v, v)), 0.0
+        for i in range(n):
+            change += (scale * v[i] - u[i]) ** 2
+            u[i] = scale * v[i]
+        if change < 1e-24:
+            return
+
+
+@kernel
+def _turn(F: Floats, wide: bool, trace: float, Z: Floats, Y: Floats, H: Floats, u: Floats, v: Floats) -> None:
+    """(7) and (8): F from Z and Y = Z S. Overwrites all but `wide` and `trace`."""
+    k, d = F.shape
+    if wide:
+        for i in range(k + 1):
+            for j in range(i + 1):
+                H[i, j] = dot(Y[i], Z[j])
+        _weakest(H, u, v)
+        sign = 1.0 if u[k] >= 0.0 else -1.0
+        for i in range(k + 1):
+            u[i] *= sign
+        for j in range(d):  # u' Z + z_{k+1}, and the same of Y, into the last rows
+            z, y = (1.0 + u[k]) * Z[k, j], (1.0 + u[k]) * Y[k, j]
+            for i in range(k):
+                z += u[i] * Z[i, j]
+                y += u[i] * Y[i, j]
+            Z[k, j], Y[k, j] = z, y
+    for i in range(k):
+        c = u[i] / (1.0 + u[k]) if wide else 0.0
+        for j in range(d):
+            F[i, j] = Y[i, j] - c * Y[k, j] + SIGMA * trace * (Z[i, j] - c * Z[k, j])
+        _away(F, i, F[i])
+
+
+@kernel
+def _diagonal(H: Floats, Q: Floats) -> None:
+    """H <- Q H Q', diagonal, by turns of at most 45 degrees (Jacobi); of H as many rows and columns as Q has."""
+    k, trace = Q.shape[0], 0.0
+    for i in range(k):
+        trace += abs(H[i, i])
+        for j in range(k):
+            Q[i, j] = 1.0 if i == j else 0.0
+    for _ in range(SWEEPS):
+        largest = 0.0
+        for i in range(k):
+            for j in range(i):
+                largest = max(largest, abs(H[i, j]))
+        if largest <= TURNED * trace:
+            return
+        for p in range(k - 1):
+            for q in range(p + 1, k):
+                if abs(H[p, q]) <= 0.01 * TURNED * trace:
+                    continue
+                half = (H[q, q] - H[p, p]) / (2.0 * H[p, q])
+                t = (1.0 if half >= 0.0 else -1.0) / (abs(half) + np.sqrt(half * half + 1.0))
+                cos = 1.0 / np.sqrt(t * t + 1.0)
+                sin = t * cos
+                for i in range(k):
+                    a, b = H[i, p], H[i, q]
+                    H[i, p], H[i, q] = cos * a - sin * b, sin * a + cos * b
+                for i in range(k):
+                    a, b = H[p, i], H[q, i]
+                    H[p, i], H[q, i] = cos * a - sin * b, sin * a + cos * b
+                    a, b = Q[p, i], Q[q, i]
+                    Q[p, i], Q[q, i] = cos * a - sin * b, sin * a + cos * b
+
+
+# ------------------------------------------------------------------------------------------------------------ a row
+
+
+@inner
+def _move_member(s: SubspaceState, c: SubspaceSettings, m: int, x: Floats) -> None:
+    """(1) to (3)."""
+    d, z, S = x.shape[0], c.z, s.S[m]
+    for j in range(d):
+        z[j] = x[j] - s.mu[m, j]
+    c.lost[m] = _lost(s.frames[m], z)
+    f, before = c.forget[m], s.N[m]
+    s.N[m] = f * before + 1.0
+    s.N2[m] = f * f * s.N2[m] + 1.0
+    share, trace = f * before / s.N[m] if c.center else 1.0, 0.0
+    for i in range(d):
+        a = share * z[i]
+        for j in range(d):
+            S[i, j] = f * S[i, j] + a * z[j]
+        trace += S[i, i]
+    if c.center:
+        for j in range(d):
+            s.mu[m, j] += z[j] / s.N[m]
+    if trace > 0.0:
+        wide = _widen(s.frames[m], z, c.Z)
+        _multiply(c.Z, S, c.Y)
+        _turn(s.frames[m], wide, trace, c.Z, c.Y, c.H, c.u, c.v)
+
+
+@inner
+def _move_played(s: SubspaceState, c: SubspaceSettings, x: Floats) -> None:
+    """(5) and (6)."""
+    M, k, d = s.frames.shape
+    w, F, Z, Y, C = s.jury.weights, s.F, c.Z, c.Y, c.C
+    for j in range(d):
+        s.mean[j] = 0.0
+        for m in range(M):
+            s.mean[j] += w[m] * s.mu[m, j]
+        c.z[j] = x[j] - s.mean[j]
+    wide = _widen(F, c.z, Z)
+    _multiply_bank(Z, w, s.frames, Y)
+    _turn(F, wide, float(k), Z, Y, c.H, c.u, c.v)
+    s.total[0] = 0.0
+    for i in range(d):
+        for j in range(d):
+            C[i, j] = 0.0
+        for m in range(M):
+            n = s.N[m] - s.N2[m] / s.N[m] if c.center else s.N[m]
+            share = w[m] / n if n > 0.0 else 0.0
+            for j in range(d):
+                C[i, j] += share * s.S[m, i, j]
+        s.total[0] += C[i, i]
+    for i in range(k):
+        for j in range(d):
+            Z[i, j] = F[i, j]
+    _multiply(Z, C, Y)
+    for i in range(k):
+        for j in range(i + 1):
+            c.H[i, j] = c.H[j, i] = dot(Y[i], Z[j])
+    _diagonal(c.H, c.Q)
+    for i in range(k):
+        s.variances[i] = max(c.H[i, i], 0.0)
+        for j in range(d):
+            F[i, j] = 0.0
+        for r in range(k):
+            for j in range(d):
+                F[i, j] += c.Q[i, r] * Z[r, j]
+
+
+@kernel
+def put_in_order(F: Floats, variances: Floats) -> None:
+    """The largest variance first."""
+    for last in range(1, F.shape[0]):
+        i = last
+        while i > 0 and variances[i] > variances[i - 1]:
+            variances[i], variances[i - 1] = variances[i - 1], variances[i]
+            for j in range(F.shape[1]):
+                F[i, j], F[i - 1, j] = F[i - 1, j], F[i, j]
+            i -= 1
+
+
+@kernel
+def learn_rows(handle: Any, X: Floats, lost: Floats) -> None:
+    """One row after the other; `lost` <- what each has outside of F before it is learned."""
+    s, c = parts(handle)
+    M, k, d = s.frames.shape
+    for t in range(X.shape[0]):
+        x, seen = X[t], s.clock[0]
+        for j in range(d):
+            c.z[j] = x[j] - s.mean[j]
+        lost[t] = _lost(s.F, c.z) if seen > 0 or not c.center else 0.0
+        for m in range(M):
+            _move_member(s, c, m, x)
+        if seen > k + 1:
+            average = dot(s.jury.weights, c.lost)
+            for m in range(M):
+                c.lost[m] = average - c.lost[m]
+            judge(s.jury, c.room, c.lost)  # (4)
+        _move_played(s, c, x)
+        s.clock[0] += 1
+        if s.clock[0] <= SETTLED * (k + 1):
+            put_in_order(s.F, s.variances)
+
+
+# ------------------------------------------------------------------------------------------------------- the engine
+
+
+class Subspace(Engine):
+    """What `StreamingPCA` runs on.
+
+    Parameters
+    ----------
+    dim, rank : int
+        d and k <= d.
+    halflives : list of float
+        Rows after which the members of the bank have forgotten half; inf: nothing is forgotten.
+    center : bool
+        Whether the mean is followed and taken off.
+    """
+
+    def __init__(self, dim: int, rank: int, halflives: Any, center: bool) -> None:
+        name = "StreamingPCA"
+        d = check_count(name, "n_features", dim)
+        k = check_count(name, "n_components", rank)
+        if k > d:
+            raise InputError(
+                f"The 'n_components' parameter of {name} must be at most the number of features, n_features = {d}. "
+                f"Got {k}."
+            )
+        what = "a list of numbers > 0, in rows"
+        lives = [real_number(life) for life in check_items(name, "halflives", halflives, what)]
+        if not lives or not all(life >= 1e-3 for life in lives):
+            raise wrong(name, "halflives", what, halflives)
+        M, center = len(lives), check_flag(name, "center", center)
+        check_entries(name, "n_features", d, M * d * d)
+        jury, room = new_jury(np.ones(M))
+        state = SubspaceState(
+            N=np.zeros(M),
+            N2=np.zeros(M),
+            mu=np.zeros((M, d)),
+            S=np.zeros((M, d, d)),
+            frames=np.zeros((M, k, d)),
+            jury=jury,
+            mean=np.zeros(d),
+            F=np.zeros((k, d)),
+            variances=np.zeros(k),
+            total=np.zeros(1),
+            clock=clock(),
+        )
+        settings = SubspaceSettings(
+            forget=0.5 ** (1.0 / np.array(lives)),
+            center=center,
+            room=room,
+            lost=np.zeros(M),
+            z=np.zeros(d),
+            Z=np.zeros((k + 1, d)),
+            Y=np.zeros((k + 1, d)),
+            H=np.zeros((k + 1, k + 1)),
+            u=np.zeros(k + 1),
+            v=np.zeros(k + 1),
+            C=np.zeros((d, d)),
+            Q=np.zeros((k, k)),
+        )
+        self._adopt(state, settings)
+        self._restart()
+
+    def _restart(self) -> None:
+        state, settings = self._parts
+        for array in self._arrays.values():
+            array[...] = 0
+        begin_jury(state.jury, settings.room)
+        k = state.F.shape[0]
+        state.F[:, :k] = state.frames[:, :, :k] = np.eye(k)
+
+    def learn(self, X: Array) -> Array:
+        """One row after the other. Returns what each lost before it was learned."""
+        lost = np.empty(len(X))
+        learn_rows(self._handle, X, lost)
+        return lost
+
+    def put_in_order(self) -> None:
+        """The largest variance first."""
+        put_in_order(self._parts[0].F, self._parts[0].variances)
+
+    def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
+        M, k, d = read["frames"].shape
+        rounds, eye = read["clock"][0], np.eye(k)
+        frames = np.concatenate([read["frames"], read["F"][None]])
+        yield "frames", bool((np.abs(frames @ frames.transpose(0, 2, 1) - eye) <= CLOSE).all())
+        f, S = self._parts[1].forget, read["S"]
+        N = np.array([rounds if one == 1.0 else (1.0 - one**rounds) / (1.0 - one) for one in f])
+        N2 = np.array([rounds if one == 1.0 else (1.0 - one ** (2 * rounds)) / (1.0 - one * one) for one in f])
+        yield "N", bool((np.abs(read["N"] - N) <= CLOSE * N).all() and (np.abs(read["N2"] - N2) <= CLOSE * N2).all())
+        traces, most = np.trace(S, axis1=1, axis2=2), 4 * d * LARGEST**2 * SLACK * np.maximum(N, 1.0)
+        yield "S", bool((np.abs(S - S.transpose(0, 2, 1)).max(axis=(1, 2)) <= CLOSE * traces).all())
+        yield "S", bool(((traces <= most) & (np.linalg.eigvalsh(S)[:, 0] >= -CLOSE * traces)).all())
+        yield "mu", bool((np.abs(read["mu"]) <= SLACK * LARGEST * self._parts[1].center).all())
+        yield "mean", bool((np.abs(read["mean"]) <= SLACK * LARGEST * self._parts[1].center).all())
+        yield "variances", bool((read["variances"] >= 0).all() and read["variances"].sum() <= SLACK * read["total"][0])
+        yield "weights", shares(read["jury.weights"][None], np.ones((1, M), dtype=bool))
