@@ -47,7 +47,7 @@ NOTHING = 1e-24  # of the energy of a row: what is outside of F is rounding
 SIGMA = 1e-6  # of the trace: (8) keeps directions apart that hold nothing
 LEVEL = 1e-12  # of the trace: eigenvalues below it are one
 TURNED = 1e-14  # of the trace: off the diagonal that is nothing
-SEARCHES, SWEEPS = 60, 30  # at most
+SEARCHES, SWEEPS = 1000, 30  # at most
 SETTLED = 10  # times k + 1 rows
 
 
