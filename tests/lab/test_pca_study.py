@@ -170,7 +170,7 @@ def test_tables_hold_what_was_run(report):
     assert sum(row[1].startswith("OjaPCA") for row in losses) == len(SMALL.streams)
     assert len(tables["time"].body) == len(SMALL.dims)
     said = told.remarks(results)
-    assert len(said["against"]) == 5
+    assert len(said["against"]) == 6
     assert said["broken"]["EfficientPCA"] == 0
 
 
@@ -199,5 +199,5 @@ def test_without_scikit_learn(monkeypatch):
         runs.STREAMS["digits"].draw(0, 10)
     left = available(SIZES["usual"])
     assert not {"digits", "photographs"} & set(left.streams)
-    assert "IncrementalPCA" not in left.learners
+    assert not {"IncrementalPCA", "StreamingPCA"} & set(left.learners)
     assert len(left.streams) == 5

@@ -9,9 +9,9 @@ from tests.twins.tracker import Record, Tracker
 class Jury(Tracker):
     """Records over candidates that gain what they are said to."""
 
-    def __init__(self, count):
+    def __init__(self, priors):
         super().__init__(np.array, np.zeros(1), np.inf)
-        self.members, self.records = [None] * count, [Record([np.log(1 / count)] * count)]
+        self.members, self.records = [None] * len(priors), [Record(np.log(priors / np.sum(priors)))]
         self.weigh()
 
     def hear(self, q):
@@ -48,7 +48,8 @@ class Subspace:
         self.weight = [[] for _ in range(M)]  # of every row, in each member
         self.mu, self.S = np.zeros((M, d)), np.zeros((M, d, d))
         self.frames = [np.eye(k, d) for _ in range(M)]
-        self.jury, self.mean, self.F, self.variances, self.t = Jury(M), np.zeros(d), np.eye(k, d), np.zeros(k), 0
+        self.jury = Jury(np.where(np.array(halflives) == max(halflives), M - 1, 1))
+        self.mean, self.F, self.variances, self.t = np.zeros(d), np.eye(k, d), np.zeros(k), 0
 
     def step(self, x):
         k = len(self.F)

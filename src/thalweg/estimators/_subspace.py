@@ -10,7 +10,8 @@ Member m forgets by the factor f_m in every row. With the row x, and z = x - mu_
     C = sum_m w_m S_m/n_m;  F <- Q F with Q a rotation such that F C F' is diagonal: the variances                  (6)
 
 with n = N - N_2/N (N without centring) and N_2 the sum of squared weights, so that n is the number of rows less one
-where nothing is forgotten. Before k + 2 rows members cannot differ, and nobody is judged.
+where nothing is forgotten. Before k + 2 rows members cannot differ, and nobody is judged. Half of the prior belongs to
+the longest memory: where a few rows of giant energy decide, there is no time to learn that it is needed.
 
 No matrix is diagonalised. To follow S >= 0, the row joins the directions and the weakest leaves. Z (k + 1, d) has F and
 what z has outside of F, with length 1; u is the eigenvector of the smallest eigenvalue of Z S Z', with u_{k+1} >= 0.
@@ -375,7 +376,9 @@ class Subspace(Engine):
             raise wrong(name, "halflives", what, halflives)
         M, center = len(lives), check_flag(name, "center", center)
         check_entries(name, "n_features", d, M * d * d)
-        jury, room = new_jury(np.ones(M))
+        priors = np.ones(M)
+        priors[int(np.argmax(lives))] = max(M - 1, 1)
+        jury, room = new_jury(priors)
         state = SubspaceState(
             N=np.zeros(M),
             N2=np.zeros(M),

@@ -35,6 +35,7 @@ LOOKS: dict[str, Look] = {
     "YuanLamperskiPCA": (GREEN, "D", "-"),
     "OjaPCA": (PINK, "^", "-"),
     "IncrementalPCA": (GREY, "X", "-"),
+    "StreamingPCA": (BLACK, "*", "-"),
     "bound, center": (BLUE, "o", "-"),
     "bound, current": (SKY, "s", "--"),
     "observed, center": (VERMILION, "^", "-"),

@@ -12,7 +12,7 @@ from thalweg.lab.report import Results, Row, mean, part
 from thalweg.lab.studies.pca.report import OURS, Groups, grouped
 from thalweg.lab.studies.pca.runs import STREAMS, TIMED
 
-SHOWN = (*TIMED, "OjaPCA", "IncrementalPCA")
+SHOWN = (*TIMED, "OjaPCA", "IncrementalPCA", "StreamingPCA")
 CLOSE = ("frequent switches", "fast rotation")  # only the last fifth is shown: they repeat themselves
 COARSE = 6  # so many points of a single run's curve make one
 

@@ -11,7 +11,7 @@ from thalweg.lab.report import Results, Row, TextTable, distinct, duration, grou
 from thalweg.lab.studies.pca.runs import STREAMS, TIMED, TUNED
 
 OURS, PAPER = "EfficientPCA", "EfficientPCA, paper's ball"
-OTHERS = ("AdaptivePCA", "DescentPCA", "YuanLamperskiPCA", "OjaPCA", "IncrementalPCA")
+OTHERS = ("AdaptivePCA", "DescentPCA", "YuanLamperskiPCA", "OjaPCA", "IncrementalPCA", "StreamingPCA")
 Groups = dict[str, dict[str, list[Row]]]  # the runs of a learner on all streams
 
 

@@ -149,6 +149,22 @@ class Incremental:
         return float(rest @ rest)
 
 
+class Streaming:
+    """StreamingPCA, a row at a time. It subtracts the mean it follows, as IncrementalPCA does."""
+
+    eigendecompositions = 0
+
+    def __init__(self, rank: int) -> None:
+        need_sklearn("base")
+        from thalweg.estimators import StreamingPCA
+
+        self._model = StreamingPCA(rank)
+
+    def update(self, x: Array) -> float:
+        """The squared distance of x to what is known, then x is learned."""
+        return float(self._model.update(x[None])[0])
+
+
 OJA_STEPS = (0.03, 0.1, 0.3, 1.0)
 LEARNERS: dict[str, Callable[..., Any]] = {  # from d, k and T
     "EfficientPCA": lambda d, k, T: EfficientPCA(d, k, rng=0),
@@ -158,6 +174,7 @@ LEARNERS: dict[str, Callable[..., Any]] = {  # from d, k and T
     "YuanLamperskiPCA": lambda d, k, T: YuanLamperskiPCA(d, k, T, rng=0),
     **{f"OjaPCA, step {eta:g}": lambda d, k, T, eta=eta: OjaPCA(d, k, step_size=eta, rng=0) for eta in OJA_STEPS},
     "IncrementalPCA": lambda d, k, T: Incremental(k),
+    "StreamingPCA": lambda d, k, T: Streaming(k),
 }
 GUARDED = ("EfficientPCA", "DescentPCA", "YuanLamperskiPCA")  # played for the guarantee, with TUNED rounds in mind
 TUNED = 2**18

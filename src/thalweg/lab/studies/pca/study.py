@@ -36,7 +36,7 @@ def available(size: Size) -> Size:
         runs.need_sklearn("decomposition")
     except MissingExtraError:
         streams = tuple(name for name in size.streams if not STREAMS[name].real)
-        learners = tuple(name for name in size.learners if name != "IncrementalPCA")
+        learners = tuple(name for name in size.learners if name not in ("IncrementalPCA", "StreamingPCA"))
         return replace(size, streams=streams, learners=learners)
     return size
 
