@@ -66,7 +66,7 @@ class Standardiser(Stateful):
     @property
     def rounds(self) -> int:
         """Rows seen so far."""
-        return int(self._spread.count[0])
+        return int(self._spread.seen[0])
 
     @property
     def mean(self) -> Array:
@@ -99,8 +99,8 @@ class Standardiser(Stateful):
         return out
 
     def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
-        count, squares = read["count"], read["squares"]
-        yield "counts", bool((count == np.floor(count)).all() and (count >= 0).all() and (count == count[0]).all())
-        yield "squares", bool((squares >= 0).all() and (squares[count == 0] == 0).all())
-        yield "spread", np.allclose(read["spread"] ** 2 * count, squares, rtol=1e-9, atol=0.0)
+        seen, squares = read["seen"], read["squares"]
+        yield "counts", bool((seen % 1 == 0).all() and (seen >= 0).all() and (seen == seen[0]).all())
+        yield "squares", bool((squares >= 0).all() and (squares[seen == 0] == 0).all())
+        yield "spread", np.allclose(read["spread"] ** 2 * seen, squares, rtol=1e-9, atol=0.0)
         yield "mean", bool(self.center or not read["mean"].any())

@@ -25,7 +25,7 @@ NOTHING = 2.0**-40  # of the mean: a spread up to here is rounding
 class Spread(NamedTuple):
     """Of d columns; one may have seen fewer numbers than another."""
 
-    count: Floats  # (d,)
+    seen: Floats  # (d,) how many numbers
     mean: Floats  # (d,)
     squares: Floats  # (d,) Q
     spread: Floats  # (d,)
@@ -39,12 +39,12 @@ def new_spread(columns: int) -> Spread:
 @inner
 def see(s: Spread, j: int, x: float, centred: bool) -> None:
     """(1): one more number of column j."""
-    s.count[j] += 1.0
+    s.seen[j] += 1.0
     away = x - s.mean[j]
     if centred:
-        s.mean[j] += away / s.count[j]
+        s.mean[j] += away / s.seen[j]
     s.squares[j] += away * (x - s.mean[j])
-    s.spread[j] = np.sqrt(s.squares[j] / s.count[j])
+    s.spread[j] = np.sqrt(s.squares[j] / s.seen[j])
 
 
 @inner

@@ -41,7 +41,9 @@ class Guests(NamedTuple):
 
 def new_guests(count: int, positions: int) -> Guests:
     """All 0, before `begin_guests`."""
-    return Guests(np.zeros((count, positions)), np.zeros((count, positions, positions)), np.zeros(count), np.zeros(count))
+    return Guests(
+        np.zeros((count, positions)), np.zeros((count, positions, positions)), np.zeros(count), np.zeros(count)
+    )
 
 
 def begin_guests(s: Guests, log: bool) -> None:

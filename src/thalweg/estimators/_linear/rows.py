@@ -12,7 +12,7 @@ mean, and its mean and spread do not move. A round:
     or of all) they stay as they are in standardised units instead, as nothing is known yet                          (5)
     z anew; all learn from the label, which is cut to 10 spreads                                                     (6)
 
-Candidates are the guests, then the members. 
+Candidates are the guests, then the members.
 """
 
 from typing import NamedTuple
@@ -124,7 +124,7 @@ def _see_label(s: Linear, c: LinearRoom, played: float, y: float) -> float:
     """(4) and (5) for the label, returned as all shall learn it."""
     if c.kind == LOG or c.kind == HINGE:
         return y
-    before, first = s.label.spread[0], s.label.count[0] == 0.0
+    before, first = s.label.spread[0], s.label.seen[0] == 0.0
     see(s.label, 0, y, c.intercept)
     unit = s.label.spread[0]
     s.target[LOW] = y if first else min(s.target[LOW], y)
@@ -132,7 +132,7 @@ def _see_label(s: Linear, c: LinearRoom, played: float, y: float) -> float:
     s.target[UNIT] = unit
     if s.target[GAUGE] == 0.0:
         s.target[GAUGE] = unit
-    if s.label.count[0] <= WARM:
+    if s.label.seen[0] <= WARM:
         s.target[LEVEL] = s.label.mean[0]
         if before > 0.0:
             ratio = unit / before
@@ -148,10 +148,10 @@ def _see_label(s: Linear, c: LinearRoom, played: float, y: float) -> float:
         if s.target[SCALE] == 0.0:
             s.target[SCALE] = e
         else:
-            rate = 1.0 / np.sqrt(min(s.label.count[0], 400.0))
+            rate = 1.0 / np.sqrt(min(s.label.seen[0], 400.0))
             s.target[SCALE] *= np.exp(rate * ((1.0 if e > s.target[SCALE] else 0.0) - INSIDE))
     away = MOST * unit
-    return min(max(y, s.label.mean[0] - away), s.label.mean[0] + away)
+    return float(min(max(y, s.label.mean[0] - away), s.label.mean[0] + away))
 
 
 @inner
@@ -161,7 +161,7 @@ def _see_features(s: Linear, c: LinearRoom, at: Ints, x: Floats) -> None:
         j = at[k]
         spread, mean = s.features.spread[j], s.features.mean[j]
         see(s.features, j, x[k], c.intercept)
-        if s.features.count[j] > WARM and spread > 0.0:
+        if s.features.seen[j] > WARM and spread > 0.0:
             now = s.features.spread[j]
             ratio, shift = now / spread, (s.features.mean[j] - mean) / now
             follow_members(s.members, j, ratio, shift)
@@ -191,7 +191,7 @@ def _learn(s: Linear, c: LinearRoom, at: Ints, x: Floats, y: float, weight: floa
 def play_rows(handle: Handle, at: Ints, X: Floats, y: Floats, weights: Floats, learn: bool, out: Floats) -> None:
     """out[t] <- the prediction of row t, before it is learned; rows of weight 0 are not.
 
-    X has a column for each of the positions `at`. For the log loss predictions are probabilities of +1, for hinge scores.
+    X has a column for each of the positions `at`. Predictions for the log loss are probabilities, for hinge scores.
     """
     s, c = parts(handle)
     for t in range(X.shape[0]):
