@@ -65,7 +65,8 @@ class LinearEngine(Engine):
     >>> one = np.ones(1)
     >>> for t in range(200):
     ...     x = np.sin([[1.0 * t, 2.0 * t]])
-    ...     _ = engine.learn(np.array([1, 3]), x, x[:, 0] - 2 * x[:, 1] + 5, one)  # features 1 and 3 are present
+    ...     y = x[:, 0] - 2 * x[:, 1] + 5
+    ...     _ = engine.learn(x, y, one, np.array([1, 3]))  # features 1 and 3 are present
     >>> coefficients, intercept = engine.coefficients()
     >>> coefficients.round(2), round(intercept, 2)
     (array([ 1.,  0., -2.,  0.,  0.,  0.,  0.,  0.]), 5.0)
@@ -82,6 +83,7 @@ class LinearEngine(Engine):
         open: bool = False,
     ) -> None:
         self.features, self.open = features, open
+        self._all = np.arange(1, features + 1)
         D, K, M = features + 1, len(FORGET) if guests else 0, RATES.size
         N = K + M
         priors = np.r_[np.full(K, GUESTS / max(K, 1)), np.full(M, (1.0 - GUESTS * (K > 0)) / M)]
@@ -147,16 +149,28 @@ class LinearEngine(Engine):
             weights[...] = np.where(total > 0, weights / np.where(total > 0, total, 1.0), 1.0 / weights.shape[-1])
         return other
 
-    def learn(self, at: NDArray[np.int64], X: Array, y: Array, weights: Array) -> Array:
-        """Learn rows, one after the other. Returns what each was predicted before it was learned."""
+    def __getstate__(self) -> dict[str, Any]:
+        return {"given": self._given, "arrays": self._arrays}
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        vars(self).update(
+            vars(build(type(self), kept["given"]))
+        )  # arrays of its own: those of a pickle may be read only
+        self._write(kept["arrays"])
+
+    def learn(self, X: Array, y: Array, weights: Array, at: NDArray[np.int64] | None = None) -> Array:
+        """Learn rows, one after the other; X has a column for each of the positions `at`, all when left out.
+
+        Returns what each was predicted before it was learned.
+        """
         out = np.empty(len(X))
-        play_rows(self._handle, at, X, y, weights, True, out)
+        play_rows(self._handle, self._all if at is None else at, X, y, weights, True, out)
         return out
 
-    def predict(self, at: NDArray[np.int64], X: Array) -> Array:
+    def predict(self, X: Array, at: NDArray[np.int64] | None = None) -> Array:
         """What rows are predicted; for "log_loss" the probability of +1."""
         out = np.empty(len(X))
-        play_rows(self._handle, at, X, out, out, False, out)
+        play_rows(self._handle, self._all if at is None else at, X, out, out, False, out)
         return out
 
     @property
