@@ -78,9 +78,9 @@ def follow_guests(s: Guests, D: int, j: int, ratio: float, shift: float) -> None
 @inner
 def _move_offset(s: Guests, k: int, tau: float, e: float, seen: float) -> None:
     """The quantile of y - p, where e = p + offset - y: steps of the mean error left over, as long as the memory is."""
-    s.left[k] += (abs(e) - s.left[k]) / seen
-    rate = np.sqrt(max(1.0 / seen, 1.0 - FORGET[k]))
-    s.offset[k] -= rate * s.left[k] * ((1.0 - tau) if e > 0.0 else (-tau if e < 0.0 else 0.0))
+    rate = max(1.0 / seen, 1.0 - FORGET[k])
+    s.left[k] += rate * (abs(e) - s.left[k])
+    s.offset[k] -= np.sqrt(rate) * s.left[k] * ((1.0 - tau) if e > 0.0 else (-tau if e < 0.0 else 0.0))
 
 
 @inner
