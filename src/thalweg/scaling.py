@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from thalweg._kernels.jit import kernel
 from thalweg._kernels.parts import Floats
-from thalweg._kernels.scaling import Spread, new_spread, see, standard
+from thalweg._kernels.scaling import MOST, Spread, new_spread, see, standard
 from thalweg._stateful import Stateful
 from thalweg._types import Array
 from thalweg._validate import check_array, check_count, check_flag
@@ -22,7 +22,7 @@ def _rows(s: Spread, X: Floats, centred: bool, learn: bool, out: Floats) -> None
     """out <- every row in units of the rows before it; with `learn` it then counts itself."""
     for t in range(X.shape[0]):
         for j in range(X.shape[1]):
-            out[t, j] = standard(s, j, X[t, j])
+            out[t, j] = min(max(standard(s, j, X[t, j]), -MOST), MOST)
             if learn:
                 see(s, j, X[t, j], centred)
 

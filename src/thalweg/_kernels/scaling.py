@@ -3,7 +3,7 @@
 A column's mean m and sum of squares Q after n numbers (Welford):
 
     n += 1;  a = x - m;  m += a/n;  Q += a (x - m);  spread = sqrt(Q/n)                                            (1)
-    z = (x - m)/spread, cut to [-10, 10]; 0 while the spread is nothing beside the mean                            (2)
+    z = (x - m)/spread; 0 while the spread is nothing beside the mean. Users cut it to [-10, 10], `MOST`            (2)
 
 Without centring m stays 0 and the spread is the root of the mean square. All of it scales exactly: numbers multiplied
 by a power of two give the same z, bit for bit.
@@ -49,7 +49,7 @@ def see(s: Spread, j: int, x: float, centred: bool) -> None:
 
 @inner
 def standard(s: Spread, j: int, x: float) -> float:
-    """(2)."""
+    """(2), uncut."""
     if s.spread[j] <= NOTHING * abs(s.mean[j]):
         return 0.0
-    return min(max((x - s.mean[j]) / s.spread[j], -MOST), MOST)
+    return float((x - s.mean[j]) / s.spread[j])

@@ -95,7 +95,7 @@ class LinearEngine(Engine):
             guests=new_guests(K, D),
             jury=jury,
             shares=new_shares(priors),
-            target=np.zeros(6),
+            target=np.zeros(7),
             clock=np.zeros(2, dtype=np.int64),
         )
         room = LinearRoom(
@@ -107,6 +107,7 @@ class LinearEngine(Engine):
             at=np.zeros(D, dtype=np.int64),
             z=np.zeros(D),
             p=np.zeros(N),
+            other=np.zeros(1),
             q=np.zeros(N),
             steps=np.zeros((D, M)),
             slopes=np.zeros(M),
@@ -202,5 +203,5 @@ class LinearEngine(Engine):
         for name in ("jury.weights", "shares.trust", "shares.beliefs"):
             w = read[name]
             yield name, bool((w >= 0).all() and (np.abs(w.sum(axis=-1) - 1) <= 1e-9).all())
-        _, unit, low, high, scale, gauge = read["target"]
+        _, unit, low, high, scale, gauge, _ = read["target"]
         yield "labels", bool(min(unit, scale, gauge) >= 0 and low <= high)

@@ -67,8 +67,10 @@ def _cost(kind: int, par: float, e: float) -> float:
 
 @inner
 def gain(kind: int, par: float, played: float, p: float, y: float, unit: float) -> float:
-    """What p would have saved over what was played, in units of the label; never nan."""
-    if kind == SQUARED:
+    """What p would have saved over what was played, in units of the label; never nan. Of the log loss: probabilities."""
+    if kind == LOG:
+        more = math.log(p if y > 0.0 else 1.0 - p) - math.log(played if y > 0.0 else 1.0 - played)
+    elif kind == SQUARED:
         more = ((played - p) / unit) * ((played - y) / unit + (p - y) / unit)
     elif kind == HINGE:
         more = max(0.0, 1.0 - y * played) - max(0.0, 1.0 - y * p)

@@ -4,13 +4,15 @@ A row is given by the positions of its features and their values, so that rows w
 positions count from 1, and 0 is the intercept. A feature that is absent has no part in the row, as if it were at its
 mean, and its mean and spread do not move. A round:
 
-    z <- the values, standardised by the past; every candidate predicts                                             (1)
+    z <- the values, standardised by the past, cut to 10 spreads or not, whichever lost less so far; every candidate
+    predicts                                                                                                        (1)
     what is played: the mean by weights, each prediction cut to the range of labels so far, and half as much again   (2)
     weights <- by what each would have saved: a jury, or for the log loss shares                                     (3)
     mean and spread of the label, then of the features present, take in the row                                      (4)
     coefficients follow, so that each candidate's function stays what it was; in the first 10 rows (of a feature,
     or of all) they stay as they are in standardised units instead, as nothing is known yet                          (5)
-    z anew; all learn from the label, which is cut to 10 spreads                                                     (6)
+    z anew; all learn from the label, which is cut to 10 spreads. A row with a feature beyond them has its weight
+    times (10/z)^2                                                                                                  (6)
 
 Candidates are the guests, then the members.
 """
@@ -35,7 +37,7 @@ WARM = 10.0  # rows until means and spreads are known roughly
 BEYOND = 0.5  # of the range of labels
 SURE = 12.0  # the largest score for the log loss
 INSIDE = 0.3173  # of errors beyond the scale, as of a normal distribution beyond its deviation
-LEVEL, UNIT, LOW, HIGH, SCALE, GAUGE = range(6)  # of `target`
+LEVEL, UNIT, LOW, HIGH, SCALE, GAUGE, UNCUT = range(7)  # of `target`
 
 
 class Linear(NamedTuple):
@@ -47,7 +49,8 @@ class Linear(NamedTuple):
     guests: Guests
     jury: Jury
     shares: Shares
-    target: Floats  # (6,) where predictions count from, the unit of labels, their range, scale of errors, unit of gains
+    target: Floats  # (7,) where predictions count from, the unit of labels, their range; the scale of errors; the unit
+    # of gains, and what was gained by not cutting features
     clock: Ints  # (2,) rows learned, and positions in use, the intercept among them
 
 
@@ -62,6 +65,7 @@ class LinearRoom(NamedTuple):
     at: Ints  # (D,) positions that are present
     z: Floats  # (D,)
     p: Floats  # (N,) predictions
+    other: Floats  # (1,) what would have been predicted with features cut, or uncut; nan where that is the same
     q: Floats  # (N,) gains, or what the outcome was given
     steps: Floats  # (D, M)
     slopes: Floats  # (M,)
@@ -84,36 +88,44 @@ def _predict(s: Linear, c: LinearRoom, at: Ints, x: Floats) -> float:
     n = at.shape[0] + 1
     c.at[0] = 0
     c.z[0] = 1.0 if c.intercept else 0.0
+    far = False
     for k in range(1, n):
         c.at[k] = at[k - 1]
-        c.z[k] = standard(s.features, at[k - 1], x[k - 1])
-    _scores(s, c, n)
-    low, high = -np.inf, np.inf
-    if c.kind == LOG:
-        low, high = -SURE, SURE
-    elif c.kind != HINGE:
+        far |= abs(standard(s.features, at[k - 1], x[k - 1])) > MOST
+    low, high = -SURE, SURE
+    if c.kind != LOG and c.kind != HINGE:
         wide = BEYOND * (s.target[HIGH] - s.target[LOW])
         low, high = s.target[LOW] - wide, s.target[HIGH] + wide
-    played, total = 0.0, 0.0
-    for i in range(c.p.shape[0]):
-        c.p[i] = min(max(c.p[i], low), high)
-        if c.kind == LOG:
-            c.p[i] = chance(c.p[i])
-        played += s.jury.weights[i] * c.p[i]
-        total += s.jury.weights[i]
-    return played / total
+    played = c.other[0] = np.nan
+    for turn in range(0 if far else 1, 2):  # what is not played, then what is
+        most = np.inf if (s.target[UNCUT] > 0.0) == (turn == 1) else MOST
+        for k in range(1, n):
+            c.z[k] = min(max(standard(s.features, at[k - 1], x[k - 1]), -most), most)
+        _scores(s, c, n)
+        c.other[0], played, total = played, 0.0, 0.0
+        for i in range(c.p.shape[0]):
+            c.p[i] = min(max(c.p[i], low), high)
+            if c.kind == LOG:
+                c.p[i] = chance(c.p[i])
+            played += s.jury.weights[i] * c.p[i]
+            total += s.jury.weights[i]
+        played /= total
+    return played
 
 
 @inner
 def _weigh(s: Linear, c: LinearRoom, played: float, y: float, weight: float) -> None:
     """(3)."""
     N = c.p.shape[0]
+    par = c.par * s.target[SCALE] if c.kind == HUBER else c.par
+    if c.other[0] == c.other[0]:
+        more = gain(c.kind, par, played, c.other[0], y, s.target[GAUGE]) if s.target[GAUGE] > 0.0 else 0.0
+        s.target[UNCUT] += -weight * more if s.target[UNCUT] > 0.0 else weight * more
     if c.kind == LOG:
         for i in range(N):
             c.q[i] = (c.p[i] if y > 0.0 else 1.0 - c.p[i]) ** weight
         share(s.shares, c.priors, c.q, s.jury.weights)
     elif s.target[GAUGE] > 0.0:
-        par = c.par * s.target[SCALE] if c.kind == HUBER else c.par
         for i in range(N):
             c.q[i] = weight * gain(c.kind, par, played, c.p[i], y, s.target[GAUGE])
         judge(s.jury, c.jury, c.q)
@@ -178,6 +190,10 @@ def _learn(s: Linear, c: LinearRoom, at: Ints, x: Floats, y: float, weight: floa
     y = _see_label(s, c, played, y)
     _see_features(s, c, at, x)
     par = c.par * s.target[SCALE] if c.kind == HUBER else c.par
+    largest = MOST
+    for k in range(1, n):
+        largest = max(largest, abs(c.z[k]))
+    weight *= (MOST / largest) ** 2
     if s.target[UNIT] > 0.0:
         _scores(s, c, n)
         seen = np.float64(s.clock[0])
