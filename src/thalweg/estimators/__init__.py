@@ -7,7 +7,11 @@ library whose rules it follows: `pip install 'thalweg[sklearn]'`, `'thalweg[rive
 import importlib
 from typing import Any
 
-_PLACES: dict[str, str] = {"StreamingPCA": "streaming_pca"}  # the file of each name
+_PLACES: dict[str, str] = {  # the file of each name
+    "StreamingPCA": "streaming_pca",
+    "TrackingClassifier": "classifier",
+    "TrackingRegressor": "regressor",
+}
 
 __all__ = sorted(_PLACES)
 
