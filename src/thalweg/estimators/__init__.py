@@ -10,6 +10,8 @@ from typing import Any
 _PLACES: dict[str, str] = {  # the file of each name
     "StreamingPCA": "streaming_pca",
     "TrackingClassifier": "classifier",
+    "TrackingLogistic": "river_models",
+    "TrackingRegression": "river_models",
     "TrackingRegressor": "regressor",
 }
 

@@ -1,8 +1,9 @@
 """The round of a linear model: predict a row, see its label, let everyone learn.
 
 A row is given by the positions of its features and their values, so that rows with few of many features cost little:
-positions count from 1, and 0 is the intercept. A feature that is absent has no part in the row, as if it were at its
-mean, and its mean and spread do not move. A round:
+positions count from 1, and 0 is the intercept. A feature that is absent has no part in the row, and its mean and
+spread do not move. One that varies and is present in half of the rows or more is centred: absent, it is as if at its
+mean. Any other is not, as words of a text: absent, it is 0. A round:
 
     z <- the values, standardised by the past, cut to 10 spreads or not, whichever lost less so far; every candidate
     predicts                                                                                                        (1)
@@ -171,8 +172,12 @@ def _see_features(s: Linear, c: LinearRoom, at: Ints, x: Floats) -> None:
     """(4) and (5) for the features, and z anew."""
     for k in range(at.shape[0]):
         j = at[k]
-        spread, mean = s.features.spread[j], s.features.mean[j]
-        see(s.features, j, x[k], c.intercept)
+        spread, mean, seen = s.features.spread[j], s.features.mean[j], s.features.seen[j]
+        often = seen + 1.0 == s.clock[0] or (spread > 0.0 and 2.0 * (seen + 1.0) >= s.clock[0])
+        if not often and mean != 0.0:
+            s.features.squares[j] += seen * mean * mean
+            s.features.mean[j] = 0.0
+        see(s.features, j, x[k], c.intercept and often)
         if s.features.seen[j] > WARM and spread > 0.0:
             now = s.features.spread[j]
             ratio, shift = now / spread, (s.features.mean[j] - mean) / now
