@@ -47,8 +47,10 @@ class Subspace:
         self.forget, self.center = 0.5 ** (1 / np.array(halflives)), center
         self.weight = [[] for _ in range(M)]  # of every row, in each member
         self.mu, self.S = np.zeros((M, d)), np.zeros((M, d, d))
-        self.frames = [np.eye(k, d) for _ in range(M)]
-        self.jury = Jury(np.where(np.array(halflives) == max(halflives), M - 1, 1))
+        self.frames = [np.eye(k, d) for _ in range(M + 2)]  # the last two: what members agree in, and most energy
+        self.w = np.where(np.array(halflives) == max(halflives), max(M - 1, 1), 1)
+        self.w = self.w / self.w.sum()
+        self.jury = Jury(np.append(0.9 * self.w, [0.05, 0.05]))
         self.mean, self.F, self.variances, self.t = np.zeros(d), np.eye(k, d), np.zeros(k), 0
 
     def step(self, x):
@@ -66,14 +68,23 @@ class Subspace:
                 self.mu[m] += z / N
             if np.trace(self.S[m]) > 0:
                 self.frames[m] = follow(self.frames[m], self.S[m], z)
+        z = x - self.mean
+        losses += [z @ z - np.sum((F @ z) ** 2) for F in self.frames[-2:]]
         if self.t > k + 1:
             self.jury.hear(self.jury.p @ losses - np.array(losses))
-        w = self.jury.p
+            self.w = self.jury.p[:-2] / self.jury.p[:-2].sum()
+        w = self.w
         self.mean = w @ self.mu
-        self.F = follow(self.F, sum(w[m] * F.T @ F for m, F in enumerate(self.frames)), x - self.mean)
         for m, weight in enumerate(self.weight):
             n = sum(weight) - self.center * sum(v * v for v in weight) / sum(weight)
             C = C + (w[m] / n * self.S[m] if n > 0 else 0.0)
+        A = sum(w[m] * F.T @ F for m, F in enumerate(self.frames[:-2]))
+        self.frames[-2] = follow(self.frames[-2], A, x - self.mean)
+        if np.any(C):
+            self.frames[-1] = follow(self.frames[-1], C, x - self.mean)
+        played = self.frames[-2] if self.jury.p[-2] > self.jury.p[-1] else self.frames[-1]
+        U, _, V = np.linalg.svd(self.F @ played.T)
+        self.F = U @ V @ played
         self.turn(np.zeros((len(x), len(x))) + C)
         self.t += 1
         if self.t <= 10 * (k + 1):

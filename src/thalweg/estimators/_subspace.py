@@ -1,27 +1,32 @@
 """A subspace that follows a stream of rows: a bank of exponentially weighted covariances, judged by what they lose.
 
-Member m forgets by the factor f_m in every row. With the row x, and z = x - mu_m (z = x without centring):
+Member m of M forgets by the factor f_m in every row. With the row x, and z = x - mu_m (z = x without centring):
 
     lost_m = |z|^2 - |F_m z|^2                              F_m (k, d): its orthonormal directions                  (1)
     N' = f N + 1;  S' = f S + (f N/N') z z';  mu' = mu + z/N'        without centring S' = f S + x x'               (2)
-    F_m follows S_m                                                  (7), (8)                                       (3)
-    w <- the jury's weights, from the gains sum_i w_i lost_i - lost_m                      `_jury`                  (4)
-    mean = sum_m w_m mu_m;  F follows A = sum_m w_m F_m' F_m: the k directions in which the bank agrees most        (5)
-    C = sum_m w_m S_m/n_m;  F <- Q F with Q a rotation such that F C F' is diagonal: the variances                  (6)
+    F_m follows S_m                                                  (8), (9)                                       (3)
+
+Two more candidates combine them, by the members' weights w:
+
+    A = sum_m w_m F_m' F_m, the directions in which members agree; C = sum_m w_m S_m/n_m, those with most energy    (4)
+    F_A follows A, F_C follows C; both lose |z|^2 - |F z|^2 with z = x - mean, mean = sum_m w_m mu_m                (5)
+    all M + 2 are judged by what they lost (`_jury`); w are the jury's weights of the members, scaled to sum 1      (6)
+    F <- the heavier of F_A and F_C, turned such that F C F', the variances, is diagonal                            (7)
 
 with n = N - N_2/N (N without centring) and N_2 the sum of squared weights, so that n is the number of rows less one
-where nothing is forgotten. Before k + 2 rows members cannot differ, and nobody is judged. Half of the prior belongs to
-the longest memory: where a few rows of giant energy decide, there is no time to learn that it is needed.
+where nothing is forgotten. Before k + 2 rows members cannot differ, and nobody is judged. A is better where subspaces
+move, C where a few rows have most of the energy. Of the members' prior half belongs to the longest memory: where few
+rows decide, there is no time to learn that it is needed.
 
 No matrix is diagonalised. To follow S >= 0, the row joins the directions and the weakest leaves. Z (k + 1, d) has F and
 what z has outside of F, with length 1; u is the eigenvector of the smallest eigenvalue of Z S Z', with u_{k+1} >= 0.
 
-    F <- F - c (u' Z + z_{k+1}),  c_i = u_i/(1 + u_{k+1})                  the smallest turn after which F u = 0    (7)
-    F <- F (S + sigma I), orthonormal row by row                           a step of orthogonal iteration           (8)
+    F <- F - c (u' Z + z_{k+1}),  c_i = u_i/(1 + u_{k+1})                  the smallest turn after which F u = 0    (8)
+    F <- F (S + sigma I), orthonormal row by row                           a step of orthogonal iteration           (9)
 
-Rows of F keep their sign and place: (7) and (8) turn them as little as can be, and (6) is Jacobi's method, whose turns
-are at most 45 degrees. Where variances cross, rows do not change places. Only in the first 10 (k + 1) rows they are
-put in the order of their variances.
+Rows of F keep their sign and place. What is played anew is turned to where F was, and then by Jacobi's method, whose
+turns are at most 45 degrees. Where variances cross, rows do not change places. Only in the first 10 (k + 1) rows they
+are put in the order of their variances.
 """
 
 from collections.abc import Iterator
@@ -45,11 +50,13 @@ __all__ = ["LARGEST", "Subspace", "learn_rows"]
 
 LARGEST = 1e70  # of an entry: fourth powers can still be added up
 NOTHING = 1e-24  # of the energy of a row: what is outside of F is rounding
-SIGMA = 1e-6  # of the trace: (8) keeps directions apart that hold nothing
+SIGMA = 1e-6  # of the trace: (9) keeps directions apart that hold nothing
 LEVEL = 1e-12  # of the trace: eigenvalues below it are one
 TURNED = 1e-14  # of the trace: off the diagonal that is nothing
 SEARCHES, SWEEPS = 1000, 30  # at most
 SETTLED = 10  # times k + 1 rows
+COMBINED = 0.1  # the prior of the two candidates that combine members
+AGREED, ENERGY = 0, 1  # those two, behind the members
 
 
 class SubspaceState(NamedTuple):
@@ -59,8 +66,9 @@ class SubspaceState(NamedTuple):
     N2: Floats  # (M,)
     mu: Floats  # (M, d)
     S: Floats  # (M, d, d)
-    frames: Floats  # (M, k, d) F_m
-    jury: Jury
+    frames: Floats  # (M + 2, k, d) F_m, F_A, F_C
+    jury: Jury  # of M + 2
+    w: Floats  # (M,)
     mean: Floats  # (d,)
     F: Floats  # (k, d)
     variances: Floats  # (k,) along F,
@@ -74,7 +82,7 @@ class SubspaceSettings(NamedTuple):
     forget: Floats  # (M,)
     center: bool
     room: JuryRoom
-    lost: Floats  # (M,)
+    lost: Floats  # (M + 2,)
     z: Floats  # (d,)
     Z: Floats  # (k + 1, d)
     Y: Floats  # (k + 1, d)
@@ -139,11 +147,11 @@ def _multiply(Z: Floats, S: Floats, Y: Floats) -> None:
 
 @kernel
 def _multiply_bank(Z: Floats, w: Floats, frames: Floats, Y: Floats) -> None:
-    """Y <- Z A, with A of (5)."""
+    """Y <- Z A, with A of (4)."""
     for i in range(Z.shape[0]):
         for j in range(Z.shape[1]):
             Y[i, j] = 0.0
-        for m in range(frames.shape[0]):
+        for m in range(w.shape[0]):
             for r in range(frames.shape[1]):
                 along = w[m] * dot(Z[i], frames[m, r])
                 for j in range(Z.shape[1]):
@@ -186,7 +194,7 @@ def _weakest(H: Floats, u: Floats, v: Floats) -> None:
 
 @kernel
 def _turn(F: Floats, wide: bool, trace: float, Z: Floats, Y: Floats, H: Floats, u: Floats, v: Floats) -> None:
-    """(7) and (8): F from Z and Y = Z S. Overwrites all but `wide` and `trace`."""
+    """(8) and (9): F from Z and Y = Z S. Overwrites all but `wide` and `trace`."""
     k, d = F.shape
     if wide:
         for i in range(k + 1):
@@ -207,6 +215,26 @@ def _turn(F: Floats, wide: bool, trace: float, Z: Floats, Y: Floats, H: Floats, 
         for j in range(d):
             F[i, j] = Y[i, j] - c * Y[k, j] + SIGMA * trace * (Z[i, j] - c * Z[k, j])
         _away(F, i, F[i])
+
+
+@kernel
+def _align(F: Floats, new: Floats, R: Floats) -> None:
+    """F <- the rows of `new`, turned to where the rows of F were. Overwrites R (k, k)."""
+    k, d = F.shape
+    for i in range(k):
+        for r in range(k):
+            R[i, r] = dot(F[i], new[r])
+        axis, least = 0, 1e-6
+        while _away(R, i, R[i]) < least and axis < k:  # nothing of it is left: any direction that is free
+            for r in range(k):
+                R[i, r] = 1.0 if r == axis else 0.0
+            axis, least = axis + 1, 0.5 / k  # of the axes one has 1/k or more outside of the others
+    for i in range(k):
+        for j in range(d):
+            F[i, j] = 0.0
+        for r in range(k):
+            for j in range(d):
+                F[i, j] += R[i, r] * new[r, j]
 
 
 @kernel
@@ -271,18 +299,15 @@ def _move_member(s: SubspaceState, c: SubspaceSettings, m: int, x: Floats) -> No
 
 
 @inner
-def _move_played(s: SubspaceState, c: SubspaceSettings, x: Floats) -> None:
-    """(5) and (6)."""
-    M, k, d = s.frames.shape
-    w, F, Z, Y, C = s.jury.weights, s.F, c.Z, c.Y, c.C
+def _combine(s: SubspaceState, c: SubspaceSettings, x: Floats) -> None:
+    """(4), (5) and (7)."""
+    M, (k, d) = s.w.shape[0], s.F.shape
+    w, F, Z, Y, C = s.w, s.F, c.Z, c.Y, c.C
     for j in range(d):
         s.mean[j] = 0.0
         for m in range(M):
             s.mean[j] += w[m] * s.mu[m, j]
         c.z[j] = x[j] - s.mean[j]
-    wide = _widen(F, c.z, Z)
-    _multiply_bank(Z, w, s.frames, Y)
-    _turn(F, wide, float(k), Z, Y, c.H, c.u, c.v)
     s.total[0] = 0.0
     for i in range(d):
         for j in range(d):
@@ -293,6 +318,15 @@ def _move_played(s: SubspaceState, c: SubspaceSettings, x: Floats) -> None:
             for j in range(d):
                 C[i, j] += share * s.S[m, i, j]
         s.total[0] += C[i, i]
+    wide = _widen(s.frames[M + AGREED], c.z, Z)
+    _multiply_bank(Z, w, s.frames, Y)
+    _turn(s.frames[M + AGREED], wide, float(k), Z, Y, c.H, c.u, c.v)
+    if s.total[0] > 0.0:
+        wide = _widen(s.frames[M + ENERGY], c.z, Z)
+        _multiply(Z, C, Y)
+        _turn(s.frames[M + ENERGY], wide, s.total[0], Z, Y, c.H, c.u, c.v)
+    heavier = AGREED if s.jury.weights[M + AGREED] > s.jury.weights[M + ENERGY] else ENERGY
+    _align(F, s.frames[M + heavier], c.Q)
     for i in range(k):
         for j in range(d):
             Z[i, j] = F[i, j]
@@ -308,6 +342,20 @@ def _move_played(s: SubspaceState, c: SubspaceSettings, x: Floats) -> None:
         for r in range(k):
             for j in range(d):
                 F[i, j] += c.Q[i, r] * Z[r, j]
+
+
+@inner
+def _weigh(s: SubspaceState, c: SubspaceSettings) -> None:
+    """(6)."""
+    N, M, total = c.lost.shape[0], s.w.shape[0], 0.0
+    average = dot(s.jury.weights, c.lost)
+    for i in range(N):
+        c.lost[i] = average - c.lost[i]
+    judge(s.jury, c.room, c.lost)
+    for m in range(M):
+        total += s.jury.weights[m]
+    for m in range(M if total > 0.0 else 0):
+        s.w[m] = s.jury.weights[m] / total
 
 
 @kernel
@@ -326,20 +374,19 @@ def put_in_order(F: Floats, variances: Floats) -> None:
 def learn_rows(handle: Any, X: Floats, lost: Floats) -> None:
     """One row after the other; `lost` <- what each has outside of F before it is learned."""
     s, c = parts(handle)
-    M, k, d = s.frames.shape
+    M, (k, d) = s.w.shape[0], s.F.shape
     for t in range(X.shape[0]):
         x, seen = X[t], s.clock[0]
         for j in range(d):
             c.z[j] = x[j] - s.mean[j]
         lost[t] = _lost(s.F, c.z) if seen > 0 or not c.center else 0.0
+        for i in (AGREED, ENERGY):
+            c.lost[M + i] = _lost(s.frames[M + i], c.z)
         for m in range(M):
             _move_member(s, c, m, x)
         if seen > k + 1:
-            average = dot(s.jury.weights, c.lost)
-            for m in range(M):
-                c.lost[m] = average - c.lost[m]
-            judge(s.jury, c.room, c.lost)  # (4)
-        _move_played(s, c, x)
+            _weigh(s, c)
+        _combine(s, c, x)
         s.clock[0] += 1
         if s.clock[0] <= SETTLED * (k + 1):
             put_in_order(s.F, s.variances)
@@ -378,14 +425,16 @@ class Subspace(Engine):
         check_entries(name, "n_features", d, M * d * d)
         priors = np.ones(M)
         priors[int(np.argmax(lives))] = max(M - 1, 1)
-        jury, room = new_jury(priors)
+        self._members = priors / priors.sum()
+        jury, room = new_jury(np.r_[(1.0 - COMBINED) * self._members, COMBINED / 2, COMBINED / 2])
         state = SubspaceState(
             N=np.zeros(M),
             N2=np.zeros(M),
             mu=np.zeros((M, d)),
             S=np.zeros((M, d, d)),
-            frames=np.zeros((M, k, d)),
+            frames=np.zeros((M + 2, k, d)),
             jury=jury,
+            w=np.zeros(M),
             mean=np.zeros(d),
             F=np.zeros((k, d)),
             variances=np.zeros(k),
@@ -396,7 +445,7 @@ class Subspace(Engine):
             forget=0.5 ** (1.0 / np.array(lives)),
             center=center,
             room=room,
-            lost=np.zeros(M),
+            lost=np.zeros(M + 2),
             z=np.zeros(d),
             Z=np.zeros((k + 1, d)),
             Y=np.zeros((k + 1, d)),
@@ -414,6 +463,7 @@ class Subspace(Engine):
         for array in self._arrays.values():
             array[...] = 0
         begin_jury(state.jury, settings.room)
+        state.w[:] = self._members
         k = state.F.shape[0]
         state.F[:, :k] = state.frames[:, :, :k] = np.eye(k)
 
@@ -428,7 +478,7 @@ class Subspace(Engine):
         put_in_order(self._parts[0].F, self._parts[0].variances)
 
     def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
-        M, k, d = read["frames"].shape
+        k, d = read["F"].shape
         rounds, eye = read["clock"][0], np.eye(k)
         frames = np.concatenate([read["frames"], read["F"][None]])
         yield "frames", bool((np.abs(frames @ frames.transpose(0, 2, 1) - eye) <= CLOSE).all())
@@ -442,4 +492,5 @@ class Subspace(Engine):
         yield "mu", bool((np.abs(read["mu"]) <= SLACK * LARGEST * self._parts[1].center).all())
         yield "mean", bool((np.abs(read["mean"]) <= SLACK * LARGEST * self._parts[1].center).all())
         yield "variances", bool((read["variances"] >= 0).all() and read["variances"].sum() <= SLACK * read["total"][0])
-        yield "weights", shares(read["jury.weights"][None], np.ones((1, M), dtype=bool))
+        for weights in (read["jury.weights"], read["w"]):
+            yield "weights", shares(weights[None], np.ones((1, weights.size), dtype=bool))

@@ -199,7 +199,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Saved, Bas
     @property
     def weights_(self) -> Array:
         """Of the members of the bank, in the order of `halflives`."""
-        return self._told("jury.weights")
+        return self._told("w")
 
     @property
     def n_samples_seen_(self) -> int:
