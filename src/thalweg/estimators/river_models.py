@@ -46,13 +46,15 @@ class _Linear(Saved):
         name, names = type(self).__name__, facts["_names"]
         if len(set(names)) < len(names):
             raise InputError(f"{name}: two features have one name.")
-        choices: tuple[str | bool, ...] = "auto", True, False
-        guests = check_choice(name, "guests", self.guests, choices)
         intercept = check_flag(name, "fit_intercept", self.fit_intercept)
-        loss, par = self._loss()
-        wanted = len(names) <= MANY if guests == "auto" else bool(guests)
-        room = max(LEAST, 1 << max(len(names) - 1, 0).bit_length())
-        return LinearEngine(room, loss, par=par, intercept=intercept, guests=wanted, open=True)
+        (loss, par), (room, guests) = self._loss(), self._sizes(len(names))
+        return LinearEngine(room, loss, par=par, intercept=intercept, guests=guests, open=True)
+
+    def _sizes(self, count: int) -> tuple[int, bool]:
+        """How many features an engine has room for that has so many, and whether it has guests."""
+        choices: tuple[str | bool, ...] = "auto", True, False
+        guests = check_choice(type(self).__name__, "guests", self.guests, choices)
+        return max(LEAST, 1 << max(count - 1, 0).bit_length()), count <= MANY if guests == "auto" else bool(guests)
 
     @property
     def _names(self) -> NDArray[np.object_]:
@@ -73,10 +75,10 @@ class _Linear(Saved):
         if "_engine" not in vars(self):
             self._engine = self._new_engine({"_names": []})
         fresh = [name for name in names if name not in places]
-        grown = {"_names": [*places, *fresh]}
-        like = self._new_engine(grown) if len(grown["_names"]) > min(self._engine.features, MANY) else self._engine
-        if like.features > self._engine.features or like.weights.size < self._engine.weights.size:
-            self._engine = self._engine.rebuilt(like.features, guests=like.weights.size == self._engine.weights.size)
+        given = self._engine._given
+        room, guests = self._sizes(len(places) + len(fresh))
+        if (room, guests) != (given["features"], given["guests"]):
+            self._engine = self._engine.rebuilt(room, guests=guests)
         for name in fresh:
             places[name] = len(places) + 1
         self._engine.use(len(places))
@@ -85,10 +87,14 @@ class _Linear(Saved):
 
     def _values(self, x: Features) -> Array:
         """The numbers of a row, checked."""
-        values = np.array([*x.values()])
+        given = [*x.values()]
+        try:
+            values = np.array(given)
+        except ValueError:  # lists among them
+            values = np.array(None)
         if values.dtype != np.float64:
             values = self._numbers(x, values)
-        if not values.dot(values) <= LARGEST * LARGEST:  # or nan
+        if not math.hypot(*given) <= LARGEST:  # or nan
             for name, value in x.items():
                 if not abs(value) <= LARGEST:
                     what = "NaN" if math.isnan(value) else str(value)

@@ -1,0 +1,320 @@
+"""TrackingRegression and TrackingLogistic: river's rules, names that come and go, and the same models as elsewhere."""
+
+import collections
+import copy
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+import thalweg as tw
+from thalweg.errors import InputError, StateError
+from thalweg.estimators import TrackingClassifier, TrackingRegressor
+
+river = pytest.importorskip("river")
+
+from river import checks, compose, datasets, linear_model, optim, preprocessing  # noqa: E402
+
+from thalweg.estimators import TrackingLogistic, TrackingRegression  # noqa: E402
+
+MODELS = (TrackingRegression(), TrackingRegression("quantile", quantile=0.8), TrackingLogistic())
+BOTH = pytest.mark.parametrize("make", [TrackingRegression, TrackingLogistic])
+
+
+def rows(T=200, d=4, seed=0, names="abcdefgh"):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((T, d)) * [1.0, 100.0, 0.01, 1.0][:d] + 3.0
+    y = X @ [1.0, -0.02, 50.0, 0.5][:d] + 0.3 * rng.standard_normal(T)
+    return [(dict(zip(names, map(float, x), strict=False)), float(t)) for x, t in zip(X, y, strict=True)]
+
+
+def label(make, y):
+    return y if make is TrackingRegression else y > 5.0
+
+
+def said(model, x):
+    return model.predict_one(x) if isinstance(model, TrackingRegression) else model.predict_proba_one(x)[True]
+
+
+def play(model, data):
+    """What is predicted one row ahead."""
+    found = []
+    for x, y in data:
+        found.append(said(model, x))
+        model.learn_one(x, label(type(model), y))
+    return np.array(found)
+
+
+@pytest.mark.parametrize(
+    ("model", "check"),
+    [(model, check) for model in MODELS for check in checks.yield_checks(model)],
+    ids=lambda one: getattr(one, "__name__", type(one).__name__),
+)
+def test_river(model, check):
+    assert not model._unit_test_skips()
+    check(copy.deepcopy(model))
+
+
+def test_check_estimator():
+    checks.check_estimator(TrackingRegression())
+
+
+# ------------------------------------------------------------------------------------------- the same as elsewhere
+
+
+@BOTH
+def test_the_same_as_the_scikit_learn_class(make):
+    data = rows()
+    X, y = np.array([[*x.values()] for x, _ in data]), np.array([label(make, y) for _, y in data])
+    found = play(make(), data)
+    if make is TrackingRegression:
+        other = TrackingRegressor().fit(X[:1], y[:1])
+        assert np.array_equal(found[1:], other.predict_then_fit(X[1:], y[1:]))
+    else:
+        other = TrackingClassifier().partial_fit(X[:1], y[:1], classes=[False, True])
+        for t in range(1, len(X)):
+            assert found[t] == other.predict_proba(X[t : t + 1])[0, 1]
+            other.partial_fit(X[t : t + 1], y[t : t + 1])
+
+
+def test_coefficients_are_in_the_units_of_the_data():
+    model = TrackingRegression()
+    play(model, rows(T=2000))
+    assert list(model.weights) == list("abcd")
+    assert np.allclose([*model.weights.values()], [1.0, -0.02, 50.0, 0.5], rtol=0.1)
+    assert TrackingRegression().weights == {}
+    assert TrackingRegression().intercept == 0.0
+    x = rows(T=1, seed=9)[0][0]
+    assert model.predict_one(x) == pytest.approx(
+        model.intercept + sum(model.weights[name] * value for name, value in x.items()), rel=1e-9
+    )
+
+
+def water():
+    flow = [float(y if not isinstance(y, dict) else next(iter(y.values()))) for _, y in datasets.WaterFlow()]
+    last = collections.deque(maxlen=24)
+    for y in flow:
+        if len(last) == 24:
+            yield dict(enumerate(last)), y
+        last.append(y)
+
+
+def chicks():
+    for x, y in datasets.ChickWeights():
+        yield {"time": float(x["time"]), f"diet {x['diet']}": 1.0}, y
+
+
+@pytest.mark.parametrize("draw", [datasets.TrumpApproval, water, chicks])
+def test_as_good_as_the_best_of_rivers(draw):
+    data = list(draw())
+
+    def error(model):
+        return math.sqrt(np.mean((play(model, data)[20:] - [y for _, y in data[20:]]) ** 2))
+
+    def play(model, data):
+        found = []
+        for x, y in data:
+            found.append(model.predict_one(x))
+            model.learn_one(x, y)
+        return np.array(found)
+
+    peers = [
+        linear_model.LinearRegression(),
+        linear_model.LinearRegression(optim.Adam()),
+        linear_model.LinearRegression(optim.AdaGrad()),
+        linear_model.PARegressor(),
+        linear_model.BayesianLinearRegression(),
+    ]
+    scaled = [preprocessing.TargetStandardScaler(preprocessing.StandardScaler() | peer) for peer in peers]
+    assert error(TrackingRegression()) <= 1.05 * min(error(model) for model in scaled)
+
+
+# ----------------------------------------------------------------------------------------------- names come and go
+
+
+@BOTH
+def test_the_order_of_names_does_not_matter(make):
+    data = rows()
+    turned = [(dict(reversed(x.items())), y) for x, y in data]
+    assert np.allclose(play(make(), data), play(make(), turned), rtol=1e-6, atol=1e-9)
+
+
+@BOTH
+def test_a_name_that_is_new_has_the_coefficient_zero(make):
+    data = rows()
+    model = make()
+    play(model, data)
+    x = data[0][0]
+    before, saved = said(model, x), model.state()
+    assert said(model, x | {"new": 7.0}) == before
+    assert all(np.array_equal(saved[key], value) for key, value in model.state().items())  # and it is not kept
+    model.learn_one(x | {"new": 7.0}, label(make, 1.0))
+    assert list(model.weights) == [*"abcd", "new"]
+
+
+def test_words_count_where_they_are():
+    """A feature that is 1 where it is there at all says something, also if it was there in the first row."""
+    rng = np.random.default_rng(3)
+    words = [f"w{i}" for i in range(30)]
+    worth = dict(zip(words, rng.standard_normal(30), strict=True))
+    model, errors = TrackingRegression(), []
+    for _ in range(1500):
+        x = {str(word): 1.0 for word in rng.choice(words, 4, replace=False)}
+        y = 10.0 + sum(worth[word] for word in x)
+        errors.append(abs(model.predict_one(x) - y))
+        model.learn_one(x, y)
+    assert np.mean(errors[-200:]) < 0.05 * np.mean(errors[5:50])
+
+
+def test_a_missing_number_counts_as_its_mean():
+    data = rows(T=500)
+    model = TrackingRegression()
+    play(model, data)
+    mean = {name: np.mean([x[name] for x, _ in data]) for name in "abcd"}
+    less = {name: mean[name] for name in "abd"}
+    assert model.predict_one(less) == pytest.approx(model.predict_one(mean), rel=1e-6)
+
+
+def test_guests_leave_above_100_features_and_room_grows():
+    model, rng = TrackingRegression(), np.random.default_rng(0)
+    for t in range(300):
+        x = {f"x{i}": float(v) for i, v in enumerate(rng.standard_normal(min(t + 1, 150)))}
+        assert math.isfinite(model.predict_one(x))
+        model.learn_one(x, x["x0"])
+        guests = len(model._engine._parts[0].guests.B)
+        assert (guests > 0) == (len(x) <= 100)
+        assert model._engine.weights.sum() == pytest.approx(1)
+    assert len(model.weights) == 150
+    assert abs(model.predict_one(x) - x["x0"]) < 0.5
+    assert len(TrackingRegression(guests=False)._new_engine({"_names": []})._parts[0].guests.B) == 0
+
+
+def test_only_what_is_present_costs_time():
+    """Work is counted, not time: positions that are absent keep their coefficients, bit for bit."""
+    model = TrackingRegression(guests=False)
+    play(model, rows())
+    before = model._engine._parts[0].members.W.copy()
+    model.learn_one({"b": 1000.0}, -20.0)
+    after = model._engine._parts[0].members.W
+    assert np.array_equal(before[[1, 3, 4]], after[[1, 3, 4]])
+    assert not np.array_equal(before[2], after[2])
+
+
+def test_pipelines_and_batches():
+    pandas = pytest.importorskip("pandas")
+    data = rows()
+    pipe = compose.Select("a", "b") | TrackingRegression()
+    for x, y in data:
+        pipe.predict_one(x)
+        pipe.learn_one(x, y)
+    frame = pandas.DataFrame([x for x, _ in data], index=range(5, 205))
+    y = pandas.Series([y for _, y in data], index=frame.index)
+    for make in (TrackingRegression, TrackingLogistic):
+        one, many = make(), make()
+        play(one, data)
+        many.learn_many(frame[:50], y[:50] if make is TrackingRegression else y[:50] > 5)
+        many.learn_many(frame[50:], y[50:] if make is TrackingRegression else y[50:] > 5)
+        assert one.weights == many.weights
+        found = many.predict_many(frame) if make is TrackingRegression else many.predict_proba_many(frame)[True]
+        assert found.index.tolist() == frame.index.tolist()
+        assert found.tolist() == [said(one, x) for x, _ in data]
+    assert set(many.predict_many(frame)) <= {True, False}
+    with pytest.raises(InputError, match="200 rows and y has 3"):
+        many.learn_many(frame, [True, False, True])
+
+
+# ------------------------------------------------------------------------------------------------------- bad input
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("bad", "word"),
+    [
+        (math.nan, "feature 'b' is NaN"),
+        (-math.inf, "feature 'b' is -inf"),
+        (1e200, "feature 'b' is 1e\\+200"),
+        ("3", "feature 'b' must be a number. Got '3'"),
+        (None, "feature 'b' must be a number. Got None"),
+        ([1.0], "feature 'b' must be a number"),
+        (1j, "feature 'b' must be a number"),
+    ],
+)
+def test_bad_features_are_named_and_change_nothing(make, bad, word):
+    data = rows(T=30)
+    model = make()
+    play(model, data)
+    saved = model.state()
+    for call in (lambda x: model.learn_one(x, label(make, 1.0)), lambda x: said(model, x)):
+        with pytest.raises(InputError, match=word):
+            call(data[0][0] | {"b": bad, "new": 1.0})
+    assert all(np.array_equal(saved[key], value) for key, value in model.state().items())
+
+
+def test_bad_targets_weights_and_arguments():
+    model = TrackingRegression()
+    for y in (math.nan, math.inf, "1", None):
+        with pytest.raises(InputError, match="y must be a number"):
+            model.learn_one({"a": 1.0}, y)
+    for y in ("yes", 2, 0.5, None):
+        with pytest.raises(InputError, match="True or False"):
+            TrackingLogistic().learn_one({"a": 1.0}, y)
+    for w in (-1.0, math.nan):
+        with pytest.raises(InputError, match="w must be"):
+            model.learn_one({"a": 1.0}, 1.0, w)
+    for bad, word in (({"loss": "log"}, "loss"), ({"guests": "some"}, "guests"), ({"fit_intercept": 3}, "intercept")):
+        with pytest.raises(InputError, match=word):
+            TrackingRegression(**bad).learn_one({"a": 1.0}, 1.0)
+    with pytest.raises(InputError, match="quantile"):
+        TrackingRegression("quantile", quantile=1.0).learn_one({"a": 1.0}, 1.0)
+
+
+@BOTH
+def test_numbers_of_every_kind(make):
+    model = make()
+    for t in range(30):
+        x = {"int": t, "bool": t % 2 == 0, "float32": np.float32(t), "float": 1.0 * t}
+        model.learn_one(x, label(make, t % 10))
+        model.learn_one({"int": t, "count": 2}, label(make, t % 10))
+        model.learn_one({}, label(make, t % 10))
+        assert math.isfinite(said(model, x))
+        assert math.isfinite(said(model, {}))
+
+
+# ---------------------------------------------------------------------------------------------------------- saving
+
+
+@BOTH
+def test_goes_on_bit_for_bit(make, tmp_path):
+    data = rows()
+    model = make()
+    play(model, data[:90])
+    model.learn_one({"e": 1.0, 3: 2.0}, label(make, 2.0))
+    model.save(tmp_path / "model.npz")
+    fresh = model.clone()
+    assert fresh.weights == {}
+    fresh.restore(model.state())
+    others = [tw.load(tmp_path / "model.npz"), fresh, pickle.loads(pickle.dumps(model)), copy.deepcopy(model)]
+    ahead = play(model, data[90:])
+    for other in others:
+        assert list(other.weights) == [*"abcd", "e", 3]
+        assert np.array_equal(play(other, data[90:]), ahead)
+    new = make()
+    new.save(tmp_path / "new.npz")
+    assert tw.load(tmp_path / "new.npz").weights == {}
+
+
+def test_damaged_states_are_refused():
+    model = TrackingRegression()
+    play(model, rows(T=50))
+    before = model.state()
+    for key, value in (
+        ("facts._names", ["a", "b", "c"]),
+        ("facts._names", ["a", "b", "c", "c"]),
+        ("engine.clock", np.array([50, 99])),
+        ("engine.jury.weights", np.full_like(before["engine.jury.weights"], 2.0)),
+        ("class", "TrackingLogistic"),
+    ):
+        with pytest.raises(StateError):
+            model.restore(before | {key: value})
+    assert all(np.array_equal(before[key], value) for key, value in model.state().items())
