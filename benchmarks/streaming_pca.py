@@ -119,7 +119,7 @@ def times():
 
 
 if __name__ == "__main__":
-    limit = int(sys.argv[1]) if len(sys.argv) > 1 else 8000
+    limit = int(sys.argv[1]) if len(sys.argv) > 1 else 50_000
     with threadpool_limits(1):
         losses(real(), limit)
         losses(

@@ -25,7 +25,8 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Saved, Bas
     """Principal component analysis of a stream whose subspace, mean and scale may move. There is nothing to tune.
 
     A bank of covariances forgets the past at different speeds, from a memory of two rows to one of all. Each is judged
-    by the energy it loses, one row ahead, and the directions in which those that lose least agree are the components.
+    by the energy it loses, one row ahead. The components are the directions in which those that lose least agree, or
+    those in which they see most energy, whichever has lost less.
 
     Components keep their sign and their place from row to row, so that a model behind them is not shaken: where the
     variances of two components cross, they do not change places. `fit` puts them in the order of their variances;
@@ -62,7 +63,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Saved, Bas
     Notes
     -----
     Rows are learned one after the other, so it makes no difference in which batches they come. A row costs
-    O(M d^2 k) for M members, and no eigendecomposition: with d = 100 and k = 10 a third of a millisecond.
+    O(M d^2 k) for M members, and no eigendecomposition: with d = 100 and k = 10 half a millisecond.
     Components do not depend on the unit of the features, as long as it is the same for all.
 
     Examples
