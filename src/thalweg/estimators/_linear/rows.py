@@ -36,6 +36,7 @@ __all__ = ["GAUGE", "LEVEL", "LOW", "SCALE", "UNIT", "Linear", "LinearRoom", "pl
 WARM = 10.0  # rows until means and spreads are known roughly
 BEYOND = 0.5  # of the range of labels
 SURE = 12.0  # the largest score for the log loss
+SAME = 2.0**-44  # two predictions that differ by rounding only
 INSIDE = 0.3173  # of errors beyond the scale, as of a normal distribution beyond its deviation
 LEVEL, UNIT, LOW, HIGH, SCALE, GAUGE, UNCUT = range(7)  # of `target`
 
@@ -127,7 +128,9 @@ def _weigh(s: Linear, c: LinearRoom, played: float, y: float, weight: float) -> 
         share(s.shares, c.priors, c.q, s.jury.weights)
     elif s.target[GAUGE] > 0.0:
         for i in range(N):
-            c.q[i] = weight * gain(c.kind, par, played, c.p[i], y, s.target[GAUGE])
+            c.q[i] = 0.0
+            if abs(c.p[i] - played) > SAME * abs(played):
+                c.q[i] = weight * gain(c.kind, par, played, c.p[i], y, s.target[GAUGE])
         judge(s.jury, c.jury, c.q)
 
 
