@@ -79,13 +79,26 @@ class Loss:
         return abs(e) ** 2 / 2 if abs(e) <= delta else delta * (abs(e) - delta / 2)
 
 
-class Member:
-    def __init__(self, rate, d):
-        self.rate, self.w, self.G, self.offset = rate, np.zeros(d + 1), np.zeros(d + 1), 0.0
+class Model:
+    """Coefficients, and the quantile of what they leave over where they are of the mean."""
 
-    def rescale(self, ratio, gradients):
+    def __init__(self, memory, d):
+        self.memory, self.w, self.offset, self.left = memory, np.zeros(d + 1), 0.0, 0.0
+
+    def move_offset(self, loss, p, y, seen):
+        rate = max(1 / seen, 1 - self.memory)
+        self.left += rate * (abs(p - y) - self.left)
+        self.offset -= np.sqrt(rate) * self.left * loss.slope(p, y, 0.0)
+
+
+class Member(Model):
+    def __init__(self, rate, d, of_mean):
+        super().__init__(0.999, d)
+        self.rate, self.G, self.of_mean = rate, np.zeros(d + 1), of_mean
+
+    def rescale(self, ratio, quantile):
         self.w *= ratio
-        if gradients:
+        if not quantile or self.of_mean:
             self.G *= ratio**2
 
     def follow(self, j, ratio, shift):
@@ -94,19 +107,22 @@ class Member:
         self.w[0] += self.w[j] * shift
 
     def learn(self, loss, z, p, y, unit, scale, weight, seen):
-        self.G += (weight * loss.slope(p, y, scale) * z) ** 2
+        own, mean = (Loss("squared_error", 0.0) if self.of_mean else loss), p - self.offset
+        self.G += (weight * own.slope(mean, y, scale) * z) ** 2
         steps = np.divide(self.rate * unit, np.sqrt(self.G), out=np.zeros_like(z), where=self.G > 0)
         width = (steps * z**2).sum()
         if width > 0:
-            self.w -= steps * z * loss.pull(p, y, scale, width, weight)
+            self.w -= steps * z * own.pull(mean, y, scale, width, weight)
+        if self.of_mean:
+            self.move_offset(loss, p, y, seen)
 
 
-class Guest:
+class Guest(Model):
     def __init__(self, forget, prior, d):
-        self.forget, self.w, self.P = forget, np.zeros(d + 1), prior * np.eye(d + 1)
-        self.offset = self.left = 0.0
+        super().__init__(forget, d)
+        self.P = prior * np.eye(d + 1)
 
-    def rescale(self, ratio, gradients):
+    def rescale(self, ratio, quantile):
         self.w *= ratio
 
     def follow(self, j, ratio, shift):
@@ -116,12 +132,10 @@ class Guest:
         self.w, self.P = T @ self.w, T @ self.P @ T.T
 
     def learn(self, loss, z, p, y, unit, scale, weight, seen):
-        lam, Pz = self.forget, self.P @ z
+        lam, Pz = self.memory, self.P @ z
         h, e = z @ Pz, p - self.offset - y
         if loss.name == "quantile":
-            rate = max(1 / seen, 1 - lam)
-            self.left += rate * (abs(p - y) - self.left)
-            self.offset -= np.sqrt(rate) * self.left * loss.slope(p, y, scale)
+            self.move_offset(loss, p, y, seen)
         if loss.name == "log_loss":
             low, high = sorted([p, p + y * weight * h / lam])
             for _ in range(200):  # x = p - (weight h/lam) l'(x)
@@ -147,7 +161,7 @@ class Linear:
         priors = PRIORS[loss == "log_loss"]
         self.candidates = [Guest(f, p, d) for f, p in zip(FORGET, priors, strict=True)] if guests else []
         K, M = len(self.candidates), len(RATES)
-        self.candidates += [Member(r, d) for r in RATES]
+        self.candidates += [Member(r, d, loss == "quantile" and i % 2 == 0) for i, r in enumerate(RATES)]
         self.weights = np.r_[np.full(K, 0.5 / max(K, 1)), np.full(M, (0.5 if K else 1.0) / M)]
         self.columns, self.labels = [Column(intercept) for _ in range(d)], Column(intercept)
         self.classes = loss in ("log_loss", "hinge")
@@ -212,7 +226,7 @@ class Linear:
             self.level = self.labels.mean
             if before > 0:
                 for c in self.candidates:
-                    c.rescale(self.unit / before, self.loss.name != "quantile")
+                    c.rescale(self.unit / before, self.loss.name == "quantile")
         if self.loss.name == "huber" and not first:
             e = abs(played - y)
             step = np.exp(((e > self.scale) - 0.3173) / np.sqrt(min(n, 400)))

@@ -188,7 +188,8 @@ class LinearEngine(Engine):
         standard = w[:K] @ state.guests.B + state.members.W @ w[K:]
         mean, spread = state.features.mean, state.features.spread
         raw = np.divide(standard, spread, out=np.zeros_like(spread), where=spread > 0)[1:]
-        level = state.target[LEVEL] + standard[0] + w[:K] @ state.guests.offset
+        offset = w[:K] @ state.guests.offset + w[K:] @ state.members.offset
+        level = state.target[LEVEL] + standard[0] + offset
         return raw, float(level - raw @ mean[1:])
 
     def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
@@ -199,7 +200,7 @@ class LinearEngine(Engine):
             yield f"{name} seen", bool((squares >= 0).all() and (squares[seen == 0] == 0).all())
             yield f"{name} seen", np.allclose(read[f"{name}.spread"] ** 2 * seen, squares, rtol=1e-9, atol=0.0)
         yield "squared gradients", bool((read["members.G"] >= 0).all())
-        yield "guests", bool((read["guests.left"] >= 0).all())
+        yield "errors left over", bool((read["guests.left"] >= 0).all() and (read["members.left"] >= 0).all())
         for name in ("jury.weights", "shares.trust", "shares.beliefs"):
             w = read[name]
             yield name, bool((w >= 0).all() and (np.abs(w.sum(axis=-1) - 1) <= 1e-9).all())
