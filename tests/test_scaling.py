@@ -58,6 +58,8 @@ def test_states(rows, tmp_path):
     assert np.array_equal(copy.run(rows[100:]), z)
     other = Standardiser(3)
     other.restore(saved)
+    other.save(tmp_path / "scale.npz")
+    assert np.array_equal(tw.load(tmp_path / "scale.npz").run(rows[100:]), z)
     assert np.array_equal(other.run(rows[100:]), z)
     saved["squares"][1] = -1.0
     with pytest.raises(StateError, match="squares"):
