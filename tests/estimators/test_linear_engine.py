@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from tests.twins.linear import Linear
+from tests.twins.linear import Linear, believed
 from thalweg.errors import StateError
 from thalweg.estimators._jury import judge, new_jury
 from thalweg.estimators._linear import LinearEngine
@@ -33,7 +33,7 @@ def play(X, y, weights=None, loss="squared_error", **options):
 
 def weigher(loss, guests=True):
     """The jury and the shares in plain Python, whose own tests are elsewhere."""
-    priors = np.r_[np.full(5, 0.1), np.full(8, 0.0625)] if guests else np.full(8, 0.125)
+    priors = believed(guests)
     jury, room = new_jury(priors)
     shares, weights = new_shares(priors), priors.copy()
 

@@ -85,10 +85,10 @@ def test_classes():
     assert np.allclose(chances.sum(axis=1), 1)
     assert np.array_equal(model.predict(X), model.classes_[(chances[:, 1] > 0.5).astype(int)])
     assert model.coef_.shape == (1, 3)
-    digits, labels = load_digits(return_X_y=True)
+    digits, labels = (part[:900] for part in load_digits(return_X_y=True))
     many = TrackingClassifier().fit(digits, labels)
     assert many.score(digits, labels) > 0.95
-    assert many.predict_proba(digits).shape == (1797, 10)
+    assert many.predict_proba(digits).shape == (900, 10)
     assert many.coef_.shape == (10, 64)
     assert many.intercept_.shape == (10,)
     hinge = TrackingClassifier("hinge").fit(digits, labels)

@@ -12,6 +12,11 @@ FORGET = [1.0, 1.0, 0.999, 0.99, 0.95]
 PRIORS = {True: [1.0, 100.0, 1.0, 1.0, 1.0], False: [0.2, 10.0, 1.0, 1.0, 1.0]}
 
 
+def believed(guests):
+    members = np.array([1, 2, 4, 3, 2, 1, 1, 1]) / 15
+    return np.r_[0.7 * np.array([0.35, 0.2, 0.25, 0.15, 0.05]), 0.3 * members] if guests else members
+
+
 class Column:
     """Mean and spread, by all numbers seen."""
 
@@ -160,9 +165,8 @@ class Linear:
         self.loss, self.intercept, self.weigh = Loss(loss, par), intercept, weigh
         priors = PRIORS[loss == "log_loss"]
         self.candidates = [Guest(f, p, d) for f, p in zip(FORGET, priors, strict=True)] if guests else []
-        K, M = len(self.candidates), len(RATES)
         self.candidates += [Member(r, d, loss == "quantile" and i % 2 == 0) for i, r in enumerate(RATES)]
-        self.weights = np.r_[np.full(K, 0.5 / max(K, 1)), np.full(M, (0.5 if K else 1.0) / M)]
+        self.weights = believed(guests)
         self.columns, self.labels = [Column(intercept) for _ in range(d)], Column(intercept)
         self.classes = loss in ("log_loss", "hinge")
         self.unit, self.level, self.scale = float(self.classes), 0.0, 0.0

@@ -23,11 +23,12 @@ from thalweg.estimators._linear.losses import HUBER, LOG, QUANTILE
 from thalweg.estimators._linear.offsets import move_offset
 from thalweg.losses.logistic import prox_slope
 
-__all__ = ["FORGET", "Guests", "begin_guests", "follow_guests", "move_guests", "new_guests", "score_guests"]
+__all__ = ["BELIEVED", "FORGET", "Guests", "begin_guests", "follow_guests", "move_guests", "new_guests", "score_guests"]
 
 FORGET = np.array([1.0, 1.0, 0.999, 0.99, 0.95])  # lambda
 PRIORS = np.array([0.2, 10.0, 1.0, 1.0, 1.0])  # P at the start, in units of the features' spread
 LOG_PRIORS = np.array([1.0, 100.0, 1.0, 1.0, 1.0])
+BELIEVED = np.array([0.35, 0.2, 0.25, 0.15, 0.05])  # at the start: long memories come first
 VAGUE = 100.0  # a variance is not blown up beyond this
 
 

@@ -20,9 +20,10 @@ from thalweg._kernels.parts import Floats, Ints
 from thalweg.estimators._linear.losses import QUANTILE, SQUARED, pull, slope
 from thalweg.estimators._linear.offsets import move_offset
 
-__all__ = ["RATES", "Members", "follow_members", "learns", "move_members", "new_members", "score_members"]
+__all__ = ["BELIEVED", "RATES", "Members", "follow_members", "learns", "move_members", "new_members", "score_members"]
 
 RATES = 10.0 * 4.0 ** np.arange(-5, 3)  # 10 c
+BELIEVED = np.array([1, 2, 4, 3, 2, 1, 1, 1]) / 15  # at the start: steps that are neither short nor long come first
 MEMORY = 0.999  # of offsets
 
 
