@@ -2,7 +2,7 @@
 
 A learner decides, the world reveals a loss, the learner moves. `domains` are the feasible sets, `losses` and `problems`
 what the world does, `play` runs one against the other, `regret` says what a run lost, `testing` checks parts of your
-own. `control`, `pca` and `estimators` are applications; they are loaded when first used.
+own. `control`, `pca` and `estimators` are applications, `scaling` standardises rows; they are loaded when first used.
 """
 
 import importlib
@@ -39,7 +39,7 @@ from thalweg.one_projection import OneProjection
 from thalweg.play import Run, play
 
 if TYPE_CHECKING:
-    from thalweg import control, estimators, pca
+    from thalweg import control, estimators, pca, scaling
     from thalweg.control import EfficientControl
     from thalweg.pca import EfficientPCA
 
@@ -86,6 +86,7 @@ __all__ = [
     "play",
     "problems",
     "regret",
+    "scaling",
     "testing",
     "theorems",
 ]
@@ -96,6 +97,7 @@ _LATER = {
     "estimators": "estimators",
     "pca": "pca",
     "EfficientPCA": "pca",
+    "scaling": "scaling",
 }
 
 

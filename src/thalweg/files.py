@@ -44,7 +44,7 @@ __all__ = ["SCHEMA", "load", "summary", "write"]
 
 SCHEMA = 3  # version of the layout of files and states
 TEXT = "thalweg.json"
-PLACES = ("domains", "experts", "metas", "", "control", "pca", "estimators")  # where public names are
+PLACES = ("domains", "experts", "metas", "", "control", "pca", "estimators", "scaling")  # where public names are
 KINDS = {"f": 8, "i": 8, "u": 8, "b": 1}  # arrays that are read, and the most bytes of a number
 LONGEST = 2**26  # bytes of the text
 DEEPEST = 16  # values in values

