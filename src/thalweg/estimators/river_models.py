@@ -231,7 +231,7 @@ class TrackingRegression(_Linear, base.MiniBatchRegressor):
     >>> evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
     MAE: 0.2...
     >>> sorted(model.weights)
-    ['five_thirty_eight', ...]
+    ['gallup', 'ipsos', 'morning_consult', 'ordinal_date', 'rasmussen', 'you_gov']
     """
 
     def __init__(
@@ -300,7 +300,7 @@ class TrackingLogistic(_Linear, base.MiniBatchClassifier):
     >>> from river import datasets, evaluate, metrics
     >>> from thalweg.estimators import TrackingLogistic
     >>> evaluate.progressive_val_score(datasets.Phishing(), TrackingLogistic(), metrics.Accuracy())
-    Accuracy: 9...%
+    Accuracy: 8...%
     """
 
     def __init__(self, *, fit_intercept: bool = True, guests: str | bool = "auto") -> None:
