@@ -7,7 +7,12 @@ library whose rules it follows: `pip install 'thalweg[sklearn]'`, `'thalweg[rive
 import importlib
 from typing import Any
 
-_PLACES: dict[str, str] = {}  # the file of each name
+_PLACES: dict[str, str] = {  # the file of each name
+    "Aggregator": "aggregator",
+    "Combination": "_combination",
+    "Oracle": "_oracles",
+    "oracle": "_oracles",
+}
 
 __all__ = sorted(_PLACES)
 
