@@ -71,7 +71,7 @@ class Combination:
 
     @property
     def predictions(self) -> Any:
-        """The combined forecasts: an array (T,), or a data frame of the kind that came, with the column "prediction"."""
+        """The combined forecasts: an array (T,), or a data frame of the kind that came, column "prediction"."""
         return self.came.like(self.said, ["prediction"])
 
     @property

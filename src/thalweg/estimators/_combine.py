@@ -3,9 +3,9 @@
 Candidate n has weights w_n over the experts that are awake and so a forecast p_n of its own; it learns from its own
 regrets (`thalweg.estimators._rules`). Candidate 0 may be the Tracker on the simplex. With q the jury's weights:
 
-    w = sum_n q_n w_n;  p = sum_i w_i x_i;  candidate n gained sum_i w_ni r_i                                       (1)
+    w = sum_n q_n w_n;  p = sum_i w_i x_i;  candidate n gained l'(p)(p - p_n)                                       (1)
 
-where r_i are the regrets of p. In log loss it gained l(p) - l(p_n): what was played is not linear in its advice there.
+and in log loss l(p) - l(p_n).
 
 The kernels take a handle of (Combined, Combining, Seat), the last being the Tracker's (`thalweg._machines.loop`).
 """
@@ -20,7 +20,7 @@ from thalweg._kernels.parts import Floats, Ints
 from thalweg._kernels.pointers import call
 from thalweg.estimators._forecast_losses import LOG, cost, slope
 from thalweg.estimators._jury import Jury, JuryRoom, judge
-from thalweg.estimators._rules import Rules, RuleSettings, believe, learn_rule, normalise
+from thalweg.estimators._rules import BAYES, Rules, RuleSettings, believe, learn_rule, normalise
 
 __all__ = ["Combined", "Combining", "answer", "propose", "read", "rounds"]
 
@@ -93,26 +93,24 @@ def propose(handle: Any, x: Floats, a: Floats, w: Floats) -> float:
 def _learn(handle: Any, x: Floats, a: Floats, p: float, y: float) -> None:
     """One round, after `propose`."""
     s, c, tracker = parts(handle)
-    for step in range(1 + c.gains.shape[0]):  # the combination, and the candidates
-        n = step - 1
-        q = p if n < 0 else _mean(c.weights[n], x)
-        paid, d = cost(c.loss, c.tau, q, y), slope(c.loss, c.tau, q, y)
-        for i in range(x.shape[0]):
-            r = d * (q - x[i]) if c.gradient else paid - cost(c.loss, c.tau, x[i], y)
+    K, M, d = x.shape[0], c.rules.kinds.shape[0], slope(c.loss, c.tau, p, y)
+    for n in range(c.gains.shape[0]):
+        q = _mean(c.weights[n], x)
+        paid, tilt = cost(c.loss, c.tau, q, y), slope(c.loss, c.tau, q, y)
+        c.gains[n] = cost(c.loss, c.tau, p, y) - paid if c.loss == LOG else d * (p - q)  # (1)
+        m = n - c.tracked
+        linear = c.gradient and not (0 <= m < M and c.rules.kinds[m] == BAYES)
+        for i in range(K):
+            r = tilt * (q - x[i]) if linear else paid - cost(c.loss, c.tau, x[i], y)
             c.r[i] = a[i] * r if a[i] > 0.0 else 0.0
-        if n < 0:
-            for k in range(c.gains.shape[0]):
-                c.gains[k] = _mean(c.weights[k], c.r)  # (1)
-        elif n == 0 and c.tracked:
-            for i in range(x.shape[0]):
+        if n == 0 and c.tracked:
+            for i in range(K):
                 tracker.g[i] = -c.r[i]
                 if not c.gradient:  # sum_i u_i l_i, where who sleeps loses what was paid
                     paid -= tracker.x[i] * c.r[i]
             call(tracker.update, tracker.handle, max(paid, 0.0), np.inf, 0, True)
-        elif n - c.tracked < c.rules.kinds.shape[0]:
-            learn_rule(s.rules, c.rules, n - c.tracked, a, c.r)
-        if n >= 0 and c.loss == LOG:
-            c.gains[n] = cost(LOG, c.tau, p, y) - cost(LOG, c.tau, q, y)
+        elif m < M:
+            learn_rule(s.rules, c.rules, m, a, c.r)
     if c.gains.shape[0] > 1:
         judge(s.jury, c.jury, c.gains)
 

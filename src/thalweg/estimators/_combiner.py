@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from thalweg._kernels.clock import ROUNDS
 from thalweg._kernels.handle import Handle, bind
 from thalweg._machines import loop
+from thalweg._machines.records import MARKERS
+from thalweg._sound import born
 from thalweg._stateful import Stateful, named_arrays
 from thalweg._types import Array
 from thalweg._validate import told
@@ -22,7 +24,7 @@ from thalweg.estimators import _combine
 from thalweg.estimators._combine import Combined, Combining
 from thalweg.estimators._forecast_losses import CODES
 from thalweg.estimators._jury import new_jury
-from thalweg.estimators._rules import Row, Rules, RuleSettings
+from thalweg.estimators._rules import MLPROD, Row, Rules, RuleSettings
 
 __all__ = ["Combiner"]
 
@@ -270,13 +272,10 @@ LARGEST = 1e60  # of a forecast: squares of squares of differences can be added 
 def _needs(one: _Copy) -> NDArray[np.bool_]:
     """Which entries have a largest regret where they have squares."""
     kinds = one.settings.rules.kinds
-    return np.repeat((kinds == 2)[:, None], one.state.rules.A.shape[1], axis=1)
+    return np.repeat((kinds == MLPROD)[:, None], one.state.rules.A.shape[1], axis=1)
 
 
 def _look_jury(read: Mapping[str, NDArray[Any]], mark: str) -> Iterator[tuple[str, bool]]:
-    from thalweg._machines.records import MARKERS
-    from thalweg._sound import born
-
     m, births = int(read[f"{mark}counts"][MARKERS]), read[f"{mark}born"]
     possible = 0 <= m < 2 ** (births.size - 2) and (read[f"{mark}counts"] >= 0).all()
     yield "jury", bool(possible) and births.tolist() == [0, *born(m, births.size - 1)]

@@ -4,8 +4,9 @@
     convex    min over weights w >= 0 with sum 1 of sum_t l(sum_i w_i x_ti, y_t); linear: over all w                 (2)
     shifting  for m = 0, 1, ...: min over sequences of experts that change m times at most                          (3)
 
-(2) is least squares (with weights of sum 1: the point of a polytope next to the origin), a linear programme for absolute
-and pinball losses, and for log loss the fixed point of w_i <- w_i mean_t q_ti/q_t, q the probability of what came.
+(2) is least squares (with weights of sum 1: the point of a polytope next to the origin), a linear programme for
+absolute and pinball losses, and for log loss the fixed point of w_i <- w_i mean_t q_ti/q_t, q the probability of what
+came.
 An expert that sleeps says what the mean of those awake says.
 """
 
@@ -102,8 +103,8 @@ def oracle(
         _shifting(costs(loss, tau, X, Y), np.full((most + 1, K), np.inf), losses)
         losses = np.minimum.accumulate(losses) / T
         return Oracle(model, float(losses[-1]), losses=losses)
+    w: Array = np.zeros(K)
     if model == "expert":
-        w = np.zeros(K)
         w[np.argmin(costs(loss, tau, X, Y).mean(axis=0))] = 1.0
     elif loss == "square":
         w = _nearest(X - Y[:, None]) if model == "convex" else np.linalg.lstsq(X, Y, rcond=None)[0]
@@ -166,8 +167,8 @@ def _programme(X: Array, y: Array, up: float, convex: bool) -> Array:
     found = linprog(price, A_eq=A, b_eq=b, bounds=bounds, method="highs")
     if not found.success:
         raise RuntimeError(f"oracle: the linear programme was not solved: {found.message}")
-    w = np.asarray(found.x[:K])
-    return np.maximum(w, 0) / np.maximum(w, 0).sum() if convex else w
+    w: Array = np.maximum(found.x[:K], 0.0) if convex else np.asarray(found.x[:K])
+    return w / w.sum() if convex else w
 
 
 def _likeliest(q: Array) -> Array:

@@ -1,7 +1,7 @@
 """Rules that weigh experts by their regrets: those of OPERA, and BOA that forgets.
 
-In a round the rule with weights w has predicted p = sum_i w_i x_i, and r_i = a_i l'(p)(p - x_i), or a_i (l(p) - l(x_i)),
-is its regret for not having followed expert i; a_i is 0 where the expert sleeps. With A, V sums over the expert's rounds:
+In a round the rule with weights w has predicted p = sum_i w_i x_i, and r_i = a_i l'(p)(p - x_i), or a_i (l(p) -
+l(x_i)), is its regret for not having followed expert i; a_i is 0 where it sleeps. With sums over an expert's rounds:
 
     BOA       V_i += 2.2 r_i^2;  A_i += r_i - r_i^2/sqrt(V_i);  w_i ~ exp(A_i/sqrt(V_i))/sqrt(V_i)                  (1)
     ML-Poly   V_i += r_i^2;  A_i += r_i;  w_i ~ max(A_i, 0)/V_i                                                    (2)
@@ -10,14 +10,14 @@ is its regret for not having followed expert i; a_i is 0 where the expert sleeps
     share     v_i ~ w_i exp(c r_i/B), B = max |r| so far;  w_i = alpha/K + (1 - alpha) v_i                          (4)
     Bayes     as (4) with exp(r_i)                                                                                (5)
 
-(1) forgets where V and A are multiplied by `keep` < 1 first. (4) with alpha = 0 are exponential weights. Nothing depends
-on the scale of the losses, but (5), which is for logarithmic ones. In (1) and (3) an expert that was never judged has
-an equal share. Where all who are awake have weight 0, all have the same.
+(1) forgets where V and A are multiplied by `keep` < 1 first. (4) with alpha = 0 are exponential weights. Nothing
+depends on the scale of the losses, but (5), which is for logarithmic ones. In (1) and (3) an expert that was never
+judged has an equal share. Where all who are awake have weight 0, all have the same.
 
 References
 ----------
 P. Gaillard, G. Stoltz, T. van Erven, A second-order bound with excess losses, COLT 2014: (2), (3).
-O. Wintenberger, Optimal learning with Bernstein online aggregation, Machine Learning 106, 2017: (1); constants of OPERA.
+O. Wintenberger, Optimal learning with Bernstein online aggregation, Machine Learning 106, 2017: (1), as OPERA has it.
 M. Herbster, M. Warmuth, Tracking the best expert, Machine Learning 32, 1998: (4).
 """
 
@@ -56,14 +56,14 @@ class Row(NamedTuple):
     prior: float = 1.0
 
 
-_RATES = tuple(4.0**k for k in range(-4, 5))
+_RATES = tuple(4.0**k for k in range(-8, 4))
 FAMILIES = {
     "BOA": (Row(BOA),),
     "MLpol": (Row(MLPOL),),
     "MLprod": (Row(MLPROD),),
     "recent": tuple(Row(BOA, keep=0.5 ** (1 / rounds), prior=0.1) for rounds in (4, 16, 64, 256)),
-    "EWA": tuple(Row(SHARE, rate=c, prior=1 / 9) for c in _RATES),
-    "FS": tuple(Row(SHARE, rate=c, share=alpha, prior=1 / 36) for c in _RATES for alpha in (1e-4, 1e-3, 1e-2, 1e-1)),
+    "EWA": tuple(Row(SHARE, rate=c, prior=1 / 12) for c in _RATES),
+    "FS": tuple(Row(SHARE, rate=c, share=alpha, prior=1 / 48) for c in _RATES for alpha in (1e-4, 1e-3, 1e-2, 1e-1)),
     "Bayes": tuple(Row(BAYES, share=alpha, prior=1 / 4) for alpha in (0.0, 1e-4, 1e-3, 1e-2)),
 }
 
@@ -88,7 +88,7 @@ class RuleSettings(NamedTuple):
 @inner
 def _step(c: RuleSettings, s: Rules, m: int, i: int) -> float:
     """s_i of (3); V_i > 0."""
-    return min(0.5 / s.B[m, i], np.sqrt(np.log(max(s.A.shape[1], 2)) / s.V[m, i]))
+    return min(0.5 / s.B[m, i], np.sqrt(np.log(max(s.A.shape[1], 2)) / s.V[m, i]))  # type: ignore[no-any-return]
 
 
 @inner

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from thalweg._extras import need
+from thalweg._recorded import describe, parameters
 from thalweg._types import Array
 from thalweg._validate import check_choice, check_count, check_flag, check_items, real_array, real_number, told, wrong
 from thalweg.errors import InputError
@@ -54,14 +55,14 @@ class Aggregator(Saved):
     tau : float
         The quantile that "pinball" is for.
     gradient : bool
-        Compete with the best fixed weights (True) or with the best expert (False). For "log" it is always False.
+        Compete with the best fixed weights (True) or with the best expert (False).
     horizon : int
         How many rounds a forecast may be ahead of the answers. Rounds are shared by so many copies that take turns.
     guests : "auto" or sequence
         Other rules in the mixture: "BOA", "MLpol", "MLprod", "EWA", "FS" (fixed share), "recent" (BOA that forgets,
         with half-lives of 4 to 256 rounds), "Bayes" (for "log"), or objects of your own with `weights(experts, awake)`
         and `update(experts, awake, y)`; to save them, also `state()` and `restore(saved)`. "auto": BOA, ML-Poly and
-        recent; Bayes for "log".
+        recent, FS where `gradient` is False, Bayes for "log".
     rule : str, optional
         One of these names or "Tracker": play that rule alone.
 
@@ -118,10 +119,10 @@ class Aggregator(Saved):
 
     def _candidates(self) -> tuple[bool, list[Row], list[Any]]:
         """Whether the Tracker is one, the rules that are, and the guests of the user's own."""
-        name, log = type(self).__name__, self.loss == "log"
+        name = type(self).__name__
         if self.rule is not None:
             return self.rule == "Tracker", [*FAMILIES.get(self.rule, ())], []
-        usual = ("Bayes",) if log else USUAL
+        usual = [*USUAL, *["FS"] * (not self.gradient), *["Bayes"] * (self.loss == "log")]
         guests = usual if isinstance(self.guests, str) and self.guests == "auto" else self.guests
         rows: list[Row] = []
         own: list[Any] = []
@@ -132,7 +133,7 @@ class Aggregator(Saved):
                 own.append(guest)
             else:
                 raise wrong(name, "guests", "names of rules, or objects with weights() and update()", guest)
-        return not log, rows, own
+        return True, rows, own
 
     def _new_engine(self, facts: Mapping[str, Any]) -> Combiner:
         tracked, rows, own = self._candidates()
@@ -140,7 +141,7 @@ class Aggregator(Saved):
             check_count(type(self).__name__, "n_experts_", facts["n_experts_"], most=2**20),
             loss=self.loss,
             tau=self.tau,
-            gradient=self.gradient and self.loss != "log",
+            gradient=self.gradient,
             horizon=self.horizon,
             tracked=tracked,
             rows=rows,
@@ -173,11 +174,11 @@ class Aggregator(Saved):
         who = f"{type(self).__name__}.predict"
         one = _one_row(experts)
         came, X, A = self._read(who, experts if one is None else one, awake if one is None else _row(awake), time)
-        engine = self._engine_for(came, X.shape[1])
+        engine = self._engine_for(X.shape[1])
         if len(X) + engine.waiting > self.horizon:
             raise InputError(
-                f"{who}: {engine.waiting} forecasts wait for their answer and {len(X)} more were asked for, but horizon "
-                f"= {self.horizon}. Call update(y) first, or build Aggregator(horizon={len(X) + engine.waiting})."
+                f"{who}: {engine.waiting} forecasts wait for an answer and {len(X)} more were asked for, but horizon = "
+                f"{self.horizon}. Call update(y) first, or build Aggregator(horizon={len(X) + engine.waiting})."
             )
         self._keep(who, came, engine)
         answers = np.array([engine.predict(x, a) for x, a in zip(X, A, strict=True)])
@@ -219,7 +220,7 @@ class Aggregator(Saved):
         Y = self._read_answers(who, y)
         if len(Y) != len(X):
             raise InputError(f"{who}: experts have {len(X)} rows, y has {len(Y)}. Give an answer for each row.")
-        engine = self._engine_for(came, X.shape[1])
+        engine = self._engine_for(X.shape[1])
         if engine.waiting:
             raise InputError(f"{who}: {engine.waiting} forecasts still wait for their answer. Call update(y) first.")
         self._keep(who, came, engine)
@@ -249,13 +250,9 @@ class Aggregator(Saved):
         return type(self)(**{key: copy.deepcopy(value) for key, value in self._arguments().items()})
 
     def __repr__(self) -> str:
-        usual = {"loss": "square", "tau": 0.5, "gradient": True, "horizon": 1, "guests": "auto", "rule": None}
-        given = [
-            f"{k}={v!r}"
-            for k, v in self._arguments().items()
-            if isinstance(v, str) + (v != usual[k]) == 1 + (isinstance(v, str))
-        ]
-        return f"{type(self).__name__}({', '.join(given)}; {self.rounds} rounds played)"
+        usual = parameters(Aggregator)
+        given = [f"{k}={v!r}" for k, v in self._arguments().items() if describe(v) != describe(usual[k].default)]
+        return f"{type(self).__name__}({', '.join(given)}{'; ' * bool(given)}{self.rounds} rounds played)"
 
     def _names(self) -> tuple[str, ...]:
         if hasattr(self, "expert_names_"):
@@ -265,9 +262,10 @@ class Aggregator(Saved):
     # ------------------------------------------------------------------ checks, before anything changes
 
     def _read(self, who: str, experts: Any, awake: Any, time: str | None) -> tuple[Table, Array, Array]:
-        """The table as it came, forecasts (nan as 0) and who is awake, in the order of the experts."""
+        """The table as it came, forecasts (0 for nan) and who is awake, in the order of the experts."""
         came = table(who, "experts", experts, time=time, empty=True)
-        X = self._ordered(who, "experts", came)
+        names = tuple(self.expert_names_) if hasattr(self, "expert_names_") else came.names
+        X = _columns(who, "experts", came, names)
         if X.shape[1] == 0:
             raise InputError(f"{who}: experts must have a column for each expert. Got none.")
         if hasattr(self, "n_experts_") and X.shape[1] != self.n_experts_:
@@ -275,24 +273,14 @@ class Aggregator(Saved):
                 f"{who}: there are {self.n_experts_} experts since the first call. Got {X.shape[1]} columns. Keep a "
                 "column for an expert that has left, with nan in it, and have one from the start for each to come."
             )
-        A = np.ones_like(X)
+        A = np.where(np.isnan(X), 0.0, 1.0)
         if awake is not None:
-            given = table(who, "awake", awake)
-            A = (
-                self._ordered(who, "awake", given)
-                if came.names is None or given.names is None
-                else _by_name(who, given, came.names)
-            )
-            if A.shape != X.shape:
-                raise InputError(
-                    f"{who}: awake has shape {A.shape}, experts {X.shape}. Give one number for each forecast."
-                )
-            if not ((A >= 0) & (A <= 1)).all():
-                raise InputError(f"{who}: awake must hold numbers from 0 to 1. Got {A[(A < 0) | (A > 1)][0]:g}.")
-            A = np.where(np.isnan(A), 0.0, A)
-        asleep = np.isnan(X)
-        A = np.ascontiguousarray(np.where(asleep, 0.0, A))
-        X = np.ascontiguousarray(np.where(asleep, 0.0, X))
+            given = _columns(who, "awake", table(who, "awake", awake), names)
+            if given.shape != X.shape:
+                raise InputError(f"{who}: awake has shape {given.shape}, experts {X.shape}. Give one a forecast.")
+            if not ((given >= 0) & (given <= 1)).all():
+                raise InputError(f"{who}: awake must hold numbers from 0 to 1. Got {given.min():g} to {given.max():g}.")
+            A *= given
         nobody = ~(A > 0).any(axis=1)
         if nobody.any():
             row = int(np.argmax(nobody))
@@ -300,22 +288,14 @@ class Aggregator(Saved):
                 f"{who}: nobody is awake in row {row}, counted from 0. Leave the round out, or add an expert that "
                 "always has a forecast, such as the last value."
             )
-        if (np.abs(X) > LARGEST).any():
-            raise InputError(f"{who}: a forecast is larger than {LARGEST:g}. Choose other units.")
+        X = np.where(A > 0, X, 0.0)
         if self.loss == "log":
             if not ((X >= 0) & (X <= 1)).all():
                 raise InputError(f"{who}: for loss='log' forecasts must be probabilities of y = 1, from 0 to 1.")
             X = np.clip(X, CLOSEST, 1 - CLOSEST)
+        elif (np.abs(X) > LARGEST).any():
+            raise InputError(f"{who}: a forecast is larger than {LARGEST:g}. Choose other units.")
         return came, X, A
-
-    def _ordered(self, who: str, what: str, came: Table) -> Array:
-        """The columns in the order of the experts: by name, where they have names."""
-        mine = getattr(self, "expert_names_", None)
-        if mine is None or came.names is None:
-            if came.names is not None and hasattr(self, "n_experts_"):
-                return came.values  # names that came later than numbers say nothing
-            return came.values
-        return _by_name(who, came, tuple(mine))
 
     def _read_answers(self, who: str, y: Any) -> Array:
         Y = column(who, "y", y)
@@ -327,7 +307,7 @@ class Aggregator(Saved):
             raise InputError(f"{who}: for loss='log' y must be 0 or 1. Got {told(Y[(Y != 0) & (Y != 1)][0].item())}.")
         return Y
 
-    def _engine_for(self, came: Table, count: int) -> Combiner:
+    def _engine_for(self, count: int) -> Combiner:
         """The engine, or one for what came first; it is kept once all is checked."""
         return self._engine if "_engine" in vars(self) else self._new_engine({"n_experts_": count})
 
@@ -361,17 +341,18 @@ def _row(awake: Any) -> Any:
     return awake if array is None or array.ndim != 1 else array.reshape(1, -1)
 
 
-def _by_name(who: str, came: Table, names: tuple[str, ...]) -> Array:
-    """The columns with these names, nan where one is missing."""
-    assert came.names is not None
+def _columns(who: str, what: str, came: Table, names: tuple[str, ...] | None) -> Array:
+    """The columns of these experts: by name where they have names, nan where one is missing."""
+    if came.names is None or names is None:
+        return came.values
     new = [name for name in came.names if name not in names]
     if new:
         raise InputError(
-            f"{who}: there is no expert {new[0]!r}; they are {', '.join(names)}, since the first call. Have a column for "
-            "it from the start, empty until it appears."
+            f"{who}: {what} has a column {new[0]!r}, but the experts are {', '.join(names)}, since the first call. "
+            "Have a column for each from the start, empty until it appears."
         )
-    found = {name: came.values[:, i] for i, name in enumerate(came.names)}
-    return np.stack([found.get(name, np.full(len(came.values), np.nan)) for name in names], axis=1)
+    empty = np.full(len(came.values), np.nan if what == "experts" else 1.0)
+    return np.stack([came.values[:, came.names.index(n)] if n in came.names else empty for n in names], axis=1)
 
 
 def _moments(came: Table) -> tuple[float, float]:
