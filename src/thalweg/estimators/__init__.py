@@ -10,6 +10,7 @@ from typing import Any
 _PLACES: dict[str, str] = {  # the file of each name
     "Aggregator": "aggregator",
     "Combination": "_combination",
+    "Mixture": "mixture",
     "Oracle": "_oracles",
     "oracle": "_oracles",
 }

@@ -24,6 +24,8 @@ from thalweg.estimators._rules import BAYES, Rules, RuleSettings, believe, learn
 
 __all__ = ["Combined", "Combining", "answer", "propose", "read", "rounds"]
 
+ROUNDING = 1e-13  # relative, of a mean of forecasts
+
 
 class Combined(NamedTuple):
     """What changes."""
@@ -53,6 +55,12 @@ def _mean(w: Floats, x: Floats) -> float:
     for i in range(w.shape[0]):
         total += w[i] * x[i] if w[i] > 0.0 else 0.0
     return total
+
+
+@inner
+def _apart(a: float, b: float) -> float:
+    """a - b, where that is not only rounding: of experts who agree, rounding must not say who is better."""
+    return a - b if abs(a - b) > ROUNDING * abs(a) else 0.0
 
 
 @kernel
@@ -97,11 +105,11 @@ def _learn(handle: Any, x: Floats, a: Floats, p: float, y: float) -> None:
     for n in range(c.gains.shape[0]):
         q = _mean(c.weights[n], x)
         paid, tilt = cost(c.loss, c.tau, q, y), slope(c.loss, c.tau, q, y)
-        c.gains[n] = cost(c.loss, c.tau, p, y) - paid if c.loss == LOG else d * (p - q)  # (1)
+        c.gains[n] = cost(c.loss, c.tau, p, y) - paid if c.loss == LOG else d * _apart(p, q)  # (1)
         m = n - c.tracked
         linear = c.gradient and not (0 <= m < M and c.rules.kinds[m] == BAYES)
         for i in range(K):
-            r = tilt * (q - x[i]) if linear else paid - cost(c.loss, c.tau, x[i], y)
+            r = tilt * _apart(q, x[i]) if linear else _apart(paid, cost(c.loss, c.tau, x[i], y))
             c.r[i] = a[i] * r if a[i] > 0.0 else 0.0
         if n == 0 and c.tracked:
             for i in range(K):

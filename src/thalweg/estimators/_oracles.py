@@ -107,7 +107,7 @@ def oracle(
     if model == "expert":
         w[np.argmin(costs(loss, tau, X, Y).mean(axis=0))] = 1.0
     elif loss == "square":
-        w = _nearest(X - Y[:, None]) if model == "convex" else np.linalg.lstsq(X, Y, rcond=None)[0]
+        w = _nearest(X - Y[:, None]) if model == "convex" else np.asarray(np.linalg.lstsq(X, Y)[0], dtype=np.float64)
     elif loss == "log":
         if model == "linear":
             raise InputError("oracle: for loss='log' weights must sum to 1. Use model='convex'.")
@@ -173,7 +173,7 @@ def _programme(X: Array, y: Array, up: float, convex: bool) -> Array:
 
 def _likeliest(q: Array) -> Array:
     """Weights of sum 1 for which sum_t ln sum_i w_i q_ti is largest."""
-    w = np.full(q.shape[1], 1 / q.shape[1])
+    w: Array = np.full(q.shape[1], 1 / q.shape[1])
     for _ in range(100_000):
         steps = (q / (q @ w)[:, None]).mean(axis=0)
         w = w * steps  # the sum stays 1

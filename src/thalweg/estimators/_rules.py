@@ -42,7 +42,7 @@ __all__ = [
     "learn_rule",
 ]
 
-BOA, MLPOL, MLPROD, SHARE, BAYES = range(5)
+BOA, MLPOL, MLPROD, SHARE, BAYES = range(5)  # those from SHARE on keep logarithms of weights
 LEAST = -700.0  # of a logarithm of a weight
 
 
@@ -101,7 +101,7 @@ def believe(s: Rules, c: RuleSettings, m: int, a: Floats, w: Floats) -> None:
         if a[i] > 0.0:
             if kind == MLPOL:
                 w[i] = max(s.A[m, i], 0.0) / s.V[m, i] if s.V[m, i] > 0.0 else 0.0
-            elif kind == SHARE or kind == BAYES:
+            elif kind >= SHARE:
                 w[i] = s.A[m, i]
                 top = max(top, w[i])
             elif s.V[m, i] > 0.0:
@@ -114,11 +114,11 @@ def believe(s: Rules, c: RuleSettings, m: int, a: Floats, w: Floats) -> None:
     if kind != MLPOL:
         total = 0.0
         for i in range(K):
-            if a[i] > 0.0 and (kind == SHARE or kind == BAYES or s.V[m, i] > 0.0):
+            if a[i] > 0.0 and (kind >= SHARE or s.V[m, i] > 0.0):
                 w[i] = np.exp(w[i] - top)
                 total += w[i]
         for i in range(K):
-            if a[i] > 0.0 and kind != SHARE and kind != BAYES:
+            if a[i] > 0.0 and kind < SHARE:
                 w[i] = w[i] * judged / total if s.V[m, i] > 0.0 else 1.0  # a newcomer has an equal share
     normalise(a, w)
 
@@ -144,7 +144,7 @@ def learn_rule(s: Rules, c: RuleSettings, m: int, a: Floats, r: Floats) -> None:
         largest = max(largest, abs(r[i]))
     if largest == 0.0:
         return
-    if kind == SHARE or kind == BAYES:
+    if kind >= SHARE:
         _share(s, c, m, r, largest)
         return
     for i in range(K):
