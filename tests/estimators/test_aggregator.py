@@ -63,7 +63,14 @@ def test_log_loss_and_no_gradient_are_their_twins():
 def opera_python(X, y, rule):
     """BOA and ML-Poly of opera-python by its formulas, with its constants 2^-20 and 2^20."""
     T, K = X.shape
-    V, M, A, R, eta, top = np.full(K, 2.0**-20), np.full(K, 2.0**-20), np.zeros(K), np.zeros(K), np.full(K, 2.0**-20), 0.0
+    V, M, A, R, eta, top = (
+        np.full(K, 2.0**-20),
+        np.full(K, 2.0**-20),
+        np.zeros(K),
+        np.zeros(K),
+        np.full(K, 2.0**-20),
+        0.0,
+    )
     P = np.zeros(T)
     for t in range(T):
         if rule == "BOA":
@@ -113,7 +120,10 @@ def test_rows_one_by_one_are_a_run_and_no_forecast_knows_what_comes(options):
             said.append(one.predict(X[t]))
     np.testing.assert_array_equal(said, run.said)
     other, hidden = X.copy(), y.copy()
-    other[41:], hidden[41 - h + 1 :] = X[41:] + 7, y[41 - h + 1 :] - 3  # the answers of 41 - h + 1.. come after forecast 41
+    other[41:], hidden[41 - h + 1 :] = (
+        X[41:] + 7,
+        y[41 - h + 1 :] - 3,
+    )  # the answers of 41 - h + 1.. come after forecast 41
     other[40] = X[40]
     np.testing.assert_array_equal(Aggregator(**options).run(other, hidden).said[:41], run.said[:41])
     split = Aggregator(**options)
@@ -169,7 +179,7 @@ def test_a_newcomer_begins_with_an_equal_share_and_who_left_has_nothing():
 
 def test_one_expert_zero_losses_and_equal_experts():
     y = np.linspace(1, 2, 50)
-    assert (Aggregator().run(y[:, None] + 1, y).played == 1).all()
+    np.testing.assert_allclose(Aggregator().run(y[:, None] + 1, y).played, 1.0)
     run = Aggregator().run(np.tile(y[:, None], 3), y)
     np.testing.assert_allclose(run.played, 1 / 3)
     assert run.loss() < 1e-30

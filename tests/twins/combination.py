@@ -119,9 +119,7 @@ class Flat(Tracker):
 class Tracking:
     def __init__(self, K):
         center = np.full(K, 1 / K)
-        self.inner = Flat(
-            onto_simplex, center, math.sqrt(1 - 1 / K), lambda v: v - v.mean(), tolerance=lambda y: 1e-24
-        )
+        self.inner = Flat(onto_simplex, center, math.sqrt(1 - 1 / K), lambda v: v - v.mean(), tolerance=lambda y: 1e-24)
 
     def weights(self, a):
         return among(a, self.inner.x)

@@ -93,7 +93,6 @@ def propose(handle: Any, x: Floats, a: Floats, w: Floats) -> float:
     for n in range(c.gains.shape[0]):
         for i in range(K):
             w[i] += s.jury.weights[n] * c.weights[n, i]
-    normalise(a, w)
     return _mean(w, x)
 
 
