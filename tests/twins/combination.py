@@ -109,7 +109,7 @@ class Share:
 
 
 class Flat(Tracker):
-    """Where a gradient points straight against y - x, as it often does where experts sleep, it is 0 and not rounding."""
+    """Where a gradient points straight against y - x, as it does where experts sleep, it is 0 and not rounding."""
 
     def surrogate(self, g):
         h = super().surrogate(g)

@@ -176,10 +176,10 @@ def _likeliest(q: Array) -> Array:
     w: Array = np.full(q.shape[1], 1 / q.shape[1])
     for _ in range(100_000):
         steps = (q / (q @ w)[:, None]).mean(axis=0)
-        w = w * steps  # the sum stays 1
+        w = np.asarray(w * steps)  # the sum stays 1
         if steps.max() - 1 <= EXACT:  # no w gains more than ln of the largest
             break
-    return w / w.sum()
+    return np.asarray(w / w.sum())
 
 
 @kernel

@@ -95,7 +95,7 @@ class Mixture:
     def run(self) -> Combination:
         """All rounds so far."""
         first = self._runs[0]
-        whole = {name: np.concatenate([getattr(run, name) for run in self._runs]) for name in _ARRAYS}
+        whole: dict[str, Any] = {name: np.concatenate([getattr(run, name) for run in self._runs]) for name in _ARRAYS}
         came = first.came._replace(frame=None)
         return Combination(**whole, **{name: getattr(first, name) for name in _FACTS}, came=came)
 
