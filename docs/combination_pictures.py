@@ -11,6 +11,7 @@ import argparse
 import pathlib
 
 import numpy as np
+import pandas as pd
 from river.datasets import TrumpApproval
 
 from thalweg.estimators import Aggregator
@@ -26,8 +27,6 @@ def main() -> None:
     rows = list(TrumpApproval())
     names = [name for name in rows[0][0] if name != "ordinal_date"]
     polls = {name: np.array([x[name] for x, _ in rows]) for name in names}
-    import pandas as pd
-
     run = Aggregator().run(pd.DataFrame(polls), np.array([y for _, y in rows]))
     for kind in PICTURES:
         run.plot(kind).figure.savefig(out / f"combine-{kind}.png", dpi=90)
