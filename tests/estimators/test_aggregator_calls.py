@@ -438,3 +438,30 @@ def test_operas_names_and_calls():
     assert one.plot_mixture("avg_loss").get_title()
     both = Mixture(y, X, model="combined", loss_gradient=False)
     np.testing.assert_array_equal(both.predictions, Aggregator(gradient=False).run(X, y).said)
+
+
+def test_arrays_of_any_layout_give_the_same():
+    X, y, _ = stream(T=30)
+    expected = Aggregator().run(X, y).said
+    wide = np.zeros((30, 8), order="F")
+    wide[:, ::2] = X
+    quiet = y.copy()
+    quiet.flags.writeable = False
+    np.testing.assert_array_equal(Aggregator().run(wide[:, ::2], quiet).said, expected)
+    np.testing.assert_array_equal(Aggregator().run(X.tolist(), y.tolist()).said, expected)
+    one = Aggregator()
+    said = []
+    for t in range(30):
+        said.append(one.predict(wide[t, ::2] if t % 2 else X[t].tolist()))
+        one.update(y[t] if t % 2 else float(y[t]))
+    np.testing.assert_array_equal(said, expected)
+    assert np.array_equal(wide[:, ::2], X)  # what was given is untouched
+
+
+def test_the_engine_starts_anew():
+    X, y, _ = stream(T=30)
+    one = Aggregator(horizon=2, guests=["BOA", Follow()])
+    first = one.run(X, y).said
+    one._engine.reset()
+    assert one.rounds == 0
+    np.testing.assert_array_equal(one.run(X, y).said, first)

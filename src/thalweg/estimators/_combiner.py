@@ -90,8 +90,7 @@ class Combiner(Stateful):
             if tracked:
                 self._arrays |= {f"{k}.tracker.{key}": array for key, array in one.tracker._arrays.items()}
                 self._arrays |= {f"{k}.inner.{key}": array for key, array in one.tracker.inner._arrays.items()}
-        self._first = {key: array.copy() for key, array in self._arrays.items()}
-        self._fresh = copy.deepcopy(list(guests))
+        self._hosts = bool(guests)
 
     @property
     def rounds(self) -> int:
@@ -104,9 +103,10 @@ class Combiner(Stateful):
         return int(self._clock[PREDICTED] - self._clock[ANSWERED])
 
     def _restart(self) -> None:
-        self._write(self._first)
-        for one in self._copies:
-            one.guests[:] = copy.deepcopy(self._fresh)
+        fresh = self.clone()
+        self._write(fresh._arrays)
+        for one, other in zip(self._copies, fresh._copies, strict=True):
+            one.guests[:] = other.guests
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_doors": None}  # handles cannot be copied: they are made anew
@@ -128,7 +128,7 @@ class Combiner(Stateful):
 
     def take(self, row: Any, least: float, largest: float) -> float | None:
         """`predict` for the one row that comes every round; None where it is anything else, or must be refused."""
-        if type(row) is not np.ndarray or row.dtype is not FLOAT or row.shape != (self.count,):
+        if type(row) is not np.ndarray or row.dtype is not FLOAT or row.shape != (self.count,) or not row.flags.carray:
             return None
         x, a = np.empty(self.count), np.empty(self.count)
         if self.waiting == self.horizon or not _combine.read(row, least, largest, x, a):
@@ -156,7 +156,7 @@ class Combiner(Stateful):
         """The answer to the forecast that has waited longest."""
         k = int(self._clock[ANSWERED]) % self.horizon
         x, a = self._waiting[k], self._awake[k]
-        if not self._fresh:
+        if not self._hosts:
             _combine.answer(self._door(k), x, a, y, np.empty(self.count), self._clock)
             return
         with self._all_or_nothing():
@@ -168,7 +168,7 @@ class Combiner(Stateful):
         """Rounds one after the other; nothing waits. Returns forecasts and weights."""
         P, W, first = np.empty(len(Y)), np.empty_like(X), int(self._clock[ANSWERED])
         with self._all_or_nothing():
-            if self._copies[0].guests:
+            if self._hosts:
                 for t in range(len(Y)):
                     k = (first + t) % self.horizon
                     self._ask(k, X[t], A[t])
@@ -185,7 +185,7 @@ class Combiner(Stateful):
 
     def _ask(self, k: int, x: Array, a: Array) -> None:
         """The weights of the guests of copy k."""
-        if not self._fresh:
+        if not self._hosts:
             return
         one = self._copies[k]
         first = len(one.settings.gains) - len(one.guests)

@@ -108,7 +108,7 @@ class Aggregator(Saved):
             read_loss(name, loss),
             real_number(tau),
             check_flag(name, "gradient", gradient),
-            check_count(name, "horizon", horizon, most=2**20),
+            check_count(name, "horizon", horizon, most=2**12),
             guests,
             None if rule is None else read_rule(name, "rule", rule),
         )
@@ -298,7 +298,7 @@ class Aggregator(Saved):
         return came, X, A
 
     def _read_answers(self, who: str, y: Any) -> Array:
-        Y = column(who, "y", y)
+        Y = np.array(column(who, "y", y))  # for compiled code: contiguous, and not read-only
         if (np.abs(Y) > LARGEST).any():
             raise InputError(f"{who}: an answer is larger than {LARGEST:g}. Choose other units.")
         if self.loss == "percentage" and (np.abs(Y) < 1 / LARGEST).any():
