@@ -13,6 +13,11 @@ _PLACES: dict[str, str] = {  # the file of each name
     "TrackingLogistic": "river_models",
     "TrackingRegression": "river_models",
     "TrackingRegressor": "regressor",
+    "Aggregator": "aggregator",
+    "Combination": "_combination",
+    "Mixture": "mixture",
+    "Oracle": "_oracles",
+    "oracle": "_oracles",
 }
 
 __all__ = sorted(_PLACES)

@@ -3,12 +3,13 @@
 A new one is a package here and a line in `STUDIES`.
 """
 
-from thalweg.lab.studies import control, paper, pca, thresholds, tracker
+from thalweg.lab.studies import combination, control, paper, pca, thresholds, tracker
 
 __all__ = ["STUDIES"]
 
 STUDIES = {
     "reproduce": paper,
+    "combination": combination,
     "control": control,
     "pca": pca,
     "thresholds": thresholds,

@@ -1,0 +1,111 @@
+"""What came of combining forecasts over many rounds, to look at: losses, weights, pictures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from thalweg._kernels.jit import kernel
+from thalweg._types import Array
+from thalweg._validate import check_choice
+from thalweg.estimators._forecast_losses import CODES, cost
+from thalweg.estimators._frames import Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["Combination", "costs"]
+
+PICTURES = "weights", "box", "cumulative", "average", "contributions", "oracle"
+
+
+@kernel
+def _costs(kind: int, tau: float, P: Array, Y: Array, out: Array) -> None:
+    for t in range(P.shape[0]):
+        for i in range(P.shape[1]):
+            out[t, i] = cost(kind, tau, P[t, i], Y[t])
+
+
+def costs(loss: str, tau: float, forecasts: Array, y: Array) -> Array:
+    """What forecasts cost: one a row, or a column for each expert."""
+    P = np.ascontiguousarray(forecasts.reshape(len(y), -1))
+    out = np.empty_like(P)
+    _costs(CODES[loss], tau, P, y, out)
+    return out.reshape(forecasts.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Combination:
+    """Rounds of an `Aggregator`: what `run` returns.
+
+    Attributes
+    ----------
+    experts, awake : array (T, K)
+        The forecasts (0 where an expert slept), and who was awake.
+    y : array (T,)
+        What came true.
+    said : array (T,)
+        The combined forecasts.
+    played : array (T, K)
+        The weights they were made with.
+    names : tuple of str
+        The experts.
+    loss_name, tau
+        As of the aggregator.
+    title : str
+        What the combination is called in pictures.
+    """
+
+    experts: Array = field(repr=False)
+    awake: Array = field(repr=False)
+    y: Array = field(repr=False)
+    said: Array = field(repr=False)
+    played: Array = field(repr=False)
+    names: tuple[str, ...]
+    loss_name: str
+    tau: float
+    title: str
+    came: Table = field(repr=False)
+
+    @property
+    def predictions(self) -> Any:
+        """The combined forecasts: an array (T,), or a data frame of the kind that came, column "prediction"."""
+        return self.came.like(self.said, ["prediction"])
+
+    @property
+    def weights(self) -> Any:
+        """The weights of every round: an array (T, K), or a data frame of the kind that came."""
+        return self.came.like(self.played, self.names)
+
+    @property
+    def losses(self) -> Array:
+        """What each combined forecast cost."""
+        return costs(self.loss_name, self.tau, self.said, self.y)
+
+    def loss(self) -> float:
+        """The mean loss."""
+        return float(self.losses.mean())
+
+    def expert_losses(self) -> Array:
+        """What each expert's forecast cost, (T, K); nan where it slept."""
+        paid = costs(self.loss_name, self.tau, self.experts, self.y)
+        return np.where(self.awake > 0, paid, np.nan)
+
+    def plot(self, kind: str = "weights", *, ax: Axes | None = None, most: int = 8) -> Axes:
+        """Draw a picture on the Axes given, or on a new figure, and return the Axes.
+
+        Parameters
+        ----------
+        kind : {"weights", "box", "cumulative", "average", "contributions", "oracle"}
+            Weights over time; how they are spread; loss so far, beyond that of the combination; mean loss of everybody;
+            what each expert adds to the forecast; mean loss of the best sequence of experts, by how often it changes.
+        ax : Axes, optional
+            Where to draw.
+        most : int
+            Experts that are shown one by one, those with the largest weights; the others are summed up.
+        """
+        from thalweg.estimators import _combination_pictures as pictures
+
+        return getattr(pictures, check_choice("plot", "kind", kind, PICTURES))(self, ax, most)  # type: ignore[no-any-return]

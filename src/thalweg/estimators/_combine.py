@@ -1,0 +1,139 @@
+"""Forecasts combined: candidates that weigh the experts, and a jury over them. The kernels of `Aggregator`.
+
+Candidate n has weights w_n over the experts that are awake and so a forecast p_n of its own; it learns from its own
+regrets (`thalweg.estimators._rules`). Candidate 0 may be the Tracker on the simplex. With q the jury's weights:
+
+    w = sum_n q_n w_n;  p = sum_i w_i x_i;  candidate n gained l'(p)(p - p_n)                                       (1)
+
+and in log loss l(p) - l(p_n).
+
+The kernels take a handle of (Combined, Combining, Seat), the last being the Tracker's (`thalweg._machines.loop`).
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from thalweg._kernels.handle import parts
+from thalweg._kernels.jit import inner, kernel
+from thalweg._kernels.parts import Floats, Ints
+from thalweg._kernels.pointers import call
+from thalweg.estimators._forecast_losses import LOG, cost, slope
+from thalweg.estimators._jury import Jury, JuryRoom, judge
+from thalweg.estimators._rules import BAYES, Rules, RuleSettings, believe, learn_rule, normalise
+
+__all__ = ["Combined", "Combining", "answer", "propose", "read", "rounds"]
+
+ROUNDING = 1e-13  # relative, of a mean of forecasts
+
+
+class Combined(NamedTuple):
+    """What changes."""
+
+    rules: Rules
+    jury: Jury
+
+
+class Combining(NamedTuple):
+    """What does not change, and scratch space. N candidates: the Tracker (or not), M rules, and guests from Python."""
+
+    rules: RuleSettings
+    jury: JuryRoom
+    loss: int
+    tau: float
+    gradient: bool
+    tracked: bool
+    weights: Floats  # (N, K) of the candidates
+    gains: Floats  # (N,)
+    r: Floats  # (K,)
+
+
+@inner
+def _mean(w: Floats, x: Floats) -> float:
+    """sum_i w_i x_i of those with weight: who sleeps may say nan."""
+    total = 0.0
+    for i in range(w.shape[0]):
+        total += w[i] * x[i] if w[i] > 0.0 else 0.0
+    return total
+
+
+@inner
+def _apart(a: float, b: float) -> float:
+    """a - b, where that is not only rounding: of experts who agree, rounding must not say who is better."""
+    return a - b if abs(a - b) > ROUNDING * abs(a) else 0.0
+
+
+@kernel
+def read(row: Floats, least: float, largest: float, x: Floats, a: Floats) -> bool:
+    """x, a <- forecasts and who is awake; whether somebody is, and all are numbers between these bounds."""
+    somebody = False
+    for i in range(row.shape[0]):
+        awake = not np.isnan(row[i])
+        if awake and not (least <= row[i] <= largest):
+            return False
+        x[i], a[i] = (row[i], 1.0) if awake else (0.0, 0.0)
+        somebody = somebody or awake
+    return somebody
+
+
+@kernel
+def propose(handle: Any, x: Floats, a: Floats, w: Floats) -> float:
+    """w <- the weights of the next round for those awake; the guests' are there. Returns the forecast."""
+    s, c, tracker = parts(handle)
+    K, first = w.shape[0], 1 if c.tracked else 0
+    if c.tracked:
+        call(tracker.ready, tracker.handle)
+        for i in range(K):
+            c.weights[0, i] = max(tracker.x[i], 0.0)
+        normalise(a, c.weights[0])
+    for m in range(c.rules.kinds.shape[0]):
+        believe(s.rules, c.rules, m, a, c.weights[first + m])
+    for i in range(K):
+        w[i] = 0.0
+    for n in range(c.gains.shape[0]):
+        for i in range(K):
+            w[i] += s.jury.weights[n] * c.weights[n, i]
+    return _mean(w, x)
+
+
+@kernel
+def _learn(handle: Any, x: Floats, a: Floats, p: float, y: float) -> None:
+    """One round, after `propose`."""
+    s, c, tracker = parts(handle)
+    K, M, d = x.shape[0], c.rules.kinds.shape[0], slope(c.loss, c.tau, p, y)
+    for n in range(c.gains.shape[0]):
+        q = _mean(c.weights[n], x)
+        paid, tilt = cost(c.loss, c.tau, q, y), slope(c.loss, c.tau, q, y)
+        c.gains[n] = cost(c.loss, c.tau, p, y) - paid if c.loss == LOG else d * _apart(p, q)  # (1)
+        m = n - c.tracked
+        linear = c.gradient and not (0 <= m < M and c.rules.kinds[m] == BAYES)
+        for i in range(K):
+            r = tilt * _apart(q, x[i]) if linear else _apart(paid, cost(c.loss, c.tau, x[i], y))
+            c.r[i] = a[i] * r if a[i] > 0.0 else 0.0
+        if n == 0 and c.tracked:
+            for i in range(K):
+                tracker.g[i] = -c.r[i]
+                if not c.gradient:  # sum_i u_i l_i, where who sleeps loses what was paid
+                    paid -= tracker.x[i] * c.r[i]
+            call(tracker.update, tracker.handle, max(paid, 0.0), np.inf, 0, True)
+        elif m < M:
+            learn_rule(s.rules, c.rules, m, a, c.r)
+    if c.gains.shape[0] > 1:
+        judge(s.jury, c.jury, c.gains)
+
+
+@kernel
+def answer(handle: Any, x: Floats, a: Floats, y: float, w: Floats, clock: Ints) -> float:
+    """One round; w <- its weights, and the clock goes on. Returns the forecast."""
+    p = propose(handle, x, a, w)
+    _learn(handle, x, a, p, y)
+    clock[0] += 1
+    return p
+
+
+@kernel
+def rounds(handle: Any, X: Floats, A: Floats, Y: Floats, first: int, step: int, W: Floats, P: Floats) -> None:
+    """The rounds first, first + step, ...; weights and forecasts into W and P."""
+    for t in range(first, Y.shape[0], step):
+        P[t] = propose(handle, X[t], A[t], W[t])
+        _learn(handle, X[t], A[t], P[t], Y[t])

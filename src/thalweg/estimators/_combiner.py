@@ -1,0 +1,297 @@
+"""The engine of `Aggregator`: copies that take turns, and the rounds that wait for their answer."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thalweg._kernels.clock import ROUNDS
+from thalweg._kernels.handle import Handle, bind
+from thalweg._machines import loop
+from thalweg._machines.records import MARKERS
+from thalweg._sound import born
+from thalweg._stateful import Stateful, named_arrays
+from thalweg._types import Array
+from thalweg._validate import told
+from thalweg.algorithms import Tracker
+from thalweg.domains import Simplex
+from thalweg.errors import InputError
+from thalweg.estimators import _combine
+from thalweg.estimators._combine import Combined, Combining
+from thalweg.estimators._forecast_losses import CODES
+from thalweg.estimators._jury import new_jury
+from thalweg.estimators._rules import MLPROD, Row, Rules, RuleSettings
+
+__all__ = ["Combiner"]
+
+FLOAT = np.dtype(np.float64)
+ANSWERED, PREDICTED = 0, 1  # of the clock: rounds
+
+
+class _Copy(NamedTuple):
+    """One of the copies: its arrays, its Tracker, and the guests that only Python can ask."""
+
+    state: Combined
+    settings: Combining
+    tracker: Tracker
+    guests: list[Any]
+
+
+class Combiner(Stateful):
+    """Weights over `count` experts for one loss; round t is played by copy t mod `horizon`.
+
+    Parameters
+    ----------
+    count : int
+        K.
+    loss, tau, gradient, horizon
+        As of `Aggregator`.
+    tracked : bool
+        Whether the Tracker is a candidate.
+    rows : tuple of Row
+        The rules that are.
+    guests : sequence
+        Those of the user's own.
+    """
+
+    _noun = "aggregator"
+
+    def __init__(
+        self,
+        count: int,
+        *,
+        loss: str,
+        tau: float,
+        gradient: bool,
+        horizon: int,
+        tracked: bool,
+        rows: Sequence[Row],
+        guests: Sequence[Any] = (),
+    ) -> None:
+        self.count, self.horizon = count, horizon
+        options = loss, tau, gradient, tracked, rows, guests
+        self._copies = [_new_copy(count, *options) for _ in range(horizon)]
+        self._doors: list[tuple[Handle, Any]] | None = None  # and what they borrow
+        self._clock = np.zeros(2, dtype=np.int64)
+        self._waiting, self._awake = np.zeros((horizon, count)), np.zeros((horizon, count))
+        self._time = np.zeros(2)  # whether there was one, and the last
+        self._arrays: dict[str, NDArray[Any]] = {
+            "clock": self._clock,
+            "waiting": self._waiting,
+            "awake": self._awake,
+            "time": self._time,
+        }
+        for k, one in enumerate(self._copies):
+            self._arrays |= {f"{k}.{key}": array for key, array in named_arrays(one.state).items()}
+            if tracked:
+                self._arrays |= {f"{k}.tracker.{key}": array for key, array in one.tracker._arrays.items()}
+                self._arrays |= {f"{k}.inner.{key}": array for key, array in one.tracker.inner._arrays.items()}
+        self._hosts = bool(guests)
+
+    @property
+    def rounds(self) -> int:
+        """Rounds answered so far."""
+        return int(self._clock[ANSWERED])
+
+    @property
+    def waiting(self) -> int:
+        """Forecasts that wait for their answer."""
+        return int(self._clock[PREDICTED] - self._clock[ANSWERED])
+
+    def _restart(self) -> None:
+        fresh = self.clone()
+        self._write(fresh._arrays)
+        for one, other in zip(self._copies, fresh._copies, strict=True):
+            one.guests[:] = other.guests
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_doors": None}  # handles cannot be copied: they are made anew
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        vars(self).update(kept)
+
+    def _door(self, k: int) -> Handle:
+        """Copy k as compiled code sees it."""
+        if self._doors is None:
+            self._doors = []
+            for one in self._copies:
+                of, nothing = one.tracker, cast(Any, None)
+                seat = loop.seat(of._handle, False, of._x, of._gradient, nothing, nothing)
+                self._doors.append((bind((one.state, one.settings, seat)), seat))
+        return self._doors[k][0]
+
+    # ------------------------------------------------------------------ rounds; all arguments were checked
+
+    def take(self, row: Any, least: float, largest: float) -> float | None:
+        """`predict` for the one row that comes every round; None where it is anything else, or must be refused."""
+        if type(row) is not np.ndarray or row.dtype is not FLOAT or row.shape != (self.count,) or not row.flags.carray:
+            return None
+        x, a = np.empty(self.count), np.empty(self.count)
+        if self.waiting == self.horizon or not _combine.read(row, least, largest, x, a):
+            return None
+        return self.predict(x, a)
+
+    def predict(self, x: Array, a: Array) -> float:
+        """The forecast of the next round, which then waits for its answer."""
+        turn = int(self._clock[PREDICTED]) % self.horizon
+        self._ask(turn, x, a)
+        said = _combine.propose(self._door(turn), x, a, np.empty(self.count))
+        self._waiting[turn], self._awake[turn] = x, a
+        self._clock[PREDICTED] += 1
+        return float(said)
+
+    def weights(self) -> Array:
+        """Those of the next round, if everybody is awake."""
+        k = int(self._clock[PREDICTED]) % self.horizon
+        w, x, a = np.empty(self.count), np.zeros(self.count), np.ones(self.count)
+        self._ask(k, x, a)
+        _combine.propose(self._door(k), x, a, w)
+        return w
+
+    def update(self, y: float) -> None:
+        """The answer to the forecast that has waited longest."""
+        k = int(self._clock[ANSWERED]) % self.horizon
+        x, a = self._waiting[k], self._awake[k]
+        if not self._hosts:
+            _combine.answer(self._door(k), x, a, y, np.empty(self.count), self._clock)
+            return
+        with self._all_or_nothing():
+            self._ask(k, x, a)
+            _combine.answer(self._door(k), x, a, y, np.empty(self.count), self._clock)
+            self._tell(k, x, a, y)
+
+    def run(self, X: Array, A: Array, Y: Array) -> tuple[Array, Array]:
+        """Rounds one after the other; nothing waits. Returns forecasts and weights."""
+        P, W, first = np.empty(len(Y)), np.empty_like(X), int(self._clock[ANSWERED])
+        with self._all_or_nothing():
+            if self._hosts:
+                for t in range(len(Y)):
+                    k = (first + t) % self.horizon
+                    self._ask(k, X[t], A[t])
+                    P[t] = _combine.answer(self._door(k), X[t], A[t], Y[t], W[t], self._clock)
+                    self._tell(k, X[t], A[t], Y[t])
+            else:
+                for t in range(min(self.horizon, len(Y))):
+                    _combine.rounds(self._door((first + t) % self.horizon), X, A, Y, t, self.horizon, W, P)
+                self._clock[ANSWERED] += len(Y)
+            self._clock[PREDICTED] = self._clock[ANSWERED]
+        return P, W
+
+    # ------------------------------------------------------------------ guests in Python
+
+    def _ask(self, k: int, x: Array, a: Array) -> None:
+        """The weights of the guests of copy k."""
+        if not self._hosts:
+            return
+        one = self._copies[k]
+        first = len(one.settings.gains) - len(one.guests)
+        for n, guest in enumerate(one.guests):
+            w = np.asarray(guest.weights(x.copy(), a.copy()), dtype=np.float64)
+            if w.shape != (self.count,) or not (np.isfinite(w).all() and (w >= 0).all()):
+                raise InputError(
+                    f"Aggregator: the guest {type(guest).__name__} must give {self.count} weights >= 0. Got {told(w)}."
+                )
+            w = w * a
+            one.settings.weights[first + n] = w / w.sum() if w.sum() > 0 else a / a.sum()
+
+    def _tell(self, k: int, x: Array, a: Array, y: float) -> None:
+        for guest in self._copies[k].guests:
+            guest.update(x.copy(), a.copy(), float(y))
+
+    def _remember(self) -> Any:
+        return super()._remember(), [copy.deepcopy(one.guests) for one in self._copies]
+
+    def _return_to(self, before: Any) -> None:
+        arrays, guests = before
+        super()._return_to(arrays)
+        for one, kept in zip(self._copies, guests, strict=True):
+            one.guests[:] = kept
+
+    # ------------------------------------------------------------------ stop and resume
+
+    def state(self) -> dict[str, Any]:
+        """As `Stateful.state`, with what the guests' own `state()` give."""
+        saved = super().state()
+        for k, one in enumerate(self._copies):
+            for n, guest in enumerate(one.guests):
+                if not (hasattr(guest, "state") and hasattr(guest, "restore")):
+                    name = type(guest).__name__
+                    raise InputError(f"Aggregator: the guest {name} cannot be saved. Give it state() and restore().")
+                saved |= {f"{k}.guest{n}.{key}": value for key, value in guest.state().items()}
+        return saved
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Continue from a saved state, bit for bit."""
+        saved = self._migrated(saved)
+        read = self._read_state(saved)
+        with self._all_or_nothing():
+            self._write(read)
+            for k, one in enumerate(self._copies):
+                for n, guest in enumerate(one.guests):
+                    mark = f"{k}.guest{n}."
+                    guest.restore({key.removeprefix(mark): v for key, v in saved.items() if str(key).startswith(mark)})
+
+    def _read_state(self, saved: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+        read = super()._read_state(saved)
+        for k, one in enumerate(self._copies):
+            if one.settings.tracked:
+                outer, inner = (
+                    learner.state() | {key: read[f"{k}.{part}.{key}"] for key in learner._arrays}
+                    for part, learner in (("tracker", one.tracker), ("inner", one.tracker.inner))
+                )
+                one.tracker._read_state(outer)  # raises where no run can have left it
+                one.tracker.inner._read_state(inner)
+                answered = len(range(k, int(read["clock"][ANSWERED]), self.horizon))
+                if outer["clock"][ROUNDS] != answered or inner["clock"][ROUNDS] != answered:
+                    raise self._unfit(f"its copy {k} has not played the rounds that are counted")
+        return read
+
+    def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
+        answered, predicted = (int(n) for n in read["clock"])
+        yield "counters", 0 <= answered <= predicted <= answered + self.horizon
+        held = [t % self.horizon for t in range(answered, min(predicted, answered + self.horizon))]
+        a = read["awake"]
+        yield "waiting forecasts", bool(((a >= 0) & (a <= 1)).all() and (a[held].sum(axis=1) > 0).all())
+        yield "waiting forecasts", bool((np.abs(read["waiting"]) <= LARGEST).all())
+        for k, one in enumerate(self._copies):
+            A, V, B = (read[f"{k}.rules.{key}"] for key in "AVB")
+            yield "rules", bool((V >= 0).all() and (B >= 0).all() and not (B[V > 0] == 0)[_needs(one)[V > 0]].any())
+            yield "rules", bool((np.abs(A) < LARGEST**3).all())
+            w = read[f"{k}.jury.weights"]
+            yield "jury", bool((w >= 0).all() and abs(w.sum() - 1) < 1e-9)
+            yield from _look_jury(read, f"{k}.jury.records.")
+
+
+LARGEST = 1e60  # of a forecast: squares of squares of differences can be added up
+
+
+def _needs(one: _Copy) -> NDArray[np.bool_]:
+    """Which entries have a largest regret where they have squares."""
+    kinds = one.settings.rules.kinds
+    return np.repeat((kinds == MLPROD)[:, None], one.state.rules.A.shape[1], axis=1)
+
+
+def _look_jury(read: Mapping[str, NDArray[Any]], mark: str) -> Iterator[tuple[str, bool]]:
+    m, births = int(read[f"{mark}counts"][MARKERS]), read[f"{mark}born"]
+    possible = 0 <= m < 2 ** (births.size - 2) and (read[f"{mark}counts"] >= 0).all()
+    yield "jury", bool(possible) and births.tolist() == [0, *born(m, births.size - 1)]
+    for key in ("V", "B", "W", "p", "weights"):
+        yield "jury", bool((read[mark + key] >= 0).all())
+
+
+def _new_copy(
+    count: int, loss: str, tau: float, gradient: bool, tracked: bool, rows: Sequence[Row], guests: Sequence[Any]
+) -> _Copy:
+    N, shape = tracked + len(rows) + len(guests), (len(rows), count)
+    priors = np.array([1.0] * tracked + [row.prior for row in rows] + [1.0] * len(guests))
+    jury, room = new_jury(priors)
+    numbers = np.array([row[1:4] for row in rows]).reshape(len(rows), 3).T.copy()
+    settings = RuleSettings(np.array([row.kind for row in rows], dtype=np.int64), *numbers)
+    scratch = np.zeros((N, count)), np.zeros(N), np.zeros(count)
+    state = Combined(Rules(*(np.zeros(shape) for _ in range(3))), jury)
+    combining = Combining(settings, room, CODES[loss], tau, gradient, tracked, *scratch)
+    return _Copy(state, combining, Tracker(Simplex(count)), copy.deepcopy(list(guests)))

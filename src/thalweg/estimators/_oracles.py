@@ -1,0 +1,201 @@
+"""The best combinations in hindsight: one expert, fixed weights, or experts that change a few times.
+
+    expert    min_i sum_t l(x_ti, y_t)                                                                            (1)
+    convex    min over weights w >= 0 with sum 1 of sum_t l(sum_i w_i x_ti, y_t); linear: over all w                 (2)
+    shifting  for m = 0, 1, ...: min over sequences of experts that change m times at most                          (3)
+
+(2) is least squares (with weights of sum 1: the point of a polytope next to the origin), a linear programme for
+absolute and pinball losses, and for log loss the fixed point of w_i <- w_i mean_t q_ti/q_t, q the probability of what
+came.
+An expert that sleeps says what the mean of those awake says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from thalweg._kernels.jit import kernel
+from thalweg._types import Array
+from thalweg._validate import check_choice, check_count
+from thalweg.errors import InputError
+from thalweg.estimators._combination import costs
+
+__all__ = ["MODELS", "Oracle", "oracle"]
+
+MODELS = "expert", "convex", "linear", "shifting"
+MOST = 1000  # changes that are tried unless more are asked for
+EXACT = 1e-10  # of the mean log loss, what is left to gain
+
+
+@dataclass(frozen=True, eq=False)
+class Oracle:
+    """Who knew everything beforehand.
+
+    Attributes
+    ----------
+    model : str
+        "expert", "convex", "linear" or "shifting".
+    loss : float
+        Its mean loss; of "shifting" with as many changes as were tried.
+    weights : array (K,), or None of "shifting"
+        What it weighs the experts with.
+    predictions : array (T,), or None of "shifting"
+        What it would have said.
+    losses : array (M + 1,), or None
+        Of "shifting": the mean loss with at most 0, 1, ..., M changes.
+    """
+
+    model: str
+    loss: float
+    weights: Array | None = None
+    predictions: Array | None = None
+    losses: Array | None = None
+
+    def __repr__(self) -> str:
+        return f"Oracle({self.model!r}, loss {self.loss:.6g})"
+
+
+def oracle(
+    experts: Any,
+    y: Any,
+    model: str = "convex",
+    *,
+    loss: str = "square",
+    tau: float = 0.5,
+    awake: Any = None,
+    changes: int | None = None,
+) -> Oracle:
+    """The best combination in hindsight.
+
+    Parameters
+    ----------
+    experts, y, awake
+        As for `Aggregator.run`.
+    model : {"expert", "convex", "linear", "shifting"}
+        One expert, fixed weights that sum to 1, any fixed weights, or experts that change.
+    loss, tau
+        As of `Aggregator`.
+    changes : int, optional
+        For "shifting": how many changes to try; 1000 when left out, or what the rounds allow.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thalweg.estimators import oracle
+    >>> y = np.array([0.0, 1.0, 0.0, 1.0])
+    >>> experts = np.c_[np.zeros(4), np.ones(4)]
+    >>> oracle(experts, y, "convex").weights.round(6).tolist()
+    [0.5, 0.5]
+    >>> oracle(experts, y, "shifting").losses.tolist()
+    [0.5, 0.25, 0.25, 0.0]
+    """
+    X, Y, loss = _read(experts, y, awake, loss)
+    check_choice("oracle", "model", model, MODELS)
+    if len(Y) == 0:
+        raise InputError("oracle needs at least one round. Got none.")
+    T, K = X.shape
+    if model == "shifting":
+        most = min(T - 1, MOST) if changes is None else check_count("oracle", "changes", changes, least=0, most=T - 1)
+        losses = np.empty(most + 1)
+        _shifting(costs(loss, tau, X, Y), np.full((most + 1, K), np.inf), losses)
+        losses = np.minimum.accumulate(losses) / T
+        return Oracle(model, float(losses[-1]), losses=losses)
+    w: Array = np.zeros(K)
+    if model == "expert":
+        w[np.argmin(costs(loss, tau, X, Y).mean(axis=0))] = 1.0
+    elif loss == "square":
+        w = _nearest(X - Y[:, None]) if model == "convex" else np.asarray(np.linalg.lstsq(X, Y)[0], dtype=np.float64)
+    elif loss == "log":
+        if model == "linear":
+            raise InputError("oracle: for loss='log' weights must sum to 1. Use model='convex'.")
+        w = _likeliest(np.where(Y[:, None] > 0.5, X, 1 - X))
+    else:
+        up = tau if loss == "pinball" else 0.5
+        scale = 1 / np.abs(Y) if loss == "percentage" else np.ones(T)
+        w = _programme(X * scale[:, None], Y * scale, up, model == "convex")
+    said = X @ w
+    return Oracle(model, float(costs(loss, tau, said, Y).mean()), w, said)
+
+
+def _read(experts: Any, y: Any, awake: Any, loss: str) -> tuple[Array, Array, str]:
+    from thalweg.estimators.aggregator import Aggregator
+
+    reader = Aggregator(loss)
+    _, X, A = reader._read("oracle", experts, awake, None)
+    Y = reader._read_answers("oracle", y)
+    if len(X) != len(Y):
+        raise InputError(f"oracle: experts have {len(X)} rows, y has {len(Y)}. Give an answer for each row.")
+    mean = (A * X).sum(axis=1) / A.sum(axis=1)
+    return A * X + (1 - A) * mean[:, None], Y, reader.loss
+
+
+def _nearest(D: Array) -> Array:
+    """The weights w >= 0 of sum 1 for which ||D w|| is smallest.
+
+    v >= 0 that minimises ||D v||^2 + (sum v - 1)^2 is a multiple of it: in direction w the best length is 1/(1 + q),
+    q = ||D w||^2, and then q/(1 + q) is left, which grows with q.
+    """
+    from scipy.optimize import nnls
+
+    size = np.abs(D).max()
+    if size == 0:
+        return np.full(D.shape[1], 1 / D.shape[1])
+    R = np.linalg.qr(D / size, mode="r") / np.sqrt(len(D))
+    target = np.zeros(len(R) + 1)
+    target[-1] = 1.0
+    v, _ = nnls(np.vstack([R, np.ones(D.shape[1])]), target)
+    return np.asarray(v / v.sum())
+
+
+def _programme(X: Array, y: Array, up: float, convex: bool) -> Array:
+    """min sum_t up e+ + (1 - up) e-, where e+ - e- = y - X w."""
+    from scipy import sparse
+    from scipy.optimize import linprog
+
+    T, K = X.shape
+    size = max(np.abs(y).max(), np.abs(X).max(), 1e-300)
+    eye = sparse.eye_array(T)
+    rows = sparse.hstack([sparse.csr_array(X / size), eye, -eye])
+    total = sparse.csr_array(np.concatenate([np.ones(K), np.zeros(2 * T)])[None])
+    A = sparse.vstack([rows, total]) if convex else rows
+    b = np.append(y / size, 1.0) if convex else y / size
+    price = np.concatenate([np.zeros(K), np.full(T, up), np.full(T, 1 - up)])
+    bounds = [(0 if convex else None, None)] * K + [(0, None)] * (2 * T)
+    found = linprog(price, A_eq=A, b_eq=b, bounds=bounds, method="highs")
+    if not found.success:
+        raise RuntimeError(f"oracle: the linear programme was not solved: {found.message}")
+    w: Array = np.maximum(found.x[:K], 0.0) if convex else np.asarray(found.x[:K])
+    return w / w.sum() if convex else w
+
+
+def _likeliest(q: Array) -> Array:
+    """Weights of sum 1 for which sum_t ln sum_i w_i q_ti is largest."""
+    w: Array = np.full(q.shape[1], 1 / q.shape[1])
+    for _ in range(100_000):
+        steps = (q / (q @ w)[:, None]).mean(axis=0)
+        w = np.asarray(w * steps)  # the sum stays 1
+        if steps.max() - 1 <= EXACT:  # no w gains more than ln of the largest
+            break
+    return np.asarray(w / w.sum())
+
+
+@kernel
+def _shifting(paid: Array, best: Array, losses: Array) -> None:
+    """best[m, i] <- the smallest loss up to a round with at most m changes that ends at expert i."""
+    T, K = paid.shape
+    M = best.shape[0]
+    for i in range(K):
+        best[0, i] = paid[0, i]
+    for t in range(1, T):
+        for m in range(min(t, M - 1), -1, -1):
+            least = np.inf
+            if m > 0:
+                for i in range(K):
+                    least = min(least, best[m - 1, i])
+            for i in range(K):
+                best[m, i] = min(best[m, i], least) + paid[t, i]
+    for m in range(M):
+        losses[m] = best[m].min()

@@ -1,0 +1,467 @@
+"""Aggregator: how it is called, what it refuses, how it is saved, hindsight, and pictures."""
+
+import copy
+import pickle
+import re
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import thalweg as tw
+from tests.estimators.test_aggregator import binary, stream
+from thalweg.errors import InputError, StateError
+from thalweg.estimators import Aggregator, Mixture, oracle
+
+NAMES = ["gam", "ar", "gbm", "naive"]
+
+
+# --------------------------------------------------------------------------------------------------------------- frames
+
+
+def test_a_frame_comes_back_as_the_same_kind():
+    X, y, _ = stream(T=40)
+    whole = Aggregator().run(X, y)
+    index = pd.date_range("2026-01-01", periods=40)
+    run = Aggregator().run(pd.DataFrame(X, columns=NAMES, index=index), pd.Series(y, index=index))
+    assert isinstance(run.predictions, pd.DataFrame)
+    assert run.predictions.index.equals(index)
+    assert list(run.weights.columns) == NAMES
+    np.testing.assert_array_equal(run.predictions["prediction"], whole.said)
+    frame = pl.DataFrame(X, schema=NAMES).with_columns(when=pl.Series(np.arange(40)))
+    run = Aggregator().run(frame, pl.Series(y), time="when")
+    assert run.predictions.columns == ["when", "prediction"]
+    np.testing.assert_array_equal(run.weights.select(NAMES).to_numpy(), whole.played)
+    assert whole.predictions is whole.said
+
+
+def test_columns_go_by_name_and_who_is_missing_sleeps():
+    X, y, _ = stream(T=40)
+    one, two = Aggregator(), Aggregator()
+    one.run(pd.DataFrame(X[:30], columns=NAMES), y[:30])
+    two.run(pd.DataFrame(X[:30], columns=NAMES), y[:30])
+    mixed = one.run(pd.DataFrame(X[30:], columns=NAMES)[["gbm", "naive", "gam"]], y[30:])
+    X[30:, 1] = np.nan
+    plain = two.run(pd.DataFrame(X[30:], columns=NAMES), y[30:])
+    np.testing.assert_array_equal(mixed.said, plain.said)
+    assert (mixed.played[:, 1] == 0).all()
+    with pytest.raises(InputError, match="has a column 'lstm', but the experts are gam, ar, gbm, naive"):
+        one.run(pd.DataFrame({"gam": [1.0], "lstm": [2.0]}), [1.0])
+    assert list(one.expert_names_) == NAMES
+    assert one.rounds == 40
+
+
+def test_awake_by_name_and_by_place_are_nan():
+    X, y, awake = stream(T=40, asleep=0.3)
+    hidden = np.where(awake > 0, X, np.nan)
+    expected = Aggregator().run(hidden, y).said
+    np.testing.assert_array_equal(Aggregator().run(X, y, awake).said, expected)
+    frame = pd.DataFrame(X, columns=NAMES)
+    by_name = pd.DataFrame(awake, columns=NAMES)[NAMES[::-1]]
+    np.testing.assert_array_equal(Aggregator().run(frame, y, by_name).said, expected)
+    half = Aggregator(rule="BOA").run(X[:1], y[:1], np.array([[1.0, 0.5, 0.0, 0.5]]))
+    np.testing.assert_allclose(half.played, [[0.5, 0.25, 0.0, 0.25]])
+
+
+def test_time_must_not_go_backwards():
+    X, y, _ = stream(T=6)
+    frame = pd.DataFrame(X, columns=NAMES).assign(when=pd.date_range("2026-01-01", periods=6))
+    one = Aggregator(horizon=4)
+    one.run(frame[2:], y[2:], time="when")
+    with pytest.raises(InputError, match=r"experts\['when'\] goes backwards from the call before"):
+        one.run(frame[:2], y[:2], time="when")
+    with pytest.raises(InputError, match="goes backwards in row 1"):
+        one.predict(frame[::-1][:2], time="when")
+    assert one.rounds == 4
+
+
+# ------------------------------------------------------------------------------------------------------------ bad input
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"loss": "cubic"}, "'loss' parameter of Aggregator must be one of 'square'"),
+        ({"loss": 3}, "'loss' parameter"),
+        ({"tau": 1.0}, "between 0 and 1"),
+        ({"tau": "a"}, "between 0 and 1"),
+        ({"gradient": 1}, "True or False"),
+        ({"horizon": 0}, "'horizon'"),
+        ({"rule": "boost"}, "'rule' parameter of Aggregator must be one of 'BOA'"),
+        ({"guests": ["BOB"]}, "'guests' parameter of Aggregator must be one of 'BOA'"),
+        ({"guests": [3]}, "weights() and update()"),
+        ({"guests": 3}, "'guests'"),
+    ],
+)
+def test_arguments_that_cannot_be_used(options, words):
+    with pytest.raises(InputError, match=re.escape(words)):
+        Aggregator(**options)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda a: a.predict(np.full(4, np.nan)), "nobody is awake in row 0"),
+        (lambda a: a.run(np.ones((2, 4)), [1.0, 2.0], [[1, 1, 1, 1], [0, 0, 0, 0]]), "nobody is awake in row 1"),
+        (lambda a: a.predict(np.ones(3)), "there are 4 experts since the first call. Got 3 columns"),
+        (lambda a: a.predict(np.ones((1, 4, 1))), "array of two axes"),
+        (lambda a: a.predict([1.0, np.inf, 1.0, 1.0]), "inf in row 0, column 1"),
+        (lambda a: a.predict(["a", "b"]), "real numbers"),
+        (lambda a: a.predict(np.full(4, 1e61)), "larger than 1e+60"),
+        (lambda a: a.predict(np.ones(4), awake=[1, 1, 1, 2.0]), "from 0 to 1"),
+        (lambda a: a.predict(np.ones(4), awake=[1.0, 1.0]), "awake has shape (1, 2), experts (1, 4)"),
+        (
+            lambda a: a.predict(np.ones((3, 4))),
+            "0 forecasts wait for an answer and 3 more were asked for, but horizon = 1",
+        ),
+        (lambda a: a.update(1.0), "1 answers came, but 0 forecasts wait"),
+        (lambda a: a.run(np.ones((2, 4)), [1.0]), "experts have 2 rows, y has 1"),
+        (lambda a: a.run(np.ones((2, 4)), [1.0, np.nan]), "y has nan in row 1"),
+        (lambda a: a.run(np.ones((2, 4)), [1.0, 1e61]), "an answer is larger"),
+        (lambda a: a.run(np.ones((0, 0)), []), "a column for each expert"),
+        (lambda a: a.predict(np.ones(4), time="when"), "no data frame"),
+    ],
+)
+def test_calls_that_are_refused_change_nothing(call, words):
+    X, y, _ = stream(T=20)
+    aggregator = Aggregator()
+    aggregator.run(X, y)
+    before = aggregator.state()
+    with pytest.raises(InputError, match=re.escape(words)):
+        call(aggregator)
+    after = aggregator.state()
+    assert all(np.array_equal(before[key], after[key]) for key in before)
+    fresh = Aggregator()
+    if "since" not in words and "wait" not in words:
+        with pytest.raises(InputError):
+            call(fresh)
+        assert fresh.rounds == 0
+        assert not hasattr(fresh, "n_experts_")
+
+
+def test_answers_and_forecasts_keep_their_order():
+    X, y, _ = stream(T=20)
+    one = Aggregator(horizon=3)
+    said = one.predict(X[:3])
+    assert said.shape == (3,)
+    with pytest.raises(InputError, match=re.escape("3 forecasts wait for an answer and 1 more were asked for")):
+        one.predict(X[3])
+    with pytest.raises(InputError, match="still wait"):
+        one.run(X, y)
+    one.update(y[:2])
+    assert one.predict(X[3]).is_integer() is False
+    with pytest.raises(InputError, match="3 answers came, but 2 forecasts wait"):
+        one.update(y[:3])
+    one.update(y[2:4])
+    assert one.rounds == 4
+    with pytest.raises(AttributeError, match="before the first call"):
+        _ = Aggregator().weights_
+
+
+def test_losses_with_their_own_needs():
+    X = stream(T=5)[0]
+    with pytest.raises(InputError, match="y is 0 in row 2"):
+        Aggregator("mape").run(X, np.array([1.0, 2.0, 0.0, 1.0, 1.0]))
+    with pytest.raises(InputError, match="probabilities"):
+        Aggregator("log").run(X, np.ones(5))
+    with pytest.raises(InputError, match=re.escape("y must be 0 or 1. Got 0.5")):
+        Aggregator("log").run(np.full((1, 2), 0.5), [0.5])
+    sure = Aggregator("log").run(np.array([[0.0, 1.0]] * 5), np.ones(5))
+    assert np.isfinite(sure.losses).all()
+    assert sure.said[-1] > 0.9
+
+
+# --------------------------------------------------------------------------------------------------------------- guests
+
+
+class Follow:
+    """All weight on who erred least so far."""
+
+    def __init__(self, K=4):
+        self.lost = np.zeros(K)
+
+    def weights(self, experts, awake):
+        w = np.zeros(len(self.lost))
+        w[np.argmin(np.where(awake > 0, self.lost, np.inf))] = 1.0
+        return w
+
+    def update(self, experts, awake, y):
+        self.lost += awake * (experts - y) ** 2
+
+    def state(self):
+        return {"lost": self.lost.copy()}
+
+    def restore(self, saved):
+        self.lost[:] = saved["lost"]
+
+
+class Faulty(Follow):
+    def __init__(self, when):
+        super().__init__()
+        self.when, self.seen = when, 0
+
+    def update(self, experts, awake, y):
+        self.seen += 1
+        if self.seen == self.when:
+            raise RuntimeError("a guest falls ill")
+        super().update(experts, awake, y)
+
+
+def test_a_guest_of_ones_own_is_judged_and_saved(tmp_path):
+    X, y, awake = stream(T=200, asleep=0.2)
+    guest = Follow()
+    one = Aggregator(guests=["BOA", guest], horizon=2)
+    run = one.run(X, y, awake)
+    assert guest.lost.sum() == 0  # it was copied
+    rows = Aggregator(guests=["BOA", Follow()], horizon=2)
+    for t in range(0, 200, 2):
+        said = rows.predict(X[t : t + 2], awake[t : t + 2])
+        np.testing.assert_array_equal(said, run.said[t : t + 2])
+        rows.update(y[t : t + 2])
+    again = Aggregator(guests=["BOA", Follow()], horizon=2)
+    again.restore(one.state())
+    np.testing.assert_array_equal(again.run(X, y, awake).said, one.run(X, y, awake).said)
+
+
+class Turns(Follow):
+    """The first two experts in turn."""
+
+    def weights(self, experts, awake):
+        return np.eye(4)[int(self.lost[0]) % 2]
+
+    def update(self, experts, awake, y):
+        self.lost[0] += 1
+
+
+def test_a_guest_that_knows_more_is_believed():
+    X, y, _ = stream(T=300)
+    even = np.arange(300) % 2 == 0
+    X[even, 0], X[~even, 1] = y[even], y[~even]  # right in turn
+    X[even, 1], X[~even, 0] = y[even] + 3, y[~even] - 3
+    one = Aggregator(guests=["BOA", "MLpol", Turns()])
+    run = one.run(X, y)
+    assert one._engine._copies[0].state.jury.weights[-1] > 0.9
+    assert run.losses[100:].mean() < 0.1 * Aggregator().run(X, y).losses[100:].mean()
+
+
+def test_a_guest_that_fails_has_changed_nothing():
+    X, y, _ = stream(T=20)
+    one = Aggregator(guests=[Faulty(8)])
+    one.run(X[:5], y[:5])
+    kept = copy.deepcopy(one._engine._copies[0].guests[0].lost)
+    with pytest.raises(RuntimeError, match="ill"):
+        one.run(X[5:], y[5:])
+    assert one.rounds == 5
+    np.testing.assert_array_equal(one._engine._copies[0].guests[0].lost, kept)
+    with pytest.raises(InputError, match="must give 4 weights >= 0"):
+        Aggregator(guests=[type("Bad", (Follow,), {"weights": lambda self, x, a: -np.ones(4)})()]).run(X, y)
+    mute = type("Mute", (), {"weights": Follow.weights, "update": Follow.update, "lost": np.zeros(4)})()
+    silent = Aggregator(guests=[mute])
+    silent.run(X[:3], y[:3])
+    with pytest.raises(InputError, match=re.escape("cannot be saved. Give it state() and restore()")):
+        silent.state()
+
+
+# ---------------------------------------------------------------------------------------------------------------- saved
+
+
+@pytest.mark.parametrize("options", [{}, {"horizon": 3}, {"rule": "FS"}, {"loss": "log"}, {"rule": "MLprod"}])
+def test_it_continues_bit_for_bit(options, tmp_path):
+    X, y = binary(T=80) if options.get("loss") == "log" else stream(T=80)[:2]
+    whole = Aggregator(**options)
+    expected = whole.run(X, y).said
+    one = Aggregator(**options)
+    one.run(X[:41], y[:41])
+    first = one.predict(X[41])  # in the middle of a round
+    one.save(tmp_path / "a.npz")
+    copies = [tw.load(tmp_path / "a.npz"), pickle.loads(pickle.dumps(one)), copy.deepcopy(one), Aggregator(**options)]
+    copies[-1].restore(one.state())
+    assert first == expected[41]
+    for other in (one, *copies):
+        other.update(y[41])
+        np.testing.assert_array_equal(other.run(X[42:], y[42:]).said, expected[42:])
+        np.testing.assert_array_equal(other.weights_, whole.weights_)
+        assert other.rounds == 80
+    assert repr(copies[0]) == repr(one)
+
+
+def test_names_are_saved_too(tmp_path):
+    X, y, _ = stream(T=10)
+    one = Aggregator()
+    one.run(pd.DataFrame(X, columns=NAMES), y)
+    one.save(tmp_path / "a.npz")
+    two = tw.load(tmp_path / "a.npz")
+    assert list(two.expert_names_) == NAMES
+    with pytest.raises(InputError, match="'lstm'"):
+        two.predict(pd.DataFrame({"lstm": [1.0]}))
+    Aggregator().save(tmp_path / "fresh.npz")
+    assert tw.load(tmp_path / "fresh.npz").rounds == 0
+    two.reset()
+    assert two.rounds == 0
+    assert two.clone().run(X[:, :2], y).played.shape == (10, 2)
+    assert repr(Aggregator("mae", rule="boa")) == "Aggregator(loss='absolute', rule='BOA'; 0 rounds played)"
+
+
+def test_damaged_states_are_refused_and_nothing_changes():
+    X, y, _ = stream(T=60)
+    one = Aggregator(horizon=2)
+    one.run(X, y)
+    one.predict(X[0])
+    saved = one.state()
+    with pytest.raises(StateError, match="horizon"):
+        Aggregator(horizon=3).restore(saved)
+    with pytest.raises(StateError):
+        Aggregator(horizon=2, rule="BOA").restore(saved)
+    rng = np.random.default_rng(0)
+    refused = 0
+    for key in [k for k in saved if isinstance(saved[k], np.ndarray) and saved[k].size]:
+        for value in (np.nan, -1.0, 1e300, 0.5):
+            damaged = {**saved, key: saved[key].copy()}
+            flat = damaged[key].reshape(-1)
+            flat[rng.integers(flat.size)] = value if flat.dtype.kind == "f" else 3 * np.sign(np.nan_to_num(value))
+            other = Aggregator(horizon=2)
+            other.run(X[:5], y[:5])
+            before = other.state()
+            try:
+                other.restore(damaged)
+            except StateError:
+                refused += 1
+                after = other.state()
+                assert all(np.array_equal(before[k], after[k]) for k in before)
+            else:  # then it works
+                other.update(y[0])
+                assert np.isfinite(other.run(X, y).said).all(), key
+    assert refused > 100
+
+
+# ------------------------------------------------------------------------------------------------------------ hindsight
+
+
+@pytest.mark.parametrize("loss", ["square", "absolute", "pinball", "percentage", "log"])
+def test_no_weights_are_better_than_the_best(loss):
+    import clarabel
+    from scipy import sparse
+
+    X, y = binary(T=60) if loss == "log" else stream(T=60)[:2]
+    K = X.shape[1]
+    best = oracle(X, y, "convex", loss=loss, tau=0.8)
+    assert best.weights.sum() == pytest.approx(1)
+    assert (best.weights >= 0).all()
+    rng = np.random.default_rng(0)
+    from thalweg.estimators._combination import costs
+
+    for w in [*rng.dirichlet(np.ones(K), 300), *(0.999 * best.weights + 0.001 * np.eye(K))]:
+        assert costs(loss, 0.8, X @ w, y).mean() >= best.loss - 1e-9
+    if loss == "square":
+        G = np.vstack([np.ones(K), -np.eye(K)])
+        cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(K)]
+        settings = clarabel.DefaultSettings()
+        settings.verbose = False
+        P, q = sparse.csc_matrix(2 * X.T @ X / 60), -2 * X.T @ y / 60
+        found = clarabel.DefaultSolver(P, q, sparse.csc_matrix(G), np.append(1.0, np.zeros(K)), cones, settings).solve()
+        assert best.loss == pytest.approx(found.obj_val + np.mean(y**2), rel=1e-6)
+        free = oracle(X, y, "linear")
+        np.testing.assert_allclose(X.T @ (X @ free.weights - y), 0, atol=1e-7)
+        assert free.loss <= best.loss
+    elif loss != "log":
+        free = oracle(X, y, "linear", loss=loss, tau=0.8)
+        assert free.loss <= best.loss + 1e-12
+        for w in free.weights + 0.01 * rng.normal(size=(100, K)):
+            assert costs(loss, 0.8, X @ w, y).mean() >= free.loss - 1e-9
+
+
+def test_one_expert_and_sequences_of_them():
+    import itertools
+
+    X, y, _ = stream(T=7, K=3)
+    paid = (X - y[:, None]) ** 2
+    assert oracle(X, y, "expert").loss == pytest.approx(paid.mean(axis=0).min())
+    shifting = oracle(X, y, "shifting")
+    for m in range(7):
+        best = min(
+            paid[np.arange(7), path].mean()
+            for path in itertools.product(range(3), repeat=7)
+            if np.count_nonzero(np.diff(path)) <= m
+        )
+        assert shifting.losses[m] == pytest.approx(best)
+    assert Aggregator().oracle(X, y, "shifting").loss == shifting.loss
+    assert len(oracle(X, y, "shifting", changes=2).losses) == 3
+    half = X.copy()
+    half[3, 1] = np.nan
+    filled = X.copy()
+    filled[3, 1] = X[3, [0, 2]].mean()
+    assert oracle(half, y, "convex").loss == pytest.approx(oracle(filled, y, "convex").loss)
+    with pytest.raises(InputError, match="must sum to 1"):
+        oracle(*binary(T=5), "linear", loss="log")
+    with pytest.raises(InputError, match="'model'"):
+        oracle(X, y, "best")
+    with pytest.raises(InputError, match="at least one round"):
+        oracle(np.ones((0, 2)), [], "expert")
+
+
+# ---------------------------------------------------------------------------------------------- pictures, OPERA's names
+
+
+@pytest.mark.parametrize("kind", ["weights", "box", "cumulative", "average", "contributions", "oracle"])
+def test_pictures_show_what_they_say(kind):
+    X, y, awake = stream(T=50, K=4, asleep=0.2)
+    run = Aggregator().run(X - 6, y - 6, awake)
+    ax = run.plot(kind, most=2)
+    names = {"expert 1", "expert 2", "expert 3", "expert 4", "2 others"}
+    ticks = [label.get_text() for label in [*ax.get_xticklabels(), *ax.get_yticklabels()]]
+    words = ticks if kind in ("box", "average") else ax.get_legend_handles_labels()[1]
+    assert len(names & set(words)) == {"cumulative": 2, "average": 2, "oracle": 0}.get(kind, 3)
+    assert ax.get_title()
+    ax.figure.canvas.draw()
+    if kind == "average":
+        widths = {name: bar.get_width() for name, bar in zip(ticks[-len(ax.patches) :], ax.patches, strict=True)}
+        assert widths["combined"] == pytest.approx(run.loss())
+    if kind == "oracle":
+        lowest = ax.get_lines()[0].get_ydata()
+        assert (np.diff(lowest) <= 1e-12).all()
+    other = run.plot(kind, ax=ax.figure.add_subplot())
+    assert other is not ax
+    with pytest.raises(InputError, match="'kind'"):
+        run.plot("pie")
+
+
+def test_operas_names_and_calls():
+    X, y, awake = stream(T=60, asleep=0.2)
+    one = Mixture(y[:50], pd.DataFrame(X[:50], columns=NAMES), awake[:50], model="MLPOL", loss_type="mae")
+    one.update(pd.DataFrame(X[50:], columns=NAMES), y[50:], awake[50:])
+    run = Aggregator("absolute", rule="MLpol").run(X, y, awake)
+    np.testing.assert_array_equal(one.predictions, run.said)
+    np.testing.assert_array_equal(one.weights, run.played)
+    np.testing.assert_allclose(one.predict(X[:3]), X[:3] @ one.w)
+    np.testing.assert_allclose(one.predict(X[:3]), one.predict(X[:3]))  # nothing was learned
+    assert one.plot_mixture("avg_loss").get_title()
+    both = Mixture(y, X, model="combined", loss_gradient=False)
+    np.testing.assert_array_equal(both.predictions, Aggregator(gradient=False).run(X, y).said)
+
+
+def test_arrays_of_any_layout_give_the_same():
+    X, y, _ = stream(T=30)
+    expected = Aggregator().run(X, y).said
+    wide = np.zeros((30, 8), order="F")
+    wide[:, ::2] = X
+    quiet = y.copy()
+    quiet.flags.writeable = False
+    np.testing.assert_array_equal(Aggregator().run(wide[:, ::2], quiet).said, expected)
+    np.testing.assert_array_equal(Aggregator().run(X.tolist(), y.tolist()).said, expected)
+    one = Aggregator()
+    said = []
+    for t in range(30):
+        said.append(one.predict(wide[t, ::2] if t % 2 else X[t].tolist()))
+        one.update(y[t] if t % 2 else float(y[t]))
+    np.testing.assert_array_equal(said, expected)
+    assert np.array_equal(wide[:, ::2], X)  # what was given is untouched
+
+
+def test_the_engine_starts_anew():
+    X, y, _ = stream(T=30)
+    one = Aggregator(horizon=2, guests=["BOA", Follow()])
+    first = one.run(X, y).said
+    one._engine.reset()
+    assert one.rounds == 0
+    np.testing.assert_array_equal(one.run(X, y).said, first)
