@@ -15,7 +15,7 @@ from thalweg._types import Array
 from thalweg._validate import real_array, told
 from thalweg.errors import InputError
 
-__all__ = ["Table", "column", "table"]
+__all__ = ["Table", "column", "series", "table"]
 
 
 class Table(NamedTuple):
@@ -65,6 +65,16 @@ def column(owner: str, name: str, data: Any) -> Array:
             raise InputError(f"{owner}: {name} must have one column. Got {len(frame.columns)}: {frame.columns[:5]}.")
         frame = frame[frame.columns[0]]
     return _column(owner, name, frame, False)
+
+
+def series(owner: str, name: str, data: Any, *, time: str | None = None) -> Table:
+    """As `column`, with where it came from: a table of one column, beside the time."""
+    if _frame(data) is None and time is None:
+        return Table(column(owner, name, data)[:, None], None)
+    found = table(owner, name, data, time=time)
+    if found.values.shape[1] != 1:
+        raise InputError(f"{owner}: {name} must have one column of numbers. Got {len(found.names or ())}.")
+    return found
 
 
 def _frame(data: Any) -> Any:
