@@ -7,7 +7,7 @@ library whose rules it follows: `pip install 'thalweg[sklearn]'`, `'thalweg[rive
 import importlib
 from typing import Any
 
-_PLACES = {"ConformalTracker": "conformal"}  # the file of each name
+_PLACES = {"ConformalForecaster": "forecaster", "ConformalTracker": "conformal"}  # the file of each name
 
 __all__ = sorted(_PLACES)
 

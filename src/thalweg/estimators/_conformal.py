@@ -108,11 +108,11 @@ def _quantile(sorted_: Floats, n: int, level: float) -> float:
     """Of the first n numbers, n >= 1."""
     place = level * (n + 1) - 1.0
     if place <= 0.0:
-        return sorted_[0]
+        return float(sorted_[0])
     if place >= n - 1:
-        return sorted_[n - 1]
+        return float(sorted_[n - 1])
     i = int(place)
-    return sorted_[i] + (place - i) * (sorted_[i + 1] - sorted_[i])
+    return float(sorted_[i] + (place - i) * (sorted_[i + 1] - sorted_[i]))
 
 
 @inner
@@ -204,7 +204,7 @@ def _propose(s: Side, c: SideSettings) -> None:
         s.candidates[W + h] = min(s.means[h] * ratio, top)
 
 
-# --------------------------------------------------------------------------------------------------------------- a round
+# -------------------------------------------------------------------------------------------------------------- a round
 
 
 @kernel
@@ -212,7 +212,7 @@ def ask(handle: Any) -> float:
     """The threshold of the next round, (1). It waits for an answer."""
     s, c = parts(handle)
     call(c.weigher.ready, c.weigher.handle)
-    threshold = np.exp(s.theta[0]) * dot(c.weigher.x, s.candidates)
+    threshold: float = np.exp(s.theta[0]) * dot(c.weigher.x, s.candidates)
     row, n = s.clock[ASKED] % s.asked.shape[0], s.held[c.shortest]
     cap = 2.0 * s.scores[c.shortest, max(n - 2, 0)] if n > 0 else 0.0
     for k in range(s.candidates.shape[0]):

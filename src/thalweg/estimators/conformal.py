@@ -1,12 +1,13 @@
 """Intervals that keep their coverage while the world drifts.
 
-Scores s_t >= 0 come one after another, such as the errors |y_t - y^_t| of a forecaster. Before each there is a threshold
+Scores s_t >= 0 come one after another, such as errors |y_t - y^_t| of forecasts. Before each there is a threshold
 
     q_t = exp(theta_t) sum_k w_k e_k,t                                                                              (1)
     theta_{t+1} = max(theta_t + eta (1[s_t > q_t] - alpha), -2),  theta_1 = 0                                       (2)
 
 with alpha = 1 - coverage. The candidates e_k are quantiles of the past, long and short (`thalweg.estimators._conformal`
-has them); the weights w_k are those of a `Tracker` on the simplex, for the pinball loss, which is the interval score.
+has them). The weights w_k are those of a `Tracker` on the simplex, for the pinball loss, which is the interval score.
+They begin at the square roots of what the candidates remember.
 Weights and candidates make intervals short. (2) makes the coverage right, whatever they are: if
 s_t <= exp(U) sum_k w_k e_k,t in all T rounds, U >= 0, then
 
@@ -23,7 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from thalweg._kernels.handle import Closed, Handle, bind
 from thalweg._stateful import Stateful, inside, named_arrays
@@ -42,7 +43,7 @@ from thalweg.algorithms import Tracker
 from thalweg.domains import Simplex
 from thalweg.errors import InputError
 from thalweg.estimators import _conformal as kernels
-from thalweg.estimators._conformal import ANSWERED, ASKED, LOWEST, MISSED, RATIOS, ZEROS, Side, SideSettings
+from thalweg.estimators._conformal import ANSWERED, ASKED, LOWEST, MISSED, RATIOS, Side, SideSettings
 from thalweg.estimators._frames import series
 
 __all__ = ["ConformalTracker"]
@@ -162,19 +163,23 @@ class ConformalTracker(Stateful):
 
         A call that is refused changes nothing.
         """
+        error = self._error(y)
+        kernels.answer_sides(self._handle, *self._scores(error))
+
+    def _error(self, y: Any) -> float:
+        """What an answer says of the first round that waits for one."""
         row = self.rounds % self.horizon
         if not self.waiting:
             raise InputError(f"{self._who()}: nothing waits for an answer. Call threshold() or predict_interval first.")
         if self._kinds[row]:
-            error = self._read("y", y) - float(self._forecasts[row])
-        else:
-            error = self._read("score", y)
-            if error < 0 and not self.asymmetric:
-                raise InputError(
-                    f"{self._who()}: a score must be >= 0. Got {error:g}. Pass |y - y_hat|, or use asymmetric=True for "
-                    "errors with a sign."
-                )
-        kernels.answer_sides(self._handle, *self._scores(error))
+            return self._read("y", y) - float(self._forecasts[row])
+        score = self._read("score", y)
+        if score < 0 and not self.asymmetric:
+            raise InputError(
+                f"{self._who()}: a score must be >= 0. Got {score:g}. Pass |y - y_hat|, or use asymmetric=True for "
+                "errors with a sign."
+            )
+        return score
 
     def _ask(self, forecast: float, kind: int) -> None:
         asked = int(self._sides[0].state.clock[ASKED])
@@ -250,7 +255,7 @@ class ConformalTracker(Stateful):
         --------
         >>> from thalweg.estimators import ConformalTracker
         >>> ConformalTracker(0.5).run_scores([1.0, 2.0, 3.0]).round(2).tolist()
-        [0.0, 1.02, 1.54]
+        [0.0, 1.03, 2.5]
         """
         name = f"{type(self).__name__}.run_scores"
         sheet = series(name, "scores", scores)
@@ -351,7 +356,7 @@ class ConformalTracker(Stateful):
     def _read_state(self, saved: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
         read = super()._read_state(saved)
         for place, half in zip(("above", "below"), self._sides, strict=False):
-            probe = Tracker(half.tracker.domain)  # it knows what a Tracker can have left
+            probe = half.tracker.clone()  # it knows what a Tracker can have left
             probe.restore(probe.state() | inside(read, f"{place}.weights."))
         return read
 
@@ -390,7 +395,8 @@ class _Half:
             advice=np.zeros((h, W + H)),
             clock=np.zeros(5, dtype=np.int64),
         )
-        self.tracker = Tracker(Simplex(W + H))
+        memory = np.sqrt([*owner.windows, *(h / math.log(2) for h in owner.halflives)])  # 1/error of a quantile, about
+        self.tracker = Tracker(Simplex(W + H), start=memory / memory.sum())
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
