@@ -4,7 +4,7 @@ A round, with alpha the share that may be missed and e_k the candidates, w_k the
 
     b = sum_k w_k e_k;  q = exp(theta) b                                          the threshold                     (1)
     a score s comes: missed = s > q
-    theta <- max(theta + eta (missed - alpha), -2)                                                                  (2)
+    theta <- theta + eta (missed - alpha), held between -2 and 44                                                   (2)
     w learns from the pinball loss of sum_k w_k min(e_k, 2 M')                     at the weights of now            (3)
 
 (3) is taken at the weights of now for the candidates of then, so that a late answer does no harm. The candidates:
@@ -38,13 +38,13 @@ from thalweg._kernels.vectors import dot
 from thalweg._machines import loop
 
 __all__ = [
-    "ANSWERED", "ASKED", "LOWEST", "MISSED", "RATIOS", "ZEROS", "Side", "SideSettings", "Sides", "Weigher",
-    "answer_sides", "ask_sides", "pointers", "run_sides", "weigher",
+    "ANSWERED", "ASKED", "HIGHEST", "LOWEST", "MISSED", "RATIOS", "STEEPEST", "Side", "SideSettings", "Sides",
+    "Weigher", "answer_sides", "ask_sides", "pointers", "run_sides", "weigher",
 ]  # fmt: skip
 
 RATIOS = 1000  # that are remembered for each half-life
 STEEPEST = 2.0**64  # of a ratio
-LOWEST = -2.0  # of theta
+LOWEST, HIGHEST = -2.0, 44.0  # of theta
 ANSWERED, ASKED, MISSED, ZEROS, KEPT = 0, 1, 2, 3, 4  # of `clock`; zeros in a row so far, scores in `recent` ever
 
 
@@ -234,13 +234,14 @@ def answer(handle: Any, score: float) -> None:
     if s.clock[ZEROS] > c.patience:
         _rest(s)
         return
-    s.theta[0] = max(s.theta[0] + c.eta * (missed - c.alpha), LOWEST)  # (2)
+    s.theta[0] = min(max(s.theta[0] + c.eta * (missed - c.alpha), LOWEST), HIGHEST)  # (2)
     call(c.weigher.ready, c.weigher.handle)
     advice, base = s.advice[row], dot(c.weigher.x, s.advice[row])
-    if base > 0.0:  # (3)
+    low, high = advice.min(), advice.max()
+    if high > low:  # (3)
         slope = c.alpha - (1.0 if score > base else 0.0)
         for k in range(advice.shape[0]):
-            c.weigher.g[k] = slope * advice[k]
+            c.weigher.g[k] = slope * (advice[k] - low)  # the same to the simplex, and without rounding where all agree
         call(c.weigher.update, c.weigher.handle, slope * (base - score), np.inf, 0, True)
     _remember(s, c, score)
     _propose(s, c)

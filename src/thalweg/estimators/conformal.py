@@ -3,18 +3,18 @@
 Scores s_t >= 0 come one after another, such as errors |y_t - y^_t| of forecasts. Before each there is a threshold
 
     q_t = exp(theta_t) sum_k w_k e_k,t                                                                              (1)
-    theta_{t+1} = max(theta_t + eta (1[s_t > q_t] - alpha), -2),  theta_1 = 0                                       (2)
+    theta_{t+1} = theta_t + eta (1[s_t > q_t] - alpha), held between -2 and 44;  theta_1 = 0                        (2)
 
 with alpha = 1 - coverage. The candidates e_k are quantiles of the past, long and short (`thalweg.estimators._conformal`
 has them). The weights w_k are those of a `Tracker` on the simplex, for the pinball loss, which is the interval score.
 They begin at the square roots of what the candidates remember.
 Weights and candidates make intervals short. (2) makes the coverage right, whatever they are: if
-s_t <= exp(U) sum_k w_k e_k,t in all T rounds, U >= 0, then
+s_t <= exp(U) sum_k w_k e_k,t in all T rounds, 0 <= U < 44, then
 
-    misses <= alpha T + (U/eta + 1)                                                                                 (3)
+    misses <= alpha T + U/eta + 1                                                                                   (3)
 
-and if also s_t >= exp(-L) sum_k w_k e_k,t in all rounds, 0 <= L < 2, misses >= alpha T - (L/eta + 1). With answers h
-rounds late eta is correction/sqrt(h) and the 1 is an h. docs/intervals.md has the proof.
+and if also s_t > exp(-L) sum_k w_k e_k,t in all rounds, 0 <= L < 2 - eta, then misses >= alpha T - L/eta - 1. With
+answers h rounds late eta is correction/sqrt(h), each 1 is an h and L < 2 - h eta. docs/intervals.md has the proof.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ from thalweg.algorithms import Tracker
 from thalweg.domains import Simplex
 from thalweg.errors import InputError
 from thalweg.estimators import _conformal as kernels
-from thalweg.estimators._conformal import ANSWERED, ASKED, LOWEST, MISSED, RATIOS, Side, SideSettings
-from thalweg.estimators._frames import series
+from thalweg.estimators._conformal import ANSWERED, ASKED, HIGHEST, LOWEST, MISSED, RATIOS, STEEPEST, Side, SideSettings
+from thalweg.estimators._frames import column, series
 
 __all__ = ["ConformalTracker"]
 
@@ -234,12 +234,12 @@ class ConformalTracker(Stateful):
         True
         """
         name = f"{type(self).__name__}.run"
-        sheet, came = series(name, "y_hat", y_hat, time=time), series(name, "y", y).values[:, 0]
+        sheet, came = series(name, "y_hat", y_hat, time=time), column(name, "y", y)
         forecasts = sheet.values[:, 0]
         if came.size != forecasts.size:
             raise InputError(f"{name}: y_hat has {forecasts.size} rows and y {came.size}. They must be as many.")
-        for what, column in (("y_hat", forecasts), ("y", came)):
-            self._check_sizes(name, what, column)
+        for what, numbers in (("y_hat", forecasts), ("y", came)):
+            self._check_sizes(name, what, numbers)
         out = self._run(name, came - forecasts)
         band = np.stack([forecasts - out[:, -1], forecasts + out[:, 0]], axis=1)
         return sheet.like(band, ("low", "high"))
@@ -269,12 +269,12 @@ class ConformalTracker(Stateful):
             return sheet.like(out[:, ::-1].copy(), ("below", "above"))
         return sheet.like(out[:, 0].copy(), ("threshold",))
 
-    def _check_sizes(self, name: str, what: str, column: Array) -> None:
-        large = np.abs(column) > LARGEST
+    def _check_sizes(self, name: str, what: str, numbers: Array) -> None:
+        large = np.abs(numbers) > LARGEST
         if large.any():
             row = int(np.argmax(large))
             raise InputError(
-                f"{name}: {what} has {column[row]:g} in row {row}, counted from 0. At most 1e100 is allowed."
+                f"{name}: {what} has {numbers[row]:g} in row {row}, counted from 0. At most 1e100 is allowed."
             )
 
     def _run(self, name: str, errors: Array) -> Array:
@@ -378,7 +378,7 @@ class _Half:
         self.eta = owner.correction / math.sqrt(h)
         self.windows = np.array(owner.windows, dtype=np.int64)
         self.keep = 0.5 ** (1 / np.array(owner.halflives, dtype=np.float64))
-        self.patience = math.ceil(PATIENCE / self.alpha)
+        self.patience = round(PATIENCE / self.alpha)
         longest = int(self.windows.max())
         self.state = Side(
             recent=np.zeros(longest),
@@ -435,12 +435,16 @@ class _Half:
             yield "windows", bool((np.sort(last) == read["scores"][w, :n]).all())
         for h, n in enumerate(np.minimum(ranks, RATIOS)):
             yield "ratios", bool((np.sort(read["ratios"][h, :n]) == read["ranked"][h, :n]).all())
-            yield "ratios", bool((read["ratios"][h] <= kernels.STEEPEST).all())
+            yield "ratios", bool((read["ratios"][h] <= STEEPEST).all())
         top = max(float(read["recent"].max(initial=0.0)), 0.0)
         yield "means", top <= LARGEST and bool((read["means"] <= top).all() and (read["candidates"] <= 2 * top).all())
         yield (
             "counts",
             bool((read["counts"] <= answered + 1).all() and ((read["counts"] >= 1) | (read["means"] == 0)).all()),
         )
-        theta = float(read["theta"][0])
-        yield "theta", LOWEST <= theta <= self.eta * (missed + 1)
+        yield "theta", LOWEST <= float(read["theta"][0]) <= HIGHEST
+        largest = 2 * LARGEST
+        yield (
+            "predictions",
+            bool((read["advice"] <= largest).all() and (read["asked"] <= math.exp(44.5) * largest).all()),
+        )

@@ -52,7 +52,7 @@ def coverage_over_time(y: Any, bands: Any, *, coverage: float = 0.9, window: int
     >>> y = np.random.default_rng(0).normal(size=1000)
     >>> ax = interval_plots.coverage_over_time(y, ConformalTracker().run(np.zeros(1000), y))
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
-    ['intervals', 'asked for: 0.9', '95 % of chance']
+    ['intervals', 'asked for: 0.9', '95 % by chance alone']
     """
     owner = "coverage_over_time"
     came, found = _read(owner, y, bands)
@@ -69,7 +69,7 @@ def coverage_over_time(y: Any, bands: Any, *, coverage: float = 0.9, window: int
         ax.plot(rounds, _means(inside, n), color=color, linestyle=style, linewidth=1.3, label=name)
     ax.axhline(asked, color="black", linestyle="--", linewidth=1.2, label=f"asked for: {asked:g}")
     away = 1.96 * math.sqrt(asked * (1 - asked) / n)
-    for place, label in ((asked - away, "95 % of chance"), (min(asked + away, 1.0), None)):
+    for place, label in ((asked - away, "95 % by chance alone"), (min(asked + away, 1.0), None)):
         ax.axhline(place, color="0.6", linewidth=0.8, label=label, zorder=0)
     describe(ax, "round", f"share inside, last {n} rounds", "Local coverage")
     ax.margins(x=0.01)
@@ -149,12 +149,14 @@ def band(y: Any, limits: Any, *, first: int = 0, last: int | None = None, ax: Ax
     missed = (came < edges[:, 0]) | (came > edges[:, 1])
     ax, own = axes(owner, ax)
     few = b - a <= 400
-    dots: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 3.5 if few else 2.0, "markeredgewidth": 0}
+    dots: dict[str, Any] = {"linestyle": "none", "marker": "o", "markeredgewidth": 0}
+    size = 3.5 if few else 2.0
     ax.fill_between(
         rounds, edges[:, 0], edges[:, 1], color="#0072b2", alpha=0.25, linewidth=0, step="mid", label="interval"
     )
-    ax.plot(rounds[~missed], came[~missed], color=GREY, label="inside", **dots)
-    ax.plot(rounds[missed], came[missed], color=RED, label=f"missed: {missed.sum():,} of {b - a:,}", **dots)
+    ax.plot(rounds[~missed], came[~missed], color=GREY, markersize=size, label="inside", **dots)
+    label = f"missed: {missed.sum():,} of {b - a:,}"
+    ax.plot(rounds[missed], came[missed], color=RED, markersize=2 * size, label=label, **dots)
     describe(ax, "round", "y", "Intervals")
     ax.margins(x=0.01)
     legend(ax, own)
