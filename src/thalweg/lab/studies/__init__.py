@@ -3,7 +3,7 @@
 A new one is a package here and a line in `STUDIES`.
 """
 
-from thalweg.lab.studies import control, paper, pca, thresholds, tracker
+from thalweg.lab.studies import conformal, control, paper, pca, thresholds, tracker
 
 __all__ = ["STUDIES"]
 
@@ -13,4 +13,5 @@ STUDIES = {
     "pca": pca,
     "thresholds": thresholds,
     "tracker": tracker,
+    "conformal": conformal,
 }  # by command
