@@ -32,7 +32,7 @@ class Side:
         self, alpha, windows=(100, 400), halflives=(1, 5, 20, 80, 320), correction=0.05, horizon=1, weights=None
     ):
         self.alpha, self.windows, self.halflives = alpha, windows, halflives
-        self.eta = correction / math.sqrt(horizon)
+        self.eta = correction / horizon**0.75
         K = len(windows) + len(halflives)
         memory = np.sqrt([*windows, *(h / math.log(2) for h in halflives)])
         self.weights = weights or Tracker(
@@ -59,11 +59,11 @@ class Side:
         e = self.candidates()
         q = math.exp(self.theta) * float(self.weights.x @ e)
         second = sorted(self.shortest)[-2:][0] if self.scores else 0.0
-        self.waiting.append((q, np.minimum(e, 2 * second)))
+        self.waiting.append((q, np.minimum(e, 2 * second), list(self.means)))
         return q
 
     def answer(self, score):
-        q, advice = self.waiting.popleft()
+        q, advice, means = self.waiting.popleft()
         self.zeros = self.zeros + 1 if score == 0 else 0
         if self.zeros > round(10 / self.alpha):
             self.scores = []
@@ -76,8 +76,8 @@ class Side:
             self.weights.update(slope * (advice - advice.min()), slope * (base - score))
         self.scores.append(score)
         for i, h in enumerate(self.halflives):
-            if self.means[i] > 0:
-                self.ratios[i].append(min(score / self.means[i], 2.0**64))
+            if means[i] > 0:
+                self.ratios[i].append(min(score / means[i], 2.0**64))
             self.counts[i] = 0.5 ** (1 / h) * self.counts[i] + 1
             self.means[i] = min(self.means[i] + (score - self.means[i]) / self.counts[i], max(self.shortest))
 

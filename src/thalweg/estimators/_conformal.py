@@ -11,7 +11,7 @@ A round, with alpha the share that may be missed and e_k the candidates, w_k the
 
     the (1 - alpha)-quantile of the last W scores, for each window W                                                (4)
     m_h r_h for each half-life h: m_h <- m_h + (s - m_h)/n_h, n_h <- 2^(-1/h) n_h + 1, a mean that forgets,
-    and r_h the (1 - alpha)-quantile of the last 1000 ratios s/m_h                                                   (5)
+    and r_h the (1 - alpha)-quantile of the last 1000 ratios s/m_h, m_h of when s was predicted                      (5)
     m_h <= M;  e_k <= 2 M                                                                                           (6)
 
 with M the largest and M' the second largest score of the shortest window: what is left of a level that is gone does no
@@ -63,6 +63,7 @@ class Side(NamedTuple):
     theta: Floats  # (1,)
     asked: Floats  # (horizon,) thresholds that wait for an answer: the i-th is asked[i % horizon]
     advice: Floats  # (horizon, K) min(e_k, 2 M') of those rounds
+    scales: Floats  # (horizon, H) m_h of those rounds
     clock: Ints  # (5,)
 
 
@@ -165,8 +166,8 @@ def _rest(s: Side) -> None:
 
 
 @inner
-def _remember(s: Side, c: SideSettings, score: float) -> None:
-    """Windows, means and ratios, with the score in them."""
+def _remember(s: Side, c: SideSettings, score: float, scales: Floats) -> None:
+    """Windows, means and ratios, with the score in them; `scales` are the means of when it was predicted."""
     longest, kept = s.recent.shape[0], s.clock[KEPT]
     for w in range(c.windows.shape[0]):
         n = s.held[w]
@@ -179,8 +180,8 @@ def _remember(s: Side, c: SideSettings, score: float) -> None:
     s.clock[KEPT] += 1
     top = s.scores[c.shortest, s.held[c.shortest] - 1]
     for h in range(s.means.shape[0]):
-        if s.means[h] > 0.0:
-            ratio, place = min(score / s.means[h], STEEPEST), s.ranks[h] % RATIOS
+        if scales[h] > 0.0:
+            ratio, place = min(score / scales[h], STEEPEST), s.ranks[h] % RATIOS
             if s.ranks[h] < RATIOS:
                 _insert(s.ranked[h], s.ranks[h], ratio)
             else:
@@ -217,6 +218,8 @@ def ask(handle: Any) -> float:
     cap = 2.0 * s.scores[c.shortest, max(n - 2, 0)] if n > 0 else 0.0
     for k in range(s.candidates.shape[0]):
         s.advice[row, k] = min(s.candidates[k], cap)
+    for h in range(s.means.shape[0]):
+        s.scales[row, h] = s.means[h]
     s.asked[row] = threshold
     s.clock[ASKED] += 1
     return threshold
@@ -243,7 +246,7 @@ def answer(handle: Any, score: float) -> None:
         for k in range(advice.shape[0]):
             c.weigher.g[k] = slope * (advice[k] - low)  # the same to the simplex, and without rounding where all agree
         call(c.weigher.update, c.weigher.handle, slope * (base - score), np.inf, 0, True)
-    _remember(s, c, score)
+    _remember(s, c, score, s.scales[row])
     _propose(s, c)
 
 

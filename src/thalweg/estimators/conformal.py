@@ -14,7 +14,7 @@ s_t <= exp(U) sum_k w_k e_k,t in all T rounds, 0 <= U < 44, then
     misses <= alpha T + U/eta + 1                                                                                   (3)
 
 and if also s_t > exp(-L) sum_k w_k e_k,t in all rounds, 0 <= L < 2 - eta, then misses >= alpha T - L/eta - 1. With
-answers h rounds late eta is correction/sqrt(h), each 1 is an h and L < 2 - h eta. docs/intervals.md has the proof.
+answers h rounds late eta is correction/h^(3/4), each 1 is an h and L < 2 - h eta. docs/intervals.md has the proof.
 """
 
 from __future__ import annotations
@@ -375,7 +375,7 @@ class _Half:
     def __init__(self, owner: ConformalTracker) -> None:
         W, H, h = len(owner.windows), len(owner.halflives), owner.horizon
         self.alpha = (1 - owner.coverage) / (2 if owner.asymmetric else 1)
-        self.eta = owner.correction / math.sqrt(h)
+        self.eta = owner.correction / h**0.75
         self.windows = np.array(owner.windows, dtype=np.int64)
         self.keep = 0.5 ** (1 / np.array(owner.halflives, dtype=np.float64))
         self.patience = round(PATIENCE / self.alpha)
@@ -393,6 +393,7 @@ class _Half:
             theta=np.zeros(1),
             asked=np.zeros(h),
             advice=np.zeros((h, W + H)),
+            scales=np.zeros((h, H)),
             clock=np.zeros(5, dtype=np.int64),
         )
         memory = np.sqrt([*owner.windows, *(h / math.log(2) for h in owner.halflives)])  # 1/error of a quantile, about
@@ -426,7 +427,7 @@ class _Half:
         yield "windows", bool(((held >= 0) & (held <= np.minimum(self.windows, kept))).all())
         yield "windows", bool((held == np.minimum(self.windows, held.max(initial=0))).all())
         yield "ratios", bool(((ranks >= 0) & (ranks <= kept)).all())
-        numbers = ("recent", "scores", "ratios", "ranked", "means", "counts", "candidates", "asked", "advice")
+        numbers = ("recent", "scores", "ratios", "ranked", "means", "counts", "candidates", "asked", "advice", "scales")
         yield "scores", all(bool((read[key] >= 0).all()) for key in numbers)
         if not (((held >= 0) & (held <= longest)).all() and (ranks >= 0).all()):
             return
@@ -444,7 +445,5 @@ class _Half:
         )
         yield "theta", LOWEST <= float(read["theta"][0]) <= HIGHEST
         largest = 2 * LARGEST
-        yield (
-            "predictions",
-            bool((read["advice"] <= largest).all() and (read["asked"] <= math.exp(44.5) * largest).all()),
-        )
+        yield "predictions", all(bool((read[key] <= largest).all()) for key in ("advice", "scales"))
+        yield "predictions", bool((read["asked"] <= math.exp(44.5) * largest).all())

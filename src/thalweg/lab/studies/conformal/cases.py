@@ -6,7 +6,6 @@ on the last three values and, where there is a season, the one a season ago; the
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import math
 import warnings
@@ -212,12 +211,16 @@ def draw(name: str, horizon: int | None) -> tuple[Array, Array]:
     return case.make(np.random.default_rng(seed_of(f"conformal/{name}", bits=64)), horizon or HORIZON)
 
 
+def at_hand(series: str) -> bool:
+    """Whether the data of a series is installed."""
+    try:
+        SERIES[series][2]()
+    except MissingExtraError:
+        return False
+    return True
+
+
 def installed(names: Iterable[str]) -> tuple[str, ...]:
-    """Those whose data is installed."""
-    found = []
-    for name in names:
-        with contextlib.suppress(MissingExtraError):
-            if CASES[name].real:
-                draw(name, 200)
-            found.append(name)
-    return tuple(found)
+    """Those of the streams whose data is installed."""
+    known = {series for series in SERIES if at_hand(series)}
+    return tuple(name for name in names if not CASES[name].real or name.partition(",")[0] in known)

@@ -173,7 +173,7 @@ def _saocp(scores: Array, alpha: float, scale: float, q: Array) -> None:
         score = scores[t - 1]
         paid = _pinball(score, last, alpha)
         for i in range(n):
-            gain = (paid - _pinball(score, x[i], alpha)) / scale
+            gain = min(max((paid - _pinball(score, x[i], alpha)) / scale, -1.0), 1.0)  # as if no score were above D
             if bets[i] <= 0:
                 gain = max(gain, 0.0)
             gains[i] += gain

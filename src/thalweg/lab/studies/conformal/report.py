@@ -25,7 +25,10 @@ def tables(results: Results) -> dict[str, TextTable]:
     """By method, over all streams, over real and synthetic ones; and by stream."""
     rows = part(results, "run")
     kinds = {"methods": rows, "real": [r for r in rows if r["real"]], "drawn": [r for r in rows if not r["real"]]}
-    return {name: _methods(these) for name, these in kinds.items() if these} | {"streams": _streams(rows)}
+    return {name: _methods(these) for name, these in kinds.items() if these} | {
+        "streams": _streams(rows),
+        "late": _late(part(results, "late")),
+    }
 
 
 def _methods(rows: list[Row]) -> TextTable:
@@ -54,6 +57,19 @@ def _streams(rows: list[Row]) -> TextTable:
         body.append([case, f"{ours['rounds']:,}", f"{ours['coverage']:.3f}", *cells])
     heads = ["stream", "T", "coverage", "score", "best peer", OURS, *PEERS]
     return TextTable(heads, body, (0, 4))
+
+
+def _late(rows: list[Row]) -> TextTable:
+    """Means over streams, by how late answers come."""
+    body = []
+    best = {where: min(row["score"] for row in here) for where, here in group(rows, "late", "case").items()}
+    for (late, method), here in group(rows, "late", "method").items():
+        ratios = [row["score"] / best[late, row["case"]] for row in here]
+        off = max(abs(row["coverage"] - 1 + ALPHA) for row in here)
+        means = [f"{np.mean([row[key] for row in here]):.3f}" for key in ("worst", "rms")]
+        body.append([str(late), method, f"{np.mean(ratios):.3f}", f"{max(ratios):.3f}", f"{off:.3f}", *means])
+    heads = ["late", "method", "score over best", "at worst", "coverage off by", "worst 100 rounds", "local error"]
+    return TextTable(heads, body, (1,))
 
 
 def remarks(results: Results) -> dict[str, Any]:

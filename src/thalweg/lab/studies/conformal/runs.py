@@ -18,7 +18,7 @@ from thalweg.estimators import ConformalTracker
 from thalweg.lab.report import Row
 from thalweg.lab.streams import Array
 from thalweg.lab.studies.conformal import peers
-from thalweg.lab.studies.conformal.cases import CASES, draw
+from thalweg.lab.studies.conformal.cases import CASES, SERIES, draw
 
 ALPHA = 0.1
 FIRST = 100  # rounds that are not scored
@@ -54,19 +54,70 @@ def play_one(*, case: str, method: str, horizon: int | None = None) -> Row:
     start = time.perf_counter()
     q = METHODS[method](scores)
     seconds = (time.perf_counter() - start) / scores.size
-    missed, first = scores > q, min(FIRST, scores.size // 2)
+    row: Row = {"case": case, "method": method, "rounds": scores.size, "real": CASES[case].real, "seconds": seconds}
+    row |= judged(scores, q, min(FIRST, scores.size // 2))
+    return row | {"thresholds": q.tolist() if case == SHOWN else []}
+
+
+# --------------------------------------------------------------------------------------------------------- late answers
+
+
+def _one(scores: Array, late: int) -> Array:
+    """One tracker that knows of the delay."""
+    q: Array = ConformalTracker(1 - ALPHA, horizon=late).run_scores(scores)
+    return q
+
+
+def _interleaved(scores: Array, late: int) -> Array:
+    """A tracker for every `late`-th round: each has its answer before it is asked again."""
+    q = np.zeros(scores.size)
+    for first in range(late):
+        q[first::late] = ConformalTracker(1 - ALPHA).run_scores(np.ascontiguousarray(scores[first::late]))
+    return q
+
+
+def _full_rate(scores: Array, late: int) -> Array:
+    """One tracker whose correction does not know of the delay."""
+    q: Array = ConformalTracker(1 - ALPHA, correction=min(0.05 * late**0.75, 1.0), horizon=late).run_scores(scores)
+    return q
+
+
+def _window(scores: Array, late: int) -> Array:
+    """The quantile of the last 500 that are known."""
+    q = np.zeros(scores.size)
+    q[late - 1 :] = peers.window(scores, ALPHA, 500)[: scores.size - late + 1]
+    return q
+
+
+LATE: dict[str, Callable[[Array, int], Array]] = {
+    "one tracker": _one, "interleaved trackers": _interleaved, "correction as for no delay": _full_rate,
+    "window 500": _window,
+}  # fmt: skip
+
+
+def play_late(*, case: str, method: str, late: int, horizon: int | None = None) -> Row:
+    """Answers so many rounds late: to forecasts by the value that many rounds ago, or on a synthetic stream."""
+    if case in SERIES:
+        z = SERIES[case][2]()[:horizon]
+        scores = np.abs(z[late:] - z[:-late])
+    else:
+        scores = np.abs(draw(case, horizon)[1])
+    q = LATE[method](scores, late)
+    row = {"case": case, "method": method, "late": late, "rounds": scores.size}
+    return row | judged(scores, q, min(3 * FIRST, scores.size // 2))
+
+
+def judged(scores: Array, q: Array, first: int) -> Row:
+    """How good thresholds are from this round on."""
+    missed = scores > q
     inside = _means(~missed[first:], min(WINDOW, scores.size - first))
-    row: Row = {"case": case, "method": method, "rounds": scores.size, "real": CASES[case].real}
-    row |= {
+    return {
         "score": float(np.mean(2 * (q + np.maximum(scores - q, 0.0) / ALPHA)[first:])),
         "width": float(np.mean(2 * q[first:])),
         "coverage": float(1 - np.mean(missed[first:])),
         "worst": float(inside.min()),
         "rms": float(np.sqrt(np.mean((inside - (1 - ALPHA)) ** 2))),
-        "seconds": seconds,
-        "thresholds": q.tolist() if case == SHOWN else [],
     }
-    return row
 
 
 def _means(values: NDArray[Any], n: int) -> Array:
