@@ -291,19 +291,19 @@ def test_nothing_is_seen_beforehand(name):
 
 
 def test_answers_that_are_late_are_not_known():
-    """With a horizon of h a threshold is that of h - 1 rounds ago, as far as candidates go."""
+    """With a horizon of h the quantiles of windows are those of h - 1 rounds ago."""
     scores = streams(300)["jumps"]
     soon, late = ConformalTracker(**SMALL), ConformalTracker(horizon=5, **SMALL)
     seen = []
     for t in range(300):
         soon.threshold()
         soon.update(scores[t])
-        seen.append(soon.candidates)
+        seen.append(soon.candidates[:2])
     for t in range(300):
         late.threshold()
         if t >= 4:
             late.update(scores[t - 4])
-            assert (late.candidates == seen[t - 4]).all()
+            assert (late.candidates[:2] == seen[t - 4]).all()
 
 
 def test_a_longer_horizon_changes_nothing_where_answers_come_at_once():
