@@ -53,13 +53,12 @@ class Side:
         found = [quantile(self.scores[-w:], 1 - self.alpha) for w in self.windows]
         for mean, ratios in zip(self.means, self.ratios, strict=True):
             found.append(mean * (quantile(ratios[-1000:], 1 - self.alpha) if ratios else 1.0))
-        return np.minimum(found, 2 * max(self.shortest))
+        return np.minimum(found, 2 * sorted(self.shortest)[-2:][0])
 
     def ask(self):
         e = self.candidates()
         q = math.exp(self.theta) * float(self.weights.x @ e)
-        second = sorted(self.shortest)[-2:][0] if self.scores else 0.0
-        self.waiting.append((q, np.minimum(e, 2 * second), list(self.means)))
+        self.waiting.append((q, e, list(self.means)))
         return q
 
     def answer(self, score):

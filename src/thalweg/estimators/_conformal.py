@@ -5,18 +5,18 @@ A round, with alpha the share that may be missed and e_k the candidates, w_k the
     b = sum_k w_k e_k;  q = exp(theta) b                                          the threshold                     (1)
     a score s comes: missed = s > q
     theta <- theta + eta (missed - alpha), held between -2 and 44                                                   (2)
-    w learns from the pinball loss of sum_k w_k min(e_k, 2 M')                     at the weights of now            (3)
+    w learns from the pinball loss of sum_k w_k e_k                                at the weights of now            (3)
 
 (3) is taken at the weights of now for the candidates of then, so that a late answer does no harm. The candidates:
 
     the (1 - alpha)-quantile of the last W scores, for each window W                                                (4)
     m_h r_h for each half-life h: m_h <- m_h + (s - m_h)/n_h, n_h <- 2^(-1/h) n_h + 1, a mean that forgets,
     and r_h the (1 - alpha)-quantile of the last 1000 ratios s/m_h, m_h of when s was predicted                      (5)
-    m_h <= M;  e_k <= 2 M                                                                                           (6)
+    m_h <= M;  e_k <= 2 M'                                                                                          (6)
 
 with M the largest and M' the second largest score of the shortest window: what is left of a level that is gone does no
-harm for longer than that window, and a single huge score teaches the weights nothing. A quantile of n numbers is at
-place (1 - alpha)(n + 1) of the sorted ones, between neighbours linear.
+harm for longer than that window, and a single huge score next to none. A quantile of n numbers is at place
+(1 - alpha)(n + 1) of the sorted ones, between neighbours linear.
 
 After more than 10/alpha zeros in a row windows and means are empty and the threshold is 0. Nothing else changes until
 a score is above 0: a zero is covered whatever the threshold is.
@@ -34,7 +34,7 @@ from thalweg._kernels.handle import ANY, Closed, Handle, parts
 from thalweg._kernels.jit import inner, kernel
 from thalweg._kernels.parts import Floats, Ints
 from thalweg._kernels.pointers import Pointer, call
-from thalweg._kernels.vectors import dot
+from thalweg._kernels.vectors import copy, dot
 from thalweg._machines import loop
 
 __all__ = [
@@ -62,7 +62,7 @@ class Side(NamedTuple):
     candidates: Floats  # (K,) e_k of the present round
     theta: Floats  # (1,)
     asked: Floats  # (horizon,) thresholds that wait for an answer: the i-th is asked[i % horizon]
-    advice: Floats  # (horizon, K) min(e_k, 2 M') of those rounds
+    advice: Floats  # (horizon, K) e_k of those rounds
     scales: Floats  # (horizon, H) m_h of those rounds
     clock: Ints  # (5,)
 
@@ -196,7 +196,7 @@ def _remember(s: Side, c: SideSettings, score: float, scales: Floats) -> None:
 def _propose(s: Side, c: SideSettings) -> None:
     """(4) to (6). There is at least one score."""
     level, W = 1.0 - c.alpha, c.windows.shape[0]
-    top = 2.0 * s.scores[c.shortest, s.held[c.shortest] - 1]
+    top = 2.0 * s.scores[c.shortest, max(s.held[c.shortest] - 2, 0)]
     for w in range(W):
         s.candidates[w] = min(_quantile(s.scores[w], s.held[w], level), top)
     for h in range(s.means.shape[0]):
@@ -214,12 +214,9 @@ def ask(handle: Any) -> float:
     s, c = parts(handle)
     call(c.weigher.ready, c.weigher.handle)
     threshold: float = np.exp(s.theta[0]) * dot(c.weigher.x, s.candidates)
-    row, n = s.clock[ASKED] % s.asked.shape[0], s.held[c.shortest]
-    cap = 2.0 * s.scores[c.shortest, max(n - 2, 0)] if n > 0 else 0.0
-    for k in range(s.candidates.shape[0]):
-        s.advice[row, k] = min(s.candidates[k], cap)
-    for h in range(s.means.shape[0]):
-        s.scales[row, h] = s.means[h]
+    row = s.clock[ASKED] % s.asked.shape[0]
+    copy(s.candidates, s.advice[row])
+    copy(s.means, s.scales[row])
     s.asked[row] = threshold
     s.clock[ASKED] += 1
     return threshold

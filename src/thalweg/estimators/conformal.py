@@ -255,7 +255,7 @@ class ConformalTracker(Stateful):
         --------
         >>> from thalweg.estimators import ConformalTracker
         >>> ConformalTracker(0.5).run_scores([1.0, 2.0, 3.0]).round(2).tolist()
-        [0.0, 1.03, 2.5]
+        [0.0, 1.03, 1.88]
         """
         name = f"{type(self).__name__}.run_scores"
         sheet = series(name, "scores", scores)
