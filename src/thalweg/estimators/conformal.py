@@ -8,10 +8,11 @@ Scores s_t >= 0 come one after another, such as errors |y_t - y^_t| of forecasts
 with alpha = 1 - coverage. The candidates e_k are quantiles of the past, long and short (`thalweg.estimators._conformal`
 has them). The weights w_k are those of a `Tracker` on the simplex, for the pinball loss, which is the interval score.
 They begin at the square roots of what the candidates remember.
-Weights and candidates make intervals short. (2) makes the coverage right, whatever they are: if
-s_t <= exp(U) sum_k w_k e_k,t in all T rounds, 0 <= U < 44, then
+Weights and candidates make intervals short. (2) makes the coverage right, whatever they are. If
+s_t <= exp(U) sum_k w_k e_k,t, 0 <= U <= 40, in all of T rounds but N (where the candidates are 0: the first, and the
+first after a long run of zeros), then
 
-    misses <= alpha T + U/eta + 1                                                                                   (3)
+    misses <= alpha T + U/eta + 1 + N                                                                               (3)
 
 and if also s_t > exp(-L) sum_k w_k e_k,t in all rounds, 0 <= L < 2 - eta, then misses >= alpha T - L/eta - 1. With
 answers h rounds late eta is correction/h^(3/4), each 1 is an h and L < 2 - h eta. docs/intervals.md has the proof.

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.lab.report import Ratios, Results, Row, TextTable, duration, group, number, part
+from thalweg.lab.report import Ratios, Results, Row, TextTable, group, number, part
 from thalweg.lab.studies.conformal.cases import CASES
 from thalweg.lab.studies.conformal.runs import ALPHA, METHODS, OURS, PEERS
 
@@ -38,12 +38,8 @@ def _methods(rows: list[Row]) -> TextTable:
         off = max(here, key=lambda row: abs(row["coverage"] - 1 + ALPHA))
         worst = [f"{ratios[ratios.high]:.3f} ({ratios.high})", f"{off['coverage']:.3f} ({off['case']})"]
         means = [f"{np.mean([row[key] for row in here]):.3f}" for key in ("worst", "rms")]
-        time = duration(float(np.median([row["seconds"] for row in here])))
-        body.append([method, f"{np.mean(list(ratios.values())):.3f}", *worst, *means, time])
-    heads = [
-        "method", "score over best peer", "at worst", "coverage farthest off", "worst 100 rounds", "local error",
-        "a round",
-    ]  # fmt: skip
+        body.append([method, f"{np.mean(list(ratios.values())):.3f}", *worst, *means])
+    heads = ["method", "score over best peer", "at worst", "coverage farthest off", "worst 100 rounds", "local error"]
     return TextTable(heads, body, (0,))
 
 
