@@ -71,7 +71,7 @@ class Lent:
 def test_with_the_same_weights_thresholds_are_those_of_the_twin(name):
     scores = streams(1300 if name == "jumps" else 500)["stationary" if name == "zeros" else name]
     if name == "zeros":
-        scores[100:300] = 0.0
+        scores = np.insert(scores, [100] * 200 + [300] * 1100, 0.0)
     tracker = ConformalTracker(0.9)
     other = twin.Side(1 - 0.9, weights=Lent(tracker))
     for score in scores:
@@ -200,8 +200,8 @@ def test_ten_thousand_zeros_do_no_harm():
     assert np.isfinite(found).all()
     assert (found[1200:11_001] == 0).all()
     again = scores[11_000:] > found[11_000:]
-    assert again[:50].sum() <= 20
-    assert 0.06 <= again[50:].mean() <= 0.14
+    assert again[:100].sum() <= 20
+    assert 0.06 <= again[100:].mean() <= 0.14
     assert found[11_050:].max() < 6
     assert abs(tracker.theta) < 1
 

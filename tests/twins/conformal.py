@@ -38,7 +38,7 @@ class Side:
         self.weights = weights or Tracker(
             onto_simplex, np.full(K, 1 / K), math.sqrt(1 - 1 / K), along(np.ones((1, K))), start=memory / memory.sum()
         )
-        self.scores, self.zeros, self.theta = [], 0, 0.0
+        self.scores, self.zeros, self.theta, self.before = [], 0, 0.0, 0.0
         self.means, self.counts = [0.0] * len(halflives), [0.0] * len(halflives)
         self.ratios = [[] for _ in halflives]
         self.waiting = collections.deque()
@@ -66,9 +66,11 @@ class Side:
         self.zeros = self.zeros + 1 if score == 0 else 0
         if self.zeros > round(10 / self.alpha):
             self.scores = []
+            self.theta = self.before if self.zeros > 10 * round(10 / self.alpha) else self.theta
             self.means, self.counts = [0.0] * len(self.means), [0.0] * len(self.means)
             return
         self.theta = min(max(self.theta + self.eta * ((score > q) - self.alpha), -2.0), 44.0)
+        self.before = self.theta if score > 0 else self.before
         base = float(self.weights.x @ advice)
         if np.ptp(advice) > 0:
             slope = self.alpha - (score > base)

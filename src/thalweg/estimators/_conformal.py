@@ -18,8 +18,8 @@ with M the largest and M' the second largest score of the shortest window: what 
 harm for longer than that window, and a single huge score next to none. A quantile of n numbers is at place
 (1 - alpha)(n + 1) of the sorted ones, between neighbours linear.
 
-After more than 10/alpha zeros in a row windows and means are empty and the threshold is 0. Nothing else changes until
-a score is above 0: a zero is covered whatever the threshold is.
+After more than 10/alpha zeros in a row windows and means are empty, the threshold is 0 and the rest waits until a score
+is above 0: a zero is covered whatever the threshold is. After more than 100/alpha theta is what it was before them.
 
 Scores times a power of two give thresholds times that power, bit for bit, as long as nothing underflows: everything
 above is linear in the scores, or made of ratios of them.
@@ -45,6 +45,7 @@ __all__ = [
 RATIOS = 1000  # that are remembered for each half-life
 STEEPEST = 2.0**64  # of a ratio
 LOWEST, HIGHEST = -2.0, 44.0  # of theta
+LONG = 10  # times its patience: zeros in a row after which theta forgets them
 ANSWERED, ASKED, MISSED, ZEROS, KEPT = 0, 1, 2, 3, 4  # of `clock`; zeros in a row so far, scores in `recent` ever
 
 
@@ -60,7 +61,7 @@ class Side(NamedTuple):
     means: Floats  # (H,) m_h
     counts: Floats  # (H,) n_h
     candidates: Floats  # (K,) e_k of the present round
-    theta: Floats  # (1,)
+    theta: Floats  # (2,) and what it was before the present run of zeros
     asked: Floats  # (horizon,) thresholds that wait for an answer: the i-th is asked[i % horizon]
     advice: Floats  # (horizon, K) e_k of those rounds
     scales: Floats  # (horizon, H) m_h of those rounds
@@ -155,14 +156,16 @@ def _replace(sorted_: Floats, n: int, old: float, new: float) -> None:
 
 
 @inner
-def _rest(s: Side) -> None:
-    """A long run of zeros: forget the scores."""
+def _rest(s: Side, patience: int) -> None:
+    """A long run of zeros: forget the scores; after a very long one, also that zeros were covered."""
     for w in range(s.held.shape[0]):
         s.held[w] = 0
     for h in range(s.means.shape[0]):
         s.means[h] = s.counts[h] = 0.0
     for k in range(s.candidates.shape[0]):
         s.candidates[k] = 0.0
+    if s.clock[ZEROS] > LONG * patience:
+        s.theta[0] = s.theta[1]
 
 
 @inner
@@ -232,9 +235,11 @@ def answer(handle: Any, score: float) -> None:
     s.clock[MISSED] += int(missed)
     s.clock[ZEROS] = s.clock[ZEROS] + 1 if score == 0.0 else 0
     if s.clock[ZEROS] > c.patience:
-        _rest(s)
+        _rest(s, c.patience)
         return
     s.theta[0] = min(max(s.theta[0] + c.eta * (missed - c.alpha), LOWEST), HIGHEST)  # (2)
+    if score > 0.0:
+        s.theta[1] = s.theta[0]
     call(c.weigher.ready, c.weigher.handle)
     advice, base = s.advice[row], dot(c.weigher.x, s.advice[row])
     low, high = advice.min(), advice.max()

@@ -391,7 +391,7 @@ class _Half:
             means=np.zeros(H),
             counts=np.zeros(H),
             candidates=np.zeros(W + H),
-            theta=np.zeros(1),
+            theta=np.zeros(2),
             asked=np.zeros(h),
             advice=np.zeros((h, W + H)),
             scales=np.zeros((h, H)),
@@ -444,7 +444,7 @@ class _Half:
             "counts",
             bool((read["counts"] <= answered + 1).all() and ((read["counts"] >= 1) | (read["means"] == 0)).all()),
         )
-        yield "theta", LOWEST <= float(read["theta"][0]) <= HIGHEST
+        yield "theta", bool(((read["theta"] >= LOWEST) & (read["theta"] <= HIGHEST)).all())
         largest = 2 * LARGEST
         yield "predictions", all(bool((read[key] <= largest).all()) for key in ("advice", "scales"))
         yield "predictions", bool((read["asked"] <= math.exp(44.5) * largest).all())
