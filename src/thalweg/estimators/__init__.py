@@ -19,6 +19,7 @@ _PLACES: dict[str, str] = {  # the file of each name
     "Oracle": "_oracles",
     "oracle": "_oracles",
 }
+_PLACES = {"ConformalForecaster": "forecaster", "ConformalTracker": "conformal"}  # the file of each name
 
 __all__ = sorted(_PLACES)
 

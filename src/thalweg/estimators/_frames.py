@@ -15,7 +15,7 @@ from thalweg._types import Array
 from thalweg._validate import real_array, told
 from thalweg.errors import InputError
 
-__all__ = ["Table", "column", "table"]
+__all__ = ["Table", "column", "series", "table"]
 
 
 class Table(NamedTuple):
@@ -50,7 +50,7 @@ def table(owner: str, name: str, data: Any, *, time: str | None = None, empty: b
     if time is not None:
         _check_order(owner, name, frame, time)
     names = tuple(key for key in frame.columns if key != time)
-    columns = [_column(owner, f"{name}[{key!r}]", frame[key], empty) for key in names]
+    columns = [_column(owner, f"{name}[{key!r}]", frame.get_column(key), empty) for key in names]
     values = np.stack(columns, axis=1) if columns else np.zeros((len(frame), 0))
     return Table(values, names, frame, time)
 
@@ -63,8 +63,20 @@ def column(owner: str, name: str, data: Any) -> Array:
     if hasattr(frame, "columns"):
         if len(frame.columns) != 1:
             raise InputError(f"{owner}: {name} must have one column. Got {len(frame.columns)}: {frame.columns[:5]}.")
-        frame = frame[frame.columns[0]]
+        frame = frame.get_column(frame.columns[0])
     return _column(owner, name, frame, False)
+
+
+def series(owner: str, name: str, data: Any, *, time: str | None = None) -> Table:
+    """As `column`, with where it came from: a table of one column, beside the time."""
+    frame = _frame(data)
+    if time is None:
+        one = frame.alias(name).to_frame() if frame is not None and not hasattr(frame, "columns") else frame
+        return Table(column(owner, name, data)[:, None], None, one)
+    found = table(owner, name, data, time=time)
+    if found.values.shape[1] != 1:
+        raise InputError(f"{owner}: {name} must have one column beside {time!r}. Got {found.values.shape[1]}.")
+    return found
 
 
 def _frame(data: Any) -> Any:

@@ -4,6 +4,7 @@ A new one is a package here and a line in `STUDIES`.
 """
 
 from thalweg.lab.studies import combination, control, paper, pca, thresholds, tracker
+from thalweg.lab.studies import conformal, control, paper, pca, thresholds, tracker
 
 __all__ = ["STUDIES"]
 
@@ -14,4 +15,5 @@ STUDIES = {
     "pca": pca,
     "thresholds": thresholds,
     "tracker": tracker,
+    "conformal": conformal,
 }  # by command

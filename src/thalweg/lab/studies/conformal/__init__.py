@@ -1,0 +1,10 @@
+"""Study intervals that keep their coverage.
+
+ConformalTracker beside ACI, DtACI, SAOCP, conformal PI and windows, on errors of simple forecasters of real series and
+on synthetic drifts: interval scores, coverage of the whole and of every 100 rounds, with pictures and a page that
+explains them. Interrupted, the same command again goes on where it was.
+
+\b
+thalweg conformal
+thalweg conformal --small --out /tmp/look
+"""

@@ -1,0 +1,206 @@
+"""Thresholds that others use, in a few lines each, from their papers. Scores in, thresholds out; alpha may be missed.
+
+With Q(p) the conformal quantile of the last W scores, the ceil(p (n + 1))-th of n sorted ones (the largest beyond):
+
+    window:     q = Q(1 - alpha)                                                                                    (1)
+    ACI:        q = Q(1 - a);  a <- a + gamma (alpha - 1[s > q])                      Gibbs, Candes, NeurIPS 2021   (2)
+    DtACI:      ACI with a = sum_i p_i a_i over 8 rates; p_i by exponential weights with a fixed share on the pinball
+                loss of beta - a_i, beta the level at which s would have been met     Gibbs, Candes, JMLR 2024      (3)
+    SF-OGD:     q <- q - D/sqrt(3) g / sqrt(sum g^2),  g = alpha - 1[s > q]           Orabona, Pal, 2018            (4)
+    SAOCP:      SF-OGD from every round on, for 8 times the largest power of 2 that divides it, under coin betting
+                                                                                      Bhatnagar et al., ICML 2023   (5)
+    tracking:   q <- q + rate B (1[s > q] - alpha),  B the largest of the last 100    Angelopoulos et al.,          (6)
+    PI:         (6) with rate 0.1, and q + B tan(sum(1[s > q] - alpha) ln(t+1)/(5(t+1)))    NeurIPS 2023            (7)
+
+(3) is called FACI in the first version of the paper. (4) and (5) must be told a scale D: they get the largest of the
+first 100 scores. Their authors let thresholds be infinite where a <= 0 in (2) and (3); here it is the largest score.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from thalweg._kernels.jit import inner, kernel
+from thalweg.lab.streams import Array
+
+__all__ = ["aci", "dtaci", "saocp", "scale_free", "tracking", "window"]
+
+GAMMAS = np.array([0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128])
+LENGTH = 100  # the stretch that DtACI is tuned for
+LIVES = 8  # of SAOCP's experts
+CALIBRATION = 100
+SATURATION = 5.0
+
+
+@inner
+def _insert(kept: Array, n: int, value: float) -> None:
+    i = np.searchsorted(kept[:n], value)
+    for j in range(n, i, -1):
+        kept[j] = kept[j - 1]
+    kept[i] = value
+
+
+@inner
+def _remove(kept: Array, n: int, value: float) -> None:
+    for j in range(np.searchsorted(kept[:n], value), n - 1):
+        kept[j] = kept[j + 1]
+
+
+@inner
+def _quantile(kept: Array, n: int, p: float) -> float:
+    if n == 0 or p <= 0:
+        return 0.0
+    return kept[min(max(int(np.ceil(p * (n + 1) - 1e-12)) - 1, 0), n - 1)]  # type: ignore[no-any-return]
+
+
+@inner
+def _pinball(score: float, q: float, alpha: float) -> float:
+    return (1 - alpha) * (score - q) if score > q else alpha * (q - score)
+
+
+def window(scores: Array, alpha: float, length: int) -> Array:
+    """(1); a length of 0 is the whole past."""
+    return aci(scores, alpha, 0.0, length)
+
+
+def aci(scores: Array, alpha: float, gamma: float, length: int = 500) -> Array:
+    """(2)."""
+    q = np.zeros(scores.size)
+    _aci(scores, alpha, gamma, length or scores.size, q)
+    return q
+
+
+@kernel
+def _aci(scores: Array, alpha: float, gamma: float, length: int, q: Array) -> None:
+    kept, n, level = np.zeros(length + 1), 0, alpha
+    for t in range(scores.size):
+        q[t] = _quantile(kept, n, 1 - level)
+        level += gamma * (alpha - (1.0 if scores[t] > q[t] else 0.0))
+        if n == length:
+            _remove(kept, n, scores[t - length])
+            n -= 1
+        _insert(kept, n, scores[t])
+        n += 1
+
+
+def dtaci(scores: Array, alpha: float, length: int = 500) -> Array:
+    """(3)."""
+    q = np.zeros(scores.size)
+    _dtaci(scores, alpha, length, GAMMAS, q)
+    return q
+
+
+@kernel
+def _dtaci(scores: Array, alpha: float, length: int, gammas: Array, q: Array) -> None:
+    K, kept, n = gammas.size, np.zeros(length + 1), 0
+    levels, weights = np.full(K, alpha), np.full(K, 1 / K)
+    share = 1 / (2 * LENGTH)
+    spread = (1 - alpha) ** 2 * alpha**3 + alpha**2 * (1 - alpha) ** 3
+    rate = np.sqrt(3 / LENGTH) * np.sqrt((np.log(K * LENGTH) + 2) / spread)
+    for t in range(scores.size):
+        q[t] = _quantile(kept, n, 1 - np.sum(weights * levels))
+        beta = (n - np.searchsorted(kept[:n], scores[t])) / (n + 1) if n > 0 else alpha
+        for i in range(K):
+            away = beta - levels[i]
+            weights[i] *= np.exp(-rate * (alpha * away - min(0.0, away)))
+            levels[i] += gammas[i] * (alpha - (1.0 if levels[i] > beta else 0.0))
+        weights /= np.sum(weights)
+        weights = (1 - share) * weights + share / K
+        if n == length:
+            _remove(kept, n, scores[t - length])
+            n -= 1
+        _insert(kept, n, scores[t])
+        n += 1
+
+
+def scale_free(scores: Array, alpha: float, scale: float | None = None) -> Array:
+    """(4)."""
+    q = np.zeros(scores.size)
+    _scale_free(scores, alpha, scale or _scale(scores), q)
+    return q
+
+
+def _scale(scores: Array) -> float:
+    return float(scores[:CALIBRATION].max()) or 1e-300
+
+
+@kernel
+def _scale_free(scores: Array, alpha: float, scale: float, q: Array) -> None:
+    x, squares = 0.0, 0.0
+    for t in range(scores.size):
+        q[t] = max(x, 0.0)
+        g = alpha - (1.0 if scores[t] > x else 0.0)
+        squares += g * g
+        x -= scale / np.sqrt(3.0) * g / np.sqrt(squares)
+
+
+def saocp(scores: Array, alpha: float, scale: float | None = None) -> Array:
+    """(5)."""
+    q = np.zeros(scores.size)
+    _saocp(scores, alpha, scale or _scale(scores), q)
+    return q
+
+
+@kernel
+def _saocp(scores: Array, alpha: float, scale: float, q: Array) -> None:
+    room = 1024  # experts alive: at most 8 of every level
+    x, squares, bets, gains, won = np.zeros(room), np.zeros(room), np.zeros(room), np.zeros(room), np.zeros(room)
+    born, ends = np.zeros(room, dtype=np.int64), np.zeros(room, dtype=np.int64)
+    n, last = 0, 0.0
+    for t in range(1, scores.size + 1):
+        m = 0
+        for i in range(n):  # those whose time is over go
+            if t < ends[i]:
+                x[m], squares[m], bets[m], gains[m], won[m] = x[i], squares[i], bets[i], gains[i], won[i]
+                born[m], ends[m] = born[i], ends[i]
+                m += 1
+        n = m
+        power = 1
+        while t % (2 * power) == 0:
+            power *= 2
+        x[n], squares[n], bets[n], gains[n], won[n] = last, 0.0, 0.0, 0.0, 0.0
+        born[n], ends[n] = t, t + LIVES * power
+        n += 1
+        total, even, betted, plain = 0.0, 0.0, 0.0, 0.0
+        for i in range(n):
+            prior = 1 / (float(born[i]) ** 2 * (1 + np.floor(np.log2(born[i]))))
+            total += prior * max(bets[i], 0.0)
+            betted += prior * max(bets[i], 0.0) * x[i]
+            even += prior
+            plain += prior * x[i]
+        last = betted / total if total > 0 else plain / even
+        q[t - 1] = max(last, 0.0)
+        score = scores[t - 1]
+        paid = _pinball(score, last, alpha)
+        for i in range(n):
+            gain = min(max((paid - _pinball(score, x[i], alpha)) / scale, -1.0), 1.0)  # as if no score were above D
+            if bets[i] <= 0:
+                gain = max(gain, 0.0)
+            gains[i] += gain
+            won[i] += bets[i] * gain
+            bets[i] = gains[i] * (1 + won[i]) / (t - born[i] + 1)
+            g = alpha - (1.0 if score > x[i] else 0.0)
+            squares[i] += g * g
+            x[i] -= scale / np.sqrt(3.0) * g / np.sqrt(squares[i])
+
+
+def tracking(scores: Array, alpha: float, rate: float, integral: bool = False) -> Array:
+    """(6), or (7)."""
+    q = np.zeros(scores.size)
+    _tracking(scores, alpha, rate, integral, q)
+    return q
+
+
+@kernel
+def _tracking(scores: Array, alpha: float, rate: float, integral: bool, q: Array) -> None:
+    x, total, largest = 0.0, 0.0, 0.0
+    for t in range(scores.size):
+        add = 0.0
+        if integral and t > 0:
+            angle = total * np.log(t + 1.0) / (SATURATION * (t + 1.0))
+            add = largest * np.tan(min(max(angle, -1.5), 1.5))
+        q[t] = max(x + add, 0.0)
+        missed = (1.0 if scores[t] > q[t] else 0.0) - alpha
+        largest = np.max(scores[max(0, t - 99) : t + 1])
+        x += rate * largest * missed
+        total += missed

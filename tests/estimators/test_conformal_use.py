@@ -1,0 +1,437 @@
+"""ConformalTracker and ConformalForecaster in use: saved, refused, around models, with data frames, in pictures."""
+
+import copy
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from river import linear_model
+from sklearn.linear_model import LinearRegression, SGDRegressor
+
+import thalweg as tw
+from tests.damage import damage, same
+from thalweg.errors import InputError, StateError
+from thalweg.estimators import ConformalForecaster, ConformalTracker, interval_plots
+
+SMALL = {"windows": (8, 30), "halflives": (1, 5)}
+KINDS = {
+    "plain": {},
+    "two sides": {"asymmetric": True},
+    "late": {"horizon": 3},
+    "all": {"asymmetric": True, "horizon": 2},
+}
+
+
+def rounds(tracker, count, seed=0, late=0):
+    """Play on; what is asked and answered. `late` predictions wait when it is over."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for _ in range(count):
+        forecast = rng.normal()
+        found.append(tracker.predict_interval(forecast))
+        if tracker.waiting > late:
+            tracker.update(forecast + rng.standard_t(3))
+    return found
+
+
+# ------------------------------------------------------------------------------------------------- stop and resume
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("how", ["state", "file", "pickle", "deepcopy", "copy"])
+def test_it_goes_on_bit_for_bit(kind, how, tmp_path):
+    tracker = ConformalTracker(0.8, **SMALL, **KINDS[kind])
+    rounds(tracker, 120, late=tracker.horizon - 1)
+    if how == "state":
+        other = ConformalTracker(0.8, **SMALL, **KINDS[kind])
+        other.restore(tracker.state())
+    elif how == "file":
+        tracker.save(tmp_path / "tracker.npz")
+        other = tw.load(tmp_path / "tracker.npz")
+    elif how == "pickle":
+        other = pickle.loads(pickle.dumps(tracker))
+    else:
+        other = copy.copy(tracker) if how == "copy" else copy.deepcopy(tracker)
+    assert other.waiting == tracker.waiting == tracker.horizon - 1
+    for t in tracker, other:
+        while t.waiting:
+            t.update(0.25)
+    before = rounds(tracker, 60, seed=1)
+    assert rounds(other, 60, seed=1) == before  # the first had no part in the second
+    assert same(tracker.state(), other.state())
+
+
+def test_reset_and_clone_begin_anew():
+    tracker = ConformalTracker(**SMALL)
+    first = rounds(tracker, 50)
+    clone = tracker.clone()
+    assert clone.rounds == 0
+    assert rounds(clone, 50) == first
+    tracker.reset()
+    assert tracker.rounds == 0
+    assert rounds(tracker, 50) == first
+
+
+def test_a_state_of_other_settings_is_refused():
+    tracker = ConformalTracker(0.9, **SMALL)
+    rounds(tracker, 20)
+    for other in (
+        ConformalTracker(0.8, **SMALL),
+        ConformalTracker(0.9, windows=(8, 31), halflives=(1, 5)),
+        ConformalTracker(0.9, asymmetric=True, **SMALL),
+        ConformalTracker(0.9, horizon=2, **SMALL),
+    ):
+        with pytest.raises(StateError, match="it was saved with"):
+            other.restore(tracker.state())
+        assert other.rounds == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("count", [60, pytest.param(3000, marks=pytest.mark.slow)])
+def test_a_damaged_state_is_refused_or_can_be_played(kind, count):
+    tracker, states = ConformalTracker(0.8, **SMALL, **KINDS[kind]), []
+    for n in (1, 5, 40, 80):
+        rounds(tracker, n, seed=n, late=tracker.horizon - 1)
+        states.append(tracker.state())
+        while tracker.waiting:
+            tracker.update(0.0)
+    rng, outcomes = np.random.default_rng(len(kind)), {"refused": 0, "played": 0}
+    before = tracker.state()
+    for _ in range(count):
+        state = copy.deepcopy(states[rng.integers(len(states))])
+        damage(state, states, rng)
+        try:
+            tracker.restore(state)
+        except StateError:
+            assert same(tracker.state(), before)
+            outcomes["refused"] += 1
+            continue
+        while tracker.waiting:
+            tracker.update(1.0)
+        assert np.isfinite(rounds(tracker, 40)).all()
+        tracker.restore(tracker.state())
+        tracker.restore(before)
+        outcomes["played"] += 1
+    assert min(outcomes.values()) > count / 20, outcomes
+
+
+def test_how_long_it_plays_is_not_its_horizon():
+    with pytest.raises(InputError, match="it can go on as it is"):
+        ConformalTracker().extended(100)
+
+
+# ------------------------------------------------------------------------------------------------------------ refused
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"coverage": 1.0}, "between 0.0001 and 0.9999"),
+        ({"coverage": 0}, "between 0.0001 and 0.9999"),
+        ({"coverage": -0.5}, "between"),
+        ({"coverage": 90}, "between"),
+        ({"coverage": np.nan}, "between"),
+        ({"coverage": "0.9"}, "between"),
+        ({"coverage": True}, "between"),
+        ({"windows": 100}, "a list of lengths"),
+        ({"windows": ()}, "at least one window"),
+        ({"windows": (1,)}, "a whole number >= 2"),
+        ({"windows": (10.5,)}, "a whole number >= 2"),
+        ({"windows": (2**40,)}, "an array of"),
+        ({"halflives": ()}, "at least one window and one half-life"),
+        ({"halflives": (0,)}, "half-life"),
+        ({"halflives": ("a",)}, "a finite number"),
+        ({"halflives": "12"}, "a list of numbers"),
+        ({"correction": 0}, "from 1e-6 to 1"),
+        ({"correction": 2}, "from 1e-6 to 1"),
+        ({"correction": None}, "from 1e-6 to 1"),
+        ({"asymmetric": "yes"}, "True or False"),
+        ({"horizon": 0}, "a whole number >= 1"),
+        ({"horizon": 1.5}, "a whole number >= 1"),
+    ],
+)
+def test_arguments_are_checked(options, message):
+    with pytest.raises(InputError, match=message):
+        ConformalTracker(**options)
+
+
+def test_all_but_the_coverage_go_by_name():
+    with pytest.raises(TypeError, match="by name"):
+        ConformalTracker(0.9, (100, 400))
+
+
+BAD = [np.nan, np.inf, -np.inf, 1e101, None, "1", 1j, [1.0], np.array([1.0]), True, np.datetime64("2020-01-01")]
+
+
+@pytest.mark.parametrize("bad", BAD, ids=repr)
+def test_bad_numbers_are_refused_and_change_nothing(bad):
+    tracker = ConformalTracker(**SMALL)
+    rounds(tracker, 10)
+    before = tracker.state()
+    with pytest.raises(InputError, match="y_hat must be a number"):
+        tracker.predict_interval(bad)
+    assert same(tracker.state(), before)
+    tracker.predict_interval(1.0)
+    before = tracker.state()
+    with pytest.raises(InputError, match="round 11: y must be a number"):
+        tracker.update(bad)
+    assert same(tracker.state(), before)
+    tracker.update(1.0)
+    tracker.threshold()
+    with pytest.raises(InputError, match="score must be a number"):
+        tracker.update(bad)
+
+
+def test_a_score_below_zero_is_refused():
+    tracker = ConformalTracker(**SMALL)
+    tracker.threshold()
+    before = tracker.state()
+    with pytest.raises(InputError, match=r"must be >= 0. Got -0.5. Pass |y - y_hat|"):
+        tracker.update(-0.5)
+    assert same(tracker.state(), before)
+    with pytest.raises(InputError, match="Got -1 in row 1"):
+        ConformalTracker().run_scores([1.0, -1.0])
+    signed = ConformalTracker(asymmetric=True, **SMALL)
+    signed.threshold()
+    signed.update(-0.5)
+    assert signed.candidates[0].min() > 0 == signed.candidates[1].max()
+
+
+@pytest.mark.parametrize("horizon", [1, 3])
+def test_the_order_of_calls_is_checked(horizon):
+    tracker = ConformalTracker(horizon=horizon, **SMALL)
+    with pytest.raises(InputError, match="nothing waits for an answer"):
+        tracker.update(1.0)
+    for _ in range(horizon):
+        tracker.threshold()
+    before = tracker.state()
+    for ask in (tracker.threshold, lambda: tracker.predict_interval(0.0)):
+        with pytest.raises(InputError, match=rf"{horizon} prediction\(s\) wait"):
+            ask()
+    with pytest.raises(InputError, match="Call update first"):
+        tracker.run([1.0], [1.0])
+    assert same(tracker.state(), before)
+    for _ in range(horizon):
+        tracker.update(1.0)
+    assert tracker.rounds == horizon
+    with pytest.raises(InputError, match="nothing waits"):
+        tracker.update(1.0)
+
+
+def test_scores_and_intervals_may_take_turns():
+    """Each answer is what its own prediction asked for, also where it is late."""
+    tracker = ConformalTracker(horizon=2, **SMALL)
+    tracker.predict_interval(10.0)
+    tracker.threshold()
+    tracker.update(11.0)  # an error of 1
+    tracker.update(3.0)  # a score
+    other = ConformalTracker(horizon=2, **SMALL)
+    other.threshold()
+    other.threshold()
+    other.update(1.0)
+    other.update(3.0)
+    assert (tracker.candidates == other.candidates).all()
+
+
+@pytest.mark.parametrize(
+    ("y_hat", "y", "message"),
+    [
+        ([1.0, 2.0], [1.0], "y_hat has 2 rows and y 1"),
+        ([1.0, np.nan], [1.0, 2.0], "y_hat has nan in row 1"),
+        ([1.0, 2.0], [np.inf, 2.0], "y has inf in row 0"),
+        ([[1.0], [2.0]], [1.0, 2.0], "one number a row"),
+        (["a", "b"], [1.0, 2.0], "array of real numbers"),
+        ([1.0, 1e200], [1.0, 2.0], "y_hat has 1e\\+200 in row 1"),
+        (pd.DataFrame({"a": [1.0], "b": [2.0]}), [1.0], "one column"),
+    ],
+)
+def test_bad_series_are_refused(y_hat, y, message):
+    tracker = ConformalTracker(**SMALL)
+    with pytest.raises(InputError, match=message):
+        tracker.run(y_hat, y)
+    assert tracker.rounds == 0
+
+
+# --------------------------------------------------------------------------------------------------------- data frames
+
+
+def test_frames_come_back_as_they_went_in():
+    rng = np.random.default_rng(0)
+    y_hat, y = rng.standard_normal((2, 60))
+    band = ConformalTracker(**SMALL).run(y_hat, y)
+    days = pd.date_range("2024-01-01", periods=60)
+    indexed = ConformalTracker(**SMALL).run(pd.Series(y_hat, index=days, name="load"), pd.Series(y, index=days))
+    assert isinstance(indexed, pd.DataFrame)
+    assert list(indexed.columns) == ["low", "high"]
+    assert (indexed.index == days).all()
+    assert (indexed.to_numpy() == band).all()
+    frame = pl.DataFrame({"day": range(60), "load": y_hat})
+    timed = ConformalTracker(**SMALL).run(frame, pl.Series("y", y), time="day")
+    assert isinstance(timed, pl.DataFrame)
+    assert timed.columns == ["day", "low", "high"]
+    assert (timed.select("low", "high").to_numpy() == band).all()
+    scores = ConformalTracker(**SMALL).run_scores(pd.Series(np.abs(y)))
+    assert list(scores.columns) == ["threshold"]
+
+
+def test_time_must_not_go_backwards():
+    frame = pl.DataFrame({"day": [1, 3, 2], "load": [1.0, 2.0, 3.0]})
+    with pytest.raises(InputError, match="goes backwards in row 2"):
+        ConformalTracker(**SMALL).run(frame, [1.0, 2.0, 3.0], time="day")
+
+
+# -------------------------------------------------------------------------------------------------------- around models
+
+
+def stream(count=400, seed=3):
+    rng = np.random.default_rng(seed)
+    for t in range(count):
+        x = rng.standard_normal(2)
+        yield x, float(x[0] - 2 * x[1] + rng.standard_normal() * (1 + (t > count / 2)))
+
+
+def by_river():
+    return linear_model.LinearRegression(), lambda x: {"a": x[0], "b": x[1]}
+
+
+def by_sklearn():
+    return SGDRegressor(random_state=0).partial_fit([[0.0, 0.0]], [0.0]), lambda x: x
+
+
+def by_function():
+    return lambda x: x[0] - 2 * x[1], lambda x: x
+
+
+@pytest.mark.parametrize("kind", [by_river, by_sklearn, by_function])
+@pytest.mark.parametrize("horizon", [1, 4])
+def test_models_of_three_kinds(kind, horizon):
+    """The same as a loop that asks the model, the tracker, and lets the model learn."""
+    (wrapped, form), (alone, _) = kind(), kind()
+    forecaster = ConformalForecaster(wrapped, ConformalTracker(0.8, horizon=horizon))
+    tracker, inside, waiting = ConformalTracker(0.8, horizon=horizon), 0, []
+    for x, y in stream():
+        x = form(x)
+        if kind is by_river:
+            said = alone.predict_one(x)
+        else:
+            said = float(alone.predict([x])[0]) if kind is by_sklearn else float(alone(x))
+        wanted = tracker.predict_interval(said)
+        found = forecaster.predict_interval(x)
+        assert found == wanted
+        inside += found[0] <= y <= found[1]
+        waiting.append((x, y))
+        if len(waiting) == horizon:
+            x, y = waiting.pop(0)
+            forecaster.update(y)
+            tracker.update(y)
+            if kind is by_river:
+                alone.learn_one(x, y)
+            elif kind is by_sklearn:
+                alone.partial_fit([x], [y])
+    assert inside / 400 == pytest.approx(0.8, abs=0.03)
+
+
+def test_a_model_that_is_not_to_learn_does_not():
+    model = SGDRegressor(random_state=0).fit([[0.0], [1.0]], [0.0, 1.0])
+    before = model.coef_.copy()
+    for learn in (False, True):
+        forecaster = ConformalForecaster(model, learn=learn)
+        forecaster.predict_interval([1.0])
+        forecaster.update(3.0)
+        assert (model.coef_ == before).all() != learn
+    fixed = ConformalForecaster(LinearRegression().fit([[0.0], [1.0]], [0.0, 1.0]))
+    fixed.predict_interval(pd.DataFrame([[2.0]]).to_numpy())
+    fixed.update(3.0)  # a model without partial_fit only predicts
+    assert fixed.tracker.rounds == 1
+
+
+def test_bad_answers_reach_no_model():
+    forecaster = ConformalForecaster(linear_model.LinearRegression())
+    forecaster.predict_interval({"a": 1.0})
+    with pytest.raises(InputError, match="y must be a number"):
+        forecaster.update(np.nan)
+    assert not forecaster.model.weights
+    forecaster.update(1.0)
+    assert forecaster.model.weights
+    with pytest.raises(InputError, match="nothing waits"):
+        forecaster.update(1.0)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (3, "a function of x, or an object with predict_one or predict"),
+        (lambda x: "much", "must forecast one finite number"),
+        (lambda x: np.nan, "must forecast one finite number"),
+        (lambda x: [1.0, 2.0], "must forecast one finite number"),
+        (lambda x: 1 / 0, "failed with ZeroDivisionError"),
+        (SGDRegressor(), "failed with NotFittedError"),
+    ],
+)
+def test_models_that_cannot_be_used(model, message):
+    with pytest.raises(InputError, match=message):
+        ConformalForecaster(model).predict_interval([1.0])
+
+
+def test_what_the_forecaster_takes():
+    with pytest.raises(InputError, match="a ConformalTracker"):
+        ConformalForecaster(abs, 0.9)
+    busy = ConformalTracker()
+    busy.threshold()
+    with pytest.raises(InputError, match="none of whose predictions waits"):
+        ConformalForecaster(abs, busy)
+
+
+def test_a_forecaster_is_pickled_with_its_model():
+    forecaster = ConformalForecaster(linear_model.LinearRegression(), ConformalTracker(0.8, horizon=2))
+    rows = [({"a": x[0], "b": x[1]}, y) for x, y in stream(80)]
+    for x, y in rows[:40]:
+        forecaster.predict_interval(x)
+        forecaster.update(y)
+    forecaster.predict_interval(rows[40][0])
+    other = pickle.loads(pickle.dumps(forecaster))
+    found = []
+    for each in forecaster, other:
+        bands = []
+        for x, _ in rows[41:]:
+            bands.append(each.predict_interval(x))
+            each.update(1.0)
+        found.append(bands)
+    assert found[0] == found[1]
+
+
+# ------------------------------------------------------------------------------------------------------------ pictures
+
+
+def test_pictures_show_what_there_is():
+    rng = np.random.default_rng(4)
+    y = rng.standard_normal(500)
+    wide, narrow = np.tile([-3.0, 3.0], (500, 1)), np.tile([-1.0, 1.0], (500, 1))
+    ax = interval_plots.coverage_over_time(y, {"wide": wide, "narrow": narrow}, coverage=0.8, window=50)
+    drawn = {line.get_label(): line.get_ydata() for line in ax.get_lines()}
+    inside = np.abs(y) <= 1
+    assert drawn["narrow"] == pytest.approx([inside[t - 50 : t].mean() for t in range(50, 501)])
+    assert list(drawn["asked for: 0.8"]) == [0.8, 0.8]
+    ax = interval_plots.width_over_time({"wide": wide, "narrow": narrow / 100})
+    assert ax.get_yscale() == "log"
+    assert (ax.get_lines()[0].get_ydata() == 6).all()
+    ax = interval_plots.band(y, pd.DataFrame(narrow, columns=["low", "high"]), first=100, last=200)
+    missed = int((~inside[100:200]).sum())
+    assert f"missed: {missed} of 100" in [text.get_text() for text in ax.get_legend().get_texts()]
+    assert len(ax.get_lines()[1].get_xdata()) == missed
+
+
+def test_bad_pictures_are_refused():
+    y, band = np.zeros(5), np.zeros((5, 2))
+    with pytest.raises(InputError, match="has 5 intervals, and y has 4 rows"):
+        interval_plots.coverage_over_time(y[:4], band)
+    with pytest.raises(InputError, match="low and high"):
+        interval_plots.width_over_time(np.zeros((5, 3)))
+    with pytest.raises(InputError, match="one array"):
+        interval_plots.band(y, {"a": band, "b": band})
+    with pytest.raises(InputError, match="coverage"):
+        interval_plots.coverage_over_time(y, band, coverage=90, window=2)
+    with pytest.raises(InputError, match="empty mapping"):
+        interval_plots.width_over_time({})

@@ -1,0 +1,212 @@
+"""The study of intervals at small size: its peers are what they say, its sentences follow from the numbers."""
+
+import csv
+import dataclasses
+import json
+import math
+
+import numpy as np
+import pytest
+
+from thalweg.estimators import ConformalTracker
+from thalweg.lab import study
+from thalweg.lab.report import part
+from thalweg.lab.studies.conformal import cases, peers, report, runs
+from thalweg.lab.studies.conformal.study import SIZES, STUDY, available, plan
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("jinja2")
+
+FEW = dataclasses.replace(SIZES["small"], streams=("stationary", "levels"), delayed=("stationary",))
+ALPHA = runs.ALPHA
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    few = dataclasses.replace(STUDY, sizes={"small": FEW})
+    return study.run(few, tmp_path_factory.mktemp("conformal"), "small", engine="serial", progress=False)
+
+
+@pytest.fixture(scope="module")
+def results(page):
+    kept = [json.loads(path.read_text()) for path in (page.parent / "runs").iterdir()]
+    found = {one["name"]: one["result"] for one in kept}
+    return {job.name: found[job.name] for job in plan(FEW)}
+
+
+@pytest.fixture(scope="module")
+def scores():
+    rng = np.random.default_rng(0)
+    return np.abs(rng.standard_normal(400)) * np.where(np.arange(400) < 200, 1.0, 4.0)
+
+
+# ---------------------------------------------------------------------------------------------------------- the report
+
+
+def test_a_run_is_what_it_says(results):
+    y_hat, y = cases.draw("levels", FEW.horizon)
+    q = ConformalTracker(0.9).run_scores(np.abs(y - y_hat))
+    row = results[f"run/levels/{runs.OURS}"]
+    inside = (np.abs(y) <= q)[100:]
+    assert row["coverage"] == pytest.approx(inside.mean())
+    assert row["worst"] == pytest.approx(min(inside[t : t + 100].mean() for t in range(inside.size - 99)))
+    # the interval score of Gneiting and Raftery, for the intervals [-q, q]
+    score = 2 * q + 2 / ALPHA * (np.maximum(-q - y, 0) + np.maximum(y - q, 0))
+    assert row["score"] == pytest.approx(score[100:].mean())
+
+
+def test_the_report_is_whole(page, results):
+    folder = page.parent
+    pictures = {f"conformal-{name}.{kind}" for name in ("scores", "coverage") for kind in ("png", "pdf")}
+    assert {path.name for path in folder.iterdir()} == pictures | {"index.html", "runs.csv", "about.json", "runs"}
+    with open(folder / "runs.csv", newline="") as file:
+        assert [float(line["score"]) for line in csv.DictReader(file)] == [r["score"] for r in part(results, "run")]
+    text = page.read_text(encoding="utf-8")
+    tables = report.tables(results)
+    assert "real" not in tables
+    assert text.count("<table>") == len(tables)
+    for table in tables.values():
+        assert {len(row) for row in table.body} == {len(table.heads)}
+
+
+def test_sentences_follow_from_the_numbers(results):
+    told = {name: dict(row) for name, row in results.items()}
+    for row in part(told, "run"):
+        row["score"] = 2.0 if row["method"] == "DtACI" else 3.0
+        if row["method"] == runs.OURS:
+            row |= {
+                "score": 2.5 if row["case"] == "levels" else 1.0,
+                "coverage": 0.91 if row["case"] == "levels" else 0.9,
+            }
+    said = report.remarks(told)
+    assert said["ours"] == {"stationary": 0.5, "levels": 1.25}
+    assert said["lost"] == {"levels": 1.25}
+    assert said["won"] == 1
+    assert said["runner_up"] == ("DtACI", 1.0)
+    assert said["off"] == ("levels", 0.91)
+
+
+def test_streams_without_their_data_are_left_out(monkeypatch):
+    monkeypatch.setattr(cases, "at_hand", lambda series: series == "sea")
+    size = available(SIZES["usual"])
+    assert [name for name in size.streams if cases.CASES[name].real] == [
+        "sea, persistence", "sea, least squares", "sea, season"
+    ]  # fmt: skip
+    assert size.delayed == ("sea", "stationary", "levels", "walk", "autoregressive")
+
+
+# ----------------------------------------------------------------------------------------------------------- forecasts
+
+
+def test_forecasts_know_the_past_alone():
+    z = np.cumsum(np.random.default_rng(1).standard_normal(200))
+    other = z.copy()
+    other[150:] += 5.0
+    for forecast in (cases.persistence, lambda z: cases.seasonal(z, 24), lambda z: cases.least_squares(z, 24)):
+        (a, y), (b, _) = forecast(z), forecast(other)
+        skipped = z.size - y.size
+        assert (y == z[skipped:]).all()
+        assert (a[: 150 - skipped + 1] == b[: 150 - skipped + 1]).all()
+
+
+def test_least_squares_minimise():
+    """After t rounds the next forecast is that of weighted, slightly regularised least squares."""
+    z = np.sin(np.arange(120) / 3) + 0.1 * np.random.default_rng(2).standard_normal(120)
+    said, _ = cases.least_squares(z)
+    mean, spread = z[:50].mean(), z[:50].std()
+    x = (z - mean) / spread
+    rows = np.array([[x[t - 1], x[t - 2], x[t - 3], 1.0] for t in range(3, 119)])
+    weights = 0.999 ** np.arange(len(rows))[::-1]
+    prior = 0.999 ** len(rows) / 100 * np.eye(4)
+    w = np.linalg.solve(rows.T @ (weights[:, None] * rows) + prior, rows.T @ (weights * x[3:119]) + prior[:, 0])
+    assert said[-1] == pytest.approx(w @ [x[118], x[117], x[116], 1.0] * spread + mean, rel=1e-6)
+
+
+# ---------------------------------------------------------------------------------------------------------------- peers
+
+
+def conformal(kept, p):
+    """The ceil(p (n + 1))-th of the sorted."""
+    n = len(kept)
+    return 0.0 if n == 0 or p <= 0 else sorted(kept)[min(max(math.ceil(p * (n + 1) - 1e-12), 1), n) - 1]
+
+
+def test_windows_are_quantiles_of_the_past(scores):
+    found = peers.window(scores, ALPHA, 50)
+    assert found.tolist() == [conformal(scores[max(0, t - 50) : t], 0.9) for t in range(400)]
+    assert peers.window(scores, ALPHA, 0)[-1] == conformal(scores[:-1], 0.9)
+
+
+def test_aci_by_hand(scores):
+    level, wanted = ALPHA, []
+    for t, s in enumerate(scores):
+        wanted.append(conformal(scores[max(0, t - 60) : t], 1 - level))
+        level += 0.02 * (ALPHA - (s > wanted[-1]))
+    assert peers.aci(scores, ALPHA, 0.02, 60).tolist() == wanted
+
+
+def test_dtaci_by_hand(scores):
+    gammas = peers.GAMMAS
+    levels, w, wanted = np.full(8, ALPHA), np.ones(8), []
+    rate = math.sqrt(3 / 100) * math.sqrt((math.log(800) + 2) / (0.9**2 * 0.1**3 + 0.1**2 * 0.9**3))
+    for t, s in enumerate(scores):
+        kept = scores[max(0, t - 60) : t]
+        p = w / w.sum()
+        wanted.append(conformal(kept, 1 - p @ levels))
+        beta = (kept >= s).sum() / (len(kept) + 1) if len(kept) else ALPHA
+        loss = np.where(beta >= levels, ALPHA * (beta - levels), (1 - ALPHA) * (levels - beta))
+        tilted = p * np.exp(-rate * loss)
+        w = (1 - 1 / 200) * tilted / tilted.sum() + 1 / 200 / 8
+        levels = levels + gammas * (ALPHA - (levels > beta))
+    assert peers.dtaci(scores, ALPHA, 60) == pytest.approx(wanted, rel=1e-12)
+
+
+def test_scale_free_descent_by_hand(scores):
+    x, squares, wanted = 0.0, 0.0, []
+    for s in scores:
+        wanted.append(max(x, 0.0))
+        g = ALPHA - (s > x)
+        squares += g**2
+        x -= 2.0 / math.sqrt(3) * g / math.sqrt(squares)
+    assert peers.scale_free(scores, ALPHA, 2.0) == pytest.approx(wanted, rel=1e-12)
+
+
+def test_saocp_by_hand(scores):
+    """Experts as objects: SF-OGD, and a coin bettor each."""
+
+    def pinball(s, q):
+        return max((1 - ALPHA) * (s - q), ALPHA * (q - s))
+
+    experts, wanted, last, D = [], [], 0.0, 2.0
+    for t, s in enumerate(scores, start=1):
+        experts = [e for e in experts if t < e["end"]]
+        power = t & -t
+        experts.append({"x": last, "G": 0.0, "born": t, "end": t + 8 * power, "w": 0.0, "g": [], "wg": []})
+        prior = np.array([1 / (e["born"] ** 2 * (1 + math.floor(math.log2(e["born"])))) for e in experts])
+        bets = prior * [max(e["w"], 0.0) for e in experts]
+        p = bets / bets.sum() if bets.sum() > 0 else prior / prior.sum()
+        last = float(p @ [e["x"] for e in experts])
+        wanted.append(max(last, 0.0))
+        for e in experts:
+            gain = min(max((pinball(s, last) - pinball(s, e["x"])) / D, -1.0), 1.0)
+            gain = gain if e["w"] > 0 else max(gain, 0.0)
+            e["g"].append(gain)
+            e["wg"].append(e["w"] * gain)
+            e["w"] = sum(e["g"]) * (1 + sum(e["wg"])) / (t - e["born"] + 1)
+            g = ALPHA - (s > e["x"])
+            e["G"] += g**2
+            e["x"] -= D / math.sqrt(3) * g / math.sqrt(e["G"])
+    assert peers.saocp(scores, ALPHA, D) == pytest.approx(wanted, rel=1e-9)
+
+
+@pytest.mark.parametrize("integral", [False, True])
+def test_tracking_by_hand(scores, integral):
+    x, total, wanted = 0.0, 0.0, []
+    for t, s in enumerate(scores):
+        B = scores[max(0, t - 100) : t].max() if t else 0.0
+        angle = min(max(total * math.log(t + 1) / (5 * (t + 1)), -1.5), 1.5)
+        wanted.append(max(x + (B * math.tan(angle) if integral else 0.0), 0.0))
+        missed = (s > wanted[-1]) - ALPHA
+        x += 0.1 * scores[max(0, t - 99) : t + 1].max() * missed
+        total += missed
+    assert peers.tracking(scores, ALPHA, 0.1, integral) == pytest.approx(wanted, rel=1e-12)
