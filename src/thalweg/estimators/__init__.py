@@ -7,7 +7,10 @@ library whose rules it follows: `pip install 'thalweg[sklearn]'`, `'thalweg[rive
 import importlib
 from typing import Any
 
-_PLACES: dict[str, str] = {}  # the file of each name
+_PLACES: dict[str, str] = {  # the file of each name
+    "TrackingClassifier": "classifier",
+    "TrackingRegressor": "regressor",
+}
 
 __all__ = sorted(_PLACES)
 

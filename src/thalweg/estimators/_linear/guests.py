@@ -1,0 +1,136 @@
+"""Guests: least squares and Kalman filters, which know how features go together, with several memories.
+
+Guest k has coefficients b and the covariance P = S S' of what they may be, in units of the noise. With the curvature c
+of the loss, its memory lambda, f = S'z and h = f'f:
+
+    b -= S f l'(p+)/lambda,  p+ = p - l'(p+) h/lambda                                                               (1)
+    a = lambda + c h;  S -= S f f' c/(a + sqrt(lambda a));  S_j /= sqrt(lambda), while P_jj stays below 100          (2)
+
+Squared loss: c = 1 and (1) is recursive least squares; Huber's: c = min(1, delta/|e|). Log loss: c = q(1 - q) with
+q = |l'(p+)|, an extended Kalman filter that is linearised where its own step ends. For the other losses guests learn
+the squared loss; for quantiles each adds the tracked quantile of what is left over (`move_offset`).
+P is kept as S, which is Potter's square root: P itself loses its positive eigenvalues to rounding when it forgets and
+features are nearly dependent, such as the last values of a smooth series, and then a guest is lost.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from thalweg._kernels.jit import inner
+from thalweg._kernels.parts import Floats, Ints
+from thalweg.estimators._linear.losses import HUBER, LOG, QUANTILE
+from thalweg.losses.logistic import prox_slope
+
+__all__ = ["FORGET", "Guests", "begin_guests", "follow_guests", "move_guests", "new_guests", "score_guests"]
+
+FORGET = np.array([1.0, 1.0, 0.999, 0.99, 0.95])  # lambda
+PRIORS = np.array([0.2, 10.0, 1.0, 1.0, 1.0])  # P at the start, in units of the features' spread
+LOG_PRIORS = np.array([1.0, 100.0, 1.0, 1.0, 1.0])
+VAGUE = 100.0  # a variance is not blown up beyond this
+
+
+class Guests(NamedTuple):
+    """What changes; K = 0 where there are none."""
+
+    B: Floats  # (K, D)
+    S: Floats  # (K, D, D)
+    offset: Floats  # (K,) added to a prediction
+    left: Floats  # (K,) the mean absolute error that was left over
+
+
+def new_guests(count: int, positions: int) -> Guests:
+    """All 0, before `begin_guests`."""
+    return Guests(
+        np.zeros((count, positions)), np.zeros((count, positions, positions)), np.zeros(count), np.zeros(count)
+    )
+
+
+def begin_guests(s: Guests, log: bool) -> None:
+    """Before the first row."""
+    for array in s:
+        array[...] = 0.0
+    priors = LOG_PRIORS if log else PRIORS
+    for k in range(len(s.B)):
+        np.fill_diagonal(s.S[k], np.sqrt(priors[k]))
+
+
+@inner
+def score_guests(s: Guests, at: Ints, z: Floats, n: int, p: Floats) -> None:
+    """p[k] += sum_i B[k, at[i]] z[i] + offset, over the n features that are present."""
+    for k in range(s.B.shape[0]):
+        for i in range(n):
+            p[k] += s.B[k, at[i]] * z[i]
+        p[k] += s.offset[k]
+
+
+@inner
+def follow_guests(s: Guests, D: int, j: int, ratio: float, shift: float) -> None:
+    """As `follow_members`; D positions are in use."""
+    for k in range(s.B.shape[0]):
+        s.B[k, j] *= ratio
+        s.B[k, 0] += s.B[k, j] * shift
+        for i in range(D):
+            s.S[k, j, i] *= ratio
+            s.S[k, 0, i] += s.S[k, j, i] * shift
+
+
+@inner
+def _move_offset(s: Guests, k: int, tau: float, e: float, seen: float) -> None:
+    """The quantile of y - p, where e = p + offset - y: steps of the mean error left over, as long as the memory is."""
+    rate = max(1.0 / seen, 1.0 - FORGET[k])
+    s.left[k] += rate * (abs(e) - s.left[k])
+    s.offset[k] -= np.sqrt(rate) * s.left[k] * ((1.0 - tau) if e > 0.0 else (-tau if e < 0.0 else 0.0))
+
+
+@inner
+def move_guests(
+    s: Guests,
+    kind: int,
+    par: float,
+    at: Ints,
+    z: Floats,
+    n: int,
+    D: int,
+    p: Floats,
+    y: float,
+    seen: float,
+    weight: float,
+    f: Floats,
+) -> None:
+    """(1) and (2), where p[k] is the prediction of guest k, its offset included, and f is scratch space (D,)."""
+    for k in range(s.B.shape[0]):
+        memory = FORGET[k]
+        for b in range(D):
+            f[b] = 0.0
+        for i in range(n):
+            for b in range(D):
+                f[b] += s.S[k, at[i], b] * z[i]
+        h = 0.0
+        for b in range(D):
+            h += f[b] * f[b]
+        e = p[k] - s.offset[k] - y
+        if kind == QUANTILE:
+            _move_offset(s, k, par, p[k] - y, seen)
+        if kind == LOG:
+            push = prox_slope(p[k], y, 0.0, weight * h / memory) if h > 0.0 else 0.0
+            c = weight * abs(push) * (1.0 - abs(push))
+            push *= weight / memory
+        else:
+            c = weight * (par / abs(e)) if kind == HUBER and abs(e) > par else weight
+            push = c * e / (memory + c * h)
+        a = memory + c * h
+        shrink, grow = c / (a + np.sqrt(memory * a)), 1.0 / np.sqrt(memory)
+        for j in range(D):
+            u = 0.0
+            for b in range(D):
+                u += s.S[k, j, b] * f[b]
+            s.B[k, j] -= u * push
+            u *= shrink
+            variance = 0.0
+            for b in range(D):
+                s.S[k, j, b] -= u * f[b]
+                variance += s.S[k, j, b] * s.S[k, j, b]
+            if memory < 1.0 and variance <= VAGUE * memory:
+                for b in range(D):
+                    s.S[k, j, b] *= grow

@@ -1,0 +1,90 @@
+"""Members: first-order models with a step for every coefficient, taken implicitly, from tiny steps to huge ones.
+
+Member i has coefficients w for standardised features z, in units of the label. With g = l'(p) z_j and s_y the spread
+of labels so far:
+
+    G_j += g_j^2;  s_j = 10 c_i s_y/sqrt(G_j);  w_j -= s_j z_j l'(p+),  p+ = p - l'(p+) sum_j s_j z_j^2              (1)
+
+c_i = 4^-5, ..., 4^2. p+ is where the step ends, so no step overshoots, however long. When the mean or spread of a
+feature moves the coefficients move along, so that the function stays the same (`move_features`).
+Arrays have a row for a feature and a column for a member: features that are absent from a row cost nothing.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from thalweg._kernels.jit import inner
+from thalweg._kernels.parts import Floats, Ints
+from thalweg.estimators._linear.losses import pull, slope
+
+__all__ = ["RATES", "Members", "follow_members", "move_members", "new_members", "score_members"]
+
+RATES = 10.0 * 4.0 ** np.arange(-5, 3)  # 10 c
+
+
+class Members(NamedTuple):
+    """What changes. D positions, of which 0 is the intercept."""
+
+    W: Floats  # (D, M)
+    G: Floats  # (D, M)
+
+
+def new_members(positions: int) -> Members:
+    """All 0."""
+    return Members(np.zeros((positions, RATES.size)), np.zeros((positions, RATES.size)))
+
+
+@inner
+def score_members(m: Members, at: Ints, z: Floats, n: int, first: int, p: Floats) -> None:
+    """p[first + i] += sum_k W[at[k], i] z[k], over the n features that are present."""
+    for k in range(n):
+        j = at[k]
+        for i in range(m.W.shape[1]):
+            p[first + i] += m.W[j, i] * z[k]
+
+
+@inner
+def follow_members(m: Members, j: int, ratio: float, shift: float) -> None:
+    """Feature j has a new spread, `ratio` times the old one, and a new mean, `shift` new spreads further on."""
+    for i in range(m.W.shape[1]):
+        m.W[j, i] *= ratio
+        m.G[j, i] /= ratio * ratio
+        m.W[0, i] += m.W[j, i] * shift
+
+
+@inner
+def move_members(
+    m: Members,
+    kind: int,
+    par: float,
+    at: Ints,
+    z: Floats,
+    n: int,
+    p: Floats,
+    first: int,
+    y: float,
+    unit: float,
+    weight: float,
+    steps: Floats,
+    slopes: Floats,
+    widths: Floats,
+) -> None:
+    """(1), where p[first + i] is the prediction of member i; the last three are scratch space."""
+    M = m.W.shape[1]
+    for i in range(M):
+        slopes[i] = slope(kind, par, p[first + i], y)
+        widths[i] = 0.0
+    for k in range(n):
+        j = at[k]
+        for i in range(M):
+            g = weight * slopes[i] * z[k]
+            m.G[j, i] += g * g
+            steps[k, i] = RATES[i] * unit / np.sqrt(m.G[j, i]) if m.G[j, i] > 0.0 else 0.0
+            widths[i] += steps[k, i] * z[k] * z[k]
+    for i in range(M):
+        slopes[i] = pull(kind, par, p[first + i], y, slopes[i], widths[i], weight) if widths[i] > 0.0 else 0.0
+    for k in range(n):
+        j = at[k]
+        for i in range(M):
+            m.W[j, i] -= steps[k, i] * z[k] * slopes[i]

@@ -1,0 +1,216 @@
+"""The round of a linear model: predict a row, see its label, let everyone learn.
+
+A row is given by the positions of its features and their values, so that rows with few of many features cost little:
+positions count from 1, and 0 is the intercept. A feature that is absent has no part in the row, as if it were at its
+mean, and its mean and spread do not move. A round:
+
+    z <- the values, standardised by the past, cut to 10 spreads or not, whichever lost less so far; every candidate
+    predicts                                                                                                        (1)
+    what is played: the mean by weights, each prediction cut to the range of labels so far, and half as much again   (2)
+    weights <- by what each would have saved: a jury, or for the log loss shares                                     (3)
+    mean and spread of the label, then of the features present, take in the row                                      (4)
+    coefficients follow, so that each candidate's function stays what it was; in the first 10 rows (of a feature,
+    or of all) they stay as they are in standardised units instead, as nothing is known yet                          (5)
+    z anew; all learn from the label, which is cut to 10 spreads. A row with a feature beyond them has its weight
+    times (10/z)^2                                                                                                  (6)
+
+Candidates are the guests, then the members.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from thalweg._kernels.handle import Handle, parts
+from thalweg._kernels.jit import inner, kernel
+from thalweg._kernels.parts import Floats, Ints
+from thalweg._kernels.scaling import MOST, Spread, see, standard
+from thalweg.estimators._jury import Jury, JuryRoom, judge
+from thalweg.estimators._linear.guests import Guests, follow_guests, move_guests, score_guests
+from thalweg.estimators._linear.losses import HINGE, HUBER, LOG, QUANTILE, chance, gain
+from thalweg.estimators._linear.members import Members, follow_members, move_members, score_members
+from thalweg.estimators._shares import Shares, share
+
+__all__ = ["GAUGE", "LEVEL", "LOW", "SCALE", "UNIT", "Linear", "LinearRoom", "play_rows"]
+
+WARM = 10.0  # rows until means and spreads are known roughly
+BEYOND = 0.5  # of the range of labels
+SURE = 12.0  # the largest score for the log loss
+INSIDE = 0.3173  # of errors beyond the scale, as of a normal distribution beyond its deviation
+LEVEL, UNIT, LOW, HIGH, SCALE, GAUGE, UNCUT = range(7)  # of `target`
+
+
+class Linear(NamedTuple):
+    """All that changes."""
+
+    features: Spread  # (D,) of which 0 is not used
+    label: Spread  # (1,)
+    members: Members
+    guests: Guests
+    jury: Jury
+    shares: Shares
+    target: Floats  # (7,) where predictions count from, the unit of labels, their range; the scale of errors; the unit
+    # of gains, and what was gained by not cutting features
+    clock: Ints  # (2,) rows learned, and positions in use, the intercept among them
+
+
+class LinearRoom(NamedTuple):
+    """What does not change, and scratch space."""
+
+    kind: int
+    par: float  # of the loss: tau, or delta in units of the scale of errors
+    intercept: bool
+    jury: JuryRoom
+    priors: Floats  # (N,)
+    at: Ints  # (D,) positions that are present
+    z: Floats  # (D,)
+    p: Floats  # (N,) predictions
+    other: Floats  # (1,) what would have been predicted with features cut, or uncut; nan where that is the same
+    q: Floats  # (N,) gains, or what the outcome was given
+    steps: Floats  # (D, M)
+    slopes: Floats  # (M,)
+    widths: Floats  # (M,)
+    f: Floats  # (D,)
+
+
+@inner
+def _scores(s: Linear, c: LinearRoom, n: int) -> None:
+    """p <- what every candidate says, uncut."""
+    for i in range(c.p.shape[0]):
+        c.p[i] = s.target[LEVEL]
+    score_guests(s.guests, c.at, c.z, n, c.p)
+    score_members(s.members, c.at, c.z, n, s.guests.B.shape[0], c.p)
+
+
+@inner
+def _predict(s: Linear, c: LinearRoom, at: Ints, x: Floats) -> float:
+    """(1) and (2). p <- what every candidate says, cut; for the log loss the probability of +1."""
+    n = at.shape[0] + 1
+    c.at[0] = 0
+    c.z[0] = 1.0 if c.intercept else 0.0
+    far = False
+    for k in range(1, n):
+        c.at[k] = at[k - 1]
+        far |= abs(standard(s.features, at[k - 1], x[k - 1])) > MOST
+    low, high = -SURE, SURE
+    if c.kind != LOG and c.kind != HINGE:
+        wide = BEYOND * (s.target[HIGH] - s.target[LOW])
+        low, high = s.target[LOW] - wide, s.target[HIGH] + wide
+    played = c.other[0] = np.nan
+    for turn in range(0 if far else 1, 2):  # what is not played, then what is
+        most = np.inf if (s.target[UNCUT] > 0.0) == (turn == 1) else MOST
+        for k in range(1, n):
+            c.z[k] = min(max(standard(s.features, at[k - 1], x[k - 1]), -most), most)
+        _scores(s, c, n)
+        c.other[0], played, total = played, 0.0, 0.0
+        for i in range(c.p.shape[0]):
+            c.p[i] = min(max(c.p[i], low), high)
+            if c.kind == LOG:
+                c.p[i] = chance(c.p[i])
+            played += s.jury.weights[i] * c.p[i]
+            total += s.jury.weights[i]
+        played /= total
+    return played
+
+
+@inner
+def _weigh(s: Linear, c: LinearRoom, played: float, y: float, weight: float) -> None:
+    """(3)."""
+    N = c.p.shape[0]
+    par = c.par * s.target[SCALE] if c.kind == HUBER else c.par
+    if c.other[0] == c.other[0]:
+        more = gain(c.kind, par, played, c.other[0], y, s.target[GAUGE]) if s.target[GAUGE] > 0.0 else 0.0
+        s.target[UNCUT] += -weight * more if s.target[UNCUT] > 0.0 else weight * more
+    if c.kind == LOG:
+        for i in range(N):
+            c.q[i] = (c.p[i] if y > 0.0 else 1.0 - c.p[i]) ** weight
+        share(s.shares, c.priors, c.q, s.jury.weights)
+    elif s.target[GAUGE] > 0.0:
+        for i in range(N):
+            c.q[i] = weight * gain(c.kind, par, played, c.p[i], y, s.target[GAUGE])
+        judge(s.jury, c.jury, c.q)
+
+
+@inner
+def _see_label(s: Linear, c: LinearRoom, played: float, y: float) -> float:
+    """(4) and (5) for the label, returned as all shall learn it."""
+    if c.kind == LOG or c.kind == HINGE:
+        return y
+    before, first = s.label.spread[0], s.label.seen[0] == 0.0
+    see(s.label, 0, y, c.intercept)
+    unit = s.label.spread[0]
+    s.target[LOW] = y if first else min(s.target[LOW], y)
+    s.target[HIGH] = y if first else max(s.target[HIGH], y)
+    s.target[UNIT] = unit
+    if s.target[GAUGE] == 0.0:
+        s.target[GAUGE] = unit
+    if s.label.seen[0] <= WARM:
+        s.target[LEVEL] = s.label.mean[0]
+        if before > 0.0:
+            ratio = unit / before
+            for j in range(s.clock[1]):
+                for i in range(s.members.W.shape[1]):
+                    s.members.W[j, i] *= ratio
+                    if c.kind != QUANTILE:
+                        s.members.G[j, i] *= ratio * ratio
+                for k in range(s.guests.B.shape[0]):
+                    s.guests.B[k, j] *= ratio
+    if c.kind == HUBER and not first:
+        e = abs(played - y)
+        if s.target[SCALE] == 0.0:
+            s.target[SCALE] = e
+        else:
+            rate = 1.0 / np.sqrt(min(s.label.seen[0], 400.0))
+            s.target[SCALE] *= np.exp(rate * ((1.0 if e > s.target[SCALE] else 0.0) - INSIDE))
+    away = MOST * unit
+    return float(min(max(y, s.label.mean[0] - away), s.label.mean[0] + away))
+
+
+@inner
+def _see_features(s: Linear, c: LinearRoom, at: Ints, x: Floats) -> None:
+    """(4) and (5) for the features, and z anew."""
+    for k in range(at.shape[0]):
+        j = at[k]
+        spread, mean = s.features.spread[j], s.features.mean[j]
+        see(s.features, j, x[k], c.intercept)
+        if s.features.seen[j] > WARM and spread > 0.0:
+            now = s.features.spread[j]
+            ratio, shift = now / spread, (s.features.mean[j] - mean) / now
+            follow_members(s.members, j, ratio, shift)
+            follow_guests(s.guests, s.clock[1], j, ratio, shift)
+        c.z[k + 1] = standard(s.features, j, x[k])
+
+
+@inner
+def _learn(s: Linear, c: LinearRoom, at: Ints, x: Floats, y: float, weight: float, played: float) -> None:
+    """(3) to (6)."""
+    n, K = at.shape[0] + 1, s.guests.B.shape[0]
+    s.clock[0] += 1
+    _weigh(s, c, played, y, weight)
+    y = _see_label(s, c, played, y)
+    _see_features(s, c, at, x)
+    par = c.par * s.target[SCALE] if c.kind == HUBER else c.par
+    largest = MOST
+    for k in range(1, n):
+        largest = max(largest, abs(c.z[k]))
+    weight *= (MOST / largest) ** 2
+    if s.target[UNIT] > 0.0:
+        _scores(s, c, n)
+        seen = np.float64(s.clock[0])
+        move_guests(s.guests, c.kind, par, c.at, c.z, n, s.clock[1], c.p, y, seen, weight, c.f)
+        move_members(
+            s.members, c.kind, par, c.at, c.z, n, c.p, K, y, s.target[UNIT], weight, c.steps, c.slopes, c.widths
+        )
+
+
+@kernel
+def play_rows(handle: Handle, at: Ints, X: Floats, y: Floats, weights: Floats, learn: bool, out: Floats) -> None:
+    """out[t] <- the prediction of row t, before it is learned; rows of weight 0 are not.
+
+    X has a column for each of the positions `at`. Predictions for the log loss are probabilities, for hinge scores.
+    """
+    s, c = parts(handle)
+    for t in range(X.shape[0]):
+        out[t] = _predict(s, c, at, X[t])
+        if learn and weights[t] > 0.0:
+            _learn(s, c, at, X[t], y[t], weights[t], out[t])

@@ -1,0 +1,168 @@
+"""Regression for scikit-learn that learns row by row, with nothing to tune."""
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from thalweg._types import Array
+from thalweg._validate import LARGEST, check_choice, check_positive, real_number, wrong
+from thalweg.domains import Domain
+from thalweg.errors import InputError
+from thalweg.estimators._constrained import ConstrainedEngine
+from thalweg.estimators._linear import LinearEngine
+from thalweg.estimators._sklearn import LinearEstimator, writable
+
+__all__ = ["TrackingRegressor"]
+
+LOSSES = ("squared_error", "huber", "absolute_error", "quantile")
+
+
+class TrackingRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
+    """Linear regression on a stream: it keeps up when the data change, and there is nothing to tune.
+
+    Features and target are standardised by the rows before, so units do not matter. Several models learn side by side,
+    from steps that hardly move to steps that jump, and, up to 100 features, least squares with long and short memory;
+    what is predicted is their mean by weights that follow who has been right lately. No prediction is farther outside
+    the targets seen so far than half their range.
+
+    Parameters
+    ----------
+    loss : {"squared_error", "huber", "absolute_error", "quantile"}
+        What to make small. "quantile": predictions exceed a target with the probability `quantile`.
+    constraint : {"nonnegative", "simplex", "ball", "box"} or Domain, optional
+        Where the coefficients must lie, in the units of the data. A `thalweg.Tracker` then finds them, and nothing is
+        scaled. "nonnegative": each in [0, radius]; "simplex": nonnegative with the sum `radius`; "ball": no longer than
+        `radius`; "box": each in [-radius, radius].
+    radius : float
+        The size of a constraint that is given by name.
+    fit_intercept : bool
+        Whether there is an intercept. Under a constraint it is not constrained, and follows from running means.
+    quantile : float
+        In (0, 1), for that loss.
+    epsilon : float
+        For "huber": errors beyond `epsilon` times the running scale of errors count linearly. Under a constraint
+        `epsilon` is in units of the target.
+    guests : {"auto", True, False}
+        Whether least-squares models take part, at O(d^2) a row; "auto": up to 100 features.
+
+    Attributes
+    ----------
+    coef_, intercept_ : array (d,), float
+        The mean model at present, in the units of the data. `predict` differs from it where a feature is more than 10
+        spreads from its mean, or where predictions are cut.
+    n_samples_seen_ : int
+        Rows learned.
+    n_features_in_, feature_names_in_ : int, array
+        As everywhere in scikit-learn.
+
+    Notes
+    -----
+    `fit` starts anew and goes through the rows once, in their order; `partial_fit` goes on. Rows of weight 0 are left
+    out. Rows of a batch give the same as one after the other, to the last bit. `state`, `restore`, `save` and
+    `thalweg.load` work as for every learner.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thalweg.estimators import TrackingRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1000, 3)) * [1.0, 1e-6, 1e6]
+    >>> y = X @ [1.0, 2e6, -3e-6] + 10 + 0.1 * rng.normal(size=1000)
+    >>> model = TrackingRegressor().fit(X, y)
+    >>> (model.coef_ * [1.0, 1e-6, 1e6]).round(1), round(model.intercept_, 1), model.n_samples_seen_
+    (array([ 1.,  2., -3.]), 10.0, 1000)
+    >>> ahead = model.predict_then_fit(X, -y)  # each row is predicted before it is learned: how fast does it notice?
+    >>> bool(np.abs(ahead + y)[:5].mean() > 5), bool(np.abs(ahead + y)[-100:].mean() < 0.3)
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        loss: str = "squared_error",
+        *,
+        constraint: str | Domain | None = None,
+        radius: float = 1.0,
+        fit_intercept: bool = True,
+        quantile: float = 0.5,
+        epsilon: float = 1.35,
+        guests: str | bool = "auto",
+    ) -> None:
+        self.loss = loss
+        self.constraint = constraint
+        self.radius = radius
+        self.fit_intercept = fit_intercept
+        self.quantile = quantile
+        self.epsilon = epsilon
+        self.guests = guests
+
+    _engine: LinearEngine | ConstrainedEngine
+
+    def _new_engine(self, facts: Mapping[str, Any]) -> LinearEngine | ConstrainedEngine:
+        name = type(self).__name__
+        loss = check_choice(name, "loss", self.loss, LOSSES)
+        par = 0.5
+        if loss == "quantile":
+            par = real_number(self.quantile)
+            if not 0 < par < 1:
+                raise wrong(name, "quantile", "a number in (0, 1)", self.quantile)
+        if loss == "huber":
+            par = check_positive(name, "epsilon", self.epsilon)
+        return self._one_engine(loss, par, int(facts["n_features_in_"]))
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Start anew and learn the rows of X (n, d) with targets y (n,), one after the other."""
+        self._learn(X, y, sample_weight, True)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn further rows, one after the other."""
+        self._learn(X, y, sample_weight, not self.__sklearn_is_fitted__())
+        return self
+
+    def predict_then_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Array:
+        """As `partial_fit`, and return what was predicted for each row just before it was learned (n,).
+
+        This is how good the model is on a stream (prequential or progressive validation): no prediction has seen its
+        own target, nor a later one.
+        """
+        return self._learn(X, y, sample_weight, not self.__sklearn_is_fitted__())
+
+    def predict(self, X: Any) -> Array:
+        """Predict the rows of X (n, d) by what was learned so far. Nothing changes."""
+        check_is_fitted(self)
+        return self._engine.predict(self._rows(X))
+
+    def _learn(self, X: Any, y: Any, sample_weight: Any, anew: bool) -> Array:
+        with self._unless_refused():
+            options = {"dtype": np.float64, "order": "C", "ensure_all_finite": False, "y_numeric": True}
+            X, y = validate_data(self, X, y, reset=anew, **options)
+            rows, weights = self._sound_rows(X), self._weights(X, sample_weight)
+            targets = writable(y)
+            if not (np.abs(targets) <= LARGEST).all():
+                row = int(np.argmax(~(np.abs(targets) <= LARGEST)))
+                raise InputError(
+                    f"{type(self).__name__}: y has {targets[row]} in row {row}, counted from 0. It must be at most "
+                    f"{LARGEST:g} in size."
+                )
+            engine = self._new_engine({"n_features_in_": self.n_features_in_}) if anew else self._engine
+            ahead = engine.learn(rows, targets, weights)
+            self._engine = engine
+            return ahead
+
+    @property
+    def coef_(self) -> Array:
+        """Coefficients at present, in the units of the data."""
+        return self._model()[0]
+
+    @property
+    def intercept_(self) -> float:
+        """The intercept at present, in the units of the target."""
+        return self._model()[1]
+
+    def _model(self) -> tuple[Array, float]:
+        if not self.__sklearn_is_fitted__():
+            raise AttributeError(f"{type(self).__name__} has no coefficients before it is fitted.")
+        return self._engine.coefficients()

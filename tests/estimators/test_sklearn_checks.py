@@ -1,0 +1,35 @@
+"""scikit-learn's own checks, for every setting that makes a difference."""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import thalweg as tw
+from thalweg.estimators import TrackingClassifier, TrackingRegressor
+
+REGRESSORS = [
+    TrackingRegressor(),
+    TrackingRegressor("huber"),
+    TrackingRegressor("absolute_error"),
+    TrackingRegressor("quantile", quantile=0.5),
+    TrackingRegressor(guests=False),
+    TrackingRegressor(fit_intercept=False),
+    TrackingRegressor(constraint="box", radius=1e3),
+    TrackingRegressor("absolute_error", constraint="ball", radius=1e3),
+]
+CLASSIFIERS = [
+    TrackingClassifier(),
+    TrackingClassifier("hinge"),
+    TrackingClassifier(guests=False),
+    TrackingClassifier(fit_intercept=False),
+    TrackingClassifier(constraint="ball", radius=30.0),
+]
+
+
+def repeated(estimator):
+    """A row of weight 2 is not two rows, and their order matters: so it is for every learner of streams."""
+    return {"check_sample_weight_equivalence_on_dense_data": "rows are learned in their order"}
+
+
+@parametrize_with_checks([*REGRESSORS, *CLASSIFIERS], expected_failed_checks=repeated)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
