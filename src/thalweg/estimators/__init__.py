@@ -8,6 +8,7 @@ import importlib
 from typing import Any
 
 _PLACES: dict[str, str] = {  # the file of each name
+    "Forecaster": "forecaster",
     "TrackingClassifier": "classifier",
     "TrackingRegressor": "regressor",
 }

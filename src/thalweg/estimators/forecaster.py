@@ -141,14 +141,16 @@ def _ask(handle: Handle) -> float:
 
 
 @kernel
-def _play(handle: Handle, rows: Floats, values: Floats, out: Floats) -> None:
-    """out[t] <- the forecast of values[t], which is then seen."""
+def _play(handle: Handle, rows: Floats, values: Floats, out: Floats, weights: Floats) -> None:
+    """out[t] <- the forecast of values[t], which is then seen; weights[t] <- w of (3) in it."""
     s, c = parts(handle)
     for t in range(values.shape[0]):
         for j in range(rows.shape[1]):
             s.row[j] = rows[t, j]
         _forecast(s, c)
         out[t] = c.told[PLAYED]
+        for i in range(2):
+            weights[t, i] = s.jury.weights[i]
         _learn(s, c, values[t])
 
 
@@ -250,21 +252,22 @@ class Forecaster(Engine):
             )
         if self.columns and not state.clock[ASKED]:
             raise InputError(f"{self._who()}: call predict(row) with the columns of this round first.")
-        _play(self._handle, state.row[None], np.array([y]), np.empty(1))
+        _play(self._handle, state.row[None], np.array([y]), np.empty(1), np.empty((1, 2)))
 
-    def run(self, values: ArrayLike, rows: ArrayLike | None = None) -> Array:
+    def run(self, values: ArrayLike, rows: ArrayLike | None = None) -> tuple[Array, Array]:
         """Forecasts of all these values, each made before it was seen; the same as `predict` and `update` in turn.
 
-        `rows` has the columns, one row for each value.
+        `rows` has the columns, one row for each value. Returns the forecasts (n,), and in (n, 2) the weights that the
+        simple forecast and the model had in them.
         """
         name = f"{type(self).__name__}.run"
         y = check_array(name, "values", values, ndim=1, largest=LARGEST)
         given = np.zeros((y.size, 0)) if rows is None else rows
         X = check_array(name, "rows", given, shape=(y.size, len(self.columns)), largest=LARGEST)
-        out = np.empty(y.size)
+        out, weights = np.empty(y.size), np.empty((y.size, 2))
         with self._all_or_nothing():
-            _play(self._handle, np.ascontiguousarray(X), np.ascontiguousarray(y), out)
-        return out
+            _play(self._handle, np.ascontiguousarray(X), np.ascontiguousarray(y), out, weights)
+        return out, weights
 
     # ------------------------------------------------------------------ what it tells
 

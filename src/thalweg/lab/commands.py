@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import functools
 import importlib
 import json
 import pathlib
@@ -198,48 +199,103 @@ def run(
         list[str],
         typer.Argument(
             metavar="[ALGORITHM] STREAM_OR_FILE",
-            help=f"See 'thalweg list'; {USUAL} where no algorithm is named. A .csv or .parquet file; - for CSV from "
-            "stdin.",
+            help="See 'thalweg list'. A .csv or .parquet file; - for CSV from stdin. Without an algorithm, a file is "
+            f"forecast row by row; on a stream {USUAL} plays.",
             show_default=False,
         ),
     ],
     *,
     target: option.Target = None,
     features: option.Features = None,
+    lags: option.Lags = None,
+    difference: Annotated[
+        bool, typer.Option("--difference", help="For a forecast: only steps of the target count, not its level.")
+    ] = False,
+    time: option.Time = None,
+    missing: option.Missing = option.Empty.raise_,
+    decimal: option.Decimal = ".",
     loss: option.LossName = None,
     domain: option.Domain = None,
+    learner: Annotated[
+        str | None,
+        typer.Option(help="A learner of yours: a function of a domain that returns it.", metavar="MODULE:FUNCTION"),
+    ] = None,
     intercept: option.Intercept = True,
     scale: option.Scale = True,
     horizon: option.Horizon = None,
     seed: Annotated[int, typer.Option(help="What a synthetic stream is drawn from.", min=0)] = 0,
     out: Annotated[
         pathlib.Path | None,
-        typer.Option(help="Keep the losses of all rounds: .csv, .json or .npz (with decisions).", metavar="FILE"),
+        typer.Option(
+            help="Keep all rows: forecasts, losses and weights as .csv, .parquet or .json; of an algorithm its losses, "
+            "as .csv, .json or .npz (with decisions).",
+            metavar="FILE",
+        ),
     ] = None,
+    save: Annotated[
+        pathlib.Path | None, typer.Option(help="Of a forecast: keep what was learned, to go on later.", metavar="FILE")
+    ] = None,
+    resume: Annotated[
+        pathlib.Path | None, typer.Option(help="Of a forecast: go on from what --save kept.", metavar="FILE")
+    ] = None,
+    plot: Annotated[pathlib.Path | None, typer.Option(help="Of a forecast: .png or .html.", metavar="FILE")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     progress: option.Progress = None,
 ) -> None:
-    """Play one algorithm on a stream or a file.
+    """Forecast a file row by row, or play an algorithm on a stream or a file.
 
-    The mean loss stands beside what two simple forecasts would have paid. In a file every row is a round, in its order.
-    Scales and bounds are computed from the whole file before the first
-    round, so they look ahead; losses are in scaled units. Progress is a line after 16, 32, 64, ... rounds.
+    A forecast is made for every row before its target is looked at, in the units of the target, and stands beside
+    what simple forecasts would have got. From stdin, rows are forecast as they arrive.
+
+    An algorithm that is named plays the whole file: scales and bounds are computed before the first round, so they look
+    ahead; losses are in scaled units. Progress is a line after 16, 32, 64, ... rounds.
 
     \b
-    thalweg run load.csv --target demand
+    thalweg run load.csv --target demand --lags 24
+    thalweg run load.csv --target demand --lags 1,2,24,168 --time hour --save demand.npz --out forecasts.csv
+    thalweg run new.csv --target demand --time hour --resume demand.npz
+    tail -f load.csv | thalweg run - --target demand --lags 24
     thalweg run EfficientDynamic piecewise
     thalweg run Sword gradual --horizon 5000 --seed 3 --json
     thalweg run SOGD load.csv --target demand --features temperature,hour --domain box:lower=-2,upper=2
-    thalweg run EfficientAdaptive clicks.parquet --target clicked --loss logistic --out losses.csv
-    cat load.csv | thalweg run OGD - --target demand
+    thalweg run load.csv --target demand --learner mine:make_learner --domain mine:make_set
     """
+    algorithm, source = _algorithm_and_source(words)
+    data = option.describe_data(
+        source, target, features, loss, domain, intercept, scale, horizon, lags, time, missing, decimal
+    )
+    named = len(words) == 2 or learner is not None or domain is not None or not (intercept and scale)
+    if "stream" in data or named or data["loss"] not in ("squared", "absolute"):
+        only = {"--difference": difference, "--save": save, "--resume": resume, "--plot": plot}
+        if any(only.values()):
+            word = next(name for name, given in only.items() if given)
+            raise InputError(f"{word} is for forecasts of a file: name no algorithm, learner, domain or scale with it.")
+        if learner is not None and len(words) == 2:
+            raise InputError(f"Give {words[0]} or --learner {learner}, not both.")
+        _play(learner or algorithm, source, data, seed, out, as_json, progress)
+    elif source == "-":
+        if out or plot or as_json or horizon:
+            raise InputError("From stdin forecasts go to stdout as they are made: leave out --out, --plot and --json.")
+        _forecast_live(data, difference, save, resume)
+    else:
+        _forecast_file(data, difference, out, save, resume, plot, as_json)
+
+
+def _play(
+    algorithm: str,
+    source: str,
+    data: dict[str, Any],
+    seed: int,
+    out: pathlib.Path | None,
+    as_json: bool,
+    progress: bool | None,
+) -> None:
+    """One algorithm on a stream or a whole file."""
     from thalweg.lab.compare import open_data
     from thalweg.lab.runs import describe, losses_as, play_stream
 
-    algorithm, source = _algorithm_and_source(words)
     if out is not None and out.suffix.lower() not in (".csv", ".json", ".npz"):
         raise InputError(f"--out must end in .csv, .json or .npz. Got {out}.")
-    data = option.describe_data(source, target, features, loss, domain, intercept, scale, horizon)
     if out is not None and "stream" not in data:
         refuse_to_overwrite(0 if source == "-" else source, out)
     table = None if "stream" in data else read_table(**data)
@@ -252,12 +308,98 @@ def run(
     summary = report | {"seed": seed}
     if table:
         summary |= {"target": table.target, "features": table.features, "scales": table.scales}
-    _show(json.dumps(summary, indent=2) if as_json else describe(summary, table, scale))
+    _show(json.dumps(summary, indent=2) if as_json else describe(summary, table, data.get("scale", True)))
     if out is not None:
         write_file(out, losses_as(out.suffix.lower(), summary, losses, decisions))
     if report["interrupted"]:
         _note(f"interrupted after {report['rounds']} of {len(stream.problem)} rounds")
         raise typer.Exit(130)
+
+
+def _forecaster(data: dict[str, Any], columns: list[str], difference: bool, resume: pathlib.Path | None) -> Any:
+    """A new forecaster for these columns, or the one that was kept, if it is one for them."""
+    from thalweg.estimators import Forecaster
+
+    fresh = None
+    if resume is None or data["lags"] or difference or data["loss"] != "squared":
+        fresh = Forecaster(columns, lags=data["lags"], loss=data["loss"], difference=difference)
+    if resume is None:
+        return fresh
+    kept = tw.load(resume)
+    if not isinstance(kept, Forecaster):
+        raise InputError(f"{resume} holds a {type(kept).__name__}, no forecaster that --save kept.")
+    if list(kept.columns) != columns:
+        theirs, mine = (", ".join(names) or "none" for names in (kept.columns, columns))
+        raise InputError(f"{resume} was kept for other columns: {theirs}. Here they are: {mine}.")
+    if fresh is not None and fresh._settings() != kept._settings():
+        raise InputError(
+            f"{resume} was kept with other --lags, --loss or --difference: leave them out to go on with it."
+        )
+    return kept
+
+
+def _forecast_file(
+    data: dict[str, Any],
+    difference: bool,
+    out: pathlib.Path | None,
+    save: pathlib.Path | None,
+    resume: pathlib.Path | None,
+    plot: pathlib.Path | None,
+    as_json: bool,
+) -> None:
+    from thalweg.lab import forecast as lab
+    from thalweg.lab.columns import read_columns
+    from thalweg.lab.pictures import save as to_image
+
+    for path, endings in ((out, (".csv", ".parquet", ".json")), (plot, (".png", ".html"))):
+        if path is not None and path.suffix.lower() not in endings:
+            raise InputError(f"{'--out' if path is out else '--plot'} must end in {', '.join(endings)}. Got {path}.")
+    refuse_to_overwrite(data["source"], *(path for path in (out, save, plot) if path is not None))
+    read = {key: data[key] for key in ("features", "time", "missing", "decimal", "horizon")}
+    columns = read_columns(data["source"], data["target"], **read)
+    if columns.left_out:
+        _note(f"left out, since they hold no number: {', '.join(columns.left_out)}")
+    if columns.dropped:
+        _note(f"{columns.dropped} row(s) with an empty cell were dropped")
+    if not columns.features and not data["lags"] and resume is None:
+        raise InputError(
+            f"{columns.name} has no column with numbers beside {columns.target!r}. Type --lags 8 to forecast it from its "
+            "own past."
+        )
+    forecaster = _forecaster(data, list(columns.features), difference, resume)
+    outcome = lab.forecast(columns, forecaster)
+    if as_json:
+        about = {"target": columns.target, "features": columns.features, "lags": forecaster.lags}
+        _show(json.dumps(about | {"rows": outcome.rows(), "warning": outcome.warning}, indent=2))
+    else:
+        _show(lab.in_words(outcome))
+    if out is not None:
+        write_file(out, lab.as_table(outcome, out.suffix.lower()))
+    if plot is not None:
+        page = plot.suffix.lower() == ".html"
+        write_file(plot, lab.as_page(outcome) if page else to_image(lab.picture(outcome), "png"))
+    if save is not None:
+        forecaster.save(save)
+
+
+def _forecast_live(
+    data: dict[str, Any], difference: bool, save: pathlib.Path | None, resume: pathlib.Path | None
+) -> None:
+    from thalweg.lab.forecast import live
+
+    if data["target"] is None:
+        raise InputError("standard input: say which column is the target.")
+    if sys.stdin is None:
+        raise InputError("The standard input is closed. Name a file instead of -.")
+
+    def write(line: str) -> None:
+        sys.stdout.write(line)
+        sys.stdout.flush()
+
+    shared = {key: data[key] for key in ("features", "time", "missing", "decimal")}
+    keep = None if save is None else lambda forecaster: forecaster.save(save)
+    make = functools.partial(_forecaster, data, difference=difference, resume=resume)
+    live(sys.stdin, write, data["target"], lambda names: make(columns=names), keep=keep, note=_note, **shared)
 
 
 def _algorithm_and_source(words: list[str]) -> tuple[str, str]:
@@ -305,6 +447,10 @@ def compare(
     ] = None,
     target: option.Target = None,
     features: option.Features = None,
+    lags: option.Lags = None,
+    time: option.Time = None,
+    missing: option.Missing = option.Empty.raise_,
+    decimal: option.Decimal = ".",
     loss: option.LossName = None,
     domain: option.Domain = None,
     intercept: option.Intercept = True,
@@ -331,7 +477,9 @@ def compare(
 
     if on == "-":
         raise InputError("compare reads its data once for every run: save it to a file, and give that with --on.")
-    data = option.describe_data(on, target, features, loss, domain, intercept, scale, horizon)
+    data = option.describe_data(
+        on, target, features, loss, domain, intercept, scale, horizon, lags, time, missing, decimal
+    )
     folder = out or pathlib.Path("results") / f"compare-{pathlib.Path(on).stem}"
     watched = _terminal(progress)
     how: dict[str, Any] = {"engine": engine, "workers": workers, "scheduler": scheduler, "progress": watched}
