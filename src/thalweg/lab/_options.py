@@ -14,8 +14,8 @@ from thalweg.lab.streams import STREAMS
 from thalweg.lab.tables import DOMAIN, LOSSES
 
 __all__ = [
-    "Decimal", "Domain", "Empty", "Engine", "Features", "Horizon", "Intercept", "Lags", "LossName", "Missing", "Progress",
-    "Scale", "Scheduler", "Target", "Time", "Workers", "describe_data",
+    "Decimal", "Domain", "Empty", "Engine", "Features", "Horizon", "Intercept", "Lags", "LossName", "Missing",
+    "Progress", "Scale", "Scheduler", "Target", "Time", "Workers", "describe_data",
 ]  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from typer.core import TyperGroup
 
 import thalweg as tw
 from thalweg._extras import need
+from thalweg._kernels.jit import before_compiling
 from thalweg._validate import visible
 from thalweg.cards import markdown
 from thalweg.errors import InputError, MissingExtraError, ProjectionError, StateError
@@ -88,6 +89,16 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _wait() -> None:
+    """Say once why nothing happens for a while."""
+    if not _told:
+        _told.append(True)
+        _note("compiling, once on this machine: some seconds ('thalweg warmup' compiles everything there is)")
+
+
+_told: list[bool] = []
+
+
 @app.callback()
 def thalweg(
     version: Annotated[
@@ -99,15 +110,18 @@ def thalweg(
 
     \b
     thalweg list                                        what there is
-    thalweg run load.csv --target demand                the Tracker on your data
+    thalweg sample load.csv                             a file to try it on: a year of hourly demand
+    thalweg run load.csv --target demand --lags 24      forecasts, beside simple ones
     thalweg run EfficientDynamic piecewise              another algorithm, on a stream
     thalweg compare Tracker SOGD --on piecewise         several of them
     thalweg reproduce                                   the paper's experiments
     thalweg control, thalweg pca                        studies of its two applications
     thalweg thresholds                                  a study of when experts should be born
     thalweg show learner.npz                            what is in the file of a saved learner
+    thalweg warmup                                      compile everything now
     thalweg COMMAND --help                              more about a command
     """
+    before_compiling(_wait)
 
 
 # ------------------------------------------------------------------------------------------------------------- printing
@@ -332,9 +346,7 @@ def _forecaster(data: dict[str, Any], columns: list[str], difference: bool, resu
         theirs, mine = (", ".join(names) or "none" for names in (kept.columns, columns))
         raise InputError(f"{resume} was kept for other columns: {theirs}. Here they are: {mine}.")
     if fresh is not None and fresh._settings() != kept._settings():
-        raise InputError(
-            f"{resume} was kept with other --lags, --loss or --difference: leave them out to go on with it."
-        )
+        raise InputError(f"{resume} was kept with other --lags, --loss or --difference. Leave them out to go on.")
     return kept
 
 
@@ -363,8 +375,8 @@ def _forecast_file(
         _note(f"{columns.dropped} row(s) with an empty cell were dropped")
     if not columns.features and not data["lags"] and resume is None:
         raise InputError(
-            f"{columns.name} has no column with numbers beside {columns.target!r}. Type --lags 8 to forecast it from its "
-            "own past."
+            f"{columns.name} has no column with numbers beside {columns.target!r}. Type --lags 8 to forecast it from "
+            "its past."
         )
     forecaster = _forecaster(data, list(columns.features), difference, resume)
     outcome = lab.forecast(columns, forecaster)
@@ -463,9 +475,9 @@ def compare(
 ) -> None:
     """Play several algorithms on the same data.
 
-    Prints means over seeds, and the standard deviation of the loss; below, what two simple forecasts of the target
-    would have paid. Writes table.csv, runs.csv and loss.png. Finished runs are kept: the same command again goes on
-    where it was.
+    Prints means over seeds, and the standard deviation of the loss; below, what simple forecasts of the target would
+    have paid, and the best weights in hindsight. Writes table.csv, runs.csv and loss.png. Finished runs are kept: the
+    same command again goes on where it was.
 
     \b
     thalweg compare Tracker OGD Sword EfficientDynamic --on piecewise
@@ -562,3 +574,52 @@ def bench(rounds: Annotated[int, typer.Option(help="Rounds of a run.", min=1)] =
         queries = [tidy(found[key], 4) for key in ("projections", "gradients", "values")]
         rows.append([name, f"{found['us']:.2f}", f"{found['spread']:.2f}", *queries])
     typer.echo(_table(["algorithm", "us a round", "spread", "projections", "gradients", "values"], rows))
+
+
+@app.command()
+def sample(
+    path: Annotated[pathlib.Path, typer.Argument(help="The file to write.", metavar="FILE")] = pathlib.Path("load.csv"),
+) -> None:
+    """Write a file to try things on: a year of hourly demand with a jump in it.
+
+    It is made up, and always the same: demand has a daily and a weekly course and follows the temperature; in hour
+    5000 heat pumps arrive, and it follows the cold as it never did.
+
+    \b
+    thalweg sample load.csv
+    thalweg run load.csv --target demand --time hour --lags 24
+    """
+    from thalweg.lab.sample import demand
+
+    if path.suffix.lower() != ".csv":
+        raise InputError(f"The sample is a CSV file: its name must end in .csv. Got {path}.")
+    if path.exists() and path.read_bytes() != demand():
+        raise InputError(f"{path} is there already, and is another file. Give another name.")
+    write_file(path, demand())
+    _show(f"Written to {path}: 8760 hours of demand and temperature.")
+
+
+@app.command()
+def warmup(progress: option.Progress = None) -> None:
+    """Compile everything there is and keep it, so that no later run has to wait.
+
+    Compiled code is kept where Numba keeps it: NUMBA_CACHE_DIR if that is set, else beside the package, else in the
+    user's cache. Build it into a container so: RUN NUMBA_CACHE_DIR=/opt/kernels thalweg warmup.
+    """
+    from thalweg.lab.warmup import tasks
+
+    _told.append(True)  # here it is the point
+    left_out = []
+    work = tasks()
+    bar = need("tqdm", "lab", "warmup").tqdm(
+        work.items(), unit="part", disable=None if progress is None else not progress
+    )
+    for name, task in bar:
+        bar.set_postfix_str(name)
+        try:
+            task()
+        except MissingExtraError as error:
+            left_out.append(f"{name} ({error})")
+    _show(f"{len(work) - len(left_out)} parts are compiled.")
+    for one in left_out:
+        _note(f"left out: {one}")

@@ -98,7 +98,8 @@ class Outcome:
             return None
         much = 100 * (rows[OURS] / rows[best] - 1)
         text = f"The forecast lost {number(much, 2)} % more than {best}"
-        return f"{text}. It is no better than that: use the simple one, or give it other columns or lags."
+        more = "give it other columns or lags" if self.lags else "type --lags 24 to use the last 24 values as well"
+        return f"{text}: use the simple one, or {more}."
 
 
 def forecast(columns: Columns, forecaster: Forecaster) -> Outcome:
