@@ -1,9 +1,7 @@
 """scikit-learn's own checks, for every setting that makes a difference."""
 
-import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-import thalweg as tw
 from thalweg.estimators import TrackingClassifier, TrackingRegressor
 
 REGRESSORS = [

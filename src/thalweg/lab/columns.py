@@ -145,6 +145,11 @@ def choose_columns(
             raise InputError(f"The column {time!r} is given twice: as the time and as {what}.")
     chosen = [key for key in _choose(name, frame.columns, target, features) if key != time]
     left_out = [key for key in chosen if features is None and not _parse(frame[key]).count()]
+    for key in left_out:
+        if frame[key].dtype == _polars().String and re.fullmatch(COMMA, str(frame[key][0] or "").strip()):
+            raise InputError(
+                f"{name}, column {key!r}, row 1: {frame[key][0]!r} is no number. Type --decimal , if that is its mark."
+            )
     return [key for key in chosen if key not in left_out], left_out
 
 
