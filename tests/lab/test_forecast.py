@@ -1,5 +1,6 @@
 """From a file to a forecast: baselines beside it, no look-ahead, pipes that are killed, files that are malformed."""
 
+import contextlib
 import csv
 import io
 import json
@@ -219,6 +220,8 @@ def test_a_pipe_that_is_killed_and_resumed_says_the_same(tmp_path):
             time.sleep(0.02 * rng.random())
             process.send_signal(signal.SIGKILL)
             process.wait(60)
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.close()
         process.stdout.close()
     assert "".join(["hour,forecast\n", *said]) == whole.stdout
 
