@@ -23,36 +23,21 @@ from thalweg.lab.runs import forecast_losses, measure, play_stream
 
 pytest.importorskip("typer", reason="the command line needs typer: pip install 'thalweg[lab]'")
 
-COMMANDS = ("list", "run", "compare", "reproduce", "control", "pca", "thresholds", "tracker", "show", "bench")
+COMMANDS = (
+    "list",
+    "run",
+    "compare",
+    "reproduce",
+    "control",
+    "pca",
+    "thresholds",
+    "tracker",
+    "show",
+    "bench",
+    "sample",
+    "warmup",
+)
 CALL = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from thalweg.cli import main; main()"
-
-
-@pytest.fixture
-def call(capsys, monkeypatch, tmp_path):
-    """Run a command in this process, in a folder of its own: exit code, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
-
-    def called(*arguments):
-        with pytest.raises(SystemExit) as end:
-            main([str(argument) for argument in arguments])
-        return end.value.code, *capsys.readouterr()
-
-    return called
-
-
-@pytest.fixture
-def fails(call):
-    """Run a command that must end with one line and code 1; the line."""
-
-    def failed(*arguments):
-        code, out, err = call(*arguments)
-        assert code == 1
-        assert out == ""
-        assert err.startswith("error: ")
-        assert err.count("\n") == 1
-        return err
-
-    return failed
 
 
 @pytest.fixture
@@ -241,25 +226,33 @@ def test_run_on_a_file(call, load):
     assert (found["features"], found["rounds"], found["loss"]) == (["b"], 50, "absolute")
 
 
-def test_run_plays_the_tracker_where_nothing_else_is_named(call, load):
+def test_run_plays_the_tracker_on_a_set_or_a_stream_where_nothing_else_is_named(call, load):
     stream = read_table(load, "y").stream
     total = tw.play(tw.Tracker(stream.domain), stream.problem).total_loss
-    code, out, _ = call("run", load, "--target", "y")
+    code, out, _ = call("run", load, "--target", "y", "--domain", "ball:radius=3")
     assert code == 0
     assert out.startswith("Tracker on load.csv: 120 rounds")
     assert f"total loss   {total:.6g}\n" in out
+    assert call("run", "gradual", "--horizon", 20)[1].startswith("Tracker on gradual: 20 rounds")
 
 
 def test_run_stands_beside_simple_forecasts(call, load):
     y = read_table(load, "y").stream.problem.labels
     last, mean = y[:-1], [y[:t].mean() for t in range(1, 120)]
     paid = {name: float(((z - y[1:]) ** 2).sum() / 2) for name, z in (("persistence", last), ("running-mean", mean))}
-    found = json.loads(call("run", load, "--target", "y", "--json")[1])
-    assert {name: found[name] for name in paid} == pytest.approx(paid, rel=1e-12)
-    beside = (
-        f"beside it    {paid['persistence'] / 120:.6g} repeating the last target, {paid['running-mean'] / 120:.6g} its"
+    x = read_table(load, "y").stream.problem.features
+    alone = [y - x[:, j] * (x[:, j] @ y) / (x[:, j] @ x[:, j]) for j in range(3)]
+    paid |= {"best-feature": min(float(rest @ rest) / 2 for rest in alone), "best-fixed": 0.0}
+    found = json.loads(call("run", "Tracker", load, "--target", "y", "--json")[1])
+    assert {name: found[name] for name in paid} == pytest.approx(paid, rel=1e-12, abs=1e-20)
+    said = call("run", "Tracker", load, "--target", "y")[1]
+    share = found["total_loss"] / paid["persistence"]
+    assert f"beside it    {paid['persistence'] / 120:.6g} repeating the last target ({share:.3g} of it)\n" in said
+    assert "BEATEN" not in said
+    losing = call("run", "OGD", load, "--target", "y")[1]
+    assert ("BEATEN       by repeating the last target" in losing) is (
+        json.loads(call("run", "OGD", load, "--target", "y", "--json")[1])["total_loss"] > paid["persistence"]
     )
-    assert beside in call("run", load, "--target", "y")[1]
     assert "beside it" not in call("run", "classification", "--horizon", 50)[1]  # classes are no targets
 
 
@@ -601,7 +594,9 @@ def test_compare_means_over_seeds(call, tmp_path):
         rows = list(csv.DictReader(file))
     with open(tmp_path / "there" / "runs.csv", newline="") as file:
         runs = list(csv.DictReader(file))
-    assert [row["algorithm"] for row in rows] == ["OGD", "SACS-eager", "persistence", "running-mean"]
+    assert [row["algorithm"] for row in rows] == [
+        "OGD", "SACS-eager", "persistence", "running-mean", "best-feature", "best-fixed",
+    ]  # fmt: skip
     forecasts = [forecast_losses(draw("gradual", seed, horizon=300).problem) for seed in range(3)]
     for row in rows[2:]:
         totals = [losses[row["algorithm"]].sum() for losses in forecasts]

@@ -13,7 +13,7 @@ from numba import config, njit, types
 from numba.core.caching import FunctionCache
 from numba.extending import overload
 
-__all__ = ["SAFE_FLAGS", "generic", "implement", "inlined", "inner", "kernel", "optional"]
+__all__ = ["SAFE_FLAGS", "before_compiling", "generic", "implement", "inlined", "inner", "kernel", "optional"]
 
 # Sums may be re-ordered, so that reductions vectorise. Never `nnan` or `ninf`: with them `isnan` stops working.
 SAFE_FLAGS = {"reassoc", "contract", "arcp", "nsz"}
@@ -28,6 +28,7 @@ PARTS = "_kernels", "_machines", "experts", "losses", "metas"  # packages whose 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _chosen: dict[Any, dict[type, Callable[..., Any]]] = {}
+_waiting: list[Callable[[], None]] = []  # whom to tell before a kernel is compiled
 _hinted: list[str] = []  # what was wrong with Numba's cache
 
 
@@ -45,7 +46,11 @@ class _Cache(FunctionCache):  # type: ignore[misc]
 
     def load_overload(self, signature: Any, context: Any) -> Any:
         try:
-            return super().load_overload(signature, context)
+            loaded = super().load_overload(signature, context)
+            if loaded is None:
+                for tell in _waiting:
+                    tell()
+            return loaded
         except Exception as error:  # damaged pickles raise anything
             if not isinstance(error, AttributeError | ImportError):  # these two: an older version's, with other classes
                 _hint(f"Numba's cache in {self.cache_path} cannot be used ({error!r}).")
@@ -60,6 +65,11 @@ class _Cache(FunctionCache):  # type: ignore[misc]
             super().save_overload(signature, data)
         except Exception as error:
             _hint(f"Numba's cache in {self.cache_path} cannot be used ({error!r}).")
+
+
+def before_compiling(tell: Callable[[], None]) -> None:
+    """Call `tell` whenever a kernel is about to be compiled, which takes seconds."""
+    _waiting.append(tell)
 
 
 def _hint(problem: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 _PLACES: dict[str, str] = {  # the file of each name
     "StreamingPCA": "streaming_pca",
+    "Forecaster": "forecaster",
     "TrackingClassifier": "classifier",
     "TrackingLogistic": "river_models",
     "TrackingRegression": "river_models",

@@ -9,13 +9,20 @@ from typing import Annotated, Any
 import typer
 
 from thalweg.errors import InputError
+from thalweg.lab.columns import MISSING, READERS
 from thalweg.lab.streams import STREAMS
-from thalweg.lab.tables import DOMAIN, LOSSES, READERS
+from thalweg.lab.tables import DOMAIN, LOSSES
 
 __all__ = [
-    "Domain", "Engine", "Features", "Horizon", "Intercept", "LossName", "Progress", "Scale", "Scheduler", "Target",
-    "Workers", "describe_data",
+    "Decimal", "Domain", "Empty", "Engine", "Features", "Horizon", "Intercept", "Lags", "LossName", "Missing",
+    "Progress", "Scale", "Scheduler", "Target", "Time", "Workers", "describe_data",
 ]  # fmt: skip
+
+
+class Empty(StrEnum):
+    """What to do where a cell is empty."""
+
+    raise_, drop, previous = MISSING
 
 
 class Loss(StrEnum):
@@ -42,6 +49,21 @@ Intercept = Annotated[bool, typer.Option("--intercept/--no-intercept", help="For
 Scale = Annotated[
     bool, typer.Option("--scale/--no-scale", help="For a file: divide each column by its largest absolute value.")
 ]
+Missing = Annotated[
+    Empty, typer.Option(help="For a file, where a cell is empty: refuse it, drop the row, or take the value before.")
+]
+Time = Annotated[
+    str | None,
+    typer.Option(help="The column that says when. It must not go back, and is never a feature.", metavar="COLUMN"),
+]
+Decimal = Annotated[str, typer.Option(help="For a CSV file: the mark before decimals, . or ,", metavar="MARK")]
+Lags = Annotated[
+    str | None,
+    typer.Option(
+        help="For a file: earlier values of the target to forecast it from: 24 for the last 24, or 1,2,24,168.",
+        metavar="N|A,B,C",
+    ),
+]
 Horizon = Annotated[
     int | None, typer.Option(help="Rounds: the length of a synthetic stream, or the first so many of data.", min=1)
 ]
@@ -63,13 +85,17 @@ def describe_data(
     intercept: bool,
     scale: bool,
     horizon: int | None,
+    lags: str | None = None,
+    time: str | None = None,
+    missing: Empty = Empty.raise_,
+    decimal: str = ".",
 ) -> dict[str, Any]:
     """What to play on, in plain values: see `thalweg.lab.compare.open_data`."""
     if source in STREAMS:
-        if target or features or loss or not intercept or not scale:
+        if target or features or loss or not intercept or not scale or lags or time or missing != "raise":
             raise InputError(
-                f"{source!r} is a stream of its own: --target, --features, --loss, --no-intercept and --no-scale are "
-                "for files."
+                f"{source!r} is a stream of its own: --target, --features, --loss, --lags, --time, --missing, "
+                "--no-intercept and --no-scale are for files."
             )
         return {"stream": source, "horizon": horizon, "domain": domain}
     path = pathlib.Path(source)
@@ -89,4 +115,19 @@ def describe_data(
         "intercept": intercept,
         "scale": scale,
         "horizon": horizon,
+        "lags": read_lags_text(lags),
+        "time": time,
+        "missing": missing.value,
+        "decimal": decimal,
     }
+
+
+def read_lags_text(lags: str | None) -> int | list[int]:
+    """Lags as they are typed."""
+    if lags is None:
+        return 0
+    try:
+        numbers = [int(part) for part in lags.split(",")]
+    except ValueError:
+        raise InputError(f"--lags must be a number, as 24, or a list of them, as 1,2,24. Got {lags!r}.") from None
+    return numbers[0] if len(numbers) == 1 and "," not in lags else numbers

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import difflib
+import importlib
+import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import thalweg as tw
-from thalweg._validate import check_text, wrong
+from thalweg._validate import ask, check_text, told, wrong
 from thalweg.cards import Recipe, recipes
 from thalweg.domains import Ball, Box, Domain, L1Ball, Simplex
 from thalweg.errors import InputError
@@ -39,7 +43,8 @@ def build(name: str, stream: Stream) -> tw.Learner:
     Parameters
     ----------
     name : str
-        A key of `ALGORITHMS`; upper and lower case are the same.
+        A key of `ALGORITHMS`, whatever its case; or "module:function", a function of yours that takes the domain and
+        returns a learner.
     stream : Stream
         What it will play.
 
@@ -55,9 +60,12 @@ def build(name: str, stream: Stream) -> tw.Learner:
     >>> tw.play(build("EfficientDynamic", stream), stream.problem).queries
     Queries(projections=1000, gradients=1000, values=0)
     """
-    recipe = ALGORITHMS[find("algorithm", check_text("build", "name", name), ALGORITHMS)]
     if not isinstance(stream, Stream):
         raise wrong("build", "stream", "a Stream", stream)
+    known = find("algorithm", check_text("build", "name", name), ALGORITHMS)
+    if ":" in known:
+        return _own(known, "learner", tw.Learner, stream.domain)  # type: ignore[no-any-return]
+    recipe = ALGORITHMS[known]
     setting = stream.setting
     card = recipe.card
     if card.smooth and not setting.small_loss:
@@ -74,12 +82,35 @@ def build(name: str, stream: Stream) -> tw.Learner:
 
 def find(kind: str, name: str, known: Iterable[str]) -> str:
     """The known name that was meant, whatever its case; an error that names near ones if there is none."""
+    if ":" in name:
+        return name  # a function of the user's own
     names = {key.lower(): key for key in known}
     if name.lower() in names:
         return names[name.lower()]
     near = [names[key] for key in difflib.get_close_matches(name.lower(), names, n=3)]
     hint = f" Did you mean {' or '.join(near)}?" if near else ""
     raise InputError(f"There is no {kind} {name!r}.{hint} 'thalweg list {kind}s' names all.")
+
+
+def _own(text: str, what: str, kind: type, *arguments: Any) -> Any:
+    """What "module:function" returns; modules of the present folder are found, too."""
+    module, _, name = text.partition(":")
+    here = os.getcwd()
+    sys.path.insert(0, here)
+    try:
+        function = getattr(importlib.import_module(module), name, None)
+    except ModuleNotFoundError as error:
+        raise InputError(f"{text!r} names a module that cannot be imported: {error}. Is it in this folder?") from None
+    except Exception as error:
+        raise InputError(f"{text!r}: importing {module} raised {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.remove(here)
+    if not callable(function):
+        raise InputError(f"{text!r}: {module} has no function {name!r}. Write module:function.")
+    made = ask(text, what, function, *arguments)
+    if not isinstance(made, kind):
+        raise InputError(f"{text!r} must return a thalweg {kind.__name__}. Got {told(made)}.")
+    return made
 
 
 # ----------------------------------------------------------------------------------------------------------------- sets
@@ -131,7 +162,8 @@ def build_domain(text: str, dim: int) -> Domain:
     Parameters
     ----------
     text : str
-        A lower-case key of `DOMAINS`, then options after a colon; those left out have their defaults.
+        A lower-case key of `DOMAINS`, then options after a colon; those left out have their defaults. Or
+        "module:function", a function of yours that takes the dimension and returns a domain.
     dim : int
         The dimension of its points.
 
@@ -146,6 +178,8 @@ def build_domain(text: str, dim: int) -> Domain:
     Ball(4, radius=2)
     """
     name, _, rest = check_text("build_domain", "text", text).partition(":")
+    if rest.isidentifier() and name.strip().lower() not in map(str.lower, DOMAINS):
+        return _own(text, "domain", Domain, dim)  # type: ignore[no-any-return]
     shape = DOMAINS[find("domain", name.strip(), DOMAINS)]
     if shape.make is None:
         typed = ", ".join(key for key, other in DOMAINS.items() if other.make is not None)

@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import functools
 import importlib
 import json
 import pathlib
@@ -18,6 +19,7 @@ from typer.core import TyperGroup
 
 import thalweg as tw
 from thalweg._extras import need
+from thalweg._kernels.jit import before_compiling
 from thalweg._validate import visible
 from thalweg.cards import markdown
 from thalweg.errors import InputError, MissingExtraError, ProjectionError, StateError
@@ -87,6 +89,16 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _wait() -> None:
+    """Say once why nothing happens for a while."""
+    if not _told:
+        _told.append(True)
+        _note("compiling, once on this machine: some seconds ('thalweg warmup' compiles everything there is)")
+
+
+_told: list[bool] = []
+
+
 @app.callback()
 def thalweg(
     version: Annotated[
@@ -98,15 +110,18 @@ def thalweg(
 
     \b
     thalweg list                                        what there is
-    thalweg run load.csv --target demand                the Tracker on your data
+    thalweg sample load.csv                             a file to try it on: a year of hourly demand
+    thalweg run load.csv --target demand --lags 24      forecasts, beside simple ones
     thalweg run EfficientDynamic piecewise              another algorithm, on a stream
     thalweg compare Tracker SOGD --on piecewise         several of them
     thalweg reproduce                                   the paper's experiments
     thalweg control, thalweg pca                        studies of its two applications
     thalweg thresholds                                  a study of when experts should be born
     thalweg show learner.npz                            what is in the file of a saved learner
+    thalweg warmup                                      compile everything now
     thalweg COMMAND --help                              more about a command
     """
+    before_compiling(_wait)
 
 
 # ------------------------------------------------------------------------------------------------------------- printing
@@ -198,48 +213,103 @@ def run(
         list[str],
         typer.Argument(
             metavar="[ALGORITHM] STREAM_OR_FILE",
-            help=f"See 'thalweg list'; {USUAL} where no algorithm is named. A .csv or .parquet file; - for CSV from "
-            "stdin.",
+            help="See 'thalweg list'. A .csv or .parquet file; - for CSV from stdin. Without an algorithm, a file is "
+            f"forecast row by row; on a stream {USUAL} plays.",
             show_default=False,
         ),
     ],
     *,
     target: option.Target = None,
     features: option.Features = None,
+    lags: option.Lags = None,
+    difference: Annotated[
+        bool, typer.Option("--difference", help="For a forecast: only steps of the target count, not its level.")
+    ] = False,
+    time: option.Time = None,
+    missing: option.Missing = option.Empty.raise_,
+    decimal: option.Decimal = ".",
     loss: option.LossName = None,
     domain: option.Domain = None,
+    learner: Annotated[
+        str | None,
+        typer.Option(help="A learner of yours: a function of a domain that returns it.", metavar="MODULE:FUNCTION"),
+    ] = None,
     intercept: option.Intercept = True,
     scale: option.Scale = True,
     horizon: option.Horizon = None,
     seed: Annotated[int, typer.Option(help="What a synthetic stream is drawn from.", min=0)] = 0,
     out: Annotated[
         pathlib.Path | None,
-        typer.Option(help="Keep the losses of all rounds: .csv, .json or .npz (with decisions).", metavar="FILE"),
+        typer.Option(
+            help="Keep all rows: forecasts, losses and weights as .csv, .parquet or .json; of an algorithm its losses, "
+            "as .csv, .json or .npz (with decisions).",
+            metavar="FILE",
+        ),
     ] = None,
+    save: Annotated[
+        pathlib.Path | None, typer.Option(help="Of a forecast: keep what was learned, to go on later.", metavar="FILE")
+    ] = None,
+    resume: Annotated[
+        pathlib.Path | None, typer.Option(help="Of a forecast: go on from what --save kept.", metavar="FILE")
+    ] = None,
+    plot: Annotated[pathlib.Path | None, typer.Option(help="Of a forecast: .png or .html.", metavar="FILE")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     progress: option.Progress = None,
 ) -> None:
-    """Play one algorithm on a stream or a file.
+    """Forecast a file row by row, or play an algorithm on a stream or a file.
 
-    The mean loss stands beside what two simple forecasts would have paid. In a file every row is a round, in its order.
-    Scales and bounds are computed from the whole file before the first
-    round, so they look ahead; losses are in scaled units. Progress is a line after 16, 32, 64, ... rounds.
+    A forecast is made for every row before its target is looked at, in the units of the target, and stands beside
+    what simple forecasts would have got. From stdin, rows are forecast as they arrive.
+
+    An algorithm that is named plays the whole file: scales and bounds are computed before the first round, so they look
+    ahead; losses are in scaled units. Progress is a line after 16, 32, 64, ... rounds.
 
     \b
-    thalweg run load.csv --target demand
+    thalweg run load.csv --target demand --lags 24
+    thalweg run load.csv --target demand --lags 1,2,24,168 --time hour --save demand.npz --out forecasts.csv
+    thalweg run new.csv --target demand --time hour --resume demand.npz
+    tail -f load.csv | thalweg run - --target demand --lags 24
     thalweg run EfficientDynamic piecewise
     thalweg run Sword gradual --horizon 5000 --seed 3 --json
     thalweg run SOGD load.csv --target demand --features temperature,hour --domain box:lower=-2,upper=2
-    thalweg run EfficientAdaptive clicks.parquet --target clicked --loss logistic --out losses.csv
-    cat load.csv | thalweg run OGD - --target demand
+    thalweg run load.csv --target demand --learner mine:make_learner --domain mine:make_set
     """
+    algorithm, source = _algorithm_and_source(words)
+    data = option.describe_data(
+        source, target, features, loss, domain, intercept, scale, horizon, lags, time, missing, decimal
+    )
+    named = len(words) == 2 or learner is not None or domain is not None or not (intercept and scale)
+    if "stream" in data or named or data["loss"] not in ("squared", "absolute"):
+        only = {"--difference": difference, "--save": save, "--resume": resume, "--plot": plot}
+        if any(only.values()):
+            word = next(name for name, given in only.items() if given)
+            raise InputError(f"{word} is for forecasts of a file: name no algorithm, learner, domain or scale with it.")
+        if learner is not None and len(words) == 2:
+            raise InputError(f"Give {words[0]} or --learner {learner}, not both.")
+        _play(learner or algorithm, source, data, seed, out, as_json, progress)
+    elif source == "-":
+        if out or plot or as_json or horizon:
+            raise InputError("From stdin forecasts go to stdout as they are made: leave out --out, --plot and --json.")
+        _forecast_live(data, difference, save, resume)
+    else:
+        _forecast_file(data, difference, out, save, resume, plot, as_json)
+
+
+def _play(
+    algorithm: str,
+    source: str,
+    data: dict[str, Any],
+    seed: int,
+    out: pathlib.Path | None,
+    as_json: bool,
+    progress: bool | None,
+) -> None:
+    """One algorithm on a stream or a whole file."""
     from thalweg.lab.compare import open_data
     from thalweg.lab.runs import describe, losses_as, play_stream
 
-    algorithm, source = _algorithm_and_source(words)
     if out is not None and out.suffix.lower() not in (".csv", ".json", ".npz"):
         raise InputError(f"--out must end in .csv, .json or .npz. Got {out}.")
-    data = option.describe_data(source, target, features, loss, domain, intercept, scale, horizon)
     if out is not None and "stream" not in data:
         refuse_to_overwrite(0 if source == "-" else source, out)
     table = None if "stream" in data else read_table(**data)
@@ -252,12 +322,96 @@ def run(
     summary = report | {"seed": seed}
     if table:
         summary |= {"target": table.target, "features": table.features, "scales": table.scales}
-    _show(json.dumps(summary, indent=2) if as_json else describe(summary, table, scale))
+    _show(json.dumps(summary, indent=2) if as_json else describe(summary, table, data.get("scale", True)))
     if out is not None:
         write_file(out, losses_as(out.suffix.lower(), summary, losses, decisions))
     if report["interrupted"]:
         _note(f"interrupted after {report['rounds']} of {len(stream.problem)} rounds")
         raise typer.Exit(130)
+
+
+def _forecaster(data: dict[str, Any], columns: list[str], difference: bool, resume: pathlib.Path | None) -> Any:
+    """A new forecaster for these columns, or the one that was kept, if it is one for them."""
+    from thalweg.estimators import Forecaster
+
+    fresh = None
+    if resume is None or data["lags"] or difference or data["loss"] != "squared":
+        fresh = Forecaster(columns, lags=data["lags"], loss=data["loss"], difference=difference)
+    if resume is None:
+        return fresh
+    kept = tw.load(resume)
+    if not isinstance(kept, Forecaster):
+        raise InputError(f"{resume} holds a {type(kept).__name__}, no forecaster that --save kept.")
+    if list(kept.columns) != columns:
+        theirs, mine = (", ".join(names) or "none" for names in (kept.columns, columns))
+        raise InputError(f"{resume} was kept for other columns: {theirs}. Here they are: {mine}.")
+    if fresh is not None and fresh._settings() != kept._settings():
+        raise InputError(f"{resume} was kept with other --lags, --loss or --difference. Leave them out to go on.")
+    return kept
+
+
+def _forecast_file(
+    data: dict[str, Any],
+    difference: bool,
+    out: pathlib.Path | None,
+    save: pathlib.Path | None,
+    resume: pathlib.Path | None,
+    plot: pathlib.Path | None,
+    as_json: bool,
+) -> None:
+    from thalweg.lab import forecast as lab
+    from thalweg.lab.columns import read_columns
+    from thalweg.lab.pictures import save as to_image
+
+    for path, endings in ((out, (".csv", ".parquet", ".json")), (plot, (".png", ".html"))):
+        if path is not None and path.suffix.lower() not in endings:
+            raise InputError(f"{'--out' if path is out else '--plot'} must end in {', '.join(endings)}. Got {path}.")
+    refuse_to_overwrite(data["source"], *(path for path in (out, save, plot) if path is not None))
+    read = {key: data[key] for key in ("features", "time", "missing", "decimal", "horizon")}
+    columns = read_columns(data["source"], data["target"], **read)
+    if columns.left_out:
+        _note(f"left out, since they hold no number: {', '.join(columns.left_out)}")
+    if columns.dropped:
+        _note(f"{columns.dropped} row(s) with an empty cell were dropped")
+    if not columns.features and not data["lags"] and resume is None:
+        raise InputError(
+            f"{columns.name} has no column with numbers beside {columns.target!r}. Type --lags 8 to forecast it from "
+            "its past."
+        )
+    forecaster = _forecaster(data, list(columns.features), difference, resume)
+    outcome = lab.forecast(columns, forecaster)
+    if as_json:
+        about = {"target": columns.target, "features": columns.features, "lags": forecaster.lags}
+        _show(json.dumps(about | {"rows": outcome.rows(), "warning": outcome.warning}, indent=2))
+    else:
+        _show(lab.in_words(outcome))
+    if out is not None:
+        write_file(out, lab.as_table(outcome, out.suffix.lower()))
+    if plot is not None:
+        page = plot.suffix.lower() == ".html"
+        write_file(plot, lab.as_page(outcome) if page else to_image(lab.picture(outcome), "png"))
+    if save is not None:
+        forecaster.save(save)
+
+
+def _forecast_live(
+    data: dict[str, Any], difference: bool, save: pathlib.Path | None, resume: pathlib.Path | None
+) -> None:
+    from thalweg.lab.forecast import live
+
+    if data["target"] is None:
+        raise InputError("standard input: say which column is the target.")
+    if sys.stdin is None:
+        raise InputError("The standard input is closed. Name a file instead of -.")
+
+    def write(line: str) -> None:
+        sys.stdout.write(line)
+        sys.stdout.flush()
+
+    shared = {key: data[key] for key in ("features", "time", "missing", "decimal")}
+    keep = None if save is None else lambda forecaster: forecaster.save(save)
+    make = functools.partial(_forecaster, data, difference=difference, resume=resume)
+    live(sys.stdin, write, data["target"], lambda names: make(columns=names), keep=keep, note=_note, **shared)
 
 
 def _algorithm_and_source(words: list[str]) -> tuple[str, str]:
@@ -305,6 +459,10 @@ def compare(
     ] = None,
     target: option.Target = None,
     features: option.Features = None,
+    lags: option.Lags = None,
+    time: option.Time = None,
+    missing: option.Missing = option.Empty.raise_,
+    decimal: option.Decimal = ".",
     loss: option.LossName = None,
     domain: option.Domain = None,
     intercept: option.Intercept = True,
@@ -317,9 +475,9 @@ def compare(
 ) -> None:
     """Play several algorithms on the same data.
 
-    Prints means over seeds, and the standard deviation of the loss; below, what two simple forecasts of the target
-    would have paid. Writes table.csv, runs.csv and loss.png. Finished runs are kept: the same command again goes on
-    where it was.
+    Prints means over seeds, and the standard deviation of the loss; below, what simple forecasts of the target would
+    have paid, and the best weights in hindsight. Writes table.csv, runs.csv and loss.png. Finished runs are kept: the
+    same command again goes on where it was.
 
     \b
     thalweg compare Tracker OGD Sword EfficientDynamic --on piecewise
@@ -331,7 +489,9 @@ def compare(
 
     if on == "-":
         raise InputError("compare reads its data once for every run: save it to a file, and give that with --on.")
-    data = option.describe_data(on, target, features, loss, domain, intercept, scale, horizon)
+    data = option.describe_data(
+        on, target, features, loss, domain, intercept, scale, horizon, lags, time, missing, decimal
+    )
     folder = out or pathlib.Path("results") / f"compare-{pathlib.Path(on).stem}"
     watched = _terminal(progress)
     how: dict[str, Any] = {"engine": engine, "workers": workers, "scheduler": scheduler, "progress": watched}
@@ -414,3 +574,52 @@ def bench(rounds: Annotated[int, typer.Option(help="Rounds of a run.", min=1)] =
         queries = [tidy(found[key], 4) for key in ("projections", "gradients", "values")]
         rows.append([name, f"{found['us']:.2f}", f"{found['spread']:.2f}", *queries])
     typer.echo(_table(["algorithm", "us a round", "spread", "projections", "gradients", "values"], rows))
+
+
+@app.command()
+def sample(
+    path: Annotated[pathlib.Path, typer.Argument(help="The file to write.", metavar="FILE")] = pathlib.Path("load.csv"),
+) -> None:
+    """Write a file to try things on: a year of hourly demand with a jump in it.
+
+    It is made up, and always the same: demand has a daily and a weekly course and follows the temperature; in hour
+    5000 heat pumps arrive, and it follows the cold as it never did.
+
+    \b
+    thalweg sample load.csv
+    thalweg run load.csv --target demand --time hour --lags 24
+    """
+    from thalweg.lab.sample import demand
+
+    if path.suffix.lower() != ".csv":
+        raise InputError(f"The sample is a CSV file: its name must end in .csv. Got {path}.")
+    if path.exists() and path.read_bytes() != demand():
+        raise InputError(f"{path} is there already, and is another file. Give another name.")
+    write_file(path, demand())
+    _show(f"Written to {path}: 8760 hours of demand and temperature.")
+
+
+@app.command()
+def warmup(progress: option.Progress = None) -> None:
+    """Compile everything there is and keep it, so that no later run has to wait.
+
+    Compiled code is kept where Numba keeps it: NUMBA_CACHE_DIR if that is set, else beside the package, else in the
+    user's cache. Build it into a container so: RUN NUMBA_CACHE_DIR=/opt/kernels thalweg warmup.
+    """
+    from thalweg.lab.warmup import tasks
+
+    _told.append(True)  # here it is the point
+    left_out = []
+    work = tasks()
+    bar = need("tqdm", "lab", "warmup").tqdm(
+        work.items(), unit="part", disable=None if progress is None else not progress
+    )
+    for name, task in bar:
+        bar.set_postfix_str(name)
+        try:
+            task()
+        except MissingExtraError as error:
+            left_out.append(f"{name} ({error})")
+    _show(f"{len(work) - len(left_out)} parts are compiled.")
+    for one in left_out:
+        _note(f"left out: {one}")

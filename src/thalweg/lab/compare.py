@@ -58,7 +58,7 @@ def compare(
     `data` is what `open_data` takes; real data and tables are played once, as a seed changes nothing there. `how` are
     the options of `run_jobs`: finished runs are kept in the folder, so the same call again goes on where it was.
     Returns a row for each algorithm, with the keys `COLUMNS`: means over the runs, and the standard deviation of the
-    loss (None for a single run). Rows for the two `FORECASTS` follow, where the loss has them.
+    loss (None for a single run). Rows for the `FORECASTS` follow, where the loss has them.
     """
     names = [find("algorithm", name, ALGORITHMS) for name in algorithms]
     twice = [name for k, name in enumerate(names) if name in names[:k]]

@@ -37,7 +37,12 @@ POINTS = 200  # of a stored curve
 WINDOW = 200  # rounds; the worst stretch of this length is reported
 FIRST_LINE = 16  # rounds before the first line of a printout that doubles
 STRETCH = 8192  # rounds between two looks at Ctrl-C
-FORECASTS = {"persistence": "repeating the last target", "running-mean": "its mean so far"}  # to hold a loss against
+FORECASTS = {
+    "persistence": "repeating the last target",
+    "running-mean": "its mean so far",
+    "best-feature": "the best single feature, in hindsight",
+    "best-fixed": "the best fixed weights, in hindsight",
+}  # to hold a loss against; the last two, for the squared loss alone, are any weights and not those of a set
 Tell = Callable[[int, float, float, tw.Queries, float], None]
 
 
@@ -59,7 +64,7 @@ def play_stream(
     dict, array of losses, array of decisions or None
         What the run cost: losses, queries (a round, on average) and wall-clock time of the rounds; kernels were loaded
         before. "markers" counts the experts that a loss threshold started, None where there is no such threshold.
-        "persistence" and "running-mean" are what `forecast_losses` lose on the same rounds, None where they have none.
+        The keys of `FORECASTS` are what they lose on the same rounds, None where they have none.
 
     Notes
     -----
@@ -89,7 +94,7 @@ def play_stream(
     report |= {"domain": repr(stream.domain), "dim": stream.domain.dim, "rounds": played}
     report |= {"total_loss": float(losses.sum()), "mean_loss": float(losses.sum()) / rounds}
     forecasts = forecast_losses(stream.problem)
-    report |= {name: float(forecasts[name][:played].sum()) if forecasts else None for name in FORECASTS}
+    report |= {name: float(forecasts[name][:played].sum()) if name in forecasts else None for name in FORECASTS}
     report |= {key: count / rounds for key, count in asdict(queries).items()}
     inner: Any = getattr(learner, "inner", learner)
     has_threshold = getattr(inner, "threshold", None) is not None
@@ -108,9 +113,13 @@ def forecast_losses(problem: LinearModel) -> dict[str, Array]:
         return {}
     known = problem.labels[:-1]
     means = np.cumsum(known) / np.arange(1, len(problem))
-    return {
-        name: problem._values(np.r_[problem.labels[:1], z]) for name, z in zip(FORECASTS, (known, means), strict=True)
-    }
+    said = {"persistence": np.r_[problem.labels[:1], known], "running-mean": np.r_[problem.labels[:1], means]}
+    if problem.loss == "squared":
+        X, y = problem.features, problem.labels
+        alone = [X[:, [j]] * np.linalg.lstsq(X[:, [j]], y, rcond=None)[0] for j in range(problem.dim)]
+        said["best-feature"] = min((z.ravel() for z in alone), key=lambda z: float(((y - z) ** 2).sum()))
+        said["best-fixed"] = X @ np.linalg.lstsq(X, y, rcond=None)[0]
+    return {name: problem._values(z) for name, z in said.items()}
 
 
 def load_kernels(algorithm: str, stream: Stream) -> None:
@@ -225,9 +234,14 @@ def describe(summary: dict[str, Any], table: Table | None, scale: bool) -> str:
         f"a round      projections {s['projections']:.4g}, gradients {s['gradients']:.4g}, values {s['values']:.4g}",
         f"time         {s['seconds']:.3g} s, {s['us_a_round']:.3g} us a round",
     ]
-    if s["running-mean"] is not None:
-        beside = ", ".join(f"{s[name] / max(1, s['rounds']):.6g} {how}" for name, how in FORECASTS.items())
-        lines.insert(3, f"beside it    {beside}")
+    paid = {name: s[name] for name in FORECASTS if s[name] is not None}
+    for k, (name, loss) in enumerate(paid.items()):
+        head = "beside it" if k == 0 else ""
+        over = f" ({s['total_loss'] / loss:.3g} of it)" if loss > 0 else ""
+        lines.insert(3 + k, f"{head:<12} {loss / max(1, s['rounds']):.6g} {FORECASTS[name]}{over}")
+    beaten = [FORECASTS[name] for name in ("persistence", "running-mean") if paid.get(name, np.inf) < s["total_loss"]]
+    if beaten:
+        lines.insert(3 + len(paid), f"BEATEN       by {' and '.join(beaten)}: the simple forecast is better here")
     if s["markers"] is not None:
         lines.append(f"markers      {s['markers']}")
     if table:

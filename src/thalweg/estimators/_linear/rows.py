@@ -32,7 +32,7 @@ from thalweg.estimators._linear.losses import HINGE, HUBER, LOG, QUANTILE, chanc
 from thalweg.estimators._linear.members import Members, follow_members, learns, move_members, score_members
 from thalweg.estimators._shares import Shares, share
 
-__all__ = ["GAUGE", "LEVEL", "LOW", "SCALE", "UNIT", "Linear", "LinearRoom", "play_rows"]
+__all__ = ["GAUGE", "LEVEL", "LOW", "SCALE", "UNIT", "Linear", "LinearRoom", "learn_row", "play_rows", "predict_row"]
 
 WARM = 10.0  # rows until means and spreads are known roughly
 BEYOND = 0.5  # of the range of labels
@@ -85,7 +85,7 @@ def _scores(s: Linear, c: LinearRoom, n: int) -> None:
 
 
 @inner
-def _predict(s: Linear, c: LinearRoom, at: Ints, x: Floats) -> float:
+def predict_row(s: Linear, c: LinearRoom, at: Ints, x: Floats) -> float:
     """(1) and (2). p <- what every candidate says, cut; for the log loss the probability of +1."""
     n = at.shape[0] + 1
     c.at[0] = 0
@@ -190,7 +190,7 @@ def _see_features(s: Linear, c: LinearRoom, at: Ints, x: Floats) -> None:
 
 
 @inner
-def _learn(s: Linear, c: LinearRoom, at: Ints, x: Floats, y: float, weight: float, played: float) -> None:
+def learn_row(s: Linear, c: LinearRoom, at: Ints, x: Floats, y: float, weight: float, played: float) -> None:
     """(3) to (6)."""
     n, K = at.shape[0] + 1, s.guests.B.shape[0]
     s.clock[0] += 1
@@ -219,6 +219,6 @@ def play_rows(handle: Handle, at: Ints, X: Floats, y: Floats, weights: Floats, l
     """
     s, c = parts(handle)
     for t in range(X.shape[0]):
-        out[t] = _predict(s, c, at, X[t])
+        out[t] = predict_row(s, c, at, X[t])
         if learn and weights[t] > 0.0:
-            _learn(s, c, at, X[t], y[t], weights[t], out[t])
+            learn_row(s, c, at, X[t], y[t], weights[t], out[t])

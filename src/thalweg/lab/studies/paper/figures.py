@@ -131,9 +131,11 @@ def heat_map(rows: Sequence[Row]) -> Any:
         text = f"{value:.2f}" if value < 9.95 else f"{value:.0f}"
         axis.text(j, i, text, ha="center", va="center", fontsize=9, color="white" if value > 9 else "black",
                   fontweight="bold" if value < 1.0005 else "normal")  # fmt: skip
+    simple = [mean(survey(rows, s, names[0]), "persistence") for s in streams]
     heads = [
         f"{s}\n{'real' if STREAMS[s].real else 'synthetic'}\nbest {number(low)}"
-        for s, low in zip(streams, least, strict=True)
+        + (f"\nlast value {number(last)}" if STREAMS[s].real and last is not None else "")
+        for s, low, last in zip(streams, least, simple, strict=True)
     ]
     axis.set_xticks(range(len(streams)), heads)
     axis.set_yticks(range(len(names)), names)

@@ -19,7 +19,16 @@ from thalweg.domains import Ball, Ellipsoid
 from thalweg.errors import InputError
 from thalweg.lab.catalog import build
 from thalweg.lab.report import Row
-from thalweg.lab.runs import counted, curve_rounds, one_thread, scaled_adaptive, scaled_sacs, steps, worst
+from thalweg.lab.runs import (
+    counted,
+    curve_rounds,
+    forecast_losses,
+    one_thread,
+    scaled_adaptive,
+    scaled_sacs,
+    steps,
+    worst,
+)
 from thalweg.lab.streams import Stream, draw
 from thalweg.lab.studies.paper.oracles import by_solver
 
@@ -107,6 +116,8 @@ def play_one(
             raise KeyboardInterrupt
     row: Row = {"stream": stream, "algorithm": algorithm, "oracle": oracle, "seed": seed, "dim": source.domain.dim}
     row |= counted(learner, run) | settings(learner) | {"horizon": len(problem), "worst_window": worst(run.losses)}
+    simple = forecast_losses(problem).get("persistence")
+    row["persistence"] = None if simple is None else float(simple[: run.rounds].sum())
     row |= {"outside": None, "iterations": None, "exact_loss": None}
     if projection:
         row["outside"] = projection.outside / projection.calls

@@ -19,13 +19,23 @@ from thalweg.algorithms import thresholds
 from thalweg.lab import streams
 from thalweg.lab.jobs import seed_of
 from thalweg.lab.report import Row
-from thalweg.lab.runs import WINDOW, counted, printed_threshold, scaled_adaptive, scaled_sacs, steps, window, worst
+from thalweg.lab.runs import (
+    WINDOW,
+    counted,
+    forecast_losses,
+    printed_threshold,
+    scaled_adaptive,
+    scaled_sacs,
+    steps,
+    window,
+    worst,
+)
 from thalweg.lab.streams import Stream
 
 # Learners whose loss after a jump is drawn.
 CURVES = ("printed", "scale 1e-03", "scale 1e-05", "SACS, default", "EfficientDynamic", "planted")
 OTHERS = ("proof", "printed, R = D", "5 x first 200", "one SOGD in Y", "SACS, default", "SACS, compact", "CBCE",
-          "EfficientCBCE", "EfficientDynamic", "SOGD", "OGD", "best fixed", "planted")  # fmt: skip
+          "EfficientCBCE", "EfficientDynamic", "SOGD", "OGD", "best fixed", "planted", "persistence")  # fmt: skip
 
 
 # ---------------------------------------------------------------------------------------------------------- the series
@@ -142,6 +152,8 @@ def play_one(*, series: str, rep: int, horizon: int | None, **contender: Any) ->
         losses = stream.problem.losses_of(stream.problem.comparators)
     elif who.learner == "best fixed":
         losses = stream.problem.losses_of(tw.regret.best_fixed(stream.problem, stream.domain).decisions)
+    elif who.learner == "persistence":
+        losses = forecast_losses(stream.problem)["persistence"]
     else:
         learner = build(who, stream)
         played = tw.play(learner, stream.problem)
