@@ -28,7 +28,7 @@ from thalweg._kernels.parts import Floats, Ints
 from thalweg._kernels.scaling import MOST, Spread, see, standard
 from thalweg.estimators._jury import Jury, JuryRoom, judge
 from thalweg.estimators._linear.guests import Guests, follow_guests, move_guests, score_guests
-from thalweg.estimators._linear.losses import HINGE, HUBER, LOG, QUANTILE, chance, gain
+from thalweg.estimators._linear.losses import HINGE, HUBER, LOG, QUANTILE, Lesson, chance, gain
 from thalweg.estimators._linear.members import Members, follow_members, learns, move_members, score_members
 from thalweg.estimators._shares import Shares, share
 
@@ -204,11 +204,9 @@ def learn_row(s: Linear, c: LinearRoom, at: Ints, x: Floats, y: float, weight: f
     weight *= (MOST / largest) ** 2
     if s.target[UNIT] > 0.0:
         _scores(s, c, n)
-        seen = np.float64(s.clock[0])
-        move_guests(s.guests, c.kind, par, c.at, c.z, n, s.clock[1], c.p, y, seen, weight, c.f)
-        move_members(
-            s.members, c.kind, par, c.at, c.z, n, c.p, K, y, s.target[UNIT], seen, weight, c.steps, c.slopes, c.widths
-        )
+        lesson = Lesson(c.kind, par, y, s.target[UNIT], np.float64(s.clock[0]), weight)
+        move_guests(s.guests, lesson, c.at, c.z, n, s.clock[1], c.p, c.f)
+        move_members(s.members, lesson, c.at, c.z, n, c.p, K, c.steps, c.slopes, c.widths)
 
 
 @kernel
