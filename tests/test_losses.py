@@ -338,3 +338,41 @@ def test_check_loss_accepts_a_users_loss():
 def test_check_loss_finds_mistakes(value, gradient, message):
     with pytest.raises(AssertionError, match=message):
         check_loss(Handmade(value, gradient), [1.0, 2.0], 0)
+
+
+def test_check_loss_stays_in_the_domain():
+    simplex = tw.domains.Simplex(3)
+    asked = []
+
+    def value(x):
+        asked.append(x)
+        return -np.log(x @ [1.1, 0.9, 1.0])
+
+    check_loss(Handmade(value, lambda x: -np.array([1.1, 0.9, 1.0]) / (x @ [1.1, 0.9, 1.0])), rng=0, domain=simplex)
+    assert len(asked) > 40
+    assert all(simplex.contains(x, tol=1e-12) for x in asked)
+
+
+@pytest.mark.parametrize(
+    ("value", "gradient", "message"),
+    [
+        (
+            lambda x: x[0] ** 2 + 3 * x[1] ** 2,
+            lambda x: np.array([2.2, 6.6]) * x,
+            "by the gradient at .* but the values there have slope",
+        ),
+        (lambda x: -np.sum(x**2), lambda x: -2 * x, "not convex"),
+        (lambda x: np.sum(x**2), lambda x: x[:1], "gradient must return a finite array"),
+    ],
+)
+@pytest.mark.parametrize("x", [None, [0.9, 0.1]])
+def test_check_loss_finds_mistakes_in_the_domain(value, gradient, message, x):
+    with pytest.raises(AssertionError, match=message):
+        check_loss(Handmade(value, gradient), x, 0, domain=tw.domains.Simplex(2))
+
+
+def test_check_loss_needs_a_point_or_a_domain():
+    with pytest.raises(InputError, match="needs a point x to look around, or a domain"):
+        check_loss(Squared([1.0], 1.0))
+    with pytest.raises(InputError, match="must be a point of"):
+        check_loss(Squared([1.0], 1.0), [3.0], domain=tw.domains.Ball(1))

@@ -123,6 +123,9 @@ class Savable(Recorded):
         if _whole(schema) != SCHEMA:
             raise StateError(f"{name} reads states of schema {min(MIGRATE)} to {SCHEMA}. Got schema {schema!r}.")
         mine = self._settings()
+        optional = {name: p.default for name, p in parameters(type(self)).items() if p.default is not p.empty}
+        defaults = {f"settings.{name}": describe(value) for name, value in optional.items() if name in mine}
+        saved = defaults | dict(saved)  # what was saved before there was this argument has its default
         for key in mine.keys() | {str(k).removeprefix("settings.") for k in saved if str(k).startswith("settings.")}:
             theirs = saved.get(f"settings.{key}")
             if not _agree(theirs, mine.get(key)):

@@ -1,6 +1,6 @@
 """What can go wrong, by name. Every message says who, what was expected, what came and what to do."""
 
-__all__ = ["HorizonWarning", "InputError", "MissingExtraError", "ProjectionError", "StateError"]
+__all__ = ["ClippingWarning", "HorizonWarning", "InputError", "MissingExtraError", "ProjectionError", "StateError"]
 
 
 class InputError(ValueError):
@@ -21,3 +21,7 @@ class MissingExtraError(ImportError):
 
 class HorizonWarning(UserWarning):
     """A learner went past the horizon it was tuned for: it keeps working, its guarantee no longer covers the run."""
+
+
+class ClippingWarning(UserWarning):
+    """Many gradients were scaled down to a bound that is too small for the losses."""

@@ -34,7 +34,7 @@ from thalweg._validate import (
 )
 from thalweg.domains import Domain
 from thalweg.domains._base import read_domain
-from thalweg.errors import HorizonWarning, InputError
+from thalweg.errors import ClippingWarning, HorizonWarning, InputError
 from thalweg.losses import Loss
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ __all__ = ["Learner", "Player", "Queries", "bounded", "check_takes_losses", "rea
 
 TUNED = frozenset({"gradient_bound", "smoothness", "loss_bound", "step_size", "step_sizes", "scale", "horizon"})
 FLOAT64 = np.dtype(np.float64)
+MANY = 100  # clipped gradients, before that is said
 ROUNDING = 1e-9  # a gradient may exceed its bound by this much, relatively: bounds are computed in floating point too
 
 
@@ -187,6 +188,7 @@ class Learner(Player):
     needs_loss = False  # `update` needs the loss as well
     uses_loss = False  # a round counts a value
     nonnegative = False  # the theory needs f >= 0: a negative loss is refused
+    _told_of_clipping = False
     unknown = 0.0  # what compiled code gets for a loss that was not given
 
     def __init__(
@@ -320,6 +322,20 @@ class Learner(Player):
                 "Give a larger gradient_bound, or on_violation='clip' to scale such gradients down."
             )
         g *= G / norm
+        self._watch_clipping()
+
+    def _watch_clipping(self) -> None:
+        """Say once that a bound is too small, where a tenth of all gradients was clipped."""
+        clipped, asked = int(self._clock[CLIPPED]) + 1, int(self._clock[GRADIENTS]) + 1
+        if clipped >= MANY and clipped >= asked / 10 and not self._told_of_clipping:
+            self._told_of_clipping = True
+            warnings.warn(
+                f"{type(self).__name__} has scaled {clipped} of {asked} gradients down to gradient_bound = "
+                f"{self.gradient_bound:g}: its guarantee does not hold for them, and it may hardly move. Give a larger "
+                "gradient_bound, or use thalweg.Tracker, which needs none.",
+                ClippingWarning,
+                stacklevel=_outside(),
+            )
 
     def _read_loss(self, loss: float | None) -> float | None:
         if loss is None:

@@ -1,11 +1,13 @@
 """Nonsense gets an error that says who, what was expected, what came and what to do, and changes nothing."""
 
+import warnings
+
 import numpy as np
 import pytest
 
 import thalweg as tw
 from tests.worlds import LEARNERS, ball, ellipsoid
-from thalweg.errors import InputError, ProjectionError, StateError
+from thalweg.errors import ClippingWarning, InputError, ProjectionError, StateError
 
 X = ellipsoid()
 GOOD = np.array([1.0, -0.5, 0.25])
@@ -253,3 +255,24 @@ def test_a_users_own_learner_inside_the_reduction():
 def test_learners_start_at_the_centre():
     assert np.array_equal(tw.OGD(ball(), step_size=0.1).decision, ball().center)
     assert np.array_equal(tw.EfficientDynamic(ball(), 10, 1.0).decision, ball().center)
+
+
+@pytest.mark.filterwarnings("ignore::thalweg.errors.HorizonWarning")
+def test_many_clipped_gradients_are_said_once():
+    m = learner(on_violation="clip")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ClippingWarning)
+        for _ in range(99):
+            m.update([60.0, 0.0, 0.0])
+    with pytest.warns(ClippingWarning, match=r"scaled 100 of 100 gradients down to gradient_bound = 6.*Tracker"):
+        m.update([60.0, 0.0, 0.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ClippingWarning)
+        for _ in range(200):
+            m.update([60.0, 0.0, 0.0])
+    few = learner(on_violation="clip")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ClippingWarning)
+        for t in range(3000):
+            few.update([60.0 if t % 20 == 0 else 1.0, 0.0, 0.0])
+    assert few.clipped == 150

@@ -36,6 +36,8 @@ from thalweg.control import (
 from thalweg.domains import SpectralBalls
 from thalweg.errors import HorizonWarning, InputError, StateError
 
+CLIPS = pytest.mark.filterwarnings("ignore::thalweg.errors.ClippingWarning")
+
 LEARNED = {"GPC": GPC, "ScreamControl": ScreamControl, "EfficientControl": EfficientControl}
 every_learned = pytest.mark.parametrize("name", LEARNED)
 
@@ -155,6 +157,7 @@ def count(monkeypatch):
     return calls
 
 
+@CLIPS
 def test_one_projection_a_round_against_n(monkeypatch):
     T, H = 200, 3
     s, costs, w = scene(T)
@@ -282,6 +285,7 @@ def test_with_one_input_both_controllers_are_the_same():
     assert np.abs(a.policies - b.policies).max() < 1e-9
 
 
+@CLIPS
 def test_at_the_edge_they_differ_and_cost_about_the_same():
     T = 400
     s, costs, w = scene(T)
@@ -590,3 +594,44 @@ def test_what_a_simulation_tells():
     assert "50 rounds" in repr(run)
     assert "1 projections" in repr(run)
     assert "LinearSystem(3 states" in repr(EfficientControl(s, 50))
+
+
+@pytest.mark.parametrize("kind", [GPC, EfficientControl])
+def test_the_gain_can_be_that_of_the_costs_weights(kind, tmp_path):
+    system, Q, R = boeing_747(), [10.0, 1.0, 1.0, 5.0], 0.1
+    controller = kind(system, 100, Q=Q, R=R, memory=3)
+    assert np.array_equal(controller.gain, lqr_gain(system, Q, R))
+    assert not np.allclose(controller.gain, kind(system, 100, memory=3).gain)
+    assert np.array_equal(controller.clone().gain, controller.gain)
+    controller.save(tmp_path / "controller.npz")
+    assert np.array_equal(tw.load(tmp_path / "controller.npz").gain, controller.gain)
+    with pytest.raises(InputError, match="takes a gain, or the Q and R of the cost"):
+        kind(system, 100, Q=Q, gain=controller.gain)
+    with pytest.raises(InputError, match="'R' parameter of"):
+        kind(system, 100, R=-1.0)
+
+
+def test_the_matched_gain_pays_less_for_a_lopsided_cost():
+    system = boeing_747()
+    Q, R = np.diag([1.0, 1.0, 1.0, 100.0]), 0.001 * np.eye(2)
+    wind = sinusoid(400, [1.0, 1.0, 0.0, 0.0], bound=2.0, period=40)
+    paid = [
+        simulate(EfficientControl(system, 400, memory=4, **weights), system, Quadratic(Q, R), wind).costs.sum()
+        for weights in ({"Q": Q, "R": R}, {})
+    ]
+    assert paid[0] < 0.7 * paid[1]
+
+
+def test_trajectories_are_drawn_where_one_says():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    from thalweg.control.plots import trajectories
+
+    system = double_integrator()
+    run = simulate(LQR(system), system, Quadratic([1, 1], [1]), sinusoid(50, [0, 1], bound=0.1))
+    figure, ax = pyplot.subplots(4, 1)
+    assert trajectories({"LQR": run}, ax=ax) is figure
+    np.testing.assert_array_equal(ax[0].get_lines()[0].get_ydata(), run.states[:-1, 0])
+    assert ax[3].get_ylabel() == "cost so far"
+    pyplot.close(figure)
+    with pytest.raises(InputError, match="'ax' parameter of trajectories must be 4 Axes"):
+        trajectories({"LQR": run}, ax=ax[:2])

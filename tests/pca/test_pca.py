@@ -366,7 +366,7 @@ def test_decisions_and_projections_are_what_they_should_be():
         W = learner.leading
         np.testing.assert_allclose(W @ W.T, np.eye(k), atol=1e-12)
         assert np.trace(W @ P @ W.T) == pytest.approx(np.linalg.eigvalsh(P)[-k:].sum(), abs=1e-10)
-        assert np.array_equal(learner.transform(x), V @ x)
+        assert np.array_equal(learner.transform(x), W @ x)  # the directions that stay put
         assert learner.transform(np.array([x, 2 * x])).shape == (2, k)
         mean = sum(p * W.T @ W for p, W in learner.mixture())
         np.testing.assert_allclose(mean, P, atol=1e-10)
@@ -395,7 +395,7 @@ def test_drawn_projections_pay_the_stated_loss_on_average():
     learner = EfficientPCA(6, 2, rng=3)
     gaps = []
     for x in switching(6, 2, 2000, 300):
-        rest = x - learner.components.T @ learner.transform(x)
+        rest = x - learner.projection @ x
         gaps.append(rest @ rest - learner.update(x))
     assert abs(np.mean(gaps)) < 4 * np.std(gaps) / math.sqrt(len(gaps))
 

@@ -1,3 +1,4 @@
+import copy
 import itertools
 import math
 import pickle
@@ -572,3 +573,18 @@ def test_paper_ellipsoid():
 def test_bad_ellipsoids(options, message):
     with pytest.raises(InputError, match=message):
         problems.paper_ellipsoid(**options)
+
+
+def test_problems_of_functions_say_what_they_lack():
+    problem = FromFunctions(lambda t, x: float(x @ x) * (t + 1), lambda t, x: 2.0 * x * (t + 1), shape=2, horizon=3)
+    assert problem.losses_of([1.0, 1.0]).tolist() == [2.0, 4.0, 6.0]
+    assert problem.losses_of([[1.0, 0.0], [0.0, 0.0], [1.0, 1.0]]).tolist() == [1.0, 0.0, 6.0]
+    with pytest.raises(InputError, match=r"Pass one decision, or one a round: shape \(3, 2\)"):
+        problem.losses_of([1.0, 2.0, 3.0])
+    for name in ("gradient_bound", "smoothness", "loss_bound", "features", "comparators", "nonnegative"):
+        with pytest.raises(AttributeError, match=f"FromFunctions has no '{name}': it knows nothing of its losses"):
+            getattr(problem, name)
+        assert not hasattr(problem, name)
+    with pytest.raises(AttributeError, match="'FromFunctions' object has no attribute 'banana'"):
+        _ = problem.banana
+    assert copy.deepcopy(problem).losses_of([1.0, 0.0]).tolist() == [1.0, 2.0, 3.0]

@@ -627,3 +627,25 @@ def test_the_pictures_of_the_documents(tmp_path, capsys):
     for file in files:
         assert file.read_bytes().startswith(b"\x89PNG")
     assert capsys.readouterr().out.split() == [str(file) for file in files]
+
+
+def test_cumulative_loss_on_logarithmic_axes(run):
+    ax = plots.cumulative_loss({"SOGD": run}, log=True)
+    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
+    np.testing.assert_allclose(lines(ax)["SOGD"][:, 1], np.cumsum(run.losses))
+    with pytest.raises(InputError, match="'log' parameter of cumulative_loss must be True or False"):
+        plots.cumulative_loss({"SOGD": run}, log="y")
+
+
+def test_a_certificate_belongs_to_its_run(problem):
+    runs = {}
+    for seed in (1, 2):
+        learner = tw.Tracker(BALL)
+        part = tw.problems.piecewise_stationary(BALL, 60, 2, rng=seed)
+        paid = tw.play(learner, part, decisions=True)
+        runs[seed] = tw.regret.adaptive(paid, part, BALL), tw.regret.certify(learner, part, paid)
+    plots.regret_by_length(runs[1][0], bound=runs[1][1])
+    plots.regret_by_length(runs[1][0], runs[2][0], bound=runs[1][1])  # one of them is its own
+    plots.regret_by_length(runs[1][0], bound=runs[2][1].rows)  # a selection of rows may be anybody's
+    with pytest.raises(InputError, match="the certificate is of another run than the regret"):
+        plots.regret_by_length(runs[1][0], bound=runs[2][1])

@@ -24,7 +24,7 @@ class GPC(LearnedController):
 
     Parameters
     ----------
-    system, horizon, gain, memory, constants, disturbance_bound, on_violation
+    system, horizon, gain, Q, R, memory, constants, disturbance_bound, on_violation
         As for `LearnedController`.
     step_size : float, optional
         eta; (1) when left out.

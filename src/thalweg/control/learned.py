@@ -23,6 +23,7 @@ from thalweg._validate import check_choice, check_count, told
 from thalweg.control.constants import Constants, estimated_constants
 from thalweg.control.controller import ACTED, ROUNDS, Controller
 from thalweg.control.costs import Cost
+from thalweg.control.gains import riccati
 from thalweg.control.policy import DAC, read_gradients, truncated_gradient
 from thalweg.control.system import LinearSystem
 from thalweg.domains import SpectralBalls
@@ -44,6 +45,9 @@ class LearnedController(Controller):
         As for every `Controller`; the bound on disturbances has no other use.
     horizon : int
         T, the rounds it is tuned for.
+    Q, R : array, vector or number, optional
+        Weights of a quadratic cost, in the place of `gain`: K is then the LQR gain for them. Where costs are far from
+        x'x + u'u, say so: what is learned adds to K and cannot replace it.
     memory : int, optional
         H; chosen by `estimated_constants` when left out.
     constants : Constants, optional
@@ -72,13 +76,20 @@ class LearnedController(Controller):
         horizon: int,
         *,
         gain: ArrayLike | None = None,
+        Q: ArrayLike | None = None,
+        R: ArrayLike | None = None,
         memory: int | None = None,
         constants: Constants | None = None,
         disturbance_bound: float | None = None,
         on_violation: str = "clip",
     ) -> None:
-        super().__init__(system, gain=gain, disturbance_bound=disturbance_bound)
         name = type(self).__name__
+        if Q is not None or R is not None:
+            if gain is not None:
+                raise InputError(f"{name} takes a gain, or the Q and R of the cost it is to be best for, not both.")
+            gain = riccati(name, system, Q, R)[1]
+        self.Q, self.R = Q, R
+        super().__init__(system, gain=gain, disturbance_bound=disturbance_bound)
         self.horizon = check_count(name, "horizon", horizon)
         self.on_violation = check_choice(name, "on_violation", on_violation, ("clip", "raise"))
         if constants is None:
@@ -174,7 +185,9 @@ class LearnedController(Controller):
         return 0 if self.learner is None else self.learner.clipped
 
     def _arguments(self) -> dict[str, Any]:
-        return super()._arguments() | {"constants": self.constants}  # estimates of another machine differ in last bits
+        exact = {"gain": self.gain, "constants": self.constants}  # those of another machine differ in last bits
+        given = super()._arguments() | exact
+        return {name: value for name, value in given.items() if name not in ("Q", "R")}  # they are in the gain
 
     def _start_anew(self, rounds: int) -> dict[str, Any]:
         anew = super()._start_anew(rounds)

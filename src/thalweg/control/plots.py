@@ -1,7 +1,7 @@
 """A picture of simulations: states, inputs and costs over time (extra `lab`).
 
-Nothing is shown or printed, and no setting of matplotlib is changed. The figure is no figure of pyplot: in a notebook
-end the cell with it, in a script call `figure.savefig("picture.png")`.
+Nothing is shown or printed, and no setting of matplotlib is changed. A new figure is no figure of pyplot: in a notebook
+end the cell with it, in a script call `figure.savefig("picture.png")`; or give Axes of yours.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thalweg._extras import new_figure
-from thalweg._validate import check_count, check_items
+from thalweg._validate import check_count, check_items, wrong
 from thalweg.control.simulate import Simulation
 from thalweg.errors import InputError
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["trajectories"]
@@ -32,6 +33,7 @@ def trajectories(
     inputs: Sequence[int] | None = None,
     first: int = 0,
     last: int | None = None,
+    ax: Sequence[Axes] | None = None,
 ) -> Figure:
     """States, inputs and cost so far of one or more simulations, one below the other.
 
@@ -43,6 +45,9 @@ def trajectories(
         Which of them are drawn, counted from 0; all when left out.
     first, last : int
         The rounds first..last-1; all when left out. The cost so far counts from `first`.
+    ax : sequence of Axes, optional
+        Where to draw: one for each state, each input and the cost, such as those of `pyplot.subplots(n + m + 1, 1)`. A
+        new figure when left out.
 
     Returns
     -------
@@ -74,8 +79,14 @@ def trajectories(
         check_count("trajectories", "first", first, least=0),
         None if last is None else check_count("trajectories", "last", last),
     )
-    figure: Figure = new_figure("trajectories", 9, 1.4 * (len(rows) + 1) + 0.6)
-    axes = figure.subplots(len(rows) + 1, 1, sharex=True, squeeze=False)[:, 0]
+    if ax is None:
+        figure: Figure = new_figure("trajectories", 9, 1.4 * (len(rows) + 1) + 0.6)
+        axes = list(figure.subplots(len(rows) + 1, 1, sharex=True, squeeze=False)[:, 0])
+    else:
+        axes = check_items("trajectories", "ax", ax, "a list of Axes")
+        if len(axes) != len(rows) + 1 or not all(hasattr(axis, "plot") for axis in axes):
+            raise wrong("trajectories", "ax", f"{len(rows) + 1} Axes, one for each state and input and the cost", ax)
+        figure = axes[0].figure
     for (name, run), colour in zip(runs.items(), COLOURS * len(runs), strict=False):
         t = np.arange(run.rounds)[part]
         curves = [run.states[:-1, k] if what == "state" else run.inputs[:, k] for what, k in rows]
@@ -87,7 +98,10 @@ def trajectories(
         axis.spines[["top", "right"]].set_visible(False)
     axes[-1].set_xlabel("round")
     figure.align_ylabels(axes)
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=len(runs), frameon=False)
+    if ax is None:
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=len(runs), frameon=False)
+    else:
+        axes[0].legend(frameon=False)
     return figure
 
 

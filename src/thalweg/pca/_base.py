@@ -162,7 +162,10 @@ class PCALearner(Player):
         return [(probability, V[chosen]) for probability, chosen in sampling.mixture(s)]
 
     def transform(self, x: ArrayLike) -> Array:
-        """Coordinates of a vector (d,), or of the rows of an array (n, d), along `components`: (k,) or (n, k)."""
+        """Coordinates of a vector (d,), or of the rows of an array (n, d), along `leading`: (k,) or (n, k).
+
+        These directions stay put between rounds; those of `components` are drawn anew.
+        """
         array = self._read_numbers("x", x)
         if array.ndim not in (1, 2) or array.shape[-1] != self.dim:
             raise InputError(
@@ -171,7 +174,7 @@ class PCALearner(Player):
             )
         if not np.isfinite(array).all():
             raise InputError(f"{type(self).__name__}.transform: x has entries that are nan or infinite.")
-        return array @ self.components.T
+        return array @ self.leading.T
 
     def update(self, x: ArrayLike) -> float:
         """One round: an instance, as a vector (d,) or as a positive semidefinite matrix (d, d).

@@ -1,14 +1,30 @@
 """What every problem is: a sequence of losses, one a round."""
 
 import itertools
+import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Self, SupportsIndex, overload
+from typing import Any, Self, SupportsIndex, overload
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from thalweg._types import Array
+from thalweg._validate import check_array
+from thalweg.errors import InputError
 from thalweg.losses import Loss
 
 __all__ = ["Problem"]
+
+_BOUND = "Work out a bound that holds on your set and give it to the learner, or use thalweg.Tracker, which needs none."
+_MODEL = "Losses of a linear prediction are a thalweg.problems.LinearModel, which has it."
+_PATH = "Compute decisions to compare with: thalweg.regret.best_fixed, best_per_round, best_path."
+KNOWN = {
+    **dict.fromkeys(("gradient_bound", "loss_bound", "smoothness"), _BOUND),
+    **dict.fromkeys(("dim", "features", "kinked", "labels", "loss", "nonnegative", "phi"), _MODEL),
+    "comparators": _PATH,
+}  # what other problems have, and what to do without
 
 
 class Problem(ABC):
@@ -35,6 +51,28 @@ class Problem(ABC):
     @abstractmethod
     def _part(self, rounds: slice) -> Self:
         """The problem of those rounds."""
+
+    def losses_of(self, decisions: ArrayLike) -> Array:
+        """f_t(w_t) of every round for the decisions w_t (one row a round), or for one fixed decision."""
+        T, name = len(self), type(self).__name__
+        w = check_array(name, "decisions", decisions)
+        if w.shape == self.shape:
+            w = np.broadcast_to(w, (T, *self.shape))
+        if w.shape not in ((T, *self.shape), (T, math.prod(self.shape))):
+            raise InputError(
+                f"{name} has {T} rounds and decisions of shape {self.shape}. Pass one decision, or one a round: shape "
+                f"{(T, *self.shape)}. Got shape {w.shape}."
+            )
+        return np.array([float(f.value(x)) for f, x in zip(self, w.reshape(T, *self.shape), strict=True)])
+
+    def __getattr__(self, name: str) -> Any:
+        """What only other problems know is said to be missing, and why."""
+        if name in KNOWN:
+            raise AttributeError(
+                f"{type(self).__name__} has no {name!r}: it knows nothing of its losses but values and gradients. "
+                f"{KNOWN[name]}"
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @overload
     def __getitem__(self, t: SupportsIndex) -> Loss: ...

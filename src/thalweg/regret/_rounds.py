@@ -1,10 +1,11 @@
 """What the measures ask of a problem: losses of all rounds, windows of them, sums as one function."""
 
+import hashlib
+
 import numpy as np
-from numpy.typing import ArrayLike
 
 from thalweg._types import Array
-from thalweg._validate import check_array, told
+from thalweg._validate import told
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.learner import bounded
@@ -12,7 +13,7 @@ from thalweg.losses._phi import each, each_prox
 from thalweg.problems import FromLosses, LinearModel, Problem
 from thalweg.regret._minimize import Objective
 
-__all__ = ["check_problem", "check_window", "gradients_at", "losses_at", "total"]
+__all__ = ["check_problem", "check_window", "digest", "gradients_at", "total"]
 
 
 def check_problem(owner: str, problem: object, domain: Domain) -> Problem:
@@ -46,21 +47,9 @@ def check_window(owner: str, problem: Problem, start: int, stop: int | None) -> 
     return int(start), int(last)
 
 
-def losses_at(owner: str, problem: Problem, decisions: ArrayLike) -> Array:
-    """f_t(w_t) of every round, for one decision a round or one for all."""
-    if isinstance(problem, LinearModel):
-        return problem.losses_of(decisions)
-    T = len(problem)
-    w = check_array(owner, "decisions", decisions)
-    if w.shape == problem.shape:
-        w = np.broadcast_to(w, (T, *problem.shape))
-    if w.shape not in ((T, *problem.shape), (T, int(np.prod(problem.shape)))):
-        raise InputError(
-            f"{owner} needs one decision of shape {problem.shape}, or one a round: shape {(T, *problem.shape)}. "
-            f"Got shape {w.shape}."
-        )
-    rows = w.reshape(T, *problem.shape)
-    return np.array([float(f.value(x)) for f, x in zip(problem, rows, strict=True)])
+def digest(losses: Array) -> str:
+    """What tells the losses of one run from those of another."""
+    return hashlib.sha256(np.ascontiguousarray(losses).tobytes()).hexdigest()[:16]
 
 
 def gradients_at(problem: Problem, decisions: Array) -> Array:

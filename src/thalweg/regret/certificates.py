@@ -23,7 +23,7 @@ from thalweg.errors import InputError
 from thalweg.learner import ROUNDING, Learner
 from thalweg.play import Run
 from thalweg.problems import LinearModel, Problem
-from thalweg.regret._rounds import check_window, gradients_at, losses_at
+from thalweg.regret._rounds import check_window, digest, gradients_at
 from thalweg.regret.comparators import Comparator
 from thalweg.regret.measures import comparator_of, played
 from thalweg.regret.windows import Windows
@@ -77,6 +77,7 @@ class Certificate:
     name: str
     rows: tuple[CertifiedInterval, ...]
     assumptions: tuple[Assumption, ...]
+    run: str = ""  # a digest of the losses of the run; "" where it is not known
 
     @property
     def holds(self) -> bool:
@@ -194,14 +195,14 @@ def certify(
             part = problem[r:s]
             w = solver.fit(r, s)[0]
             fixed = np.broadcast_to(w, (s - r, w.size))
-            pairs = {"best fixed": (fixed, losses_at("certify", part, w.reshape(problem.shape)))}
+            pairs = {"best fixed": (fixed, part.losses_of(w.reshape(problem.shape)))}
             pairs |= {name: (u.decisions.reshape(paid.size, -1)[r:s], u.losses[r:s]) for name, u in moving.items()}
             for name, (u, losses) in pairs.items():
                 regret = float(paid[r:s].sum() - losses.sum())
                 rows.append(CertifiedInterval(r, s, name, regret, allowed.bound(r, s, u, losses)))
             tick(1)
     checks = _assumptions(learner, allowed, problem, run, paid, squares, moving)
-    return Certificate(f"{type(learner).__name__}, {allowed.name}", tuple(rows), tuple(checks))
+    return Certificate(f"{type(learner).__name__}, {allowed.name}", tuple(rows), tuple(checks), digest(paid))
 
 
 def _windows(problem: Problem, intervals: str | Sequence[Window] | None, theorem: Theorem) -> list[Window]:

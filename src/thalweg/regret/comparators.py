@@ -18,7 +18,7 @@ from thalweg.errors import InputError
 from thalweg.problems import FromLosses, LinearModel, Problem
 from thalweg.regret import _hindsight as hindsight
 from thalweg.regret._minimize import minimize
-from thalweg.regret._rounds import check_problem, check_window, losses_at, total
+from thalweg.regret._rounds import check_problem, check_window, total
 from thalweg.regret.windows import STEPS, Windows
 
 __all__ = ["Comparator", "Rounds", "best_fixed", "best_per_round", "path_length"]
@@ -119,7 +119,7 @@ def best_fixed(
     part = problem[r:s]
     w, _, gap = Windows(part, domain, check_positive("best_fixed", "tol", tol)).fit(0, s - r)
     decisions = np.broadcast_to(w.reshape(domain.shape), (s - r, *domain.shape))
-    return Comparator(decisions, losses_at("best_fixed", part, decisions), gap)
+    return Comparator(decisions, part.losses_of(decisions), gap)
 
 
 def best_per_round(problem: Problem, domain: Domain, *, tol: float = 1e-9) -> Comparator:
@@ -146,7 +146,7 @@ def best_per_round(problem: Problem, domain: Domain, *, tol: float = 1e-9) -> Co
     T, d = len(problem), domain.dim
     start = np.tile(domain._project_flat(domain.center.ravel()), (T, 1))
     Z, lower = rounds.minimise(np.zeros((T, d)), start)
-    losses = losses_at("best_per_round", problem, Z)
+    losses = problem.losses_of(Z)
     return Comparator(Z.reshape(T, *domain.shape), losses, max(0.0, float(losses.sum() - lower.sum())))
 
 

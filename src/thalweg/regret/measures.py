@@ -21,7 +21,7 @@ from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.play import Run
 from thalweg.problems import Problem
-from thalweg.regret._rounds import check_problem, losses_at
+from thalweg.regret._rounds import check_problem, digest
 from thalweg.regret.comparators import Comparator, best_fixed
 from thalweg.regret.windows import Windows
 
@@ -86,6 +86,7 @@ class IntervalRegret(Sequence[WorstInterval]):
 
     rows: tuple[WorstInterval, ...]
     kind: str
+    run: str = ""  # a digest of the losses it was measured on; "" where it is not known
 
     def __getitem__(self, k: Any) -> Any:
         return self.rows[k]
@@ -220,10 +221,10 @@ def adaptive(
 
             def regret(k: int, r: int, s: int, points=points) -> float:  # type: ignore[no-untyped-def]
                 w = points[k].reshape(problem.shape)
-                return float(paid[r:s].sum() - losses_at("adaptive", problem[r:s], w).sum())
+                return float(paid[r:s].sum() - problem[r:s].losses_of(w).sum())
 
             rows.append(_worst(tau, regret, lost - best, error + rounding, error + gaps, starts, exact))
-    return IntervalRegret(tuple(rows), "adaptive")
+    return IntervalRegret(tuple(rows), "adaptive", digest(paid))
 
 
 def interval_dynamic(
@@ -264,7 +265,7 @@ def interval_dynamic(
         starts = np.arange(paid.size - tau + 1)
         (lost, error), (best, more) = sums.of(starts, tau), minus.of(starts, tau)
         rows.append(_worst(tau, regret, lost - best, error + more, error + more, starts, True))
-    return IntervalRegret(tuple(rows), "interval dynamic")
+    return IntervalRegret(tuple(rows), "interval dynamic", digest(paid))
 
 
 class Sums:
@@ -364,7 +365,7 @@ def comparator_of(owner: str, problem: Problem, given: Comparator | ArrayLike | 
                 f"{owner} needs comparators: this problem has none planted. Pass decisions of shape "
                 f"{(len(problem), *problem.shape)}, or compute them: best_fixed, best_per_round, best_path."
             )
-    losses = losses_at(owner, problem, given)
+    losses = problem.losses_of(given)
     decisions = np.array(given, dtype=np.float64)
     if decisions.shape == problem.shape:
         decisions = np.broadcast_to(decisions, (len(problem), *problem.shape))

@@ -8,7 +8,7 @@ from thalweg._validate import check_count, check_nonnegative, check_positive
 from thalweg.domains import Domain, Simplex
 from thalweg.errors import InputError
 from thalweg.problems import Problem
-from thalweg.regret._rounds import check_problem, losses_at
+from thalweg.regret._rounds import check_problem
 from thalweg.regret.comparators import Comparator, Rounds, best_fixed, best_per_round, path_length
 
 __all__ = ["best_path"]
@@ -162,7 +162,7 @@ class _Path:
                 middle = path.mean(axis=0)
                 path = middle + (self.amount / length) * (1 - 1e-12) * (path - middle)
                 length = self.amount
-            losses = losses_at("best_path", self.problem, path)
+            losses = self.problem.losses_of(path)
             objective = float(losses.sum()) + (self.amount * length if self.priced else 0.0)
             if objective < self.objective:
                 decisions = path.reshape(len(z), *self.domain.shape).copy()

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from thalweg._types import Array
-from thalweg._validate import check_array, check_count, check_items, check_text, real_number, told
+from thalweg._validate import check_array, check_count, check_flag, check_items, check_text, real_number, told
 from thalweg.errors import InputError
 from thalweg.play import Run
 from thalweg.problems import Problem
@@ -41,7 +41,11 @@ FAR = 10.0  # a bound this many times the regret asks for a logarithmic axis
 
 
 def cumulative_loss(
-    runs: Mapping[str, Any], *, comparators: Mapping[str, Any] | None = None, ax: Axes | None = None
+    runs: Mapping[str, Any],
+    *,
+    comparators: Mapping[str, Any] | None = None,
+    log: bool = False,
+    ax: Axes | None = None,
 ) -> Axes:
     r"""What each learner has paid so far: :math:`\sum_{s \le t} f_s(x_s)`.
 
@@ -52,6 +56,9 @@ def cumulative_loss(
         deviation (that of a sample, ddof = 1) on both sides.
     comparators : mapping of name to Comparator, losses (T,), or a list of these, optional
         Drawn dashed, over the same rounds.
+    log : bool
+        Whether both axes are logarithmic: losses that are orders of magnitude apart, and powers of t as lines. Sums
+        <= 0 are left out.
     ax : Axes, optional
         Where to draw; a new figure when left out.
 
@@ -67,6 +74,7 @@ def cumulative_loss(
     ['SOGD', 'best fixed']
     """
     owner = "cumulative_loss"
+    log = check_flag(owner, "log", log)
     solid = _tables(owner, "runs", runs)
     dashed = _tables(owner, "comparators", {} if comparators is None else comparators)
     T = max(table.shape[1] for table in solid.values()) if solid else None
@@ -91,6 +99,9 @@ def cumulative_loss(
     number = counts.pop() if len(counts) == 1 else "several" if counts else None
     band = "" if number is None else f": mean of {number} runs ± standard deviation"
     describe(ax, "rounds played", "cumulative loss", "Cumulative loss" + band)
+    if log:
+        ax.set_xscale("log")
+        ax.set_yscale("log", nonpositive="mask")
     ax.margins(x=0.01)
     legend(ax, own)
     return ax
@@ -202,6 +213,9 @@ def regret_by_length(
             f"{owner} needs what thalweg.regret.adaptive or interval_dynamic returned. Got {told(measured)}."
         )
     names = _names(owner, measured, labels)
+    of = getattr(bound, "run", "")
+    if of and all(one.run not in ("", of) for one in measured):
+        raise InputError(f"{owner}: the certificate is of another run than the regret. Give that of the same run.")
     allowed = None if bound is None else _bounds_by_length(owner, bound)
     ax, own = axes(owner, ax)
     from matplotlib.lines import Line2D

@@ -25,7 +25,7 @@ from thalweg.algorithms import OGD
 from thalweg.domains import Domain
 from thalweg.play import Run, play
 from thalweg.problems import LinearModel, Problem
-from thalweg.regret._rounds import gradients_at, losses_at
+from thalweg.regret._rounds import gradients_at
 from thalweg.regret.comparators import best_fixed, best_per_round
 from thalweg.regret.measures import played
 from thalweg.regret.windows import Windows
@@ -150,7 +150,7 @@ def witnesses(run: Run | ArrayLike, problem: Problem, domain: Domain) -> Witness
     """
     paid, problem = played("witnesses", run, problem, domain)
     center = domain.project(domain.center)
-    at_center = losses_at("witnesses", problem, center)
+    at_center = problem.losses_of(center)
     fixed = best_fixed(problem, domain, tol=1e-6)
     rows = [
         Witness("the centre of the set", float(at_center.sum())),
@@ -192,5 +192,5 @@ def _memories(problem: Problem, domain: Domain, center: Array) -> list[Witness]:
     found = []
     for n, rows in points.items():
         decisions = np.vstack([center.ravel(), rows])
-        found.append(Witness(names[n], float(losses_at("witnesses", problem, decisions).sum())))
+        found.append(Witness(names[n], float(problem.losses_of(decisions).sum())))
     return found
