@@ -85,7 +85,7 @@ def judge(s: Jury, c: JuryRoom, q: Floats) -> None:
         return
     credit(s.records, account(s.records, q, 0, N, c.scores), c.scores)
     if s.records.marks.shape[0] > 0:
-        mark(s.records, largest, False, s.heard[0])
+        mark(s.records, largest, True, s.heard[0])  # new records begin with the priors
     mix(s.records, c.logs, 0, N, s.weights, c.scores)
 
 
