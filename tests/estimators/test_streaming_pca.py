@@ -102,7 +102,7 @@ def test_as_good_as_the_best_half_life_often(kind, k, seed):
         pytest.skip("no room to turn in")
     rows, pca, known = drawn(kind, T=3000, k=k, seed=seed), StreamingPCA(k), 120  # before, luck decides where k = d - 1
     best = min(lost_by(life, rows, k)[known:].sum() for life in pca.halflives)
-    assert pca.update(rows)[known:].sum() <= (1.1 if "heavy" in kind else 1.04) * best
+    assert pca.update(rows)[known:].sum() <= (1.15 if "heavy" in kind else 1.04) * best
 
 
 def test_first_rows_lie_in_the_subspace():
