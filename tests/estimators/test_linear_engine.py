@@ -263,7 +263,18 @@ def rounding(rng, n, d):
     return X, rng.normal(size=n)
 
 
-HOSTILE = [constant, duplicated, units, outliers, jumps, wakes, explodes, vanishes, trend, rounding]
+def farthest(rng, n, d):
+    X = rng.normal(size=(n, d)) * 1e-140
+    X[n // 2 :: 7] = 1e99 * rng.choice([-1.0, 1.0], size=X[n // 2 :: 7].shape)
+    return X, rng.normal(size=n) + 1e140 * X[:, 0].clip(-1e-139, 1e-139)
+
+
+def highest(rng, n, d):
+    X = rng.normal(size=(n, d))
+    return X, X[:, 0] * np.where(np.arange(n) % 20 == 5, 1e99, 1e-140)
+
+
+HOSTILE = [farthest, highest, constant, duplicated, units, outliers, jumps, wakes, explodes, vanishes, trend, rounding]
 
 
 @pytest.mark.parametrize("d", [1, 3, 60])
