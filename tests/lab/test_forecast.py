@@ -351,3 +351,16 @@ def test_the_sample_has_its_jump_and_is_always_the_same(tmp_path, monkeypatch, c
     cold = np.maximum(16 - columns.rows[:, 0], 0)
     slopes = [np.polyfit(cold[part], columns.values[part], 1)[0] for part in (slice(0, 4900), slice(5100, 8760))]
     assert slopes[1] > 2 * slopes[0]
+
+
+def test_warming_up_knows_every_part():
+    from thalweg import estimators
+    from thalweg.lab import ALGORITHMS
+    from thalweg.lab.warmup import tasks
+
+    found = tasks()
+    assert set(ALGORITHMS) <= set(found)
+    helpers = {"Combination", "ConformalForecaster", "Mixture", "Oracle", "oracle"}  # made of the others
+    assert set(found) - set(ALGORITHMS) == set(estimators.__all__) - helpers
+    for name in ("Forecaster", "SOGD", "TrackingRegression", "StreamingPCA", "Aggregator", "ConformalTracker"):
+        found[name]()

@@ -33,13 +33,50 @@ def _rows(n: int = 6, d: int = 3) -> tuple[np.ndarray, np.ndarray]:
     return X, X[:, 0] + 1.0
 
 
+def _aggregator() -> None:
+    X, y = _rows()
+    estimators.Aggregator().run(X, y)
+    one = estimators.Aggregator()
+    one.predict(X[0])
+    one.update(1.0)
+
+
+def _intervals() -> None:
+    X, y = _rows()
+    tracker = estimators.ConformalTracker()
+    tracker.run(X[:, 0], y)
+    tracker.predict_interval(1.0)
+    tracker.update(1.0)
+
+
 def _forecaster() -> None:
     forecaster = estimators.Forecaster(lags=2)
     forecaster.run(np.arange(5.0))
     forecaster.predict()
 
 
+def _subspace() -> None:
+    X, _ = _rows()
+    estimators.StreamingPCA(2).fit(X).transform(X)
+
+
+def _river(name: str, label: object) -> Callable[[], None]:
+    def task() -> None:
+        model = getattr(estimators, name)()
+        for x in ({"a": 1.0}, {"a": 2.0, "b": 1.0}):
+            model.predict_one(x)
+            model.learn_one(x, label)
+
+    return task
+
+
 ESTIMATORS: dict[str, Callable[[], object]] = {
+    "Aggregator": _aggregator,
+    "ConformalTracker": _intervals,
     "Forecaster": _forecaster,
+    "StreamingPCA": _subspace,
+    "TrackingClassifier": lambda: estimators.TrackingClassifier().fit(_rows()[0], [0, 1, 0, 1, 0, 1]),
+    "TrackingLogistic": _river("TrackingLogistic", True),
+    "TrackingRegression": _river("TrackingRegression", 1.0),
     "TrackingRegressor": lambda: estimators.TrackingRegressor().fit(*_rows()).predict(_rows()[0]),
 }
