@@ -7,20 +7,21 @@ library whose rules it follows: `pip install 'thalweg[sklearn]'`, `'thalweg[rive
 import importlib
 from typing import Any
 
-_PLACES: dict[str, str] = {  # the file of each name
-    "StreamingPCA": "streaming_pca",
+_PLACES = {
+    "Aggregator": "aggregator",
+    "Combination": "_combination",
+    "ConformalForecaster": "conformal_forecaster",
+    "ConformalTracker": "conformal",
     "Forecaster": "forecaster",
+    "Mixture": "mixture",
+    "Oracle": "_oracles",
+    "StreamingPCA": "streaming_pca",
     "TrackingClassifier": "classifier",
     "TrackingLogistic": "river_models",
     "TrackingRegression": "river_models",
     "TrackingRegressor": "regressor",
-    "Aggregator": "aggregator",
-    "Combination": "_combination",
-    "Mixture": "mixture",
-    "Oracle": "_oracles",
     "oracle": "_oracles",
-}
-_PLACES = {"ConformalForecaster": "forecaster", "ConformalTracker": "conformal"}  # the file of each name
+}  # the file of each name
 
 __all__ = sorted(_PLACES)
 

@@ -1,48 +1,23 @@
-"""Any forecaster with intervals around what it says: a function, a model of scikit-learn or one of river."""
-
-from __future__ import annotations
-
-from collections import deque
-from typing import Any
-
-import numpy as np
-
-from thalweg._validate import ask, check_flag, real_array, told, wrong
-from thalweg.errors import InputError
-from thalweg.estimators.conformal import ConformalTracker
-
-__all__ = ["ConformalForecaster"]
-
-
-class ConformalForecaster:
-    """A model that predicts intervals, and learns from every answer where it can.
-
-    Parameters
-    ----------
-    model : callable, or object with predict_one (river) or predict (scikit-learn)
-        What forecasts one number from x: `model(x)`, `model.predict_one(x)` or `model.predict([x])`.
-    tracker : ConformalTracker, optional
-        What makes the intervals; one with coverage 0.9 when left out. Its horizon says how late answers may come.
-    learn : bool
-        Whether each answer goes on to the model, after the tracker has used it: `learn_one(x, y)` or
-        `partial_fit([x], [y])`, where the model has it.
-
-    Notes
-    -----
-    It is pickled with its model. `tracker.save` writes the tracker alone to a file.
 """A series forecast one step ahead, next to what one would have got for free.
+
 With lags l_1 < ... < l_k of the series y, and columns c_t that are known before y_t:
+
     b_t = y_{t - l_1}                                     the newest lag; without lags, the mean so far             (1)
     m_t  a linear model (`thalweg.estimators._linear`) of what y_t is above b_t, from b_t itself, the steps
          y_{t - l_i} - y_{t - l_(i+1)} between lags, and c_t                                                         (2)
     forecast_t = w_0 b_t + w_1 (b_t + m_t)                weights by what each gained: `thalweg.estimators._jury`    (3)
+
 The simple forecast b_t is believed first and as long as the model is no better, so that a forecast is worth little less
 than repeating the last value even in the first rounds. Lags that lie before the first value are absent. Nothing looks
 ahead, and nothing is to be tuned: everything is in units of what was seen so far.
 """
+
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
 from thalweg._kernels.handle import Handle, parts
 from thalweg._kernels.jit import inner, kernel
 from thalweg._kernels.parts import Floats, Ints
@@ -59,27 +34,36 @@ from thalweg._validate import (
     told,
     wrong,
 )
+from thalweg.errors import InputError
 from thalweg.estimators._engine import Engine
 from thalweg.estimators._jury import Jury, JuryRoom, begin_jury, judge, new_jury
 from thalweg.estimators._linear import LinearEngine
 from thalweg.estimators._linear.rows import Linear, LinearRoom, learn_row, predict_row
+
 __all__ = ["Forecaster", "read_lags"]
+
 LOSSES = {"squared": "squared_error", "absolute": "absolute_error"}
 FREE = 0.8  # what the simple forecast is believed at first
 LARGEST = 1e100  # of a number
 MOST = 100_000  # of a lag
 ROUNDS, ASKED = 0, 1  # of `clock`: rounds, and whether the columns of the present one are known
 PLAYED, SIMPLE, SAID = 0, 1, 2  # of `told`: what was forecast, (1), and what the model says, nan where it says nothing
+
+
 class Forecast(NamedTuple):
     """All that changes."""
+
     model: Linear
     jury: Jury
     past: Floats  # (longest lag,) the last values, that of round t at t modulo its length
     mean: Floats  # (1,) of all values
     row: Floats  # columns of the present round
     clock: Ints  # (2,)
+
+
 class ForecastRoom(NamedTuple):
     """What does not change, and scratch space."""
+
     model: LinearRoom
     jury: JuryRoom
     lags: Ints
@@ -89,6 +73,8 @@ class ForecastRoom(NamedTuple):
     x: Floats  # their values
     told: Floats  # (3,)
     q: Floats  # (2,) gains
+
+
 @inner
 def _design(s: Forecast, c: ForecastRoom) -> int:
     """x, at <- the features of (2) that are there; returns how many, -1 while there is no newest lag."""
@@ -108,6 +94,8 @@ def _design(s: Forecast, c: ForecastRoom) -> int:
         c.at[n], c.x[n] = c.level + max(K - 1, 0) + j + 1, s.row[j]
         n += 1
     return n
+
+
 @inner
 def _forecast(s: Forecast, c: ForecastRoom) -> None:
     """told <- (1), (2) and (3)."""
@@ -122,6 +110,8 @@ def _forecast(s: Forecast, c: ForecastRoom) -> None:
     if n >= 0 and s.model.clock[0] > 0:
         c.told[SAID] = base + predict_row(s.model, c.model, c.at[:n], c.x[:n])
         c.told[PLAYED] = s.jury.weights[0] * simple + s.jury.weights[1] * c.told[SAID]
+
+
 @inner
 def _learn(s: Forecast, c: ForecastRoom, y: float) -> None:
     _forecast(s, c)
@@ -141,11 +131,15 @@ def _learn(s: Forecast, c: ForecastRoom, y: float) -> None:
     s.mean[0] += (y - s.mean[0]) / (t + 1)
     s.clock[ROUNDS] += 1
     s.clock[ASKED] = 0
+
+
 @kernel
 def _ask(handle: Handle) -> float:
     s, c = parts(handle)
     _forecast(s, c)
     return float(c.told[PLAYED])
+
+
 @kernel
 def _play(handle: Handle, rows: Floats, values: Floats, out: Floats, weights: Floats) -> None:
     """out[t] <- the forecast of values[t], which is then seen; weights[t] <- w of (3) in it."""
@@ -158,8 +152,13 @@ def _play(handle: Handle, rows: Floats, values: Floats, out: Floats, weights: Fl
         for i in range(2):
             weights[t, i] = s.jury.weights[i]
         _learn(s, c, values[t])
+
+
 class Forecaster(Engine):
     """Forecast a series from its own past and from columns that are known before, one row at a time.
+
+    Parameters
+    ----------
     columns : sequence of str
         Names of columns that are known before the target: temperature, hour, price of yesterday.
     lags : int or sequence of int
@@ -173,74 +172,8 @@ class Forecaster(Engine):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn.linear_model import SGDRegressor
-    >>> from thalweg.estimators import ConformalForecaster
-    >>> rng = np.random.default_rng(0)
-    >>> model = ConformalForecaster(SGDRegressor(random_state=0).partial_fit([[0.0, 0.0]], [0.0]))
-    >>> inside = 0
-    >>> for t in range(500):
-    ...     x = rng.normal(size=2)
-    ...     y = x[0] - x[1] + rng.normal()
-    ...     low, high = model.predict_interval(x)
-    ...     inside += low <= y <= high
-    ...     model.update(y)
-    >>> round(float(inside) / 500, 2)
-    0.9
-    """
-
-    def __init__(self, model: Any, tracker: ConformalTracker | None = None, *, learn: bool = True) -> None:
-        name = type(self).__name__
-        if not (hasattr(model, "predict_one") or hasattr(model, "predict") or callable(model)):
-            raise wrong(name, "model", "a function of x, or an object with predict_one or predict", model)
-        if tracker is not None and not isinstance(tracker, ConformalTracker):
-            raise wrong(name, "tracker", "a ConformalTracker", tracker)
-        self.model, self.tracker = model, ConformalTracker() if tracker is None else tracker
-        if self.tracker.waiting:
-            raise InputError(
-                f"{name} needs a tracker none of whose predictions waits for an answer. Call update first."
-            )
-        self.learn = check_flag(name, "learn", learn)
-        self._waiting: deque[Any] = deque()  # x of the predictions that wait
-
-    def __repr__(self) -> str:
-        return f"ConformalForecaster({self.model!r}, {self.tracker!r})"
-
-    def predict_interval(self, x: Any) -> tuple[float, float]:
-        """An interval (low, high) around the model's forecast for x."""
-        interval = self.tracker.predict_interval(self.predict(x))
-        self._waiting.append(x)
-        return interval
-
-    def predict(self, x: Any) -> float:
-        """The model's forecast alone. Nothing waits for an answer to it."""
-        name = type(self).__name__
-        if hasattr(self.model, "predict_one"):
-            said = ask(name, "model", self.model.predict_one, x)
-        elif hasattr(self.model, "predict"):
-            said = ask(name, "model", self.model.predict, _row(x))
-        else:
-            said = ask(name, "model", self.model, x)
-        numbers = real_array(said)
-        if numbers is None or numbers.size != 1 or not np.isfinite(numbers).all():
-            raise InputError(f"The 'model' of {name} must forecast one finite number. Got {told(said)}.")
-        return float(numbers.reshape(-1)[0])
-
-    def update(self, y: float) -> None:
-        """What came, for the first prediction that waits. A call that is refused changes nothing."""
-        self.tracker._error(y)  # refuses what it must before the model learns
-        name, x = type(self).__name__, self._waiting[0]
-        if self.learn and hasattr(self.model, "learn_one"):
-            ask(name, "model", self.model.learn_one, x, y)
-        elif self.learn and hasattr(self.model, "partial_fit"):
-            ask(name, "model", self.model.partial_fit, _row(x), np.array([y], dtype=np.float64))
-        self.tracker.update(y)
-        self._waiting.popleft()
-
-
-def _row(x: Any) -> Any:
-    """One row for scikit-learn: a data frame with one row as it is."""
-    return x if getattr(x, "ndim", 1) == 2 or hasattr(x, "columns") else np.asarray(x).reshape(1, -1)
     >>> from thalweg.estimators import Forecaster
+    >>> rng = np.random.default_rng(0)
     >>> series = 100 + np.sin(np.arange(500) / 4) + 0.1 * rng.standard_normal(500)
     >>> forecaster = Forecaster(lags=8)
     >>> errors = []
@@ -250,7 +183,10 @@ def _row(x: Any) -> Any:
     >>> free = np.abs(np.diff(series)).mean()  # of repeating the last value
     >>> bool(np.nanmean(np.abs(errors)) < 0.7 * free)
     True
+    """
+
     _noun = "forecaster"
+
     def __init__(
         self,
         columns: Sequence[str] = (),
@@ -259,6 +195,7 @@ def _row(x: Any) -> Any:
         loss: str = "squared",
         difference: bool = False,
     ) -> None:
+        name = type(self).__name__
         names = check_items(name, "columns", columns, "a list of names")
         self.columns = tuple(check_text(name, "columns", one) for one in names)
         if len(set(self.columns)) < len(self.columns):
@@ -287,30 +224,39 @@ def _row(x: Any) -> Any:
         )
         self._adopt(Forecast(model, jury, past, np.zeros(1), row, np.zeros(2, dtype=np.int64)), room)
         self._restart()
+
     def _restart(self) -> None:
         for array in self._arrays.values():
             array[...] = 0
         begin_jury(self._parts[0].jury, self._parts[1].jury)
         self._model._restart()
+
     # ------------------------------------------------------------------ a round
+
     def predict(self, row: Mapping[str, Any] | ArrayLike | None = None) -> float:
         """The forecast of the next value; nan before the first one.
+
         `row` has the columns of this round, by name or in their order. Asked again, the last call counts.
         """
         state: Forecast = self._parts[0]
         state.row[:] = self._read_row(row)
         state.clock[ASKED] = 1
         return _ask(self._handle)
+
     def update(self, value: float) -> None:
         """See the value that was forecast. Where there are columns, `predict` has to be called before."""
         y, state = real_number(value), self._parts[0]
         if not abs(y) <= LARGEST:
+            raise InputError(
                 f"{self._who()}: a value must be a number of at most {LARGEST:g} in size. Got {told(value)}."
+            )
         if self.columns and not state.clock[ASKED]:
             raise InputError(f"{self._who()}: call predict(row) with the columns of this round first.")
         _play(self._handle, state.row[None], np.array([y]), np.empty(1), np.empty((1, 2)))
+
     def run(self, values: ArrayLike, rows: ArrayLike | None = None) -> tuple[Array, Array]:
         """Forecasts of all these values, each made before it was seen; the same as `predict` and `update` in turn.
+
         `rows` has the columns, one row for each value. Returns the forecasts (n,), and in (n, 2) the weights that the
         simple forecast and the model had in them.
         """
@@ -322,18 +268,24 @@ def _row(x: Any) -> Any:
         with self._all_or_nothing():
             _play(self._handle, np.ascontiguousarray(X), np.ascontiguousarray(y), out, weights)
         return out, weights
+
     # ------------------------------------------------------------------ what it tells
+
     @property
     def weights(self) -> dict[str, float]:
         """How much the simple forecast and the model count."""
         simple, model = self._parts[0].jury.weights.tolist()
         return {"last value" if self.lags else "mean so far": simple, "model": model}
+
     # ------------------------------------------------------------------ stop and resume
+
     def __getstate__(self) -> dict[str, Any]:
         return {"given": self._given, "state": self.state()}
+
     def __setstate__(self, kept: dict[str, Any]) -> None:
         vars(self).update(vars(type(self)(**kept["given"])))
         self.restore(kept["state"])
+
     def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
         yield from self._model._look(inside(read, "model."))
         t, past, weights = read["clock"][ROUNDS], read["past"], read["jury.weights"]
@@ -341,7 +293,9 @@ def _row(x: Any) -> Any:
         yield "past", bool((np.abs(past) <= LARGEST).all() and not past[min(t, past.size) :].any())
         yield "columns", bool((np.abs(read["row"]) <= LARGEST).all()) and abs(read["mean"][0]) <= LARGEST
         yield "weights", bool((weights >= 0).all() and abs(weights.sum() - 1) <= 1e-9)
+
     # ------------------------------------------------------------------ checks
+
     def _read_row(self, row: Any) -> Array:
         if row is None and not self.columns:
             return np.zeros(0)
@@ -350,15 +304,20 @@ def _row(x: Any) -> Any:
             if missing:
                 raise InputError(f"{self._who()}: row has no column {missing[0]!r}. Give {', '.join(self.columns)}.")
             items = [row[name] for name in self.columns]
+        else:
             items = [] if row is None else check_items(f"{type(self).__name__}.predict", "row", row, "a row of numbers")
         if len(items) != len(self.columns):
             raise InputError(f"{self._who()}: row must have the columns {list(self.columns)}. Got {told(row)}.")
         values = np.array([real_number(item) for item in items])
         bad = np.flatnonzero(~(np.abs(values) <= LARGEST))
         if bad.size:
+            raise InputError(
                 f"{self._who()}: the column {self.columns[bad[0]]!r} must be a number of at most {LARGEST:g} in size. "
                 f"Got {told(items[bad[0]])}."
+            )
         return values
+
+
 def read_lags(owner: str, lags: Any) -> tuple[int, ...]:
     """Lags in ascending order; a number n stands for 1..n."""
     if isinstance(lags, int | np.integer) and not isinstance(lags, bool):

@@ -3,8 +3,7 @@
 A new one is a package here and a line in `STUDIES`.
 """
 
-from thalweg.lab.studies import combination, control, paper, pca, thresholds, tracker
-from thalweg.lab.studies import conformal, control, paper, pca, thresholds, tracker
+from thalweg.lab.studies import combination, conformal, control, paper, pca, thresholds, tracker
 
 __all__ = ["STUDIES"]
 
