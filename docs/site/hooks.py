@@ -100,7 +100,8 @@ def linked(config):
 def reference(module, path, leave=()):
     """The page of a module: its docstring, then every public name where it is defined."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    lines = [f"# {module}", "", f"::: {module}", "    options:", "      members: false", "      show_root_heading: false", ""]
+    lines = [f"# {module}", "", f"::: {module}", "    options:", "      members: false", "      show_root_heading: false",
+             "      show_root_toc_entry: false", ""]
     for name, place in sorted(names(tree, module).items(), key=lambda pair: pair[0].lower()):
         if name not in leave and not name.startswith("__"):
             lines += [f"::: {place}", "    options:", "      show_root_full_path: false", ""]
@@ -139,7 +140,8 @@ class Formulas(Extension):
 
     def extendMarkdown(self, md):  # noqa: N802, D102
         md.inlinePatterns.register(Inline(r":math:`([^`]+)`", md), "formula", 200)
-        md.preprocessors.register(Display(md), "formulas", 26)  # after fences, before raw HTML
+        md.inlinePatterns.register(Brackets(r"<(\w[^<>]*, [^<>]*)>", md), "brackets", 185)  # after code, before HTML
+        md.preprocessors.register(Display(md), "formulas", 26)
 
 
 class Inline(InlineProcessor):
@@ -147,6 +149,13 @@ class Inline(InlineProcessor):
 
     def handleMatch(self, m, data):  # noqa: N802, D102
         return self.md.htmlStash.store(mathml(m[1], "inline")), m.start(0), m.end(0)
+
+
+class Brackets(InlineProcessor):
+    """An inner product <a, x>: no tag."""
+
+    def handleMatch(self, m, data):  # noqa: N802, D102
+        return f"⟨{m[1]}⟩", m.start(0), m.end(0)
 
 
 class Display(Preprocessor):
@@ -169,5 +178,5 @@ class Display(Preprocessor):
 
 def mathml(latex, display):
     """A formula as browsers draw it; its LaTeX is its title."""
-    latex = " ".join(latex.split())
+    latex = " ".join(latex.split()).replace(r"\arg\min", r"\operatorname{arg\,min}")
     return convert(latex, display=display).replace("<math ", f'<math title="{escape(latex)}" ', 1)
