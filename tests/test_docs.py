@@ -17,7 +17,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from thalweg.cli import app
+from thalweg.lab.commands import app
 from thalweg.lab.sample import demand
 from thalweg.lab.streams import installed
 
