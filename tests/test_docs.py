@@ -23,7 +23,9 @@ from thalweg.lab.streams import installed
 
 ROOT = pathlib.Path(__file__).parents[1]
 PAGES = {path.name: path for path in (*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md")}
-BLOCK = re.compile(r"(?:<!-- not run: (?P<why>[^>]+) -->\n)?^```(?P<kind>python|console)\n(?P<text>.*?)^```", re.M | re.S)
+BLOCK = re.compile(
+    r"(?:<!-- not run: (?P<why>[^>]+) -->\n)?^```(?P<kind>python|console)\n(?P<text>.*?)^```", re.M | re.S
+)
 LONG = {"reproduce", "control", "pca", "tracker", "thresholds", "combination", "conformal", "bench", "warmup"}
 OTHERS = ("pip ", "make ", "docker ", "python ")  # commands that are not ours
 RUNNER = CliRunner()
@@ -35,7 +37,7 @@ def blocks(name, kind):
 
 
 def typed(block):
-    """Commands of a block, each with the lines that are said to come out: `$ command`, or all lines where none has a $."""
+    """Commands of a block, each with the lines that should come out: `$ command`, or all lines where none has a $."""
     lines = block["text"].splitlines()
     if not any(line.startswith("$ ") for line in lines):
         return [(line.partition(" #")[0].strip(), []) for line in lines if line.strip()]
@@ -117,7 +119,9 @@ def _shell(command, folder):
 @pytest.mark.parametrize("name", list(PAGES))
 def test_options_are_known(name):
     """Of every command, those in sentences too."""
-    spans = re.findall(r"`thalweg ([a-z]+)((?:[^`\n]|\n(?!\n))*)`", BLOCK.sub("", PAGES[name].read_text(encoding="utf-8")))
+    spans = re.findall(
+        r"`thalweg ([a-z]+)((?:[^`\n]|\n(?!\n))*)`", BLOCK.sub("", PAGES[name].read_text(encoding="utf-8"))
+    )
     spans += [(command.split()[1], command) for command, _ in commands(name) if command.startswith("thalweg ")]
     for command, rest in spans:
         help_ = RUNNER.invoke(app, [command, "--help"])

@@ -1,8 +1,8 @@
 """What the documentation site needs beside MkDocs.
 
 Pages that are made: the API reference, the table of algorithms (out of the README, where a test holds it to
-`thalweg list --markdown`), changelog, contributing, and files of the repository that pages link to. Formulas of docstrings
-become MathML, which browsers draw by themselves.
+`thalweg list --markdown`), changelog, contributing, and files of the repository that pages link to. Formulas of
+docstrings become MathML, which browsers draw by themselves.
 """
 
 import ast
@@ -15,12 +15,21 @@ from latex2mathml.converter import convert
 from markdown import Extension
 from markdown.inlinepatterns import InlineProcessor
 from markdown.preprocessors import Preprocessor
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
 ROOT = pathlib.Path(__file__).parents[2]
 MADE = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", "README.md": "index.md"}
-MODULES = "domains losses problems experts metas regret control pca estimators scaling testing files lab".split()
+MODULES = ("domains", "losses", "problems", "experts", "metas", "regret", "control", "pca", "estimators", "scaling",
+           "testing", "files", "lab")  # fmt: skip
 LINK = re.compile(r"(?<=\]\()(?!https?:|#)([^)#\s]+)(#[^)\s]*)?(?=\))")
+READ = (".html", ".css", ".js")
+FETCH = re.compile(
+    r"""(?:<(?:script|img|iframe|source|video|audio|embed|object)\b[^>]*?\s(?:src|data|srcset)="?"""
+    r"""|<link\b(?![^>]*\brel="?(?:canonical|prev|next))[^>]*?\shref="?|url\(["']?|@import\s+["'])((?:https?:)?//[^"'\s)>]+)"""
+    r"""|(https?://[\w.-]*(?:unpkg|jsdelivr|cdnjs|googleapis|gstatic|polyfill)[^"'\s)>]*)""",
+    re.IGNORECASE,
+)
 
 
 def on_config(config):
@@ -42,7 +51,10 @@ def on_files(files, config):
     add("api/thalweg.md", reference("thalweg", ROOT / "src/thalweg/__init__.py", leave={*MODULES, "cards", "theorems"}))
     for name in MODULES:
         path = ROOT / "src/thalweg" / name
-        add(f"api/{name}.md", reference(f"thalweg.{name}", path / "__init__.py" if path.is_dir() else path.with_suffix(".py")))
+        add(
+            f"api/{name}.md",
+            reference(f"thalweg.{name}", path / "__init__.py" if path.is_dir() else path.with_suffix(".py")),
+        )
     for path in linked(config):
         text = (ROOT / path).read_text(encoding="utf-8")
         add(f"files/{path}.md", f"# {path}\n\n````{'python' if path.endswith('.py') else ''}\n{text}\n````\n")
@@ -57,9 +69,19 @@ def on_page_markdown(markdown, page, config, files):
 
 
 def on_post_build(config):
-    """The theme's script would fetch two helpers from a foreign host, for diagrams and old browsers: not here."""
-    for path in pathlib.Path(config.site_dir, "assets/javascripts").glob("bundle.*.js"):
+    """The theme's script would fetch two helpers, for diagrams and old browsers: not here. Nor may anything else."""
+    site = pathlib.Path(config.site_dir)
+    for path in (site / "assets/javascripts").glob("bundle.*.js"):
         path.write_text(path.read_text(encoding="utf-8").replace("https://unpkg.com/", ""), encoding="utf-8")
+    found = {path.name: fetched(path.read_text(encoding="utf-8")) for path in site.rglob("*.*") if path.suffix in READ}
+    found = {name: hosts for name, hosts in found.items() if hosts}
+    if found:
+        raise PluginError(f"The site would fetch from other hosts: {found}")
+
+
+def fetched(text):
+    """What a page, a style or a script would fetch from another host. Links that a reader follows are none of it."""
+    return sorted({match[1] or match[2] for match in FETCH.finditer(text)})
 
 
 # ------------------------------------------------------------------------------------------------------------- links
@@ -70,7 +92,9 @@ def moved(text, folder, page):
 
     def new(match):
         target = posixpath.normpath(posixpath.join(folder, match[1]))
-        if target.startswith("docs/"):
+        if target == "README.md" and match[2] == "#algorithms":
+            place = "algorithms.md"
+        elif target.startswith("docs/"):
             place = target.removeprefix("docs/")
         elif (ROOT / target).is_file():
             place = MADE.get(target, f"files/{target}.md")
@@ -100,8 +124,16 @@ def linked(config):
 def reference(module, path, leave=()):
     """The page of a module: its docstring, then every public name where it is defined."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    lines = [f"# {module}", "", f"::: {module}", "    options:", "      members: false", "      show_root_heading: false",
-             "      show_root_toc_entry: false", ""]
+    lines = [
+        f"# {module}",
+        "",
+        f"::: {module}",
+        "    options:",
+        "      members: false",
+        "      show_root_heading: false",
+        "      show_root_toc_entry: false",
+        "",
+    ]
     for name, place in sorted(names(tree, module).items(), key=lambda pair: pair[0].lower()):
         if name not in leave and not name.startswith("__"):
             lines += [f"::: {place}", "    options:", "      show_root_full_path: false", ""]
@@ -138,7 +170,7 @@ def names(tree, module):
 class Formulas(Extension):
     """:math:`x` in a line, and .. math:: on lines of its own."""
 
-    def extendMarkdown(self, md):  # noqa: N802, D102
+    def extendMarkdown(self, md):  # noqa: D102
         md.inlinePatterns.register(Inline(r":math:`([^`]+)`", md), "formula", 200)
         md.inlinePatterns.register(Brackets(r"<(\w[^<>]*, [^<>]*)>", md), "brackets", 185)  # after code, before HTML
         md.preprocessors.register(Display(md), "formulas", 26)
@@ -147,14 +179,14 @@ class Formulas(Extension):
 class Inline(InlineProcessor):
     """A formula in a line."""
 
-    def handleMatch(self, m, data):  # noqa: N802, D102
+    def handleMatch(self, m, data):  # noqa: D102
         return self.md.htmlStash.store(mathml(m[1], "inline")), m.start(0), m.end(0)
 
 
 class Brackets(InlineProcessor):
     """An inner product <a, x>: no tag."""
 
-    def handleMatch(self, m, data):  # noqa: N802, D102
+    def handleMatch(self, m, data):  # noqa: D102
         return f"⟨{m[1]}⟩", m.start(0), m.end(0)
 
 
