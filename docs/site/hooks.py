@@ -9,7 +9,7 @@ import ast
 import pathlib
 import posixpath
 import re
-from html import escape
+from xml.etree import ElementTree
 
 from latex2mathml.converter import convert
 from markdown import Extension
@@ -23,6 +23,12 @@ MADE = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", "R
 MODULES = ("domains", "losses", "problems", "experts", "metas", "regret", "control", "pca", "estimators", "scaling",
            "testing", "files", "lab")  # fmt: skip
 LINK = re.compile(r"(?<=\]\()(?!https?:|#)([^)#\s]+)(#[^)\s]*)?(?=\))")
+MATHML = "http://www.w3.org/1998/Math/MathML"
+OVER = {
+    f"{{{MATHML}}}{name}": f"{{{MATHML}}}{other}" for name, other in {"msub": "munder", "msubsup": "munderover"}.items()
+}
+LIMITS = {"∑", "max", "min", "sup", "arg min"}
+ElementTree.register_namespace("", MATHML)
 READ = (".html", ".css", ".js")
 FETCH = re.compile(
     r"""(?:<(?:script|img|iframe|source|video|audio|embed|object)\b[^>]*?\s(?:src|data|srcset)="?"""
@@ -209,6 +215,11 @@ class Display(Preprocessor):
 
 
 def mathml(latex, display):
-    """A formula as browsers draw it; its LaTeX is its title."""
-    latex = " ".join(latex.split()).replace(r"\arg\min", r"\operatorname{arg\,min}")
-    return convert(latex, display=display).replace("<math ", f'<math title="{escape(latex)}" ', 1)
+    """A formula as browsers draw it; its LaTeX is its title. On lines of its own limits stand above and below."""
+    latex = " ".join(latex.split())
+    root = ElementTree.fromstring(convert(latex.replace(r"\arg\min", r"\text{arg min}"), display=display))
+    root.set("title", latex)
+    for part in root.iter() if display == "block" else ():
+        if part.tag in OVER and (part[0].text or "").strip() in LIMITS:
+            part.tag = OVER[part.tag]
+    return ElementTree.tostring(root, encoding="unicode")
