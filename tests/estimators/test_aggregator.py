@@ -6,6 +6,7 @@ import pytest
 from tests.twins import combination as twin
 from thalweg.estimators import Aggregator
 
+SLOW = pytest.mark.slow
 USUAL = ["Tracker", "BOA", "MLpol", "recent"]
 
 
@@ -41,8 +42,10 @@ def test_every_rule_alone_is_its_twin(rule, gradient):
 
 
 @pytest.mark.parametrize("loss", ["square", "absolute", "percentage", "pinball"])
-def test_the_combination_is_its_twin(loss):
-    X, y, awake = stream(asleep=0.2, seed=1)
+@pytest.mark.parametrize("case", [(1, 120, 4), *(pytest.param((s, 250, 2 + s), marks=SLOW) for s in range(2, 8))])
+def test_the_combination_is_its_twin(loss, case):
+    seed, T, K = case
+    X, y, awake = stream(T, K, seed, asleep=0.2)
     P, W = twin.combine(USUAL, X, y, awake, loss=loss, tau=0.8)
     run = Aggregator(loss, tau=0.8).run(X, y, awake)
     np.testing.assert_allclose(run.said, P, rtol=1e-7)
@@ -205,17 +208,18 @@ def adversarial(rule, T, K, seed, **options):
 
 @pytest.mark.parametrize("rule", ["BOA", "MLpol", "MLprod", None])
 @pytest.mark.parametrize("kind", ["random", "adversarial"])
-def test_regret_is_of_the_order_of_the_root_of_squares(rule, kind):
+@pytest.mark.parametrize("case", [(3, 800, 5), *(pytest.param((s, 4000, s), marks=SLOW) for s in range(2, 12))])
+def test_regret_is_of_the_order_of_the_root_of_squares(rule, kind, case):
     """Second-order bounds: for all i, sum_t r_ti <= C sqrt(V_i + max r^2) with V_i = sum_t r_ti^2.
 
     C = sqrt(K (1 + ln(1 + T))) for ML-Poly (Gaillard, Stoltz, van Erven 2014, Theorem 5); for BOA and ML-Prod of order
     ln K + ln ln T: 3 + ln K + ln(1 + ln T) holds with room.
     """
-    T, K = 800, 5
+    seed, T, K = case
     if kind == "adversarial":
-        X, y, P = adversarial(rule, T, K, 3)
+        X, y, P = adversarial(rule, T, K, seed)
     else:
-        rng = np.random.default_rng(4)
+        rng = np.random.default_rng(seed)
         X, y = rng.random((T, K)), rng.random(T)
         P = Aggregator("absolute", rule=rule).run(X, y).said
     r = np.sign(P - y)[:, None] * (P[:, None] - X)
@@ -235,10 +239,11 @@ def test_the_bound_would_notice_a_rule_that_does_not_learn():
     assert (r.sum(axis=0) > (3 + np.log(K) + np.log(1 + np.log(T))) * np.sqrt((r**2).sum(axis=0) + 1)).any()
 
 
-def test_the_combination_is_hardly_worse_than_the_best_rule():
+@pytest.mark.parametrize("count", [6, pytest.param(90, marks=SLOW)])
+def test_the_combination_is_hardly_worse_than_the_best_rule(count):
     """On streams that are calm, jump, or drift; none of them was used to choose anything."""
     ratios = []
-    for seed in range(6):
+    for seed in range(count):
         rng = np.random.default_rng([seed, 77])
         T, K = 1500, int(rng.integers(2, 12))
         y = np.cumsum(rng.normal(size=T))
@@ -250,5 +255,6 @@ def test_the_combination_is_hardly_worse_than_the_best_rule():
         X = y[:, None] + rng.normal(size=(T, K)) * spread + rng.normal(size=K) * 0.5
         best = min(Aggregator(rule=rule).run(X, y).loss() for rule in ("BOA", "MLpol", "MLprod", "EWA", "FS"))
         ratios.append(np.sqrt(Aggregator().run(X, y).loss() / best))
-    assert max(ratios) < 1.02
+    assert np.mean(np.array(ratios) <= 1.005) >= 0.9
+    assert max(ratios) < 1.05
     assert np.exp(np.mean(np.log(ratios))) < 1.0

@@ -183,6 +183,33 @@ def test_a_damaged_state_is_refused(name, change):
     assert np.isfinite(engine.learn(X, y, w)).all()
 
 
+WRONG = {"i": [-1, 0, 1, 7, 10**6, 2**40, 2**61], "f": [-1.0, 0.0, 1.0, 1e-300, 1e300, -1e300, 1e150, 1e-8]}
+
+
+@pytest.mark.parametrize("count", [200, pytest.param(5000, marks=pytest.mark.slow)])
+def test_damage_is_refused_or_does_none(count):
+    """Up to three entries of a state are damaged: then it is refused, or the engine works."""
+    rng = np.random.default_rng(count)
+    refused = 0
+    for trial in range(count):
+        loss = list(LOSSES)[trial % 5]
+        X, y, w = rows(loss, n=250, seed=trial % 7)
+        k = int(rng.choice([0, 1, 5, 40, 250]))
+        _, engine = play(X[:k], y[:k], loss=loss)
+        saved = engine.state()
+        for name in rng.choice(list(engine._arrays), size=rng.integers(1, 4)):
+            entry = rng.integers(saved[name].size)
+            saved[name].flat[entry] = rng.choice([*WRONG[saved[name].dtype.kind], saved[name].flat[entry] + 1])
+        other = engine.clone()
+        try:
+            other.restore(saved)
+        except StateError:
+            refused += 1
+            continue
+        assert np.isfinite(other.learn(X[:60], y[:60], w[:60])).all()
+    assert count // 3 < refused < count
+
+
 # --------------------------------------------------------------------------------------------- streams that mean harm
 
 
@@ -236,7 +263,18 @@ def rounding(rng, n, d):
     return X, rng.normal(size=n)
 
 
-HOSTILE = [constant, duplicated, units, outliers, jumps, wakes, explodes, vanishes, trend, rounding]
+def farthest(rng, n, d):
+    X = rng.normal(size=(n, d)) * 1e-140
+    X[n // 2 :: 7] = 1e99 * rng.choice([-1.0, 1.0], size=X[n // 2 :: 7].shape)
+    return X, rng.normal(size=n) + 1e140 * X[:, 0].clip(-1e-139, 1e-139)
+
+
+def highest(rng, n, d):
+    X = rng.normal(size=(n, d))
+    return X, X[:, 0] * np.where(np.arange(n) % 20 == 5, 1e99, 1e-140)
+
+
+HOSTILE = [farthest, highest, constant, duplicated, units, outliers, jumps, wakes, explodes, vanishes, trend, rounding]
 
 
 @pytest.mark.parametrize("d", [1, 3, 60])
@@ -249,6 +287,7 @@ def test_never_diverges(stream, loss, d):
     ahead, engine = play(X, y, loss=loss)
     assert np.isfinite(ahead).all()
     assert np.isfinite(engine.coefficients()[0]).all()
+    engine.clone().restore(engine.state())  # what a run has left is never refused
     if loss not in ("log_loss", "hinge"):
         low, high = np.minimum.accumulate(y), np.maximum.accumulate(y)
         wide = (high - low)[:-1] * (0.5 + 1e-9) + 1e-9 * np.abs(y).max()

@@ -143,7 +143,7 @@ class Jury(Tracker):
         largest = abs(q).max()
         if largest > 0:
             self.credit([record.account(q) for record in self.records])
-            self.mark(largest / 2, largest**2)  # phi = the largest gain
+            self.mark(math.inf, largest**2)  # phi = the largest gain; new records begin with the priors
             self.weigh()
 
 

@@ -228,7 +228,7 @@ class Linear:
         n = len(self.labels.numbers)
         if n <= WARM:
             self.level = self.labels.mean
-            if before > 0:
+            if 0 < self.unit <= 2.0**60 * before:
                 for c in self.candidates:
                     c.rescale(self.unit / before, self.loss.name == "quantile")
         if self.loss.name == "huber" and not first:
@@ -241,7 +241,7 @@ class Linear:
         for j, (column, value) in enumerate(zip(self.columns, x, strict=True), start=1):
             mean, spread = column.mean, column.spread
             column.see(value)
-            if len(column.numbers) > WARM and spread > 0:
+            if len(column.numbers) > WARM and 0 < column.spread <= 2.0**60 * spread:
                 for c in self.candidates:
                     c.follow(j, column.spread / spread, (column.mean - mean) / column.spread)
 

@@ -9,15 +9,18 @@ as long as sum_i w_i q_i <= 0: it is 0 where gains are linear in the advice, and
 Weights do not change when all gains are multiplied by a positive number.
 """
 
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from thalweg._kernels.jit import inner
 from thalweg._kernels.parts import Floats, Ints
-from thalweg._machines.records import OTHERS, RATES, Records, account, begin_records, credit, mark, mix
+from thalweg._machines.records import BEHIND, MARKERS, OTHERS, RATES, Records, account, begin_records, credit, mark, mix
+from thalweg._sound import born, shares
 
-__all__ = ["Jury", "JuryRoom", "begin_jury", "judge", "new_jury"]
+__all__ = ["Jury", "JuryRoom", "begin_jury", "judge", "look_jury", "new_jury"]
 
 SLOTS = 58  # markers are 16 rounds apart or more, so these hold for 2^62 rounds
 
@@ -82,5 +85,31 @@ def judge(s: Jury, c: JuryRoom, q: Floats) -> None:
         return
     credit(s.records, account(s.records, q, 0, N, c.scores), c.scores)
     if s.records.marks.shape[0] > 0:
-        mark(s.records, largest, False, s.heard[0])
+        mark(s.records, largest, True, s.heard[0])  # new records begin with the priors
     mix(s.records, c.logs, 0, N, s.weights, c.scores)
+
+
+def look_jury(read: Mapping[str, NDArray[Any]], jury: str = "jury") -> Iterator[tuple[str, bool]]:
+    """Whether a run can have left the arrays of the jury of this name: `Stateful._look`."""
+    records = {key.split(".")[-1]: array for key, array in read.items() if key.startswith(f"{jury}.records.")}
+    heard, m, births = int(read[f"{jury}.heard"][0]), int(records["counts"][MARKERS]), records["born"]
+    possible = 0 <= 16 * m <= heard and bool((records["counts"] >= 0).all())
+    yield jury, possible and births.tolist() == [0, *born(m, births.size - 1)]
+    alive = np.append(True, births > 0)
+    everyone = np.ones(records["p"].shape, dtype=np.bool_) & alive[:, None]
+    yield jury, shares(records["p"], everyone) and shares(read[f"{jury}.weights"][None], everyone[:1])
+    yield jury, shares(records["weights"][None], alive[None]) and bool(np.isin(records["flat"], (0, 1)).all())
+    priors = np.append(0.0, np.log(3.0 / np.maximum(births, 1)))
+    yield jury, bool((np.abs(records["prior"] - priors)[alive] < 1e-9).all())
+    A, V, B = records["A"][alive], records["V"][alive], records["B"][alive]
+    root = np.maximum(np.sqrt(B * B + V), 1e-150)
+    yield jury, bool((np.minimum(V, B) >= 0).all() and (A.max(axis=1) <= 40 * root + heard * 1e-149).all())
+    yield jury, bool((A.min(axis=1) >= -1e290 * root).all() and (root <= 1e150).all())
+    since, largest, first, seen, _ = records["totals"]
+    yield jury, bool(0 <= since <= 16 * largest and 0 <= first <= seen and (first > 1e-150 or seen == 0))
+    gained, squares, least = records["R"][alive], records["W"][alive], int(records["counts"][1])
+    yield jury, bool((np.abs(gained) <= heard * seen * (1 + 1e-6)).all() and (squares >= 0).all())
+    yield jury, bool((squares <= heard * seen * seen * (1 + 1e-6)).all())
+    yield jury, bool(-0.001 <= least - (0.5 * np.log2(seen / first) if first > 0 else 0.0) < 1.001)
+    behind = least - records["anchors"][alive]
+    yield jury, bool(((behind >= 0) & (behind <= BEHIND) & (behind <= least)).all())

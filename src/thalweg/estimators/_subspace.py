@@ -44,7 +44,7 @@ from thalweg._types import Array
 from thalweg._validate import check_count, check_entries, check_flag, check_items, real_number, wrong
 from thalweg.errors import InputError
 from thalweg.estimators._engine import Engine, clock
-from thalweg.estimators._jury import Jury, JuryRoom, begin_jury, judge, new_jury
+from thalweg.estimators._jury import Jury, JuryRoom, begin_jury, judge, look_jury, new_jury
 
 __all__ = ["LARGEST", "Subspace", "learn_rows"]
 
@@ -492,5 +492,5 @@ class Subspace(Engine):
         yield "mu", bool((np.abs(read["mu"]) <= SLACK * LARGEST * self._parts[1].center).all())
         yield "mean", bool((np.abs(read["mean"]) <= SLACK * LARGEST * self._parts[1].center).all())
         yield "variances", bool((read["variances"] >= 0).all() and read["variances"].sum() <= SLACK * read["total"][0])
-        for weights in (read["jury.weights"], read["w"]):
-            yield "weights", shares(weights[None], np.ones((1, weights.size), dtype=bool))
+        yield "weights", shares(read["w"][None], np.ones((1, read["w"].size), dtype=bool))
+        yield from look_jury(read)

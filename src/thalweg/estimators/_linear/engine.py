@@ -8,9 +8,11 @@ from numpy.typing import NDArray
 
 from thalweg._kernels.scaling import new_spread
 from thalweg._recorded import build
+from thalweg._sound import shares
 from thalweg._types import Array
+from thalweg._validate import LARGEST
 from thalweg.estimators._engine import Engine
-from thalweg.estimators._jury import begin_jury, new_jury
+from thalweg.estimators._jury import begin_jury, look_jury, new_jury
 from thalweg.estimators._linear.guests import BELIEVED as BELIEVED_GUESTS
 from thalweg.estimators._linear.guests import FORGET, begin_guests, new_guests
 from thalweg.estimators._linear.losses import HINGE, HUBER, LOG, QUANTILE, SQUARED
@@ -83,7 +85,7 @@ class LinearEngine(Engine):
         guests: bool = True,
         open: bool = False,
     ) -> None:
-        self.features, self.open = features, open
+        self.features, self.loss, self.intercept, self.open = features, loss, bool(intercept), open
         self._all = np.arange(1, features + 1)
         D, K, M = features + 1, len(FORGET) if guests else 0, RATES.size
         N = K + M
@@ -102,7 +104,7 @@ class LinearEngine(Engine):
         room = LinearRoom(
             kind=KINDS[loss],
             par=0.5 if loss == "absolute_error" else float(par),
-            intercept=bool(intercept),
+            intercept=self.intercept,
             jury=jury_room,
             priors=priors,
             at=np.zeros(D, dtype=np.int64),
@@ -194,16 +196,25 @@ class LinearEngine(Engine):
         return raw, float(level - raw @ mean[1:])
 
     def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
-        yield "positions", bool(1 + (not self.open) * self.features <= read["clock"][1] <= self.features + 1)
+        rows, used = (int(n) for n in read["clock"])
+        yield "positions", 1 + (not self.open) * self.features <= used <= self.features + 1
         for name in ("features", "label"):
-            seen, squares = read[f"{name}.seen"], read[f"{name}.squares"]
-            yield f"{name} seen", bool(((seen >= 0) & (seen <= read["clock"][0]) & (seen % 1 == 0)).all())
-            yield f"{name} seen", bool((squares >= 0).all() and (squares[seen == 0] == 0).all())
+            seen, squares, mean = (read[f"{name}.{key}"] for key in ("seen", "squares", "mean"))
+            yield f"{name} seen", bool(((seen >= 0) & (seen <= rows) & (seen % 1 == 0)).all())
+            yield f"{name} seen", bool((squares >= 0).all() and (squares[seen <= self.intercept] == 0).all())
+            yield f"{name} seen", not mean[(seen == 0) | (not self.intercept)].any()
             yield f"{name} seen", np.allclose(read[f"{name}.spread"] ** 2 * seen, squares, rtol=1e-9, atol=0.0)
-        yield "squared gradients", bool((read["members.G"] >= 0).all())
+            yield f"{name} seen", bool((np.abs(mean) <= LARGEST).all() and (squares <= rows * 4 * LARGEST**2).all())
+        yield "squared gradients", bool(((read["members.G"] >= 0) & (read["members.G"] <= LARGEST**3)).all())
+        for name in ("members.W", "guests.B", "members.offset", "guests.offset"):
+            yield "coefficients", bool((np.abs(read[name]) <= LARGEST**1.5).all())
         yield "errors left over", bool((read["guests.left"] >= 0).all() and (read["members.left"] >= 0).all())
-        for name in ("jury.weights", "shares.trust", "shares.beliefs"):
-            w = read[name]
-            yield name, bool((w >= 0).all() and (np.abs(w.sum(axis=-1) - 1) <= 1e-9).all())
-        _, unit, low, high, scale, gauge, _ = read["target"]
-        yield "labels", bool(min(unit, scale, gauge) >= 0 and low <= high)
+        yield "covariances", bool((np.abs(read["guests.S"]) <= LARGEST**1.4).all())
+        for weights in (read["shares.trust"][None], read["shares.beliefs"]):
+            yield "shares", shares(weights, np.ones(weights.shape, dtype=np.bool_))
+        yield "jury", int(read["jury.heard"][0]) <= rows
+        yield from look_jury(read)
+        level, unit, low, high, scale, gauge, _ = read["target"]
+        yield "labels", bool(min(unit, scale, gauge) >= 0 and low <= high and max(-low, high, abs(level)) <= LARGEST)
+        classes = KINDS[self.loss] in (LOG, HINGE)
+        yield "labels", bool((unit == gauge == 1.0) if classes else (unit == read["label.spread"][0]))

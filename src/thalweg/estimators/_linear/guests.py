@@ -19,7 +19,7 @@ import numpy as np
 
 from thalweg._kernels.jit import inner
 from thalweg._kernels.parts import Floats, Ints
-from thalweg.estimators._linear.losses import HUBER, LOG, QUANTILE
+from thalweg.estimators._linear.losses import HUBER, LOG, QUANTILE, Lesson
 from thalweg.estimators._linear.offsets import move_offset
 from thalweg.losses.logistic import prox_slope
 
@@ -78,21 +78,9 @@ def follow_guests(s: Guests, D: int, j: int, ratio: float, shift: float) -> None
 
 
 @inner
-def move_guests(
-    s: Guests,
-    kind: int,
-    par: float,
-    at: Ints,
-    z: Floats,
-    n: int,
-    D: int,
-    p: Floats,
-    y: float,
-    seen: float,
-    weight: float,
-    f: Floats,
-) -> None:
+def move_guests(s: Guests, lesson: Lesson, at: Ints, z: Floats, n: int, D: int, p: Floats, f: Floats) -> None:
     """(1) and (2), where p[k] is the prediction of guest k, its offset included, and f is scratch space (D,)."""
+    kind, par, y, _, seen, weight = lesson
     for k in range(s.B.shape[0]):
         memory = FORGET[k]
         for b in range(D):

@@ -9,13 +9,25 @@ the label. Labels of classes are -1 and +1.
 """
 
 import math
+from typing import NamedTuple
 
 from thalweg._kernels.jit import inner
 
-__all__ = ["HINGE", "HUBER", "LOG", "QUANTILE", "SQUARED", "chance", "gain", "pull", "slope"]
+__all__ = ["HINGE", "HUBER", "LOG", "QUANTILE", "SQUARED", "Lesson", "chance", "gain", "pull", "slope"]
 
 SQUARED, HUBER, QUANTILE, HINGE, LOG = range(5)
 LARGEST = 1e140  # of a gain: its square is still a number
+
+
+class Lesson(NamedTuple):
+    """What is to be learned from a row, beside its features."""
+
+    kind: int
+    par: float  # delta or tau
+    y: float
+    unit: float  # of labels
+    seen: float  # rows, this one among them
+    weight: float
 
 
 @inner

@@ -17,7 +17,7 @@ import numpy as np
 
 from thalweg._kernels.jit import inner
 from thalweg._kernels.parts import Floats, Ints
-from thalweg.estimators._linear.losses import QUANTILE, SQUARED, pull, slope
+from thalweg.estimators._linear.losses import QUANTILE, SQUARED, Lesson, pull, slope
 from thalweg.estimators._linear.offsets import move_offset
 
 __all__ = ["BELIEVED", "RATES", "Members", "follow_members", "learns", "move_members", "new_members", "score_members"]
@@ -71,22 +71,18 @@ def follow_members(m: Members, j: int, ratio: float, shift: float) -> None:
 @inner
 def move_members(
     m: Members,
-    kind: int,
-    par: float,
+    lesson: Lesson,
     at: Ints,
     z: Floats,
     n: int,
     p: Floats,
     first: int,
-    y: float,
-    unit: float,
-    seen: float,
-    weight: float,
     steps: Floats,
     slopes: Floats,
     widths: Floats,
 ) -> None:
     """(1), where p[first + i] is the prediction of member i; the last three are scratch space."""
+    kind, par, y, unit, seen, weight = lesson
     M = m.W.shape[1]
     for i in range(M):
         slopes[i] = slope(learns(kind, i), par, p[first + i] - m.offset[i], y)

@@ -28,13 +28,14 @@ from thalweg._kernels.parts import Floats, Ints
 from thalweg._kernels.scaling import MOST, Spread, see, standard
 from thalweg.estimators._jury import Jury, JuryRoom, judge
 from thalweg.estimators._linear.guests import Guests, follow_guests, move_guests, score_guests
-from thalweg.estimators._linear.losses import HINGE, HUBER, LOG, QUANTILE, chance, gain
+from thalweg.estimators._linear.losses import HINGE, HUBER, LOG, QUANTILE, Lesson, chance, gain
 from thalweg.estimators._linear.members import Members, follow_members, learns, move_members, score_members
 from thalweg.estimators._shares import Shares, share
 
 __all__ = ["GAUGE", "LEVEL", "LOW", "SCALE", "UNIT", "Linear", "LinearRoom", "learn_row", "play_rows", "predict_row"]
 
 WARM = 10.0  # rows until means and spreads are known roughly
+LEAP = 2.0**60  # a spread that grows so much in a row has nothing to do with the one before
 BEYOND = 0.5  # of the range of labels
 SURE = 12.0  # the largest score for the log loss
 SAME = 2.0**-44  # two predictions that differ by rounding only
@@ -106,6 +107,8 @@ def predict_row(s: Linear, c: LinearRoom, at: Ints, x: Floats) -> float:
         _scores(s, c, n)
         c.other[0], played, total = played, 0.0, 0.0
         for i in range(c.p.shape[0]):
+            if c.p[i] != c.p[i]:  # features so far out that their sum is inf - inf
+                c.p[i] = s.target[LEVEL]
             c.p[i] = min(max(c.p[i], low), high)
             if c.kind == LOG:
                 c.p[i] = chance(c.p[i])
@@ -150,7 +153,7 @@ def _see_label(s: Linear, c: LinearRoom, played: float, y: float) -> float:
         s.target[GAUGE] = unit
     if s.label.seen[0] <= WARM:
         s.target[LEVEL] = s.label.mean[0]
-        if before > 0.0:
+        if 0.0 < unit <= LEAP * before:
             ratio = unit / before
             for j in range(s.clock[1]):
                 for i in range(s.members.W.shape[1]):
@@ -181,8 +184,8 @@ def _see_features(s: Linear, c: LinearRoom, at: Ints, x: Floats) -> None:
             s.features.squares[j] += seen * mean * mean
             s.features.mean[j] = 0.0
         see(s.features, j, x[k], c.intercept and often)
-        if s.features.seen[j] > WARM and spread > 0.0:
-            now = s.features.spread[j]
+        now = s.features.spread[j]
+        if s.features.seen[j] > WARM and 0.0 < now <= LEAP * spread:
             ratio, shift = now / spread, (s.features.mean[j] - mean) / now
             follow_members(s.members, j, ratio, shift)
             follow_guests(s.guests, s.clock[1], j, ratio, shift)
@@ -204,11 +207,9 @@ def learn_row(s: Linear, c: LinearRoom, at: Ints, x: Floats, y: float, weight: f
     weight *= (MOST / largest) ** 2
     if s.target[UNIT] > 0.0:
         _scores(s, c, n)
-        seen = np.float64(s.clock[0])
-        move_guests(s.guests, c.kind, par, c.at, c.z, n, s.clock[1], c.p, y, seen, weight, c.f)
-        move_members(
-            s.members, c.kind, par, c.at, c.z, n, c.p, K, y, s.target[UNIT], seen, weight, c.steps, c.slopes, c.widths
-        )
+        lesson = Lesson(c.kind, par, y, s.target[UNIT], np.float64(s.clock[0]), weight)
+        move_guests(s.guests, lesson, c.at, c.z, n, s.clock[1], c.p, c.f)
+        move_members(s.members, lesson, c.at, c.z, n, c.p, K, c.steps, c.slopes, c.widths)
 
 
 @kernel
