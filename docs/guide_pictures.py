@@ -48,20 +48,21 @@ def domains():
 
 
 def many_streams():
-    """The houses of docs/many-streams.md, saved and loaded half way."""
-    rng, rounds = np.random.default_rng(0), 50
+    """The houses of docs/many-streams.md, saved and loaded after 270 rounds."""
+    rng, rounds, restart = np.random.default_rng(0), 300, 270
     figure, axes = plt.subplots(2, 2, figsize=(9, 4.6), layout="constrained", sharex=True)
     with tempfile.TemporaryDirectory() as folder:
         for house, ax in enumerate(axes.flat):
             path = pathlib.Path(folder) / f"{house}.npz"
             values = 10 + house + np.sin(np.arange(rounds) / 4) + 0.1 * rng.normal(size=rounds)
             forecaster = Forecaster(lags=8)
-            before, _ = forecaster.run(values[: rounds // 2])
+            before, _ = forecaster.run(values[:restart])
             forecaster.save(path)
-            after, _ = tw.load(path).run(values[rounds // 2 :])
+            after, _ = tw.load(path).run(values[restart:])
             ax.plot(values, color="0.3", linewidth=1.2, label="value")
             ax.plot(np.r_[before, after], color=RED, linewidth=1.2, label="forecast")
-            ax.axvline(rounds / 2 - 0.5, color="0.5", linestyle=":")
+            ax.set_xlim(240, rounds)
+            ax.axvline(restart - 0.5, color="0.5", linestyle=":")
             ax.set_title(f"house-{house}", fontsize=10, loc="left")
     axes[0, 0].legend(frameon=False, fontsize=9)
     return figure
