@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from thalweg._kernels.clock import ROUNDS
 from thalweg._kernels.handle import Handle, bind
 from thalweg._machines import loop
-from thalweg._machines.records import MARKERS
-from thalweg._sound import born
 from thalweg._stateful import Stateful, named_arrays
 from thalweg._types import Array
 from thalweg._validate import told
@@ -23,7 +21,7 @@ from thalweg.errors import InputError
 from thalweg.estimators import _combine
 from thalweg.estimators._combine import Combined, Combining
 from thalweg.estimators._forecast_losses import CODES
-from thalweg.estimators._jury import new_jury
+from thalweg.estimators._jury import look_jury, new_jury
 from thalweg.estimators._rules import MLPROD, Row, Rules, RuleSettings
 
 __all__ = ["Combiner"]
@@ -261,9 +259,7 @@ class Combiner(Stateful):
             A, V, B = (read[f"{k}.rules.{key}"] for key in "AVB")
             yield "rules", bool((V >= 0).all() and (B >= 0).all() and not (B[V > 0] == 0)[_needs(one)[V > 0]].any())
             yield "rules", bool((np.abs(A) < LARGEST**3).all())
-            w = read[f"{k}.jury.weights"]
-            yield "jury", bool((w >= 0).all() and abs(w.sum() - 1) < 1e-9)
-            yield from _look_jury(read, f"{k}.jury.records.")
+            yield from look_jury(read, f"{k}.jury")
 
 
 LARGEST = 1e60  # of a forecast: squares of squares of differences can be added up
@@ -273,14 +269,6 @@ def _needs(one: _Copy) -> NDArray[np.bool_]:
     """Which entries have a largest regret where they have squares."""
     kinds = one.settings.rules.kinds
     return np.repeat((kinds == MLPROD)[:, None], one.state.rules.A.shape[1], axis=1)
-
-
-def _look_jury(read: Mapping[str, NDArray[Any]], mark: str) -> Iterator[tuple[str, bool]]:
-    m, births = int(read[f"{mark}counts"][MARKERS]), read[f"{mark}born"]
-    possible = 0 <= m < 2 ** (births.size - 2) and (read[f"{mark}counts"] >= 0).all()
-    yield "jury", bool(possible) and births.tolist() == [0, *born(m, births.size - 1)]
-    for key in ("V", "B", "W", "p", "weights"):
-        yield "jury", bool((read[mark + key] >= 0).all())
 
 
 def _new_copy(

@@ -36,7 +36,7 @@ from thalweg._validate import (
 )
 from thalweg.errors import InputError
 from thalweg.estimators._engine import Engine
-from thalweg.estimators._jury import Jury, JuryRoom, begin_jury, judge, new_jury
+from thalweg.estimators._jury import Jury, JuryRoom, begin_jury, judge, look_jury, new_jury
 from thalweg.estimators._linear import LinearEngine
 from thalweg.estimators._linear.rows import Linear, LinearRoom, learn_row, predict_row
 
@@ -288,11 +288,11 @@ class Forecaster(Engine):
 
     def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
         yield from self._model._look(inside(read, "model."))
-        t, past, weights = read["clock"][ROUNDS], read["past"], read["jury.weights"]
+        yield from look_jury(read)
+        t, past = read["clock"][ROUNDS], read["past"]
         yield "counters", read["clock"][ASKED] in (0, 1) and read["jury.heard"][0] <= t >= read["model.clock"][0]
         yield "past", bool((np.abs(past) <= LARGEST).all() and not past[min(t, past.size) :].any())
         yield "columns", bool((np.abs(read["row"]) <= LARGEST).all()) and abs(read["mean"][0]) <= LARGEST
-        yield "weights", bool((weights >= 0).all() and abs(weights.sum() - 1) <= 1e-9)
 
     # ------------------------------------------------------------------ checks
 
