@@ -51,7 +51,7 @@ def on_files(files, config):
 
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     table = readme.partition("## Algorithms\n")[2].partition("\n## ")[0].partition("[How to choose]")[0]
-    add("algorithms.md", "# Algorithms\n" + moved(table, "", "algorithms.md"))
+    add("algorithms.md", "---\nhide: [toc]\n---\n\n# Algorithms\n" + moved(table, "", "algorithms.md"))
     for name in ("CHANGELOG.md", "CONTRIBUTING.md"):
         add(MADE[name], moved((ROOT / name).read_text(encoding="utf-8"), "", MADE[name]))
     add("api/thalweg.md", reference("thalweg", ROOT / "src/thalweg/__init__.py", leave={*MODULES, "cards", "theorems"}))
