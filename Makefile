@@ -8,7 +8,7 @@ JOBS   ?= 2
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help env reproduce test test-slow lint types imports check oldest format bench clean
+.PHONY: help env reproduce test test-slow lint types imports check docs oldest format bench clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -41,6 +41,9 @@ imports: env  ## Imports go one way
 
 check: lint types imports test  ## All that CI checks
 
+docs: env  ## Build the documentation site, site/index.html; warnings are errors, and nothing is fetched
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
 # Every direct requirement at its lowest bound, on Python 3.11 or 3.12; what those require is the newest that goes with
 # them, and may warn. A sample stands for all tests: import, rounds, sets, data, commands, engines, a study. Left out are
 # commands that compile many learners: an old Numba takes twice as long.
@@ -65,5 +68,5 @@ bench: env  ## Speed against a C loop, side by side
 	$(BIN)/python benchmarks/bench.py
 
 clean:  ## Remove the environment and all caches
-	rm -rf $(VENV) $(OLDEST) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(OLDEST) site .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,109 @@
+"""Pictures of the guides: sets and projections, a fleet of forecasters, a service that is killed.
+
+    python docs/guide_pictures.py [--out DIR]
+
+Writes domains.png, many-streams.png and service.png to DIR (docs/img when left out) in seconds.
+Needs: pip install 'thalweg[lab]'
+"""
+
+import argparse
+import pathlib
+import runpy
+import tempfile
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import thalweg as tw
+from thalweg.estimators import Forecaster
+
+HERE = pathlib.Path(__file__).parent
+BLUE, RED = "#0072B2", "#D55E00"
+
+
+def domains():
+    """Six sets of the plane; a segment leads from each point to the nearest one of the set."""
+    d, rng = tw.domains, np.random.default_rng(0)
+    sets = {
+        "Ball": d.Ball(2),
+        "Box": d.Box([-1.0, -0.5], [1.0, 0.5]),
+        "Simplex": d.Simplex(2),
+        "L1Ball": d.L1Ball(2),
+        "Ellipsoid": d.Ellipsoid(np.array([[1.0, 0.5], [0.5, 2.0]]), bound=1.0),
+        "Intersection of Ball and HalfSpace": d.Intersection(d.Ball(2), d.HalfSpace([1.0, 1.0], 0.3)),
+    }
+    figure, axes = plt.subplots(2, 3, figsize=(9, 6), layout="constrained", sharex=True, sharey=True)
+    for ax, (name, domain) in zip(axes.flat, sets.items(), strict=True):
+        cloud = np.array([domain.project(y) for y in rng.uniform(-2, 2, size=(1500, 2))])
+        ax.plot(*cloud.T, ".", color=BLUE, markersize=3, alpha=0.4)
+        for angle in np.linspace(0, 2 * np.pi, 13)[:-1]:
+            y = 1.7 * np.array([np.cos(angle), np.sin(angle)])
+            x = domain.project(y)
+            ax.plot(*np.c_[y, x], color="0.6", linewidth=0.8)
+            ax.plot(*y, "o", color="0.4", markersize=3)
+            ax.plot(*x, "o", color=RED, markersize=4)
+        ax.set_title(name, fontsize=10)
+        ax.set_aspect("equal")
+    return figure
+
+
+def many_streams():
+    """The houses of docs/many-streams.md, saved and loaded after 270 rounds."""
+    rng, rounds, restart = np.random.default_rng(0), 300, 270
+    figure, axes = plt.subplots(2, 2, figsize=(9, 4.6), layout="constrained", sharex=True)
+    with tempfile.TemporaryDirectory() as folder:
+        for house, ax in enumerate(axes.flat):
+            path = pathlib.Path(folder) / f"{house}.npz"
+            values = 10 + house + np.sin(np.arange(rounds) / 4) + 0.1 * rng.normal(size=rounds)
+            forecaster = Forecaster(lags=8)
+            before, _ = forecaster.run(values[:restart])
+            forecaster.save(path)
+            after, _ = tw.load(path).run(values[restart:])
+            ax.plot(values, color="0.3", linewidth=1.2, label="value")
+            ax.plot(np.r_[before, after], color=RED, linewidth=1.2, label="forecast")
+            ax.set_xlim(240, rounds)
+            ax.axvline(restart - 0.5, color="0.5", linestyle=":")
+            ax.set_title(f"house-{house}", fontsize=10, loc="left")
+    axes[0, 0].legend(frameon=False, fontsize=9)
+    return figure
+
+
+def service():
+    """A decision of examples/service.py, never stopped and killed in round 250 with a checkpoint every 100."""
+    event = runpy.run_path(str(HERE.parent / "examples" / "service.py"))["event"]
+
+    def play(learner, until, path=None):
+        rows = []
+        while learner.rounds < until:
+            rows.append((learner.rounds, learner.decision[2]))
+            learner.step(event(learner.rounds))
+            if path is not None and learner.rounds % 100 == 0:
+                learner.save(path)
+        return np.array(rows).T
+
+    def new():
+        return tw.Tracker(tw.domains.Ball(3, radius=2.0))
+
+    figure, ax = plt.subplots(figsize=(9, 3.4), layout="constrained")
+    ax.plot(*play(new(), 500), color="0.75", linewidth=5, label="never stopped")
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "learner.npz"
+        ax.plot(*play(new(), 250, path), color=BLUE, linewidth=1.4, label="killed in round 250")
+        ax.plot(*play(tw.load(path), 500), color=RED, linewidth=1.4, linestyle="--", label="resumed from round 200")
+    ax.set_xlabel("round")
+    ax.set_ylabel("third coordinate of the decision")
+    ax.legend(frameon=False, fontsize=9)
+    return figure
+
+
+def main():
+    """Draw all of them."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--out", type=pathlib.Path, default=HERE / "img")
+    out = parser.parse_args().out
+    for name, draw in {"domains": domains, "many-streams": many_streams, "service": service}.items():
+        draw().savefig(out / f"{name}.png", dpi=130)
+
+
+if __name__ == "__main__":
+    main()
