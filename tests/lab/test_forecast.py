@@ -364,3 +364,39 @@ def test_warming_up_knows_every_part():
     assert set(found) - set(ALGORITHMS) == set(estimators.__all__) - helpers
     for name in ("Forecaster", "SOGD", "TrackingRegression", "StreamingPCA", "Aggregator", "ConformalTracker"):
         found[name]()
+
+
+def _real_series():
+    import pandas as pd
+
+    sea = pytest.importorskip("bokeh_sampledata.sea_surface_temperature").sea_surface_temperature["temperature"]
+    sugar = pytest.importorskip("bokeh_sampledata.glucose").data["glucose"]
+    water = [y for _, y in pytest.importorskip("river.datasets").WaterFlow()]
+    return {"sea": sea, "glucose": pd.to_numeric(sugar, errors="coerce").dropna(), "water": water}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_real_series_are_forecast_no_worse_than_by_their_last_value(tmp_path, call):
+    """As a user would make the files and type: --lags 8 and nothing else. At most 1.05, below 1 on two of three."""
+    ratios = {}
+    for name, values in _real_series().items():
+        (tmp_path / f"{name}.csv").write_text("value\n" + "".join(f"{float(value)!r}\n" for value in values))
+        code, out, err = call("run", f"{name}.csv", "--target", "value", "--lags", "8")
+        assert code == 0, err
+        row = next(line for line in out.splitlines() if line.startswith("forecast "))
+        ratios[name] = float(row.split()[-1])
+        assert ("more than repeating the last value" in out) is (ratios[name] > 1)  # the page says so itself
+    assert max(ratios.values()) <= 1.05, ratios
+    assert sum(ratio < 1 for ratio in ratios.values()) >= 2, ratios
+
+
+def test_errors_of_an_algorithm_are_told_in_the_units_of_the_target(file, call):
+    out = call("run", "SOGD", "load.csv", "--target", "load", "--time", "hour", "--lags", "1")[1]
+    found = json.loads(
+        call("run", "SOGD", "load.csv", "--target", "load", "--time", "hour", "--lags", "1", "--json")[1]
+    )
+    unit = found["scales"]["load"]
+    ours, last = (np.sqrt(2 * found[key] / found["rounds"]) * unit for key in ("total_loss", "persistence"))
+    assert f"its units    root mean square error {ours:.6g}, repeating the last target {last:.6g}" in out
+    y = read_columns(file, "load", time="hour").values[1:]
+    assert last == pytest.approx(np.sqrt((np.diff(y) ** 2).sum() / y.size))

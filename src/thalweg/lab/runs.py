@@ -245,6 +245,12 @@ def describe(summary: dict[str, Any], table: Table | None, scale: bool) -> str:
     if s["markers"] is not None:
         lines.append(f"markers      {s['markers']}")
     if table:
+        unit = {"squared": lambda loss: (2 * loss) ** 0.5, "absolute": lambda loss: loss}.get(s["loss"])
+        if unit is not None:
+            kind = "root mean square" if s["loss"] == "squared" else "mean absolute"
+            means = [unit(total / max(1, s["rounds"])) for total in (s["total_loss"], s["persistence"])]
+            ours, last = (mean * table.scales[table.target] for mean in means)
+            lines.append(visible(f"its units    {kind} error {ours:.6g}, repeating the last target {last:.6g}"))
         lines.append(visible(f"target       {table.target}, from {', '.join(table.features)}"))
         how = "each column divided by its largest absolute value; losses are in these units" if scale else "no"
         lines += [f"scaled       {how}", "looks ahead  scales and bounds come from the whole file, before round 1"]
