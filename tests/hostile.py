@@ -285,6 +285,7 @@ VALID["dyadic_regret.rank"] = VALID["best_subspace.rank"]
 
 # arguments that have a default and must be given all the same
 ALSO = {
+    "problems.FromFunctions": ["horizon"],
     "OGD": ("step_size",),
     "metas.Hedge": ("rate",),
     "regret.best_path": ("price",),

@@ -400,3 +400,15 @@ def test_errors_of_an_algorithm_are_told_in_the_units_of_the_target(file, call):
     assert f"its units    root mean square error {ours:.6g}, repeating the last target {last:.6g}" in out
     y = read_columns(file, "load", time="hour").values[1:]
     assert last == pytest.approx(np.sqrt((np.diff(y) ** 2).sum() / y.size))
+
+
+def test_a_cold_start_says_once_what_it_waits_for(monkeypatch, capsys):
+    from thalweg.lab import commands
+
+    monkeypatch.setattr(commands, "_told", [])
+    commands._wait()
+    assert capsys.readouterr().err == ""  # nobody watches
+    monkeypatch.setattr(commands, "_terminal", lambda wanted: True)
+    commands._wait()
+    commands._wait()
+    assert capsys.readouterr().err.count("compiling, once on this machine") == 1

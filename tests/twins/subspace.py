@@ -10,7 +10,7 @@ class Jury(Tracker):
     """Records over candidates that gain what they are said to."""
 
     def __init__(self, priors):
-        super().__init__(np.array, np.zeros(1), np.inf)
+        super().__init__(np.array, np.zeros(1), 0.5)
         self.members, self.records = [None] * len(priors), [Record(np.log(priors / np.sum(priors)))]
         self.weigh()
 
@@ -18,7 +18,7 @@ class Jury(Tracker):
         largest = np.abs(q).max()
         if largest > 0:
             self.credit([record.account(q) for record in self.records])
-            self.mark(largest / 2, 1.0)
+            self.mark(np.inf, largest**2)  # phi is the largest gain; new records begin with the priors
             self.weigh()
 
 

@@ -85,6 +85,7 @@ def describe_data(
     intercept: bool,
     scale: bool,
     horizon: int | None,
+    *,
     lags: str | None = None,
     time: str | None = None,
     missing: Empty = Empty.raise_,

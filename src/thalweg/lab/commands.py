@@ -90,8 +90,8 @@ def _version(wanted: bool) -> None:
 
 
 def _wait() -> None:
-    """Say once why nothing happens for a while."""
-    if not _told:
+    """Say once why nothing happens for a while, where somebody watches."""
+    if not _told and _terminal(None):
         _told.append(True)
         _note("compiling, once on this machine: some seconds ('thalweg warmup' compiles everything there is)")
 
@@ -276,7 +276,18 @@ def run(
     """
     algorithm, source = _algorithm_and_source(words)
     data = option.describe_data(
-        source, target, features, loss, domain, intercept, scale, horizon, lags, time, missing, decimal
+        source,
+        target,
+        features,
+        loss,
+        domain,
+        intercept,
+        scale,
+        horizon,
+        lags=lags,
+        time=time,
+        missing=missing,
+        decimal=decimal,
     )
     named = len(words) == 2 or learner is not None or domain is not None or not (intercept and scale)
     if "stream" in data or named or data["loss"] not in ("squared", "absolute"):
@@ -490,7 +501,18 @@ def compare(
     if on == "-":
         raise InputError("compare reads its data once for every run: save it to a file, and give that with --on.")
     data = option.describe_data(
-        on, target, features, loss, domain, intercept, scale, horizon, lags, time, missing, decimal
+        on,
+        target,
+        features,
+        loss,
+        domain,
+        intercept,
+        scale,
+        horizon,
+        lags=lags,
+        time=time,
+        missing=missing,
+        decimal=decimal,
     )
     folder = out or pathlib.Path("results") / f"compare-{pathlib.Path(on).stem}"
     watched = _terminal(progress)
@@ -604,7 +626,11 @@ def warmup(progress: option.Progress = None) -> None:
     """Compile everything there is and keep it, so that no later run has to wait.
 
     Compiled code is kept where Numba keeps it: NUMBA_CACHE_DIR if that is set, else beside the package, else in the
-    user's cache. Build it into a container so: RUN NUMBA_CACHE_DIR=/opt/kernels thalweg warmup.
+    user's cache.
+
+    \b
+    thalweg warmup
+    NUMBA_CACHE_DIR=/opt/kernels thalweg warmup
     """
     from thalweg.lab.warmup import tasks
 

@@ -54,7 +54,10 @@ class Problem(ABC):
 
     def losses_of(self, decisions: ArrayLike) -> Array:
         """f_t(w_t) of every round for the decisions w_t (one row a round), or for one fixed decision."""
-        T, name = len(self), type(self).__name__
+        name = type(self).__name__
+        if self.horizon is None:
+            raise InputError(f"{name} never ends, so it has no losses of all rounds. Slice it: problem[:1000].")
+        T = self.horizon
         w = check_array(name, "decisions", decisions)
         if w.shape == self.shape:
             w = np.broadcast_to(w, (T, *self.shape))
