@@ -168,6 +168,7 @@ VALID: dict[str, Any] = {
     "losses": lambda: [tw.losses.Squared([1.0, 0.0], 1.0)] * 2,
     "FromFunctions.value": lambda: lambda t, x: float(x @ x),
     "FromFunctions.gradient": lambda: lambda t, x: 2 * x,
+    "FromFunctions.horizon": lambda: 3,
     "stages": lambda: 2,
     "step": lambda: 0.1,
     "rng": lambda: 0,
