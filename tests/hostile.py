@@ -168,7 +168,7 @@ VALID: dict[str, Any] = {
     "losses": lambda: [tw.losses.Squared([1.0, 0.0], 1.0)] * 2,
     "FromFunctions.value": lambda: lambda t, x: float(x @ x),
     "FromFunctions.gradient": lambda: lambda t, x: 2 * x,
-    "FromFunctions.horizon": lambda: 3,
+    "losses_of.decisions": lambda: np.array([0.1, 0.2]),
     "stages": lambda: 2,
     "step": lambda: 0.1,
     "rng": lambda: 0,
@@ -286,7 +286,8 @@ VALID["dyadic_regret.rank"] = VALID["best_subspace.rank"]
 
 # arguments that have a default and must be given all the same
 ALSO = {
-    "problems.FromFunctions": ["horizon"],
+    "problems.FromFunctions": ("horizon",),
+    "testing.check_loss": ("x",),
     "OGD": ("step_size",),
     "metas.Hedge": ("rate",),
     "regret.best_path": ("price",),
