@@ -1,6 +1,6 @@
 """What the linear estimators for scikit-learn have in common: rows in, engines, and refusals that change nothing."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -8,7 +8,6 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from thalweg._stateful import Stateful
 from thalweg._types import Array
 from thalweg._validate import LARGEST, check_choice, check_flag, check_positive, told
 from thalweg.domains import Ball, Box, Domain, Simplex
@@ -121,6 +120,3 @@ class LinearEstimator(Saved, BaseEstimator):  # type: ignore[misc]
         """Rows learned since `fit`, or since the first `partial_fit`."""
         check_is_fitted(self)
         return self.rounds
-
-    def _new_engine(self, facts: Mapping[str, Any]) -> Stateful:
-        raise NotImplementedError

@@ -1,6 +1,7 @@
 """Linear models for river, with nothing to tune: features come and go by name, and only those present cost time."""
 
 import math
+from abc import abstractmethod
 from collections.abc import Hashable, Mapping
 from typing import Any
 
@@ -36,9 +37,9 @@ class _Linear(Saved):
     fit_intercept: bool
     guests: str | bool
 
+    @abstractmethod
     def _loss(self) -> tuple[str, float]:
         """The loss by the engine's name, and its parameter; arguments are checked here."""
-        raise NotImplementedError
 
     # ------------------------------------------------------------------ names and engines
 

@@ -271,7 +271,7 @@ def run(
     tail -f load.csv | thalweg run - --target demand --lags 24
     thalweg run EfficientDynamic piecewise
     thalweg run Sword gradual --horizon 5000 --seed 3 --json
-    thalweg run SOGD load.csv --target demand --features temperature,hour --domain box:lower=-2,upper=2
+    thalweg run SOGD load.csv --target demand --features degrees,workday --domain box:lower=-2,upper=2
     thalweg run load.csv --target demand --learner mine:make_learner --domain mine:make_set
     """
     algorithm, source = _algorithm_and_source(words)
