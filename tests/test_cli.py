@@ -359,7 +359,7 @@ def test_a_refused_round_is_named(fails, monkeypatch):
         error.add_note("a trace\nof many lines")
         raise error
 
-    monkeypatch.setattr("thalweg.lab.runs.play_stream", refuse)
+    monkeypatch.setattr("thalweg.lab._run.play_stream", refuse)
     assert fails("run", "OGD", "gradual") == "error: too long In round 17 of the problem, counted from 0.\n"
 
 
@@ -403,7 +403,7 @@ def test_ctrl_c_before_the_first_round(call, monkeypatch):
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("thalweg.lab.runs.play_stream", interrupted)
+    monkeypatch.setattr("thalweg.lab._run.play_stream", interrupted)
     assert call("run", "OGD", "gradual") == (130, "", "interrupted\n")
 
 

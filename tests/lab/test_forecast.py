@@ -408,7 +408,7 @@ def test_a_cold_start_says_once_what_it_waits_for(monkeypatch, capsys):
     monkeypatch.setattr(commands, "_told", [])
     commands._wait()
     assert capsys.readouterr().err == ""  # nobody watches
-    monkeypatch.setattr(commands, "_terminal", lambda wanted: True)
+    monkeypatch.setattr(commands, "terminal", lambda wanted: True)
     commands._wait()
     commands._wait()
     assert capsys.readouterr().err.count("compiling, once on this machine") == 1

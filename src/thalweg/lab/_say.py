@@ -1,13 +1,43 @@
 """What is told to people: nothing in it can steer their terminal."""
 
 import sys
+from collections.abc import Sequence
+from typing import Any
 
 from thalweg._validate import visible
 
-__all__ = ["tell"]
+__all__ = ["aligned", "note", "say", "tell", "terminal"]
 
 
 def tell(text: str) -> None:
     """A line on stderr, where there is one."""
     if sys.stderr is not None:
         sys.stderr.write(f"{visible(text)}\n")
+
+
+def say(text: str, err: bool = False) -> None:
+    """Print lines in which no name can steer the terminal."""
+    import typer
+
+    typer.echo("\n".join(map(visible, text.split("\n"))), err=err)
+
+
+def note(text: str) -> None:
+    """The same, on stderr."""
+    say(text, err=True)
+
+
+def terminal(wanted: bool | None) -> bool:
+    """Whether to show progress: as asked, else where somebody watches."""
+    return sys.stderr.isatty() if wanted is None else wanted
+
+
+def aligned(heads: Sequence[str], rows: Sequence[Sequence[Any]], left: int = 1) -> str:
+    """Columns as text: the first ones to the left, the others to the right."""
+    cells = [[str(cell) for cell in row] for row in (heads, *rows)]
+    widths = [max(len(row[k]) for row in cells) for k in range(len(heads))]
+    lines = [
+        "  ".join(c.ljust(w) if k < left else c.rjust(w) for k, (c, w) in enumerate(zip(row, widths, strict=True)))
+        for row in cells
+    ]
+    return "\n".join(line.rstrip() for line in lines)

@@ -2,14 +2,12 @@
 
 import contextlib
 import errno
-import functools
 import importlib
 import json
 import pathlib
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator
 from enum import StrEnum
 from types import ModuleType
 from typing import Annotated, Any
@@ -24,11 +22,11 @@ from thalweg._validate import visible
 from thalweg.cards import markdown
 from thalweg.errors import InputError, MissingExtraError, ProjectionError, StateError
 from thalweg.lab import _options as option
-from thalweg.lab._store import LabError, refuse_to_overwrite, write_file
+from thalweg.lab._say import aligned, note, say, terminal
+from thalweg.lab._store import LabError, write_file
 from thalweg.lab.catalog import ALGORITHMS, DOMAINS, USUAL, find
 from thalweg.lab.streams import STREAMS
 from thalweg.lab.studies import STUDIES
-from thalweg.lab.tables import read_table
 
 __all__ = ["app"]
 
@@ -55,12 +53,12 @@ def _mending(debug: bool) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        _note("interrupted")
+        note("interrupted")
         raise typer.Exit(130) from None
     except EXPECTED as error:
         if debug or getattr(error, "errno", None) == errno.EPIPE:
             raise
-        _note(f"error: {one_line(error)}")
+        note(f"error: {one_line(error)}")
         raise typer.Exit(1) from None
 
 
@@ -91,9 +89,9 @@ def _version(wanted: bool) -> None:
 
 def _wait() -> None:
     """Say once why nothing happens for a while, where somebody watches."""
-    if not _told and _terminal(None):
+    if not _told and terminal(None):
         _told.append(True)
-        _note("compiling, once on this machine: some seconds ('thalweg warmup' compiles everything there is)")
+        note("compiling, once on this machine: some seconds ('thalweg warmup' compiles everything there is)")
 
 
 _told: list[bool] = []
@@ -122,34 +120,6 @@ def thalweg(
     thalweg COMMAND --help                              more about a command
     """
     before_compiling(_wait)
-
-
-# ------------------------------------------------------------------------------------------------------------- printing
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[Any]], left: int = 1) -> str:
-    """Aligned columns: the first ones to the left, the others to the right."""
-    cells = [[str(cell) for cell in row] for row in (heads, *rows)]
-    widths = [max(len(row[k]) for row in cells) for k in range(len(heads))]
-    lines = [
-        "  ".join(c.ljust(w) if k < left else c.rjust(w) for k, (c, w) in enumerate(zip(row, widths, strict=True)))
-        for row in cells
-    ]
-    return "\n".join(line.rstrip() for line in lines)
-
-
-def _show(text: str, err: bool = False) -> None:
-    """Print lines in which no name can steer the terminal."""
-    typer.echo("\n".join(map(visible, text.split("\n"))), err=err)
-
-
-def _note(text: str) -> None:
-    _show(text, err=True)
-
-
-def _terminal(wanted: bool | None) -> bool:
-    """Whether to show progress: as asked, else where somebody watches."""
-    return sys.stderr.isatty() if wanted is None else wanted
 
 
 # ----------------------------------------------------------------------------------------------------------------- list
@@ -201,7 +171,7 @@ def list_(
         if k:
             typer.echo()
         heads = [key[:-1], *list(rows[0])[1:]]
-        typer.echo(_table(heads, [list(row.values()) for row in rows], left=len(heads)))
+        typer.echo(aligned(heads, [list(row.values()) for row in rows], left=len(heads)))
 
 
 # ------------------------------------------------------------------------------------------------------------------ run
@@ -274,6 +244,8 @@ def run(
     thalweg run SOGD load.csv --target demand --features degrees,workday --domain box:lower=-2,upper=2
     thalweg run load.csv --target demand --learner mine:make_learner --domain mine:make_set
     """
+    from thalweg.lab._run import forecast_file, forecast_live, play
+
     algorithm, source = _algorithm_and_source(words)
     data = option.describe_data(
         source,
@@ -297,132 +269,13 @@ def run(
             raise InputError(f"{word} is for forecasts of a file: name no algorithm, learner, domain or scale with it.")
         if learner is not None and len(words) == 2:
             raise InputError(f"Give {words[0]} or --learner {learner}, not both.")
-        _play(learner or algorithm, source, data, seed, out, as_json, progress)
+        play(learner or algorithm, source, data, seed, out, as_json, progress)
     elif source == "-":
         if out or plot or as_json or horizon:
             raise InputError("From stdin forecasts go to stdout as they are made: leave out --out, --plot and --json.")
-        _forecast_live(data, difference, save, resume)
+        forecast_live(data, difference, save, resume)
     else:
-        _forecast_file(data, difference, out, save, resume, plot, as_json)
-
-
-def _play(
-    algorithm: str,
-    source: str,
-    data: dict[str, Any],
-    seed: int,
-    out: pathlib.Path | None,
-    as_json: bool,
-    progress: bool | None,
-) -> None:
-    """One algorithm on a stream or a whole file."""
-    from thalweg.lab.compare import open_data
-    from thalweg.lab.runs import describe, losses_as, play_stream
-
-    if out is not None and out.suffix.lower() not in (".csv", ".json", ".npz"):
-        raise InputError(f"--out must end in .csv, .json or .npz. Got {out}.")
-    if out is not None and "stream" not in data:
-        refuse_to_overwrite(0 if source == "-" else source, out)
-    table = None if "stream" in data else read_table(**data)
-    stream = table.stream if table else open_data(data, seed)
-    if table and table.left_out:
-        _note(visible(f"left out, since they hold no number: {', '.join(table.left_out)}"))
-    tell = _tell if _terminal(progress) else None
-    with_decisions = out is not None and out.suffix.lower() == ".npz"
-    report, losses, decisions = play_stream(algorithm, stream, tell=tell, decisions=with_decisions)
-    summary = report | {"seed": seed}
-    if table:
-        summary |= {"target": table.target, "features": table.features, "scales": table.scales}
-    _show(json.dumps(summary, indent=2) if as_json else describe(summary, table, data.get("scale", True)))
-    if out is not None:
-        write_file(out, losses_as(out.suffix.lower(), summary, losses, decisions))
-    if report["interrupted"]:
-        _note(f"interrupted after {report['rounds']} of {len(stream.problem)} rounds")
-        raise typer.Exit(130)
-
-
-def _forecaster(data: dict[str, Any], columns: list[str], difference: bool, resume: pathlib.Path | None) -> Any:
-    """A new forecaster for these columns, or the one that was kept, if it is one for them."""
-    from thalweg.estimators import Forecaster
-
-    fresh = None
-    if resume is None or data["lags"] or difference or data["loss"] != "squared":
-        fresh = Forecaster(columns, lags=data["lags"], loss=data["loss"], difference=difference)
-    if resume is None:
-        return fresh
-    kept = tw.load(resume)
-    if not isinstance(kept, Forecaster):
-        raise InputError(f"{resume} holds a {type(kept).__name__}, no forecaster that --save kept.")
-    if list(kept.columns) != columns:
-        theirs, mine = (", ".join(names) or "none" for names in (kept.columns, columns))
-        raise InputError(f"{resume} was kept for other columns: {theirs}. Here they are: {mine}.")
-    if fresh is not None and fresh._settings() != kept._settings():
-        raise InputError(f"{resume} was kept with other --lags, --loss or --difference. Leave them out to go on.")
-    return kept
-
-
-def _forecast_file(
-    data: dict[str, Any],
-    difference: bool,
-    out: pathlib.Path | None,
-    save: pathlib.Path | None,
-    resume: pathlib.Path | None,
-    plot: pathlib.Path | None,
-    as_json: bool,
-) -> None:
-    from thalweg.lab import forecast as lab
-    from thalweg.lab.columns import read_columns
-    from thalweg.lab.pictures import save as to_image
-
-    for path, endings in ((out, (".csv", ".parquet", ".json")), (plot, (".png", ".html"))):
-        if path is not None and path.suffix.lower() not in endings:
-            raise InputError(f"{'--out' if path is out else '--plot'} must end in {', '.join(endings)}. Got {path}.")
-    refuse_to_overwrite(data["source"], *(path for path in (out, save, plot) if path is not None))
-    read = {key: data[key] for key in ("features", "time", "missing", "decimal", "horizon")}
-    columns = read_columns(data["source"], data["target"], **read)
-    if columns.left_out:
-        _note(f"left out, since they hold no number: {', '.join(columns.left_out)}")
-    if columns.dropped:
-        _note(f"{columns.dropped} row(s) with an empty cell were dropped")
-    if not columns.features and not data["lags"] and resume is None:
-        raise InputError(
-            f"{columns.name} has no column with numbers beside {columns.target!r}. Type --lags 8 to forecast it from "
-            "its past."
-        )
-    forecaster = _forecaster(data, list(columns.features), difference, resume)
-    outcome = lab.forecast(columns, forecaster)
-    if as_json:
-        about = {"target": columns.target, "features": columns.features, "lags": forecaster.lags}
-        _show(json.dumps(about | {"rows": outcome.rows(), "warning": outcome.warning}, indent=2))
-    else:
-        _show(lab.in_words(outcome))
-    if out is not None:
-        write_file(out, lab.as_table(outcome, out.suffix.lower()))
-    if plot is not None:
-        page = plot.suffix.lower() == ".html"
-        write_file(plot, lab.as_page(outcome) if page else to_image(lab.picture(outcome), "png"))
-    if save is not None:
-        forecaster.save(save)
-
-
-def _forecast_live(
-    data: dict[str, Any], difference: bool, save: pathlib.Path | None, resume: pathlib.Path | None
-) -> None:
-    from thalweg.lab.forecast import live
-
-    if data["target"] is None:
-        raise InputError("standard input: say which column is the target.")
-    if sys.stdin is None:
-        raise InputError("The standard input is closed. Name a file instead of -.")
-
-    def write(line: str) -> None:
-        sys.stdout.write(line)
-        sys.stdout.flush()
-
-    shared = {key: data[key] for key in ("features", "time", "missing", "decimal")}
-    keep = None if save is None else lambda forecaster: forecaster.save(save)
-    make = functools.partial(_forecaster, data, difference=difference, resume=resume)
-    live(sys.stdin, write, data["target"], lambda names: make(columns=names), keep=keep, note=_note, **shared)
+        forecast_file(data, difference, out, save, resume, plot, as_json)
 
 
 def _algorithm_and_source(words: list[str]) -> tuple[str, str]:
@@ -432,19 +285,6 @@ def _algorithm_and_source(words: list[str]) -> tuple[str, str]:
     if len(words) == 1 and words[0].lower() in map(str.lower, ALGORITHMS):
         raise typer.BadParameter(f"{words[0]} is an algorithm. Say which stream or file it is to play.")
     return (USUAL, words[0]) if len(words) == 1 else (find("algorithm", words[0], ALGORITHMS), words[1])
-
-
-def _tell(rounds: int, mean: float, recent: float, queries: tw.Queries, seconds: float) -> None:
-    """A line of progress, after twice the rounds of the one before; the first with its head."""
-    from thalweg.lab.runs import FIRST_LINE
-
-    if rounds <= FIRST_LINE:
-        _cells("rounds", "mean loss", "since last", "projections", "gradients", "values", "seconds")
-    _cells(rounds, f"{mean:.5g}", f"{recent:.5g}", *asdict(queries).values(), f"{seconds:.3f}")
-
-
-def _cells(*cells: Any) -> None:
-    _note("  ".join(str(cell).rjust(11) for cell in cells))
 
 
 # -------------------------------------------------------------------------------------------------------------- compare
@@ -515,18 +355,18 @@ def compare(
         decimal=decimal,
     )
     folder = out or pathlib.Path("results") / f"compare-{pathlib.Path(on).stem}"
-    watched = _terminal(progress)
+    watched = terminal(progress)
     how: dict[str, Any] = {"engine": engine, "workers": workers, "scheduler": scheduler, "progress": watched}
     rows = lab.compare(algorithms or [USUAL], data, folder, seeds=seeds, **how)
     if rows[0]["runs"] < seeds:
-        _note("one run each: on data that is given a seed changes nothing")
+        note("one run each: on data that is given a seed changes nothing")
     cells = [
         [row["algorithm"], tidy(row["loss_mean"], 5), *(tidy(row[key], 3) for key in lab.COLUMNS[3:])] for row in rows
     ]
     heads = ["algorithm", "total loss", "sd", "projections", "gradients", "values", "markers", "seconds"]
-    typer.echo(_table(heads, cells))
+    typer.echo(aligned(heads, cells))
     written = visible(f"Written to {folder}: {', '.join(lab.WRITTEN)}")
-    _show(f"\nprojections, gradients and values a round. {written}")
+    say(f"\nprojections, gradients and values a round. {written}")
 
 
 # ------------------------------------------------------------------------------------------------- studies and bench
@@ -554,7 +394,7 @@ def _add_study(name: str, package: ModuleType) -> None:
         how: dict[str, Any] = {"engine": engine, "workers": workers, "scheduler": scheduler, "progress": progress}
         chosen = importlib.import_module(f"{package.__name__}.study").STUDY
         page = study.run(chosen, out, size, command=shlex.join(["thalweg", *sys.argv[1:]]), **how)
-        _show(visible(f"Open {page}"))
+        say(visible(f"Open {page}"))
 
 
 for name, package in STUDIES.items():
@@ -595,7 +435,7 @@ def bench(rounds: Annotated[int, typer.Option(help="Rounds of a run.", min=1)] =
         found = measure(name, stream)
         queries = [tidy(found[key], 4) for key in ("projections", "gradients", "values")]
         rows.append([name, f"{found['us']:.2f}", f"{found['spread']:.2f}", *queries])
-    typer.echo(_table(["algorithm", "us a round", "spread", "projections", "gradients", "values"], rows))
+    typer.echo(aligned(["algorithm", "us a round", "spread", "projections", "gradients", "values"], rows))
 
 
 @app.command()
@@ -618,7 +458,7 @@ def sample(
     if path.exists() and path.read_bytes() != demand():
         raise InputError(f"{path} is there already, and is another file. Give another name.")
     write_file(path, demand())
-    _show(f"Written to {path}: 8760 hours of demand and temperature.")
+    say(f"Written to {path}: 8760 hours of demand and temperature.")
 
 
 @app.command()
@@ -646,6 +486,6 @@ def warmup(progress: option.Progress = None) -> None:
             task()
         except MissingExtraError as error:
             left_out.append(f"{name} ({error})")
-    _show(f"{len(work) - len(left_out)} parts are compiled.")
+    say(f"{len(work) - len(left_out)} parts are compiled.")
     for one in left_out:
-        _note(f"left out: {one}")
+        note(f"left out: {one}")

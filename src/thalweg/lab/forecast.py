@@ -20,6 +20,7 @@ from thalweg._extras import need
 from thalweg._validate import visible
 from thalweg.errors import InputError
 from thalweg.estimators.forecaster import Forecaster
+from thalweg.lab._say import aligned
 from thalweg.lab.columns import Columns, cell_number, lagged, separator_of
 from thalweg.lab.pictures import panels, save
 from thalweg.lab.report import number
@@ -159,13 +160,9 @@ def in_words(outcome: Outcome) -> str:
         for row in (row for row in rows if row["hindsight"] is hindsight):
             name = f"  {row['forecast']}" if hindsight else row["forecast"]
             cells.append((name, f"{row['rmse']:.6g}", f"{row['mae']:.6g}", f"{row['ratio']:.4g}"))
-    widths = [max(len(row[k]) for row in cells) for k in range(4)]
-    table = [
-        "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]).rstrip()
-        for row in cells
-    ]
+    table = aligned(cells[0], cells[1:])
     said = [outcome.warning] if outcome.warning else []
-    lines = [head, f"from {' and '.join(parts)}", "", *table, *([""] * bool(said)), *said]
+    lines = [head, f"from {' and '.join(parts)}", "", *table.split("\n"), *([""] * bool(said)), *said]
     return "\n".join(map(visible, lines))
 
 
