@@ -19,7 +19,7 @@ from thalweg._kernels.projections import BALL
 from thalweg._machines.curvature import Curvature
 from thalweg._machines.cut_descent import BELOW, COUNT, CURVED, LENGTHS, ROWS, SQUARES, Around, Members
 from thalweg._machines.estimate import HELPERS, Estimate
-from thalweg._machines.records import ANCHORED, BEHIND, CHANGES, GAINED, MARKERS, OTHERS, Records
+from thalweg._machines.records import ANCHORED, BEHIND, CHANGES, GAINED, MARKERS, OTHERS, SLOTS, new_records
 from thalweg._machines.tracker import ENOUGH, TrackerSettings, TrackerState
 from thalweg._machines.tracker import LARGEST as LARGEST_LOSS
 from thalweg._sound import born
@@ -34,7 +34,6 @@ __all__ = ["Tracking"]
 
 SMALL = 64  # entries of a decision up to which members with curvature are worth their d^2
 MARKS = 1024  # the rounds of so many markers are remembered
-SLOTS = 58  # markers are 16 rounds apart or more, so these hold for 2^62 rounds
 LARGEST = 1e145  # of a gradient times the diameter: its square can then be added up
 
 
@@ -90,28 +89,13 @@ class Tracking(Machine):
             self._home = read_start(name, domain, start).ravel()
         d = domain.dim
         curved = d <= SMALL if curvature == "auto" else bool(curvature)
-        J, helpers = OTHERS + (SLOTS if self.intervals else 0), HELPERS if curved else 0
+        records, helpers = new_records(ROWS, MARKS if self.intervals else 0), HELPERS if curved else 0
         self._adopt(
             TrackerState(
                 Members(np.zeros((ROWS, d)), np.zeros(4), np.zeros(3, dtype=np.int64), np.zeros(ROWS)),
                 Curvature(np.zeros((2 if curved else 0, d, d)), np.zeros(4)),
                 Estimate(np.zeros((helpers, d)), np.zeros(helpers), np.zeros(helpers), np.zeros(2)),
-                Records(
-                    A=np.zeros((J, ROWS)),
-                    V=np.zeros(J),
-                    B=np.zeros(J),
-                    R=np.zeros(J),
-                    W=np.zeros(J),
-                    p=np.zeros((J, ROWS)),
-                    prior=np.zeros(J),
-                    anchors=np.zeros(J, dtype=np.int64),
-                    flat=np.zeros(J, dtype=np.int64),
-                    born=np.zeros(J - 1, dtype=np.int64),
-                    weights=np.zeros(J),
-                    totals=np.zeros(5),
-                    counts=np.zeros(4, dtype=np.int64),
-                    marks=np.zeros(MARKS if self.intervals else 0, dtype=np.int64),
-                ),
+                records,
                 np.zeros(ROWS),
                 np.zeros(d),
                 np.zeros(1, dtype=np.int64),
@@ -125,7 +109,7 @@ class Tracking(Machine):
                 self.intervals,
                 self._floor,
                 np.zeros(ROWS),
-                np.zeros((J, ROWS)),
+                np.zeros((records.V.size, ROWS)),
                 np.zeros(d),
             ),
         )

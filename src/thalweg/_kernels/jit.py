@@ -69,7 +69,8 @@ class _Cache(FunctionCache):  # type: ignore[misc]
 
 def before_compiling(tell: Callable[[], None]) -> None:
     """Call `tell` whenever a kernel is about to be compiled, which takes seconds."""
-    _waiting.append(tell)
+    if tell not in _waiting:
+        _waiting.append(tell)
 
 
 def _hint(problem: str) -> None:

@@ -30,9 +30,10 @@ from thalweg._kernels.jit import inner
 from thalweg._kernels.parts import Floats, Ints
 from thalweg._kernels.vectors import decay
 
-__all__ = ["OTHERS", "RATES", "Records", "account", "begin_records", "credit", "mark", "mix", "recall"]
+__all__ = ["OTHERS", "RATES", "Records", "account", "begin_records", "credit", "mark", "mix", "new_records", "recall"]
 
 RATES = 8  # of a record's grid
+SLOTS = 58  # of the cover: markers are 16 rounds apart or more, so these hold for 2^62 rounds
 BEHIND = 2
 ENOUGH = 16.0  # of the largest phi, for a marker
 CHANGE, OTHERS = 1, 2  # the rows of the record since the last evident change, and of the first slot of the cover
@@ -63,6 +64,27 @@ class Records(NamedTuple):
     totals: Floats  # (5,)
     counts: Ints  # (4,)
     marks: Ints  # (capacity,) marks[i % capacity]: the round that set marker i + 1
+
+
+def new_records(members: int, capacity: int) -> Records:
+    """Arrays for so many members, all 0; without a capacity for markers there are no intervals."""
+    J, whole = OTHERS + (SLOTS if capacity else 0), np.int64
+    return Records(
+        A=np.zeros((J, members)),
+        V=np.zeros(J),
+        B=np.zeros(J),
+        R=np.zeros(J),
+        W=np.zeros(J),
+        p=np.zeros((J, members)),
+        prior=np.zeros(J),
+        anchors=np.zeros(J, whole),
+        flat=np.zeros(J, whole),
+        born=np.zeros(J - 1, whole),
+        weights=np.zeros(J),
+        totals=np.zeros(5),
+        counts=np.zeros(4, whole),
+        marks=np.zeros(capacity, whole),
+    )
 
 
 @inner

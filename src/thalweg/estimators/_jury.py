@@ -17,12 +17,21 @@ from numpy.typing import NDArray
 
 from thalweg._kernels.jit import inner
 from thalweg._kernels.parts import Floats, Ints
-from thalweg._machines.records import BEHIND, MARKERS, OTHERS, RATES, Records, account, begin_records, credit, mark, mix
+from thalweg._machines.records import (
+    BEHIND,
+    MARKERS,
+    RATES,
+    Records,
+    account,
+    begin_records,
+    credit,
+    mark,
+    mix,
+    new_records,
+)
 from thalweg._sound import born, shares
 
 __all__ = ["Jury", "JuryRoom", "begin_jury", "judge", "look_jury", "new_jury"]
-
-SLOTS = 58  # markers are 16 rounds apart or more, so these hold for 2^62 rounds
 
 
 class Jury(NamedTuple):
@@ -42,25 +51,9 @@ class JuryRoom(NamedTuple):
 
 def new_jury(priors: Floats, intervals: bool = True) -> tuple[Jury, JuryRoom]:
     """Arrays for as many candidates as there are priors, before the first round."""
-    N, J = priors.size, OTHERS + (SLOTS if intervals else 0)
-    records = Records(
-        A=np.zeros((J, N)),
-        V=np.zeros(J),
-        B=np.zeros(J),
-        R=np.zeros(J),
-        W=np.zeros(J),
-        p=np.zeros((J, N)),
-        prior=np.zeros(J),
-        anchors=np.zeros(J, dtype=np.int64),
-        flat=np.zeros(J, dtype=np.int64),
-        born=np.zeros(J - 1, dtype=np.int64),
-        weights=np.zeros(J),
-        totals=np.zeros(5),
-        counts=np.zeros(4, dtype=np.int64),
-        marks=np.zeros(1 if intervals else 0, dtype=np.int64),
-    )
+    N, records = priors.size, new_records(priors.size, 1 if intervals else 0)
     jury = Jury(records, np.zeros(N), np.zeros(1, dtype=np.int64))
-    room = JuryRoom(np.log(priors / priors.sum()), np.zeros((J, max(N, RATES))))
+    room = JuryRoom(np.log(priors / priors.sum()), np.zeros((records.V.size, max(N, RATES))))
     begin_jury(jury, room)
     return jury, room
 
