@@ -98,11 +98,12 @@ def test_as_good_as_the_best_half_life(kind):
 @pytest.mark.parametrize("k", [1, 3, 11])
 @pytest.mark.parametrize("kind", ["still", "jumps", "slow turns", "fast turns", "walks", "heavy jumps"])
 def test_as_good_as_the_best_half_life_often(kind, k, seed):
+    """Within 2 %, but for a few rows: one row may have a tenth of all that is lost, and no weights foresee it."""
     if "turns" in kind and k > 6:
         pytest.skip("no room to turn in")
     rows, pca, known = drawn(kind, T=3000, k=k, seed=seed), StreamingPCA(k), 120  # before, luck decides where k = d - 1
-    best = min(lost_by(life, rows, k)[known:].sum() for life in pca.halflives)
-    assert pca.update(rows)[known:].sum() <= (1.15 if "heavy" in kind else 1.04) * best
+    best = min((lost_by(life, rows, k)[known:] for life in pca.halflives), key=np.sum)
+    assert pca.update(rows)[known:].sum() <= 1.02 * best.sum() + 5 * best.max()
 
 
 def test_first_rows_lie_in_the_subspace():

@@ -4,25 +4,26 @@ Member m of M forgets by the factor f_m in every row. With the row x, and z = x 
 
     lost_m = |z|^2 - |F_m z|^2                              F_m (k, d): its orthonormal directions                  (1)
     N' = f N + 1;  S' = f S + (f N/N') z z';  mu' = mu + z/N'        without centring S' = f S + x x'               (2)
-    F_m follows S_m                                                  (8), (9)                                       (3)
+    F_m follows S_m (`_follow`)                                                                                     (3)
 
-Two more candidates combine them, by the members' weights w:
+Four more candidates combine them, by three sets of weights over the members:
 
-    A = sum_m w_m F_m' F_m, the directions in which members agree; C = sum_m w_m S_m/n_m, those with most energy    (4)
-    F_A follows A, F_C follows C; both lose |z|^2 - |F z|^2 with z = x - mean, mean = sum_m w_m mu_m                (5)
-    all M + 2 are judged by what they lost (`_jury`); w are the jury's weights of the members, scaled to sum 1      (6)
-    F <- the heavier of F_A and F_C, turned such that F C F', the variances, is diagonal                            (7)
+    w: the jury's weights of the members (9), scaled to sum 1                                                       (4)
+    b_m <- b_m exp(-lost_m/(2 v)), scaled;  v = what was lost of late, over d - k                                   (5)
+    r_m <- r_m (1 + lost_m/v)^(-(1 + d - k)/2), scaled                                                              (6)
+    C = sum_m w_m S_m/n_m, and so with b and r; F_C follows each of them: most energy                               (7)
+    A = sum_m w_m F_m' F_m; F_A follows A: the directions in which members agree                                    (8)
+    all M + 4 are judged by what they lost (`_jury`); for the last four z = x - mean, mean = sum_m w_m mu_m         (9)
+    F <- the heaviest of the four, turned such that F C F', the variances, is diagonal                              (10)
 
 with n = N - N_2/N (N without centring) and N_2 the sum of squared weights, so that n is the number of rows less one
-where nothing is forgotten. Before k + 2 rows members cannot differ, and nobody is judged. A is better where subspaces
-move, C where a few rows have most of the energy. Of the members' prior half belongs to the longest memory: where few
-rows decide, there is no time to learn that it is needed.
+where nothing is forgotten. Before k + 2 rows members cannot differ, and nobody is judged.
 
-No matrix is diagonalised. To follow S >= 0, the row joins the directions and the weakest leaves. Z (k + 1, d) has F and
-what z has outside of F, with length 1; u is the eigenvector of the smallest eigenvalue of Z S Z', with u_{k+1} >= 0.
-
-    F <- F - c (u' Z + z_{k+1}),  c_i = u_i/(1 + u_{k+1})                  the smallest turn after which F u = 0    (8)
-    F <- F (S + sigma I), orthonormal row by row                           a step of orthogonal iteration           (9)
+b and r are what Bayes' rule says if a row has d - k coordinates outside of a member's subspace that are normal with
+variance v, or have the tails of Cauchy's distribution. They know the best member after few rows, but for ever, and a
+few giant rows deceive b; w is slower and takes nothing for granted. A is better where subspaces move, C where a few
+rows have most of the energy. Of the members' prior half belongs to the longest memory: where few rows decide, there is
+no time to learn that it is needed.
 
 Rows of F keep their sign and place. What is played anew is turned to where F was, and then by Jacobi's method, whose
 turns are at most 45 degrees. Where variances cross, rows do not change places. Only in the first 10 (k + 1) rows they
@@ -38,25 +39,24 @@ from numpy.typing import NDArray
 from thalweg._kernels.handle import parts
 from thalweg._kernels.jit import inner, kernel
 from thalweg._kernels.parts import Floats, Ints
-from thalweg._kernels.vectors import dot
+from thalweg._kernels.vectors import decay, dot
 from thalweg._sound import CLOSE, SLACK, shares
 from thalweg._types import Array
 from thalweg._validate import check_count, check_entries, check_flag, check_items, real_number, wrong
 from thalweg.errors import InputError
 from thalweg.estimators._engine import Engine, clock
+from thalweg.estimators._follow import align, diagonal, multiply, multiply_bank, outside, turn, widen
 from thalweg.estimators._jury import Jury, JuryRoom, begin_jury, judge, look_jury, new_jury
 
 __all__ = ["LARGEST", "Subspace", "learn_rows"]
 
+NEVER = 1e-300  # a weight is never less: it may come back
 LARGEST = 1e70  # of an entry: fourth powers can still be added up
-NOTHING = 1e-24  # of the energy of a row: what is outside of F is rounding
-SIGMA = 1e-6  # of the trace: (9) keeps directions apart that hold nothing
-LEVEL = 1e-12  # of the trace: eigenvalues below it are one
-TURNED = 1e-14  # of the trace: off the diagonal that is nothing
-SEARCHES, SWEEPS = 1000, 30  # at most
 SETTLED = 10  # times k + 1 rows
-COMBINED = 0.1  # the prior of the two candidates that combine members
-AGREED, ENERGY = 0, 1  # those two, behind the members
+COMBINED = 0.2  # the prior of the candidates that combine members
+JUDGED, LIKELY, ROBUST, SETS = 0, 1, 2, 3  # the sets of weights w, b, r, and how many there are
+AGREED, ENERGY, EXTRA = 0, 1, 4  # the candidates behind the members: F_A, then one for each set; how many
+RECENT = 0.99  # forgetting of what was lost of late
 
 
 class SubspaceState(NamedTuple):
@@ -66,11 +66,13 @@ class SubspaceState(NamedTuple):
     N2: Floats  # (M,)
     mu: Floats  # (M, d)
     S: Floats  # (M, d, d)
-    frames: Floats  # (M + 2, k, d) F_m, F_A, F_C
-    jury: Jury  # of M + 2
-    w: Floats  # (M,)
-    mean: Floats  # (d,)
-    F: Floats  # (k, d)
+    frames: Floats  # (M + 4, k, d) F_m; F_A; F_C by w, b, r
+    jury: Jury  # of M + 4
+    w: Floats  # (3, M) w, b, r
+    means: Floats  # (3, d)
+    late: Floats  # (2,) what was lost of late, and of how many rows
+    mean: Floats  # (d,) of what is played, as are
+    F: Floats  # (k, d), the
     variances: Floats  # (k,) along F,
     total: Floats  # (1,) and in all directions
     clock: Ints
@@ -82,7 +84,7 @@ class SubspaceSettings(NamedTuple):
     forget: Floats  # (M,)
     center: bool
     room: JuryRoom
-    lost: Floats  # (M + 2,)
+    lost: Floats  # (M + 4,)
     z: Floats  # (d,)
     Z: Floats  # (k + 1, d)
     Y: Floats  # (k + 1, d)
@@ -91,183 +93,6 @@ class SubspaceSettings(NamedTuple):
     v: Floats  # (k + 1,)
     C: Floats  # (d, d)
     Q: Floats  # (k, k)
-
-
-# -------------------------------------------------------------------------------------------------- follow a matrix
-# These are kernels of their own, not compiled into the loop over rows: several are called twice.
-
-
-@kernel
-def _lost(F: Floats, z: Floats) -> float:
-    """(1)."""
-    rest = dot(z, z)
-    for i in range(F.shape[0]):
-        along = dot(F[i], z)
-        rest -= along * along
-    return max(rest, 0.0)
-
-
-@kernel
-def _away(rows: Floats, count: int, y: Floats) -> float:
-    """y <- what it has outside of the first rows, which are orthonormal, with length 1. Returns that length squared."""
-    for _ in range(2):  # twice is enough
-        for i in range(count):
-            along = dot(rows[i], y)
-            for j in range(y.shape[0]):
-                y[j] -= along * rows[i, j]
-    square = dot(y, y)
-    if square > 0.0:
-        scale = 1.0 / np.sqrt(square)
-        for j in range(y.shape[0]):
-            y[j] *= scale
-    return square
-
-
-@kernel
-def _widen(F: Floats, z: Floats, Z: Floats) -> bool:
-    """Z <- F and what z has outside of it; whether that is anything."""
-    k, d = F.shape
-    for i in range(k):
-        for j in range(d):
-            Z[i, j] = F[i, j]
-    for j in range(d):
-        Z[k, j] = z[j]
-    if _away(F, k, Z[k]) > NOTHING * dot(z, z):
-        return True
-    for j in range(d):
-        Z[k, j] = 0.0
-    return False
-
-
-@kernel
-def _multiply(Z: Floats, S: Floats, Y: Floats) -> None:
-    """Y <- Z S."""
-    np.dot(Z, S, Y)
-
-
-@kernel
-def _multiply_bank(Z: Floats, w: Floats, frames: Floats, Y: Floats) -> None:
-    """Y <- Z A, with A of (4)."""
-    for i in range(Z.shape[0]):
-        for j in range(Z.shape[1]):
-            Y[i, j] = 0.0
-        for m in range(w.shape[0]):
-            for r in range(frames.shape[1]):
-                along = w[m] * dot(Z[i], frames[m, r])
-                for j in range(Z.shape[1]):
-                    Y[i, j] += along * frames[m, r, j]
-
-
-@kernel
-def _weakest(H: Floats, u: Floats, v: Floats) -> None:
-    """u <- the eigenvector of the smallest eigenvalue of H >= 0, by inverse iteration. Overwrites H and v.
-
-    It begins at 1, ..., 1: where H is diagonal, no direction is missed.
-    """
-    n, trace = H.shape[0], 0.0
-    for i in range(n):
-        trace += H[i, i]
-    for i in range(n):  # Cholesky: L L' = H + LEVEL trace I, L in the lower triangle
-        for j in range(i + 1):
-            rest = H[i, j] + (LEVEL * trace if i == j else 0.0)
-            for r in range(j):
-                rest -= H[i, r] * H[j, r]
-            H[i, j] = rest / H[j, j] if j < i else np.sqrt(max(rest, LEVEL * LEVEL * trace))  # trace > 0
-        u[i] = 1.0
-    for _ in range(SEARCHES):
-        for i in range(n):
-            rest = u[i]
-            for r in range(i):
-                rest -= H[i, r] * v[r]
-            v[i] = rest / H[i, i]
-        for i in range(n - 1, -1, -1):
-            v[i] /= H[i, i]
-            for r in range(i):
-                v[r] -= H[i, r] * v[i]
-        scale, change = 1.0 / np.sqrt(dot(v, v)), 0.0
-        for i in range(n):
-            change += (scale * v[i] - u[i]) ** 2
-            u[i] = scale * v[i]
-        if change < 1e-24:
-            return
-
-
-@kernel
-def _turn(F: Floats, wide: bool, trace: float, Z: Floats, Y: Floats, H: Floats, u: Floats, v: Floats) -> None:
-    """(8) and (9): F from Z and Y = Z S. Overwrites all but `wide` and `trace`."""
-    k, d = F.shape
-    if wide:
-        for i in range(k + 1):
-            for j in range(i + 1):
-                H[i, j] = dot(Y[i], Z[j])
-        _weakest(H, u, v)
-        sign = 1.0 if u[k] >= 0.0 else -1.0
-        for i in range(k + 1):
-            u[i] *= sign
-        for j in range(d):  # u' Z + z_{k+1}, and the same of Y, into the last rows
-            z, y = (1.0 + u[k]) * Z[k, j], (1.0 + u[k]) * Y[k, j]
-            for i in range(k):
-                z += u[i] * Z[i, j]
-                y += u[i] * Y[i, j]
-            Z[k, j], Y[k, j] = z, y
-    for i in range(k):
-        c = u[i] / (1.0 + u[k]) if wide else 0.0
-        for j in range(d):
-            F[i, j] = Y[i, j] - c * Y[k, j] + SIGMA * trace * (Z[i, j] - c * Z[k, j])
-        _away(F, i, F[i])
-
-
-@kernel
-def _align(F: Floats, new: Floats, R: Floats) -> None:
-    """F <- the rows of `new`, turned to where the rows of F were. Overwrites R (k, k)."""
-    k, d = F.shape
-    for i in range(k):
-        for r in range(k):
-            R[i, r] = dot(F[i], new[r])
-        axis, least = 0, 1e-6
-        while _away(R, i, R[i]) < least and axis < k:  # nothing of it is left: any direction that is free
-            for r in range(k):
-                R[i, r] = 1.0 if r == axis else 0.0
-            axis, least = axis + 1, 0.5 / k  # of the axes one has 1/k or more outside of the others
-    for i in range(k):
-        for j in range(d):
-            F[i, j] = 0.0
-        for r in range(k):
-            for j in range(d):
-                F[i, j] += R[i, r] * new[r, j]
-
-
-@kernel
-def _diagonal(H: Floats, Q: Floats) -> None:
-    """H <- Q H Q', diagonal, by turns of at most 45 degrees (Jacobi); of H as many rows and columns as Q has."""
-    k, trace = Q.shape[0], 0.0
-    for i in range(k):
-        trace += abs(H[i, i])
-        for j in range(k):
-            Q[i, j] = 1.0 if i == j else 0.0
-    for _ in range(SWEEPS):
-        largest = 0.0
-        for i in range(k):
-            for j in range(i):
-                largest = max(largest, abs(H[i, j]))
-        if largest <= TURNED * trace:
-            return
-        for p in range(k - 1):
-            for q in range(p + 1, k):
-                if abs(H[p, q]) <= 0.01 * TURNED * trace:
-                    continue
-                half = (H[q, q] - H[p, p]) / (2.0 * H[p, q])
-                t = (1.0 if half >= 0.0 else -1.0) / (abs(half) + np.sqrt(half * half + 1.0))
-                cos = 1.0 / np.sqrt(t * t + 1.0)
-                sin = t * cos
-                for i in range(k):
-                    a, b = H[i, p], H[i, q]
-                    H[i, p], H[i, q] = cos * a - sin * b, sin * a + cos * b
-                for i in range(k):
-                    a, b = H[p, i], H[q, i]
-                    H[p, i], H[q, i] = cos * a - sin * b, sin * a + cos * b
-                    a, b = Q[p, i], Q[q, i]
-                    Q[p, i], Q[q, i] = cos * a - sin * b, sin * a + cos * b
 
 
 # ------------------------------------------------------------------------------------------------------------ a row
@@ -279,7 +104,7 @@ def _move_member(s: SubspaceState, c: SubspaceSettings, m: int, x: Floats) -> No
     d, z, S = x.shape[0], c.z, s.S[m]
     for j in range(d):
         z[j] = x[j] - s.mu[m, j]
-    c.lost[m] = _lost(s.frames[m], z)
+    c.lost[m] = outside(s.frames[m], z)
     f, before = c.forget[m], s.N[m]
     s.N[m] = f * before + 1.0
     s.N2[m] = f * f * s.N2[m] + 1.0
@@ -293,48 +118,71 @@ def _move_member(s: SubspaceState, c: SubspaceSettings, m: int, x: Floats) -> No
         for j in range(d):
             s.mu[m, j] += z[j] / s.N[m]
     if trace > 0.0:
-        wide = _widen(s.frames[m], z, c.Z)
-        _multiply(c.Z, S, c.Y)
-        _turn(s.frames[m], wide, trace, c.Z, c.Y, c.H, c.u, c.v)
+        wide = widen(s.frames[m], z, c.Z)
+        multiply(c.Z, S, c.Y)
+        turn(s.frames[m], wide, trace, c.Z, c.Y, c.H, c.u, c.v)
+
+
+@inner
+def _heaviest(s: SubspaceState) -> int:
+    """Of the candidates that combine members the one with the largest weight."""
+    M, best = s.w.shape[1], 0
+    for i in range(1, EXTRA):
+        if s.jury.weights[M + i] > s.jury.weights[M + best]:
+            best = i
+    return best
+
+
+@inner
+def _mix(s: SubspaceState, c: SubspaceSettings, which: int) -> float:
+    """C of (7) into scratch space; returns its trace."""
+    d, total = s.mean.shape[0], 0.0
+    for i in range(d):
+        for j in range(d):
+            c.C[i, j] = 0.0
+        for m in range(s.w.shape[1]):
+            n = s.N[m] - s.N2[m] / s.N[m] if c.center else s.N[m]
+            share = s.w[which, m] / n if n > 0.0 else 0.0
+            if share > 0.0:
+                for j in range(d):
+                    c.C[i, j] += share * s.S[m, i, j]
+        total += c.C[i, i]
+    return total
 
 
 @inner
 def _combine(s: SubspaceState, c: SubspaceSettings, x: Floats) -> None:
-    """(4), (5) and (7)."""
-    M, (k, d) = s.w.shape[0], s.F.shape
-    w, F, Z, Y, C = s.w, s.F, c.Z, c.Y, c.C
-    for j in range(d):
-        s.mean[j] = 0.0
-        for m in range(M):
-            s.mean[j] += w[m] * s.mu[m, j]
-        c.z[j] = x[j] - s.mean[j]
-    s.total[0] = 0.0
-    for i in range(d):
+    """(7), (8) and (10)."""
+    M, (k, d) = s.w.shape[1], s.F.shape
+    F, Z, Y, heaviest = s.F, c.Z, c.Y, _heaviest(s)
+    played = max(heaviest - ENERGY, JUDGED)
+    for place in range(1, SETS + 1):
+        which = (played + place) % SETS  # the one that is played comes last: its C is used once more
         for j in range(d):
-            C[i, j] = 0.0
-        for m in range(M):
-            n = s.N[m] - s.N2[m] / s.N[m] if c.center else s.N[m]
-            share = w[m] / n if n > 0.0 else 0.0
-            for j in range(d):
-                C[i, j] += share * s.S[m, i, j]
-        s.total[0] += C[i, i]
-    wide = _widen(s.frames[M + AGREED], c.z, Z)
-    _multiply_bank(Z, w, s.frames, Y)
-    _turn(s.frames[M + AGREED], wide, float(k), Z, Y, c.H, c.u, c.v)
-    if s.total[0] > 0.0:
-        wide = _widen(s.frames[M + ENERGY], c.z, Z)
-        _multiply(Z, C, Y)
-        _turn(s.frames[M + ENERGY], wide, s.total[0], Z, Y, c.H, c.u, c.v)
-    heavier = AGREED if s.jury.weights[M + AGREED] > s.jury.weights[M + ENERGY] else ENERGY
-    _align(F, s.frames[M + heavier], c.Q)
+            s.means[which, j] = 0.0
+            for m in range(M):
+                s.means[which, j] += s.w[which, m] * s.mu[m, j]
+            c.z[j] = x[j] - s.means[which, j]
+        if which == JUDGED:
+            wide = widen(s.frames[M + AGREED], c.z, Z)
+            multiply_bank(Z, s.w[which], s.frames, Y)
+            turn(s.frames[M + AGREED], wide, float(k), Z, Y, c.H, c.u, c.v)
+        s.total[0] = _mix(s, c, which)
+        if s.total[0] > 0.0:
+            wide = widen(s.frames[M + ENERGY + which], c.z, Z)
+            multiply(Z, c.C, Y)
+            turn(s.frames[M + ENERGY + which], wide, s.total[0], Z, Y, c.H, c.u, c.v)
+    for j in range(d):
+        s.mean[j] = s.means[played, j]
+    align(F, s.frames[M + heaviest], c.Q)
     for i in range(k):
         for j in range(d):
             Z[i, j] = F[i, j]
-    _multiply(Z, C, Y)
+    multiply(Z, c.C, Y)
     for i in range(k):
         for j in range(i + 1):
             c.H[i, j] = c.H[j, i] = dot(Y[i], Z[j])
-    _diagonal(c.H, c.Q)
+    diagonal(c.H, c.Q)
     for i in range(k):
         s.variances[i] = max(c.H[i, i], 0.0)
         for j in range(d):
@@ -345,9 +193,33 @@ def _combine(s: SubspaceState, c: SubspaceSettings, x: Floats) -> None:
 
 
 @inner
-def _weigh(s: SubspaceState, c: SubspaceSettings) -> None:
-    """(6)."""
-    N, M, total = c.lost.shape[0], s.w.shape[0], 0.0
+def _believe(s: SubspaceState, c: SubspaceSettings, played: float) -> None:
+    """(5), (6)."""
+    late, M, (k, d) = s.late, s.w.shape[1], s.F.shape
+    v = late[0] / (late[1] * max(1, d - k)) if late[1] > 0.0 else 0.0
+    late[0] = RECENT * late[0] + played
+    late[1] = RECENT * late[1] + 1.0
+    least = c.lost[0]
+    for m in range(1, M):
+        least = min(least, c.lost[m])
+    for which in (LIKELY, ROBUST):
+        total, b = 0.0, s.w[which]
+        for m in range(M if v > 0.0 else 0):
+            if which == LIKELY:
+                odds = -0.5 * (c.lost[m] - least) / v
+            else:
+                odds = -0.5 * (1 + d - k) * np.log((v + c.lost[m]) / (v + least))
+            b[m] = max(b[m] * decay(odds), NEVER)
+            total += b[m]
+        for m in range(M if v > 0.0 else 0):
+            b[m] /= total
+
+
+@inner
+def _weigh(s: SubspaceState, c: SubspaceSettings, played: float) -> None:
+    """(4), (5), (6) and (9)."""
+    N, M, total = c.lost.shape[0], s.w.shape[1], 0.0
+    _believe(s, c, played)
     average = dot(s.jury.weights, c.lost)
     for i in range(N):
         c.lost[i] = average - c.lost[i]
@@ -355,7 +227,7 @@ def _weigh(s: SubspaceState, c: SubspaceSettings) -> None:
     for m in range(M):
         total += s.jury.weights[m]
     for m in range(M if total > 0.0 else 0):
-        s.w[m] = s.jury.weights[m] / total
+        s.w[JUDGED, m] = s.jury.weights[m] / total
 
 
 @kernel
@@ -374,18 +246,22 @@ def put_in_order(F: Floats, variances: Floats) -> None:
 def learn_rows(handle: Any, X: Floats, lost: Floats) -> None:
     """One row after the other; `lost` <- what each has outside of F before it is learned."""
     s, c = parts(handle)
-    M, (k, d) = s.w.shape[0], s.F.shape
+    M, (k, d) = s.w.shape[1], s.F.shape
     for t in range(X.shape[0]):
         x, seen = X[t], s.clock[0]
         for j in range(d):
             c.z[j] = x[j] - s.mean[j]
-        lost[t] = _lost(s.F, c.z) if seen > 0 or not c.center else 0.0
-        for i in (AGREED, ENERGY):
-            c.lost[M + i] = _lost(s.frames[M + i], c.z)
+        lost[t] = outside(s.F, c.z) if seen > 0 or not c.center else 0.0
+        for which in range(SETS):
+            for j in range(d):
+                c.z[j] = x[j] - s.means[which, j]
+            c.lost[M + ENERGY + which] = outside(s.frames[M + ENERGY + which], c.z)
+            if which == JUDGED:
+                c.lost[M + AGREED] = outside(s.frames[M + AGREED], c.z)
         for m in range(M):
             _move_member(s, c, m, x)
         if seen > k + 1:
-            _weigh(s, c)
+            _weigh(s, c, lost[t])
         _combine(s, c, x)
         s.clock[0] += 1
         if s.clock[0] <= SETTLED * (k + 1):
@@ -426,15 +302,17 @@ class Subspace(Engine):
         priors = np.ones(M)
         priors[int(np.argmax(lives))] = max(M - 1, 1)
         self._members = priors / priors.sum()
-        jury, room = new_jury(np.r_[(1.0 - COMBINED) * self._members, COMBINED / 2, COMBINED / 2])
+        jury, room = new_jury(np.append((1.0 - COMBINED) * self._members, np.full(EXTRA, COMBINED / EXTRA)))
         state = SubspaceState(
             N=np.zeros(M),
             N2=np.zeros(M),
             mu=np.zeros((M, d)),
             S=np.zeros((M, d, d)),
-            frames=np.zeros((M + 2, k, d)),
+            frames=np.zeros((M + EXTRA, k, d)),
             jury=jury,
-            w=np.zeros(M),
+            w=np.zeros((SETS, M)),
+            means=np.zeros((SETS, d)),
+            late=np.zeros(2),
             mean=np.zeros(d),
             F=np.zeros((k, d)),
             variances=np.zeros(k),
@@ -445,7 +323,7 @@ class Subspace(Engine):
             forget=0.5 ** (1.0 / np.array(lives)),
             center=center,
             room=room,
-            lost=np.zeros(M + 2),
+            lost=np.zeros(M + EXTRA),
             z=np.zeros(d),
             Z=np.zeros((k + 1, d)),
             Y=np.zeros((k + 1, d)),
@@ -466,6 +344,13 @@ class Subspace(Engine):
         state.w[:] = self._members
         k = state.F.shape[0]
         state.F[:, :k] = state.frames[:, :, :k] = np.eye(k)
+
+    @property
+    def weights(self) -> Array:
+        """Of the members, in what is played."""
+        state = self._parts[0]
+        weights: Array = state.w[max(_heaviest(state) - ENERGY, JUDGED)].copy()
+        return weights
 
     def learn(self, X: Array) -> Array:
         """One row after the other. Returns what each lost before it was learned."""
@@ -490,7 +375,10 @@ class Subspace(Engine):
         yield "S", bool((np.abs(S - S.transpose(0, 2, 1)).max(axis=(1, 2)) <= CLOSE * traces).all())
         yield "S", bool(((traces <= most) & (np.linalg.eigvalsh(S)[:, 0] >= -CLOSE * traces)).all())
         yield "mu", bool((np.abs(read["mu"]) <= SLACK * LARGEST * self._parts[1].center).all())
-        yield "mean", bool((np.abs(read["mean"]) <= SLACK * LARGEST * self._parts[1].center).all())
+        for key in ("mean", "means"):
+            yield "mean", bool((np.abs(read[key]) <= SLACK * LARGEST * self._parts[1].center).all())
         yield "variances", bool((read["variances"] >= 0).all() and read["variances"].sum() <= SLACK * read["total"][0])
-        yield "weights", shares(read["w"][None], np.ones((1, read["w"].size), dtype=bool))
+        yield "weights", shares(read["w"], np.ones(read["w"].shape, dtype=bool))
+        lost, rows = read["late"]
+        yield "what was lost of late", bool(0 <= rows <= 1 / (1 - RECENT) and 0 <= lost <= 4 * rows * d * LARGEST**2)
         yield from look_jury(read)
