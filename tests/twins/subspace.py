@@ -43,28 +43,24 @@ class Subspace:
     """The bank; `step` learns a row and returns what it lost."""
 
     def __init__(self, d, k, halflives, center):
-        M = self.M = len(halflives)
+        M = len(halflives)
         self.forget, self.center = 0.5 ** (1 / np.array(halflives)), center
         self.weight = [[] for _ in range(M)]  # of every row, in each member
         self.mu, self.S = np.zeros((M, d)), np.zeros((M, d, d))
-        self.frames = [np.eye(k, d) for _ in range(M + 4)]  # the last: what members agree in, most energy by w, b, r
-        prior = np.where(np.array(halflives) == max(halflives), max(M - 1, 1), 1)
-        prior = prior / prior.sum()
-        self.sets, self.means, self.played = [prior] * 3, [np.zeros(d)] * 3, []
-        self.jury = Jury(np.append(0.8 * prior, [0.05] * 4))
-        self.w, self.mean, self.F, self.variances, self.t = prior, np.zeros(d), np.eye(k, d), np.zeros(k), 0
-
-    def lost(self, F, mean, x):
-        return max(np.sum((x - mean) ** 2) - np.sum((F @ (x - mean)) ** 2), 0.0)
+        self.frames = [np.eye(k, d) for _ in range(M + 2)]  # the last two: what members agree in, and most energy
+        self.w = np.where(np.array(halflives) == max(halflives), max(M - 1, 1), 1)
+        self.w = self.w / self.w.sum()
+        self.jury = Jury(np.append(0.9 * self.w, [0.05, 0.05]))
+        self.mean, self.F, self.variances, self.t = np.zeros(d), np.eye(k, d), np.zeros(k), 0
 
     def step(self, x):
-        k, M = len(self.F), self.M
-        lost = 0.0 if self.center and self.t == 0 else self.lost(self.F, self.mean, x)
-        losses = [self.lost(self.frames[m], self.mu[m], x) for m in range(M)]
-        losses += [self.lost(self.frames[M], self.means[0], x)]
-        losses += [self.lost(self.frames[M + 1 + i], self.means[i], x) for i in range(3)]
+        k = len(self.F)
+        z = x - self.mean
+        lost = 0.0 if self.center and self.t == 0 else z @ z - np.sum((self.F @ z) ** 2)
+        losses, C = [], 0.0
         for m, f in enumerate(self.forget):
             z = x - self.mu[m]
+            losses.append(z @ z - np.sum((self.frames[m] @ z) ** 2))
             self.weight[m] = [f * w for w in self.weight[m]] + [1.0]
             N = sum(self.weight[m])
             self.S[m] = f * self.S[m] + ((N - 1) / N if self.center else 1.0) * np.outer(z, z)
@@ -72,47 +68,29 @@ class Subspace:
                 self.mu[m] += z / N
             if np.trace(self.S[m]) > 0:
                 self.frames[m] = follow(self.frames[m], self.S[m], z)
+        z = x - self.mean
+        losses += [z @ z - np.sum((F @ z) ** 2) for F in self.frames[-2:]]
         if self.t > k + 1:
-            self.believe(np.array(losses[:M]), len(x) - k)
-            self.played.append(lost)
             self.jury.hear(self.jury.p @ losses - np.array(losses))
-            self.sets[0] = self.jury.p[:M] / self.jury.p[:M].sum()
-        self.combine(x)
+            self.w = self.jury.p[:-2] / self.jury.p[:-2].sum()
+        w = self.w
+        self.mean = w @ self.mu
+        for m, weight in enumerate(self.weight):
+            n = sum(weight) - self.center * sum(v * v for v in weight) / sum(weight)
+            C = C + (w[m] / n * self.S[m] if n > 0 else 0.0)
+        A = sum(w[m] * F.T @ F for m, F in enumerate(self.frames[:-2]))
+        self.frames[-2] = follow(self.frames[-2], A, x - self.mean)
+        if np.any(C):
+            self.frames[-1] = follow(self.frames[-1], C, x - self.mean)
+        played = self.frames[-2] if self.jury.p[-2] > self.jury.p[-1] else self.frames[-1]
+        U, _, V = np.linalg.svd(self.F @ played.T)
+        self.F = U @ V @ played
+        self.turn(np.zeros((len(x), len(x))) + C)
         self.t += 1
         if self.t <= 10 * (k + 1):
             order = np.argsort(-self.variances, kind="stable")
             self.F, self.variances = self.F[order], self.variances[order]
-        return lost
-
-    def believe(self, losses, outside):
-        """Bayes' rule for normal rows, and for rows with the tails of Cauchy's distribution."""
-        late = 0.99 ** np.arange(len(self.played))[::-1]
-        v = late @ self.played / late.sum() / outside if self.played else 0.0
-        if v > 0:
-            logs = -losses / (2 * v), -0.5 * (1 + outside) * np.log1p(losses / v)
-            for i, log in enumerate(logs):
-                b = self.sets[1 + i] * np.exp(log - log.max())
-                self.sets[1 + i] = b / b.sum()
-
-    def combine(self, x):
-        M, Cs = self.M, []
-        for i, w in enumerate(self.sets):
-            self.means[i], C = w @ self.mu, np.zeros((len(x), len(x)))
-            for m, weight in enumerate(self.weight):
-                n = sum(weight) - self.center * sum(v * v for v in weight) / sum(weight)
-                C += w[m] / n * self.S[m] if n > 0 else 0.0
-            if i == 0:
-                A = sum(w[m] * F.T @ F for m, F in enumerate(self.frames[:M]))
-                self.frames[M] = follow(self.frames[M], A, x - self.means[0])
-            if np.any(C):
-                self.frames[M + 1 + i] = follow(self.frames[M + 1 + i], C, x - self.means[i])
-            Cs.append(C)
-        heaviest = int(np.argmax(self.jury.p[M:]))
-        i = max(heaviest - 1, 0)
-        self.w, self.mean = self.sets[i], self.means[i]
-        U, _, V = np.linalg.svd(self.F @ self.frames[M + heaviest].T)
-        self.F = U @ V @ self.frames[M + heaviest]
-        self.turn(Cs[i])
+        return max(lost, 0.0)
 
     def turn(self, C):
         """Eigenvectors inside the subspace, each in the place and with the sign of the row it is nearest to."""

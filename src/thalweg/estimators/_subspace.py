@@ -6,24 +6,17 @@ Member m of M forgets by the factor f_m in every row. With the row x, and z = x 
     N' = f N + 1;  S' = f S + (f N/N') z z';  mu' = mu + z/N'        without centring S' = f S + x x'               (2)
     F_m follows S_m (`_follow`)                                                                                     (3)
 
-Four more candidates combine them, by three sets of weights over the members:
+Two more candidates combine them, by the members' weights w:
 
-    w: the jury's weights of the members (9), scaled to sum 1                                                       (4)
-    b_m <- b_m exp(-lost_m/(2 v)), scaled;  v = what was lost of late, over d - k                                   (5)
-    r_m <- r_m (1 + lost_m/v)^(-(1 + d - k)/2), scaled                                                              (6)
-    C = sum_m w_m S_m/n_m, and so with b and r; F_C follows each of them: most energy                               (7)
-    A = sum_m w_m F_m' F_m; F_A follows A: the directions in which members agree                                    (8)
-    all M + 4 are judged by what they lost (`_jury`); for the last four z = x - mean, mean = sum_m w_m mu_m         (9)
-    F <- the heaviest of the four, turned such that F C F', the variances, is diagonal                              (10)
+    A = sum_m w_m F_m' F_m, the directions in which members agree; C = sum_m w_m S_m/n_m, those with most energy    (4)
+    F_A follows A, F_C follows C; both lose |z|^2 - |F z|^2 with z = x - mean, mean = sum_m w_m mu_m                (5)
+    all M + 2 are judged by what they lost (`_jury`); w are the jury's weights of the members, scaled to sum 1      (6)
+    F <- the heavier of F_A and F_C, turned such that F C F', the variances, is diagonal                            (7)
 
 with n = N - N_2/N (N without centring) and N_2 the sum of squared weights, so that n is the number of rows less one
-where nothing is forgotten. Before k + 2 rows members cannot differ, and nobody is judged.
-
-b and r are what Bayes' rule says if a row has d - k coordinates outside of a member's subspace that are normal with
-variance v, or have the tails of Cauchy's distribution. They know the best member after few rows, but for ever, and a
-few giant rows deceive b; w is slower and takes nothing for granted. A is better where subspaces move, C where a few
-rows have most of the energy. Of the members' prior half belongs to the longest memory: where few rows decide, there is
-no time to learn that it is needed.
+where nothing is forgotten. Before k + 2 rows members cannot differ, and nobody is judged. A is better where subspaces
+move, C where a few rows have most of the energy. Of the members' prior half belongs to the longest memory: where few
+rows decide, there is no time to learn that it is needed.
 
 Rows of F keep their sign and place. What is played anew is turned to where F was, and then by Jacobi's method, whose
 turns are at most 45 degrees. Where variances cross, rows do not change places. Only in the first 10 (k + 1) rows they
@@ -39,7 +32,7 @@ from numpy.typing import NDArray
 from thalweg._kernels.handle import parts
 from thalweg._kernels.jit import inner, kernel
 from thalweg._kernels.parts import Floats, Ints
-from thalweg._kernels.vectors import decay, dot
+from thalweg._kernels.vectors import dot
 from thalweg._sound import CLOSE, SLACK, shares
 from thalweg._types import Array
 from thalweg._validate import check_count, check_entries, check_flag, check_items, real_number, wrong
@@ -50,13 +43,10 @@ from thalweg.estimators._jury import Jury, JuryRoom, begin_jury, judge, look_jur
 
 __all__ = ["LARGEST", "Subspace", "learn_rows"]
 
-NEVER = 1e-300  # a weight is never less: it may come back
 LARGEST = 1e70  # of an entry: fourth powers can still be added up
 SETTLED = 10  # times k + 1 rows
-COMBINED = 0.2  # the prior of the candidates that combine members
-JUDGED, LIKELY, ROBUST, SETS = 0, 1, 2, 3  # the sets of weights w, b, r, and how many there are
-AGREED, ENERGY, EXTRA = 0, 1, 4  # the candidates behind the members: F_A, then one for each set; how many
-RECENT = 0.99  # forgetting of what was lost of late
+COMBINED = 0.1  # the prior of the two candidates that combine members
+AGREED, ENERGY = 0, 1  # those two, behind the members
 
 
 class SubspaceState(NamedTuple):
@@ -66,13 +56,11 @@ class SubspaceState(NamedTuple):
     N2: Floats  # (M,)
     mu: Floats  # (M, d)
     S: Floats  # (M, d, d)
-    frames: Floats  # (M + 4, k, d) F_m; F_A; F_C by w, b, r
-    jury: Jury  # of M + 4
-    w: Floats  # (3, M) w, b, r
-    means: Floats  # (3, d)
-    late: Floats  # (2,) what was lost of late, and of how many rows
-    mean: Floats  # (d,) of what is played, as are
-    F: Floats  # (k, d), the
+    frames: Floats  # (M + 2, k, d) F_m, F_A, F_C
+    jury: Jury  # of M + 2
+    w: Floats  # (M,)
+    mean: Floats  # (d,)
+    F: Floats  # (k, d)
     variances: Floats  # (k,) along F,
     total: Floats  # (1,) and in all directions
     clock: Ints
@@ -84,7 +72,7 @@ class SubspaceSettings(NamedTuple):
     forget: Floats  # (M,)
     center: bool
     room: JuryRoom
-    lost: Floats  # (M + 4,)
+    lost: Floats  # (M + 2,)
     z: Floats  # (d,)
     Z: Floats  # (k + 1, d)
     Y: Floats  # (k + 1, d)
@@ -124,61 +112,38 @@ def _move_member(s: SubspaceState, c: SubspaceSettings, m: int, x: Floats) -> No
 
 
 @inner
-def _heaviest(s: SubspaceState) -> int:
-    """Of the candidates that combine members the one with the largest weight."""
-    M, best = s.w.shape[1], 0
-    for i in range(1, EXTRA):
-        if s.jury.weights[M + i] > s.jury.weights[M + best]:
-            best = i
-    return best
-
-
-@inner
-def _mix(s: SubspaceState, c: SubspaceSettings, which: int) -> float:
-    """C of (7) into scratch space; returns its trace."""
-    d, total = s.mean.shape[0], 0.0
+def _combine(s: SubspaceState, c: SubspaceSettings, x: Floats) -> None:
+    """(4), (5) and (7)."""
+    M, (k, d) = s.w.shape[0], s.F.shape
+    w, F, Z, Y, C = s.w, s.F, c.Z, c.Y, c.C
+    for j in range(d):
+        s.mean[j] = 0.0
+        for m in range(M):
+            s.mean[j] += w[m] * s.mu[m, j]
+        c.z[j] = x[j] - s.mean[j]
+    s.total[0] = 0.0
     for i in range(d):
         for j in range(d):
-            c.C[i, j] = 0.0
-        for m in range(s.w.shape[1]):
+            C[i, j] = 0.0
+        for m in range(M):
             n = s.N[m] - s.N2[m] / s.N[m] if c.center else s.N[m]
-            share = s.w[which, m] / n if n > 0.0 else 0.0
-            if share > 0.0:
-                for j in range(d):
-                    c.C[i, j] += share * s.S[m, i, j]
-        total += c.C[i, i]
-    return total
-
-
-@inner
-def _combine(s: SubspaceState, c: SubspaceSettings, x: Floats) -> None:
-    """(7), (8) and (10)."""
-    M, (k, d) = s.w.shape[1], s.F.shape
-    F, Z, Y, heaviest = s.F, c.Z, c.Y, _heaviest(s)
-    played = max(heaviest - ENERGY, JUDGED)
-    for place in range(1, SETS + 1):
-        which = (played + place) % SETS  # the one that is played comes last: its C is used once more
-        for j in range(d):
-            s.means[which, j] = 0.0
-            for m in range(M):
-                s.means[which, j] += s.w[which, m] * s.mu[m, j]
-            c.z[j] = x[j] - s.means[which, j]
-        if which == JUDGED:
-            wide = widen(s.frames[M + AGREED], c.z, Z)
-            multiply_bank(Z, s.w[which], s.frames, Y)
-            turn(s.frames[M + AGREED], wide, float(k), Z, Y, c.H, c.u, c.v)
-        s.total[0] = _mix(s, c, which)
-        if s.total[0] > 0.0:
-            wide = widen(s.frames[M + ENERGY + which], c.z, Z)
-            multiply(Z, c.C, Y)
-            turn(s.frames[M + ENERGY + which], wide, s.total[0], Z, Y, c.H, c.u, c.v)
-    for j in range(d):
-        s.mean[j] = s.means[played, j]
-    align(F, s.frames[M + heaviest], c.Q)
+            share = w[m] / n if n > 0.0 else 0.0
+            for j in range(d):
+                C[i, j] += share * s.S[m, i, j]
+        s.total[0] += C[i, i]
+    wide = widen(s.frames[M + AGREED], c.z, Z)
+    multiply_bank(Z, w, s.frames, Y)
+    turn(s.frames[M + AGREED], wide, float(k), Z, Y, c.H, c.u, c.v)
+    if s.total[0] > 0.0:
+        wide = widen(s.frames[M + ENERGY], c.z, Z)
+        multiply(Z, C, Y)
+        turn(s.frames[M + ENERGY], wide, s.total[0], Z, Y, c.H, c.u, c.v)
+    heavier = AGREED if s.jury.weights[M + AGREED] > s.jury.weights[M + ENERGY] else ENERGY
+    align(F, s.frames[M + heavier], c.Q)
     for i in range(k):
         for j in range(d):
             Z[i, j] = F[i, j]
-    multiply(Z, c.C, Y)
+    multiply(Z, C, Y)
     for i in range(k):
         for j in range(i + 1):
             c.H[i, j] = c.H[j, i] = dot(Y[i], Z[j])
@@ -193,33 +158,9 @@ def _combine(s: SubspaceState, c: SubspaceSettings, x: Floats) -> None:
 
 
 @inner
-def _believe(s: SubspaceState, c: SubspaceSettings, played: float) -> None:
-    """(5), (6)."""
-    late, M, (k, d) = s.late, s.w.shape[1], s.F.shape
-    v = late[0] / (late[1] * max(1, d - k)) if late[1] > 0.0 else 0.0
-    late[0] = RECENT * late[0] + played
-    late[1] = RECENT * late[1] + 1.0
-    least = c.lost[0]
-    for m in range(1, M):
-        least = min(least, c.lost[m])
-    for which in (LIKELY, ROBUST):
-        total, b = 0.0, s.w[which]
-        for m in range(M if v > 0.0 else 0):
-            if which == LIKELY:
-                odds = -0.5 * (c.lost[m] - least) / v
-            else:
-                odds = -0.5 * (1 + d - k) * np.log((v + c.lost[m]) / (v + least))
-            b[m] = max(b[m] * decay(odds), NEVER)
-            total += b[m]
-        for m in range(M if v > 0.0 else 0):
-            b[m] /= total
-
-
-@inner
-def _weigh(s: SubspaceState, c: SubspaceSettings, played: float) -> None:
-    """(4), (5), (6) and (9)."""
-    N, M, total = c.lost.shape[0], s.w.shape[1], 0.0
-    _believe(s, c, played)
+def _weigh(s: SubspaceState, c: SubspaceSettings) -> None:
+    """(6)."""
+    N, M, total = c.lost.shape[0], s.w.shape[0], 0.0
     average = dot(s.jury.weights, c.lost)
     for i in range(N):
         c.lost[i] = average - c.lost[i]
@@ -227,7 +168,7 @@ def _weigh(s: SubspaceState, c: SubspaceSettings, played: float) -> None:
     for m in range(M):
         total += s.jury.weights[m]
     for m in range(M if total > 0.0 else 0):
-        s.w[JUDGED, m] = s.jury.weights[m] / total
+        s.w[m] = s.jury.weights[m] / total
 
 
 @kernel
@@ -246,22 +187,18 @@ def put_in_order(F: Floats, variances: Floats) -> None:
 def learn_rows(handle: Any, X: Floats, lost: Floats) -> None:
     """One row after the other; `lost` <- what each has outside of F before it is learned."""
     s, c = parts(handle)
-    M, (k, d) = s.w.shape[1], s.F.shape
+    M, (k, d) = s.w.shape[0], s.F.shape
     for t in range(X.shape[0]):
         x, seen = X[t], s.clock[0]
         for j in range(d):
             c.z[j] = x[j] - s.mean[j]
         lost[t] = outside(s.F, c.z) if seen > 0 or not c.center else 0.0
-        for which in range(SETS):
-            for j in range(d):
-                c.z[j] = x[j] - s.means[which, j]
-            c.lost[M + ENERGY + which] = outside(s.frames[M + ENERGY + which], c.z)
-            if which == JUDGED:
-                c.lost[M + AGREED] = outside(s.frames[M + AGREED], c.z)
+        for i in (AGREED, ENERGY):
+            c.lost[M + i] = outside(s.frames[M + i], c.z)
         for m in range(M):
             _move_member(s, c, m, x)
         if seen > k + 1:
-            _weigh(s, c, lost[t])
+            _weigh(s, c)
         _combine(s, c, x)
         s.clock[0] += 1
         if s.clock[0] <= SETTLED * (k + 1):
@@ -302,17 +239,15 @@ class Subspace(Engine):
         priors = np.ones(M)
         priors[int(np.argmax(lives))] = max(M - 1, 1)
         self._members = priors / priors.sum()
-        jury, room = new_jury(np.append((1.0 - COMBINED) * self._members, np.full(EXTRA, COMBINED / EXTRA)))
+        jury, room = new_jury(np.r_[(1.0 - COMBINED) * self._members, COMBINED / 2, COMBINED / 2])
         state = SubspaceState(
             N=np.zeros(M),
             N2=np.zeros(M),
             mu=np.zeros((M, d)),
             S=np.zeros((M, d, d)),
-            frames=np.zeros((M + EXTRA, k, d)),
+            frames=np.zeros((M + 2, k, d)),
             jury=jury,
-            w=np.zeros((SETS, M)),
-            means=np.zeros((SETS, d)),
-            late=np.zeros(2),
+            w=np.zeros(M),
             mean=np.zeros(d),
             F=np.zeros((k, d)),
             variances=np.zeros(k),
@@ -323,7 +258,7 @@ class Subspace(Engine):
             forget=0.5 ** (1.0 / np.array(lives)),
             center=center,
             room=room,
-            lost=np.zeros(M + EXTRA),
+            lost=np.zeros(M + 2),
             z=np.zeros(d),
             Z=np.zeros((k + 1, d)),
             Y=np.zeros((k + 1, d)),
@@ -344,13 +279,6 @@ class Subspace(Engine):
         state.w[:] = self._members
         k = state.F.shape[0]
         state.F[:, :k] = state.frames[:, :, :k] = np.eye(k)
-
-    @property
-    def weights(self) -> Array:
-        """Of the members, in what is played."""
-        state = self._parts[0]
-        weights: Array = state.w[max(_heaviest(state) - ENERGY, JUDGED)].copy()
-        return weights
 
     def learn(self, X: Array) -> Array:
         """One row after the other. Returns what each lost before it was learned."""
@@ -375,10 +303,7 @@ class Subspace(Engine):
         yield "S", bool((np.abs(S - S.transpose(0, 2, 1)).max(axis=(1, 2)) <= CLOSE * traces).all())
         yield "S", bool(((traces <= most) & (np.linalg.eigvalsh(S)[:, 0] >= -CLOSE * traces)).all())
         yield "mu", bool((np.abs(read["mu"]) <= SLACK * LARGEST * self._parts[1].center).all())
-        for key in ("mean", "means"):
-            yield "mean", bool((np.abs(read[key]) <= SLACK * LARGEST * self._parts[1].center).all())
+        yield "mean", bool((np.abs(read["mean"]) <= SLACK * LARGEST * self._parts[1].center).all())
         yield "variances", bool((read["variances"] >= 0).all() and read["variances"].sum() <= SLACK * read["total"][0])
-        yield "weights", shares(read["w"], np.ones(read["w"].shape, dtype=bool))
-        lost, rows = read["late"]
-        yield "what was lost of late", bool(0 <= rows <= 1 / (1 - RECENT) and 0 <= lost <= 4 * rows * d * LARGEST**2)
+        yield "weights", shares(read["w"][None], np.ones((1, read["w"].size), dtype=bool))
         yield from look_jury(read)

@@ -200,8 +200,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Saved, Bas
     @property
     def weights_(self) -> Array:
         """Of the members of the bank, in the order of `halflives`."""
-        check_is_fitted(self)
-        return self._engine.weights
+        return self._told("w")
 
     @property
     def n_samples_seen_(self) -> int:
