@@ -116,7 +116,7 @@ class AFLH(Cover):
         D = bounded("AFLH", domain).diameter
         gradients = check_choice("AFLH", "gradients", gradients, ("shared", "own"))
         if strong_convexity is not None:
-            lam = check_positive("AFLH", "strong_convexity", strong_convexity)
+            strong_convexity = lam = check_positive("AFLH", "strong_convexity", strong_convexity)
             if gradients == "shared":
                 raise InputError(
                     "AFLH with a strong convexity needs the losses themselves, since one gradient makes them linear. "
@@ -142,3 +142,4 @@ class AFLH(Cover):
             gradient_bound=G,
             on_violation=on_violation,
         )
+        self.strong_convexity = strong_convexity
