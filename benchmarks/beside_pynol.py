@@ -31,7 +31,7 @@ from thalweg.lab.studies.tracker.runs import pynol as example
 
 T, STAGE = 10_000, 100
 BY_HAND = 2000
-COLUMNS = ("loss", "loss at r^2/4", "play", "by hand", "projections", "gradients")
+COLUMNS = ("loss", "play", "by hand", "projections", "gradients")
 Row = dict[str, Any]
 
 
@@ -88,8 +88,8 @@ def play_ours(stream: Stream, turns: int) -> Iterator[Row]:
 # -------------------------------------------------------------------------------------------------------------- PyNOL
 
 
-def theirs(rounds: int, scale: float) -> dict[str, Callable[[], Any]]:
-    """The learners of PyNOL's examples as they are built there, for losses scale r^2/2."""
+def theirs(rounds: int) -> dict[str, Callable[[], Any]]:
+    """The learners of PyNOL's examples as they are built there, with G of losses r^2/2."""
     from pynol.environment.domain import Ball
     from pynol.learner.base import OGD, SOGD
     from pynol.learner.models.adaptive.aflh import AFLH
@@ -99,7 +99,7 @@ def theirs(rounds: int, scale: float) -> dict[str, Callable[[], Any]]:
     from pynol.learner.models.dynamic.sword import SwordBest
     from pynol.learner.models.dynamic.swordpp import SwordPP
 
-    domain, G = Ball(dimension=3, radius=1), 2 * scale
+    domain, G = Ball(dimension=3, radius=1), 2.0
     least, most, shortest = 2 / (G * math.sqrt(rounds)), 2 / G, math.log2(rounds) ** 2
     on = {"domain": domain, "T": rounds, "seed": 0}
     steps = {"min_step_size": least, "max_step_size": most}
@@ -119,7 +119,7 @@ def theirs(rounds: int, scale: float) -> dict[str, Callable[[], Any]]:
 
 
 def play_theirs(stream: Stream) -> Iterator[Row]:
-    """One row a method; the loss as its example scales it, r^2/4, and as r^2/2, both counted as r^2/2."""
+    """One row a method."""
     from pynol.environment.environment import Environment
     from pynol.environment.loss_function import SquareLoss
     from pynol.online_learning import online_learning
@@ -129,14 +129,10 @@ def play_theirs(stream: Stream) -> Iterator[Row]:
     drawn = LinearRegressionGenerator().generate_data(n, 3, n // STAGE, 1, 1, seed=0)
     np.testing.assert_allclose(X, drawn[0], rtol=0, atol=1e-15)
     np.testing.assert_allclose(y, drawn[1], rtol=0, atol=1e-14)
-    for name in theirs(n, 1.0):
-        row: Row = {"whose": "PyNOL", "method": name, "by hand": math.inf}
-        for scale in (0.5, 1.0):
-            world = Environment(func_sequence=SquareLoss(feature=X, label=y, scale=scale))
-            took, (_, losses, _) = seconds(theirs(n, scale)[name], partial(online_learning, n, world))
-            row["loss" if scale == 1 else "loss at r^2/4"] = float(losses.sum()) / scale
-            row["by hand"] = min(row["by hand"], took / n * 1e6)
-        yield row
+    for name, make in theirs(n).items():
+        world = Environment(func_sequence=SquareLoss(feature=X, label=y))  # r^2/2; its examples have scale=1/2
+        took, (_, losses, _) = seconds(make, partial(online_learning, n, world))
+        yield {"whose": "PyNOL", "method": name, "loss": float(losses.sum()), "by hand": took / n * 1e6}
 
 
 def show(row: Row) -> Row:
