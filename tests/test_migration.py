@@ -23,8 +23,8 @@ PYNOL = {
     "PSACS SAOL",
     "schedule": "SSP StepSizeFreeSSP DiscreteSSP Cover FullCover GC CGC PCover PGC PCGC Schedule PSchedule",
     "specification": "OptimismBase EnvironmentalOptimismBase LastGradOptimismBase OptimismMeta "
-    "InnerSwitchingOptimismMeta InnerOptimismMeta SwordVariationOptimismMeta SwordBestOptimismMeta Perturbation OnePointPerturbation "
-    "TwoPointPerturbation SurrogateBase LinearSurrogateBase InnerSurrogateBase SurrogateMeta SurrogateMetaFromBase "
+    "InnerSwitchingOptimismMeta InnerOptimismMeta SwordVariationOptimismMeta SwordBestOptimismMeta "
+    "Perturbation OnePointPerturbation TwoPointPerturbation SurrogateBase LinearSurrogateBase InnerSurrogateBase SurrogateMeta SurrogateMetaFromBase "
     "InnerSurrogateMeta InnerSwitchingSurrogateMeta",
     "utils": "LinearRegressionGenerator plot online_learning multiple_online_learning",
 }
