@@ -22,9 +22,9 @@ PYNOL = {
     "models": "Model Ader SwordVariation SwordSmallLoss SwordBest SwordPP Scream PBGDOnePoint PBGDTwoPoint AFLH SACS "
     "PSACS SAOL",
     "schedule": "SSP StepSizeFreeSSP DiscreteSSP Cover FullCover GC CGC PCover PGC PCGC Schedule PSchedule",
-    "specification": "OptimismBase EnvironmentalOptimismBase LastGradOptimismBase OptimismMeta "
-    "InnerSwitchingOptimismMeta InnerOptimismMeta SwordVariationOptimismMeta SwordBestOptimismMeta "
-    "Perturbation OnePointPerturbation TwoPointPerturbation SurrogateBase LinearSurrogateBase InnerSurrogateBase SurrogateMeta SurrogateMetaFromBase "
+    "specification": "OptimismBase EnvironmentalOptimismBase LastGradOptimismBase OptimismMeta InnerOptimismMeta "
+    "InnerSwitchingOptimismMeta SwordVariationOptimismMeta SwordBestOptimismMeta Perturbation OnePointPerturbation "
+    "TwoPointPerturbation SurrogateBase LinearSurrogateBase InnerSurrogateBase SurrogateMeta SurrogateMetaFromBase "
     "InnerSurrogateMeta InnerSwitchingSurrogateMeta",
     "utils": "LinearRegressionGenerator plot online_learning multiple_online_learning",
 }

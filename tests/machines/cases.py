@@ -27,8 +27,8 @@ METAS = {
     "AdaptMLProd, observed": lambda: AdaptMLProd("observed"),
     "AdaNormalHedge": lambda: AdaNormalHedge(RANGE),
     "CoinBetting": lambda: CoinBetting(RANGE),
-    "LeadingHistory": lambda: LeadingHistory(0.1),
-    "Prod": lambda: Prod(RANGE),
+    "LeadingHistory": lambda: LeadingHistory(0.2),
+    "Prod": lambda: Prod(2 * RANGE),
 }
 
 
