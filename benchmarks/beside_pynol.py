@@ -32,6 +32,11 @@ from thalweg.lab.studies.tracker.runs import pynol as example
 T, STAGE = 10_000, 100
 BY_HAND = 2000
 COLUMNS = ("loss", "play", "by hand", "projections", "gradients")
+OURS = (
+    "OGD", "SOGD", "Ader-own", "Ader", "Sword", "Sword-shared", "AFLH", "AFLH-shared", "SAOL", "SAOL-shared", "CBCE",
+    "SACS-compact", "SACS-eager", "EfficientDynamic", "EfficientAdaptive-eager", "EfficientIntervalDynamic-eager",
+    "EfficientCBCE", "EfficientAOA", "Tracker",
+)  # fmt: skip
 Row = dict[str, Any]
 
 
@@ -47,8 +52,8 @@ def seconds(make: Callable[[], Any], run: Callable[[Any], Any]) -> tuple[float, 
 
 
 def ours(stream: Stream) -> dict[str, Callable[[], Any]]:
-    """Every learner of the catalog that can be told what this stream is, and SACS with the threshold of the example."""
-    found = {name: lambda recipe=recipe: recipe.build(stream.setting) for name, recipe in recipes().items()}
+    """Learners of the catalog as their cards build them, and SACS with the threshold of the example."""
+    found = {name: partial(recipes()[name].build, stream.setting) for name in OURS}
     told = {"loss_bound": stream.setting.loss_bound, "smoothness": stream.setting.smoothness}
     found["SACS, threshold 1"] = lambda: tw.SACS(stream.domain, threshold=1.0, gradients="own", **told)
     return found
