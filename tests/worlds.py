@@ -70,7 +70,6 @@ LEARNERS = {name: partial(recipe.build, STANDARD) for name, recipe in recipes().
     "SACS custom": lambda: tw.SACS(slow_box(), loss_bound=B, smoothness=L, gradients="own", threshold=5.0),
     "SAOL no horizon": lambda: tw.SAOL(ellipsoid(), gradient_bound=G, gradients="own"),
     "SAOL custom": lambda: tw.SAOL(slow_box(), gradient_bound=G),
-    "AFLH strongly convex": lambda: tw.AFLH(ellipsoid(), gradient_bound=G, gradients="own", strong_convexity=0.5),
     "AFLH custom": lambda: tw.AFLH(slow_box(), T, gradient_bound=G),
     "EfficientAdaptive many": lambda: tw.EfficientAdaptive(ellipsoid(), T, G, L, threshold=fixed(4.0)),
     "EfficientAdaptive current": lambda: tw.EfficientAdaptive(

@@ -601,7 +601,7 @@ def test_saol_on_every_dyadic_interval(seed, horizon, domain, kind, style, gradi
 )
 @settings(max_examples=examples(20, slow=200))
 def test_aflh_on_every_covering_interval(seed, horizon, domain, kind, style, gradients):
-    """ln(t)/alpha + alpha c^2 n/8 to the expert, with c = GD, which loses (3/2) D G sqrt(n)."""
+    """ln(t)/alpha + alpha c^2 n/8 to the expert, with c = GD, which loses sqrt(2) D sqrt(1 + G^2 n)."""
     x_set, stream = setting(domain, kind, horizon, seed, style)
     G, D = stream.gradient_bound, x_set.diameter
     run = play(tw.AFLH(x_set, horizon, gradient_bound=G, gradients=gradients), stream.losses)
@@ -617,7 +617,7 @@ def test_aflh_on_every_covering_interval(seed, horizon, domain, kind, style, gra
             assert_at_most(np.cumsum(np.sum(run.g[rounds] * (run.x[rounds] - points), axis=1)), meta)
         for u in (streams.far_point(x_set, run.g[rounds].sum(axis=0)), stream.planted[rounds[0]]):
             paid = np.array([run.losses[k].value(u) for k in rounds])
-            assert_at_most(np.cumsum(run.f[rounds] - paid), meta + 1.5 * D * G * np.sqrt(n))
+            assert_at_most(np.cumsum(run.f[rounds] - paid), meta + D * np.sqrt(2 * (1 + G**2 * n)))
 
 
 class Bowl:

@@ -420,7 +420,7 @@ def cbce(
         center,
         cover,
         CoinBetting(),
-        lambda J: lambda age: diameter / gradient_bound / math.sqrt(age),
+        lambda J, first: Anytime(first, project, diameter, gradient_bound),
         span if gradients == "own" else 2 * gradient_bound * radius,
         gradients,
     )
@@ -435,7 +435,7 @@ def saol(losses, project, center, *, diameter, gradient_bound, gradients="own", 
         center,
         "geometric",
         Prod(rate_of_length),
-        lambda J: lambda age: diameter / (gradient_bound * math.sqrt(J[1] - J[0] + 1)),
+        lambda J, first: Steps(first, project, lambda age: diameter / (gradient_bound * math.sqrt(J[1] - J[0] + 1))),
         span,
         gradients,
     )
@@ -460,16 +460,16 @@ def aflh(
     else:
         rate = strong_convexity / gradient_bound**2
 
-    def steps(J):
+    def make(J, first):
         if strong_convexity is None:
-            return lambda age: diameter / (gradient_bound * math.sqrt(age))
-        return lambda age: 1 / (strong_convexity * age)
+            return ScaleFree(first, project, diameter / math.sqrt(2), 1.0)
+        return Steps(first, project, lambda age: 1 / (strong_convexity * age))
 
-    return every_round(losses, project, center, "compact", LeadingHistory(rate), steps, 1.0, gradients)
+    return every_round(losses, project, center, "compact", LeadingHistory(rate), make, 1.0, gradients)
 
 
-def every_round(losses, project, center, cover, meta, steps, span, gradients):
-    """Gradient descents with steps(J) on the intervals J of a cover of the rounds; `span` is the unit of feedback."""
+def every_round(losses, project, center, cover, meta, make, span, gradients):
+    """Experts make(J, start) on the intervals J of a cover of the rounds; `span` is the unit of feedback."""
     trace = CoverTrace()
     starts = by_start(COVERS[cover](len(losses) + 1))
     first = project(center)
@@ -477,7 +477,7 @@ def every_round(losses, project, center, cover, meta, steps, span, gradients):
     for t, f in enumerate(losses, start=1):
         living = {J: expert for J, expert in living.items() if J[1] >= t}
         for J in starts[t]:
-            living[J] = Steps(first, project, steps(J))
+            living[J] = make(J, first)
             meta.admit(J)
         living = ordered(living)
         p = meta.weights(list(living))

@@ -10,8 +10,8 @@ et al. with base 2), so floor(log2 t) + 1 are alive at most. With l_i the loss o
 
 The guarantee is for losses with concave exp(-alpha f). For lambda-strongly convex losses alpha = lambda/G^2 and
 eta_n = 1/(lambda n) give regret O(log(T) log|I| G^2/lambda) on every interval I. For general convex losses
-alpha = sqrt(8 ln(1 + T)/T)/c and eta_n = D/(G sqrt n) give O(sqrt(T log T) log|I|), which says nothing of intervals
-much shorter than T.
+alpha = sqrt(8 ln(1 + T)/T)/c and scale-free steps eta_n = D/sqrt(2 (1 + sum ||g||^2)) give O(sqrt(T log T) log|I|),
+which says nothing of intervals much shorter than T. Any expert with regret O(sqrt n) would do there.
 """
 
 import math
@@ -42,7 +42,7 @@ class LeadingHistories(Covered):
         if meta.feedback_range is None:  # lambda = 1/steps
             expert = self.G**2 * steps / 2 * (1 + math.log(n)) + n * self.D * P / steps
         else:
-            expert = 1.5 * self.D * self.G * math.sqrt(n) + self.G * math.sqrt(n) * P
+            expert = math.sqrt(2 * (1 + self.G**2 * n)) * (self.D + P)
         weights: float = bounds.leading_history(n, last, meta.rate, meta.feedback_range or 0.0)
         return weights + expert
 
@@ -127,7 +127,7 @@ class AFLH(Cover):
             T = check_count("AFLH", "horizon", horizon)
             c = G * D if loss_bound is None else check_positive("AFLH", "loss_bound", loss_bound)
             c = c if gradients == "own" else G * D
-            expert = Descent(domain, D / G, step_rule="decaying")
+            expert = Descent(domain, D / math.sqrt(2), step_rule="scale_free")
             meta = LeadingHistory(math.sqrt(8 * math.log(1 + T) / T) / c, c)
         else:
             raise InputError("AFLH needs a horizon or a strong convexity: give horizon=... or strong_convexity=...")
