@@ -289,6 +289,7 @@ ALSO = {
     "problems.FromFunctions": ("horizon",),
     "testing.check_loss": ("x",),
     "OGD": ("step_size",),
+    "AFLH": ("horizon",),
     "metas.Hedge": ("rate",),
     "regret.best_path": ("price",),
     "control.DAC": ("memory",),

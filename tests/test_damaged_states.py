@@ -15,6 +15,7 @@ from thalweg.pca import AdaptivePCA, EfficientPCA
 pytestmark = pytest.mark.filterwarnings("ignore::thalweg.errors.HorizonWarning")
 
 SOME = (
+    "AFLH-shared",
     "AOA",
     "CBCE-shared",
     "CutkoskyAdaptive ball",
@@ -29,6 +30,7 @@ SOME = (
     "PCA: OjaPCA",
     "PCA: YuanLamperskiPCA",
     "SACS many",
+    "SAOL",
     "SOGD simplex",
     "Scream custom",
     "Tracker",
@@ -100,6 +102,11 @@ DAMAGE = [  # who, what is done to its state, what the error says
     ("CBCE-shared", change("meta.gains", (0, 4), 16.0), "gains cannot be"),
     ("CBCE-shared", change("meta.log_wealth", (0, 4), 100.0), "wealth cannot be"),
     ("CBCE-shared", change("meta.log_prior", (0, 4), 0.0), "priors cannot be"),
+    ("SAOL-shared", change("meta.log_weights", (0, 4), 12.0), "wealth cannot be"),
+    ("AFLH-shared", change("meta.fresh", (0, 1), 3), "newcomers cannot be"),
+    ("AFLH-shared", change("meta.log_weights", (0, 4), 0.1), "log weights cannot be"),
+    ("AFLH-shared", change("meta.log_weights", (0, 4), -1e301), "log weights cannot be"),
+    ("AFLH-shared", change("meta.log_weights", ..., -3.0), "log weights cannot be"),
     ("SACS many", change("paid", 0, 1e9), "loss since the last marker cannot be"),
     ("SACS many", change("paid", 0, -1.0), "loss since the last marker cannot be"),
     ("SACS many", change("marks", 1, 1), "marks cannot be"),

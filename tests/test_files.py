@@ -411,9 +411,9 @@ def test_one_projection_of_another_inner_learner_is_refused():
 # --------------------------------------------------------------------------------------------------- a longer horizon
 
 
-CONTINUES = ("CBCE", "AOA", "SACS", "EfficientCBCE", "EfficientAOA")
+CONTINUES = ("CBCE", "AOA", "SACS", "SAOL", "EfficientCBCE", "EfficientAOA")
 RESTARTS = (
-    "OGD", "Ader", "Sword", "EfficientDynamic", "Scream", "EfficientScream", "EfficientIntervalDynamic",
+    "OGD", "Ader", "AFLH", "Sword", "EfficientDynamic", "Scream", "EfficientScream", "EfficientIntervalDynamic",
     "CutkoskyAdaptive", "EfficientCutkosky", "CutkoskyPrintedVariant", "DescentPCA", "YuanLamperskiPCA",
     "GPC", "ScreamControl", "EfficientControl",
 )  # fmt: skip

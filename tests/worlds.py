@@ -68,6 +68,9 @@ LEARNERS = {name: partial(recipe.build, STANDARD) for name, recipe in recipes().
     "SACS many": lambda: tw.SACS(ellipsoid(), loss_bound=B, smoothness=L, gradients="own", threshold=5.0),
     "SACS shared": lambda: tw.SACS(ellipsoid(), loss_bound=B, smoothness=L, threshold=5.0),
     "SACS custom": lambda: tw.SACS(slow_box(), loss_bound=B, smoothness=L, gradients="own", threshold=5.0),
+    "SAOL no horizon": lambda: tw.SAOL(ellipsoid(), gradient_bound=G, gradients="own"),
+    "SAOL custom": lambda: tw.SAOL(slow_box(), gradient_bound=G),
+    "AFLH custom": lambda: tw.AFLH(slow_box(), T, gradient_bound=G),
     "EfficientAdaptive many": lambda: tw.EfficientAdaptive(ellipsoid(), T, G, L, threshold=fixed(4.0)),
     "EfficientAdaptive current": lambda: tw.EfficientAdaptive(
         tw.domains.Box([2.0], [3.0]), 1, G, L, threshold=fixed(0.1), restart="current"

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 from thalweg import cards, domains, errors, experts, files, losses, metas, problems, regret, testing, theorems
 from thalweg._version import __version__
 from thalweg.algorithms import (
+    AFLH,
     AOA,
     CBCE,
     OGD,
     SACS,
+    SAOL,
     SOGD,
     Ader,
     CutkoskyAdaptive,
@@ -44,10 +46,12 @@ if TYPE_CHECKING:
     from thalweg.pca import EfficientPCA
 
 __all__ = [
+    "AFLH",
     "AOA",
     "CBCE",
     "OGD",
     "SACS",
+    "SAOL",
     "SOGD",
     "Ader",
     "Alone",

@@ -49,8 +49,8 @@ LOOK_AHEAD = 64  # thresholds are tabled this many markers ahead, so that compil
 class Cover(ExpertMachine):
     """Experts on the intervals of a cover, combined by a meta-learner.
 
-    `CBCE`, `SACS` and `AOA` are this class with the parts of their papers; `EfficientAdaptive`, `EfficientCBCE`,
-    `EfficientAOA` and `EfficientIntervalDynamic` are this class inside `OneProjection`.
+    `CBCE`, `SACS`, `SAOL`, `AFLH` and `AOA` are this class with the parts of their papers; `EfficientAdaptive`,
+    `EfficientCBCE`, `EfficientAOA` and `EfficientIntervalDynamic` are this class inside `OneProjection`.
 
     Parameters
     ----------

@@ -567,6 +567,109 @@ def test_cbce_with_own_gradients_on_every_dyadic_interval(seed, horizon, domain,
         assert_at_most(np.cumsum(run.f[rounds] - paid), G * D * coin_meta_bound(n, t) + 1.5 * D * G * np.sqrt(n))
 
 
+# ----------------------------------------------------------------------- SAOL and AFLH, on every interval of theirs
+
+
+def saol_bound(n, t, G, D):
+    """Of an interval of n rounds until round t: Prod in units of GD, and descent with the step D/(G sqrt n).
+
+    Fewer than 2t experts have started by then, and their weights sum to at most as many, so with |r| <= 1
+        ln(2t) >= sum ln(1 + eta r) >= eta sum r - eta^2 n,   eta = min(1/2, 1/sqrt n).
+    """
+    eta = min(1 / 2, 1 / math.sqrt(n))
+    return G * D * (eta * n + math.log(2 * t) / eta) + D * G * math.sqrt(n)
+
+
+@given(
+    seed=seeds, horizon=horizons, domain=domains, kind=kinds, style=styles, gradients=st.sampled_from(["own", "shared"])
+)
+@settings(max_examples=examples(20, slow=200))
+def test_saol_on_every_dyadic_interval(seed, horizon, domain, kind, style, gradients):
+    x_set, stream = setting(domain, kind, horizon, seed, style)
+    G, D = stream.gradient_bound, x_set.diameter
+    run = play(tw.SAOL(x_set, gradient_bound=G, gradients=gradients), stream.losses)
+    for start, end in ref.geometric_cover(horizon):
+        if end <= horizon:
+            rounds = slice(start - 1, end)
+            for u in (streams.far_point(x_set, run.g[rounds].sum(axis=0)), stream.planted[start - 1]):
+                regret = sum(f.value(x) - f.value(u) for f, x in zip(run.losses[rounds], run.x[rounds], strict=True))
+                assert_at_most(regret, saol_bound(end - start + 1, end, G, D))
+
+
+@given(
+    seed=seeds, horizon=horizons, domain=domains, kind=kinds, style=styles, gradients=st.sampled_from(["own", "shared"])
+)
+@settings(max_examples=examples(20, slow=200))
+def test_aflh_on_every_covering_interval(seed, horizon, domain, kind, style, gradients):
+    """ln(t)/alpha + alpha c^2 n/8 to the expert, with c = GD, which loses sqrt(2) D sqrt(1 + G^2 n)."""
+    x_set, stream = setting(domain, kind, horizon, seed, style)
+    G, D = stream.gradient_bound, x_set.diameter
+    run = play(tw.AFLH(x_set, horizon, gradient_bound=G, gradients=gradients), stream.losses)
+    alpha = math.sqrt(8 * math.log(1 + horizon) / horizon) / (G * D)
+    for m, (rounds, points) in run.experts.items():
+        t, n = rounds + 1, rounds - rounds[0] + 1
+        assert t[0] == m
+        meta = np.log(t) / alpha + alpha * (G * D) ** 2 * n / 8
+        if gradients == "own":
+            values = np.array([run.losses[k].value(p) for k, p in zip(rounds, points, strict=True)])
+            assert_at_most(np.cumsum(run.f[rounds] - values), meta)
+        else:
+            assert_at_most(np.cumsum(np.sum(run.g[rounds] * (run.x[rounds] - points), axis=1)), meta)
+        for u in (streams.far_point(x_set, run.g[rounds].sum(axis=0)), stream.planted[rounds[0]]):
+            paid = np.array([run.losses[k].value(u) for k in rounds])
+            assert_at_most(np.cumsum(run.f[rounds] - paid), meta + D * np.sqrt(2 * (1 + G**2 * n)))
+
+
+class Bowl:
+    """f(x) = lambda/2 ||x - target||^2."""
+
+    def __init__(self, curvature, target):
+        self.curvature, self.target = curvature, target
+
+    def value(self, x):
+        return float(self.curvature / 2 * np.sum((x - self.target) ** 2))
+
+    def gradient(self, x):
+        return self.curvature * (x - self.target)
+
+
+@given(seed=seeds, horizon=horizons, domain=domains, curvature=st.sampled_from([0.01, 1.0, 30.0]))
+@settings(max_examples=examples(20, slow=200))
+def test_aflh_is_logarithmic_where_losses_are_strongly_convex(seed, horizon, domain, curvature):
+    """On every covering interval G^2/lambda ln(t), and G^2/(2 lambda) (1 + ln n) of its expert; so certify says."""
+    rng, x_set = np.random.default_rng(seed), DOMAINS[domain]()
+    target = np.repeat(
+        [x_set.project(x_set.center + x_set.radius * rng.normal(size=x_set.shape)) for _ in "abc"], 54, 0
+    )
+    losses = [Bowl(curvature, u) for u in (target[:horizon] + 0.1 * rng.normal(size=(horizon, x_set.dim)))]
+    G = curvature * (x_set.diameter + max(x_set.distance(f.target) for f in losses))
+    learner = tw.AFLH(x_set, gradient_bound=G, gradients="own", strong_convexity=curvature)
+    run = play(learner, losses)
+    for rounds, _ in run.experts.values():
+        t, n = rounds[-1] + 1, len(rounds)
+        u = x_set.project(np.mean([losses[k].target for k in rounds], axis=0))  # the best of all, by hand
+        regret = sum(losses[k].value(run.x[k]) - losses[k].value(u) for k in rounds)
+        assert_at_most(regret, G**2 / curvature * (math.log(t) + (1 + math.log(n)) / 2))
+    problem = tw.problems.FromLosses(losses, x_set.shape)
+    certificate = tw.regret.certify(
+        learner, problem, run.f, intervals=[(0, horizon), (horizon // 2, horizon)][:horizon]
+    )
+    assert certificate.holds
+    assert not certificate.failed
+
+
+def test_strong_convexity_needs_own_gradients_and_is_seen_to_be_missing():
+    X = tw.domains.Ball(2)
+    with pytest.raises(tw.errors.InputError, match=r"needs the losses themselves.*gradients='own'"):
+        tw.AFLH(X, gradient_bound=1.0, strong_convexity=1.0)
+    with pytest.raises(tw.errors.InputError, match="needs a horizon or a strong convexity"):
+        tw.AFLH(X, gradient_bound=1.0)
+    problem = tw.problems.piecewise_stationary(X, 50, 2, rng=0)
+    learner = tw.AFLH(X, gradient_bound=problem.gradient_bound(X), gradients="own", strong_convexity=1.0)
+    certificate = tw.regret.certify(learner, problem, tw.play(learner, problem))
+    assert [a.name for a in certificate.failed] == ["losses strongly convex with lambda = 1"]
+
+
 # ------------------------------------------------------------------------------------- SACS, on every covering interval
 
 

@@ -117,6 +117,29 @@ def sacs(threshold=None, **more):
     return learner, twin
 
 
+def saol(**more):
+    def learner(d, s):
+        return tw.SAOL(d, gradient_bound=s.gradient_bound, **{k: v(s) if callable(v) else v for k, v in more.items()})
+
+    def twin(d, s):
+        settings = {k: v(s) if callable(v) else v for k, v in more.items()}
+        return ref.saol(gradient_bound=s.gradient_bound, **on_x(d, s.losses), **settings)
+
+    return learner, twin
+
+
+def aflh(**more):
+    def learner(d, s):
+        settings = {k: v(s) if callable(v) else v for k, v in more.items()}
+        return tw.AFLH(d, len(s.losses), gradient_bound=s.gradient_bound, **settings)
+
+    def twin(d, s):
+        settings = {"horizon": len(s.losses)} | {k: v(s) if callable(v) else v for k, v in more.items()}
+        return ref.aflh(gradient_bound=s.gradient_bound, **on_x(d, s.losses), **settings)
+
+    return learner, twin
+
+
 # name: (learner, twin), each from (domain, stream)
 CASES = {
     "EfficientAdaptive": adaptive(),
@@ -151,14 +174,22 @@ CASES = {
     "SACS, compact": sacs(cover="compact"),
     "SACS, shared, often": sacs(0.03, gradients="shared"),
     "SACS, shared, compact": sacs(cover="compact", gradients="shared"),
+    "SAOL": saol(gradients="own"),
+    "SAOL, stated range": saol(gradients="own", loss_bound=lambda s: s.loss_bound),
+    "SAOL, shared": saol(gradients="shared"),
+    "AFLH": aflh(gradients="own"),
+    "AFLH, stated range": aflh(gradients="own", loss_bound=lambda s: s.loss_bound),
+    "AFLH, strongly convex": aflh(gradients="own", strong_convexity=0.3),
+    "AFLH, shared": aflh(gradients="shared"),
 }
-OWN = {name for name in CASES if name.startswith(("SACS", "CBCE")) and "shared" not in name}
+ON_X = ("SACS", "CBCE", "SAOL", "AFLH")
+OWN = {name for name in CASES if name.startswith(ON_X) and "shared" not in name}
 EFFICIENT = [name for name in CASES if name.startswith("Efficient")]
 
 
 def on_domains(cases):
     """All cases on all domains. Compiled, covers on a ball are code of their own: CBCE with one gradient is one."""
-    alike = {name for name in CASES if name.startswith(("SACS", "CBCE")) and not name.startswith("CBCE, shared")}
+    alike = {name for name in CASES if name.startswith(ON_X) and not name.startswith("CBCE, shared")}
     rows = itertools.product(cases, DOMAINS)
     return pytest.mark.parametrize(
         ("case", "domain"), slow_where(lambda case, domain: case in alike and "ball" in domain, rows)

@@ -9,7 +9,7 @@ import numpy as np
 
 import thalweg as tw
 from thalweg.experts import AdaGradDescent, Descent, Pool
-from thalweg.metas import AdaNormalHedge, AdaptMLProd, CoinBetting, Hedge
+from thalweg.metas import AdaNormalHedge, AdaptMLProd, CoinBetting, Hedge, LeadingHistory, Prod
 
 T, G = 30, 8.0
 BALL = tw.domains.Ball(3, radius=1.5, center=[0.5, -1.0, 2.0])
@@ -27,6 +27,8 @@ METAS = {
     "AdaptMLProd, observed": lambda: AdaptMLProd("observed"),
     "AdaNormalHedge": lambda: AdaNormalHedge(RANGE),
     "CoinBetting": lambda: CoinBetting(RANGE),
+    "LeadingHistory": lambda: LeadingHistory(0.2),
+    "Prod": lambda: Prod(2 * RANGE),
 }
 
 

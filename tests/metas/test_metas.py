@@ -17,10 +17,14 @@ from thalweg.metas.ada_normal_hedge import AdaNormalHedge, log_potential
 from thalweg.metas.adapt_ml_prod import AdaptMLProd
 from thalweg.metas.coin_betting import CoinBetting
 from thalweg.metas.hedge import Hedge
+from thalweg.metas.leading_history import LeadingHistory
+from thalweg.metas.prod import Prod
 
-PROD, NORMAL, COIN, HEDGE = AdaptMLProd, AdaNormalHedge, CoinBetting, Hedge
+PROD, NORMAL, COIN, HEDGE, HISTORY, RATED = AdaptMLProd, AdaNormalHedge, CoinBetting, Hedge, LeadingHistory, Prod
 METAS = {"Adapt-ML-Prod": PROD, "AdaNormalHedge": NORMAL, "coin betting": COIN, "Hedge": HEDGE}
+METAS |= {"leading history": HISTORY, "Prod": RATED}
 TWINS = {PROD: ref.AdaptMLProd, NORMAL: ref.AdaNormalHedge, COIN: ref.CoinBetting, HEDGE: lambda: ref.Hedge(0.3)}
+TWINS |= {HISTORY: lambda: ref.LeadingHistory(0.3), RATED: lambda: ref.Prod(lambda J: min(0.5, 2 ** (-J[1] / 2)))}
 
 seeds = st.integers(0, 2**32 - 1)
 metas = st.sampled_from(list(METAS.values()))
@@ -44,6 +48,8 @@ def describe(kind, observed=False):
     """A meta-learner whose range is 1, or observed."""
     if kind is HEDGE:
         return Hedge(rate=0.3)
+    if kind is HISTORY:
+        return LeadingHistory(0.3, 1.0)
     return kind("observed" if observed else 1.0)
 
 
@@ -321,10 +327,11 @@ def test_compiled_and_plain_python_are_the_same(seed, kind, rounds, observed):
         for slot in np.flatnonzero((arena.born != plain.born) & (arena.born > 0)):
             plain.admit(slot, arena.born[slot])
         plain.born[:] = arena.born
+        p = np.empty(len(plain.born))
+        weigh(plain.m, plain.c, 0, len(p), plain.born, p)
         r = feedback(arena.weights, arena.awake, rng)
         arena.feed(r)
         feed(plain.m, plain.c, 0, len(r), plain.born, 0.0, -r, 0.0)
-        p = np.empty(len(r))
         weigh(plain.m, plain.c, 0, len(r), plain.born, p)
         np.testing.assert_allclose(p, arena.weights, rtol=1e-11, atol=1e-13)
         np.testing.assert_allclose(plain.S, arena.S, rtol=1e-11, atol=1e-13)
@@ -339,8 +346,9 @@ def test_where_nobody_sleeps_there_need_be_no_list_of_the_awake(seed, kind, roun
     for slot in range(5):
         arena.admit(slot, slot + 1)
         pool.admit(slot, slot + 1)
+    p = pool.weights
     for _ in range(rounds):
-        losses, p = rng.uniform(0, 1, 5), np.empty(5)
+        losses = rng.uniform(0, 1, 5)
         base = float(arena.weights @ losses)
         arena.feed(base - losses)
         feed(pool.m, pool.c, 0, 5, None, base, losses, 0.0)
@@ -359,6 +367,7 @@ def test_groups_do_not_touch_each_other(kind):
         for slot in range(len(arena.born)):
             arena.admit(slot, slot + 1)
             admit(m, c, k, slot, slot + 1)
+        weigh(m, c, k, len(arena.born), None, np.empty(len(arena.born)))
     for t in range(30):
         for k, arena in enumerate(alone):
             if (t + k) % 3 == 0:
@@ -408,7 +417,7 @@ def test_weights_are_a_distribution_over_the_awake(seed, meta, rounds, observed)
         assert p.sum() == pytest.approx(1.0, abs=1e-12)
         assert (p >= 0).all()
         assert (p[arena.born == 0] == 0).all()
-        if meta in (PROD, HEDGE):
+        if meta in (PROD, HEDGE, HISTORY, RATED):
             assert (p[arena.awake] > 0).all()
         arena.feed(feedback(p, arena.awake, rng))
 
@@ -429,7 +438,8 @@ def test_equal_experts_count_by_their_prior(meta):
     arena = Arena(meta, slots=4)
     for slot, index in enumerate((1, 2, 5)):
         arena.admit(slot, index)
-    prior = np.array([1, 1 / (4 * 2), 1 / (25 * 3)]) if meta == COIN else np.ones(3)
+    priors = {COIN: [1, 1 / (4 * 2), 1 / (25 * 3)], HISTORY: [2, 2, 1]}  # 1; 1/2, 1/2; 4/5 of that, and 1/5
+    prior = np.array(priors.get(meta, [1, 1, 1]))
     for _ in range(3):
         np.testing.assert_allclose(arena.weights, [*(prior / prior.sum()), 0.0], rtol=1e-13)
         arena.feed(np.zeros(4))
@@ -462,6 +472,7 @@ def test_ten_thousand_rounds_of_one_winner(meta):
     arena = Arena(meta, slots=4)
     for slot in range(3):
         arena.admit(slot, slot + 1)
+    assert arena.weights.sum() == pytest.approx(1.0)
     for _ in range(10_000):
         arena.feed([1.0, -1.0, 0.001, np.nan])
     assert np.isfinite(arena.S[:3]).all()
@@ -659,3 +670,61 @@ def test_a_range_too_small_to_invert_does_no_harm(size):
     arena.feed(np.array([-0.5, 0.25]))  # eta = 1: factors 1/2 and 5/4; what came before is too small to matter
     assert np.isfinite(arena.S).all()
     np.testing.assert_allclose(arena.S[:, 0], np.log([0.5, 1.25]), rtol=1e-12)
+
+
+# ------------------------------------------------------------------------------------ SAOL's Prod and leading histories
+
+
+def test_rates_of_prod_fall_with_the_length_of_the_interval():
+    """(1): 1/2 up to 4 rounds, then 1/sqrt of the length; a member counts its rate times its weight."""
+    arena = Arena(RATED, slots=8)
+    for slot in (0, 2, 4, 7):
+        arena.admit(slot, 1)
+    rates = np.array([1 / 2, 1 / 2, 1 / 4, 1 / math.sqrt(128)])
+    np.testing.assert_allclose(arena.weights[[0, 2, 4, 7]], rates / rates.sum(), rtol=1e-14)
+    arena.feed([1.0, 0, -1.0, 0, 0.5, 0, 0, -0.5])
+    w = rates * (1 + rates * [1.0, -1.0, 0.5, -0.5])
+    np.testing.assert_allclose(arena.weights[[0, 2, 4, 7]], w / w.sum(), rtol=1e-14)
+
+
+@given(seed=seeds, rounds=st.integers(1, 120))
+@settings(max_examples=25)
+def test_weights_of_prod_never_exceed_the_number_of_members(seed, rounds):
+    """sum_i p_i r_i = 0, so the sum of w of all that ever lived is at most their number: the proof of `bounds.prod`."""
+    rng = np.random.default_rng(seed)
+    arena = Arena(RATED)
+    ever = 0
+    for awake in come_and_go(arena, rng, rounds):
+        ever = max(ever, *(index for index, _ in awake))
+        assert np.exp(arena.S[arena.awake, 0]).sum() <= ever * (1 + 1e-12)
+        arena.feed(feedback(arena.weights, arena.awake, rng))
+
+
+def test_the_second_newcomer_takes_one_half_and_the_third_one_third():
+    arena = Arena(HISTORY, slots=3)
+    for slot, shares in enumerate(([1, 0, 0], [1 / 2, 1 / 2, 0], [1 / 3, 1 / 3, 1 / 3])):
+        arena.admit(slot, slot + 1)
+        np.testing.assert_allclose(arena.weights, shares, rtol=1e-14)
+    arena.feed([0.5, -0.5, 0.0])
+    w = np.exp(0.3 * np.array([0.5, -0.5, 0.0]))
+    np.testing.assert_allclose(arena.weights, w / w.sum(), rtol=1e-14)
+    arena.dismiss(0)
+    arena.admit(0, 4)  # the other two share what is left, 3/4
+    np.testing.assert_allclose(arena.weights, [1 / 4, *(3 / 4 * w[1:] / w[1:].sum())], rtol=1e-14)
+
+
+@given(seed=seeds, rounds=st.integers(1, 120))
+@settings(max_examples=25)
+def test_leading_histories_lose_at_most_the_logarithm_of_the_newcomers(seed, rounds):
+    """-ln(sum_i p_i exp(-alpha l_i))/alpha, added up, is at most the losses of any member and ln(newcomers)/alpha."""
+    rng = np.random.default_rng(seed)
+    arena, behind, ever = Arena(HISTORY), {}, 0
+    for awake in come_and_go(arena, rng, rounds):
+        ever = max(ever, *(index for index, _ in awake))
+        p, losses = arena.weights, rng.uniform(size=8)
+        mixed = -math.log(p @ np.exp(-0.3 * losses)) / 0.3
+        assert p @ losses <= mixed + 0.3 / 8  # Hoeffding's lemma
+        for J in awake:
+            behind[J] = behind.get(J, 0.0) + mixed - losses[J[1]]
+            assert behind[J] <= math.log(ever) / 0.3 + 1e-9
+        arena.feed(p @ losses - losses)

@@ -72,6 +72,10 @@ MAKERS = {
         lambda rng, X, T, G, L: tw.EfficientIntervalDynamic(X, T, G, L, threshold=small(rng, T, G, L, X)),
     ),
     "EfficientCBCE": (False, lambda rng, X, T, G, L: tw.EfficientCBCE(X, gradient_bound=G)),
+    "SAOL": (False, lambda rng, X, T, G, L: tw.SAOL(X, gradient_bound=G, gradients="own")),
+    "SAOL, shared": (False, lambda rng, X, T, G, L: tw.SAOL(X, gradient_bound=G)),
+    "AFLH": (False, lambda rng, X, T, G, L: tw.AFLH(X, T, gradient_bound=G, gradients="own")),
+    "AFLH, shared": (False, lambda rng, X, T, G, L: tw.AFLH(X, T, gradient_bound=G)),
     "EfficientAOA": (False, lambda rng, X, T, G, L: tw.EfficientAOA(X, gradient_bound=G, horizon=T)),
     "EfficientCutkosky": (False, lambda rng, X, T, G, L: tw.EfficientCutkosky(X, T, G)),
     "OGD": (False, lambda rng, X, T, G, L: tw.OGD(X, horizon=T, gradient_bound=G)),
@@ -130,7 +134,7 @@ def test_a_sign_error_is_found():
         assert "VIOLATED" in repr(certificate)
 
 
-@pytest.mark.parametrize("kind", [tw.EfficientCBCE, tw.EfficientAOA])
+@pytest.mark.parametrize("kind", [tw.EfficientCBCE, tw.EfficientAOA, tw.SAOL, tw.AFLH])
 def test_no_restart_is_found(kind):
     """Losses <g, x> with g = -1 for a long time, then +1: who never starts anew pays for as long after the change."""
     T = 60_000

@@ -8,6 +8,9 @@ intervals, a meta-learner a few dictionaries with one entry per interval; weight
     [L15]  Luo, Schapire. Achieving all with no parameters: AdaNormalHedge. COLT 2015.
     [Ga14] Gaillard, Stoltz, van Erven. A second-order bound with excess losses. COLT 2014.        (Adapt-ML-Prod)
     [Z19]  Zhang, Liu, Zhou. Adaptive regret of convex and smooth functions. ICML 2019.            (SACS)
+    [D15]  Daniely, Gonen, Shalev-Shwartz. Strongly adaptive online learning. ICML 2015.           (SAOL)
+    [H09]  Hazan, Seshadhri. Efficient learning algorithms for changing environments. ICML 2009.   (FLH)
+    [Z18]  Zhang, Yang, Jin, Zhou. Dynamic regret of strongly adaptive methods. ICML 2018.         (improved FLH)
     [Z25]  Zhao, Xie, Zhang, Zhou. Efficient methods for non-stationary online learning. JMLR 26, 2025.  (Alg. 2)
 """
 
@@ -164,6 +167,52 @@ class Hedge:
             self.w[J] *= math.exp(self.rate * gain)
 
 
+class Prod:
+    """[D15, Algorithm 1] in pseudo-weights: 1 at birth, times 1 + eta r; a member counts eta times that."""
+
+    def __init__(self, rate):
+        self.rate, self.w = rate, {}
+
+    def admit(self, J):
+        self.w[J] = 1.0
+
+    def weights(self, awake):
+        p = np.array([self.rate(J) * self.w[J] for J in awake])
+        return p / p.sum()
+
+    def feed(self, r):
+        for J, gain in r.items():
+            self.w[J] *= 1 + self.rate(J) * gain
+
+
+def rate_of_length(J):
+    """[D15] eta_I = min(1/2, 1/sqrt|I|)."""
+    return min(1 / 2, 1 / math.sqrt(J[1] - J[0] + 1))
+
+
+class LeadingHistory:
+    """[H09, FLH2], [Z18, Algorithm 1]: those left are normalised, then the t-th newcomer takes 1/t from all of them."""
+
+    def __init__(self, rate):
+        self.rate, self.p, self.waiting = rate, {}, []
+
+    def admit(self, J):
+        self.waiting.append(J)
+
+    def weights(self, awake):
+        waiting, self.waiting = sorted((J for J in self.waiting if J in awake), key=lambda J: J[0]), []
+        left = {J: self.p[J] for J in awake if J not in waiting}
+        self.p = {J: p / sum(left.values()) for J, p in left.items()}
+        for J in waiting:
+            share = 1 / J[0] if self.p else 1.0
+            self.p = {other: (1 - share) * p for other, p in self.p.items()} | {J: share}
+        return np.array([self.p[J] for J in awake])
+
+    def feed(self, r):
+        for J, gain in r.items():
+            self.p[J] *= math.exp(self.rate * gain)
+
+
 ROUNDING = 1e-13  # of feedback in [-1, 1]
 
 
@@ -226,6 +275,17 @@ class Anytime:
     def update(self, g):
         self.age += 1
         self.point = self.project(self.point - self.step / math.sqrt(self.age) * g)
+
+
+class Steps:
+    """w <- Pi[w - eta(age) g], age 1 in its first round."""
+
+    def __init__(self, start, project, eta):
+        self.point, self.project, self.eta, self.age = start.copy(), project, eta, 0
+
+    def update(self, g):
+        self.age += 1
+        self.point = self.project(self.point - self.eta(self.age) * g)
 
 
 # ------------------------------------------------------------------------------------------------------------- traces
@@ -353,15 +413,71 @@ def cbce(
     cover="geometric",
 ):
     """[J17] with own gradients and values; [W18] on linearised losses, with one gradient and the range 2 G radius."""
+    span = gradient_bound * diameter if loss_bound is None else loss_bound
+    return every_round(
+        losses,
+        project,
+        center,
+        cover,
+        CoinBetting(),
+        lambda J, first: Anytime(first, project, diameter, gradient_bound),
+        span if gradients == "own" else 2 * gradient_bound * radius,
+        gradients,
+    )
+
+
+def saol(losses, project, center, *, diameter, gradient_bound, gradients="own", loss_bound=None):
+    """[D15] with gradient descent of step D/(G sqrt|I|) on the interval I; the mean of the experts is played."""
+    span = loss_bound if gradients == "own" and loss_bound is not None else gradient_bound * diameter
+    return every_round(
+        losses,
+        project,
+        center,
+        "geometric",
+        Prod(rate_of_length),
+        lambda J, first: Steps(first, project, lambda age: diameter / (gradient_bound * math.sqrt(J[1] - J[0] + 1))),
+        span,
+        gradients,
+    )
+
+
+def aflh(
+    losses,
+    project,
+    center,
+    *,
+    diameter,
+    gradient_bound,
+    horizon=None,
+    gradients="own",
+    loss_bound=None,
+    strong_convexity=None,
+):
+    """[Z18, Algorithm 1] with K = 2. Strongly convex losses: rate lambda/G^2, steps 1/(lambda age), as there."""
+    if strong_convexity is None:
+        span = loss_bound if gradients == "own" and loss_bound is not None else gradient_bound * diameter
+        rate = math.sqrt(8 * math.log(1 + horizon) / horizon) / span
+    else:
+        rate = strong_convexity / gradient_bound**2
+
+    def make(J, first):
+        if strong_convexity is None:
+            return ScaleFree(first, project, diameter / math.sqrt(2), 1.0)
+        return Steps(first, project, lambda age: 1 / (strong_convexity * age))
+
+    return every_round(losses, project, center, "compact", LeadingHistory(rate), make, 1.0, gradients)
+
+
+def every_round(losses, project, center, cover, meta, make, span, gradients):
+    """Experts make(J, start) on the intervals J of a cover of the rounds; `span` is the unit of feedback."""
     trace = CoverTrace()
-    meta = CoinBetting()
     starts = by_start(COVERS[cover](len(losses) + 1))
     first = project(center)
     living = {}
     for t, f in enumerate(losses, start=1):
         living = {J: expert for J, expert in living.items() if J[1] >= t}
         for J in starts[t]:
-            living[J] = Anytime(first, project, diameter, gradient_bound)
+            living[J] = make(J, first)
             meta.admit(J)
         living = ordered(living)
         p = meta.weights(list(living))
@@ -369,7 +485,6 @@ def cbce(
         trace.note(f, x, living, p)
 
         if gradients == "own":
-            span = gradient_bound * diameter if loss_bound is None else loss_bound
             paid = f.value(x)
             r = {J: (paid - f.value(expert.point)) / span for J, expert in living.items()}
             own = {J: f.gradient(expert.point) for J, expert in living.items()}
@@ -377,7 +492,7 @@ def cbce(
             trace.gradient_queries += len(living)
         else:
             g = f.gradient(x)
-            r = {J: g @ (x - expert.point) / (2 * gradient_bound * radius) for J, expert in living.items()}
+            r = {J: g @ (x - expert.point) / span for J, expert in living.items()}
             own = dict.fromkeys(living, g)
             trace.gradients.append(g)
             trace.gradient_queries += 1

@@ -1,7 +1,7 @@
 """Gradient descents, many side by side, each with its own step size.
 
     y_{t+1} = Pi(y_t - eta_t h_t)                                                          (1)
-    eta_t   = eta,   eta / sqrt(t)   or   eta / sqrt(delta + sum_{s<=t} ||h_s||^2)         (2)
+    eta_t   = eta,   eta / sqrt(t),   eta / t   or   eta / sqrt(delta + sum_{s<=t} ||h_s||^2)   (2)
     l_t     = <h_t, y_t> + lambda ||y_t - y_{t-1}||                                        (3)
 
 t counts from the expert's own start. lambda, the price of moving, is 0 for all but `Scream`.
@@ -27,8 +27,8 @@ from thalweg.experts._base import Expert
 
 __all__ = ["Descent", "DescentSettings", "DescentState"]
 
-CONSTANT, DECAYING, SCALE_FREE = 0, 1, 2
-RULES = {"constant": CONSTANT, "decaying": DECAYING, "scale_free": SCALE_FREE}
+CONSTANT, DECAYING, SCALE_FREE, HARMONIC = 0, 1, 2, 3
+RULES = {"constant": CONSTANT, "decaying": DECAYING, "scale_free": SCALE_FREE, "harmonic": HARMONIC}
 
 
 class DescentState(NamedTuple):
@@ -98,7 +98,8 @@ def _take_step(e: DescentState, c: DescentSettings, k: int, i: int, square: floa
         c.etas[k, i] = c.steps[k, i] * (1.0 / np.sqrt(c.delta[k, i] + e.sums[k, i]))  # delta > 0
     else:
         e.ages[k, i] += 1
-        c.etas[k, i] = c.steps[k, i] * (1.0 / np.sqrt(e.ages[k, i]))
+        shrunk = np.sqrt(e.ages[k, i]) if c.rule == DECAYING else 1.0 * e.ages[k, i]
+        c.etas[k, i] = c.steps[k, i] * (1.0 / shrunk)
 
 
 @inner
@@ -210,8 +211,8 @@ class Descent(Expert):
         Where it lives.
     step_size : float
         eta.
-    step_rule : {"constant", "decaying", "scale_free"}
-        eta_t of (2).
+    step_rule : {"constant", "decaying", "scale_free", "harmonic"}
+        eta_t of (2); harmonic is eta/t, for strongly convex losses.
     delta : float
         delta of the scale-free rule.
     price : float, optional

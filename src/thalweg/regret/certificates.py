@@ -288,6 +288,11 @@ def _assumptions(
         yield Assumption("losses >= 0", least >= 0, f"least {least:.4g}{where}")
         yield _smooth(learner, problem)
         yield _outside(learner, problem, run, paid, squares)
+    lam = getattr(learner, "strong_convexity", None)
+    if lam is not None:
+        flat = isinstance(problem, LinearModel) and learner.domain.dim > 1
+        seen = "a loss of a prediction is flat across its features" if flat else "losses of your own"
+        yield Assumption(f"losses strongly convex with lambda = {lam:g}", False if flat else None, seen)
     if learner.horizon is not None and not learner.anytime:
         T = paid.size
         yield Assumption(f"at most T = {learner.horizon} rounds", learner.horizon >= T, f"{T} rounds")

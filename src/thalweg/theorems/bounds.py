@@ -29,7 +29,9 @@ __all__ = [
     "confident_hedge",
     "descent",
     "hedge",
+    "leading_history",
     "parameter_free",
+    "prod",
     "scale_free",
     "small_loss",
 ]
@@ -131,6 +133,28 @@ def ada_normal_hedge(n: int, t: int, R: float, G: float) -> float:
 def coin_betting(n: int, t: int, R: float, G: float) -> float:
     r"""Sleeping coin betting until round t: :math:`2GR\sqrt{n (7 \ln t + 5)}` (Jun et al. 2017, Theorem 2)."""
     return 2 * G * R * math.sqrt(n * (7 * math.log(t) + 5))
+
+
+@formula
+def prod(n: int, t: int, length: int) -> float:
+    r"""Prod against the expert of an interval of so many rounds, after n of them and until round t, in units of c.
+
+    With :math:`\eta = \min(1/2, length^{-1/2})`: :math:`\eta n + \ln(2t)/\eta`. The weights of all experts so far,
+    fewer than 2t, never sum to more than their number, and :math:`\ln(1 + x) \ge x - x^2` for x >= -1/2. The paper has
+    :math:`5 \ln(t + 1) \sqrt{length}`.
+    """
+    eta = min(0.5, 1 / math.sqrt(length))
+    return eta * n + math.log(2 * t) / eta
+
+
+@formula
+def leading_history(n: int, t: int, rate: float, c: float) -> float:
+    r"""Follow the leading history against the expert of n rounds until round t: :math:`\ln t/\alpha + \alpha c^2 n/8`.
+
+    It came with a share 1/r and kept (1 - 1/s) of it in each later round s: 1/t in all. With c = 0 for losses whose
+    :math:`e^{-\alpha f}` is concave, else c is the range of the losses.
+    """
+    return math.log(t) / rate + rate * c**2 * n / 8
 
 
 @formula
