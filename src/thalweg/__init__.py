@@ -32,6 +32,7 @@ from thalweg.algorithms import (
 )
 from thalweg.alone import Alone
 from thalweg.cover import Cover
+from thalweg.delayed import Delayed
 from thalweg.ensemble import Ensemble
 from thalweg.files import load
 from thalweg.learner import Learner, Queries
@@ -54,6 +55,7 @@ __all__ = [
     "Cover",
     "CutkoskyAdaptive",
     "CutkoskyPrintedVariant",
+    "Delayed",
     "EfficientAOA",
     "EfficientAdaptive",
     "EfficientCBCE",
