@@ -18,6 +18,8 @@ SOME = (
     "AOA",
     "CBCE-shared",
     "CutkoskyAdaptive ball",
+    "Delayed Tracker",
+    "Delayed OGD custom",
     "Descent in a pool, CoinBetting",
     "EfficientAdaptive many",
     "EfficientCutkosky",

@@ -62,6 +62,8 @@ OURS = (
     "CutkoskyAdaptive",
     "EfficientCutkosky",
     "Tracker",
+    "Delayed Tracker",
+    "Delayed OGD custom",
 )
 
 # Who plays, how a round is played, and what the rounds are.

@@ -74,7 +74,7 @@ class Delayed(Late):
     >>> learner.update(x - [1.0, 0.0], round=1)        # the gradient of ||x - (1, 0)||^2 / 2
     >>> learner.advance()                              # round 1's copy is free, and plays round 4
     >>> learner.decision
-    array([0.70710678, 0.        ])
+    array([1., 0.])
     >>> problem = tw.problems.LinearRegression(np.ones((500, 2)), np.ones(500))
     >>> run = tw.play(tw.Delayed(tw.domains.Ball(2), tw.Tracker, delay=9), problem)
     >>> run.rounds, bool(run.losses[-1] < 1e-3)
