@@ -77,11 +77,16 @@ def test_delay_0_is_the_learner_itself(name, where):
     fs = losses(X, 30, seed=1)
     a, b = tw.play(one, fs, decisions=True), tw.play(two, fs, decisions=True)
     assert np.array_equal(a.decisions, b.decisions) and np.array_equal(a.losses, b.losses)
-    assert same(one.state(), {k.removeprefix("copy0."): v for k, v in two.state().items() if k.startswith("copy0.")})
+    inside = {k.removeprefix("copy0."): v for k, v in two.state().items() if k.startswith("copy0.")}
+    if name == "clipped":  # which is counted outside
+        inside["clock"] = inside["clock"] + [0, 0, 0, 0, two.clipped, 0]
+    assert same(one.state(), inside)
 
 
 @pytest.mark.parametrize("d", [1, 4, 70])
-@pytest.mark.parametrize(("name", "where"), [("Tracker", "ellipsoid"), ("EfficientDynamic", "simplex"), ("OGD", "Python")])
+@pytest.mark.parametrize(
+    ("name", "where"), [("Tracker", "ellipsoid"), ("EfficientDynamic", "simplex"), ("OGD", "Python")]
+)
 def test_a_fixed_delay_is_as_many_interleaved_learners(name, where, d):
     X = SETS[where]()
     fs = losses(X)
@@ -122,9 +127,9 @@ def test_as_many_copies_as_rounds_wait_at_once_and_one():
 
 @both
 def test_the_order_within_a_round_does_not_matter(make):
-    fs, rng = losses(ellipsoid()), np.random.default_rng(1)
+    fs, rng = losses(ellipsoid(), 25), np.random.default_rng(1)
     delays = rng.integers(-1, 8, len(fs))
-    learners = [make(max_delay=7) for _ in range(4)]
+    learners = [make(max_delay=7) for _ in range(3)]
     stepped = make(max_delay=7)
     for t, f in enumerate(fs):
         for learner in learners:
@@ -136,8 +141,8 @@ def test_the_order_within_a_round_does_not_matter(make):
             assert np.array_equal(learner.decision, shown)  # feedback counts from the next round on
             learner.advance()
         stepped.step(f, delay=delays[t])
-        assert all(same(learner.state(), learners[0].state()) for learner in learners)
-        assert np.array_equal(stepped.decision, learners[0].decision)
+        assert all(np.array_equal(learner.decision, stepped.decision) for learner in learners)
+    assert all(same(learner.state(), learners[0].state()) for learner in learners)
 
 
 @both
@@ -177,7 +182,7 @@ def test_what_is_refused_changes_nothing(make):
     for _ in range(5):
         learner.step(f, delay=1)
     learner.advance()
-    g, state, x = np.array([0.1, 0.2, 0.3]), learner.state(), np.array(learner.decision)
+    x, g, state = np.array(learner.decision), np.array([0.1, 0.2, 0.3]), learner.state()
     for call, words in [
         (lambda: learner.update(g, 1.0), "say which round the feedback is of"),
         (lambda: learner.update(g, 1.0, round=7), "round 7 is not there yet. The present one is 6"),
@@ -207,20 +212,34 @@ def test_what_is_refused_changes_nothing(make):
         one.update(g, 1.0)
 
 
-def test_a_learner_that_refuses_at_the_last_moment():
+class Fussy(tw.Learner):
     """A copy may know better than the wrapper what it can take."""
-    X = ellipsoid()
-    learner = tw.Delayed(
-        X, lambda X: tw.Cover(X, tw.experts.Descent(X, 0.1), meta=tw.metas.AdaptMLProd(0.5), horizon=50), delay=1
-    )
-    learner.advance()
-    learner.update([0.01, 0.0, 0.0])
-    learner.advance()
+
+    def __init__(self, domain):
+        super().__init__(domain)
+        self._arrays["x"] = self.x = np.zeros(domain.dim)
+
+    def _restart(self):
+        self.x[:] = 0.0
+
+    def _propose(self):
+        return self.domain.project(self.x)
+
+    def _move(self, gradient, loss):
+        self.x -= 0.1 * gradient
+        self._count(gradients=1, projections=1)
+        if np.abs(gradient).max() > 3:
+            raise InputError("too large for me")
+
+
+def test_a_learner_that_refuses_at_the_last_moment():
+    learner = tw.Delayed(ellipsoid(), Fussy, delay=1)
     for _ in range(4):
         learner.step(tw.losses.Linear([0.1, 0.0, 0.0]))
+    _ = learner.decision
     before = learner.state()
-    for call in (lambda: learner.step(tw.losses.Linear([500.0, 0.0, 0.0])), lambda: learner.update([500.0, 0.0, 0.0])):
-        with pytest.raises(InputError, match="more than the range"):
+    for call in (lambda: learner.step(tw.losses.Linear([5.0, 0.0, 0.0])), lambda: learner.update([5.0, 0.0, 0.0])):
+        with pytest.raises(InputError, match="too large for me"):
             call()
         assert same(learner.state(), before)
 
@@ -240,7 +259,7 @@ def test_a_learner_that_refuses_at_the_last_moment():
         (lambda X: tw.Delayed(X, lambda X: 1 / 0, delay=1), "failed with ZeroDivisionError"),
         (lambda X: tw.Delayed(X, lambda X, one=tw.SOGD(ball()): one, delay=1), "the set that it is given"),
         (lambda X: tw.EfficientDelayed(X, 9, 1.0), "needs one of 'delay'"),
-        (lambda X: tw.EfficientDelayed(X, 9, 1.0, max_delay=2**25), "asks for an array"),
+        (lambda X: tw.EfficientDelayed(X, 9, 1.0, max_delay=2**40), "asks for an array"),
     ],
 )
 def test_bad_arguments(make, words):
@@ -256,6 +275,7 @@ def test_a_maker_that_changes_its_mind():
         return made[-1]
 
     learner = tw.Delayed(ball(), make, delay=1)
+    _ = learner.decision
     before = learner.state()
     with pytest.raises(InputError, match="always return the same kind"):
         learner.advance()
@@ -331,9 +351,14 @@ def test_damaged_states_are_refused(make):
     for f in fs:
         learner.step(f, delay=2)
     saved, t = learner.state(), learner.rounds
-    wrongs = {"due": [(0, 10**6), (1, -2), (t % 5, t)], "x": [(0, 1e6)], "clock": [(0, t + 3), (2, 10**6), (5, 2)]}
+    wrongs = {
+        "due": [(0, 10**6), (1, -2), (t % 5, t)],
+        "x": [((t - 1) % 5, 1e6)],
+        "clock": [(0, t + 3), (2, 10**6), (5, 2)],
+    }
     if isinstance(learner, tw.Delayed):
-        wrongs |= {"holders": [(0, 40), (1, -1), ((t - 1) % 5, saved["holders"][(t - 2) % 5])], "copies": [(0, 0), (0, 9)]}
+        twice = (t - 1) % 5, saved["holders"][(t - 2) % 5]
+        wrongs |= {"holders": [(0, 40), (1, -1), twice], "copies": [(0, 0), (0, 9)]}
     else:
         wrongs |= {"tally": [(1, 5), (0, 9)], "gradients": [(0, 1e6)], "points": [(0, 1e6)], "y": [(1, 1e6)]}
     for key, entries in wrongs.items():
@@ -342,12 +367,13 @@ def test_damaged_states_are_refused(make):
             damaged[key][place] = value
             with pytest.raises(StateError):
                 learner.restore(damaged)
+                pytest.fail(f"{key}[{place}] = {value}")
             assert same(learner.state(), saved), (key, place)
     if isinstance(learner, tw.Delayed):
         with pytest.raises(StateError):
             learner.restore({k: v for k, v in saved.items() if not k.startswith("copy1.")})
         with pytest.raises(StateError, match="copies have not learned"):
-            learner.restore(saved | {"clock": saved["clock"] - [0, 0, 1, 0, 0, 0]})
+            learner.restore(saved | {"clock": saved["clock"] - [0, 0, 1, 1, 0, 0]})
 
 
 class Plain:
@@ -380,6 +406,7 @@ def test_learners_of_others():
     X = ellipsoid()
     fs, one, two = losses(X), tw.Delayed(X, Plain, delay=2), tw.Delayed(X, partial(tw.OGD, step_size=0.1), delay=2)
     np.testing.assert_allclose(step_all(one, fs, [2] * 60), step_all(two, fs, [2] * 60), atol=1e-12)
+    _ = one.decision
     before = one.state()
     with pytest.raises(RuntimeError, match="too large"):
         one.step(tw.losses.Linear([9.0, 0.0, 0.0]))

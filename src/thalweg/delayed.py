@@ -17,6 +17,7 @@ what one round can, G D.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -30,7 +31,7 @@ from thalweg._stateful import Savable, Stateful, inside
 from thalweg._types import Array
 from thalweg._validate import ask, told, wrong
 from thalweg.domains import Domain
-from thalweg.errors import InputError
+from thalweg.errors import InputError, StateError
 from thalweg.late import Late
 from thalweg.learner import Learner, Queries, check_takes_losses
 
@@ -118,7 +119,7 @@ class Delayed(Late):
         """One more learner, checked; the first is `like` nobody."""
         name = type(self).__name__
         made = ask(name, "make_learner", self.make_learner, self.domain)
-        missing = [n for n in ("decision", "update", "state", "restore", "reset") if not hasattr(made, n)]
+        missing = [n for n in ("decision", "update", "state", "restore", "reset") if not _has(made, n)]
         if missing or isinstance(made, type):
             lacks = f", and it lacks {', '.join(missing)}" if missing else ""
             raise InputError(f"{name} cannot use {told(made)}: make_learner must return a learner{lacks}.")
@@ -260,8 +261,17 @@ def _return_to(copy: Any, before: Any) -> None:
         copy.restore(before)
 
 
+def _has(made: Any, name: str) -> bool:
+    """Whether an object has an attribute; a decision is not made for that."""
+    missing = object()
+    return inspect.getattr_static(made, name, missing) is not missing or (name != "decision" and hasattr(made, name))
+
+
 def _alike(one: Any, other: Any) -> bool:
     """Whether two learners were built alike."""
-    if type(one) is not type(other):
+    try:
+        if isinstance(one, Savable) and isinstance(other, Savable):
+            one._check_kind(other.state())
+    except StateError:
         return False
-    return not isinstance(one, Savable) or one._settings() == other._settings()
+    return type(one) is type(other)
