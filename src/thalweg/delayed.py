@@ -87,8 +87,6 @@ class Delayed(Late):
     P. Joulani, A. György, C. Szepesvári, Online learning under delayed feedback, ICML 2013.
     """
 
-    _feedback: tuple[Array, float | None] | None = None  # what a copy is to learn from
-
     def __init__(
         self,
         domain: Domain,
@@ -110,6 +108,7 @@ class Delayed(Late):
         self.uses_loss = getattr(first, "uses_loss", self.needs_loss)
         self.nonnegative = getattr(first, "nonnegative", False)
         self._copies = [first]
+        self._feedback: list[tuple[Array, float | None]] = []  # what a copy is to learn from
         self._count_of_copies = np.ones(1, dtype=np.int64)
         self._holders = np.full(self._rows, -1, dtype=np.int64)  # who played a round
         self._arrays |= {"copies": self._count_of_copies, "holders": self._holders}
@@ -162,7 +161,7 @@ class Delayed(Late):
 
     def _take(self, s: int, gradient: Array, loss: float | None) -> None:
         # nobody asks this copy before the feedback is due, so it may learn from it at once: when all else is done
-        self._feedback = gradient.reshape(self.domain.shape), loss
+        self._feedback.append((gradient.reshape(self.domain.shape), loss))
 
     def _restart(self) -> None:
         super()._restart()
@@ -195,11 +194,11 @@ class Delayed(Late):
         copy, count = self._copies[self._holders[s % self._rows]], len(self._copies)
         ours = isinstance(copy, Learner)  # whose rounds are whole, or were not
         arrays, theirs = super()._remember(), copy.rounds if ours else copy.state()
-        self._feedback = None
+        self._feedback.clear()
         try:
             yield
-            if self._feedback is not None:
-                copy.update(*self._feedback)
+            for gradient, loss in self._feedback:
+                copy.update(gradient, loss)
         except BaseException:
             with interrupts():
                 if not (ours and copy.rounds > theirs):

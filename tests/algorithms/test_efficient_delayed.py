@@ -123,7 +123,7 @@ def problem(seed):
     return rng, X, T, d, kind, delays
 
 
-COUNTS = [24, pytest.param(200, marks=pytest.mark.slow)]
+COUNTS = [12, pytest.param(200, marks=pytest.mark.slow)]
 
 
 @pytest.mark.parametrize("count", COUNTS)
@@ -173,10 +173,10 @@ def test_the_bound_of_copies_holds(count):
     print(f"regret at most {closest:.3f} of what is allowed")
 
 
-@pytest.mark.parametrize("d", [1, 4, 10])
+@pytest.mark.parametrize("d", [1, 5])
 def test_who_pretends_that_nothing_is_late_breaks_the_bound(d):
     """A loss that flips its sign as late as the feedback comes: it is always on the wrong side, and stays there."""
-    X, T = tw.domains.Ball(2), 400 * (d + 1)
+    X, T = tw.domains.Ball(2), 800 * (d + 1)
     adversary = Against(np.random.default_rng(0), X, T, d)
     adversary.kind, adversary.period = "flip", d + 1  # what is new in round t came about d + 1 rounds before
 
@@ -196,7 +196,7 @@ def test_who_pretends_that_nothing_is_late_breaks_the_bound(d):
     theorem = late.card.theorem(late, np.zeros(T), np.full(T, G**2))
     allowed = theorem.bound(0, T, np.zeros((T, 2)), np.zeros(T))
     assert regret(late, late=False) <= allowed
-    assert regret(tw.Delayed(X, lambda X: tw.EfficientDynamic(X, 400, G), delay=d), late=False) <= allowed
+    assert regret(tw.Delayed(X, lambda X: tw.EfficientDynamic(X, 800, G), delay=d), late=False) <= allowed
     assert regret(tw.EfficientDynamic(X, T, G), late=True) > 1.2 * allowed
 
 
@@ -207,5 +207,6 @@ def test_certified():
         learner = tw.EfficientDelayed(X, 400, stream.gradient_bound(X), **given)
         run = tw.play(learner, stream, delay=delays, decisions=True)
         certificate = tw.regret.certify(learner, stream, run)
-        assert certificate.holds and not certificate.failed
+        assert certificate.holds
+        assert not certificate.failed
         assert (learner.overtaken > 0) == (learner.forgotten > 0) == (delays is not None)

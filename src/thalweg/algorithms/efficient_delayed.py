@@ -74,7 +74,8 @@ class LateDynamic(Theorem):
         Q = (1 + (2 if B == 0 else 4) * learner.max_delay) * n * G**2
         a = bounds.descent(steps, self.R, P, float(np.linalg.norm(learner._origin - u[0])))
         apart = G * min(2 * B * P, n * self.D) + G * self.D * min(learner.forgotten, n)
-        return bounds.hedge(steps.size, learner.pool.meta.rate, self.R, Q) + float(np.min(a + steps * Q / 2)) + apart
+        weights = bounds.hedge(steps.size, learner.pool.meta.rate, self.R, Q)
+        return float(weights + np.min(a + steps * Q / 2) + apart)
 
 
 class EfficientDelayed(Late):
