@@ -3,7 +3,7 @@
     python docs/late_pictures.py
 
 Prints the table and writes img/late.png, in two minutes. Forecasts of a day ahead are judged a day later: 24 hours of
-the sample's demand, 48 half-hours of the sea's temperature. Features are what is known a day before, and learners begin at
+the sample's demand, 48 half-hours of the sea's temperature. Features are what is known a day before; learners begin at
 the value of a day ago. "pretends" feeds each gradient when it comes, as if it were that of the present round.
 Needs: pip install 'thalweg[lab,data]'
 """

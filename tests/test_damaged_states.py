@@ -23,6 +23,7 @@ SOME = (
     "Descent in a pool, CoinBetting",
     "EfficientAdaptive many",
     "EfficientCutkosky",
+    "EfficientDelayed",
     "EfficientDynamic",
     "OneProjection twice",
     "PCA: AdaptivePCA",

@@ -416,7 +416,7 @@ CONTINUES = ("CBCE", "AOA", "SACS", "EfficientCBCE", "EfficientAOA")
 RESTARTS = (
     "OGD", "Ader", "Sword", "EfficientDynamic", "Scream", "EfficientScream", "EfficientIntervalDynamic",
     "CutkoskyAdaptive", "EfficientCutkosky", "CutkoskyPrintedVariant", "DescentPCA", "YuanLamperskiPCA",
-    "GPC", "ScreamControl", "EfficientControl",
+    "GPC", "ScreamControl", "EfficientControl", "EfficientDelayed",
 )  # fmt: skip
 NONE = ("Tracker", "SOGD", "OjaPCA", "EfficientPCA", "AdaptivePCA", "LQR", "LinearFeedback", "Planted")
 

@@ -64,6 +64,7 @@ OURS = (
     "Tracker",
     "Delayed Tracker",
     "Delayed OGD custom",
+    "EfficientDelayed",
 )
 
 # Who plays, how a round is played, and what the rounds are.
