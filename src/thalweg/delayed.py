@@ -152,8 +152,9 @@ class Delayed(Late):
     def _open(self, t: int) -> None:
         row = t % self._rows
         self._due[row], self._holders[row] = -1, -1
-        waiting = set(self._holders[(self._due < 0) | (self._due >= t)].tolist())
-        k = next(k for k in range(self._rows) if k not in waiting)  # (1)
+        waits = np.zeros(len(self._copies) + 2, dtype=bool)  # the last entry, -1, is for rows of no round
+        waits[self._holders[(self._due < 0) | (self._due >= t)]] = True
+        k = int(np.argmin(waits[:-1]))  # (1)
         if k == len(self._copies):
             self._copies.append(self._new_copy(self._copies[0]))
             self._count_of_copies[0] = k + 1
