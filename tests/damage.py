@@ -52,6 +52,8 @@ class LearnerRounds:
         for f in self.losses[start:stop]:
             assert np.isfinite(learner.decision).all()
             assert learner.domain.contains(learner.decision, tol=1e-6)
+            if learner.rounds not in getattr(learner, "outstanding", [learner.rounds]):
+                learner.advance()  # the present round has had its feedback
             learner.step(f)
 
 

@@ -54,7 +54,7 @@ def test_every_class_of_the_package_is_saved_below():
     elsewhere = "thalweg.estimators", "thalweg.scaling"  # tests/estimators/test_all.py saves them
     public = [kind for kind in public if not kind.__module__.startswith(elsewhere)]
     missing = {k.__name__ for k in public if not inspect.isabstract(k)} - SAVED
-    assert missing == {"Alone", "Cover", "Ensemble", "OneProjection"}  # below, with parts
+    assert missing == {"Alone", "Cover", "Delayed", "Ensemble", "OneProjection"}  # below, with parts
     assert len(public) > 25
 
 
@@ -166,6 +166,7 @@ def test_all_sets_are_tried():
         ),
         lambda X: tw.OneProjection(tw.domains.Box(-0.5, 0.5, shape=2), tw.SOGD),
         lambda X: tw.OneProjection(X, functools.partial(tw.Ader, horizon=9, gradient_bound=4.0)),
+        lambda X: tw.Delayed(X, tw.Tracker, delay=3),
     ],
 )
 def test_parts_come_back(tmp_path, build):
@@ -415,7 +416,7 @@ CONTINUES = ("CBCE", "AOA", "SACS", "SAOL", "EfficientCBCE", "EfficientAOA")
 RESTARTS = (
     "OGD", "Ader", "AFLH", "Sword", "EfficientDynamic", "Scream", "EfficientScream", "EfficientIntervalDynamic",
     "CutkoskyAdaptive", "EfficientCutkosky", "CutkoskyPrintedVariant", "DescentPCA", "YuanLamperskiPCA",
-    "GPC", "ScreamControl", "EfficientControl",
+    "GPC", "ScreamControl", "EfficientControl", "EfficientDelayed",
 )  # fmt: skip
 NONE = ("Tracker", "SOGD", "OjaPCA", "EfficientPCA", "AdaptivePCA", "LQR", "LinearFeedback", "Planted")
 

@@ -62,6 +62,9 @@ OURS = (
     "CutkoskyAdaptive",
     "EfficientCutkosky",
     "Tracker",
+    "Delayed Tracker",
+    "Delayed OGD custom",
+    "EfficientDelayed",
 )
 
 # Who plays, how a round is played, and what the rounds are.

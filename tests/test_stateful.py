@@ -8,6 +8,7 @@ import pytest
 import thalweg as tw
 from tests.worlds import LEARNERS, ball
 from thalweg._stateful import Stateful
+from thalweg.testing._learner import _update
 
 every = pytest.mark.parametrize("name", LEARNERS)
 PLAIN = int | float | str | bool | None
@@ -37,7 +38,7 @@ def test_repr_shows_what_is_not_the_default(name):
     for argument, parameter in list(inspect.signature(type(learner)).parameters.items())[1:]:
         given = learner._given.get(argument, parameter.default)
         changed = given is not parameter.default and given != parameter.default
-        assert (f"{argument}=" in text) == changed, argument
+        assert (f" {argument}=" in text) == changed, argument
 
 
 @every
@@ -66,7 +67,7 @@ def test_as_it_is_built_one_gradient_a_round_is_enough(name):
     given = {key: value for key, value in learner._given.items() if key != "gradients"}
     plain = type(learner)(**given)
     assert plain.one_gradient
-    plain.update(np.linspace(0.1, 0.5, plain.domain.dim).reshape(plain.domain.shape), 0.5)
+    _update(plain, np.linspace(0.1, 0.5, plain.domain.dim).reshape(plain.domain.shape), 0.5)
     assert plain.rounds == 1
 
 

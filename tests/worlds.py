@@ -93,6 +93,9 @@ LEARNERS = {name: partial(recipe.build, STANDARD) for name, recipe in recipes().
     "OneProjection twice": lambda: tw.OneProjection(
         ellipsoid(), partial(tw.EfficientDynamic, horizon=T, gradient_bound=G)
     ),
+    "Delayed Tracker": lambda: tw.Delayed(ellipsoid(), tw.Tracker, delay=3),
+    "Delayed OGD custom": lambda: tw.Delayed(slow_box(), partial(tw.OGD, step_size=0.1), max_delay=2),
+    "Delayed at once": lambda: tw.Delayed(tw.domains.Simplex(4), tw.SOGD, delay=0),
 }
 
 

@@ -25,6 +25,7 @@ from thalweg.algorithms import (
     EfficientAOA,
     EfficientCBCE,
     EfficientCutkosky,
+    EfficientDelayed,
     EfficientDynamic,
     EfficientIntervalDynamic,
     EfficientScream,
@@ -34,6 +35,7 @@ from thalweg.algorithms import (
 )
 from thalweg.alone import Alone
 from thalweg.cover import Cover
+from thalweg.delayed import Delayed
 from thalweg.ensemble import Ensemble
 from thalweg.files import load
 from thalweg.learner import Learner, Queries
@@ -58,11 +60,13 @@ __all__ = [
     "Cover",
     "CutkoskyAdaptive",
     "CutkoskyPrintedVariant",
+    "Delayed",
     "EfficientAOA",
     "EfficientAdaptive",
     "EfficientCBCE",
     "EfficientControl",
     "EfficientCutkosky",
+    "EfficientDelayed",
     "EfficientDynamic",
     "EfficientIntervalDynamic",
     "EfficientPCA",

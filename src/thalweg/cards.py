@@ -224,14 +224,19 @@ def recipes() -> dict[str, Recipe]:
 def _place(item: tuple[str, type[Learner]]) -> tuple[int, bool, str]:
     name, kind = item
     assert kind.card is not None
-    return REGRETS.index(kind.card.regret), issubclass(kind, OneProjection), name
+    return REGRETS.index(kind.card.regret), _reduced(kind), name
+
+
+def _reduced(kind: type[Learner]) -> bool:
+    """Whether a learner has one projection by the reduction."""
+    return issubclass(kind, OneProjection) or getattr(kind, "reduced", False)
 
 
 def markdown() -> str:
     """The table of the README; learners with one projection a round are bold."""
     lines = ["| learner | projections | gradients | values | regret | of order | source |", "|" + "---|" * 7]
     for recipe in recipes().values():
-        card, bold = recipe.card, "**" if issubclass(recipe.kind, OneProjection) else ""
+        card, bold = recipe.card, "**" if _reduced(recipe.kind) else ""
         if recipe.tabled:
             cells = [f"{bold}`{recipe.call}`{bold}", *(f"{bold}{count}{bold}" for count in card.queries)]
             cells += [card.regret, card.bound.replace("|", r"\|"), card.source]

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from thalweg._interrupts import Stop, interrupts
 from thalweg._progress import progress_bar
 from thalweg._types import Array
-from thalweg._validate import check_count, check_entries, check_flag, told
+from thalweg._validate import check_count, check_entries, check_flag, real_array, told, wrong
 from thalweg.domains._base import read_domain
 from thalweg.errors import InputError
+from thalweg.late import Late
 from thalweg.learner import Learner, Queries, check_takes_losses
 from thalweg.losses import Loss
 from thalweg.machine import Machine
@@ -80,6 +82,7 @@ def play(
     problem: Problem | Iterable[Loss],
     *,
     rounds: int | None = None,
+    delay: int | ArrayLike | None = None,
     decisions: bool = False,
     progress: bool = False,
 ) -> Run:
@@ -96,6 +99,9 @@ def play(
         What it plays against.
     rounds : int, optional
         Play only the first so many rounds; needed for an endless problem.
+    delay : int or array of ints, optional
+        For a learner with late feedback (`Delayed`, `EfficientDelayed`): how many rounds late that of each round comes,
+        or of all; negative: never. That of the learner when left out.
     decisions : bool
         Keep x_t for every round.
     progress : bool
@@ -133,13 +139,14 @@ def play(
     if T is None:
         raise InputError("play: this problem has no end. Say how many rounds to play: play(..., rounds=1000).")
 
+    late = _read_delays(learner, delay, T)
     check_entries("play", "rounds", rounds, T * (learner.domain.dim if keep else 1))
     losses = np.empty(T)
     kept = np.empty((T if keep else 0, learner.domain.dim))
     before, clipped = learner.queries, getattr(learner, "clipped", 0)
     began = time.perf_counter()
     with interrupts() as stop, progress_bar("play", T, progress, "round") as tick:
-        t = _play_rounds(learner, problem, T, losses, kept, stop, tick)
+        t = _play_rounds(learner, problem, T, losses, kept, late, stop, tick)
     return Run(
         losses=losses[:t].copy(),
         queries=learner.queries - before,
@@ -150,8 +157,32 @@ def play(
     )
 
 
+def _read_delays(learner: Any, delay: Any, T: int) -> list[int] | None:
+    """How late the feedback of each round comes; None: as the learner has it."""
+    if delay is None:
+        return None
+    if not isinstance(learner, Late):
+        raise InputError(
+            f"play: {type(learner).__name__} takes no late feedback. Wrap it: "
+            "Delayed(domain, make_learner, delay=...), or leave out 'delay'."
+        )
+    given = real_array(delay)
+    if given is None or given.ndim > 1:
+        raise wrong("play", "delay", "a whole number, or one for each round", delay)
+    if given.ndim == 1 and given.size != T:
+        raise InputError(f"The 'delay' parameter of play must have one entry for each of {T} rounds. Got {given.size}.")
+    return [learner._read_delay(late, "play") for late in np.broadcast_to(given, (T,)).tolist()]
+
+
 def _play_rounds(
-    learner: Any, problem: Problem, T: int, losses: Array, kept: Array, stop: Stop, tick: Callable[[int], Any]
+    learner: Any,
+    problem: Problem,
+    T: int,
+    losses: Array,
+    kept: Array,
+    late: list[int] | None,
+    stop: Stop,
+    tick: Callable[[int], Any],
 ) -> int:
     """Rounds 0..T-1, in compiled blocks where there is a loop for these parts. Returns how many were played."""
     rounds = None
@@ -172,7 +203,7 @@ def _play_rounds(
             if len(kept):
                 kept[t] = learner.decision.ravel()
             try:
-                losses[t] = learner.step(problem[t])
+                losses[t] = learner.step(problem[t]) if late is None else learner.step(problem[t], delay=late[t])
             except Exception as error:
                 error.add_note(f"In round {t} of the problem, counted from 0.")
                 raise

@@ -6,6 +6,7 @@ from thalweg.algorithms.aoa import AOA, EfficientAOA
 from thalweg.algorithms.cbce import CBCE, EfficientCBCE
 from thalweg.algorithms.cutkosky import CutkoskyAdaptive, CutkoskyPrintedVariant, EfficientCutkosky
 from thalweg.algorithms.efficient_adaptive import EfficientAdaptive
+from thalweg.algorithms.efficient_delayed import EfficientDelayed
 from thalweg.algorithms.efficient_dynamic import EfficientDynamic
 from thalweg.algorithms.efficient_interval_dynamic import EfficientIntervalDynamic
 from thalweg.algorithms.ogd import OGD
@@ -31,6 +32,7 @@ __all__ = [
     "EfficientAdaptive",
     "EfficientCBCE",
     "EfficientCutkosky",
+    "EfficientDelayed",
     "EfficientDynamic",
     "EfficientIntervalDynamic",
     "EfficientScream",

@@ -1,0 +1,51 @@
+"""A pool of descents whose gradients come late: the kernel of `EfficientDelayed`."""
+
+from typing import Any, NamedTuple
+
+from thalweg._kernels.handle import parts
+from thalweg._kernels.hulls import flatten
+from thalweg._kernels.jit import kernel
+from thalweg._kernels.parts import Floats, feed, move, settle
+from thalweg._kernels.reduction import surrogate_gradient
+from thalweg._kernels.vectors import dot
+
+__all__ = ["LatePool", "learn", "reweigh"]
+
+
+class LatePool(NamedTuple):
+    """The pool, and what stands between it and the set."""
+
+    state: Any  # of a Pool
+    settings: Any
+    flat: int  # the affine hull of the set: `thalweg._kernels.hulls`
+    normals: Floats
+    tol: float  # a shorter way from y to x has no direction
+    h: Floats  # (d,) scratch
+
+
+@kernel
+def learn(handle: Any, g: Floats, x: Floats, y: Floats, points: Floats) -> None:
+    """The gradient g of a round with the decision x, the point y and the members' points (N, d)."""
+    late = parts(handle)
+    e, c, h = late.state, late.settings, late.h
+    for j in range(h.shape[0]):
+        h[j] = y[j] - x[j]
+    flatten(late.flat, late.normals, g)
+    flatten(late.flat, late.normals, h)
+    surrogate_gradient(g, h, late.tol, h)
+    flatten(late.flat, late.normals, h)  # what rounding left
+    n, base, square = c.sizes[0], 0.0, 0.0
+    for j in range(h.shape[0]):
+        square += h[j] * h[j]
+        base += h[j] * y[j]
+    move(e.members, c.members, 0, n, h, c.scores)
+    for i in range(n):
+        c.scores[0, i] = dot(h, points[i])  # what it lost where it stood then
+    feed(e.meta, c.meta, 0, n, None, base, c.scores[0], square)
+
+
+@kernel
+def reweigh(handle: Any) -> None:
+    """The weights and the point of the next round."""
+    late = parts(handle)
+    settle(late.state, late.settings, 0, 1)

@@ -1,0 +1,421 @@
+"""Late feedback: `Delayed`, the calls it shares with `EfficientDelayed`, and `play(..., delay=...)`."""
+
+import copy
+import pickle
+from functools import partial
+
+import numpy as np
+import pytest
+
+import thalweg as tw
+from tests.twins.delayed import interleaved
+from tests.worlds import CountedLoss, CountedSet, ball, ellipsoid, flat_polytope, slow_box
+from thalweg.errors import InputError, StateError
+
+G = 6.0
+LEARNERS = {
+    "Tracker": tw.Tracker,
+    "OGD": partial(tw.OGD, step_size=0.1),
+    "SOGD": tw.SOGD,
+    "EfficientDynamic": partial(tw.EfficientDynamic, horizon=60, gradient_bound=G),
+    "Ader": partial(tw.Ader, horizon=60, gradient_bound=G),
+    "EfficientAdaptive": partial(tw.EfficientAdaptive, horizon=60, gradient_bound=G, smoothness=2.0),
+    "clipped": partial(tw.EfficientDynamic, horizon=60, gradient_bound=0.3, on_violation="clip"),
+}
+SETS = {
+    "ball": ball,
+    "ellipsoid": ellipsoid,
+    "simplex": lambda: tw.domains.Simplex(4),
+    "flat": flat_polytope,
+    "matrix": lambda: tw.domains.Ball((2, 2)),
+    "Python": slow_box,
+}
+BOTH = {
+    "Delayed": lambda **d: tw.Delayed(ellipsoid(), tw.Tracker, **d),
+    "EfficientDelayed": lambda **d: tw.EfficientDelayed(ellipsoid(), 60, G, **d),
+}
+both = pytest.mark.parametrize("make", BOTH.values(), ids=BOTH.keys())
+
+
+def losses(X, count=60, seed=0):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((count, *X.shape))
+    A /= np.linalg.norm(A.reshape(count, -1), axis=1).reshape(count, *(1,) * len(X.shape))
+    return [tw.losses.Squared(a, b) for a, b in zip(A, rng.uniform(-1, 1, count), strict=True)]
+
+
+def same(one, two):
+    return one.keys() == two.keys() and all(np.array_equal(one[key], two[key]) for key in one)
+
+
+def step_all(learner, fs, delays):
+    X = []
+    for f, d in zip(fs, delays, strict=True):
+        X.append(np.array(learner.decision))
+        learner.step(f, delay=d)
+    return np.array(X)
+
+
+# ------------------------------------------------------------------------------------------------------- what it equals
+
+
+# two sets are enough for what is slow to compile
+PAIRS = [(n, w) for n in LEARNERS for w in SETS if n not in ("Ader", "EfficientAdaptive") or w in ("ball", "Python")]
+
+
+@pytest.mark.parametrize(("name", "where"), PAIRS)
+def test_delay_0_is_the_learner_itself(name, where):
+    X = SETS[where]()
+    one, two = LEARNERS[name](X), tw.Delayed(X, LEARNERS[name], delay=0)
+    assert two.queries == one.queries
+    for f in losses(X, 30):
+        x = one.decision
+        assert np.array_equal(x, two.decision)
+        one.update(f.gradient(x), f.value(x))
+        two.update(f.gradient(x), f.value(x))
+        two.advance()
+        assert (two.rounds, two.queries, two.clipped) == (one.rounds, one.queries, one.clipped)
+    fs = losses(X, 30, seed=1)
+    a, b = tw.play(one, fs, decisions=True), tw.play(two, fs, decisions=True)
+    assert np.array_equal(a.decisions, b.decisions)
+    assert np.array_equal(a.losses, b.losses)
+    inside = {k.removeprefix("copy0."): v for k, v in two.state().items() if k.startswith("copy0.")}
+    if name == "clipped":  # which is counted outside
+        inside["clock"] = inside["clock"] + [0, 0, 0, 0, two.clipped, 0]
+    assert same(one.state(), inside)
+
+
+@pytest.mark.parametrize("d", [1, 4, 70])
+@pytest.mark.parametrize(
+    ("name", "where"), [("Tracker", "ellipsoid"), ("EfficientDynamic", "simplex"), ("OGD", "Python")]
+)
+def test_a_fixed_delay_is_as_many_interleaved_learners(name, where, d):
+    X = SETS[where]()
+    fs = losses(X)
+    learner, copies = tw.Delayed(X, LEARNERS[name], delay=d), [LEARNERS[name](X) for _ in range(d + 1)]
+    for t, f in enumerate(fs):
+        x = np.array(copies[t % (d + 1)].decision)
+        assert np.array_equal(learner.decision, x)
+        assert learner.step(f) == f.value(x)
+        copies[t % (d + 1)].update(f.gradient(x), f.value(x))
+    assert learner.copies == min(d + 1, len(fs) + 1)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("name", ["Tracker", "OGD"])
+def test_varying_delays_are_copies_that_wait_for_nothing(name, seed):
+    X, rng = ellipsoid(), np.random.default_rng(seed)
+    fs, m = losses(X), [0, 1, 5, 5, 9, 80][seed]
+    delays = rng.integers(-1, m + 1, len(fs))
+    expected, who = interleaved(partial(LEARNERS[name], X), fs, delays, m)
+    learner = tw.Delayed(X, LEARNERS[name], max_delay=m)
+    assert np.array_equal(step_all(learner, fs, delays), expected)
+    assert max(who) + 1 <= learner.copies <= m + 1
+    again = tw.Delayed(X, LEARNERS[name], max_delay=m)
+    run = tw.play(again, fs, delay=delays, decisions=True)
+    assert np.array_equal(run.decisions, expected)
+    assert same(again.state(), learner.state())
+
+
+def test_as_many_copies_as_rounds_wait_at_once_and_one():
+    learner = tw.Delayed(ball(), tw.SOGD, max_delay=1000)
+    for t in range(200):
+        learner.step(tw.losses.Linear([1.0, 0.0, 0.0]), delay=0 if t % 10 else 3)
+    assert learner.copies == 2
+
+
+# ----------------------------------------------------------------------------------------------------------- the calls
+
+
+@both
+def test_the_order_within_a_round_does_not_matter(make):
+    fs, rng = losses(ellipsoid(), 25), np.random.default_rng(1)
+    delays = rng.integers(-1, 8, len(fs))
+    learners = [make(max_delay=7) for _ in range(3)]
+    stepped = make(max_delay=7)
+    for t, f in enumerate(fs):
+        for learner in learners:
+            due = [s for s in range(max(0, t - 7), t + 1) if delays[s] >= 0 and s + delays[s] == t]
+            shown = np.array(learner.decision)
+            for s in rng.permutation(due) if learner is not learners[0] else due:
+                x = learner.decision_at(s)
+                learner.update(fs[s].gradient(x), fs[s].value(x), round=s)
+            assert np.array_equal(learner.decision, shown)  # feedback counts from the next round on
+            learner.advance()
+        stepped.step(f, delay=delays[t])
+        assert all(np.array_equal(learner.decision, stepped.decision) for learner in learners)
+    assert all(same(learner.state(), learners[0].state()) for learner in learners)
+
+
+@both
+def test_the_oldest_round_that_waits(make):
+    one, two = make(delay=3), make(delay=3)
+    for t, f in enumerate(losses(ellipsoid(), 30)):
+        x = one.decision
+        assert np.array_equal(x, two.decision)
+        assert np.array_equal(one.decision_at(t), x)
+        assert one.outstanding == tuple(range(max(0, t - 3), t + 1))
+        if t >= 3:
+            s = one.outstanding[0]
+            g = f.gradient(one.decision_at(s))
+            one.update(g, 1.0)
+            two.update(g, 1.0, round=s)
+        one.advance()
+        two.advance()
+    assert same(one.state(), two.state())
+    assert one.queries.gradients == 27
+
+
+@both
+def test_what_never_comes_is_forgotten(make):
+    learner = make(max_delay=2)
+    before = np.array(learner.decision)
+    for _ in range(10):
+        learner.advance()
+    assert np.array_equal(learner.decision, before)
+    assert learner.rounds == 10
+    assert learner.outstanding == (8, 9, 10)
+    assert learner.queries.gradients == 0
+    assert learner.queries.projections <= 11
+    assert getattr(learner, "copies", 3) == 3
+    assert getattr(learner, "forgotten", 8) == 8
+
+
+@both
+def test_what_is_refused_changes_nothing(make):
+    learner, f = make(max_delay=2), losses(ellipsoid(), 1)[0]
+    for _ in range(5):
+        learner.step(f, delay=1)
+    learner.advance()
+    x, g, state = np.array(learner.decision), np.array([0.1, 0.2, 0.3]), learner.state()
+    for call, words in [
+        (lambda: learner.update(g, 1.0), "say which round the feedback is of"),
+        (lambda: learner.update(g, 1.0, round=7), "round 7 is not there yet. The present one is 6"),
+        (lambda: learner.update(g, 1.0, round=4), "round 4 has had its feedback"),
+        (lambda: learner.update(g, 1.0, round=3), "round 3 is forgotten"),
+        (lambda: learner.update(g, 1.0, round=-1), "whole number >= 0"),
+        (lambda: learner.update(g, 1.0, round=5.5), "whole number >= 0"),
+        (lambda: learner.update(g, 1.0, round=True), "whole number >= 0"),
+        (lambda: learner.update([np.nan, 0, 0], 1.0, round=5), "nan or infinite"),
+        (lambda: learner.update([1.0, 0.0], 1.0, round=5), "gradient has shape"),
+        (lambda: learner.update(g, np.inf, round=5), "loss must be"),
+        (lambda: learner.decision_at(3), "round 3 is forgotten"),
+        (lambda: learner.decision_at(7), "not there yet"),
+        (lambda: learner.step(f, delay=3), "whole number of at most 2"),
+        (lambda: learner.step(f, delay=0.5), "whole number of at most 2"),
+        (lambda: learner.step(None), "step needs a loss"),
+    ]:
+        with pytest.raises(InputError, match=words):
+            call()
+        assert same(learner.state(), state)
+        assert np.array_equal(learner.decision, x)
+    learner.update(g, 1.0, round=6)
+    with pytest.raises(InputError, match="has had its feedback"):
+        learner.step(f)
+    one = make(delay=0)
+    one.update(g, 1.0)
+    with pytest.raises(InputError, match="no round waits"):
+        one.update(g, 1.0)
+
+
+class Fussy(tw.Learner):
+    """A copy may know better than the wrapper what it can take."""
+
+    def __init__(self, domain):
+        super().__init__(domain)
+        self._arrays["x"] = self.x = np.zeros(domain.dim)
+
+    def _restart(self):
+        self.x[:] = 0.0
+
+    def _propose(self):
+        return self.domain.project(self.x)
+
+    def _move(self, gradient, loss):
+        self.x -= 0.1 * gradient
+        self._count(gradients=1, projections=1)
+        if np.abs(gradient).max() > 3:
+            raise InputError("too large for me")
+
+
+def test_a_learner_that_refuses_at_the_last_moment():
+    learner = tw.Delayed(ellipsoid(), Fussy, delay=1)
+    for _ in range(4):
+        learner.step(tw.losses.Linear([0.1, 0.0, 0.0]))
+    _ = learner.decision
+    before = learner.state()
+    for call in (lambda: learner.step(tw.losses.Linear([5.0, 0.0, 0.0])), lambda: learner.update([5.0, 0.0, 0.0])):
+        with pytest.raises(InputError, match="too large for me"):
+            call()
+        assert same(learner.state(), before)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda X: tw.Delayed(X, tw.SOGD), "needs one of 'delay'"),
+        (lambda X: tw.Delayed(X, tw.SOGD, delay=1, max_delay=2), "needs one of 'delay'"),
+        (lambda X: tw.Delayed(X, tw.SOGD, delay=-1), "'delay' parameter of Delayed must be a whole number >= 0"),
+        (lambda X: tw.Delayed(X, tw.SOGD, max_delay=2**40), "asks for an array"),
+        (lambda X: tw.Delayed(X, tw.SOGD(X), delay=1), "must be a function"),
+        (lambda X: tw.Delayed(X, lambda X: None, delay=1), "must return a learner, and it lacks decision"),
+        (lambda X: tw.Delayed(X, lambda X: tw.SOGD(ball()), delay=1), "the set that it is given"),
+        (lambda X: tw.Delayed(X, lambda X: tw.Delayed(X, tw.SOGD, delay=1), delay=1), "takes late feedback itself"),
+        (lambda X: tw.Delayed(X, lambda X: tw.Ader(X, 9, 1.0, gradients="own"), delay=1), "Use gradients='shared'"),
+        (lambda X: tw.Delayed(X, lambda X: 1 / 0, delay=1), "failed with ZeroDivisionError"),
+        (lambda X: tw.EfficientDelayed(X, 9, 1.0), "needs one of 'delay'"),
+        (lambda X: tw.EfficientDelayed(X, 9, 1.0, max_delay=2**40), "asks for an array"),
+    ],
+)
+def test_bad_arguments(make, words):
+    with pytest.raises(InputError, match=words):
+        make(ball())
+
+
+def test_a_maker_that_changes_its_mind():
+    made = []
+
+    def make(X):
+        made.append(tw.OGD(X, step_size=0.1 * (1 + len(made))))
+        return made[-1]
+
+    learner = tw.Delayed(ball(), make, delay=1)
+    _ = learner.decision
+    before = learner.state()
+    with pytest.raises(InputError, match="always return the same kind"):
+        learner.advance()
+    assert same(learner.state(), before)
+    one = tw.SOGD(X := ball())
+    with pytest.raises(InputError, match="a fresh learner every time"):
+        tw.Delayed(X, lambda X: one, delay=1).advance()
+
+
+def test_play_says_what_it_needs():
+    X = ball()
+    fs = losses(X, 5)
+    for call, words in [
+        (lambda: tw.play(tw.SOGD(X), fs, delay=1), "SOGD takes no late feedback. Wrap it"),
+        (lambda: tw.play(tw.Delayed(X, tw.SOGD, delay=1), fs, delay=2), "at most 1"),
+        (lambda: tw.play(tw.Delayed(X, tw.SOGD, delay=1), fs, delay=[0, 1]), "one entry for each of 5 rounds"),
+        (lambda: tw.play(tw.Delayed(X, tw.SOGD, delay=1), fs, delay="late"), "a whole number, or one for each round"),
+        (lambda: tw.play(tw.Delayed(X, tw.SOGD, delay=1), fs, delay=np.nan), "whole number of at most 1"),
+    ]:
+        with pytest.raises(InputError, match=words):
+            call()
+    assert tw.play(tw.Delayed(X, tw.SOGD, delay=1), fs, delay=-1).queries.gradients == 0
+
+
+# ------------------------------------------------------------------------------------------------------------- counting
+
+
+@both
+def test_one_projection_and_at_most_one_gradient_a_round(make):
+    counted, rng = CountedSet(ellipsoid()), np.random.default_rng(0)
+    kind = type(make(delay=1))
+    more = (tw.Tracker,) if kind is tw.Delayed else (60, G)
+    learner = kind(counted.domain, *more, max_delay=5)
+    fs = [CountedLoss(f) for f in losses(ellipsoid())]
+    delays = rng.integers(-1, 6, len(fs))
+    run = tw.play(learner, fs, delay=delays)
+    assert sum(f.gradients for f in fs) == run.queries.gradients == np.count_nonzero(delays >= 0)
+    assert counted.calls == run.queries.projections
+    assert counted.calls == len(fs) if kind is tw.EfficientDelayed else counted.calls <= len(fs)
+
+
+# -------------------------------------------------------------------------------------------------------- in mid-flight
+
+
+@both
+@pytest.mark.parametrize("how", ["state", "pickle", "deepcopy", "file"])
+def test_goes_on_bit_for_bit_with_feedback_outstanding(make, how, tmp_path):
+    fs, rng = losses(ellipsoid()), np.random.default_rng(3)
+    delays = rng.integers(-1, 7, len(fs))
+    learner = make(max_delay=6)
+    step_all(learner, fs[:20], delays[:20])
+    learner.update([0.1, 0.0, 0.2], 1.0, round=20)  # in the middle of a round
+    if how == "file":
+        learner.save(tmp_path / "late.npz")
+        twin = tw.load(tmp_path / "late.npz")
+    elif how == "state":
+        twin = make(max_delay=6)
+        step_all(twin, fs[:5], delays[:5])
+        twin.restore(pickle.loads(pickle.dumps(learner.state())))
+    else:
+        twin = copy.deepcopy(learner) if how == "deepcopy" else pickle.loads(pickle.dumps(learner))
+    for one in (learner, twin):
+        one.advance()
+    assert np.array_equal(step_all(learner, fs[21:], delays[21:]), step_all(twin, fs[21:], delays[21:]))
+    assert same(learner.state(), twin.state())
+    assert learner.queries == twin.queries
+    learner.reset()
+    assert same(learner.state(), make(max_delay=6).state())
+
+
+@both
+def test_damaged_states_are_refused(make):
+    learner, fs = make(max_delay=4), losses(ellipsoid(), 20)
+    for f in fs:
+        learner.step(f, delay=2)
+    saved, t = learner.state(), learner.rounds
+    wrongs = {
+        "due": [(0, 10**6), (1, -2), (t % 5, t)],
+        "x": [((t - 1) % 5, 1e6)],
+        "clock": [(0, t + 3), (2, 10**6), (5, 2)],
+    }
+    if isinstance(learner, tw.Delayed):
+        twice = (t - 1) % 5, saved["holders"][(t - 2) % 5]
+        wrongs |= {"holders": [(0, 40), (1, -1), twice], "copies": [(0, 0), (0, 9)]}
+    else:
+        wrongs |= {"tally": [(1, 5), (0, 9)], "gradients": [(0, 1e6)], "points": [(0, 1e6)], "y": [(1, 1e6)]}
+    for key, entries in wrongs.items():
+        for place, value in entries:
+            damaged = {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in saved.items()}
+            damaged[key][place] = value
+            with pytest.raises(StateError):
+                learner.restore(damaged)
+            assert same(learner.state(), saved), (key, place)
+    if isinstance(learner, tw.Delayed):
+        with pytest.raises(StateError):
+            learner.restore({k: v for k, v in saved.items() if not k.startswith("copy1.")})
+        with pytest.raises(StateError, match="copies have not learned"):
+            learner.restore(saved | {"clock": saved["clock"] - [0, 0, 1, 1, 0, 0]})
+
+
+class Plain:
+    """A learner of somebody else's."""
+
+    def __init__(self, domain):
+        self.domain, self.x = domain, np.zeros(3)
+
+    @property
+    def decision(self):
+        return self.domain.project(self.x)
+
+    def update(self, gradient, loss):
+        if np.abs(gradient).max() > 3:
+            self.x[:] = 99.0
+            raise RuntimeError("too large")
+        self.x = self.x - 0.1 * gradient
+
+    def state(self):
+        return {"x": self.x.copy()}
+
+    def restore(self, saved):
+        self.x = np.array(saved["x"])
+
+    def reset(self):
+        self.x = np.zeros(3)
+
+
+def test_learners_of_others():
+    X = ellipsoid()
+    fs, one, two = losses(X), tw.Delayed(X, Plain, delay=2), tw.Delayed(X, partial(tw.OGD, step_size=0.1), delay=2)
+    np.testing.assert_allclose(step_all(one, fs, [2] * 60), step_all(two, fs, [2] * 60), atol=1e-12)
+    _ = one.decision
+    before = one.state()
+    with pytest.raises(RuntimeError, match="too large"):
+        one.step(tw.losses.Linear([9.0, 0.0, 0.0]))
+    assert same(one.state(), before)
+    other = one.clone()
+    other.restore(before)
+    assert np.array_equal(other.decision, one.decision)
