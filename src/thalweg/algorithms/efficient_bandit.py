@@ -197,8 +197,11 @@ class EfficientBandit(OneProjection):
         super().__init__(X, make_inner, horizon=T, gradient_bound=G)
         self.points, self.loss_bound = int(points), B
         self.exploration, self.interior = delta, (c, r)
-        self._square_bound = ((M if one else k * G) * (1 + ROUNDING)) ** 2
         self._mean_square, self._rho = M**2, rho
+        self._gain, self._steepest = k / delta / points, M if one else k * G
+        self._square_bound = (self._steepest * (1 + ROUNDING)) ** 2
+        self._widest = 2 * delta * G * (1 + ROUNDING) + NOISE * G * X._scale(X.center)
+        self._offsets = np.array([[delta], [-delta]][:points])
         # what the projection may be off by is taken off as well: so the points asked lie in X, not only nearly
         self._target = Shrunk(X, c, (delta + blur) / r)
         self._arrays["seed"] = self._seed = np.array([seed])
@@ -209,28 +212,35 @@ class EfficientBandit(OneProjection):
     @property
     def queries_at(self) -> Array:
         """The points to try in this round, (points, *shape), all in the domain: x + delta u, and x - delta u."""
-        x, u = self.decision, self.exploration * self._direction()
-        return x + np.stack([u, -u][: self.points]).reshape(-1, *self.domain.shape)
+        points = self._peek() + self._offsets * self._direction()
+        return points.reshape(-1, *self.domain.shape)
 
     def update(self, values: ArrayLike) -> None:  # type: ignore[override]  # values are not gradients
         """One round: what the points `queries_at` cost, in their order. A call that is refused changes nothing."""
-        v = self._read_values(values)
-        _ = self.decision  # the round is played with it, read or not
-        k, delta = self.domain.freedom, self.exploration
-        slope = k / delta * v[0] if self.points == 1 else k / (2 * delta) * (v[0] - v[1])
-        most = math.sqrt(self._square_bound)  # what rounding makes of a difference is no slope
-        self._gradient[:] = min(max(slope, -most), most) * self._direction()  # (1), (2)
-        self._shown = None
-        self._round(None, 0)
-        self._watch_horizon()
+        v, n = real_array(values), self.points
+        if v is None or v.shape not in (((), (1,)) if n == 1 else ((2,),)):
+            what = "one number" if n == 1 else "two numbers"
+            raise InputError(f"{self._who()}: update takes {what}, the loss at `queries_at`. Got {told(values)}.")
+        self._take(v.reshape(n).tolist())
 
     def step(self, f: Any) -> float:
         """One round from the loss itself: asks `f.value` at `queries_at`, moves, and returns the mean of the values."""
         if not hasattr(f, "value"):
             raise InputError(f"{self._who()}: step needs a loss with f.value(x). Got {told(f)}.")
         values = [self._read_paid(f.value(point)) for point in self.queries_at]
-        self.update(values)
+        self._take(values)
         return math.fsum(values) / self.points
+
+    def _take(self, values: list[float]) -> None:
+        """One round from values that are checked here."""
+        self._check_values(values)
+        self._peek()  # the round is played with the decision, read or not
+        slope = self._gain * (values[0] if self.points == 1 else values[0] - values[1])
+        slope = min(max(slope, -self._steepest), self._steepest)  # what rounding makes of a difference is no slope
+        np.multiply(self._direction(), slope, out=self._gradient)  # (1), (2)
+        self._shown = None
+        self._round(None, 0)
+        self._watch_horizon()
 
     def _direction(self) -> Array:
         """u_t, flat: a function of the seed and the round."""
@@ -243,28 +253,21 @@ class EfficientBandit(OneProjection):
         direction: Array = self._drawn[1][place]
         return direction
 
-    def _read_values(self, values: ArrayLike) -> list[float]:
-        """Values that the bounds allow."""
-        v, n = real_array(values), self.points
-        if v is None or v.shape not in (((), (1,)) if n == 1 else ((2,),)):
-            what = "one number" if n == 1 else "two numbers"
-            raise InputError(f"{self._who()}: update takes {what}, the loss at `queries_at`. Got {told(values)}.")
-        v = v.reshape(n)
-        size, gap = float(np.abs(v).max()), float(np.ptp(v))
-        if not math.isfinite(size):
-            raise InputError(f"{self._who()}: the values must be finite. Got {told(values)}.")
+    def _check_values(self, values: list[float]) -> None:
+        """Whether they are what the bounds allow."""
+        size, gap = max(map(abs, values)), abs(values[0] - values[-1])
+        if not (math.isfinite(size) and math.isfinite(gap)):
+            raise InputError(f"{self._who()}: the values must be finite. Got {values}.")
         if self.loss_bound is not None and size > self.loss_bound * (1 + ROUNDING):
             raise InputError(
                 f"{self._who()}: a value has size {size:g}, above loss_bound = {self.loss_bound:g}. Give a larger one."
             )
-        G: float = self.gradient_bound  # type: ignore[assignment]
-        allowed = 2 * self.exploration * G
-        if gap > allowed * (1 + ROUNDING) + NOISE * (size + G * self.domain._scale(self.domain.center)):
+        if gap > self._widest + NOISE * size:
             raise InputError(
-                f"{self._who()}: the two values differ by {gap:g}; at this distance gradient_bound = {G:g} allows "
-                f"{allowed:g}. Give a larger gradient_bound, or, where values have noise, a larger 'exploration'."
+                f"{self._who()}: the two values differ by {gap:g}; so near to each other, gradient_bound = "
+                f"{self.gradient_bound:g} allows {self._widest:g}. Give a larger gradient_bound, or, where values have "
+                "noise, a larger 'exploration'."
             )
-        return v.tolist()
 
     # ------------------------------------------------------------------ what it tells
 
