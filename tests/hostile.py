@@ -294,6 +294,7 @@ ALSO = {
     "problems.FromFunctions": ("horizon",),
     "testing.check_loss": ("x",),
     "OGD": ("step_size",),
+    "EfficientBandit": ("loss_bound",),
     "metas.Hedge": ("rate",),
     "regret.best_path": ("price",),
     "control.DAC": ("memory",),

@@ -161,7 +161,8 @@ class EfficientBandit(OneProjection):
         X, T = bounded(name, domain), check_count(name, "horizon", horizon)
         G = check_positive(name, "gradient_bound", gradient_bound)
         B = None if loss_bound is None else check_positive(name, "loss_bound", loss_bound)
-        one = check_count(name, "points", points, most=2) == 1
+        n = check_count(name, "points", points, most=2)
+        one = n == 1
         if one and B is None:
             raise InputError(f"{name} with one point needs 'loss_bound', at least the size of any loss. Or points=2.")
         c, r = X.interior if interior is None else _read_interior(name, X, interior)
@@ -195,13 +196,13 @@ class EfficientBandit(OneProjection):
             return Ensemble(Y, steps, meta_rate=rate, start=None if start is None else read_start(name, X, start))
 
         super().__init__(X, make_inner, horizon=T, gradient_bound=G)
-        self.points, self.loss_bound = int(points), B
+        self.points, self.loss_bound = n, B
         self.exploration, self.interior = delta, (c, r)
         self._mean_square, self._rho = M**2, rho
-        self._gain, self._steepest = k / delta / points, M if one else k * G
+        self._gain, self._steepest = k / delta / n, M if one else k * G
         self._square_bound = (self._steepest * (1 + ROUNDING)) ** 2
         self._widest = 2 * delta * G * (1 + ROUNDING) + NOISE * G * X._scale(X.center)
-        self._offsets = np.array([[delta], [-delta]][:points])
+        self._offsets = np.array([[delta], [-delta]][:n])
         # what the projection may be off by is taken off as well: so the points asked lie in X, not only nearly
         self._target = Shrunk(X, c, (delta + blur) / r)
         self._arrays["seed"] = self._seed = np.array([seed])
