@@ -61,6 +61,14 @@ LEARNERS = {name: partial(recipe.build, STANDARD) for name, recipe in recipes().
     "EfficientDynamic line": lambda: tw.EfficientDynamic(tw.domains.Box([2.0], [3.0]), 1, G, L),
     "EfficientDynamic custom": lambda: tw.EfficientDynamic(slow_box(), T, G),
     "EfficientDynamic spectral": lambda: tw.EfficientDynamic(tw.domains.SpectralBalls((2, 2, 3), [1.0, 0.5]), T, G),
+    "EfficientBandit simplex": lambda: tw.EfficientBandit(tw.domains.Simplex(4), T, G, 20.0, rng=1),
+    "EfficientBandit custom": lambda: tw.EfficientBandit(
+        slow_box(), T, G, points=2, interior=(np.full(3, 0.5), 1.5), rng=1
+    ),
+    "EfficientBandit line": lambda: tw.EfficientBandit(tw.domains.Box([2.0], [3.0]), 1, G, points=2, rng=1),
+    "EfficientBandit spectral": lambda: tw.EfficientBandit(
+        tw.domains.SpectralBalls((2, 2, 3), [1.0, 0.5]), T, G, points=2, rng=1
+    ),
     "CBCE no horizon": lambda: tw.CBCE(ellipsoid(), gradient_bound=G, gradients="own"),
     "CBCE compact": lambda: tw.CBCE(ellipsoid(), gradient_bound=G, gradients="own", cover="compact", horizon=T),
     "CBCE custom": lambda: tw.CBCE(slow_box(), gradient_bound=G, gradients="own"),

@@ -401,7 +401,7 @@ def _show(value: Any) -> str:
     if isinstance(value, np.ndarray | list | tuple) or (isinstance(value, float) and not isinstance(value, bool)):
         try:
             return show(value)
-        except TypeError:
+        except (TypeError, ValueError):  # rows of different lengths
             return repr(value)
     if callable(value):
         return getattr(value, "__qualname__", None) or repr(value)

@@ -185,6 +185,7 @@ class Learner(Player):
 
     card: ClassVar[Card | None] = None  # what it promises and how to build one: see `thalweg.cards`
     one_gradient = True  # one gradient a round is enough: `update` works, and so does the one-projection reduction
+    values_only = False  # `update` takes values at points that the learner names, and no gradient
     needs_loss = False  # `update` needs the loss as well
     uses_loss = False  # a round counts a value
     nonnegative = False  # the theory needs f >= 0: a negative loss is refused

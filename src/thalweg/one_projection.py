@@ -121,8 +121,8 @@ class OneProjection(Machine):
         check_takes_losses(name, inner)
         if not getattr(inner, "one_gradient", True):
             raise InputError(
-                f"{name} cannot use {type(inner).__name__} with gradients='own': the reduction gives one gradient a "
-                "round. Use gradients='shared'."
+                f"{name} cannot use {type(inner).__name__}, which takes something else than one gradient a round: that "
+                "is what the reduction gives. Where it has the argument, use gradients='shared'."
             )
         if isinstance(inner, Learner) and inner.domain is not self.surrogate:
             self.surrogate = check_surrogate(name, domain, inner.domain, "The set of the inner learner")
@@ -135,6 +135,7 @@ class OneProjection(Machine):
         if surrogate is not None:
             self._hull = FULL, np.zeros(0)  # a set of one's own need not lie in the flat: gradients stay as they are
         self.inner = inner
+        self._target: Domain = self.domain  # what (1) projects onto
         self.needs_loss = getattr(inner, "needs_loss", False)
         self.uses_loss = getattr(inner, "uses_loss", self.needs_loss)
         self.nonnegative = getattr(inner, "nonnegative", False)
@@ -159,7 +160,7 @@ class OneProjection(Machine):
     @property
     def _machine(self) -> tuple[Any, Any]:
         state, settings = self.inner._machine
-        X = self.domain
+        X = self._target
         return (
             ReducedState(state, self._x, self._clock),
             ReducedSettings(settings, X.onto, X.par, *self._hull, self._tol, self.uses_loss, self._h),
@@ -167,7 +168,7 @@ class OneProjection(Machine):
 
     @property
     def _compiled(self) -> bool:
-        return self._trusted and self.domain.onto is not PYTHON
+        return self._trusted and self._target.onto is not PYTHON
 
     def _make_room(self) -> None:
         self._bound = None  # first: the arrays it holds will be replaced
@@ -186,7 +187,7 @@ class OneProjection(Machine):
     def _peek(self) -> Array:
         if not self._clock[FRESH]:
             y = self.inner._peek() if self._trusted else np.array(self.inner.decision, dtype=np.float64).ravel()
-            self.domain._project_into(y, self._x, self._h)  # (1)
+            self._target._project_into(y, self._x, self._h)  # (1)
             self._clock[PROJECTIONS] += 1
             self._clock[FRESH] = 1
         return self._x
@@ -249,7 +250,7 @@ class OneProjection(Machine):
 
     def _read_state(self, saved: Any) -> dict[str, NDArray[Any]]:
         read = super()._read_state(saved)
-        if read["clock"][FRESH] and not feasible(self.domain, read["x"]):
+        if read["clock"][FRESH] and not feasible(self._target, read["x"]):
             raise self._unfit("its decision is not a point of the domain")
         return read
 

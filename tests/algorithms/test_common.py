@@ -9,6 +9,7 @@ import pytest
 import thalweg as tw
 from tests.worlds import LEARNERS, ball
 from thalweg.cards import recipes
+from thalweg.errors import InputError
 from thalweg.testing import LEARNER_CHECKS, STANDARD, check_learner
 
 
@@ -40,6 +41,10 @@ def test_decisions_stay_in_sets_that_are_small_against_their_distance(shape, rad
     g = rng.standard_normal((80, 3)) * (rng.random((80, 1)) < 0.3) + np.ones(3)
     g *= 0.99 * setting.gradient_bound / np.linalg.norm(g, axis=1, keepdims=True)
     for name, recipe in recipes().items():
+        if recipe.kind.values_only and radius < 1e-11 * away:  # values so near to each other are noise
+            with pytest.raises(InputError, match="has no interior"):
+                recipe.build(setting)
+            continue
         learner = recipe.build(setting)
         for row in g:
             assert outside(learner.decision) <= 16 * np.spacing(away), name

@@ -7,6 +7,7 @@ from thalweg.algorithms.cbce import CBCE, EfficientCBCE
 from thalweg.algorithms.cutkosky import CutkoskyAdaptive, CutkoskyPrintedVariant, EfficientCutkosky
 from thalweg.algorithms.efficient_adaptive import EfficientAdaptive
 from thalweg.algorithms.efficient_delayed import EfficientDelayed
+from thalweg.algorithms.efficient_bandit import EfficientBandit
 from thalweg.algorithms.efficient_dynamic import EfficientDynamic
 from thalweg.algorithms.efficient_interval_dynamic import EfficientIntervalDynamic
 from thalweg.algorithms.ogd import OGD
@@ -30,6 +31,7 @@ __all__ = [
     "CutkoskyPrintedVariant",
     "EfficientAOA",
     "EfficientAdaptive",
+    "EfficientBandit",
     "EfficientCBCE",
     "EfficientCutkosky",
     "EfficientDelayed",

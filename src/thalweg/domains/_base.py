@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -144,6 +145,51 @@ class Domain(Recorded, ABC):
         return (
             orthonormal(np.eye(self.dim) - self._directions(np.eye(self.dim))) if self.flat else np.zeros((0, self.dim))
         )
+
+    @property
+    def freedom(self) -> int:
+        """The dimension of the affine hull: `dim`, unless the set lies in a flat."""
+        if self.flat == hulls.TRACE:
+            n = self.shape[0]
+            return n * (n + 1) // 2 - 1
+        return self.dim - {hulls.FULL: 0, hulls.MEAN: 1}.get(self.flat, self.flat_par.size // self.dim)
+
+    @cached_property
+    def interior(self) -> tuple[Array, float]:
+        """A ball inside: (c, r) such that every point of the affine hull within r > 0 of c lies in the set.
+
+        The largest one of the built-in bounded sets; of an `Intersection`, nearly the largest that its members' own
+        bounds allow. A set that is a single point has none, and a `Custom` set does not know its own.
+
+        Examples
+        --------
+        >>> from thalweg.domains import Box
+        >>> Box(0.0, [1.0, 4.0]).interior
+        (array([0.5, 2. ]), 0.5)
+        """
+        point, radius = self._inner_ball()
+        if not radius > self.tolerance * self._scale(point):
+            raise InputError(
+                f"{self!r} has no interior: no ball of its affine hull lies in it, or none larger than rounding. "
+                "Enlarge the set, or state what it lies in: equalities of a Polytope, normals of a Custom set."
+            )
+        point = np.array(point, dtype=np.float64).reshape(self.shape)
+        point.flags.writeable = False
+        return point, float(radius)
+
+    def _inner_ball(self) -> tuple[Array, float]:
+        """`interior`, unchecked; the radius of a set without one is 0. Polyhedra need not define it."""
+        from thalweg.domains._inside import deepest
+
+        if self._faces() is None:
+            raise InputError(
+                f"{self!r} does not know a ball inside it. Give one to the learner: interior=(point, radius)."
+            )
+        return deepest(self, [self])
+
+    def _depth(self, point: Array) -> tuple[float, Array] | None:
+        """How far inside a flat point lies, or less: concave in the point; and a supergradient. None if not known."""
+        return None
 
     @property
     def surrogate(self) -> Domain:

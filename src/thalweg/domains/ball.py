@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from thalweg._kernels import projections
 from thalweg._validate import LARGEST, check_array, check_positive, check_shape
-from thalweg.domains._base import Domain
+from thalweg.domains._base import Array, Domain, length
 
 __all__ = ["Ball"]
 
@@ -44,6 +44,14 @@ class Ball(Domain):
     def surrogate(self) -> Ball:
         """Itself: nothing is cheaper."""
         return self
+
+    def _inner_ball(self) -> tuple[Array, float]:
+        return self.center, self.radius
+
+    def _depth(self, point: Array) -> tuple[float, Array]:
+        off = point - self.center.ravel()
+        away = length(off)
+        return self.radius - away, -off / (away or 1.0)
 
     def __repr__(self) -> str:
         return f"Ball({self._shape_text()}, radius={self.radius:g}{self._center_text()})"

@@ -77,6 +77,12 @@ class Box(Domain):
         best: Array = np.multiply(directions, ends, where=directions != 0, out=np.zeros_like(directions)).sum(axis=1)
         return best
 
+    def _inner_ball(self) -> tuple[Array, float]:
+        free = self.upper > self.lower
+        if not np.isfinite(self.radius):
+            return super()._inner_ball()
+        return self.center, float((self.upper - self.lower)[free].min(initial=np.inf) / 2) if free.any() else 0.0
+
     def __repr__(self) -> str:
         low, up = np.unique(self.lower), np.unique(self.upper)
         if low.size == up.size == 1:

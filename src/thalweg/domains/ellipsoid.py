@@ -73,5 +73,15 @@ class Ellipsoid(Domain):
         turned = directions @ self.par[3 * n :].reshape(n, n).T if self.weights.ndim == 2 else directions
         return directions @ self.center + np.sqrt(turned**2 @ self.par[n : 2 * n])
 
+    def _inner_ball(self) -> tuple[Array, float]:
+        return self.center, math.sqrt(float(self.par[self.dim : 2 * self.dim].min()))
+
+    def _depth(self, point: Array) -> tuple[float, Array]:
+        """r (1 - q) with q the norm whose unit ball is the set: q(v) <= ||v|| / r."""
+        off, r = point - self.center, self._inner_ball()[1]
+        pull = (self.weights @ off if self.weights.ndim == 2 else self.weights * off) / self.bound
+        q = math.sqrt(max(float(pull @ off), 0.0))
+        return r * (1 - q), -r * pull / (q or 1.0)
+
     def __repr__(self) -> str:
         return f"Ellipsoid({show(self.weights)}, bound={self.bound:g}{self._center_text()})"

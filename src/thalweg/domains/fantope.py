@@ -65,5 +65,18 @@ class Fantope(Domain):
         best: Array = np.linalg.eigvalsh(0.5 * (V + V.transpose(0, 2, 1)))[:, -self.rank :].sum(axis=1)
         return best
 
+    def _inner_ball(self) -> tuple[Array, float]:
+        d, k = self.shape[0], self.rank
+        return self.center, min(k, d - k) / math.sqrt(d * (d - 1)) if d > 1 else 0.0
+
+    def _depth(self, point: Array) -> tuple[float, Array]:
+        """No eigenvalue of a symmetric matrix of trace 0 is larger than sqrt(1 - 1/d) of its norm."""
+        Y, d = point.reshape(self.shape), self.shape[0]
+        sigma, U = np.linalg.eigh(0.5 * (Y + Y.T))
+        low = sigma[0] <= 1 - sigma[-1]
+        u, share = (U[:, 0], 1.0) if low else (U[:, -1], -1.0)
+        root = math.sqrt(1 - 1 / d) or 1.0
+        return float(sigma[0] if low else 1 - sigma[-1]) / root, (share / root * np.outer(u, u)).ravel()
+
     def __repr__(self) -> str:
         return f"Fantope({self.shape[0]}, {self.rank})"

@@ -54,5 +54,9 @@ class HalfSpace(Domain):
         finite = (along >= 0) & (across <= 1e-15 * along)
         return np.where(finite, along * self.par[0], np.where(directions.any(axis=1), np.inf, 0.0))
 
+    def _inner_ball(self) -> tuple[Array, float]:
+        """One of radius 1: there is no largest."""
+        return self.center - self.par[1:].reshape(self.shape), 1.0
+
     def __repr__(self) -> str:
         return f"HalfSpace({show(self.normal)}, {self.offset:g})"

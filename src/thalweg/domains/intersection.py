@@ -265,5 +265,21 @@ class Intersection(Domain):
         best: Array = np.min(found, axis=0)
         return best
 
+    def _inner_ball(self) -> tuple[Array, float]:
+        from thalweg.domains._inside import deepest
+
+        members = self._members()
+        for member in members:
+            if member._faces() is None and member._depth(self.center.ravel()) is None:
+                raise InputError(
+                    f"{self!r} does not know a ball inside it, since {member!r} does not say how far inside a point "
+                    "lies. Give a ball to the learner: interior=(point, radius)."
+                )
+        return deepest(self, members)
+
+    def _members(self) -> list[Domain]:
+        """Members, of members too."""
+        return [m for d in self.domains for m in (d._members() if isinstance(d, Intersection) else [d])]
+
     def __repr__(self) -> str:
         return f"Intersection({', '.join(map(repr, self.domains))})"

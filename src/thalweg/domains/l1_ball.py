@@ -1,5 +1,7 @@
 """The L1 ball {x : sum |x - c| <= r}."""
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -39,6 +41,13 @@ class L1Ball(Domain):
     def _support(self, directions: Array) -> Array:
         best: Array = directions @ self.center.ravel() + self.radius * np.abs(directions).max(axis=1)
         return best
+
+    def _inner_ball(self) -> tuple[Array, float]:
+        return self.center, self.radius / math.sqrt(self.dim)
+
+    def _depth(self, point: Array) -> tuple[float, Array]:
+        off, root = point - self.center.ravel(), math.sqrt(self.dim)
+        return (self.radius - float(np.abs(off).sum())) / root, -np.sign(off) / root
 
     def __repr__(self) -> str:
         return f"L1Ball({self._shape_text()}, radius={self.radius:g}{self._center_text()})"

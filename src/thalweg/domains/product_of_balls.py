@@ -73,6 +73,17 @@ class ProductOfBalls(Domain):
         lengths = np.sqrt(np.add.reduceat(directions**2, starts, axis=1))
         return directions @ self.center.ravel() + lengths @ self.radii
 
+    def _inner_ball(self) -> tuple[Array, float]:
+        return self.center, float(self.radii.min())
+
+    def _depth(self, point: Array) -> tuple[float, Array]:
+        off, starts = point - self.center.ravel(), np.cumsum((0, *self.sizes[:-1]))
+        lengths = np.sqrt(np.add.reduceat(off**2, starts))
+        k = int(np.argmin(self.radii - lengths))
+        slope, block = np.zeros(self.dim), slice(starts[k], starts[k] + self.sizes[k])
+        slope[block] = -off[block] / (lengths[k] or 1.0)
+        return float(self.radii[k] - lengths[k]), slope
+
     def __repr__(self) -> str:
         equal = len(set(self.sizes)) == 1 and len(self.sizes) == self.shape[0]
         sizes = "" if equal else f", sizes={show(self.sizes)}"

@@ -51,5 +51,9 @@ class Simplex(Domain):
         best: Array = self.total * directions.max(axis=1)
         return best
 
+    def _inner_ball(self) -> tuple[Array, float]:
+        n = self.dim
+        return self.center, self.total / math.sqrt(n * (n - 1)) if n > 1 else 0.0
+
     def __repr__(self) -> str:
         return f"Simplex({self.dim})" if self.total == 1 else f"Simplex({self.dim}, total={self.total:g})"

@@ -70,5 +70,16 @@ class SpectralBalls(Domain):
         best: Array = np.linalg.svd(directions.reshape(-1, *self._blocks), compute_uv=False).sum(axis=2) @ self.caps
         return best
 
+    def _inner_ball(self) -> tuple[Array, float]:
+        return self.center, float(self.caps.min())
+
+    def _depth(self, point: Array) -> tuple[float, Array]:
+        """The operator norm is at most Frobenius'."""
+        u, s, vt = np.linalg.svd(point.reshape(self._blocks), full_matrices=False)
+        h = int(np.argmin(self.caps - s[:, 0]))
+        slope = np.zeros(self._blocks)
+        slope[h] = -np.outer(u[h, :, 0], vt[h, 0])
+        return float(self.caps[h] - s[h, 0]), slope.ravel()
+
     def __repr__(self) -> str:
         return f"SpectralBalls({self.shape}, {show(self.caps)})"

@@ -265,7 +265,7 @@ def check_refusals(make: Make) -> None:
         "a gradient of text": lambda: learner.update(np.full(shape, "a"), loss),
         "a loss that is nan": lambda: learner.update(good, float("nan")),
         "a state of another learner": lambda: learner.restore(learner.state() | {"class": "somebody else"}),
-        "a loss function that fails": lambda: learner.step(_Broken()),
+        "a loss function that fails": lambda: learner.step(_Broken(value=getattr(learner, "values_only", False))),
     }
     G = getattr(learner, "gradient_bound", None)
     # what lies across a flat has no bound
@@ -288,7 +288,14 @@ def check_refusals(make: Make) -> None:
 
 
 class _Broken:
+    """A loss that fails: in its value, or only in its gradient."""
+
+    def __init__(self, value: bool) -> None:
+        self.fails = value
+
     def value(self, x: Array) -> float:
+        if self.fails:
+            raise RuntimeError("this loss has no value")
         return 0.0
 
     def gradient(self, x: Array) -> Array:
