@@ -9,6 +9,7 @@ import pytest
 
 import thalweg as tw
 from tests.twins import dynamic as ref
+from tests.twins.optimistic import efficient_optimistic
 from tests.worlds import flat_polytope, slow_where, tau_of
 
 DOMAINS = {
@@ -46,6 +47,22 @@ def in_y(domain, stream, horizon, surrogate=None, **more):
     losses = ref.flattened(stream.losses, tau)
     return ref.efficient_dynamic(
         losses, domain.project, y.center, y.radius, project_y=inside, tau=tau, **constants, **more
+    )
+
+
+def guessing(domain, stream, horizon, smoothness=None, **more):
+    """The twin of `EfficientOptimistic`."""
+    tau, G = tau_of(domain), stream.gradient_bound
+    return efficient_optimistic(
+        ref.flattened(stream.losses, tau),
+        domain.project,
+        domain.center,
+        domain.radius,
+        horizon=horizon,
+        gradient_bound=G,
+        smoothness=smoothness,
+        tau=tau,
+        **more,
     )
 
 
@@ -131,6 +148,14 @@ CASES = {
             d, n, s.gradient_bound, smoothness(s), loss_bound=s.loss_bound, surrogate=around(d)
         ),
         lambda d, s, n: in_y(d, s, n, around(d), smoothness=smoothness(s), loss_bound=s.loss_bound),
+    ),
+    "EfficientOptimistic": (
+        lambda d, s, n: tw.EfficientOptimistic(d, n, s.gradient_bound),
+        lambda d, s, n: guessing(d, s, n),
+    ),
+    "EfficientOptimistic, smooth": (
+        lambda d, s, n: tw.EfficientOptimistic(d, n, s.gradient_bound, smoothness(s)),
+        lambda d, s, n: guessing(d, s, n, smoothness(s)),
     ),
 }
 OWN = {"Ader, basic", "Ader, basic, stated range", "Sword, own"}

@@ -7,6 +7,7 @@ from thalweg.algorithms.cutkosky import CutkoskyAdaptive, CutkoskyPrintedVariant
 from thalweg.algorithms.efficient_adaptive import EfficientAdaptive
 from thalweg.algorithms.efficient_dynamic import EfficientDynamic
 from thalweg.algorithms.efficient_interval_dynamic import EfficientIntervalDynamic
+from thalweg.algorithms.efficient_optimistic import EfficientOptimistic
 from thalweg.algorithms.ogd import OGD
 from thalweg.algorithms.sacs import SACS
 from thalweg.algorithms.scream import EfficientScream, Scream
@@ -29,6 +30,7 @@ __all__ = [
     "EfficientCutkosky",
     "EfficientDynamic",
     "EfficientIntervalDynamic",
+    "EfficientOptimistic",
     "EfficientScream",
     "Scream",
     "Sword",
