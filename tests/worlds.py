@@ -56,6 +56,8 @@ LEARNERS = {name: partial(recipe.build, STANDARD) for name, recipe in recipes().
     "Ader T=1": lambda: tw.Ader(ellipsoid(), 1, G),
     "Ader own, custom": lambda: tw.Ader(slow_box(), T, G, gradients="own"),
     "Sword custom": lambda: tw.Sword(slow_box(), T, G, L, gradients="own"),
+    "SwordPP custom": lambda: tw.SwordPP(slow_box(), T, G, L),
+    "SwordPP simplex": lambda: tw.SwordPP(tw.domains.Simplex(4), T, G, 0.1),
     "EfficientDynamic clip": lambda: tw.EfficientDynamic(ellipsoid(), T, G, L, on_violation="clip"),
     "EfficientDynamic simplex": lambda: tw.EfficientDynamic(tw.domains.Simplex(5, total=2.0), T, G),
     "EfficientDynamic line": lambda: tw.EfficientDynamic(tw.domains.Box([2.0], [3.0]), 1, G, L),

@@ -29,6 +29,7 @@ from thalweg.algorithms import (
     EfficientScream,
     Scream,
     Sword,
+    SwordPP,
     Tracker,
 )
 from thalweg.alone import Alone
@@ -72,6 +73,7 @@ __all__ = [
     "Run",
     "Scream",
     "Sword",
+    "SwordPP",
     "Tracker",
     "__version__",
     "cards",

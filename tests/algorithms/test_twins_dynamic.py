@@ -9,7 +9,7 @@ import pytest
 
 import thalweg as tw
 from tests.twins import dynamic as ref
-from tests.twins.optimistic import efficient_optimistic
+from tests.twins.optimistic import efficient_optimistic, sword_pp
 from tests.worlds import flat_polytope, slow_where, tau_of
 
 DOMAINS = {
@@ -131,6 +131,16 @@ CASES = {
             **on_x(d, s, n),
         ),
     ),
+    "Sword++": (
+        lambda d, s, n: tw.SwordPP(d, n, s.gradient_bound, smoothness(s)),
+        lambda d, s, n: sword_pp(flat(d, s), d.project, d.center, smoothness=smoothness(s), **on_x(d, s, n)),
+    ),
+    "Sword++, nearly linear losses": (
+        lambda d, s, n: tw.SwordPP(d, n, s.gradient_bound, 0.01 * s.gradient_bound / d.diameter),
+        lambda d, s, n: sword_pp(
+            flat(d, s), d.project, d.center, smoothness=0.01 * s.gradient_bound / d.diameter, **on_x(d, s, n)
+        ),
+    ),
     "EfficientDynamic, Theorem 2": (
         lambda d, s, n: tw.EfficientDynamic(d, n, s.gradient_bound),
         lambda d, s, n: in_y(d, s, n),
@@ -228,7 +238,7 @@ def test_step_equals_the_twin(case, domain, kind):
         if case in ENSEMBLES:
             weights.append(inner.weights)
             points.append(inner.points)
-            rates.append(inner.meta_rate)
+            rates += [inner.meta_rate] if len(twin.rates) else []
         paid.append(learner.step(f))
     assert_close(decisions, twin.decisions, x)
     np.testing.assert_allclose(paid, twin.losses, rtol=1e-9, atol=1e-9)

@@ -67,3 +67,35 @@ def efficient_optimistic(
         m = g
     trace.hints = np.array(trace.hints)
     return trace.arrays()
+
+
+def sword_pp(losses, project, center, *, horizon, diameter, gradient_bound, smoothness):
+    """[Z24], Algorithms 3 and 4, with the pool and the rate of its Theorem 4."""
+    D, G, L = diameter, gradient_bound, smoothness
+    n = max(1, math.ceil(0.5 * math.log2(G**2 * horizon / (8 * D**2 * L**2))) + 1)
+    etas = [min(1 / (8 * L), 2**i * math.sqrt(D**2 / (8 * G**2 * horizon))) for i in range(n)]
+    trace, past, before = Trace(), np.zeros(n), np.zeros(len(center))
+    hats = [project(center) for _ in etas]
+    points, moved = [z.copy() for z in hats], np.zeros(n)
+    p, variation = np.full(n, 1 / n), 0.0
+    for f in losses:
+        x = sum(p[i] * points[i] for i in range(n))
+        g = f.gradient(x)
+        trace.decisions.append(x)
+        trace.losses.append(f.value(x))
+        trace.gradients.append(g)
+        trace.points.append(np.array(points))
+        trace.weights.append(p)
+        trace.gradient_queries += 1
+        variation, before = variation + (g - before) @ (g - before), g
+        past = past + np.array([g @ points[i] + 2 * L * moved[i] for i in range(n)])
+        hats = [project(hats[i] - etas[i] * g) for i in range(n)]
+        fresh = [project(hats[i] - etas[i] * g) for i in range(n)]
+        trace.projections += 2 * n
+        moved = np.array([(fresh[i] - points[i]) @ (fresh[i] - points[i]) for i in range(n)])
+        guess = np.array([g @ fresh[i] + 2 * L * moved[i] for i in range(n)])
+        rate = 1 / (8 * D**2 * L)
+        if variation > 0:
+            rate = min(rate, math.sqrt(math.log(n) / (D**2 * variation)))
+        points, p = fresh, softmax(-rate * (past + guess))
+    return trace.arrays()

@@ -13,6 +13,7 @@ from thalweg.algorithms.sacs import SACS
 from thalweg.algorithms.scream import EfficientScream, Scream
 from thalweg.algorithms.sogd import SOGD
 from thalweg.algorithms.sword import Sword
+from thalweg.algorithms.sword_pp import SwordPP
 from thalweg.algorithms.tracker import Tracker
 
 __all__ = [
@@ -34,5 +35,6 @@ __all__ = [
     "EfficientScream",
     "Scream",
     "Sword",
+    "SwordPP",
     "Tracker",
 ]
