@@ -32,7 +32,7 @@ from thalweg._kernels.hulls import flatten
 from thalweg._types import Array
 from thalweg._validate import check_count, check_positive
 from thalweg.algorithms.pools import hint_pool
-from thalweg.cards import Card
+from thalweg.cards import Card, Variant
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.hinted import Hinted
@@ -71,7 +71,8 @@ class EfficientOptimistic(OneProjection):
     gradient_bound : float
         G.
     smoothness : float, optional
-        L. Given, the guarantee with the last gradients as hints is in terms of the variation V_T of the gradients.
+        L. Given, steps and rates are short enough for a guarantee in terms of V_T, with the last gradients as hints.
+        Without it regret is smaller on most streams, and the guarantee in terms of E_T is the same.
     start : array, optional
         A point of the domain to begin at; that nearest to the centre of Y when left out.
     surrogate : Ball, optional
@@ -109,7 +110,15 @@ class EfficientOptimistic(OneProjection):
         bound="sqrt((1 + P_T + E_T)(1 + P_T))",
         queries=("1", "1", "0"),
         source="this library, docs/late-early-and-little.md",
+        arguments=lambda s: {"smoothness": None},
         theorem=Guessed,
+        variants={
+            "smooth": Variant(
+                "the same, tuned for a bound by the variation of gradients",
+                arguments=lambda s: {"smoothness": s.smoothness},
+                bound="sqrt((1 + P_T + V_T)(1 + P_T))",
+            )
+        },
     )
 
     inner: Hinted
