@@ -413,9 +413,9 @@ def test_one_projection_of_another_inner_learner_is_refused():
 
 CONTINUES = ("CBCE", "AOA", "SACS", "EfficientCBCE", "EfficientAOA")
 RESTARTS = (
-    "OGD", "Ader", "Sword", "EfficientDynamic", "Scream", "EfficientScream", "EfficientIntervalDynamic",
-    "CutkoskyAdaptive", "EfficientCutkosky", "CutkoskyPrintedVariant", "DescentPCA", "YuanLamperskiPCA",
-    "GPC", "ScreamControl", "EfficientControl",
+    "OGD", "Ader", "Sword", "SwordPP", "EfficientDynamic", "EfficientOptimistic", "Scream", "EfficientScream",
+    "EfficientIntervalDynamic", "CutkoskyAdaptive", "EfficientCutkosky", "CutkoskyPrintedVariant",
+    "DescentPCA", "YuanLamperskiPCA", "GPC", "ScreamControl", "EfficientControl",
 )  # fmt: skip
 NONE = ("Tracker", "SOGD", "OjaPCA", "EfficientPCA", "AdaptivePCA", "LQR", "LinearFeedback", "Planted")
 
