@@ -72,7 +72,7 @@ class SwordPP(Machine):
         about="optimistic members: small where gradients vary slowly",
         regret="dynamic",
         bound="sqrt((1 + P_T + V_T)(1 + P_T))",
-        queries=("2N", "1", "0"),
+        queries=("2 * N", "1", "0"),
         source="Zhao et al. 2024",
         smooth=True,
     )
