@@ -214,6 +214,10 @@ VALID: dict[str, Any] = {
     **{name: (lambda: 1.5) for name in ("R", "G", "P", "first", "Q", "size", "wealth", "F", "a", "c")},
     "bounds.small_loss.b": lambda: 1.5,
     "bounds.descent.steps": lambda: np.array([0.1, 0.2]),
+    "bounds.optimistic.steps": lambda: np.array([0.1, 0.2]),
+    "bounds.optimistic.distances": lambda: np.array([20.0, 10.0]),
+    "bounds.optimistic.C": lambda: 3.0,
+    "bounds.optimistic.E": lambda: 0.5,
     # control
     "system": lambda: SYSTEM,
     "gain": lambda: control.lqr_gain(SYSTEM),

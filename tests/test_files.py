@@ -414,9 +414,10 @@ def test_one_projection_of_another_inner_learner_is_refused():
 
 CONTINUES = ("CBCE", "AOA", "SACS", "SAOL", "EfficientCBCE", "EfficientAOA")
 RESTARTS = (
-    "OGD", "Ader", "AFLH", "Sword", "EfficientDynamic", "Scream", "EfficientScream", "EfficientIntervalDynamic",
-    "CutkoskyAdaptive", "EfficientCutkosky", "CutkoskyPrintedVariant", "DescentPCA", "YuanLamperskiPCA",
-    "GPC", "ScreamControl", "EfficientControl", "EfficientDelayed",
+    "OGD", "Ader", "AFLH", "Sword", "SwordPP", "EfficientDynamic", "EfficientDelayed", "EfficientOptimistic", "Scream",
+    "EfficientScream",
+    "EfficientIntervalDynamic", "CutkoskyAdaptive", "EfficientCutkosky", "CutkoskyPrintedVariant",
+    "DescentPCA", "YuanLamperskiPCA", "GPC", "ScreamControl", "EfficientControl",
 )  # fmt: skip
 NONE = ("Tracker", "SOGD", "OjaPCA", "EfficientPCA", "AdaptivePCA", "LQR", "LinearFeedback", "Planted")
 

@@ -56,6 +56,8 @@ LEARNERS = {name: partial(recipe.build, STANDARD) for name, recipe in recipes().
     "Ader T=1": lambda: tw.Ader(ellipsoid(), 1, G),
     "Ader own, custom": lambda: tw.Ader(slow_box(), T, G, gradients="own"),
     "Sword custom": lambda: tw.Sword(slow_box(), T, G, L, gradients="own"),
+    "SwordPP custom": lambda: tw.SwordPP(slow_box(), T, G, L),
+    "SwordPP simplex": lambda: tw.SwordPP(tw.domains.Simplex(4), T, G, 0.1),
     "EfficientDynamic clip": lambda: tw.EfficientDynamic(ellipsoid(), T, G, L, on_violation="clip"),
     "EfficientDynamic simplex": lambda: tw.EfficientDynamic(tw.domains.Simplex(5, total=2.0), T, G),
     "EfficientDynamic line": lambda: tw.EfficientDynamic(tw.domains.Box([2.0], [3.0]), 1, G, L),
@@ -69,6 +71,10 @@ LEARNERS = {name: partial(recipe.build, STANDARD) for name, recipe in recipes().
     "EfficientBandit spectral": lambda: tw.EfficientBandit(
         tw.domains.SpectralBalls((2, 2, 3), [1.0, 0.5]), T, G, points=2, rng=1
     ),
+    "EfficientOptimistic clip": lambda: tw.EfficientOptimistic(ellipsoid(), T, G, L, on_violation="clip"),
+    "EfficientOptimistic simplex": lambda: tw.EfficientOptimistic(tw.domains.Simplex(5, total=2.0), T, G),
+    "EfficientOptimistic line": lambda: tw.EfficientOptimistic(tw.domains.Box([2.0], [3.0]), 1, G),
+    "EfficientOptimistic custom": lambda: tw.EfficientOptimistic(slow_box(), T, G),
     "CBCE no horizon": lambda: tw.CBCE(ellipsoid(), gradient_bound=G, gradients="own"),
     "CBCE compact": lambda: tw.CBCE(ellipsoid(), gradient_bound=G, gradients="own", cover="compact", horizon=T),
     "CBCE custom": lambda: tw.CBCE(slow_box(), gradient_bound=G, gradients="own"),

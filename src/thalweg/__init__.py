@@ -29,9 +29,11 @@ from thalweg.algorithms import (
     EfficientDelayed,
     EfficientDynamic,
     EfficientIntervalDynamic,
+    EfficientOptimistic,
     EfficientScream,
     Scream,
     Sword,
+    SwordPP,
     Tracker,
 )
 from thalweg.alone import Alone
@@ -71,6 +73,7 @@ __all__ = [
     "EfficientDelayed",
     "EfficientDynamic",
     "EfficientIntervalDynamic",
+    "EfficientOptimistic",
     "EfficientPCA",
     "EfficientScream",
     "Ensemble",
@@ -80,6 +83,7 @@ __all__ = [
     "Run",
     "Scream",
     "Sword",
+    "SwordPP",
     "Tracker",
     "__version__",
     "cards",

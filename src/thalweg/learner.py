@@ -287,15 +287,20 @@ class Learner(Player):
 
     def _read_gradient(self, gradient: ArrayLike) -> None:
         """Copy a gradient into the learner's buffer; its shape and type are checked."""
-        array = gradient if type(gradient) is np.ndarray and gradient.dtype is FLOAT64 else real_array(gradient)
+        array = self._shaped("gradient", gradient)
+        self._gradient[:] = array if array.ndim == 1 else array.ravel()
+
+    def _shaped(self, what: str, given: ArrayLike) -> Array:
+        """Numbers in the shape of the domain: a gradient, or what is like one. It may be the array itself."""
+        array = given if type(given) is np.ndarray and given.dtype is FLOAT64 else real_array(given)
         if array is None:
-            raise InputError(f"{self._who()}: gradient must be an array of real numbers. Got {told(gradient)}.")
+            raise InputError(f"{self._who()}: {what} must be an array of real numbers. Got {told(given)}.")
         if array.shape != self.domain.shape:
             raise InputError(
-                f"{self._who()}: gradient has shape {array.shape}, the domain has shape {self.domain.shape}. "
+                f"{self._who()}: {what} has shape {array.shape}, the domain has shape {self.domain.shape}. "
                 "Pass the gradient at `decision`, in its shape."
             )
-        self._gradient[:] = array if array.ndim == 1 else array.ravel()
+        return array
 
     def _check_gradient(self, g: Array) -> bool:
         """Take the part that cannot matter off a flat gradient; returns whether it had to be clipped."""

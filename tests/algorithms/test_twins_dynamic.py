@@ -9,6 +9,7 @@ import pytest
 
 import thalweg as tw
 from tests.twins import dynamic as ref
+from tests.twins.optimistic import efficient_optimistic, sword_pp
 from tests.worlds import flat_polytope, slow_where, tau_of
 
 DOMAINS = {
@@ -46,6 +47,22 @@ def in_y(domain, stream, horizon, surrogate=None, **more):
     losses = ref.flattened(stream.losses, tau)
     return ref.efficient_dynamic(
         losses, domain.project, y.center, y.radius, project_y=inside, tau=tau, **constants, **more
+    )
+
+
+def guessing(domain, stream, horizon, smoothness=None, **more):
+    """The twin of `EfficientOptimistic`."""
+    tau, G = tau_of(domain), stream.gradient_bound
+    return efficient_optimistic(
+        ref.flattened(stream.losses, tau),
+        domain.project,
+        domain.center,
+        domain.radius,
+        horizon=horizon,
+        gradient_bound=G,
+        smoothness=smoothness,
+        tau=tau,
+        **more,
     )
 
 
@@ -114,6 +131,16 @@ CASES = {
             **on_x(d, s, n),
         ),
     ),
+    "Sword++": (
+        lambda d, s, n: tw.SwordPP(d, n, s.gradient_bound, smoothness(s)),
+        lambda d, s, n: sword_pp(flat(d, s), d.project, d.center, smoothness=smoothness(s), **on_x(d, s, n)),
+    ),
+    "Sword++, nearly linear losses": (
+        lambda d, s, n: tw.SwordPP(d, n, s.gradient_bound, 0.01 * s.gradient_bound / d.diameter),
+        lambda d, s, n: sword_pp(
+            flat(d, s), d.project, d.center, smoothness=0.01 * s.gradient_bound / d.diameter, **on_x(d, s, n)
+        ),
+    ),
     "EfficientDynamic, Theorem 2": (
         lambda d, s, n: tw.EfficientDynamic(d, n, s.gradient_bound),
         lambda d, s, n: in_y(d, s, n),
@@ -131,6 +158,14 @@ CASES = {
             d, n, s.gradient_bound, smoothness(s), loss_bound=s.loss_bound, surrogate=around(d)
         ),
         lambda d, s, n: in_y(d, s, n, around(d), smoothness=smoothness(s), loss_bound=s.loss_bound),
+    ),
+    "EfficientOptimistic": (
+        lambda d, s, n: tw.EfficientOptimistic(d, n, s.gradient_bound),
+        lambda d, s, n: guessing(d, s, n),
+    ),
+    "EfficientOptimistic, smooth": (
+        lambda d, s, n: tw.EfficientOptimistic(d, n, s.gradient_bound, smoothness(s)),
+        lambda d, s, n: guessing(d, s, n, smoothness(s)),
     ),
 }
 OWN = {"Ader, basic", "Ader, basic, stated range", "Sword, own"}
@@ -203,7 +238,7 @@ def test_step_equals_the_twin(case, domain, kind):
         if case in ENSEMBLES:
             weights.append(inner.weights)
             points.append(inner.points)
-            rates.append(inner.meta_rate)
+            rates += [inner.meta_rate] if len(twin.rates) else []
         paid.append(learner.step(f))
     assert_close(decisions, twin.decisions, x)
     np.testing.assert_allclose(paid, twin.losses, rtol=1e-9, atol=1e-9)

@@ -10,7 +10,20 @@ from typing import Any, NamedTuple
 from thalweg._kernels.jit import generic, optional
 from thalweg._kernels.parts import Floats
 
-__all__ = ["Own", "asks", "charged", "core", "count", "decision", "learn", "learn_own", "propose", "reduce", "room"]
+__all__ = [
+    "Own",
+    "asks",
+    "charged",
+    "core",
+    "count",
+    "decision",
+    "learn",
+    "learn_own",
+    "notice",
+    "propose",
+    "reduce",
+    "room",
+]
 
 
 class Own(NamedTuple):
@@ -47,6 +60,12 @@ def learn(s: Any, c: Any, h: Floats, loss: float) -> bool:
 @generic
 def propose(s: Any, c: Any, loss: float) -> None:
     """Make the next decision, after the points have been projected."""
+
+
+@optional
+def notice(s: Any, c: Any, g: Floats) -> None:
+    """After `propose`: g was the gradient at the decision, whatever a reduction made of it. Nothing, unless a machine
+    guesses from it."""
 
 
 # ------------------------------------------------------------------------ where members have gradients of their own

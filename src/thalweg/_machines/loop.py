@@ -27,6 +27,7 @@ from thalweg._machines._contract import (
     decision,
     learn,
     learn_own,
+    notice,
     propose,
     reduce,
     room,
@@ -109,6 +110,7 @@ def update(handle: Any, loss: float, square_bound: float, clipped: int, whole: b
         return BEYOND
     if whole:
         propose(machine, settings, _charged(game.own, machine, loss))
+        notice(machine, settings, game.g)
     count(s, c, loss)
     s.clock[CLIPPED] += clipped
     return PLAYED
@@ -120,6 +122,7 @@ def finish(handle: Any, loss: float) -> None:
     game = parts(handle)
     machine, settings = core(game.state), core(game.settings)
     propose(machine, settings, _charged(game.own, machine, loss))
+    notice(machine, settings, game.g)
 
 
 # `own` is an argument of its own in what follows: so Numba sees which branch it may leave out.

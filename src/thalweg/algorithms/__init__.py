@@ -10,12 +10,14 @@ from thalweg.algorithms.efficient_delayed import EfficientDelayed
 from thalweg.algorithms.efficient_bandit import EfficientBandit
 from thalweg.algorithms.efficient_dynamic import EfficientDynamic
 from thalweg.algorithms.efficient_interval_dynamic import EfficientIntervalDynamic
+from thalweg.algorithms.efficient_optimistic import EfficientOptimistic
 from thalweg.algorithms.ogd import OGD
 from thalweg.algorithms.sacs import SACS
 from thalweg.algorithms.saol import SAOL
 from thalweg.algorithms.scream import EfficientScream, Scream
 from thalweg.algorithms.sogd import SOGD
 from thalweg.algorithms.sword import Sword
+from thalweg.algorithms.sword_pp import SwordPP
 from thalweg.algorithms.tracker import Tracker
 
 __all__ = [
@@ -37,8 +39,10 @@ __all__ = [
     "EfficientDelayed",
     "EfficientDynamic",
     "EfficientIntervalDynamic",
+    "EfficientOptimistic",
     "EfficientScream",
     "Scream",
     "Sword",
+    "SwordPP",
     "Tracker",
 ]

@@ -6,7 +6,7 @@ import numpy as np
 
 from thalweg._types import Array
 
-__all__ = ["ader_pool", "geometric", "small_loss_pool", "worst_case_pool"]
+__all__ = ["ader_pool", "geometric", "hint_pool", "small_loss_pool", "worst_case_pool"]
 
 
 def geometric(first: float, count: int) -> Array:
@@ -39,3 +39,10 @@ def small_loss_pool(T: int, L: float, B: float, R: float, D: float) -> Array:
     spread = 1 + 8 * L * B * T
     N = math.ceil(0.5 * math.log2((5 * R**2 + 2 * R * D * T) * spread / (5 * R**2))) + 1
     return geometric(math.sqrt(5 * R**2 / spread), N)
+
+
+def hint_pool(T: int, G: float, R: float, L: float | None) -> Array:
+    """`EfficientOptimistic`: eta_N = R/G, at most 1/(8L), and halves of it until one is at most R/(G sqrt(T))."""
+    top = R / G if L is None else min(R / G, 1 / (8 * L))
+    N = max(1, math.ceil(math.log2(top * G * math.sqrt(T) / R)) + 1)
+    return geometric(math.ldexp(top, 1 - N), N)

@@ -195,7 +195,7 @@ def counted(learner: tw.Learner, run: tw.Run) -> Row:
 def steps(learner: Any) -> Array | None:
     """The step sizes of a learner without a cover; None where it has none."""
     inner = getattr(learner, "inner", learner)
-    return step_sizes(inner.expert) if isinstance(inner, tw.Alone) else None
+    return step_sizes(inner.expert) if isinstance(inner, tw.Alone) else getattr(inner, "step_sizes", None)
 
 
 def one_thread(run: Callable[..., Any]) -> Callable[..., Any]:

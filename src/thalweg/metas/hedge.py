@@ -2,7 +2,7 @@
 
     A_{t,i}     = sum_{s<=t} l_{s,i},   l_{s,i} = -r_{s,i}                                  (1)
     p_{t+1,i}   ~ prior_i exp(-epsilon_{t+1} A_{t,i})                                       (2)
-    epsilon_t   = epsilon   or   sqrt(ln N / (1 + R^2 sum_{s<t} ||h_s||^2))                 (3)
+    epsilon_t   = epsilon   or   epsilon / sqrt(1 + R^2 sum_{s<t} ||h_s||^2)                (3)
 
 Rates multiply the cumulative loss, never the last weights: with rates that change, the second can have linear regret
 (Zhao, Zhang, Zhang, Zhou, JMLR 2024, Remark 9). Losses relative to the combination's leave (2) as it is and A small.
@@ -40,7 +40,7 @@ class HedgeSettings(NamedTuple):
     """What does not change."""
 
     log_prior: Floats  # (K, N)
-    epsilon: Floats  # (K,) the rate, or sqrt(ln N)
+    epsilon: Floats  # (K,) the rate, or what it starts at
     radius: Floats  # (K,) R; 0 where the rate is fixed
 
 
@@ -97,9 +97,9 @@ class Hedge(Meta):
     Parameters
     ----------
     rate : float, optional
-        epsilon, fixed. Left out, the rate is self-confident, which needs `radius`.
+        epsilon; sqrt(ln N) when left out, which needs `radius`.
     radius : float, optional
-        R of (3).
+        R of (3), for the self-confident rate. Left out, the rate is fixed.
     prior : array of N numbers > 0, optional
         Weights before the first round, uniform when left out. Normalised here.
     """
@@ -107,8 +107,8 @@ class Hedge(Meta):
     def __init__(
         self, *, rate: float | None = None, radius: float | None = None, prior: ArrayLike | None = None
     ) -> None:
-        if (rate is None) == (radius is None):
-            raise InputError("Hedge needs one of 'rate', a fixed rate, and 'radius', for the self-confident one.")
+        if rate is None and radius is None:
+            raise InputError("Hedge needs 'rate', a fixed rate, or 'radius', for the self-confident one.")
         self.rate = None if rate is None else check_positive("Hedge", "rate", rate)
         self.radius = None if radius is None else check_positive("Hedge", "radius", radius)
         self.prior = None if prior is None else check_array("Hedge", "prior", prior, ndim=1)

@@ -30,6 +30,7 @@ __all__ = [
     "descent",
     "hedge",
     "leading_history",
+    "optimistic",
     "parameter_free",
     "prod",
     "scale_free",
@@ -97,6 +98,20 @@ def confident_hedge(N: int, R: float, G: float) -> tuple[float, float]:
     """
     root = math.sqrt(math.log(N))
     return (3 + G**2 * R**2 / 2) * root, 3 * R * root
+
+
+@formula
+def optimistic(distances: Array, steps: Array, R: float, G: float, C: float, E: float, Q: float) -> float:
+    r"""Descents that lean on hints, and the same without, under one Hedge; `distances` as of `descent`.
+
+    With :math:`\rho = R + \eta_N G/2` and :math:`\ell = \ln 2N` the least of
+    :math:`a_i + (\sqrt{\eta_i E/2} + \rho\sqrt{2\ell/\eta_i})^2` and :math:`a_i + \eta_i Q/2 + 2\rho\sqrt{\ell Q}`,
+    plus :math:`C\sqrt{\ell}`: (T1) and (T2) of docs/late-early-and-little.md.
+    """
+    rho, log = R + float(np.max(steps)) * G / 2, math.log(2 * np.size(steps))
+    leaning = distances + (np.sqrt(steps * E / 2) + rho * np.sqrt(2 * log / steps)) ** 2
+    plain = distances + steps * Q / 2 + 2 * rho * math.sqrt(log * Q)
+    return C * math.sqrt(log) + float(np.minimum(leaning, plain).min())
 
 
 @formula
