@@ -6,8 +6,8 @@ from thalweg.algorithms.aoa import AOA, EfficientAOA
 from thalweg.algorithms.cbce import CBCE, EfficientCBCE
 from thalweg.algorithms.cutkosky import CutkoskyAdaptive, CutkoskyPrintedVariant, EfficientCutkosky
 from thalweg.algorithms.efficient_adaptive import EfficientAdaptive
-from thalweg.algorithms.efficient_delayed import EfficientDelayed
 from thalweg.algorithms.efficient_bandit import EfficientBandit
+from thalweg.algorithms.efficient_delayed import EfficientDelayed
 from thalweg.algorithms.efficient_dynamic import EfficientDynamic
 from thalweg.algorithms.efficient_interval_dynamic import EfficientIntervalDynamic
 from thalweg.algorithms.efficient_optimistic import EfficientOptimistic
