@@ -77,7 +77,7 @@ class AFLH(Cover):
 
     Notes
     -----
-    Hazan and Seshadhri keep an expert about four times as long; the improved ending times of Zhang et al. need fewer.
+    Hazan and Seshadhri keep experts longer; Zhang et al. have ending times for any base, of which this is base 2.
     For losses that are exp-concave but not strongly convex the papers use Newton steps, with a projection in the norm
     of a matrix; `Cover` takes any expert, with `metas.LeadingHistory(alpha)`.
 

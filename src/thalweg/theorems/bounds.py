@@ -155,8 +155,7 @@ def prod(n: int, t: int, length: int) -> float:
     r"""Prod against the expert of an interval of so many rounds, after n of them and until round t, in units of c.
 
     With :math:`\eta = \min(1/2, length^{-1/2})`: :math:`\eta n + \ln(2t)/\eta`. The weights of all experts so far,
-    fewer than 2t, never sum to more than their number, and :math:`\ln(1 + x) \ge x - x^2` for x >= -1/2. The paper has
-    :math:`5 \ln(t + 1) \sqrt{length}`.
+    fewer than 2t, never sum to more than their number, and :math:`\ln(1 + x) \ge x - x^2` for x >= -1/2.
     """
     eta = min(0.5, 1 / math.sqrt(length))
     return eta * n + math.log(2 * t) / eta
