@@ -365,7 +365,7 @@ def test_twin(name, points):
         tau=tau_of(X),
     )
     scale = max(1.0, X.radius)
-    np.testing.assert_allclose(decisions, twin.decisions, atol=1e-12 * scale * 100)
+    np.testing.assert_allclose(decisions, twin.decisions, atol=1e-12 * scale)
     np.testing.assert_allclose(paid, twin.losses, rtol=1e-10, atol=1e-12)
     assert np.ptp(decisions, axis=0).max() > 1e-4 * X.radius
 
