@@ -719,4 +719,4 @@ def test_bench_has_a_line_for_every_algorithm(call):
         assert us > 0
         assert spread >= 1
         if name.startswith("Efficient"):
-            assert (projections, gradients) == (1, 1)
+            assert (projections, gradients) == (1, not ALGORITHMS[name].kind.values_only)

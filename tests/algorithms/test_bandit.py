@@ -239,7 +239,7 @@ def tried(name, T, points, seed):
     return asked.reshape(-1, learner.domain.dim), learner
 
 
-@pytest.mark.parametrize("size", [4, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("size", [2, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", SETS)
 def test_every_point_asked_lies_in_the_set(name, size):
     """The shares add up to 1000: a million rounds in all where slow tests run. No inequality has a tolerance."""
@@ -365,7 +365,7 @@ def test_twin(name, points):
         tau=tau_of(X),
     )
     scale = max(1.0, X.radius)
-    np.testing.assert_allclose(decisions, twin.decisions, atol=1e-12 * scale * 100)
+    np.testing.assert_allclose(decisions, twin.decisions, atol=1e-12 * scale)
     np.testing.assert_allclose(paid, twin.losses, rtol=1e-10, atol=1e-12)
     assert np.ptp(decisions, axis=0).max() > 1e-4 * X.radius
 
@@ -437,7 +437,7 @@ def test_expected_regret_is_within_the_bound(points, count):
 
 def test_the_bound_can_be_broken():
     """By a learner that is told the opposite."""
-    T, f = 4000, tw.losses.Linear([1.0, 0.0])
+    T, f = 2000, tw.losses.Linear([1.0, 0.0])
     learner = tw.EfficientBandit(Ball(2), T, 1.0, points=2, rng=0)
     paid = 0.0
     for _ in range(T):
@@ -467,7 +467,7 @@ def slope(points, drifting, horizons, seeds):
 @pytest.mark.parametrize(("points", "rate"), [(1, 0.75), (2, 0.5)])
 def test_the_order_of_regret(points, rate, drifting):
     """On two orders of magnitude; logarithms of T in the pool make it a little steeper where T is small."""
-    assert slope(points, drifting, (100, 1000, 10_000), (8, 4, 1)) == pytest.approx(rate, abs=0.1)
+    assert slope(points, drifting, (100, 1000, 5000), (8, 2, 1)) == pytest.approx(rate, abs=0.1)
 
 
 @pytest.mark.slow
