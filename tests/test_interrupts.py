@@ -55,6 +55,8 @@ OURS = (
     "Sword custom",
     "Ader own, custom",
     "EfficientDynamic",
+    "EfficientOptimistic",
+    "SwordPP",
     "EfficientAdaptive",
     "EfficientIntervalDynamic",
     "CBCE",
