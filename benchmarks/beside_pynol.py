@@ -33,9 +33,9 @@ T, STAGE = 10_000, 100
 BY_HAND = 2000
 COLUMNS = ("loss", "play", "by hand", "projections", "gradients")
 OURS = (
-    "OGD", "SOGD", "Ader-own", "Ader", "Sword", "Sword-shared", "SwordPP", "AFLH", "AFLH-shared", "SAOL", "SAOL-shared", "CBCE",
-    "SACS-compact", "SACS-eager", "EfficientDynamic", "EfficientOptimistic", "EfficientAdaptive-eager", "EfficientIntervalDynamic-eager",
-    "EfficientCBCE", "EfficientAOA", "Tracker",
+    "OGD", "SOGD", "Ader-own", "Ader", "Sword", "Sword-shared", "SwordPP", "AFLH", "AFLH-shared", "SAOL",
+    "SAOL-shared", "CBCE", "SACS-compact", "SACS-eager", "EfficientDynamic", "EfficientOptimistic",
+    "EfficientAdaptive-eager", "EfficientIntervalDynamic-eager", "EfficientCBCE", "EfficientAOA", "Tracker",
 )  # fmt: skip
 Row = dict[str, Any]
 
