@@ -12,41 +12,30 @@ they are read bit for bit); the rest is a table of one entry:
     {"array": member of the zip}          {"float": "inf"}                                      {"missing": what}  (2)
 
 A name is looked up among the public names of the package and nowhere else; nothing is imported because a file says so.
-Sizes are compared with those of the file before anything is allocated. What is wrong is a `StateError`.
+The zip and its arrays are in `thalweg._archive`. What is wrong is a `StateError`.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import importlib
-import io
 import json
 import math
 import os
-import pathlib
-import stat
-import uuid
-import zipfile
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, BinaryIO
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
-from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from thalweg._archive import KINDS, SCHEMA, Archive, is_, plain_text, read_path, reading, write_archive
 from thalweg._recorded import Recorded, build, parameters, public_name
-from thalweg._validate import visible, wrong
 from thalweg._version import __version__
 from thalweg.errors import InputError, MissingExtraError, StateError
 
 __all__ = ["SCHEMA", "load", "summary", "write"]
 
-SCHEMA = 3  # version of the layout of files and states
-TEXT = "thalweg.json"
 PLACES = ("domains", "experts", "metas", "", "control", "pca", "estimators", "scaling")  # where public names are
-KINDS = {"f": 8, "i": 8, "u": 8, "b": 1}  # arrays that are read, and the most bytes of a number
-LONGEST = 2**26  # bytes of the text
 DEEPEST = 16  # values in values
 ROOM = 2**24  # numbers that objects may hold together without a word; beyond, 64 times those of the file
 
@@ -56,49 +45,13 @@ ROOM = 2**24  # numbers that objects may hold together without a word; beyond, 6
 
 def write(learner: Any, path: str | os.PathLike[str]) -> None:
     """See `Stateful.save`."""
-    path = _path(f"{type(learner).__name__}.save", path)
+    path = read_path(f"{type(learner).__name__}.save", path)
     writer = _Writer()
     writer.add(learner)
     state = {key: writer.plain(value, f"state.{key}") for key, value in learner.state().items()}
     about = {"thalweg": __version__, "schema": SCHEMA, "rounds": learner.rounds}
     text = json.dumps(about | {"objects": writer.objects, "state": state}, allow_nan=False)
-    with _replacing(pathlib.Path(os.path.realpath(path))) as file, zipfile.ZipFile(file, "w") as archive:
-        for name, content in [(TEXT, text.encode()), *((f"{k}.npy", _to_npy(v)) for k, v in writer.arrays.items())]:
-            archive.writestr(zipfile.ZipInfo(name), content)  # of 1980: the same learner makes the same file
-
-
-def _path(owner: str, path: Any) -> str | os.PathLike[str]:
-    if not isinstance(path, str | os.PathLike) or not os.fspath(path) or "\0" in os.fspath(path):
-        raise wrong(owner, "path", "the path of a file", path)
-    return path
-
-
-@contextlib.contextmanager
-def _replacing(path: pathlib.Path) -> Iterator[BinaryIO]:
-    """A file to write. It takes the place of `path` once it is complete and on the disk, else nothing is left of it."""
-    draft = path.with_name(f".thalweg-{uuid.uuid4().hex}.tmp")
-    try:
-        with open(draft, "xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, path)
-        if os.name == "posix":  # the new name is on the disk, too
-            folder = os.open(path.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)
-        raise
-
-
-def _to_npy(array: NDArray[Any]) -> bytes:
-    file = io.BytesIO()
-    npy.write_array(file, array, version=(1, 0), allow_pickle=False)
-    return file.getvalue()
+    write_archive(path, text, writer.arrays)
 
 
 class _Writer:
@@ -186,87 +139,9 @@ def load(path: str | os.PathLike[str], *, cls: type | tuple[type, ...] = (), **a
     SOGD(Custom(<lambda>, shape=2, radius=0.75); 0 rounds played)
     """
     horizon = arguments.pop("horizon", None)
-    with _reading(path) as archive:
+    with reading(path) as archive:
         learner = _Reader(path, archive, cls if isinstance(cls, tuple) else (cls,), arguments).learner()
     return learner if horizon is None else learner.extended(horizon)
-
-
-@contextlib.contextmanager
-def _reading(path: str | os.PathLike[str]) -> Iterator[_Archive]:
-    """A file that was opened; all that is found wrong with it is a StateError."""
-    if not stat.S_ISREG(os.stat(_path("load", path)).st_mode):
-        raise StateError(f"{os.fspath(path)!r} is no file that can be loaded.")
-    with open(path, "rb") as file:
-        try:
-            yield _Archive(file)
-        except (InputError, MissingExtraError, Warning):
-            raise
-        except StateError as error:
-            if str(error).isprintable():
-                raise
-            raise StateError(plain_text(str(error), 2000)) from error
-        except Exception as error:
-            told = plain_text(f"{type(error).__name__}: {error}", 2000)
-            raise StateError(f"{os.fspath(path)!r} cannot be loaded: {told}") from error
-
-
-class _Archive:
-    """The text and the arrays of a file, checked as far as that is possible without knowing what they mean."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        size = os.fstat(file.fileno()).st_size
-        self._zip = zipfile.ZipFile(file)
-        members = self._zip.infolist()
-        self._members = {member.filename: member for member in members}
-        if len(self._members) < len(members):
-            raise StateError("The file has two members of one name.")
-        if any(m.compress_type != zipfile.ZIP_STORED or m.file_size != m.compress_size for m in members):
-            raise StateError("The file is compressed, which those of thalweg never are.")
-        if sum(member.file_size for member in members) > size:
-            raise StateError("The file says that it holds more than it has bytes.")
-        if TEXT not in self._members:
-            raise StateError(f"The file was not made by thalweg: it has no {TEXT}.")
-        if self._members[TEXT].file_size > LONGEST:
-            raise StateError(f"The {TEXT} of the file is longer than {LONGEST} bytes.")
-        text = self._zip.read(TEXT).decode()
-        about = json.loads(text, parse_constant=_refuse, object_pairs_hook=_once)
-        self.about: dict[str, Any] = _is(dict, about)
-        self.version, self.schema = _is(str, about.get("thalweg")), _is(int, about.get("schema"))
-        if self.schema > SCHEMA:
-            raise StateError(
-                f"The file has schema {self.schema}, of thalweg {self.version[:40]!r}. This is thalweg {__version__}, "
-                f"which reads up to schema {SCHEMA}. Upgrade thalweg."
-            )
-        self.arrays = {name.removesuffix(".npy"): self._array(name) for name in self._members if name != TEXT}
-
-    def _array(self, name: str) -> NDArray[Any]:
-        """A member; `read` compares its checksum."""
-        file = io.BytesIO(self._zip.read(name))
-        header = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}[npy.read_magic(file)]
-        shape, fortran, dtype = header(file)
-        content = memoryview(file.getbuffer())[file.tell() :]
-        if dtype.hasobject or dtype.itemsize > KINDS.get(dtype.kind, 0):
-            raise StateError(f"The array {name!r} has a type that is never saved: {str(dtype)[:40]!r}.")
-        if any(n < 0 for n in shape) or math.prod(shape) * dtype.itemsize != len(content):
-            raise StateError(f"The array {name!r} has not as many bytes as its shape says.")
-        array = np.frombuffer(content, dtype).reshape(shape, order="F" if fortran else "C")
-        return array.astype(dtype.newbyteorder("="))
-
-
-def _is(kind: type, value: Any) -> Any:
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise StateError(f"The {TEXT} of the file is damaged: expected {kind.__name__}, got {type(value).__name__}.")
-    return value
-
-
-def _refuse(word: str) -> None:
-    raise StateError(f"The {TEXT} of the file is damaged: it has {word[:20]!r}.")
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(dict(pairs)) < len(pairs):
-        raise StateError(f"The {TEXT} of the file is damaged: a name stands twice.")
-    return dict(pairs)
 
 
 @functools.cache
@@ -285,11 +160,11 @@ class _Reader:
     """Builds what a file describes."""
 
     def __init__(
-        self, path: str | os.PathLike[str], archive: _Archive, classes: tuple[type, ...], given: dict[str, Any]
+        self, path: str | os.PathLike[str], archive: Archive, classes: tuple[type, ...], given: dict[str, Any]
     ) -> None:
         self.path, self.archive, self.given = os.fspath(path), archive, given
         self.own = {kind.__qualname__: kind for kind in classes}
-        self.objects = _is(list, archive.about.get("objects"))
+        self.objects = is_(list, archive.about.get("objects"))
         self.used: set[str] = set()
         self.built: dict[int, Any] = {}
         numbers = sum(array.size for array in archive.arrays.values())
@@ -298,7 +173,7 @@ class _Reader:
     def learner(self) -> Any:
         """The learner, in its state."""
         root = len(self.objects) - 1
-        kind = self._kind(_is(dict, self.objects[root]) if self.objects else {})
+        kind = self._kind(is_(dict, self.objects[root]) if self.objects else {})
         if not hasattr(kind, "restore"):
             raise StateError(f"{self.path!r} describes {kind.__name__}, which is no learner.")
         unknown = {name for name in self.given if "." not in name} - {*parameters(kind)}
@@ -311,7 +186,7 @@ class _Reader:
         return learner
 
     def _continue(self, learner: Any) -> None:
-        state = _is(dict, self.archive.about.get("state"))
+        state = is_(dict, self.archive.about.get("state"))
         try:
             learner.restore({key: self._read(value, "", key, 0) for key, value in state.items()})
             self._check_decision(learner)
@@ -334,7 +209,7 @@ class _Reader:
             learner.restore(before)
 
     def _kind(self, entry: dict[str, Any]) -> Any:
-        name = _is(str, entry.get("class", entry.get("partial")))
+        name = is_(str, entry.get("class", entry.get("partial")))
         if entry.get("foreign") is not None:
             if name not in self.own:
                 short = name[:80]
@@ -351,15 +226,15 @@ class _Reader:
     def _build(self, place: int, path: str, who: str, depth: int) -> Any:
         """Object `place`; `path` is its dotted name and `who` the learner."""
         if place not in self.built:
-            entry = _is(dict, self.objects[place])
+            entry = is_(dict, self.objects[place])
             kind, below = self._kind(entry), f"{path}." if path else ""
-            given = _is(dict, entry.get("arguments"))
+            given = is_(dict, entry.get("arguments"))
             added = {name: None for name in self.given if not path and "." not in name and name not in given}
             read = {
                 name: self._read(value, f"{below}{name}", who, depth, place) for name, value in (given | added).items()
             }
             if "partial" in entry:
-                positional = self._read(_is(list, entry.get("positional")), f"{below}args", who, depth, place)
+                positional = self._read(is_(list, entry.get("positional")), f"{below}args", who, depth, place)
                 self.built[place] = functools.partial(kind, *positional, **read)
             elif isinstance(kind, type):
                 self.room -= _size(kind, read)
@@ -391,12 +266,12 @@ class _Reader:
         if len(value) != 1:
             raise StateError(f"{self.path!r} has a value that cannot be read: {sorted(value)[:3]!r}.")
         ((what, item),) = value.items()
-        if what == "object" and 0 <= _is(int, item) < before:
+        if what == "object" and 0 <= is_(int, item) < before:
             return self._build(item, path, who, depth + 1)
-        if what == "array" and _is(str, item) in self.archive.arrays:
+        if what == "array" and is_(str, item) in self.archive.arrays:
             return self.archive.arrays[item]
         if what == "tuple":
-            return tuple(self._read(_is(list, item), path, who, depth + 1, before))
+            return tuple(self._read(is_(list, item), path, who, depth + 1, before))
         if what == "name":
             return self._kind({"class": item})
         if what == "float" and item in ("inf", "-inf", "nan"):
@@ -440,12 +315,6 @@ def _count(value: Any) -> int:
 # ----------------------------------------------------------------------------------------------------------------- show
 
 
-def plain_text(text: str, most: int = 200) -> str:
-    """Text of a file that is safe to print: what no terminal should see is escaped, what is too long is cut."""
-    cut = text if len(text) <= most else f"{text[:most]}..."
-    return visible(cut)
-
-
 def summary(path: str | os.PathLike[str]) -> str:
     """What a file holds, as text: class, version, schema, rounds, arguments and arrays. Nothing is built.
 
@@ -461,20 +330,20 @@ def summary(path: str | os.PathLike[str]) -> str:
     domain  Ball(shape=2)
     ...
     """
-    with _reading(path) as archive:
-        objects = [_is(dict, entry) for entry in _is(list, archive.about.get("objects"))]
+    with reading(path) as archive:
+        objects = [is_(dict, entry) for entry in is_(list, archive.about.get("objects"))]
         if not objects:
             raise StateError(f"{os.fspath(path)!r} describes nothing.")
         root, tell = objects[-1], functools.partial(_tell, objects, archive)
-        rows = [(plain_text(key), tell(value, 0)) for key, value in _is(dict, root.get("arguments")).items()]
+        rows = [(plain_text(key), tell(value, 0)) for key, value in is_(dict, root.get("arguments")).items()]
         arrays = [
             (plain_text(key.removeprefix("state.")), f"{array.dtype} {'x'.join(map(str, array.shape)) or 'number'}")
             for key, array in archive.arrays.items()
             if key.startswith("state.")
         ]
-        name = plain_text(_is(str, root.get("class"))) + (" (a class of your own)" if root.get("foreign") else "")
+        name = plain_text(is_(str, root.get("class"))) + (" (a class of your own)" if root.get("foreign") else "")
         head = [
-            f"{name}, {_is(int, archive.about.get('rounds'))} rounds played",
+            f"{name}, {is_(int, archive.about.get('rounds'))} rounds played",
             f"thalweg {plain_text(archive.version, 40)}, schema {archive.schema}",
         ]
     width = max((len(name) for name, _ in [*rows, *arrays]), default=0)
@@ -482,7 +351,7 @@ def summary(path: str | os.PathLike[str]) -> str:
     return "\n".join([*head, "", *columns[0], "", *columns[1]])
 
 
-def _tell(objects: list[dict[str, Any]], archive: _Archive, value: Any, depth: int) -> str:
+def _tell(objects: list[dict[str, Any]], archive: Archive, value: Any, depth: int) -> str:
     """A value of (2) as text."""
     deeper: Callable[[Any], str] = functools.partial(_tell, objects, archive, depth=depth + 1)
     if depth > 5:
@@ -496,7 +365,7 @@ def _tell(objects: list[dict[str, Any]], archive: _Archive, value: Any, depth: i
     if what == "object" and isinstance(item, int) and 0 <= item < len(objects):
         entry = objects[item]
         name = plain_text(str(entry.get("class", entry.get("partial"))))
-        shown = [f"{plain_text(key)}={deeper(part)}" for key, part in _is(dict, entry.get("arguments")).items()]
+        shown = [f"{plain_text(key)}={deeper(part)}" for key, part in is_(dict, entry.get("arguments")).items()]
         return f"{name}({', '.join(shown[:12])})"
     if what == "array" and isinstance(item, str) and item in archive.arrays:
         array = archive.arrays[item]
