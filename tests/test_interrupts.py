@@ -93,10 +93,12 @@ def shown(learner):
 
 @pytest.fixture
 def _alarm():
-    """An alarm that is a Ctrl-C."""
+    """An alarm that is a Ctrl-C, even if the tests run in the background."""
     before = signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGINT, usual)
     signal.signal(signal.SIGALRM, before)
 
 
