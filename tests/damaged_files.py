@@ -19,8 +19,8 @@ import numpy as np
 
 import thalweg as tw
 from tests.saved import again, make, play
+from thalweg._archive import TEXT
 from thalweg.errors import InputError, ProjectionError, StateError
-from thalweg.files import TEXT
 
 NAMES = (
     "Tracker", "OGD", "EfficientDynamic", "EfficientAdaptive many", "CBCE-shared", "SACS shared", "AOA shared",

@@ -122,7 +122,7 @@ class OneProjection(Machine):
         if not getattr(inner, "one_gradient", True):
             raise InputError(
                 f"{name} cannot use {type(inner).__name__}, which takes something else than one gradient a round: that "
-                "is what the reduction gives. Where it has the argument, use gradients='shared'."
+                "is what the reduction gives. Use gradients='shared' where it has that argument."
             )
         if isinstance(inner, Learner) and inner.domain is not self.surrogate:
             self.surrogate = check_surrogate(name, domain, inner.domain, "The set of the inner learner")

@@ -17,7 +17,7 @@ import pytest
 import thalweg as tw
 from thalweg.errors import InputError, MissingExtraError
 from thalweg.lab import report, study
-from thalweg.lab.catalog import ALGORITHMS
+from thalweg.lab.catalog import prompt
 from thalweg.lab.jobs import LabError, seed_of
 from thalweg.lab.pictures import save
 from thalweg.lab.runs import POINTS, curve_rounds, experts
@@ -211,7 +211,7 @@ def test_the_folder_has_everything(first):
     assert about["seeds"]["piecewise/1"] == seed_of("piecewise/1")
     assert {"processor", "platform", "seconds", "cores"} <= about.keys()
     assert len(numbers(first)) == about["runs"] == len(plan(SIZES["small"]))
-    assert {row["algorithm"] for row in numbers(first)} >= set(ALGORITHMS)
+    assert {row["algorithm"] for row in numbers(first)} >= set(prompt())
 
 
 @pytest.fixture
@@ -349,7 +349,7 @@ def test_tables_measure_the_papers_table(rows):
     assert cells["EfficientIntervalDynamic"] == ["1 (1)", "1 (1)", "1 (1)"]
     assert cells["Sword"] == ["5 (N)", "6 (N + 1)", "0 (0)"]
     every = claims.tables(rows)
-    assert {row[0] for row in every["all"].body} == set(ALGORITHMS)
+    assert {row[0] for row in every["all"].body} == set(prompt())
     for one in every.values():
         assert {len(row) for row in one.body} == {len(one.heads)}
 
@@ -381,7 +381,7 @@ def test_pictures_show_what_they_should(rows):
     for panel in ("(a) dynamic", "(b) dynamic", "(c) adaptive", "(d) adaptive"):
         assert panel in texts["figure"]
     assert "5 proj." in texts["figure"]
-    for name in ALGORITHMS:
+    for name in prompt():
         assert name in texts["heatmap"]
     for name in runs.SCALING:
         assert name in texts["scaling"]

@@ -16,8 +16,9 @@ from thalweg.cards import Recipe, recipes
 from thalweg.domains import Ball, Box, Domain, L1Ball, Simplex
 from thalweg.errors import InputError
 from thalweg.lab.streams import Stream
+from thalweg.late import Late
 
-__all__ = ["ALGORITHMS", "DOMAINS", "USUAL", "Recipe", "Shape", "build", "build_domain"]
+__all__ = ["ALGORITHMS", "DOMAINS", "USUAL", "Recipe", "Shape", "build", "build_domain", "prompt"]
 
 
 class _Algorithms(Mapping[str, Recipe]):
@@ -34,6 +35,13 @@ class _Algorithms(Mapping[str, Recipe]):
 
 
 ALGORITHMS = _Algorithms()
+
+
+def prompt() -> dict[str, Recipe]:
+    """Those that get a gradient right after every decision: with late feedback, or values only, it is another game."""
+    return {name: r for name, r in ALGORITHMS.items() if not (r.kind.values_only or issubclass(r.kind, Late))}
+
+
 USUAL = "Tracker"  # where none is named: it needs no constants
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from thalweg._extras import new_figure
-from thalweg.lab.catalog import ALGORITHMS
+from thalweg.lab.catalog import prompt
 from thalweg.lab.pictures import COLOURS, GREY, legend, log_log, name_rows, note, panels, plain_ticks, side
 from thalweg.lab.report import Row, mean, number, pick, ratio
 from thalweg.lab.runs import curve_rounds
@@ -122,7 +122,7 @@ def heat_map(rows: Sequence[Row]) -> Any:
     """Total loss of every algorithm on every stream, relative to the best on that stream."""
     from matplotlib.colors import LogNorm
 
-    names, streams, losses = list(ALGORITHMS), streams_of(rows), losses_of(rows)
+    names, streams, losses = list(prompt()), streams_of(rows), losses_of(rows)
     least = losses.min(axis=0)
     figure, [[axis]] = panels(2.6 + 1.05 * len(streams), 1.6 + 0.33 * len(names))
     ratios = losses / least
@@ -142,7 +142,7 @@ def heat_map(rows: Sequence[Row]) -> Any:
     axis.xaxis.tick_top()
     axis.tick_params(length=0)
     axis.grid(visible=False)
-    kinds = [ALGORITHMS[a].card.regret for a in names]
+    kinds = [prompt()[a].card.regret for a in names]
     for i in range(1, len(names)):
         if kinds[i] != kinds[i - 1]:
             axis.axhline(i - 0.5, color="black", linewidth=1.2)

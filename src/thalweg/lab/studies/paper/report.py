@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from thalweg.lab.catalog import ALGORITHMS
+from thalweg.lab.catalog import prompt
 from thalweg.lab.report import Row, TextTable, distinct, duration, mean, number, pick, ratio, ratios, spread
 from thalweg.lab.streams import STREAMS
 from thalweg.lab.studies.paper.runs import ADAPTIVE, CROWDED, DYNAMIC
@@ -80,12 +80,12 @@ def streams_of(rows: Sequence[Row]) -> list[str]:
 
 def interval_dynamic() -> list[str]:
     """The algorithms for interval dynamic regret."""
-    return [name for name, recipe in ALGORITHMS.items() if recipe.card.regret == "interval dynamic"]
+    return [name for name, recipe in prompt().items() if recipe.card.regret == "interval dynamic"]
 
 
 def losses_of(rows: Sequence[Row]) -> NDArray[np.float64]:
     """The mean total loss of every algorithm on every stream."""
-    return np.array([[mean(survey(rows, s, name), "total_loss") for s in streams_of(rows)] for name in ALGORITHMS])
+    return np.array([[mean(survey(rows, s, name), "total_loss") for s in streams_of(rows)] for name in prompt()])
 
 
 def round_time(rows: Sequence[Row]) -> float:
@@ -135,7 +135,7 @@ def _table_1(rows: Sequence[Row]) -> TextTable:
     for measure, name, *stated in TABLE_1:
         found = survey(rows, "piecewise", name)
         cells = [f"{number(mean(found, key))} ({said})" for key, said in zip(QUERIES, stated, strict=True)]
-        body.append([measure, name, *cells, ALGORITHMS[name].card.bound])
+        body.append([measure, name, *cells, prompt()[name].card.bound])
     return TextTable(["regret", "algorithm", *QUERIES, "order of its regret"], body, (0, 1, 5))
 
 
@@ -152,7 +152,7 @@ def _interval(rows: Sequence[Row]) -> TextTable:
 
 def _all(rows: Sequence[Row]) -> TextTable:
     body = []
-    for name, card in ((name, recipe.card) for name, recipe in ALGORITHMS.items()):
+    for name, card in ((name, recipe.card) for name, recipe in prompt().items()):
         found = survey(rows, "piecewise", name)
         counts = [number(mean(found, key)) for key in QUERIES]
         body.append([name, card.regret, *counts, duration(round_time(found)), spread(found, "total_loss"), card.bound])
@@ -273,7 +273,7 @@ def _solver(rows: Sequence[Row]) -> Row:
 
 def _ranking(rows: Sequence[Row]) -> Row:
     """The lowest geometric means over streams of loss relative to the best, and the best algorithm of each stream."""
-    names, losses = list(ALGORITHMS), losses_of(rows)
+    names, losses = list(prompt()), losses_of(rows)
     typical = np.exp(np.log(losses / losses.min(axis=0)).mean(axis=1))
     lead = {names[i]: float(typical[i]) for i in np.argsort(typical, kind="stable")[:4]}
     return {"lead": lead, "best": {s: names[i] for i, s in zip(losses.argmin(axis=0), streams_of(rows), strict=True)}}

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from thalweg.lab.catalog import ALGORITHMS
+from thalweg.lab.catalog import prompt
 from thalweg.lab.jobs import Job, job, seed_of
 from thalweg.lab.report import Results, Row
 from thalweg.lab.streams import STREAMS, installed
@@ -47,7 +47,7 @@ def plan(size: Size) -> list[Job]:
         seeds = 1 if STREAMS[stream].real else size.seeds
         extra = {"piecewise": ("EfficientDynamic-wide",), "gradual": CROWDED}.get(stream, ())
         repeats = size.repeats if stream in SOLVER_RUNS else 1
-        for name, k in itertools.product((*ALGORITHMS, *extra), range(seeds)):
+        for name, k in itertools.product((*prompt(), *extra), range(seeds)):
             survey.append(_job(stream, name, k, horizon=size.horizon, repeats=repeats))
     solver = [
         _job(stream, name, k, oracle="solver", horizon=size.horizon, rounds=size.solver_rounds)
