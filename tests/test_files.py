@@ -19,6 +19,7 @@ import thalweg as tw
 from tests import damaged_files
 from tests.saved import CARDS, KINDS, MAKERS, ROUNDS, again, clip, make, play
 from thalweg import files
+from thalweg._archive import SCHEMA, TEXT
 from thalweg._recorded import describe
 from thalweg._stateful import Savable
 from thalweg.algorithms import thresholds
@@ -35,13 +36,13 @@ def content(path):
     """The members of a file, the text read."""
     with zipfile.ZipFile(path) as archive:
         found = {name: archive.read(name) for name in archive.namelist()}
-    return found | {files.TEXT: json.loads(found[files.TEXT])}
+    return found | {TEXT: json.loads(found[TEXT])}
 
 
 def rewrite(path, members):
     with zipfile.ZipFile(path, "w") as archive:
         for name, data in members.items():
-            archive.writestr(name, json.dumps(data) if name == files.TEXT else data)
+            archive.writestr(name, json.dumps(data) if name == TEXT else data)
 
 
 # ------------------------------------------------------------------------------------------------ saved and continued
@@ -291,9 +292,9 @@ def test_a_newer_file_is_refused_with_both_versions(tmp_path):
     path = tmp_path / "a.npz"
     tw.SOGD(tw.domains.Ball(2)).save(path)
     members = content(path)
-    members[files.TEXT] |= {"schema": files.SCHEMA + 1, "thalweg": "9.1"}
+    members[TEXT] |= {"schema": SCHEMA + 1, "thalweg": "9.1"}
     rewrite(path, members)
-    message = rf"schema {files.SCHEMA + 1}, of thalweg '9.1'. This is thalweg {tw.__version__}, .*Upgrade thalweg"
+    message = rf"schema {SCHEMA + 1}, of thalweg '9.1'. This is thalweg {tw.__version__}, .*Upgrade thalweg"
     for read in (tw.load, files.summary):
         with pytest.raises(StateError, match=message):
             read(path)
@@ -414,10 +415,10 @@ def test_one_projection_of_another_inner_learner_is_refused():
 
 CONTINUES = ("CBCE", "AOA", "SACS", "SAOL", "EfficientCBCE", "EfficientAOA")
 RESTARTS = (
-    "OGD", "Ader", "AFLH", "Sword", "SwordPP", "EfficientDynamic", "EfficientDelayed", "EfficientOptimistic", "Scream",
-    "EfficientScream",
-    "EfficientIntervalDynamic", "CutkoskyAdaptive", "EfficientCutkosky", "CutkoskyPrintedVariant",
-    "DescentPCA", "YuanLamperskiPCA", "GPC", "ScreamControl", "EfficientControl",
+    "OGD", "Ader", "AFLH", "Sword", "SwordPP", "EfficientDynamic", "EfficientDelayed", "EfficientOptimistic",
+    "EfficientBandit", "Scream", "EfficientScream", "EfficientIntervalDynamic",
+    "CutkoskyAdaptive", "EfficientCutkosky", "CutkoskyPrintedVariant", "DescentPCA",
+    "YuanLamperskiPCA", "GPC", "ScreamControl", "EfficientControl",
 )  # fmt: skip
 NONE = ("Tracker", "SOGD", "OjaPCA", "EfficientPCA", "AdaptivePCA", "LQR", "LinearFeedback", "Planted")
 
@@ -570,9 +571,9 @@ def test_a_file_can_name_only_what_is_public(tmp_path):
     tw.SOGD(tw.domains.Ball(2)).save(path)
     members = content(path)
     for name in ("os.system", "eval", "Popen", "Machine", "thalweg.SOGD", "__class__", "play", "Ball"):
-        text = json.loads(json.dumps(members[files.TEXT]))
+        text = json.loads(json.dumps(members[TEXT]))
         text["objects"][-1]["class"] = name
-        rewrite(path, members | {files.TEXT: text})
+        rewrite(path, members | {TEXT: text})
         with pytest.raises(StateError):
             tw.load(path)
 
@@ -582,7 +583,7 @@ def test_a_set_far_larger_than_the_file_is_not_built(tmp_path, shape):
     path = tmp_path / "a.npz"
     tw.SOGD(tw.domains.Ball(2)).save(path)
     members = content(path)
-    members[files.TEXT]["objects"][0]["arguments"]["shape"] = shape
+    members[TEXT]["objects"][0]["arguments"]["shape"] = shape
     rewrite(path, members)
     with pytest.raises(StateError, match="far larger than the file"):
         tw.load(path)
@@ -593,10 +594,10 @@ def test_sets_in_sets_in_sets_are_refused_before_they_take_for_ever(tmp_path):
     path = tmp_path / "a.npz"
     tw.SOGD(tw.domains.Intersection(BALL, BALL)).save(path)
     members = content(path)
-    ball, pair, learner = members[files.TEXT]["objects"]
+    ball, pair, learner = members[TEXT]["objects"]
     pairs = [pair | {"arguments": {"domains": {"tuple": [{"object": k}, {"object": k}]}}} for k in range(40)]
     learner["arguments"]["domain"] = {"object": 40}
-    members[files.TEXT]["objects"] = [ball, *pairs, learner]
+    members[TEXT]["objects"] = [ball, *pairs, learner]
     rewrite(path, members)
     with pytest.raises(StateError, match="values in values in values"):
         tw.load(path)
@@ -638,9 +639,9 @@ def test_a_summary_shows_no_control_characters(tmp_path):
     assert "Custom(project=<not saved: clip>, shape=2, center=0.5, radius=3.0)" in shown
     assert "experts.points" in shown
     members, nasty = content(path), "\x1b[2J\x07‮evil\n"
-    members[files.TEXT]["thalweg"] = nasty
-    members[files.TEXT]["objects"][-1]["class"] = nasty
-    members[files.TEXT]["objects"][-1]["arguments"][nasty] = {"missing": nasty}
+    members[TEXT]["thalweg"] = nasty
+    members[TEXT]["objects"][-1]["class"] = nasty
+    members[TEXT]["objects"][-1]["arguments"][nasty] = {"missing": nasty}
     rewrite(path, members)
     shown = files.summary(path)
     assert all(line.isprintable() for line in shown.split("\n"))
