@@ -7,7 +7,7 @@ from tests.twins import combination as twin
 from thalweg.estimators import Aggregator
 
 SLOW = pytest.mark.slow
-USUAL = ["Tracker", "BOA", "MLpol", "recent"]
+USUAL = ["Tracker", "BOA", "recent", "covariance"]
 
 
 def stream(T=120, K=4, seed=0, asleep=0.0):
@@ -31,7 +31,7 @@ def binary(T=120, K=3, seed=0):
 # -------------------------------------------------------------------------------------------------------------- numbers
 
 
-@pytest.mark.parametrize("rule", ["BOA", "MLpol", "MLprod", "EWA", "FS", "recent", "Tracker"])
+@pytest.mark.parametrize("rule", ["BOA", "MLpol", "MLprod", "EWA", "FS", "recent", "covariance", "Tracker"])
 @pytest.mark.parametrize("gradient", [True, False])
 def test_every_rule_alone_is_its_twin(rule, gradient):
     X, y, awake = stream(asleep=0.2)
@@ -108,7 +108,9 @@ def test_rules_are_near_those_of_opera_python(rule):
 # --------------------------------------------------------------------------------------------- what must hold anywhere
 
 
-@pytest.mark.parametrize("options", [{}, {"horizon": 5}, {"rule": "FS"}, {"loss": "absolute", "gradient": False}])
+@pytest.mark.parametrize(
+    "options", [{}, {"horizon": 5}, {"rule": "FS"}, {"loss": "absolute", "gradient": False}, {"rule": "covariance"}]
+)
 def test_rows_one_by_one_are_a_run_and_no_forecast_knows_what_comes(options):
     X, y, awake = stream(T=60, asleep=0.3)
     X[awake == 0] = np.nan
@@ -136,11 +138,50 @@ def test_rows_one_by_one_are_a_run_and_no_forecast_knows_what_comes(options):
 
 def test_late_answers_make_copies_that_take_turns():
     X, y, awake = stream(T=90, asleep=0.2)
-    late = Aggregator(horizon=4).run(X, y, awake)
+    guests = {"guests": ["BOA", "recent"]}
+    late = Aggregator(horizon=4, **guests).run(X, y, awake)
     for k in range(4):
-        alone = Aggregator().run(X[k::4], y[k::4], awake[k::4])
+        alone = Aggregator(**guests).run(X[k::4], y[k::4], awake[k::4])
         np.testing.assert_array_equal(late.said[k::4], alone.said)
         np.testing.assert_array_equal(late.played[k::4], alone.played)
+
+
+@pytest.mark.parametrize("loss", ["square", "percentage"])
+def test_copies_share_what_they_know_of_errors(loss):
+    X, y, awake = stream(T=90, asleep=0.2)
+    P, W = twin.combine(USUAL, X, y, awake, loss, late=4)
+    late = Aggregator(loss, horizon=4).run(X, y, awake)
+    np.testing.assert_allclose(late.said, P, rtol=1e-7)
+    np.testing.assert_allclose(late.played, W, rtol=1e-6, atol=1e-7)
+
+
+def test_an_answer_that_comes_early_waits_for_its_turn():
+    """What is known of errors is a function of the round, not of when answers came: so batches make no difference."""
+    X, y, awake = stream(T=40, asleep=0.2)
+    early = Aggregator(horizon=3)
+    said = []
+    for x, a, answer in zip(X, awake, y, strict=True):
+        said.append(early.predict(x, a))
+        early.update(answer)
+    np.testing.assert_array_equal(said, Aggregator(horizon=3).run(X, y, awake).said)
+
+
+@pytest.mark.parametrize("K", [2, 5, 20])
+def test_weights_by_covariance_are_the_best_for_the_errors_so_far(K):
+    X, y, awake = stream(T=300, K=K, seed=K, asleep=0.3)
+    one = Aggregator(rule="covariance")
+    one.run(X, y, awake)
+    one.predict(X[0], awake[0])
+    on = awake[0] > 0
+    for w, keep in zip(one._engine._copies[0].state.held, (1.0, 0.5 ** (1 / 64)), strict=True):
+        M, v = twin.moments(X - y[:, None], awake, keep, on)
+        slopes = M @ w[on] / v  # at the best they are the same where there is weight, and no less elsewhere
+        assert w.sum() == pytest.approx(1.0, abs=1e-12)
+        assert (w >= 0).all()
+        assert not w[~on].any()
+        assert slopes.min() >= w[on] @ slopes - 1e-9
+        assert np.ptp(slopes[w[on] > 0]) < 1e-9
+        assert np.ptp(M.sum(axis=1) / v) > 0.01  # of equal weights that is not true
 
 
 @pytest.mark.parametrize("loss", ["square", "absolute", "pinball"])
@@ -159,7 +200,15 @@ def test_units_and_order_do_not_matter(loss):
 
 def test_weights_are_those_of_who_is_awake():
     X, y, awake = stream(T=200, asleep=0.5)
-    for options in ({}, {"rule": "BOA"}, {"rule": "MLpol"}, {"rule": "MLprod"}, {"rule": "FS"}, {"gradient": False}):
+    for options in (
+        {},
+        {"rule": "BOA"},
+        {"rule": "MLpol"},
+        {"rule": "MLprod"},
+        {"rule": "FS"},
+        {"gradient": False},
+        {"rule": "covariance"},
+    ):
         run = Aggregator(**options).run(X, y, awake)
         assert (run.played[awake == 0] == 0).all()
         assert (run.played >= 0).all()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import itertools
 import math
 
 import numpy as np
@@ -147,6 +149,53 @@ class Jury(Tracker):
             self.weigh()
 
 
+def moments(E, A, keep, awake):
+    """M of those awake after rounds with these errors, by its definition."""
+    f = keep ** np.arange(len(E))[::-1]
+    S, n = (A * E).T @ (f[:, None] * A * E), f @ A**2
+    known = awake & (n > 0)
+    v = np.mean(np.diag(S)[known] / n[known]) if known.any() else 0.0
+    M = (S + 4 * v * (0.5 + 0.5 * np.eye(len(S)))) / np.sqrt(np.outer(n + 4, n + 4))
+    return M[np.ix_(awake, awake)], v
+
+
+def least(M):
+    """The weights for which w' M w is least: those of positive weight are found by trying all sets of them."""
+    best, found = math.inf, None
+    for size in range(1, len(M) + 1):
+        for some in map(list, itertools.combinations(range(len(M)), size)):
+            u = np.linalg.solve(M[np.ix_(some, some)], np.ones(size))
+            w = np.zeros(len(M))
+            w[some] = u / u.sum()
+            if (u > 0).all() and w @ M @ w < best:
+                best, found = w @ M @ w, w
+    return found
+
+
+class Held:
+    """Weights by how errors go together, of all rounds up to t - late; there is nothing to learn from regrets."""
+
+    def __init__(self, X, y, A, keep, late, relative):
+        (T, K), E = X.shape, np.where(A > 0, X - y[:, None], 0.0) / (abs(y)[:, None] if relative else 1.0)
+        self.rows = np.zeros((T, K))
+        for t in range(T):
+            on, n = A[t] > 0, max(t - late + 1, 0)
+            M, v = moments(E[:n], A[:n], keep, on)
+            self.rows[t, on] = least(M / v) if v > 0 else 1 / on.sum()
+
+    def every(self, first, step):
+        """The rounds first, first + step, ... of a copy."""
+        mine = copy.copy(self)
+        mine.rows = iter(self.rows[first::step])
+        return mine
+
+    def weights(self, a):
+        return among(a, next(self.rows))
+
+    def learn(self, a, r):
+        pass
+
+
 FAMILIES = {
     "Tracker": lambda K: [(Tracking(K), 1.0)],
     "BOA": lambda K: [(BOA(K), 1.0)],
@@ -159,12 +208,23 @@ FAMILIES = {
 }
 
 
-def combine(names, X, y, awake=None, loss="square", tau=0.5, gradient=True):
-    """Forecasts and weights of the candidates with these names under a jury."""
+def combine(names, X, y, awake=None, loss="square", tau=0.5, gradient=True, late=1):
+    """Forecasts and weights of the candidates with these names under a jury; copies take turns."""
     T, K = X.shape
     A = np.ones((T, K)) if awake is None else awake
-    value, slope = LOSSES[loss]
-    rules, priors = zip(*[pair for name in names for pair in FAMILIES[name](K)], strict=True)
+    memories = [Held(X, y, A, keep, late, loss == "percentage") for keep in (1.0, 0.5 ** (1 / 64))]
+    P, W = np.zeros(T), np.zeros((T, K))
+    for k in range(late):
+        families = FAMILIES | {"covariance": lambda _, k=k: [(one.every(k, late), 0.5) for one in memories]}
+        candidates = [pair for name in names for pair in families[name](K)]
+        P[k::late], W[k::late] = turns(candidates, X[k::late], y[k::late], A[k::late], loss, tau, gradient)
+    return P, W
+
+
+def turns(candidates, X, y, A, loss, tau, gradient):
+    """One copy: candidates with their priors."""
+    (T, K), (value, slope) = X.shape, LOSSES[loss]
+    rules, priors = zip(*candidates, strict=True)
     jury, P, W = Jury(priors), np.zeros(T), np.zeros((T, K))
 
     def regrets(p, t, linear):

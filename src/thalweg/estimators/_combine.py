@@ -1,13 +1,16 @@
 """Forecasts combined: candidates that weigh the experts, and a jury over them. The kernels of `Aggregator`.
 
 Candidate n has weights w_n over the experts that are awake and so a forecast p_n of its own; it learns from its own
-regrets (`thalweg.estimators._rules`). Candidate 0 may be the Tracker on the simplex. With q the jury's weights:
+regrets (`thalweg.estimators._rules`). Candidate 0 may be the Tracker on the simplex. Others weigh by how errors go
+together (`thalweg.estimators._covariance`): one memory for all copies, so what it said is held until the round is
+answered. With q the jury's weights:
 
     w = sum_n q_n w_n;  p = sum_i w_i x_i;  candidate n gained l'(p)(p - p_n)                                       (1)
 
 and in log loss l(p) - l(p_n).
 
-The kernels take a handle of (Combined, Combining, Seat), the last being the Tracker's (`thalweg._machines.loop`).
+The kernels take a handle of (Combined, Combining, Seat, Memories, Remembering), the seat being the Tracker's
+(`thalweg._machines.loop`).
 """
 
 from typing import Any, NamedTuple
@@ -18,11 +21,12 @@ from thalweg._kernels.handle import parts
 from thalweg._kernels.jit import inner, kernel
 from thalweg._kernels.parts import Floats, Ints
 from thalweg._kernels.pointers import call
+from thalweg.estimators._covariance import foresee
 from thalweg.estimators._forecast_losses import LOG, cost, slope
 from thalweg.estimators._jury import Jury, JuryRoom, judge
-from thalweg.estimators._rules import BAYES, Rules, RuleSettings, believe, learn_rule, normalise
+from thalweg.estimators._rules import BAYES, COVARIANCE, Rules, RuleSettings, believe, learn_rule, normalise
 
-__all__ = ["Combined", "Combining", "answer", "propose", "read", "rounds"]
+__all__ = ["Combined", "Combining", "answer", "ask", "propose", "read", "rounds"]
 
 ROUNDING = 1e-13  # relative, of a mean of forecasts
 
@@ -32,6 +36,7 @@ class Combined(NamedTuple):
 
     rules: Rules
     jury: Jury
+    held: Floats  # (L, K) what the memories said
 
 
 class Combining(NamedTuple):
@@ -77,17 +82,23 @@ def read(row: Floats, least: float, largest: float, x: Floats, a: Floats) -> boo
 
 
 @kernel
-def propose(handle: Any, x: Floats, a: Floats, w: Floats) -> float:
-    """w <- the weights of the next round for those awake; the guests' are there. Returns the forecast."""
-    s, c, tracker = parts(handle)
-    K, first = w.shape[0], 1 if c.tracked else 0
+def propose(handle: Any, x: Floats, a: Floats, held: Floats, w: Floats) -> float:
+    """w <- the weights of a round for those awake; the guests' are there. Returns the forecast."""
+    s, c, tracker, _, _ = parts(handle)
+    K, first, memory = w.shape[0], 1 if c.tracked else 0, 0
     if c.tracked:
         call(tracker.ready, tracker.handle)
         for i in range(K):
             c.weights[0, i] = max(tracker.x[i], 0.0)
         normalise(a, c.weights[0])
     for m in range(c.rules.kinds.shape[0]):
-        believe(s.rules, c.rules, m, a, c.weights[first + m])
+        if c.rules.kinds[m] == COVARIANCE:
+            for i in range(K):
+                c.weights[first + m, i] = a[i] * held[memory, i]
+            normalise(a, c.weights[first + m])
+            memory += 1
+        else:
+            believe(s.rules, c.rules, m, a, c.weights[first + m])
     for i in range(K):
         w[i] = 0.0
     for n in range(c.gains.shape[0]):
@@ -97,9 +108,17 @@ def propose(handle: Any, x: Floats, a: Floats, w: Floats) -> float:
 
 
 @kernel
+def ask(handle: Any, row: int, x: Floats, a: Floats, w: Floats) -> float:
+    """`propose` for the next round, which then waits in this row."""
+    s, _, _, memories, remembering = parts(handle)
+    foresee(memories, remembering, row, x, a, s.held)
+    return propose(handle, x, a, s.held, w)
+
+
+@kernel
 def _learn(handle: Any, x: Floats, a: Floats, p: float, y: float) -> None:
     """One round, after `propose`."""
-    s, c, tracker = parts(handle)
+    s, c, tracker, _, _ = parts(handle)
     K, M, d = x.shape[0], c.rules.kinds.shape[0], slope(c.loss, c.tau, p, y)
     for n in range(c.gains.shape[0]):
         q = _mean(c.weights[n], x)
@@ -116,24 +135,27 @@ def _learn(handle: Any, x: Floats, a: Floats, p: float, y: float) -> None:
                 if not c.gradient:  # sum_i u_i l_i, where who sleeps loses what was paid
                     paid -= tracker.x[i] * c.r[i]
             call(tracker.update, tracker.handle, max(paid, 0.0), np.inf, 0, True)
-        elif m < M:
+        elif m < M and c.rules.kinds[m] != COVARIANCE:
             learn_rule(s.rules, c.rules, m, a, c.r)
     if c.gains.shape[0] > 1:
         judge(s.jury, c.jury, c.gains)
 
 
 @kernel
-def answer(handle: Any, x: Floats, a: Floats, y: float, w: Floats, clock: Ints) -> float:
-    """One round; w <- its weights, and the clock goes on. Returns the forecast."""
-    p = propose(handle, x, a, w)
-    _learn(handle, x, a, p, y)
+def answer(handle: Any, row: int, y: float, w: Floats, clock: Ints) -> None:
+    """The answer to the round in this row; w <- its weights, and the clock goes on."""
+    s, _, _, memories, _ = parts(handle)
+    x, a = memories.x[row], memories.a[row]
+    _learn(handle, x, a, propose(handle, x, a, s.held, w), y)
+    memories.y[row], memories.answered[row] = y, 1
     clock[0] += 1
-    return p
 
 
 @kernel
-def rounds(handle: Any, X: Floats, A: Floats, Y: Floats, first: int, step: int, W: Floats, P: Floats) -> None:
+def rounds(
+    handle: Any, X: Floats, A: Floats, Y: Floats, held: Floats, first: int, step: int, W: Floats, P: Floats
+) -> None:
     """The rounds first, first + step, ...; weights and forecasts into W and P."""
     for t in range(first, Y.shape[0], step):
-        P[t] = propose(handle, X[t], A[t], W[t])
+        P[t] = propose(handle, X[t], A[t], held[t], W[t])
         _learn(handle, X[t], A[t], P[t], Y[t])

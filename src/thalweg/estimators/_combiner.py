@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from thalweg._kernels.clock import ROUNDS
 from thalweg._kernels.handle import Handle, bind
 from thalweg._machines import loop
+from thalweg._sound import shares
 from thalweg._stateful import Stateful, named_arrays
 from thalweg._types import Array
 from thalweg._validate import told
@@ -20,14 +21,16 @@ from thalweg.domains import Simplex
 from thalweg.errors import InputError
 from thalweg.estimators import _combine
 from thalweg.estimators._combine import Combined, Combining
-from thalweg.estimators._forecast_losses import CODES
+from thalweg.estimators._covariance import Memories, foresee, foresee_rounds, look_memories, new_memories
+from thalweg.estimators._forecast_losses import CODES, PERCENTAGE
 from thalweg.estimators._jury import look_jury, new_jury
-from thalweg.estimators._rules import MLPROD, Row, Rules, RuleSettings
+from thalweg.estimators._rules import COVARIANCE, MLPROD, Row, Rules, RuleSettings
 
 __all__ = ["Combiner"]
 
 FLOAT = np.dtype(np.float64)
 ANSWERED, PREDICTED = 0, 1  # of the clock: rounds
+BLOCK = 4096  # rounds of a run for which the memories' weights are kept
 
 
 class _Copy(NamedTuple):
@@ -75,14 +78,11 @@ class Combiner(Stateful):
         self._copies = [_new_copy(count, *options) for _ in range(horizon)]
         self._doors: list[tuple[Handle, Any]] | None = None  # and what they borrow
         self._clock = np.zeros(2, dtype=np.int64)
-        self._waiting, self._awake = np.zeros((horizon, count)), np.zeros((horizon, count))
+        keep = np.array([row.keep for row in rows if row.kind == COVARIANCE])
+        self._memories, self._remembering = new_memories(keep, count, horizon, CODES[loss] == PERCENTAGE)
         self._time = np.zeros(2)  # whether there was one, and the last
-        self._arrays: dict[str, NDArray[Any]] = {
-            "clock": self._clock,
-            "waiting": self._waiting,
-            "awake": self._awake,
-            "time": self._time,
-        }
+        self._arrays: dict[str, NDArray[Any]] = {"clock": self._clock, "time": self._time}
+        self._arrays |= named_arrays(self._memories, "memories.")
         for k, one in enumerate(self._copies):
             self._arrays |= {f"{k}.{key}": array for key, array in named_arrays(one.state).items()}
             if tracked:
@@ -119,7 +119,7 @@ class Combiner(Stateful):
             for one in self._copies:
                 of, nothing = one.tracker, cast(Any, None)
                 seat = loop.seat(of._handle, False, of._x, of._gradient, nothing, nothing)
-                self._doors.append((bind((one.state, one.settings, seat)), seat))
+                self._doors.append((bind((one.state, one.settings, seat, self._memories, self._remembering)), seat))
         return self._doors[k][0]
 
     # ------------------------------------------------------------------ rounds; all arguments were checked
@@ -137,8 +137,7 @@ class Combiner(Stateful):
         """The forecast of the next round, which then waits for its answer."""
         turn = int(self._clock[PREDICTED]) % self.horizon
         self._ask(turn, x, a)
-        said = _combine.propose(self._door(turn), x, a, np.empty(self.count))
-        self._waiting[turn], self._awake[turn] = x, a
+        said = _combine.ask(self._door(turn), turn, x, a, np.empty(self.count))
         self._clock[PREDICTED] += 1
         return float(said)
 
@@ -147,37 +146,47 @@ class Combiner(Stateful):
         k = int(self._clock[PREDICTED]) % self.horizon
         w, x, a = np.empty(self.count), np.zeros(self.count), np.ones(self.count)
         self._ask(k, x, a)
-        _combine.propose(self._door(k), x, a, w)
+        held, memories = np.empty_like(self._memories.w), Memories._make(map(np.copy, self._memories))
+        foresee(memories, self._remembering, k, x, a, held)
+        _combine.propose(self._door(k), x, a, held, w)
         return w
 
     def update(self, y: float) -> None:
         """The answer to the forecast that has waited longest."""
         k = int(self._clock[ANSWERED]) % self.horizon
-        x, a = self._waiting[k], self._awake[k]
         if not self._hosts:
-            _combine.answer(self._door(k), x, a, y, np.empty(self.count), self._clock)
+            _combine.answer(self._door(k), k, y, np.empty(self.count), self._clock)
             return
+        x, a = self._memories.x[k].copy(), self._memories.a[k].copy()
         with self._all_or_nothing():
             self._ask(k, x, a)
-            _combine.answer(self._door(k), x, a, y, np.empty(self.count), self._clock)
+            _combine.answer(self._door(k), k, y, np.empty(self.count), self._clock)
             self._tell(k, x, a, y)
 
     def run(self, X: Array, A: Array, Y: Array) -> tuple[Array, Array]:
         """Rounds one after the other; nothing waits. Returns forecasts and weights."""
-        P, W, first = np.empty(len(Y)), np.empty_like(X), int(self._clock[ANSWERED])
+        P, W = np.empty(len(Y)), np.empty_like(X)
         with self._all_or_nothing():
             if self._hosts:
                 for t in range(len(Y)):
-                    k = (first + t) % self.horizon
+                    k = int(self._clock[ANSWERED]) % self.horizon
                     self._ask(k, X[t], A[t])
-                    P[t] = _combine.answer(self._door(k), X[t], A[t], Y[t], W[t], self._clock)
+                    P[t] = _combine.ask(self._door(k), k, X[t], A[t], W[t])
+                    _combine.answer(self._door(k), k, Y[t], W[t], self._clock)
                     self._tell(k, X[t], A[t], Y[t])
             else:
-                for t in range(min(self.horizon, len(Y))):
-                    _combine.rounds(self._door((first + t) % self.horizon), X, A, Y, t, self.horizon, W, P)
-                self._clock[ANSWERED] += len(Y)
+                for t in range(0, len(Y), BLOCK):
+                    self._run(*(array[t : t + BLOCK] for array in (X, A, Y, W, P)))
             self._clock[PREDICTED] = self._clock[ANSWERED]
         return P, W
+
+    def _run(self, X: Array, A: Array, Y: Array, W: Array, P: Array) -> None:
+        """A block of rounds: first what the memories say in each, then copy by copy."""
+        first, held = int(self._clock[ANSWERED]), np.empty((len(Y), *self._memories.w.shape))
+        foresee_rounds(self._memories, self._remembering, first % self.horizon, X, A, Y, held)
+        for t in range(min(self.horizon, len(Y))):
+            _combine.rounds(self._door((first + t) % self.horizon), X, A, Y, held, t, self.horizon, W, P)
+        self._clock[ANSWERED] += len(Y)
 
     # ------------------------------------------------------------------ guests in Python
 
@@ -251,11 +260,17 @@ class Combiner(Stateful):
     def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
         answered, predicted = (int(n) for n in read["clock"])
         yield "counters", 0 <= answered <= predicted <= answered + self.horizon
-        held = [t % self.horizon for t in range(answered, min(predicted, answered + self.horizon))]
-        a = read["awake"]
-        yield "waiting forecasts", bool(((a >= 0) & (a <= 1)).all() and (a[held].sum(axis=1) > 0).all())
-        yield "waiting forecasts", bool((np.abs(read["waiting"]) <= LARGEST).all())
+        h, a = self.horizon, read["memories.a"]
+        waiting = [t % h for t in range(answered, min(predicted, answered + h))]
+        yield "waiting forecasts", bool(((a >= 0) & (a <= 1)).all() and (a[waiting].sum(axis=1) > 0).all())
+        yield "waiting forecasts", bool((np.abs(read["memories.x"]) <= LARGEST).all())
+        known = np.isin(np.arange(h), [t % h for t in range(max(predicted - h, 0), answered)])
+        yield "answers", bool((read["memories.answered"] == known).all())
+        yield "answers", bool((np.abs(read["memories.y"]) <= LARGEST).all())
+        yield from look_memories(read, self._remembering.keep, answered)
         for k, one in enumerate(self._copies):
+            held = read[f"{k}.held"][:, a[k] > 0] if k in waiting else np.ones((0, 1))
+            yield "waiting forecasts", shares(held, np.ones(held.shape, dtype=bool))
             A, V, B = (read[f"{k}.rules.{key}"] for key in "AVB")
             yield "rules", bool((V >= 0).all() and (B >= 0).all() and not (B[V > 0] == 0)[_needs(one)[V > 0]].any())
             yield "rules", bool((np.abs(A) < LARGEST**3).all())
@@ -280,6 +295,7 @@ def _new_copy(
     numbers = np.array([row[1:4] for row in rows]).reshape(len(rows), 3).T.copy()
     settings = RuleSettings(np.array([row.kind for row in rows], dtype=np.int64), *numbers)
     scratch = np.zeros((N, count)), np.zeros(N), np.zeros(count)
-    state = Combined(Rules(*(np.zeros(shape) for _ in range(3))), jury)
+    memories = sum(row.kind == COVARIANCE for row in rows)
+    state = Combined(Rules(*(np.zeros(shape) for _ in range(3))), jury, np.zeros((memories, count)))
     combining = Combining(settings, room, CODES[loss], tau, gradient, tracked, *scratch)
     return _Copy(state, combining, Tracker(Simplex(count)), copy.deepcopy(list(guests)))

@@ -12,7 +12,8 @@ l(x_i)), is its regret for not having followed expert i; a_i is 0 where it sleep
 
 (1) forgets where V and A are multiplied by `keep` < 1 first. (4) with alpha = 0 are exponential weights. Nothing
 depends on the scale of the losses, but (5), which is for logarithmic ones. In (1) and (3) an expert that was never
-judged has an equal share. Where all who are awake have weight 0, all have the same.
+judged has an equal share. Where all who are awake have weight 0, all have the same. Rules of one more kind weigh by
+how errors go together: `thalweg.estimators._covariance`.
 
 References
 ----------
@@ -31,6 +32,7 @@ from thalweg._kernels.parts import Floats, Ints
 __all__ = [
     "BAYES",
     "BOA",
+    "COVARIANCE",
     "FAMILIES",
     "MLPOL",
     "MLPROD",
@@ -42,7 +44,7 @@ __all__ = [
     "learn_rule",
 ]
 
-BOA, MLPOL, MLPROD, SHARE, BAYES = range(5)  # those from SHARE on keep logarithms of weights
+BOA, MLPOL, MLPROD, SHARE, BAYES, COVARIANCE = range(6)  # SHARE and BAYES keep logarithms of weights
 LEAST = -700.0  # of a logarithm of a weight
 
 
@@ -62,6 +64,7 @@ FAMILIES = {
     "MLpol": (Row(MLPOL),),
     "MLprod": (Row(MLPROD),),
     "recent": tuple(Row(BOA, keep=0.5 ** (1 / rounds), prior=0.1) for rounds in (4, 16, 64, 256)),
+    "covariance": (Row(COVARIANCE, prior=0.5), Row(COVARIANCE, keep=0.5 ** (1 / 64), prior=0.5)),
     "EWA": tuple(Row(SHARE, rate=c, prior=1 / 12) for c in _RATES),
     "FS": tuple(Row(SHARE, rate=c, share=alpha, prior=1 / 48) for c in _RATES for alpha in (1e-4, 1e-3, 1e-2, 1e-1)),
     "Bayes": tuple(Row(BAYES, share=alpha, prior=1 / 4) for alpha in (0.0, 1e-4, 1e-3, 1e-2)),

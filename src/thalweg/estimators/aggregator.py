@@ -24,7 +24,7 @@ from thalweg.estimators._saved import Saved
 __all__ = ["Aggregator", "read_loss", "read_rule"]
 
 OPERA = {"mse": "square", "mae": "absolute", "mape": "percentage"}  # its names of losses
-USUAL = "BOA", "MLpol", "recent"
+USUAL = "BOA", "recent", "covariance"
 
 
 def read_loss(owner: str, loss: Any) -> str:
@@ -60,9 +60,10 @@ class Aggregator(Saved):
         How many rounds a forecast may be ahead of the answers. Rounds are shared by so many copies that take turns.
     guests : "auto" or sequence
         Other rules in the mixture: "BOA", "MLpol", "MLprod", "EWA", "FS" (fixed share), "recent" (BOA that forgets,
-        with half-lives of 4 to 256 rounds), "Bayes" (for "log"), or objects of your own with `weights(experts, awake)`
-        and `update(experts, awake, y)`; to save them, also `state()` and `restore(saved)`. "auto": BOA, ML-Poly and
-        recent, FS where `gradient` is False, Bayes for "log".
+        with half-lives of 4 to 256 rounds), "covariance" (weights from how the experts' errors go together, of all
+        rounds and with a half-life of 64), "Bayes" (for "log"), or objects of your own with `weights(experts, awake)`
+        and `update(experts, awake, y)`; to save them, also `state()` and `restore(saved)`. "auto": BOA, recent and
+        covariance, FS where `gradient` is False, Bayes for "log".
     rule : str, optional
         One of these names or "Tracker": play that rule alone.
 

@@ -1,0 +1,230 @@
+"""Weights from how the experts' errors go together, as of Bates and Granger (1969), and at least 0.
+
+With e_i = x_i - y the error of expert i, or (x_i - y)/|y| for percentages, a_i how much of it is awake, sums over the
+rounds that are known and f <= 1 for forgetting, a memory has
+
+    S_ij <- f S_ij + a_i e_i a_j e_j;   n_i <- f n_i + a_i^2                                                        (1)
+    M_ij = (S_ij/v + 4 P_ij)/sqrt((n_i + 4)(n_j + 4)),   P_ii = 1, P_ij = 1/2,   v the mean of S_ii/n_i             (2)
+    w    = argmin w' M w  over the weights of those awake                                                           (3)
+
+(2) is as if everybody had erred for four rounds alike, half of it in common. Where experts sleep it is less than what
+they have in common when awake, but always positive definite, so (3) has one solution: u/sum_i u_i, where u >= 0 is the
+least of u' M u/2 - sum_i u_i. Those of positive weight solve M u = 1, and the last ones are tried first.
+
+These weights do not depend on what was played before. So one memory learns from all answers, also where they come h
+rounds late: the forecast of round t knows the rounds up to t - h, whenever their answers came.
+
+References
+----------
+J. M. Bates, C. W. J. Granger, The combination of forecasts, Operational Research Quarterly 20, 1969.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thalweg._kernels.jit import inner, kernel
+from thalweg._kernels.parts import Floats, Ints
+from thalweg._sound import SLACK, within
+
+__all__ = ["Memories", "Remembering", "foresee", "foresee_rounds", "look_memories", "new_memories"]
+
+BEFORE = 4.0  # rounds that everybody is taken to have erred
+COMMON = 0.5  # of it in common
+LEVEL = 1e-9  # of 1: slopes up to it are 0
+
+
+class Memories(NamedTuple):
+    """All that changes: L memories of K experts, and the h rounds that they do not know yet."""
+
+    S: Floats  # (L, K, K)
+    n: Floats  # (L, K)
+    w: Floats  # (L, K) the last weights of each expert
+    x: Floats  # (h, K) forecasts: row t mod h is of the last round t
+    a: Floats  # (h, K)
+    y: Floats  # (h,)
+    answered: Ints  # (h,) whether y is there, and the round is not in S yet
+
+
+class Remembering(NamedTuple):
+    """What does not change, and scratch space."""
+
+    keep: Floats  # (L,) f
+    relative: bool  # whether errors are percentages
+    M: Floats  # (K, K)
+    G: Floats  # (K, K)
+    u: Floats  # (K,)
+    z: Floats  # (K,)
+    active: Ints  # (K,)
+
+
+def new_memories(keep: Floats, experts: int, horizon: int, relative: bool) -> tuple[Memories, Remembering]:
+    """Before the first round."""
+    L, K = keep.size, experts
+    whole = np.int64
+    rounds = np.zeros((horizon, K)), np.zeros((horizon, K)), np.zeros(horizon), np.zeros(horizon, whole)
+    memories = Memories(np.zeros((L, K, K)), np.zeros((L, K)), np.full((L, K), 1.0 / K), *rounds)
+    scratch = np.zeros((K, K)), np.zeros((K, K)), np.zeros(K), np.zeros(K), np.zeros(K, whole)
+    return memories, Remembering(keep, relative, *scratch)
+
+
+@inner
+def _learn(s: Memories, c: Remembering, row: int) -> None:
+    """(1) with the round of this row."""
+    e, y = c.z, s.y[row]
+    for i in range(e.shape[0]):
+        e[i] = s.a[row, i] * (s.x[row, i] - y) / (abs(y) if c.relative else 1.0) if s.a[row, i] > 0.0 else 0.0
+    for k in range(c.keep.shape[0]):
+        for i in range(e.shape[0]):
+            s.n[k, i] = c.keep[k] * s.n[k, i] + s.a[row, i] ** 2
+            for j in range(e.shape[0]):
+                s.S[k, i, j] = c.keep[k] * s.S[k, i, j] + e[i] * e[j]
+
+
+@inner
+def _moments(s: Memories, c: Remembering, k: int, a: Floats) -> bool:
+    """(2) for those awake; whether anybody has erred."""
+    K, v, known = a.shape[0], 0.0, 0.0
+    for i in range(K):
+        c.z[i] = 1.0 / np.sqrt(s.n[k, i] + BEFORE)
+        if a[i] > 0.0 and s.n[k, i] > 0.0:
+            v += s.S[k, i, i] / s.n[k, i]
+            known += 1.0
+    if not v > 0.0:
+        return False
+    scale = known / v
+    for i in range(K):
+        for j in range(K if a[i] > 0.0 else 0):
+            if a[j] > 0.0:
+                common = BEFORE if i == j else COMMON * BEFORE
+                c.M[i, j] = (s.S[k, i, j] * scale + common) * (c.z[i] * c.z[j])
+    return True
+
+
+@inner
+def _solve(c: Remembering, count: int) -> None:
+    """z <- the solution of M z = 1 among the first so many that are active, by Cholesky: G'G = M."""
+    G, z, active = c.G, c.z, c.active
+    for i in range(count):
+        for j in range(i, count):
+            G[i, j] = c.M[active[i], active[j]]
+        for r in range(i):
+            f = G[r, i]
+            for j in range(i, count):
+                G[i, j] -= f * G[r, j]
+        f = 1.0 / np.sqrt(max(G[i, i], 1e-14))  # the least eigenvalue is above it but for rounding
+        for j in range(i, count):
+            G[i, j] *= f
+        z[i] = 1.0
+    for i in range(count):
+        z[i] /= G[i, i]
+        for j in range(i + 1, count):
+            z[j] -= G[i, j] * z[i]
+    for i in range(count - 1, -1, -1):
+        for j in range(i + 1, count):
+            z[i] -= G[i, j] * z[j]
+        z[i] /= G[i, i]
+
+
+@inner
+def _descend(c: Remembering, a: Floats) -> int:
+    """u <- the least among those with u > 0, while others leave. Returns how many are left."""
+    u, z, active = c.u, c.z, c.active
+    while True:
+        count = 0
+        for i in range(u.shape[0]):
+            if a[i] > 0.0 and u[i] > 0.0:
+                active[count] = i
+                count += 1
+        _solve(c, count)
+        first, part = -1, 1.0
+        for r in range(count):
+            if z[r] <= 0.0:
+                way = u[active[r]] / (u[active[r]] - z[r])
+                if first < 0 or way < part:
+                    first, part = r, way
+        if first < 0:
+            for r in range(count):
+                u[active[r]] = z[r]
+            return count
+        for r in range(count):
+            u[active[r]] = max(u[active[r]] + part * (z[r] - u[active[r]]), 0.0)
+        u[active[first]] = 0.0
+
+
+@inner
+def _minimise(c: Remembering, a: Floats) -> None:
+    """u <- the least of u' M u/2 - sum u over u >= 0 of those awake, some of which are > 0 (Lawson and Hanson)."""
+    u, active = c.u, c.active
+    for _ in range(3 * u.shape[0]):
+        count = _descend(c, a)
+        joins, most = -1, LEVEL
+        for i in range(u.shape[0]):
+            if a[i] > 0.0 and u[i] == 0.0:
+                slope = 1.0
+                for r in range(count):
+                    slope -= c.M[i, active[r]] * u[active[r]]
+                if slope > most:
+                    joins, most = i, slope
+        if joins < 0:
+            return
+        u[joins] = 1e-12  # to be among those tried
+
+
+@inner
+def _weigh(s: Memories, c: Remembering, k: int, a: Floats, w: Floats) -> None:
+    """w <- what memory k plays among those awake."""
+    K, awake, total = w.shape[0], 0.0, 0.0
+    for i in range(K):
+        c.u[i], w[i] = 0.0, 0.0
+        if a[i] > 0.0:
+            awake += 1.0
+            c.u[i] = s.w[k, i]
+            total += c.u[i]
+    for i in range(K):
+        if a[i] > 0.0 and total == 0.0:
+            c.u[i] = 1.0 / awake
+    if _moments(s, c, k, a):
+        _minimise(c, a)
+        total = 0.0
+        for i in range(K):
+            total += c.u[i]
+        for i in range(K):
+            if a[i] > 0.0:
+                w[i] = s.w[k, i] = c.u[i] / total
+    else:
+        for i in range(K):
+            w[i] = 1.0 / awake if a[i] > 0.0 else 0.0
+
+
+@kernel
+def foresee(s: Memories, c: Remembering, row: int, x: Floats, a: Floats, w: Floats) -> None:
+    """w (L, K) <- the weights of the next round, which is remembered in this row."""
+    if s.answered[row] > 0:
+        _learn(s, c, row)
+        s.answered[row] = 0
+    for k in range(c.keep.shape[0]):
+        _weigh(s, c, k, a, w[k])
+    for i in range(x.shape[0]):
+        s.x[row, i], s.a[row, i] = x[i], a[i]
+
+
+@kernel
+def foresee_rounds(s: Memories, c: Remembering, row: int, X: Floats, A: Floats, Y: Floats, W: Floats) -> None:
+    """W (T, L, K) <- the weights of T rounds, the first of which has this row. All are answered."""
+    for t in range(X.shape[0]):
+        foresee(s, c, row, X[t], A[t], W[t])
+        s.y[row], s.answered[row] = Y[t], 1
+        row = (row + 1) % s.y.shape[0]
+
+
+def look_memories(read: Mapping[str, NDArray[Any]], keep: Floats, rounds: int) -> Iterator[tuple[str, bool]]:
+    """Whether a run can have left these arrays: `Stateful._look`."""
+    S, n, w = (read[f"memories.{key}"] for key in "Snw")
+    most = np.array([rounds if f == 1.0 else min(rounds, 1.0 / (1.0 - f)) for f in keep])
+    square = np.sqrt(np.maximum(np.einsum("kii->ki", S), 0.0))
+    yield "memories", within(n, 0.0, most[:, None]) and within(w, 0.0, 1.0)
+    yield "memories", bool((S.transpose(0, 2, 1) == S).all() and not square[n == 0].any())
+    yield "memories", bool((np.abs(S) <= SLACK * square[:, :, None] * square[:, None] + 1e-300).all())
