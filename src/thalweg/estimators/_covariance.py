@@ -107,23 +107,24 @@ def _moments(s: Memories, c: Remembering, k: int, a: Floats) -> bool:
 def _solve(c: Remembering, count: int) -> None:
     """z <- the solution of M z = 1 among the first so many that are active, by Cholesky: G'G = M."""
     G, z, active = c.G, c.z, c.active
-    for i in range(count):
-        for j in range(i, count):
-            G[i, j] = c.M[active[i], active[j]]
-        for r in range(i):
-            f = G[r, i]
-            for j in range(i, count):
-                G[i, j] -= f * G[r, j]
-        f = 1.0 / np.sqrt(max(G[i, i], 1e-14))  # the least eigenvalue is above it but for rounding
-        for j in range(i, count):
-            G[i, j] *= f
+    for i in range(count - 1, -1, -1):  # loops that begin at 0 are vectorised
+        row = G[i]
+        for j in range(i + 1):
+            row[j] = c.M[active[i], active[j]]
+        for r in range(i + 1, count):
+            below, f = G[r], G[r, i]
+            for j in range(i + 1):
+                row[j] -= f * below[j]
+        f = 1.0 / np.sqrt(max(row[i], 1e-14))  # the least eigenvalue is above it but for rounding
+        for j in range(i + 1):
+            row[j] *= f
         z[i] = 1.0
-    for i in range(count):
-        z[i] /= G[i, i]
-        for j in range(i + 1, count):
-            z[j] -= G[i, j] * z[i]
     for i in range(count - 1, -1, -1):
-        for j in range(i + 1, count):
+        z[i] /= G[i, i]
+        for j in range(i):
+            z[j] -= G[i, j] * z[i]
+    for i in range(count):
+        for j in range(i):
             z[i] -= G[i, j] * z[j]
         z[i] /= G[i, i]
 
