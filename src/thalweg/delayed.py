@@ -126,6 +126,10 @@ class Delayed(Late):
         kind = type(made).__name__
         if isinstance(made, Late):
             raise InputError(f"{name} cannot use {kind}, which takes late feedback itself.")
+        if getattr(made, "values_only", False):
+            raise InputError(
+                f"{name} cannot use {kind}, which takes values: late feedback is one gradient a round. Use another one."
+            )
         if not getattr(made, "one_gradient", True):
             raise InputError(
                 f"{name} cannot use {kind} with gradients='own': late feedback is one gradient a round. "

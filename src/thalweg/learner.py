@@ -51,7 +51,8 @@ ROUNDING = 1e-9  # a gradient may exceed its bound by this much, relatively: bou
 def _outside() -> int:
     """How many frames up the caller of the package stands: where a warning belongs."""
     frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("thalweg."):
+    ours = "thalweg.", "contextlib"  # a round may end as a `with` does
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(ours):
         frame, level = frame.f_back, level + 1
     return level
 

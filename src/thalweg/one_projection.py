@@ -32,6 +32,7 @@ from thalweg._stateful import Stateful, inside
 from thalweg._validate import ask, check_array, check_nonnegative, told, wrong
 from thalweg.domains import Domain
 from thalweg.errors import InputError
+from thalweg.late import Late
 from thalweg.learner import Learner, check_takes_losses
 from thalweg.machine import Machine
 
@@ -119,6 +120,12 @@ class OneProjection(Machine):
                 f"{name} cannot use {told(inner)}: make_inner must return a learner, and it lacks {', '.join(missing)}."
             )
         check_takes_losses(name, inner)
+        if isinstance(inner, Late):
+            raise InputError(
+                f"{name} cannot use {type(inner).__name__}, which takes late feedback: the reduction gives it at once. "
+                f"Put Delayed outside, Delayed(domain, lambda X: {name}(X, make_inner), delay=...), or use "
+                "EfficientDelayed."
+            )
         if not getattr(inner, "one_gradient", True):
             raise InputError(
                 f"{name} cannot use {type(inner).__name__}, which takes something else than one gradient a round: that "

@@ -496,6 +496,23 @@ def test_one_projection_no_gradient(points):
     assert all(exact.contains(x) for x in run.decisions)
 
 
+class Bill:
+    """A loss without a gradient."""
+
+    def value(self, x):
+        return 0.1 * float(x[0])
+
+
+def test_losses_without_gradients_can_be_played():
+    one, two = bandit("ball", 20, 2), bandit("ball", 20, 2)
+    run = tw.play(one, [Bill() for _ in range(20)])
+    assert run.losses.tolist() == [two.step(Bill()) for _ in range(20)]
+    with pytest.raises(InputError, match=r"Round 1 .* the method value\(x\). Got 3"):
+        tw.play(one, [Bill(), 3])
+    with pytest.raises(InputError, match=r"the methods value\(x\) and gradient\(x\)"):
+        tw.play(tw.SOGD(Ball(3)), [Bill()])
+
+
 def test_what_is_paid_is_the_mean_of_what_was_tried():
     learner, f = bandit("ball", 50, 2), tw.losses.Squared([0.4, 0.2, 0.1], 0.3)
     values = [f.value(x) for x in learner.queries_at]
@@ -556,7 +573,7 @@ def bandit_state(learner, before):
 def test_arguments():
     with pytest.raises(InputError, match=r"with one point needs 'loss_bound'.*Or points=2"):
         tw.EfficientBandit(Ball(2), 10, 1.0)
-    with pytest.raises(InputError, match="points"):
+    with pytest.raises(InputError, match=r"'points' .* at most 2\. Got 3"):
         tw.EfficientBandit(Ball(2), 10, 1.0, 1.0, points=3)
     with pytest.raises(InputError, match=r"'exploration' .* must be at most 0.5, half the radius"):
         tw.EfficientBandit(Ball(2), 10, 1.0, points=2, exploration=0.6)
