@@ -429,6 +429,37 @@ class Plain:
         self.x = np.zeros(3)
 
 
+@pytest.mark.parametrize("x", [np.zeros(2), 0.5, "here", np.array([np.nan, 0.0, 0.0])], ids=str)
+@pytest.mark.parametrize(
+    "make", [lambda X, inner: tw.Delayed(X, inner, delay=1), lambda X, inner: tw.OneProjection(X, inner)]
+)
+def test_decisions_of_others_are_looked_at(make, x):
+    class Wrong(Plain):
+        decision = x
+
+    learner = make(ellipsoid(), Wrong)
+    with pytest.raises(InputError, match=r"the decision of Wrong must be finite numbers of shape \(3,\)"):
+        _ = learner.decision
+    assert learner.queries.projections == 0
+
+
+def test_decisions_of_others_that_lie_outside():
+    class Outside(Plain):
+        decision = np.array([5.0, 0.0, 0.0])
+
+    with pytest.raises(InputError, match=r"the decision of Outside must be a point of Ellipsoid.* Got array\(\[5"):
+        _ = tw.Delayed(ellipsoid(), Outside, delay=1).decision
+
+
+def test_the_floor_of_losses_is_that_of_the_learner():
+    g = np.array([0.1, 0.2, 0.3])
+    with pytest.raises(InputError, match="loss is -1, but Tracker was told that no loss is below loss_floor = 0"):
+        tw.Delayed(ellipsoid(), tw.Tracker, delay=1).update(g, -1.0)
+    tw.Delayed(ellipsoid(), partial(tw.Tracker, loss_floor=-2.0), delay=1).update(g, -1.0)
+    with pytest.raises(InputError, match="the guarantee of SACS needs losses >= 0"):
+        tw.Delayed(ellipsoid(), partial(tw.SACS, loss_bound=9.0, smoothness=1.0), delay=1).update(g, -1.0)
+
+
 def test_learners_of_others():
     X = ellipsoid()
     fs, one, two = losses(X), tw.Delayed(X, Plain, delay=2), tw.Delayed(X, partial(tw.OGD, step_size=0.1), delay=2)
