@@ -435,6 +435,21 @@ def test_expected_regret_is_within_the_bound(points, count):
     assert closest > 0.05  # the bound is about these runs
 
 
+@pytest.mark.parametrize("points", [1, 2])
+def test_the_bound_by_hand(points):
+    """(4) on the unit disc: k = 2, rho = r = R = 1."""
+    T, G, B, P = 10_000, 2.0, 3.0, 0.7
+    learner = tw.EfficientBandit(Ball(2), T, G, B, points=points)
+    delta = learner.exploration
+    M = 2 * B / delta if points == 1 else 2 * G
+    N = math.ceil(math.log2(1 + 4 * T / 5) / 2) + 1
+    epsilon = math.sqrt(math.log(N) / (1 + M**2 * T))
+    etas = [2**i / M * math.sqrt(5 / (2 * T)) for i in range(N)]
+    away = min(2.5 + (1 - delta) * P, 0.5 + 2 * (1 - delta) * P)
+    pool = math.log(N) / epsilon + epsilon * M**2 * T / 2 + min(away / eta + eta * M**2 * T / 2 for eta in etas)
+    assert learner.regret_bound(P) == pytest.approx(pool + T * G * 2 * delta, rel=1e-6)
+
+
 def test_the_bound_can_be_broken():
     """By a learner that is told the opposite."""
     T, f = 2000, tw.losses.Linear([1.0, 0.0])
