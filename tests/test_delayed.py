@@ -10,7 +10,7 @@ import pytest
 import thalweg as tw
 from tests.twins.delayed import interleaved
 from tests.worlds import CountedLoss, CountedSet, ball, ellipsoid, flat_polytope, slow_box
-from thalweg.errors import InputError, StateError
+from thalweg.errors import HorizonWarning, InputError, StateError
 
 G = 6.0
 LEARNERS = {
@@ -191,12 +191,18 @@ def test_what_is_refused_changes_nothing(make):
     for call, words in [
         (lambda: learner.update(g, 1.0), "say which round the feedback is of"),
         (lambda: learner.update(g, 1.0, round=7), "round 7 is not there yet. The present one is 6"),
-        (lambda: learner.update(g, 1.0, round=4), "round 4 has had its feedback"),
+        (
+            lambda: learner.update(g, 1.0, round=4),
+            r"round 6 \(counted from 0\): round 4 has had its feedback.*`outstanding`",
+        ),
         (lambda: learner.update(g, 1.0, round=3), "round 3 is forgotten"),
         (lambda: learner.update(g, 1.0, round=-1), "whole number >= 0"),
         (lambda: learner.update(g, 1.0, round=5.5), "whole number >= 0"),
         (lambda: learner.update(g, 1.0, round=True), "whole number >= 0"),
-        (lambda: learner.update([np.nan, 0, 0], 1.0, round=5), "nan or infinite"),
+        (
+            lambda: learner.update([np.nan, 0, 0], 1.0, round=5),
+            r"round 5 \(counted from 0\): gradient .* nan or infinite",
+        ),
         (lambda: learner.update([1.0, 0.0], 1.0, round=5), "gradient has shape"),
         (lambda: learner.update(g, np.inf, round=5), "loss must be"),
         (lambda: learner.decision_at(3), "round 3 is forgotten"),
@@ -262,6 +268,12 @@ def test_a_learner_that_refuses_at_the_last_moment():
         (lambda X: tw.Delayed(X, lambda X: tw.SOGD(ball()), delay=1), "the set that it is given"),
         (lambda X: tw.Delayed(X, lambda X: tw.Delayed(X, tw.SOGD, delay=1), delay=1), "takes late feedback itself"),
         (lambda X: tw.Delayed(X, lambda X: tw.Ader(X, 9, 1.0, gradients="own"), delay=1), "Use gradients='shared'"),
+        (
+            lambda X: tw.Delayed(X, lambda X: tw.EfficientBandit(X, 9, 1.0, points=2), delay=1),
+            "EfficientBandit, which takes values: late feedback is one gradient a round",
+        ),
+        (lambda X: tw.OneProjection(X, lambda Y: tw.Delayed(Y, tw.SOGD, delay=1)), "Put Delayed outside"),
+        (lambda X: tw.OneProjection(X, lambda Y: tw.EfficientDelayed(Y, 9, 1.0, delay=1)), "Put Delayed outside"),
         (lambda X: tw.Delayed(X, lambda X: 1 / 0, delay=1), "failed with ZeroDivisionError"),
         (lambda X: tw.EfficientDelayed(X, 9, 1.0), "needs one of 'delay'"),
         (lambda X: tw.EfficientDelayed(X, 9, 1.0, max_delay=2**40), "asks for an array"),
@@ -270,6 +282,15 @@ def test_a_learner_that_refuses_at_the_last_moment():
 def test_bad_arguments(make, words):
     with pytest.raises(InputError, match=words):
         make(ball())
+
+
+def test_the_warning_of_a_copy_names_the_line_of_the_caller():
+    X = ball()
+    learner = tw.Delayed(X, partial(tw.EfficientDynamic, horizon=1, gradient_bound=G), delay=0)
+    learner.step(losses(X, 1)[0])
+    with pytest.warns(HorizonWarning) as caught:
+        learner.step(losses(X, 1)[0])
+    assert caught[0].filename == __file__
 
 
 def test_a_maker_that_changes_its_mind():
@@ -296,6 +317,7 @@ def test_play_says_what_it_needs():
     for call, words in [
         (lambda: tw.play(tw.SOGD(X), fs, delay=1), "SOGD takes no late feedback. Wrap it"),
         (lambda: tw.play(tw.Delayed(X, tw.SOGD, delay=1), fs, delay=2), "at most 1"),
+        (lambda: tw.play(tw.Delayed(X, tw.SOGD, delay=1), fs, delay=[0, 1, -1, 2, 3]), "round 3 in play must .* Got 2"),
         (lambda: tw.play(tw.Delayed(X, tw.SOGD, delay=1), fs, delay=[0, 1]), "one entry for each of 5 rounds"),
         (lambda: tw.play(tw.Delayed(X, tw.SOGD, delay=1), fs, delay="late"), "a whole number, or one for each round"),
         (lambda: tw.play(tw.Delayed(X, tw.SOGD, delay=1), fs, delay=np.nan), "whole number of at most 1"),
@@ -405,6 +427,37 @@ class Plain:
 
     def reset(self):
         self.x = np.zeros(3)
+
+
+@pytest.mark.parametrize("x", [np.zeros(2), 0.5, "here", np.array([np.nan, 0.0, 0.0])], ids=str)
+@pytest.mark.parametrize(
+    "make", [lambda X, inner: tw.Delayed(X, inner, delay=1), lambda X, inner: tw.OneProjection(X, inner)]
+)
+def test_decisions_of_others_are_looked_at(make, x):
+    class Wrong(Plain):
+        decision = x
+
+    learner = make(ellipsoid(), Wrong)
+    with pytest.raises(InputError, match=r"the decision of Wrong must be finite numbers of shape \(3,\)"):
+        _ = learner.decision
+    assert learner.queries.projections == 0
+
+
+def test_decisions_of_others_that_lie_outside():
+    class Outside(Plain):
+        decision = np.array([5.0, 0.0, 0.0])
+
+    with pytest.raises(InputError, match=r"the decision of Outside must be a point of Ellipsoid.* Got array\(\[5"):
+        _ = tw.Delayed(ellipsoid(), Outside, delay=1).decision
+
+
+def test_the_floor_of_losses_is_that_of_the_learner():
+    g = np.array([0.1, 0.2, 0.3])
+    with pytest.raises(InputError, match="loss is -1, but Tracker was told that no loss is below loss_floor = 0"):
+        tw.Delayed(ellipsoid(), tw.Tracker, delay=1).update(g, -1.0)
+    tw.Delayed(ellipsoid(), partial(tw.Tracker, loss_floor=-2.0), delay=1).update(g, -1.0)
+    with pytest.raises(InputError, match="the guarantee of SACS needs losses >= 0"):
+        tw.Delayed(ellipsoid(), partial(tw.SACS, loss_bound=9.0, smoothness=1.0), delay=1).update(g, -1.0)
 
 
 def test_learners_of_others():

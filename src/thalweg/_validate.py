@@ -146,7 +146,8 @@ def check_count(owner: str, name: str, value: Any, least: int = 1, most: int = M
     if count < least:
         raise wrong(owner, name, f"a whole number >= {least}", value)
     if count > most:
-        raise wrong(owner, name, f"a whole number of at most 2^{most.bit_length() - 1}", value)
+        limit = most if most < 1000 else f"2^{most.bit_length() - 1}"
+        raise wrong(owner, name, f"a whole number of at most {limit}", value)
     return count
 
 

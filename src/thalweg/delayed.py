@@ -27,13 +27,14 @@ from numpy.typing import NDArray
 
 from thalweg._interrupts import interrupts
 from thalweg._kernels.clock import GRADIENTS, ROUNDS
+from thalweg._sound import feasible
 from thalweg._stateful import Savable, Stateful, inside
 from thalweg._types import Array
 from thalweg._validate import ask, told, wrong
 from thalweg.domains import Domain
 from thalweg.errors import InputError, StateError
 from thalweg.late import Late
-from thalweg.learner import Learner, Queries, check_takes_losses
+from thalweg.learner import Learner, Queries, check_takes_losses, read_decision
 
 __all__ = ["Delayed"]
 
@@ -126,6 +127,10 @@ class Delayed(Late):
         kind = type(made).__name__
         if isinstance(made, Late):
             raise InputError(f"{name} cannot use {kind}, which takes late feedback itself.")
+        if getattr(made, "values_only", False):
+            raise InputError(
+                f"{name} cannot use {kind}, which takes values: late feedback is one gradient a round. Use another one."
+            )
         if not getattr(made, "one_gradient", True):
             raise InputError(
                 f"{name} cannot use {kind} with gradients='own': late feedback is one gradient a round. "
@@ -146,8 +151,13 @@ class Delayed(Late):
 
     def _decide(self) -> Array:
         copy = self._copies[self._holders[self.rounds % self._rows]]
-        decision: Array = np.asarray(copy.decision, dtype=np.float64).ravel()
-        return decision
+        x = read_decision(self._who(), copy, self.domain)
+        if not (isinstance(copy, Learner) or feasible(self.domain, x)):
+            raise InputError(
+                f"{self._who()}: the decision of {type(copy).__name__} must be a point of {self.domain!r}. "
+                f"Got {told(copy.decision)}. Project it."
+            )
+        return x
 
     def _open(self, t: int) -> None:
         row = t % self._rows
@@ -175,6 +185,15 @@ class Delayed(Late):
         value = super()._read_paid(loss)
         first = self._copies[0]
         return first._read_paid(value) if isinstance(first, Learner) else value
+
+    @property
+    def _floor(self) -> float:
+        first = self._copies[0]
+        return first._floor if isinstance(first, Learner) else super()._floor
+
+    def _why_floor(self) -> str:
+        first = self._copies[0]
+        return first._why_floor() if isinstance(first, Learner) else super()._why_floor()
 
     @property
     def queries(self) -> Queries:

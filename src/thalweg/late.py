@@ -73,6 +73,7 @@ class Late(Learner):
         self.max_delay = check_count(name, which, given, least=0)
         self.delay = None if delay is None else self.max_delay
         self._rows = self.max_delay + 1
+        self._asked: int | None = None  # whose feedback is being read
         check_entries(name, which, given, self._rows * domain.dim)
         self._x, self._due = np.zeros((self._rows, domain.dim)), np.full(self._rows, -1, dtype=np.int64)
         self._arrays |= {"x": self._x, "due": self._due}
@@ -145,12 +146,18 @@ class Late(Learner):
             )
         return s
 
+    def _who(self) -> str:
+        s = self.rounds if self._asked is None else self._asked
+        return f"{type(self).__name__}, round {s} (counted from 0)"
+
     def _whose(self, round: Any) -> int:
         """Whose feedback comes."""
         if round is not None:
             s = self._remembered("update", round)
             if self._due[s % self._rows] >= 0:
-                raise InputError(f"{self._who()}: round {s} has had its feedback.")
+                raise InputError(
+                    f"{self._who()}: round {s} has had its feedback. The rounds that wait are in `outstanding`."
+                )
             return s
         if self.delay is None:
             raise InputError(
@@ -178,8 +185,11 @@ class Late(Learner):
         round : int
             s, counted from 0. With a fixed `delay` it may be left out: the oldest round that waits.
         """
-        s = self._whose(round)
-        value, clipped = self._read_loss(loss), self._read_feedback(gradient)
+        s = self._asked = self._whose(round)
+        try:
+            value, clipped = self._read_loss(loss), self._read_feedback(gradient)
+        finally:
+            self._asked = None
         if s == self.rounds:
             _ = self.decision  # never read: it is played all the same
         with self._playing(s):

@@ -40,7 +40,7 @@ from thalweg.losses import Loss
 if TYPE_CHECKING:
     from thalweg.cards import Card
 
-__all__ = ["Learner", "Player", "Queries", "bounded", "check_takes_losses", "read_start"]
+__all__ = ["Learner", "Player", "Queries", "bounded", "check_takes_losses", "read_decision", "read_start"]
 
 TUNED = frozenset({"gradient_bound", "smoothness", "loss_bound", "step_size", "step_sizes", "scale", "horizon"})
 FLOAT64 = np.dtype(np.float64)
@@ -51,7 +51,8 @@ ROUNDING = 1e-9  # a gradient may exceed its bound by this much, relatively: bou
 def _outside() -> int:
     """How many frames up the caller of the package stands: where a warning belongs."""
     frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("thalweg."):
+    ours = "thalweg.", "contextlib"  # a round may end as a `with` does
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(ours):
         frame, level = frame.f_back, level + 1
     return level
 
@@ -72,6 +73,18 @@ def read_start(owner: str, domain: Domain, start: ArrayLike) -> Array:
             f"Got {told(start)}."
         )
     return point
+
+
+def read_decision(owner: str, learner: Any, domain: Domain) -> Array:
+    """The decision of a learner that may be somebody else's, as a new flat array."""
+    shown = learner.decision
+    x = real_array(shown)
+    if x is None or x.shape != domain.shape or not np.isfinite(x).all():
+        raise InputError(
+            f"{owner}: the decision of {type(learner).__name__} must be finite numbers of shape {domain.shape}. "
+            f"Got {told(shown)}."
+        )
+    return np.array(x, dtype=np.float64).ravel()
 
 
 @dataclass(frozen=True)

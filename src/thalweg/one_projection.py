@@ -32,7 +32,8 @@ from thalweg._stateful import Stateful, inside
 from thalweg._validate import ask, check_array, check_nonnegative, told, wrong
 from thalweg.domains import Domain
 from thalweg.errors import InputError
-from thalweg.learner import Learner, check_takes_losses
+from thalweg.late import Late
+from thalweg.learner import Learner, check_takes_losses, read_decision
 from thalweg.machine import Machine
 
 if TYPE_CHECKING:
@@ -119,6 +120,12 @@ class OneProjection(Machine):
                 f"{name} cannot use {told(inner)}: make_inner must return a learner, and it lacks {', '.join(missing)}."
             )
         check_takes_losses(name, inner)
+        if isinstance(inner, Late):
+            raise InputError(
+                f"{name} cannot use {type(inner).__name__}, which takes late feedback: the reduction gives it at once. "
+                f"Put Delayed outside, Delayed(domain, lambda X: {name}(X, make_inner), delay=...), or use "
+                "EfficientDelayed."
+            )
         if not getattr(inner, "one_gradient", True):
             raise InputError(
                 f"{name} cannot use {type(inner).__name__}, which takes something else than one gradient a round: that "
@@ -186,11 +193,14 @@ class OneProjection(Machine):
 
     def _peek(self) -> Array:
         if not self._clock[FRESH]:
-            y = self.inner._peek() if self._trusted else np.array(self.inner.decision, dtype=np.float64).ravel()
+            y = self.inner._peek() if self._trusted else self._read_inner()
             self._target._project_into(y, self._x, self._h)  # (1)
             self._clock[PROJECTIONS] += 1
             self._clock[FRESH] = 1
         return self._x
+
+    def _read_inner(self) -> Array:
+        return read_decision(self._who(), self.inner, self.surrogate)
 
     def _round(self, loss: float | None, clipped: int) -> None:
         if not self._trusted:
@@ -200,7 +210,7 @@ class OneProjection(Machine):
         self._play_one(self.unknown if loss is None else loss, clipped, True)  # (2), (3): x is there
 
     def _move(self, gradient: Array, loss: float | None) -> None:
-        h = np.array(self.inner.decision, dtype=np.float64).ravel() - self._x
+        h = self._read_inner() - self._x
         flatten(*self._hull, h)
         reduction.surrogate_gradient(gradient, h, self._tol, h)  # (2), (3)
         self.inner.update(h.reshape(self.domain.shape), loss)

@@ -20,6 +20,7 @@ from thalweg.learner import Learner, Queries, check_takes_losses
 from thalweg.losses import Loss
 from thalweg.machine import Machine
 from thalweg.problems import FromLosses, LinearModel, Problem
+from thalweg.problems.functions import FromValues
 
 __all__ = ["Run", "play"]
 
@@ -130,7 +131,8 @@ def play(
     if not isinstance(problem, Problem):
         if not isinstance(problem, Iterable):
             raise InputError(f"play needs a problem or an iterable of losses. Got {told(problem)}.")
-        problem = FromLosses(itertools.islice(problem, rounds), shape=shape)
+        kind = FromValues if getattr(learner, "values_only", False) else FromLosses
+        problem = kind(itertools.islice(problem, rounds), shape=shape)
     if problem.shape != shape:
         raise InputError(f"play: the problem has decisions of shape {problem.shape}, the learner's domain {shape}.")
     T = problem.horizon
@@ -171,7 +173,9 @@ def _read_delays(learner: Any, delay: Any, T: int) -> list[int] | None:
         raise wrong("play", "delay", "a whole number, or one for each round", delay)
     if given.ndim == 1 and given.size != T:
         raise InputError(f"The 'delay' parameter of play must have one entry for each of {T} rounds. Got {given.size}.")
-    return [learner._read_delay(late, "play") for late in np.broadcast_to(given, (T,)).tolist()]
+    if given.ndim == 0:
+        return [learner._read_delay(given.item(), "play")] * T
+    return [learner._read_delay(late, f"round {t} in play") for t, late in enumerate(given.tolist())]
 
 
 def _play_rounds(

@@ -435,6 +435,21 @@ def test_expected_regret_is_within_the_bound(points, count):
     assert closest > 0.05  # the bound is about these runs
 
 
+@pytest.mark.parametrize("points", [1, 2])
+def test_the_bound_by_hand(points):
+    """(4) on the unit disc: k = 2, rho = r = R = 1."""
+    T, G, B, P = 10_000, 2.0, 3.0, 0.7
+    learner = tw.EfficientBandit(Ball(2), T, G, B, points=points)
+    delta = learner.exploration
+    M = 2 * B / delta if points == 1 else 2 * G
+    N = math.ceil(math.log2(1 + 4 * T / 5) / 2) + 1
+    epsilon = math.sqrt(math.log(N) / (1 + M**2 * T))
+    etas = [2**i / M * math.sqrt(5 / (2 * T)) for i in range(N)]
+    away = min(2.5 + (1 - delta) * P, 0.5 + 2 * (1 - delta) * P)
+    pool = math.log(N) / epsilon + epsilon * M**2 * T / 2 + min(away / eta + eta * M**2 * T / 2 for eta in etas)
+    assert learner.regret_bound(P) == pytest.approx(pool + T * G * 2 * delta, rel=1e-6)
+
+
 def test_the_bound_can_be_broken():
     """By a learner that is told the opposite."""
     T, f = 2000, tw.losses.Linear([1.0, 0.0])
@@ -494,6 +509,23 @@ def test_one_projection_no_gradient(points):
     assert run.queries == tw.Queries(50, 0, 50 * points)
     assert [(f.values, f.gradients) for f in losses] == [(points, 0)] * 50
     assert all(exact.contains(x) for x in run.decisions)
+
+
+class Bill:
+    """A loss without a gradient."""
+
+    def value(self, x):
+        return 0.1 * float(x[0])
+
+
+def test_losses_without_gradients_can_be_played():
+    one, two = bandit("ball", 20, 2), bandit("ball", 20, 2)
+    run = tw.play(one, [Bill() for _ in range(20)])
+    assert run.losses.tolist() == [two.step(Bill()) for _ in range(20)]
+    with pytest.raises(InputError, match=r"Round 1 .* the method value\(x\). Got 3"):
+        tw.play(one, [Bill(), 3])
+    with pytest.raises(InputError, match=r"the methods value\(x\) and gradient\(x\)"):
+        tw.play(tw.SOGD(Ball(3)), [Bill()])
 
 
 def test_what_is_paid_is_the_mean_of_what_was_tried():
@@ -556,7 +588,7 @@ def bandit_state(learner, before):
 def test_arguments():
     with pytest.raises(InputError, match=r"with one point needs 'loss_bound'.*Or points=2"):
         tw.EfficientBandit(Ball(2), 10, 1.0)
-    with pytest.raises(InputError, match="points"):
+    with pytest.raises(InputError, match=r"'points' .* at most 2\. Got 3"):
         tw.EfficientBandit(Ball(2), 10, 1.0, 1.0, points=3)
     with pytest.raises(InputError, match=r"'exploration' .* must be at most 0.5, half the radius"):
         tw.EfficientBandit(Ball(2), 10, 1.0, points=2, exploration=0.6)

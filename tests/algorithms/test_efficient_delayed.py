@@ -200,6 +200,29 @@ def test_who_pretends_that_nothing_is_late_breaks_the_bound(d):
     assert regret(tw.EfficientDynamic(X, T, G), late=True) > 1.2 * allowed
 
 
+@pytest.mark.parametrize(("delays", "B", "M"), [([4, 3, 1, 0, -1, 0, 0, 0, 0, 0, 0, 0], 2, 1), ([4] * 12, 0, 0)])
+def test_the_certificate_is_the_theorem(delays, B, M):
+    """(7) by hand."""
+    X, m, T, n = ellipsoid(), 4, 50, 12
+    learner = tw.EfficientDelayed(X, T, G, max_delay=m)
+    for d in delays:
+        learner.step(tw.losses.Linear([1.0, 0.0, 0.0]), delay=d)
+    R, D = X.surrogate.radius, X.diameter
+    more = (1 + 4 * m) * T
+    N = math.ceil(math.log2(1 + 2 * D * T / (5 * R)) / 2) + 1
+    epsilon = math.sqrt(math.log(N) / (1 + G**2 * R**2 * more))
+    etas = [2**i * R / G * math.sqrt(5 / (2 * more)) for i in range(N)]
+    Q = (1 + 2 * (2 * m if B else m)) * n * G**2
+    theorem = learner.card.theorem(learner, np.zeros(n), np.full(n, G**2))
+    for step in (0.0, 0.01, 0.9):  # short paths, and one where n D is less than 2 B P
+        u = np.outer((-1.0) ** np.arange(n), [step, 0.0, 0.0])
+        P, first = 2 * step * (n - 1), float(np.linalg.norm(X.center - u[0]))
+        a = min(5 * R**2 / 2 + R * P, first**2 / 2 + 2 * R * P)
+        allowed = math.log(N) / epsilon + epsilon * R**2 * Q / 2 + min(a / eta + eta * Q / 2 for eta in etas)
+        allowed += G * min(2 * B * P, n * D) + M * G * D
+        assert theorem.bound(0, n, u, np.zeros(n)) == pytest.approx(allowed, rel=1e-12)
+
+
 def test_certified():
     X, rng = ellipsoid(), np.random.default_rng(0)
     stream = tw.problems.piecewise_stationary(X, horizon=400, stages=4, rng=1)

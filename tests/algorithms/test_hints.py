@@ -240,6 +240,21 @@ def test_the_certificate_is_the_theorem():
     assert bounds.optimistic(a, learner.inner.step_sizes, R, G, C, 5.0, 70.0) == pytest.approx(min(allowed[:2]))
 
 
+@pytest.mark.parametrize("wrong", [0, 30])
+def test_the_certificate_knows_the_errors_of_the_hints(wrong):
+    """Where hints are right (T1) is the least, and E is part of it."""
+    X, T, g = tw.domains.Ball(2), 2000, np.array([0.6, 0.8])
+    learner = tw.EfficientOptimistic(X, T, 1.0)
+    for t in range(T):
+        learner.hint(-g if t < wrong else g)
+        learner.update(g)
+    E, u = 4.0 * wrong, np.tile([0.3, 0.0], (T, 1))
+    allowed = most(learner, 0.0, 0.3, E, float(T))
+    theorem = learner.card.theorem(learner, np.zeros(T), np.ones(T))
+    assert allowed[0] < 0.9 * allowed[1]
+    assert theorem.bound(0, T, u, np.zeros(T)) == pytest.approx(allowed[0], rel=1e-9)
+
+
 # --------------------------------------------------------------------------------- gradients that vary slowly, unhinted
 
 

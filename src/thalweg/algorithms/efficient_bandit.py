@@ -280,7 +280,8 @@ class EfficientBandit(OneProjection):
     def regret_bound(self, path_length: float = 0.0) -> float:
         """(4): the most expected regret after `horizon` rounds, against comparators that move so far in all.
 
-        The expectation is over the learner's directions; a single run may exceed it.
+        The expectation is over the learner's directions, on which comparators must not depend; a single run may exceed
+        it.
 
         Examples
         --------

@@ -150,15 +150,18 @@ class FromLosses(Problem):
     [4.5, 1.0]
     """
 
+    _asked: tuple[str, ...] = "value", "gradient"  # methods of a loss
+
     def __init__(self, losses: Iterable[Loss], shape: int | tuple[int, ...] | None = None) -> None:
         self._losses: list[Loss] = check_items("FromLosses", "losses", losses, "a list of losses")
         if not self._losses:
             raise InputError("FromLosses needs at least one loss. Got none.")
         for t, loss in enumerate(self._losses):
-            if not isinstance(loss, Loss):
+            if not all(hasattr(loss, name) for name in self._asked):
+                noun = "methods" if len(self._asked) > 1 else "method"
                 raise InputError(
-                    f"Round {t} (counted from 0): FromLosses needs objects with the methods value(x) and gradient(x). "
-                    f"Got {told(loss)}."
+                    f"Round {t} (counted from 0): FromLosses needs objects with the {noun} "
+                    f"{' and '.join(f'{name}(x)' for name in self._asked)}. Got {told(loss)}."
                 )
         if shape is None:
             shape = getattr(self._losses[0], "shape", None)
@@ -186,3 +189,9 @@ class FromLosses(Problem):
 
     def __repr__(self) -> str:
         return f"FromLosses(<{self.horizon} rounds of shape {self.shape}>)"
+
+
+class FromValues(FromLosses):
+    """The same for learners that ask for values only."""
+
+    _asked = ("value",)
