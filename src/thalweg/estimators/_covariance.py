@@ -79,13 +79,14 @@ def _learn(s: Memories, c: Remembering, row: int) -> None:
     for k in range(c.keep.shape[0]):
         for i in range(e.shape[0]):
             s.n[k, i] = c.keep[k] * s.n[k, i] + s.a[row, i] ** 2
+            S, f = s.S[k, i], c.keep[k]
             for j in range(e.shape[0]):
-                s.S[k, i, j] = c.keep[k] * s.S[k, i, j] + e[i] * e[j]
+                S[j] = f * S[j] + e[i] * e[j]
 
 
 @inner
 def _moments(s: Memories, c: Remembering, k: int, a: Floats) -> bool:
-    """(2) for those awake; whether anybody has erred."""
+    """(2); whether anybody who is awake has erred."""
     K, v, known = a.shape[0], 0.0, 0.0
     for i in range(K):
         c.z[i] = 1.0 / np.sqrt(s.n[k, i] + BEFORE)
@@ -96,10 +97,10 @@ def _moments(s: Memories, c: Remembering, k: int, a: Floats) -> bool:
         return False
     scale = known / v
     for i in range(K):
-        for j in range(K if a[i] > 0.0 else 0):
-            if a[j] > 0.0:
-                common = BEFORE if i == j else COMMON * BEFORE
-                c.M[i, j] = (s.S[k, i, j] * scale + common) * (c.z[i] * c.z[j])
+        row, S = c.M[i], s.S[k, i]
+        for j in range(K):  # of who sleeps it is not used
+            row[j] = (S[j] * scale + COMMON * BEFORE) * (c.z[i] * c.z[j])
+        row[i] = (S[i] * scale + BEFORE) * (c.z[i] * c.z[i])
     return True
 
 
