@@ -61,7 +61,7 @@ def lost_by(halflife, rows, k):
 
 
 @pytest.mark.parametrize("center", [True, False])
-@pytest.mark.parametrize("kind", ["jumps", "still far", "heavy turns"])
+@pytest.mark.parametrize("kind", ["jumps", "still far", "heavy turns", "fast turns walks"])
 def test_twin(kind, center):
     rows = drawn(kind, T=260, d=7, k=2, seed=4)
     pca = StreamingPCA(2, halflives=SMALL, center=center)
@@ -320,6 +320,13 @@ def test_goes_on_bit_for_bit(tmp_path):
         ("engine.N", (0,), 1e9),
         ("engine.variances", (0,), -1.0),
         ("engine.jury.weights", (0,), 2.0),
+        ("engine.w", (1, 0), 2.0),
+        ("engine.w", (2, 0), -1.0),
+        ("engine.means", (2, 0), math.inf),
+        ("engine.sums", (0, 0), -1.0),
+        ("engine.sums", (1, 1), 1e9),
+        ("engine.largest", (0,), math.inf),
+        ("engine.largest", (1,), math.nan),
         ("engine.mean", (0,), math.nan),
     ],
 )

@@ -200,7 +200,8 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Saved, Bas
     @property
     def weights_(self) -> Array:
         """Of the members of the bank, in the order of `halflives`."""
-        return self._told("w")
+        check_is_fitted(self)
+        return self._engine.weights
 
     @property
     def n_samples_seen_(self) -> int:
