@@ -93,6 +93,21 @@ def test_as_good_as_the_best_half_life(kind):
     assert pca.update(rows).sum() <= 1.02 * best
 
 
+@pytest.mark.parametrize(("kind", "share"), [("fast turns", 0.98), ("jumps", 0.98), ("walks", 0.99)])
+def test_mean_and_subspace_have_memories_of_their_own(kind, share):
+    """With one for both, the best half-life makes a bad mean where only the subspace moves, and the other way round."""
+    rows, pca = drawn(kind, T=2000, seed=5), StreamingPCA(3)
+    best = min(lost_by(life, rows, 3).sum() for life in pca.halflives)
+    assert pca.update(rows).sum() <= share * best
+
+
+def test_a_trend_is_followed():
+    rows, pca = drawn("still", T=2000), StreamingPCA(3)
+    rows += np.outer(np.arange(2000) / 100, np.random.default_rng(3).standard_normal(12))
+    best = min(lost_by(life, rows, 3).sum() for life in pca.halflives)
+    assert pca.update(rows).sum() <= 1.01 * best
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 6))
 @pytest.mark.parametrize("k", [1, 3, 11])

@@ -194,7 +194,7 @@ def _combine(s: SubspaceState, c: SubspaceSettings, x: Floats) -> None:
 
 
 @inner
-def _look_back(s: SubspaceState, c: SubspaceSettings, x: Floats) -> None:
+def _hear(s: SubspaceState, c: SubspaceSettings, x: Floats) -> None:
     """What the combined candidates lose of a row, and the slopes of (6)."""
     M, (k, d), z = s.w.shape[1], s.F.shape, c.z
     for around in range(3):
@@ -276,7 +276,7 @@ def learn_rows(handle: Any, X: Floats, lost: Floats) -> None:
         for j in range(d):
             c.z[j] = x[j] - s.mean[j]
         lost[t] = outside(s.F, c.z) if seen > 0 or not c.center else 0.0
-        _look_back(s, c, x)
+        _hear(s, c, x)
         for m in range(M):
             _move_member(s, c, m, x)
         if seen > k + 1:
@@ -403,5 +403,5 @@ class Subspace(Engine):
         yield "weights", shares(read["w"], np.ones(read["w"].shape, dtype=bool))
         sums, B = read["sums"], read["largest"]
         yield "sums", bool((sums.min(axis=1) == 0).all() and (sums.max(axis=1) <= SLACK * rounds * B).all())
-        yield "largest", bool((B <= 16 * d * SLACK * LARGEST**2).all())
+        yield "largest", bool((16 * d * SLACK * LARGEST**2 >= B).all())
         yield from look_jury(read)
