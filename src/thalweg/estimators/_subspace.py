@@ -128,7 +128,7 @@ def _move_member(s: SubspaceState, c: SubspaceSettings, m: int, x: Floats) -> No
 
 
 @inner
-def heaviest(weights: Floats) -> int:
+def _heaviest(weights: Floats) -> int:
     """Of the candidates that combine members the one with the largest weight."""
     M, best = weights.shape[0] - EXTRA, 0
     for i in range(1, EXTRA):
@@ -158,7 +158,7 @@ def _mix(s: SubspaceState, c: SubspaceSettings, which: int) -> float:
 def _combine(s: SubspaceState, c: SubspaceSettings, x: Floats) -> None:
     """(7) and (9)."""
     M, (k, d) = s.w.shape[1], s.F.shape
-    F, Z, Y, best = s.F, c.Z, c.Y, heaviest(s.jury.weights)
+    F, Z, Y, best = s.F, c.Z, c.Y, _heaviest(s.jury.weights)
     played = best // 2
     for which in range(3):
         for j in range(d):
@@ -377,7 +377,7 @@ class Subspace(Engine):
     def weights(self) -> Array:
         """Of the members, in what is played: (M,)."""
         state = self._parts[0]
-        played: Array = state.w[heaviest(state.jury.weights) // 2]
+        played: Array = state.w[int(np.argmax(state.jury.weights[-EXTRA:])) // 2]
         return played.copy()
 
     def put_in_order(self) -> None:
