@@ -9,7 +9,7 @@ Member m of M forgets by the factor f_m in every row. With the row x, and z = x 
 Three sets of weights over the members, each from the priors, which give half to the longest memory:
 
     w: the jury's weights of the members (8), scaled to sum 1                                                       (4)
-    b ~ prior_m exp(-4 L_m/B): L_m is the sum of lost_m, B the largest max_m lost_m - min_m lost_m of a row so far   (5)
+    b ~ prior_m exp(-4 L_m/B): L_m the sum of lost_m, B the largest max_m lost_m - min_m lost_m of a row so far     (5)
     e: as b, of -2 z'(I - F'F) mu_m in the place of lost_m, z = x - mean_e, mean_e = sum_m e_m mu_m                 (6)
 
 Four more candidates combine the members:
@@ -21,11 +21,10 @@ Four more candidates combine the members:
 with n = N - N_2/N (N without centring) and N_2 the sum of squared weights, so that n is the number of rows less one
 where nothing is forgotten. Before k + 2 rows members cannot differ, and nobody is judged.
 
-w is sure on every interval, and slow. b is fast, for its rate does not fall with the rows; it falls with the largest
-row, so that no row decides alone: a lead of one such row makes odds of e^4. e follows the mean, for which another
-memory may be the best than for the subspace; (6) is the slope of what is lost outside of F, in the weights.
-Half of the members' prior belongs to the longest memory: where few rows decide, there is no time to learn that it is
-needed.
+w takes nothing for granted, and is slow. b is fast, for its rate does not fall with the rows; it falls with the
+largest row, so that none decides alone: a lead of one such row makes odds of e^4. e follows the mean, whose best memory
+need not be that of the subspace; (6) is the slope of what is lost outside of F, in the weights. Where few rows decide,
+there is no time to learn that the longest memory is needed: hence its prior.
 
 Rows of F keep their sign and place. What is played anew is turned to where F was, and then by Jacobi's method, whose
 turns are at most 45 degrees. Where variances cross, rows do not change places. Only in the first 10 (k + 1) rows they
