@@ -61,7 +61,7 @@ def lost_by(halflife, rows, k):
 
 
 @pytest.mark.parametrize("center", [True, False])
-@pytest.mark.parametrize("kind", ["jumps", "still far", "heavy turns"])
+@pytest.mark.parametrize("kind", ["jumps", "still far", "heavy turns", "fast turns walks"])
 def test_twin(kind, center):
     rows = drawn(kind, T=260, d=7, k=2, seed=4)
     pca = StreamingPCA(2, halflives=SMALL, center=center)
@@ -91,6 +91,21 @@ def test_as_good_as_the_best_half_life(kind):
     pca = StreamingPCA(3)
     best = min(lost_by(life, rows, 3).sum() for life in pca.halflives)
     assert pca.update(rows).sum() <= 1.02 * best
+
+
+@pytest.mark.parametrize(("kind", "share"), [("fast turns", 0.98), ("jumps", 0.98), ("walks", 0.99)])
+def test_mean_and_subspace_have_memories_of_their_own(kind, share):
+    """With one for both, the best half-life makes a bad mean where only the subspace moves, and the other way round."""
+    rows, pca = drawn(kind, T=2000, seed=5), StreamingPCA(3)
+    best = min(lost_by(life, rows, 3).sum() for life in pca.halflives)
+    assert pca.update(rows).sum() <= share * best
+
+
+def test_a_trend_is_followed():
+    rows, pca = drawn("still", T=2000), StreamingPCA(3)
+    rows += np.outer(np.arange(2000) / 100, np.random.default_rng(3).standard_normal(12))
+    best = min(lost_by(life, rows, 3).sum() for life in pca.halflives)
+    assert pca.update(rows).sum() <= 1.01 * best
 
 
 @pytest.mark.slow
@@ -320,6 +335,13 @@ def test_goes_on_bit_for_bit(tmp_path):
         ("engine.N", (0,), 1e9),
         ("engine.variances", (0,), -1.0),
         ("engine.jury.weights", (0,), 2.0),
+        ("engine.w", (1, 0), 2.0),
+        ("engine.w", (2, 0), -1.0),
+        ("engine.means", (2, 0), math.inf),
+        ("engine.sums", (0, 0), -1.0),
+        ("engine.sums", (1, 1), 1e9),
+        ("engine.largest", (0,), math.inf),
+        ("engine.largest", (1,), math.nan),
         ("engine.mean", (0,), math.nan),
     ],
 )

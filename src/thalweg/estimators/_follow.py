@@ -15,7 +15,7 @@ from thalweg._kernels.jit import kernel
 from thalweg._kernels.parts import Floats
 from thalweg._kernels.vectors import dot
 
-__all__ = ["align", "diagonal", "multiply", "multiply_bank", "outside", "turn", "widen"]
+__all__ = ["align", "diagonal", "multiply", "outside", "turn", "widen"]
 
 NOTHING = 1e-24  # of the energy of a row: what is outside of F is rounding
 SIGMA = 1e-6  # of the trace: (2) keeps directions apart that hold nothing
@@ -70,19 +70,6 @@ def widen(F: Floats, z: Floats, Z: Floats) -> bool:
 def multiply(Z: Floats, S: Floats, Y: Floats) -> None:
     """Y <- Z S."""
     np.dot(Z, S, Y)
-
-
-@kernel
-def multiply_bank(Z: Floats, w: Floats, frames: Floats, Y: Floats) -> None:
-    """Y <- Z A, with A = sum_m w_m F_m' F_m over the first frames."""
-    for i in range(Z.shape[0]):
-        for j in range(Z.shape[1]):
-            Y[i, j] = 0.0
-        for m in range(w.shape[0]):
-            for r in range(frames.shape[1]):
-                along = w[m] * dot(Z[i], frames[m, r])
-                for j in range(Z.shape[1]):
-                    Y[i, j] += along * frames[m, r, j]
 
 
 @kernel

@@ -6,17 +6,25 @@ Member m of M forgets by the factor f_m in every row. With the row x, and z = x 
     N' = f N + 1;  S' = f S + (f N/N') z z';  mu' = mu + z/N'        without centring S' = f S + x x'               (2)
     F_m follows S_m (`_follow`)                                                                                     (3)
 
-Two more candidates combine them, by the members' weights w:
+Three sets of weights over the members, each from the priors, which give half to the longest memory:
 
-    A = sum_m w_m F_m' F_m, the directions in which members agree; C = sum_m w_m S_m/n_m, those with most energy    (4)
-    F_A follows A, F_C follows C; both lose |z|^2 - |F z|^2 with z = x - mean, mean = sum_m w_m mu_m                (5)
-    all M + 2 are judged by what they lost (`_jury`); w are the jury's weights of the members, scaled to sum 1      (6)
-    F <- the heavier of F_A and F_C, turned such that F C F', the variances, is diagonal                            (7)
+    w: the jury's weights of the members (8), scaled to sum 1                                                       (4)
+    b ~ prior_m exp(-4 L_m/B): L_m the sum of lost_m, B the largest max_m lost_m - min_m lost_m of a row so far     (5)
+    e: as b, of -2 z'(I - F'F) mu_m in the place of lost_m, z = x - mean_e, mean_e = sum_m e_m mu_m                 (6)
+
+Four more candidates combine the members:
+
+    C = sum_m w_m S_m/n_m, F_w follows C, around mean_w = sum_m w_m mu_m or around mean_e; the same two with b      (7)
+    all M + 4 are judged by what they lost, |z|^2 - |F z|^2 with z = x - mean (`_jury`)                             (8)
+    F and mean <- the heaviest of the four; F turned such that F C F', the variances, is diagonal                   (9)
 
 with n = N - N_2/N (N without centring) and N_2 the sum of squared weights, so that n is the number of rows less one
-where nothing is forgotten. Before k + 2 rows members cannot differ, and nobody is judged. A is better where subspaces
-move, C where a few rows have most of the energy. Of the members' prior half belongs to the longest memory: where few
-rows decide, there is no time to learn that it is needed.
+where nothing is forgotten. Before k + 2 rows members cannot differ, and nobody is judged.
+
+w takes nothing for granted, and is slow. b is fast, for its rate does not fall with the rows; it falls with the
+largest row, so that none decides alone: a lead of one such row makes odds of e^4. e follows the mean, whose best memory
+need not be that of the subspace; (6) is the slope of what is lost outside of F, in the weights. Where few rows decide,
+there is no time to learn that the longest memory is needed: hence its prior.
 
 Rows of F keep their sign and place. What is played anew is turned to where F was, and then by Jacobi's method, whose
 turns are at most 45 degrees. Where variances cross, rows do not change places. Only in the first 10 (k + 1) rows they
@@ -32,21 +40,23 @@ from numpy.typing import NDArray
 from thalweg._kernels.handle import parts
 from thalweg._kernels.jit import inner, kernel
 from thalweg._kernels.parts import Floats, Ints
-from thalweg._kernels.vectors import dot
+from thalweg._kernels.vectors import decay, dot
 from thalweg._sound import CLOSE, SLACK, shares
 from thalweg._types import Array
 from thalweg._validate import check_count, check_entries, check_flag, check_items, real_number, wrong
 from thalweg.errors import InputError
 from thalweg.estimators._engine import Engine, clock
-from thalweg.estimators._follow import align, diagonal, multiply, multiply_bank, outside, turn, widen
+from thalweg.estimators._follow import align, diagonal, multiply, outside, turn, widen
 from thalweg.estimators._jury import Jury, JuryRoom, begin_jury, judge, look_jury, new_jury
 
 __all__ = ["LARGEST", "Subspace", "learn_rows"]
 
 LARGEST = 1e70  # of an entry: fourth powers can still be added up
 SETTLED = 10  # times k + 1 rows
-COMBINED = 0.1  # the prior of the two candidates that combine members
-AGREED, ENERGY = 0, 1  # those two, behind the members
+COMBINED = 0.5  # the prior of the candidates that combine members
+SURE, FAST, CENTRAL = 0, 1, 2  # the sets of weights w, b, e
+EXTRA = 4  # candidates behind the members: 2 SURE or 2 FAST, and 1 more around mean_e
+RATE = 4.0  # odds of a lead of the largest row, as a logarithm
 
 
 class SubspaceState(NamedTuple):
@@ -56,11 +66,14 @@ class SubspaceState(NamedTuple):
     N2: Floats  # (M,)
     mu: Floats  # (M, d)
     S: Floats  # (M, d, d)
-    frames: Floats  # (M + 2, k, d) F_m, F_A, F_C
-    jury: Jury  # of M + 2
-    w: Floats  # (M,)
-    mean: Floats  # (d,)
-    F: Floats  # (k, d)
+    frames: Floats  # (M + 2, k, d) F_m, F_w, F_b
+    jury: Jury  # of M + 4
+    w: Floats  # (3, M) w, b, e
+    means: Floats  # (3, d) by each
+    sums: Floats  # (2, M) of (5) and (6), less the least of them,
+    largest: Floats  # (2,) and B
+    mean: Floats  # (d,) of what is played, as are
+    F: Floats  # (k, d), the
     variances: Floats  # (k,) along F,
     total: Floats  # (1,) and in all directions
     clock: Ints
@@ -72,7 +85,9 @@ class SubspaceSettings(NamedTuple):
     forget: Floats  # (M,)
     center: bool
     room: JuryRoom
-    lost: Floats  # (M + 2,)
+    logs: Floats  # (M,) log-priors
+    lost: Floats  # (M + 4,)
+    slope: Floats  # (M,)
     z: Floats  # (d,)
     Z: Floats  # (k + 1, d)
     Y: Floats  # (k + 1, d)
@@ -112,38 +127,58 @@ def _move_member(s: SubspaceState, c: SubspaceSettings, m: int, x: Floats) -> No
 
 
 @inner
-def _combine(s: SubspaceState, c: SubspaceSettings, x: Floats) -> None:
-    """(4), (5) and (7)."""
-    M, (k, d) = s.w.shape[0], s.F.shape
-    w, F, Z, Y, C = s.w, s.F, c.Z, c.Y, c.C
-    for j in range(d):
-        s.mean[j] = 0.0
-        for m in range(M):
-            s.mean[j] += w[m] * s.mu[m, j]
-        c.z[j] = x[j] - s.mean[j]
-    s.total[0] = 0.0
+def _heaviest(weights: Floats) -> int:
+    """Of the candidates that combine members the one with the largest weight."""
+    M, best = weights.shape[0] - EXTRA, 0
+    for i in range(1, EXTRA):
+        if weights[M + i] > weights[M + best]:
+            best = i
+    return best
+
+
+@inner
+def _mix(s: SubspaceState, c: SubspaceSettings, which: int) -> float:
+    """C of (7) into scratch space; returns its trace."""
+    d, total = s.mean.shape[0], 0.0
     for i in range(d):
         for j in range(d):
-            C[i, j] = 0.0
-        for m in range(M):
+            c.C[i, j] = 0.0
+        for m in range(s.w.shape[1]):
             n = s.N[m] - s.N2[m] / s.N[m] if c.center else s.N[m]
-            share = w[m] / n if n > 0.0 else 0.0
-            for j in range(d):
-                C[i, j] += share * s.S[m, i, j]
-        s.total[0] += C[i, i]
-    wide = widen(s.frames[M + AGREED], c.z, Z)
-    multiply_bank(Z, w, s.frames, Y)
-    turn(s.frames[M + AGREED], wide, float(k), Z, Y, c.H, c.u, c.v)
-    if s.total[0] > 0.0:
-        wide = widen(s.frames[M + ENERGY], c.z, Z)
-        multiply(Z, C, Y)
-        turn(s.frames[M + ENERGY], wide, s.total[0], Z, Y, c.H, c.u, c.v)
-    heavier = AGREED if s.jury.weights[M + AGREED] > s.jury.weights[M + ENERGY] else ENERGY
-    align(F, s.frames[M + heavier], c.Q)
+            share = s.w[which, m] / n if n > 0.0 else 0.0
+            if share > 0.0:
+                for j in range(d):
+                    c.C[i, j] += share * s.S[m, i, j]
+        total += c.C[i, i]
+    return total
+
+
+@inner
+def _combine(s: SubspaceState, c: SubspaceSettings, x: Floats) -> None:
+    """(7) and (9)."""
+    M, (k, d) = s.w.shape[1], s.F.shape
+    F, Z, Y, best = s.F, c.Z, c.Y, _heaviest(s.jury.weights)
+    played = best // 2
+    for which in range(3):
+        for j in range(d):
+            s.means[which, j] = 0.0
+            for m in range(M):
+                s.means[which, j] += s.w[which, m] * s.mu[m, j]
+    for which in (1 - played, played):  # its C is used once more
+        for j in range(d):
+            c.z[j] = x[j] - s.means[which, j]
+        s.total[0] = _mix(s, c, which)
+        if s.total[0] > 0.0:
+            wide = widen(s.frames[M + which], c.z, Z)
+            multiply(Z, c.C, Y)
+            turn(s.frames[M + which], wide, s.total[0], Z, Y, c.H, c.u, c.v)
+    for j in range(d):
+        s.mean[j] = s.means[CENTRAL if best % 2 == 1 else played, j]
+    align(F, s.frames[M + played], c.Q)
     for i in range(k):
         for j in range(d):
             Z[i, j] = F[i, j]
-    multiply(Z, C, Y)
+    multiply(Z, c.C, Y)
     for i in range(k):
         for j in range(i + 1):
             c.H[i, j] = c.H[j, i] = dot(Y[i], Z[j])
@@ -158,17 +193,64 @@ def _combine(s: SubspaceState, c: SubspaceSettings, x: Floats) -> None:
 
 
 @inner
+def _hear(s: SubspaceState, c: SubspaceSettings, x: Floats) -> None:
+    """What the combined candidates lose of a row, and the slopes of (6)."""
+    M, (k, d), z = s.w.shape[1], s.F.shape, c.z
+    for around in range(3):
+        for j in range(d):
+            z[j] = x[j] - s.means[around, j]
+        for which in range(2):
+            if around in (which, CENTRAL):
+                c.lost[M + 2 * which + (1 if around == CENTRAL else 0)] = outside(s.frames[M + which], z)
+    for i in range(k):  # z around mean_e: what is outside of F, whose rows are orthonormal
+        along = dot(s.F[i], z)
+        for j in range(d):
+            z[j] -= along * s.F[i, j]
+    for m in range(M):
+        c.slope[m] = 0.0
+        for j in range(d):
+            c.slope[m] += 2.0 * z[j] * (s.means[CENTRAL, j] - s.mu[m, j])
+
+
+@inner
+def _hedge(s: SubspaceState, c: SubspaceSettings, which: int, lost: Floats) -> None:
+    """(5) or (6)."""
+    M, sums, b = s.w.shape[1], s.sums[which - FAST], s.w[which]
+    low, high, least = lost[0], lost[0], np.inf
+    for m in range(1, M):
+        low, high = min(low, lost[m]), max(high, lost[m])
+    for m in range(M):
+        sums[m] += lost[m] - low
+        least = min(least, sums[m])
+    s.largest[which - FAST] = B = max(s.largest[which - FAST], high - low)
+    if B == 0.0:
+        return
+    top, total = -np.inf, 0.0
+    for m in range(M):
+        sums[m] -= least
+        b[m] = c.logs[m] - RATE * (sums[m] / B)
+        top = max(top, b[m])
+    for m in range(M):
+        b[m] = decay(b[m] - top)
+        total += b[m]
+    for m in range(M):
+        b[m] /= total
+
+
+@inner
 def _weigh(s: SubspaceState, c: SubspaceSettings) -> None:
-    """(6)."""
-    N, M, total = c.lost.shape[0], s.w.shape[0], 0.0
+    """(4) to (6) and (8)."""
+    M, total = s.w.shape[1], 0.0
+    _hedge(s, c, FAST, c.lost)
+    _hedge(s, c, CENTRAL, c.slope)
     average = dot(s.jury.weights, c.lost)
-    for i in range(N):
+    for i in range(M + EXTRA):
         c.lost[i] = average - c.lost[i]
     judge(s.jury, c.room, c.lost)
     for m in range(M):
         total += s.jury.weights[m]
     for m in range(M if total > 0.0 else 0):
-        s.w[m] = s.jury.weights[m] / total
+        s.w[SURE, m] = s.jury.weights[m] / total
 
 
 @kernel
@@ -187,14 +269,13 @@ def put_in_order(F: Floats, variances: Floats) -> None:
 def learn_rows(handle: Any, X: Floats, lost: Floats) -> None:
     """One row after the other; `lost` <- what each has outside of F before it is learned."""
     s, c = parts(handle)
-    M, (k, d) = s.w.shape[0], s.F.shape
+    M, (k, d) = s.w.shape[1], s.F.shape
     for t in range(X.shape[0]):
         x, seen = X[t], s.clock[0]
         for j in range(d):
             c.z[j] = x[j] - s.mean[j]
         lost[t] = outside(s.F, c.z) if seen > 0 or not c.center else 0.0
-        for i in (AGREED, ENERGY):
-            c.lost[M + i] = outside(s.frames[M + i], c.z)
+        _hear(s, c, x)
         for m in range(M):
             _move_member(s, c, m, x)
         if seen > k + 1:
@@ -239,7 +320,7 @@ class Subspace(Engine):
         priors = np.ones(M)
         priors[int(np.argmax(lives))] = max(M - 1, 1)
         self._members = priors / priors.sum()
-        jury, room = new_jury(np.r_[(1.0 - COMBINED) * self._members, COMBINED / 2, COMBINED / 2])
+        jury, room = new_jury(np.r_[(1.0 - COMBINED) * self._members, np.full(EXTRA, COMBINED / EXTRA)])
         state = SubspaceState(
             N=np.zeros(M),
             N2=np.zeros(M),
@@ -247,7 +328,10 @@ class Subspace(Engine):
             S=np.zeros((M, d, d)),
             frames=np.zeros((M + 2, k, d)),
             jury=jury,
-            w=np.zeros(M),
+            w=np.zeros((3, M)),
+            means=np.zeros((3, d)),
+            sums=np.zeros((2, M)),
+            largest=np.zeros(2),
             mean=np.zeros(d),
             F=np.zeros((k, d)),
             variances=np.zeros(k),
@@ -258,7 +342,9 @@ class Subspace(Engine):
             forget=0.5 ** (1.0 / np.array(lives)),
             center=center,
             room=room,
-            lost=np.zeros(M + 2),
+            logs=np.log(self._members),
+            lost=np.zeros(M + EXTRA),
+            slope=np.zeros(M),
             z=np.zeros(d),
             Z=np.zeros((k + 1, d)),
             Y=np.zeros((k + 1, d)),
@@ -286,6 +372,13 @@ class Subspace(Engine):
         learn_rows(self._handle, X, lost)
         return lost
 
+    @property
+    def weights(self) -> Array:
+        """Of the members, in what is played: (M,)."""
+        state = self._parts[0]
+        played: Array = state.w[int(np.argmax(state.jury.weights[-EXTRA:])) // 2]
+        return played.copy()
+
     def put_in_order(self) -> None:
         """The largest variance first."""
         put_in_order(self._parts[0].F, self._parts[0].variances)
@@ -303,7 +396,11 @@ class Subspace(Engine):
         yield "S", bool((np.abs(S - S.transpose(0, 2, 1)).max(axis=(1, 2)) <= CLOSE * traces).all())
         yield "S", bool(((traces <= most) & (np.linalg.eigvalsh(S)[:, 0] >= -CLOSE * traces)).all())
         yield "mu", bool((np.abs(read["mu"]) <= SLACK * LARGEST * self._parts[1].center).all())
-        yield "mean", bool((np.abs(read["mean"]) <= SLACK * LARGEST * self._parts[1].center).all())
+        for name in ("mean", "means"):
+            yield name, bool((np.abs(read[name]) <= SLACK * LARGEST * self._parts[1].center).all())
         yield "variances", bool((read["variances"] >= 0).all() and read["variances"].sum() <= SLACK * read["total"][0])
-        yield "weights", shares(read["w"][None], np.ones((1, read["w"].size), dtype=bool))
+        yield "weights", shares(read["w"], np.ones(read["w"].shape, dtype=bool))
+        sums, B = read["sums"], read["largest"]
+        yield "sums", bool((sums.min(axis=1) == 0).all() and (sums.max(axis=1) <= SLACK * rounds * B).all())
+        yield "largest", bool((16 * d * SLACK * LARGEST**2 >= B).all())
         yield from look_jury(read)

@@ -25,8 +25,9 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Saved, Bas
     """Principal component analysis of a stream whose subspace, mean and scale may move. There is nothing to tune.
 
     A bank of covariances forgets the past at different speeds, from a memory of two rows to one of all. Each is judged
-    by the energy it loses, one row ahead. The components are the directions in which those that lose least agree, or
-    those in which they see most energy, whichever has lost less.
+    by the energy it loses, one row ahead. The components are the directions of most energy in a mixture of those that
+    lose least, by weights that learn fast or by weights that trust no single row, whichever has lost less. The mean
+    has weights of its own: its best memory need not be that of the subspace.
 
     Components keep their sign and their place from row to row, so that a model behind them is not shaken: where the
     variances of two components cross, they do not change places. `fit` puts them in the order of their variances;
@@ -50,7 +51,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Saved, Bas
     explained_variance_, explained_variance_ratio_ : array (k,)
         Along each component, as the bank sees it by its present weights, and as a share of that of all directions.
     weights_ : array
-        Of the members, in the order of `halflives`.
+        Of the members in the covariance that is played, in the order of `halflives`.
     n_samples_seen_ : int
     n_features_in_ : int
     feature_names_in_ : array (d,)
@@ -200,7 +201,8 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Saved, Bas
     @property
     def weights_(self) -> Array:
         """Of the members of the bank, in the order of `halflives`."""
-        return self._told("w")
+        check_is_fitted(self)
+        return self._engine.weights
 
     @property
     def n_samples_seen_(self) -> int:
