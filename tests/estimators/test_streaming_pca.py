@@ -121,6 +121,23 @@ def test_as_good_as_the_best_half_life_often(kind, k, seed):
     assert pca.update(rows)[known:].sum() <= 1.02 * best.sum() + 5 * best.max()
 
 
+def test_one_row_can_decide_whatever_the_learner():
+    """Two streams that differ in the last row only: on each some half-life loses little, on one any learner loses much.
+
+    A giant pair of rows long ago, then a calm in another direction: a long memory plays the one, a short one the other.
+    The last row goes along either; what any direction loses of both is together all of one.
+    """
+    calm = np.zeros((102, 2))
+    calm[:2, 1], calm[2:, 0] = (30, -30), np.tile([1, -1], 50)
+    last = 1e4
+    one, other = np.vstack([calm, [last, 0]]), np.vstack([calm, [0, last]])
+    lost = [StreamingPCA(1).update(rows)[-1] for rows in (one, other)]
+    assert sum(lost) == pytest.approx(last**2, rel=1e-2)
+    for rows in (one, other):
+        best = min(lost_by(life, rows, 1)[3:].sum() for life in StreamingPCA(1).halflives)
+        assert best < 1e-3 * max(lost)
+
+
 def test_first_rows_lie_in_the_subspace():
     """k + 1 rows span k directions around their mean: none of them is lost."""
     rows = np.random.default_rng(1).standard_normal((5, 9))
