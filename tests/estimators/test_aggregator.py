@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.twins import combination as twin
+from thalweg.errors import InputError
 from thalweg.estimators import Aggregator
 
 SLOW = pytest.mark.slow
@@ -182,6 +183,15 @@ def test_weights_by_covariance_are_the_best_for_the_errors_so_far(K):
         assert slopes.min() >= w[on] @ slopes - 1e-9
         assert np.ptp(slopes[w[on] > 0]) < 1e-9
         assert np.ptp(M.sum(axis=1) / v) > 0.01  # of equal weights that is not true
+
+
+@pytest.mark.parametrize(("K", "same"), [(50, False), (51, True)])
+def test_covariance_is_for_up_to_fifty_experts(K, same):
+    X, y, _ = stream(T=30, K=K)
+    without = Aggregator(guests=["BOA", "recent"]).run(X, y).said
+    assert np.array_equal(Aggregator().run(X, y).said, without) == same
+    with pytest.raises(InputError, match="'rule' parameter of Aggregator asks for an array"):
+        Aggregator(rule="covariance").predict(np.zeros(50_000))
 
 
 @pytest.mark.parametrize("loss", ["square", "absolute", "pinball"])

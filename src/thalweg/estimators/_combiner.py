@@ -264,7 +264,7 @@ class Combiner(Stateful):
         waiting = [t % h for t in range(answered, min(predicted, answered + h))]
         yield "waiting forecasts", bool(((a >= 0) & (a <= 1)).all() and (a[waiting].sum(axis=1) > 0).all())
         yield "waiting forecasts", bool((np.abs(read["memories.x"]) <= LARGEST).all())
-        known = np.isin(np.arange(h), [t % h for t in range(max(predicted - h, 0), answered)])
+        known = np.isin(np.arange(h), [t % h for t in range(max(predicted - h, 0), min(answered, predicted))])
         yield "answers", bool((read["memories.answered"] == known).all())
         yield "answers", bool((np.abs(read["memories.y"]) <= LARGEST).all())
         yield from look_memories(read, self._remembering.keep, answered)

@@ -11,20 +11,31 @@ import numpy as np
 from thalweg._extras import need
 from thalweg._recorded import describe, parameters
 from thalweg._types import Array
-from thalweg._validate import check_choice, check_count, check_flag, check_items, real_array, real_number, told, wrong
+from thalweg._validate import (
+    check_choice,
+    check_count,
+    check_entries,
+    check_flag,
+    check_items,
+    real_array,
+    real_number,
+    told,
+    wrong,
+)
 from thalweg.errors import InputError
 from thalweg.estimators._combination import Combination
 from thalweg.estimators._combiner import LARGEST, Combiner
 from thalweg.estimators._forecast_losses import CLOSEST, CODES
 from thalweg.estimators._frames import Table, column, table
 from thalweg.estimators._oracles import Oracle, oracle
-from thalweg.estimators._rules import FAMILIES, Row
+from thalweg.estimators._rules import COVARIANCE, FAMILIES, Row
 from thalweg.estimators._saved import Saved
 
 __all__ = ["Aggregator", "read_loss", "read_rule"]
 
 OPERA = {"mse": "square", "mae": "absolute", "mape": "percentage"}  # its names of losses
 USUAL = "BOA", "recent", "covariance"
+MANY = 50  # experts: weights by covariance cost their third power, and are not usual for more
 
 
 def read_loss(owner: str, loss: Any) -> str:
@@ -63,7 +74,7 @@ class Aggregator(Saved):
         with half-lives of 4 to 256 rounds), "covariance" (weights from how the experts' errors go together, of all
         rounds and with a half-life of 64), "Bayes" (for "log"), or objects of your own with `weights(experts, awake)`
         and `update(experts, awake, y)`; to save them, also `state()` and `restore(saved)`. "auto": BOA, recent and
-        covariance, FS where `gradient` is False, Bayes for "log".
+        covariance (for up to 50 experts: it costs their third power), FS where `gradient` is False, Bayes for "log".
     rule : str, optional
         One of these names or "Tracker": play that rule alone.
 
@@ -118,12 +129,16 @@ class Aggregator(Saved):
         self._plain = self.loss not in ("percentage", "log")  # any finite answer will do
         self._candidates()
 
-    def _candidates(self) -> tuple[bool, list[Row], list[Any]]:
+    def _candidates(self, experts: int = 1) -> tuple[bool, list[Row], list[Any]]:
         """Whether the Tracker is one, the rules that are, and the guests of the user's own."""
         name = type(self).__name__
         if self.rule is not None:
             return self.rule == "Tracker", [*FAMILIES.get(self.rule, ())], []
-        usual = [*USUAL, *["FS"] * (not self.gradient), *["Bayes"] * (self.loss == "log")]
+        usual = [
+            *USUAL[: 3 if experts <= MANY else 2],
+            *["FS"] * (not self.gradient),
+            *["Bayes"] * (self.loss == "log"),
+        ]
         guests = usual if isinstance(self.guests, str) and self.guests == "auto" else self.guests
         rows: list[Row] = []
         own: list[Any] = []
@@ -137,9 +152,15 @@ class Aggregator(Saved):
         return True, rows, own
 
     def _new_engine(self, facts: Mapping[str, Any]) -> Combiner:
-        tracked, rows, own = self._candidates()
+        name = type(self).__name__
+        K = check_count(name, "n_experts_", facts["n_experts_"], most=2**20)
+        tracked, rows, own = self._candidates(K)
+        check_entries(name, "horizon", self.horizon, self.horizon * (len(rows) + 1) * K)
+        if any(row.kind == COVARIANCE for row in rows):
+            which = "guests" if self.rule is None else "rule"
+            check_entries(name, which, getattr(self, which), 4 * K * K)
         return Combiner(
-            check_count(type(self).__name__, "n_experts_", facts["n_experts_"], most=2**20),
+            K,
             loss=self.loss,
             tau=self.tau,
             gradient=self.gradient,
