@@ -472,3 +472,78 @@ def test_learners_of_others():
     other = one.clone()
     other.restore(before)
     assert np.array_equal(other.decision, one.decision)
+
+
+# ------------------------------------------------------------------------------------------- whole runs, copy by copy
+
+
+def by_hand(learner, problem):
+    """Losses and decisions of rounds that are played by `step`."""
+    played = [(learner.decision, learner.step(problem[t])) for t in range(len(problem))]
+    return [np.array(part) for part in zip(*played, strict=True)]
+
+
+def check_same_state(one, other):
+    one, other = one.state(), other.state()
+    assert one.keys() == other.keys()
+    for key, value in one.items():
+        assert np.array_equal(value, other[key]), key
+
+
+@pytest.mark.parametrize("d", [0, 3, 7])
+@pytest.mark.parametrize("kind", ["Tracker", "OGD", "EfficientDynamic, clips"])
+def test_copies_play_their_rounds_in_compiled_code(kind, d):
+    """`play` lets one copy after the other play all its rounds; no bit differs from rounds that are played in order."""
+    domain, rng = tw.domains.Ball(3), np.random.default_rng(d)
+    problem = tw.problems.LinearRegression(
+        rng.normal(size=(600, 3)) * rng.lognormal(size=(600, 1)), rng.normal(size=600)
+    )
+    makers = {
+        "Tracker": tw.Tracker,
+        "OGD": partial(tw.OGD, step_size=0.1),
+        "EfficientDynamic, clips": lambda Y: tw.EfficientDynamic(Y, 600, 40.0, 40.0, on_violation="clip"),
+    }
+    one, other = (tw.Delayed(domain, makers[kind], delay=d) for _ in range(2))
+    first = 0
+    for n in (1, 2, 350, 5, 242):  # also where a run begins before all copies are there
+        part = problem[first : first + n]
+        run, (decisions, losses) = tw.play(one, part, decisions=True), by_hand(other, part)
+        assert np.array_equal(run.losses, losses)
+        assert np.array_equal(run.decisions, decisions)
+        assert one.queries == other.queries
+        assert one.clipped == other.clipped
+        check_same_state(one, other)
+        first += n
+    assert (one.clipped > 3) == ("clips" in kind)
+    assert [one.decision_at(s).tolist() for s in range(600 - d, 601)] == [
+        other.decision_at(s).tolist() for s in range(600 - d, 601)
+    ]
+
+
+def test_a_run_that_must_be_refused_stands_before_that_round():
+    features = np.random.default_rng(0).normal(size=(300, 2))
+    features[211] *= 1e4
+    problem = tw.problems.LinearRegression(features, np.ones(300))
+    learner, other = (tw.Delayed(tw.domains.Ball(2), lambda Y: tw.OGD(Y, 300, 50.0), delay=4) for _ in range(2))
+    with pytest.raises(InputError, match="gradient_bound") as error:
+        tw.play(learner, problem)
+    assert error.value.__notes__ == ["In round 211 of the problem, counted from 0."]
+    by_hand(other, problem[:211])
+    _ = other.decision  # as it was asked for in vain
+    check_same_state(learner, other)
+
+
+def test_what_waits_by_hand_is_not_taken_for_turns():
+    """A round without its feedback, or with one that came early: copies take turns no longer; `play` goes in order."""
+    rng = np.random.default_rng(1)
+    problem = tw.problems.LinearRegression(rng.normal(size=(60, 2)), rng.normal(size=60))
+    one, other = (tw.Delayed(tw.domains.Ball(2), tw.SOGD, delay=3) for _ in range(2))
+    for learner in (one, other):
+        tw.play(learner, problem[:20])
+        learner.update([0.5, 0.0])  # the present round's, at once
+        learner.advance()
+        learner.advance()  # and one that has none yet
+        learner.update([0.1, 0.2])
+    run, (_, losses) = tw.play(one, problem[20:]), by_hand(other, problem[20:])
+    assert np.array_equal(run.losses, losses)
+    check_same_state(one, other)

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thalweg._interrupts import interrupts
-from thalweg._kernels.clock import GRADIENTS, ROUNDS
+from thalweg._kernels.clock import FRESH, GRADIENTS, ROUNDS, VALUES
 from thalweg._sound import feasible
 from thalweg._stateful import Savable, Stateful, inside
 from thalweg._types import Array
@@ -35,8 +35,12 @@ from thalweg.domains import Domain
 from thalweg.errors import InputError, StateError
 from thalweg.late import Late
 from thalweg.learner import Learner, Queries, check_takes_losses, read_decision
+from thalweg.machine import Machine
+from thalweg.problems import LinearModel
 
 __all__ = ["Delayed"]
+
+SHORTEST = 16  # rounds of each copy that are played at a time, at first
 
 
 class Delayed(Late):
@@ -206,6 +210,52 @@ class Delayed(Late):
     def copies(self) -> int:
         """How many copies there are: one more than rounds ever waited at once."""
         return len(self._copies)
+
+    # ------------------------------------------------------------------ whole runs
+
+    def _play_many(self, problem: LinearModel, first: int, last: int, losses: Array, decisions: Array) -> int:
+        size = SHORTEST * self._rows  # what is in vain where a round is refused
+        while first < last and self._turns():
+            before, stop = self._remember(), min(last, first + size)
+            while (refused := self._play_turns(problem, first, stop, losses, decisions)) < stop:
+                self._return_to(before)
+                if refused == first:
+                    return first
+                last = stop = refused
+            first, size = stop, 2 * size
+        return first
+
+    def _turns(self) -> bool:
+        """Whether the copies take turns from here on: (1) with all of them there, and feedback that is always due."""
+        d, t = self.delay, self.rounds
+        first = self._copies[0]
+        if d is None or len(self._copies) <= d or not (isinstance(first, Machine) and first._compiled):
+            return False
+        past = np.arange(t - d, t)
+        return bool(self._due[t % self._rows] < 0 and (self._due[past % self._rows] == past + d).all())
+
+    def _play_turns(self, problem: LinearModel, first: int, stop: int, losses: Array, decisions: Array) -> int:
+        """Rounds first..stop-1, copy by copy; returns the first that one of them refused, or `stop`."""
+        t, rows, count, refused = self.rounds, self._rows, stop - first, stop
+        for j in range(min(rows, count)):
+            copy, mine = self._copies[self._holders[(t + j) % rows]], slice(first + j, stop, rows)
+            part = problem._part(mine)
+            paid, played = np.empty(len(part)), np.empty((len(part), self.domain.dim))
+            rounds = copy._rounds(part, paid, played)
+            done = 0 if rounds is None else copy._play(part, rounds, 0, len(part))
+            if done < len(part):
+                refused = min(refused, first + j + done * rows)
+            losses[mine] = paid
+            if len(decisions):
+                decisions[mine] = played
+            last = t + j + (len(part) - 1) * rows
+            self._x[last % rows], self._due[last % rows] = played[-1], last + self.max_delay
+        self._shown = None
+        self._clock[[ROUNDS, GRADIENTS]] += count
+        self._clock[VALUES] += count * self.uses_loss
+        self._clock[FRESH] = 0
+        self._open(t + count)
+        return refused
 
     # ------------------------------------------------------------------ a round that fails has not been
 

@@ -29,6 +29,7 @@ from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.learner import Learner
 from thalweg.losses import Loss
+from thalweg.problems import LinearModel
 
 __all__ = ["Late"]
 
@@ -267,6 +268,10 @@ class Late(Learner):
             self._settle(s)
         self._clock[ROUNDS], self._clock[FRESH] = t + 1, 0
         self._open(t + 1)
+
+    def _play_many(self, problem: LinearModel, first: int, last: int, losses: Array, decisions: Array) -> int:
+        """Play rounds first..last-1 in compiled code; returns the first that was not played, as `Machine._play`."""
+        return first
 
     # ------------------------------------------------------------------ stop and resume
 

@@ -203,7 +203,9 @@ def _play_rounds(
                 block *= 2
             elif spent > 2 * BLOCK_SECONDS:
                 block = max(1, block // 2)
-        if rounds is None or t < last:  # no loop for these parts, or one round that it would not play: `step` says why
+        elif late is None and isinstance(learner, Late) and isinstance(problem, LinearModel):
+            t = learner._play_many(problem, first, last, losses, kept)
+        if t < last:  # no loop for these parts, or one round that it would not play: `step` says why
             if len(kept):
                 kept[t] = learner.decision.ravel()
             try:
