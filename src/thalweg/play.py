@@ -174,7 +174,8 @@ def _read_delays(learner: Any, delay: Any, T: int) -> list[int] | None:
     if given.ndim == 1 and given.size != T:
         raise InputError(f"The 'delay' parameter of play must have one entry for each of {T} rounds. Got {given.size}.")
     if given.ndim == 0:
-        return [learner._read_delay(given.item(), "play")] * T
+        late = learner._read_delay(given.item(), "play")
+        return None if late == learner.delay else [late] * T
     return [learner._read_delay(late, f"round {t} in play") for t, late in enumerate(given.tolist())]
 
 
