@@ -134,7 +134,7 @@ def heat_map(rows: Sequence[Row]) -> Any:
     simple = [mean(survey(rows, s, names[0]), "persistence") for s in streams]
     heads = [
         f"{s}\n{'real' if STREAMS[s].real else 'synthetic'}\nbest {number(low)}"
-        + (f"\nlast value {number(last)}" if STREAMS[s].real and last is not None else "")
+        + (f"\nlast value\n{number(last)}" if STREAMS[s].real and last is not None else "")
         for s, low, last in zip(streams, least, simple, strict=True)
     ]
     axis.set_xticks(range(len(streams)), heads)
