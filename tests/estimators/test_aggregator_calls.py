@@ -289,6 +289,16 @@ def test_it_continues_bit_for_bit(options, tmp_path):
     assert repr(copies[0]) == repr(one)
 
 
+@pytest.mark.parametrize("small", [0.0, 1e-300, 1e-160, 1e-9])
+def test_states_of_errors_of_any_size_are_read(small):
+    """Also where the square of an error underflows, and its product with another one does not."""
+    X = np.tile([small, 1.0, 1e50], (40, 1))
+    one, other = Aggregator(), Aggregator()
+    one.run(X, np.zeros(40))
+    other.restore(one.state())
+    assert one.predict(X[0]) == other.predict(X[0])
+
+
 def test_names_are_saved_too(tmp_path):
     X, y, _ = stream(T=10)
     one = Aggregator()

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from thalweg._kernels.jit import inner, kernel
 from thalweg._kernels.parts import Floats, Ints
-from thalweg._sound import SLACK, within
+from thalweg._sound import CLOSE, SLACK, within
 
 __all__ = ["Memories", "Remembering", "foresee", "foresee_rounds", "look_memories", "new_memories"]
 
@@ -226,7 +226,12 @@ def look_memories(read: Mapping[str, NDArray[Any]], keep: Floats, rounds: int) -
     """Whether a run can have left these arrays: `Stateful._look`."""
     S, n, w = (read[f"memories.{key}"] for key in "Snw")
     most = np.array([rounds if f == 1.0 else min(rounds, 1.0 / (1.0 - f)) for f in keep])
-    square = np.sqrt(np.maximum(np.einsum("kii->ki", S), 0.0))
+    root = np.sqrt(np.maximum(np.einsum("kii->ki", S), 0.0))
+    largest = root[:, :, None] * root[:, None]
+    lost = 1e-150 * (root[:, :, None] + root[:, None]) + 1e-300  # where a square underflows and a product does not
     yield "memories", within(n, 0.0, most[:, None]) and within(w, 0.0, 1.0)
-    yield "memories", bool((S.transpose(0, 2, 1) == S).all() and not square[n == 0].any())
-    yield "memories", bool((np.abs(S) <= SLACK * square[:, :, None] * square[:, None] + 1e-300).all())
+    yield (
+        "memories",
+        bool((np.abs(S - S.transpose(0, 2, 1)) <= CLOSE * largest + lost).all() and not root[n == 0].any()),
+    )
+    yield "memories", bool((np.abs(S) <= SLACK * largest + lost).all())
