@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from thalweg._interrupts import interrupts
 from thalweg._kernels.clock import FRESH, GRADIENTS, ROUNDS, VALUES
+from thalweg._machines import loop
 from thalweg._sound import feasible
 from thalweg._stateful import Savable, Stateful, inside
 from thalweg._types import Array
@@ -213,11 +214,18 @@ class Delayed(Late):
 
     # ------------------------------------------------------------------ whole runs
 
-    def _play_many(self, problem: LinearModel, first: int, last: int, losses: Array, decisions: Array) -> int:
+    def _rounds(self, problem: LinearModel, losses: Array, decisions: Array) -> loop.Rounds | None:
+        first = self._copies[0]
+        return (
+            first._rounds(problem, losses, decisions) if self.delay is not None and isinstance(first, Machine) else None
+        )
+
+    def _play(self, problem: LinearModel, rounds: loop.Rounds, first: int, last: int) -> int:
+        """As `Machine._play`: where the copies take turns each plays its part of the rounds."""
         size = SHORTEST * self._rows  # what is in vain where a round is refused
         while first < last and self._turns():
             before, stop = self._remember(), min(last, first + size)
-            while (refused := self._play_turns(problem, first, stop, losses, decisions)) < stop:
+            while (refused := self._play_turns(problem, first, stop, rounds.losses, rounds.decisions)) < stop:
                 self._return_to(before)
                 if refused == first:
                     return first
@@ -227,12 +235,10 @@ class Delayed(Late):
 
     def _turns(self) -> bool:
         """Whether the copies take turns from here on: (1) with all of them there, and feedback that is always due."""
-        d, t = self.delay, self.rounds
-        first = self._copies[0]
-        if d is None or len(self._copies) <= d or not (isinstance(first, Machine) and first._compiled):
-            return False
+        d, t = self.max_delay, self.rounds
         past = np.arange(t - d, t)
-        return bool(self._due[t % self._rows] < 0 and (self._due[past % self._rows] == past + d).all())
+        due = self._due[t % self._rows] < 0 and (self._due[past % self._rows] == past + d).all()
+        return bool(due and len(self._copies) == self._rows)
 
     def _play_turns(self, problem: LinearModel, first: int, stop: int, losses: Array, decisions: Array) -> int:
         """Rounds first..stop-1, copy by copy; returns the first that one of them refused, or `stop`."""
@@ -241,8 +247,7 @@ class Delayed(Late):
             copy, mine = self._copies[self._holders[(t + j) % rows]], slice(first + j, stop, rows)
             part = problem._part(mine)
             paid, played = np.empty(len(part)), np.empty((len(part), self.domain.dim))
-            rounds = copy._rounds(part, paid, played)
-            done = 0 if rounds is None else copy._play(part, rounds, 0, len(part))
+            done = copy._play(part, copy._rounds(part, paid, played), 0, len(part))
             if done < len(part):
                 refused = min(refused, first + j + done * rows)
             losses[mine] = paid

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from thalweg._kernels.clock import CLIPPED, FRESH, GRADIENTS, ROUNDS, VALUES
+from thalweg._machines import loop
 from thalweg._sound import feasible
 from thalweg._types import Array
 from thalweg._validate import check_count, check_entries, real_number, told
@@ -269,9 +270,9 @@ class Late(Learner):
         self._clock[ROUNDS], self._clock[FRESH] = t + 1, 0
         self._open(t + 1)
 
-    def _play_many(self, problem: LinearModel, first: int, last: int, losses: Array, decisions: Array) -> int:
-        """Play rounds first..last-1 in compiled code; returns the first that was not played, as `Machine._play`."""
-        return first
+    def _rounds(self, problem: LinearModel, losses: Array, decisions: Array) -> loop.Rounds | None:
+        """As `Machine._rounds`; one that returns any defines `_play`, too."""
+        return None
 
     # ------------------------------------------------------------------ stop and resume
 

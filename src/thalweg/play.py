@@ -191,7 +191,7 @@ def _play_rounds(
 ) -> int:
     """Rounds 0..T-1, in compiled blocks where there is a loop for these parts. Returns how many were played."""
     rounds = None
-    if isinstance(learner, Machine) and isinstance(problem, LinearModel):
+    if isinstance(learner, Machine | Late) and isinstance(problem, LinearModel) and late is None:
         rounds = learner._rounds(problem, losses, kept)
     block, t = min(2**15, max(1, 2**18 // learner.domain.dim)), 0  # the first one is short for any learner
     while t < T and not stop.asked:
@@ -200,12 +200,10 @@ def _play_rounds(
             began = time.perf_counter()
             t = learner._play(problem, rounds, first, last)
             spent = time.perf_counter() - began
-            if spent < BLOCK_SECONDS / 2:
+            if spent < BLOCK_SECONDS / 2 and t == last:
                 block *= 2
             elif spent > 2 * BLOCK_SECONDS:
                 block = max(1, block // 2)
-        elif late is None and isinstance(learner, Late) and isinstance(problem, LinearModel):
-            t = learner._play_many(problem, first, last, losses, kept)
         if t < last:  # no loop for these parts, or one round that it would not play: `step` says why
             if len(kept):
                 kept[t] = learner.decision.ravel()

@@ -150,6 +150,7 @@ def test_late_answers_make_copies_that_take_turns():
 @pytest.mark.parametrize("loss", ["square", "percentage"])
 def test_copies_share_what_they_know_of_errors(loss):
     X, y, awake = stream(T=90, asleep=0.2)
+    awake *= np.random.default_rng(3).uniform(0.1, 1.0, awake.shape)  # half awake
     P, W = twin.combine(USUAL, X, y, awake, loss, late=4)
     late = Aggregator(loss, horizon=4).run(X, y, awake)
     np.testing.assert_allclose(late.said, P, rtol=1e-7)

@@ -24,10 +24,11 @@ from thalweg._kernels.pointers import call
 from thalweg.estimators._covariance import foresee
 from thalweg.estimators._forecast_losses import LOG, cost, slope
 from thalweg.estimators._jury import Jury, JuryRoom, judge
-from thalweg.estimators._rules import BAYES, COVARIANCE, Rules, RuleSettings, believe, learn_rule, normalise
+from thalweg.estimators._rules import BAYES, Rules, RuleSettings, believe, learn_rule, normalise
 
-__all__ = ["Combined", "Combining", "answer", "ask", "propose", "read", "rounds"]
+__all__ = ["ANSWERED", "PREDICTED", "Combined", "Combining", "answer", "ask", "propose", "read", "rounds"]
 
+ANSWERED, PREDICTED = 0, 1  # of the clock: rounds
 ROUNDING = 1e-13  # relative, of a mean of forecasts
 
 
@@ -40,7 +41,7 @@ class Combined(NamedTuple):
 
 
 class Combining(NamedTuple):
-    """What does not change, and scratch space. N candidates: the Tracker (or not), M rules, and guests from Python."""
+    """What does not change, and scratch space. N candidates: Tracker or not, M rules, L memories, guests in Python."""
 
     rules: RuleSettings
     jury: JuryRoom
@@ -85,20 +86,18 @@ def read(row: Floats, least: float, largest: float, x: Floats, a: Floats) -> boo
 def propose(handle: Any, x: Floats, a: Floats, held: Floats, w: Floats) -> float:
     """w <- the weights of a round for those awake; the guests' are there. Returns the forecast."""
     s, c, tracker, _, _ = parts(handle)
-    K, first, memory = w.shape[0], 1 if c.tracked else 0, 0
+    K, first, M = w.shape[0], 1 if c.tracked else 0, c.rules.kinds.shape[0]
     if c.tracked:
         call(tracker.ready, tracker.handle)
         for i in range(K):
             c.weights[0, i] = max(tracker.x[i], 0.0)
         normalise(a, c.weights[0])
-    for m in range(c.rules.kinds.shape[0]):
-        if c.rules.kinds[m] == COVARIANCE:
-            for i in range(K):
-                c.weights[first + m, i] = a[i] * held[memory, i]
-            normalise(a, c.weights[first + m])
-            memory += 1
-        else:
-            believe(s.rules, c.rules, m, a, c.weights[first + m])
+    for m in range(M):
+        believe(s.rules, c.rules, m, a, c.weights[first + m])
+    for k in range(held.shape[0]):
+        for i in range(K):
+            c.weights[first + M + k, i] = held[k, i]
+        normalise(a, c.weights[first + M + k])
     for i in range(K):
         w[i] = 0.0
     for n in range(c.gains.shape[0]):
@@ -108,10 +107,11 @@ def propose(handle: Any, x: Floats, a: Floats, held: Floats, w: Floats) -> float
 
 
 @kernel
-def ask(handle: Any, row: int, x: Floats, a: Floats, w: Floats) -> float:
-    """`propose` for the next round, which then waits in this row."""
+def ask(handle: Any, row: int, x: Floats, a: Floats, w: Floats, clock: Ints) -> float:
+    """`propose` for the next round, which then waits in this row, and the clock goes on."""
     s, _, _, memories, remembering = parts(handle)
     foresee(memories, remembering, row, x, a, s.held)
+    clock[PREDICTED] += 1
     return propose(handle, x, a, s.held, w)
 
 
@@ -135,7 +135,7 @@ def _learn(handle: Any, x: Floats, a: Floats, p: float, y: float) -> None:
                 if not c.gradient:  # sum_i u_i l_i, where who sleeps loses what was paid
                     paid -= tracker.x[i] * c.r[i]
             call(tracker.update, tracker.handle, max(paid, 0.0), np.inf, 0, True)
-        elif m < M and c.rules.kinds[m] != COVARIANCE:
+        elif m < M:
             learn_rule(s.rules, c.rules, m, a, c.r)
     if c.gains.shape[0] > 1:
         judge(s.jury, c.jury, c.gains)
@@ -148,7 +148,7 @@ def answer(handle: Any, row: int, y: float, w: Floats, clock: Ints) -> None:
     x, a = memories.x[row], memories.a[row]
     _learn(handle, x, a, propose(handle, x, a, s.held, w), y)
     memories.y[row], memories.answered[row] = y, 1
-    clock[0] += 1
+    clock[ANSWERED] += 1
 
 
 @kernel

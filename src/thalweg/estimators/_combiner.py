@@ -20,7 +20,7 @@ from thalweg.algorithms import Tracker
 from thalweg.domains import Simplex
 from thalweg.errors import InputError
 from thalweg.estimators import _combine
-from thalweg.estimators._combine import Combined, Combining
+from thalweg.estimators._combine import ANSWERED, PREDICTED, Combined, Combining
 from thalweg.estimators._covariance import Memories, foresee, foresee_rounds, look_memories, new_memories
 from thalweg.estimators._forecast_losses import CODES, PERCENTAGE
 from thalweg.estimators._jury import look_jury, new_jury
@@ -29,7 +29,6 @@ from thalweg.estimators._rules import COVARIANCE, MLPROD, Row, Rules, RuleSettin
 __all__ = ["Combiner"]
 
 FLOAT = np.dtype(np.float64)
-ANSWERED, PREDICTED = 0, 1  # of the clock: rounds
 BLOCK = 4096  # rounds of a run for which the memories' weights are kept
 
 
@@ -74,11 +73,11 @@ class Combiner(Stateful):
         guests: Sequence[Any] = (),
     ) -> None:
         self.count, self.horizon = count, horizon
+        keep = np.array([row.keep for row in rows if row.kind == COVARIANCE])
         options = loss, tau, gradient, tracked, rows, guests
         self._copies = [_new_copy(count, *options) for _ in range(horizon)]
         self._doors: list[tuple[Handle, Any]] | None = None  # and what they borrow
         self._clock = np.zeros(2, dtype=np.int64)
-        keep = np.array([row.keep for row in rows if row.kind == COVARIANCE])
         self._memories, self._remembering = new_memories(keep, count, horizon, CODES[loss] == PERCENTAGE)
         self._time = np.zeros(2)  # whether there was one, and the last
         self._arrays: dict[str, NDArray[Any]] = {"clock": self._clock, "time": self._time}
@@ -137,9 +136,7 @@ class Combiner(Stateful):
         """The forecast of the next round, which then waits for its answer."""
         turn = int(self._clock[PREDICTED]) % self.horizon
         self._ask(turn, x, a)
-        said = _combine.ask(self._door(turn), turn, x, a, np.empty(self.count))
-        self._clock[PREDICTED] += 1
-        return float(said)
+        return float(_combine.ask(self._door(turn), turn, x, a, np.empty(self.count), self._clock))
 
     def weights(self) -> Array:
         """Those of the next round, if everybody is awake."""
@@ -171,13 +168,12 @@ class Combiner(Stateful):
                 for t in range(len(Y)):
                     k = int(self._clock[ANSWERED]) % self.horizon
                     self._ask(k, X[t], A[t])
-                    P[t] = _combine.ask(self._door(k), k, X[t], A[t], W[t])
+                    P[t] = _combine.ask(self._door(k), k, X[t], A[t], W[t], self._clock)
                     _combine.answer(self._door(k), k, Y[t], W[t], self._clock)
                     self._tell(k, X[t], A[t], Y[t])
             else:
                 for t in range(0, len(Y), BLOCK):
                     self._run(*(array[t : t + BLOCK] for array in (X, A, Y, W, P)))
-            self._clock[PREDICTED] = self._clock[ANSWERED]
         return P, W
 
     def _run(self, X: Array, A: Array, Y: Array, W: Array, P: Array) -> None:
@@ -186,7 +182,7 @@ class Combiner(Stateful):
         foresee_rounds(self._memories, self._remembering, first % self.horizon, X, A, Y, held)
         for t in range(min(self.horizon, len(Y))):
             _combine.rounds(self._door((first + t) % self.horizon), X, A, Y, held, t, self.horizon, W, P)
-        self._clock[ANSWERED] += len(Y)
+        self._clock += len(Y)
 
     # ------------------------------------------------------------------ guests in Python
 
@@ -289,13 +285,13 @@ def _needs(one: _Copy) -> NDArray[np.bool_]:
 def _new_copy(
     count: int, loss: str, tau: float, gradient: bool, tracked: bool, rows: Sequence[Row], guests: Sequence[Any]
 ) -> _Copy:
-    N, shape = tracked + len(rows) + len(guests), (len(rows), count)
-    priors = np.array([1.0] * tracked + [row.prior for row in rows] + [1.0] * len(guests))
+    rules, memories = ([row for row in rows if (row.kind == COVARIANCE) == wanted] for wanted in (False, True))
+    N, shape = tracked + len(rows) + len(guests), (len(rules), count)
+    priors = np.array([1.0] * tracked + [row.prior for row in (*rules, *memories)] + [1.0] * len(guests))
     jury, room = new_jury(priors)
-    numbers = np.array([row[1:4] for row in rows]).reshape(len(rows), 3).T.copy()
-    settings = RuleSettings(np.array([row.kind for row in rows], dtype=np.int64), *numbers)
+    numbers = np.array([row[1:4] for row in rules]).reshape(len(rules), 3).T.copy()
+    settings = RuleSettings(np.array([row.kind for row in rules], dtype=np.int64), *numbers)
     scratch = np.zeros((N, count)), np.zeros(N), np.zeros(count)
-    memories = sum(row.kind == COVARIANCE for row in rows)
-    state = Combined(Rules(*(np.zeros(shape) for _ in range(3))), jury, np.zeros((memories, count)))
+    state = Combined(Rules(*(np.zeros(shape) for _ in range(3))), jury, np.zeros((len(memories), count)))
     combining = Combining(settings, room, CODES[loss], tau, gradient, tracked, *scratch)
     return _Copy(state, combining, Tracker(Simplex(count)), copy.deepcopy(list(guests)))

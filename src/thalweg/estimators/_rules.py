@@ -44,7 +44,8 @@ __all__ = [
     "learn_rule",
 ]
 
-BOA, MLPOL, MLPROD, SHARE, BAYES, COVARIANCE = range(6)  # SHARE and BAYES keep logarithms of weights
+BOA, MLPOL, MLPROD, SHARE, BAYES = range(5)  # those from SHARE on keep logarithms of weights
+COVARIANCE = 5  # not a rule of this file: a memory of `_covariance`
 LEAST = -700.0  # of a logarithm of a weight
 
 

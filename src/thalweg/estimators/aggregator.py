@@ -134,11 +134,8 @@ class Aggregator(Saved):
         name = type(self).__name__
         if self.rule is not None:
             return self.rule == "Tracker", [*FAMILIES.get(self.rule, ())], []
-        usual = [
-            *USUAL[: 3 if experts <= MANY else 2],
-            *["FS"] * (not self.gradient),
-            *["Bayes"] * (self.loss == "log"),
-        ]
+        usual = [name for name in USUAL if experts <= MANY or name != "covariance"]
+        usual += ["FS"] * (not self.gradient) + ["Bayes"] * (self.loss == "log")
         guests = usual if isinstance(self.guests, str) and self.guests == "auto" else self.guests
         rows: list[Row] = []
         own: list[Any] = []

@@ -122,7 +122,8 @@ def heat_map(rows: Sequence[Row]) -> Any:
     """Total loss of every algorithm on every stream, relative to the best on that stream."""
     from matplotlib.colors import LogNorm
 
-    names, streams, losses = list(prompt()), streams_of(rows), losses_of(rows)
+    recipes, streams, losses = prompt(), streams_of(rows), losses_of(rows)
+    names = list(recipes)
     least = losses.min(axis=0)
     figure, [[axis]] = panels(2.6 + 1.05 * len(streams), 1.6 + 0.33 * len(names))
     ratios = losses / least
@@ -142,7 +143,7 @@ def heat_map(rows: Sequence[Row]) -> Any:
     axis.xaxis.tick_top()
     axis.tick_params(length=0)
     axis.grid(visible=False)
-    kinds = [prompt()[a].card.regret for a in names]
+    kinds = [recipe.card.regret for recipe in recipes.values()]
     for i in range(1, len(names)):
         if kinds[i] != kinds[i - 1]:
             axis.axhline(i - 0.5, color="black", linewidth=1.2)
