@@ -311,7 +311,7 @@ class Learner(Player):
         if array.shape != self.domain.shape:
             raise InputError(
                 f"{self._who()}: {what} has shape {array.shape}, the domain has shape {self.domain.shape}. "
-                "Pass the gradient at `decision`, in its shape."
+                f"Pass a {what} in the shape of `decision`."
             )
         return array
 
@@ -328,7 +328,7 @@ class Learner(Player):
         """A gradient that is not finite or above the bound: raise, or scale it down to the bound."""
         if not np.isfinite(g).all():
             raise InputError(
-                f"{self._who()}: gradient has entries that are nan or infinite. Check the loss at `decision`."
+                f"{self._who()}: gradient has entries that are nan or infinite. Check the loss where it was asked."
             )
         G = self.gradient_bound
         largest = float(np.abs(g).max())
