@@ -8,7 +8,7 @@ JOBS   ?= 2
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help env reproduce test test-slow lint types imports check docs oldest format bench clean
+.PHONY: help env kernels reproduce test test-slow lint types imports check docs oldest wheel format bench clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -20,13 +20,16 @@ $(VENV)/.ready: pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@
 
+kernels: env  ## Renew the library of kernels after sources were edited (seconds; minutes from nothing)
+	$(BIN)/python -m thalweg._build
+
 reproduce: env  ## Run the paper's experiments and write results/paper/index.html (a few minutes; can be interrupted)
 	$(BIN)/thalweg reproduce --out results/paper
 
-test: env  ## Run the tests (a few minutes)
+test: kernels  ## Run the tests (a few minutes)
 	$(PYTEST)
 
-test-slow: env  ## Run the slow tests too
+test-slow: kernels  ## Run the slow tests too
 	$(PYTEST) -m ''
 
 lint: env  ## Style
@@ -46,8 +49,7 @@ docs: env  ## Build the documentation site, site/index.html; warnings are errors
 
 # Every direct requirement at its lowest bound, on Python 3.11 or 3.12; what those require is the newest that goes with
 # them, and may warn. A sample stands for all tests: import, rounds, sets, data, commands, engines, a study, and what
-# scikit-learn and river ask of estimators. Left out are
-# commands that compile many learners: an old Numba takes twice as long.
+# scikit-learn and river ask of estimators.
 SAMPLE := README.md tests/domains/test_domains.py tests/lab/test_tables.py tests/lab/test_streams.py \
           tests/lab/test_jobs.py tests/lab/test_study.py tests/test_cli.py \
           tests/test_files.py::test_the_file_of_this_release_is_read_by_every_later_one \
@@ -55,7 +57,7 @@ SAMPLE := README.md tests/domains/test_domains.py tests/lab/test_tables.py tests
           tests/lab/test_forecast.py \
           -k 'not bench and not marker and not ctrl_c_ends and not long_runs and not progress_doubles and not over_seeds'
 oldest: $(OLDEST)/.ready  ## Try the oldest versions that pyproject.toml allows
-	NUMBA_CACHE_DIR=$(abspath $(OLDEST))/kernels $(OLDEST)/bin/python -m pytest -n $(JOBS) --dist loadfile -W default $(SAMPLE)
+	$(OLDEST)/bin/python -m pytest -n $(JOBS) --dist loadfile -W default $(SAMPLE)
 
 $(OLDEST)/.ready: pyproject.toml .ci/oldest.py
 	$(PYTHON) -m venv --clear $(OLDEST)
@@ -63,11 +65,14 @@ $(OLDEST)/.ready: pyproject.toml .ci/oldest.py
 	$(OLDEST)/bin/python -m pip install --quiet --requirement $(OLDEST)/requirements.txt --editable .
 	@touch $@
 
+wheel:  ## Build a wheel and try it as users get it: no Numba, no compiler, read-only, no home
+	PYTHON=$(PYTHON) .ci/wheel.sh
+
 format: env  ## Rewrite the code in the project's style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: env  ## Speed against a C loop, side by side
+bench: kernels  ## Speed against a C loop, side by side
 	$(BIN)/python benchmarks/bench.py
 
 clean:  ## Remove the environment and all caches

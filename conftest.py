@@ -1,45 +1,38 @@
 """Shared test settings, of doctests too."""
 
-from benchmarks import kernel_cache
+import resource
 
-kernel_cache.use("thalweg")  # before anything imports numba
+import hypothesis
+import pytest
 
-import hypothesis  # noqa: E402
-import pytest  # noqa: E402
+from thalweg._kernels import library
+
+GIGABYTE = 2**30
 
 for profile, count in {"fast": 40, "slow": 100}.items():  # see `tests.worlds.examples`
     hypothesis.settings.register_profile(profile, max_examples=count, deadline=None, derandomize=True, print_blob=True)
 
 
 def pytest_configure(config):
-    """Draw more examples where slow tests run."""
+    """Limit the memory, so that a leak is a red test and not a dead machine; draw more examples for slow tests."""
+    resource.setrlimit(resource.RLIMIT_DATA, (8 * GIGABYTE, resource.getrlimit(resource.RLIMIT_DATA)[1]))
     hypothesis.settings.load_profile("fast" if config.option.markexpr == "not slow" else "slow")
 
 
-# Two workers begin with the first two files: one compiles the rounds of all learners, the other runs what compiles
-# little. If both compiled the same at the same time, it would be done twice. Short files come last.
+# Long files first, so that no worker is left alone with one at the end.
 ORDER = (
-    "tests/algorithms/test_common.py",
     "tests/regret/test_comparators.py",
+    "tests/algorithms/test_common.py",
     "tests/lab/test_jobs_ended.py",
     "tests/lab/test_jobs.py",
+    "tests/kernels/",
     "tests/domains/",
     "tests/control/",
-    "tests/lab/test_control_study.py",
     "tests/pca/",
-    "tests/lab/test_pca_study.py",
-    "tests/algorithms/test_interval_dynamic.py",
-    "tests/regret/test_certificates.py",
-    "tests/experts/",
-    "tests/algorithms/test_covers.py",
+    "tests/estimators/",
+    "tests/algorithms/",
     "tests/machines/",
     "CONTRIBUTING.md",
-    "README.md",
-    "tests/algorithms/",
-    "tests/regret/",
-    "tests/test_play.py",
-    "tests/test_package.py",
-    "tests/lab/",
 )
 
 
@@ -56,3 +49,19 @@ def _forget_learners_of_tests():
 
     for name in [name for name, kind in KINDS.items() if not kind.__module__.startswith("thalweg.")]:
         del KINDS[name]
+
+
+@pytest.fixture(autouse=True)
+def _the_library_has_all_kernels_of_the_package(request, monkeypatch):
+    """A kernel of the package that must be compiled for parts of the package is missing from the specimens."""
+    compiled = library.compiled
+    if request.node.get_closest_marker("compiles"):
+        return
+
+    def guarded(kernel, kinds):
+        reason = library.why(kernel, kinds)
+        if library.loaded() is not None and not kernel.allocates and "your own" not in reason and not library.CHECKED:
+            pytest.fail(f"{reason} Is there a specimen for it (thalweg._build.specimens)? Try `make kernels`. {kinds}")
+        return compiled(kernel, kinds)
+
+    monkeypatch.setattr(library, "compiled", guarded)

@@ -24,7 +24,20 @@ from typing import Any
 
 HERE = pathlib.Path(__file__).resolve()
 ROUNDS, GRADIENT_BOUND, SMOOTHNESS, LOSS_BOUND, THRESHOLD = 20_000, 3 * 18.1, 9.0, 18.1**2 / 2, 10.0
-NAMES = ("EfficientDynamic", "EfficientAdaptive", "EfficientIntervalDynamic", "EfficientCBCE", "EfficientAOA", "SACS")
+NAMES = (
+    "EfficientDynamic",
+    "Tracker",
+    "EfficientAdaptive",
+    "EfficientIntervalDynamic",
+    "EfficientCBCE",
+    "EfficientAOA",
+    "SACS",
+    "Ader",
+    "Sword",
+    "SOGD",
+    "EfficientOptimistic",
+    "EfficientCutkosky",
+)
 
 
 def build(tw: Any, name: str, domain: Any) -> Any:

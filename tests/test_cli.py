@@ -35,7 +35,6 @@ COMMANDS = (
     "show",
     "bench",
     "sample",
-    "warmup",
     "combination",
     "conformal",
 )

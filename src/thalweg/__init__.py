@@ -1,14 +1,15 @@
 """Thalweg: online convex optimisation when the best decision keeps moving.
 
 A learner decides, the world reveals a loss, the learner moves. `domains` are the feasible sets, `losses` and `problems`
-what the world does, `play` runs one against the other, `regret` says what a run lost, `testing` checks parts of your
-own. `control`, `pca` and `estimators` are applications, `scaling` standardises rows; they are loaded when first used.
+what the world does, `play` runs one against the other. The rest is loaded when first used: `regret` measures a run,
+`testing` checks parts of your own, `theorems` holds the guarantees, `control`, `pca` and `estimators` are applications,
+and `scaling` standardises rows.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from thalweg import cards, domains, errors, experts, files, losses, metas, problems, regret, testing, theorems
+from thalweg import cards, domains, errors, experts, files, losses, metas, problems
 from thalweg._version import __version__
 from thalweg.algorithms import (
     AFLH,
@@ -46,7 +47,7 @@ from thalweg.one_projection import OneProjection
 from thalweg.play import Run, play
 
 if TYPE_CHECKING:
-    from thalweg import control, estimators, pca, scaling
+    from thalweg import control, estimators, pca, regret, scaling, testing, theorems
     from thalweg.control import EfficientControl
     from thalweg.pca import EfficientPCA
 
@@ -111,7 +112,10 @@ _LATER = {
     "estimators": "estimators",
     "pca": "pca",
     "EfficientPCA": "pca",
+    "regret": "regret",
     "scaling": "scaling",
+    "testing": "testing",
+    "theorems": "theorems",
 }
 
 

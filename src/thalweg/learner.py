@@ -126,7 +126,7 @@ class Player(Stateful):
             shown, shape = self._propose(), self.domain.shape
             if len(shape) > 1:
                 shown = shown.reshape(shape)
-            shown.flags.writeable = False
+            shown.setflags(write=False)
             self._shown = shown
         return self._shown
 

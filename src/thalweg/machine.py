@@ -9,20 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from thalweg._kernels.clock import CLIPPED, FRESH, GRADIENTS, ROUNDS
 from thalweg._kernels.handle import Handle, bind
+from thalweg._kernels.jit import Call
 from thalweg._kernels.parts import leaves, place, spots
 from thalweg._kernels.projections import PYTHON
 from thalweg._machines import loop
 from thalweg._machines._contract import Own
 from thalweg._stateful import named_arrays
 from thalweg.errors import InputError
-from thalweg.learner import Learner
+from thalweg.learner import FLOAT64, Learner
 from thalweg.losses import Loss
 from thalweg.losses._phi import QUERY, Phi
 
@@ -36,12 +37,23 @@ Array = NDArray[np.float64]
 LARGEST = np.finfo(np.float64).max
 
 
+class Calls(NamedTuple):
+    """The calls of a round, made ready once for a handle."""
+
+    handle: Handle
+    turn: Call  # `loop.update`
+    quick: Call  # the same with numbers that never change: an unknown loss, no clipped gradient
+    ready: Call  # `loop.ready`
+
+
 class Machine(Learner):
     """A learner with a machine. A new kind defines `_tree`, `_peek` and `_restart`, and calls `_adopt` once built."""
 
     _parts: tuple[Any, Any]  # state and settings
     _own: Own | None = None
     _bound: Handle | None = None
+    _calls: Calls | None = None
+    _inside: Learner | None = None  # a learner within, which the same call moves
     _seated: tuple[Handle, Handle, loop.Seat] | None = None  # the first of them, and how the loop sees it
     _view: Array | None = None  # of the decision in the state's arrays
 
@@ -68,9 +80,47 @@ class Machine(Learner):
             self._bound = bind(loop.Game(state, settings, self._own, *self._hull, self._gradient))
         return self._bound
 
+    def _prepared(self) -> Calls:
+        """The calls of a round with the present handle."""
+        calls, handle = self._calls, self._bound
+        if calls is None or handle is None or calls[0] is not handle:
+            handle = self._handle
+            numbers = self.unknown, self._square_bound, 0, True
+            turn, quick = (loop.update.ready(handle, *numbers) for _ in range(2))
+            self._calls = calls = Calls(handle, turn, quick, loop.ready.ready(handle))
+        return calls
+
+    def update(self, gradient: ArrayLike, loss: float | None = None) -> None:
+        """One round from one gradient; see `Learner.update`."""
+        shown, calls = self._shown, self._calls
+        if (  # the usual round, in one call: everything else takes the longer way
+            shown is None
+            or loss is not None
+            or calls is None
+            or calls[0] is not self._bound
+            or type(gradient) is not np.ndarray
+            or gradient.dtype is not FLOAT64
+            or gradient.ndim != 1
+            or gradient.shape != self.domain.shape
+            or self.needs_loss
+            or not self._compiled
+        ):
+            super().update(gradient, loss)
+            return
+        self._gradient[:] = gradient
+        self._shown = None  # before the state moves, as in `Learner.update`
+        if self._inside is not None:
+            self._inside._shown = None
+        if calls[2].run() == loop.PLAYED:
+            if self.horizon is not None:
+                self._watch_horizon()
+            return
+        self._shown = shown
+        super().update(gradient, loss)
+
     def __getstate__(self) -> dict[str, Any]:
-        # handles cannot be copied, and a copied view is no view: they are made anew
-        return {**vars(self), "_bound": None, "_seated": None, "_shown": None, "_view": None}
+        # handles cannot be copied, and a copied view is no view: they are made again
+        return {**vars(self), "_bound": None, "_calls": None, "_seated": None, "_shown": None, "_view": None}
 
     @property
     def _compiled(self) -> bool:
@@ -106,7 +156,9 @@ class Machine(Learner):
         """`loop.update`; a round that it refuses is mended and played where that is possible."""
         bound = self._square_bound
         while True:
-            status = loop.update(self._handle, loss, bound, clipped, whole)
+            turn = self._prepared().turn
+            turn.floats[1], turn.floats[2], turn.integers[3], turn.integers[4] = loss, bound, clipped, whole
+            status = turn.run()
             if status == loop.PLAYED:
                 return
             if status == loop.LARGE:
@@ -117,6 +169,7 @@ class Machine(Learner):
                     self._play_one(loss, clipped, whole)
                 return
             else:
+                turn.entry.read(status)
                 raise self._beyond_range()
 
     def _clip_all(self) -> int:

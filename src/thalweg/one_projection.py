@@ -142,6 +142,7 @@ class OneProjection(Machine):
         if surrogate is not None:
             self._hull = FULL, np.zeros(0)  # a set of one's own need not lie in the flat: gradients stay as they are
         self.inner = inner
+        self._inside = inner if isinstance(inner, Learner) else None
         self._target: Domain = self.domain  # what (1) projects onto
         self.needs_loss = getattr(inner, "needs_loss", False)
         self.uses_loss = getattr(inner, "uses_loss", self.needs_loss)
@@ -192,7 +193,9 @@ class OneProjection(Machine):
     # ------------------------------------------------------------------ a round
 
     def _peek(self) -> Array:
-        if not self._clock[FRESH]:
+        if self._compiled:
+            self._prepared().ready.run()
+        elif not self._clock[FRESH]:
             y = self.inner._peek() if self._trusted else self._read_inner()
             self._target._project_into(y, self._x, self._h)  # (1)
             self._clock[PROJECTIONS] += 1

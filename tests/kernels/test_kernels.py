@@ -5,6 +5,8 @@ import pytest
 
 from thalweg._kernels.vectors import decay, dot, square_norm
 
+pytestmark = pytest.mark.compiles  # they are only called by other kernels
+
 
 def test_decay_is_the_exponential():
     x = -np.concatenate([np.linspace(0.0, 39.9, 20_001), np.geomspace(1e-300, 1.0, 500), [np.log(2) / 2, np.log(2)]])

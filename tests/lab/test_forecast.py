@@ -353,19 +353,6 @@ def test_the_sample_has_its_jump_and_is_always_the_same(tmp_path, monkeypatch, c
     assert slopes[1] > 2 * slopes[0]
 
 
-def test_warming_up_knows_every_part():
-    from thalweg import estimators
-    from thalweg.lab import ALGORITHMS
-    from thalweg.lab.warmup import tasks
-
-    found = tasks()
-    assert set(ALGORITHMS) <= set(found)
-    helpers = {"Combination", "ConformalForecaster", "Mixture", "Oracle", "oracle"}  # made of the others
-    assert set(found) - set(ALGORITHMS) == set(estimators.__all__) - helpers
-    for name in ("Forecaster", "SOGD", "TrackingRegression", "StreamingPCA", "Aggregator", "ConformalTracker"):
-        found[name]()
-
-
 def _real_series():
     import pandas as pd
 
@@ -400,15 +387,3 @@ def test_errors_of_an_algorithm_are_told_in_the_units_of_the_target(file, call):
     assert f"its units    root mean square error {ours:.6g}, repeating the last target {last:.6g}" in out
     y = read_columns(file, "load", time="hour").values[1:]
     assert last == pytest.approx(np.sqrt((np.diff(y) ** 2).sum() / y.size))
-
-
-def test_a_cold_start_says_once_what_it_waits_for(monkeypatch, capsys):
-    from thalweg.lab import commands
-
-    monkeypatch.setattr(commands, "_told", [])
-    commands._wait()
-    assert capsys.readouterr().err == ""  # nobody watches
-    monkeypatch.setattr(commands, "terminal", lambda wanted: True)
-    commands._wait()
-    commands._wait()
-    assert capsys.readouterr().err.count("compiling, once on this machine") == 1

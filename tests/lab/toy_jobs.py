@@ -84,10 +84,8 @@ def die(marker=None):
 
 
 def surroundings():
-    import numba
-
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-    return {"pid": os.getpid(), "numba": numba.config.NUMBA_NUM_THREADS, "env": [os.environ.get(n) for n in names]}
+    return {"pid": os.getpid(), "env": [os.environ.get(n) for n in names]}
 
 
 def played(log, seconds):

@@ -104,7 +104,7 @@ def test_a_cover_that_outgrows_its_slots_and_thresholds_inside_the_reduction(thr
 
 def let_go(learner):
     for one in (learner, getattr(learner, "inner", learner)):
-        one._bound = one._view = None
+        one._bound = one._calls = one._view = None
     gc.collect()
 
 

@@ -1,5 +1,6 @@
-"""Compiled kernels: Numba functions on plain arrays and numbers, cached on disk, no Python objects.
+"""Compiled kernels: functions on plain arrays and numbers, without Python objects.
 
-Parts are combined by types (`jit.generic`), or at run time by addresses (`pointers`) and flat parameter arrays: a
-kernel that takes a function, a closure or a jitclass would be compiled again in every process.
+`jit` has the decorators and the call from Python, `library` the machine code that comes with the package, `kinds` and
+`handle` what is handed over, `pointers` kernels that others call by address. Parts are combined by types
+(`jit.generic`), or at run time by addresses and flat parameter arrays.
 """

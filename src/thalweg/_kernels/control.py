@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thalweg._kernels.jit import inlined, kernel
+from thalweg._kernels.jit import kernel
 
 __all__ = ["Response", "action", "gradient", "truncate"]
 
@@ -30,7 +30,7 @@ class Response(NamedTuple):
     gain: np.ndarray  # (d_u, d_x) K
 
 
-@inlined
+@kernel
 def _act(M: np.ndarray, past: np.ndarray, first: int, u: np.ndarray) -> None:
     """u += sum_i M_i past[first + i - 1]. Overwrites u."""
     H, n, d = M.shape
@@ -42,7 +42,7 @@ def _act(M: np.ndarray, past: np.ndarray, first: int, u: np.ndarray) -> None:
             u[k] += total
 
 
-@inlined
+@kernel
 def _add_product(matrix: np.ndarray, vector: np.ndarray, sign: float, out: np.ndarray) -> None:
     """out += sign * matrix @ vector. Overwrites out."""
     n, d = matrix.shape

@@ -1,135 +1,60 @@
-"""The door between Python and compiled code: a tree of parts handed over once, then one object a call.
+"""Trees of parts, handed over to compiled code once and then passed by one address.
 
-A learner's state and settings are NamedTuples of arrays, one in the other. Taking 30 arrays apart costs 2 to 5 us a
-call; `bind` does it once and gives a `Handle`, which costs 0.8 us whatever is in it. `parts` opens it inside a kernel.
+A learner's state and settings are NamedTuples of arrays, one in the other. `bind` writes the addresses and shapes of
+the arrays, and the numbers, into one row of 64-bit words (`thalweg._kernels.kinds`). Kernels get the address of that
+row. Inside a kernel a part is an address too, and a field is read where it is used, so a call costs the same whatever
+is in the tree.
 
-The arrays inside are borrowed: kernels do not count references to them, which with so many arrays was a third of the
-time of a small round. That is safe because the handle holds a reference to each, and kernels return numbers only.
+The arrays are borrowed: the handle keeps them alive, kernels return numbers only, and nothing is counted.
 """
 
+from __future__ import annotations
+
+import ctypes
+import struct
 from typing import Any
 
-from numba import config, types
-from numba.core import cgutils
-from numba.experimental import structref
-from numba.experimental.structref import _Utils
-from numba.extending import NativeValue, intrinsic, models, register_model, typeof_impl, unbox
+from thalweg._kernels.kinds import formats, kind, words
 
-from thalweg._kernels.jit import kernel
-
-__all__ = ["ANY", "Closed", "Handle", "bind", "borrowed", "parts"]
+__all__ = ["Closed", "Handle", "bind", "parts"]
 
 
-@structref.register
-class _HandleType(types.StructRef):  # type: ignore[misc]
-    """Numba's type of a handle: its one field, `tree`, has the type of the parts."""
+class Handle:
+    """A tree of parts that was bound, and the words that compiled code reads it from."""
 
-
-class Handle(structref.StructRefProxy):  # type: ignore[misc]
-    """Parts that were handed over to compiled code."""
-
-    def __new__(cls, tree: Any) -> "Handle":
-        return structref.StructRefProxy.__new__(cls, tree)
-
-
-structref.define_proxy(Handle, _HandleType, ["tree"])
-
-
-class _Open:
-    """What a handle is where nothing is compiled (NUMBA_DISABLE_JIT)."""
+    __slots__ = ("__weakref__", "_row", "address", "kind", "tree")
+    word_kind = ""  # see `kinds.kind`: it is in `kind`
 
     def __init__(self, tree: Any) -> None:
-        self.tree = tree
-
-
-@kernel
-def _bind(tree: Any) -> Any:
-    return Handle(tree)
+        row: list[Any] = []
+        words(tree, row)
+        text = kind(tree)
+        data = struct.pack(formats(text), *row)
+        self.tree, self.kind = tree, f"*{text}"
+        self._row = ctypes.create_string_buffer(data, max(len(data), 1))
+        self.address = ctypes.addressof(self._row)
 
 
 def bind(tree: Any) -> Handle:
     """Hand a tree of parts over to compiled code. The arrays stay the same arrays; the tree itself cannot change."""
-    return _Open(tree) if config.DISABLE_JIT else _bind(tree)  # type: ignore[return-value]
+    return Handle(tree)
 
 
-class _AnyType(types.Opaque):  # type: ignore[misc]
-    """Numba's type of a handle of which nothing is known: it can only be passed on, to a kernel that knows it."""
-
-
-ANY = _AnyType("AnyHandle")
-register_model(_AnyType)(models.OpaqueModel)
+def parts(handle: Any) -> Any:
+    """The tree of a handle."""
+    return handle.tree
 
 
 class Closed:
-    """A handle for kernels that do not know what is in it; from Python it is the handle."""
+    """A handle for kernels that do not know what is in it, and only pass it on."""
 
-    def __new__(cls, handle: Any) -> Any:
-        """Where nothing is compiled there is nothing to hide."""
-        return handle if config.DISABLE_JIT else super().__new__(cls)
+    __slots__ = ("address", "handle")
+    word_kind = "any"
 
     def __init__(self, handle: Handle) -> None:
-        self._meminfo = handle._meminfo  # and so what it points to lives as long as this
+        self.handle, self.address = handle, handle.address
 
-
-@typeof_impl.register(Closed)  # type: ignore[untyped-decorator]
-@typeof_impl.register(_Open)  # type: ignore[untyped-decorator]
-def _typeof(_: Any, __: Any) -> _AnyType:
-    return ANY
-
-
-@unbox(_AnyType)  # type: ignore[untyped-decorator]
-def _unbox(_: _AnyType, closed: Any, c: Any) -> NativeValue:
-    kind = types.MemInfoPointer(types.voidptr)
-    owner = c.pyapi.object_getattr_string(closed, "_meminfo")
-    pointer = c.unbox(kind, owner).value
-    c.context.nrt.decref(c.builder, kind, pointer)  # Python owns it
-    c.pyapi.decref(owner)
-    return NativeValue(pointer)
-
-
-def _borrow(context: Any, builder: Any, kind: Any, value: Any) -> Any:
-    """The same value without owners: nothing is counted when it is copied."""
-    if isinstance(kind, types.BaseTuple):
-        borrowed = [
-            _borrow(context, builder, item, builder.extract_value(value, i)) for i, item in enumerate(kind.types)
-        ]
-        return context.make_tuple(builder, kind, borrowed)
-    if isinstance(kind, types.Array):
-        array = context.make_array(kind)(context, builder, value)
-        array.meminfo = cgutils.get_null_value(array.meminfo.type)
-        array.parent = cgutils.get_null_value(array.parent.type)
-        return array._getvalue()
-    return value
-
-
-if config.DISABLE_JIT:
-
-    def parts(handle: Any) -> Any:
-        """The tree of a handle."""
-        return handle.tree
-
-    def borrowed(tree: Any) -> Any:
-        """The tree itself."""
-        return tree
-
-else:
-
-    @intrinsic  # type: ignore[untyped-decorator]
-    def parts(typing: Any, handle: Any) -> Any:
-        """Inside a kernel: the tree of a handle, its arrays borrowed."""
-        tree = handle.field_dict["tree"]
-
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            data = _Utils(context, builder, signature.args[0]).get_data_struct(args[0])
-            return _borrow(context, builder, tree, data.tree)
-
-        return tree(handle), generate
-
-    @intrinsic  # type: ignore[untyped-decorator]
-    def borrowed(typing: Any, tree: Any) -> Any:
-        """Inside a kernel: a tree that was handed over as it is, its arrays borrowed likewise."""
-
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return _borrow(context, builder, signature.args[0], args[0])
-
-        return tree(tree), generate
+    @property
+    def tree(self) -> Any:
+        """The tree, where nothing is compiled."""
+        return self.handle.tree

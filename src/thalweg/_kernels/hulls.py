@@ -12,14 +12,14 @@ gradient has orthogonal to V changes no loss on X by anything but a constant. `f
 
 import numpy as np
 
-from thalweg._kernels.jit import inlined, kernel
+from thalweg._kernels.jit import kernel
 
 __all__ = ["FULL", "MEAN", "NORMALS", "TRACE", "flatten", "flatten_rows"]
 
 FULL, MEAN, NORMALS, TRACE = 0, 1, 2, 3
 
 
-@inlined
+@kernel
 def flatten(code: int, par: np.ndarray, h: np.ndarray) -> None:
     """h <- its part in the directions (code, par). Overwrites h."""
     d = h.shape[0]

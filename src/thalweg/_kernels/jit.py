@@ -1,138 +1,223 @@
-"""How kernels are compiled: the decorators, and the one way a part is chosen while compiling."""
+"""Kernels: the decorators, how a part is chosen while compiling, and the call from Python.
 
-import contextlib
-import warnings
-import zlib
+A kernel is machine code from the package's library (`thalweg._kernels.library`) where the library has it for the
+arguments at hand. Otherwise, for parts of one's own, it is compiled at its first call (`thalweg._compiler`, which needs
+the extra `jit`). With NUMBA_DISABLE_JIT=1 in the environment kernels are the plain Python functions.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
 from collections.abc import Callable
-from functools import cache
-from pathlib import Path
-from typing import Any, TypeVar, cast
+from functools import partial
+from typing import Any, Generic, ParamSpec, TypeVar, cast
 
-import numpy as np
-from numba import config, njit, types
-from numba.core.caching import FunctionCache
-from numba.extending import overload
+from thalweg._kernels import library
+from thalweg._kernels.kinds import formats, kind, words
 
-__all__ = ["SAFE_FLAGS", "before_compiling", "generic", "implement", "inlined", "inner", "kernel", "optional"]
+__all__ = ["Entry", "Kernel", "allocating", "generic", "implement", "inlined", "inner", "kernel", "optional"]
 
-# Sums may be re-ordered, so that reductions vectorise. Never `nnan` or `ninf`: with them `isnan` stops working.
-SAFE_FLAGS = {"reassoc", "contract", "arcp", "nsz"}
-OPTIONS: dict[str, Any] = {"fastmath": SAFE_FLAGS, "error_model": "numpy"}
-
-# What is compiled into its callers needs no door to Python. With trees of parts as arguments doors are most of the
-# compiling.
-INNER = {**OPTIONS, "forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-
-PARTS = "_kernels", "_machines", "experts", "losses", "metas"  # packages whose functions are compiled into others
+PLAIN = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 
 F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+R = TypeVar("R")
 
-_chosen: dict[Any, dict[type, Callable[..., Any]]] = {}
-_waiting: list[Callable[[], None]] = []  # whom to tell before a kernel is compiled
-_hinted: list[str] = []  # what was wrong with Numba's cache
+# What the compiler must know of: functions that are compiled into their callers, kernels, and functions of parts.
+INNER: list[Callable[..., Any]] = []
+KERNELS: list[Kernel[..., Any]] = []
+CHOSEN: dict[Callable[..., Any], dict[type, Callable[..., Any]]] = {}
+
+FAILED = -(2**63)  # returned by an entry whose kernel raised, where it returns no float
+FAILED_FLOAT = struct.pack("q", 0x7FF8_7468_616C_7767)  # the same where it does: a nan with "thalwg" in it
 
 
-class _Cache(FunctionCache):  # type: ignore[misc]
-    """Machine code on disk, where all parts are the package's: other processes may not know those of a user's module.
+class Entry:
+    """Machine code of a kernel for arguments of certain kinds.
 
-    Numba's index of what is on disk names all classes, and cannot be read where one of them is missing. What is there
-    belongs to the sources of all parts, too, not only to the kernel's own file, as Numba has it. Where the disk fails
-    the kernel is compiled, and that is said once.
+    `function(row)` takes the address of a row of words and returns the result; `direct` is the address that other
+    kernels call.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__(function)
-        self._cache_file._source_stamp = (self._cache_file._source_stamp, _stamp(Path(function.__code__.co_filename)))
+    __slots__ = ("direct", "function", "keep", "name", "pack", "returns")
 
-    def load_overload(self, signature: Any, context: Any) -> Any:
+    def __init__(self, name: str, kinds: tuple[str, ...], returns: str, address: int, direct: int, keep: Any) -> None:
+        self.name, self.returns, self.direct, self.keep = name, returns, direct, keep
+        self.pack = struct.Struct("".join(map(formats, kinds))).pack
+        result = ctypes.c_double if returns == "f8" else ctypes.c_int64
+        self.function: Any = ctypes.CFUNCTYPE(result, ctypes.c_void_p)(address)
+        self.function.argtypes = (ctypes.c_void_p,)
+
+    def __call__(self, *row: Any) -> Any:
+        """The result for a row of words."""
+        return self.read(self.function(self.pack(*row)))
+
+    def read(self, result: Any) -> Any:
+        """What an entry returned, as Python has it; an error if the kernel raised one."""
+        if self.returns == "f8":
+            if result != result and struct.pack("d", result) == FAILED_FLOAT:
+                raise self._failed()
+            return result
+        if result == FAILED:
+            raise self._failed()
+        return None if self.returns == "none" else bool(result) if self.returns == "b1" else result
+
+    def _failed(self) -> ValueError:
+        return ValueError(f"{self.name}: shapes of its arguments do not agree")
+
+
+class Kernel(Generic[P, R]):
+    """A function on numbers, arrays and parts that is machine code; from Python it is called like any function."""
+
+    inline = allocates = False
+
+    def __init__(self, function: Callable[P, R]) -> None:
+        self.function = function
+        self.__name__, self.__qualname__, self.__module__ = (
+            function.__name__,
+            function.__qualname__,
+            function.__module__,
+        )
+        self.__doc__, self.__wrapped__ = function.__doc__, function
+        self._entries: dict[tuple[str, ...], Entry] = {}
+
+    @property
+    def place(self) -> str:
+        """Module and name, by which the library knows it."""
+        return f"{self.__module__}:{self.__qualname__}"
+
+    def __call__(self, *arguments: P.args, **_: P.kwargs) -> R:
+        """The result; compiled now if there is no machine code for arguments of these kinds."""
+        entry = self.entry(tuple([kind(argument) for argument in arguments]))
+        row: list[Any] = []
+        for argument in arguments:
+            words(argument, row)
+        return cast(R, entry(*row))
+
+    def entry(self, kinds: tuple[str, ...]) -> Entry:
+        """Machine code for arguments of these kinds."""
+        found = self._entries.get(kinds)
+        if found is None:
+            found = self._entries[kinds] = library.find(self, kinds) or library.compiled(self, kinds)
+        return found
+
+    def address_of(self, kinds: tuple[str, ...]) -> int:
+        """The address that other kernels call."""
+        return self.entry(kinds).direct
+
+    def ready(self, *arguments: Any) -> Call:
+        """A call with these arguments, to be made many times."""
+        return Call(self, arguments)
+
+    def __reduce__(self) -> str:
+        return self.__qualname__
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.place}>"
+
+
+class PlainKernel(Kernel[P, R]):
+    """The function itself, uncompiled. `record`, if set, is told of what compiled code would be needed for."""
+
+    record: Callable[[Kernel[..., Any], tuple[str, ...]], None] | None = None
+    depth = 0  # calls from inside another kernel need no code of their own
+
+    def __call__(self, *arguments: P.args, **named: P.kwargs) -> R:
+        """The function's result."""
+        if PlainKernel.record is None:
+            return self.function(*arguments, **named)
+        if PlainKernel.depth == 0:
+            PlainKernel.record(self, tuple([kind(argument) for argument in arguments]))
+            words(arguments, [])  # which asks for the addresses of kernels among them
+        PlainKernel.depth += 1
         try:
-            loaded = super().load_overload(signature, context)
-            if loaded is None:
-                for tell in _waiting:
-                    tell()
-            return loaded
-        except Exception as error:  # damaged pickles raise anything
-            if not isinstance(error, AttributeError | ImportError):  # these two: an older version's, with other classes
-                _hint(f"Numba's cache in {self.cache_path} cannot be used ({error!r}).")
-            with contextlib.suppress(OSError):
-                self.flush()  # what is compiled now replaces it
-            return None
+            return self.function(*arguments, **named)
+        finally:
+            PlainKernel.depth -= 1
 
-    def save_overload(self, signature: Any, data: Any) -> None:
-        if any(_foreign(kind) for kind in data.signature.args):
-            return
-        try:
-            super().save_overload(signature, data)
-        except Exception as error:
-            _hint(f"Numba's cache in {self.cache_path} cannot be used ({error!r}).")
+    def address_of(self, kinds: tuple[str, ...]) -> int:
+        """No address."""
+        if PlainKernel.record is not None:
+            PlainKernel.record(self, kinds)
+        return 0
+
+    def ready(self, *arguments: Any) -> Any:
+        """A call with these arguments, to be made many times."""
+        return PlainCall(self, arguments)
 
 
-def before_compiling(tell: Callable[[], None]) -> None:
-    """Call `tell` whenever a kernel is about to be compiled, which takes seconds."""
-    if tell not in _waiting:
-        _waiting.append(tell)
+class Call:
+    """A call of a kernel whose arguments are handed over once; numbers among them may be changed in between.
+
+    Word i is set by `floats[i]` or `integers[i]`: that is argument i, if arrays and trees come last. `run()` makes the
+    call and returns what `Entry.function` does. It takes 0.2 us, where a call from scratch takes 1 us and
+    another for every array.
+    """
+
+    __slots__ = ("arguments", "entry", "floats", "integers", "row", "run")
+
+    def __init__(self, kernel: Kernel[..., Any], arguments: tuple[Any, ...]) -> None:
+        kinds = tuple([kind(argument) for argument in arguments])
+        row: list[Any] = []
+        for argument in arguments:
+            words(argument, row)
+        self.arguments, self.entry = arguments, kernel.entry(kinds)
+        self.row = ctypes.create_string_buffer(self.entry.pack(*row), max(8 * len(row), 1))
+        self.integers = (ctypes.c_int64 * len(row)).from_buffer(self.row)
+        self.floats = (ctypes.c_double * len(row)).from_buffer(self.row)
+        self.run = partial(self.entry.function, ctypes.addressof(self.row))
 
 
-def _hint(problem: str) -> None:
-    """Say once in a process why kernels are compiled that might have been loaded, and what to do."""
-    if not _hinted:
-        _hinted.append(problem)
-        advice = "Set NUMBA_CACHE_DIR to a folder that can be written."
-        warnings.warn(f"{problem} Kernels are compiled instead, which takes seconds. {advice}", stacklevel=3)
+class PlainCall:
+    """As `Call`, of a function that is not compiled."""
+
+    __slots__ = ("arguments", "entry", "floats", "integers", "kernel")
+
+    def __init__(self, kernel: Kernel[..., Any], arguments: tuple[Any, ...]) -> None:
+        self.kernel, self.arguments, self.entry = kernel, arguments, self
+        self.floats: list[Any] = list(arguments)
+        self.integers: list[Any] = self.floats
+
+    def run(self) -> Any:
+        """The function's result."""
+        return self.kernel(*self.floats)
+
+    def read(self, result: Any) -> Any:
+        """As it is."""
+        return result
 
 
-@cache
-def _stamp(path: Path) -> int:
-    """Changes when a file with parts of kernels does, or one of the package that the kernel's own file is in."""
-    package = Path(__file__).parents[1]
-    inside = path.parent != package and package in path.parents
-    own = [package / path.relative_to(package).parts[0]] if inside else []
-    files = [file for folder in [*(package / name for name in PARTS), *own] for file in sorted(folder.rglob("*.py"))]
-    return zlib.crc32(repr([(str(file), file.stat().st_mtime_ns, file.stat().st_size) for file in files]).encode())
+def kernel(function: Callable[P, R]) -> Kernel[P, R]:
+    """Make a kernel of `function`. Division by zero gives inf or nan."""
+    made = PlainKernel(function) if PLAIN else Kernel(function)
+    KERNELS.append(made)
+    return made
 
 
-def _foreign(kind: Any) -> bool:
-    """Whether a type has a part whose class is not the package's."""
-    if isinstance(kind, types.StructRef):
-        return any(_foreign(field) for _, field in kind._fields)
-    if isinstance(kind, types.BaseTuple):
-        own = getattr(kind, "instance_class", _Cache).__module__.startswith("thalweg.")
-        return not own or any(_foreign(item) for item in kind.types)
-    return False
+def inlined(function: Callable[P, R]) -> Kernel[P, R]:
+    """As `kernel`, and always inlined into other kernels: for arithmetic that loops are to vectorise."""
+    made = kernel(function)
+    made.inline = True
+    return made
 
 
-def _compile(function: F, **more: Any) -> F:
-    compiled = njit(**more, **OPTIONS)(function)
-    if not config.DISABLE_JIT:
-        try:
-            compiled._cache = _Cache(function)
-        except RuntimeError:  # no folder of Numba's can be written
-            _hint("Numba has no folder for compiled kernels.")
-    return cast(F, compiled)
-
-
-def kernel(function: F) -> F:
-    """Compile `function` at its first call and keep the machine code on disk. Division by zero gives inf or nan."""
-    return _compile(function)
-
-
-def inlined(function: F) -> F:
-    """As `kernel`, and always inlined into its callers."""
-    return _compile(function, forceinline=True)
+def allocating(function: Callable[P, R]) -> Kernel[P, R]:
+    """As `kernel`, for functions that make arrays. They are not in the library: only studies have them."""
+    made = kernel(function)
+    made.allocates = True
+    return made
 
 
 def inner(function: F) -> F:
-    """Compiled into its callers, always inlined; called from Python it is the function itself."""
-
-    @overload(function, strict=False, jit_options=INNER)  # type: ignore[untyped-decorator]
-    def _(*arguments: Any) -> F:
-        return function
-
+    """Compiled into its callers; called from Python it is the function itself."""
+    INNER.append(function)
     return function
 
 
 def generic(function: F) -> F:
-    """A function of parts: what it does is what `implement` says for the class of its first argument.
+    """A function of parts: `implement` says what it does for the class of its first argument.
 
     The class is known while compiling, so the choice costs nothing in a compiled loop. `function` itself only names
     the arguments and says what every implementation does.
@@ -141,7 +226,7 @@ def generic(function: F) -> F:
 
 
 def optional(function: F) -> F:
-    """As `generic`, but `function` is what is done for classes of which nothing is said."""
+    """As `generic`, with `function` as the fallback for classes without an implementation."""
     return _choosing(function, {object: function})
 
 
@@ -149,23 +234,18 @@ def _choosing(function: F, table: dict[type, Callable[..., Any]]) -> F:
     def choose(part: Any, *rest: Any) -> Any:
         return table[object if type(part) not in table and object in table else type(part)](part, *rest)
 
-    choose.__name__, choose.__doc__ = function.__name__, function.__doc__
-    _chosen[choose] = table
-
-    @overload(choose, strict=False, jit_options=INNER)  # type: ignore[untyped-decorator]
-    def _(part: Any, *rest: Any) -> Any:
-        kind = np.ndarray if isinstance(part, types.Array) else getattr(part, "instance_class", type(None))
-        return table.get(kind, table.get(object))
-
+    choose.__name__, choose.__qualname__, choose.__doc__ = function.__name__, function.__qualname__, function.__doc__
+    choose.__module__ = function.__module__
+    CHOSEN[choose] = table
     return cast(F, choose)
 
 
 def implement(function: Callable[..., Any], *parts: type) -> Callable[[F], F]:
-    """Decorator: what the generic `function` does for parts of these classes: NamedTuples, arrays, or None."""
+    """Decorator: an implementation of the generic `function` for parts of these classes: NamedTuples, arrays, None."""
 
     def keep(implementation: F) -> F:
         for part in parts:
-            _chosen[function][part] = implementation
+            CHOSEN[function][part] = implementation
         return implementation
 
     return keep

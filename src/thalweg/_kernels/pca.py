@@ -19,6 +19,7 @@ from thalweg._kernels.covers import COMPACT, place_marker, slots_in_use
 from thalweg._kernels.handle import parts
 from thalweg._kernels.jit import inner, kernel
 from thalweg._kernels.parts import Floats, Ints, admit, feed, weigh
+from thalweg._kernels.vectors import copy
 
 __all__ = [
     "MatrixSettings",
@@ -219,7 +220,7 @@ def reweigh(handle: Any, t: int) -> int:
 def _begin(s: PackedState, c: PackedSettings, t: int) -> None:
     """Round t begins, from the weights to the matrix to be diagonalised."""
     newest = _enter(s, c, t)
-    s.Z[newest, :] = c.start
+    copy(c.start, s.Z[newest])
     s.scale[newest] = 1.0
     K = slots_in_use(t)
     weigh(s.meta, c.meta, 0, K, s.born, s.weights)
@@ -239,7 +240,7 @@ def begin(handle: Any) -> None:
     _begin(s, c, 1)
 
 
-@kernel
+@inner
 def thin(values: np.ndarray, sigma: np.ndarray, V: np.ndarray, work: np.ndarray, M: np.ndarray) -> tuple[bool, float]:
     """M <- P, or Y - P up to a shift of its diagonal: whichever takes fewer eigenvectors.
 
@@ -259,17 +260,20 @@ def thin(values: np.ndarray, sigma: np.ndarray, V: np.ndarray, work: np.ndarray,
     w = zeros + ones if direct else between + ones
     first = zeros if direct else 0  # rows up to here are taken,
     skipped = between if direct else zeros  # and so many after them left out
-    left, right = work[: w * d].reshape(w, d), work[w * d : 2 * w * d].reshape(w, d)
+    left, right = work[: w * d], work[w * d : 2 * w * d]  # (w, d) each
     for c in range(w):
         i = c if c < first else c + skipped
         factor = values[i] - sigma[i] - shift if direct else sigma[i]
         for j in range(d):
-            left[c, j] = factor * V[i, j]
-            right[c, j] = V[i, j]
-    if w > 0:
-        np.dot(left.T, right, M)
-    else:
-        M[:, :] = 0.0
+            left[c * d + j] = factor * V[i, j]
+            right[c * d + j] = V[i, j]
+    for i in range(d):
+        for j in range(d):
+            M[i, j] = 0.0
+        for c in range(w):
+            factor = left[c * d + i]
+            for j in range(d):
+                M[i, j] += factor * right[c * d + j]
     return direct, shift
 
 
@@ -302,8 +306,9 @@ def _surrogate_gradient(s: PackedState, c: PackedSettings, direct: bool, shift: 
 def settle(handle: Any, rank: int, values: np.ndarray, V: np.ndarray) -> None:
     """The eigendecomposition of C + y is taken over: A <- V, its eigenvectors in rows, and the decision's spectrum."""
     s, _ = parts(handle)
-    s.values[:] = values
-    s.A[:, :] = V
+    copy(values, s.values)
+    for i in range(V.shape[0]):
+        copy(V[i], s.A[i])
     cap(s.values, rank, s.spectrum)
     s.clock[PROJECTIONS] += 1
     s.clock[FRESH] = 1

@@ -9,7 +9,6 @@ nan in `out`, so that a loop can notice it.
 from collections.abc import Callable
 
 import numpy as np
-from numba import types
 
 from thalweg._kernels.jit import kernel
 from thalweg._kernels.pointers import Pointer
@@ -308,12 +307,12 @@ def _left_to_python(par: np.ndarray, y: np.ndarray, out: np.ndarray, work: np.nd
     """Nothing: who has such a set projects in Python, before or after."""
 
 
-_LINE = types.float64[::1]
+_LINE = "f8[1]"
 
 
 def pointer(kernel: Callable[..., None]) -> Pointer:
     """A projection as domains name it, and compiled loops call it. Compiled when it is first used."""
-    return Pointer(kernel, types.void(_LINE, _LINE, _LINE, _LINE))
+    return Pointer(kernel, f"none({_LINE},{_LINE},{_LINE},{_LINE})")
 
 
 PYTHON = pointer(_left_to_python)  # no compiled projection: call the domain's own method

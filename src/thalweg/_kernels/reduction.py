@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from thalweg._kernels.jit import inlined
+from thalweg._kernels.jit import kernel
 
 __all__ = ["surrogate_gradient"]
 
@@ -10,7 +10,7 @@ __all__ = ["surrogate_gradient"]
 EPS = np.finfo(np.float64).eps
 
 
-@inlined
+@kernel
 def surrogate_gradient(g: np.ndarray, v: np.ndarray, tol: float, h: np.ndarray) -> None:
     """h <- g - min(0, <g, v>) v / ||v||^2 with v = y - x; g where ||v|| <= tol. Overwrites h, which may be v itself.
 

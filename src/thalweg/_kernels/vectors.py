@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from thalweg._kernels.jit import inlined
+from thalweg._kernels.jit import inlined, kernel
 
 __all__ = ["copy", "decay", "dot", "square_norm"]
 
@@ -17,14 +17,14 @@ LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 C2, C3, C4, C5, C6, C7, C8, C9, C10, C11, C12, C13 = (1.0 / math.factorial(n) for n in range(2, 14))
 
 
-@inlined
+@kernel
 def copy(a: np.ndarray, out: np.ndarray) -> None:
     """out <- a. (A slice would do, but Numba compiles the words of its error messages into every one: seconds.)"""
     for j in range(a.shape[0]):
         out[j] = a[j]
 
 
-@inlined
+@kernel
 def dot(a: np.ndarray, b: np.ndarray) -> float:
     """<a, b>."""
     total = 0.0
@@ -33,7 +33,7 @@ def dot(a: np.ndarray, b: np.ndarray) -> float:
     return total
 
 
-@inlined
+@kernel
 def square_norm(a: np.ndarray) -> float:
     """||a||^2: inf where it overflows, nan where a has one."""
     return dot(a, a)

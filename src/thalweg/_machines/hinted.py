@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS
-from thalweg._kernels.jit import implement, inlined
+from thalweg._kernels.jit import implement, kernel
 from thalweg._kernels.parts import Floats, Ints, feed, move, place, weigh
 from thalweg._kernels.vectors import dot
 from thalweg._machines._contract import decision, learn, notice, propose
@@ -45,7 +45,7 @@ class HintedSettings(NamedTuple):
     losses: Floats  # (2N,) scratch
 
 
-@inlined
+@kernel
 def lean(mean: Floats, weights: Floats, steps: Floats, guess: Floats, hint: Floats, y: Floats) -> None:
     """m <- the guess, and (5)."""
     pull = 0.0

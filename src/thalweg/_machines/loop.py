@@ -9,12 +9,12 @@ Everything here takes a handle (`thalweg._kernels.handle`) of a `Game`.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import typeof, types
 
 from thalweg._kernels.clock import CLIPPED
-from thalweg._kernels.handle import ANY, Closed, Handle, borrowed, parts
+from thalweg._kernels.handle import Closed, Handle, parts
 from thalweg._kernels.hulls import flatten
 from thalweg._kernels.jit import inner, kernel
+from thalweg._kernels.kinds import kind
 from thalweg._kernels.parts import Floats, leaves, place, spots
 from thalweg._kernels.pointers import Pointer, call
 from thalweg._kernels.vectors import square_norm
@@ -48,6 +48,7 @@ __all__ = [
     "update",
 ]
 
+TURN = "f8", "f8", "i8", "b1"  # what `update` takes besides the handle
 PLAYED, LARGE, FULL, BEYOND = 0, 1, 2, 3  # a round was played; its gradient is too large; no room; feedback too large
 
 
@@ -200,12 +201,11 @@ class Seat(NamedTuple):
 
 def seat(handle: Handle, own: bool, x: Floats, g: Floats, loss: Charge, rounds: Rounds) -> Seat:
     """A machine, whose decision is found at x, ready to be played against such losses and rounds."""
-    mine, theirs = typeof(handle), (typeof(loss), typeof(rounds), types.int64)
-    turn = types.float64, types.float64, types.int64, types.boolean
+    theirs = f"*{kind(loss)}", f"*{kind(rounds)}", "i8"
     return Seat(
-        Pointer(ready, types.none(ANY), (mine,)),
-        Pointer(ask, types.boolean(ANY, *theirs), (mine, *theirs)) if own else None,
-        Pointer(update, types.int64(ANY, *turn), (mine, *turn)),
+        Pointer(ready, "none(any)", (handle.kind,)),
+        Pointer(ask, f"b1(any,{','.join(theirs)})", (handle.kind, *theirs)) if own else None,
+        Pointer(update, f"i8(any,{','.join(TURN)})", (handle.kind, *TURN)),
         Closed(handle),
         x,
         g,
@@ -218,7 +218,7 @@ def play(machine: Any, charge: Any, rounds: Rounds, first: int, last: int) -> in
 
     `machine` is a handle of a `Seat`, `charge` one of the loss. Returns the first round that was not played.
     """
-    game, loss, rounds = parts(machine), parts(charge), borrowed(rounds)
+    game, loss = parts(machine), parts(charge)
     x = game.x
     for t in range(first, last):
         call(game.ready, game.handle)

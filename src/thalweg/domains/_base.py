@@ -71,6 +71,13 @@ class Domain(Recorded, ABC):
     flat: int = hulls.FULL
     flat_par: Array = np.zeros(0)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a copy. Kernels are compiled for parameters that can be written: mapped from a file, they cannot."""
+        for name in ("par", "flat_par"):
+            if name in state and not state[name].flags.writeable:
+                state[name] = np.array(state[name])
+        self.__dict__.update(state)
+
     def _state_facts(self, shape: tuple[int, ...], center: Array, radius: float, diameter: float) -> None:
         """Record shape, enclosing ball and diameter. A set of one point gets a tiny positive radius."""
         self.shape = shape

@@ -28,9 +28,8 @@ above is linear in the scores, or made of ratios of them.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import typeof, types
 
-from thalweg._kernels.handle import ANY, Closed, Handle, parts
+from thalweg._kernels.handle import Closed, Handle, parts
 from thalweg._kernels.jit import inner, kernel
 from thalweg._kernels.parts import Floats, Ints
 from thalweg._kernels.pointers import Pointer, call
@@ -92,10 +91,9 @@ class SideSettings(NamedTuple):
 
 def weigher(handle: Handle, x: Floats, g: Floats) -> Weigher:
     """A machine (`thalweg._machines.loop`) whose decision is found at x and whose gradient is wanted at g."""
-    mine, turn = typeof(handle), (types.float64, types.float64, types.int64, types.boolean)
     return Weigher(
-        Pointer(loop.ready, types.none(ANY), (mine,)),
-        Pointer(loop.update, types.int64(ANY, *turn), (mine, *turn)),
+        Pointer(loop.ready, "none(any)", (handle.kind,)),
+        Pointer(loop.update, f"i8(any,{','.join(loop.TURN)})", (handle.kind, *loop.TURN)),
         Closed(handle),
         x,
         g,
@@ -242,7 +240,9 @@ def answer(handle: Any, score: float) -> None:
         s.theta[1] = s.theta[0]
     call(c.weigher.ready, c.weigher.handle)
     advice, base = s.advice[row], dot(c.weigher.x, s.advice[row])
-    low, high = advice.min(), advice.max()
+    low, high = advice[0], advice[0]
+    for k in range(1, advice.shape[0]):
+        low, high = min(low, advice[k]), max(high, advice[k])
     if high > low:  # (3)
         slope = c.alpha - (1.0 if score > base else 0.0)
         for k in range(advice.shape[0]):
@@ -267,10 +267,7 @@ class Sides(NamedTuple):
 
 def pointers(handle: Handle) -> tuple[Pointer, Pointer]:
     """`ask` and `answer` for a side whose handle has this type."""
-    mine = typeof(handle)
-    return Pointer(ask, types.float64(ANY), (mine,)), Pointer(
-        answer, types.none(ANY, types.float64), (mine, types.float64)
-    )
+    return Pointer(ask, "f8(any)", (handle.kind,)), Pointer(answer, "none(any,f8)", (handle.kind, "f8"))
 
 
 @kernel

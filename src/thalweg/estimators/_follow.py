@@ -69,7 +69,14 @@ def widen(F: Floats, z: Floats, Z: Floats) -> bool:
 @kernel
 def multiply(Z: Floats, S: Floats, Y: Floats) -> None:
     """Y <- Z S."""
-    np.dot(Z, S, Y)
+    d = S.shape[0]
+    for i in range(Z.shape[0]):
+        for j in range(d):
+            Y[i, j] = 0.0
+        for m in range(d):
+            factor = Z[i, m]
+            for j in range(d):
+                Y[i, j] += factor * S[m, j]
 
 
 @kernel

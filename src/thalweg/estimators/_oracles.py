@@ -198,4 +198,6 @@ def _shifting(paid: Array, best: Array, losses: Array) -> None:
             for i in range(K):
                 best[m, i] = min(best[m, i], least) + paid[t, i]
     for m in range(M):
-        losses[m] = best[m].min()
+        losses[m] = np.inf
+        for i in range(K):
+            losses[m] = min(losses[m], best[m, i])

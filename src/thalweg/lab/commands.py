@@ -17,7 +17,6 @@ from typer.core import TyperGroup
 
 import thalweg as tw
 from thalweg._extras import need
-from thalweg._kernels.jit import before_compiling
 from thalweg._validate import visible
 from thalweg.cards import markdown
 from thalweg.errors import InputError, MissingExtraError, ProjectionError, StateError
@@ -87,16 +86,6 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-def _wait() -> None:
-    """Say once why nothing happens for a while, where somebody watches."""
-    if not _told and terminal(None):
-        _told.append(True)
-        note("compiling, once on this machine: some seconds ('thalweg warmup' compiles everything there is)")
-
-
-_told: list[bool] = []
-
-
 @app.callback()
 def thalweg(
     version: Annotated[
@@ -116,10 +105,8 @@ def thalweg(
     thalweg control, thalweg pca                        studies of its two applications
     thalweg thresholds                                  a study of when experts should be born
     thalweg show learner.npz                            what is in the file of a saved learner
-    thalweg warmup                                      compile everything now
     thalweg COMMAND --help                              more about a command
     """
-    before_compiling(_wait)
 
 
 # ----------------------------------------------------------------------------------------------------------------- list
@@ -420,8 +407,7 @@ def bench(rounds: Annotated[int, typer.Option(help="Rounds of a run.", min=1)] =
     """Measure the speed of every algorithm.
 
     Microseconds a round on the paper's stream (d = 8): the best of 5 runs in processor time, after one that does not
-    count. The spread is slowest over fastest. The first time on a machine the kernels are compiled, which takes a
-    minute or two.
+    count. The spread is slowest over fastest.
 
     \b
     thalweg bench
@@ -459,33 +445,3 @@ def sample(
         raise InputError(f"{path} is there already, and is another file. Give another name.")
     write_file(path, demand())
     say(f"Written to {path}: 8760 hours of demand and temperature.")
-
-
-@app.command()
-def warmup(progress: option.Progress = None) -> None:
-    """Compile everything there is and keep it, so that no later run has to wait.
-
-    Compiled code is kept where Numba keeps it: NUMBA_CACHE_DIR if that is set, else beside the package, else in the
-    user's cache.
-
-    \b
-    thalweg warmup
-    NUMBA_CACHE_DIR=/opt/kernels thalweg warmup
-    """
-    from thalweg.lab.warmup import tasks
-
-    _told.append(True)  # here it is the point
-    left_out = []
-    work = tasks()
-    bar = need("tqdm", "lab", "warmup").tqdm(
-        work.items(), unit="part", disable=None if progress is None else not progress
-    )
-    for name, task in bar:
-        bar.set_postfix_str(name)
-        try:
-            task()
-        except MissingExtraError as error:
-            left_out.append(f"{name} ({error})")
-    say(f"{len(work) - len(left_out)} parts are compiled.")
-    for one in left_out:
-        note(f"left out: {one}")

@@ -74,7 +74,7 @@ def compare(
             raise InputError(f"compare reads its data once for every run: {source} must be a file, not a pipe.")
         data, repeats = data | {"sha256": hashlib.sha256(source.read_bytes()).hexdigest()}, 1
     stream = open_data(data)
-    for name in names:  # what cannot be built says so now; and kernels are compiled once, not by every worker
+    for name in names:  # fail now if one cannot be built; compile parts of one's own once, not in every worker
         load_kernels(name, stream)
     jobs = {
         name: [

@@ -123,7 +123,7 @@ def forecast_losses(problem: LinearModel) -> dict[str, Array]:
 
 
 def load_kernels(algorithm: str, stream: Stream) -> None:
-    """Play two rounds that do not count. The first time on a machine this compiles, which takes seconds."""
+    """Play two rounds that do not count, so that kernels are loaded, and those of parts of one's own compiled."""
     with interrupts() as stop:
         tw.play(build(algorithm, stream), stream.problem, rounds=2)
     if stop.asked:

@@ -60,7 +60,7 @@ class Study:
     facts : callable
         data -> more entries of about.json.
     warm_up : tuple of Job
-        Run first, unless the size is "small", so that kernels are compiled once.
+        Run first, unless the size is "small": kernels that are not in the package's library are compiled once.
     """
 
     name: str
@@ -101,7 +101,7 @@ def run(study: Study, folder: Path | str, size: str = "usual", *, command: str =
     began = time.time()
     if study.warm_up and size != "small":
         if how.get("progress", True):
-            tell("Compiling the kernels, or loading them:")
+            tell("Loading the kernels:")
         run_jobs(study.warm_up, folder, **how)
     results = run_jobs(study.jobs(chosen), folder, **how)
     facts: Row = {"command": command or f"thalweg {study.name}" + ("" if size == "usual" else f" --{size}")}

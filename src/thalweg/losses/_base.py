@@ -183,7 +183,7 @@ class PredictionLoss:
         if not math.isfinite(np.vdot(a, given)):
             raise InputError(f"{type(self).__name__}: a decision must be finite, and so must <a, x>. Got {told(x)}.")
         point, gradient, phi = np.ascontiguousarray(given), np.empty(a.size), self.phi
-        value = QUERY.direct(phi.value, phi.slope, a.ravel(), self.label, self.parameter, point.ravel(), gradient)
+        value = QUERY(phi.value, phi.slope, a.ravel(), self.label, self.parameter, point.ravel(), gradient)
         return value, gradient
 
     def _norm(self, domain: Domain) -> float:

@@ -8,16 +8,14 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numba import types
 
 from thalweg._kernels.jit import kernel
-from thalweg._kernels.pointers import Pointer, PointerType, call
+from thalweg._kernels.pointers import Pointer, call
 
 __all__ = ["QUERY", "Phi", "each", "each_prox", "of_kernels", "query"]
 
-_NUMBER = types.float64
-_OF_THREE = _NUMBER(_NUMBER, _NUMBER, _NUMBER)
-_OF_FOUR = _NUMBER(_NUMBER, _NUMBER, _NUMBER, _NUMBER)
+_OF_THREE = "f8(f8,f8,f8)"
+_OF_FOUR = "f8(f8,f8,f8,f8)"
 
 
 class Phi(NamedTuple):
@@ -51,10 +49,7 @@ def query(value: Pointer, slope: Pointer, a: np.ndarray, b: float, par: float, x
     return paid
 
 
-_ROW = types.Array(types.float64, 1, "C", readonly=True)
-_GRADIENT = types.Array(types.float64, 1, "C")
-_ONE_OF_THREE = PointerType(_OF_THREE)
-QUERY = Pointer(query, _NUMBER(_ONE_OF_THREE, _ONE_OF_THREE, _ROW, _NUMBER, _NUMBER, _ROW, _GRADIENT))
+QUERY = Pointer(query, f"f8(@{_OF_THREE},@{_OF_THREE},f8[1]r,f8,f8,f8[1]r,f8[1])")
 
 
 @kernel

@@ -14,6 +14,7 @@ import numpy as np
 
 from thalweg._kernels.jit import kernel
 from thalweg._kernels.pointers import Pointer, call
+from thalweg._kernels.vectors import copy
 
 __all__ = ["BLOCK", "Ground", "Kind", "Sums", "Term", "add_blocks", "fit_windows", "proximal_rounds"]
 
@@ -187,7 +188,7 @@ def _fit(
             square += (new[j] - old[j]) ** 2
             size += new[j] * new[j]
         if square <= EPS * EPS * size:
-            w[:] = old
+            copy(old, w)
             _slope_at(A, b, w, g)
             return max(0.0, _miss(g, w, c, R))
     L = 0.0
@@ -198,8 +199,8 @@ def _fit(
     if L == 0.0:
         return max(0.0, _miss(g, w, c, R))
     call(X.onto, X.par, w, old, scratch)
-    w[:] = old
-    ahead[:] = w
+    copy(old, w)
+    copy(w, ahead)
     momentum, best = 1.0, np.inf
     for _ in range(steps):
         _slope_at(A, b, ahead, g)
@@ -216,7 +217,7 @@ def _fit(
             for j in range(d):
                 curved += scratch[i] * A[i, j] * scratch[j]
         missed = 0.5 * curved + L * _miss(scratch, new, c, R)  # (1)
-        w[:] = new
+        copy(new, w)
         best = missed
         if missed <= goal:
             break
@@ -230,6 +231,32 @@ def _fit(
     return max(0.0, best)
 
 
+class Fits(NamedTuple):
+    """The decisions of windows, and what is known of them."""
+
+    points: np.ndarray  # (K, d)
+    losses: np.ndarray  # (K,)
+    gaps: np.ndarray  # (K,) at most so far from the smallest loss
+    rounding: np.ndarray  # (K,) the part of it that floating point takes
+
+
+class WindowRoom(NamedTuple):
+    """Scratch space of `fit_windows`."""
+
+    row: np.ndarray  # as a row of `Sums.nodes`
+    A: np.ndarray  # (d, d)
+    C: np.ndarray  # (d, d)
+    v: np.ndarray  # (d,)
+    w: np.ndarray  # (d,)
+    work: np.ndarray  # (5, d)
+
+
+def window_room(sums: Sums, d: int) -> WindowRoom:
+    """Scratch space for windows of so many dimensions."""
+    A, C, v, w = np.empty((d, d)), np.empty((d, d)), np.empty(d), np.empty(d)
+    return WindowRoom(np.empty(sums.nodes.shape[1]), A, C, v, w, np.empty((5, d)))
+
+
 @kernel
 def fit_windows(
     sums: Sums,
@@ -238,26 +265,23 @@ def fit_windows(
     X: Ground,
     tol: float,
     steps: int,
-    points: np.ndarray,
-    losses: np.ndarray,
-    gaps: np.ndarray,
-    rounding: np.ndarray,
+    found: Fits,
+    room: WindowRoom,
 ) -> None:
     """The least-squares decision of every window [starts[k], stops[k]): its loss and a bound on what it misses.
 
     What rounding can add to a loss, or take away: every term of a window goes through a few sums only, so it errs by at
     most that many EPS times the sizes of the window's own terms at points of at most the size U of the set. The gap
-    holds it. Each window starts where the one before ended up. Overwrites the last four.
+    holds it. Each window starts where the one before ended up. Overwrites `found` and `room`.
     """
     center, R = X.center, X.radius
     d = center.shape[0]
-    row = np.empty(sums.nodes.shape[1])
-    A, C = np.empty((d, d)), np.empty((d, d))
-    v, w = np.empty(d), center.copy()
-    work = np.empty((5, d))
+    points, losses, gaps, rounding = found.points, found.losses, found.gaps, found.rounding
+    row, A, C, v, w, work = room.row, room.A, room.C, room.v, room.w, room.work
     U = R
     for j in range(d):
         U += abs(center[j])
+        w[j] = center[j]
     most = 3.0 * BLOCK + 3.0 * np.log2(sums.nodes.shape[0] + 1.0)  # additions that a term goes through
     for k in range(starts.shape[0]):
         _add_window(sums, starts[k], stops[k], row)
@@ -283,7 +307,7 @@ def fit_windows(
         additions = min(most, float(stops[k] - starts[k])) + 2.0 * d + 4.0
         rounding[k] = 0.5 * additions * EPS * (0.5 * trace * U * U + linear + constant)
         gaps[k] = missed + (1.0 + 4.0 * R / U) * rounding[k]  # the slope is rounded too, and reaches 2R far
-        points[k] = w
+        copy(w, points[k])
 
 
 @kernel
@@ -385,6 +409,7 @@ def proximal_rounds(
     X: Ground,
     Z: np.ndarray,
     lower: np.ndarray,
+    room: np.ndarray,
 ) -> None:
     """Z[t] <- argmin over X of f_t(z) + <q, z> + rho/2 ||z - v||^2, row t of `terms`: by a search for one multiplier.
 
@@ -393,10 +418,10 @@ def proximal_rounds(
 
         f(u) + <q, u> >= tangent(<a, z>, s) + <q, z> + rho <v - z, u - z>.
 
-    Overwrites Z and lower.
+    Overwrites Z, lower and the scratch space `room`, (2, d).
     """
     T, d = features.shape
-    y, work = np.empty(d), np.empty(d)
+    y, work = room[0], room[1]
     for t in range(T):
         a, b, z, v, q, rho = features[t], labels[t], Z[t], terms.v[t], terms.q[t], terms.rho[t]
         s = _multiplier(loss, a, b, Term(q, v, rho), X, z, y, work)

@@ -98,7 +98,8 @@ class Windows:
     def _run(self, starts: Counts, stops: Counts) -> tuple[Array, Array, Array, Array]:
         assert self._sums is not None
         X, n = self.domain, starts.size
-        found = np.empty((n, X.dim)), np.empty(n), np.empty(n), np.empty(n)
+        found = hindsight.Fits(np.empty((n, X.dim)), np.empty(n), np.empty(n), np.empty(n))
         ground = hindsight.Ground(X.onto, X.par, X.center.ravel(), X.radius)
-        hindsight.fit_windows(self._sums, starts, stops, ground, self.tol, COMPILED_STEPS, *found)
+        room = hindsight.window_room(self._sums, ground.center.size)
+        hindsight.fit_windows(self._sums, starts, stops, ground, self.tol, COMPILED_STEPS, found, room)
         return found

@@ -18,7 +18,7 @@ more of 2, 4, 8 times (of a half, a quarter, an eighth) are played from the begi
 
 import numpy as np
 
-from thalweg._kernels.jit import inner, kernel
+from thalweg._kernels.jit import allocating, inner
 from thalweg._types import Array
 
 __all__ = ["PEERS", "play"]
@@ -43,7 +43,7 @@ def _say(a: Array, x: Array, w: Array) -> float:
     return p
 
 
-@kernel
+@allocating
 def _second_order(rule: int, X: Array, A: Array, Y: Array, P: Array) -> None:
     """(1), (2), (3)."""
     T, K = X.shape
@@ -97,7 +97,7 @@ def _share(x: Array, a: Array, y: float, eta: float, alpha: float, w: Array, u: 
     return (p - y) ** 2
 
 
-@kernel
+@allocating
 def _calibrated(alphas: Array, X: Array, A: Array, Y: Array, P: Array) -> None:
     """(4) with the pair that has lost least so far."""
     T, K = X.shape

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from thalweg._extras import need
-from thalweg._kernels.jit import kernel
+from thalweg._kernels.jit import allocating
 from thalweg.errors import MissingExtraError
 from thalweg.lab.jobs import seed_of
 from thalweg.lab.streams import Array
@@ -58,7 +58,7 @@ def least_squares(z: Array, season: int = 0) -> tuple[Array, Array]:
     return said[start:] * spread + first, z[start:]
 
 
-@kernel
+@allocating
 def _recursive(z: Array, lags: Any, keep: float, said: Array) -> None:
     d = lags.shape[0] + 1
     P, w, x, k = 100.0 * np.eye(d), np.zeros(d), np.ones(d), np.zeros(d)

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from thalweg._kernels.jit import inner, kernel
+from thalweg._kernels.jit import allocating, inner
 from thalweg.lab.streams import Array
 
 __all__ = ["aci", "dtaci", "saocp", "scale_free", "tracking", "window"]
@@ -70,7 +70,7 @@ def aci(scores: Array, alpha: float, gamma: float, length: int = 500) -> Array:
     return q
 
 
-@kernel
+@allocating
 def _aci(scores: Array, alpha: float, gamma: float, length: int, q: Array) -> None:
     kept, n, level = np.zeros(length + 1), 0, alpha
     for t in range(scores.size):
@@ -90,7 +90,7 @@ def dtaci(scores: Array, alpha: float, length: int = 500) -> Array:
     return q
 
 
-@kernel
+@allocating
 def _dtaci(scores: Array, alpha: float, length: int, gammas: Array, q: Array) -> None:
     K, kept, n = gammas.size, np.zeros(length + 1), 0
     levels, weights = np.full(K, alpha), np.full(K, 1 / K)
@@ -124,7 +124,7 @@ def _scale(scores: Array) -> float:
     return float(scores[:CALIBRATION].max()) or 1e-300
 
 
-@kernel
+@allocating
 def _scale_free(scores: Array, alpha: float, scale: float, q: Array) -> None:
     x, squares = 0.0, 0.0
     for t in range(scores.size):
@@ -141,7 +141,7 @@ def saocp(scores: Array, alpha: float, scale: float | None = None) -> Array:
     return q
 
 
-@kernel
+@allocating
 def _saocp(scores: Array, alpha: float, scale: float, q: Array) -> None:
     room = 1024  # experts alive: at most 8 of every level
     x, squares, bets, gains, won = np.zeros(room), np.zeros(room), np.zeros(room), np.zeros(room), np.zeros(room)
@@ -191,7 +191,7 @@ def tracking(scores: Array, alpha: float, rate: float, integral: bool = False) -
     return q
 
 
-@kernel
+@allocating
 def _tracking(scores: Array, alpha: float, rate: float, integral: bool, q: Array) -> None:
     x, total, largest = 0.0, 0.0, 0.0
     for t in range(scores.size):

@@ -45,7 +45,7 @@ CROWDED = ("SACS-crowded", "EfficientAdaptive-crowded")
 SOLVER_RUNS = {"piecewise": DYNAMIC, "gradual": (*ADAPTIVE, *CROWDED, "SACS-compact")}
 SCALING = ("Sword", "EfficientDynamic", "SACS-compact", "EfficientAdaptive-crowded", "CBCE", "EfficientCBCE", "AOA",
            "EfficientAOA", "EfficientIntervalDynamic")  # fmt: skip
-# Algorithms whose kernels have little in common: each row is compiled by one process while others compile the next.
+# Algorithms whose kernels have little in common. Without the package's library each row is compiled by one process.
 FAMILIES = (
     ("OGD", "Sword", "Ader-own", "EfficientDynamic"),
     ("CBCE", "EfficientCBCE", "SACS", "EfficientAdaptive", "AOA"),
@@ -139,7 +139,7 @@ def settings(learner: Any) -> Row:
 
 
 def warm_up(*, algorithms: list[str]) -> Row:
-    """Have the kernels of some algorithms compiled, for this machine and all later processes."""
+    """Load the kernels of some algorithms; compile and keep those that are not in the package's library."""
     for name in algorithms:
         play_one(stream="gradual", algorithm=name, seed=0, horizon=WARM_ROUNDS)
         if name in (*DYNAMIC, *ADAPTIVE):

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thalweg._kernels.jit import kernel
+from thalweg._kernels.jit import allocating
 from thalweg._kernels.pointers import Pointer, call
 from thalweg.lab.streams import Array, Stream
 
@@ -94,7 +94,7 @@ def _start(stream: Stream) -> Array:
 # ----------------------------------------------------------------------------------------------------------- as kernels
 
 
-@kernel
+@allocating
 def _optimise(world: World, rule: int, rate: float, start: Array, losses: Array) -> None:
     a, b = world.features, world.labels
     T, d = a.shape
@@ -120,7 +120,7 @@ def _optimise(world: World, rule: int, rate: float, start: Array, losses: Array)
         call(world.onto, world.par, w, w, work)
 
 
-@kernel
+@allocating
 def _least_squares(world: World, forgetting: float, first: float, start: Array, losses: Array) -> None:
     a, b = world.features, world.labels
     T, d = a.shape
@@ -149,7 +149,7 @@ def _least_squares(world: World, forgetting: float, first: float, start: Array, 
         call(world.onto, world.par, w, x, work)
 
 
-@kernel
+@allocating
 def _bet(world: World, G: float, center: Array, R: float, losses: Array) -> None:
     a, b = world.features, world.labels
     T, d = a.shape

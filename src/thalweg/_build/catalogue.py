@@ -1,0 +1,58 @@
+"""The list of kernels in the library: what the specimens ask for, recorded in plain Python in a few seconds."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any, NamedTuple
+
+from thalweg._kernels import jit
+from thalweg._kernels.library import PACKAGE
+
+__all__ = ["Wanted", "environment", "record", "recorded"]
+
+
+class Wanted(NamedTuple):
+    """A kernel, by module and name, for arguments of certain kinds (`thalweg._kernels.kinds`)."""
+
+    place: str
+    kinds: tuple[str, ...]
+
+
+def record() -> list[Wanted]:
+    """Play all specimens and note what they ask for. Kernels must be plain functions: NUMBA_DISABLE_JIT=1."""
+    from thalweg._build.specimens import specimens
+
+    if not jit.PLAIN:
+        raise RuntimeError("Recording needs NUMBA_DISABLE_JIT=1 in the environment, before anything is imported.")
+    found: set[Wanted] = set()
+
+    def note(kernel: jit.Kernel[..., Any], kinds: tuple[str, ...]) -> None:
+        if kernel.__module__.startswith("thalweg."):
+            found.add(Wanted(kernel.place, kinds))
+
+    jit.PlainKernel.record = staticmethod(note)
+    try:
+        for _, play in specimens():
+            play()
+    finally:
+        jit.PlainKernel.record = None
+    return sorted(found)
+
+
+def recorded() -> list[Wanted]:
+    """As `record`, from another process."""
+    call = [sys.executable, "-W", "ignore", "-m", "thalweg._build", "--record"]
+    done = subprocess.run(call, env=environment(plain=True), capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"The specimens could not be played:\n{done.stderr[-4000:]}")
+    return [Wanted(place, tuple(kinds)) for place, kinds in json.loads(done.stdout.splitlines()[-1])]
+
+
+def environment(*, plain: bool) -> dict[str, str]:
+    """The environment of a process of the build: this package, with kernels as plain functions or compiled."""
+    paths = [str(PACKAGE.parent), os.environ.get("PYTHONPATH", "")]
+    path = os.pathsep.join(filter(None, paths))
+    return os.environ | {"PYTHONPATH": path, "NUMBA_DISABLE_JIT": str(int(plain)), "OMP_NUM_THREADS": "1"}

@@ -1,0 +1,642 @@
+"""Specimens: small runs that together ask for every kernel of the package, with arguments of every type it is given.
+
+The build plays them in plain Python, records which kernel was called with arguments of which types, and compiles what
+was recorded. So a specimen need not do anything sensible, but it has to ask: for both sides of a choice that is made
+while compiling (an array or None, the class of a part), for arrays that are read-only where there are such, for `play`
+as well as `step` and `update`. Sizes and values do not matter. Nothing here needs an extra: estimators that follow the
+rules of another library are there as the engines behind them.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import thalweg as tw
+from thalweg import control, estimators, pca, regret
+from thalweg._kernels.projections import PYTHON
+from thalweg._types import Array
+from thalweg.cards import Recipe, Setting, recipes
+from thalweg.cover import Cover
+from thalweg.domains import (
+    Ball,
+    Box,
+    Custom,
+    Domain,
+    Ellipsoid,
+    Fantope,
+    HalfSpace,
+    Intersection,
+    L1Ball,
+    Polytope,
+    ProductOfBalls,
+    Simplex,
+    SpectralBalls,
+)
+from thalweg.estimators._constrained import KINDS as CONSTRAINED
+from thalweg.estimators._constrained import ConstrainedEngine
+from thalweg.estimators._linear import LinearEngine
+from thalweg.estimators._subspace import Subspace
+from thalweg.experts import AdaGradDescent, Descent, Expert, Pool
+from thalweg.late import Late
+from thalweg.losses import KINDS
+from thalweg.metas import AdaNormalHedge, AdaptMLProd, CoinBetting, Hedge, LeadingHistory, Meta, Prod
+from thalweg.one_projection import surrogate_gradient
+from thalweg.pca.sampling import systematic
+from thalweg.problems import LinearModel
+from thalweg.scaling import Standardiser
+
+__all__ = ["specimens"]
+
+Specimen = tuple[str, Callable[[], object]]
+Make = Callable[[Domain], Any]
+
+ROUNDS, HORIZON = 4, 20  # rounds of a problem, and those that a learner is tuned for
+LARGE = 100.0  # a bound that holds for all gradients and losses here
+
+METAS: dict[str, Callable[[], Meta]] = {
+    "Hedge": lambda: Hedge(rate=0.1),
+    "AdaptMLProd": lambda: AdaptMLProd(LARGE),
+    "AdaNormalHedge": lambda: AdaNormalHedge(LARGE),
+    "CoinBetting": lambda: CoinBetting(LARGE),
+    "LeadingHistory": lambda: LeadingHistory(0.1, LARGE),
+    "Prod": lambda: Prod(LARGE),
+}
+IN_COVERS = ("Hedge",)  # whom pools obey that live on intervals: each one more is another 54 machines
+
+
+def specimens() -> Iterator[Specimen]:
+    """Every specimen: its name, and what plays it."""
+    for part in (
+        _domains,
+        _losses,
+        _learners,
+        _alone,
+        _covers,
+        _others,
+        _reductions,
+        _late,
+        _regret,
+        _controllers,
+        _subspaces,
+        _forecasts,
+    ):
+        yield from part()
+
+
+# ----------------------------------------------------------------------------------------------------- data and domains
+
+
+def _numbers(*shape: int) -> Array:
+    """Numbers between -1 and 1, always the same."""
+    numbers: Array = np.cos(1.0 + np.arange(math.prod(shape))).reshape(shape)
+    return numbers
+
+
+def _frozen(array: Array) -> Array:
+    """A copy that cannot be written, as arrays of users may be: those of pandas are."""
+    frozen = array.copy()
+    frozen.flags.writeable = False
+    return frozen
+
+
+def _problem(domain: Domain, loss: str = "squared") -> LinearModel:
+    """A few rounds on a domain, such as every loss takes."""
+    features, labels = np.abs(_numbers(ROUNDS, *domain.shape)) + 0.1, np.where(np.arange(ROUNDS) % 2, 1.0, -1.0)
+    return LinearModel(features, np.abs(labels) if loss == "log" else labels, loss)
+
+
+def _setting(domain: Domain) -> Setting:
+    """What a learner may know of `_problem`."""
+    return Setting(domain, HORIZON, LARGE, LARGE, smoothness=1.0, nonnegative=True)
+
+
+def _clip(y: Array) -> Array:
+    """The projection onto the unit box, in Python."""
+    return np.clip(y, -1.0, 1.0)
+
+
+def _by_hand() -> Custom:
+    """A set that only Python can project onto."""
+    return Custom(_clip, 2, 0.0, math.sqrt(2))
+
+
+def _grounds() -> dict[str, Domain]:
+    """A set of each kind that machines tell apart: a ball, a compiled projection, one in Python."""
+    return {"Ball": Ball(2), "Box": Box(-1.0, 1.0, shape=2), "Custom": _by_hand()}
+
+
+def _sets() -> dict[str, Domain]:
+    """A domain of every class, and with every kind of affine hull."""
+    square = np.vstack([np.eye(2), -np.eye(2)]), np.ones(4)
+    return {
+        **_grounds(),
+        "Ball of matrices": Ball((2, 2), radius=2.0, center=np.full((2, 2), 0.5)),
+        "Box with a fixed entry": Box([0.0, 1.0], [1.0, 1.0]),
+        "Custom in a flat": Custom(Simplex(2).project, 2, 0.5, 1.0, normals=[[1.0, 1.0]]),
+        "Ellipsoid": Ellipsoid([1.0, 4.0], bound=1.0),
+        "Ellipsoid, rotated": Ellipsoid([[2.0, 1.0], [1.0, 2.0]], bound=1.0),
+        "Fantope": Fantope(3, 1),
+        "Intersection": Intersection(Ball(2), HalfSpace([1.0, 1.0], 0.5)),
+        "Intersection in a flat": Intersection(Simplex(2), Ball(2)),
+        "L1Ball": L1Ball(2),
+        "Polytope": Polytope(*square),
+        "Polytope in a flat": Polytope(*square, A_eq=[[1.0, 1.0]], b_eq=[0.0]),
+        "ProductOfBalls": ProductOfBalls((2, 2), 1.0),
+        "Simplex": Simplex(2),
+        "SpectralBalls": SpectralBalls((2, 2, 2), [1.0, 0.5]),
+    }
+
+
+def _domains() -> Iterator[Specimen]:
+    """Projections of points inside, outside and far away, and what else a set is asked."""
+    for name, domain in {**_sets(), "HalfSpace": HalfSpace([1.0, 1.0], 0.5)}.items():
+        yield f"domain {name}", partial(_project, domain)
+    for name in ("Ball", "Box"):
+        yield f"walk on {name}", partial(tw.problems.gradual, _grounds()[name], 3, rng=0)
+        yield f"jumps on {name}", partial(tw.problems.piecewise_stationary, _grounds()[name], 4, 2, rng=0)
+
+
+def _project(domain: Domain) -> None:
+    for size in (0.0, 3.0, 1e200):
+        point = domain.center + size * _numbers(*domain.shape)
+        with np.errstate(over="ignore"):
+            domain.contains(domain.project(point))
+            domain._project_flat(_frozen(point).ravel())  # as the centre, which is read-only
+    domain.directions(_numbers(*domain.shape))
+    if not isinstance(domain, Custom | HalfSpace):
+        _ = domain.interior
+
+
+# ----------------------------------------------------------------------------------------------------- losses, learners
+
+
+def _losses() -> Iterator[Specimen]:
+    """Every loss in Python and in the loop, of vectors and of matrices."""
+    for name in KINDS:
+        yield f"loss {name}", partial(_ask, name)
+
+
+def _ask(name: str) -> None:
+    for domain in (Simplex(2), Ball((2, 2))):
+        problem = _problem(domain, name)
+        f: Any = problem[0]
+        x = domain.project(domain.center + 0.1)
+        f.value(x), f.gradient(x), f.gradient_bound(domain), f.loss_bound(domain)
+        problem.losses_of(x), problem.gradient_bound(domain), problem.loss_bound(domain)
+        tw.play(tw.SOGD(domain), problem)
+
+
+def _play(learner: Any) -> None:
+    """All ways to play a round, and to stop and go on."""
+    problem = _problem(learner.domain)
+    tw.play(learner, problem, decisions=True)
+    learner.step(problem[0])
+    if learner.one_gradient:
+        _update(learner, problem[0])
+    learner.restore(learner.state())
+    tw.play(learner.clone(), problem, rounds=2)
+    learner.reset()
+
+
+def _update(learner: Any, f: Any) -> None:
+    """Rounds by gradients: one that is given at once, one after the decision was read."""
+    for _ in range(2):
+        learner.update(f.gradient(np.zeros(learner.domain.shape)), 1.0)
+        if isinstance(learner, Late):
+            learner.advance()
+        _ = learner.decision
+
+
+def _learners() -> Iterator[Specimen]:
+    """Every learner that has a card, and its variants, on a set of each kind."""
+    for name, recipe in recipes().items():
+        for ground, domain in {**_grounds(), "Simplex": Simplex(2), "ProductOfBalls": ProductOfBalls(2, 1.0)}.items():
+            if not (recipe.kind.values_only and ground == "Custom"):
+                yield f"{name} on {ground}", partial(_play_on, domain, partial(_build, recipe))
+    for name, make in _options().items():
+        for ground, domain in {**_grounds(), "Simplex": Simplex(2)}.items():
+            yield f"{name} on {ground}", partial(_play_on, domain, make)
+
+
+def _build(recipe: Recipe, domain: Domain) -> Any:
+    return recipe.build(_setting(domain))
+
+
+def _play_on(domain: Domain, make: Make) -> None:
+    _play(make(domain))
+
+
+def _options() -> dict[str, Make]:
+    """Options that no card has."""
+    T, G = HORIZON, LARGE
+    return {
+        "AFLH, strongly convex": lambda X: tw.AFLH(X, gradient_bound=G, strong_convexity=1.0, gradients="own"),
+        "CBCE, compact": lambda X: tw.CBCE(X, gradient_bound=G, cover="compact"),
+        "EfficientAdaptive, observed": lambda X: tw.EfficientAdaptive(
+            X, T, G, 1.0, threshold=0.1, restart="current", feedback_range="observed"
+        ),
+        "EfficientDelayed, start": lambda X: tw.EfficientDelayed(X, T, G, delay=1, start=X.project(X.center)),
+        "EfficientDynamic, start": lambda X: tw.EfficientDynamic(X, T, G, start=X.project(X.center)),
+        "EfficientIntervalDynamic, observed": lambda X: tw.EfficientIntervalDynamic(
+            X, T, G, 1.0, threshold=0.1, restart="current", feedback_range="observed"
+        ),
+        "EfficientOptimistic, hints": _hinted,
+        "OGD, start": lambda X: tw.OGD(X, step_size=0.1, start=X.project(X.center)),
+        "OGD, decaying": lambda X: tw.OGD(X, gradient_bound=G),
+        "SACS, thresholds": lambda X: tw.SACS(X, loss_bound=G, smoothness=1.0, threshold=0.1),
+        "Scream, free": lambda X: tw.Scream(X, T, G, switching_cost=0.0),
+        "Tracker, gradients only": lambda X: tw.Tracker(X, loss_floor=None, curvature=False, intervals=False),
+        "Tracker, start": lambda X: tw.Tracker(X, start=X.project(X.center)),
+    }
+
+
+def _hinted(X: Domain) -> Any:
+    learner = tw.EfficientOptimistic(X, HORIZON, LARGE, start=X.project(X.center))
+    learner.hint(_numbers(*X.shape))
+    return learner
+
+
+# --------------------------------------------------------------------------------------------- machines of one's own
+
+
+def _experts(domain: Domain, metas: tuple[str, ...]) -> dict[str, Expert]:
+    """Every expert that lives on a domain, with pools under these meta-learners."""
+    singles: dict[str, Callable[[float], Expert]] = {"Descent": partial(_descent, domain)}
+    if isinstance(domain, Ball):
+        singles["AdaGradDescent"] = lambda scale: AdaGradDescent(domain, scale=scale)
+    found = {name: single(0.1) for name, single in singles.items()}
+    for name, single in singles.items():
+        for meta in metas:
+            found[f"{name}s under {meta}"] = Pool([single(0.1), single(1.0)], meta=METAS[meta]())
+    return found
+
+
+def _descent(domain: Domain, step: float) -> Descent:
+    return Descent(domain, step, step_rule="scale_free")
+
+
+def _alone() -> Iterator[Specimen]:
+    """Every expert by itself, with one gradient for all members and with one for each."""
+    for ground, domain in _grounds().items():
+        for name, expert in _experts(domain, tuple(METAS)).items():
+            for gradients in ("shared", "own"):
+                learner = partial(tw.Alone, expert, gradients=gradients)
+                yield f"{name}, {gradients}, on {ground}", partial(_play_new, learner)
+
+
+def _covers() -> Iterator[Specimen]:
+    """Every expert on intervals under every meta-learner."""
+    for ground, domain in _grounds().items():
+        for name, expert in _experts(domain, IN_COVERS).items():
+            for meta, make in METAS.items():
+                for gradients in ("shared", "own"):
+                    cover = partial(Cover, domain, expert, meta=make(), gradients=gradients)
+                    yield f"{meta} over {name}, {gradients}, on {ground}", partial(_play_new, cover)
+
+
+def _play_new(make: Callable[[], Any]) -> None:
+    _play(make())
+
+
+def _others() -> Iterator[Specimen]:
+    """What learners share with others: prices, judges, thresholds, room that has to grow."""
+    ball = Ball(2)
+    priced = partial(tw.Ensemble, ball, [0.1, 1.0], switching_cost=1.0, prior=[0.5, 0.5], meta_rate=0.1)
+    yield "Ensemble, priced", partial(_play_new, priced)
+    judged = partial(tw.Ensemble, ball, [0.1, 1.0], judge="value", gradients="own")
+    yield "Ensemble, judged by value", partial(_play_new, judged)
+    yield "cover that grows", _outgrow
+    yield "levels that search", _search
+    yield "gradients that are clipped", _clipped
+    yield "surrogate gradient", partial(surrogate_gradient, [-1.0, 1.0], y=[2.0, 0.0], x=[1.0, 0.0])
+
+
+def _outgrow() -> None:
+    ball = Ball(2)
+    options: dict[str, Any] = {"threshold": lambda m: 0.1, "nonnegative": True, "anytime": True, "horizon": 1}
+    cover = Cover(ball, Descent(ball, 0.1), meta=Hedge(rate=0.1), **options)
+    for _ in range(2):
+        tw.play(cover, _problem(ball))
+
+
+def _search() -> None:
+    for domain in _grounds().values():
+        levels = tw.CutkoskyAdaptive(domain, HORIZON, 1.0, epsilon=10.0)
+        for _ in range(12):
+            levels.update([1.0, 0.0])
+
+
+def _clipped() -> None:
+    for domain in _grounds().values():
+        learner = tw.OGD(domain, gradient_bound=0.1, on_violation="clip")
+        for _ in range(3):
+            learner.update([1.0, 1.0])
+
+
+def _reductions() -> Iterator[Specimen]:
+    """One projection a round around every machine that takes one gradient, on a ball and on another set."""
+    X = Box(-0.5, 0.5, shape=2)
+    for ground, Y in _grounds().items():
+        for name, make in _one_gradient(isinstance(Y, Ball)).items():
+            yield f"OneProjection, {name} on {ground}", partial(_reduce, X, make, Y)
+    for name, target in _sets().items():
+        yield f"OneProjection onto {name}", partial(_reduce, target, tw.SOGD, None)
+    for name, recipe in recipes().items():
+        taken = recipe.kind.values_only or issubclass(recipe.kind, Late | tw.OneProjection)
+        if not taken and recipe.build(_setting(X)).one_gradient:
+            yield f"OneProjection of {name}", partial(_reduce, X, partial(_build, recipe), Ball(2))
+    twice: dict[str, Make] = {
+        "SOGD": lambda Y: tw.OneProjection(Y, tw.SOGD),
+        "EfficientDynamic": lambda Y: tw.EfficientDynamic(Y, HORIZON, LARGE),
+    }
+    for name, make in twice.items():
+        yield f"OneProjection of the reduced {name}", partial(_reduce, X, make, Ball(2))
+
+
+def _reduce(X: Domain, make: Make, surrogate: Domain | None) -> None:
+    problem = _problem(X)
+    learner = tw.OneProjection(X, make, surrogate=surrogate)
+    tw.play(learner, problem)
+    learner.step(problem[0])
+    _update(learner, problem[0])
+
+
+def _one_gradient(ball: bool) -> dict[str, Make]:
+    """Every machine that takes one gradient a round, as a function of its set."""
+    found: dict[str, Make] = {
+        "levels": lambda Y: tw.CutkoskyAdaptive(Y, HORIZON, LARGE),
+        "SwordPP": lambda Y: tw.SwordPP(Y, HORIZON, LARGE, 1.0),
+    }
+    example = Ball(2) if ball else Box(-1.0, 1.0, shape=2)
+    for name in _experts(example, tuple(METAS)):
+        found[name] = lambda Y, name=name: tw.Alone(_experts(Y, tuple(METAS))[name])  # type: ignore[misc]
+    for name in _experts(example, IN_COVERS):
+        for meta in METAS:
+            found[f"{meta} over {name}"] = partial(_cover_of, name, meta)
+    return found
+
+
+def _cover_of(name: str, meta: str, domain: Domain) -> Cover:
+    return Cover(domain, _experts(domain, IN_COVERS)[name], meta=METAS[meta]())
+
+
+def _late() -> Iterator[Specimen]:
+    """Late feedback: copies that take turns, in order and in any order."""
+    for name in ("SOGD", "Tracker", "EfficientDynamic", "CutkoskyAdaptive", "SwordPP", "CBCE-shared"):
+        for ground, domain in _grounds().items():
+            yield f"Delayed {name} on {ground}", partial(_delay, partial(_build, recipes()[name]), domain)
+
+
+def _delay(make: Make, domain: Domain) -> None:
+    problem = _problem(domain)
+    tw.play(tw.Delayed(domain, make, delay=1), problem, decisions=True)
+    tw.play(tw.Delayed(domain, make, max_delay=2), problem, delay=[1, 0, -1, 2])
+    _update(tw.Delayed(domain, make, delay=0), problem[0])
+
+
+# ---------------------------------------------------------------------------------------------------------- comparators
+
+
+def _regret() -> Iterator[Specimen]:
+    """Comparators of every loss on sets of each kind, measures, certificates, witnesses."""
+    for loss in KINDS:
+        for where in (Ball(2, center=[2.0, 2.0]), Simplex(2)):
+            yield f"comparators, {loss} on {where}", partial(_compare, loss, where)
+        yield f"comparators in Python, {loss}", partial(_minimise, loss, _by_hand())
+    for name, domain in _sets().items():
+        if domain.onto is not PYTHON:
+            yield f"comparators on {name}", partial(_compare, "squared", domain)
+            yield f"comparators on {name}, copied", partial(_compare, "squared", copy.deepcopy(domain))
+        else:
+            yield f"comparators in Python on {name}", partial(_minimise, "squared", domain)
+    for name in recipes():
+        yield f"certificate of {name}", partial(_certify, recipes()[name])
+
+
+def _compare(loss: str, domain: Domain) -> None:
+    problem = _problem(domain, loss)
+    regret.best_fixed(problem, domain, tol=1e-2)
+    regret.best_per_round(problem, domain, tol=1e-2)
+    regret.best_path(problem, domain, price=0.1, tol=0.5)
+    run = tw.play(tw.SOGD(domain), problem, decisions=True)
+    regret.static(run, problem, domain, tol=1e-2)
+    regret.adaptive(run, problem, domain, tol=1e-2)
+    if problem.smoothness is not None:
+        regret.gradient_variation(problem, domain)
+    regret.witnesses(run, problem, domain)
+
+
+def _minimise(loss: str, domain: Domain) -> None:
+    """Where only Python can project, minimising is Python as well: what it asks of losses is all there is."""
+    problem = _problem(domain, loss)[:1]
+    regret.best_fixed(problem, domain, tol=0.5)
+    regret.witnesses(tw.play(tw.SOGD(domain), problem), problem, domain)
+
+
+def _certify(recipe: Recipe) -> None:
+    ball = Ball(2)
+    problem, learner = _problem(ball), recipe.build(_setting(ball))
+    run = tw.play(learner, problem, decisions=True)
+    if recipe.card.theorem is not None:
+        regret.certify(learner, problem, run)
+
+
+# ----------------------------------------------------------------------------------------------- control, subspaces
+
+
+def _controllers() -> Iterator[Specimen]:
+    """Controllers with measured and with given scales, and a policy by hand."""
+    for kind in (control.GPC, control.ScreamControl, control.EfficientControl):
+        for constants in (None, control.Constants(np.ones(1), LARGE, 1.0)):
+            yield f"{kind.__name__}, {'measured' if constants is None else 'given'}", partial(_steer, kind, constants)
+    yield "policies", _policies
+
+
+def _steer(kind: Any, constants: control.Constants | None) -> None:
+    system = control.double_integrator()
+    controller = kind(system, HORIZON, memory=1, constants=constants)
+    cost = control.Quadratic([1.0, 1.0], [1.0])
+    for _ in range(2):
+        control.simulate(controller, system, cost, 0.1 * _numbers(2, 2))
+        controller.restore(controller.state())
+        controller = copy.deepcopy(controller)  # what was read-only is not in a copy
+        control.simulate(controller, system, cost, 0.1 * _numbers(2, 2))
+
+
+def _policies() -> None:
+    system, cost = control.double_integrator(), control.Absolute([1.0, 1.0], [1.0])
+    wind = 0.1 * _numbers(6, 2)
+    for policies in (_numbers(2, 1, 2), _numbers(6, 2, 1, 2)):
+        controller = control.Planted(system, policies=policies)
+        control.simulate(controller.clone(), system, cost, wind)
+        control.simulate(copy.deepcopy(controller), system, cost, wind)
+    policy = control.DAC(system, memory=2)
+    past = policy.past_of(wind, 4)
+    policy.action(_numbers(2, 1, 2), np.zeros(2), past)
+    loss = policy.loss(cost, past)
+    loss.value(_numbers(2, 1, 2)), loss.gradient(_numbers(2, 1, 2))
+    X = SpectralBalls(policy.shape, 1.0)
+    tw.SOGD(X).step(loss)
+
+
+def _subspaces() -> Iterator[Specimen]:
+    """Online PCA, of vectors and of matrices."""
+    options: dict[Any, dict[str, Any]] = {
+        pca.AdaptivePCA: {},
+        pca.DescentPCA: {"horizon": HORIZON},
+        pca.EfficientPCA: {},
+        pca.OjaPCA: {"step_size": 0.5},
+        pca.YuanLamperskiPCA: {"horizon": HORIZON},
+    }
+    for kind, given in options.items():
+        yield kind.__name__, partial(_reduce_rank, partial(kind, dim=3, rank=1, rng=0, **given))
+    yield "sampling", partial(systematic, [0.8, 0.6, 0.4, 0.2], 0.7)
+
+
+def _reduce_rank(make: Callable[[], Any]) -> None:
+    learner, row = make(), _numbers(3) / 2
+    for instance in (row, _frozen(row), row, np.outer(row, row)):
+        learner.update(instance)
+    learner.partial_fit(_numbers(3, 3) / 2)
+    _ = learner.components, learner.projection, learner.leading, learner.decision
+    learner.transform(row)
+    learner.restore(learner.state())
+    learner.reset()
+
+
+# ----------------------------------------------------------------------------------------------------------- estimators
+
+
+def _forecasts() -> Iterator[Specimen]:
+    """Forecasts combined, intervals, linear models of streams, subspaces, scaling."""
+    for loss in ("square", "absolute", "percentage", "log", "pinball"):
+        for gradient in (True, False):
+            yield f"Aggregator, {loss}, {gradient}", partial(_combine, loss, gradient)
+    yield "Aggregator of many", _combine_many
+    yield "oracles", _look_back
+    for asymmetric in (False, True):
+        for horizon in (1, 2):
+            yield f"ConformalTracker, {asymmetric}, {horizon}", partial(_cover, asymmetric, horizon)
+    for columns in ((), ("a", "b")):
+        for loss in ("squared", "absolute"):
+            yield f"Forecaster of {len(columns)} columns, {loss}", partial(_forecast, columns, loss)
+    for loss in ("squared_error", "huber", "absolute_error", "quantile", "log_loss", "hinge"):
+        yield f"linear model, {loss}", partial(_fit, loss)
+    for loss in CONSTRAINED:
+        for ground, domain in {**_grounds(), "Simplex": Simplex(2)}.items():
+            yield f"linear model, {loss} on {ground}", partial(_fit_within, loss, domain)
+    for center in (True, False):
+        yield f"StreamingPCA, {center}", partial(_follow, center)
+        yield f"Standardiser, {center}", partial(_scale, center)
+
+
+def _combine(loss: str, gradient: bool) -> None:
+    X, y = np.abs(_numbers(ROUNDS, 3)) / 2 + 0.1, np.ones(ROUNDS)
+    awake = np.ones(X.shape)
+    awake[1, 0] = 0.0
+    for horizon in (1, 2):
+        aggregator = estimators.Aggregator(loss, gradient=gradient, horizon=horizon)
+        aggregator.run(X, y, awake).loss()
+        for row in X:
+            aggregator.predict(row)
+            aggregator.update(1.0)
+        aggregator.predict(list(X[0]), awake=list(awake[1]))
+        aggregator.update(1.0)
+        _ = aggregator.weights_
+        aggregator.restore(aggregator.state())
+
+
+class _Guest:
+    """A rule of the user's own: everybody alike."""
+
+    def weights(self, x: Array, awake: Array) -> Array:
+        return awake
+
+    def update(self, x: Array, awake: Array, y: float) -> None:
+        pass
+
+
+def _combine_many() -> None:
+    X, y = _numbers(2, 60), np.zeros(2)
+    estimators.Aggregator().run(X, y)
+    few = X[:, :3].copy()
+    for options in ({"rule": "BOA"}, {"rule": "Tracker"}, {"rule": "covariance"}, {"guests": [_Guest()]}):
+        aggregator = estimators.Aggregator(**options)
+        aggregator.run(few, y)
+        aggregator.predict(few[0])
+        aggregator.update(0.0)
+    estimators.Mixture(y, few).predict(few)
+
+
+def _look_back() -> None:
+    X, y = np.abs(_numbers(ROUNDS, 3)) + 0.1, np.full(ROUNDS, 0.5)
+    for model in ("expert", "convex", "linear", "shifting"):
+        for loss in ("square", "absolute"):
+            estimators.oracle(X, y, model, loss=loss)
+
+
+def _cover(asymmetric: bool, horizon: int) -> None:
+    said, y = _numbers(ROUNDS), _numbers(ROUNDS) + 0.1
+    tracker = estimators.ConformalTracker(windows=(2, 3), halflives=(1, 2), asymmetric=asymmetric, horizon=horizon)
+    tracker.run(said, y)
+    if not asymmetric:
+        tracker.run_scores(np.abs(y))
+        tracker.threshold()
+        tracker.update(0.5)
+    for value in y:
+        tracker.predict_interval(0.0)
+        tracker.update(value)
+    tracker.restore(tracker.state())
+    model = estimators.ConformalForecaster(lambda x: 0.0, tracker)
+    model.predict_interval([1.0])
+    model.update(0.0)
+
+
+def _forecast(columns: tuple[str, ...], loss: str) -> None:
+    for difference in (True, False):
+        forecaster = estimators.Forecaster(columns, lags=2, loss=loss, difference=difference)
+        rows = _numbers(ROUNDS, len(columns)) if columns else None
+        forecaster.run(_numbers(ROUNDS), rows)
+        forecaster.predict(None if rows is None else rows[0])
+        forecaster.update(0.5)
+        _ = forecaster.weights
+
+
+def _fit(loss: str) -> None:
+    X, y = _numbers(ROUNDS, 2), np.where(_numbers(ROUNDS) > 0, 1.0, -1.0)
+    for guests in (True, False):
+        for intercept in (True, False):
+            engine = LinearEngine(2, loss, guests=guests, intercept=intercept, open=not intercept)
+            engine.use(2)
+            for rows, labels in ((X, y), (_frozen(X), y), (X, _frozen(y)), (_frozen(X), _frozen(y))):
+                engine.learn(rows, labels, np.ones(ROUNDS), np.array([2, 1]))
+                engine.predict(rows)
+            engine.coefficients()
+            engine.rebuilt(4, guests=guests).predict(X, np.array([1, 2]))
+
+
+def _fit_within(loss: str, domain: Domain) -> None:
+    X, y = _numbers(ROUNDS, 2), np.where(_numbers(ROUNDS) > 0, 1.0, -1.0)
+    engine = ConstrainedEngine(domain, loss)
+    engine.learn(X, y, np.ones(ROUNDS))
+    engine.learn(X, y, np.full(ROUNDS, 0.5))
+    engine.predict(X)
+
+
+def _follow(center: bool) -> None:
+    engine = Subspace(3, 2, (1.0, 4.0, np.inf), center)
+    engine.learn(_numbers(6, 3))
+    engine.put_in_order()
+
+
+def _scale(center: bool) -> None:
+    scale = Standardiser(2, center=center)
+    scale.run(_numbers(3, 2))
+    scale.update(_numbers(2))
+    scale.transform(_numbers(3, 2))

@@ -1,0 +1,5 @@
+"""The compiler: Numba, and what of its internals we use. Nothing else in the package imports numba or llvmlite."""
+
+from thalweg._compiler.process import compile_now
+
+__all__ = ["compile_now"]

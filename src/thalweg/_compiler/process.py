@@ -1,0 +1,70 @@
+"""Kernels that are compiled in the user's process: those with parts of one's own, or whose sources have changed."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from thalweg._compiler.emit import Code, levels
+from thalweg._compiler.store import Kept, Store, folder, name_of
+from thalweg._kernels import library
+from thalweg._kernels.jit import Entry, Kernel
+
+__all__ = ["compile_all", "compile_now"]
+
+_engines: list[Any] = []  # they own the machine code
+_said: set[str] = set()
+
+
+def compile_now(kernel: Kernel[..., Any], kinds: tuple[str, ...]) -> Entry:
+    """Machine code for a kernel with arguments of these kinds, from the cache or compiled."""
+    name, level, store = library.digest(kernel.place, kinds), library.level() or _best(), Store(folder())
+    kept = store.get(name, level)
+    if kept is None:
+        _say(library.why(kernel, kinds))
+        kept = compile_all(kernel, kinds, (level,), store)[level]
+    return _load(kernel, kinds, name, kept)
+
+
+def compile_all(
+    kernel: Kernel[..., Any], kinds: tuple[str, ...], wanted: tuple[str, ...], store: Store
+) -> dict[str, Kept]:
+    """Compile a kernel for several levels of processors, and keep it where it can be kept."""
+    name = library.digest(kernel.place, kinds)
+    code = Code(kernel, kinds, name)
+    files = sorted(name_of(file) for file in code.sources)
+    sources = [(file, library.content(file) or "") for file in files]
+    found = {level: Kept(code.returns, sources, code.machine_code(level)) for level in wanted}
+    if code.lasting and all(digest for _, digest in sources):
+        for level, kept in found.items():
+            store.put(name, level, kept)
+    return found
+
+
+def _best() -> str:
+    """The level of this processor, where there is no library that says it."""
+    features = llvm.get_host_cpu_features()
+    best, *rest = levels()
+    return rest[0] if rest and not all(features.get(name) for name in ("avx2", "fma", "bmi2", "movbe")) else best
+
+
+def _say(reason: str) -> None:
+    """Say why the next seconds are spent, once for each kernel."""
+    if reason not in _said:
+        _said.add(reason)
+        print(f"thalweg: {reason} This takes seconds, once.", file=sys.stderr, flush=True)  # noqa: T201
+
+
+def _load(kernel: Kernel[..., Any], kinds: tuple[str, ...], name: str, kept: Kept) -> Entry:
+    """Put machine code into this process."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_triple(llvm.get_process_triple())
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target.create_target_machine(codemodel="jitdefault"))
+    engine.add_object_file(llvm.ObjectFileRef.from_data(kept.code))
+    engine.finalize_object()
+    _engines.append(engine)
+    address, direct = (engine.get_function_address(f"{door}{name}") for door in "kd")
+    return Entry(kernel.place, kinds, kept.returns, address, direct, engine)
