@@ -13,14 +13,14 @@ one exceeds a threshold they are problem-dependent.
 
 import numpy as np
 
-from thalweg._kernels.jit import kernel
+from thalweg._kernels.jit import inner
 
 __all__ = ["COMPACT", "GEOMETRIC", "level", "place_marker", "slots_in_use"]
 
 COMPACT, GEOMETRIC = 0, 1
 
 
-@kernel
+@inner
 def level(m: int) -> int:
     """The exponent of the largest power of 2 that divides m >= 1: the level of the expert that marker m creates."""
     k = 0
@@ -30,7 +30,7 @@ def level(m: int) -> int:
     return k
 
 
-@kernel
+@inner
 def slots_in_use(m: int) -> int:
     """How many slots markers 1..m have ever filled: the number of binary digits of m."""
     k = 0
@@ -39,7 +39,7 @@ def slots_in_use(m: int) -> int:
     return k
 
 
-@kernel
+@inner
 def place_marker(kind: int, m: int, born: np.ndarray) -> int:
     """Marker m: end the experts whose intervals are over, create the new ones. Overwrites born.
 

@@ -40,7 +40,7 @@ EPS = 4 * np.finfo(np.float64).eps
 SETTLED = 1e-13  # where a look costs a projection, an f this small counts as zero: a smaller one is mostly rounding
 
 
-@kernel
+@inner
 def coin(bet: Floats, s: float) -> None:
     """(4), (5): the outcome s in [-1, 1] of a bet. Overwrites the first three entries of bet."""
     v = bet[1]
@@ -66,7 +66,7 @@ def _narrow(low: float, high: float, z: float, f: float, slope: float, most: flo
     return left, right, min(right, max(left, z - f / slope))  # slope >= 1
 
 
-@kernel
+@inner
 def lean(aa: float, ae: float, ee: float, q: float) -> float:
     """z of (7) for the unit ball, from ||a||^2, <a, e> and ||e||^2 with e = p + a: Newton's steps in a bracket."""
     z = min(1.0, max(0.0, q))
@@ -89,7 +89,7 @@ def lean(aa: float, ae: float, ee: float, q: float) -> float:
     return z
 
 
-@kernel
+@inner
 def place_in_ball(u: Floats, b: float, a: Floats, x: Floats, gap: Floats) -> None:
     """(2) for the unit ball. Overwrites x and gap."""
     d = a.shape[0]
