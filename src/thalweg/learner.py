@@ -126,7 +126,7 @@ class Player(Stateful):
             shown, shape = self._propose(), self.domain.shape
             if len(shape) > 1:
                 shown = shown.reshape(shape)
-            shown.setflags(write=False)
+            shown.setflags(False)
             self._shown = shown
         return self._shown
 

@@ -7,8 +7,8 @@ refused, how to project onto a set that only Python can project onto, and the an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Callable, Iterator
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -35,6 +35,7 @@ __all__ = ["ExpertMachine", "Machine"]
 Array = NDArray[np.float64]
 
 LARGEST = np.finfo(np.float64).max
+PLAYED, ndarray = loop.PLAYED, np.ndarray
 
 
 class Calls(NamedTuple):
@@ -42,8 +43,9 @@ class Calls(NamedTuple):
 
     handle: Handle
     turn: Call  # `loop.update`
-    quick: Call  # the same with numbers that never change: an unknown loss, no clipped gradient
-    ready: Call  # `loop.ready`
+    quick: Callable[[], int] | None  # the same with numbers that never change; None where Python projects
+    ready: Callable[[], int]  # `loop.ready`
+    keep: tuple[Call, Call]
 
 
 class Machine(Learner):
@@ -54,6 +56,11 @@ class Machine(Learner):
     _bound: Handle | None = None
     _calls: Calls | None = None
     _inside: Learner | None = None  # a learner within, which the same call moves
+
+    @cached_property
+    def _line(self) -> tuple[int, ...] | None:
+        """The shape of a gradient that needs no reshaping."""
+        return self.domain.shape if len(self.domain.shape) == 1 else None
     _seated: tuple[Handle, Handle, loop.Seat] | None = None  # the first of them, and how the loop sees it
     _view: Array | None = None  # of the decision in the state's arrays
 
@@ -87,35 +94,35 @@ class Machine(Learner):
             handle = self._handle
             numbers = self.unknown, self._square_bound, 0, True
             turn, quick = (loop.update.ready(handle, *numbers) for _ in range(2))
-            self._calls = calls = Calls(handle, turn, quick, loop.ready.ready(handle))
+            ready = loop.ready.ready(handle)
+            calls = Calls(handle, turn, quick.run if self._compiled else None, ready.run, (quick, ready))
+            self._calls = calls
         return calls
 
     def update(self, gradient: ArrayLike, loss: float | None = None) -> None:
         """One round from one gradient; see `Learner.update`."""
         shown, calls = self._shown, self._calls
         if (  # the usual round, in one call: everything else takes the longer way
-            shown is None
-            or loss is not None
-            or calls is None
-            or calls[0] is not self._bound
-            or type(gradient) is not np.ndarray
-            or gradient.dtype is not FLOAT64
-            or gradient.ndim != 1
-            or gradient.shape != self.domain.shape
-            or self.needs_loss
-            or not self._compiled
+            shown is not None
+            and loss is None
+            and calls is not None
+            and calls[0] is self._bound
+            and calls[2] is not None
+            and type(gradient) is ndarray
+            and gradient.dtype is FLOAT64
+            and gradient.shape == self._line
+            and not self.needs_loss
         ):
-            super().update(gradient, loss)
-            return
-        self._gradient[:] = gradient
-        self._shown = None  # before the state moves, as in `Learner.update`
-        if self._inside is not None:
-            self._inside._shown = None
-        if calls[2].run() == loop.PLAYED:
-            if self.horizon is not None:
-                self._watch_horizon()
-            return
-        self._shown = shown
+            self._gradient[:] = gradient
+            self._shown = None  # before the state moves, as in `Learner.update`
+            inside = self._inside
+            if inside is not None:
+                inside._shown = None
+            if calls[2]() == PLAYED:
+                if self.horizon is not None:
+                    self._watch_horizon()
+                return
+            self._shown = shown
         super().update(gradient, loss)
 
     def __getstate__(self) -> dict[str, Any]:

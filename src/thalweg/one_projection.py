@@ -194,13 +194,20 @@ class OneProjection(Machine):
 
     def _peek(self) -> Array:
         if self._compiled:
-            self._prepared().ready.run()
+            self._prepared().ready()
         elif not self._clock[FRESH]:
             y = self.inner._peek() if self._trusted else self._read_inner()
             self._target._project_into(y, self._x, self._h)  # (1)
             self._clock[PROJECTIONS] += 1
             self._clock[FRESH] = 1
         return self._x
+
+    def _propose(self) -> Array:
+        calls = self._calls
+        if calls is None or calls[0] is not self._bound or calls[2] is None:
+            return self._peek().copy()
+        calls[3]()
+        return self._x.copy()
 
     def _read_inner(self) -> Array:
         return read_decision(self._who(), self.inner, self.surrogate)

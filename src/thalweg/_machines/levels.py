@@ -50,7 +50,7 @@ def coin(bet: Floats, s: float) -> None:
     bet[1] = min(0.5, max(-0.5, v - NEWTON_RATE * zeta / bet[2]))  # A >= 1
 
 
-@kernel
+@inner
 def _narrow(low: float, high: float, z: float, f: float, slope: float, most: float) -> tuple[float, float, float]:
     """A smaller bracket from f(z), and where to look next: z itself where the search is over.
 
@@ -112,7 +112,7 @@ def place_in_ball(u: Floats, b: float, a: Floats, x: Floats, gap: Floats) -> Non
     gap[d] = q - z
 
 
-@kernel
+@inner
 def begin_search(search: Floats, p: float, q: float) -> None:
     """Look first where z is nearest to q; p is the size of the numbers in f. Overwrites search."""
     search[0] = min(1.0, max(0.0, q))
@@ -121,14 +121,14 @@ def begin_search(search: Floats, p: float, q: float) -> None:
     search[6] = SETTLED * (1.0 + abs(q) + p)
 
 
-@kernel
+@inner
 def locate(u: Floats, b: float, a: Floats, z: float, o: Floats, R: float, spot: Floats) -> None:
     """spot <- o + R (p + (1 - z) a), in the domain's units. Overwrites spot."""
     for j in range(a.shape[0]):
         spot[j] = o[j] + R * (b * u[j] + (1.0 - z) * a[j])
 
 
-@kernel
+@inner
 def weigh_level(
     search: Floats, spot: Floats, point: Floats, a: Floats, q: float, R: float, tol: float, gap: Floats
 ) -> bool:
