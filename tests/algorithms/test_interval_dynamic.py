@@ -304,12 +304,11 @@ def test_a_learner_that_runs_the_wrong_way_breaks_the_lemma():
     """The lemma's check can fail: uphill on noiseless losses, the regret is linear and the bound is not."""
 
     class Uphill(tw.EfficientIntervalDynamic):
-        def _round(self, loss, clipped):
-            self._gradient *= -1
-            super()._round(loss, clipped)
+        def update(self, gradient, loss=None):
+            super().update(-gradient, loss)
 
         def _rounds(self, *args):
-            return None  # no compiled run: it would not go through `_round`
+            return None  # no compiled run: it would not go through `update`
 
     X = DOMAINS["ellipsoid"]()
     rounds = 20_000

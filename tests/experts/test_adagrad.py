@@ -70,6 +70,7 @@ def stepped(rng):
 
 
 @given(seed=seeds)
+@pytest.mark.compiles  # functions that only kernels call are called one by one
 def test_no_point_of_the_ball_is_nearer_in_its_norm(seed):
     """n = A (z - y) has its largest product over the ball at y: <n, y> = <n, c> + R ||n||; inside nothing moves."""
     domain, a, z, y = stepped(np.random.default_rng(seed))
