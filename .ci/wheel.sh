@@ -34,8 +34,11 @@ for name in start.ROUNDS:
 print(f"worst {worst:.1f} x import numpy")
 PY
 run=("$scratch/env/bin/python" "$scratch/first.py" "$scratch")
-if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
-    run=(setpriv --reuid 65534 --regid 65534 --clear-groups "${run[@]}")
+nobody=("$(command -v setpriv || true)" --reuid 65534 --regid 65534 --clear-groups)
+if [ "$(id -u)" = 0 ] && "${nobody[@]}" "$scratch/env/bin/python" -c \
+    'import subprocess, sys; subprocess.run([sys.executable, "-c", ""], check=True)' 2>/dev/null; then
+    run=("${nobody[@]}" "${run[@]}")  # where the interpreter can be read by everybody
 fi
 cd /
+echo "as user $("${run[@]:0:${#run[@]}-2}" -c 'import os; print(os.getuid())'), without a home, a compiler and Numba:"
 env -i PATH=/nonexistent HOME=/nonexistent "${run[@]}"
