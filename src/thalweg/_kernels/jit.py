@@ -14,8 +14,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
+import numpy as np
+from numpy import ndarray
+
 from thalweg._kernels import library
-from thalweg._kernels.kinds import formats, kind, words
+from thalweg._kernels.handle import Handle
+from thalweg._kernels.kinds import address, formats, kind, words
+from thalweg._kernels.pointers import Pointer
 
 __all__ = ["Entry", "Kernel", "allocating", "generic", "implement", "inlined", "inner", "kernel", "optional"]
 
@@ -30,8 +35,23 @@ INNER: list[Callable[..., Any]] = []
 KERNELS: list[Kernel[..., Any]] = []
 CHOSEN: dict[Callable[..., Any], dict[type, Callable[..., Any]]] = {}
 
+CONTIGUOUS = 1  # the bit of `flags.num`
 FAILED = -(2**63)  # returned by an entry whose kernel raised, where it returns no float
 FAILED_FLOAT = struct.pack("q", 0x7FF8_7468_616C_7767)  # the same where it does: a nan with "thalwg" in it
+
+
+def _data_reader() -> Callable[[Any], int]:
+    """The quickest way to the address of an array: NumPy's C interface has it right behind the head of the object."""
+    head, read = object.__basicsize__, ctypes.c_void_p.from_address
+
+    def quick(array: Any) -> int:
+        return read(id(array) + head).value or 0
+
+    sample = np.arange(3.0)
+    return quick if all(quick(one) == one.ctypes.data for one in (sample, sample[1:], sample[::-1])) else address
+
+
+_data = _data_reader()
 
 
 class Entry:
@@ -82,6 +102,7 @@ class Kernel(Generic[P, R]):
         )
         self.__doc__, self.__wrapped__ = function.__doc__, function
         self._entries: dict[tuple[str, ...], Entry] = {}
+        self._known: dict[tuple[Any, ...], Entry] = {}  # the same, by what is quicker to tell than kinds
 
     @property
     def place(self) -> str:
@@ -90,11 +111,31 @@ class Kernel(Generic[P, R]):
 
     def __call__(self, *arguments: P.args, **_: P.kwargs) -> R:
         """The result; compiled now if there is no machine code for arguments of these kinds."""
-        entry = self.entry(tuple([kind(argument) for argument in arguments]))
+        key: list[Any] = []
         row: list[Any] = []
         for argument in arguments:
-            words(argument, row)
-        return cast(R, entry(*row))
+            cls = type(argument)
+            if cls is ndarray:
+                flags = argument.flags.num  # type: ignore[attr-defined]
+                key += argument.dtype, argument.ndim, flags  # type: ignore[attr-defined]
+                row.append(_data(argument))
+                row += argument.shape  # type: ignore[attr-defined]
+                if not flags & CONTIGUOUS:
+                    row += argument.strides  # type: ignore[attr-defined]
+            elif cls is float or cls is int or cls is bool:
+                key.append(cls)
+                row.append(argument)
+            elif cls is Handle or cls is Pointer:
+                key.append(argument.kind)  # type: ignore[attr-defined]
+                row.append(argument.address)  # type: ignore[attr-defined]
+            else:
+                key.append(kind(argument))
+                words(argument, row)
+        known = tuple(key)
+        entry = self._known.get(known)
+        if entry is None:
+            entry = self._known[known] = self.entry(tuple([kind(argument) for argument in arguments]))
+        return cast(R, entry.read(entry.function(entry.pack(*row))))
 
     def entry(self, kinds: tuple[str, ...]) -> Entry:
         """Machine code for arguments of these kinds."""
