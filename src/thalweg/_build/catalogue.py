@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from thalweg._kernels import jit
 from thalweg._kernels.library import PACKAGE
 
-__all__ = ["Wanted", "environment", "record", "recorded"]
+__all__ = ["Wanted", "command", "environment", "record", "recorded"]
 
 
 class Wanted(NamedTuple):
@@ -44,15 +44,19 @@ def record() -> list[Wanted]:
 
 def recorded() -> list[Wanted]:
     """As `record`, from another process."""
-    call = [sys.executable, "-W", "ignore", "-m", "thalweg._build", "--record"]
-    done = subprocess.run(call, env=environment(plain=True), capture_output=True, text=True)
+    done = subprocess.run(command("--record"), env=environment(plain=True), capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"The specimens could not be played:\n{done.stderr[-4000:]}")
     return [Wanted(place, tuple(kinds)) for place, kinds in json.loads(done.stdout.splitlines()[-1])]
 
 
+def command(*options: str) -> list[str]:
+    """A process of the build, with this very package: pip takes paths out of PYTHONPATH that a .pth file names."""
+    path = str(PACKAGE.parent)
+    code = f"import runpy, sys; sys.path.insert(0, {path!r}); runpy.run_module('thalweg._build', run_name='__main__')"
+    return [sys.executable, "-W", "ignore", "-c", code, *options]
+
+
 def environment(*, plain: bool) -> dict[str, str]:
-    """The environment of a process of the build: this package, with kernels as plain functions or compiled."""
-    paths = [str(PACKAGE.parent), os.environ.get("PYTHONPATH", "")]
-    path = os.pathsep.join(filter(None, paths))
-    return os.environ | {"PYTHONPATH": path, "NUMBA_DISABLE_JIT": str(int(plain)), "OMP_NUM_THREADS": "1"}
+    """The environment of a process of the build, with kernels as plain functions or compiled."""
+    return os.environ | {"NUMBA_DISABLE_JIT": str(int(plain)), "OMP_NUM_THREADS": "1"}

@@ -18,7 +18,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from thalweg._build.catalogue import Wanted, environment, recorded
+from thalweg._build.catalogue import Wanted, command, environment, recorded
 from thalweg._kernels import library
 
 __all__ = ["build", "compiler", "work"]
@@ -143,7 +143,7 @@ def _feed(queue: SimpleQueue[list[Wanted]], count: int, done: list[str], scratch
     from thalweg._compiler.store import folder as cache
 
     settings = environment(plain=False) | {"THALWEG_CACHE_DIR": str(cache() or scratch)}
-    call = [sys.executable, "-W", "ignore", "-m", "thalweg._build", "--work"]
+    call = command("--work")
     with subprocess.Popen(call, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=settings) as worker:
         assert worker.stdin is not None
         assert worker.stdout is not None
