@@ -371,14 +371,6 @@ def _agree(theirs: Any, mine: Any) -> bool:
         return False
 
 
-def _close(theirs: Any, mine: Any) -> bool:
-    """Whether words are the same, and numbers up to rounding: another machine's LAPACK gives other last digits."""
-    a, b = np.asarray(theirs), np.asarray(mine)
-    if a.dtype.kind != "f" or b.dtype.kind != "f":
-        return bool(np.array_equal(a, b))
-    return a.shape == b.shape and bool(np.allclose(a, b, rtol=1e-12, atol=0.0))
-
-
 def _from_2(learner: Any, saved: Mapping[str, Any]) -> dict[str, Any]:
     """Schema 2 had numbers of the learner and its set as settings, which are compared; schema 3 has all arguments."""
     X, system = getattr(learner, "domain", None), getattr(learner, "system", None)
@@ -391,7 +383,7 @@ def _from_2(learner: Any, saved: Mapping[str, Any]) -> dict[str, Any]:
         if f"settings.{key}" in saved:
             mine[key] = getattr(learner, key, None)
     for key, value in mine.items():
-        if f"settings.{key}" in saved and not _close(saved[f"settings.{key}"], value):
+        if f"settings.{key}" in saved and not _agree(saved[f"settings.{key}"], value):
             raise learner._unfit(f"it was saved with {key} = {saved[f'settings.{key}']}, here it is {value}")
     kept = {key: value for key, value in saved.items() if not key.startswith("settings.")}
     return kept | {"schema": 3} | {f"settings.{key}": value for key, value in learner._settings().items()}

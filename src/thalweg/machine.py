@@ -58,12 +58,6 @@ class Machine(Learner):
     _bound: Handle | None = None
     _calls: Calls | None = None
     _inside: Learner | None = None  # a learner within, which the same call moves
-
-    @cached_property
-    def _line(self) -> tuple[int, ...] | None:
-        """The shape of a gradient that needs no reshaping."""
-        return self.domain.shape if len(self.domain.shape) == 1 else None
-
     _seated: tuple[Handle, Handle, loop.Seat] | None = None  # the first of them, and how the loop sees it
     _view: Array | None = None  # of the decision in the state's arrays
 
@@ -90,6 +84,11 @@ class Machine(Learner):
             self._bound = bind(loop.Game(state, settings, self._own, *self._hull, self._gradient))
         return self._bound
 
+    @cached_property
+    def _line(self) -> tuple[int, ...] | None:
+        """Shape of a gradient that needs no reshaping; None where all do."""
+        return self.domain.shape if len(self.domain.shape) == 1 else None
+
     def _prepared(self) -> Calls:
         """The calls of a round with the present handle."""
         calls, handle = self._calls, self._bound
@@ -104,7 +103,7 @@ class Machine(Learner):
         return calls
 
     def _is_usual(self, loss: float | None) -> bool:
-        """Whether a loss needs no reading: none where none is needed, or a float in its range."""
+        """Whether a loss is valid as it is: missing where it is not needed, or a float in its range."""
         if loss is None:
             return not self.needs_loss
         return type(loss) is float and (0.0 if self.nonnegative else LOWEST) <= loss <= LARGEST

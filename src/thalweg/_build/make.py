@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from operator import attrgetter
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from thalweg._build.catalogue import Wanted, command, environment, recorded
@@ -43,7 +43,7 @@ def compiler() -> str | None:
 
 
 def build(folder: Path, *, installed: bool, jobs: int | None = None, say: Callable[[str], None] = print) -> None:
-    """Make the library and its manifest in `folder`. What is up to date is not compiled again."""
+    """Make the library and its manifest in `folder`. Compile only kernels that are out of date."""
     from thalweg._compiler.emit import levels
     from thalweg._compiler.store import Store
     from thalweg._compiler.store import folder as cache
@@ -147,8 +147,11 @@ def _feed(queue: SimpleQueue[list[Wanted]], count: int, done: list[str], scratch
     with subprocess.Popen(call, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=settings) as worker:
         assert worker.stdin is not None
         assert worker.stdout is not None
-        while not queue.empty():
-            group = queue.get()
+        while True:
+            try:
+                group = queue.get_nowait()
+            except Empty:
+                break
             worker.stdin.write(json.dumps(group) + "\n")
             worker.stdin.flush()
             for _ in group:

@@ -112,7 +112,7 @@ def _problem(domain: Domain, loss: str = "squared") -> LinearModel:
 
 
 def _setting(domain: Domain) -> Setting:
-    """What a learner may know of `_problem`."""
+    """The constants of `_problem` that a learner is given."""
     return Setting(domain, HORIZON, LARGE, LARGE, smoothness=1.0, nonnegative=True)
 
 

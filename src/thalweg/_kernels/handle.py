@@ -46,7 +46,7 @@ def parts(handle: Any) -> Any:
 
 
 class Closed:
-    """A handle for kernels that do not know what is in it, and only pass it on."""
+    """A handle of unknown content, for kernels that only pass it on."""
 
     __slots__ = ("address", "handle")
     word_kind = "any"

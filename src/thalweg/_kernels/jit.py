@@ -30,7 +30,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# What the compiler must know of: functions that are compiled into their callers, kernels, and functions of parts.
+# Registered for the compiler: functions that are compiled into their callers, kernels, and functions of parts.
 INNER: list[Callable[..., Any]] = []
 KERNELS: list[Kernel[..., Any]] = []
 CHOSEN: dict[Callable[..., Any], dict[type, Callable[..., Any]]] = {}
@@ -70,12 +70,8 @@ class Entry:
         self.function: Any = ctypes.CFUNCTYPE(result, ctypes.c_void_p)(address)
         self.function.argtypes = (ctypes.c_void_p,)
 
-    def __call__(self, *row: Any) -> Any:
-        """The result for a row of words."""
-        return self.read(self.function(self.pack(*row)))
-
     def read(self, result: Any) -> Any:
-        """What an entry returned, as Python has it; an error if the kernel raised one."""
+        """Convert the number that an entry returned; raise if it reports a failure."""
         if self.returns == "f8":
             if result != result and struct.pack("d", result) == FAILED_FLOAT:
                 raise self._failed()
@@ -102,7 +98,7 @@ class Kernel(Generic[P, R]):
         )
         self.__doc__, self.__wrapped__ = function.__doc__, function
         self._entries: dict[tuple[str, ...], Entry] = {}
-        self._known: dict[tuple[Any, ...], Entry] = {}  # the same, by what is quicker to tell than kinds
+        self._known: dict[tuple[Any, ...], Entry] = {}  # the same by a key that is quicker to compute
 
     @property
     def place(self) -> str:
@@ -160,7 +156,7 @@ class Kernel(Generic[P, R]):
 
 
 class PlainKernel(Kernel[P, R]):
-    """The function itself, uncompiled. `record`, if set, is told of what compiled code would be needed for."""
+    """The function itself, uncompiled. `record`, if set, is called with every kernel and kinds that need code."""
 
     record: Callable[[Kernel[..., Any], tuple[str, ...]], None] | None = None
     depth = 0  # calls from inside another kernel need no code of their own

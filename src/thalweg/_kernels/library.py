@@ -1,4 +1,4 @@
-"""The package's own machine code: one shared library per level of processors, and a manifest that says what is in it.
+"""The package's own machine code: one shared library per level of processors, and a manifest of its kernels.
 
 `python -m thalweg._build` makes both, as part of installing the package. In an installed package the library is used as
 it is. In a checkout, where sources change, a kernel is only taken from it if every source file that the kernel was
@@ -27,10 +27,7 @@ __all__ = ["FOLDER", "NAME", "compiled", "content", "digest", "find", "level", "
 PACKAGE = Path(__file__).parents[1]
 FOLDER = PACKAGE / "_library"  # of the libraries and the manifest
 NAME = "kernels-{}.so"  # by level
-LEVELS = "x86-64-v3", "x86-64", "generic"  # best first; `generic` on other processors than x86
-
-
-CHECKED = os.environ.get("NUMBA_BOUNDSCHECK", "0") not in ("", "0")  # with bounds checked: the library does not
+CHECKED = os.environ.get("NUMBA_BOUNDSCHECK", "0") not in ("", "0")  # kernels must check bounds: the library's do not
 
 
 class Loaded(NamedTuple):

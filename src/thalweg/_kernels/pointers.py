@@ -26,7 +26,7 @@ class Pointer:
     Parameters
     ----------
     kernel : Kernel
-        What is called.
+        The kernel to call.
     signature : str
         Its result and arguments as kinds (`thalweg._kernels.kinds`), such as "f8(f8,f8)". It may say `any` where the
         caller knows nothing of an argument.
@@ -50,8 +50,8 @@ class Pointer:
     @cached_property
     def address(self) -> int:
         """Address of the machine code, which is compiled now if the package has none."""
-        found: Any = getattr(self.kernel, "address_of", None)  # plain functions (NUMBA_DISABLE_JIT) have none
-        return 0 if found is None else int(found(self.known))
+        kernel: Any = self.kernel
+        return int(kernel.address_of(self.known))
 
     def __reduce__(self) -> tuple[Callable[[str, str], Pointer], tuple[str, str]]:
         return _find, self._place

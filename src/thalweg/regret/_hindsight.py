@@ -232,7 +232,7 @@ def _fit(
 
 
 class Fits(NamedTuple):
-    """The decisions of windows, and what is known of them."""
+    """The best decisions of windows, with bounds on their error."""
 
     points: np.ndarray  # (K, d)
     losses: np.ndarray  # (K,)
