@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-__all__ = ["Recorded", "build", "describe", "parameters", "public_name"]
+__all__ = ["Recorded", "build", "describe", "initialise", "parameters", "public_name"]
 
 SHOWN = 8  # numbers of an array that are written out; longer ones are named by a hash of their bytes
 
@@ -76,9 +76,20 @@ def _kept(value: Any) -> Any:
 
 def build(kind: type, arguments: Mapping[str, Any]) -> Any:
     """An object from recorded arguments."""
-    given = dict(arguments)
+    positional, named = _call(kind, arguments)
+    return kind(*positional, **named)
+
+
+def initialise(made: Any, arguments: Mapping[str, Any]) -> None:
+    """Run the constructor of an object that was made without arguments, such as a copy."""
+    positional, named = _call(type(made), arguments)
+    made.__init__(*positional, **named)
+
+
+def _call(kind: type, arguments: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    named = dict(arguments)
     rest = [name for name, parameter in parameters(kind).items() if parameter.kind is parameter.VAR_POSITIONAL]
-    return kind(*(given.pop(rest[0], ()) if rest else ()), **given)
+    return tuple(named.pop(rest[0], ())) if rest else (), named
 
 
 def public_name(value: Any) -> str | None:

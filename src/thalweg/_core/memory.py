@@ -1,0 +1,158 @@
+"""The owner of a block: hands it to compiled code once, swaps it, grows it and rolls it back.
+
+Learners, estimators, PCA learners and controllers *have* one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thalweg._core.state import Block, Plan
+from thalweg._interrupts import interrupts
+from thalweg._kernels.handle import Handle, bind
+from thalweg._kernels.jit import Call, Kernel
+
+__all__ = ["Fixed", "Layout", "Memory", "Snapshot"]
+
+Sizes = Mapping[str, int]
+Snapshot = tuple[Block, NDArray[np.int64]]
+
+
+class Layout(Protocol):
+    """Plans of one state in all its sizes: those that can grow are numbers by name."""
+
+    def sizes(self) -> Sizes:
+        """Return the sizes of a fresh state."""
+
+    def plan(self, sizes: Sizes) -> Plan:
+        """Return the plan for these sizes."""
+
+    def sizes_of(self, saved: Mapping[str, NDArray[Any]]) -> Sizes:
+        """Return the sizes of a saved state; raise ValueError with the reason if no run can have them."""
+
+
+class Fixed:
+    """A layout whose sizes never change."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+
+    def sizes(self) -> Sizes:
+        """None can change."""
+        return {}
+
+    def plan(self, sizes: Sizes) -> Plan:
+        """The one plan."""
+        return self._plan
+
+    def sizes_of(self, saved: Mapping[str, NDArray[Any]]) -> Sizes:
+        """None can change."""
+        return {}
+
+
+def _pair(block: Block) -> Any:
+    return block.state, block.settings
+
+
+class Memory:
+    """A block, its handle, and calls that are bound to it.
+
+    Parameters
+    ----------
+    layout : Layout
+        How large the block can be.
+    tree : callable
+        Block -> what kernels take as a handle; (state, settings) when left out.
+    moved : callable, optional
+        Called whenever the arrays are others or have been rolled back: forget views and shown values.
+    guests : mapping, optional
+        Objects of somebody else with `state` and `restore`, by the prefix of their names in saved states.
+    """
+
+    __slots__ = ("_calls", "_handle", "_moved", "_tree", "block", "guests", "layout", "settings", "sizes", "state")
+
+    def __init__(
+        self,
+        layout: Layout,
+        tree: Callable[[Block], Any] = _pair,
+        moved: Callable[[], None] | None = None,
+        guests: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.layout, self._tree, self._moved, self.guests = layout, tree, moved, guests or {}
+        self.block: Block
+        self.state: Any
+        self.settings: Any
+        self.sizes: Sizes
+        self.reset()
+
+    def reset(self) -> None:
+        """Start over with a fresh block of the first sizes. Guests are not touched."""
+        sizes = self.layout.sizes()
+        self.adopt(Block.fresh(self.layout.plan(sizes)), sizes)
+
+    def adopt(self, block: Block, sizes: Sizes) -> None:
+        """Swap: from here on this block is the state."""
+        self._handle: Handle | None = None
+        self._calls: dict[Kernel[..., Any], Call] = {}
+        self.block, self.state, self.settings, self.sizes = block, block.state, block.settings, sizes
+        if self._moved is not None:
+            self._moved()
+
+    def grow(self, sizes: Sizes) -> None:
+        """Move to a larger block: the same numbers, and more room."""
+        self.adopt(self.block.moved(self.layout.plan(sizes)), sizes)
+
+    # ------------------------------------------------------------------ compiled code
+
+    @property
+    def handle(self) -> Handle:
+        """For kernels; made at the first call after a move."""
+        if self._handle is None:
+            self._handle = bind(self._tree(self.block))
+        return self._handle
+
+    def call(self, kernel: Kernel[..., Any], *arguments: Any) -> Call:
+        """Return a call of `kernel(handle, *arguments)` that is bound once and kept until the block moves.
+
+        Arguments are bound at the first call: arrays that stay the same, and numbers, which are set again through
+        `Call.floats` and `Call.integers`.
+        """
+        call = self._calls.get(kernel)
+        if call is None:
+            call = self._calls[kernel] = kernel.ready(self.handle, *arguments)
+        return call
+
+    # ------------------------------------------------------------------ a round that fails has not been
+
+    def snapshot(self) -> Snapshot:
+        """Return the block and a copy of its words."""
+        return self.block, self.block.memory.copy()
+
+    def roll_back(self, snapshot: Snapshot) -> None:
+        """Return to a snapshot."""
+        block, words = snapshot
+        block.memory[:] = words
+        if block is not self.block:
+            self.adopt(block, self.sizes)
+        elif self._moved is not None:
+            self._moved()
+
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        """Undo everything if the body raises, Ctrl-C included: block, sizes and guests are those of before."""
+        before, sizes = self.snapshot(), self.sizes
+        guests = {name: guest.state() for name, guest in self.guests.items()}
+        try:
+            yield
+        except BaseException:
+            with interrupts():  # a second Ctrl-C waits
+                self.sizes = sizes
+                self.roll_back(before)
+                for name, guest in self.guests.items():
+                    guest.restore(guests[name])
+            raise

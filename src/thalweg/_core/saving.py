@@ -1,0 +1,329 @@
+"""Saved states: from an owner of a `Memory` to a plain mapping, and back after all checks.
+
+Functions for classes that follow another library's rules (scikit-learn, river), and the mixin `Kept` for our own.
+`read` fills a new block beside the present one and its owner swaps it in, so a refused state changes nothing.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thalweg import files
+from thalweg._core.memory import Memory
+from thalweg._core.state import Block, Past, Plan
+from thalweg._interrupts import interrupts
+from thalweg._recorded import build, describe, initialise, parameters
+from thalweg._validate import told
+from thalweg.domains._base import show
+from thalweg.errors import StateError
+from thalweg.files import SCHEMA
+
+__all__ = ["Kept", "check_kind", "fill", "inside", "plain", "read", "settings", "unfit", "write"]
+
+FREE = ("on_violation", "disturbance_bound", "owner", "rng")  # arguments that may differ: the seed is in the state
+
+
+# ---------------------------------------------------------------------------------------------------- for any owner
+
+
+def settings(owner: Any) -> dict[str, Any]:
+    """Return all arguments as text: two of a class must agree in them for one to take over the other's state."""
+    given = {name: p.default for name, p in parameters(type(owner)).items() if p.kind is not p.VAR_KEYWORD}
+    return {name: describe(value) for name, value in (given | owner._arguments()).items() if name not in FREE}
+
+
+def write(owner: Any, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    """Return a state: class, schema, settings, and copies of the arrays."""
+    saved: dict[str, Any] = {"class": type(owner).__name__, "schema": SCHEMA}
+    saved.update({f"settings.{key}": copy.copy(value) for key, value in owner._settings().items()})
+    saved.update({key: array.copy() for key, array in arrays.items()})
+    return saved
+
+
+def unfit(owner: Any, why: str) -> StateError:
+    """Return the error of a refused state."""
+    name = type(owner).__name__
+    return StateError(f"{name} cannot restore this state: {why}. Restore one that {name}.state() gave, or reset().")
+
+
+def inside(saved: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """Return the entries whose names have a prefix, without it."""
+    return {
+        key.removeprefix(prefix): value
+        for key, value in saved.items()
+        if isinstance(key, str) and key.startswith(prefix)
+    }
+
+
+def plain(saved: Any) -> Any:
+    """Return a saved state with text and numbers that NumPy made arrays of as plain values again."""
+    if not isinstance(saved, Mapping):
+        return saved  # which is refused
+    return {k: v.item() if isinstance(v, np.ndarray) and v.ndim == 0 else v for k, v in saved.items()}
+
+
+def check_kind(owner: Any, saved: Any) -> None:
+    """Refuse a state of another class, schema or settings."""
+    name, noun = type(owner).__name__, owner._noun
+    if not isinstance(saved, Mapping) or "class" not in saved:
+        got = "a mapping without the key 'class'" if isinstance(saved, Mapping) else type(saved).__name__
+        raise StateError(f"{name}.restore needs a mapping made by {name}.state(). Got {got}.")
+    if not _agree(saved["class"], name):
+        raise StateError(f"{name} cannot restore the state of another {noun}, {saved['class']}.")
+    schema = saved.get("schema")
+    if isinstance(schema, int | np.integer) and schema > SCHEMA:
+        raise StateError(
+            f"{name} reads states of schema {SCHEMA}. Got schema {schema}, of a newer thalweg. Upgrade thalweg."
+        )
+    if not isinstance(schema, int | np.integer) or schema != SCHEMA:
+        raise StateError(f"{name} reads states of schema {SCHEMA}. Got schema {schema!r}.")
+    mine = owner._settings()
+    for key in mine.keys() | {str(k).removeprefix("settings.") for k in saved if str(k).startswith("settings.")}:
+        theirs = saved.get(f"settings.{key}")
+        if not _agree(theirs, mine.get(key)):
+            a, b = _apart(_text(theirs), _text(mine.get(key)))
+            raise unfit(
+                owner,
+                f"it was saved with {key} = {a}, this {noun} has {key} = {b}. "
+                f"Build the {noun} with the same arguments, or load it from a file",
+            )
+
+
+def read(owner: Any, memory: Memory, saved: Mapping[str, Any], square: float = np.inf) -> tuple[Block, Mapping[str, int]]:
+    """Return a new block with a saved state, and its sizes, if a run can have left it."""
+    arrays = {key: value for key, value in saved.items() if isinstance(value, np.ndarray)}
+    try:
+        sizes = memory.layout.sizes_of(arrays)
+        plan = memory.layout.plan(sizes)
+    except KeyError as error:
+        raise unfit(owner, f"{error.args[0]!r} must be an array. Got {type(saved.get(error.args[0])).__name__}") from None
+    except (ValueError, IndexError, OverflowError) as error:
+        raise unfit(owner, str(error)) from error
+    return fill(owner, plan, saved, square), sizes
+
+
+def fill(owner: Any, plan: Plan, saved: Mapping[str, Any], square: float = np.inf) -> Block:
+    """Return a new block with these arrays: shapes, types and finite numbers are checked before it is allocated."""
+    given = {name: _array(owner, saved, name, said.dtype, shape) for name, said, shape in plan.fields()}
+    block = Block(plan)
+    for name, mine in block.arrays.items():
+        mine[...] = given[name]
+    past = Past.whole(int(block.state.clock[0]), square)
+    damaged = block.damaged(past)
+    if damaged:
+        raise unfit(owner, f"its {', '.join(damaged)} cannot be what a run has left")
+    return block
+
+
+def _array(
+    owner: Any, saved: Mapping[str, Any], key: str, dtype: np.dtype[Any], shape: tuple[int, ...]
+) -> NDArray[Any]:
+    """Return one array of a saved state, checked."""
+    given = saved.get(key)
+    try:
+        array = np.asarray(given)
+        fits = array.shape == shape and array.dtype.newbyteorder("=") == dtype
+        got = f"{array.dtype} of shape {array.shape}"
+    except Exception:  # whatever an object of somebody else's raises
+        fits, got = False, type(given).__name__
+    if not fits or np.ma.is_masked(given):
+        raise unfit(owner, f"'{key}' must be {dtype} of shape {shape}. Got {'masked ' * fits}{got}")
+    if not np.isfinite(array).all():
+        raise unfit(owner, f"'{key}' has entries that are nan or infinite")
+    return array
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else told(value)
+
+
+def _apart(a: str, b: str, most: int = 200) -> tuple[str, str]:
+    """Return two texts; of long ones the stretch around their first difference."""
+    if max(len(a), len(b)) <= most:
+        return a, b
+    same = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+    start = max(0, same - most // 2)
+    return f"...{a[start : start + most]}...", f"...{b[start : start + most]}..."
+
+
+def _agree(theirs: Any, mine: Any) -> bool:
+    """Whether two settings are the same: words exactly, numbers up to the logarithms of another machine."""
+    if isinstance(mine, str) or theirs is None:
+        return isinstance(theirs, str) and theirs == mine
+    try:
+        a, b = np.asarray(theirs), np.asarray(mine)
+        return a.dtype == b.dtype and a.shape == b.shape and bool(np.allclose(a, b, rtol=1e-12, atol=0.0))
+    except Exception:  # no array at all, or one that cannot be compared
+        return False
+
+
+# ------------------------------------------------------------------------------------------------- for classes of ours
+
+
+def record(made: Any, given: dict[str, Any]) -> None:
+    """Keep arguments, and set those left out and those given as attributes."""
+    kind = type(made)
+    made._given = given
+    for name, parameter in parameters(kind).items():  # those left out, too
+        if parameter.default is not parameter.empty and not hasattr(kind, name):
+            setattr(made, name, parameter.default)
+    for name, value in given.items():
+        if not isinstance(getattr(kind, name, None), property):
+            setattr(made, name, value)
+
+
+class Kept:
+    """A mixin for classes with recorded arguments and a `Memory`: saving, restoring, copying, showing.
+
+    Notes
+    -----
+    A class sets `_memory` in its constructor. Its state has a field `clock` whose first entry counts rounds.
+    """
+
+    _noun = "learner"  # its name in messages
+    _memory: Memory
+    _given: dict[str, Any]
+    _square_bound = float("inf")  # the largest square norm of a gradient that is accepted
+
+    def __new__(cls, *args: Any, **options: Any) -> Self:
+        """Record the arguments, as attributes too."""
+        self = super().__new__(cls, *args, **options)  # `Recorded` comes after this class
+        if hasattr(self, "_given"):
+            record(self, self._given)
+        return self
+
+    @classmethod
+    def _explain(cls, count: int, options: Mapping[str, Any]) -> None:
+        places = [p.name for p in parameters(cls).values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+        named = [p for p in parameters(cls).values() if p.kind is p.KEYWORD_ONLY]
+        if named and count > len(places):
+            needed = [p.name for p in named if p.default is p.empty] or [named[0].name]
+            raise TypeError(
+                f"{cls.__name__} takes {', '.join(places)} by position and all else by name: "
+                f"{', '.join(p.name for p in named)}. Got {count} arguments by position. "
+                f"Write {cls.__name__}({', '.join([*places, *(f'{name}=...' for name in needed)])})."
+            )
+
+    @property
+    def rounds(self) -> int:
+        """Rounds played so far."""
+        return int(self._memory.state.clock[0])
+
+    def reset(self) -> None:
+        """Return to the first round."""
+        with interrupts():
+            for guest in self._memory.guests.values():
+                guest.reset()
+            self._memory.reset()
+
+    def clone(self) -> Self:
+        """Return a fresh one with the same arguments, before its first round."""
+        fresh: Self = build(type(self), self._given)
+        return fresh
+
+    # ------------------------------------------------------------------ stop and resume
+
+    def state(self) -> dict[str, Any]:
+        """Return everything that changes, as a plain mapping of new arrays and numbers (and the name of the class)."""
+        found = write(self, self._memory.block.arrays)
+        for prefix, guest in self._memory.guests.items():
+            found |= {f"{prefix}{key}": value for key, value in guest.state().items()}
+        return found
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Continue from a saved state, bit for bit. A state of another class is refused and nothing changes."""
+        memory, saved = self._memory, plain(saved)
+        check_kind(self, saved)
+        block, sizes = read(self, memory, saved, self._square_bound)
+        with memory.all_or_nothing():
+            for prefix, guest in memory.guests.items():
+                guest.restore(inside(saved, prefix))
+            memory.adopt(block, sizes)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it to a file: class, arguments and state. `thalweg.load` continues from there, bit for bit.
+
+        The file is replaced in one step: a crash leaves the old one. It holds no functions of yours, such as the
+        projection of a `Custom` set: `load` takes them again.
+
+        Examples
+        --------
+        >>> import os, tempfile, thalweg as tw
+        >>> learner = tw.Tracker(tw.domains.Ball(2, radius=5.0))
+        >>> learner.update([1.0, 0.0], 3.0)
+        >>> path = os.path.join(tempfile.mkdtemp(), "tracker.npz")
+        >>> learner.save(path)
+        >>> again = tw.load(path)
+        >>> again, bool((again.decision == learner.decision).all())
+        (Tracker(Ball(2, radius=5); 1 rounds played), True)
+        """
+        files.write(self, path)
+
+    def __copy__(self) -> Self:
+        """Return one of its own: a copy that shared the arrays would move with the original."""
+        return copy.deepcopy(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return arguments and words; views, handles and scratch space are made again."""
+        memory = self._memory
+        return {
+            "given": self._given,
+            "sizes": dict(memory.sizes),
+            "words": memory.block.memory.copy(),
+            "guests": {prefix: guest.state() for prefix, guest in memory.guests.items()},
+            "told": {name: value for name, value in vars(self).items() if name.startswith("_told_")},
+        }
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        record(self, kept["given"])
+        initialise(self, kept["given"])  # callbacks of its memory call this object, and no other
+        memory = self._memory
+        block = Block(memory.layout.plan(kept["sizes"]))
+        block.memory[:] = kept["words"]
+        memory.adopt(block, kept["sizes"])
+        for prefix, guest in memory.guests.items():
+            guest.restore(kept["guests"][prefix])
+        vars(self).update(kept["told"])
+
+    # ------------------------------------------------------------------ what it tells
+
+    def _settings(self) -> dict[str, Any]:
+        return settings(self)
+
+    def _unfit(self, why: str) -> StateError:
+        return unfit(self, why)
+
+    def _who(self) -> str:
+        return f"{type(self).__name__}, round {self.rounds + 1}"
+
+    def __repr__(self) -> str:
+        shown: list[str] = []
+        for name, value in self._given.items():
+            parameter = parameters(type(self)).get(name)
+            if parameter is not None and parameter.kind is parameter.POSITIONAL_OR_KEYWORD and not shown:
+                shown.append(_show(value))
+            elif value is not None and not (parameter and _equal(value, parameter.default)):
+                shown.append(f"{name}={_show(value)}")
+        return f"{type(self).__name__}({', '.join(shown)}; {self.rounds} rounds played)"
+
+
+def _equal(a: Any, b: Any) -> bool:
+    return a is b or (isinstance(a, str | int | float) and isinstance(b, str | int | float) and a == b)
+
+
+def _show(value: Any) -> str:
+    """Return an argument as short text."""
+    if isinstance(value, np.ndarray | list | tuple) or (isinstance(value, float) and not isinstance(value, bool)):
+        try:
+            return show(value)
+        except (TypeError, ValueError):  # rows of different lengths
+            return repr(value)
+    if callable(value):
+        return getattr(value, "__qualname__", None) or repr(value)
+    return repr(value)

@@ -1,0 +1,294 @@
+"""Declared state: layout, names, checks, copies and growth follow from one declaration.
+
+    class PoolState(NamedTuple):
+        members: Any = part()
+        weights: Floats = field("K N", simplex, called="members' weights")
+        y: Floats = field("K d", inside("domain"))
+
+A state is a plain NamedTuple, so kernels take it as it is and type checkers see an array in every field. Declarations
+are the defaults of its fields; the dtype is the annotation's. Settings are a second NamedTuple: constants, and scratch
+space that no round relies on. A `Plan` gives the sizes numbers and the parts plans of their own. A `Block` is one array
+of 64-bit words with the state's arrays as views of it, depth first, so that a part is one slice.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, NamedTuple, Self, get_args, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Block", "Field", "Floats", "Ints", "Part", "Past", "Plan", "Rule", "Seen", "field", "part", "scratch"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+WORD = np.dtype(np.int64)  # every entry of a state is one 64-bit word
+
+
+class Past(NamedTuple):
+    """Facts about the history of K groups of N members, whatever their state says. Members not alive do not matter."""
+
+    alive: NDArray[np.bool_]  # (K, N)
+    number: NDArray[np.int64]  # (K, N) its index, from 1, among all members ever created in its group
+    lived: NDArray[np.int64]  # (K, N) rounds since then, at most
+    rounds: int  # of the whole run
+    square: float  # the largest square norm of a gradient that was accepted
+
+    @property
+    def squares(self) -> Floats:
+        """(K, N) the largest possible sums of square norms."""
+        return np.multiply(self.lived, self.square, dtype=np.float64)
+
+    @classmethod
+    def whole(cls, rounds: int, square: float = np.inf) -> Self:
+        """The past of one member that is alive since the first round."""
+        one = np.ones((1, 1), dtype=np.int64)
+        return cls(one > 0, one, rounds * one, rounds, square)
+
+
+# --------------------------------------------------------------------------------------------------------- declarations
+
+
+class Seen(NamedTuple):
+    """A field of a saved state, and everything that a rule may compare it with."""
+
+    value: NDArray[Any]
+    shape: tuple[str, ...]  # symbolic
+    state: Any  # the part that the field belongs to
+    past: Past
+    facts: Mapping[str, Any]
+
+
+Rule = Callable[[Seen], bool]
+
+
+@dataclass(frozen=True)
+class Field:
+    """One array: its symbolic shape, the rules it obeys, its name in messages and its first value."""
+
+    shape: tuple[str, ...]
+    rules: tuple[Rule, ...] = ()
+    called: str = ""
+    start: float = 0.0
+    dtype: np.dtype[Any] = WORD  # set from the annotation
+
+
+class Part:
+    """The place of another declared state, or of its settings."""
+
+
+def field(shape: str, *rules: Rule, called: str = "", start: float = 0.0) -> Any:
+    """Declare an array that changes, such as "K N d", and rules that hold after every round."""
+    return Field(tuple(shape.split()), rules, called, start)
+
+
+def scratch(shape: str) -> Any:
+    """Declare working memory in the settings: in no file, no copy and no snapshot."""
+    return Field(tuple(shape.split()))
+
+
+def part() -> Any:
+    """Declare the place of another part; the plan says which."""
+    return Part()
+
+
+@cache
+def declared(kind: type) -> dict[str, Field | Part]:
+    """Return the declarations of a state or of settings, by name."""
+    defaults = getattr(kind, "_field_defaults", {})
+    hints, found = get_type_hints(kind) if defaults else {}, {}
+    for name, said in defaults.items():
+        if isinstance(said, Field):
+            (scalar,) = get_args(get_args(hints[name])[1])
+            said = replace(said, dtype=np.dtype(scalar), called=said.called or name)
+        if isinstance(said, Field | Part):
+            found[name] = said
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------------------- plans
+
+
+def _no_relations(s: Any, c: Any, past: Past) -> Iterator[tuple[str, bool]]:
+    yield from ()
+
+
+def _same_past(s: Any, c: Any, past: Past) -> Mapping[str, Past]:
+    return {}
+
+
+def _zeros(s: Any, c: Any) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A state that could be built.
+
+    Attributes
+    ----------
+    state : type
+        A NamedTuple with declared fields.
+    settings : NamedTuple or ()
+        Constants; scratch fields and parts still as declared.
+    sizes : mapping
+        The numbers behind the letters of symbolic shapes.
+    parts : mapping of plans
+        One for every declared part.
+    facts : mapping
+        Values that rules refer to by name, such as the domain.
+    holds : callable (s, c, past) -> pairs of a name and a truth value
+        Relations between fields.
+    pasts : callable (s, c, past) -> mapping of `Past`
+        The past of each part or field; this one's where left out.
+    begin : callable (s, c)
+        Writes the state before the first round into a block of zeros.
+    """
+
+    state: type
+    settings: Any
+    sizes: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    parts: Mapping[str, Plan] = dataclasses.field(default_factory=dict)
+    facts: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    holds: Callable[[Any, Any, Past], Iterator[tuple[str, bool]]] = _no_relations
+    pasts: Callable[[Any, Any, Past], Mapping[str, Past]] = _same_past
+    begin: Callable[[Any, Any], None] = _zeros
+
+    def shape(self, said: Field) -> tuple[int, ...]:
+        """Return a symbolic shape in numbers."""
+        return tuple(int(n) if n.isdecimal() else self.sizes[n] for n in said.shape)
+
+    def fields(self, prefix: str = "") -> Iterator[tuple[str, Field, tuple[int, ...]]]:
+        """Yield every array by its dotted name, depth first."""
+        for name, said in declared(self.state).items():
+            if isinstance(said, Part):
+                yield from self.parts[name].fields(f"{prefix}{name}.")
+            else:
+                yield prefix + name, said, self.shape(said)
+
+    @property
+    def words(self) -> int:
+        """Length of the block."""
+        return sum(math.prod(shape) for _, _, shape in self.fields())
+
+
+# --------------------------------------------------------------------------------------------------------------- blocks
+
+
+class Block:
+    """One object's memory, and its arrays as views of it.
+
+    Attributes
+    ----------
+    memory : array of int64
+        The state, word by word.
+    state, settings : NamedTuple
+        What kernels take.
+    """
+
+    __slots__ = ("memory", "plan", "settings", "state")
+
+    def __init__(self, plan: Plan, memory: NDArray[np.int64] | None = None) -> None:
+        self.plan = plan
+        self.memory = np.zeros(plan.words, WORD) if memory is None else memory
+        self.state = _views(plan, _Cursor(self.memory))
+        self.settings = _settings(plan)
+
+    @classmethod
+    def fresh(cls, plan: Plan) -> Self:
+        """Allocate a block in the state before the first round."""
+        block = cls(plan)
+        arrays = block.arrays
+        for name, said, _ in plan.fields():
+            if said.start:
+                arrays[name][...] = said.start
+        plan.begin(block.state, block.settings)
+        return block
+
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The arrays by their names in files."""
+        cursor = _Cursor(self.memory)
+        return {name: cursor.take(shape, said.dtype) for name, said, shape in self.plan.fields()}
+
+    def part(self, name: str) -> Block:
+        """Return the block of a part: the same memory and the same settings."""
+        first = 0
+        for found, said in declared(self.plan.state).items():
+            if found == name:
+                break
+            first += self.plan.parts[found].words if isinstance(said, Part) else math.prod(self.plan.shape(said))
+        plan = self.plan.parts[name]
+        block = Block.__new__(Block)
+        block.plan, block.memory = plan, self.memory[first : first + plan.words]
+        block.state, block.settings = getattr(self.state, name), getattr(self.settings, name)
+        return block
+
+    def moved(self, plan: Plan) -> Block:
+        """Return the same numbers in a larger block; entries that are new have their first value."""
+        larger, mine = Block(plan), self.arrays
+        theirs = larger.arrays
+        for name, said, _ in plan.fields():
+            if said.start:
+                theirs[name][...] = said.start
+            theirs[name][tuple(slice(0, n) for n in mine[name].shape)] = mine[name]
+        return larger
+
+    def damaged(self, past: Past) -> list[str]:
+        """Return the names of all fields and relations that do not hold."""
+        with np.errstate(all="ignore"):
+            return sorted({name for name, fine in _look(self.plan, self.state, self.settings, past) if not fine})
+
+
+class _Cursor:
+    """Takes one array after the other from a block."""
+
+    def __init__(self, memory: NDArray[np.int64]) -> None:
+        self.memory, self.at = memory, 0
+
+    def take(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+        first, self.at = self.at, self.at + math.prod(shape)
+        return self.memory[first : self.at].view(dtype).reshape(shape)
+
+
+def _views(plan: Plan, cursor: _Cursor) -> Any:
+    said = declared(plan.state)
+    made = {
+        name: _views(plan.parts[name], cursor) if isinstance(one, Part) else cursor.take(plan.shape(one), one.dtype)
+        for name, one in said.items()
+    }
+    return plan.state(**made)
+
+
+def _settings(plan: Plan) -> Any:
+    if not plan.settings:
+        return plan.settings
+    made: dict[str, Any] = {}
+    said = declared(type(plan.settings))
+    for name, value in plan.settings._asdict().items():
+        if isinstance(value, Part):
+            made[name] = _settings(plan.parts[name])
+        elif isinstance(value, Field):
+            one = said[name]
+            assert isinstance(one, Field)
+            made[name] = np.zeros(plan.shape(value), one.dtype)
+    return plan.settings._replace(**made)
+
+
+def _look(plan: Plan, s: Any, c: Any, past: Past) -> Iterator[tuple[str, bool]]:
+    """Yield (name, holds) for every rule and relation of a state."""
+    pasts = plan.pasts(s, c, past)
+    for name, said in declared(plan.state).items():
+        value = getattr(s, name)
+        if isinstance(said, Part):
+            theirs = getattr(c, name, ()) if isinstance(getattr(plan.settings, name, None), Part) else ()
+            yield from _look(plan.parts[name], value, theirs, pasts.get(name, past))
+        else:
+            seen = Seen(value, said.shape, s, pasts.get(name, past), plan.facts)
+            yield from ((said.called, rule(seen)) for rule in said.rules)
+    yield from plan.holds(s, c, past)
