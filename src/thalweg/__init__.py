@@ -37,13 +37,13 @@ from thalweg.algorithms import (
     SwordPP,
     Tracker,
 )
-from thalweg.alone import Alone
-from thalweg.cover import Cover
+from thalweg.learners.alone import Alone
+from thalweg.learners.cover import Cover
 from thalweg.delayed import Delayed
-from thalweg.ensemble import Ensemble
+from thalweg.learners.ensemble import Ensemble
 from thalweg.files import load
-from thalweg.learner import Learner, Queries
-from thalweg.one_projection import OneProjection
+from thalweg.learners.base import Learner, Queries
+from thalweg.learners.one_projection import OneProjection
 from thalweg.play import Run, play
 
 if TYPE_CHECKING:

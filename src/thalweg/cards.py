@@ -15,8 +15,8 @@ from thalweg._validate import check_count, check_flag, real_number, wrong
 from thalweg.domains import Domain
 from thalweg.domains._base import read_domain
 from thalweg.errors import InputError
-from thalweg.learner import Learner
-from thalweg.one_projection import OneProjection
+from thalweg.learners.base import Learner
+from thalweg.learners.one_projection import OneProjection
 from thalweg.theorems import Theorem
 
 __all__ = ["KINDS", "Card", "Recipe", "Setting", "Variant", "markdown", "recipes"]

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from thalweg._interrupts import interrupts
 from thalweg._kernels.clock import FRESH, GRADIENTS, ROUNDS, VALUES
-from thalweg._machines import loop
+from thalweg.learners import loop
 from thalweg._sound import feasible
 from thalweg._stateful import Savable, Stateful, inside
 from thalweg._types import Array
@@ -35,7 +35,7 @@ from thalweg._validate import ask, told, wrong
 from thalweg.domains import Domain
 from thalweg.errors import InputError, StateError
 from thalweg.late import Late
-from thalweg.learner import Learner, Queries, check_takes_losses, read_decision
+from thalweg.learners.base import Learner, Queries, check_takes_losses, read_decision
 from thalweg.machine import Machine
 from thalweg.problems import LinearModel
 

@@ -23,7 +23,7 @@ from thalweg._validate import told
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.experts import Descent
-from thalweg.learner import read_start
+from thalweg.learners.base import read_start
 from thalweg.machine import Machine
 from thalweg.metas import Hedge
 from thalweg.metas.hedge import rate

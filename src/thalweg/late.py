@@ -22,13 +22,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from thalweg._kernels.clock import CLIPPED, FRESH, GRADIENTS, ROUNDS, VALUES
-from thalweg._machines import loop
+from thalweg.learners import loop
 from thalweg._sound import feasible
 from thalweg._types import Array
 from thalweg._validate import check_count, check_entries, real_number, told
 from thalweg.domains import Domain
 from thalweg.errors import InputError
-from thalweg.learner import Learner
+from thalweg.learners.base import Learner
 from thalweg.losses import Loss
 from thalweg.problems import LinearModel
 

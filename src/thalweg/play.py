@@ -16,7 +16,7 @@ from thalweg._validate import check_count, check_entries, check_flag, real_array
 from thalweg.domains._base import read_domain
 from thalweg.errors import InputError
 from thalweg.late import Late
-from thalweg.learner import Learner, Queries, check_takes_losses
+from thalweg.learners.base import Learner, Queries, check_takes_losses
 from thalweg.losses import Loss
 from thalweg.machine import Machine
 from thalweg.problems import FromLosses, LinearModel, Problem

@@ -9,7 +9,7 @@ With o a point of W, R the radius of a ball around o that holds W, points and gr
 
 (y', z') is the bet of a parameter-free learner for losses of length <= 1: the wealth of a coin bettor times a direction
 (`thalweg._machines.levels`). Level i starts anew every 2^i rounds with the wealth psi_i = epsilon/ceil(T/2^i), and
-learns from (g, -<g, x^(i+1)>)/sqrt(2), corrected as in (3) of `thalweg.one_projection` where (y', z') lies outside V.
+learns from (g, -<g, x^(i+1)>)/sqrt(2), corrected as in (3) of `thalweg.learners.one_projection` where (y', z') lies outside V.
 
 (0, 0) lies in V, so a level can lose no more than its wealth to the levels before it: on each of its intervals
 sum <g, x^(i) - x^(i+1)> <= sqrt(2) psi_i. And (u, 1) lies in V for every u in W, so it can follow any point instead.

@@ -27,7 +27,7 @@ from thalweg._types import Array
 from thalweg._validate import check_choice, check_nonnegative, check_number, told, wrong
 from thalweg.domains import Domain
 from thalweg.errors import InputError
-from thalweg.learner import read_start
+from thalweg.learners.base import read_start
 from thalweg.machine import Machine
 
 __all__ = ["Tracking"]

@@ -22,7 +22,7 @@ from thalweg import control, estimators, pca, regret
 from thalweg._kernels.projections import PYTHON
 from thalweg._types import Array
 from thalweg.cards import Recipe, Setting, recipes
-from thalweg.cover import Cover
+from thalweg.learners.cover import Cover
 from thalweg.domains import (
     Ball,
     Box,
@@ -46,7 +46,7 @@ from thalweg.experts import AdaGradDescent, Descent, Expert, Pool
 from thalweg.late import Late
 from thalweg.losses import KINDS
 from thalweg.metas import AdaNormalHedge, AdaptMLProd, CoinBetting, Hedge, LeadingHistory, Meta, Prod
-from thalweg.one_projection import surrogate_gradient
+from thalweg.learners.one_projection import surrogate_gradient
 from thalweg.pca.sampling import systematic
 from thalweg.problems import LinearModel
 from thalweg.scaling import Standardiser

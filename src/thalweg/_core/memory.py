@@ -69,7 +69,7 @@ class Memory:
     tree : callable
         Block -> what kernels take as a handle; (state, settings) when left out.
     moved : callable, optional
-        Called whenever the arrays are others or have been rolled back: forget views and shown values.
+        Called with this memory whenever the arrays are others or were rolled back: forget views and shown values.
     guests : mapping, optional
         Objects of somebody else with `state` and `restore`, by the prefix of their names in saved states.
     """
@@ -80,7 +80,7 @@ class Memory:
         self,
         layout: Layout,
         tree: Callable[[Block], Any] = _pair,
-        moved: Callable[[], None] | None = None,
+        moved: Callable[[Memory], None] | None = None,
         guests: Mapping[str, Any] | None = None,
     ) -> None:
         self.layout, self._tree, self._moved, self.guests = layout, tree, moved, guests or {}
@@ -101,7 +101,7 @@ class Memory:
         self._calls: dict[Kernel[..., Any], Call] = {}
         self.block, self.state, self.settings, self.sizes = block, block.state, block.settings, sizes
         if self._moved is not None:
-            self._moved()
+            self._moved(self)
 
     def grow(self, sizes: Sizes) -> None:
         """Move to a larger block: the same numbers, and more room."""
@@ -140,7 +140,7 @@ class Memory:
         if block is not self.block:
             self.adopt(block, self.sizes)
         elif self._moved is not None:
-            self._moved()
+            self._moved(self)
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:

@@ -174,7 +174,7 @@ def record(made: Any, given: dict[str, Any]) -> None:
         if parameter.default is not parameter.empty and not hasattr(kind, name):
             setattr(made, name, parameter.default)
     for name, value in given.items():
-        if not isinstance(getattr(kind, name, None), property):
+        if not hasattr(getattr(kind, name, None), "__set__"):  # a property
             setattr(made, name, value)
 
 

@@ -17,7 +17,7 @@ from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS
 from thalweg._kernels.jit import implement, kernel
 from thalweg._kernels.parts import Floats, Ints, feed, move, place, weigh
 from thalweg._kernels.vectors import dot
-from thalweg._machines._contract import decision, learn, notice, propose
+from thalweg.learners.contract import decision, learn, notice, propose
 
 __all__ = ["HintedSettings", "HintedState", "lean"]
 

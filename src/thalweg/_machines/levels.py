@@ -28,7 +28,7 @@ from thalweg._kernels.handle import parts
 from thalweg._kernels.jit import implement, inner, kernel
 from thalweg._kernels.parts import Floats, Ints
 from thalweg._kernels.pointers import Pointer, call
-from thalweg._machines._contract import decision, learn, propose
+from thalweg.learners.contract import decision, learn, propose
 
 __all__ = ["SEARCH", "TOLERANCE", "LevelsSettings", "LevelsState", "begin_search", "locate", "place_one", "weigh_level"]
 

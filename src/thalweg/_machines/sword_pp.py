@@ -9,7 +9,7 @@ from thalweg._kernels.jit import implement
 from thalweg._kernels.parts import Floats, Ints
 from thalweg._kernels.pointers import Pointer, call
 from thalweg._kernels.vectors import copy, decay, dot
-from thalweg._machines._contract import decision, learn, propose
+from thalweg.learners.contract import decision, learn, propose
 
 __all__ = ["SwordPPSettings", "SwordPPState"]
 

@@ -21,7 +21,7 @@ from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS, VALUES
 from thalweg._kernels.jit import implement
 from thalweg._kernels.parts import Floats, Ints
 from thalweg._kernels.vectors import square_norm
-from thalweg._machines._contract import decision, learn, propose
+from thalweg.learners.contract import decision, learn, propose
 from thalweg._machines.curvature import (
     BLIND_SHARE,
     SHARE,

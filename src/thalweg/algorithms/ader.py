@@ -21,9 +21,10 @@ from thalweg._validate import check_choice, check_count, check_positive
 from thalweg.algorithms.pools import ader_pool
 from thalweg.cards import Card, Variant
 from thalweg.domains import Domain
-from thalweg.ensemble import Pooled, descents
+from thalweg.learners.alone import Alone
+from thalweg.learners.ensemble import Pooled, descents
 from thalweg.experts import Pool
-from thalweg.learner import bounded
+from thalweg.learners.base import bounded
 from thalweg.metas import Hedge
 
 __all__ = ["Ader", "ader"]
@@ -39,7 +40,7 @@ def ader(domain: Domain, T: int, G: float, c: float | None) -> Pool:
     return descents(domain, steps, meta=Hedge(rate=rate, prior=prior), judge="linear" if c is None else "value")
 
 
-class Ader(Pooled):
+class Ader(Pooled, Alone):
     """Ader, the first method with optimal dynamic regret; improved (one gradient) or basic (each member its own).
 
     Parameters

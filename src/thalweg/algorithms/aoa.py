@@ -24,13 +24,13 @@ from thalweg._types import Array
 from thalweg._validate import check_choice, check_positive
 from thalweg.algorithms.ader import ader
 from thalweg.algorithms.pools import worst_case_pool
-from thalweg.algorithms.reduced_cover import ReducedCover
 from thalweg.cards import Card
-from thalweg.cover import Cover
+from thalweg.learners.cover import Cover, OnCover
+from thalweg.learners.one_projection import OneProjection
 from thalweg.domains import Domain
-from thalweg.ensemble import descents
+from thalweg.learners.ensemble import descents
 from thalweg.experts import Pool
-from thalweg.learner import bounded
+from thalweg.learners.base import bounded
 from thalweg.metas import AdaNormalHedge, Hedge
 from thalweg.theorems import Covered, bounds, path_length, pool_bound
 
@@ -116,7 +116,7 @@ class Intervals(Covered):
         return bounds.ada_normal_hedge(n, last, self.R, self.G) + expert
 
 
-class EfficientAOA(ReducedCover):
+class EfficientAOA(OnCover, OneProjection):
     """AOA on linearised losses inside the reduction: the same guarantee with one projection and one gradient a round.
 
     Section 4.2 of the paper of `EfficientDynamic`.

@@ -20,12 +20,12 @@ from functools import partial
 
 from thalweg._types import Array
 from thalweg._validate import check_choice, check_positive
-from thalweg.algorithms.reduced_cover import ReducedCover
 from thalweg.cards import Card, Variant
-from thalweg.cover import Cover
+from thalweg.learners.cover import Cover, OnCover
+from thalweg.learners.one_projection import OneProjection
 from thalweg.domains import Domain
 from thalweg.experts import Descent
-from thalweg.learner import bounded
+from thalweg.learners.base import bounded
 from thalweg.metas import CoinBetting
 from thalweg.theorems import Covered, bounds, path_length
 
@@ -125,7 +125,7 @@ class Betting(Covered):
         return bounds.coin_betting(n, last, self.R, self.G) + 3 * self.G * self.R * math.sqrt(n) + moved
 
 
-class EfficientCBCE(ReducedCover):
+class EfficientCBCE(OnCover, OneProjection):
     """CBCE with one gradient inside the reduction: regret O(sqrt(|I| log T)) on every interval, one projection.
 
     Section 3.2 of the paper of `EfficientDynamic`.

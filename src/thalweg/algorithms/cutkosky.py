@@ -16,7 +16,7 @@ sqrt((R^2 + R P_I) sum_I ||grad f_t||^2) up to logarithms; against o it is at mo
 
 W = X is the published method: 1 gradient and 0 values a round, and (2) for N sets. Where X is a ball, V is a slanted
 cylinder, and z is the root of one equation in one unknown; otherwise each look for z is a projection onto X.
-Inside the reduction (`thalweg.one_projection`) W is a ball: 1 projection, 1 gradient, 0 values a round.
+Inside the reduction (`thalweg.learners.one_projection`) W is a ball: 1 projection, 1 gradient, 0 values a round.
 """
 
 import math
@@ -28,8 +28,8 @@ from thalweg._types import Array
 from thalweg._validate import check_count, check_positive
 from thalweg.cards import Card
 from thalweg.domains import Ball, Domain
-from thalweg.learner import bounded
-from thalweg.one_projection import OneProjection, check_surrogate
+from thalweg.learners.base import bounded
+from thalweg.learners.one_projection import OneProjection, check_surrogate
 from thalweg.residual import ResidualLevels
 from thalweg.theorems import Theorem, bounds
 

@@ -1,6 +1,6 @@
 """Adaptive regret with one projection a round: Algorithm 2 of Zhao, Xie, Zhang, Zhou (JMLR 26, 2025), corrected.
 
-Y is a ball of radius R around X; x_t = Pi_X(y_t) and h_t the surrogate gradient (`thalweg.one_projection`). Expert i is
+Y is a ball of radius R around X; x_t = Pi_X(y_t) and h_t the surrogate gradient (`thalweg.learners.one_projection`). Expert i is
 scale-free descent on Y; it starts at marker i and lives until marker i + lowbit(i):
 
     r_{t,i} = <h_t, y_t - y_{t,i}>/(2GR);  V_i += r^2;  eta'_i = min(1/2, sqrt(ln(1 + 2i)/(1 + V_i)))        (1)
@@ -20,9 +20,9 @@ from typing import Any
 from thalweg._types import Array
 from thalweg._validate import check_choice, check_count, check_positive
 from thalweg.algorithms import thresholds
-from thalweg.algorithms.reduced_cover import ReducedCover
 from thalweg.cards import Card, Setting, Variant
-from thalweg.cover import Cover
+from thalweg.learners.cover import Cover, OnCover
+from thalweg.learners.one_projection import OneProjection
 from thalweg.domains import Domain
 from thalweg.experts import Descent
 from thalweg.metas import AdaptMLProd
@@ -52,7 +52,7 @@ class Theorem4(Marked):
         return bounds.small_loss(F, a + more, (k + slope) * math.sqrt(2 * self.L))
 
 
-class EfficientAdaptive(ReducedCover):
+class EfficientAdaptive(OnCover, OneProjection):
     """Small regret on every interval at once, with one projection, one gradient and one value a round.
 
     Algorithm 2 of the paper of `EfficientDynamic`.
@@ -117,6 +117,8 @@ class EfficientAdaptive(ReducedCover):
         },
     )
 
+    lasts = True  # thresholds of the markers so far are right for the rounds before; later ones know the new horizon
+
     def __init__(
         self,
         domain: Domain,
@@ -159,8 +161,3 @@ class EfficientAdaptive(ReducedCover):
             domain, make_inner, surrogate=surrogate, horizon=T, gradient_bound=G, on_violation=on_violation
         )
         self.smoothness = L
-
-    @property
-    def _lasts(self) -> bool:
-        """The thresholds of markers that were set are right for the rounds before; later ones know the new horizon."""
-        return type(self) is EfficientAdaptive

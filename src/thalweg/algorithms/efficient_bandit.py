@@ -1,6 +1,6 @@
 """Dynamic regret from values alone, with one projection a round.
 
-PBGD of Zhao, Wang, Zhang, Zhou (AISTATS 2020; JMLR 22, 2021) inside the reduction of `thalweg.one_projection`.
+PBGD of Zhao, Wang, Zhang, Zhou (AISTATS 2020; JMLR 22, 2021) inside the reduction of `thalweg.learners.one_projection`.
 
 X holds a ball of radius r around c in its affine hull, of k dimensions; no point of X is further than rho from c.
 Decisions lie in the smaller set X_a = c + (1 - a)(X - c), a = delta/r: a ball of radius delta around each of its points
@@ -53,10 +53,10 @@ from thalweg.algorithms.pools import worst_case_pool
 from thalweg.cards import Card, Variant
 from thalweg.domains import Domain
 from thalweg.domains._shrunk import Shrunk
-from thalweg.ensemble import Ensemble
+from thalweg.learners.ensemble import Ensemble
 from thalweg.errors import InputError
-from thalweg.learner import ROUNDING, Queries, bounded, read_start
-from thalweg.one_projection import OneProjection
+from thalweg.learners.base import ROUNDING, Queries, bounded, read_start
+from thalweg.learners.one_projection import OneProjection
 from thalweg.theorems import pool_bound
 
 __all__ = ["EfficientBandit"]
@@ -294,7 +294,7 @@ class EfficientBandit(OneProjection):
         Y, T, G = self.inner.domain, self.horizon, self.gradient_bound
         assert T is not None
         assert G is not None
-        a, first = self._target.share, Y.radius + float(np.linalg.norm(self.inner._origin - Y.center.ravel()))
+        a, first = self._target.share, Y.radius + float(np.linalg.norm(self.inner.machine.origin - Y.center.ravel()))
         pool = pool_bound(self.inner.expert, Y.radius, math.sqrt(self._mean_square), 0.0, T, (1 - a) * P, first, 0.0)
         return pool + T * G * (self.exploration + a * self._rho)
 

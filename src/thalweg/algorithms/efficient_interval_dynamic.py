@@ -26,11 +26,11 @@ from thalweg._types import Array
 from thalweg._validate import check_choice, check_count, check_positive
 from thalweg.algorithms import thresholds
 from thalweg.algorithms.pools import small_loss_pool
-from thalweg.algorithms.reduced_cover import ReducedCover
 from thalweg.cards import Card, Setting, Variant
-from thalweg.cover import Cover
+from thalweg.learners.cover import Cover, OnCover
+from thalweg.learners.one_projection import OneProjection
 from thalweg.domains import Domain
-from thalweg.ensemble import descents
+from thalweg.learners.ensemble import descents
 from thalweg.metas import AdaptMLProd
 from thalweg.theorems import Marked, bounds, path_length, step_sizes
 
@@ -61,7 +61,7 @@ class Theorem5(Marked):
         return bounds.small_loss(F, a + more + drift, (k + slope) * math.sqrt(2 * self.L), steps * self.L)
 
 
-class EfficientIntervalDynamic(ReducedCover):
+class EfficientIntervalDynamic(OnCover, OneProjection):
     """Follow any moving comparator on any interval, with one projection, one gradient and one value a round.
 
     Algorithm 3 of the paper of `EfficientDynamic`.

@@ -1,7 +1,7 @@
 """Dynamic regret that is small where gradients can be guessed, with one projection a round.
 
 Y is a ball of radius R around X; the hint m_t is a guess of g_t: the last gradient, unless another one is given. With
-x_t = Pi_X(y_t), h_t the surrogate gradient (`thalweg.one_projection`), i = 1..N and M = 2N:
+x_t = Pi_X(y_t), h_t the surrogate gradient (`thalweg.learners.one_projection`), i = 1..N and M = 2N:
 
     y_{t,i}      = yhat_{t,i} - eta_i m_t,   y_{t,N+i} = yhat_{t,i}        not projected                       (1)
     yhat_{t+1,i} = Pi_Y(yhat_{t,i} - eta_i h_t)                            a rescale                           (2)
@@ -36,8 +36,8 @@ from thalweg.cards import Card, Variant
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.hinted import Hinted
-from thalweg.learner import read_start
-from thalweg.one_projection import OneProjection
+from thalweg.learners.base import read_start
+from thalweg.learners.one_projection import OneProjection
 from thalweg.theorems import Theorem, bounds, path_length
 
 __all__ = ["EfficientOptimistic", "Guessed"]
@@ -51,7 +51,7 @@ class Guessed(Theorem):
 
     def bound(self, start: int, stop: int, u: Array, losses: Array) -> float:
         """See `Theorem.bound`."""
-        first = float(np.linalg.norm(self.inner._origin - u[0]))
+        first = float(np.linalg.norm(self.inner.machine.origin - u[0]))
         distances = bounds.descent(self.inner.step_sizes, self.R, path_length(u), first)
         Q = float(self.squares[start:stop].sum())
         return bounds.optimistic(

@@ -13,12 +13,12 @@ from numpy.typing import ArrayLike
 
 from thalweg._types import Array
 from thalweg._validate import check_count, check_positive, told
-from thalweg.alone import Alone
+from thalweg.learners.alone import Alone
 from thalweg.cards import Card
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.experts import Descent
-from thalweg.learner import bounded
+from thalweg.learners.base import bounded
 from thalweg.theorems import Theorem, path_length
 
 __all__ = ["OGD", "Telescoping"]
@@ -39,7 +39,7 @@ class Telescoping(Theorem):
         squares = self.squares[start:stop]
         scale, rule = expert.step_size, expert.step_rule
         Q, P, n = float(squares.sum()), path_length(u), stop - start
-        first = float(np.linalg.norm(self.inner._origin - u[0])) if rule == "constant" else self.D
+        first = float(np.linalg.norm(self.inner.machine.origin - u[0])) if rule == "constant" else self.D
         if rule == "scale_free":
             last = scale / math.sqrt(expert.delta + Q)
             steps = scale * math.sqrt(Q)  # at least the sum of eta_t ||g_t||^2 / 2
@@ -127,5 +127,6 @@ class OGD(Alone):
         )
 
     @property
-    def _lasts(self) -> bool:
-        return super()._lasts or (type(self) is OGD and self._given.get("step_size") is not None)
+    def lasts(self) -> bool:  # type: ignore[override]  # it depends on the arguments
+        """Whether the horizon has no part in its steps."""
+        return self._given.get("step_size") is not None

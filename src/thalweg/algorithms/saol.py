@@ -20,10 +20,10 @@ import numpy as np
 from thalweg._types import Array
 from thalweg._validate import check_choice, check_positive
 from thalweg.cards import Card, Variant
-from thalweg.cover import Cover
+from thalweg.learners.cover import Cover
 from thalweg.domains import Domain
 from thalweg.experts import Descent
-from thalweg.learner import bounded
+from thalweg.learners.base import bounded
 from thalweg.metas import Prod
 from thalweg.theorems import Covered, bounds, path_length
 
@@ -41,7 +41,7 @@ class StronglyAdaptive(Covered):
         level = min((n - 1).bit_length(), (m & -m).bit_length() - 1)
         c: float = self.inner.meta.feedback_range
         eta: float = self.inner.level(level).step_size
-        away = float(np.linalg.norm(self.inner._origin - u[0]))
+        away = float(np.linalg.norm(self.inner.machine.origin - u[0]))
         expert = (away**2 / 2 + self.D * path_length(u)) / eta + eta / 2 * self.G**2 * n
         return c * bounds.prod(n, last, 2**level) + expert
 

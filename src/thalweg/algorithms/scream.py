@@ -18,7 +18,7 @@ the price of moving is O(sqrt(lambda T (1 + P_T))); with constants, for any u_1.
         + min_i { (D^2 + 2 D P)/(2 eta_i) + eta_i (G^2/2 + lambda G) T + ln(1/p_{1,i})/epsilon }          (7)
 
 `Scream` makes N projections a round and uses 1 gradient, 0 values. `EfficientScream` is the same inside
-`thalweg.one_projection`, 1 projection: projecting brings no two points farther apart, so what moving costs on X is at
+`thalweg.learners.one_projection`, 1 projection: projecting brings no two points farther apart, so what moving costs on X is at
 most what it costs on the surrogate, and (7) holds with D the surrogate's diameter.
 """
 
@@ -32,9 +32,11 @@ from thalweg._validate import check_count, check_nonnegative, check_positive
 from thalweg.algorithms.pools import geometric
 from thalweg.cards import Card
 from thalweg.domains import Domain
-from thalweg.ensemble import Ensemble
-from thalweg.learner import bounded
-from thalweg.one_projection import OneProjection
+from thalweg.learners.alone import Alone
+from thalweg.learners.base import bounded
+from thalweg.learners.ensemble import Pooled, descents
+from thalweg.learners.one_projection import OneProjection
+from thalweg.metas import Hedge
 from thalweg.theorems import Theorem, path_length
 
 __all__ = ["EfficientScream", "Priced", "Scream"]
@@ -55,7 +57,7 @@ class Priced(Theorem):
         return self.regret_bound(path_length(u), stop - start)
 
 
-class Scream(Ensemble):
+class Scream(Pooled, Alone):
     """Follow a moving comparator while every move has its price.
 
     Parameters
@@ -111,12 +113,11 @@ class Scream(Ensemble):
         D = bounded(name, domain).diameter
         N = math.ceil(0.5 * math.log2(1 + T)) + 1
         i = np.arange(1, N + 1)
+        steps = geometric(math.sqrt(D**2 / ((price * G + G**2) * T)), N)  # (1)
+        prior = (1 + 1 / N) / (i * (i + 1))  # (2)
+        meta = Hedge(rate=math.sqrt(2 / ((2 * price + G) * (price + G) * D**2 * T)), prior=prior)  # (5)
         super().__init__(
-            domain,
-            geometric(math.sqrt(D**2 / ((price * G + G**2) * T)), N),  # (1)
-            prior=(1 + 1 / N) / (i * (i + 1)),  # (2)
-            meta_rate=math.sqrt(2 / ((2 * price + G) * (price + G) * D**2 * T)),  # (5)
-            switching_cost=price,  # (4)
+            descents(domain, steps, price=price, meta=meta),  # (4)
             horizon=T,
             gradient_bound=G,
             on_violation=on_violation,

@@ -20,13 +20,15 @@ from thalweg._validate import check_choice, check_count, check_positive
 from thalweg.algorithms.pools import geometric, small_loss_pool
 from thalweg.cards import Card, Variant
 from thalweg.domains import Domain
-from thalweg.ensemble import Ensemble
-from thalweg.learner import bounded
+from thalweg.learners.alone import Alone
+from thalweg.learners.base import bounded
+from thalweg.learners.ensemble import Pooled, descents
+from thalweg.metas import Hedge
 
 __all__ = ["Sword"]
 
 
-class Sword(Ensemble):
+class Sword(Pooled, Alone):
     """Sword for small losses, as published (own gradients) or with one gradient a round.
 
     Parameters
@@ -107,9 +109,7 @@ class Sword(Ensemble):
         else:
             steps = small_loss_pool(T, L, B, R=D, D=D)
         super().__init__(
-            domain,
-            steps,
-            meta_radius=D,  # (4)
+            descents(domain, steps, meta=Hedge(radius=D)),  # (4)
             gradients=gradients,
             nonnegative=True,
             start=start,

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from thalweg._kernels.clock import PROJECTIONS, ROUNDS
-from thalweg._machines import loop
+from thalweg.learners import loop
 from thalweg._machines.sword_pp import SwordPPSettings, SwordPPState
 from thalweg._sound import SLACK, feasible, shares, within
 from thalweg._types import Array
@@ -30,7 +30,7 @@ from thalweg._validate import check_count, check_positive
 from thalweg.algorithms.pools import geometric
 from thalweg.cards import Card
 from thalweg.domains import Domain
-from thalweg.learner import bounded, read_start
+from thalweg.learners.base import bounded, read_start
 from thalweg.machine import Machine
 
 __all__ = ["SwordPP"]

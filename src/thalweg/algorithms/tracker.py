@@ -1,7 +1,7 @@
 """The Tracker: nothing to set but the domain.
 
 Y is a ball around X with centre c and radius R. Play x_t = Pi_X(y_t); let h_t be the surrogate gradient of
-`thalweg.one_projection` and f = f_t(x_t) - loss_floor >= 0, inf where it is not given.
+`thalweg.learners.one_projection` and f = f_t(x_t) - loss_floor >= 0, inf where it is not given.
 
     l_t(u) = max(-2f, <h_t, u - y_t>) <= f_t(u) - f_t(x_t) for u in X        the linear loss, cut                   (1)
     member k:  y_k <- Pi_Y(y_k - s_k h_t)                                   the proximal step of l_t,
@@ -33,8 +33,8 @@ from thalweg._machines.tracker import LARGEST as LARGEST_LOSS
 from thalweg._types import Array
 from thalweg.cards import Card
 from thalweg.domains import Domain
-from thalweg.learner import read_start
-from thalweg.one_projection import OneProjection
+from thalweg.learners.base import read_start
+from thalweg.learners.one_projection import OneProjection
 from thalweg.theorems import Theorem, path_length
 from thalweg.tracking import Tracking
 

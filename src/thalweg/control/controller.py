@@ -16,7 +16,7 @@ from thalweg.control.costs import Cost
 from thalweg.control.gains import check_gain
 from thalweg.control.system import LinearSystem
 from thalweg.errors import InputError
-from thalweg.learner import Queries
+from thalweg.learners.base import Queries
 
 __all__ = ["Controller"]
 

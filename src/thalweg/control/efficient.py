@@ -17,7 +17,7 @@ O~(sqrt(T (1 + P_T))). 1 projection (H singular value decompositions), 1 gradien
 
 from thalweg.algorithms.scream import EfficientScream
 from thalweg.control.learned import LearnedController
-from thalweg.learner import Learner
+from thalweg.learners.base import Learner
 
 __all__ = ["EfficientControl"]
 

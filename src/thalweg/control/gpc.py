@@ -14,7 +14,7 @@ from thalweg._validate import check_positive
 from thalweg.algorithms.ogd import OGD
 from thalweg.control.learned import LearnedController
 from thalweg.control.system import LinearSystem
-from thalweg.learner import Learner
+from thalweg.learners.base import Learner
 
 __all__ = ["GPC"]
 

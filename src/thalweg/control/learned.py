@@ -28,7 +28,7 @@ from thalweg.control.policy import DAC, read_gradients, truncated_gradient
 from thalweg.control.system import LinearSystem
 from thalweg.domains import SpectralBalls
 from thalweg.errors import InputError
-from thalweg.learner import Learner, Queries
+from thalweg.learners.base import Learner, Queries
 
 __all__ = ["LearnedController"]
 

@@ -10,7 +10,7 @@ whose path has length P_T. N projections (N H singular value decompositions), 1 
 
 from thalweg.algorithms.scream import Scream
 from thalweg.control.learned import LearnedController
-from thalweg.learner import Learner
+from thalweg.learners.base import Learner
 
 __all__ = ["ScreamControl"]
 

@@ -14,7 +14,7 @@ from thalweg.control.controller import Controller
 from thalweg.control.costs import Cost, check_costs
 from thalweg.control.system import LinearSystem
 from thalweg.errors import InputError
-from thalweg.learner import Queries
+from thalweg.learners.base import Queries
 
 __all__ = ["Simulation", "simulate"]
 

@@ -34,7 +34,7 @@ from thalweg._kernels.jit import inner, kernel
 from thalweg._kernels.parts import Floats, Ints
 from thalweg._kernels.pointers import Pointer, call
 from thalweg._kernels.vectors import copy, dot
-from thalweg._machines import loop
+from thalweg.learners import loop
 
 __all__ = [
     "ANSWERED", "ASKED", "HIGHEST", "LOWEST", "MISSED", "RATIOS", "STEEPEST", "Side", "SideSettings", "Sides",

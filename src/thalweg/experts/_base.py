@@ -1,14 +1,13 @@
-"""What an expert is in Python: a description of one, from which the arrays of many are made."""
+"""Experts in Python: descriptions of one, from which the state of many is planned."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
 
-from thalweg._kernels.parts import Floats, place
+from thalweg._core.state import Floats, Plan
 from thalweg._recorded import Recorded
-from thalweg._sound import Past, feasible
 from thalweg.domains import Domain
 
 __all__ = ["Expert"]
@@ -26,8 +25,8 @@ class Expert(Recorded, ABC):
 
     Notes
     -----
-    A new expert is one file: a NamedTuple of what changes and one of its settings, both for groups of experts;
-    what `start`, `move`, `settle`, ... (`thalweg._kernels.parts`) do for them; and a class with `assemble`.
+    A new expert is one file: a NamedTuple of declared state and one of settings, both for groups of experts; what
+    `start`, `move`, `settle`, ... (`thalweg._kernels.parts`) do for them; and a class with `plan`.
     """
 
     domain: Domain
@@ -35,17 +34,8 @@ class Expert(Recorded, ABC):
 
     @classmethod
     @abstractmethod
-    def assemble(cls, experts: Sequence[Sequence[Self]]) -> tuple[Any, Any]:
-        """The state, all zeros, and the settings of these experts: a sequence of groups, padded to one length."""
-
-    @classmethod
-    def look(cls, experts: Sequence[Sequence[Self]], e: Any, c: Any, past: Past) -> Iterator[tuple[str, bool]]:
-        """Parts of a saved state of these experts by name, and whether a run can have left them so.
-
-        Here that those alive stand in their domain. One with more to keep sound says so; the numbers are finite.
-        """
-        places = [place(e, k, i) for k, i in np.argwhere(past.alive)]
-        yield "experts' points", feasible(experts[0][0].domain, np.array(places))
+    def plan(cls, experts: Sequence[Sequence[Self]]) -> Plan:
+        """Return the plan of these experts: a sequence of groups, padded to one length."""
 
     @staticmethod
     def table(experts: Sequence[Sequence[Any]], name: str) -> Floats:

@@ -14,15 +14,16 @@ which for sparse gradients is smaller than what one step size for all coordinate
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from thalweg._core.rules import inside, within
+from thalweg._core.state import Floats, Plan, field
 from thalweg._kernels.jit import implement, inner
-from thalweg._kernels.parts import Floats, move, move_own, start
+from thalweg._kernels.parts import move, move_own, start
 from thalweg._kernels.vectors import copy, dot
-from thalweg._sound import Past, within
 from thalweg._validate import check_array, check_positive, told, wrong
 from thalweg.domains import Ball
 from thalweg.errors import InputError
@@ -37,12 +38,12 @@ EXACT = 1e-14  # of the radius
 class AdaGradState(NamedTuple):
     """K groups of N."""
 
-    points: Floats  # (K, N, d) y_t
-    squares: Floats  # (K, N, d) Q
+    points: Floats = field("K N d", inside("domain"), called="experts' points")  # y_t
+    squares: Floats = field("K N d", within(0.0, "squares"), called="sums of squares")  # Q
 
 
 class AdaGradSettings(NamedTuple):
-    """What does not change."""
+    """Constants."""
 
     scales: Floats  # (K, N) alpha
     delta: Floats  # (K, N)
@@ -143,19 +144,11 @@ class AdaGradDescent(Expert):
         self.delta = check_positive("AdaGradDescent", "delta", delta)
 
     @classmethod
-    def assemble(cls, experts: Sequence[Sequence[AdaGradDescent]]) -> tuple[AdaGradState, AdaGradSettings]:
-        """See `Expert.assemble`."""
-        scales, delta, domain = cls.table(experts, "scale"), cls.table(experts, "delta"), experts[0][0].domain
-        shape = (*scales.shape, domain.dim)
-        return AdaGradState(np.zeros(shape), np.zeros(shape)), AdaGradSettings(scales, delta, domain.par)
-
-    @classmethod
-    def look(
-        cls, experts: Sequence[Sequence[AdaGradDescent]], e: AdaGradState, c: AdaGradSettings, past: Past
-    ) -> Iterator[tuple[str, bool]]:
-        """See `Expert.look`."""
-        yield from super().look(experts, e, c, past)
-        yield "sums of squares", within(e.squares, 0.0, past.squares[..., None], past.alive)
+    def plan(cls, experts: Sequence[Sequence[AdaGradDescent]]) -> Plan:
+        """See `Expert.plan`."""
+        scales, delta, X = cls.table(experts, "scale"), cls.table(experts, "delta"), experts[0][0].domain
+        sizes = {"K": scales.shape[0], "N": scales.shape[1], "d": X.dim}
+        return Plan(AdaGradState, AdaGradSettings(scales, delta, X.par), sizes, facts={"domain": X})
 
     def regret_bound(self, squares: Floats) -> float:
         """(4), from the sums Q_j of the squared entries of the gradients that it saw."""

@@ -9,17 +9,18 @@ t counts from the expert's own start. lambda, the price of moving, is 0 for all 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from thalweg._core.rules import CLOSE, inside, within
+from thalweg._core.state import Floats, Ints, Plan, field, scratch
 from thalweg._kernels.jit import generic, implement, inner
-from thalweg._kernels.parts import Floats, Ints, leaves, move, move_own, place, settle, spots, start
+from thalweg._kernels.parts import leaves, move, move_own, place, settle, spots, start
 from thalweg._kernels.pointers import Pointer, call
 from thalweg._kernels.projections import BALL, onto_ball
 from thalweg._kernels.vectors import copy, dot, square_norm
-from thalweg._sound import CLOSE, Past, within
 from thalweg._validate import check_choice, check_nonnegative, check_positive
 from thalweg.domains import Domain
 from thalweg.domains._base import read_domain
@@ -34,22 +35,22 @@ RULES = {"constant": CONSTANT, "decaying": DECAYING, "scale_free": SCALE_FREE, "
 class DescentState(NamedTuple):
     """K groups of N descents."""
 
-    points: Floats  # (K, N, d) y_t
-    sums: Floats  # (K, N) sum of ||h_s||^2 since the start, for scale-free steps
-    ages: Ints  # (K, N) rounds since the start, for steps that shrink
-    moved: Floats  # (K, N) ||y_t - y_{t-1}||; no rows where moving is free
+    points: Floats = field("K N d", inside("domain"), called="experts' points")  # y_t
+    sums: Floats = field("K N", within(0.0, "squares"), called="sums of squares")  # since the start, for scale-free steps
+    ages: Ints = field("K N", within(0, "lived"))  # rounds since the start, for steps that shrink
+    moved: Floats = field("P N", within(0.0, "far"), called="ways moved")  # ||y_t - y_{t-1}||; P = 0 where moving is free
 
 
 class DescentSettings(NamedTuple):
-    """What does not change, and scratch space."""
+    """Constants and scratch space."""
 
     steps: Floats  # (K, N) eta
     rule: int  # of (2)
     delta: Floats  # (K, N)
     price: float  # lambda
     ground: Any  # where they live: OnBall or OnSet
-    etas: Floats  # (K, N) scratch: the steps of the round
-    before: Floats  # (K, N, d) scratch: where they stood, where moving has a price
+    etas: Floats = scratch("K N")  # the steps of the round
+    before: Floats = scratch("P N d")  # where they stood, where moving has a price
 
 
 class OnBall(NamedTuple):
@@ -243,29 +244,15 @@ class Descent(Expert):
         self.price = None if price is None else check_nonnegative("Descent", "price", price)
 
     @classmethod
-    def assemble(cls, experts: Sequence[Sequence[Descent]]) -> tuple[DescentState, DescentSettings]:
-        """See `Expert.assemble`."""
-        one = experts[0][0]
+    def plan(cls, experts: Sequence[Sequence[Descent]]) -> Plan:
+        """See `Expert.plan`."""
+        one, X = experts[0][0], experts[0][0].domain
         steps, delta = cls.table(experts, "step_size"), cls.table(experts, "delta")
-        (K, N), d = steps.shape, one.domain.dim
-        priced = K if one.price is not None else 0
-        state = DescentState(
-            np.zeros((K, N, d)), np.zeros((K, N)), np.zeros((K, N), dtype=np.int64), np.zeros((priced, N))
+        (K, N), free = steps.shape, one.price is None
+        ground = OnBall(X.par) if X.onto is BALL and free else OnSet(X.onto, X.par, np.empty(X.dim))
+        return Plan(
+            DescentState,
+            DescentSettings(steps, RULES[one.step_rule], delta, one.price or 0.0, ground),
+            sizes={"K": K, "N": N, "d": X.dim, "P": 0 if free else K},
+            facts={"domain": X, "far": X.diameter + CLOSE * X._scale(X.center)},
         )
-        on_ball = one.domain.onto is BALL and not priced
-        ground = OnBall(one.domain.par) if on_ball else OnSet(one.domain.onto, one.domain.par, np.empty(d))
-        scratch = np.empty((K, N)), np.empty((priced, N, d))
-        return state, DescentSettings(steps, RULES[one.step_rule], delta, one.price or 0.0, ground, *scratch)
-
-    @classmethod
-    def look(
-        cls, experts: Sequence[Sequence[Descent]], e: DescentState, c: DescentSettings, past: Past
-    ) -> Iterator[tuple[str, bool]]:
-        """See `Expert.look`."""
-        yield from super().look(experts, e, c, past)
-        yield "sums of squares", within(e.sums, 0.0, past.squares, past.alive)
-        yield "ages", within(e.ages, 0, past.lived, past.alive)
-        if e.moved.shape[0] > 0:
-            domain = experts[0][0].domain
-            far = domain.diameter + CLOSE * domain._scale(domain.center)
-            yield "ways moved", within(e.moved, 0.0, far, past.alive)

@@ -12,15 +12,15 @@ Pool k is member 0 of its group, and its own members are group k of their part.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from thalweg._core.rules import inside, simplex
+from thalweg._core.state import Floats, Ints, Past, Plan, field, part, scratch
 from thalweg._kernels.jit import implement
 from thalweg._kernels.parts import (
-    Floats,
-    Ints,
     admit,
     clear,
     feed,
@@ -34,7 +34,6 @@ from thalweg._kernels.parts import (
     weigh,
 )
 from thalweg._kernels.vectors import copy, dot, square_norm
-from thalweg._sound import Past, shares
 from thalweg._validate import check_choice, check_items, wrong
 from thalweg.errors import InputError
 from thalweg.experts._base import Expert
@@ -46,20 +45,20 @@ __all__ = ["Pool", "PoolSettings", "PoolState"]
 class PoolState(NamedTuple):
     """K pools of up to N members."""
 
-    members: Any  # the state of K groups of N experts
-    meta: Any  # the state of a meta-learner with K groups
-    weights: Floats  # (K, N) p_t
-    y: Floats  # (K, d) y_t
+    members: Any = part()  # K groups of N experts
+    meta: Any = part()  # a meta-learner with K groups
+    weights: Floats = field("K N", simplex, called="members' weights")  # p_t
+    y: Floats = field("K d", inside("domain"), called="experts' points")  # y_t
 
 
 class PoolSettings(NamedTuple):
-    """What does not change, and scratch space."""
+    """Constants and scratch space."""
 
-    members: Any
-    meta: Any
     sizes: Ints  # (K,) how many members each pool has
     by_value: bool  # (2): f_t(y_{t,i}), where each has its own gradient
-    scores: Floats  # (K, N) scratch
+    members: Any = part()
+    meta: Any = part()
+    scores: Floats = scratch("K N")
 
 
 @implement(start, PoolState)
@@ -169,27 +168,26 @@ class Pool(Expert):
         self.meta.check(self.size)
 
     @classmethod
-    def assemble(cls, experts: Sequence[Sequence[Pool]]) -> tuple[PoolState, PoolSettings]:
-        """See `Expert.assemble`."""
+    def plan(cls, experts: Sequence[Sequence[Pool]]) -> Plan:
+        """See `Expert.plan`."""
         pools = [group[0] for group in experts]
         sizes = [pool.size for pool in pools]
-        K, N, d = len(pools), max(sizes), pools[0].domain.dim
-        members = type(pools[0].members[0]).assemble([pool.members for pool in pools])
-        meta = type(pools[0].meta).assemble([pool.meta for pool in pools], sizes)
-        state = PoolState(members[0], meta[0], np.zeros((K, N)), np.zeros((K, d)))
-        by_value = pools[0].judge == "value"
-        return state, PoolSettings(members[1], meta[1], np.array(sizes), by_value, np.zeros((K, N)))
+        return Plan(
+            PoolState,
+            PoolSettings(np.array(sizes), pools[0].judge == "value"),
+            sizes={"K": len(pools), "N": max(sizes), "d": pools[0].domain.dim},
+            parts={
+                "members": type(pools[0].members[0]).plan([pool.members for pool in pools]),
+                "meta": type(pools[0].meta).plan([pool.meta for pool in pools], sizes),
+            },
+            facts={"domain": pools[0].domain},
+            pasts=_pasts,
+        )
 
-    @classmethod
-    def look(
-        cls, experts: Sequence[Sequence[Pool]], e: PoolState, c: PoolSettings, past: Past
-    ) -> Iterator[tuple[str, bool]]:
-        """See `Expert.look`."""
-        pools = [group[0] for group in experts]
-        index = np.broadcast_to(np.arange(1, e.weights.shape[1] + 1), e.weights.shape)
-        alive = past.alive & (index <= c.sizes[:, None])
-        theirs = past._replace(alive=alive, number=index, lived=np.broadcast_to(past.lived, index.shape))
-        yield from super().look(experts, e, c, past)
-        yield from type(pools[0].members[0]).look([pool.members for pool in pools], e.members, c.members, theirs)
-        yield from type(pools[0].meta).look(e.meta, c.meta, theirs)
-        yield "members' weights", shares(e.weights, alive)
+
+def _pasts(s: PoolState, c: PoolSettings, past: Past) -> Mapping[str, Past]:
+    """Members live as long as their pool."""
+    index = np.broadcast_to(np.arange(1, s.weights.shape[1] + 1), s.weights.shape)
+    alive = past.alive & (index <= c.sizes[:, None])
+    theirs = past._replace(alive=alive, number=index, lived=np.broadcast_to(past.lived, index.shape))
+    return {"members": theirs, "meta": theirs, "weights": theirs}

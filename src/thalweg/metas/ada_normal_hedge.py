@@ -6,15 +6,17 @@ With r_{t,i} in units of the range B, so that |r| <= 1, and Phi(R, C) = exp([R]_
     p_i ~ Phi(R_i + 1, C_i + 1) - Phi(R_i - 1, C_i + 1);   uniform where all vanish                  (2)
 """
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, Self
 
 import numpy as np
 
+from thalweg._core.rules import magnitude, within
+from thalweg._core.state import Floats, Ints, Plan, field
 from thalweg._kernels.jit import implement, inlined
-from thalweg._kernels.parts import Floats, Ints, admit, alive, feed, fits, weigh
-from thalweg._sound import Past, within
-from thalweg.metas._base import Ranged, Spans, fits_range
+from thalweg._kernels.parts import admit, alive, feed, fits, weigh
+from thalweg._validate import check_positive
+from thalweg.metas._base import Meta, fits_range
 
 __all__ = ["AdaNormalHedge", "AdaNormalHedgeState", "log_potential"]
 
@@ -22,8 +24,14 @@ __all__ = ["AdaNormalHedge", "AdaNormalHedgeState", "log_potential"]
 class AdaNormalHedgeState(NamedTuple):
     """K groups of N members."""
 
-    regrets: Floats  # (K, N) R
-    sizes: Floats  # (K, N) C
+    regrets: Floats = field("K N", magnitude("sizes"))  # R
+    sizes: Floats = field("K N", within(0.0, "lived"))  # C, at most the rounds lived since |r| <= 1
+
+
+class AdaNormalHedgeSettings(NamedTuple):
+    """Constants."""
+
+    spans: Floats  # (K,) B
 
 
 @inlined
@@ -40,14 +48,14 @@ implement(fits, AdaNormalHedgeState)(fits_range)
 
 
 @implement(admit, AdaNormalHedgeState)
-def _admit(m: AdaNormalHedgeState, c: Spans, k: int, i: int, index: int) -> None:
+def _admit(m: AdaNormalHedgeState, c: AdaNormalHedgeSettings, k: int, i: int, index: int) -> None:
     m.regrets[k, i] = 0.0
     m.sizes[k, i] = 0.0
 
 
 @implement(feed, AdaNormalHedgeState)
 def _feed(
-    m: AdaNormalHedgeState, c: Spans, k: int, n: int, born: Ints | None, base: float, losses: Floats, square: float
+    m: AdaNormalHedgeState, c: AdaNormalHedgeSettings, k: int, n: int, born: Ints | None, base: float, losses: Floats, square: float
 ) -> None:
     for i in range(n):
         if alive(born, i):
@@ -57,7 +65,7 @@ def _feed(
 
 
 @implement(weigh, AdaNormalHedgeState)
-def _weigh(m: AdaNormalHedgeState, c: Spans, k: int, n: int, born: Ints | None, p: Floats) -> None:
+def _weigh(m: AdaNormalHedgeState, c: AdaNormalHedgeSettings, k: int, n: int, born: Ints | None, p: Floats) -> None:
     top = -np.inf
     for i in range(n):
         p[i] = log_potential(m.regrets[k, i], m.sizes[k, i]) if alive(born, i) else -np.inf
@@ -73,13 +81,20 @@ def _weigh(m: AdaNormalHedgeState, c: Spans, k: int, n: int, born: Ints | None, 
         p[i] /= total  # (2)
 
 
-class AdaNormalHedge(Ranged):
-    """Weights for experts that come and go, by their regret alone: nothing to tune."""
+class AdaNormalHedge(Meta):
+    """Weights for experts that come and go, by their regret alone: nothing to tune.
 
-    _state = AdaNormalHedgeState
+    Parameters
+    ----------
+    feedback_range : float
+        B >= |r| for every member in every round.
+    """
+
+    def __init__(self, feedback_range: float) -> None:
+        self.feedback_range = check_positive("AdaNormalHedge", "feedback_range", feedback_range)
 
     @classmethod
-    def look(cls, m: AdaNormalHedgeState, c: Spans, past: Past) -> Iterator[tuple[str, bool]]:
-        """|R| <= C, and C <= the rounds lived, since |r| <= 1."""
-        yield "sizes", within(m.sizes, 0.0, past.lived, past.alive)
-        yield "regrets", within(np.abs(m.regrets), 0.0, m.sizes, past.alive)
+    def plan(cls, metas: Sequence[Self], sizes: Sequence[int]) -> Plan:
+        """See `Meta.plan`."""
+        spans = AdaNormalHedgeSettings(np.array([meta.feedback_range for meta in metas]))
+        return Plan(AdaNormalHedgeState, spans, {"K": len(metas), "N": max(sizes)})

@@ -18,9 +18,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from thalweg._core.rules import within_bounds
+from thalweg._core.state import Floats, Ints, Past, Plan, field
 from thalweg._kernels.jit import implement, inlined, inner
-from thalweg._kernels.parts import Floats, Ints, admit, alive, clear, feed, fits, weigh
-from thalweg._sound import Past, within
+from thalweg._kernels.parts import admit, alive, clear, feed, fits, weigh
 from thalweg._validate import check_choice, check_positive
 from thalweg.metas._base import Meta, fits_range
 
@@ -33,15 +34,15 @@ TINY = 1e-290  # a range below it cannot be inverted; it is taken for no feedbac
 class AdaptMLProdState(NamedTuple):
     """K groups of N members."""
 
-    log_weights: Floats  # (K, N) ln w
-    squares: Floats  # (K, N) V
-    rates: Floats  # (K, N) eta
-    gammas: Floats  # (K, N) gamma
-    units: Floats  # (K,) B where it is observed, else 1
+    log_weights: Floats = field("K N", called="wealth")  # ln w
+    squares: Floats = field("K N", called="sums of squares")  # V
+    rates: Floats = field("K N")  # eta
+    gammas: Floats = field("K N")  # gamma
+    units: Floats = field("K", called="ranges")  # B where it is observed, else 1
 
 
 class AdaptMLProdSettings(NamedTuple):
-    """What does not change."""
+    """Constants."""
 
     spans: Floats  # (K,) B; 1 where it is observed
     observed: bool
@@ -140,25 +141,21 @@ class AdaptMLProd(Meta):
             self.feedback_range = check_positive("AdaptMLProd", "feedback_range", feedback_range)
 
     @classmethod
-    def assemble(
-        cls, metas: Sequence[AdaptMLProd], sizes: Sequence[int]
-    ) -> tuple[AdaptMLProdState, AdaptMLProdSettings]:
-        """See `Meta.assemble`."""
-        K, N = len(metas), max(sizes)
+    def plan(cls, metas: Sequence[AdaptMLProd], sizes: Sequence[int]) -> Plan:
+        """See `Meta.plan`."""
         spans = np.array([1.0 if isinstance(B, str) else B for B in (meta.feedback_range for meta in metas)])
-        weights, squares, rates, gammas = np.zeros((4, K, N))
-        state = AdaptMLProdState(weights, squares, rates, gammas, np.zeros(K))
-        return state, AdaptMLProdSettings(spans, metas[0].feedback_range == "observed")
+        settings = AdaptMLProdSettings(spans, metas[0].feedback_range == "observed")
+        return Plan(AdaptMLProdState, settings, {"K": len(metas), "N": max(sizes)}, holds=_holds)
 
-    @classmethod
-    def look(cls, m: AdaptMLProdState, c: AdaptMLProdSettings, past: Past) -> Iterator[tuple[str, bool]]:
-        """V <= B^2 a round, the rate is that of (1), and a round changes ln w by at most ln 2, since |eta r| <= 1/2."""
-        alive, B, V = past.alive, m.units[:, None], m.squares
-        seen = B > TINY
-        yield "ranges", bool((seen | (B == 0) if c.observed else B == 1)[alive.any(axis=1)].all())
-        yield "sums of squares", within(V, 0.0, past.lived * B**2 + TINY, alive)
-        gammas = np.log(1.0 + 2.0 * past.number)
-        rates = np.where(seen, np.minimum(0.5 / B, np.sqrt(gammas / (B**2 + V))), 1.0)
-        yield "rates", bool(np.allclose(m.gammas[alive], gammas[alive], rtol=1e-9))
-        yield "rates", bool(np.allclose(m.rates[alive], rates[alive], rtol=1e-6, atol=0.0))
-        yield "wealth", within(np.abs(m.log_weights), 0.0, past.lived * np.log(2), alive)
+
+def _holds(m: AdaptMLProdState, c: AdaptMLProdSettings, past: Past) -> Iterator[tuple[str, bool]]:
+    """V <= B^2 a round, the rate is that of (1), and a round changes ln w by at most ln 2, since |eta r| <= 1/2."""
+    alive, B, V = past.alive, m.units[:, None], m.squares
+    seen = B > TINY
+    yield "ranges", bool((seen | (B == 0) if c.observed else B == 1)[alive.any(axis=1)].all())
+    yield "sums of squares", within_bounds(V, 0.0, past.lived * B**2 + TINY, alive)
+    gammas = np.log(1.0 + 2.0 * past.number)
+    rates = np.where(seen, np.minimum(0.5 / B, np.sqrt(gammas / (B**2 + V))), 1.0)
+    yield "rates", bool(np.allclose(m.gammas[alive], gammas[alive], rtol=1e-9))
+    yield "rates", bool(np.allclose(m.rates[alive], rates[alive], rtol=1e-6, atol=0.0))
+    yield "wealth", within_bounds(np.abs(m.log_weights), 0.0, past.lived * np.log(2), alive)

@@ -10,15 +10,17 @@ a member, and pi_i = 1/(i^2 (1 + floor(log2 i))) for the i-th member ever create
 Wealth lives in log space.
 """
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Self
 
 import numpy as np
 
+from thalweg._core.rules import CLOSE, within_bounds
+from thalweg._core.state import Floats, Ints, Past, Plan, field
 from thalweg._kernels.jit import implement
-from thalweg._kernels.parts import Floats, Ints, admit, alive, feed, fits, weigh
-from thalweg._sound import CLOSE, Past, within
-from thalweg.metas._base import LARGEST, Ranged, Spans, fits_range
+from thalweg._kernels.parts import admit, alive, feed, fits, weigh
+from thalweg._validate import check_positive
+from thalweg.metas._base import OVER, Meta, fits_range
 
 __all__ = ["CoinBetting", "CoinBettingState"]
 
@@ -30,17 +32,23 @@ ROUNDING = 1e-13
 class CoinBettingState(NamedTuple):
     """K groups of N members."""
 
-    gains: Floats  # (K, N) z
-    log_wealth: Floats  # (K, N) ln W
-    ages: Floats  # (K, N) n
-    log_prior: Floats  # (K, N) ln pi
+    gains: Floats = field("K N")  # z
+    log_wealth: Floats = field("K N", called="wealth")  # ln W
+    ages: Floats = field("K N")  # n
+    log_prior: Floats = field("K N", called="priors")  # ln pi
+
+
+class CoinBettingSettings(NamedTuple):
+    """Constants."""
+
+    spans: Floats  # (K,) B
 
 
 implement(fits, CoinBettingState)(fits_range)
 
 
 @implement(admit, CoinBettingState)
-def _admit(m: CoinBettingState, c: Spans, k: int, i: int, index: int) -> None:
+def _admit(m: CoinBettingState, c: CoinBettingSettings, k: int, i: int, index: int) -> None:
     m.gains[k, i] = 0.0
     m.log_wealth[k, i] = 0.0
     m.ages[k, i] = 0.0
@@ -49,7 +57,7 @@ def _admit(m: CoinBettingState, c: Spans, k: int, i: int, index: int) -> None:
 
 @implement(feed, CoinBettingState)
 def _feed(
-    m: CoinBettingState, c: Spans, k: int, n: int, born: Ints | None, base: float, losses: Floats, square: float
+    m: CoinBettingState, c: CoinBettingSettings, k: int, n: int, born: Ints | None, base: float, losses: Floats, square: float
 ) -> None:
     for i in range(n):
         if alive(born, i):
@@ -63,7 +71,7 @@ def _feed(
 
 
 @implement(weigh, CoinBettingState)
-def _weigh(m: CoinBettingState, c: Spans, k: int, n: int, born: Ints | None, p: Floats) -> None:
+def _weigh(m: CoinBettingState, c: CoinBettingSettings, k: int, n: int, born: Ints | None, p: Floats) -> None:
     top = -np.inf
     for i in range(n):
         p[i] = -np.inf
@@ -83,17 +91,30 @@ def _weigh(m: CoinBettingState, c: Spans, k: int, n: int, born: Ints | None, p: 
         p[i] /= total
 
 
-class CoinBetting(Ranged):
-    """Bets on experts that come and go, with priors that fall with the time of birth."""
+class CoinBetting(Meta):
+    """Bets on experts that come and go, with priors that fall with the time of birth.
 
-    _state = CoinBettingState
+    Parameters
+    ----------
+    feedback_range : float
+        B >= |r| for every member in every round.
+    """
+
+    def __init__(self, feedback_range: float) -> None:
+        self.feedback_range = check_positive("CoinBetting", "feedback_range", feedback_range)
 
     @classmethod
-    def look(cls, m: CoinBettingState, c: Spans, past: Past) -> Iterator[tuple[str, bool]]:
-        """-1 <= z <= n: below 0 nothing is lost. So beta <= n/(n + 1), and a round's factor is in [1/(n + 1), 2]."""
-        n = m.ages
-        yield "ages", within(n, 0.0, past.lived, past.alive) and bool((n % 1 == 0)[past.alive].all())
-        yield "gains", within(m.gains, -LARGEST, LARGEST * n, past.alive)
-        yield "wealth", within(m.log_wealth, -CLOSE - n * np.log1p(n), n * np.log(2), past.alive)
-        prior = -2.0 * np.log(past.number) - np.log(1.0 + np.floor(np.log2(past.number)))
-        yield "priors", bool(np.allclose(m.log_prior[past.alive], prior[past.alive], atol=CLOSE))
+    def plan(cls, metas: Sequence[Self], sizes: Sequence[int]) -> Plan:
+        """See `Meta.plan`."""
+        spans = CoinBettingSettings(np.array([meta.feedback_range for meta in metas]))
+        return Plan(CoinBettingState, spans, {"K": len(metas), "N": max(sizes)}, holds=_holds)
+
+
+def _holds(m: CoinBettingState, c: CoinBettingSettings, past: Past) -> Iterator[tuple[str, bool]]:
+    """-1 <= z <= n: below 0 nothing is lost. So beta <= n/(n + 1), and a round's factor is in [1/(n + 1), 2]."""
+    n = m.ages
+    yield "ages", within_bounds(n, 0.0, past.lived, past.alive) and bool((n % 1 == 0)[past.alive].all())
+    yield "gains", within_bounds(m.gains, -OVER, OVER * n, past.alive)
+    yield "wealth", within_bounds(m.log_wealth, -CLOSE - n * np.log1p(n), n * np.log(2), past.alive)
+    prior = -2.0 * np.log(past.number) - np.log(1.0 + np.floor(np.log2(past.number)))
+    yield "priors", bool(np.allclose(m.log_prior[past.alive], prior[past.alive], atol=CLOSE))

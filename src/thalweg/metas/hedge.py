@@ -16,28 +16,29 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from thalweg._core.rules import within, within_bounds
+from thalweg._core.state import Floats, Ints, Past, Plan, field
 from thalweg._kernels.jit import implement, inlined
-from thalweg._kernels.parts import Floats, Ints, admit, alive, clear, feed, fits, weigh
+from thalweg._kernels.parts import admit, alive, clear, feed, fits, weigh
 from thalweg._kernels.vectors import decay
-from thalweg._sound import Past, within
 from thalweg._validate import check_array, check_count, check_entries, check_positive, told, wrong
 from thalweg.errors import InputError
 from thalweg.metas._base import Meta
 
 __all__ = ["Hedge", "HedgeSettings", "HedgeState", "rate"]
 
-LARGEST = 1e300  # of a rate times a score: losses may be of any size, but not so that weights are nan
+LARGEST_EXPONENT = 1e300  # of a rate times a score: losses may be of any size, but not so that weights are nan
 
 
 class HedgeState(NamedTuple):
     """K groups of N members."""
 
-    scores: Floats  # (K, N) A_t
-    sums: Floats  # (K,) sum of ||h_s||^2
+    scores: Floats = field("K N")  # A_t
+    sums: Floats = field("K", within(0.0, "all_squares"), called="sums of squares")  # of ||h_s||^2
 
 
 class HedgeSettings(NamedTuple):
-    """What does not change."""
+    """Constants."""
 
     log_prior: Floats  # (K, N)
     epsilon: Floats  # (K,) the rate, or what it starts at
@@ -132,8 +133,8 @@ class Hedge(Meta):
         return np.full(n, 1.0 / n) if self.prior is None else self.prior
 
     @classmethod
-    def assemble(cls, metas: Sequence[Hedge], sizes: Sequence[int]) -> tuple[HedgeState, HedgeSettings]:
-        """See `Meta.assemble`."""
+    def plan(cls, metas: Sequence[Hedge], sizes: Sequence[int]) -> Plan:
+        """See `Meta.plan`."""
         K, N = len(metas), max(sizes)
         log_prior = np.zeros((K, N))
         epsilon = np.empty(K)
@@ -141,11 +142,11 @@ class Hedge(Meta):
             log_prior[k, :n] = np.log(meta.weights(n))
             epsilon[k] = np.sqrt(np.log(n)) if meta.rate is None else meta.rate
         radius = np.array([meta.radius or 0.0 for meta in metas])
-        return HedgeState(np.zeros((K, N)), np.zeros(K)), HedgeSettings(log_prior, epsilon, radius)
+        return Plan(HedgeState, HedgeSettings(log_prior, epsilon, radius), {"K": K, "N": N}, holds=_holds)
 
-    @classmethod
-    def look(cls, m: HedgeState, c: HedgeSettings, past: Past) -> Iterator[tuple[str, bool]]:
-        """See `Meta.look`."""
-        yield "sums of squares", within(m.sums, 0.0, past.rounds * past.square, past.alive.any(axis=1))
-        root = np.sqrt(1.0 + c.radius**2 * m.sums)
-        yield "scores", within(np.abs(c.epsilon[:, None] * m.scores) / root[:, None], 0.0, LARGEST, past.alive)
+
+def _holds(m: HedgeState, c: HedgeSettings, past: Past) -> Iterator[tuple[str, bool]]:
+    """A rate times a score is a number."""
+    root = np.sqrt(1.0 + c.radius**2 * m.sums)
+    exponents = np.abs(c.epsilon[:, None] * m.scores) / root[:, None]
+    yield "scores", within_bounds(exponents, 0.0, LARGEST_EXPONENT, past.alive)

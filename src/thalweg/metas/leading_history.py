@@ -17,9 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from thalweg._core.rules import shares, within_bounds
+from thalweg._core.state import Floats, Ints, Past, Plan, field
 from thalweg._kernels.jit import implement
-from thalweg._kernels.parts import Floats, Ints, admit, alive, feed, fits, weigh
-from thalweg._sound import Past, shares, within
+from thalweg._kernels.parts import admit, alive, feed, fits, weigh
 from thalweg._validate import check_positive
 from thalweg.metas._base import Meta, fits_range
 
@@ -31,12 +32,12 @@ LEAST = -1e300  # of a log weight: losses may be of any size, but not so that we
 class LeadingHistoryState(NamedTuple):
     """K groups of N members."""
 
-    log_weights: Floats  # (K, N) ln q, or ln p once weighed
-    fresh: Ints  # (K, N) who is new, as the how-manieth; 0 for the others
+    log_weights: Floats = field("K N")  # ln q, or ln p once weighed
+    fresh: Ints = field("K N", called="newcomers")  # the index of a member that is new; 0 for the others
 
 
 class LeadingHistorySettings(NamedTuple):
-    """What does not change."""
+    """Constants."""
 
     rates: Floats  # (K,) alpha
     spans: Floats  # (K,) c; infinite where any loss will do
@@ -119,19 +120,16 @@ class LeadingHistory(Meta):
         self.feedback_range = check_positive("LeadingHistory", "feedback_range", feedback_range) if known else None
 
     @classmethod
-    def assemble(
-        cls, metas: Sequence[LeadingHistory], sizes: Sequence[int]
-    ) -> tuple[LeadingHistoryState, LeadingHistorySettings]:
-        """See `Meta.assemble`."""
-        shape = len(metas), max(sizes)
+    def plan(cls, metas: Sequence[LeadingHistory], sizes: Sequence[int]) -> Plan:
+        """See `Meta.plan`."""
         rates = np.array([meta.rate for meta in metas])
         spans = np.array([meta.feedback_range or np.inf for meta in metas])
-        state = LeadingHistoryState(np.zeros(shape), np.zeros(shape, dtype=np.int64))
-        return state, LeadingHistorySettings(rates, spans)
+        settings = LeadingHistorySettings(rates, spans)
+        return Plan(LeadingHistoryState, settings, {"K": len(metas), "N": max(sizes)}, holds=_holds)
 
-    @classmethod
-    def look(cls, m: LeadingHistoryState, c: LeadingHistorySettings, past: Past) -> Iterator[tuple[str, bool]]:
-        """Between rounds the weights are those of (1); who came first of all is weighed with the first round."""
-        yield "newcomers", within(m.fresh, 0, int(past.rounds == 0), past.alive)
-        yield "log weights", within(m.log_weights, LEAST, 0.0, past.alive)
-        yield "log weights", shares(np.exp(np.minimum(m.log_weights, 0.0)), past.alive)
+
+def _holds(m: LeadingHistoryState, c: LeadingHistorySettings, past: Past) -> Iterator[tuple[str, bool]]:
+    """Between rounds the weights are those of (1); the first member of all is weighed with the first round."""
+    yield "newcomers", within_bounds(m.fresh, 0, int(past.rounds == 0), past.alive)
+    yield "log weights", within_bounds(m.log_weights, LEAST, 0.0, past.alive)
+    yield "log weights", shares(np.exp(np.minimum(m.log_weights, 0.0)), past.alive)

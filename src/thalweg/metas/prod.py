@@ -14,10 +14,11 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from thalweg._core.rules import within_bounds
+from thalweg._core.state import Floats, Ints, Past, Plan, field
 from thalweg._kernels.jit import implement
-from thalweg._kernels.parts import Floats, Ints, admit, alive, feed, fits, weigh
+from thalweg._kernels.parts import admit, alive, feed, fits, weigh
 from thalweg._kernels.vectors import decay
-from thalweg._sound import Past, within
 from thalweg._validate import check_positive
 from thalweg.metas._base import Meta, fits_range
 
@@ -27,11 +28,11 @@ __all__ = ["Prod", "ProdSettings", "ProdState"]
 class ProdState(NamedTuple):
     """K groups of N members."""
 
-    log_weights: Floats  # (K, N) ln w
+    log_weights: Floats = field("K N", called="wealth")  # ln w
 
 
 class ProdSettings(NamedTuple):
-    """What does not change."""
+    """Constants."""
 
     spans: Floats  # (K,) B
     rates: Floats  # (N,) eta
@@ -80,14 +81,14 @@ class Prod(Meta):
         self.feedback_range = check_positive("Prod", "feedback_range", feedback_range)
 
     @classmethod
-    def assemble(cls, metas: Sequence[Self], sizes: Sequence[int]) -> tuple[ProdState, ProdSettings]:
-        """See `Meta.assemble`."""
+    def plan(cls, metas: Sequence[Self], sizes: Sequence[int]) -> Plan:
+        """See `Meta.plan`."""
         K, N = len(metas), max(sizes)
         spans = np.array([meta.feedback_range for meta in metas])
         rates = np.minimum(0.5, 2.0 ** (-np.arange(N) / 2))  # (1)
-        return ProdState(np.zeros((K, N))), ProdSettings(spans, rates)
+        return Plan(ProdState, ProdSettings(spans, rates), {"K": K, "N": N}, holds=_holds)
 
-    @classmethod
-    def look(cls, m: ProdState, c: ProdSettings, past: Past) -> Iterator[tuple[str, bool]]:
-        """A round changes ln w by at most ln 2, since |eta r| <= 1/2."""
-        yield "wealth", within(np.abs(m.log_weights), 0.0, past.lived * np.log(2), past.alive)
+
+def _holds(m: ProdState, c: ProdSettings, past: Past) -> Iterator[tuple[str, bool]]:
+    """A round changes ln w by at most ln 2, since |eta r| <= 1/2."""
+    yield "wealth", within_bounds(np.abs(m.log_weights), 0.0, past.lived * np.log(2), past.alive)

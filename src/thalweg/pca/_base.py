@@ -27,7 +27,7 @@ from thalweg._types import Array
 from thalweg._validate import check_count, check_entries, check_positive, check_rng, real_array, told
 from thalweg.domains import Fantope
 from thalweg.errors import InputError, ProjectionError
-from thalweg.learner import ROUNDING, Player, _outside
+from thalweg.learners.base import ROUNDING, Player, _outside
 from thalweg.pca import sampling
 
 __all__ = ["PCALearner", "RankWarning", "assemble", "close", "gram", "loss_at", "orthonormal", "symmetric"]

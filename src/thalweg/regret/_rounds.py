@@ -8,7 +8,7 @@ from thalweg._types import Array
 from thalweg._validate import told
 from thalweg.domains import Domain
 from thalweg.errors import InputError
-from thalweg.learner import bounded
+from thalweg.learners.base import bounded
 from thalweg.losses._phi import each, each_prox
 from thalweg.problems import FromLosses, LinearModel, Problem
 from thalweg.regret._minimize import Objective

@@ -20,7 +20,7 @@ from thalweg._validate import check_callable
 from thalweg.cards import Setting, recipes
 from thalweg.domains import Ellipsoid
 from thalweg.errors import HorizonWarning
-from thalweg.learner import Learner, check_takes_losses
+from thalweg.learners.base import Learner, check_takes_losses
 from thalweg.losses import Linear, Loss, Squared
 
 __all__ = ["LEARNER_CHECKS", "STANDARD", "check_learner"]

@@ -9,7 +9,7 @@ from thalweg._types import Array
 from thalweg._validate import check_array, check_rng, wrong
 from thalweg.domains import Domain
 from thalweg.errors import InputError
-from thalweg.learner import bounded, read_start
+from thalweg.learners.base import bounded, read_start
 from thalweg.losses import Loss
 
 __all__ = ["check_loss"]

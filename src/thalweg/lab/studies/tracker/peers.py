@@ -12,7 +12,7 @@ played is Pi_X(w):
     k = P a / (lambda + a'P a),  w <- w - k (a'w - b),  P <- (P - k a'P)/lambda                                      (4)
 
 Coin betting with the KT potential (Orabona and Pal, NIPS 2016), told G and held to X by the reduction of Cutkosky (ICML
-2020), with h_t the surrogate gradient of `thalweg.one_projection`:
+2020), with h_t the surrogate gradient of `thalweg.learners.one_projection`:
 
     y_{t+1} = c + (R - sum_s <h_s/G, y_s - c>) (-sum_s h_s/G) / (t + 1)                                            (5)
 """

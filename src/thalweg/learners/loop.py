@@ -18,7 +18,7 @@ from thalweg._kernels.kinds import kind
 from thalweg._kernels.parts import Floats, leaves, place, spots
 from thalweg._kernels.pointers import Pointer, call
 from thalweg._kernels.vectors import square_norm
-from thalweg._machines._contract import (
+from thalweg.learners.contract import (
     Own,
     asks,
     charged,

@@ -18,48 +18,62 @@ from numpy.typing import ArrayLike
 
 from thalweg._types import Array
 from thalweg._validate import check_array, check_choice, wrong
-from thalweg.alone import Alone
 from thalweg.domains import Domain
 from thalweg.experts import Descent, Pool
 from thalweg.experts.descent import RULES
-from thalweg.learner import bounded
+from thalweg.learners.alone import Alone
+from thalweg.learners.base import Learner, Shown, bounded
 from thalweg.metas import Hedge
 from thalweg.metas.hedge import rate
 
 __all__ = ["Ensemble", "Pooled", "descents"]
 
 
-def descents(domain: Domain, step_sizes: Array, *, meta: Hedge | None = None, judge: str = "linear") -> Pool:
-    """A pool of descents with constant steps; under Hedge with its self-confident rate where no other is given."""
-    return Pool([Descent(domain, float(step)) for step in step_sizes], meta=meta, judge=judge)
+def descents(
+    domain: Domain,
+    step_sizes: Array,
+    *,
+    step_rule: str = "constant",
+    delta: float = 1.0,
+    price: float | None = None,
+    meta: Hedge | None = None,
+    judge: str = "linear",
+) -> Pool:
+    """Return a pool of descents; under Hedge with its self-confident rate unless another meta-learner is given."""
+    members = [Descent(domain, float(step), step_rule=step_rule, delta=delta, price=price) for step in step_sizes]
+    return Pool(members, meta=meta, judge=judge)
 
 
-class Pooled(Alone):
-    """A pool of descents under Hedge, alone: what `Ensemble` and the methods that know their own pool share."""
+def _weights(learner: Learner, s: Any, c: Any) -> Array:
+    """p_t, how much each member counts in the present decision."""
+    found: Array = s.experts.weights[0].copy()
+    return found
+
+
+def _meta_rate(learner: Learner, s: Any, c: Any) -> float:
+    """epsilon_t, the rate behind the present weights."""
+    hedge = c.experts.meta
+    return float(rate(hedge.epsilon[0], hedge.radius[0], s.experts.meta.sums[0]))
+
+
+class Pooled:
+    """Attributes of learners whose expert is a pool of descents under Hedge."""
 
     expert: Pool
-
-    def __init__(self, expert: Pool, **options: Any) -> None:
-        super().__init__(expert, **options)
-        members = cast(Sequence[Descent], expert.members)
-        self.step_sizes = np.array([member.step_size for member in members])
-        self.prior = cast(Hedge, expert.meta).weights(expert.size)
+    weights, meta_rate = Shown(_weights), Shown(_meta_rate)
 
     @property
-    def weights(self) -> Array:
-        """p_t, how much each member counts in the present decision."""
-        weights: Array = self._parts[0].experts.weights[0].copy()
-        return weights
+    def step_sizes(self) -> Array:
+        """eta_i."""
+        return np.array([member.step_size for member in cast(Sequence[Descent], self.expert.members)])
 
     @property
-    def meta_rate(self) -> float:
-        """epsilon_t, the rate behind the present weights."""
-        state, settings = self._parts
-        hedge = settings.experts.meta
-        return float(rate(hedge.epsilon[0], hedge.radius[0], state.experts.meta.sums[0]))
+    def prior(self) -> Array:
+        """The members' weights before the first round."""
+        return cast(Hedge, self.expert.meta).weights(self.expert.size)
 
 
-class Ensemble(Pooled):
+class Ensemble(Pooled, Alone):
     """N gradient-descent learners with different step sizes, combined by Hedge.
 
     `Ader` and `Sword` are this class with the constants of their papers; `EfficientDynamic` is this class inside
@@ -99,6 +113,8 @@ class Ensemble(Pooled):
            [-1. ,  0. ]])
     """
 
+    lasts = True  # its steps are given
+
     def __init__(
         self,
         domain: Domain,
@@ -125,11 +141,8 @@ class Ensemble(Pooled):
         check_choice(name, "step_rule", step_rule, tuple(RULES))
         radius = bounded(name, domain).radius if meta_radius is None else meta_radius
         meta = Hedge(rate=meta_rate, radius=None if meta_rate is not None else radius, prior=prior)
-        members = [
-            Descent(domain, float(step), step_rule=step_rule, delta=delta, price=switching_cost) for step in steps
-        ]
         super().__init__(
-            Pool(members, meta=meta, judge=judge),
+            descents(domain, steps, step_rule=step_rule, delta=delta, price=switching_cost, meta=meta, judge=judge),
             gradients=gradients,
             nonnegative=nonnegative,
             start=start,
@@ -137,7 +150,3 @@ class Ensemble(Pooled):
             gradient_bound=gradient_bound,
             on_violation=on_violation,
         )
-
-    @property
-    def _lasts(self) -> bool:
-        return super()._lasts or type(self) is Ensemble  # its steps are given

@@ -1,0 +1,1 @@
+"""Learners: a machine, a memory and the contract around them; the general ones, which take parts."""

@@ -1,0 +1,499 @@
+"""The contract every learner keeps: decide, see the loss, move.
+
+A learner has a machine (a value that plans its state and knows its kernels), a memory (the state, in one block) and a
+reader of feedback. Named algorithms are classes that build a machine and hand it to `Learner`.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from thalweg._core.memory import Memory
+from thalweg._core.saving import Kept
+from thalweg._core.state import Block, Floats
+from thalweg._kernels.clock import CLIPPED, FRESH, GRADIENTS, PROJECTIONS, ROUNDS, VALUES
+from thalweg._kernels.handle import Handle, bind
+from thalweg._kernels.hulls import FULL
+from thalweg._recorded import Recorded, build, parameters
+from thalweg._types import Array
+from thalweg._validate import WIDEST, check_array, check_count, real_array, told
+from thalweg.domains import Domain
+from thalweg.domains._base import read_domain
+from thalweg.errors import ClippingWarning, HorizonWarning, InputError
+from thalweg.learners import loop, own
+from thalweg.learners.contract import Own, core, room
+from thalweg.learners.feedback import FLOAT64, Feedback
+from thalweg.learners.machine import Machine
+from thalweg.losses import Loss
+from thalweg.losses._phi import QUERY, Phi
+
+if TYPE_CHECKING:
+    from thalweg.cards import Card
+    from thalweg.problems import LinearModel
+
+__all__ = [
+    "Learner",
+    "Queries",
+    "Shown",
+    "bounded",
+    "check_takes_losses",
+    "outside",
+    "read_decision",
+    "read_start",
+    "watch_horizon",
+]
+
+T = TypeVar("T")
+TUNED = frozenset({"gradient_bound", "smoothness", "loss_bound", "step_size", "step_sizes", "scale", "horizon"})
+LARGEST = float(np.finfo(np.float64).max)
+MANY = 100  # clipped gradients, before a warning
+PLAYED, ndarray = loop.PLAYED, np.ndarray
+
+
+def outside() -> int:
+    """Return how many frames up the caller of the package stands: where a warning belongs."""
+    frame, level = sys._getframe(1), 1
+    ours = "thalweg.", "contextlib"  # a round may end as a `with` does
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(ours):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def bounded(owner: str, domain: Any) -> Domain:
+    """Return a domain that a learner can run on, or raise an error that says what to pass instead."""
+    if not math.isfinite(read_domain(owner, domain).radius):
+        raise InputError(f"{owner} needs a bounded domain. Got {domain!r}. Intersect it with a ball or a box.")
+    return domain  # type: ignore[no-any-return]
+
+
+def read_start(owner: str, domain: Domain, start: ArrayLike) -> Array:
+    """Return a feasible point to begin at."""
+    point = check_array(owner, "start", start)
+    if point.shape != domain.shape or not domain.contains(point, tol=1e-9):
+        raise InputError(
+            f"The 'start' parameter of {owner} must be a point of {domain!r}, of shape {domain.shape}. "
+            f"Got {told(start)}."
+        )
+    return point
+
+
+def read_decision(owner: str, learner: Any, domain: Domain) -> Array:
+    """Return the decision of a learner that may be somebody else's, as a new flat array."""
+    shown = learner.decision
+    x = real_array(shown)
+    if x is None or x.shape != domain.shape or not np.isfinite(x).all():
+        raise InputError(
+            f"{owner}: the decision of {type(learner).__name__} must be finite numbers of shape {domain.shape}. "
+            f"Got {told(shown)}."
+        )
+    return np.array(x, dtype=np.float64).ravel()
+
+
+def watch_horizon(learner: Any) -> None:
+    """Warn once when a learner has played more rounds than it was tuned for."""
+    if learner.horizon is not None and not (learner._told_horizon or learner.anytime):
+        if learner.rounds > learner.horizon:
+            learner._told_horizon = True
+            warnings.warn(
+                f"{type(learner).__name__} was tuned for {learner.horizon} rounds and has now played more: it keeps "
+                "working, but its guarantee does not cover the rounds beyond. Give a larger horizon.",
+                HorizonWarning,
+                stacklevel=outside(),
+            )
+
+
+@dataclass(frozen=True)
+class Queries:
+    """Numbers of projections onto the domain, gradients and function values that a learner asked for."""
+
+    projections: int = 0
+    gradients: int = 0
+    values: int = 0
+
+    def __sub__(self, other: Queries) -> Queries:
+        return Queries(
+            self.projections - other.projections, self.gradients - other.gradients, self.values - other.values
+        )
+
+
+class Shown(Generic[T]):
+    """A read-only attribute that is computed from the machine inside: `active = Shown(cover.active)`.
+
+    `tell(learner, s, c)` gets the learner, and state and settings of the machine inside all reductions.
+    """
+
+    def __init__(self, tell: Callable[[Any, Any, Any], T]) -> None:
+        self.tell, self.__doc__ = tell, tell.__doc__
+
+    @overload
+    def __get__(self, learner: None, kind: type) -> Self: ...
+    @overload
+    def __get__(self, learner: Learner, kind: type) -> T: ...
+    def __get__(self, learner: Learner | None, kind: type) -> Self | T:
+        if learner is None:
+            return self
+        return self.tell(learner, core(learner._memory.state), core(learner._memory.settings))
+
+    def __set__(self, learner: Learner, value: object) -> None:
+        raise AttributeError("this attribute is computed from the state and cannot be set")
+
+
+class Learner(Kept, Recorded):
+    """An online learner on a convex set.
+
+    Parameters
+    ----------
+    machine : Machine
+        What it runs on.
+    horizon : int, optional
+        Rounds the learner is tuned for. Past it the learner keeps working and warns once.
+    gradient_bound : float, optional
+        G with ||gradient|| <= G. A longer gradient is refused.
+    on_violation : {"raise", "clip"}
+        What to do with a gradient longer than the bound: refuse it, or scale it down to the bound and count it.
+    nonnegative : bool
+        Refuse negative losses.
+    inside : mapping, optional
+        Learners that became parts of this one, by the name of their part: they stay as windows on its state.
+
+    Notes
+    -----
+    A learner of your own calls this constructor with a machine: one of ours, or `InPython` with functions of your own.
+    CONTRIBUTING has a complete one.
+    """
+
+    card: ClassVar[Card | None] = None  # what it promises and how to build one: see `thalweg.cards`
+    anytime = False  # the guarantee needs no horizon: a given one only sizes the state
+    one_gradient = True  # one gradient a round is enough: `update` works, and so does the one-projection reduction
+    values_only = False  # `update` takes values at points that the learner names, and no gradient
+    lasts = False  # what was learned is still right when the horizon gets longer; a class says so for itself only
+    _told_horizon = False
+    _told_clipping = False
+
+    def __new__(cls, *args: Any, **options: Any) -> Self:
+        """Record the arguments. Numbers are multiplied with the size of the set, so both must be of a size for it."""
+        self = super().__new__(cls, *args, **options)
+        given = getattr(self, "_given", {})
+        domain = given.get("domain")
+        R = domain.radius if isinstance(domain, Domain) and not TUNED.isdisjoint(given) else 1.0
+        if not (1 / WIDEST <= R <= WIDEST or math.isinf(R)):
+            raise InputError(
+                f"{cls.__name__} needs a domain with a radius from {1 / WIDEST:g} to {WIDEST:g}. Got {domain!r}. "
+                "Choose other units."
+            )
+        return self
+
+    def __init__(
+        self,
+        machine: Machine,
+        *,
+        horizon: int | None = None,
+        gradient_bound: float | None = None,
+        on_violation: str = "raise",
+        nonnegative: bool = False,
+        inside: Mapping[str, Learner] | None = None,
+    ) -> None:
+        name = type(self).__name__
+        self.machine, self.domain = machine, bounded(name, machine.domain)
+        self.horizon = None if horizon is None else check_count(name, "horizon", horizon)
+        self.one_gradient = machine.one_gradient
+        self.needs_loss, self.uses_loss, self.nonnegative = machine.needs_loss, machine.uses_loss, nonnegative
+        self._feedback = Feedback(
+            name,
+            lambda: self._who(),
+            self.domain,
+            machine.hull,
+            bound=gradient_bound,
+            on_violation=on_violation,
+            square=machine.square,
+            floor=max(machine.floor, 0.0 if nonnegative else -math.inf),
+            needs_loss=machine.needs_loss,
+        )
+        self.gradient_bound, self.on_violation = self._feedback.bound, self._feedback.on_violation
+        self._square_bound = self._feedback.square
+        self._line = self.domain.shape if len(self.domain.shape) == 1 else None  # of a gradient as kernels take it
+        self._inside = dict(inside or {})
+        self._memory = Memory(machine, self._tree, self._forget, machine.guests)
+
+    # ------------------------------------------------------------------ memory
+
+    def _tree(self, block: Block) -> loop.Game:
+        """Return what kernels take."""
+        return loop.Game(block.state, block.settings, self._own, *self._feedback.hull, self._feedback.g)
+
+    def _forget(self, memory: Memory) -> None:
+        """Drop everything that was made from other arrays, and move the windows of learners inside."""
+        self._shown: Array | None = None
+        self._seated: tuple[Handle, loop.Seat] | None = None
+        self._usual: tuple[Callable[[], int], Any] | None = None  # a bound call of a whole round, and its numbers
+        self._view = self.machine.view(memory.state)
+        self._own: Own | None = None
+        if not self.machine.core.one_gradient:
+            self._own = own.scratch(self.machine.core, core(memory.state))
+        for name, one in self._inside.items():
+            one._memory.adopt(memory.block.part(name), memory.sizes)
+
+    def _grow(self) -> None:
+        memory = self._memory
+        memory.grow(self.machine.larger(memory.state, memory.settings))
+
+    # ------------------------------------------------------------------ the two calls of a round
+
+    @property
+    def decision(self) -> Array:
+        """The point that the learner plays in this round: a read-only array of the domain's shape, always feasible."""
+        if self._shown is None:
+            if self.machine.lazy and not self._memory.state.clock[FRESH]:
+                self.machine.decide(self._memory)
+            shown = self._view.copy()
+            if self._line is None:
+                shown = shown.reshape(self.domain.shape)
+            shown.setflags(False)  # type: ignore[call-arg]  # by position: a keyword takes a third longer
+            self._shown = shown
+        return self._shown
+
+    def update(self, gradient: ArrayLike, loss: float | None = None) -> None:
+        """Play one round: the gradient of f_t at `decision`, and its value where the learner needs it.
+
+        A call that is refused changes nothing.
+        """
+        shown, usual = self._shown, self._usual
+        if (  # the usual round, in one call: everything else takes the longer way
+            shown is not None
+            and usual is not None
+            and type(gradient) is ndarray
+            and gradient.dtype is FLOAT64
+            and gradient.shape == self._line
+            and self._is_usual(loss)
+        ):
+            self._feedback.g[:] = gradient
+            usual[1][1] = self.machine.unknown if loss is None else loss
+            self._forget_decision()  # before the state moves: whenever Ctrl-C comes, the next one shown is the state's
+            if usual[0]() == PLAYED:
+                if self.horizon is not None:
+                    watch_horizon(self)
+                return
+            self._shown = shown
+        feedback = self._feedback
+        if self._own is not None:
+            raise own.refused(self)
+        value = feedback.read_loss(loss)
+        feedback.read_gradient(gradient)
+        clipped = False
+        if self._shown is None:  # never read: the round is played with it all the same, unless it is refused
+            clipped = self._shorten(feedback.g)
+            _ = self.decision
+            if not clipped:
+                feedback.read_gradient(gradient)  # as given: the part across a flat is removed once, not twice
+        self._play_round(value, int(clipped))
+
+    def step(self, f: Loss) -> float:
+        """Play one round from the loss itself: queries `f.value` and `f.gradient`, and returns the loss paid."""
+        self._feedback.check_loss_object(f)
+        if self._own is not None:
+            return own.step(self, f)
+        x = self.decision
+        paid = self._feedback.read_paid(f.value(x))
+        self.update(f.gradient(x), paid)
+        return paid
+
+    # ------------------------------------------------------------------ a round
+
+    def _is_usual(self, loss: float | None) -> bool:
+        """Whether a loss is valid as it is: missing where it is not needed, or a float in its range."""
+        if loss is None:
+            return not self.needs_loss
+        return type(loss) is float and self._feedback.floor <= loss <= LARGEST
+
+    def _forget_decision(self) -> None:
+        self._shown = None
+        for one in self._inside.values():
+            one._forget_decision()
+
+    def _play_round(self, loss: float | None, clipped: int) -> None:
+        """Play a round from the gradient in the buffer, of which `clipped` were shortened before."""
+        paid = self.machine.unknown if loss is None else loss
+        self._forget_decision()
+        if self.machine.in_python:
+            with self._memory.all_or_nothing():
+                self._call_round(paid, clipped, whole=True)
+        elif self.machine.whole:
+            self._call_round(paid, clipped, whole=True)
+        else:
+            with self._memory.all_or_nothing():
+                self._call_round(paid, clipped, whole=False)
+                self.machine.finish(self._memory, paid)
+        watch_horizon(self)
+
+    def _call_round(self, loss: float, clipped: int, *, whole: bool) -> None:
+        """Call `loop.update`; a round that it refuses is mended and played where that is possible."""
+        bound, memory = self._square_bound, self._memory
+        while True:
+            turn = memory.call(loop.update, loss, bound, clipped, whole)
+            turn.floats[1], turn.floats[2], turn.integers[3], turn.integers[4] = loss, bound, clipped, whole
+            status = turn.run()
+            if status == PLAYED:
+                self._prepare()
+                return
+            if status == loop.LARGE:
+                clipped, bound = clipped + self._shorten_all(), LARGEST
+            elif status == loop.FULL:
+                with memory.all_or_nothing():
+                    self._grow()
+                    self._call_round(loss, clipped, whole=whole)
+                return
+            else:
+                turn.entry.read(status)
+                why = self.machine.refusal(memory.state, memory.settings)
+                raise InputError(f"{self._who()}: {why}")
+
+    def _prepare(self) -> None:
+        """Bind the call of a usual round, where every projection is compiled."""
+        if self._usual is None and self.machine.looped and self._own is None:
+            call = loop.update.ready(self._memory.handle, self.machine.unknown, self._square_bound, 0, True)
+            self._usual = call.run, call.floats
+
+    def _shorten(self, g: Floats) -> bool:
+        """Project a gradient onto the hull and clip it; returns whether it was clipped."""
+        clipped = self._feedback.shorten(g)
+        if clipped:
+            self._watch_clipping()
+        return clipped
+
+    def _shorten_all(self) -> int:
+        """Clip all gradients of the round that are too long; returns how many."""
+        if self._own is not None:
+            return sum(self._shorten(g) for g in own.gradients(self))
+        self._feedback.clip(self._feedback.g)
+        self._watch_clipping()
+        return 1
+
+    def _watch_clipping(self) -> None:
+        """Warn once that a bound is too small, when a tenth of all gradients was clipped."""
+        clock = self._memory.state.clock
+        clipped, asked = int(clock[CLIPPED]) + 1, int(clock[GRADIENTS]) + 1
+        if clipped >= MANY and clipped >= asked / 10 and not self._told_clipping:
+            self._told_clipping = True
+            warnings.warn(
+                f"{type(self).__name__} has scaled {clipped} of {asked} gradients down to gradient_bound = "
+                f"{self.gradient_bound:g}: its guarantee does not hold for them, and it may hardly move. Give a larger "
+                "gradient_bound, or use thalweg.Tracker, which needs none.",
+                ClippingWarning,
+                stacklevel=outside(),
+            )
+
+    # ------------------------------------------------------------------ whole runs
+
+    def _rounds(self, problem: LinearModel, losses: Array, decisions: Array) -> loop.Rounds | None:
+        """Return what a compiled run needs to know of a problem; None where there is no loop for these parts."""
+        if not self.machine.looped:
+            return None
+        data = problem.features, problem.labels, losses, decisions, problem.parameter
+        return loop.Rounds(*data, self._square_bound, self._feedback.floor)
+
+    def _play(self, problem: LinearModel, rounds: loop.Rounds, first: int, last: int) -> int:
+        """Play rounds first..last-1; returns the first that was not played: `step` plays it, or says why not."""
+        charge, handle = _charge(problem.phi)
+        self._forget_decision()
+        if self._seated is None:
+            asks, g = self._own is not None, self._feedback.g
+            seat = loop.seat(self._memory.handle, asks, self._view, g, charge, rounds)
+            self._seated = bind(seat), seat
+        played = int(loop.play(self._seated[0], handle, rounds, first, last))
+        watch_horizon(self)
+        return played
+
+    # ------------------------------------------------------------------ what it tells
+
+    @property
+    def queries(self) -> Queries:
+        """Projections onto the domain, gradients and values the learner used so far.
+
+        The value that `step` returns and `play` records is the world's bill; it counts only if the learner uses it.
+        """
+        clock = self._memory.state.clock
+        return Queries(int(clock[PROJECTIONS]), int(clock[GRADIENTS]), int(clock[VALUES]))
+
+    @property
+    def clipped(self) -> int:
+        """How many gradients were scaled down to the bound."""
+        return int(self._memory.state.clock[CLIPPED])
+
+    @property
+    def flattens(self) -> bool:
+        """Whether it removes the part of a gradient across the flat that holds the domain, which cannot matter."""
+        return self._feedback.hull[0] != FULL
+
+    # ------------------------------------------------------------------ stop and resume
+
+    def reset(self) -> None:
+        """Return to the first round."""
+        super().reset()
+        self._told_horizon = False
+
+    def extended(self, horizon: int) -> Self:
+        """Return another one for a longer horizon, counted from its first round.
+
+        Where the horizon only sizes something, what was learned is kept and nothing changes but capacity and warnings.
+        Where it tunes, it restarts, tuned for the rounds that are left and, where it has a `start`, at the present
+        decision: each stretch has its own guarantee, and regrets add up. docs/run-in-a-service.md says which is which.
+
+        Examples
+        --------
+        >>> import thalweg as tw
+        >>> learner = tw.CBCE(tw.domains.Ball(2), gradient_bound=1.0, horizon=10)
+        >>> learner.update([1.0, 0.0])
+        >>> learner.extended(1000)
+        CBCE(Ball(2, radius=1), gradient_bound=1, horizon=1000; 1 rounds played)
+        >>> learner = tw.Ader(tw.domains.Ball(2), horizon=10, gradient_bound=1.0)
+        >>> learner.update([1.0, 0.0])
+        >>> learner.extended(1000)
+        Ader(Ball(2, radius=1), horizon=999, gradient_bound=1, start=[-1, 0]; 0 rounds played)
+        """
+        return extended(self, horizon)
+
+    def _restarted(self, rounds: int) -> dict[str, Any]:
+        """Return the arguments that change for one that is to play further rounds from here."""
+        here = {"start": self.decision} if "start" in parameters(type(self)) else {}
+        return {"horizon": rounds} | here
+
+
+def extended(learner: Any, horizon: int) -> Any:
+    """Return a learner or controller like this one for a longer horizon; see `Learner.extended`."""
+    name, present = type(learner).__name__, getattr(learner, "horizon", None)
+    if present is None:
+        raise InputError(f"{name} was built without a horizon: it can go on as it is.")
+    T, least = check_count(name, "horizon", horizon), max(present, learner.rounds + 1)
+    if least > T and present != T:
+        raise InputError(f"The 'horizon' of {name}.extended must be at least {least} here. Got {horizon!r}.")
+    lasts = "lasts" in vars(type(learner)) and learner.lasts
+    if not (lasts or learner.anytime or present == T):
+        return build(type(learner), learner._arguments() | learner._restarted(T - learner.rounds))
+    longer = build(type(learner), learner._arguments() | {"horizon": T})
+    longer.restore(learner.state() | {f"settings.{key}": value for key, value in longer._settings().items()})
+    return longer
+
+
+def check_takes_losses(owner: str, learner: Any) -> None:
+    """Refuse a learner that takes instances, not losses or gradients: a PCA learner."""
+    if getattr(learner, "takes_instances", False):
+        raise InputError(
+            f"{owner} needs a learner that takes losses. Got {type(learner).__name__}, which takes instances: "
+            "call its update(x) in a loop of your own."
+        )
+
+
+@cache
+def _charge(phi: Phi) -> tuple[loop.Charge, Handle]:
+    """Return the loss as the loop takes it; handed over once."""
+    charge = loop.Charge(QUERY, phi.value, phi.slope)
+    return charge, bind(charge)

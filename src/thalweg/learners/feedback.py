@@ -1,0 +1,150 @@
+"""Gradients and losses as learners receive them: read and checked before anything changes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from thalweg._core.state import Floats
+from thalweg._kernels.hulls import FULL, flatten
+from thalweg._kernels.vectors import square_norm
+from thalweg._validate import check_choice, check_positive, real_array, real_number, told
+from thalweg.domains import Domain
+from thalweg.errors import InputError
+
+__all__ = ["FLOAT64", "ROUNDING", "Feedback"]
+
+FLOAT64 = np.dtype(np.float64)
+LARGEST = float(np.finfo(np.float64).max)
+ROUNDING = 1e-9  # a gradient may exceed its bound by this much, relatively: bounds are computed in floating point too
+
+
+class Feedback:
+    """Reads gradients into its buffer `g`, and losses.
+
+    Parameters
+    ----------
+    name : str
+        The learner's name in messages.
+    who : callable
+        Returns the beginning of a message: learner and round.
+    domain : Domain
+        Gradients have its shape.
+    hull : (int, array)
+        The affine hull that gradients are projected onto.
+    bound, on_violation
+        As for every `Learner`.
+    square : float
+        The largest square norm that is accepted where there is no bound.
+    floor : float
+        The smallest loss that is accepted.
+    needs_loss : bool
+        Rounds need the loss.
+    why_floor : callable, optional
+        Returns the rest of the message about a loss below the floor.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        who: Callable[[], str],
+        domain: Domain,
+        hull: tuple[int, Floats],
+        *,
+        bound: float | None = None,
+        on_violation: str = "raise",
+        square: float = math.inf,
+        floor: float = -math.inf,
+        needs_loss: bool = False,
+        why_floor: Callable[[], str] | None = None,
+    ) -> None:
+        self.name, self.who, self.shape, self.hull = name, who, domain.shape, hull
+        self.bound = None if bound is None else check_positive(name, "gradient_bound", bound)
+        self.on_violation = check_choice(name, "on_violation", on_violation, ("raise", "clip"))
+        self.square = min(LARGEST, square) if self.bound is None else (self.bound * (1 + ROUNDING)) ** 2
+        self.floor, self.needs_loss = floor, needs_loss
+        self.why_floor = why_floor or self._why_floor
+        self.largest_loss, self.too_large = math.inf, ""
+        self.g = np.empty(domain.dim)
+
+    # ------------------------------------------------------------------ gradients
+
+    def read_gradient(self, gradient: ArrayLike) -> None:
+        """g <- a gradient of the domain's shape."""
+        array = self.shaped("gradient", gradient)
+        self.g[:] = array if array.ndim == 1 else array.ravel()
+
+    def shaped(self, what: str, given: ArrayLike) -> Floats:
+        """Return numbers in the shape of the domain, possibly the array itself."""
+        array = given if type(given) is np.ndarray and given.dtype is FLOAT64 else real_array(given)
+        if array is None:
+            raise InputError(f"{self.who()}: {what} must be an array of real numbers. Got {told(given)}.")
+        if array.shape != self.shape:
+            raise InputError(
+                f"{self.who()}: {what} has shape {array.shape}, the domain has shape {self.shape}. "
+                f"Pass a {what} in the shape of `decision`."
+            )
+        return array
+
+    def shorten(self, g: Floats) -> bool:
+        """Project a gradient onto the hull; returns whether it had to be clipped."""
+        if self.hull[0] != FULL:
+            flatten(*self.hull, g)
+        if square_norm(g) <= self.square:  # False for nan
+            return False
+        self.clip(g)
+        return True
+
+    def clip(self, g: Floats) -> None:
+        """Refuse a gradient that is not finite or above the bound, or scale it down to the bound."""
+        if not np.isfinite(g).all():
+            raise InputError(
+                f"{self.who()}: gradient has entries that are nan or infinite. Check the loss where it was asked."
+            )
+        largest = float(np.abs(g).max())
+        norm = largest * float(np.linalg.norm(g / largest))  # where the squares would overflow, too
+        if self.bound is None:
+            raise InputError(f"{self.who()}: gradient of norm {norm:g} is too large for floating point.")
+        if self.on_violation == "raise":
+            raise InputError(
+                f"{self.who()}: gradient has norm {norm:g}, above gradient_bound = {self.bound:g}. "
+                "Give a larger gradient_bound, or on_violation='clip' to scale such gradients down."
+            )
+        g *= self.bound / norm
+
+    # ------------------------------------------------------------------ losses
+
+    def read_loss(self, loss: Any) -> float | None:
+        """Return the loss that `update` was given, checked."""
+        if loss is None:
+            if self.needs_loss:
+                raise InputError(f"{self.who()}: {self.name} needs the loss too. Call update(gradient, loss).")
+            return None
+        return self.read_paid(loss)
+
+    def read_paid(self, loss: Any) -> float:
+        """Return a loss that was paid, checked."""
+        value = real_number(loss)
+        if not math.isfinite(value):
+            what = "finite" if isinstance(loss, float) else "a number"
+            raise InputError(f"{self.who()}: loss must be {what}. Got {told(loss)}.")
+        if value < self.floor:
+            raise InputError(f"{self.who()}: loss is {value:g}, but {self.why_floor()}")
+        if value - self.floor > self.largest_loss:
+            raise InputError(f"{self.who()}: {self.too_large}")
+        return value
+
+    def _why_floor(self) -> str:
+        return (
+            f"the guarantee of {self.name} needs losses >= 0. "
+            "Add a constant to the loss, or use a learner without small-loss theory."
+        )
+
+    def check_loss_object(self, f: Any) -> None:
+        """Refuse an object without `value` and `gradient`."""
+        if not (hasattr(f, "value") and hasattr(f, "gradient")):
+            raise InputError(f"{self.who()}: step needs a loss with f.value(x) and f.gradient(x). Got {told(f)}.")

@@ -1,0 +1,107 @@
+"""A machine of your own in plain Python: a declared state, a function that decides and one that learns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from thalweg._core.memory import Memory
+from thalweg._core.state import Floats, Plan
+from thalweg._kernels.clock import FRESH, GRADIENTS, PROJECTIONS, ROUNDS
+from thalweg._kernels.jit import implement
+from thalweg._types import Array
+from thalweg.domains import Domain
+from thalweg.learners.contract import decision, learn, propose
+from thalweg.learners.machine import Machine
+
+__all__ = ["InPython"]
+
+
+class PythonSettings(NamedTuple):
+    """The machine, whose functions are called."""
+
+    machine: InPython
+
+
+def _decision(s: Any, c: PythonSettings) -> Floats:
+    return c.machine.view(s)
+
+
+def _learn(s: Any, c: PythonSettings, h: Floats, loss: float) -> bool:
+    c.machine.take(s, h, loss)
+    s.clock[ROUNDS] += 1
+    s.clock[GRADIENTS] += 1
+    s.clock[PROJECTIONS] += c.machine.projections
+    s.clock[FRESH] = 0
+    return True
+
+
+def _propose(s: Any, c: PythonSettings, loss: float) -> None:
+    pass
+
+
+class InPython(Machine):
+    """Rounds in plain Python, each all or nothing. Kernels for its state's class can be written later.
+
+    Parameters
+    ----------
+    domain : Domain
+        The set of its decisions.
+    state : type
+        A NamedTuple of declared fields (`thalweg._core.state`), among them `clock` and `x`, the decision of shape "d".
+    learn : callable
+        learn(s, gradient, loss): one round from a flat gradient; writes the next decision into s.x.
+    begin : callable, optional
+        begin(s): writes the first round into a state of zeros.
+    sizes : mapping, optional
+        Sizes of the fields besides d.
+    projections : int
+        Projections onto the domain in a round.
+    needs_loss : bool
+        Whether a round needs the loss.
+    """
+
+    in_python = True
+
+    def __init__(
+        self,
+        domain: Domain,
+        state: type,
+        learn_round: Callable[[Any, Array, float], None],
+        *,
+        begin: Callable[[Any], None] | None = None,
+        sizes: Mapping[str, int] | None = None,
+        projections: int = 1,
+        needs_loss: bool = False,
+    ) -> None:
+        self.domain, self.state, self.take, self._begin = domain, state, learn_round, begin
+        self.projections, self.needs_loss, self.uses_loss = projections, needs_loss, needs_loss
+        self._sizes = {"d": domain.dim, **(sizes or {})}
+        implement(decision, state)(_decision)
+        implement(learn, state)(_learn)
+        implement(propose, state)(_propose)
+
+    @property
+    def whole(self) -> bool:
+        """See `Machine.whole`."""
+        return True
+
+    def plan(self, sizes: Mapping[str, int]) -> Plan:
+        """See `Machine.plan`."""
+        begin = self._begin
+        return Plan(
+            self.state,
+            PythonSettings(self),
+            self._sizes,
+            facts={"domain": self.domain},
+            holds=self.holds,
+            begin=lambda s, c: None if begin is None else begin(s),
+        )
+
+    def view(self, s: Any) -> Floats:
+        """See `Machine.view`."""
+        found: Floats = s.x
+        return found
+
+    def decide(self, memory: Memory) -> None:
+        """See `Machine.decide`."""

@@ -1,0 +1,122 @@
+"""Machines: values that plan the state of a learner. Their rounds are kernels (`thalweg.learners.contract`).
+
+A learner *has* a machine: `Single` (one expert), `Covered` (experts on a cover), `Reduced` (any machine behind one
+projection), and so on. A machine is immutable; the state that it plans lies in the learner's `Memory`.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from numpy.typing import NDArray
+
+from thalweg._core.memory import Memory
+from thalweg._core.state import Floats, Past, Plan
+from thalweg._kernels.clock import CLIPPED, FRESH, GRADIENTS, ROUNDS
+from thalweg._kernels.projections import PYTHON
+from thalweg.domains import Domain
+
+__all__ = ["Machine"]
+
+
+class Machine(ABC):
+    """A value that plans a state, and says what only Python can do for it.
+
+    Attributes
+    ----------
+    domain : Domain
+        The set of its decisions.
+    one_gradient : bool
+        One gradient a round is enough.
+    needs_loss, uses_loss : bool
+        Rounds need the loss; a round counts a value.
+    floor : float
+        The smallest loss that is accepted.
+    square : float
+        The largest square norm of a gradient that is accepted where the learner has no bound.
+    unknown : float
+        Stands for a loss that was not given.
+    in_python : bool
+        A round runs functions that only Python can call.
+    lazy : bool
+        The decision is made when it is asked for.
+    """
+
+    domain: Domain
+    one_gradient = True
+    needs_loss = False
+    uses_loss = False
+    floor = -math.inf
+    square = math.inf
+    unknown = 0.0
+    in_python = False
+    lazy = False
+
+    # ------------------------------------------------------------------ the state
+
+    @abstractmethod
+    def plan(self, sizes: Mapping[str, int]) -> Plan:
+        """Return the plan for these sizes, those that can grow."""
+
+    def sizes(self) -> dict[str, int]:
+        """Return the sizes of a fresh state."""
+        return {}
+
+    def larger(self, s: Any, c: Any) -> dict[str, int]:
+        """Return sizes with capacity for one more round."""
+        return self.sizes()
+
+    def sizes_of(self, saved: Mapping[str, NDArray[Any]]) -> dict[str, int]:
+        """Return the sizes of a saved state; raise ValueError with the reason if no run can have them."""
+        return self.sizes()
+
+    def holds(self, s: Any, c: Any, past: Past) -> Iterator[tuple[str, bool]]:
+        """Yield (name, holds) for relations between fields; here that counters agree."""
+        t, gradients = s.clock[ROUNDS], s.clock[GRADIENTS]
+        yield "counters", bool(gradients == t if self.one_gradient else gradients >= t)
+        yield "counters", bool(s.clock[FRESH] in (0, 1) and s.clock[CLIPPED] <= gradients)
+
+    # ------------------------------------------------------------------ rounds
+
+    @property
+    def core(self) -> Machine:
+        """The machine inside all reductions."""
+        return self
+
+    @property
+    def guests(self) -> Mapping[str, Any]:
+        """Objects of somebody else whose state is not in the block, by the prefix of their names."""
+        return {}
+
+    @property
+    def hull(self) -> tuple[int, Floats]:
+        """The affine hull that gradients are projected onto: `thalweg._kernels.hulls`."""
+        return self.domain.flat, self.domain.flat_par
+
+    @property
+    def whole(self) -> bool:
+        """Whether a round is one kernel call, with no projection in Python in its middle."""
+        return self.domain.onto is not PYTHON
+
+    @property
+    def looped(self) -> bool:
+        """Whether whole runs can be compiled."""
+        return self.whole and not self.in_python
+
+    @abstractmethod
+    def view(self, s: Any) -> Floats:
+        """Return the array that holds the decision, flat."""
+
+    def decide(self, memory: Memory) -> None:
+        """Make the decision of the present round; only lazy machines have to."""
+
+    def finish(self, memory: Memory, loss: float) -> None:
+        """End a round whose projections only Python can compute."""
+        raise NotImplementedError(f"{type(self).__name__} plays its rounds whole")
+
+    def refusal(self, s: Any, c: Any) -> str:
+        """Return the reason why feedback was refused."""
+        raise NotImplementedError(f"{type(self).__name__} refuses no feedback")

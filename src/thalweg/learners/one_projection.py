@@ -1,0 +1,474 @@
+"""One projection a round, around any learner (Cutkosky, ICML 2020; Zhao, Xie, Zhang, Zhou, JMLR 2025, Section 2.2).
+
+The inner learner runs on a cheap set Y that contains X. With y_t its decision and g_t the gradient of f_t at x_t:
+
+    x_t = Pi_X(y_t)                                       the only projection onto X       (1)
+    v_t = (y_t - x_t) / ||y_t - x_t||                     (0 where y_t lies in X)          (2)
+    h_t = g_t - min(0, <g_t, v_t>) v_t                    what the inner learner sees      (3)
+
+Theorem 1: ||h_t|| <= ||g_t||, and f_t(x_t) - f_t(u) <= <g_t, x_t - u> <= <h_t, y_t - u> for every u in X. So regret
+on Y against points of X bounds regret on X, whatever the inner learner is.
+
+Where X lies in a flat, what g_t and y_t - x_t have across it cannot matter and is taken off first; h_t has none of it
+then, so Theorem 1 holds for y_t outside the flat, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from thalweg._core.memory import Memory
+from thalweg._core.rules import counter_field, feasible
+from thalweg._core.saving import inside
+from thalweg._core.state import Floats, Ints, Past, Plan, field, part, scratch
+from thalweg._kernels import reduction
+from thalweg._kernels.clock import FRESH, GRADIENTS, PROJECTIONS, ROUNDS, VALUES
+from thalweg._kernels.hulls import FULL, flatten
+from thalweg._kernels.jit import implement
+from thalweg._kernels.pointers import Pointer, call
+from thalweg._kernels.projections import PYTHON
+from thalweg._kernels.reduction import surrogate_gradient as correct
+from thalweg._types import Array
+from thalweg._validate import ask, check_array, check_nonnegative, told, wrong
+from thalweg.domains import Domain
+from thalweg.errors import InputError
+from thalweg.learners import loop
+from thalweg.learners.base import Learner, bounded, check_takes_losses, read_decision
+from thalweg.learners.contract import core, count, decision, learn, propose, reduce
+from thalweg.learners.machine import Machine
+
+__all__ = ["OneProjection", "Reduced", "ReducedGuest", "ReducedSettings", "ReducedState", "surrogate_gradient"]
+
+
+class ReducedState(NamedTuple):
+    """A machine on the surrogate, and its decision projected onto the set."""
+
+    inner: Any = part()
+    x: Floats = field("d")  # the decision, where clock[FRESH] is 1
+    clock: Ints = counter_field()
+
+
+class ReducedSettings(NamedTuple):
+    """Constants and scratch space."""
+
+    onto: Pointer  # the set: `thalweg._kernels.projections`
+    domain: Floats
+    flat: int  # its affine hull: `thalweg._kernels.hulls`
+    normals: Floats
+    tol: float  # a shorter way from y to x has no direction
+    uses_loss: bool
+    ahead: bool  # the next decision is made at the end of a round
+    inner: Any = part()
+    h: Floats = scratch("d")
+
+
+# --------------------------------------------------------------------------------------------------------------- rounds
+
+
+@implement(decision, ReducedState)
+def _decision(s: ReducedState, c: ReducedSettings) -> Floats:
+    if s.clock[FRESH] == 0:
+        call(c.onto, c.domain, decision(s.inner, c.inner), s.x, c.h)  # (1)
+        s.clock[FRESH] = 1
+    return s.x
+
+
+@implement(core, ReducedState)
+def _core(s: ReducedState) -> Any:
+    return core(s.inner)
+
+
+@implement(core, ReducedSettings)
+def _core_settings(c: ReducedSettings) -> Any:
+    return core(c.inner)
+
+
+@implement(reduce, ReducedState)
+def _reduce(s: ReducedState, c: ReducedSettings, g: Floats) -> Floats:
+    y = decision(s.inner, c.inner)
+    for j in range(g.shape[0]):
+        c.h[j] = y[j] - s.x[j]
+    flatten(c.flat, c.normals, c.h)  # g has no part across the flat, nor may the way from x to y
+    correct(g, c.h, c.tol, c.h)  # (2), (3)
+    flatten(c.flat, c.normals, c.h)  # rounding errors: members with curvature would amplify them
+    return reduce(s.inner, c.inner, c.h)
+
+
+@implement(count, ReducedState)
+def _count(s: ReducedState, c: ReducedSettings, loss: float) -> None:
+    s.clock[ROUNDS] += 1
+    s.clock[PROJECTIONS] += 1
+    s.clock[GRADIENTS] += 1
+    s.clock[VALUES] += 1 if c.uses_loss and loss < np.inf else 0  # it may be unknown
+    s.clock[FRESH] = 0
+    count(s.inner, c.inner, loss)
+    if c.ahead:
+        _decision(s, c)
+
+
+# -------------------------------------------------------------------------------------------------------------- machine
+
+
+class Reduced(Machine):
+    """`inner` on a set around X, with one projection onto X in a round.
+
+    Parameters
+    ----------
+    domain : Domain
+        X.
+    inner : Machine
+        On a set that contains X.
+    flattens : bool
+        Whether gradients are projected onto the affine hull of X first.
+    target : Domain, optional
+        A subset of X to project onto instead.
+    ahead : bool
+        Whether the next decision is made at the end of a round. Not where something between rounds changes it.
+    """
+
+    lazy = True
+
+    def __init__(
+        self,
+        domain: Domain,
+        inner: Machine,
+        *,
+        flattens: bool = True,
+        target: Domain | None = None,
+        ahead: bool = True,
+    ) -> None:
+        self.domain, self.inner, self.target = domain, inner, domain if target is None else target
+        self.needs_loss, self.uses_loss, self.unknown = inner.needs_loss, inner.uses_loss, inner.unknown
+        self.floor, self.square, self._flattens = inner.floor, inner.square, flattens
+        self._ahead = ahead and self.target.onto is not PYTHON
+
+    @property
+    def hull(self) -> tuple[int, Floats]:
+        """See `Machine.hull`."""
+        return (self.domain.flat, self.domain.flat_par) if self._flattens else (FULL, np.zeros(0))
+
+    @property
+    def core(self) -> Machine:
+        """See `Machine.core`."""
+        return self.inner.core
+
+    @property
+    def whole(self) -> bool:
+        """See `Machine.whole`: Python may project onto X, which is done before the round."""
+        return self.inner.whole
+
+    @property
+    def looped(self) -> bool:
+        """See `Machine.looped`."""
+        return self.inner.looped and self.target.onto is not PYTHON
+
+    # ------------------------------------------------------------------ the state
+
+    def sizes(self) -> dict[str, int]:
+        """Return those of the machine inside."""
+        return self.inner.sizes()
+
+    def larger(self, s: ReducedState, c: ReducedSettings) -> dict[str, int]:
+        """Return those of the machine inside."""
+        return self.inner.larger(s.inner, c.inner)
+
+    def sizes_of(self, saved: Mapping[str, NDArray[Any]]) -> dict[str, int]:
+        """Return those of the machine inside."""
+        return self.inner.sizes_of(inside(saved, "inner."))
+
+    def plan(self, sizes: Mapping[str, int]) -> Plan:
+        """See `Machine.plan`."""
+        X, Y = self.domain, self.target
+        inner = self.inner.plan(sizes)
+        tol = X.tolerance * X._scale(X.center)  # an inexact projection's direction is noise
+        return Plan(
+            ReducedState,
+            ReducedSettings(Y.onto, Y.par, *self.hull, tol, self.uses_loss, self._ahead),
+            sizes={"d": X.dim},
+            parts={"inner": inner},
+            holds=self.holds,
+            pasts=lambda s, c, past: {"inner": Past.whole(int(s.inner.clock[ROUNDS]), past.square)},
+            begin=lambda s, c: inner.begin(s.inner, c.inner),
+        )
+
+    def holds(self, s: ReducedState, c: ReducedSettings, past: Past) -> Iterator[tuple[str, bool]]:
+        """See `Machine.holds`: one projection a round, and as many rounds inside as outside."""
+        yield from super().holds(s, c, past)
+        yield "counters", bool(s.clock[PROJECTIONS] == s.clock[ROUNDS] == s.inner.clock[ROUNDS])
+        yield "decision", not s.clock[FRESH] or feasible(self.target, s.x)
+
+    # ------------------------------------------------------------------ rounds
+
+    def view(self, s: ReducedState) -> Floats:
+        """See `Machine.view`."""
+        return s.x
+
+    def decide(self, memory: Memory) -> None:
+        """Make the one projection of a round, (1)."""
+        if self.looped:
+            memory.call(loop.ready).run()
+            return
+        self._project(memory.state, memory.settings)
+
+    def _project(self, s: ReducedState, c: ReducedSettings) -> None:
+        if isinstance(self.inner, Reduced) and not s.inner.clock[FRESH]:
+            self.inner._project(s.inner, c.inner)
+        self.target._project_into(self.inner.view(s.inner), s.x, c.h)
+        s.clock[FRESH] = 1
+
+    def refusal(self, s: ReducedState, c: ReducedSettings) -> str:
+        """See `Machine.refusal`."""
+        return self.inner.refusal(s.inner, c.inner)
+
+
+# ------------------------------------------------------------------------------------------ around somebody else's learner
+
+
+class GuestState(NamedTuple):
+    """The guest's decision projected onto the set."""
+
+    x: Floats = field("d")
+    clock: Ints = counter_field()
+
+
+class GuestSettings(NamedTuple):
+    """The guest itself, which only Python can call."""
+
+    machine: ReducedGuest
+    h: Floats = scratch("d")
+
+
+@implement(decision, GuestState)
+def _guest_decision(s: GuestState, c: GuestSettings) -> Floats:
+    return s.x
+
+
+@implement(learn, GuestState)
+def _guest_learn(s: GuestState, c: GuestSettings, g: Floats, loss: float) -> bool:
+    machine = c.machine
+    h = machine.read() - s.x
+    flatten(*machine.hull, h)
+    reduction.surrogate_gradient(g, h, machine.tol, h)  # (2), (3)
+    machine.guest.update(h.reshape(machine.domain.shape), None if loss == machine.unknown else loss)
+    s.clock[ROUNDS] += 1
+    s.clock[PROJECTIONS] += 1
+    s.clock[GRADIENTS] += 1
+    s.clock[VALUES] += int(machine.uses_loss)
+    s.clock[FRESH] = 0
+    return True
+
+
+@implement(propose, GuestState)
+def _guest_propose(s: GuestState, c: GuestSettings, loss: float) -> None:
+    pass
+
+
+class ReducedGuest(Machine):
+    """A learner that compiled code cannot run inside the reduction, projected onto `domain` once a round.
+
+    The guest is an object with `decision`, `update`, `state`, `restore` and `reset`. Its state is saved under `inner.`;
+    a round that fails restores it from what its own `state` said before.
+    """
+
+    lazy = in_python = True
+    unknown = np.nan  # no loss was given
+
+    def __init__(self, owner: Callable[[], str], domain: Domain, around: Domain, guest: Any, *, flattens: bool) -> None:
+        self.owner, self.domain, self.around, self.guest, self._flattens = owner, domain, around, guest, flattens
+        self.needs_loss = bool(getattr(guest, "needs_loss", False))
+        self.uses_loss = bool(getattr(guest, "uses_loss", self.needs_loss))
+        self.tol = domain.tolerance * domain._scale(domain.center)
+
+    @property
+    def hull(self) -> tuple[int, Floats]:
+        """See `Machine.hull`."""
+        return (self.domain.flat, self.domain.flat_par) if self._flattens else (FULL, np.zeros(0))
+
+    @property
+    def guests(self) -> Mapping[str, Any]:
+        """See `Machine.guests`."""
+        return {"inner.": self.guest}
+
+    @property
+    def whole(self) -> bool:
+        """See `Machine.whole`."""
+        return True
+
+    def plan(self, sizes: Mapping[str, int]) -> Plan:
+        """See `Machine.plan`."""
+        return Plan(GuestState, GuestSettings(self), sizes={"d": self.domain.dim}, holds=self.holds)
+
+    def holds(self, s: GuestState, c: GuestSettings, past: Past) -> Iterator[tuple[str, bool]]:
+        """See `Machine.holds`: one projection a round."""
+        yield from super().holds(s, c, past)
+        yield "counters", bool(s.clock[PROJECTIONS] == s.clock[ROUNDS])
+        yield "decision", not s.clock[FRESH] or feasible(self.domain, s.x)
+
+    def read(self) -> Array:
+        """Return the guest's decision, checked."""
+        return read_decision(self.owner(), self.guest, self.around)
+
+    def view(self, s: GuestState) -> Floats:
+        """See `Machine.view`."""
+        return s.x
+
+    def decide(self, memory: Memory) -> None:
+        """Make the one projection of a round, (1)."""
+        s, c = memory.state, memory.settings
+        self.domain._project_into(self.read(), s.x, c.h)
+        s.clock[FRESH] = 1
+
+
+# -------------------------------------------------------------------------------------------------------------- learner
+
+
+def surrogate_gradient(gradient: ArrayLike, y: ArrayLike, x: ArrayLike, tol: float = 0.0) -> Array:
+    """h of (3), from the gradient at x = Pi_X(y).
+
+    Where ||y - x|| <= tol the two count as the same point: an inexact projection leaves a small difference even for y
+    in X, and its direction is noise. Choose `tol` well above the error of the projection, in the unit of y.
+
+    Examples
+    --------
+    >>> surrogate_gradient([-1.0, 1.0], y=[2.0, 0.0], x=[1.0, 0.0])
+    array([0., 1.])
+    """
+    who = "surrogate_gradient"
+    g, y_, x_ = (check_array(who, name, v) for name, v in (("gradient", gradient), ("y", y), ("x", x)))
+    if not g.shape == y_.shape == x_.shape:
+        raise InputError(f"surrogate_gradient needs three arrays of one shape. Got {g.shape}, {y_.shape}, {x_.shape}.")
+    h = np.empty(g.size)
+    correct(g.ravel(), (y_ - x_).ravel(), check_nonnegative(who, "tol", tol), h)
+    return h.reshape(g.shape)
+
+
+class OneProjection(Learner):
+    """Run any one-gradient learner on a cheap set and project once a round.
+
+    Parameters
+    ----------
+    domain : Domain
+        X.
+    make_inner : callable
+        `make_inner(surrogate)` returns a learner on that set: one of ours, or any object with `decision`,
+        `update(gradient, loss)`, `state`, `restore` and `reset`.
+    surrogate : Domain, optional
+        Y, a set that contains X. `domain.surrogate` when left out. Given, gradients are used as they are, also where X
+        lies in a flat: a bound must then hold for their full length.
+    horizon, gradient_bound, on_violation
+        As for every `Learner`; taken from the inner learner where left out.
+
+    Notes
+    -----
+    The decision is projected when it is asked for, so T rounds cost exactly T projections.
+
+    Examples
+    --------
+    >>> import thalweg as tw
+    >>> simplex = tw.domains.Simplex(3)
+    >>> learner = tw.OneProjection(simplex, lambda Y: tw.SOGD(Y))
+    >>> learner.update([1.0, 0.0, -1.0])
+    >>> simplex.contains(learner.decision)
+    True
+
+    References
+    ----------
+    A. Cutkosky, Parameter-free, dynamic, and strongly-adaptive online learning, ICML 2020, Theorem 2.
+    """
+
+    tight_surrogate: ClassVar[bool] = True  # Y is the tightest ball known, else the ball around the domain's centre
+    makes_ahead: ClassVar[bool] = True  # the next decision is made at the end of a round
+
+    def __init__(
+        self,
+        domain: Domain,
+        make_inner: Callable[[Domain], Any],
+        *,
+        surrogate: Domain | None = None,
+        horizon: int | None = None,
+        gradient_bound: float | None = None,
+        on_violation: str = "raise",
+    ) -> None:
+        name = type(self).__name__
+        around = bounded(name, domain).surrogate if self.tight_surrogate else domain._enclosing_ball()
+        Y = around if surrogate is None else check_surrogate(name, domain, surrogate)
+        if not callable(make_inner):
+            raise wrong(name, "make_inner", "a function Y -> learner", make_inner)
+        inner = ask(name, "make_inner", make_inner, Y)
+        _check_inner(name, inner)
+        if isinstance(inner, Learner) and inner.domain is not Y:
+            Y = check_surrogate(name, domain, inner.domain, "The set of the inner learner")
+        self.surrogate, self.inner = Y, inner
+        bound = getattr(inner, "gradient_bound", None) if gradient_bound is None else gradient_bound
+        flattens = surrogate is None  # a set of one's own need not lie in the flat: gradients stay as they are
+        trusted = isinstance(inner, Learner) and _trusted(inner, bound)
+        machine: Machine = ReducedGuest(self._who, domain, Y, inner, flattens=flattens)
+        if trusted:  # its machine becomes a part of this one, and it stays a window on that part
+            machine = Reduced(domain, inner.machine, flattens=flattens, ahead=self.makes_ahead)
+        self.anytime = getattr(inner, "anytime", False)
+        super().__init__(
+            machine,
+            horizon=getattr(inner, "horizon", None) if horizon is None else horizon,
+            gradient_bound=bound,
+            on_violation=on_violation,
+            nonnegative=getattr(inner, "nonnegative", False),
+            inside={"inner": inner} if trusted else None,
+        )
+
+    def _restarted(self, rounds: int) -> dict[str, Any]:
+        if "make_inner" in self._given:
+            raise InputError(f"{type(self).__name__}: make_inner sets the horizon. Build one with another make_inner.")
+        return super()._restarted(rounds)
+
+
+def _check_inner(name: str, inner: Any) -> None:
+    """Refuse what cannot run inside the reduction."""
+    missing = [n for n in ("decision", "update", "state", "restore", "reset") if not hasattr(inner, n)]
+    if missing:
+        raise InputError(
+            f"{name} cannot use {told(inner)}: make_inner must return a learner, and it lacks {', '.join(missing)}."
+        )
+    check_takes_losses(name, inner)
+    if getattr(inner, "takes_late", False):
+        raise InputError(
+            f"{name} cannot use {type(inner).__name__}, which takes late feedback: the reduction gives it at once. "
+            f"Put Delayed outside, Delayed(domain, lambda X: {name}(X, make_inner), delay=...), or use "
+            "EfficientDelayed."
+        )
+    if not getattr(inner, "one_gradient", True):
+        raise InputError(
+            f"{name} cannot use {type(inner).__name__}, which takes something else than one gradient a round: that "
+            "is what the reduction gives. Use gradients='shared' where it has that argument."
+        )
+
+
+def _trusted(inner: Learner, bound: float | None) -> bool:
+    """Whether compiled code may skip the inner learner's checks: only where the outer ones are as strict."""
+    machine = inner.machine
+    if machine.in_python or not machine.whole:
+        return False
+    return inner.gradient_bound is None or (bound is not None and inner.gradient_bound >= bound)
+
+
+def check_surrogate(owner: str, domain: Domain, surrogate: Any, what: str = "The 'surrogate' parameter") -> Domain:
+    """A surrogate must have the domain's shape and contain it, which is tried at extreme points of compiled sets."""
+    if not isinstance(surrogate, Domain):
+        raise InputError(f"{what} of {owner} must be a thalweg Domain. Got {told(surrogate)}.")
+    if surrogate.shape != domain.shape:
+        raise InputError(
+            f"{what} of {owner} must hold points of shape {domain.shape}, as the domain does. "
+            f"Got {surrogate!r}, of shape {surrogate.shape}."
+        )
+    if domain.onto is not PYTHON:
+        for direction in np.vstack([np.eye(domain.dim), -np.eye(domain.dim)]):
+            extreme = domain.project(domain.center + 10 * domain.radius * direction.reshape(domain.shape))
+            if not surrogate.contains(extreme, tol=1e-6):
+                raise InputError(
+                    f"{what} of {owner} must contain the domain {domain!r}. "
+                    f"Got {surrogate!r}, which does not. Leave it out for the domain's own."
+                )
+    return surrogate
