@@ -18,7 +18,7 @@ import numpy as np
 from thalweg._kernels.jit import inner
 from thalweg._kernels.parts import Floats
 from thalweg._kernels.vectors import copy
-from thalweg._machines.cut_descent import Around, bring_back
+from thalweg.parts.cut_descent import Around, bring_back
 
 __all__ = ["AGE", "HELPERS", "Estimate", "begin_estimate", "estimate"]
 

@@ -5,7 +5,7 @@ With r = <h, y - y_C>, u = P h and w = <h, u>, in rounds with 0 < f < inf:
     y_C <- the ball's point nearest to y_C - u (2f - r)/(2f + w);   P <- P - u u'/(2f + w)               (1)
 
 P starts at 2f/(0.001 ||h||^2) I. For a squared loss f = e^2/2, h = e a this is least squares with a weak prior.
-Where losses are not given, f is that of `thalweg._machines.estimate`, and its mixture M takes the second one's place.
+Where losses are not given, f is that of `thalweg.parts.estimate`, and its mixture M takes the second one's place.
 The second one, D, watches its own error, e_D = (2f - r)^2/(4f), which for squared losses is its loss:
 
     nu = e_D 2f/(2f + w);   a = max(0, a + nu/s - 2)                   s: the mean of nu over ~100 rounds,    (2)
@@ -24,7 +24,7 @@ from thalweg._kernels.hulls import flatten
 from thalweg._kernels.jit import inner
 from thalweg._kernels.parts import Floats
 from thalweg._kernels.vectors import copy, dot, square_norm
-from thalweg._machines.cut_descent import Around, Members, bring_back
+from thalweg.parts.cut_descent import Around, Members, bring_back
 
 __all__ = ["BLIND_SHARE", "SHARE", "Curvature", "begin_curvature", "fresh", "gain_of", "move_curved"]
 

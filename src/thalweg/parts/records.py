@@ -16,29 +16,46 @@ seen before (b = max_j |Q_j|; B0 the first b):
 
 with i_min = ceil(log4(Bt/B0)), so that eta_i |Q_j| <= 1/2. A record whose grid has fallen behind, i_min > a_j + 2,
 starts another one: a_j = i_min, R_j = W_j = 0.
-One more record began at the last evident change (`thalweg._machines.curvature`). It has the prior 3, and in it the
+One more record began at the last evident change (`thalweg.parts.curvature`). It has the prior 3, and in it the
 member that started anew there counts for 60 others.
 """
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from thalweg._core.rules import counters, within
+from thalweg._core.state import Floats, Ints, Past, Plan, field
 from thalweg._kernels.covers import COMPACT, place_marker, slots_in_use
 from thalweg._kernels.jit import inner
-from thalweg._kernels.parts import Floats, Ints
 from thalweg._kernels.vectors import decay
 
-__all__ = ["OTHERS", "RATES", "Records", "account", "begin_records", "credit", "mark", "mix", "new_records", "recall"]
+__all__ = [
+    "MOST_SLOTS",
+    "OTHERS",
+    "RATES",
+    "RecordsState",
+    "account",
+    "begin_records",
+    "credit",
+    "mark",
+    "mix",
+    "recall",
+    "records_plan",
+    "slots_for",
+]
 
 RATES = 8  # of a record's grid
-SLOTS = 58  # of the cover: markers are 16 rounds apart or more, so these hold for 2^62 rounds
+MOST_SLOTS = 58  # of the cover: markers are 16 rounds apart or more, so these hold for 2^62 rounds
 BEHIND = 2
 ENOUGH = 16.0  # of the largest phi, for a marker
 CHANGE, OTHERS = 1, 2  # the rows of the record since the last evident change, and of the first slot of the cover
 EVEN, TRUSTING = 1, 2  # of `flat`
 TRUST, STARTED = 60.0, 1  # the weight of the member that started anew, and its row
+LARGEST_SQUARE = 1e300
+Holds = Callable[[Any, Any, Past], Iterator[tuple[str, bool]]]
 NOTHING = 1e-150  # a gain up to here is none: its square is lost
 LN4 = math.log(4.0)
 SINCE, LARGEST, FIRST, SEEN = 0, 1, 2, 3  # of `totals`: phi since the last marker, the largest phi, B0, Bt;
@@ -47,59 +64,52 @@ MARKERS, MINIMUM, ANCHORED = 0, 1, 2  # of `counts`: m, i_min, how often a recor
 CHANGES = 3  # and how many changes were evident
 
 
-class Records(NamedTuple):
-    """Record 0, one since the last evident change, and one for every slot of a cover; J = 2 without intervals."""
+class RecordsState(NamedTuple):
+    """Record 0, one since the last evident change, and S slots of a cover: J = S + 2, B = S + 1.
 
-    A: Floats  # (J, ROWS)
-    V: Floats  # (J,)
-    B: Floats  # (J,)
-    R: Floats  # (J,)
-    W: Floats  # (J,)
-    p: Floats  # (J, ROWS) what each believes
-    prior: Floats  # (J,) its logarithm
-    anchors: Ints  # (J,) a_j
-    flat: Ints  # (J,) 0: log-priors of record 0; EVEN: all are 0; TRUSTING: all but one
-    born: Ints  # (J - 1,) the change or the marker at which records 1, 2, ... began; 0: there is none
-    weights: Floats  # (J,) w_j
-    totals: Floats  # (5,)
-    counts: Ints  # (4,)
-    marks: Ints  # (capacity,) marks[i % capacity]: the round that set marker i + 1
+    Slots grow with the markers. The latest M rounds that set a marker are kept for display only; no decision reads them.
+    """
+
+    A: Floats = field("J N")
+    V: Floats = field("J", within(0.0, LARGEST_SQUARE))
+    B: Floats = field("J", within(0.0, LARGEST_SQUARE))
+    R: Floats = field("J")
+    W: Floats = field("J", within(0.0, LARGEST_SQUARE))
+    p: Floats = field("J N")  # what each believes
+    prior: Floats = field("J")  # its logarithm
+    anchors: Ints = field("J")  # a_j
+    flat: Ints = field("J", within(0, 2))  # 0: log-priors of record 0; EVEN: all are 0; TRUSTING: all but one
+    born: Ints = field("B")  # the change or the marker at which records 1, 2, ... began; 0: there is none
+    weights: Floats = field("J")  # w_j
+    totals: Floats = field("5")
+    counts: Ints = field("4", counters)
+    marks: Ints = field("M")  # marks[i % M]: the round that set marker i + 1
 
 
-def new_records(members: int, capacity: int) -> Records:
-    """Arrays for so many members, all 0; without a capacity for markers there are no intervals."""
-    J, whole = OTHERS + (SLOTS if capacity else 0), np.int64
-    return Records(
-        A=np.zeros((J, members)),
-        V=np.zeros(J),
-        B=np.zeros(J),
-        R=np.zeros(J),
-        W=np.zeros(J),
-        p=np.zeros((J, members)),
-        prior=np.zeros(J),
-        anchors=np.zeros(J, whole),
-        flat=np.zeros(J, whole),
-        born=np.zeros(J - 1, whole),
-        weights=np.zeros(J),
-        totals=np.zeros(5),
-        counts=np.zeros(4, whole),
-        marks=np.zeros(capacity, whole),
-    )
+def records_plan(members: int, slots: int, marks: int = 0, holds: Holds | None = None) -> Plan:
+    """Return the plan of records over so many members with capacity for 2^slots - 1 markers; no slots, no intervals."""
+    sizes = {"J": OTHERS + slots, "B": OTHERS + slots - 1, "N": members, "M": marks}
+    return Plan(RecordsState, (), sizes) if holds is None else Plan(RecordsState, (), sizes, holds=holds)
+
+
+def slots_for(rounds: int) -> int:
+    """Return how many slots the markers of so many rounds can fill: they are 16 rounds apart or more."""
+    return int(slots_in_use(rounds // 16 + 1))
 
 
 @inner
-def _alive(s: Records, j: int) -> bool:
+def _alive(s: RecordsState, j: int) -> bool:
     return j == 0 or s.born[j - 1] > 0
 
 
 @inner
-def _rows(s: Records) -> int:
+def _rows(s: RecordsState) -> int:
     """Records up to the last one that may be there."""
     return OTHERS + slots_in_use(s.counts[MARKERS])
 
 
 @inner
-def _begin(s: Records, j: int, flat: int, prior: float) -> None:
+def _begin(s: RecordsState, j: int, flat: int, prior: float) -> None:
     for i in range(s.A.shape[1]):
         s.A[j, i] = 0.0
     s.V[j] = s.B[j] = s.R[j] = s.W[j] = 0.0
@@ -109,7 +119,7 @@ def _begin(s: Records, j: int, flat: int, prior: float) -> None:
 
 
 @inner
-def begin_records(s: Records, logs: Floats, first: int, count: int, scores: Floats) -> None:
+def begin_records(s: RecordsState, logs: Floats, first: int, count: int, scores: Floats) -> None:
     """The first round: record 0 over these rows."""
     _begin(s, 0, 0, 0.0)
     _believe(s, 0, logs, first, count, scores)
@@ -117,7 +127,7 @@ def begin_records(s: Records, logs: Floats, first: int, count: int, scores: Floa
 
 
 @inner
-def account(s: Records, q: Floats, first: int, count: int, scores: Floats) -> float:
+def account(s: RecordsState, q: Floats, first: int, count: int, scores: Floats) -> float:
     """(1) in every record; Q_j into `scores`, which is scratch space (J, ROWS). Returns the largest |Q_j|."""
     largest, best = 0.0, -np.inf
     for i in range(first, count):
@@ -140,7 +150,7 @@ def account(s: Records, q: Floats, first: int, count: int, scores: Floats) -> fl
 
 
 @inner
-def credit(s: Records, largest: float, scores: Floats) -> None:
+def credit(s: RecordsState, largest: float, scores: Floats) -> None:
     """(3), once there is another record."""
     if s.counts[MARKERS] + s.counts[CHANGES] == 0 or largest <= NOTHING:
         return
@@ -158,20 +168,21 @@ def credit(s: Records, largest: float, scores: Floats) -> None:
 
 
 @inner
-def mark(s: Records, phi: float, blind: bool, round: int) -> None:
+def mark(s: RecordsState, phi: float, blind: bool, round: int) -> None:
     """A marker, where it is time for one."""
     s.totals[LARGEST] = max(s.totals[LARGEST], phi)
     s.totals[SINCE] += phi
     if 0.0 < ENOUGH * s.totals[LARGEST] <= s.totals[SINCE]:
         s.totals[SINCE] = 0.0
-        s.marks[s.counts[MARKERS] % s.marks.shape[0]] = round
+        if s.marks.shape[0] > 0:
+            s.marks[s.counts[MARKERS] % s.marks.shape[0]] = round
         s.counts[MARKERS] += 1
         m = s.counts[MARKERS]
         _begin(s, OTHERS + place_marker(COMPACT, m, s.born[OTHERS - 1 :]), 0 if blind else EVEN, np.log(3.0 / m))
 
 
 @inner
-def recall(s: Records) -> None:
+def recall(s: RecordsState) -> None:
     """An evident change."""
     s.counts[CHANGES] += 1
     s.born[CHANGE - 1] = s.counts[CHANGES]
@@ -179,7 +190,7 @@ def recall(s: Records) -> None:
 
 
 @inner
-def _believe(s: Records, j: int, logs: Floats, first: int, count: int, scores: Floats) -> None:
+def _believe(s: RecordsState, j: int, logs: Floats, first: int, count: int, scores: Floats) -> None:
     """(2)."""
     U = s.B[j] * s.B[j] + s.V[j]
     rate = 1.0 / np.sqrt(U) if U > NOTHING * NOTHING else 0.0
@@ -199,7 +210,7 @@ def _believe(s: Records, j: int, logs: Floats, first: int, count: int, scores: F
 
 
 @inner
-def _grid(s: Records, j: int, scores: Floats) -> float:
+def _grid(s: RecordsState, j: int, scores: Floats) -> float:
     """scores[j, i] <- ln of prior_j eta_i exp(eta_i R_j - eta_i^2 W_j) for the rates of its grid; returns the largest.
 
     Up to what all records have in common. Rates below i_min are left out.
@@ -216,7 +227,7 @@ def _grid(s: Records, j: int, scores: Floats) -> float:
 
 
 @inner
-def mix(s: Records, logs: Floats, first: int, count: int, p: Floats, scores: Floats) -> None:
+def mix(s: RecordsState, logs: Floats, first: int, count: int, p: Floats, scores: Floats) -> None:
     """(2) and (4): p <- what all records believe together."""
     J = _rows(s) if s.counts[MARKERS] + s.counts[CHANGES] > 0 else 1
     least, top = s.counts[MINIMUM], -np.inf

@@ -1,0 +1,1 @@
+"""Parts that learners and estimators share: declared state, and kernels for it."""
