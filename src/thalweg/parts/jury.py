@@ -46,7 +46,6 @@ class JurySettings(NamedTuple):
 
     logs: Floats  # (N,) log-priors
     intervals: bool
-    records: Any = part()
     scores: Floats = scratch("J W")  # W = max(N, RATES)
 
 
