@@ -23,6 +23,7 @@ from thalweg._core.state import Block, Floats
 from thalweg._kernels.clock import CLIPPED, FRESH, GRADIENTS, PROJECTIONS, ROUNDS, VALUES
 from thalweg._kernels.handle import Handle, bind
 from thalweg._kernels.hulls import FULL
+from thalweg._kernels.jit import Call
 from thalweg._recorded import Recorded, build, parameters
 from thalweg._types import Array
 from thalweg._validate import WIDEST, check_array, check_count, real_array, told
@@ -31,8 +32,9 @@ from thalweg.domains._base import read_domain
 from thalweg.errors import ClippingWarning, HorizonWarning, InputError
 from thalweg.learners import loop, own
 from thalweg.learners.contract import Own, core, room
-from thalweg.learners.feedback import FLOAT64, Feedback
+from thalweg.learners.feedback import Feedback
 from thalweg.learners.machine import Machine
+from thalweg.learners.usual import Usual, round_call
 from thalweg.losses import Loss
 from thalweg.losses._phi import QUERY, Phi
 
@@ -56,7 +58,7 @@ T = TypeVar("T")
 TUNED = frozenset({"gradient_bound", "smoothness", "loss_bound", "step_size", "step_sizes", "scale", "horizon"})
 LARGEST = float(np.finfo(np.float64).max)
 MANY = 100  # clipped gradients, before a warning
-PLAYED, ndarray = loop.PLAYED, np.ndarray
+PLAYED = loop.PLAYED
 
 
 def outside() -> int:
@@ -162,8 +164,8 @@ class Learner(Kept, Recorded):
         What to do with a gradient longer than the bound: refuse it, or scale it down to the bound and count it.
     nonnegative : bool
         Refuse negative losses.
-    inside : mapping, optional
-        Learners that became parts of this one, by the name of their part: they stay as windows on its state.
+    inside : tuple of learners
+        The learner whose machine became the part `inner` of this one: it stays as a window on its state.
 
     Notes
     -----
@@ -200,7 +202,7 @@ class Learner(Kept, Recorded):
         gradient_bound: float | None = None,
         on_violation: str = "raise",
         nonnegative: bool = False,
-        inside: Mapping[str, Learner] | None = None,
+        inside: tuple[Learner, ...] = (),
     ) -> None:
         name = type(self).__name__
         self.machine, self.domain = machine, bounded(name, machine.domain)
@@ -221,7 +223,7 @@ class Learner(Kept, Recorded):
         self.gradient_bound, self.on_violation = self._feedback.bound, self._feedback.on_violation
         self._square_bound = self._feedback.square
         self._line = self.domain.shape if len(self.domain.shape) == 1 else None  # of a gradient as kernels take it
-        self._inside = dict(inside or {})
+        self._inside = inside
         self._memory = Memory(machine, self._tree, self._forget, machine.guests)
 
     # ------------------------------------------------------------------ memory
@@ -234,13 +236,14 @@ class Learner(Kept, Recorded):
         """Drop everything that was made from other arrays, and move the windows of learners inside."""
         self._shown: Array | None = None
         self._seated: tuple[Handle, loop.Seat] | None = None
-        self._usual: tuple[Callable[[], int], Any] | None = None  # a bound call of a whole round, and its numbers
+        self._turn: Call | None = None  # a bound call of a round
+        self._usual: Usual | None = None
         self._view = self.machine.view(memory.state)
         self._own: Own | None = None
         if not self.machine.core.one_gradient:
             self._own = own.scratch(self.machine.core, core(memory.state))
-        for name, one in self._inside.items():
-            one._memory.adopt(memory.block.part(name), memory.sizes)
+        for one in self._inside:
+            one._memory.adopt(memory.block.part("inner"), memory.sizes)
 
     def _grow(self) -> None:
         memory = self._memory
@@ -251,15 +254,22 @@ class Learner(Kept, Recorded):
     @property
     def decision(self) -> Array:
         """The point that the learner plays in this round: a read-only array of the domain's shape, always feasible."""
-        if self._shown is None:
-            if self.machine.lazy and not self._memory.state.clock[FRESH]:
-                self.machine.decide(self._memory)
+        shown = self._shown
+        if shown is None:
+            usual = self._usual
+            if usual is None or not usual.clock[FRESH]:
+                self._decide()
             shown = self._view.copy()
             if self._line is None:
                 shown = shown.reshape(self.domain.shape)
             shown.setflags(False)  # type: ignore[call-arg]  # by position: a keyword takes a third longer
             self._shown = shown
-        return self._shown
+        return shown
+
+    def _decide(self) -> None:
+        """See to it that the decision is there; only lazy machines have to make it."""
+        if self.machine.lazy and not self._memory.state.clock[FRESH]:
+            self.machine.decide(self._memory)
 
     def update(self, gradient: ArrayLike, loss: float | None = None) -> None:
         """Play one round: the gradient of f_t at `decision`, and its value where the learner needs it.
@@ -267,19 +277,12 @@ class Learner(Kept, Recorded):
         A call that is refused changes nothing.
         """
         shown, usual = self._shown, self._usual
-        if (  # the usual round, in one call: everything else takes the longer way
-            shown is not None
-            and usual is not None
-            and type(gradient) is ndarray
-            and gradient.dtype is FLOAT64
-            and gradient.shape == self._line
-            and self._is_usual(loss)
-        ):
-            self._feedback.g[:] = gradient
-            usual[1][1] = self.machine.unknown if loss is None else loss
-            self._forget_decision()  # before the state moves: whenever Ctrl-C comes, the next one shown is the state's
-            if usual[0]() == PLAYED:
-                if self.horizon is not None:
+        if shown is not None and usual is not None and usual.take(gradient, loss):  # everything else takes longer
+            self._shown = None  # before the state moves: whenever Ctrl-C comes, the next one shown is the state's
+            for one in self._inside:
+                one._shown = None
+            if usual.play.run() == PLAYED:
+                if usual.clock[ROUNDS] > usual.until:
                     watch_horizon(self)
                 return
             self._shown = shown
@@ -308,16 +311,10 @@ class Learner(Kept, Recorded):
 
     # ------------------------------------------------------------------ a round
 
-    def _is_usual(self, loss: float | None) -> bool:
-        """Whether a loss is valid as it is: missing where it is not needed, or a float in its range."""
-        if loss is None:
-            return not self.needs_loss
-        return type(loss) is float and self._feedback.floor <= loss <= LARGEST
-
     def _forget_decision(self) -> None:
         self._shown = None
-        for one in self._inside.values():
-            one._forget_decision()
+        for one in self._inside:
+            one._shown = None
 
     def _play_round(self, loss: float | None, clipped: int) -> None:
         """Play a round from the gradient in the buffer, of which `clipped` were shortened before."""
@@ -338,11 +335,14 @@ class Learner(Kept, Recorded):
         """Call `loop.update`; a round that it refuses is mended and played where that is possible."""
         bound, memory = self._square_bound, self._memory
         while True:
-            turn = memory.call(loop.update, loss, bound, clipped, whole)
+            if self._turn is None:
+                self._turn = round_call(self)
+            turn = self._turn
             turn.floats[1], turn.floats[2], turn.integers[3], turn.integers[4] = loss, bound, clipped, whole
             status = turn.run()
             if status == PLAYED:
-                self._prepare()
+                if self._usual is None and self.machine.looped and self._own is None and self._line is not None:
+                    self._usual = Usual(self)
                 return
             if status == loop.LARGE:
                 clipped, bound = clipped + self._shorten_all(), LARGEST
@@ -355,12 +355,6 @@ class Learner(Kept, Recorded):
                 turn.entry.read(status)
                 why = self.machine.refusal(memory.state, memory.settings)
                 raise InputError(f"{self._who()}: {why}")
-
-    def _prepare(self) -> None:
-        """Bind the call of a usual round, where every projection is compiled."""
-        if self._usual is None and self.machine.looped and self._own is None:
-            call = loop.update.ready(self._memory.handle, self.machine.unknown, self._square_bound, 0, True)
-            self._usual = call.run, call.floats
 
     def _shorten(self, g: Floats) -> bool:
         """Project a gradient onto the hull and clip it; returns whether it was clipped."""
@@ -409,6 +403,8 @@ class Learner(Kept, Recorded):
             seat = loop.seat(self._memory.handle, asks, self._view, g, charge, rounds)
             self._seated = bind(seat), seat
         played = int(loop.play(self._seated[0], handle, rounds, first, last))
+        if self.machine.ahead:
+            self.machine.decide(self._memory)  # so a run ends as rounds by hand do
         watch_horizon(self)
         return played
 

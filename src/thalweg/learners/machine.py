@@ -42,7 +42,9 @@ class Machine(ABC):
     in_python : bool
         A round runs functions that only Python can call.
     lazy : bool
-        The decision is made when it is asked for.
+        The decision has to be made from the state.
+    ahead : bool
+        The next decision is made at the end of a round.
     """
 
     domain: Domain
@@ -54,6 +56,7 @@ class Machine(ABC):
     unknown = 0.0
     in_python = False
     lazy = False
+    ahead = False
 
     # ------------------------------------------------------------------ the state
 

@@ -61,7 +61,6 @@ class ReducedSettings(NamedTuple):
     normals: Floats
     tol: float  # a shorter way from y to x has no direction
     uses_loss: bool
-    ahead: bool  # the next decision is made at the end of a round
     inner: Any = part()
     h: Floats = scratch("d")
 
@@ -101,13 +100,11 @@ def _reduce(s: ReducedState, c: ReducedSettings, g: Floats) -> Floats:
 @implement(count, ReducedState)
 def _count(s: ReducedState, c: ReducedSettings, loss: float) -> None:
     s.clock[ROUNDS] += 1
-    s.clock[PROJECTIONS] += 1
+    s.clock[PROJECTIONS] += 1  # that of the round's decision, whenever it was made
     s.clock[GRADIENTS] += 1
     s.clock[VALUES] += 1 if c.uses_loss and loss < np.inf else 0  # it may be unknown
     s.clock[FRESH] = 0
     count(s.inner, c.inner, loss)
-    if c.ahead:
-        _decision(s, c)
 
 
 # -------------------------------------------------------------------------------------------------------------- machine
@@ -144,7 +141,7 @@ class Reduced(Machine):
         self.domain, self.inner, self.target = domain, inner, domain if target is None else target
         self.needs_loss, self.uses_loss, self.unknown = inner.needs_loss, inner.uses_loss, inner.unknown
         self.floor, self.square, self._flattens = inner.floor, inner.square, flattens
-        self._ahead = ahead and self.target.onto is not PYTHON
+        self.ahead = ahead and self.looped and self.target.onto.built_in  # a projection of one's own may fail
 
     @property
     def hull(self) -> tuple[int, Floats]:
@@ -187,7 +184,7 @@ class Reduced(Machine):
         tol = X.tolerance * X._scale(X.center)  # an inexact projection's direction is noise
         return Plan(
             ReducedState,
-            ReducedSettings(Y.onto, Y.par, *self.hull, tol, self.uses_loss, self._ahead),
+            ReducedSettings(Y.onto, Y.par, *self.hull, tol, self.uses_loss),
             sizes={"d": X.dim},
             parts={"inner": inner},
             holds=self.holds,
@@ -210,7 +207,8 @@ class Reduced(Machine):
     def decide(self, memory: Memory) -> None:
         """Make the one projection of a round, (1)."""
         if self.looped:
-            memory.call(loop.ready).run()
+            ready = memory.call(loop.ready)
+            ready.entry.read(ready.run())
             return
         self._project(memory.state, memory.settings)
 
@@ -416,7 +414,7 @@ class OneProjection(Learner):
             gradient_bound=bound,
             on_violation=on_violation,
             nonnegative=getattr(inner, "nonnegative", False),
-            inside={"inner": inner} if trusted else None,
+            inside=(inner,) if trusted else (),
         )
 
     def _restarted(self, rounds: int) -> dict[str, Any]:
