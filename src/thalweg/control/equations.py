@@ -16,18 +16,15 @@ DOUBLINGS = 60  # of a number of rounds, so 2^60 of them
 EXACT = 100 * EPS  # relative residual that is accepted
 MARGIN = 1e-6  # closed loops with a spectral radius closer to 1 are left to SciPy
 
-# Padé approximant of degree 13 of the exponential, and the norm up to which it has full accuracy (Higham 2005)
-PADE = (
-    64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0, 129060195264000.0,
-    10559470521600.0, 670442572800.0, 33522128640.0, 1323241920.0, 40840800.0, 960960.0, 16380.0, 182.0, 1.0,
-)  # fmt: skip
+# Padé approximant of degree 13 of the exponential, and the norm up to which it has full accuracy
+PADE = [math.comb(13, k) * math.factorial(26 - k) / math.factorial(26) for k in range(14)]
 LARGEST_NORM = 4.25
 SHRUNK = 0.1  # norm of an exponential all of whose modes have decayed
 LEADING = 1 / (math.comb(26, 13) * math.factorial(27))  # first coefficient of the approximant's backward error
 
 
 def exponential(A: Array) -> Array:
-    """e^A by scaling and squaring: Al-Mohy and Higham, "A new scaling and squaring algorithm" (SIAM J. Matrix Anal. 2009).
+    """e^A by scaling and squaring (Al-Mohy and Higham, "A new scaling and squaring algorithm", SIMAX 31, 2009).
 
     Norms of powers decide how often A is halved, so that matrices far from normal are not halved too often.
     """
@@ -35,11 +32,9 @@ def exponential(A: Array) -> Array:
     if not 0 < size < math.inf:
         return np.eye(len(A)) + A  # of zeros; infinities stay
     identity, unit = np.eye(len(A)), A / size
-    second = unit @ unit
-    fourth, sixth, eighth, tenth = (np.linalg.matrix_power(second, n) for n in (2, 3, 4, 5))
-    roots = [_norm(power) ** (1 / n) for n, power in ((4, fourth), (6, sixth), (8, eighth), (10, tenth))]
-    growth = size * min(max(roots[1:3]), max(roots[2:4]))
-    halvings = max(0, math.ceil(math.log2(growth / LARGEST_NORM))) if growth > 0 else 0
+    roots = [_norm(np.linalg.matrix_power(unit, n)) ** (1 / n) for n in (6, 8, 10)]
+    growth = size * min(max(roots[:2]), max(roots[1:]))
+    halvings = math.ceil(math.log2(growth / LARGEST_NORM)) if growth > LARGEST_NORM else 0
     error = _norm(np.linalg.matrix_power(np.abs(unit), 27))
     if error > 0:  # backward error of the approximant, relative to the norm of A/2^halvings
         bits = math.log2(2 * LEADING / EPS) + math.log2(error) + 26 * (math.log2(size) - halvings)
@@ -108,7 +103,7 @@ def _double_riccati(A: Array, B: Array, Q: Array, R: Array) -> Array | None:
 
 def _optimal(A: Array, B: Array, R: Array, P: Array) -> tuple[Array, Array]:
     """K and A - B K for the best controller if the state after the next costs x'P x."""
-    K = np.linalg.solve(R + B.T @ P @ B, B.T @ P @ A)
+    K = np.asarray(np.linalg.solve(R + B.T @ P @ B, B.T @ P @ A), dtype=np.float64)
     return K, A - B @ K
 
 

@@ -13,7 +13,7 @@ import math
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache, partial
+from functools import cache
 from typing import Any, Self
 
 import numpy as np
@@ -117,8 +117,9 @@ class PCALearner(Player):
         So SciPy comes later, in a round that depends on the state alone: a restored learner repeats every bit.
         """
         if self.dim < SMALL and self._clock[ROUNDS] >= LATER:
+            lapack, lwork, liwork = _lapack(self.dim)
             columns = A.T
-            s, V, failed = _divide_and_conquer(self.dim)(columns)
+            s, V, failed = lapack.dsyevd(columns, lower=0, lwork=lwork, liwork=liwork, overwrite_a=1)
             if failed:
                 raise self._did_not_converge()
             if V is not columns:  # it may work on a copy
@@ -330,12 +331,12 @@ class PCALearner(Player):
 
 
 @cache
-def _divide_and_conquer(d: int) -> Callable[[Array], tuple[Array, Array, int]]:
-    """LAPACK's dsyevd for d by d matrices in Fortran's order: reads the upper triangle, and writes over the matrix."""
+def _lapack(d: int) -> tuple[Any, int, int]:
+    """SciPy's LAPACK, and the sizes of its work space for eigendecompositions of d by d matrices."""
     from scipy.linalg import lapack  # here, so that the first round stays quick
 
     lwork, liwork, _ = lapack.dsyevd_lwork(d)
-    return partial(lapack.dsyevd, lower=0, lwork=int(lwork), liwork=int(liwork), overwrite_a=1)
+    return lapack, int(lwork), int(liwork)
 
 
 def orthonormal(V: Array) -> bool:
