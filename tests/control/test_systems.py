@@ -1,5 +1,7 @@
 """Plants, gains, disturbances and costs: against identities, finite differences and python-control."""
 
+import re
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -20,6 +22,7 @@ from thalweg.control import (
     boeing_747,
     closed_loop_norm,
     double_integrator,
+    equations,
     estimated_constants,
     h_infinity_gain,
     inverted_pendulum,
@@ -32,6 +35,7 @@ from thalweg.control import (
     strong_stability,
     theory_constants,
 )
+from thalweg.control.gains import solving
 from thalweg.errors import InputError
 
 PLANTS = {make.__name__: make for make in (double_integrator, inverted_pendulum, boeing_747, batch_reactor)}
@@ -81,7 +85,165 @@ def test_the_plants_are_those_of_the_literature():
     assert abs(fast) == pytest.approx(0.9642, abs=1e-2)
 
 
+@pytest.mark.parametrize("kind", ["plain", "stiff", "decayed", "large B", "turning"])
+def test_exponential_against_scipy(kind):
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        d = int(rng.integers(1, 7))
+        A = rng.standard_normal((d, d))
+        if kind == "stiff":
+            A -= np.diag(10.0 ** rng.uniform(0, 4, d))
+        elif kind == "decayed":
+            A -= 20 * np.eye(d)
+        elif kind == "large B":
+            A = np.vstack([np.hstack([A, 1e6 * rng.standard_normal((d, 1))]), np.zeros(d + 1)])
+        elif kind == "turning":
+            A = 30 * (A - A.T)
+        judge = scipy.linalg.expm(A)
+        assert np.abs(equations.exponential(A) - judge).max() <= 1e-11 * np.abs(judge).max()
+
+
+@pytest.mark.parametrize(("strange", "known"), [(0.0, 1.0), (-1e12, 0.0), (-1e200, 0.0), (1e-200, 1.0), (1e-300, 1.0)])
+def test_exponential_of_extreme_numbers(strange, known):
+    A = np.diag([strange, 0.0, 1.0])
+    assert np.abs(equations.exponential(A) - np.diag([known, 1.0, np.e])).max() < 1e-14
+    A = np.array([[0.0, strange], [0.0, 0.0]])  # of which nothing but I + A is left
+    assert np.array_equal(equations.exponential(A), np.eye(2) + A)
+
+
+def test_exponential_of_a_matrix_far_from_normal():
+    """e^(V J V^-1) is known; many halvings would cost all digits."""
+    for large in (1e3, 1e6, 1e9):
+        A = np.array([[-1.0, large], [0.0, -2.0]])
+        known = np.array([[np.exp(-1), large * (np.exp(-1) - np.exp(-2))], [0.0, np.exp(-2)]])
+        assert np.allclose(equations.exponential(A), known, rtol=1e-13)
+
+
 # -------------------------------------------------------------------------------------------------------------- gains
+
+
+def riccati_residual(A, B, Q, R, P):
+    """Relative to the terms of the equation; and the spectral radius under the gain from P."""
+    K = np.linalg.solve(R + B.T @ P @ B, B.T @ P @ A)
+    size = np.linalg.norm(P) + np.linalg.norm(A.T @ P @ A)
+    return np.linalg.norm(Q + A.T @ P @ (A - B @ K) - P) / size, np.abs(np.linalg.eigvals(A - B @ K)).max()
+
+
+def check_riccati(A, B, Q, R, P):
+    """P solves the equation, and the gain from it stabilises."""
+    residual, radius = riccati_residual(A, B, Q, R, P)
+    assert residual <= 1e-13
+    assert radius < 1
+    assert np.array_equal(P, P.T)
+
+
+@every_plant
+def test_riccati_against_scipy_on_the_plants(plant, monkeypatch):
+    s, rng = PLANTS[plant](), np.random.default_rng(0)
+    A, B = s.A, s.B
+    judges = []
+    for _ in range(10):
+        Q = np.diag(10.0 ** rng.uniform(-1, 1, s.state_dim))
+        R = np.diag(10.0 ** rng.uniform(-1, 1, s.input_dim))
+        judges.append((Q, R, scipy.linalg.solve_discrete_are(A, B, Q, R)))
+    monkeypatch.setattr(scipy.linalg, "solve_discrete_are", None)  # doubling does it
+    for Q, R, judge in judges:
+        P = equations.solve_riccati(A, B, Q, R)
+        check_riccati(A, B, Q, R, P)
+        assert np.abs(P - judge).max() <= 1e-10 * np.abs(judge).max()
+
+
+@settings(max_examples=100)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    states=st.integers(1, 8),
+    inputs=st.integers(1, 3),
+    radius=st.floats(0.1, 2.0),
+    spread=st.floats(0.0, 1.5),
+)
+def test_riccati_is_never_worse_than_scipy(seed, states, inputs, radius, spread):
+    """Also where states differ by orders of magnitude, and where there is no solution."""
+    rng = np.random.default_rng(seed)
+    s = random_system(rng, states, inputs, radius)
+    units = np.diag(10.0 ** rng.uniform(-spread, spread, states))
+    A, B = units @ s.A @ np.linalg.inv(units), units @ s.B
+    Q = np.diag(10.0 ** rng.uniform(-2, 2, states))
+    R = np.diag(10.0 ** rng.uniform(-2, 2, inputs))
+    with solving():
+        try:
+            judge = scipy.linalg.solve_discrete_are(A, B, Q, R)
+        except (np.linalg.LinAlgError, ValueError) as error:
+            with pytest.raises(type(error), match=re.escape(str(error))):
+                equations.solve_riccati(A, B, Q, R)
+            return
+        P = equations.solve_riccati(A, B, Q, R)
+    if not np.array_equal(P, judge):
+        check_riccati(A, B, Q, R, P)
+        inexact, _ = riccati_residual(A, B, Q, R, judge)
+        assert np.abs(P - judge).max() <= (1e-10 + 1e5 * inexact) * np.abs(judge).max()
+
+
+def test_riccati_where_doubling_finds_another_solution():
+    """Q does not see an unstable mode, or one at the unit circle: the solution is that of SciPy's solver."""
+    one = np.ones((1, 1))
+    for A in (2.0, 1.0, 1 - 1e-7):
+        judge = scipy.linalg.solve_discrete_are(A * one, one, 0 * one, one)
+        assert np.array_equal(equations.solve_riccati(A * one, one, 0 * one, one), judge)
+    assert equations.solve_riccati(2 * one, one, 0 * one, one) == pytest.approx(3)
+
+
+@pytest.mark.parametrize(
+    ("A", "B", "Q"),
+    [
+        (2 * np.eye(2), [[1.0], [0.0]], np.eye(2)),
+        (np.eye(2), [[1.0], [0.0]], np.eye(2)),
+        (np.diag([1.0, 0.5]), [[0.0], [1.0]], np.eye(2)),
+    ],
+)
+def test_riccati_without_a_solution_is_the_error_of_scipy(A, B, Q):
+    with solving():
+        with pytest.raises(np.linalg.LinAlgError) as known:
+            scipy.linalg.solve_discrete_are(A, np.array(B), Q, np.eye(1))
+        with pytest.raises(np.linalg.LinAlgError, match=re.escape(str(known.value))):
+            equations.solve_riccati(A, np.array(B), Q, np.eye(1))
+    with pytest.raises(InputError, match="stabilisable"):
+        lqr_gain(LinearSystem(A, B), Q)
+
+
+@given(seed=st.integers(0, 2**32 - 1), states=st.integers(1, 7))
+def test_lyapunov_against_scipy(seed, states):
+    rng = np.random.default_rng(seed)
+    F = np.stack([random_system(rng, states, 1, radius).A for radius in (0.01, 0.5, 0.99)])
+    Q = rng.standard_normal((states, states))
+    Q = Q @ Q.T
+    for one, P in zip(F, equations.solve_lyapunov(F, Q), strict=True):
+        judge = scipy.linalg.solve_discrete_lyapunov(one.T, Q)
+        assert np.allclose(P, judge, rtol=0, atol=1e-9 * np.abs(judge).max())
+        assert np.abs(one.T @ P @ one + Q - P).max() <= 1e-12 * np.abs(P).max() * max(1, np.linalg.norm(one, 2) ** 2)
+
+
+@pytest.mark.parametrize("kind", ["plain", "scaled", "defective", "symmetric"])
+def test_schur_basis_against_scipy(kind):
+    """T has nothing below its blocks, equal diagonal entries in each, and the eigenvalues of A."""
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        d = int(rng.integers(1, 7))
+        A = rng.standard_normal((d, d))
+        if kind == "scaled":
+            A *= 10.0 ** rng.uniform(-2, 2, (d, 1))
+        elif kind == "defective":
+            A = 0.5 * np.eye(d) + np.diag(np.ones(d - 1), 1)
+            A[-1, 0] = rng.choice([0.0, 1e-12])
+        elif kind == "symmetric":
+            A = A + A.T
+        U = equations.schur_basis(A, *np.linalg.eig(A))
+        assert np.abs(U.T @ U - np.eye(d)).max() < 1e-14
+        T, size = U.T @ A @ U, np.linalg.norm(A)
+        for i in np.flatnonzero(np.abs(np.diag(T, -1)) > 1e-12 * size):
+            assert T[i, i] == pytest.approx(T[i + 1, i + 1], abs=1e-12 * size)
+            assert T[i, i + 1] * T[i + 1, i] < 0
+            T[i + 1, i] = 0
+        assert np.abs(np.tril(T, -1)).max() <= 1e-13 * size
 
 
 @every_plant

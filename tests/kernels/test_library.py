@@ -85,6 +85,24 @@ def test_every_algorithm_of_the_catalogue_plays_with_numba_out_of_reach():
     assert int(done.stdout) > 20
 
 
+FIRST_ROUND = """
+import sys
+sys.path.insert(0, sys.argv[2])
+import start, thalweg
+start.ROUNDS[sys.argv[1]](thalweg)
+print(sorted({name.partition(".")[0] for name in sys.modules} & {"numba", "llvmlite", "scipy"}))
+"""
+QUICK = [
+    "EfficientDynamic", "Tracker", "Forecaster", "Aggregator", "ConformalTracker", "EfficientControl", "EfficientPCA",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_the_first_round_loads_neither_numba_nor_scipy(name):
+    done = run(FIRST_ROUND, name, Path(__file__).parents[2] / "benchmarks")
+    assert done.stdout == "[]\n", done.stderr[-3000:]
+
+
 OWN_LOSS = """
 import numpy as np
 from thalweg._kernels.jit import kernel

@@ -17,7 +17,7 @@ from tests.twins.fantope import capped
 from thalweg._kernels import pca as kernels
 from thalweg.domains import Ball, Fantope
 from thalweg.errors import InputError, ProjectionError, StateError
-from thalweg.pca import DescentPCA, EfficientPCA, RankWarning, dyadic_regret, guarantee, sampling
+from thalweg.pca import DescentPCA, EfficientPCA, RankWarning, _base, dyadic_regret, guarantee, sampling
 
 # ---------------------------------------------------------------------------------------------------------- streams
 
@@ -436,6 +436,7 @@ def test_exactly_one_eigendecomposition_a_round(monkeypatch):
     drivers = [name for name in dir(lapack) if name.startswith(("dsye", "dsyt", "dgeev", "dgees", "dgesd", "dst"))]
     assert "dsyevd" in drivers
 
+    monkeypatch.setattr(_base, "LATER", 100)
     learner = EfficientPCA(6, 2, rng=0)
     rows, matrices = switching(6, 2, 300, 50), gram_matrices(6, 40)
     for name in ("eigh", "eigvalsh", "eig", "eigvals", "svd", "qr"):
@@ -446,7 +447,7 @@ def test_exactly_one_eigendecomposition_a_round(monkeypatch):
         for _ in range(2):  # asking twice costs nothing
             _ = learner.decision, learner.projection, learner.components, learner.transform(rows[0]), learner.mixture()
         learner.update(x)
-    assert calls == {"dsyevd": 340}
+    assert calls == {"eigh": 100, "dsyevd": 240}
     assert learner.eigendecompositions == 340
     assert learner.queries == tw.Queries(projections=340, gradients=340, values=0)
 
@@ -692,16 +693,20 @@ def test_losses_are_not_for_it():
         tw.testing.check_learner(lambda: learner)
 
 
-def test_a_failed_eigendecomposition_changes_nothing(monkeypatch):
+@pytest.mark.parametrize("later", [0, 1000])
+def test_a_failed_eigendecomposition_changes_nothing(monkeypatch, later):
     def fails(A, **options):
         A[:] = np.nan
+        if later:
+            raise np.linalg.LinAlgError
         return np.zeros(4), A, 1
 
+    monkeypatch.setattr(_base, "LATER", later)
     for make in (EfficientPCA, lambda *dims, rng: DescentPCA(*dims, 100, rng=rng)):
         learner = make(4, 2, rng=0).partial_fit(switching(4, 2, 9, 5))
         before = learner.state()
         with monkeypatch.context() as broken:
-            broken.setattr(lapack, "dsyevd", fails)
+            broken.setattr(*(np.linalg, "eigh") if later else (lapack, "dsyevd"), fails)
             with pytest.raises(ProjectionError, match="round 10: the eigendecomposition did not converge"):
                 learner.update([0.5, 0.5, 0.0, 0.0])
         after = learner.state()
@@ -709,6 +714,23 @@ def test_a_failed_eigendecomposition_changes_nothing(monkeypatch):
             lower = np.tril if key == "A" else np.asarray  # the other triangle is never read
             assert np.array_equal(lower(before[key]), lower(after[key])), key
         learner.update([0.5, 0.5, 0.0, 0.0])
+
+
+def test_small_matrices_change_the_solver_at_a_round_of_the_state(monkeypatch):
+    """Both solvers give the same decisions, and a learner that is restored repeats every bit."""
+    rows = switching(6, 2, 80, 20)
+    decisions = []
+    for later in (0, 30, 1000):
+        monkeypatch.setattr(_base, "LATER", later)
+        learner = EfficientPCA(6, 2, rng=0).partial_fit(rows[:25])
+        other = EfficientPCA(6, 2, rng=0)
+        other.restore(learner.state())
+        for x in rows[25:]:
+            assert learner.update(x) == other.update(x)
+        assert np.array_equal(learner.decision, other.decision)
+        decisions.append(learner.decision)
+    for decision in decisions[1:]:
+        assert np.abs(decision - decisions[0]).max() < 1e-12
 
 
 def test_strange_but_allowed_instances():

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 
 from thalweg._types import Array
 from thalweg._validate import check_array, told, wrong
+from thalweg.control.equations import real_eigenvectors, schur_basis, solve_lyapunov, solve_riccati
 from thalweg.control.system import LinearSystem
 from thalweg.errors import InputError
 
@@ -77,7 +78,7 @@ def weight(owner: str, name: str, value: ArrayLike | None, dim: int | None = Non
 
 
 def lqr_gain(system: LinearSystem, Q: ArrayLike | None = None, R: ArrayLike | None = None) -> Array:
-    """K that minimises sum x'Q x + u'R u for u = -K x, from the discrete Riccati equation (SciPy's solver).
+    """K that minimises sum x'Q x + u'R u for u = -K x, from the discrete Riccati equation.
 
     Parameters
     ----------
@@ -97,14 +98,12 @@ def lqr_gain(system: LinearSystem, Q: ArrayLike | None = None, R: ArrayLike | No
 
 def riccati(owner: str, system: LinearSystem, Q: ArrayLike | None, R: ArrayLike | None) -> tuple[Array, Array]:
     """P and K: u = -K x is the best controller, and x'P x what it still pays from state x on, without disturbances."""
-    import scipy.linalg  # here, so that importing the package stays quick
-
     check_system(owner, system)
     q = weight(owner, "Q", Q, system.state_dim, definite=False)
     r = weight(owner, "R", R, system.input_dim, definite=True)
     try:
         with solving():
-            P: Array = scipy.linalg.solve_discrete_are(system.A, system.B, q, r)
+            P = solve_riccati(system.A, system.B, q, r)
             K = _solve(r + system.B.T @ P @ system.B, system.B.T @ P @ system.A)
     except (np.linalg.LinAlgError, ValueError) as error:
         raise InputError(
@@ -205,23 +204,17 @@ def _certify(loop: Array, gain_size: float, Q: Array, method: str) -> StrongStab
 
 def _transforms(loop: Array) -> Iterator[tuple[str, Array]]:
     """Candidates for Q."""
-    import scipy.linalg
-
     d = len(loop)
     values, vectors = np.linalg.eig(loop)
-    columns: list[Array] = []
-    for value, vector in zip(values, vectors.T, strict=True):
-        if value.imag > 0:
-            columns += [vector.real, vector.imag]  # a pair of equal lengths turns by a rotation
-        elif value.imag == 0:
-            columns.append(vector.real)
-    yield "eigenvectors", np.stack(columns, axis=1)
-    _, U = scipy.linalg.schur(loop, output="real")
+    yield "eigenvectors", real_eigenvectors(values, vectors)
+    U = schur_basis(loop, values, vectors)
     for s in np.geomspace(1e-3, 1.0, STEPS):
         yield "schur", U * s ** np.arange(d)
     radius = float(np.abs(values).max())
-    for r in radius + (1 - radius) * np.linspace(0.02, 1.0, STEPS):
-        P = scipy.linalg.solve_discrete_lyapunov(loop.T / r, np.eye(d))
-        sizes, basis = np.linalg.eigh((P + P.T) / 2)
+    decays = radius + (1 - radius) * np.linspace(0.02, 1.0, STEPS)
+    with np.errstate(all="ignore"):
+        found = solve_lyapunov(loop / decays[:, None, None], np.eye(d))
+    for P in found[np.isfinite(found).all(axis=(1, 2))]:
+        sizes, basis = np.linalg.eigh(P)
         if sizes.min() > 0:
             yield "lyapunov", (basis / np.sqrt(sizes)) @ basis.T

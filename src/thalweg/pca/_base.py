@@ -13,11 +13,11 @@ import math
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import lapack
 
 from thalweg._kernels import pca as kernels
 from thalweg._kernels.clock import FRESH, GRADIENTS, PROJECTIONS, ROUNDS
@@ -35,6 +35,8 @@ __all__ = ["PCALearner", "RankWarning", "assemble", "close", "gram", "loss_at", 
 SYMMETRIC = 1e-9  # how far X may be from its transpose, relative to its largest entry
 SEMIDEFINITE = 1e-9  # how far below zero an eigenvalue of X may lie, relative to d times its largest entry
 DRAWS = 256  # uniform numbers drawn at a time
+SMALL = 64  # dimensions in which the overhead of NumPy's eigendecomposition shows
+LATER = 1000  # rounds in such a dimension before SciPy is imported
 
 
 class RankWarning(UserWarning):
@@ -89,7 +91,6 @@ class PCALearner(Player):
         super().__init__(Fantope(d, k), horizon)
         self.dim, self.rank, self.gradient_bound, self.rng = d, k, G, rng
         self._seed = self._arrays["seed"] = np.array([seed])
-        self._lapack = tuple(int(size) for size in lapack.dsyevd_lwork(d)[:2])
         self._draws: tuple[tuple[int, int], list[float]] = ((-1, -1), [])
 
     # ------------------------------------------------------------------ what a new learner defines
@@ -111,17 +112,28 @@ class PCALearner(Player):
     def _diagonalise(self, A: Array) -> tuple[Array, Array]:
         """Eigenvalues, ascending, and A <- the eigenvectors in rows of a symmetric matrix A.
 
-        LAPACK's divide and conquer, the fastest there is at these sizes. It reads the lower triangle of A and writes
-        over A, also where it fails.
+        LAPACK's divide and conquer, the fastest at these sizes. It reads the lower triangle of A. NumPy adds 2
+        microseconds to each call, which shows in small matrices only; importing SciPy takes as long as many rounds.
+        So SciPy comes later, in a round that depends on the state alone: a restored learner repeats every bit.
         """
-        lwork, liwork = self._lapack
-        columns = A.T
-        s, V, failed = lapack.dsyevd(columns, lower=0, lwork=lwork, liwork=liwork, overwrite_a=1)
-        if failed:
-            raise ProjectionError(f"{self._who()}: the eigendecomposition did not converge.")
-        if V is not columns:  # it may work on a copy
-            columns[...] = V
+        if self.dim < SMALL and self._clock[ROUNDS] >= LATER:
+            lapack, lwork, liwork = _lapack(self.dim)
+            columns = A.T
+            s, V, failed = lapack.dsyevd(columns, lower=0, lwork=lwork, liwork=liwork, overwrite_a=1)
+            if failed:
+                raise self._did_not_converge()
+            if V is not columns:  # it may work on a copy
+                columns[...] = V
+            return s, A
+        try:
+            s, V = np.linalg.eigh(A)
+        except np.linalg.LinAlgError as error:
+            raise self._did_not_converge() from error
+        A[...] = V.T
         return s, A
+
+    def _did_not_converge(self) -> ProjectionError:
+        return ProjectionError(f"{self._who()}: the eigendecomposition did not converge.")
 
     def _arguments(self) -> dict[str, Any]:
         given = super()._arguments()
@@ -316,6 +328,15 @@ class PCALearner(Player):
             f"{self._who()}: {what} has {norm} = {size:g}, above gradient_bound = {G:g}. "
             "Give a larger gradient_bound, or scale the data down."
         )
+
+
+@cache
+def _lapack(d: int) -> tuple[Any, int, int]:
+    """SciPy's LAPACK, and the sizes of its work space for eigendecompositions of d by d matrices."""
+    from scipy.linalg import lapack  # here, so that the first round stays quick
+
+    lwork, liwork, _ = lapack.dsyevd_lwork(d)
+    return lapack, int(lwork), int(liwork)
 
 
 def orthonormal(V: Array) -> bool:
