@@ -26,7 +26,19 @@ from thalweg.estimators._forecast_losses import LOG, cost, slope
 from thalweg.estimators._jury import Jury, JuryRoom, judge
 from thalweg.estimators._rules import BAYES, Rules, RuleSettings, believe, learn_rule, normalise
 
-__all__ = ["ANSWERED", "PREDICTED", "Combined", "Combining", "answer", "ask", "propose", "read", "recall", "rounds", "take"]
+__all__ = [
+    "ANSWERED",
+    "PREDICTED",
+    "Combined",
+    "Combining",
+    "answer",
+    "ask",
+    "propose",
+    "read",
+    "recall",
+    "rounds",
+    "take",
+]
 
 ANSWERED, PREDICTED = 0, 1  # of the clock: rounds
 ROUNDING = 1e-13  # relative, of a mean of forecasts

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from thalweg._kernels.clock import ROUNDS
 from thalweg._kernels.handle import Handle, bind
 from thalweg._machines import loop
+from thalweg._prepared import Prepared
 from thalweg._sound import shares
 from thalweg._stateful import named_arrays
 from thalweg._types import Array
@@ -22,7 +23,6 @@ from thalweg.errors import InputError
 from thalweg.estimators import _combine
 from thalweg.estimators._combine import ANSWERED, PREDICTED, Combined, Combining
 from thalweg.estimators._covariance import Memories, foresee, foresee_rounds, look_memories, new_memories
-from thalweg.estimators._engine import Prepared
 from thalweg.estimators._forecast_losses import CODES, PERCENTAGE
 from thalweg.estimators._jury import look_jury, new_jury
 from thalweg.estimators._rules import COVARIANCE, MLPROD, Row, Rules, RuleSettings
@@ -56,7 +56,7 @@ class _Calls:
     def __init__(self, engine: Combiner, clock: NDArray[np.int64]) -> None:
         self.row, self.x, self.a, self.w = (np.zeros(engine.count) for _ in range(4))
         self.turns: dict[int, _Turn] = {}
-        self._clock, self.clock = clock, memoryview(clock)
+        self._clock, self.clock = clock, clock.data
 
     def turn(self, k: int, engine: Combiner) -> _Turn:
         """Copy k."""

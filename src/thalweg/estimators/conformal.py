@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thalweg._kernels.handle import Closed, Handle, bind
+from thalweg._prepared import Prepared
 from thalweg._stateful import inside, named_arrays
 from thalweg._types import Array
 from thalweg._validate import (
@@ -45,7 +46,6 @@ from thalweg.domains import Simplex
 from thalweg.errors import InputError
 from thalweg.estimators import _conformal as kernels
 from thalweg.estimators._conformal import ANSWERED, ASKED, HIGHEST, LOWEST, MISSED, RATIOS, STEEPEST, Side, SideSettings
-from thalweg.estimators._engine import Prepared
 from thalweg.estimators._frames import column, series
 
 __all__ = ["ConformalTracker"]
@@ -61,9 +61,9 @@ class _Calls(NamedTuple):
     answer: Any
     trackers: list[Tracker]
     clock: memoryview
-    forecasts: memoryview
+    forecasts: Any  # also views, quicker to read and write than arrays
     kinds: memoryview
-    out: memoryview  # thresholds above and below
+    out: Any  # thresholds above and below
 
     def hide(self) -> None:
         """The decisions that the trackers have shown are about to change."""
@@ -373,9 +373,10 @@ class ConformalTracker(Prepared):
         return self._bound[0]
 
     def _prepare(self) -> _Calls:
-        handle, views = self._handle, map(memoryview, (self._sides[0].state.clock, self._forecasts, self._kinds))
+        handle, clock = self._handle, self._sides[0].state.clock.data
         ask, answer = kernels.ask_sides.ready(handle, self._out), kernels.answer_sides.ready(handle, 0.0, 0.0)
-        return _Calls(ask, answer, [half.tracker for half in self._sides], *views, memoryview(self._out))
+        trackers = [half.tracker for half in self._sides]
+        return _Calls(ask, answer, trackers, clock, self._forecasts.data, self._kinds.data, self._out.data)
 
     def _write(self, read: dict[str, NDArray[Any]]) -> None:
         super()._write(read)

@@ -260,9 +260,7 @@ class Forecaster(Engine):
         super()._write(read)
 
     def _prepare(self) -> _Calls:
-        return _Calls(
-            _ask.ready(self._handle), _see.ready(self._handle, 0.0, False), memoryview(self._parts[0].clock)
-        )
+        return _Calls(_ask.ready(self._handle), _see.ready(self._handle, 0.0, False), self._parts[0].clock.data)
 
     # ------------------------------------------------------------------ a round
 

@@ -42,7 +42,7 @@ class _Row:
         size = engine.features
         self.at, self.x = np.zeros(size, dtype=np.int64), np.zeros(size)
         self.positions: Sequence[int] = ()  # those in `at`
-        self.values = (ctypes.c_double * size).from_buffer(self.x)
+        self.values: Any = (ctypes.c_double * size).from_buffer(self.x.data)
         self.call = play_row.ready(engine._handle, 0, 0.0, 0.0, False, self.at, self.x)
 
 
