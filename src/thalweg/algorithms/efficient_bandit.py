@@ -42,6 +42,7 @@ from thalweg._core.rules import counter_field, within
 from thalweg._core.state import Floats, Ints, Past, Plan, field, part
 from thalweg._interrupts import interrupts
 from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS
+from thalweg._kernels.projections import PYTHON
 from thalweg._types import Array
 from thalweg._validate import (
     check_array,
@@ -222,7 +223,7 @@ class EfficientBandit(Learner):
         c, r = X.interior if interior is None else _read_interior(name, X, interior)
         seed = int(check_rng(name, rng).integers(2**63))
 
-        Y = X.surrogate
+        Y = X.surrogate if X.surrogate.onto is not PYTHON else X._enclosing_ball()
         k, R, blur = X.freedom, Y.radius, X.tolerance * X._scale(X.center)
         rho = min(X.radius + float(np.linalg.norm(c - X.center)), X.diameter)
         most = r / 2 - blur  # half of X is left
