@@ -148,10 +148,10 @@ class Tracking(Machine):
         (N, S, H, Q), (count, k0, K), m = found, sizes, counts[MARKERS]
         first = self.sizes()
         if count == 0:
-            return "" if found == tuple(first.values()) else "it has no members, but not what a first round has either"
+            return "" if found == tuple(first.values()) else "it has no members, but not the sizes of a first round"
         steps = SHORTEST_FIRST <= k0 <= LONGEST_FIRST and K >= 1 and count == CURVED + K - k0 + BELOW + 1
-        if not (steps and count <= MOST_ROWS):
-            return f"it has {count} members from step {k0} to {K}"
+        if not (steps and count <= MOST_ROWS and t > 0):
+            return f"it has {count} members from step {k0} to {K} after {t} rounds"
         if not (count <= N <= min(count + 1, MOST_ROWS) or N == FIRST_ROWS >= count):
             return f"it has {N} rows for {count} members"
         most = min(2**MOST_SLOTS - 2, t // 16) if self.intervals else 0
