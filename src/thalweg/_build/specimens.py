@@ -570,6 +570,7 @@ def _combine_many() -> None:
         aggregator = estimators.Aggregator(**options)
         aggregator.run(few, y)
         aggregator.predict(few[0])
+        _ = aggregator.weights_
         aggregator.update(0.0)
     estimators.Mixture(y, few).predict(few)
 
@@ -617,6 +618,7 @@ def _fit(loss: str) -> None:
             for rows, labels in ((X, y), (_frozen(X), y), (X, _frozen(y)), (_frozen(X), _frozen(y))):
                 engine.learn(rows, labels, np.ones(ROUNDS), np.array([2, 1]))
                 engine.predict(rows)
+            engine.learn(X[:1], y[:1], np.ones(1))
             engine.coefficients()
             engine.rebuilt(4, guests=guests).predict(X, np.array([1, 2]))
 

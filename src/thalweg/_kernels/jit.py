@@ -22,7 +22,9 @@ from thalweg._kernels.handle import Handle
 from thalweg._kernels.kinds import address, formats, kind, words
 from thalweg._kernels.pointers import Pointer
 
-__all__ = ["Entry", "Kernel", "allocating", "generic", "implement", "inlined", "inner", "kernel", "optional"]
+__all__ = [
+    "PLAIN", "Entry", "Kernel", "allocating", "data", "generic", "implement", "inlined", "inner", "kernel", "optional",
+]  # fmt: skip
 
 PLAIN = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 
@@ -51,7 +53,7 @@ def _data_reader() -> Callable[[Any], int]:
     return quick if all(quick(one) == one.ctypes.data for one in (sample, sample[1:], sample[::-1])) else address
 
 
-_data = _data_reader()
+data = _data_reader()
 
 
 class Entry:
@@ -114,7 +116,7 @@ class Kernel(Generic[P, R]):
             if cls is ndarray:
                 flags = argument.flags.num  # type: ignore[attr-defined]
                 key += argument.dtype, argument.ndim, flags  # type: ignore[attr-defined]
-                row.append(_data(argument))
+                row.append(data(argument))
                 row += argument.shape  # type: ignore[attr-defined]
                 if not flags & CONTIGUOUS:
                     row += argument.strides  # type: ignore[attr-defined]

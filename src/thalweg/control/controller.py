@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from thalweg._interrupts import interrupts
 from thalweg._recorded import parameters
 from thalweg._sound import CLOSE
 from thalweg._stateful import Stateful
@@ -79,11 +80,16 @@ class Controller(Stateful):
     def act(self, state: ArrayLike) -> Array:
         """The input u_t for the state x_t. Called again before `observe`, the last call counts."""
         x = self._read_sensors("state", state)
-        u = self._decide(x)
-        with self._all_or_nothing():
-            self._arrays["x"][:] = x
-            self._arrays["u"][:] = u
-            self._arrays["clock"][ACTED] = 1
+        u, arrays = self._decide(x), self._arrays
+        before = {name: arrays[name].copy() for name in ("x", "u", "clock")}
+        try:
+            arrays["x"][:] = x
+            arrays["u"][:] = u
+            arrays["clock"][ACTED] = 1
+        except BaseException:  # Ctrl-C
+            with interrupts():  # a second one waits
+                self._write(before)
+            raise
         return u
 
     def observe(self, cost: Cost, next_state: ArrayLike) -> None:
@@ -94,12 +100,14 @@ class Controller(Stateful):
             raise InputError(f"{self._who()}: a cost needs gradients(x, u). Got {told(cost)}.")
         after = self._read_sensors("next_state", next_state)
         w = after - self.system.A @ self._arrays["x"] - self.system.B @ self._arrays["u"]
-        size = float(np.linalg.norm(w))
-        if self.disturbance_bound is not None and size > self.disturbance_bound * (1 + ROUNDING):
-            raise InputError(
-                f"{self._who()}: the disturbance x_(t+1) - A x_t - B u_t has size {size:g}, above disturbance_bound = "
-                f"{self.disturbance_bound:g}. Check the state and the model, or give a larger bound."
-            )
+        if self.disturbance_bound is not None:
+            size = float(np.linalg.norm(w))
+            if size > self.disturbance_bound * (1 + ROUNDING):
+                raise InputError(
+                    f"{self._who()}: the disturbance x_(t+1) - A x_t - B u_t has size {size:g}, above "
+                    f"disturbance_bound = {self.disturbance_bound:g}. Check the state and the model, or give a larger "
+                    "bound."
+                )
         with self._all_or_nothing():
             self._learn(cost, w)
             self._arrays["clock"][ROUNDS] += 1
@@ -147,10 +155,10 @@ class Controller(Stateful):
             raise InputError(
                 f"{self._who()}: {what} has shape {x.shape}, the system has {self.system.state_dim} states."
             )
-        if not np.isfinite(x).all():
-            raise InputError(
-                f"{self._who()}: {what} has entries that are nan or infinite. Check the sensor or the simulation."
-            )
-        if np.abs(x).max() > LARGEST:
+        if not np.abs(x).max() <= LARGEST:  # or nan
+            if not np.isfinite(x).all():
+                raise InputError(
+                    f"{self._who()}: {what} has entries that are nan or infinite. Check the sensor or the simulation."
+                )
             raise InputError(f"{self._who()}: {what} has entries beyond {LARGEST:g}. Check that the gain stabilises.")
         return x.copy()

@@ -10,12 +10,13 @@ is in `thalweg.control.policy`.
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from thalweg._kernels import control as kernels
+from thalweg._prepared import Prepared
 from thalweg._sound import within
 from thalweg._stateful import inside
 from thalweg._types import Array
@@ -24,7 +25,7 @@ from thalweg.control.constants import Constants, estimated_constants
 from thalweg.control.controller import ACTED, ROUNDS, Controller
 from thalweg.control.costs import Cost
 from thalweg.control.gains import riccati
-from thalweg.control.policy import DAC, read_gradients, truncated_gradient
+from thalweg.control.policy import DAC, read_gradients
 from thalweg.control.system import LinearSystem
 from thalweg.domains import SpectralBalls
 from thalweg.errors import InputError
@@ -36,7 +37,24 @@ LARGEST = 1e60  # of a disturbance, where no bound was given: products of a few 
 SEEN, LENGTH, PRICE, BOUND, LAMBDA = 0, 1, 2, 3, 4  # entries of the array of scales
 
 
-class LearnedController(Controller):
+class _Calls(NamedTuple):
+    """The kernels of a round, and their arrays."""
+
+    action: Any
+    truncate: Any
+    gradient: Any
+    M: Array
+    x: Array
+    u: Array
+    y: Array
+    v: Array
+    c_x: Array
+    c_u: Array
+    r: Array
+    G: Array
+
+
+class LearnedController(Controller, Prepared):
     """What `GPC`, `ScreamControl` and `EfficientControl` share.
 
     Parameters
@@ -136,22 +154,38 @@ class LearnedController(Controller):
         return None if self.gradient_bound is None else float(self._arrays["scales"][LAMBDA])
 
     def _decide(self, x: Array) -> Array:
-        u = np.empty(self.system.input_dim)
-        kernels.action(self.matrices, self._arrays["past"], self.gain, x, u)  # (1)
-        return u
+        calls: _Calls = self._calls
+        calls.M[:], calls.x[:] = self.matrices, x
+        _run(calls.action)  # (1)
+        return calls.u.copy()
 
     def _learn(self, cost: Cost, w: Array) -> None:
-        policy, past = self.policy, self._arrays["past"]
-        y, v = np.empty(self.system.state_dim), np.empty(self.system.input_dim)
-        kernels.truncate(self.matrices, past, policy.response, y, v)
-        c_x, c_u = read_gradients(self._who(), self.system, cost.gradients(y, v))
-        gradient, r = truncated_gradient(policy, past, c_x, c_u)
+        calls, past = self._calls, self._arrays["past"]
+        calls.M[:] = self.matrices
+        _run(calls.truncate)
+        c_x, c_u = read_gradients(self._who(), self.system, cost.gradients(calls.y.copy(), calls.v.copy()))
+        calls.c_x[:], calls.c_u[:] = c_x, c_u
+        _run(calls.gradient)
         if self.learner is None:
-            self._measure(gradient, r)
+            self._measure(calls.G, calls.r)
         else:
-            self.learner.update(gradient)  # (3)
+            self.learner.update(calls.G)  # (3)
         past[1:] = past[:-1].copy()
         past[0] = w  # (2)
+
+    def _prepare(self) -> _Calls:
+        (H, n, d), past, zeros = self.policy.shape, self._arrays["past"], np.zeros
+        M, x, u, y, v, c_x, c_u = zeros((H, n, d)), zeros(d), zeros(n), zeros(d), zeros(n), zeros(d), zeros(n)
+        q, r, G = zeros(d), zeros((H + 1, n)), zeros((H, n, d))
+        read, gain = M.view(), self.gain.view()
+        read.flags.writeable = gain.flags.writeable = False  # also in a copy: one compiled version of each kernel
+        plant = self.policy.response._replace(gain=gain)
+        return _Calls(
+            kernels.action.ready(read, past, gain, x, u),
+            kernels.truncate.ready(read, past, plant, y, v),
+            kernels.gradient.ready(past, plant, c_x, c_u, q, r, G),
+            M, x, u, y, v, c_x, c_u, r, G,
+        )  # fmt: skip
 
     def _measure(self, gradient: Array, r: Array) -> None:
         """A round of measuring the scales of the loss; the last one starts the learner."""
@@ -263,3 +297,8 @@ class LearnedController(Controller):
     def _restart(self) -> None:
         super()._restart()
         self._begin()
+
+
+def _run(call: Any) -> None:
+    if status := call.run():
+        call.entry.read(status)

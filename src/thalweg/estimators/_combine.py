@@ -26,7 +26,19 @@ from thalweg.estimators._forecast_losses import LOG, cost, slope
 from thalweg.estimators._jury import Jury, JuryRoom, judge
 from thalweg.estimators._rules import BAYES, Rules, RuleSettings, believe, learn_rule, normalise
 
-__all__ = ["ANSWERED", "PREDICTED", "Combined", "Combining", "answer", "ask", "propose", "read", "rounds"]
+__all__ = [
+    "ANSWERED",
+    "PREDICTED",
+    "Combined",
+    "Combining",
+    "answer",
+    "ask",
+    "propose",
+    "read",
+    "recall",
+    "rounds",
+    "take",
+]
 
 ANSWERED, PREDICTED = 0, 1  # of the clock: rounds
 ROUNDING = 1e-13  # relative, of a mean of forecasts
@@ -116,6 +128,23 @@ def ask(handle: Any, row: int, x: Floats, a: Floats, w: Floats, clock: Ints) -> 
 
 
 @kernel
+def take(
+    handle: Any, row: int, least: float, largest: float, given: Floats, x: Floats, a: Floats, w: Floats, clock: Ints
+) -> float:
+    """`ask` for forecasts as they came, nan where an expert sleeps. Where they must be refused: nan, and no round."""
+    if not read(given, least, largest, x, a):
+        return np.nan
+    return ask(handle, row, x, a, w, clock)
+
+
+@kernel
+def recall(handle: Any, row: int, w: Floats) -> float:
+    """`propose` once more for the round that waits in this row."""
+    s, _, _, memories, _ = parts(handle)
+    return propose(handle, memories.x[row], memories.a[row], s.held, w)
+
+
+@kernel
 def _learn(handle: Any, x: Floats, a: Floats, p: float, y: float) -> None:
     """One round, after `propose`."""
     s, c, tracker, _, _ = parts(handle)
@@ -142,11 +171,10 @@ def _learn(handle: Any, x: Floats, a: Floats, p: float, y: float) -> None:
 
 
 @kernel
-def answer(handle: Any, row: int, y: float, w: Floats, clock: Ints) -> None:
-    """The answer to the round in this row; w <- its weights, and the clock goes on."""
-    s, _, _, memories, _ = parts(handle)
-    x, a = memories.x[row], memories.a[row]
-    _learn(handle, x, a, propose(handle, x, a, s.held, w), y)
+def answer(handle: Any, row: int, y: float, said: float, clock: Ints) -> None:
+    """The answer to the round in this row, for which `propose` said this; and the clock goes on."""
+    _, _, _, memories, _ = parts(handle)
+    _learn(handle, memories.x[row], memories.a[row], said, y)
     memories.y[row], memories.answered[row] = y, 1
     clock[ANSWERED] += 1
 

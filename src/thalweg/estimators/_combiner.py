@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from thalweg._kernels.clock import ROUNDS
 from thalweg._kernels.handle import Handle, bind
 from thalweg._machines import loop
+from thalweg._prepared import Prepared
 from thalweg._sound import shares
-from thalweg._stateful import Stateful, named_arrays
+from thalweg._stateful import named_arrays
 from thalweg._types import Array
 from thalweg._validate import told
 from thalweg.algorithms import Tracker
@@ -41,7 +42,36 @@ class _Copy(NamedTuple):
     guests: list[Any]
 
 
-class Combiner(Stateful):
+class _Turn(NamedTuple):
+    """Calls of one copy."""
+
+    take: Any
+    ask: Any
+    answer: Any
+
+
+class _Calls:
+    """A round by hand: calls of the copies that were needed so far, and the arrays that all of them use."""
+
+    def __init__(self, engine: Combiner, clock: NDArray[np.int64]) -> None:
+        self.row, self.x, self.a, self.w = (np.zeros(engine.count) for _ in range(4))
+        self.turns: dict[int, _Turn] = {}
+        self._clock, self.clock = clock, clock.data
+
+    def turn(self, k: int, engine: Combiner) -> _Turn:
+        """Copy k."""
+        found = self.turns.get(k)
+        if found is None:
+            door, round_ = engine._door(k), (self.x, self.a, self.w, self._clock)
+            found = self.turns[k] = _Turn(
+                _combine.take.ready(door, k, 0.0, 0.0, self.row, *round_),
+                _combine.ask.ready(door, k, *round_),
+                _combine.answer.ready(door, k, 0.0, 0.0, self._clock),
+            )
+        return found
+
+
+class Combiner(Prepared):
     """Weights over `count` experts for one loss; round t is played by copy t mod `horizon`.
 
     Parameters
@@ -76,7 +106,7 @@ class Combiner(Stateful):
         keep = np.array([row.keep for row in rows if row.kind == COVARIANCE])
         options = loss, tau, gradient, tracked, rows, guests
         self._copies = [_new_copy(count, *options) for _ in range(horizon)]
-        self._doors: list[tuple[Handle, Any]] | None = None  # and what they borrow
+        self._said: dict[int, float] = {}  # by copies whose scratch space has the weights of the round that waits
         self._clock = np.zeros(2, dtype=np.int64)
         self._memories, self._remembering = new_memories(keep, count, horizon, CODES[loss] == PERCENTAGE)
         self._time = np.zeros(2)  # whether there was one, and the last
@@ -106,20 +136,29 @@ class Combiner(Stateful):
             one.guests[:] = other.guests
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_doors": None}  # handles cannot be copied: they are made anew
+        return {**super().__getstate__(), "_said": {}}
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         vars(self).update(kept)
 
+    def _write(self, read: dict[str, NDArray[Any]]) -> None:
+        self._said.clear()
+        super()._write(read)
+
+    def _prepare(self) -> _Calls:
+        return _Calls(self, self._clock)
+
     def _door(self, k: int) -> Handle:
         """Copy k as compiled code sees it."""
-        if self._doors is None:
-            self._doors = []
+        if self._bound is None:
+            doors: list[tuple[Handle, Any]] = []  # and what they borrow
             for one in self._copies:
                 of, nothing = one.tracker, cast(Any, None)
                 seat = loop.seat(of._handle, False, of._x, of._gradient, nothing, nothing)
-                self._doors.append((bind((one.state, one.settings, seat, self._memories, self._remembering)), seat))
-        return self._doors[k][0]
+                doors.append((bind((one.state, one.settings, seat, self._memories, self._remembering)), seat))
+            self._bound = doors
+        door: Handle = self._bound[k][0]
+        return door
 
     # ------------------------------------------------------------------ rounds; all arguments were checked
 
@@ -127,20 +166,40 @@ class Combiner(Stateful):
         """`predict` for the one row that comes every round; None where it is anything else, or must be refused."""
         if type(row) is not np.ndarray or row.dtype is not FLOAT or row.shape != (self.count,) or not row.flags.carray:
             return None
-        x, a = np.empty(self.count), np.empty(self.count)
-        if self.waiting == self.horizon or not _combine.read(row, least, largest, x, a):
+        calls: _Calls = self._calls
+        predicted = calls.clock[PREDICTED]
+        if predicted - calls.clock[ANSWERED] == self.horizon:
             return None
-        return self.predict(x, a)
+        if self._hosts:
+            fine = _combine.read(row, least, largest, calls.x, calls.a)
+            return self.predict(calls.x, calls.a) if fine else None
+        turn = predicted % self.horizon
+        take = calls.turn(turn, self).take
+        calls.row[:] = row
+        take.floats[2], take.floats[3] = least, largest
+        said: float = take.run()
+        if said != said:
+            take.entry.read(said)
+            return None
+        self._said[turn] = said
+        return said
 
     def predict(self, x: Array, a: Array) -> float:
         """The forecast of the next round, which then waits for its answer."""
-        turn = int(self._clock[PREDICTED]) % self.horizon
+        calls: _Calls = self._calls
+        turn = calls.clock[PREDICTED] % self.horizon
         self._ask(turn, x, a)
-        return float(_combine.ask(self._door(turn), turn, x, a, np.empty(self.count), self._clock))
+        ask = calls.turn(turn, self).ask
+        calls.x[:], calls.a[:] = x, a
+        said: float = ask.entry.read(ask.run())
+        if not self._hosts:
+            self._said[turn] = said
+        return said
 
     def weights(self) -> Array:
         """Those of the next round, if everybody is awake."""
         k = int(self._clock[PREDICTED]) % self.horizon
+        self._said.pop(k, None)
         w, x, a = np.empty(self.count), np.zeros(self.count), np.ones(self.count)
         self._ask(k, x, a)
         held, memories = np.empty_like(self._memories.w), Memories._make(map(np.copy, self._memories))
@@ -150,26 +209,32 @@ class Combiner(Stateful):
 
     def update(self, y: float) -> None:
         """The answer to the forecast that has waited longest."""
-        k = int(self._clock[ANSWERED]) % self.horizon
+        calls: _Calls = self._calls
+        k = calls.clock[ANSWERED] % self.horizon
         if not self._hosts:
-            _combine.answer(self._door(k), k, y, np.empty(self.count), self._clock)
+            answer, said = calls.turn(k, self).answer, self._said.pop(k, None)
+            answer.floats[2] = y
+            answer.floats[3] = _combine.recall(self._door(k), k, calls.w) if said is None else said
+            if status := answer.run():
+                answer.entry.read(status)
             return
         x, a = self._memories.x[k].copy(), self._memories.a[k].copy()
         with self._all_or_nothing():
             self._ask(k, x, a)
-            _combine.answer(self._door(k), k, y, np.empty(self.count), self._clock)
+            _combine.answer(self._door(k), k, y, _combine.recall(self._door(k), k, calls.w), self._clock)
             self._tell(k, x, a, y)
 
     def run(self, X: Array, A: Array, Y: Array) -> tuple[Array, Array]:
         """Rounds one after the other; nothing waits. Returns forecasts and weights."""
         P, W = np.empty(len(Y)), np.empty_like(X)
+        self._said.clear()
         with self._all_or_nothing():
             if self._hosts:
                 for t in range(len(Y)):
                     k = int(self._clock[ANSWERED]) % self.horizon
                     self._ask(k, X[t], A[t])
                     P[t] = _combine.ask(self._door(k), k, X[t], A[t], W[t], self._clock)
-                    _combine.answer(self._door(k), k, Y[t], W[t], self._clock)
+                    _combine.answer(self._door(k), k, Y.item(t), P.item(t), self._clock)
                     self._tell(k, X[t], A[t], Y[t])
             else:
                 for t in range(0, len(Y), BLOCK):

@@ -5,12 +5,13 @@ from typing import Any
 import numpy as np
 
 from thalweg._kernels.handle import Handle, bind
-from thalweg._stateful import Stateful, named_arrays
+from thalweg._prepared import Prepared
+from thalweg._stateful import named_arrays
 
 __all__ = ["Engine", "clock"]
 
 
-class Engine(Stateful):
+class Engine(Prepared):
     """A `Stateful` whose rounds are played by kernels that take a handle (`thalweg._kernels.handle`) of its parts.
 
     Notes
@@ -25,7 +26,7 @@ class Engine(Stateful):
 
     def _adopt(self, state: Any, settings: Any) -> None:
         """Take over arrays: what it says, saves and hands over."""
-        self._bound = None
+        self._unbind()
         self._parts = state, settings
         self._arrays = named_arrays(state)
 
@@ -34,9 +35,6 @@ class Engine(Stateful):
         if self._bound is None:
             self._bound = bind(self._parts)
         return self._bound
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_bound": None}  # a handle cannot be copied: it is made anew
 
     @property
     def rounds(self) -> int:

@@ -289,6 +289,14 @@ def learn_rows(handle: Any, X: Floats, lost: Floats) -> None:
 # ------------------------------------------------------------------------------------------------------- the engine
 
 
+class _Row(NamedTuple):
+    """The call of one row, and its arrays."""
+
+    call: Any
+    x: Array  # (1, d)
+    lost: Array  # (1,)
+
+
 class Subspace(Engine):
     """What `StreamingPCA` runs on.
 
@@ -368,9 +376,19 @@ class Subspace(Engine):
 
     def learn(self, X: Array) -> Array:
         """One row after the other. Returns what each lost before it was learned."""
+        if len(X) == 1:
+            row: _Row = self._calls
+            row.x[:] = X
+            if status := row.call.run():
+                row.call.entry.read(status)
+            return row.lost.copy()
         lost = np.empty(len(X))
         learn_rows(self._handle, X, lost)
         return lost
+
+    def _prepare(self) -> _Row:
+        x, lost = np.zeros((1, self._parts[0].mean.size)), np.zeros(1)
+        return _Row(learn_rows.ready(self._handle, x, lost), x, lost)
 
     @property
     def weights(self) -> Array:

@@ -22,13 +22,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from thalweg._kernels.handle import Closed, Handle, bind
-from thalweg._stateful import Stateful, inside, named_arrays
+from thalweg._prepared import Prepared
+from thalweg._stateful import inside, named_arrays
 from thalweg._types import Array
 from thalweg._validate import (
     check_count,
@@ -53,7 +54,24 @@ LARGEST = 1e100  # of a score or a forecast
 PATIENCE = 10.0  # over alpha: zeros in a row
 
 
-class ConformalTracker(Stateful):
+class _Calls(NamedTuple):
+    """A round by hand."""
+
+    ask: Any
+    answer: Any
+    trackers: list[Tracker]
+    clock: memoryview
+    forecasts: Any  # also views, quicker to read and write than arrays
+    kinds: memoryview
+    out: Any  # thresholds above and below
+
+    def hide(self) -> None:
+        """The decisions that the trackers have shown are about to change."""
+        for tracker in self.trackers:
+            tracker._shown = None
+
+
+class ConformalTracker(Prepared):
     """Prediction intervals with the coverage you ask for, while the errors drift. No scale, no rate to set.
 
     Around forecasts: `predict_interval(y_hat)`, then `update(y)`. For scores of your own: `threshold()`, then
@@ -148,15 +166,13 @@ class ConformalTracker(Stateful):
 
     def threshold(self) -> Any:
         """The threshold of the next round: a score above it is a miss. A pair (below, above) if asymmetric."""
-        self._ask(0.0, 0)
-        above, below = self._out.tolist()
+        above, below = self._ask(0.0, 0)
         return (below, above) if self.asymmetric else above
 
     def predict_interval(self, y_hat: float) -> tuple[float, float]:
         """An interval (low, high) around the forecast of the next round."""
         forecast = self._read("y_hat", y_hat)
-        self._ask(forecast, 1)
-        above, below = self._out.tolist()
+        above, below = self._ask(forecast, 1)
         return forecast - (below if self.asymmetric else above), forecast + above
 
     def update(self, y: float) -> None:
@@ -164,16 +180,21 @@ class ConformalTracker(Stateful):
 
         A call that is refused changes nothing.
         """
-        error = self._error(y)
-        kernels.answer_sides(self._handle, *self._scores(error))
+        error, calls = self._error(y), self._calls
+        answer = calls.answer
+        answer.floats[1], answer.floats[2] = self._scores(error)
+        calls.hide()
+        if status := answer.run():
+            answer.entry.read(status)
 
     def _error(self, y: Any) -> float:
         """What an answer says of the first round that waits for one."""
-        row = self.rounds % self.horizon
-        if not self.waiting:
+        calls = self._calls
+        row = calls.clock[ANSWERED] % self.horizon
+        if calls.clock[ASKED] == calls.clock[ANSWERED]:
             raise InputError(f"{self._who()}: nothing waits for an answer. Call threshold() or predict_interval first.")
-        if self._kinds[row]:
-            return self._read("y", y) - float(self._forecasts[row])
+        if calls.kinds[row]:
+            return self._read("y", y) - float(calls.forecasts[row])
         score = self._read("score", y)
         if score < 0 and not self.asymmetric:
             raise InputError(
@@ -182,16 +203,21 @@ class ConformalTracker(Stateful):
             )
         return score
 
-    def _ask(self, forecast: float, kind: int) -> None:
-        asked = int(self._sides[0].state.clock[ASKED])
-        if asked - self.rounds >= self.horizon:
+    def _ask(self, forecast: float, kind: int) -> tuple[float, float]:
+        """Thresholds above and below, which then wait for an answer."""
+        calls: _Calls = self._calls
+        asked = calls.clock[ASKED]
+        if asked - calls.clock[ANSWERED] >= self.horizon:
             raise InputError(
                 f"{self._who()}: {self.horizon} prediction(s) wait for an answer, as many as horizon={self.horizon} "
                 "allows. Call update first, or build it with a longer horizon."
             )
         row = asked % self.horizon
-        self._forecasts[row], self._kinds[row] = forecast, kind
-        kernels.ask_sides(self._handle, self._out)
+        calls.forecasts[row], calls.kinds[row] = forecast, kind
+        calls.hide()
+        if status := calls.ask.run():
+            calls.ask.entry.read(status)
+        return calls.out[0], calls.out[1]
 
     def _scores(self, error: Any) -> tuple[Any, Any]:
         """Of an error, or many: those of both sides, or the one score twice."""
@@ -346,8 +372,11 @@ class ConformalTracker(Stateful):
             half.tracker._shown = None
         return self._bound[0]
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_bound": None}  # a handle cannot be copied: it is made anew
+    def _prepare(self) -> _Calls:
+        handle, clock = self._handle, self._sides[0].state.clock.data
+        ask, answer = kernels.ask_sides.ready(handle, self._out), kernels.answer_sides.ready(handle, 0.0, 0.0)
+        trackers = [half.tracker for half in self._sides]
+        return _Calls(ask, answer, trackers, clock, self._forecasts.data, self._kinds.data, self._out.data)
 
     def _write(self, read: dict[str, NDArray[Any]]) -> None:
         super()._write(read)

@@ -47,7 +47,8 @@ FREE = 0.8  # what the simple forecast is believed at first
 LARGEST = 1e100  # of a number
 MOST = 100_000  # of a lag
 ROUNDS, ASKED = 0, 1  # of `clock`: rounds, and whether the columns of the present one are known
-PLAYED, SIMPLE, SAID = 0, 1, 2  # of `told`: what was forecast, (1), and what the model says, nan where it says nothing
+# of `told`: the forecast, (1), b_t + m_t, m_t (both nan without a model), and the number of features
+PLAYED, SIMPLE, SAID, ABOVE, COUNT = range(5)
 
 
 class Forecast(NamedTuple):
@@ -71,7 +72,7 @@ class ForecastRoom(NamedTuple):
     squared: bool
     at: Ints  # positions of the features that are there
     x: Floats  # their values
-    told: Floats  # (3,)
+    told: Floats  # (5,)
     q: Floats  # (2,) gains
 
 
@@ -101,31 +102,33 @@ def _forecast(s: Forecast, c: ForecastRoom) -> None:
     """told <- (1), (2) and (3)."""
     t, lagged = s.clock[ROUNDS], c.lags.shape[0] > 0
     c.told[:] = np.nan
+    n = _design(s, c)
+    c.told[COUNT] = n
     if t == 0:
         return
-    n = _design(s, c)
     base = s.past[(t - c.lags[0]) % s.past.shape[0]] if lagged and n >= 0 else 0.0
     simple = s.mean[0] if not lagged else (base if n >= 0 else s.past[(t - 1) % s.past.shape[0]])
     c.told[PLAYED] = c.told[SIMPLE] = simple
     if n >= 0 and s.model.clock[0] > 0:
-        c.told[SAID] = base + predict_row(s.model, c.model, c.at[:n], c.x[:n])
+        c.told[ABOVE] = predict_row(s.model, c.model, c.at[:n], c.x[:n])
+        c.told[SAID] = base + c.told[ABOVE]
         c.told[PLAYED] = s.jury.weights[0] * simple + s.jury.weights[1] * c.told[SAID]
 
 
 @inner
 def _learn(s: Forecast, c: ForecastRoom, y: float) -> None:
-    _forecast(s, c)
-    played = c.told[PLAYED]
-    if not np.isnan(c.told[SAID]):
+    """See y, after `_forecast`."""
+    played, known = c.told[PLAYED], not np.isnan(c.told[SAID])
+    if known:
         for i in range(2):
             said = c.told[SIMPLE + i]
             square = (played - said) * ((played - y) + (said - y))
             c.q[i] = square if c.squared else abs(played - y) - abs(said - y)
         judge(s.jury, c.jury, c.q)
-    n, t = _design(s, c), s.clock[ROUNDS]
+    n, t = int(c.told[COUNT]), s.clock[ROUNDS]
     if n >= 0:
         base = s.past[(t - c.lags[0]) % s.past.shape[0]] if c.lags.shape[0] > 0 else 0.0
-        said = predict_row(s.model, c.model, c.at[:n], c.x[:n])
+        said = c.told[ABOVE] if known else predict_row(s.model, c.model, c.at[:n], c.x[:n])
         learn_row(s.model, c.model, c.at[:n], c.x[:n], y - base, 1.0, said)
     s.past[t % s.past.shape[0]] = y
     s.mean[0] += (y - s.mean[0]) / (t + 1)
@@ -135,9 +138,20 @@ def _learn(s: Forecast, c: ForecastRoom, y: float) -> None:
 
 @kernel
 def _ask(handle: Handle) -> float:
+    """The forecast of the next value, whose columns are there."""
     s, c = parts(handle)
+    s.clock[ASKED] = 1
     _forecast(s, c)
     return float(c.told[PLAYED])
+
+
+@kernel
+def _see(handle: Handle, y: float, told: bool) -> None:
+    """One value; `told` says whether the room has its forecast from `_ask`."""
+    s, c = parts(handle)
+    if not told:
+        _forecast(s, c)
+    _learn(s, c, y)
 
 
 @kernel
@@ -152,6 +166,14 @@ def _play(handle: Handle, rows: Floats, values: Floats, out: Floats, weights: Fl
         for i in range(2):
             weights[t, i] = s.jury.weights[i]
         _learn(s, c, values[t])
+
+
+class _Calls(NamedTuple):
+    """A round by hand."""
+
+    ask: Any
+    see: Any
+    clock: memoryview
 
 
 class Forecaster(Engine):
@@ -186,6 +208,7 @@ class Forecaster(Engine):
     """
 
     _noun = "forecaster"
+    _told = False  # whether the room has the forecast of the present round
 
     def __init__(
         self,
@@ -219,17 +242,25 @@ class Forecaster(Engine):
             squared=self.loss == "squared",
             at=np.zeros(K + len(self.columns), dtype=np.int64),
             x=np.zeros(K + len(self.columns)),
-            told=np.zeros(3),
+            told=np.zeros(5),
             q=np.zeros(2),
         )
         self._adopt(Forecast(model, jury, past, np.zeros(1), row, np.zeros(2, dtype=np.int64)), room)
         self._restart()
 
     def _restart(self) -> None:
+        self._told = False
         for array in self._arrays.values():
             array[...] = 0
         begin_jury(self._parts[0].jury, self._parts[1].jury)
         self._model._restart()
+
+    def _write(self, read: dict[str, NDArray[Any]]) -> None:
+        self._told = False
+        super()._write(read)
+
+    def _prepare(self) -> _Calls:
+        return _Calls(_ask.ready(self._handle), _see.ready(self._handle, 0.0, False), self._parts[0].clock.data)
 
     # ------------------------------------------------------------------ a round
 
@@ -238,21 +269,31 @@ class Forecaster(Engine):
 
         `row` has the columns of this round, by name or in their order. Asked again, the last call counts.
         """
-        state: Forecast = self._parts[0]
-        state.row[:] = self._read_row(row)
-        state.clock[ASKED] = 1
-        return _ask(self._handle)
+        calls: _Calls = self._calls
+        if row is not None or self.columns:
+            values = self._read_row(row)
+            self._told = False
+            self._parts[0].row[:] = values
+        said: float = calls.ask.run()
+        if said != said:
+            calls.ask.entry.read(said)
+        self._told = True
+        return said
 
     def update(self, value: float) -> None:
         """See the value that was forecast. Where there are columns, `predict` has to be called before."""
-        y, state = real_number(value), self._parts[0]
+        y, calls = real_number(value), self._calls
         if not abs(y) <= LARGEST:
             raise InputError(
                 f"{self._who()}: a value must be a number of at most {LARGEST:g} in size. Got {told(value)}."
             )
-        if self.columns and not state.clock[ASKED]:
+        if self.columns and not calls.clock[ASKED]:
             raise InputError(f"{self._who()}: call predict(row) with the columns of this round first.")
-        _play(self._handle, state.row[None], np.array([y]), np.empty(1), np.empty((1, 2)))
+        see = calls.see
+        see.floats[1], see.integers[2] = y, self._told
+        self._told = False
+        if status := see.run():
+            see.entry.read(status)
 
     def run(self, values: ArrayLike, rows: ArrayLike | None = None) -> tuple[Array, Array]:
         """Forecasts of all these values, each made before it was seen; the same as `predict` and `update` in turn.
@@ -265,6 +306,7 @@ class Forecaster(Engine):
         given = np.zeros((y.size, 0)) if rows is None else rows
         X = check_array(name, "rows", given, shape=(y.size, len(self.columns)), largest=LARGEST)
         out, weights = np.empty(y.size), np.empty((y.size, 2))
+        self._told = False
         with self._all_or_nothing():
             _play(self._handle, np.ascontiguousarray(X), np.ascontiguousarray(y), out, weights)
         return out, weights

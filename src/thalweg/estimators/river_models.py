@@ -14,7 +14,6 @@ from thalweg._validate import LARGEST, check_choice, check_flag, check_positive,
 from thalweg.errors import InputError, StateError
 from thalweg.estimators._frames import column, table
 from thalweg.estimators._linear import LinearEngine
-from thalweg.estimators._linear.rows import play_rows
 from thalweg.estimators._saved import Saved
 
 need("river", "river", "TrackingRegression")
@@ -25,6 +24,7 @@ __all__ = ["TrackingLogistic", "TrackingRegression"]
 
 MANY = 100  # features up to which guests come by themselves
 LEAST = 8  # features there is room for at first
+PLAIN = {float}
 Features = dict[Hashable, Any]
 Label = bool | str | int  # as river has it; here it must be True or False
 
@@ -86,15 +86,17 @@ class _Linear(Saved):
 
     # ------------------------------------------------------------------ rows
 
-    def _values(self, x: Features) -> Array:
+    def _values(self, x: Features) -> list[float]:
         """The numbers of a row, checked."""
-        given = [*x.values()]
-        try:
-            values = np.array(given)
-        except ValueError:  # lists among them
-            values = np.array(None)
-        if values.dtype != np.float64:
-            values = self._numbers(x, values)
+        values = given = [*x.values()]
+        if {*map(type, given)} != PLAIN:
+            try:
+                array = np.array(given)
+            except ValueError:  # lists among them
+                array = np.array(None)
+            if array.dtype != np.float64:
+                array = self._numbers(x, array)
+            values = array.tolist()
         if not math.hypot(*given) <= LARGEST:  # or nan
             for name, value in x.items():
                 if not abs(value) <= LARGEST:
@@ -127,11 +129,9 @@ class _Linear(Saved):
         try:
             at = [places[name] for name in x]
         except KeyError:
-            known = [name in places for name in x]
-            values, at = values[known], [places[name] for name in x if name in places]
-        out = np.empty(1)
-        play_rows(self._engine._handle, np.array(at, dtype=np.int64), values[None], out, out, False, out)
-        return float(out[0])
+            values = [value for value, name in zip(values, x, strict=True) if name in places]
+            at = [places[name] for name in x if name in places]
+        return self._engine.play(at, values, 0.0, 0.0, False)
 
     def _learn(self, x: Features, y: float, w: float) -> None:
         values = self._values(x)
@@ -143,9 +143,7 @@ class _Linear(Saved):
             self._admit(x)
             places, engine = self._places, self._engine
             at = [places[name] for name in x]
-        out = np.empty(1)
-        positions = np.array(at, dtype=np.int64)
-        play_rows(engine._handle, positions, values[None], np.array([y]), np.array([w]), True, out)
+        engine.play(at, values, y, w, True)
 
     def _many(self, X: Any) -> tuple[Array, list[Hashable]]:
         rows = table(type(self).__name__, "X", X)

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from thalweg._validate import check_array, check_number, real_array, told
 from thalweg.domains._base import read_domain
 from thalweg.errors import InputError
-from thalweg.losses._phi import QUERY, Phi
+from thalweg.losses._phi import Phi, slope_at, value_at
 
 if TYPE_CHECKING:
     from thalweg.domains import Domain
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["KINDS", "Loss", "PredictionLoss", "check_signs", "predictions"]
 
 Array = NDArray[np.float64]
+FLOAT64 = np.dtype(np.float64)
+PLAIN_ROW = 0x101  # bits of `flags.num`: contiguous and aligned
 
 KINDS: dict[str, type[PredictionLoss]] = {}  # by name
 
@@ -132,11 +134,19 @@ class PredictionLoss:
 
     def value(self, x: ArrayLike) -> float:
         """f(x)."""
-        return self._query(x)[0]
+        point, a = self._point(x), self.features
+        found = value_at(self.phi, self.label, self.parameter, a, point)
+        if found != found:
+            self.gradient(x)  # raises where <a, x> is not finite
+        return found
 
     def gradient(self, x: ArrayLike) -> Array:
         """The gradient of f at x (a subgradient at a kink), as a new array of the shape of x."""
-        return self._query(x)[1].reshape(self.features.shape)
+        point, a = self._point(x), self.features
+        gradient = np.empty(a.shape)
+        if not math.isfinite(slope_at(self.phi, self.label, self.parameter, a, point, gradient)):
+            raise InputError(f"{type(self).__name__}: a decision must be finite, and so must <a, x>. Got {told(x)}.")
+        return gradient
 
     @property
     def smoothness(self) -> float | None:
@@ -170,9 +180,17 @@ class PredictionLoss:
         """At least f(x) for every x of the domain; infinite if no finite bound holds. Attained on a ball."""
         return max(float(self.phi.value(z, self.label, self.parameter)) for z in self._range(domain))
 
-    def _query(self, x: ArrayLike) -> tuple[float, Array]:
-        """f(x) and its gradient there, flat: by the code that compiled loops use, so that no bit differs."""
-        given, a = real_array(x), self.features
+    def _point(self, x: ArrayLike) -> Array:
+        """A decision for compiled code, which only reads it: contiguous, of the shape of the features."""
+        a = self.features
+        if (
+            type(x) is np.ndarray
+            and x.dtype is FLOAT64
+            and x.shape == a.shape
+            and x.flags.num & a.flags.num & PLAIN_ROW == PLAIN_ROW
+        ):
+            return x
+        given = real_array(x)
         if given is None:
             raise InputError(f"{type(self).__name__}: a decision must be an array of real numbers. Got {told(x)}.")
         if given.shape != a.shape:
@@ -180,11 +198,8 @@ class PredictionLoss:
                 f"{type(self).__name__} has features of shape {a.shape}, so a decision must have that shape. "
                 f"Got shape {given.shape}."
             )
-        if not math.isfinite(np.vdot(a, given)):
-            raise InputError(f"{type(self).__name__}: a decision must be finite, and so must <a, x>. Got {told(x)}.")
-        point, gradient, phi = np.ascontiguousarray(given), np.empty(a.size), self.phi
-        value = QUERY(phi.value, phi.slope, a.ravel(), self.label, self.parameter, point.ravel(), gradient)
-        return value, gradient
+        self.features = np.require(a, FLOAT64, ["C", "A"])
+        return np.require(given, FLOAT64, ["C", "A"])
 
     def _norm(self, domain: Domain) -> float:
         """The length of a in the directions of the domain."""
@@ -192,7 +207,7 @@ class PredictionLoss:
 
     def _range(self, domain: Domain) -> tuple[float, float]:
         """The smallest and largest <a, x> over the domain, or over a larger set."""
-        self._query(read_domain(type(self).__name__, domain).center)  # the shape
+        self.value(read_domain(type(self).__name__, domain).center)  # the shape
         low, high = predictions(self.features.reshape(1, -1), domain, self.barrier)
         return float(low[0]), float(high[0])
 

@@ -1,6 +1,7 @@
 """The engine: a linear model of one target, with its candidates and their weights."""
 
-from collections.abc import Iterator
+import ctypes
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from thalweg.estimators._linear.guests import BELIEVED as BELIEVED_GUESTS
 from thalweg.estimators._linear.guests import FORGET, begin_guests, new_guests
 from thalweg.estimators._linear.losses import HINGE, HUBER, LOG, QUANTILE, SQUARED
 from thalweg.estimators._linear.members import BELIEVED, RATES, new_members
-from thalweg.estimators._linear.rows import GAUGE, LEVEL, UNIT, Linear, LinearRoom, play_rows
+from thalweg.estimators._linear.rows import GAUGE, LEVEL, UNIT, Linear, LinearRoom, play_row, play_rows
 from thalweg.estimators._shares import begin_shares, new_shares
 
 __all__ = ["KINDS", "LinearEngine"]
@@ -32,6 +33,17 @@ KINDS = {
 }
 BY_CANDIDATE = ("jury.records.A", "jury.records.p", "jury.weights", "shares.beliefs")  # arrays with a column for each
 GUESTS = 0.7  # what all guests together are believed at the start
+
+
+class _Row:
+    """The call of one row, and the arrays that it reads."""
+
+    def __init__(self, engine: "LinearEngine") -> None:
+        size = engine.features
+        self.at, self.x = np.zeros(size, dtype=np.int64), np.zeros(size)
+        self.positions: Sequence[int] = ()  # those in `at`
+        self.values: Any = (ctypes.c_double * size).from_buffer(self.x.data)
+        self.call = play_row.ready(engine._handle, 0, 0.0, 0.0, False, self.at, self.x)
 
 
 class LinearEngine(Engine):
@@ -87,6 +99,7 @@ class LinearEngine(Engine):
     ) -> None:
         self.features, self.loss, self.intercept, self.open = features, loss, bool(intercept), open
         self._all = np.arange(1, features + 1)
+        self._positions = range(1, features + 1)
         D, K, M = features + 1, len(FORGET) if guests else 0, RATES.size
         N = K + M
         priors = np.r_[GUESTS * BELIEVED_GUESTS, (1.0 - GUESTS) * BELIEVED] if guests else BELIEVED
@@ -167,15 +180,40 @@ class LinearEngine(Engine):
 
         Returns what each was predicted before it was learned.
         """
+        if at is None and len(X) == 1:
+            return np.array([self.play(self._positions, X[0], y.item(0), weights.item(0), True)])
         out = np.empty(len(X))
         play_rows(self._handle, self._all if at is None else at, X, y, weights, True, out)
         return out
 
     def predict(self, X: Array, at: NDArray[np.int64] | None = None) -> Array:
         """What rows are predicted; for "log_loss" the probability of +1."""
+        if at is None and len(X) == 1:
+            return np.array([self.play(self._positions, X[0], 0.0, 0.0, False)])
         out = np.empty(len(X))
         play_rows(self._handle, self._all if at is None else at, X, out, out, False, out)
         return out
+
+    def play(self, at: Sequence[int], values: list[float] | Array, y: float, weight: float, learn: bool) -> float:
+        """`predict` for one row, and `learn` where that is wanted: as many values as positions."""
+        row: _Row = self._calls
+        count, call = len(values), row.call
+        if row.positions is not at and row.positions != at:
+            row.positions = ()
+            row.at[:count] = at
+            row.positions = at
+        if type(values) is list:
+            row.values[:count] = values
+        else:
+            row.x[:count] = values
+        call.integers[1], call.floats[2], call.floats[3], call.integers[4] = count, y, weight, learn
+        said: float = call.run()
+        if said != said:
+            call.entry.read(said)
+        return said
+
+    def _prepare(self) -> _Row:
+        return _Row(self)
 
     @property
     def weights(self) -> Array:

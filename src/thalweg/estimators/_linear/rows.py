@@ -32,7 +32,19 @@ from thalweg.estimators._linear.losses import HINGE, HUBER, LOG, QUANTILE, Lesso
 from thalweg.estimators._linear.members import Members, follow_members, learns, move_members, score_members
 from thalweg.estimators._shares import Shares, share
 
-__all__ = ["GAUGE", "LEVEL", "LOW", "SCALE", "UNIT", "Linear", "LinearRoom", "learn_row", "play_rows", "predict_row"]
+__all__ = [
+    "GAUGE",
+    "LEVEL",
+    "LOW",
+    "SCALE",
+    "UNIT",
+    "Linear",
+    "LinearRoom",
+    "learn_row",
+    "play_row",
+    "play_rows",
+    "predict_row",
+]
 
 WARM = 10.0  # rows until means and spreads are known roughly
 LEAP = 2.0**60  # a spread that grows so much in a row has nothing to do with the one before
@@ -223,3 +235,13 @@ def play_rows(handle: Handle, at: Ints, X: Floats, y: Floats, weights: Floats, l
         out[t] = predict_row(s, c, at, X[t])
         if learn and weights[t] > 0.0:
             learn_row(s, c, at, X[t], y[t], weights[t], out[t])
+
+
+@kernel
+def play_row(handle: Handle, count: int, y: float, weight: float, learn: bool, at: Ints, x: Floats) -> float:
+    """One row as of `play_rows`, with the first `count` of these positions and values; returns its prediction."""
+    s, c = parts(handle)
+    said = predict_row(s, c, at[:count], x[:count])
+    if learn and weight > 0.0:
+        learn_row(s, c, at[:count], x[:count], y, weight, said)
+    return said
