@@ -82,7 +82,8 @@ class OneProjection(Machine):
 
     Notes
     -----
-    The decision is projected when it is asked for, so T rounds cost exactly T projections.
+    T rounds cost exactly T projections. Where the projection is compiled, a round ends with that of the next decision;
+    elsewhere it is made when the decision is asked for. It is counted with the round that it is for.
 
     Examples
     --------
@@ -97,6 +98,8 @@ class OneProjection(Machine):
     ----------
     A. Cutkosky, Parameter-free, dynamic, and strongly-adaptive online learning, ICML 2020, Theorem 2.
     """
+
+    _settled = True  # nothing but a round changes the decision: the next one can be projected ahead
 
     def __init__(
         self,
@@ -171,12 +174,17 @@ class OneProjection(Machine):
         X = self._target
         return (
             ReducedState(state, self._x, self._clock),
-            ReducedSettings(settings, X.onto, X.par, *self._hull, self._tol, self.uses_loss, self._h),
+            ReducedSettings(settings, X.onto, X.par, *self._hull, self._tol, self.uses_loss, self._ahead, self._h),
         )
 
     @property
     def _compiled(self) -> bool:
         return self._trusted and self._target.onto is not PYTHON
+
+    @property
+    def _ahead(self) -> bool:
+        """Whether a round ends with the projection of the next decision. It must not fail, so it must be one of ours."""
+        return self._settled and self._compiled and self._target.onto.built_in
 
     def _make_room(self) -> None:
         self._bound = None  # first: the arrays it holds will be replaced
@@ -193,20 +201,19 @@ class OneProjection(Machine):
     # ------------------------------------------------------------------ a round
 
     def _peek(self) -> Array:
-        if self._compiled:
-            self._prepared().ready()
-        elif not self._clock[FRESH]:
-            y = self.inner._peek() if self._trusted else self._read_inner()
-            self._target._project_into(y, self._x, self._h)  # (1)
-            self._clock[PROJECTIONS] += 1
-            self._clock[FRESH] = 1
+        if not self._clock[FRESH]:
+            if self._compiled:
+                ready = self._prepared().ready
+                ready.entry.read(ready.run())
+            else:
+                y = self.inner._peek() if self._trusted else self._read_inner()
+                self._target._project_into(y, self._x, self._h)  # (1)
+                self._clock[FRESH] = 1
         return self._x
 
     def _propose(self) -> Array:
-        calls = self._calls
-        if calls is None or calls[0] is not self._bound or calls[2] is None:
-            return self._peek().copy()
-        calls[3]()
+        if not self._clock[FRESH]:
+            self._peek()
         return self._x.copy()
 
     def _read_inner(self) -> Array:
@@ -224,7 +231,7 @@ class OneProjection(Machine):
         flatten(*self._hull, h)
         reduction.surrogate_gradient(gradient, h, self._tol, h)  # (2), (3)
         self.inner.update(h.reshape(self.domain.shape), loss)
-        self._count(gradients=1, values=int(self.uses_loss))
+        self._count(gradients=1, projections=1, values=int(self.uses_loss))
         self._clock[FRESH] = 0
 
     def _play(self, problem: LinearModel, rounds: loop.Rounds, first: int, last: int) -> int:
@@ -277,7 +284,7 @@ class OneProjection(Machine):
     def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
         yield from super()._look(read)
         clock = read["clock"]
-        yield "counters", clock[PROJECTIONS] == clock[ROUNDS] + clock[FRESH]  # one a round
+        yield "counters", clock[PROJECTIONS] == clock[ROUNDS]
 
     def restore(self, saved: Any) -> None:
         """As `Learner.restore`."""

@@ -33,6 +33,7 @@ class ReducedSettings(NamedTuple):
     normals: Floats
     tol: float  # a shorter way from y to x has no direction
     uses_loss: bool
+    ahead: bool  # whether a round ends with the projection of the next decision: else it is made when asked for
     h: Floats  # (d,) scratch
 
 
@@ -40,7 +41,6 @@ class ReducedSettings(NamedTuple):
 def _decision(s: ReducedState, c: ReducedSettings) -> Floats:
     if s.clock[FRESH] == 0:
         call(c.onto, c.domain, decision(s.inner, c.inner), s.x, c.h)
-        s.clock[PROJECTIONS] += 1
         s.clock[FRESH] = 1
     return s.x
 
@@ -69,7 +69,10 @@ def _reduce(s: ReducedState, c: ReducedSettings, g: Floats) -> Floats:
 @implement(count, ReducedState)
 def _count(s: ReducedState, c: ReducedSettings, loss: float) -> None:
     s.clock[ROUNDS] += 1
+    s.clock[PROJECTIONS] += 1  # that of the round's decision, whenever it was made
     s.clock[GRADIENTS] += 1
     s.clock[VALUES] += 1 if c.uses_loss and loss < np.inf else 0  # it may be unknown
     s.clock[FRESH] = 0
     count(s.inner, c.inner, loss)
+    if c.ahead:
+        decision(s, c)
