@@ -42,7 +42,19 @@ PLAYED, ndarray = loop.PLAYED, np.ndarray
 class Calls:
     """The calls of a round, made ready once for a handle, and what a usual round must keep within."""
 
-    __slots__ = ("clock", "gradient", "handle", "least", "optional", "quick", "ready", "turn", "unknown", "until", "usual")
+    __slots__ = (
+        "clock",
+        "gradient",
+        "handle",
+        "least",
+        "optional",
+        "quick",
+        "ready",
+        "turn",
+        "unknown",
+        "until",
+        "usual",
+    )
 
     def __init__(self, learner: Machine) -> None:
         self.handle = handle = learner._handle
@@ -51,7 +63,8 @@ class Calls:
         self.quick: Call = loop.update.ready(handle, *numbers)  # the same where only the loss changes
         self.ready: Call = loop.ready.ready(handle)
         self.usual = learner._compiled and len(learner.domain.shape) == 1
-        self.gradient, self.clock = memoryview(learner._gradient), memoryview(learner._clock)
+        self.gradient: Any = learner._gradient.data  # takes an array only of its own type and shape
+        self.clock = learner._clock.data
         self.optional, self.unknown = not learner.needs_loss, learner.unknown  # of the loss
         self.least = max(learner._floor, -LARGEST)
         self.until = FOREVER if learner.horizon is None or learner.anytime else learner.horizon

@@ -183,7 +183,7 @@ class OneProjection(Machine):
 
     @property
     def _ahead(self) -> bool:
-        """Whether a round ends with the projection of the next decision. It must not fail, so it must be one of ours."""
+        """Whether a round ends with the projection of the next decision, which must be one that cannot fail."""
         return self._settled and self._compiled and self._target.onto.built_in
 
     def _make_room(self) -> None:
@@ -211,10 +211,17 @@ class OneProjection(Machine):
                 self._clock[FRESH] = 1
         return self._x
 
-    def _propose(self) -> Array:
-        if not self._clock[FRESH]:
-            self._peek()
-        return self._x.copy()
+    @property
+    def decision(self) -> Array:
+        """As `Learner.decision`."""
+        shown, calls = self._shown, self._calls
+        if shown is None:
+            if calls is None or not (calls.usual and calls.clock[FRESH]):
+                return super().decision
+            shown = self._x.copy()  # the round before has projected
+            shown.setflags(False)  # type: ignore[call-arg]  # by position, as there
+            self._shown = shown
+        return shown
 
     def _read_inner(self) -> Array:
         return read_decision(self._who(), self.inner, self.surrogate)
