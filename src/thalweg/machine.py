@@ -59,8 +59,11 @@ class Calls:
     def __init__(self, learner: Machine) -> None:
         self.handle = handle = learner._handle
         numbers = learner.unknown, learner._square_bound, 0, True
-        self.turn: Call = loop.update.ready(handle, *numbers)
-        self.quick: Call = loop.update.ready(handle, *numbers)  # the same where only the loss changes
+        update, machine = loop.update, handle
+        if learner._ahead:
+            update, machine = loop.update_ahead, bind(loop.ahead(handle))
+        self.turn: Call = update.ready(machine, *numbers)
+        self.quick: Call = update.ready(machine, *numbers)  # the same where only the loss changes
         self.ready: Call = loop.ready.ready(handle)
         self.usual = learner._compiled and len(learner.domain.shape) == 1
         self.gradient: Any = learner._gradient.data  # takes an array only of its own type and shape
@@ -147,6 +150,11 @@ class Machine(Learner):
     def __getstate__(self) -> dict[str, Any]:
         # handles cannot be copied, and a copied view is no view: they are made again
         return {**vars(self), "_bound": None, "_calls": None, "_seated": None, "_shown": None, "_view": None}
+
+    @property
+    def _ahead(self) -> bool:
+        """Whether a round ends with making the next decision ready: most machines have it anyway."""
+        return False
 
     @property
     def _compiled(self) -> bool:

@@ -174,7 +174,7 @@ class OneProjection(Machine):
         X = self._target
         return (
             ReducedState(state, self._x, self._clock),
-            ReducedSettings(settings, X.onto, X.par, *self._hull, self._tol, self.uses_loss, self._ahead, self._h),
+            ReducedSettings(settings, X.onto, X.par, *self._hull, self._tol, self.uses_loss, self._h),
         )
 
     @property
@@ -243,7 +243,10 @@ class OneProjection(Machine):
 
     def _play(self, problem: LinearModel, rounds: loop.Rounds, first: int, last: int) -> int:
         self.inner._shown = None
-        return super()._play(problem, rounds, first, last)
+        played = super()._play(problem, rounds, first, last)
+        if self._ahead:
+            self._peek()  # so a run ends as rounds by hand do
+        return played
 
     def _remember(self) -> Any:
         inner = self.inner

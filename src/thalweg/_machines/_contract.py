@@ -106,4 +106,4 @@ def reduce(s: Any, c: Any, g: Floats) -> Floats:
 
 @optional
 def count(s: Any, c: Any, loss: float) -> None:
-    """A round was played: count it and its queries. A machine counts for itself; a reduction may project ahead."""
+    """A round was played: count it and its queries. A machine counts for itself."""

@@ -33,7 +33,6 @@ class ReducedSettings(NamedTuple):
     normals: Floats
     tol: float  # a shorter way from y to x has no direction
     uses_loss: bool
-    ahead: bool  # whether a round ends with the projection of the next decision: else it is made when asked for
     h: Floats  # (d,) scratch
 
 
@@ -74,5 +73,3 @@ def _count(s: ReducedState, c: ReducedSettings, loss: float) -> None:
     s.clock[VALUES] += 1 if c.uses_loss and loss < np.inf else 0  # it may be unknown
     s.clock[FRESH] = 0
     count(s.inner, c.inner, loss)
-    if c.ahead:
-        decision(s, c)
