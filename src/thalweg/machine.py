@@ -7,9 +7,9 @@ refused, how to project onto a set that only Python can project onto, and the an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,7 +23,7 @@ from thalweg._machines import loop
 from thalweg._machines._contract import Own
 from thalweg._stateful import named_arrays
 from thalweg.errors import InputError
-from thalweg.learner import FLOAT64, Learner
+from thalweg.learner import Learner
 from thalweg.losses import Loss
 from thalweg.losses._phi import QUERY, Phi
 
@@ -35,19 +35,59 @@ __all__ = ["ExpertMachine", "Machine"]
 Array = NDArray[np.float64]
 
 LARGEST = float(np.finfo(np.float64).max)
-LOWEST = -LARGEST
+FOREVER = 2**63 - 1
 PLAYED, ndarray = loop.PLAYED, np.ndarray
 
 
-class Calls(NamedTuple):
-    """The calls of a round, made ready once for a handle."""
+class Calls:
+    """The calls of a round, made ready once for a handle, and what a usual round must keep within."""
 
-    handle: Handle
-    turn: Call  # `loop.update`
-    quick: Callable[[], int] | None  # the same where only the loss changes; None where Python projects
-    ready: Callable[[], int]  # `loop.ready`
-    numbers: Any  # the row of `quick`, as floats
-    keep: tuple[Call, Call]
+    __slots__ = (
+        "clock",
+        "gradient",
+        "handle",
+        "least",
+        "optional",
+        "quick",
+        "ready",
+        "turn",
+        "unknown",
+        "until",
+        "usual",
+    )
+
+    def __init__(self, learner: Machine) -> None:
+        self.handle = handle = learner._handle
+        numbers = learner.unknown, learner._square_bound, 0, True
+        update, machine = loop.update, handle
+        if learner._ahead:
+            update, machine = loop.update_ahead, bind(loop.ahead(handle))
+        self.turn: Call = update.ready(machine, *numbers)
+        self.quick: Call = update.ready(machine, *numbers)  # the same where only the loss changes
+        self.ready: Call = loop.ready.ready(handle)
+        self.usual = learner._compiled and len(learner.domain.shape) == 1
+        self.gradient: Any = learner._gradient.data  # takes an array only of its own type and shape
+        self.clock = learner._clock.data
+        self.optional, self.unknown = not learner.needs_loss, learner.unknown  # of the loss
+        self.least = max(learner._floor, -LARGEST)
+        self.until = FOREVER if learner.horizon is None or learner.anytime else learner.horizon
+
+    def take(self, gradient: Any, loss: Any) -> bool:
+        """Take the feedback of a usual round for `quick`; False where it needs a longer look."""
+        if not self.usual or type(gradient) is not ndarray:
+            return False
+        if loss is None:
+            if not self.optional:
+                return False
+            loss = self.unknown
+        elif type(loss) is not float or not self.least <= loss <= LARGEST:
+            return False
+        try:
+            self.gradient[:] = gradient
+        except ValueError:  # numbers of another type, or another shape
+            return False
+        self.quick.floats[1] = loss
+        return True
 
 
 class Machine(Learner):
@@ -84,51 +124,24 @@ class Machine(Learner):
             self._bound = bind(loop.Game(state, settings, self._own, *self._hull, self._gradient))
         return self._bound
 
-    @cached_property
-    def _line(self) -> tuple[int, ...] | None:
-        """Shape of a gradient that needs no reshaping; None where all do."""
-        return self.domain.shape if len(self.domain.shape) == 1 else None
-
     def _prepared(self) -> Calls:
         """The calls of a round with the present handle."""
-        calls, handle = self._calls, self._bound
-        if calls is None or handle is None or calls[0] is not handle:
-            handle = self._handle
-            numbers = self.unknown, self._square_bound, 0, True
-            turn, quick = (loop.update.ready(handle, *numbers) for _ in range(2))
-            ready = loop.ready.ready(handle)
-            usual = quick.run if self._compiled else None
-            calls = Calls(handle, turn, usual, ready.run, quick.floats, (quick, ready))
-            self._calls = calls
+        calls = self._calls
+        if calls is None or calls.handle is not self._bound:
+            calls = self._calls = Calls(self)
         return calls
-
-    def _is_usual(self, loss: float | None) -> bool:
-        """Whether a loss is valid as it is: missing where it is not needed, or a float in its range."""
-        if loss is None:
-            return not self.needs_loss
-        return type(loss) is float and (0.0 if self.nonnegative else LOWEST) <= loss <= LARGEST
 
     def update(self, gradient: ArrayLike, loss: float | None = None) -> None:
         """One round from one gradient; see `Learner.update`."""
         shown, calls = self._shown, self._calls
-        if (  # the usual round, in one call: everything else takes the longer way
-            shown is not None
-            and calls is not None
-            and calls[0] is self._bound
-            and calls[2] is not None
-            and type(gradient) is ndarray
-            and gradient.dtype is FLOAT64
-            and gradient.shape == self._line
-            and self._is_usual(loss)
-        ):
-            self._gradient[:] = gradient
-            calls[4][1] = self.unknown if loss is None else loss
+        # the usual round, in one call: everything else takes the longer way
+        if shown is not None and calls is not None and calls.handle is self._bound and calls.take(gradient, loss):
             self._shown = None  # before the state moves, as in `Learner.update`
             inside = self._inside
             if inside is not None:
                 inside._shown = None
-            if calls[2]() == PLAYED:
-                if self.horizon is not None:
+            if calls.quick.run() == PLAYED:
+                if calls.clock[ROUNDS] > calls.until:
                     self._watch_horizon()
                 return
             self._shown = shown
@@ -137,6 +150,11 @@ class Machine(Learner):
     def __getstate__(self) -> dict[str, Any]:
         # handles cannot be copied, and a copied view is no view: they are made again
         return {**vars(self), "_bound": None, "_calls": None, "_seated": None, "_shown": None, "_view": None}
+
+    @property
+    def _ahead(self) -> bool:
+        """Whether a round ends with making the next decision ready: most machines have it anyway."""
+        return False
 
     @property
     def _compiled(self) -> bool:

@@ -82,7 +82,8 @@ class OneProjection(Machine):
 
     Notes
     -----
-    The decision is projected when it is asked for, so T rounds cost exactly T projections.
+    T rounds cost exactly T projections. Where the projection is compiled, a round ends with that of the next decision;
+    elsewhere it is made when the decision is asked for. It is counted with the round that it is for.
 
     Examples
     --------
@@ -97,6 +98,8 @@ class OneProjection(Machine):
     ----------
     A. Cutkosky, Parameter-free, dynamic, and strongly-adaptive online learning, ICML 2020, Theorem 2.
     """
+
+    _settled = True  # nothing but a round changes the decision: the next one can be projected ahead
 
     def __init__(
         self,
@@ -178,6 +181,11 @@ class OneProjection(Machine):
     def _compiled(self) -> bool:
         return self._trusted and self._target.onto is not PYTHON
 
+    @property
+    def _ahead(self) -> bool:
+        """Whether a round ends with the projection of the next decision, which must be one that cannot fail."""
+        return self._settled and self._compiled and self._target.onto.built_in
+
     def _make_room(self) -> None:
         self._bound = None  # first: the arrays it holds will be replaced
         self.inner._make_room()
@@ -193,21 +201,27 @@ class OneProjection(Machine):
     # ------------------------------------------------------------------ a round
 
     def _peek(self) -> Array:
-        if self._compiled:
-            self._prepared().ready()
-        elif not self._clock[FRESH]:
-            y = self.inner._peek() if self._trusted else self._read_inner()
-            self._target._project_into(y, self._x, self._h)  # (1)
-            self._clock[PROJECTIONS] += 1
-            self._clock[FRESH] = 1
+        if not self._clock[FRESH]:
+            if self._compiled:
+                ready = self._prepared().ready
+                ready.entry.read(ready.run())
+            else:
+                y = self.inner._peek() if self._trusted else self._read_inner()
+                self._target._project_into(y, self._x, self._h)  # (1)
+                self._clock[FRESH] = 1
         return self._x
 
-    def _propose(self) -> Array:
-        calls = self._calls
-        if calls is None or calls[0] is not self._bound or calls[2] is None:
-            return self._peek().copy()
-        calls[3]()
-        return self._x.copy()
+    @property
+    def decision(self) -> Array:
+        """As `Learner.decision`."""
+        shown, calls = self._shown, self._calls
+        if shown is None:
+            if calls is None or not (calls.usual and calls.clock[FRESH]):
+                return super().decision
+            shown = self._x.copy()  # the round before has projected
+            shown.setflags(False)  # type: ignore[call-arg]  # by position, as there
+            self._shown = shown
+        return shown
 
     def _read_inner(self) -> Array:
         return read_decision(self._who(), self.inner, self.surrogate)
@@ -224,12 +238,15 @@ class OneProjection(Machine):
         flatten(*self._hull, h)
         reduction.surrogate_gradient(gradient, h, self._tol, h)  # (2), (3)
         self.inner.update(h.reshape(self.domain.shape), loss)
-        self._count(gradients=1, values=int(self.uses_loss))
+        self._count(gradients=1, projections=1, values=int(self.uses_loss))
         self._clock[FRESH] = 0
 
     def _play(self, problem: LinearModel, rounds: loop.Rounds, first: int, last: int) -> int:
         self.inner._shown = None
-        return super()._play(problem, rounds, first, last)
+        played = super()._play(problem, rounds, first, last)
+        if self._ahead:
+            self._peek()  # so a run ends as rounds by hand do
+        return played
 
     def _remember(self) -> Any:
         inner = self.inner
@@ -277,7 +294,7 @@ class OneProjection(Machine):
     def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
         yield from super()._look(read)
         clock = read["clock"]
-        yield "counters", clock[PROJECTIONS] == clock[ROUNDS] + clock[FRESH]  # one a round
+        yield "counters", clock[PROJECTIONS] == clock[ROUNDS]
 
     def restore(self, saved: Any) -> None:
         """As `Learner.restore`."""

@@ -53,6 +53,11 @@ class Pointer:
         kernel: Any = self.kernel
         return int(kernel.address_of(self.known))
 
+    @property
+    def built_in(self) -> bool:
+        """Whether it is a kernel of this package: those never raise."""
+        return self._place[0].startswith("thalweg.")
+
     def __reduce__(self) -> tuple[Callable[[str, str], Pointer], tuple[str, str]]:
         return _find, self._place
 

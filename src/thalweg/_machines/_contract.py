@@ -41,7 +41,7 @@ class Own(NamedTuple):
 
 @generic
 def decision(s: Any, c: Any) -> Floats:
-    """The decision of the present round, to be read only. A reduction may project once, and counts that."""
+    """The decision of the present round, to be read only. A reduction projects, unless it has done so before."""
     ...
 
 
@@ -106,4 +106,4 @@ def reduce(s: Any, c: Any, g: Floats) -> Floats:
 
 @optional
 def count(s: Any, c: Any, loss: float) -> None:
-    """A round was played: count it, and what it queried. A machine counts for itself."""
+    """A round was played: count it and its queries. A machine counts for itself."""

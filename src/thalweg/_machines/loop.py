@@ -3,7 +3,7 @@
 What a round does is compiled once for each kind of machine (`update`), the loop once for all of them: it calls the
 kernels of a machine by their addresses. A round that `play` makes is therefore, bit for bit, the one that `step` makes.
 
-Everything here takes a handle (`thalweg._kernels.handle`) of a `Game`.
+Everything here takes a handle (`thalweg._kernels.handle`) of a `Game`, unless it says otherwise.
 """
 
 from typing import Any, NamedTuple
@@ -38,14 +38,17 @@ __all__ = [
     "FULL",
     "LARGE",
     "PLAYED",
+    "Ahead",
     "Charge",
     "Game",
     "Rounds",
     "Seat",
+    "ahead",
     "finish",
     "play",
     "seat",
     "update",
+    "update_ahead",
 ]
 
 TURN = "f8", "f8", "i8", "b1"  # what `update` takes besides the handle
@@ -210,6 +213,33 @@ def seat(handle: Handle, own: bool, x: Floats, g: Floats, loss: Charge, rounds: 
         x,
         g,
     )
+
+
+class Ahead(NamedTuple):
+    """A machine that is made ready for the next round at the end of each."""
+
+    update: Pointer
+    ready: Pointer
+    handle: Closed  # what both take
+
+
+def ahead(handle: Handle) -> Ahead:
+    """A machine whose next decision depends on nothing but its rounds."""
+    return Ahead(
+        Pointer(update, f"i8(any,{','.join(TURN)})", (handle.kind, *TURN)),
+        Pointer(ready, "none(any)", (handle.kind,)),
+        Closed(handle),
+    )
+
+
+@kernel
+def update_ahead(handle: Any, loss: float, square_bound: float, clipped: int, whole: bool) -> int:
+    """`update` and, if the round is PLAYED, `ready`. Takes a handle of an `Ahead`."""
+    game = parts(handle)
+    status: int = call(game.update, game.handle, loss, square_bound, clipped, whole)
+    if status == PLAYED:
+        call(game.ready, game.handle)
+    return status
 
 
 @kernel

@@ -40,7 +40,6 @@ class ReducedSettings(NamedTuple):
 def _decision(s: ReducedState, c: ReducedSettings) -> Floats:
     if s.clock[FRESH] == 0:
         call(c.onto, c.domain, decision(s.inner, c.inner), s.x, c.h)
-        s.clock[PROJECTIONS] += 1
         s.clock[FRESH] = 1
     return s.x
 
@@ -69,6 +68,7 @@ def _reduce(s: ReducedState, c: ReducedSettings, g: Floats) -> Floats:
 @implement(count, ReducedState)
 def _count(s: ReducedState, c: ReducedSettings, loss: float) -> None:
     s.clock[ROUNDS] += 1
+    s.clock[PROJECTIONS] += 1  # that of the round's decision, whenever it was made
     s.clock[GRADIENTS] += 1
     s.clock[VALUES] += 1 if c.uses_loss and loss < np.inf else 0  # it may be unknown
     s.clock[FRESH] = 0

@@ -123,6 +123,7 @@ class EfficientOptimistic(OneProjection):
 
     inner: Hinted
     gradient_bound: float
+    _settled = False  # a hint may come before the decision is read
 
     def __init__(
         self,
