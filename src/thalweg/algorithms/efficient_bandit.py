@@ -194,6 +194,7 @@ class EfficientBandit(Learner):
     )
     one_gradient = False
     values_only = True
+    reduced = True  # one projection by the reduction
 
     inner: Ensemble
     rng: np.random.Generator | int | None
