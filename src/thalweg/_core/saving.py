@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from thalweg import files
 from thalweg._core.memory import Memory
 from thalweg._core.state import Block, Past, Plan
-from thalweg._interrupts import interrupts
 from thalweg._recorded import build, describe, initialise, parameters
 from thalweg._validate import told
 from thalweg.domains._base import show
@@ -95,15 +94,19 @@ def check_kind(owner: Any, saved: Any) -> None:
             )
 
 
-def read(owner: Any, memory: Memory, saved: Mapping[str, Any], square: float = np.inf) -> tuple[Block, Mapping[str, int]]:
+def read(
+    owner: Any, memory: Memory, saved: Mapping[str, Any], square: float = np.inf
+) -> tuple[Block, Mapping[str, int]]:
     """Return a new block with a saved state, and its sizes, if a run can have left it."""
     arrays = {key: value for key, value in saved.items() if isinstance(value, np.ndarray)}
     try:
         sizes = memory.layout.sizes_of(arrays)
         plan = memory.layout.plan(sizes)
     except KeyError as error:
-        raise unfit(owner, f"{error.args[0]!r} must be an array. Got {type(saved.get(error.args[0])).__name__}") from None
-    except (ValueError, IndexError, OverflowError) as error:
+        raise unfit(
+            owner, f"{error.args[0]!r} must be an array. Got {type(saved.get(error.args[0])).__name__}"
+        ) from None
+    except (TypeError, ValueError, IndexError, OverflowError) as error:
         raise unfit(owner, str(error)) from error
     return fill(owner, plan, saved, square), sizes
 
@@ -217,7 +220,7 @@ class Kept:
 
     def reset(self) -> None:
         """Return to the first round."""
-        with interrupts():
+        with self._memory.all_or_nothing():
             for guest in self._memory.guests.values():
                 guest.reset()
             self._memory.reset()
