@@ -126,7 +126,6 @@ class EfficientOptimistic(OneProjection):
 
     inner: Optimistic
     gradient_bound: float
-    _settled = False  # a hint may come before the decision is read
 
     def __init__(
         self,
