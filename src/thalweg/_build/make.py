@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import gc
 import importlib
 import json
 import os
@@ -171,7 +172,9 @@ def work(lines: Iterable[str], answer: Callable[[str], None]) -> None:
     from thalweg._compiler.store import Store, folder
 
     store, best = Store(folder()), levels()
+    gc.set_threshold(50_000, 20, 1000)  # Numba makes many objects that live as long as the process
     for line in lines:
+        gc.freeze()
         for place, kinds in json.loads(line):
             try:
                 compile_all(_kernel(place), tuple(kinds), best, store)
