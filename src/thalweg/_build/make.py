@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import gc
+import hashlib
 import importlib
 import json
 import os
@@ -40,7 +40,9 @@ int thalweg_level(void) {
 
 def compiler() -> str | None:
     """The C compiler that links: $CC, or cc, gcc or clang on the path."""
-    return next((found for name in (os.environ.get("CC"), "cc", "gcc", "clang") if name and (found := shutil.which(name))), None)
+    return next(
+        (found for name in (os.environ.get("CC"), "cc", "gcc", "clang") if name and (found := shutil.which(name))), None
+    )
 
 
 def build(folder: Path, *, installed: bool, jobs: int | None = None, say: Callable[[str], None] = print) -> None:
@@ -139,7 +141,9 @@ def _compile(missing: list[Wanted], jobs: int, scratch: Path, say: Callable[[str
         raise RuntimeError("Kernels could not be compiled:\n" + "".join(failed))
 
 
-def _feed(queue: SimpleQueue[list[Wanted]], count: int, done: list[str], scratch: Path, say: Callable[[str], None]) -> None:
+def _feed(
+    queue: SimpleQueue[list[Wanted]], count: int, done: list[str], scratch: Path, say: Callable[[str], None]
+) -> None:
     """Give one worker group after group."""
     from thalweg._compiler.store import folder as cache
 
