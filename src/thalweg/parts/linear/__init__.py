@@ -1,5 +1,5 @@
-"""Linear models that learn row by row, with nothing to tune: the engine under the estimators that users call."""
+"""Linear models of one target that learn row by row, with nothing to tune: members, guests, a jury or shares."""
 
-from thalweg.estimators._linear.engine import LinearEngine
+from thalweg.parts.linear.plan import KINDS, LinearLayout, moved
 
-__all__ = ["LinearEngine"]
+__all__ = ["KINDS", "LinearLayout", "moved"]
