@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from thalweg import files
 from thalweg._core.memory import Layout, Memory
 from thalweg._core.state import Block, Past, Plan
-from thalweg._interrupts import interrupts
 from thalweg._recorded import build, describe, initialise, parameters
 from thalweg._validate import told
 from thalweg.domains._base import show
@@ -228,7 +227,7 @@ class Kept:
 
     def reset(self) -> None:
         """Return to the first round."""
-        with interrupts():
+        with self._memory.all_or_nothing():
             for guest in self._memory.guests.values():
                 guest.reset()
             self._memory.reset()
