@@ -75,8 +75,9 @@ def _learn_with(self: Any, names: Iterable[Hashable], learn: Callable[[FreeModel
     model = FreeModel(_layout(self, 0)) if first else self._models[0]
     places: dict[Hashable, int] = {} if first else self._names
     fresh = {name: None for name in names if name not in places}
-    features, guests = _sizes(self, len(places) + len(fresh))
     memory = model.memory
+    features, guests = _sizes(self, len(places) + len(fresh))
+    guests = guests and bool(memory.sizes["guests"])  # they do not come back
     try:
         for name in fresh:
             places[name] = len(places) + 1
