@@ -116,6 +116,7 @@ def read_rows(self: Any, X: Any) -> Array:
     return sound_rows(self, validate_data(self, X, **options))
 
 
+
 def sound_rows(self: Any, rows: Any) -> Array:
     """Return rows for compiled code; refuse numbers that are not finite or too large, with their place."""
     X = writable(rows)
@@ -134,6 +135,8 @@ def sound_rows(self: Any, rows: Any) -> Array:
 
 def check_weights(self: Any, X: Array, sample_weight: Any) -> Array:
     """Return the weights of rows."""
+    if sample_weight is None:
+        return np.ones(len(X))
     weights: Array = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     if not (weights <= LARGEST).all():
         raise InputError(f"{type(self).__name__}: sample_weight must be at most {LARGEST:g}. Got {weights.max():g}.")

@@ -16,7 +16,7 @@ then, so Theorem 1 holds for y_t outside the flat, too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,7 +41,17 @@ from thalweg.learners.base import Learner, bounded, check_takes_losses, read_dec
 from thalweg.learners.contract import core, count, decision, learn, propose, reduce
 from thalweg.learners.machine import Machine
 
-__all__ = ["OneProjection", "Reduced", "ReducedGuest", "ReducedSettings", "ReducedState", "surrogate_gradient"]
+__all__ = [
+    "OneProjection",
+    "Reduced",
+    "ReducedGuest",
+    "ReducedSettings",
+    "ReducedState",
+    "as_reduced",
+    "surrogate_gradient",
+]
+
+T = TypeVar("T", bound=type)
 
 
 class ReducedState(NamedTuple):
@@ -105,6 +115,15 @@ def _count(s: ReducedState, c: ReducedSettings, loss: float) -> None:
     s.clock[VALUES] += 1 if c.uses_loss and loss < np.inf else 0  # it may be unknown
     s.clock[FRESH] = 0
     count(s.inner, c.inner, loss)
+
+
+def as_reduced(state: T) -> T:
+    """Class decorator: register the reduction's kernels for a state that has more fields than `ReducedState`."""
+    implement(decision, state)(_decision)
+    implement(core, state)(_core)
+    implement(reduce, state)(_reduce)
+    implement(count, state)(_count)
+    return state
 
 
 # -------------------------------------------------------------------------------------------------------------- machine
@@ -393,7 +412,8 @@ class OneProjection(Learner):
         on_violation: str = "raise",
     ) -> None:
         name = type(self).__name__
-        around = bounded(name, domain).surrogate if self.tight_surrogate else domain._enclosing_ball()
+        X = bounded(name, domain)
+        around = X.surrogate if self.tight_surrogate else X._enclosing_ball()
         Y = around if surrogate is None else check_surrogate(name, domain, surrogate)
         if not callable(make_inner):
             raise wrong(name, "make_inner", "a function Y -> learner", make_inner)
