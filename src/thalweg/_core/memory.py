@@ -72,6 +72,8 @@ class Memory:
         Called with this memory whenever the arrays are others or were rolled back: forget views and shown values.
     guests : mapping, optional
         Objects of somebody else with `state` and `restore`, by the prefix of their names in saved states.
+    start : tuple of Block and sizes, optional
+        The first block; a fresh one when left out.
     """
 
     __slots__ = ("_calls", "_handle", "_moved", "_tree", "block", "guests", "layout", "settings", "sizes", "state")
@@ -82,13 +84,17 @@ class Memory:
         tree: Callable[[Block], Any] = _pair,
         moved: Callable[[Memory], None] | None = None,
         guests: Mapping[str, Any] | None = None,
+        start: tuple[Block, Sizes] | None = None,
     ) -> None:
         self.layout, self._tree, self._moved, self.guests = layout, tree, moved, guests or {}
         self.block: Block
         self.state: Any
         self.settings: Any
         self.sizes: Sizes
-        self.reset()
+        if start is None:
+            self.reset()
+        else:
+            self.adopt(*start)
 
     def reset(self) -> None:
         """Start over with a fresh block of the first sizes. Guests are not touched."""
