@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thalweg import files
-from thalweg._core.memory import Memory
+from thalweg._core.memory import Memory, memory_only
 from thalweg._core.state import Block, Past, Plan
 from thalweg._interrupts import interrupts
 from thalweg._recorded import build, describe, initialise, parameters
@@ -95,15 +95,19 @@ def check_kind(owner: Any, saved: Any) -> None:
             )
 
 
-def read(owner: Any, memory: Memory, saved: Mapping[str, Any], square: float = np.inf) -> tuple[Block, Mapping[str, int]]:
+def read(
+    owner: Any, memory: Memory, saved: Mapping[str, Any], square: float = np.inf
+) -> tuple[Block, Mapping[str, int]]:
     """Return a new block with a saved state, and its sizes, if a run can have left it."""
     arrays = {key: value for key, value in saved.items() if isinstance(value, np.ndarray)}
     try:
         sizes = memory.layout.sizes_of(arrays)
         plan = memory.layout.plan(sizes)
     except KeyError as error:
-        raise unfit(owner, f"{error.args[0]!r} must be an array. Got {type(saved.get(error.args[0])).__name__}") from None
-    except (ValueError, IndexError, OverflowError) as error:
+        raise unfit(
+            owner, f"{error.args[0]!r} must be an array. Got {type(saved.get(error.args[0])).__name__}"
+        ) from None
+    except (ValueError, IndexError, OverflowError, TypeError) as error:
         raise unfit(owner, str(error)) from error
     return fill(owner, plan, saved, square), sizes
 
@@ -114,7 +118,8 @@ def fill(owner: Any, plan: Plan, saved: Mapping[str, Any], square: float = np.in
     block = Block(plan)
     for name, mine in block.arrays.items():
         mine[...] = given[name]
-    past = Past.whole(int(block.state.clock[0]), square)
+    clock = getattr(block.state, "clock", (0,))
+    past = Past.whole(int(clock[0]), square)
     damaged = block.damaged(past)
     if damaged:
         raise unfit(owner, f"its {', '.join(damaged)} cannot be what a run has left")
@@ -209,6 +214,12 @@ class Kept:
                 f"{', '.join(p.name for p in named)}. Got {count} arguments by position. "
                 f"Write {cls.__name__}({', '.join([*places, *(f'{name}=...' for name in needed)])})."
             )
+        known = parameters(cls)
+        unknown = [name for name in options if name not in known]
+        if unknown and not any(p.kind is p.VAR_KEYWORD for p in known.values()):
+            raise TypeError(
+                f"{cls.__name__} got an unexpected keyword argument {unknown[0]!r}. It takes {', '.join(known)}."
+            )
 
     @property
     def rounds(self) -> int:
@@ -229,6 +240,7 @@ class Kept:
 
     # ------------------------------------------------------------------ stop and resume
 
+    @memory_only
     def state(self) -> dict[str, Any]:
         """Return everything that changes, as a plain mapping of new arrays and numbers (and the name of the class)."""
         found = write(self, self._memory.block.arrays)
@@ -242,9 +254,9 @@ class Kept:
         check_kind(self, saved)
         block, sizes = read(self, memory, saved, self._square_bound)
         with memory.all_or_nothing():
+            memory.adopt(block, sizes)
             for prefix, guest in memory.guests.items():
                 guest.restore(inside(saved, prefix))
-            memory.adopt(block, sizes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a file: class, arguments and state. `thalweg.load` continues from there, bit for bit.
@@ -274,6 +286,7 @@ class Kept:
         memory = self._memory
         return {
             "given": self._given,
+            "arguments": self._arguments(),
             "sizes": dict(memory.sizes),
             "words": memory.block.memory.copy(),
             "guests": {prefix: guest.state() for prefix, guest in memory.guests.items()},
@@ -282,7 +295,7 @@ class Kept:
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         record(self, kept["given"])
-        initialise(self, kept["given"])  # callbacks of its memory call this object, and no other
+        initialise(self, kept["arguments"])  # callbacks of its memory call this object, and no other
         memory = self._memory
         block = Block(memory.layout.plan(kept["sizes"]))
         block.memory[:] = kept["words"]
