@@ -290,7 +290,7 @@ class Kept:
             "sizes": dict(memory.sizes),
             "words": memory.block.memory.copy(),
             "guests": {prefix: guest.state() for prefix, guest in memory.guests.items()},
-            "told": {name: value for name, value in vars(self).items() if name.startswith("_told_")},
+            "told": {prefix: _told(one) for prefix, one in {"": self, **memory.guests}.items()},
         }
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
@@ -302,7 +302,8 @@ class Kept:
         memory.adopt(block, kept["sizes"])
         for prefix, guest in memory.guests.items():
             guest.restore(kept["guests"][prefix])
-        vars(self).update(kept["told"])
+        for prefix, said in kept["told"].items():
+            vars(memory.guests[prefix] if prefix else self).update(said)
 
     # ------------------------------------------------------------------ what it tells
 
@@ -324,6 +325,11 @@ class Kept:
             elif value is not None and not (parameter and _equal(value, parameter.default)):
                 shown.append(f"{name}={_show(value)}")
         return f"{type(self).__name__}({', '.join(shown)}; {self.rounds} rounds played)"
+
+
+def _told(one: Any) -> dict[str, Any]:
+    """Return which warnings were given already."""
+    return {name: value for name, value in getattr(one, "__dict__", {}).items() if name.startswith("_told_")}
 
 
 def _equal(a: Any, b: Any) -> bool:
