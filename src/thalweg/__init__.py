@@ -39,7 +39,7 @@ from thalweg.algorithms import (
 )
 from thalweg.learners.alone import Alone
 from thalweg.learners.cover import Cover
-from thalweg.delayed import Delayed
+from thalweg.learners.delayed import Delayed
 from thalweg.learners.ensemble import Ensemble
 from thalweg.files import load
 from thalweg.learners.base import Learner, Queries

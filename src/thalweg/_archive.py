@@ -49,10 +49,21 @@ def write_archive(path: str | os.PathLike[str], text: str, arrays: Mapping[str, 
 
 @contextlib.contextmanager
 def _replacing(path: pathlib.Path) -> Iterator[BinaryIO]:
-    """A file to write. It takes the place of `path` once it is complete and on the disk, else nothing is left of it."""
+    """A file to write. It takes the place of `path` once it is complete and on the disk, else nothing is left of it.
+
+    Only a regular file is replaced, and its permissions are kept.
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        mode = None
+    if mode is not None and not stat.S_ISREG(mode):
+        raise InputError(f"{os.fspath(path)!r} is no regular file and is not replaced. Give the path of a file.")
     draft = path.with_name(f".thalweg-{uuid.uuid4().hex}.tmp")
     try:
         with open(draft, "xb") as file:
+            if mode is not None:
+                os.chmod(draft, stat.S_IMODE(mode))
             yield file
             file.flush()
             os.fsync(file.fileno())

@@ -10,12 +10,13 @@ from typing import Any, Self
 
 import numpy as np
 
-__all__ = ["Recorded", "build", "describe", "initialise", "parameters", "public_name"]
+__all__ = ["KINDS", "Recorded", "build", "describe", "initialise", "parameters", "public_name"]
 
 SHOWN = 8  # numbers of an array that are written out; longer ones are named by a hash of their bytes
 
 
 _SIGNATURES: dict[type, inspect.Signature] = {}
+KINDS: dict[str, type] = {}  # every class with recorded arguments that was defined so far, by name
 
 
 def _signature(kind: type) -> inspect.Signature:
@@ -35,6 +36,9 @@ class Recorded:
     """Keeps the arguments of its constructor, by name, in `_given`. Arrays and lists are copied."""
 
     _given: dict[str, Any]
+
+    def __init_subclass__(cls) -> None:
+        KINDS[cls.__qualname__] = cls
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
         """Record the arguments."""

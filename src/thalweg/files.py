@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thalweg._archive import KINDS, SCHEMA, Archive, is_, plain_text, read_path, reading, write_archive
+from thalweg._recorded import KINDS as RECORDED
 from thalweg._recorded import Recorded, build, parameters, public_name
 from thalweg._version import __version__
 from thalweg.errors import InputError, MissingExtraError, StateError
@@ -144,14 +145,19 @@ def load(path: str | os.PathLike[str], *, cls: type | tuple[type, ...] = (), **a
     return learner if horizon is None else learner.extended(horizon)
 
 
-@functools.cache
 def _public(name: str) -> Any:
-    """The class or function that a file may name so, or None. What has other names is not loaded."""
+    """Return the class or function of this package that a file may name, or None.
+
+    Classes with recorded arguments are found once their module is imported, as those of the package's public modules
+    are here. Estimators of other libraries' kinds must be public.
+    """
     for place in PLACES:
         module = importlib.import_module(f"thalweg.{place}".rstrip("."))
         kind = getattr(module, name) if name in module.__all__ else None
-        if isinstance(kind, type) and issubclass(kind, Recorded) and public_name(kind) == name:
+        if isinstance(kind, type) and hasattr(kind, "_arguments") and public_name(kind) == name:
             return kind
+    if name in RECORDED and public_name(RECORDED[name]) == name:
+        return RECORDED[name]
     thresholds = importlib.import_module("thalweg.algorithms.thresholds")
     return vars(thresholds).get(name) if name in {*thresholds.__all__} - {"Threshold", "read"} else None
 
@@ -210,11 +216,11 @@ class _Reader:
 
     def _kind(self, entry: dict[str, Any]) -> Any:
         name = is_(str, entry.get("class", entry.get("partial")))
-        if entry.get("foreign") is not None:
-            if name not in self.own:
-                short = name[:80]
-                raise StateError(f"{self.path!r} holds a {short!r}, a class of your own. Give it: load(path, cls=...).")
+        if name in self.own:
             return self.own[name]
+        if entry.get("foreign") is not None:
+            short = name[:80]
+            raise StateError(f"{self.path!r} holds a {short!r}, a class of your own. Give it: load(path, cls=...).")
         kind = _public(name)
         if kind is None:
             raise StateError(

@@ -15,10 +15,9 @@ from thalweg._types import Array
 from thalweg._validate import check_count, check_entries, check_flag, real_array, told, wrong
 from thalweg.domains._base import read_domain
 from thalweg.errors import InputError
-from thalweg.late import Late
+from thalweg.learners.late import Late
 from thalweg.learners.base import Learner, Queries, check_takes_losses
 from thalweg.losses import Loss
-from thalweg.machine import Machine
 from thalweg.problems import FromLosses, LinearModel, Problem
 from thalweg.problems.functions import FromValues
 
@@ -191,7 +190,7 @@ def _play_rounds(
 ) -> int:
     """Rounds 0..T-1, in compiled blocks where there is a loop for these parts. Returns how many were played."""
     rounds = None
-    if isinstance(learner, Machine | Late) and isinstance(problem, LinearModel) and late is None:
+    if isinstance(learner, Learner) and isinstance(problem, LinearModel) and late is None:
         rounds = learner._rounds(problem, losses, kept)
     block, t = min(2**15, max(1, 2**18 // learner.domain.dim)), 0  # the first one is short for any learner
     while t < T and not stop.asked:

@@ -43,7 +43,7 @@ from thalweg.estimators._constrained import ConstrainedEngine
 from thalweg.estimators._linear import LinearEngine
 from thalweg.estimators._subspace import Subspace
 from thalweg.experts import AdaGradDescent, Descent, Expert, Pool
-from thalweg.late import Late
+from thalweg.learners.late import Late
 from thalweg.losses import KINDS
 from thalweg.metas import AdaNormalHedge, AdaptMLProd, CoinBetting, Hedge, LeadingHistory, Meta, Prod
 from thalweg.learners.one_projection import surrogate_gradient

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from thalweg import files
 from thalweg._core.memory import Memory, memory_only
 from thalweg._core.state import Block, Past, Plan
-from thalweg._interrupts import interrupts
 from thalweg._recorded import build, describe, initialise, parameters
 from thalweg._validate import told
 from thalweg.domains._base import show
@@ -107,7 +106,7 @@ def read(
         raise unfit(
             owner, f"{error.args[0]!r} must be an array. Got {type(saved.get(error.args[0])).__name__}"
         ) from None
-    except (ValueError, IndexError, OverflowError, TypeError) as error:
+    except (TypeError, ValueError, IndexError, OverflowError) as error:
         raise unfit(owner, str(error)) from error
     return fill(owner, plan, saved, square), sizes
 
@@ -228,7 +227,7 @@ class Kept:
 
     def reset(self) -> None:
         """Return to the first round."""
-        with interrupts():
+        with self._memory.all_or_nothing():
             for guest in self._memory.guests.values():
                 guest.reset()
             self._memory.reset()

@@ -230,13 +230,14 @@ class Block:
         return block
 
     def moved(self, plan: Plan) -> Block:
-        """Return the same numbers in a larger block; entries that are new have their first value."""
+        """Return the same numbers in a block of other sizes; entries that are new have their first value."""
         larger, mine = Block(plan), self.arrays
         theirs = larger.arrays
         for name, said, _ in plan.fields():
             if said.start:
                 theirs[name][...] = said.start
-            theirs[name][tuple(slice(0, n) for n in mine[name].shape)] = mine[name]
+            both = tuple(slice(0, min(n)) for n in zip(mine[name].shape, theirs[name].shape, strict=True))
+            theirs[name][both] = mine[name][both]
         return larger
 
     def damaged(self, past: Past) -> list[str]:

@@ -10,7 +10,7 @@ With T <= 2^N, o a point of the set W, R its radius around o, and g_t the gradie
     W_i -= s v_i W_i;  zeta = s/(1 - s v_i);  A_i += zeta^2;  v_i <- clip(v_i - 2/(2 - ln 3) zeta/A_i, -1/2, 1/2)   (6)
     u_i <- Pi_ball(u_i - sqrt(2) h_i/sqrt(sum ||h_i||^2))                                                (7)
 
-Level i < N starts anew every 2^i rounds with W_i = epsilon/ceil(T/2^i), v_i = 0, A_i = 1, u_i = 0; level N never does
+Level i < N restarts every 2^i rounds with W_i = epsilon/ceil(T/2^i), v_i = 0, A_i = 1, u_i = 0; level N never does
 and starts with W_N = epsilon. On every interval I and against every path in W of length P_I on it, regret is of order
 sqrt((R^2 + R P_I) sum_I ||grad f_t||^2) up to logarithms; against o it is at most (1 + sqrt(2)(N - 1)) epsilon G R.
 
@@ -23,14 +23,13 @@ import math
 
 import numpy as np
 
-from thalweg._kernels.hulls import FULL
 from thalweg._types import Array
 from thalweg._validate import check_count, check_positive
 from thalweg.cards import Card
 from thalweg.domains import Ball, Domain
 from thalweg.learners.base import bounded
 from thalweg.learners.one_projection import OneProjection, check_surrogate
-from thalweg.residual import ResidualLevels
+from thalweg.learners.residual import ResidualLevels
 from thalweg.theorems import Theorem, bounds
 
 __all__ = ["CutkoskyAdaptive", "CutkoskyPrintedVariant", "EfficientCutkosky", "Levels"]
@@ -61,7 +60,7 @@ class CutkoskyAdaptive(ResidualLevels):
     `queries.projections` counts every projection onto X: on a ball one for each level that bets, on other sets as many
     as the search for z takes, usually 1 for a point inside and 3 to 6 for one outside.
 
-    Past the horizon the first level goes on and the others start anew as before. Only the count of restarts behind
+    Past the horizon the first level goes on and the others restart as before. Only the count of restarts behind
     epsilon is then exceeded: what a level may lose in all its intervals together grows with them.
 
     The paper assumes gradients of length 1 and a set that holds the origin. Here points are (x - o)/R and gradients
@@ -100,7 +99,7 @@ class CutkoskyAdaptive(ResidualLevels):
 
 
 class Levels(Theorem):
-    r"""`EfficientCutkosky`: the levels of `thalweg.residual`, in units of G R.
+    r"""`EfficientCutkosky`: the levels of `thalweg.learners.residual`, in units of G R.
 
     On an interval J of level i, against a fixed point: sqrt(2) times the bound of its parameter-free learner (1 times
     for the first level), plus the wealth sqrt(2) psi_l that each level below may lose on each of its intervals in J.
@@ -271,10 +270,14 @@ class CutkoskyPrintedVariant(ResidualLevels):
         Y = domain.surrogate if surrogate is None else check_surrogate(name, domain, surrogate)
         self.surrogate = _ball(Y)
         super().__init__(
-            domain, horizon, gradient_bound, epsilon=epsilon, ball=self.surrogate, on_violation=on_violation
+            domain,
+            horizon,
+            gradient_bound,
+            epsilon=epsilon,
+            ball=self.surrogate,
+            flattens=surrogate is None,  # as in `OneProjection`: gradients stay as they are
+            on_violation=on_violation,
         )
-        if surrogate is not None:
-            self._hull, self._bound = (FULL, np.zeros(0)), None  # as in `OneProjection`: gradients stay as they are
 
 
 def _ball(Y: Domain) -> Ball:

@@ -31,13 +31,18 @@ is at most (2 G delta)^2/(k - 1). That saves the sqrt(k) by which He, Jiang, Zha
 """
 
 import math
-from collections.abc import Mapping
-from typing import Any, Self
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from thalweg._kernels.clock import PROJECTIONS
+from thalweg._core.rules import counter_field, within
+from thalweg._core.state import Floats, Ints, Past, Plan, field, part
+from thalweg._interrupts import interrupts
+from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS
+from thalweg._kernels.projections import PYTHON
 from thalweg._types import Array
 from thalweg._validate import (
     check_array,
@@ -53,23 +58,73 @@ from thalweg.algorithms.pools import worst_case_pool
 from thalweg.cards import Card, Variant
 from thalweg.domains import Domain
 from thalweg.domains._shrunk import Shrunk
-from thalweg.learners.ensemble import Ensemble
 from thalweg.errors import InputError
-from thalweg.learners.base import ROUNDING, Queries, bounded, read_start
-from thalweg.learners.one_projection import OneProjection
+from thalweg.learners.base import Learner, Queries, bounded, read_start
+from thalweg.learners.ensemble import Ensemble
+from thalweg.learners.feedback import ROUNDING
+from thalweg.learners.machine import Machine
+from thalweg.learners.one_projection import Reduced, ReducedSettings, as_reduced
 from thalweg.theorems import pool_bound
 
-__all__ = ["EfficientBandit"]
+__all__ = ["Bandit", "BanditState", "EfficientBandit"]
 
-STILL = 1.5 * math.sqrt(
-    2.5
-)  # K of (5): the least of 5 R^2/(2 eta) + eta M^2 T/2 over the pool, in units of M R sqrt(T)
+# K of (5): the least of 5 R^2/(2 eta) + eta M^2 T/2 over the pool, in units of M R sqrt(T)
+STILL = 1.5 * math.sqrt(2.5)
 BLOCK = 4096  # numbers that are drawn at a time
 NOISE = 64 * np.finfo(np.float64).eps  # what rounding does to a value, relative to the largest number in it
 TRIED = 64  # directions in which a ball that was given is looked at
 
 
-class EfficientBandit(OneProjection):
+@as_reduced
+class BanditState(NamedTuple):
+    """As `ReducedState`, and the seed of the directions."""
+
+    inner: Any = part()
+    x: Floats = field("d")  # the decision, where clock[FRESH] is 1
+    clock: Ints = counter_field()
+    seed: Ints = field("1", within(0, math.inf))
+
+
+class Bandit(Reduced):
+    """A machine that learns from estimates of gradients, projected onto a smaller set.
+
+    Parameters
+    ----------
+    domain : Domain
+        X.
+    inner : Machine
+        On a set that contains X.
+    target : Shrunk
+        The smaller set.
+    steepest : float
+        The largest estimate of a gradient.
+    seed : int
+        Of the directions.
+    """
+
+    one_gradient = False  # it takes values
+
+    def __init__(self, domain: Domain, inner: Machine, *, target: Shrunk, steepest: float, seed: int) -> None:
+        super().__init__(domain, inner, target=target)
+        self.square, self.seed = (steepest * (1 + ROUNDING)) ** 2, seed
+
+    def plan(self, sizes: Mapping[str, int]) -> Plan:
+        """See `Machine.plan`."""
+        reduced = super().plan(sizes)
+
+        def begin(s: BanditState, c: ReducedSettings) -> None:
+            reduced.begin(s, c)
+            s.seed[0] = self.seed
+
+        return replace(reduced, state=BanditState, begin=begin)
+
+    def holds(self, s: Any, c: ReducedSettings, past: Past) -> Iterator[tuple[str, bool]]:
+        """See `Machine.holds`: one estimate a round."""
+        yield from super().holds(s, c, past)
+        yield "counters", bool(s.clock[GRADIENTS] == s.clock[ROUNDS])
+
+
+class EfficientBandit(Learner):
     """Follow any moving comparator when only the cost of what was tried is known, with one projection a round.
 
     A round: try the points `queries_at` and pass what they cost to `update`. They lie around `decision`, which is what
@@ -141,8 +196,8 @@ class EfficientBandit(OneProjection):
     values_only = True
 
     inner: Ensemble
-    _target: Shrunk
     rng: np.random.Generator | int | None
+    gradient_bound: float
 
     def __init__(
         self,
@@ -166,9 +221,10 @@ class EfficientBandit(OneProjection):
         if one and B is None:
             raise InputError(f"{name} with one point needs 'loss_bound', at least the size of any loss. Or points=2.")
         c, r = X.interior if interior is None else _read_interior(name, X, interior)
-        seed = check_rng(name, rng).integers(2**63)
+        seed = int(check_rng(name, rng).integers(2**63))
 
-        k, R, blur = X.freedom, X.surrogate.radius, X.tolerance * X._scale(X.center)
+        Y = X.surrogate if X.surrogate.onto is not PYTHON else X._enclosing_ball()
+        k, R, blur = X.freedom, Y.radius, X.tolerance * X._scale(X.center)
         rho = min(X.radius + float(np.linalg.norm(c - X.center)), X.diameter)
         most = r / 2 - blur  # half of X is left
         if not most > 0:
@@ -190,22 +246,21 @@ class EfficientBandit(OneProjection):
             delta = min(most, R / (1 + rho / r) / math.sqrt(T))  # (6)
         M = k * B / delta if one and B is not None else k * G / math.sqrt(max(1, k - 1))  # (5), (6)
 
-        def make_inner(Y: Domain) -> Ensemble:
-            steps = worst_case_pool(T, M, R, X.diameter)  # Theorem 2
-            rate = math.sqrt(math.log(steps.size) / (1 + M**2 * R**2 * T))
-            return Ensemble(Y, steps, meta_rate=rate, start=None if start is None else read_start(name, X, start))
-
-        super().__init__(X, make_inner, horizon=T, gradient_bound=G)
+        steps = worst_case_pool(T, M, R, X.diameter)  # Theorem 2
+        rate = math.sqrt(math.log(steps.size) / (1 + M**2 * R**2 * T))
+        home = None if start is None else read_start(name, X, start)
+        self.surrogate, self.inner = Y, Ensemble(Y, steps, meta_rate=rate, start=home)
+        # what the projection may be off by is taken off as well: so the points asked lie in X, not only nearly
+        target, steepest = Shrunk(X, c, (delta + blur) / r), M if one else k * G
+        machine = Bandit(X, self.inner.machine, target=target, steepest=steepest, seed=seed)
+        super().__init__(machine, horizon=T, inside=(self.inner,))
+        self.gradient_bound = G
         self.points, self.loss_bound = n, B
         self.exploration, self.interior = delta, (c, r)
-        self._mean_square, self._rho = M**2, rho
-        self._gain, self._steepest = k / delta / n, M if one else k * G
-        self._square_bound = (self._steepest * (1 + ROUNDING)) ** 2
+        self._mean_square, self._rho, self._share = M**2, rho, target.share
+        self._gain, self._steepest = k / delta / n, steepest
         self._widest = 2 * delta * G * (1 + ROUNDING) + NOISE * G * X._scale(X.center)
         self._offsets = np.array([[delta], [-delta]][:n])
-        # what the projection may be off by is taken off as well: so the points asked lie in X, not only nearly
-        self._target = Shrunk(X, c, (delta + blur) / r)
-        self._arrays["seed"] = self._seed = np.array([seed])
         self._drawn: tuple[tuple[int, int], Array] = ((-1, -1), np.zeros((0, 0)))
 
     # ------------------------------------------------------------------ a round
@@ -213,7 +268,7 @@ class EfficientBandit(OneProjection):
     @property
     def queries_at(self) -> Array:
         """The points to try in this round, (points, *shape), all in the domain: x + delta u, and x - delta u."""
-        points = self._peek() + self._offsets * self._direction()
+        points = self.decision.ravel() + self._offsets * self._direction()
         return points.reshape(-1, *self.domain.shape)
 
     def update(self, values: ArrayLike) -> None:  # type: ignore[override]  # values are not gradients
@@ -228,25 +283,23 @@ class EfficientBandit(OneProjection):
         """One round from the loss itself: asks `f.value` at `queries_at`, moves, and returns the mean of the values."""
         if not hasattr(f, "value"):
             raise InputError(f"{self._who()}: step needs a loss with f.value(x). Got {told(f)}.")
-        values = [self._read_paid(f.value(point)) for point in self.queries_at]
+        values = [self._feedback.read_paid(f.value(point)) for point in self.queries_at]
         self._take(values)
         return math.fsum(values) / self.points
 
     def _take(self, values: list[float]) -> None:
         """One round from values that are checked here."""
         self._check_values(values)
-        self._peek()  # the round is played with the decision, read or not
+        _ = self.decision  # the round is played with it, read or not
         slope = self._gain * (values[0] if self.points == 1 else values[0] - values[1])
         slope = min(max(slope, -self._steepest), self._steepest)  # what rounding makes of a difference is no slope
-        np.multiply(self._direction(), slope, out=self._gradient)  # (1), (2)
-        self._shown = None
-        self._round(None, 0)
-        self._watch_horizon()
+        np.multiply(self._direction(), slope, out=self._feedback.g)  # (1), (2)
+        self._play_round(None, 0)
 
     def _direction(self) -> Array:
         """u_t, flat: a function of the seed and the round."""
         block, place = divmod(self.rounds, rows := max(1, BLOCK // self.domain.dim))
-        key = (self._seed.item(), block)
+        key = (int(self._memory.state.seed[0]), block)
         if self._drawn[0] != key:
             generator = np.random.Generator(np.random.Philox(key=np.array(key, dtype=np.uint64)))
             u = self.domain._directions(self.domain._directions(generator.standard_normal((rows, self.domain.dim))))
@@ -275,7 +328,7 @@ class EfficientBandit(OneProjection):
     @property
     def queries(self) -> Queries:
         """Projections onto the domain, gradients (none) and values so far."""
-        return Queries(int(self._clock[PROJECTIONS]), 0, self.points * self.rounds)
+        return Queries(int(self._memory.state.clock[PROJECTIONS]), 0, self.points * self.rounds)
 
     def regret_bound(self, path_length: float = 0.0) -> float:
         """(4): the most expected regret after `horizon` rounds, against comparators that move so far in all.
@@ -293,33 +346,33 @@ class EfficientBandit(OneProjection):
         P = check_nonnegative("regret_bound", "path_length", path_length)
         Y, T, G = self.inner.domain, self.horizon, self.gradient_bound
         assert T is not None
-        assert G is not None
-        a, first = self._target.share, Y.radius + float(np.linalg.norm(self.inner.machine.origin - Y.center.ravel()))
+        a, first = self._share, Y.radius + float(np.linalg.norm(self.inner.machine.origin - Y.center.ravel()))
         pool = pool_bound(self.inner.expert, Y.radius, math.sqrt(self._mean_square), 0.0, T, (1 - a) * P, first, 0.0)
         return pool + T * G * (self.exploration + a * self._rho)
 
     # ------------------------------------------------------------------ randomness, stop and resume
 
+    def reset(self) -> None:
+        """Return to the first round, with the same seed."""
+        with interrupts():
+            seed = int(self._memory.state.seed[0])
+            super().reset()
+            self._memory.state.seed[0] = seed
+
     def clone(self) -> Self:
-        """A fresh one with the same arguments and the same seed, before its first round: it draws the same."""
+        """Return a fresh one with the same arguments and the same seed, before its first round: it draws the same."""
         fresh = type(self)(**(self._given | {"rng": 0}))
         fresh._given, fresh.rng = self._given, self.rng
-        fresh._seed[:] = self._seed
+        fresh._memory.state.seed[:] = self._memory.state.seed
         return fresh
 
     def _arguments(self) -> dict[str, Any]:
         given = super()._arguments()
         return given if isinstance(given.get("rng"), int) else given | {"rng": None}  # the seed is in the state
 
-    def _start_anew(self, rounds: int) -> dict[str, Any]:
-        seed = np.random.default_rng([int(self._seed[0]), self.rounds]).integers(2**63)
-        return super()._start_anew(rounds) | {"rng": int(seed)}
-
-    def _read_arrays(self, saved: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        read = super()._read_arrays(saved, arrays)
-        if (read["seed"] < 0).any():
-            raise self._unfit("its seed is negative")
-        return read
+    def _restarted(self, rounds: int) -> dict[str, Any]:
+        seed = np.random.default_rng([int(self._memory.state.seed[0]), self.rounds]).integers(2**63)
+        return super()._restarted(rounds) | {"rng": int(seed)}
 
 
 def _read_interior(owner: str, X: Domain, interior: Any) -> tuple[Array, float]:

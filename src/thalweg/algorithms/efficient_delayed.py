@@ -29,17 +29,17 @@ values a round.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from thalweg._core.memory import Memory
+from thalweg._core.rules import counter_field, counters, feasible, inside
+from thalweg._core.state import Block, Floats, Ints, Past, Plan, field, part, scratch
 from thalweg._kernels.clock import FRESH, GRADIENTS, PROJECTIONS, ROUNDS
-from thalweg._kernels.handle import Handle, bind
 from thalweg._kernels.parts import start as begin
-from thalweg._sound import Past, feasible
-from thalweg._stateful import named_arrays, refill
 from thalweg._types import Array
 from thalweg._validate import check_count, check_entries, check_positive
 from thalweg.algorithms import _late_pool
@@ -48,14 +48,69 @@ from thalweg.cards import Card
 from thalweg.domains import Domain
 from thalweg.learners.ensemble import descents
 from thalweg.experts import Pool
-from thalweg.late import Late
-from thalweg.learners.base import read_start
+from thalweg.learners.alone import read_origin
+from thalweg.learners.base import bounded
+from thalweg.learners.late import Late, Waiting, read_delays
 from thalweg.metas import Hedge
 from thalweg.theorems import Theorem, bounds, path_length, step_sizes
 
 __all__ = ["EfficientDelayed", "LateDynamic"]
 
 OVERTAKEN, FORGOTTEN = 0, 1  # B and M of (7)
+
+
+class LatePoolState(NamedTuple):
+    """R rounds that are remembered, and a pool of N members."""
+
+    x: Floats = field("R d")  # decisions
+    due: Ints = field("R", start=-1)  # the round at whose end the feedback of a row counts; -1: none came
+    points: Floats = field("R N d", inside("around"))  # those of the members in each round
+    y: Floats = field("R d", inside("around"), called="points")
+    gradients: Floats = field("R d")
+    tally: Ints = field("2", counters)
+    pool: Any = part()
+    clock: Ints = counter_field()
+
+
+class LatePoolSettings(NamedTuple):
+    """Constants and scratch space."""
+
+    pool: Any = part()
+    h: Floats = scratch("d")
+
+
+class LatePoolMachine(Waiting):
+    """The rounds of `EfficientDelayed`, and its pool on Y, a ball around the domain."""
+
+    def __init__(self, domain: Domain, delay: int, around: Domain, pool: Pool, origin: Array, bound: float) -> None:
+        super().__init__(domain, delay)
+        self.around, self.pool, self.origin, self.bound = around, pool, origin, bound
+
+    def plan(self, sizes: Mapping[str, int]) -> Plan:
+        """See `Machine.plan`."""
+        return Plan(
+            LatePoolState,
+            LatePoolSettings(),
+            {"R": self.rows, "N": self.pool.size, "d": self.domain.dim},
+            {"pool": Pool.plan([[self.pool]])},
+            {"around": self.around},
+            holds=self.holds,
+            begin=self._begin,
+        )
+
+    def _begin(self, s: LatePoolState, c: LatePoolSettings) -> None:
+        s.points[:] = s.y[:] = self.origin  # rows of no round yet
+        begin(s.pool, c.pool, 0, 0, self.origin)
+        s.y[0], s.points[0] = s.pool.y[0], s.pool.members.points[0]
+
+    def holds(self, s: LatePoolState, c: LatePoolSettings, past: Past) -> Iterator[tuple[str, bool]]:
+        """See `Machine.holds`."""
+        yield from super().holds(s, c, past)
+        rounds, answered = int(s.clock[ROUNDS]), int(s.clock[GRADIENTS])
+        waits = int(np.count_nonzero(s.due[: min(self.rows, rounds + 1)] < 0))
+        yield "counters", bool(s.clock[PROJECTIONS] == rounds)
+        yield "counters", bool(s.tally[OVERTAKEN] < self.rows and s.tally[FORGOTTEN] == rounds + 1 - answered - waits)
+        yield "feedback", bool((np.linalg.norm(s.gradients, axis=1) <= self.bound * (1 + 1e-9)).all())
 
 
 class LateDynamic(Theorem):
@@ -72,7 +127,7 @@ class LateDynamic(Theorem):
         learner, n, G = self.inner, stop - start, self.G
         steps, P, B = step_sizes(learner.pool), path_length(u), learner.overtaken
         Q = (1 + (2 if B == 0 else 4) * learner.max_delay) * n * G**2
-        a = bounds.descent(steps, self.R, P, float(np.linalg.norm(learner._origin - u[0])))
+        a = bounds.descent(steps, self.R, P, float(np.linalg.norm(learner.machine.origin - u[0])))
         apart = G * min(2 * B * P, n * self.D) + G * self.D * min(learner.forgotten, n)
         weights = bounds.hedge(steps.size, learner.pool.meta.rate, self.R, Q)
         return float(weights + np.min(a + steps * Q / 2) + apart)
@@ -146,112 +201,68 @@ class EfficientDelayed(Late):
         name = "EfficientDelayed"
         T = check_count(name, "horizon", horizon)
         G = check_positive(name, "gradient_bound", gradient_bound)
-        super().__init__(
-            domain, delay=delay, max_delay=max_delay, horizon=T, gradient_bound=G, on_violation=on_violation
-        )
-        Y = self.surrogate = domain.surrogate
-        tau = 2 * self.max_delay if self.delay is None else self.delay
+        Y = self.surrogate = bounded(name, domain).surrogate
+        m = read_delays(name, domain, delay, max_delay)
+        tau = 2 * m if delay is None else m
         more = (1 + 2 * tau) * T  # T'
         N = math.ceil(0.5 * math.log2(1 + 2 * domain.diameter * T / (5 * Y.radius))) + 1
         steps = geometric(Y.radius / G * math.sqrt(5 / (2 * more)), N)  # (5)
         rate = math.sqrt(math.log(N) / (1 + G**2 * Y.radius**2 * more))  # (6)
-        check_entries(name, "delay" if max_delay is None else "max_delay", self.max_delay, self._rows * N * domain.dim)
+        read_delays(name, domain, delay, max_delay, N)
         self.pool = descents(Y, steps, meta=Hedge(rate=rate))
-        self._origin = self.pool.origin
-        if start is not None:
-            self._origin = np.ascontiguousarray(Y.project(read_start(name, domain, start)).ravel())
-        self._state, self._pool_settings = Pool.assemble([[self.pool]])
+        origin = read_origin(name, domain, start, Y)
         self._tol = domain.tolerance * domain._scale(domain.center)
-        self._points = np.zeros((self._rows, N, domain.dim))
-        self._y, self._gradients = np.zeros_like(self._x), np.zeros_like(self._x)
-        self._tally = np.zeros(2, dtype=np.int64)
-        self._work = np.empty(domain.dim)
-        self._arrays |= {"points": self._points, "y": self._y, "gradients": self._gradients, "tally": self._tally}
-        self._arrays |= named_arrays(self._state, "pool.")
-        self._bound: Handle | None = None
-        self._restart()
+        machine = LatePoolMachine(domain, m, Y, self.pool, self.pool.origin if origin is None else origin, G)
+        super().__init__(machine, delay, horizon=T, gradient_bound=G, on_violation=on_violation)
 
-    @property
-    def _handle(self) -> Handle:
-        if self._bound is None:
-            parts = self._state, self._pool_settings, *self._hull, self._tol, self._work
-            self._bound = bind(_late_pool.LatePool(*parts))
-        return self._bound
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_bound": None, "_shown": None}  # handles cannot be copied: they are made anew
-
-    def __setstate__(self, kept: dict[str, Any]) -> None:
-        vars(self).update(kept)
-        self._state = refill(self._state, self._arrays, "pool.")  # the arrays of both are the same again
+    def _tree(self, block: Block) -> Any:
+        s, c = block.state, block.settings
+        return _late_pool.LatePool(s.pool, c.pool, *self._feedback.hull, self._tol, c.h)
 
     # ------------------------------------------------------------------ a round
 
-    def _restart(self) -> None:
-        super()._restart()
-        for array in (self._points, self._y, self._gradients, self._tally):
-            array[:] = 0
-        begin(self._state, self._pool_settings, 0, 0, self._origin)
-        self._keep(0)
-
     def _keep(self, t: int) -> None:
-        row = t % self._rows
-        self._y[row], self._points[row] = self._state.y[0], self._state.members.points[0]
+        s, row = self._memory.state, t % self._rows
+        s.y[row], s.points[row] = s.pool.y[0], s.pool.members.points[0]
 
-    def _decide(self) -> Array:
-        x = np.empty(self.domain.dim)
-        self.domain._project_into(self._y[self.rounds % self._rows], x, self._work)  # (4)
-        self._clock[PROJECTIONS] += 1
+    def _decide_late(self) -> Array:
+        x, s = np.empty(self.domain.dim), self._memory.state
+        self.domain._project_into(s.y[self.rounds % self._rows], x, self._memory.settings.h)  # (4)
         return x
 
     def _open(self, t: int) -> None:
-        row = t % self._rows
-        self._tally[FORGOTTEN] += t >= self._rows and self._due[row] < 0
-        self._due[row], self._gradients[row] = -1, 0.0
-        _late_pool.reweigh(self._handle)  # (3)
+        s, row = self._memory.state, t % self._rows
+        s.tally[FORGOTTEN] += t >= self._rows and s.due[row] < 0
+        s.due[row], s.gradients[row] = -1, 0.0
+        s.clock[PROJECTIONS] += 1  # that of the round that ends
+        _late_pool.reweigh(self._memory.handle)  # (3)
         self._keep(t)
 
     def _take(self, s: int, gradient: Array, loss: float | None) -> None:
-        self._gradients[s % self._rows] = gradient
+        self._memory.state.gradients[s % self._rows] = gradient
 
     def _settle(self, s: int) -> None:
-        t, row = self.rounds, s % self._rows
+        state, t, row = self._memory.state, self.rounds, s % self._rows
         whose = t - (t - np.arange(self._rows)) % self._rows  # the round of each row
-        waiting = np.count_nonzero((whose >= 0) & (whose < s) & ((self._due < 0) | (self._due > t)))
-        self._tally[OVERTAKEN] = max(self._tally[OVERTAKEN], waiting)
-        kept = self._gradients[row].copy(), self._x[row], self._y[row], self._points[row]
-        _late_pool.learn(self._handle, *kept)  # (1), (2)
+        waiting = np.count_nonzero((whose >= 0) & (whose < s) & ((state.due < 0) | (state.due > t)))
+        state.tally[OVERTAKEN] = max(state.tally[OVERTAKEN], waiting)
+        kept = state.gradients[row].copy(), state.x[row], state.y[row], state.points[row]
+        _late_pool.learn(self._memory.handle, *kept)  # (1), (2)
 
     # ------------------------------------------------------------------ what it tells
 
     @property
     def overtaken(self) -> int:
         """B, the most earlier rounds that still waited when the feedback of a round counted."""
-        return int(self._tally[OVERTAKEN])
+        return int(self._memory.state.tally[OVERTAKEN])
 
     @property
     def forgotten(self) -> int:
         """M, the rounds whose feedback did not come in time."""
-        return int(self._tally[FORGOTTEN])
+        return int(self._memory.state.tally[FORGOTTEN])
 
     @property
     def weights(self) -> Array:
         """p_t, how much each member counts in the present decision."""
-        weights: Array = self._state.weights[0].copy()
+        weights: Array = self._memory.state.pool.weights[0].copy()
         return weights
-
-    # ------------------------------------------------------------------ stop and resume
-
-    def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
-        yield from super()._look(read)
-        clock, tally = read["clock"], read["tally"]
-        rounds, answered = int(clock[ROUNDS]), int(clock[GRADIENTS])
-        waits = int(np.count_nonzero(read["due"][: min(self._rows, rounds + 1)] < 0))
-        yield "counters", clock[PROJECTIONS] == rounds + clock[FRESH]
-        yield "counters", 0 <= tally[OVERTAKEN] <= self.max_delay and tally[FORGOTTEN] == rounds + 1 - answered - waits
-        yield "feedback", bool((np.linalg.norm(read["gradients"], axis=1) <= math.sqrt(self._square_bound)).all())
-        yield "points", feasible(self.surrogate, read["y"]) and feasible(self.surrogate, read["points"])
-        one = np.ones((1, 1), dtype=np.int64)
-        past = Past(one > 0, one, rounds * one, rounds, self._square_bound)
-        state = refill(self._state, read, "pool.")
-        yield from Pool.look([[self.pool]], state, self._pool_settings, past)

@@ -35,9 +35,9 @@ from thalweg.algorithms.pools import hint_pool
 from thalweg.cards import Card, Variant
 from thalweg.domains import Domain
 from thalweg.errors import InputError
-from thalweg.hinted import Hinted
 from thalweg.learners.base import read_start
 from thalweg.learners.one_projection import OneProjection
+from thalweg.learners.optimistic import Optimistic
 from thalweg.theorems import Theorem, bounds, path_length
 
 __all__ = ["EfficientOptimistic", "Guessed"]
@@ -121,7 +121,10 @@ class EfficientOptimistic(OneProjection):
         },
     )
 
-    inner: Hinted
+    tight_surrogate = False
+    makes_ahead = False  # a hint between two rounds changes the decision
+
+    inner: Optimistic
     gradient_bound: float
 
     def __init__(
@@ -140,21 +143,17 @@ class EfficientOptimistic(OneProjection):
         G = check_positive(name, "gradient_bound", gradient_bound)
         L = None if smoothness is None else check_positive(name, "smoothness", smoothness)
 
-        def make_inner(Y: Domain) -> Hinted:
+        def make_inner(Y: Domain) -> Optimistic:
             home = None if start is None else read_start(name, domain, start)
             steps = hint_pool(T, G, Y.radius, L)
             Rho, log = Y.radius + float(steps[-1]) * G / 2, math.log(2 * steps.size)
             spread = max(Rho * G, 16 * (L or 0.0) * Rho**2 * (math.sqrt(log) + log))
-            return Hinted(Y, steps, G, spread=spread, start=home, owner=name)
+            return Optimistic(Y, steps, G, spread=spread, start=home, owner=name)
 
         super().__init__(
             domain, make_inner, surrogate=surrogate, horizon=T, gradient_bound=G, on_violation=on_violation
         )
         self.smoothness = L
-
-    @staticmethod
-    def _around(domain: Domain) -> Domain:
-        return domain._enclosing_ball()
 
     def hint(self, gradient: ArrayLike) -> None:
         """Guess the gradient of this round, before `decision` is read: the decision depends on it.
@@ -162,20 +161,21 @@ class EfficientOptimistic(OneProjection):
         It counts for this round only; the next one has the gradient of this one as its hint again. A hint longer than
         `gradient_bound` is shortened to it. Another hint in the same round replaces the first.
         """
-        m = self._shaped("hint", gradient).astype(np.float64).ravel()
+        m = self._feedback.shaped("hint", gradient).astype(np.float64).ravel()
         if not np.isfinite(m).all():
             raise InputError(f"{self._who()}: hint has entries that are nan or infinite. Leave it out, or pass zeros.")
-        if self._clock[FRESH]:
+        if self._memory.state.clock[FRESH]:
             raise InputError(
                 f"{self._who()}: hint came after `decision` was read, which depends on it. Call hint first, then read "
                 "`decision`, then update."
             )
-        flatten(*self._hull, m)
+        flatten(*self._feedback.hull, m)
         largest = float(np.abs(m).max())
         norm = largest * float(np.linalg.norm(m / largest)) if largest > 0 else 0.0  # where squares would overflow, too
         if norm > self.gradient_bound:
             m *= self.gradient_bound / norm
-        self.inner._lean(m)
+        self._shown = None
+        self.inner.lean(m)
 
     @property
     def hint_error(self) -> float:

@@ -7,13 +7,13 @@ Y is a ball around X with centre c and radius R. Play x_t = Pi_X(y_t); let h_t b
     member k:  y_k <- Pi_Y(y_k - s_k h_t)                                   the proximal step of l_t,
                s_k = min(2^k R / sqrt(S_t), (2f - r_k)_+ / ||h_t||^2)        r_k = <h_t, y_t - y_k>                 (2)
                for k = k0 - 4, ..., K; K grows while 2^(K+1) sqrt(S_t) <= 2 sum_s ||h_s||
-    members C, D:  a step of recursive least squares on l_t; D starts anew when its errors grow                    (3)
+    members C, D:  a step of recursive least squares on l_t; D restarts when its errors grow                    (3)
                without values: C, with f estimated, and M, which the estimate is made by
     record j:  Hedge on the gains min(r_i, 2f) seen since its birth, rate 1/sqrt(B^2 + V)                          (4)
     y_{t+1} = sum_j w_j sum_i p_i^(j) y_i                                   w_j by what record j gained             (5)
 
 with S_t = sum_{s<=t} ||h_s||^2. One record begins at the start, one at every change that D finds evident, the others
-at the markers of a compact cover. (2) is in `thalweg._machines.cut_descent`, (3) in `curvature` and `estimate`, (4) and
+at the markers of a compact cover. (2) is in `thalweg.parts.cut_descent`, (3) in `curvature` and `estimate`, (4) and
 (5) in `records`.
 
 For every T and every path in X of length P, regret is of order R sqrt(S_T (1 + P/R)), up to logarithms; on every
@@ -29,14 +29,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._machines.tracker import LARGEST as LARGEST_LOSS
+from thalweg._kernels.covers import slots_in_use
 from thalweg._types import Array
 from thalweg.cards import Card
 from thalweg.domains import Domain
-from thalweg.learners.base import read_start
+from thalweg.learners.base import Learner, Shown, read_start
+from thalweg.learners.contract import core
 from thalweg.learners.one_projection import OneProjection
+from thalweg.learners.tracker import TrackerSettings, TrackerState, Tracking
+from thalweg.learners.tracker.machine import multipliers
+from thalweg.parts.cut_descent import COUNT
+from thalweg.parts.records import ANCHORED, CHANGES, MARKERS, OTHERS
 from thalweg.theorems import Theorem, path_length
-from thalweg.tracking import Tracking
 
 __all__ = ["Tracked", "Tracker"]
 
@@ -53,21 +57,22 @@ class Tracked(Theorem):
 
     def __init__(self, learner: Any, paid: Array, squares: Array) -> None:
         super().__init__(learner, paid, squares)
-        self.whole = not self.inner.intervals
-        floor = self.inner.loss_floor
+        self.learner = learner
+        self.whole = not learner.intervals
+        floor = learner.loss_floor
         self.blind = floor is None or learner.queries.values < learner.rounds
         phi = 2 * self.R * np.sqrt(squares)  # at least what the learner saw: a surrogate gradient is no longer
         self.phi = np.maximum.accumulate(phi if self.blind else np.minimum(phi, 2 * (paid - floor)))
         self.longest = np.maximum.accumulate(np.sqrt(squares))
         self.squares = np.concatenate([[0.0], np.cumsum(squares)])
-        self.markers = np.array(self.inner.markers)
-        self.forgotten = self.inner.marker_count - self.markers.size
+        self.markers = np.array(self.learner.markers)
+        self.forgotten = self.learner.marker_count - self.markers.size
 
     def bound(self, start: int, stop: int, u: Array, losses: Array) -> float:
         """See `Theorem.bound`."""
         P = path_length(u)
-        whole = self.inner.regret_bound(P) if (start, stop) == (0, self.paid.size) else math.inf
-        return min(whole, self.interval(start, stop, P) if self.inner.intervals else math.inf)
+        whole = self.learner.regret_bound(P) if (start, stop) == (0, self.paid.size) else math.inf
+        return min(whole, self.interval(start, stop, P) if self.learner.intervals else math.inf)
 
     def interval(self, start: int, stop: int, P: float) -> float:
         """(T2)."""
@@ -79,10 +84,10 @@ class Tracked(Theorem):
         if marked == 0:
             return before
         m = self.forgotten + int((self.markers <= stop).sum())
-        a, N = self.inner.anchored, self.inner.weights.size
-        c = self.inner.multipliers
+        a, N = self.learner.anchored, self.learner.weights.size
+        c = self.learner.multipliers
         prior = math.log(SPREAD) + math.log(c[-1] / c[0]) / 2 if self.blind else math.log(N)
-        L = math.log(8 * m / 3 * (4 + 3 * math.log(m) + 3 * (a + self.inner.changes)))
+        L = math.log(8 * m / 3 * (4 + 3 * math.log(m) + 3 * (a + self.learner.changes)))
         if stop > REACH * L:
             return math.inf
         n = M * (1 + math.floor(math.log2(marked)))
@@ -90,6 +95,48 @@ class Tracked(Theorem):
         steep = n * (4 + (32 if a == 0 else 40.2) * L) + 2
         S = float(self.squares[stop] - self.squares[start])
         return before + self.R * math.sqrt(n * S) * root + self.R * float(self.longest[stop - 1]) * steep
+
+
+def _weights(learner: Learner, s: TrackerState, c: TrackerSettings) -> Array:
+    """p_i: of two members with curvature (0 where there are none), then of the descents `multipliers`."""
+    return s.p[: s.members.sizes[COUNT]].copy()
+
+
+def _points(learner: Learner, s: TrackerState, c: TrackerSettings) -> Array:
+    """y_i, in the order of `weights`."""
+    return s.members.points[: s.members.sizes[COUNT]].reshape(-1, *learner.domain.shape).copy()  # type: ignore[no-any-return]
+
+
+def _multipliers(learner: Learner, s: TrackerState, c: TrackerSettings) -> Array:
+    """2^k of the descents that are there, the first after 2 members with curvature."""
+    return multipliers(s)
+
+
+def _markers(learner: Learner, s: TrackerState, c: TrackerSettings) -> list[int]:
+    """The rounds, counted from 1, that set the latest markers: at most 64 of them."""
+    m, kept = int(s.records.counts[MARKERS]), s.records.marks.size
+    return [int(s.records.marks[i % kept]) for i in range(max(0, m - kept), m)]
+
+
+def _marker_count(learner: Learner, s: TrackerState, c: TrackerSettings) -> int:
+    """Markers of the cover so far."""
+    return int(s.records.counts[MARKERS])
+
+
+def _anchored(learner: Learner, s: TrackerState, c: TrackerSettings) -> int:
+    """How often the grid of a record was anchored again."""
+    return int(s.records.counts[ANCHORED])
+
+
+def _changes(learner: Learner, s: TrackerState, c: TrackerSettings) -> int:
+    """How many changes were evident."""
+    return int(s.records.counts[CHANGES])
+
+
+def _records(learner: Learner, s: TrackerState, c: TrackerSettings) -> dict[int, float]:
+    """The weight of every record: 0 since the start, 1 since the last evident change, k + 2 for slot k."""
+    rows = OTHERS + slots_in_use(int(s.records.counts[MARKERS]))
+    return {j: float(s.records.weights[j]) for j in range(rows) if j == 0 or s.records.born[j - 1] > 0}
 
 
 class Tracker(OneProjection):
@@ -143,7 +190,10 @@ class Tracker(OneProjection):
     )
 
     inner: Tracking
-    _floor = -math.inf
+    tight_surrogate = False
+    weights, points, multipliers = Shown(_weights), Shown(_points), Shown(_multipliers)
+    markers, marker_count = Shown(_markers), Shown(_marker_count)
+    anchored, changes, records = Shown(_anchored), Shown(_changes), Shown(_records)
 
     def __init__(
         self,
@@ -170,20 +220,6 @@ class Tracker(OneProjection):
             )
 
         super().__init__(domain, make_inner, surrogate=surrogate)
-        self._floor = self.inner._floor
-
-    @staticmethod
-    def _around(domain: Domain) -> Domain:
-        return domain._enclosing_ball()
-
-    def _read_paid(self, loss: Any) -> float:
-        value = super()._read_paid(loss)
-        if self.uses_loss and value - self._floor > LARGEST_LOSS:
-            raise self._beyond_range()
-        return value
-
-    def _why_floor(self) -> str:
-        return self.inner._why_floor()
 
     def regret_bound(self, path_length: float = 0.0) -> float:
         """The most regret so far against any comparators in the domain whose path has at most this length.
@@ -200,24 +236,4 @@ class Tracker(OneProjection):
         >>> learner.regret_bound() < learner.regret_bound(path_length=5.0)
         True
         """
-        return self.inner.regret_bound(path_length)
-
-    @property
-    def markers(self) -> list[int]:
-        """The rounds, counted from 1, that set the latest markers: at most 1024 of them."""
-        return self.inner.markers
-
-    @property
-    def weights(self) -> Array:
-        """p_i: of two members with curvature (0 where there are none), then of the descents `multipliers`."""
-        return self.inner.weights
-
-    @property
-    def multipliers(self) -> Array:
-        """2^k of the descents that are there, the first after 2 members with curvature."""
-        return self.inner.multipliers
-
-    @property
-    def marker_count(self) -> int:
-        """Markers of the cover so far."""
-        return self.inner.marker_count
+        return self.inner.regret_bound(core(self._memory.state), path_length)

@@ -16,7 +16,7 @@ from thalweg.cards import Recipe, recipes
 from thalweg.domains import Ball, Box, Domain, L1Ball, Simplex
 from thalweg.errors import InputError
 from thalweg.lab.streams import Stream
-from thalweg.late import Late
+from thalweg.learners.late import Late
 
 __all__ = ["ALGORITHMS", "DOMAINS", "USUAL", "Recipe", "Shape", "build", "build_domain", "prompt"]
 

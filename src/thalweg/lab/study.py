@@ -47,7 +47,7 @@ class Study:
     tables, figures, remarks : callable
         data -> tables, pictures (matplotlib Figures), and the numbers of the page's sentences, by name.
     template : str
-        The page, a Jinja template that extends "base.html": a path below `thalweg/lab/studies`. It sees `facts`,
+        The page, a Jinja template that extends "base.html": a path below the folder of the studies. It sees `facts`,
         `pictures`, `tables` and `remarks`. Its sentences are made from the numbers, so that they cannot claim what
         this very run does not show.
     lines : callable
@@ -155,9 +155,10 @@ def write(study: Study, folder: Path, data: Any, facts: Row) -> Path:
 
 def _page(study: Study, data: Any, facts: Row, images: Mapping[str, bytes]) -> str:
     """The page. It refers to nothing outside itself."""
+    from thalweg.lab import studies  # they import this module
+
     jinja2 = need("jinja2", "lab", "The page")
-    here = Path(__file__).parent
-    loader = jinja2.FileSystemLoader([here, here / "studies"])
+    loader = jinja2.FileSystemLoader([Path(__file__).parent, *studies.__path__])
     options = {"autoescape": True, "undefined": jinja2.StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
     environment = jinja2.Environment(loader=loader, **options)
     environment.filters |= {"number": number, "ratio": ratio, "duration": duration}

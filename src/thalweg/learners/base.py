@@ -219,6 +219,9 @@ class Learner(Kept, Recorded):
             square=machine.square,
             floor=max(machine.floor, 0.0 if nonnegative else -math.inf),
             needs_loss=machine.needs_loss,
+            why_floor=(lambda: machine.why_floor) if machine.why_floor else None,
+            largest_loss=machine.largest_loss,
+            too_large=machine.too_large,
         )
         self.gradient_bound, self.on_violation = self._feedback.bound, self._feedback.on_violation
         self._square_bound = self._feedback.square

@@ -46,6 +46,8 @@ class Feedback:
         Rounds need the loss.
     why_floor : callable, optional
         Returns the rest of the message about a loss below the floor.
+    largest_loss, too_large : float, str
+        The largest loss above the floor that is accepted, and the message about a larger one.
     """
 
     def __init__(
@@ -61,6 +63,8 @@ class Feedback:
         floor: float = -math.inf,
         needs_loss: bool = False,
         why_floor: Callable[[], str] | None = None,
+        largest_loss: float = math.inf,
+        too_large: str = "",
     ) -> None:
         self.name, self.who, self.shape, self.hull = name, who, domain.shape, hull
         self.bound = None if bound is None else check_positive(name, "gradient_bound", bound)
@@ -68,8 +72,14 @@ class Feedback:
         self.square = min(LARGEST, square) if self.bound is None else (self.bound * (1 + ROUNDING)) ** 2
         self.floor, self.needs_loss = floor, needs_loss
         self.why_floor = why_floor or self._why_floor
-        self.largest_loss, self.too_large = math.inf, ""
+        self.largest_loss, self.too_large = largest_loss, too_large
         self.g = np.empty(domain.dim)
+
+    def follow(self, other: Feedback) -> None:
+        """Accept what another one accepts, in messages of one's own."""
+        self.bound, self.on_violation, self.square, self.hull = other.bound, other.on_violation, other.square, other.hull
+        self.floor, self.needs_loss, self.why_floor = other.floor, other.needs_loss, other.why_floor
+        self.largest_loss, self.too_large = other.largest_loss, other.too_large
 
     # ------------------------------------------------------------------ gradients
 

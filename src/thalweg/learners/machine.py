@@ -35,6 +35,10 @@ class Machine(ABC):
         Rounds need the loss; a round counts a value.
     floor : float
         The smallest loss that is accepted.
+    why_floor : str
+        The rest of the message about a loss below the floor; the usual one when empty.
+    largest_loss, too_large : float, str
+        The largest loss above the floor that is accepted, and the message about a larger one.
     square : float
         The largest square norm of a gradient that is accepted where the learner has no bound.
     unknown : float
@@ -52,6 +56,9 @@ class Machine(ABC):
     needs_loss = False
     uses_loss = False
     floor = -math.inf
+    why_floor = ""
+    largest_loss = math.inf
+    too_large = ""
     square = math.inf
     unknown = 0.0
     in_python = False

@@ -16,7 +16,7 @@ then, so Theorem 1 holds for y_t outside the flat, too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,7 +41,17 @@ from thalweg.learners.base import Learner, bounded, check_takes_losses, read_dec
 from thalweg.learners.contract import core, count, decision, learn, propose, reduce
 from thalweg.learners.machine import Machine
 
-__all__ = ["OneProjection", "Reduced", "ReducedGuest", "ReducedSettings", "ReducedState", "surrogate_gradient"]
+__all__ = [
+    "OneProjection",
+    "Reduced",
+    "ReducedGuest",
+    "ReducedSettings",
+    "ReducedState",
+    "as_reduced",
+    "surrogate_gradient",
+]
+
+T = TypeVar("T", bound=type)
 
 
 class ReducedState(NamedTuple):
@@ -107,6 +117,15 @@ def _count(s: ReducedState, c: ReducedSettings, loss: float) -> None:
     count(s.inner, c.inner, loss)
 
 
+def as_reduced(state: T) -> T:
+    """Class decorator: register the reduction's kernels for a state that has more fields than `ReducedState`."""
+    implement(decision, state)(_decision)
+    implement(core, state)(_core)
+    implement(reduce, state)(_reduce)
+    implement(count, state)(_count)
+    return state
+
+
 # -------------------------------------------------------------------------------------------------------------- machine
 
 
@@ -141,6 +160,7 @@ class Reduced(Machine):
         self.domain, self.inner, self.target = domain, inner, domain if target is None else target
         self.needs_loss, self.uses_loss, self.unknown = inner.needs_loss, inner.uses_loss, inner.unknown
         self.floor, self.square, self._flattens = inner.floor, inner.square, flattens
+        self.why_floor, self.largest_loss, self.too_large = inner.why_floor, inner.largest_loss, inner.too_large
         self.ahead = ahead and self.looped and self.target.onto.built_in  # a projection of one's own may fail
 
     @property
@@ -353,7 +373,7 @@ class OneProjection(Learner):
         X.
     make_inner : callable
         `make_inner(surrogate)` returns a learner on that set: one of ours, or any object with `decision`,
-        `update(gradient, loss)`, `state`, `restore` and `reset`.
+        `update(gradient, loss)`, `state`, `restore` and `reset`; or a `Machine`.
     surrogate : Domain, optional
         Y, a set that contains X. `domain.surrogate` when left out. Given, gradients are used as they are, also where X
         lies in a flat: a bound must then hold for their full length.
@@ -392,21 +412,27 @@ class OneProjection(Learner):
         on_violation: str = "raise",
     ) -> None:
         name = type(self).__name__
-        around = bounded(name, domain).surrogate if self.tight_surrogate else domain._enclosing_ball()
+        X = bounded(name, domain)
+        around = X.surrogate if self.tight_surrogate else X._enclosing_ball()
         Y = around if surrogate is None else check_surrogate(name, domain, surrogate)
         if not callable(make_inner):
             raise wrong(name, "make_inner", "a function Y -> learner", make_inner)
         inner = ask(name, "make_inner", make_inner, Y)
-        _check_inner(name, inner)
-        if isinstance(inner, Learner) and inner.domain is not Y:
+        if not isinstance(inner, Machine):
+            _check_inner(name, inner)
+        if isinstance(inner, Learner | Machine) and inner.domain is not Y:
             Y = check_surrogate(name, domain, inner.domain, "The set of the inner learner")
         self.surrogate, self.inner = Y, inner
         bound = getattr(inner, "gradient_bound", None) if gradient_bound is None else gradient_bound
         flattens = surrogate is None  # a set of one's own need not lie in the flat: gradients stay as they are
-        trusted = isinstance(inner, Learner) and _trusted(inner, bound)
-        machine: Machine = ReducedGuest(self._who, domain, Y, inner, flattens=flattens)
-        if trusted:  # its machine becomes a part of this one, and it stays a window on that part
-            machine = Reduced(domain, inner.machine, flattens=flattens, ahead=self.makes_ahead)
+        ours: Machine | None = inner if isinstance(inner, Machine) else None
+        if isinstance(inner, Learner) and _trusted(inner, bound):
+            ours = inner.machine  # becomes a part of this one's, and the learner stays a window on that part
+        machine: Machine
+        if ours is None:
+            machine = ReducedGuest(self._who, domain, Y, inner, flattens=flattens)
+        else:
+            machine = Reduced(domain, ours, flattens=flattens, ahead=self.makes_ahead)
         self.anytime = getattr(inner, "anytime", False)
         super().__init__(
             machine,
@@ -414,7 +440,7 @@ class OneProjection(Learner):
             gradient_bound=bound,
             on_violation=on_violation,
             nonnegative=getattr(inner, "nonnegative", False),
-            inside=(inner,) if trusted else (),
+            inside=(inner,) if isinstance(inner, Learner) and ours is not None else (),
         )
 
     def _restarted(self, rounds: int) -> dict[str, Any]:

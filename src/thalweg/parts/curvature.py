@@ -20,13 +20,23 @@ from typing import NamedTuple
 
 import numpy as np
 
+from thalweg._core.rules import magnitude, within
+from thalweg._core.state import Floats, Plan, field
 from thalweg._kernels.hulls import flatten
 from thalweg._kernels.jit import inner
-from thalweg._kernels.parts import Floats
 from thalweg._kernels.vectors import copy, dot, square_norm
-from thalweg.parts.cut_descent import Around, Members, bring_back
+from thalweg.parts.cut_descent import Around, MembersState, bring_back
 
-__all__ = ["BLIND_SHARE", "SHARE", "Curvature", "begin_curvature", "fresh", "gain_of", "move_curved"]
+__all__ = [
+    "BLIND_SHARE",
+    "SHARE",
+    "CurvatureState",
+    "begin_curvature",
+    "curvature_plan",
+    "fresh",
+    "gain_of",
+    "move_curved",
+]
 
 WEAK = 1e-3  # the prior of P
 SHARE = 0.3  # of the descents' prior, for each of the two
@@ -39,11 +49,16 @@ LARGEST = 1e150  # of an entry of P, of an error and of a step
 NOISE, SUM, ROUNDS, MOST = 0, 1, 2, 3  # of `watch`: the mean of nu, a, the rounds D has seen, the largest nu
 
 
-class Curvature(NamedTuple):
-    """C is 0, D is 1."""
+class CurvatureState(NamedTuple):
+    """C is 0, D is 1; Q = 2, or 0 where there are no such members."""
 
-    P: Floats  # (2, d, d); no rows where there are no such members
-    watch: Floats  # (4,) what D knows of its errors
+    P: Floats = field("Q d d", magnitude(5 * LARGEST))
+    watch: Floats = field("4", within(0.0, 5 * LARGEST))  # the errors of D
+
+
+def curvature_plan(dim: int, *, wanted: bool) -> Plan:
+    """Return the plan of both members, or of none."""
+    return Plan(CurvatureState, (), {"Q": 2 if wanted else 0, "d": dim})
 
 
 @inner
@@ -56,7 +71,7 @@ def _reset(P: Floats, size: float) -> None:
 
 
 @inner
-def begin_curvature(s: Curvature, members: Members, around: Around, prior: float) -> None:
+def begin_curvature(s: CurvatureState, members: MembersState, around: Around, prior: float) -> None:
     """The first round: at home, and with this prior each."""
     for i in range(2):
         copy(around.home, members.points[i])
@@ -105,7 +120,7 @@ def _error(f: float, gain: float) -> float:
 
 @inner
 def move_curved(
-    s: Curvature, members: Members, around: Around, h: Floats, n: float, f: float, y: Floats, gains: Floats, u: Floats,
+    s: CurvatureState, members: MembersState, around: Around, h: Floats, n: float, f: float, y: Floats, gains: Floats, u: Floats,
     count: int,
 ) -> bool:  # fmt: skip
     """(1)-(3) for the first one or both; the gains are written before anyone moves. u is scratch space.

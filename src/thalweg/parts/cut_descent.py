@@ -15,16 +15,32 @@ from typing import NamedTuple
 
 import numpy as np
 
+from thalweg._core.rules import magnitude
+from thalweg._core.state import Floats, Ints, Plan, field
 from thalweg._kernels.jit import inner
-from thalweg._kernels.parts import Floats, Ints
 from thalweg._kernels.vectors import copy
 
-__all__ = ["BELOW", "CURVED", "ROWS", "Around", "Members", "begin_members", "bring_back", "join", "move_descents"]
+__all__ = [
+    "BELOW",
+    "CURVED",
+    "FIRST_ROWS",
+    "MOST_ROWS",
+    "Around",
+    "MembersState",
+    "begin_members",
+    "bring_back",
+    "join",
+    "members_plan",
+    "move_descents",
+    "rows_needed",
+]
 
 CURVED = 2  # rows before the descents, for the members with curvature
 BELOW = 4  # steps shorter than 2^k0 that are there from the start
-# k0 >= -20, and (4) lets K exceed log2 sqrt(T) by 1 at most: 57 descents in 2^62 rounds.
-ROWS = CURVED + 58
+SHORTEST_FIRST, LONGEST_FIRST = -20, -4  # bounds of k0
+FIRST_ROWS = CURVED + BELOW + 2 - SHORTEST_FIRST  # the first round begins with that many at most
+# (4) lets K exceed log2 sqrt(T) by 1 at most: 57 descents in 2^62 rounds.
+MOST_ROWS = CURVED + 58
 SQUARES, LENGTHS, SHORTEST, NEXT = 0, 1, 2, 3  # of `sums`
 COUNT, LEAST, TOP = 0, 1, 2  # of `sizes`
 
@@ -39,13 +55,18 @@ class Around(NamedTuple):
     normals: Floats
 
 
-class Members(NamedTuple):
-    """Rows 0 and 1 are the members with curvature, row 2 + i the descent with k = k0 - 4 + i."""
+class MembersState(NamedTuple):
+    """Rows 0 and 1 are the members with curvature, row 2 + i the descent with k = k0 - 4 + i. Rows N grow."""
 
-    points: Floats  # (ROWS, d)
-    sums: Floats  # (4,) S, the sum of ||h||, 2^(k0 - 4) and 2^(K + 1)
-    sizes: Ints  # (3,) rows up to the last one in use, 0 before the first round; k0; K
-    logs: Floats  # (ROWS,) log-priors
+    points: Floats = field("N d")
+    sums: Floats = field("4")  # S, the sum of ||h||, 2^(k0 - 4) and 2^(K + 1)
+    sizes: Ints = field("3")  # rows up to the last one in use, 0 before the first round; k0; K
+    logs: Floats = field("N", magnitude(99.0), called="log-priors")
+
+
+def members_plan(rows: int, dim: int) -> Plan:
+    """Return the plan of so many rows."""
+    return Plan(MembersState, (), {"N": rows, "d": dim})
 
 
 @inner
@@ -54,11 +75,11 @@ def _log_prior(k: int, k0: int) -> float:
 
 
 @inner
-def begin_members(s: Members, around: Around, f: float, n: float) -> float:
+def begin_members(s: MembersState, around: Around, f: float, n: float) -> float:
     """The first round: steps of about the length that reaches the cut. Returns the sum of the priors."""
     k0 = -6
     if 0.0 < f < np.inf:
-        k0 = int(min(max(np.floor(np.log2(2.0 * f / (np.sqrt(n) * around.radius))), -20.0), -4.0))
+        k0 = int(min(max(np.floor(np.log2(2.0 * f / (np.sqrt(n) * around.radius))), SHORTEST_FIRST), LONGEST_FIRST))
     s.sizes[LEAST] = k0
     s.sizes[TOP] = 1
     s.sizes[COUNT] = CURVED + 1 - (k0 - BELOW) + 1
@@ -82,7 +103,7 @@ def bring_back(around: Around, point: Floats, square: float) -> None:
 
 
 @inner
-def move_descents(s: Members, around: Around, h: Floats, n: float, f: float, y: Floats, gains: Floats) -> None:
+def move_descents(s: MembersState, around: Around, h: Floats, n: float, f: float, y: Floats, gains: Floats) -> None:
     """(1)-(3); the gains are written before anyone moves."""
     length = around.radius / np.sqrt(s.sums[SQUARES]) * s.sums[SHORTEST]
     for i in range(CURVED, s.sizes[COUNT]):
@@ -101,11 +122,23 @@ def move_descents(s: Members, around: Around, h: Floats, n: float, f: float, y: 
 
 
 @inner
-def join(s: Members, y: Floats) -> None:
+def join(s: MembersState, y: Floats) -> None:
     """(4)."""
-    while s.sums[NEXT] * np.sqrt(s.sums[SQUARES]) <= 2.0 * s.sums[LENGTHS] and s.sizes[COUNT] < ROWS:
+    while s.sums[NEXT] * np.sqrt(s.sums[SQUARES]) <= 2.0 * s.sums[LENGTHS] and s.sizes[COUNT] < s.points.shape[0]:
         s.sizes[TOP] += 1
         s.sums[NEXT] *= 2.0
         copy(y, s.points[s.sizes[COUNT]])
         s.logs[s.sizes[COUNT]] = _log_prior(s.sizes[TOP], s.sizes[LEAST])
         s.sizes[COUNT] += 1
+
+
+@inner
+def rows_needed(s: MembersState) -> int:
+    """Return the rows that the next round may use, after the first one.
+
+    With q = (sum of ||h||)^2 / S, a round adds 1 to q at most (Cauchy-Schwarz), and 2^(K+1) > 2 sqrt(q) >= 2 after (4).
+    So one descent joins at most, and none unless 2^(K+1) <= 2 sqrt(q) + 1.
+    """
+    root = np.sqrt(s.sums[SQUARES])
+    may_join = s.sums[NEXT] * root <= 2.0 * s.sums[LENGTHS] + root
+    return min(s.sizes[COUNT] + (1 if may_join else 0), MOST_ROWS)

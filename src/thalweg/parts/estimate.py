@@ -15,37 +15,46 @@ from typing import NamedTuple
 
 import numpy as np
 
+from thalweg._core.rules import within
+from thalweg._core.state import Floats, Plan, field
 from thalweg._kernels.jit import inner
-from thalweg._kernels.parts import Floats
 from thalweg._kernels.vectors import copy
 from thalweg.parts.cut_descent import Around, bring_back
 
-__all__ = ["AGE", "HELPERS", "Estimate", "begin_estimate", "estimate"]
+__all__ = ["AGE", "HELPERS", "EstimateState", "begin_estimate", "estimate", "estimate_plan"]
 
 HELPERS = 12
 KEEP = 0.999  # of E_j and t, in a round
 LEAN = 0.25 * np.log(2.0)
 LONGEST, AGE = 0, 1  # of `seen`
+LARGEST_SUM = 1e306
 
 
-class Estimate(NamedTuple):
-    """Twelve helpers; no rows where none are wanted."""
+class EstimateState(NamedTuple):
+    """Twelve helpers, or none."""
 
-    points: Floats  # (HELPERS, d) z_j
-    errors: Floats  # (HELPERS,) E_j
-    weights: Floats  # (HELPERS,) w_j
-    seen: Floats  # (2,) G, and the gradients so far: 0 where the first loss was given
+    points: Floats = field("H d")  # z_j
+    errors: Floats = field("H", within(0.0, LARGEST_SUM), called="estimate")  # E_j
+    weights: Floats = field("H", within(0.0, 1.0), called="estimate")  # w_j
+    seen: Floats = field(
+        "2", within(0.0, LARGEST_SUM), called="estimate"
+    )  # G; gradients, 0 if the first loss was given
+
+
+def estimate_plan(helpers: int, dim: int) -> Plan:
+    """Return the plan of `HELPERS`, or of none."""
+    return Plan(EstimateState, (), {"H": helpers, "d": dim})
 
 
 @inner
-def begin_estimate(s: Estimate, around: Around) -> None:
+def begin_estimate(s: EstimateState, around: Around) -> None:
     """Before the first round."""
     for j in range(HELPERS):
         copy(around.home, s.points[j])
 
 
 @inner
-def estimate(s: Estimate, around: Around, h: Floats, n: float, y: Floats, mixed: Floats) -> float:
+def estimate(s: EstimateState, around: Around, h: Floats, n: float, y: Floats, mixed: Floats) -> float:
     """(1)-(3); mixed <- sum_j w_j z_j. Returns the loss."""
     d, length = h.shape[0], np.sqrt(n)
     s.seen[LONGEST] = max(s.seen[LONGEST], length)

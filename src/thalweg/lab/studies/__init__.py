@@ -1,18 +1,28 @@
 """The studies: a package each, with the help of its command in the docstring and a `Study` in the module `study`.
 
-A new one is a package here and a line in `STUDIES`.
+The reproduction of the paper is installed with the package. The others are in the folder `studies` of a checkout and are
+found here as well, as `thalweg.lab.studies.NAME`. A new one is a package there: its command has its name.
 """
 
-from thalweg.lab.studies import combination, conformal, control, paper, pca, thresholds, tracker
+import importlib
+import pathlib
+from types import ModuleType
 
-__all__ = ["STUDIES"]
+from thalweg.lab.studies import paper
 
-STUDIES = {
-    "reproduce": paper,
-    "combination": combination,
-    "control": control,
-    "pca": pca,
-    "thresholds": thresholds,
-    "tracker": tracker,
-    "conformal": conformal,
-}  # by command
+__all__ = ["OUTSIDE", "STUDIES"]
+
+
+def _outside() -> pathlib.Path | None:
+    """Return the folder `studies` of a checkout; None in an installed package."""
+    source = pathlib.Path(__file__).resolve().parents[3]
+    folder = source.parent / "studies"
+    return folder if source.name == "src" and folder.is_dir() else None
+
+
+OUTSIDE = _outside()
+STUDIES: dict[str, ModuleType] = {"reproduce": paper}  # by command
+if OUTSIDE is not None:
+    __path__.append(str(OUTSIDE))
+    for _package in sorted(OUTSIDE.glob("*/__init__.py")):
+        STUDIES[_package.parent.name] = importlib.import_module(f"{__name__}.{_package.parent.name}")

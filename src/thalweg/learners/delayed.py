@@ -18,30 +18,62 @@ what one round can, G D.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thalweg._core.memory import Memory
+from thalweg._core.rules import counter_field, counters, feasible
+from thalweg._core.saving import check_kind, inside, plain, read, unfit
+from thalweg._core.state import Floats, Ints, Past, Plan, field
 from thalweg._interrupts import interrupts
-from thalweg._kernels.clock import FRESH, GRADIENTS, ROUNDS, VALUES
-from thalweg.learners import loop
-from thalweg._sound import feasible
-from thalweg._stateful import Savable, Stateful, inside
+from thalweg._kernels.clock import CLIPPED, FRESH, GRADIENTS, ROUNDS, VALUES
 from thalweg._types import Array
 from thalweg._validate import ask, told, wrong
 from thalweg.domains import Domain
 from thalweg.errors import InputError, StateError
-from thalweg.late import Late
-from thalweg.learners.base import Learner, Queries, check_takes_losses, read_decision
-from thalweg.machine import Machine
+from thalweg.learners import loop
+from thalweg.learners.base import Learner, Queries, bounded, check_takes_losses, read_decision
+from thalweg.learners.late import Late, Waiting, read_delays
 from thalweg.problems import LinearModel
 
 __all__ = ["Delayed"]
 
 SHORTEST = 16  # rounds of each copy that are played at a time, at first
+
+
+class DelayedState(NamedTuple):
+    """R rounds that are remembered; the copies keep states of their own."""
+
+    x: Floats = field("R d")  # decisions
+    due: Ints = field("R", start=-1)  # the round at whose end the feedback of a row counts; -1: none came
+    copies: Ints = field("1", counters, start=1)
+    holders: Ints = field("R", start=-1)  # the copy that played a round
+    clock: Ints = counter_field()
+
+
+class Turns(Waiting):
+    """The rounds of `Delayed`."""
+
+    def plan(self, sizes: Mapping[str, int]) -> Plan:
+        """See `Machine.plan`."""
+        sizes = {"R": self.rows, "d": self.domain.dim}
+        return Plan(DelayedState, (), sizes, holds=self.holds, begin=_begin)
+
+    def holds(self, s: DelayedState, c: Any, past: Past) -> Iterator[tuple[str, bool]]:
+        """See `Machine.holds`."""
+        yield from super().holds(s, c, past)
+        t, due, holders, count = int(s.clock[ROUNDS]), s.due, s.holders, int(s.copies[0])
+        yield "copies", 1 <= count <= min(self.rows, t + 1)
+        used = t - (t - np.arange(self.rows)) % self.rows >= 0
+        yield "copies", bool(np.where(used, (holders >= 0) & (holders < count), holders == -1).all())
+        waiting = holders[used & ((due < 0) | (due >= t))]
+        yield "copies", np.unique(waiting).size == waiting.size
+
+
+def _begin(s: DelayedState, c: Any) -> None:
+    s.holders[0] = 0
 
 
 class Delayed(Late):
@@ -93,6 +125,8 @@ class Delayed(Late):
     P. Joulani, A. György, C. Szepesvári, Online learning under delayed feedback, ICML 2013.
     """
 
+    machine: Turns
+
     def __init__(
         self,
         domain: Domain,
@@ -101,27 +135,32 @@ class Delayed(Late):
         delay: int | None = None,
         max_delay: int | None = None,
     ) -> None:
-        super().__init__(domain, delay=delay, max_delay=max_delay)
         name = type(self).__name__
+        machine = Turns(bounded(name, domain), read_delays(name, domain, delay, max_delay))
         if not callable(make_learner):
             raise wrong(name, "make_learner", "a function domain -> learner", make_learner)
-        self.make_learner = make_learner
+        self.domain, self.make_learner = domain, make_learner
         first = self._new_copy(None)
-        if isinstance(first, Learner):
-            self.gradient_bound, self.on_violation = first.gradient_bound, first.on_violation
-            self._square_bound, self._hull = first._square_bound, first._hull
-        self.needs_loss = getattr(first, "needs_loss", False)
-        self.uses_loss = getattr(first, "uses_loss", self.needs_loss)
-        self.nonnegative = getattr(first, "nonnegative", False)
+        machine.needs_loss = bool(getattr(first, "needs_loss", False))
+        machine.uses_loss = bool(getattr(first, "uses_loss", machine.needs_loss))
         self._copies = [first]
-        self._feedback: list[tuple[Array, float | None]] = []  # what a copy is to learn from
-        self._count_of_copies = np.ones(1, dtype=np.int64)
-        self._holders = np.full(self._rows, -1, dtype=np.int64)  # who played a round
-        self._arrays |= {"copies": self._count_of_copies, "holders": self._holders}
-        self._holders[0] = 0
+        super().__init__(machine, delay, nonnegative=getattr(first, "nonnegative", False))
+        if isinstance(first, Learner):
+            self._feedback.follow(first._feedback)
+            self.gradient_bound, self.on_violation = first.gradient_bound, first.on_violation
+            self._square_bound = first._square_bound
+
+    def _forget(self, memory: Memory) -> None:
+        """Have as many copies as the state counts."""
+        super()._forget(memory)
+        count = int(memory.state.copies[0])
+        del self._copies[count:]
+        while len(self._copies) < count:
+            self._copies.append(self._new_copy(self._copies[0]))
+        memory.guests = {f"copy{k}.": copy for k, copy in enumerate(self._copies)}
 
     def _new_copy(self, like: Any) -> Any:
-        """One more learner, checked; the first is `like` nobody."""
+        """Return one more learner, checked; the first is `like` nobody."""
         name = type(self).__name__
         made = ask(name, "make_learner", self.make_learner, self.domain)
         missing = [n for n in ("decision", "update", "state", "restore", "reset") if not _has(made, n)]
@@ -130,7 +169,7 @@ class Delayed(Late):
             raise InputError(f"{name} cannot use {told(made)}: make_learner must return a learner{lacks}.")
         check_takes_losses(name, made)
         kind = type(made).__name__
-        if isinstance(made, Late):
+        if getattr(made, "takes_late", False):
             raise InputError(f"{name} cannot use {kind}, which takes late feedback itself.")
         if getattr(made, "values_only", False):
             raise InputError(
@@ -154,10 +193,12 @@ class Delayed(Late):
 
     # ------------------------------------------------------------------ a round
 
-    def _decide(self) -> Array:
-        copy = self._copies[self._holders[self.rounds % self._rows]]
+    def _decide_late(self) -> Array:
+        copy = self._copies[self._memory.state.holders.data[self.rounds % self._rows]]
+        if isinstance(copy, Learner):
+            return copy.decision.ravel()
         x = read_decision(self._who(), copy, self.domain)
-        if not (isinstance(copy, Learner) or feasible(self.domain, x)):
+        if not feasible(self.domain, x):
             raise InputError(
                 f"{self._who()}: the decision of {type(copy).__name__} must be a point of {self.domain!r}. "
                 f"Got {told(copy.decision)}. Project it."
@@ -165,40 +206,56 @@ class Delayed(Late):
         return x
 
     def _open(self, t: int) -> None:
-        row = t % self._rows
-        self._due[row], self._holders[row] = -1, -1
+        state, row = self._memory.state, t % self._rows
+        state.due[row], state.holders[row] = -1, -1
         waits = np.zeros(len(self._copies) + 2, dtype=bool)  # the last entry, -1, is for rows of no round
-        waits[self._holders[(self._due < 0) | (self._due >= t)]] = True
+        waits[state.holders[(state.due < 0) | (state.due >= t)]] = True
         k = int(np.argmin(waits[:-1]))  # (1)
         if k == len(self._copies):
             self._copies.append(self._new_copy(self._copies[0]))
-            self._count_of_copies[0] = k + 1
-        self._holders[row] = k
+            state.copies[0] = k + 1
+            self._memory.guests = {f"copy{k}.": copy for k, copy in enumerate(self._copies)}
+        state.holders[row] = k
 
     def _take(self, s: int, gradient: Array, loss: float | None) -> None:
-        # nobody asks this copy before the feedback is due, so it may learn from it at once: when all else is done
-        self._feedback.append((gradient.reshape(self.domain.shape), loss))
+        """Nothing: `_commit` lets the copy learn once all else is done."""
 
-    def _restart(self) -> None:
-        super()._restart()
-        self._copies[0].reset()
-        del self._copies[1:]
-        self._count_of_copies[0], self._holders[:] = 1, -1
-        self._holders[0] = 0
-
-    def _read_paid(self, loss: Any) -> float:
-        value = super()._read_paid(loss)
-        first = self._copies[0]
-        return first._read_paid(value) if isinstance(first, Learner) else value
-
-    @property
-    def _floor(self) -> float:
-        first = self._copies[0]
-        return first._floor if isinstance(first, Learner) else super()._floor
-
-    def _why_floor(self) -> str:
-        first = self._copies[0]
-        return first._why_floor() if isinstance(first, Learner) else super()._why_floor()
+    def _commit(self, s: int, due: int | None, loss: float | None, clipped: bool, *, end: bool) -> None:
+        """As `Late._commit`. Nobody asks the copy before the feedback is due, so it may learn at once, last of all."""
+        state, rows, t = self._memory.state, self._rows, self.rounds
+        copy, count, clock = self._copies[state.holders.data[s % rows]], len(self._copies), state.clock
+        ours = isinstance(copy, Learner)  # whose rounds are whole, or were not
+        theirs = (copy.rounds if ours else copy.state()) if due is not None else None
+        mine, coming = s % rows, (t + 1) % rows
+        before = clock.copy(), int(state.due[mine]), int(state.due[coming]), int(state.holders[coming])
+        shown = self._shown
+        try:
+            if due is not None:
+                state.due[mine] = due
+                clock[GRADIENTS] += 1
+                clock[CLIPPED] += clipped
+                clock[VALUES] += self.uses_loss and loss is not None
+            if end:
+                self._shown = None
+                clock[ROUNDS], clock[FRESH] = t + 1, 0
+                self._open(t + 1)
+            if due is not None:
+                copy.update(self._feedback.g.reshape(self.domain.shape), loss)
+        except BaseException:
+            with interrupts():
+                if due is None or not (ours and copy.rounds > theirs):
+                    del self._copies[count:]
+                    state.copies[0] = count
+                    self._memory.guests = {f"copy{k}.": one for k, one in enumerate(self._copies)}
+                    clock[:], state.due[mine] = before[0], before[1]
+                    if end:
+                        state.due[coming], state.holders[coming] = before[2:]
+                    if end and mine == coming:
+                        state.due[mine] = before[1]
+                    self._shown, self._oldest = shown, 0
+                    if due is not None and not ours:
+                        copy.restore(theirs)
+            raise
 
     @property
     def queries(self) -> Queries:
@@ -216,123 +273,94 @@ class Delayed(Late):
 
     def _rounds(self, problem: LinearModel, losses: Array, decisions: Array) -> loop.Rounds | None:
         first = self._copies[0]
-        return (
-            first._rounds(problem, losses, decisions) if self.delay is not None and isinstance(first, Machine) else None
-        )
+        if self.delay is None or not isinstance(first, Learner):
+            return None
+        return first._rounds(problem, losses, decisions)
 
     def _play(self, problem: LinearModel, rounds: loop.Rounds, first: int, last: int) -> int:
-        """As `Machine._play`: where the copies take turns each plays its part of the rounds."""
-        size = SHORTEST * self._rows  # what is in vain where a round is refused
+        """As `Learner._play`: where the copies take turns each plays its part of the rounds."""
+        size = SHORTEST * self._rows  # rounds played in vain where one is refused
         while first < last and self._turns():
-            before, stop = self._remember(), min(last, first + size)
+            before, stop = self._snapshots(), min(last, first + size)
             while (refused := self._play_turns(problem, first, stop, rounds.losses, rounds.decisions)) < stop:
-                self._return_to(before)
+                for learner, kept in before:
+                    learner._memory.roll_back(kept)
                 if refused == first:
                     return first
                 last = stop = refused
             first, size = stop, 2 * size
         return first
 
+    def _snapshots(self) -> list[tuple[Learner, Any]]:
+        return [(learner, learner._memory.snapshot()) for learner in (*self._copies, self)]
+
     def _turns(self) -> bool:
         """Whether the copies take turns from here on: (1) with all of them there, and feedback that is always due."""
-        d, t = self.max_delay, self.rounds
+        d, t, due = self.max_delay, self.rounds, self._memory.state.due
         past = np.arange(t - d, t)
-        due = self._due[t % self._rows] < 0 and (self._due[past % self._rows] == past + d).all()
-        return bool(due and len(self._copies) == self._rows)
+        in_time = due[t % self._rows] < 0 and (due[past % self._rows] == past + d).all()
+        return bool(in_time and len(self._copies) == self._rows)
 
     def _play_turns(self, problem: LinearModel, first: int, stop: int, losses: Array, decisions: Array) -> int:
-        """Rounds first..stop-1, copy by copy; returns the first that one of them refused, or `stop`."""
-        t, rows, count, refused = self.rounds, self._rows, stop - first, stop
+        """Play rounds first..stop-1, copy by copy; returns the first that one of them refused, or `stop`."""
+        t, rows, count, refused, state = self.rounds, self._rows, stop - first, stop, self._memory.state
         for j in range(min(rows, count)):
-            copy, mine = self._copies[self._holders[(t + j) % rows]], slice(first + j, stop, rows)
+            copy, mine = self._copies[state.holders[(t + j) % rows]], slice(first + j, stop, rows)
             part = problem._part(mine)
             paid, played = np.empty(len(part)), np.empty((len(part), self.domain.dim))
-            done = copy._play(part, copy._rounds(part, paid, played), 0, len(part))
+            done = self._play_part(copy, part, paid, played)
             if done < len(part):
                 refused = min(refused, first + j + done * rows)
             losses[mine] = paid
             if len(decisions):
                 decisions[mine] = played
             last = t + j + (len(part) - 1) * rows
-            self._x[last % rows], self._due[last % rows] = played[-1], last + self.max_delay
+            state.x[last % rows], state.due[last % rows] = played[-1], last + self.max_delay
         self._shown = None
-        self._clock[[ROUNDS, GRADIENTS]] += count
-        self._clock[VALUES] += count * self.uses_loss
-        self._clock[FRESH] = 0
+        state.clock[[ROUNDS, GRADIENTS]] += count
+        state.clock[VALUES] += count * self.uses_loss
+        state.clock[FRESH] = 0
         self._open(t + count)
         return refused
 
-    # ------------------------------------------------------------------ a round that fails has not been
-
-    @contextmanager
-    def _playing(self, s: int) -> Iterator[None]:
-        copy, count = self._copies[self._holders[s % self._rows]], len(self._copies)
-        ours = isinstance(copy, Learner)  # whose rounds are whole, or were not
-        arrays, theirs = super()._remember(), copy.rounds if ours else copy.state()
-        self._feedback.clear()
-        try:
-            yield
-            for gradient, loss in self._feedback:
-                copy.update(gradient, loss)
-        except BaseException:
-            with interrupts():
-                if not (ours and copy.rounds > theirs):
-                    del self._copies[count:]
-                    super()._return_to(arrays)
-                    if not ours:
-                        copy.restore(theirs)
-            raise
-
-    def _remember(self) -> Any:
-        return super()._remember(), [(copy, _remember(copy)) for copy in self._copies]
-
-    def _return_to(self, before: Any) -> None:
-        arrays, copies = before
-        for copy, theirs in copies:
-            _return_to(copy, theirs)
-        self._copies[:] = [copy for copy, _ in copies]
-        super()._return_to(arrays)
+    def _play_part(self, copy: Learner, part: LinearModel, paid: Array, played: Array) -> int:
+        """Play the rounds of one copy; returns how many were not refused. A copy that is full grows in `step`."""
+        rounds, done = copy._rounds(part, paid, played), 0
+        assert rounds is not None
+        while done < len(part):
+            done = copy._play(part, rounds, done, len(part))
+            if done == len(part):
+                break
+            played[done] = copy.decision.ravel()
+            try:
+                paid[done] = copy.step(part[done])
+            except InputError:
+                return done
+            done += 1
+        return done
 
     # ------------------------------------------------------------------ stop and resume
 
-    def state(self) -> dict[str, Any]:
-        """As `Learner.state`, with the states of the copies under `copy0.`, `copy1.`, ..."""
-        states = {f"copy{k}.{key}": value for k, c in enumerate(self._copies) for key, value in c.state().items()}
-        return super().state() | states
-
-    def restore(self, saved: Any) -> None:
+    def restore(self, saved: Mapping[str, Any]) -> None:
         """As `Learner.restore`."""
-        saved = self._migrated(saved)
-        read = self._read_state(saved)
-        copies = []
-        for k in range(int(read["copies"][0])):
+        memory, saved = self._memory, plain(saved)
+        check_kind(self, saved)
+        block, sizes = read(self, memory, saved, self._square_bound)
+        copies: list[Any] = []
+        for k in range(int(block.state.copies[0])):
             copies.append(self._new_copy(self._copies[0]))
             copies[k].restore(inside(saved, f"copy{k}."))
-        if isinstance(copies[0], Learner) and sum(copy.rounds for copy in copies) != read["clock"][GRADIENTS]:
-            raise self._unfit("its copies have not learned from the feedback that is counted")
-        with self._all_or_nothing():
-            self._copies[:] = copies
-            self._write(read)
-
-    def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
-        yield from super()._look(read)
-        t, due, holders, count = int(read["clock"][ROUNDS]), read["due"], read["holders"], int(read["copies"][0])
-        yield "copies", 1 <= count <= min(self._rows, t + 1)
-        used = t - (t - np.arange(self._rows)) % self._rows >= 0
-        yield "copies", bool(np.where(used, (holders >= 0) & (holders < count), holders == -1).all())
-        waiting = holders[used & ((due < 0) | (due >= t))]
-        yield "copies", np.unique(waiting).size == waiting.size
-
-
-def _remember(copy: Any) -> Any:
-    return copy._remember() if isinstance(copy, Stateful) else copy.state()
-
-
-def _return_to(copy: Any, before: Any) -> None:
-    if isinstance(copy, Stateful):
-        copy._return_to(before)
-    else:
-        copy.restore(before)
+        if isinstance(copies[0], Learner) and sum(copy.rounds for copy in copies) != block.state.clock[GRADIENTS]:
+            raise unfit(self, "its copies have not learned from the feedback that is counted")
+        present, before = self._copies, memory.snapshot()
+        try:
+            self._copies = copies
+            memory.adopt(block, sizes)
+        except BaseException:
+            with interrupts():
+                self._copies = present
+                memory.roll_back(before)
+            raise
 
 
 def _has(made: Any, name: str) -> bool:
@@ -344,8 +372,8 @@ def _has(made: Any, name: str) -> bool:
 def _alike(one: Any, other: Any) -> bool:
     """Whether two learners were built alike."""
     try:
-        if isinstance(one, Savable) and isinstance(other, Savable):
-            one._check_kind(other.state())
+        if isinstance(one, Learner) and isinstance(other, Learner):
+            check_kind(one, other.state())
     except StateError:
         return False
     return type(one) is type(other)

@@ -15,102 +15,128 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from thalweg._core.memory import Memory
+from thalweg._core.rules import feasible
+from thalweg._core.state import Floats, Past
 from thalweg._kernels.clock import CLIPPED, FRESH, GRADIENTS, ROUNDS, VALUES
-from thalweg.learners import loop
-from thalweg._sound import feasible
 from thalweg._types import Array
 from thalweg._validate import check_count, check_entries, real_number, told
 from thalweg.domains import Domain
 from thalweg.errors import InputError
-from thalweg.learners.base import Learner
+from thalweg.learners import loop
+from thalweg.learners.base import Learner, watch_horizon
+from thalweg.learners.machine import Machine
 from thalweg.losses import Loss
 from thalweg.problems import LinearModel
 
-__all__ = ["Late"]
+__all__ = ["Late", "Waiting", "read_delays"]
+
+
+def read_delays(owner: str, domain: Domain, delay: Any, max_delay: Any, entries: int = 1) -> int:
+    """Return the largest delay; `entries` numbers are remembered for each entry of a decision."""
+    if (delay is None) == (max_delay is None):
+        raise InputError(
+            f"{owner} needs one of 'delay', where feedback always comes so many rounds later, and 'max_delay', "
+            f"where it comes at most so many later. Got delay={told(delay)}, max_delay={told(max_delay)}."
+        )
+    which, given = ("delay", delay) if max_delay is None else ("max_delay", max_delay)
+    most = check_count(owner, which, given, least=0)
+    check_entries(owner, which, given, (most + 1) * domain.dim * entries)
+    return most
+
+
+class Waiting(Machine):
+    """Rounds that wait for feedback: a state with the fields x ("R d"), due ("R", -1 at first) and clock.
+
+    `plan` gives the plan; R is the largest delay plus 1.
+    """
+
+    in_python = lazy = True
+    looped = False
+
+    def __init__(self, domain: Domain, delay: int) -> None:
+        self.domain, self.rows = domain, delay + 1
+
+    def view(self, s: Any) -> Floats:
+        """See `Machine.view`; which row is the present one, the learner knows."""
+        found: Floats = s.x
+        return found
+
+    def holds(self, s: Any, c: Any, past: Past) -> Iterator[tuple[str, bool]]:
+        """See `Machine.holds`."""
+        clock, due, rows = s.clock, s.due, self.rows
+        t, fresh = int(clock[ROUNDS]), clock[FRESH]
+        whose = t - (t - np.arange(rows)) % rows  # the round of a row; negative: none yet
+        yield "counters", bool(fresh in (0, 1) and clock[CLIPPED] <= clock[GRADIENTS] <= t + 1)
+        yield "counters", bool(clock[VALUES] <= clock[GRADIENTS])
+        answered = due >= 0
+        possible = np.where(answered, (whose >= 0) & (due >= whose) & (due - whose < rows), due == -1)
+        yield "feedback", bool(possible.all())
+        yield "feedback", bool(np.count_nonzero(answered) <= clock[GRADIENTS] and (due[t % rows] < 0 or fresh))
+        played = (whose >= 0) & ((whose < t) | (fresh == 1))
+        yield "decisions", feasible(self.domain, s.x[played]) if played.any() else True
 
 
 class Late(Learner):
-    """A learner whose feedback comes later.
-
-    Parameters
-    ----------
-    domain : Domain
-        X.
-    delay : int or None
-        How many rounds later feedback comes, always.
-    max_delay : int or None
-        The most rounds later it comes; one of the two is given.
-    horizon, gradient_bound, on_violation
-        As for every `Learner`.
+    """A learner whose feedback comes `delay` rounds later, or at most `max_delay`, in any order, or never.
 
     Notes
     -----
-    A new one defines `_decide`, `_open`, `_take`, `_settle` and `_restart`, which calls that of this class.
+    A new one hands a `Waiting` machine to the constructor and defines `_decide_late`, `_open`, `_take` and `_settle`.
     """
 
-    def __init__(
-        self,
-        domain: Domain,
-        *,
-        delay: int | None,
-        max_delay: int | None,
-        horizon: int | None = None,
-        gradient_bound: float | None = None,
-        on_violation: str = "raise",
-    ) -> None:
-        super().__init__(domain, horizon=horizon, gradient_bound=gradient_bound, on_violation=on_violation)
-        name = type(self).__name__
-        if (delay is None) == (max_delay is None):
-            raise InputError(
-                f"{name} needs one of 'delay', where feedback always comes so many rounds later, and 'max_delay', "
-                f"where it comes at most so many later. Got delay={told(delay)}, max_delay={told(max_delay)}."
-            )
-        which, given = ("delay", delay) if max_delay is None else ("max_delay", max_delay)
-        self.max_delay = check_count(name, which, given, least=0)
-        self.delay = None if delay is None else self.max_delay
-        self._rows = self.max_delay + 1
+    machine: Waiting
+    takes_late = True
+    delay: int | None
+    max_delay: int
+
+    def __init__(self, machine: Waiting, delay: int | None, **options: Any) -> None:
+        self._rows, self.max_delay = machine.rows, machine.rows - 1
         self._asked: int | None = None  # whose feedback is being read
-        check_entries(name, which, given, self._rows * domain.dim)
-        self._x, self._due = np.zeros((self._rows, domain.dim)), np.full(self._rows, -1, dtype=np.int64)
-        self._arrays |= {"x": self._x, "due": self._due}
+        super().__init__(machine, **options)
+        self.delay = None if delay is None else self.max_delay
+
+    def _forget(self, memory: Memory) -> None:
+        super()._forget(memory)
+        self._oldest = 0  # no round before it waits
 
     # ------------------------------------------------------------------ what a new one defines
 
     @abstractmethod
-    def _decide(self) -> Array:
-        """The decision of the present round as a flat array."""
+    def _decide_late(self) -> Array:
+        """Return the decision of the present round, flat. Raises with nothing changed."""
 
     @abstractmethod
     def _open(self, t: int) -> None:
-        """Round t begins."""
+        """Begin round t: its row is free."""
 
     @abstractmethod
     def _take(self, s: int, gradient: Array, loss: float | None) -> None:
-        """Feedback of round s, checked; the gradient is flat, and a new array."""
+        """Take the feedback of round s."""
 
     def _settle(self, s: int) -> None:
-        """The feedback of round s counts from now on."""
-
-    def _restart(self) -> None:
-        self._x[:], self._due[:] = 0.0, -1
-
-    def _move(self, gradient: Array, loss: float | None) -> None:
-        raise NotImplementedError  # rounds end by `advance`
+        """Apply the feedback of round s, which is due."""
 
     # ------------------------------------------------------------------ what is remembered
 
-    def _propose(self) -> Array:
-        row: Array = self._x[self.rounds % self._rows]
-        if not self._clock[FRESH]:
-            row[:] = self._decide()
-            self._clock[FRESH] = 1
-        return row.copy()
+    @property
+    def decision(self) -> Array:
+        """The point that the learner plays in this round: a read-only array of the domain's shape, always feasible."""
+        if self._shown is None:
+            s, t = self._memory.state, self.rounds
+            row: Array = s.x[t % self._rows]
+            if not s.clock[FRESH]:
+                row[:] = self._decide_late()
+                s.clock[FRESH] = 1
+            shown: Array = row.reshape(self.domain.shape).copy()
+            shown.flags.writeable = False
+            self._shown = shown
+        return self._shown
 
     def decision_at(self, round: int) -> Array:
         """The decision of a round that is remembered: the present one, or one of the `max_delay` before it.
@@ -126,7 +152,7 @@ class Late(Learner):
         s = self._remembered("decision_at", round)
         if s == self.rounds:
             return self.decision
-        shown: Array = self._x[s % self._rows].reshape(self.domain.shape).copy()
+        shown: Array = self._memory.state.x[s % self._rows].reshape(self.domain.shape).copy()
         shown.flags.writeable = False
         return shown
 
@@ -134,7 +160,7 @@ class Late(Learner):
     def outstanding(self) -> tuple[int, ...]:
         """The rounds that are remembered and wait for their feedback, the present one too."""
         t = self.rounds
-        return tuple(s for s in range(max(0, t - self.max_delay), t + 1) if self._due[s % self._rows] < 0)
+        return tuple(s for s in range(max(0, t - self.max_delay), t + 1) if self._memory.state.due[s % self._rows] < 0)
 
     def _remembered(self, call: str, round: Any) -> int:
         who, t = f"{type(self).__name__}.{call}", self.rounds
@@ -156,7 +182,7 @@ class Late(Learner):
         """Whose feedback comes."""
         if round is not None:
             s = self._remembered("update", round)
-            if self._due[s % self._rows] >= 0:
+            if self._memory.state.due[s % self._rows] >= 0:
                 raise InputError(
                     f"{self._who()}: round {s} has had its feedback. The rounds that wait are in `outstanding`."
                 )
@@ -165,10 +191,14 @@ class Late(Learner):
             raise InputError(
                 f"{self._who()}: say which round the feedback is of, counted from 0: update(gradient, loss, round=...)."
             )
-        waiting = self.outstanding
-        if not waiting:
+        t, due = self.rounds, self._memory.state.due.data
+        s = max(self._oldest, t - self.max_delay)
+        while s <= t and due[s % self._rows] >= 0:
+            s += 1
+        self._oldest = s
+        if s > t:
             raise InputError(f"{self._who()}: no round waits for feedback. Call advance() to end the present one.")
-        return waiting[0]
+        return s
 
     # ------------------------------------------------------------------ the calls of a round
 
@@ -189,20 +219,18 @@ class Late(Learner):
         """
         s = self._asked = self._whose(round)
         try:
-            value, clipped = self._read_loss(loss), self._read_feedback(gradient)
+            value, clipped = self._feedback.read_loss(loss), self._read_feedback(gradient)
         finally:
             self._asked = None
         if s == self.rounds:
             _ = self.decision  # never read: it is played all the same
-        with self._playing(s):
-            self._answer(s, self.rounds, value, clipped)
+        self._commit(s, self.rounds, value, clipped, end=False)
 
     def advance(self) -> None:
         """End the present round, whether or not feedback came. What came for past rounds counts from now on."""
         _ = self.decision  # never read: it is played all the same
-        with self._playing(self.rounds):
-            self._end()
-        self._watch_horizon()
+        self._commit(self.rounds, None, None, clipped=False, end=True)
+        watch_horizon(self)
 
     def step(self, f: Loss, *, delay: int | None = None) -> float:
         """One round with feedback that comes late: asks f at the decision, ends the round, and returns the loss paid.
@@ -218,18 +246,15 @@ class Late(Learner):
             left out.
         """
         late = self._read_delay(delay)
-        self._check_loss_object(f)
+        self._feedback.check_loss_object(f)
         t = self.rounds
-        if self._due[t % self._rows] >= 0:
+        if self._memory.state.due[t % self._rows] >= 0:
             raise InputError(f"{self._who()}: the present round has had its feedback. Call advance() to end it.")
         x = self.decision
-        paid = self._read_paid(f.value(x))
+        paid = self._feedback.read_paid(f.value(x))
         clipped = late >= 0 and self._read_feedback(f.gradient(x))
-        with self._playing(t):
-            if late >= 0:
-                self._answer(t, t + late, paid, clipped)
-            self._end()
-        self._watch_horizon()
+        self._commit(t, t + late if late >= 0 else None, paid, clipped, end=True)
+        watch_horizon(self)
         return paid
 
     def _read_delay(self, delay: Any, who: str | None = None) -> int:
@@ -245,45 +270,37 @@ class Late(Learner):
 
     def _read_feedback(self, gradient: ArrayLike) -> bool:
         """Copy a gradient into the buffer and check it; returns whether it had to be clipped."""
-        self._read_gradient(gradient)
-        clipped = self._check_gradient(self._gradient)
+        feedback = self._feedback
+        feedback.read_gradient(gradient)
+        clipped = self._shorten(feedback.g)
         if not clipped:
-            self._read_gradient(gradient)  # as given: what lies across a flat is taken off by who learns from it
+            feedback.read_gradient(gradient)  # as given: the part across a flat is removed where it is learned from
         return clipped
 
-    def _playing(self, s: int) -> AbstractContextManager[None]:
-        """As `_all_or_nothing`, where nothing changes but what belongs to round s and to the learner as a whole."""
-        return self._all_or_nothing()
+    def _commit(self, s: int, due: int | None, loss: float | None, clipped: bool, *, end: bool) -> None:
+        """Take the feedback of round s from the buffer, unless `due` is None, and end the present round. All or nothing."""
+        with self._memory.all_or_nothing():
+            if due is not None:
+                self._answer(s, due, loss, clipped)
+            if end:
+                self._end()
 
     def _answer(self, s: int, due: int, loss: float | None, clipped: bool) -> None:
-        self._due[s % self._rows] = due
-        self._clock[GRADIENTS] += 1
-        self._clock[CLIPPED] += clipped
-        self._clock[VALUES] += self.uses_loss and loss is not None
-        self._take(s, self._gradient.copy(), loss)
+        state = self._memory.state
+        state.due[s % self._rows] = due
+        state.clock[GRADIENTS] += 1
+        state.clock[CLIPPED] += clipped
+        state.clock[VALUES] += self.uses_loss and loss is not None
+        self._take(s, self._feedback.g.copy(), loss)
 
     def _end(self) -> None:
-        t = self.rounds
+        t, state = self.rounds, self._memory.state
         self._shown = None
-        for s in sorted(t - (t - row) % self._rows for row in np.flatnonzero(self._due == t).tolist()):
+        for s in sorted(t - (t - row) % self._rows for row in np.flatnonzero(state.due == t).tolist()):
             self._settle(s)
-        self._clock[ROUNDS], self._clock[FRESH] = t + 1, 0
+        state.clock[ROUNDS], state.clock[FRESH] = t + 1, 0
         self._open(t + 1)
 
     def _rounds(self, problem: LinearModel, losses: Array, decisions: Array) -> loop.Rounds | None:
         """As `Machine._rounds`; one that returns any defines `_play`, too."""
         return None
-
-    # ------------------------------------------------------------------ stop and resume
-
-    def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
-        clock, due = read["clock"], read["due"]
-        t, fresh = int(clock[ROUNDS]), clock[FRESH]
-        s = t - (t - np.arange(self._rows)) % self._rows  # whose row it is; negative: nobody's yet
-        yield "counters", fresh in (0, 1) and clock[CLIPPED] <= clock[GRADIENTS] <= t + 1
-        yield "counters", clock[VALUES] <= clock[GRADIENTS]
-        answered = due >= 0
-        yield "feedback", bool(np.where(answered, (s >= 0) & (due >= s) & (due - s <= self.max_delay), due == -1).all())
-        yield "feedback", np.count_nonzero(answered) <= clock[GRADIENTS] and bool(due[t % self._rows] < 0 or fresh)
-        played = (s >= 0) & ((s < t) | (fresh == 1))
-        yield "decisions", feasible(self.domain, read["x"][played]) if played.any() else True

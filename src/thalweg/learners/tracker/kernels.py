@@ -13,37 +13,31 @@ A round with the gradient h, n = ||h||^2, and f >= 0 the loss at the decision (i
 A round without a gradient changes nothing.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from thalweg._core.rules import counter_field, within
+from thalweg._core.state import Floats, Ints, field, part, scratch
 from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS, VALUES
 from thalweg._kernels.jit import implement
-from thalweg._kernels.parts import Floats, Ints
 from thalweg._kernels.vectors import square_norm
-from thalweg.learners.contract import decision, learn, propose
-from thalweg._machines.curvature import (
-    BLIND_SHARE,
-    SHARE,
-    Curvature,
-    begin_curvature,
-    fresh,
-    gain_of,
-    move_curved,
-)
-from thalweg._machines.cut_descent import (
+from thalweg.learners.contract import decision, learn, propose, room
+from thalweg.parts.curvature import BLIND_SHARE, SHARE, begin_curvature, fresh, gain_of, move_curved
+from thalweg.parts.cut_descent import (
     COUNT,
     CURVED,
+    FIRST_ROWS,
     LENGTHS,
     SQUARES,
     Around,
-    Members,
     begin_members,
     join,
     move_descents,
+    rows_needed,
 )
-from thalweg._machines.estimate import AGE, Estimate, begin_estimate, estimate
-from thalweg._machines.records import Records, account, begin_records, credit, mark, mix, recall
+from thalweg.parts.estimate import AGE, HELPERS, begin_estimate, estimate
+from thalweg.parts.records import MARKERS, OTHERS, account, begin_records, credit, mark, mix, recall
 
 __all__ = ["TrackerSettings", "TrackerState"]
 
@@ -53,28 +47,42 @@ ENOUGH = 4.0  # gradients, to know something of curvature without values
 
 
 class TrackerState(NamedTuple):
-    """All that changes."""
+    """N rows of members and J records of them; sizes grow between rounds."""
 
-    members: Members
-    curvature: Curvature
-    estimate: Estimate
-    records: Records
-    p: Floats  # (ROWS,) weights of the members
-    y: Floats  # (d,) the decision
-    curved: Ints  # (1,) 1 while there are members with curvature
-    clock: Ints  # `thalweg._kernels.clock`
+    members: Any = part()
+    curvature: Any = part()
+    estimate: Any = part()
+    records: Any = part()
+    p: Floats = field("N", within(0.0, 1.0), called="beliefs")  # weights of the members
+    y: Floats = field("d")  # the decision
+    curved: Ints = field("1", within(0, 1), called="members with curvature")  # 1 while there are some
+    clock: Ints = counter_field()  # `thalweg._kernels.clock`
 
 
 class TrackerSettings(NamedTuple):
-    """What does not change, and scratch space."""
+    """Constants and scratch space."""
 
     around: Around
-    curvature: bool  # whether members with curvature are wanted
+    curvature: bool  # members with curvature are wanted
     intervals: bool
     floor: float  # of the losses; -inf where they are not to be used
-    gains: Floats  # (ROWS,) scratch
-    scores: Floats  # (J, ROWS) scratch
-    u: Floats  # (d,) scratch
+    gains: Floats = scratch("N")
+    scores: Floats = scratch("J N")
+    u: Floats = scratch("d")
+
+
+@implement(room, TrackerState)
+def _room(s: TrackerState, c: TrackerSettings) -> bool:
+    """Whether the sizes fit the next round: enough for all it may add, and no more than that.
+
+    Which members and helpers there are is known after the first round: until then there is room for all of them.
+    """
+    count, rows, helpers = s.members.sizes[COUNT], s.p.shape[0], s.estimate.errors.shape[0]
+    if count == 0:
+        return rows >= FIRST_ROWS and (helpers == HELPERS or not c.curvature)
+    markers, slots = s.records.counts[MARKERS], s.records.V.shape[0] - OTHERS
+    fits = rows_needed(s.members) <= rows <= count + 1 and (helpers == 0 or s.estimate.seen[AGE] > 0.0)
+    return fits and (not c.intervals or (markers + 1) >> slots == 0)
 
 
 @implement(decision, TrackerState)

@@ -1,0 +1,257 @@
+"""A pool of descents on a ball that lean on a hint, under Hedge: the machine `Hinted` and the learner `Optimistic`.
+
+N points have 2N members. With m the hint, member i <= N plays yhat_i - eta_i m and member N + i plays yhat_i. A round
+with the gradient h:
+
+    l_i = <h, yhat_i - y> - eta_i <h, m>,   l_{N+i} = <h, yhat_i - y>;   yhat_i <- Pi_Y(yhat_i - eta_i h)           (1)
+    Hedge is fed l and ((max l - min l)/2)^2, which its rate adds up                                               (2)
+    p <- its weights;   mean <- sum_i (p_i + p_{N+i}) yhat_i                                                        (3)
+    E <- E + ||g - m||^2;   m <- g, the gradient at the decision itself, unless a hint comes                       (4)
+    y <- mean - (sum_i p_i eta_i) m                                                                                (5)
+
+`thalweg.algorithms.efficient_optimistic` has the method as a whole.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from thalweg._core.rules import CLOSE, SLACK, counter_field, inside, simplex, within_bounds
+from thalweg._core.state import Floats, Ints, Past, Plan, field, part, scratch
+from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS
+from thalweg._kernels.jit import implement, kernel
+from thalweg._kernels.parts import admit, clear, feed, move, place, start, weigh
+from thalweg._kernels.projections import BALL
+from thalweg._kernels.vectors import dot
+from thalweg._types import Array
+from thalweg._validate import told
+from thalweg.domains import Domain
+from thalweg.errors import InputError
+from thalweg.experts import Descent
+from thalweg.learners.base import Learner, Shown, read_start
+from thalweg.learners.contract import decision, learn, notice, propose
+from thalweg.learners.machine import Machine
+from thalweg.metas import Hedge
+from thalweg.metas.hedge import rate
+
+__all__ = ["Hinted", "HintedSettings", "HintedState", "Optimistic"]
+
+
+class HintedState(NamedTuple):
+    """N points and M = 2N members."""
+
+    members: Any = part()  # one group of N descents
+    meta: Any = part()  # one group of M members
+    weights: Floats = field("M", simplex)  # p: of those that lean on the hint, then of those that do not
+    mean: Floats = field("d", inside("domain"))  # the combination without the hint
+    hint: Floats = field("d")  # m
+    y: Floats = field("d", called="decision")  # may lie outside the ball
+    error: Floats = field("1", called="errors of hints")  # E
+    clock: Ints = counter_field()
+
+
+class HintedSettings(NamedTuple):
+    """Constants and scratch space."""
+
+    steps: Floats  # (N,) eta
+    members: Any = part()
+    meta: Any = part()
+    scores: Floats = scratch("1 N")
+    losses: Floats = scratch("M")
+
+
+# --------------------------------------------------------------------------------------------------------------- rounds
+
+
+@kernel
+def lean(mean: Floats, weights: Floats, steps: Floats, guess: Floats, hint: Floats, y: Floats) -> None:
+    """m <- the guess, and (5)."""
+    pull = 0.0
+    for i in range(steps.shape[0]):
+        pull += weights[i] * steps[i]
+    for j in range(y.shape[0]):
+        hint[j] = guess[j]
+        y[j] = mean[j] - pull * guess[j]
+
+
+@implement(decision, HintedState)
+def _decision(s: HintedState, c: HintedSettings) -> Floats:
+    return s.y
+
+
+@implement(learn, HintedState)
+def _learn(s: HintedState, c: HintedSettings, h: Floats, loss: float) -> bool:
+    N = c.steps.shape[0]
+    s.clock[ROUNDS] += 1
+    s.clock[GRADIENTS] += 1
+    s.clock[PROJECTIONS] += N
+    base, along = dot(h, s.y), dot(h, s.hint)
+    move(s.members, c.members, 0, N, h, c.scores)
+    least, most = np.inf, -np.inf
+    for i in range(N):
+        c.losses[N + i] = c.scores[0, i] - base
+        c.losses[i] = c.losses[N + i] - c.steps[i] * along  # (1)
+        least = min(least, c.losses[i], c.losses[N + i])
+        most = max(most, c.losses[i], c.losses[N + i])
+    half = (most - least) / 2
+    feed(s.meta, c.meta, 0, 2 * N, None, 0.0, c.losses, half * half)  # (2)
+    return True
+
+
+@implement(propose, HintedState)
+def _propose(s: HintedState, c: HintedSettings, loss: float) -> None:
+    N = c.steps.shape[0]
+    weigh(s.meta, c.meta, 0, 2 * N, None, s.weights)
+    for j in range(s.mean.shape[0]):
+        s.mean[j] = 0.0
+    for i in range(N):
+        share, point = s.weights[i] + s.weights[N + i], place(s.members, 0, i)
+        for j in range(s.mean.shape[0]):
+            s.mean[j] += share * point[j]  # (3)
+
+
+@implement(notice, HintedState)
+def _notice(s: HintedState, c: HintedSettings, g: Floats) -> None:
+    for j in range(g.shape[0]):
+        s.error[0] += (g[j] - s.hint[j]) * (g[j] - s.hint[j])  # (4)
+    lean(s.mean, s.weights, c.steps, g, s.hint, s.y)
+
+
+# -------------------------------------------------------------------------------------------------------------- machine
+
+
+class Hinted(Machine):
+    """Descents on a ball that lean on a hint; see `Optimistic` for the arguments."""
+
+    def __init__(
+        self, owner: str, domain: Domain, step_sizes: Array, gradient_bound: float, *, spread: float, start: Array | None
+    ) -> None:
+        if domain.onto is not BALL:
+            raise InputError(f"{owner} moves its members on a ball around the domain. Got {told(domain)} as surrogate.")
+        self.domain, self.bound, self.spread = domain, gradient_bound, spread
+        self.steps = np.array(step_sizes)
+        self.members = [Descent(domain, float(step)) for step in step_sizes]
+        log = math.log(2 * len(self.members))
+        self.meta = Hedge(rate=math.sqrt(log) / spread, radius=1 / spread)
+        self.origin = (domain.center if start is None else start).ravel().copy()
+
+    def plan(self, sizes: Mapping[str, int]) -> Plan:
+        """See `Machine.plan`."""
+        N = len(self.members)
+        return Plan(
+            HintedState,
+            HintedSettings(self.steps),
+            sizes={"N": N, "M": 2 * N, "d": self.domain.dim},
+            parts={"members": Descent.plan([self.members]), "meta": Hedge.plan([self.meta], [2 * N])},
+            facts={"domain": self.domain},
+            holds=self.holds,
+            pasts=self._pasts,
+            begin=self._begin,
+        )
+
+    def _begin(self, s: HintedState, c: HintedSettings) -> None:
+        clear(s.meta, c.meta, 0)
+        for i in range(s.weights.size):
+            admit(s.meta, c.meta, 0, i, i + 1)
+        for i in range(c.steps.size):
+            start(s.members, c.members, 0, i, self.origin)
+        weigh(s.meta, c.meta, 0, s.weights.size, None, s.weights)
+        s.mean[:] = s.y[:] = self.origin
+        s.clock[PROJECTIONS] = 1  # of the starting point
+
+    def _pasts(self, s: HintedState, c: HintedSettings, past: Past) -> Mapping[str, Past]:
+        """Return the pasts of N descents and of 2N members; the rate of Hedge adds up other squares."""
+
+        def shaped(n: int, square: float) -> Past:
+            one = np.ones((1, n), dtype=np.int64)
+            return Past(one > 0, one.cumsum(axis=1), past.rounds * one, past.rounds, square)
+
+        return {"members": shaped(c.steps.size, past.square), "meta": shaped(s.weights.size, self.spread**2)}
+
+    def holds(self, s: HintedState, c: HintedSettings, past: Past) -> Iterator[tuple[str, bool]]:
+        """See `Machine.holds`."""
+        yield from super().holds(s, c, past)
+        N, G = c.steps.size, self.bound
+        yield "hint", bool(np.linalg.norm(s.hint) <= G * SLACK)
+        yield "hint", past.rounds > 0 or not s.error[0]
+        yield "errors of hints", within_bounds(s.error, 0.0, 4 * past.rounds * G**2)
+        y = s.mean - s.weights[:N] @ c.steps * s.hint
+        yield "decision", bool((np.abs(s.y - y) <= CLOSE * self.domain._scale(self.domain.center)).all())
+
+    def view(self, s: HintedState) -> Floats:
+        """See `Machine.view`."""
+        return s.y
+
+
+# -------------------------------------------------------------------------------------------------------------- learner
+
+
+def _weights(learner: Learner, s: HintedState, c: HintedSettings) -> Array:
+    """p_t: of the N members that lean on the hint, then of the N that do not."""
+    return s.weights.copy()
+
+
+def _meta_rate(learner: Learner, s: HintedState, c: HintedSettings) -> float:
+    """epsilon_t, the rate behind the present weights."""
+    return float(rate(c.meta.epsilon[0], c.meta.radius[0], s.meta.sums[0]))
+
+
+def _points(learner: Learner, s: HintedState, c: HintedSettings) -> Array:
+    """yhat_{t,i}, (N, *shape)."""
+    found: Array = s.members.points[0].reshape(-1, *learner.domain.shape).copy()
+    return found
+
+
+def _error(learner: Learner, s: HintedState, c: HintedSettings) -> float:
+    """E, the sum of ||g_s - m_s||^2 over the rounds so far."""
+    return float(s.error[0])
+
+
+class Optimistic(Learner):
+    """What `EfficientOptimistic` runs on the ball around its domain. Its decision may lie outside the ball.
+
+    Parameters
+    ----------
+    domain : Ball
+        Y.
+    step_sizes : array of N numbers > 0
+        eta_i, ascending.
+    gradient_bound : float
+        G; hints are no longer either.
+    spread : float
+        C, at least the most that two members can differ by in a round, halved.
+    start : array, optional
+        A point of the domain where members begin; the centre when left out.
+    owner : str, optional
+        The name in error messages: the method that this learner is a part of.
+    """
+
+    machine: Hinted
+    weights, meta_rate, points, error = Shown(_weights), Shown(_meta_rate), Shown(_points), Shown(_error)
+
+    def __init__(
+        self,
+        domain: Domain,
+        step_sizes: Array,
+        gradient_bound: float,
+        *,
+        spread: float,
+        start: ArrayLike | None = None,
+        owner: str | None = None,
+    ) -> None:
+        name = owner or type(self).__name__
+        self.step_sizes, self.spread = step_sizes, spread
+        home = None if start is None else read_start(name, domain, start)
+        machine = Hinted(name, domain, step_sizes, gradient_bound, spread=spread, start=home)
+        super().__init__(machine, gradient_bound=gradient_bound)
+
+    def lean(self, hint: Array) -> None:
+        """Take a flat hint in the place of the last gradient, in one call: Ctrl-C comes before or after."""
+        s, c = self._memory.state, self._memory.settings
+        self._shown = None
+        lean(s.mean, s.weights, c.steps, hint, s.hint, s.y)

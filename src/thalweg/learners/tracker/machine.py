@@ -1,0 +1,293 @@
+"""The Tracker on a ball: scale-free descents on cut losses and members with curvature, under records on a cover.
+
+`thalweg.algorithms.tracker` has the equations in one place, `thalweg.learners.tracker.kernels` the round.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from thalweg._core.rules import born, shares
+from thalweg._core.state import Floats, Past, Plan
+from thalweg._kernels.clock import ROUNDS
+from thalweg._kernels.hulls import FULL
+from thalweg._kernels.projections import BALL
+from thalweg._types import Array
+from thalweg._validate import check_choice, check_nonnegative, check_number, told, wrong
+from thalweg.domains import Domain
+from thalweg.errors import InputError
+from thalweg.learners.base import read_start
+from thalweg.learners.machine import Machine
+from thalweg.learners.tracker.kernels import ENOUGH, TrackerSettings, TrackerState
+from thalweg.learners.tracker.kernels import LARGEST as LARGEST_LOSS
+from thalweg.parts.curvature import curvature_plan
+from thalweg.parts.cut_descent import (
+    BELOW,
+    COUNT,
+    CURVED,
+    FIRST_ROWS,
+    LENGTHS,
+    LONGEST_FIRST,
+    MOST_ROWS,
+    SHORTEST_FIRST,
+    SQUARES,
+    Around,
+    members_plan,
+    rows_needed,
+)
+from thalweg.parts.estimate import AGE, HELPERS, estimate_plan
+from thalweg.parts.records import BEHIND, CHANGES, GAINED, MARKERS, MOST_SLOTS, OTHERS, records_plan
+
+__all__ = ["MARKS_KEPT", "Tracking", "multipliers"]
+
+SMALL = 64  # entries of a decision up to which members with curvature are worth their d^2
+FIRST_SLOTS = 2  # capacity for 3 markers
+MARKS_KEPT = 64  # the rounds of so many markers are remembered
+LARGEST = 1e145  # of a gradient times the diameter: its square can then be added up
+CLOSE, SLACK = 1e-9, 1 + 1e-6  # rounding errors of points and weights, and of sums over rounds
+
+
+class Tracking(Machine):
+    """The machine of `Tracker` on the ball around its domain.
+
+    Member rows (N), cover slots (S) and helpers (H) have other sizes when more are needed. The first round begins with
+    some of the rows and helpers; the others are given back before the second.
+
+    Parameters
+    ----------
+    domain : Ball
+        Y.
+    intervals, curvature, loss_floor
+        As of `Tracker`.
+    start : array, optional
+        Where members begin; the centre when left out.
+    directions : (int, array), optional
+        Those of all gradients, where they lie in a flat: `thalweg._kernels.hulls`.
+    owner : str, optional
+        The name in error messages.
+    """
+
+    anytime = True
+    unknown = math.inf
+    too_large = "loss is too large for floating point. Pass losses below 1e150."
+
+    def __init__(
+        self,
+        domain: Domain,
+        *,
+        intervals: bool = True,
+        curvature: bool | str = "auto",
+        loss_floor: float | None = 0.0,
+        start: ArrayLike | None = None,
+        directions: tuple[int, Array] | None = None,
+        owner: str = "Tracking",
+    ) -> None:
+        self.owner, self.domain = owner, domain
+        if domain.onto is not BALL:
+            raise InputError(f"{owner} moves its members on a ball around the domain. Got {told(domain)} as surrogate.")
+        self.intervals = check_choice(owner, "intervals", intervals, (True, False))
+        choices: tuple[str | bool, ...] = "auto", True, False
+        self.curvature = check_choice(owner, "curvature", curvature, choices)
+        self.curved = domain.dim <= SMALL if curvature == "auto" else bool(curvature)
+        self.uses_loss = loss_floor is not None
+        self.loss_floor = None if loss_floor is None else check_number(owner, "loss_floor", loss_floor)
+        if abs(self.loss_floor or 0.0) > LARGEST_LOSS:
+            raise wrong(owner, "loss_floor", f"at most {LARGEST_LOSS:g} in size, or None", loss_floor)
+        if self.loss_floor is not None:
+            self.floor, self.largest_loss = self.loss_floor, LARGEST_LOSS
+        self.nonnegative = self.floor >= 0.0
+        self.why_floor = (
+            f"{owner} was told that no loss is below loss_floor = {self.floor:g}. Give the lower bound that "
+            "holds for your losses, or loss_floor=None to do without their values."
+        )
+        self.square = (LARGEST / max(1.0, domain.diameter)) ** 2
+        self.directions = directions or (FULL, np.zeros(0))
+        self.home = (domain.center if start is None else read_start(owner, domain, start)).ravel().copy()
+
+    # ------------------------------------------------------------------ the state
+
+    def sizes(self) -> dict[str, int]:
+        """Return capacity for whatever the first round may begin with."""
+        return {"N": FIRST_ROWS, "S": FIRST_SLOTS if self.intervals else 0, "H": HELPERS if self.curved else 0}
+
+    def larger(self, s: TrackerState, c: TrackerSettings) -> dict[str, int]:
+        """Return the sizes that the next round needs; after the first round they can be smaller."""
+        count, m = int(s.members.sizes[COUNT]), int(s.records.counts[MARKERS])
+        if count == 0:
+            return self.sizes()
+        N, S, H = _sizes(s)
+        return {
+            "N": max(int(rows_needed(s.members)), min(N, count + 1)),
+            "S": S + 1 if self.intervals and (m + 1) >> S else S,
+            "H": H if s.estimate.seen[AGE] > 0 else 0,
+        }
+
+    def sizes_of(self, saved: Mapping[str, NDArray[Any]]) -> dict[str, int]:
+        """Return the lengths of the fields that grow, bounded by what has been played."""
+        N, S, H = saved["p"].size, saved["records.V"].size - OTHERS, saved["estimate.errors"].size
+        sizes, counts = ([int(n) for n in saved[key].ravel()] for key in ("members.sizes", "records.counts"))
+        why = self._misfit((N, S, H), sizes, counts, int(saved["clock"].ravel()[ROUNDS]))
+        if why:
+            raise ValueError(why)
+        return {"N": N, "S": S, "H": H}
+
+    def _misfit(self, found: tuple[int, int, int], sizes: list[int], counts: list[int], t: int) -> str:
+        """Return the reason why no run of t rounds can have arrays of these sizes, or nothing."""
+        (N, S, H), (count, k0, K), m = found, sizes, counts[MARKERS]
+        first = self.sizes()
+        if count == 0:
+            return "" if found == tuple(first.values()) else "it has no members, but not what a first round has either"
+        steps = SHORTEST_FIRST <= k0 <= LONGEST_FIRST and K >= 1 and count == CURVED + K - k0 + BELOW + 1
+        if not (steps and count <= MOST_ROWS):
+            return f"it has {count} members from step {k0} to {K}"
+        if not (count <= N <= min(count + 1, MOST_ROWS) or N == FIRST_ROWS >= count):
+            return f"it has {N} rows for {count} members"
+        most = min(2**MOST_SLOTS - 2, t // 16) if self.intervals else 0
+        if not 0 <= m <= most:
+            return f"its records do not fit its {m} markers"
+        if not m.bit_length() <= S <= max((m + 1).bit_length(), first["S"]):
+            return f"it has {S} slots for {m} markers"
+        return "" if H in (0, first["H"]) else f"it has {H} helpers"
+
+    def plan(self, sizes: Mapping[str, int]) -> Plan:
+        """See `Machine.plan`. As many markers are kept as there can be, up to `MARKS_KEPT`."""
+        N, S, H, d = sizes["N"], sizes["S"], sizes["H"], self.domain.dim
+        marks = min(2**S, MARKS_KEPT) if self.intervals else 0
+        around = Around(self.domain.center.ravel().copy(), float(self.domain.radius), self.home, *self.directions)
+        return Plan(
+            TrackerState,
+            TrackerSettings(around, self.curved, self.intervals, self.floor),
+            sizes={"N": N, "J": OTHERS + S, "d": d},
+            parts={
+                "members": members_plan(N, d),
+                "curvature": curvature_plan(d, wanted=self.curved),
+                "estimate": estimate_plan(H, d),
+                "records": records_plan(N, S, marks),
+            },
+            holds=self.holds,
+            begin=self._begin,
+        )
+
+    def _begin(self, s: TrackerState, c: TrackerSettings) -> None:
+        s.y[:] = self.home
+
+    def holds(self, s: TrackerState, c: TrackerSettings, past: Past) -> Iterator[tuple[str, bool]]:
+        """See `Machine.holds`: whatever the next round relies on, as damaged numbers could lead out of the arrays."""
+        yield from super().holds(s, c, past)
+        t, members, records = int(s.clock[ROUNDS]), s.members, s.records
+        why = self._misfit(_sizes(s), members.sizes.tolist(), records.counts.tolist(), t)
+        yield why or "members", not why
+        if why:
+            return
+        if members.sizes[COUNT] == 0:
+            rest = s._replace(y=s.y - self.home, clock=np.zeros(0))
+            yield "members", not any(array.any() for array in _leaves(rest))
+            return
+        yield from self._members_hold(s)
+        yield from self._records_hold(s)
+
+    def _members_hold(self, s: TrackerState) -> Iterator[tuple[str, bool]]:
+        curved, center, (count, k0, K) = bool(s.curved[0]), self.domain.center.ravel(), s.members.sizes.tolist()
+        rows = slice(0 if curved else CURVED, count)
+        R, rounds = self.domain.radius, int(s.clock[ROUNDS]) * SLACK
+        S, H, shortest, following = s.members.sums.tolist()
+        yield "members with curvature", self.curved or not curved
+        yield "sums", shortest == 2.0 ** (k0 - BELOW) and following == 2.0 ** (K + 1)
+        yield "sums", 0 < S <= rounds * self.square
+        yield "sums", math.sqrt(max(S, 0.0)) * (2 - SLACK) <= H <= math.sqrt(max(rounds * S, 0.0)) * SLACK
+        yield "sums", count == MOST_ROWS or following * math.sqrt(max(S, 0.0)) * SLACK >= 2 * H
+        within = R + CLOSE * self.domain._scale(self.domain.center)
+        points = np.vstack([s.members.points[rows], s.y]) - center
+        yield "points", bool((np.linalg.norm(points, axis=1) <= within).all())
+        longest, age = s.estimate.seen.tolist()
+        yield "estimate", 0 <= age <= rounds and age % 1 == 0 and (age >= ENOUGH or not curved or age == 0)
+        if age > 0:
+            helped = s.estimate.points - center
+            yield "estimate", s.estimate.errors.size == HELPERS and bool((s.estimate.errors > 0).all())
+            yield "estimate", bool((np.linalg.norm(helped, axis=1) <= within).all())
+            yield "estimate", 0 < longest <= math.sqrt(max(S, 0.0)) * SLACK
+        if curved:
+            _, alarm, watched, _ = s.curvature.watch.tolist()
+            yield "watch", alarm <= 12 and watched <= rounds
+
+    def _records_hold(self, s: TrackerState) -> Iterator[tuple[str, bool]]:
+        r, t = s.records, int(s.clock[ROUNDS])
+        rows = slice(0 if s.curved[0] else CURVED, int(s.members.sizes[COUNT]))
+        R, rounds, (S, H) = self.domain.radius, t * SLACK, s.members.sums[:2].tolist()
+        m, least, anchored, changes = r.counts.tolist()
+        fits = 0 <= changes <= t * self.intervals and r.born.tolist() == [changes, *born(m, r.born.size - 1)]
+        yield f"records for {m} markers", fits
+        alive = np.append(True, r.born > 0)
+        beliefs = np.vstack([r.p[alive, rows], s.p[rows]])
+        yield "beliefs", shares(beliefs, np.ones(beliefs.shape, dtype=np.bool_))
+        yield "weights", shares(r.weights[None], alive[None])
+        priors = np.log(3.0 / np.where(np.arange(r.born.size) == 0, 1, r.born)[alive[1:]])
+        yield "priors", bool((np.abs(r.prior[alive] - np.append(0.0, priors)) < CLOSE).all())
+        A, V, B = r.A[alive, rows], r.V[alive], r.B[alive]
+        most = 4 * R * math.sqrt(max(S, 0.0))
+        yield "spreads", bool((np.minimum(V, B) >= 0).all() and V.max() <= most**2 and B.max() <= most)
+        root = np.maximum(np.sqrt(B * B + V), 1e-150)
+        best = A.max(axis=1)
+        yield "gains", bool((np.abs(A) <= 4 * R * H).all() and (best <= 40 * root + rounds * 1e-149).all())
+        yield "gains", bool((best >= -1e290 * root).all())
+        since, largest, first, seen, _ = r.totals.tolist()
+        yield "totals", 0 <= since <= 16 * largest and 0 <= first <= seen <= most and (first > 1e-150 or seen == 0)
+        gained, squares = r.R[alive], r.W[alive]
+        yield "gains of records", bool((np.abs(gained) <= rounds * seen).all())
+        yield "gains of records", bool(((squares >= 0) & (squares <= rounds * seen * seen)).all())
+        wanted = 0.5 * np.log2(seen / first) if first > 0 else 0.0
+        yield "counts", bool(anchored <= 60 * rounds and -0.001 <= least - wanted < 1.001)
+        behind = least - r.anchors[alive]
+        yield "anchors", bool(((behind >= 0) & (behind <= BEHIND) & (behind <= least)).all())
+        yield "marks", bool(((r.marks >= 0) & (r.marks <= rounds)).all())
+
+    # ------------------------------------------------------------------ rounds
+
+    def view(self, s: TrackerState) -> Floats:
+        """See `Machine.view`."""
+        return s.y
+
+    def refusal(self, s: TrackerState, c: TrackerSettings) -> str:
+        """See `Machine.refusal`."""
+        return self.too_large
+
+    def regret_bound(self, s: TrackerState, path_length: float = 0.0) -> float:
+        """Return the most regret so far against comparators in the domain whose path has at most this length: (T1').
+
+        From what was seen: nothing is assumed but convexity, and values >= the floor where they were given.
+        """
+        P = check_nonnegative(self.owner, "path_length", path_length)
+        members, records, R = s.members, s.records, self.domain.radius
+        gained = float(records.totals[GAINED])
+        simple = 2 * R * float(members.sums[LENGTHS]) + gained
+        if not members.sizes[COUNT]:
+            return simple
+        c = multipliers(s)
+        pool = (2 + 2 * P / R) / c + c + np.where(c <= 2, 0.0, c + 2)
+        A = records.A[0, CURVED : members.sizes[COUNT]]
+        return min(simple, float((R * math.sqrt(members.sums[SQUARES]) * pool + A).min()) + gained)
+
+
+def multipliers(s: TrackerState) -> Array:
+    """Return 2^k of the descents that are there."""
+    count, k0, K = s.members.sizes.tolist()
+    return 2.0 ** np.arange(k0 - BELOW, K + 1) if count else np.zeros(0)
+
+
+def _sizes(s: TrackerState) -> tuple[int, int, int]:
+    """Return N, S and H of a state."""
+    return s.p.size, s.records.V.size - OTHERS, s.estimate.errors.size
+
+
+def _leaves(part: Any) -> Iterator[NDArray[Any]]:
+    """Yield all arrays of a state."""
+    for one in part:
+        if isinstance(one, tuple):
+            yield from _leaves(one)
+        else:
+            yield one
