@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from thalweg._core.state import Block, Plan
 from thalweg._interrupts import interrupts
-from thalweg._kernels.handle import Handle, bind
+from thalweg._kernels.handle import Handle, Unbound, bind
 from thalweg._kernels.jit import Call, Kernel
 
 __all__ = ["Fixed", "Layout", "Memory", "Snapshot", "memory_only"]
@@ -84,6 +84,8 @@ class Memory:
     guests : mapping, optional
         Objects outside the block with `state` and `restore`, by the prefix of their names in saved states. An owner
         whose guests follow from its state sets others in `moved`.
+    start : tuple of Block and sizes, optional
+        The first block; a fresh one when left out.
     """
 
     __slots__ = ("_calls", "_handle", "_moved", "_tree", "block", "guests", "layout", "settings", "sizes", "state")
@@ -94,13 +96,17 @@ class Memory:
         tree: Callable[[Block], Any] = _pair,
         moved: Callable[[Memory], None] | None = None,
         guests: Mapping[str, Any] | None = None,
+        start: tuple[Block, Sizes] | None = None,
     ) -> None:
         self.layout, self._tree, self._moved, self.guests = layout, tree, moved, guests or {}
         self.block: Block
         self.state: Any
         self.settings: Any
         self.sizes: Sizes
-        self.reset()
+        if start is None:
+            self.reset()
+        else:
+            self.adopt(*start)
 
     def reset(self) -> None:
         """Start over with a fresh block of the first sizes. Guests are not touched."""
@@ -127,6 +133,11 @@ class Memory:
         if self._handle is None:
             self._handle = bind(self._tree(self.block))
         return self._handle
+
+    @property
+    def unbound(self) -> Unbound:
+        """In place of the handle, for functions of kernels that Python calls."""
+        return Unbound(self._tree(self.block))
 
     def call(self, kernel: Kernel[..., Any], *arguments: Any) -> Call:
         """Return a call of `kernel(handle, *arguments)` that is bound once and kept until the block moves.

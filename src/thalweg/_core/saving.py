@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thalweg import files
-from thalweg._core.memory import Memory, memory_only
+from thalweg._core.memory import Layout, Memory, memory_only
 from thalweg._core.state import Block, Past, Plan
 from thalweg._recorded import build, describe, initialise, parameters
 from thalweg._validate import told
@@ -23,7 +23,7 @@ from thalweg.domains._base import show
 from thalweg.errors import StateError
 from thalweg.files import SCHEMA
 
-__all__ = ["Kept", "check_kind", "fill", "inside", "plain", "read", "settings", "unfit", "write"]
+__all__ = ["Kept", "check_kind", "fill", "inside", "plain", "read", "read_into", "settings", "unfit", "write"]
 
 FREE = ("on_violation", "disturbance_bound", "owner", "rng")  # arguments that may differ: the seed is in the state
 
@@ -94,18 +94,21 @@ def check_kind(owner: Any, saved: Any) -> None:
             )
 
 
-def read(
-    owner: Any, memory: Memory, saved: Mapping[str, Any], square: float = np.inf
-) -> tuple[Block, Mapping[str, int]]:
+def read(owner: Any, memory: Memory, saved: Mapping[str, Any], square: float = np.inf) -> tuple[Block, Mapping[str, int]]:
     """Return a new block with a saved state, and its sizes, if a run can have left it."""
+    return read_into(owner, memory.layout, saved, square)
+
+
+def read_into(
+    owner: Any, layout: Layout, saved: Mapping[str, Any], square: float = np.inf
+) -> tuple[Block, Mapping[str, int]]:
+    """As `read`, where there is no memory yet."""
     arrays = {key: value for key, value in saved.items() if isinstance(value, np.ndarray)}
     try:
-        sizes = memory.layout.sizes_of(arrays)
-        plan = memory.layout.plan(sizes)
+        sizes = layout.sizes_of(arrays)
+        plan = layout.plan(sizes)
     except KeyError as error:
-        raise unfit(
-            owner, f"{error.args[0]!r} must be an array. Got {type(saved.get(error.args[0])).__name__}"
-        ) from None
+        raise unfit(owner, f"{error.args[0]!r} must be an array. Got {type(saved.get(error.args[0])).__name__}") from None
     except (TypeError, ValueError, IndexError, OverflowError) as error:
         raise unfit(owner, str(error)) from error
     return fill(owner, plan, saved, square), sizes
@@ -117,8 +120,7 @@ def fill(owner: Any, plan: Plan, saved: Mapping[str, Any], square: float = np.in
     block = Block(plan)
     for name, mine in block.arrays.items():
         mine[...] = given[name]
-    clock = getattr(block.state, "clock", (0,))
-    past = Past.whole(int(clock[0]), square)
+    past = Past.whole(int(block.state.clock[0]), square)
     damaged = block.damaged(past)
     if damaged:
         raise unfit(owner, f"its {', '.join(damaged)} cannot be what a run has left")
