@@ -91,9 +91,9 @@ def test_reading_the_decision_twice_projects_once():
     m = tw.EfficientDynamic(tw.domains.Custom(project, 2, center=0.0, radius=np.sqrt(2)), 10, 5.0)
     assert calls == []
     _ = m.decision, m.decision, m.state(), m.decision
-    assert len(calls) == 1
-    assert m.queries.projections == 0  # counted with its round
+    assert (len(calls), m.queries.projections) == (1, 0)  # it counts with its round
     m.update([1.0, 0.0])
+    assert (len(calls), m.queries.projections) == (1, 1)
     m.update([1.0, 0.0])  # never read: projected all the same, the round is played there
     assert len(calls) == 2 == m.queries.projections
 
