@@ -117,7 +117,7 @@ def test_the_next_decision_is_ready_whether_or_not_anybody_looks(make):
         assert seen._memory.state.clock[FRESH] == 1
         assert same(seen.state(), unseen.state())
         assert same(seen.state(), slow.state())
-        assert np.array_equal(seen.decision, X.project(seen.inner.decision))
+        assert np.array_equal(seen.decision, X.project(seen.machine.inner.view(seen._memory.state.inner)))
         assert not seen.decision.flags.writeable
 
 
