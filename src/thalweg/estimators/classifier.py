@@ -227,14 +227,14 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def coef_(self) -> Array:
         """Coefficients at present, in the units of the data."""
-        return np.stack([w for w, _ in self._models()])
+        return np.stack([w for w, _ in self._mean_models()])
 
     @property
     def intercept_(self) -> Array:
         """Intercepts at present."""
-        return np.array([b for _, b in self._models()])
+        return np.array([b for _, b in self._mean_models()])
 
-    def _models(self) -> list[tuple[Array, float]]:
+    def _mean_models(self) -> list[tuple[Array, float]]:
         if not self.__sklearn_is_fitted__():
             raise AttributeError(f"{type(self).__name__} has no coefficients before it is fitted.")
         return [model.coefficients() for model in self._models]

@@ -137,8 +137,10 @@ class Tracking(Machine):
             saved["estimate.errors"].size,
             len(saved["curvature.P"]),
         )
-        sizes, counts = ([int(n) for n in saved[key].ravel()] for key in ("members.sizes", "records.counts"))
-        why = self._misfit(found, sizes, counts, int(saved["clock"].ravel()[ROUNDS]))
+        sizes, counts, clock = (
+            _whole(saved, key, n) for key, n in (("members.sizes", 3), ("records.counts", 4), ("clock", 6))
+        )
+        why = self._misfit(found, sizes, counts, clock[ROUNDS])
         if why:
             raise ValueError(why)
         return dict(zip("NSHQ", found, strict=True))
@@ -194,7 +196,7 @@ class Tracking(Machine):
         if why:
             return
         if members.sizes[COUNT] == 0:
-            rest = s._replace(y=s.y - self.home, clock=np.zeros(0))
+            rest = s._replace(y=s.y - self.home, clock=s.clock[:0])
             yield "members", not any(array.any() for array in _leaves(rest))
             return
         yield from self._members_hold(s)
@@ -286,6 +288,14 @@ def multipliers(s: TrackerState) -> Array:
     """Return 2^k of the descents that are there."""
     count, k0, K = s.members.sizes.tolist()
     return 2.0 ** np.arange(k0 - BELOW, K + 1) if count else np.zeros(0)
+
+
+def _whole(saved: Mapping[str, NDArray[Any]], key: str, entries: int) -> list[int]:
+    """Return a saved array of counters."""
+    array = saved[key]
+    if array.dtype.kind != "i" or array.shape != (entries,):
+        raise ValueError(f"'{key}' must be int64 of shape ({entries},). Got {array.dtype} of shape {array.shape}")
+    return array.tolist()
 
 
 def _sizes(s: TrackerState) -> tuple[int, int, int, int]:
