@@ -14,7 +14,7 @@ import pytest
 import thalweg as tw
 from tests.worlds import slow_where
 from thalweg.errors import InputError, MissingExtraError
-from thalweg.learner import Queries
+from thalweg.learners.base import Queries
 from thalweg.regret import plots
 from thalweg.regret.measures import IntervalRegret, WorstInterval
 
@@ -383,7 +383,7 @@ def test_the_recorder_is_one_play_and_tells_the_truth(problem, name, every):
     assert len(alive) == len(record.experts)
     seen, markers = set(), []
     for t in range(T):
-        born = ensemble._arrays["born"]
+        born = ensemble.state()["born"]
         slots = {(int(k), int(born[k])) for k in np.flatnonzero(born)}
         assert {who for who, (a, b) in alive.items() if a <= t < b} == slots
         seen |= slots

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from thalweg._core.state import Block, Plan
 from thalweg._interrupts import interrupts
-from thalweg._kernels.handle import Handle, bind
+from thalweg._kernels.handle import Handle, Unbound, bind
 from thalweg._kernels.jit import Call, Kernel
 
 __all__ = ["Fixed", "Layout", "Memory", "Snapshot"]
@@ -115,6 +115,11 @@ class Memory:
         if self._handle is None:
             self._handle = bind(self._tree(self.block))
         return self._handle
+
+    @property
+    def unbound(self) -> Unbound:
+        """In place of the handle, for functions of kernels that Python calls."""
+        return Unbound(self._tree(self.block))
 
     def call(self, kernel: Kernel[..., Any], *arguments: Any) -> Call:
         """Return a call of `kernel(handle, *arguments)` that is bound once and kept until the block moves.

@@ -105,6 +105,8 @@ class LinearEstimator(Saved, BaseEstimator):  # type: ignore[misc]
         return X
 
     def _weights(self, X: Array, sample_weight: Any) -> Array:
+        if sample_weight is None:
+            return np.ones(len(X))
         weights: Array = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not (weights <= LARGEST).all():
             raise InputError(

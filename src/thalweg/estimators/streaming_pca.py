@@ -128,9 +128,17 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Saved, Bas
             engine = self._new_engine({"n_features_in_": rows.shape[1]})
             validate_data(self, X, reset=True, skip_check_array=True)
             self._engine = engine
-        elif [*self._settings().values()] != [*self._engine._settings().values()][1:]:
+        elif not self._unchanged():
             raise InputError("StreamingPCA: its parameters were changed after the first rows. Call fit to start anew.")
         return self._engine.learn(rows)
+
+    def _unchanged(self) -> bool:
+        """Whether the parameters are those that the engine was built with."""
+        given, mine = self._engine._given, (self.n_components, self.halflives, self.center)
+        built = given["rank"], given["halflives"], given["center"]
+        if type(self.halflives) is tuple and all(a is b for a, b in zip(mine, built, strict=True)):
+            return True
+        return [*self._settings().values()] == [*self._engine._settings().values()][1:]
 
     def _read(self, X: ArrayLike, first: bool) -> Array:
         """The rows of a table, as a new array."""
