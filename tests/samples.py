@@ -261,15 +261,19 @@ def play(name, made, first, last):
 
 def make(name):
     """A fresh one; the test is skipped where its module cannot be imported or it has no `Memory` yet."""
+    if name in APPLIED and (why := _not_yet(name)):
+        pytest.skip(why)
+    return SAMPLES[name].make()
+
+
+@functools.cache
+def _not_yet(name):
+    """Why a sample cannot be played yet."""
     try:
-        made = SAMPLES[name].make()
-        if name in APPLIED:
-            SAMPLES[name].rounds(SAMPLES[name].make(), 0)
+        SAMPLES[name].rounds(probe := SAMPLES[name].make(), 0)
     except (ImportError, AttributeError) as error:
-        if name not in APPLIED:
-            raise
-        pytest.skip(f"{name}: {error}")
-    return made
+        return f"{name}: {error}"
+    return None if memory(probe) else f"{name} has no Memory"
 
 
 def played(name, rounds=ROUNDS):
@@ -277,8 +281,6 @@ def played(name, rounds=ROUNDS):
     made = make(name)
     play(name, made, 0, rounds)
     show(name, made)
-    if memory(made) is None:
-        pytest.skip(f"{name} has no Memory")
     return made
 
 

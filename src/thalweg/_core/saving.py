@@ -96,7 +96,7 @@ def check_kind(owner: Any, saved: Any) -> None:
 
 def read(owner: Any, memory: Memory, saved: Mapping[str, Any], square: float = np.inf) -> tuple[Block, Mapping[str, int]]:
     """Return a new block with a saved state, and its sizes, if a run can have left it."""
-    arrays = {key: value for key, value in saved.items() if isinstance(value, np.ndarray)}
+    arrays = {key: np.asarray(value) for key, value in saved.items() if isinstance(value, np.ndarray)}  # no mask
     try:
         sizes = memory.layout.sizes_of(arrays)
         plan = memory.layout.plan(sizes)
