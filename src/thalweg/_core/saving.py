@@ -23,7 +23,7 @@ from thalweg.domains._base import show
 from thalweg.errors import StateError
 from thalweg.files import SCHEMA
 
-__all__ = ["Kept", "check_kind", "fill", "inside", "plain", "read", "read_into", "settings", "unfit", "write"]
+__all__ = ["Kept", "check_kind", "fill", "inside", "plain", "read", "settings", "unfit", "write"]
 
 FREE = ("on_violation", "disturbance_bound", "owner", "rng")  # arguments that may differ: the seed is in the state
 
@@ -94,16 +94,11 @@ def check_kind(owner: Any, saved: Any) -> None:
             )
 
 
-def read(owner: Any, memory: Memory, saved: Mapping[str, Any], square: float = np.inf) -> tuple[Block, Mapping[str, int]]:
-    """Return a new block with a saved state, and its sizes, if a run can have left it."""
-    return read_into(owner, memory.layout, saved, square)
-
-
-def read_into(
+def read(
     owner: Any, layout: Layout, saved: Mapping[str, Any], square: float = np.inf
 ) -> tuple[Block, Mapping[str, int]]:
-    """As `read`, where there is no memory yet."""
-    arrays = {key: value for key, value in saved.items() if isinstance(value, np.ndarray)}
+    """Return a new block with a saved state, and its sizes, if a run can have left it."""
+    arrays = {key: np.asarray(value) for key, value in saved.items() if isinstance(value, np.ndarray)}  # no mask
     try:
         sizes = layout.sizes_of(arrays)
         plan = layout.plan(sizes)
@@ -253,7 +248,7 @@ class Kept:
         """Continue from a saved state, bit for bit. A state of another class is refused and nothing changes."""
         memory, saved = self._memory, plain(saved)
         check_kind(self, saved)
-        block, sizes = read(self, memory, saved, self._square_bound)
+        block, sizes = read(self, memory.layout, saved, self._square_bound)
         with memory.all_or_nothing():
             memory.adopt(block, sizes)
             for prefix, guest in memory.guests.items():

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from thalweg._core.memory import Memory
-from thalweg._core.saving import read_into
+from thalweg._core.saving import read
 from thalweg._core.state import Block
 from thalweg._kernels.jit import Call
 from thalweg._types import Array
@@ -61,7 +61,7 @@ class SubspaceModel:
     @classmethod
     def restored(cls, owner: Any, layout: SubspaceLayout, saved: Mapping[str, Any]) -> Self:
         """Return one in a saved state of `owner`; nothing is allocated before all shapes are as they should be."""
-        return cls(layout, read_into(owner, layout, saved))
+        return cls(layout, read(owner, layout, saved))
 
     def _forget(self, memory: Memory) -> None:
         self._row: _Row | None = None
