@@ -79,12 +79,10 @@ class ControlRounds:
         self.make = make
 
     def play(self, controller, start, stop):
-        x = controller._arrays["x"].copy()
+        saved = controller.state()
+        x = saved["x"]
         for t in range(start, stop):
-            if t > start or t % 2 or not controller._arrays["clock"][1]:
-                u = controller.act(x)
-            else:
-                u = controller._arrays["u"].copy()
+            u = controller.act(x) if t > start or t % 2 or not saved["clock"][1] else saved["u"]
             assert np.isfinite(u).all()
             if hasattr(controller, "domain"):
                 assert controller.domain.contains(controller.matrices, tol=1e-6)

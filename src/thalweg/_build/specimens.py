@@ -41,7 +41,7 @@ from thalweg.domains import (
 from thalweg.estimators._constrained import KINDS as CONSTRAINED
 from thalweg.estimators._constrained import ConstrainedEngine
 from thalweg.estimators._linear import LinearEngine
-from thalweg.estimators._subspace import Subspace
+from thalweg.estimators._subspace import SubspaceModel, read_layout
 from thalweg.experts import AdaGradDescent, Descent, Expert, Pool
 from thalweg.learners.late import Late
 from thalweg.losses import KINDS
@@ -632,9 +632,10 @@ def _fit_within(loss: str, domain: Domain) -> None:
 
 
 def _follow(center: bool) -> None:
-    engine = Subspace(3, 2, (1.0, 4.0, np.inf), center)
-    engine.learn(_numbers(6, 3))
-    engine.put_in_order()
+    model = SubspaceModel(read_layout(3, 2, (1.0, 4.0, np.inf), center))
+    model.learn(_numbers(6, 3))
+    model.learn(_numbers(1, 3))
+    model.put_in_order()
 
 
 def _scale(center: bool) -> None:
