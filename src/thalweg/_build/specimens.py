@@ -355,6 +355,7 @@ def _reductions() -> Iterator[Specimen]:
     twice: dict[str, Make] = {
         "SOGD": lambda Y: tw.OneProjection(Y, tw.SOGD),
         "EfficientDynamic": lambda Y: tw.EfficientDynamic(Y, HORIZON, LARGE),
+        "EfficientCBCE": lambda Y: tw.EfficientCBCE(Y, gradient_bound=LARGE),
     }
     for name, make in twice.items():
         yield f"OneProjection of the reduced {name}", partial(_reduce, X, make, Ball(2))
@@ -635,6 +636,7 @@ def _fit_within(loss: str, domain: Domain) -> None:
 def _follow(center: bool) -> None:
     model = SubspaceModel(read_layout(3, 2, (1.0, 4.0, np.inf), center))
     model.learn(_numbers(6, 3))
+    model.learn(_numbers(1, 3))
     model.put_in_order()
 
 
