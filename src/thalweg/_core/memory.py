@@ -71,7 +71,8 @@ class Memory:
     moved : callable, optional
         Called with this memory whenever the arrays are others or were rolled back: forget views and shown values.
     guests : mapping, optional
-        Objects of somebody else with `state` and `restore`, by the prefix of their names in saved states.
+        Objects of somebody else with `state` and `restore`, by the prefix of their names in saved states. Where one has
+        `snapshot` and `roll_back`, these are used to undo rounds and to copy it.
     """
 
     __slots__ = ("_calls", "_handle", "_moved", "_tree", "block", "guests", "layout", "settings", "sizes", "state")
@@ -142,17 +143,31 @@ class Memory:
         elif self._moved is not None:
             self._moved(self)
 
+    def snapshot_guests(self) -> dict[str, Any]:
+        """Return what the guests need to return to the present."""
+        return {
+            name: guest.snapshot() if hasattr(guest, "snapshot") else guest.state()
+            for name, guest in self.guests.items()
+        }
+
+    def roll_back_guests(self, kept: Mapping[str, Any]) -> None:
+        """Let the guests return to a snapshot."""
+        for name, guest in self.guests.items():
+            if hasattr(guest, "roll_back"):
+                guest.roll_back(kept[name])
+            else:
+                guest.restore(kept[name])
+
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
         """Undo everything if the body raises, Ctrl-C included: block, sizes and guests are those of before."""
         before, sizes = self.snapshot(), self.sizes
-        guests = {name: guest.state() for name, guest in self.guests.items()}
+        guests = self.snapshot_guests()
         try:
             yield
         except BaseException:
             with interrupts():  # a second Ctrl-C waits
                 self.sizes = sizes
                 self.roll_back(before)
-                for name, guest in self.guests.items():
-                    guest.restore(guests[name])
+                self.roll_back_guests(guests)
             raise

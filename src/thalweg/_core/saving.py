@@ -279,7 +279,7 @@ class Kept:
             "given": self._given,
             "sizes": dict(memory.sizes),
             "words": memory.block.memory.copy(),
-            "guests": {prefix: guest.state() for prefix, guest in memory.guests.items()},
+            "guests": memory.snapshot_guests(),
             "told": {name: value for name, value in vars(self).items() if name.startswith("_told_")},
         }
 
@@ -290,8 +290,7 @@ class Kept:
         block = Block(memory.layout.plan(kept["sizes"]))
         block.memory[:] = kept["words"]
         memory.adopt(block, kept["sizes"])
-        for prefix, guest in memory.guests.items():
-            guest.restore(kept["guests"][prefix])
+        memory.roll_back_guests(kept["guests"])
         vars(self).update(kept["told"])
 
     # ------------------------------------------------------------------ what it tells

@@ -23,7 +23,9 @@ from typing import Any, NamedTuple, Self, get_args, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Block", "Field", "Floats", "Ints", "Part", "Past", "Plan", "Rule", "Seen", "field", "part", "scratch"]
+__all__ = [
+    "Block", "Field", "Floats", "Ints", "Part", "Past", "Plan", "Rule", "Seen", "field", "part", "scratch", "several",
+]  # fmt: skip
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -82,6 +84,10 @@ class Part:
     """The place of another declared state, or of its settings."""
 
 
+class Several(Part):
+    """The place of any number of states of one kind, or of their settings: a tuple."""
+
+
 def field(shape: str, *rules: Rule, called: str = "", start: float = 0.0) -> Any:
     """Declare an array that changes, such as "K N d", and rules that hold after every round."""
     return Field(tuple(shape.split()), rules, called, start)
@@ -95,6 +101,11 @@ def scratch(shape: str) -> Any:
 def part() -> Any:
     """Declare the place of another part; the plan says which."""
     return Part()
+
+
+def several() -> Any:
+    """Declare the place of parts of one kind that are numbered from 0; the plan says how many."""
+    return Several()
 
 
 @cache
@@ -148,6 +159,8 @@ class Plan:
         The past of each part or field; this one's where left out.
     begin : callable (s, c)
         Writes the state before the first round into a block of zeros.
+    several : mapping of tuples of plans
+        Those of parts that are declared by `several`.
     """
 
     state: type
@@ -158,6 +171,7 @@ class Plan:
     holds: Callable[[Any, Any, Past], Iterator[tuple[str, bool]]] = _no_relations
     pasts: Callable[[Any, Any, Past], Mapping[str, Past]] = _same_past
     begin: Callable[[Any, Any], None] = _zeros
+    several: Mapping[str, tuple[Plan, ...]] = dataclasses.field(default_factory=dict)
 
     def shape(self, said: Field) -> tuple[int, ...]:
         """Return a symbolic shape in numbers."""
@@ -166,7 +180,10 @@ class Plan:
     def fields(self, prefix: str = "") -> Iterator[tuple[str, Field, tuple[int, ...]]]:
         """Yield every array by its dotted name, depth first."""
         for name, said in declared(self.state).items():
-            if isinstance(said, Part):
+            if isinstance(said, Several):
+                for k, plan in enumerate(self.several[name]):
+                    yield from plan.fields(f"{prefix}{name}.{k}.")
+            elif isinstance(said, Part):
                 yield from self.parts[name].fields(f"{prefix}{name}.")
             else:
                 yield prefix + name, said, self.shape(said)
@@ -222,7 +239,10 @@ class Block:
         for found, said in declared(self.plan.state).items():
             if found == name:
                 break
-            first += self.plan.parts[found].words if isinstance(said, Part) else math.prod(self.plan.shape(said))
+            if isinstance(said, Several):
+                first += sum(plan.words for plan in self.plan.several[found])
+            else:
+                first += self.plan.parts[found].words if isinstance(said, Part) else math.prod(self.plan.shape(said))
         plan = self.plan.parts[name]
         block = Block.__new__(Block)
         block.plan, block.memory = plan, self.memory[first : first + plan.words]
@@ -258,11 +278,14 @@ class _Cursor:
 
 
 def _views(plan: Plan, cursor: _Cursor) -> Any:
-    said = declared(plan.state)
-    made = {
-        name: _views(plan.parts[name], cursor) if isinstance(one, Part) else cursor.take(plan.shape(one), one.dtype)
-        for name, one in said.items()
-    }
+    made: dict[str, Any] = {}
+    for name, one in declared(plan.state).items():
+        if isinstance(one, Several):
+            made[name] = tuple(_views(each, cursor) for each in plan.several[name])
+        elif isinstance(one, Part):
+            made[name] = _views(plan.parts[name], cursor)
+        else:
+            made[name] = cursor.take(plan.shape(one), one.dtype)
     return plan.state(**made)
 
 
@@ -272,7 +295,9 @@ def _settings(plan: Plan) -> Any:
     made: dict[str, Any] = {}
     said = declared(type(plan.settings))
     for name, value in plan.settings._asdict().items():
-        if isinstance(value, Part):
+        if isinstance(value, Several):
+            made[name] = tuple(_settings(each) for each in plan.several[name])
+        elif isinstance(value, Part):
             made[name] = _settings(plan.parts[name])
         elif isinstance(value, Field):
             one = said[name]
@@ -286,7 +311,11 @@ def _look(plan: Plan, s: Any, c: Any, past: Past) -> Iterator[tuple[str, bool]]:
     pasts = plan.pasts(s, c, past)
     for name, said in declared(plan.state).items():
         value = getattr(s, name)
-        if isinstance(said, Part):
+        if isinstance(said, Several):
+            theirs = getattr(c, name, ()) or ((),) * len(value)
+            for one, settings, its in zip(value, theirs, plan.several[name], strict=True):
+                yield from _look(its, one, settings, pasts.get(name, past))
+        elif isinstance(said, Part):
             theirs = getattr(c, name, ()) if isinstance(getattr(plan.settings, name, None), Part) else ()
             yield from _look(plan.parts[name], value, theirs, pasts.get(name, past))
         else:

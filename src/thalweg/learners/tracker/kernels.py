@@ -66,6 +66,7 @@ class TrackerSettings(NamedTuple):
     curvature: bool  # members with curvature are wanted
     intervals: bool
     floor: float  # of the losses; -inf where they are not to be used
+    embedded: bool  # a part of somebody else's state, which may have more capacity than needed
     gains: Floats = scratch("N")
     scores: Floats = scratch("J N")
     u: Floats = scratch("d")
@@ -73,7 +74,7 @@ class TrackerSettings(NamedTuple):
 
 @implement(room, TrackerState)
 def _room(s: TrackerState, c: TrackerSettings) -> bool:
-    """Whether the sizes fit the next round: enough for all it may add, and no more than that.
+    """Whether the sizes fit the next round: enough for all it may add and, unless embedded, no more than that.
 
     Which members and helpers there are is known after the first round: until then there is room for all of them.
     """
@@ -81,7 +82,9 @@ def _room(s: TrackerState, c: TrackerSettings) -> bool:
     if count == 0:
         return rows >= FIRST_ROWS and (helpers == HELPERS or not c.curvature)
     markers, slots = s.records.counts[MARKERS], s.records.V.shape[0] - OTHERS
-    fits = rows_needed(s.members) <= rows <= count + 1 and (helpers == 0 or s.estimate.seen[AGE] > 0.0)
+    fits = rows_needed(s.members) <= rows
+    if not c.embedded:
+        fits = fits and rows <= count + 1 and (helpers == 0 or s.estimate.seen[AGE] > 0.0)
     return fits and (not c.intervals or (markers + 1) >> slots == 0)
 
 
