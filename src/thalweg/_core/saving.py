@@ -312,7 +312,7 @@ class Kept:
                 shown.append(_show(value))
             elif value is not None and not (parameter and _equal(value, parameter.default)):
                 shown.append(f"{name}={_show(value)}")
-        return f"{type(self).__name__}({', '.join(shown)}; {self.rounds} rounds played)"
+        return f"{type(self).__name__}({', '.join(shown)}{'; ' * bool(shown)}{self.rounds} rounds played)"
 
 
 def _equal(a: Any, b: Any) -> bool:

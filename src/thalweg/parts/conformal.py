@@ -23,62 +23,58 @@ is above 0: a zero is covered whatever the threshold is. After more than 100/alp
 
 Scores times a power of two give thresholds times that power, bit for bit, as long as nothing underflows: everything
 above is linear in the scores, or made of ratios of them.
+
+Scores of a window and ratios are also kept in order, as scratch space: `sort` makes it from a state.
 """
 
+import math
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from thalweg._core.rules import counters
+from thalweg._core.state import Floats, Ints, Past, Plan, field, part, scratch
 from thalweg._kernels.handle import Closed, Handle, parts
 from thalweg._kernels.jit import inner, kernel
-from thalweg._kernels.parts import Floats, Ints
 from thalweg._kernels.pointers import Pointer, call
 from thalweg._kernels.vectors import copy, dot
-from thalweg.learners import loop
+from thalweg.parts.weigher import Weigher, fits, teach
 
 __all__ = [
-    "ANSWERED", "ASKED", "HIGHEST", "LOWEST", "MISSED", "RATIOS", "STEEPEST", "Side", "SideSettings", "Sides",
-    "Weigher", "answer_sides", "ask_sides", "pointers", "run_sides", "weigher",
+    "ANSWERED", "ASKED", "LARGEST", "MISSED", "SideSettings", "SideState", "SideTurn", "Sides", "answer_sides",
+    "ask_sides", "pointers", "run_sides", "side_plan", "sort",
 ]  # fmt: skip
 
 RATIOS = 1000  # that are remembered for each half-life
 STEEPEST = 2.0**64  # of a ratio
 LOWEST, HIGHEST = -2.0, 44.0  # of theta
 LONG = 10  # times its patience: zeros in a row after which theta forgets them
-ANSWERED, ASKED, MISSED, ZEROS, KEPT = 0, 1, 2, 3, 4  # of `clock`; zeros in a row so far, scores in `recent` ever
+LARGEST = 1e100  # of a score or a forecast
+ANSWERED, ASKED = 0, 1  # of the clock of all sides
+MISSED, ZEROS, KEPT = 0, 1, 2  # of the counts of a side; zeros in a row so far, scores in `recent` ever
 
 
-class Side(NamedTuple):
-    """What changes."""
+class SideState(NamedTuple):
+    """W windows, H half-lives, K = W + H candidates; up to h rounds wait for their answer."""
 
-    recent: Floats  # (longest window,) scores, one after another: the i-th is recent[i % longest]
-    scores: Floats  # (W, longest) those of each window, sorted
-    held: Ints  # (W,) how many
-    ratios: Floats  # (H, RATIOS) as `recent`
-    ranked: Floats  # (H, RATIOS) the same, sorted
-    ranks: Ints  # (H,) how many there were ever
-    means: Floats  # (H,) m_h
-    counts: Floats  # (H,) n_h
-    candidates: Floats  # (K,) e_k of the present round
-    theta: Floats  # (2,) and what it was before the present run of zeros
-    asked: Floats  # (horizon,) thresholds that wait for an answer: the i-th is asked[i % horizon]
-    advice: Floats  # (horizon, K) e_k of those rounds
-    scales: Floats  # (horizon, H) m_h of those rounds
-    clock: Ints  # (5,)
-
-
-class Weigher(NamedTuple):
-    """A learner of weights, as compiled code sees it."""
-
-    ready: Pointer
-    update: Pointer
-    handle: Closed  # what these two take
-    x: Floats  # (K,) the weights, to be read only
-    g: Floats  # (K,) the gradient of the round
+    recent: Floats = field("L")  # L the longest window: scores, one after another: the i-th is recent[i % L]
+    held: Ints = field("W")  # how many are in each window
+    ratios: Floats = field("H R")  # as `recent`
+    ranks: Ints = field("H")  # how many there were ever
+    means: Floats = field("H")  # m_h
+    counts: Floats = field("H")  # n_h
+    candidates: Floats = field("K")  # e_k of the present round
+    theta: Floats = field("2")  # and what it was before the present run of zeros
+    asked: Floats = field("h")  # thresholds that wait for an answer: the i-th is asked[i % h]
+    advice: Floats = field("h K")  # e_k of those rounds
+    scales: Floats = field("h H")  # m_h of those rounds
+    tally: Ints = field("3", counters, called="clock")
+    weights: Any = part()  # w_k: a Tracker on the simplex
 
 
 class SideSettings(NamedTuple):
-    """What does not change."""
+    """Constants and scratch space."""
 
     alpha: float
     eta: float
@@ -86,18 +82,61 @@ class SideSettings(NamedTuple):
     windows: Ints  # (W,)
     shortest: int  # the place of the shortest window
     keep: Floats  # (H,) 2^(-1/h)
+    weights: Any = part()
+    scores: Floats = scratch("W L")  # those of each window, sorted
+    ranked: Floats = scratch("H R")  # ratios, sorted
+
+
+class SideTurn(NamedTuple):
+    """A side as kernels take it. Its parts called `weights` are None: they are behind the weigher."""
+
+    state: SideState
+    settings: SideSettings
     weigher: Weigher
 
 
-def weigher(handle: Handle, x: Floats, g: Floats) -> Weigher:
-    """A machine (`thalweg._machines.loop`) whose decision is found at x and whose gradient is wanted at g."""
-    return Weigher(
-        Pointer(loop.ready, "none(any)", (handle.kind,)),
-        Pointer(loop.update, f"i8(any,{','.join(loop.TURN)})", (handle.kind, *loop.TURN)),
-        Closed(handle),
-        x,
-        g,
+def side_plan(
+    alpha: float, eta: float, patience: int, windows: Ints, keep: Floats, horizon: int, weights: Plan
+) -> Plan:
+    """Return the plan of one side whose candidates are weighed by a part with this plan."""
+    W, H = windows.size, keep.size
+    return Plan(
+        SideState,
+        SideSettings(alpha, eta, patience, windows, int(windows.argmin()), keep),
+        {"L": int(windows.max()), "W": W, "H": H, "R": RATIOS, "K": W + H, "h": horizon},
+        {"weights": weights},
+        holds=_holds,
+        begin=lambda s, c: weights.begin(s.weights, c.weights),
     )
+
+
+def _holds(s: SideState, c: SideSettings, past: Past) -> Iterator[tuple[str, bool]]:
+    """Relations that the next round relies on."""
+    answered, (missed, zeros, kept) = past.rounds, s.tally.tolist()
+    yield "clock", max(missed, zeros, kept) <= answered and missed + zeros <= answered
+    held, ranks = s.held, s.ranks
+    yield "windows", bool(((held >= 0) & (held <= np.minimum(c.windows, kept))).all())
+    yield "windows", bool((held == np.minimum(c.windows, held.max(initial=0))).all())
+    yield "ratios", bool(((ranks >= 0) & (ranks <= kept)).all())
+    numbers = s.recent, s.ratios, s.means, s.counts, s.candidates, s.asked, s.advice, s.scales
+    yield "scores", all(bool((one >= 0).all()) for one in numbers)
+    yield "ratios", bool((s.ratios <= STEEPEST).all())
+    top = float(s.recent.max(initial=0.0))
+    yield "means", top <= LARGEST and bool((s.means <= top).all() and (s.candidates <= 2 * top).all())
+    yield "counts", bool((s.counts <= answered + 1).all() and ((s.counts >= 1) | (s.means == 0)).all())
+    yield "theta", bool(((s.theta >= LOWEST) & (s.theta <= HIGHEST)).all())
+    largest = 2 * LARGEST
+    yield "predictions", bool((s.advice <= largest).all() and (s.scales <= largest).all())
+    yield "predictions", bool((s.asked <= math.exp(44.5) * largest).all())
+
+
+def sort(s: SideState, c: SideSettings) -> None:
+    """Make the scratch space that holds scores and ratios in order."""
+    longest = s.recent.size
+    for w, n in enumerate(s.held):
+        c.scores[w, :n] = np.sort(s.recent[(s.tally[KEPT] - 1 - np.arange(n)) % longest])
+    for h, n in enumerate(np.minimum(s.ranks, RATIOS)):
+        c.ranked[h, :n] = np.sort(s.ratios[h, :n])
 
 
 # ------------------------------------------------------------------------------------------------------ sorted numbers
@@ -154,7 +193,7 @@ def _replace(sorted_: Floats, n: int, old: float, new: float) -> None:
 
 
 @inner
-def _rest(s: Side, patience: int) -> None:
+def _rest(s: SideState, patience: int) -> None:
     """A long run of zeros: forget the scores; after a very long one, also that zeros were covered."""
     for w in range(s.held.shape[0]):
         s.held[w] = 0
@@ -162,31 +201,31 @@ def _rest(s: Side, patience: int) -> None:
         s.means[h] = s.counts[h] = 0.0
     for k in range(s.candidates.shape[0]):
         s.candidates[k] = 0.0
-    if s.clock[ZEROS] > LONG * patience:
+    if s.tally[ZEROS] > LONG * patience:
         s.theta[0] = s.theta[1]
 
 
 @inner
-def _remember(s: Side, c: SideSettings, score: float, scales: Floats) -> None:
+def _remember(s: SideState, c: SideSettings, score: float, scales: Floats) -> None:
     """Windows, means and ratios, with the score in them; `scales` are the means of when it was predicted."""
-    longest, kept = s.recent.shape[0], s.clock[KEPT]
+    longest, kept = s.recent.shape[0], s.tally[KEPT]
     for w in range(c.windows.shape[0]):
         n = s.held[w]
         if n == c.windows[w]:
-            _replace(s.scores[w], n, s.recent[(kept - n) % longest], score)
+            _replace(c.scores[w], n, s.recent[(kept - n) % longest], score)
         else:
-            _insert(s.scores[w], n, score)
+            _insert(c.scores[w], n, score)
             s.held[w] += 1
     s.recent[kept % longest] = score
-    s.clock[KEPT] += 1
-    top = s.scores[c.shortest, s.held[c.shortest] - 1]
+    s.tally[KEPT] += 1
+    top = c.scores[c.shortest, s.held[c.shortest] - 1]
     for h in range(s.means.shape[0]):
         if scales[h] > 0.0:
             ratio, place = min(score / scales[h], STEEPEST), s.ranks[h] % RATIOS
             if s.ranks[h] < RATIOS:
-                _insert(s.ranked[h], s.ranks[h], ratio)
+                _insert(c.ranked[h], s.ranks[h], ratio)
             else:
-                _replace(s.ranked[h], RATIOS, s.ratios[h, place], ratio)
+                _replace(c.ranked[h], RATIOS, s.ratios[h, place], ratio)
             s.ratios[h, place] = ratio
             s.ranks[h] += 1
         s.counts[h] = c.keep[h] * s.counts[h] + 1.0
@@ -194,15 +233,15 @@ def _remember(s: Side, c: SideSettings, score: float, scales: Floats) -> None:
 
 
 @inner
-def _propose(s: Side, c: SideSettings) -> None:
+def _propose(s: SideState, c: SideSettings) -> None:
     """(4) to (6). There is at least one score."""
     level, W = 1.0 - c.alpha, c.windows.shape[0]
-    top = 2.0 * s.scores[c.shortest, max(s.held[c.shortest] - 2, 0)]
+    top = 2.0 * c.scores[c.shortest, max(s.held[c.shortest] - 2, 0)]
     for w in range(W):
-        s.candidates[w] = min(_quantile(s.scores[w], s.held[w], level), top)
+        s.candidates[w] = min(_quantile(c.scores[w], s.held[w], level), top)
     for h in range(s.means.shape[0]):
         n = min(s.ranks[h], RATIOS)
-        ratio = _quantile(s.ranked[h], n, level) if n > 0 else 1.0
+        ratio = _quantile(c.ranked[h], n, level) if n > 0 else 1.0
         s.candidates[W + h] = min(s.means[h] * ratio, top)
 
 
@@ -210,44 +249,48 @@ def _propose(s: Side, c: SideSettings) -> None:
 
 
 @kernel
-def ask(handle: Any) -> float:
-    """The threshold of the next round, (1). It waits for an answer."""
-    s, c = parts(handle)
-    call(c.weigher.ready, c.weigher.handle)
-    threshold: float = np.exp(s.theta[0]) * dot(c.weigher.x, s.candidates)
-    row = s.clock[ASKED] % s.asked.shape[0]
+def ask(handle: Any, row: int) -> float:
+    """The threshold of the next round, (1). It waits for an answer in this row."""
+    turn = parts(handle)
+    s, weigher = turn.state, turn.weigher
+    call(weigher.ready, weigher.handle)
+    threshold: float = np.exp(s.theta[0]) * dot(weigher.x, s.candidates)
     copy(s.candidates, s.advice[row])
     copy(s.means, s.scales[row])
     s.asked[row] = threshold
-    s.clock[ASKED] += 1
     return threshold
 
 
 @kernel
-def answer(handle: Any, score: float) -> None:
-    """The score of the first round that waits for one."""
-    s, c = parts(handle)
-    row = s.clock[ANSWERED] % s.asked.shape[0]
+def room(handle: Any) -> bool:
+    """Whether there is capacity for one more answer."""
+    return fits(parts(handle).weigher)
+
+
+@kernel
+def answer(handle: Any, row: int, score: float) -> None:
+    """The score of the round that waits in this row; there is room for it."""
+    turn = parts(handle)
+    s, c, weigher = turn.state, turn.settings, turn.weigher
     missed = 1.0 if score > s.asked[row] else 0.0
-    s.clock[ANSWERED] += 1
-    s.clock[MISSED] += int(missed)
-    s.clock[ZEROS] = s.clock[ZEROS] + 1 if score == 0.0 else 0
-    if s.clock[ZEROS] > c.patience:
+    s.tally[MISSED] += int(missed)
+    s.tally[ZEROS] = s.tally[ZEROS] + 1 if score == 0.0 else 0
+    if s.tally[ZEROS] > c.patience:
         _rest(s, c.patience)
         return
     s.theta[0] = min(max(s.theta[0] + c.eta * (missed - c.alpha), LOWEST), HIGHEST)  # (2)
     if score > 0.0:
         s.theta[1] = s.theta[0]
-    call(c.weigher.ready, c.weigher.handle)
-    advice, base = s.advice[row], dot(c.weigher.x, s.advice[row])
+    call(weigher.ready, weigher.handle)
+    advice, base = s.advice[row], dot(weigher.x, s.advice[row])
     low, high = advice[0], advice[0]
     for k in range(1, advice.shape[0]):
         low, high = min(low, advice[k]), max(high, advice[k])
     if high > low:  # (3)
         slope = c.alpha - (1.0 if score > base else 0.0)
         for k in range(advice.shape[0]):
-            c.weigher.g[k] = slope * (advice[k] - low)  # the same to the simplex, and without rounding where all agree
-        call(c.weigher.update, c.weigher.handle, slope * (base - score), np.inf, 0, True)
+            weigher.g[k] = slope * (advice[k] - low)  # the same to the simplex, and without rounding where all agree
+        teach(weigher, slope * (base - score))
     _remember(s, c, score, s.scales[row])
     _propose(s, c)
 
@@ -256,50 +299,77 @@ def answer(handle: Any, score: float) -> None:
 
 
 class Sides(NamedTuple):
-    """One side, or two of a kind: the kernels of a round and what they take."""
+    """One side, or two of a kind: the kernels of a round and their arguments."""
 
     ask: Pointer
+    room: Pointer
     answer: Pointer
     above: Closed
     below: Closed
     two: bool
+    horizon: int
+    clock: Ints  # rounds that were answered and asked
+    forecasts: Floats  # (h,) of the rounds that wait
+    kinds: Ints  # (h,) whether there is one
 
 
-def pointers(handle: Handle) -> tuple[Pointer, Pointer]:
-    """`ask` and `answer` for a side whose handle has this type."""
-    return Pointer(ask, "f8(any)", (handle.kind,)), Pointer(answer, "none(any,f8)", (handle.kind, "f8"))
+def pointers(handle: Handle) -> tuple[Pointer, Pointer, Pointer]:
+    """Return `ask`, `room` and `answer` for a side whose handle has this type."""
+    kind = handle.kind
+    return (
+        Pointer(ask, "f8(any,i8)", (kind, "i8")),
+        Pointer(room, "b1(any)", (kind,)),
+        Pointer(answer, "none(any,i8,f8)", (kind, "i8", "f8")),
+    )
 
 
 @kernel
-def ask_sides(handle: Any, out: Floats) -> None:
-    """Thresholds of the next round: out[0] above and, of two sides, out[1] below."""
+def ask_sides(handle: Any, forecast: float, kind: int, out: Floats) -> None:
+    """Thresholds of the next round: out[0] above and, of two sides, out[1] below. `kind`: whether there is a forecast."""
     sides = parts(handle)
-    out[0] = call(sides.ask, sides.above)
+    row = sides.clock[ASKED] % sides.horizon
+    sides.forecasts[row], sides.kinds[row] = forecast, kind
+    out[0] = call(sides.ask, sides.above, row)
     if sides.two:
-        out[1] = call(sides.ask, sides.below)
+        out[1] = call(sides.ask, sides.below, row)
+    sides.clock[ASKED] += 1
 
 
 @kernel
-def answer_sides(handle: Any, above: float, below: float) -> None:
-    """The scores of the first round that waits for them."""
+def answer_sides(handle: Any, above: float, below: float) -> bool:
+    """The scores of the first round that waits for them. False, with nothing changed, where there is no capacity."""
     sides = parts(handle)
-    call(sides.answer, sides.above, above)
+    if not call(sides.room, sides.above) or (sides.two and not call(sides.room, sides.below)):
+        return False
+    row = sides.clock[ANSWERED] % sides.horizon
+    call(sides.answer, sides.above, row, above)
     if sides.two:
-        call(sides.answer, sides.below, below)
+        call(sides.answer, sides.below, row, below)
+    sides.clock[ANSWERED] += 1
+    return True
 
 
 @kernel
-def run_sides(handle: Any, above: Floats, below: Floats, horizon: int, out: Floats) -> None:
-    """All rounds: thresholds into out (T, 2). Round t is answered once `horizon` rounds wait, and all at the end."""
+def run_sides(handle: Any, above: Floats, below: Floats, first: int, out: Floats) -> int:
+    """Steps from `first` on: thresholds into out (T, 2). Returns the first that was not made, for lack of capacity.
+
+    In step t round t is asked, if there is one, and round t - horizon + 1 is answered. There are T + horizon - 1 steps.
+    """
     sides = parts(handle)
-    T = above.shape[0]
-    for t in range(T + horizon - 1):
+    T, late = above.shape[0], sides.horizon - 1
+    for t in range(first, T + late):
+        if t >= late and (not call(sides.room, sides.above) or (sides.two and not call(sides.room, sides.below))):
+            return t
         if t < T:
-            out[t, 0] = call(sides.ask, sides.above)
+            row = sides.clock[ASKED] % sides.horizon
+            out[t, 0] = call(sides.ask, sides.above, row)
             if sides.two:
-                out[t, 1] = call(sides.ask, sides.below)
-        first = t - horizon + 1
-        if 0 <= first < T:
-            call(sides.answer, sides.above, above[first])
+                out[t, 1] = call(sides.ask, sides.below, row)
+            sides.clock[ASKED] += 1
+        if t >= late:
+            row = sides.clock[ANSWERED] % sides.horizon
+            call(sides.answer, sides.above, row, above[t - late])
             if sides.two:
-                call(sides.answer, sides.below, below[first])
+                call(sides.answer, sides.below, row, below[t - late])
+            sides.clock[ANSWERED] += 1
+    return T + late

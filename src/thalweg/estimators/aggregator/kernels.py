@@ -20,13 +20,13 @@ from thalweg._core.state import Floats, Ints, field, part, scratch
 from thalweg._kernels.handle import parts
 from thalweg._kernels.jit import inner, kernel
 from thalweg._kernels.pointers import call
-from thalweg.learners.weigher import Weigher, fits, teach
 from thalweg.parts.covariance import MemoriesSettings, MemoriesState, foresee
 from thalweg.parts.cut_descent import COUNT
 from thalweg.parts.forecast_losses import LOG, cost, slope
 from thalweg.parts.forecast_rules import BAYES, believe, learn_rule, normalise
 from thalweg.parts.jury import judge
 from thalweg.parts.records import MARKERS, OTHERS
+from thalweg.parts.weigher import Weigher, fits, teach
 
 __all__ = [
     "ANSWERED",

@@ -14,12 +14,13 @@ from thalweg._core.state import Block, Floats, Ints, Past, Plan, field, part, se
 from thalweg._kernels.clock import ROUNDS
 from thalweg._kernels.handle import Handle, bind
 from thalweg.estimators.aggregator.kernels import ANSWERED, PREDICTED, CopySettings, CopyState, Turn
-from thalweg.learners.weigher import Weigher, Weighing, pending
+from thalweg.learners.weighing import Weighing, pending
 from thalweg.parts.covariance import begin_memories, memories_plan
 from thalweg.parts.forecast_losses import CODES, PERCENTAGE
 from thalweg.parts.forecast_rules import COVARIANCE, Row, rules_plan
 from thalweg.parts.jury import begin_jury, jury_plan
 from thalweg.parts.records import MARKERS, MOST_SLOTS
+from thalweg.parts.weigher import Weigher
 
 __all__ = ["AggregatorSettings", "AggregatorState", "Candidates", "Combining", "Turns"]
 

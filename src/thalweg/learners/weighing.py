@@ -8,16 +8,16 @@ needs capacity for whatever it may begin with. Once all have begun, most of it i
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from thalweg._core.saving import inside
-from thalweg._core.state import Floats, Ints, Plan
+from thalweg._core.state import Ints, Plan
 from thalweg._kernels.handle import Closed, bind, parts
-from thalweg._kernels.jit import inner, kernel
-from thalweg._kernels.pointers import Pointer, call
+from thalweg._kernels.jit import kernel
+from thalweg._kernels.pointers import Pointer
 from thalweg._types import Array
 from thalweg.domains import Simplex
 from thalweg.learners import loop
@@ -28,22 +28,9 @@ from thalweg.learners.tracker import Tracking
 from thalweg.parts.cut_descent import COUNT, rows_needed
 from thalweg.parts.estimate import AGE
 from thalweg.parts.records import MARKERS
+from thalweg.parts.weigher import Weigher
 
-__all__ = ["Weigher", "Weighing", "fits", "pending", "teach"]
-
-
-class Weigher(NamedTuple):
-    """A learner of weights as compiled code sees it."""
-
-    ready: Pointer
-    room: Pointer
-    update: Pointer
-    handle: Closed  # the argument of these three
-    x: Floats  # (K,) the weights, to be read only
-    g: Floats  # (K,) the gradient of the round
-    members: Ints  # its sizes: none before the first gradient
-    pending: Ints  # (1,) how many have not begun, of those that share their sizes
-    first: bool  # capacity for the first round, to be given back once all have begun
+__all__ = ["Weighing", "pending"]
 
 
 @kernel
@@ -51,23 +38,6 @@ def room(handle: Any) -> bool:
     """Whether there is capacity for one more round. Takes a handle of a `Game`."""
     game = parts(handle)
     return has_room(core(game.state), core(game.settings))
-
-
-@inner
-def fits(w: Weigher) -> bool:
-    """Whether the next round can be played with the present capacity."""
-    if w.first and w.pending[0] == 0:
-        return False
-    return call(w.room, w.handle)  # type: ignore[no-any-return]
-
-
-@inner
-def teach(w: Weigher, loss: float) -> None:
-    """One round, from the gradient in `g`, after `fits`."""
-    before = w.members[COUNT]
-    call(w.update, w.handle, loss, np.inf, 0, True)
-    if before == 0 and w.members[COUNT] > 0:
-        w.pending[0] -= 1
 
 
 class Weighing:
