@@ -96,7 +96,15 @@ class Covering:
     """
 
     def __init__(
-        self, alpha: float, eta: float, patience: int, windows: Ints, keep: Floats, horizon: int, start: Array, two: bool
+        self,
+        alpha: float,
+        eta: float,
+        patience: int,
+        windows: Ints,
+        keep: Floats,
+        horizon: int,
+        start: Array,
+        two: bool,
     ) -> None:
         self._side, self._horizon, self._two = (alpha, eta, patience, windows, keep, horizon), horizon, two
         self.weighing = Weighing(start.size, start)
@@ -250,7 +258,9 @@ class ConformalTracker(Kept, Recorded):
         s, unbegun = block.state, pending(side.weights for side in self._layout.sides(block.state))
         handles = [bind(self._turn(block, place, unbegun)) for place in range(1 + self.asymmetric)]
         closed = Closed(handles[0]), Closed(handles[-1])
-        return Sides(*kernels.pointers(handles[0]), *closed, self.asymmetric, self.horizon, s.clock, s.forecasts, s.kinds)
+        return Sides(
+            *kernels.pointers(handles[0]), *closed, self.asymmetric, self.horizon, s.clock, s.forecasts, s.kinds
+        )
 
     def _forget(self, memory: Memory) -> None:
         """Drop calls that are bound to other arrays, and make the scratch space that follows from the state."""

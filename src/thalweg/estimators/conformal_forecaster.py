@@ -129,7 +129,9 @@ def _memories(model: Any) -> list[Memory]:
     own = getattr(model, "_memory", None)
     if isinstance(own, Memory):
         return [own]
-    found = [getattr(one, "memory", None) for one in vars(model).get("_models", ())] if hasattr(model, "__dict__") else []
+    found = (
+        [getattr(one, "memory", None) for one in vars(model).get("_models", ())] if hasattr(model, "__dict__") else []
+    )
     return [one for one in found if isinstance(one, Memory)]
 
 

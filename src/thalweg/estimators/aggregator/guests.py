@@ -76,7 +76,9 @@ class Names:
     def restore(self, saved: Mapping[str, Any]) -> None:
         """Take those of a saved state."""
         names = saved.get("expert_names_")
-        if names is not None and not (isinstance(names, list) and all(isinstance(one, str | int | float) for one in names)):
+        if names is not None and not (
+            isinstance(names, list) and all(isinstance(one, str | int | float) for one in names)
+        ):
             raise StateError("Aggregator cannot restore this state: 'facts.expert_names_' must be a list of words.")
         self.names = None if names is None else tuple(names)
 
