@@ -289,7 +289,7 @@ def test_the_estimate_is_unbiased(name, points):
     for t in range(T):
         truths[t] = X.directions(f.gradient(np.array(learner.decision))).ravel()
         learner.step(f)
-        off[t] = learner._gradient - truths[t]
+        off[t] = learner._feedback.g - truths[t]
     error = off.std(axis=0) / math.sqrt(T)
     assert (np.abs(off.mean(axis=0)) <= 5 * error + 1e-12).all()
     if points == 2:  # so much that a wrong factor would be seen
@@ -307,7 +307,7 @@ def test_two_points_on_a_linear_loss(name):
         assert np.linalg.norm(u) == pytest.approx(1.0, rel=1e-6)
         learner.step(tw.losses.Linear(b, -float(b @ X.center)))
         size = X._scale(X.center) * 1e-15 / learner.exploration
-        np.testing.assert_allclose(learner._gradient, X.freedom * (b @ u) * u, atol=1e-9 + 100 * size)
+        np.testing.assert_allclose(learner._feedback.g, X.freedom * (b @ u) * u, atol=1e-9 + 100 * size)
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3, 8])
@@ -320,7 +320,7 @@ def test_the_mean_square_of_two_points(dim):
     for t in range(T):
         v = [float(np.linalg.norm(x - p)) for x in learner.queries_at]
         learner.update(v)
-        squares[t] = learner._gradient @ learner._gradient
+        squares[t] = learner._feedback.g @ learner._feedback.g
     error = squares.std() / math.sqrt(T)
     assert learner._mean_square == pytest.approx(dim**2 / max(1, dim - 1))
     assert dim / 4 <= squares.mean() <= learner._mean_square + 5 * error
@@ -613,7 +613,7 @@ def test_directions_come_from_the_seed_and_the_round():
     assert not np.array_equal(first.queries_at, second.queries_at)
     np.testing.assert_array_equal(first.clone().queries_at, first.queries_at)
     for copied in (pickle.loads(pickle.dumps(first)), first.clone()):
-        assert copied._seed == first._seed
+        assert copied.state()["seed"] == first.state()["seed"]
 
 
 @pytest.mark.parametrize("rng", [3, None])
@@ -642,4 +642,4 @@ def test_a_longer_horizon_begins_anew_where_it_stands():
     longer = learner.extended(1000)
     assert (longer.horizon, longer.rounds) == (989, 0)
     np.testing.assert_allclose(longer.decision, learner.decision)
-    assert longer._seed != learner._seed
+    assert longer.state()["seed"] != learner.state()["seed"]

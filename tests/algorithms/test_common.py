@@ -2,14 +2,18 @@
 
 import dataclasses
 import pickle
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 import thalweg as tw
 from tests.worlds import LEARNERS, ball
+from thalweg._core.rules import counter_field
+from thalweg._core.state import Floats, Ints, field
 from thalweg.cards import recipes
 from thalweg.errors import InputError
+from thalweg.learners.in_python import InPython
 from thalweg.testing import LEARNER_CHECKS, STANDARD, check_learner
 
 
@@ -51,42 +55,42 @@ def test_decisions_stay_in_sets_that_are_small_against_their_distance(shape, rad
             learner.step(tw.losses.Linear(row, setting.loss_bound / 2 - row @ X.center))
 
 
+class PlainState(NamedTuple):
+    """A point."""
+
+    x: Floats = field("d")
+    clock: Ints = counter_field()
+
+
 class Plain(tw.Learner):
     """The smallest learner of one's own: it stays where it is."""
 
     def __init__(self):
-        super().__init__(ball())
-        self.x = np.array(self.domain.center)
-        self._arrays["x"] = self.x
+        super().__init__(InPython(ball(), PlainState, self.learn, begin=self.begin, projections=0))
 
-    def _restart(self):
-        self.x[:] = self.domain.center
+    def begin(self, s):
+        s.x[:] = self.domain.center
 
-    def _propose(self):
-        return self.x.copy()
-
-    def _move(self, gradient, loss):
-        self._clock[:3] += [1, 0, 1]
+    def learn(self, s, gradient, loss):
+        """Stay."""
 
 
 class Outside(Plain):
-    def _move(self, gradient, loss):
-        super()._move(gradient, loss)
-        self.x += 10 * gradient
+    def learn(self, s, gradient, loss):
+        s.x[:] += 10 * gradient
 
 
 class Writable(Plain):
     @property
     def decision(self):
-        return self.x
+        return self._memory.state.x
 
 
 class Random(Plain):
     source = np.random.default_rng(0)
 
-    def _move(self, gradient, loss):
-        super()._move(gradient, loss)
-        self.x[:] = self.domain.center + 0.1 * self.source.standard_normal(3)
+    def learn(self, s, gradient, loss):
+        s.x[:] = self.domain.center + 0.1 * self.source.standard_normal(3)
 
 
 class Keeper(Plain):
@@ -95,8 +99,9 @@ class Keeper(Plain):
     kept = None
 
     def update(self, gradient, loss=None):
+        x = self._memory.state.x
         if self.kept is not None:
-            self.x[:] = self.domain.project(self.x - 0.01 * np.asarray(self.kept))
+            x[:] = self.domain.project(x - 0.01 * np.asarray(self.kept))
         self.kept = gradient
         super().update(gradient, loss)
 
@@ -106,26 +111,24 @@ class Forgetful(Plain):
 
     speed = 0.0
 
-    def _move(self, gradient, loss):
-        super()._move(gradient, loss)
+    def learn(self, s, gradient, loss):
         self.speed += 0.01
-        self.x[:] = self.domain.project(self.x - self.speed * gradient)
+        s.x[:] = self.domain.project(s.x - self.speed * gradient)
 
 
 class Shared(Plain):
     pool = np.zeros(3)
 
-    def _move(self, gradient, loss):
-        super()._move(gradient, loss)
+    def learn(self, s, gradient, loss):
         self.pool += gradient
-        self.x[:] = self.domain.project(self.domain.center - 0.1 * self.pool)
+        s.x[:] = self.domain.project(self.domain.center - 0.1 * self.pool)
 
 
 class Hasty(Plain):
     """Moves before it looks."""
 
     def update(self, gradient, loss=None):
-        self.x[0] += 1e-3
+        self._memory.state.x[0] += 1e-3
         super().update(gradient, loss)
 
 
@@ -134,14 +137,14 @@ class Hoarder(Plain):
         super().__init__()
         self.history = []
 
-    def _move(self, gradient, loss):
-        super()._move(gradient, loss)
+    def learn(self, s, gradient, loss):
         self.history.append(np.zeros(1000))
 
 
 class Uncounted(Plain):
-    def _move(self, gradient, loss):
-        self._clock[0] += 1
+    @property
+    def queries(self):
+        return tw.Queries()
 
 
 def test_a_plain_learner_passes():

@@ -17,14 +17,11 @@ from tests.twins import cutkosky as ref
 from tests.twins.dynamic import flattened
 from tests.worlds import CountedLoss, flat_polytope, tau_of
 from thalweg._kernels.clock import ENTRIES, PROJECTIONS
-from thalweg._kernels.handle import bind
-from thalweg._kernels.hulls import FULL
-from thalweg._machines import levels as kernels
-from thalweg._machines._contract import learn
-from thalweg._machines.loop import Game
 from thalweg.algorithms.cutkosky import CutkoskyAdaptive, CutkoskyPrintedVariant, EfficientCutkosky
 from thalweg.errors import HorizonWarning, InputError, ProjectionError, StateError
-from thalweg.one_projection import surrogate_gradient
+from thalweg.learners import residual as kernels
+from thalweg.learners.contract import learn
+from thalweg.learners.one_projection import surrogate_gradient
 from thalweg.testing import LEARNER_CHECKS
 
 seeds = st.integers(0, 2**32 - 1)
@@ -208,7 +205,7 @@ def test_cylinder_projection_against_a_solver(seed):
 def in_set(domain, o, R, p, q, a, tol=1e-12):
     """(y, z), x and the number of projections by the kernel, in the units (. - o)/R."""
     state, settings = one_level(domain, o, R, np.append(p, q), a, [1.0, 1.0, 1.0, 0.0], tol=tol)
-    assert kernels.place_one(bind(Game(state, settings, None, FULL, np.zeros(0), np.empty(len(a)))), 0)
+    assert kernels.place_one(state, settings, 0)
     x, y = state.chain[1], state.y
     assert_allclose(y, o + R * x, rtol=1e-12, atol=1e-12 * R)
     assert np.array_equal(domain.project(y), y) or domain.distance(y) <= 1e-13 * domain._scale(domain.center)
@@ -497,7 +494,7 @@ def test_levels_stay_in_their_set_and_none_loses_more_than_its_wealth(name, labe
     X, T, G, epsilon = DOMAINS[label](), 128, 3.0, 0.5
     learner = LEARNERS[name](X, T, G, epsilon=epsilon)
     levels = getattr(learner, "inner", learner)
-    W, R, o = levels.domain, levels._parts[1].R, levels._parts[1].o
+    W, R, o = levels.domain, levels.machine.radius, levels.machine.origin
     adversary = adversaries(G, X.dim, 5)[kind]
     lost = np.zeros(levels.levels)
     total = 0.0
@@ -516,11 +513,12 @@ def test_levels_stay_in_their_set_and_none_loses_more_than_its_wealth(name, labe
         total += h @ (y - o)
         scales = np.where(np.arange(levels.levels) == 0, 1.0, math.sqrt(2)) * G * R
         assert (lost <= scales * levels.first_wealth + 1e-9 * G * R).all()  # at any time within an interval
-        before, squares = levels._arrays["bets"].copy(), levels._arrays["bets"][:, 3].copy()
+        before = levels.state()["bets"]
+        squares = before[:, 3]
         learner.update(g)
-        after = levels._arrays["bets"]
+        after = levels.state()["bets"]
         assert (after[:, 0] > 0).all()
-        alive = after[:, 3] >= squares  # the others have started anew
+        alive = after[:, 3] >= squares  # the others have restarted
         assert (after[alive, 3] - squares[alive] <= 1 + 1e-12).all()  # ||l|| <= 1, so |s| <= 1
         bet = before[:, 0] * before[:, 1]
         settled = alive & (np.abs(bet) > 1e-6) & (after[:, 2] > 1)
@@ -631,7 +629,7 @@ def test_the_last_level_of_the_printed_variant_loses_more_than_its_wealth():
         lost += f.gradient(x) @ (x - before)
         assert X.contains(learner.decision)
         learner.step(f)
-    assert lost > 20 * math.sqrt(2) * G * learner._parts[1].R  # K psi = epsilon = 1 would be allowed
+    assert lost > 20 * math.sqrt(2) * G * learner.machine.radius  # K psi = epsilon = 1 would be allowed
 
 
 @pytest.mark.parametrize("seed", range(3))

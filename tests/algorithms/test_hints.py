@@ -16,7 +16,7 @@ from tests.twins import dynamic as ref
 from tests.twins import optimistic as twins
 from tests.worlds import CountedSet, slow_box, tau_of
 from thalweg.errors import InputError
-from thalweg.one_projection import surrogate_gradient
+from thalweg.learners.one_projection import surrogate_gradient
 from thalweg.theorems import bounds
 
 FEW, MANY = 28, 400  # problems
@@ -287,7 +287,7 @@ def check_variation(k):
     for v in b:
         xs.append(learner.decision)
         gs.append(A @ (xs[-1] - v))
-        h = surrogate_gradient(gs[-1], learner.inner._peek(), xs[-1], tol=1e-12)
+        h = surrogate_gradient(gs[-1], learner.inner.decision, xs[-1], tol=1e-12)
         S += float(h @ h)
         learner.update(gs[-1])
     xs, gs = np.array(xs), np.array(gs)
@@ -403,7 +403,7 @@ def test_long_hints_are_shortened():
     for size in (1.0, 7.0, 1e200, 1e308):
         learner = tw.EfficientOptimistic(tw.domains.Ball(2), 50, 1.0)
         learner.hint(size * np.array([0.6, 0.8]))
-        np.testing.assert_allclose(learner.inner._parts[0].hint, [0.6, 0.8], rtol=1e-12)
+        np.testing.assert_allclose(learner.state()["inner.hint"], [0.6, 0.8], rtol=1e-12)
 
 
 def test_a_hint_is_copied_and_part_of_the_state(tmp_path):

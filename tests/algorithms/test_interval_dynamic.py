@@ -10,7 +10,7 @@ import thalweg as tw
 from tests.twins import adaptive, dynamic, interval
 from tests.worlds import flat_polytope, slow_where, tau_of
 from thalweg.algorithms import pools, thresholds
-from thalweg.one_projection import surrogate_gradient
+from thalweg.learners.one_projection import surrogate_gradient
 
 T, G, L = 120, 12.0, 2.0
 

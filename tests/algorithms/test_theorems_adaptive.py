@@ -96,7 +96,7 @@ def play(learner, losses):
     In a geometric cover several start at one marker and move as one: together they are the longest-lived of them.
     """
     inner = getattr(learner, "inner", learner)
-    tau = tau_of(learner.domain) if learner._hull[0] else streams.everything  # what it makes of a gradient on a flat
+    tau = tau_of(learner.domain) if learner.flattens else streams.everything  # what it makes of a gradient on a flat
     run = SimpleNamespace(x=[], g=[], f=[], y=[], h=[], losses=[], experts={})
     for t, f in enumerate(losses):
         x = np.array(learner.decision)

@@ -14,7 +14,7 @@ from thalweg._kernels import jit, projections
 from thalweg._kernels.handle import bind
 from thalweg._kernels.kinds import address, formats, kind, numbers, split, words
 from thalweg._kernels.pointers import Pointer
-from thalweg._machines import loop
+from thalweg.learners import loop
 
 HOSTILE = """
 import sys
@@ -22,7 +22,7 @@ sys.modules["numba"] = sys.modules["llvmlite"] = None  # nothing can be compiled
 import numpy as np
 import thalweg as tw
 from thalweg._kernels import jit, projections, hulls, vectors
-from thalweg._machines import loop
+from thalweg.learners import loop
 
 
 rng = np.random.default_rng(int(sys.argv[1]))

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from thalweg._core.state import Block, Plan
 from thalweg._interrupts import interrupts
-from thalweg._kernels.handle import Handle, bind
+from thalweg._kernels.handle import Handle, Unbound, bind
 from thalweg._kernels.jit import Call, Kernel
 
-__all__ = ["Fixed", "Layout", "Memory", "Snapshot"]
+__all__ = ["Fixed", "Layout", "Memory", "Snapshot", "memory_only", "roll_back", "snapshot"]
 
+F = TypeVar("F", bound=Callable[..., Any])
 Sizes = Mapping[str, int]
 Snapshot = tuple[Block, NDArray[np.int64]]
 
@@ -55,6 +56,26 @@ class Fixed:
         return {}
 
 
+def memory_only(state: F) -> F:
+    """Mark a method `state` that tells of a memory and its guests and of nothing else."""
+    state.memory_only = True  # type: ignore[attr-defined]
+    return state
+
+
+def _has_memory_only(guest: Any) -> bool:
+    return getattr(getattr(type(guest), "state", None), "memory_only", False)
+
+
+def snapshot(guest: Any) -> Any:
+    """Return all that a guest needs to return to the present: its snapshot if it can make one, else its state."""
+    return guest.snapshot() if hasattr(guest, "snapshot") else guest.state()
+
+
+def roll_back(guest: Any, kept: Any) -> None:
+    """Let a guest return to a snapshot."""
+    (guest.roll_back if hasattr(guest, "snapshot") else guest.restore)(kept)
+
+
 def _pair(block: Block) -> Any:
     return block.state, block.settings
 
@@ -71,8 +92,11 @@ class Memory:
     moved : callable, optional
         Called with this memory whenever the arrays are others or were rolled back: forget views and shown values.
     guests : mapping, optional
-        Objects of somebody else with `state` and `restore`, by the prefix of their names in saved states. Where one has
-        `snapshot` and `roll_back`, these are used to undo rounds and to copy it.
+        Objects outside the block with `state` and `restore`, by the prefix of their names in saved states. Where one has
+        `snapshot` and `roll_back`, these are used to undo rounds and to copy it. An owner whose guests follow from its
+        state sets others in `moved`.
+    start : tuple of Block and sizes, optional
+        The first block; a fresh one when left out.
     """
 
     __slots__ = ("_calls", "_handle", "_moved", "_tree", "block", "guests", "layout", "settings", "sizes", "state")
@@ -83,13 +107,17 @@ class Memory:
         tree: Callable[[Block], Any] = _pair,
         moved: Callable[[Memory], None] | None = None,
         guests: Mapping[str, Any] | None = None,
+        start: tuple[Block, Sizes] | None = None,
     ) -> None:
         self.layout, self._tree, self._moved, self.guests = layout, tree, moved, guests or {}
         self.block: Block
         self.state: Any
         self.settings: Any
         self.sizes: Sizes
-        self.reset()
+        if start is None:
+            self.reset()
+        else:
+            self.adopt(*start)
 
     def reset(self) -> None:
         """Start over with a fresh block of the first sizes. Guests are not touched."""
@@ -117,6 +145,11 @@ class Memory:
             self._handle = bind(self._tree(self.block))
         return self._handle
 
+    @property
+    def unbound(self) -> Unbound:
+        """In place of the handle, for functions of kernels that Python calls."""
+        return Unbound(self._tree(self.block))
+
     def call(self, kernel: Kernel[..., Any], *arguments: Any) -> Call:
         """Return a call of `kernel(handle, *arguments)` that is bound once and kept until the block moves.
 
@@ -143,31 +176,30 @@ class Memory:
         elif self._moved is not None:
             self._moved(self)
 
-    def snapshot_guests(self) -> dict[str, Any]:
-        """Return what the guests need to return to the present."""
-        return {
-            name: guest.snapshot() if hasattr(guest, "snapshot") else guest.state()
-            for name, guest in self.guests.items()
-        }
-
-    def roll_back_guests(self, kept: Mapping[str, Any]) -> None:
-        """Let the guests return to a snapshot."""
-        for name, guest in self.guests.items():
-            if hasattr(guest, "roll_back"):
-                guest.roll_back(kept[name])
-            else:
-                guest.restore(kept[name])
-
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
         """Undo everything if the body raises, Ctrl-C included: block, sizes and guests are those of before."""
-        before, sizes = self.snapshot(), self.sizes
-        guests = self.snapshot_guests()
+        before = self._remember()
         try:
             yield
         except BaseException:
             with interrupts():  # a second Ctrl-C waits
-                self.sizes = sizes
-                self.roll_back(before)
-                self.roll_back_guests(guests)
+                self._return_to(before)
             raise
+
+    def _remember(self) -> tuple[Snapshot, Sizes, Mapping[str, Any], dict[str, Any]]:
+        """Return a snapshot, and the guests with theirs: their memory where that is all they have."""
+        guests = {
+            name: guest._memory._remember() if _has_memory_only(guest) else snapshot(guest)
+            for name, guest in self.guests.items()
+        }
+        return self.snapshot(), self.sizes, self.guests, guests
+
+    def _return_to(self, before: tuple[Snapshot, Sizes, Mapping[str, Any], dict[str, Any]]) -> None:
+        mine, self.sizes, self.guests, guests = before
+        self.roll_back(mine)
+        for name, guest in self.guests.items():
+            if _has_memory_only(guest):
+                guest._memory._return_to(guests[name])
+            else:
+                roll_back(guest, guests[name])

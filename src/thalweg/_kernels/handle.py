@@ -16,7 +16,7 @@ from typing import Any
 
 from thalweg._kernels.kinds import formats, kind, words
 
-__all__ = ["Closed", "Handle", "bind", "parts"]
+__all__ = ["Closed", "Handle", "Unbound", "bind", "parts"]
 
 
 class Handle:
@@ -38,6 +38,15 @@ class Handle:
 def bind(tree: Any) -> Handle:
     """Hand a tree of parts over to compiled code. The arrays stay the same arrays; the tree itself cannot change."""
     return Handle(tree)
+
+
+class Unbound:
+    """A tree that only Python can read: in place of a handle where a kernel's function is called as it is."""
+
+    __slots__ = ("tree",)
+
+    def __init__(self, tree: Any) -> None:
+        self.tree = tree
 
 
 def parts(handle: Any) -> Any:

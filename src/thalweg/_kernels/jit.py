@@ -150,6 +150,10 @@ class Kernel(Generic[P, R]):
         """A call with these arguments, to be made many times."""
         return Call(self, arguments)
 
+    def ready_in_python(self, *arguments: Any) -> Any:
+        """As `ready`, of the function itself: its arguments may be what compiled code cannot take."""
+        return PlainCall(self.function, arguments)
+
     def __reduce__(self) -> str:
         return self.__qualname__
 
@@ -214,7 +218,7 @@ class PlainCall:
 
     __slots__ = ("arguments", "entry", "floats", "integers", "kernel")
 
-    def __init__(self, kernel: Kernel[..., Any], arguments: tuple[Any, ...]) -> None:
+    def __init__(self, kernel: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
         self.kernel, self.arguments, self.entry = kernel, arguments, self
         self.floats: list[Any] = list(arguments)
         self.integers: list[Any] = self.floats

@@ -40,7 +40,6 @@ from numpy.typing import ArrayLike
 
 from thalweg._core.rules import counter_field, within
 from thalweg._core.state import Floats, Ints, Past, Plan, field, part
-from thalweg._interrupts import interrupts
 from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS
 from thalweg._kernels.projections import PYTHON
 from thalweg._types import Array
@@ -194,6 +193,7 @@ class EfficientBandit(Learner):
     )
     one_gradient = False
     values_only = True
+    reduced = True  # one projection by the reduction
 
     inner: Ensemble
     rng: np.random.Generator | int | None
@@ -354,7 +354,7 @@ class EfficientBandit(Learner):
 
     def reset(self) -> None:
         """Return to the first round, with the same seed."""
-        with interrupts():
+        with self._memory.all_or_nothing():
             seed = int(self._memory.state.seed[0])
             super().reset()
             self._memory.state.seed[0] = seed

@@ -64,7 +64,11 @@ class Usual:
 
 def round_call(learner: Learner) -> Call:
     """Return a bound call of a round; where the machine says so it ends with making the next decision."""
-    handle, numbers = learner._memory.handle, (learner.machine.unknown, learner._square_bound, 0, True)
+    numbers = learner.machine.unknown, learner._square_bound, 0, True
+    if learner.machine.in_python:
+        call: Call = loop.update.ready_in_python(learner._memory.unbound, *numbers)
+        return call
+    handle = learner._memory.handle
     if learner.machine.ahead:
         return loop.update_ahead.ready(bind(loop.ahead(handle)), *numbers)
     return loop.update.ready(handle, *numbers)

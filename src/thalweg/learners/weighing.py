@@ -25,8 +25,8 @@ from thalweg.learners.contract import core
 from thalweg.learners.contract import room as has_room
 from thalweg.learners.one_projection import Reduced, ReducedSettings, ReducedState
 from thalweg.learners.tracker import Tracking
+from thalweg.learners.tracker.kernels import curved_in_use, helpers_in_use
 from thalweg.parts.cut_descent import COUNT, rows_needed
-from thalweg.parts.estimate import AGE
 from thalweg.parts.records import MARKERS
 from thalweg.parts.weigher import Weigher
 
@@ -58,7 +58,7 @@ class Weighing:
         self.machine = Reduced(X, Tracking(Y, start=start, directions=directions, embedded=True, owner="Tracker"))
 
     def sizes(self) -> dict[str, int]:
-        """Return the sizes before the first round: rows, slots, helpers, and whether it is capacity for a first round."""
+        """Return the sizes before the first round, and that they are capacity for it."""
         return {**self.machine.sizes(), "first": 1}
 
     def plan(self, sizes: Mapping[str, int]) -> Plan:
@@ -75,15 +75,16 @@ class Weighing:
         self, states: Sequence[ReducedState], full: Iterable[ReducedState], sizes: Mapping[str, int]
     ) -> dict[str, int]:
         """Return sizes for another round of those that are `full`, among all that share the present sizes."""
-        N, S, H, first = (sizes[name] for name in ("N", "S", "H", "first"))
+        N, S, H, Q, first = (sizes[name] for name in ("N", "S", "H", "Q", "first"))
         if first and all(one.inner.members.sizes[COUNT] > 0 for one in states):
             N, first = max(int(rows_needed(one.inner.members)) for one in states), 0
-            H = H if any(one.inner.estimate.seen[AGE] > 0 for one in states) else 0
+            H = max(int(helpers_in_use(one.inner)) for one in states)
+            Q = max(int(curved_in_use(one.inner)) for one in states)
         for one in full:
             count, markers = int(one.inner.members.sizes[COUNT]), int(one.inner.records.counts[MARKERS])
             N = max(N, int(rows_needed(one.inner.members))) if count else N
             S = max(S, (markers + 1).bit_length())
-        return {"N": N, "S": S, "H": H, "first": first}
+        return {"N": N, "S": S, "H": H, "Q": Q, "first": first}
 
     def weigher(self, s: ReducedState, c: ReducedSettings, pending: Ints, sizes: Mapping[str, int]) -> Weigher:
         """Return one of them for kernels, as long as the block stays where it is."""

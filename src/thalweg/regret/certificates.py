@@ -20,7 +20,8 @@ from thalweg._types import Array
 from thalweg._validate import check_items, told, wrong
 from thalweg.cards import recipes
 from thalweg.errors import InputError
-from thalweg.learners.base import ROUNDING, Learner
+from thalweg.learners.base import Learner
+from thalweg.learners.feedback import ROUNDING
 from thalweg.play import Run
 from thalweg.problems import LinearModel, Problem
 from thalweg.regret._rounds import check_window, digest, gradients_at

@@ -93,7 +93,7 @@ class Combining:
 
     def sizes(self) -> dict[str, int]:
         """Return those before the first call."""
-        return dict.fromkeys(("K", "J", "N", "S", "H", "first"), 0)
+        return dict.fromkeys(("K", "J", "N", "S", "H", "Q", "first"), 0)
 
     def sizes_for(self, experts: int) -> dict[str, int]:
         """Return those before the first round of so many experts."""
