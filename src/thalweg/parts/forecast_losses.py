@@ -1,4 +1,4 @@
-"""What a forecast p of y costs, and its slope: the losses of forecast combination.
+"""Losses of forecasts p of y, and their slopes: those of forecast combination.
 
 square (p - y)^2       absolute |p - y|       percentage |p - y|/|y|                                          (1)
 pinball max(tau (y - p), (1 - tau)(p - y))    log -ln p where y = 1, -ln(1 - p) where y = 0                     (2)
