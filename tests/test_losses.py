@@ -276,6 +276,22 @@ def test_input_is_copied_and_left_alone():
     np.testing.assert_array_equal(x, [1.0, 1.0])
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_arrays_of_any_layout_give_the_same(kind):
+    rng = np.random.default_rng(4)
+    loss = draw(kind, rng, (2, 3))
+    x = rng.uniform(-1, 1, (2, 3))
+    wide, odd = np.zeros((2, 6)), np.zeros(49, dtype=np.uint8)[1:].view(np.float64).reshape(2, 3)
+    wide[:, ::2], odd[:] = x, x
+    fixed = x.copy()
+    fixed.flags.writeable = False
+    other = kind.trusted(np.asfortranarray(loss.features), loss.label, loss.parameter)
+    for f in (loss, other):
+        for same in (x.tolist(), wide[:, ::2], np.asfortranarray(x), odd, fixed, x.astype(">f8")):
+            assert f.value(same) == loss.value(x)
+            assert np.array_equal(f.gradient(same), loss.gradient(x))
+
+
 def test_linear_names_its_parts():
     loss = Linear([1.0, 2.0], offset=3.0)
     np.testing.assert_array_equal(loss.cost, [1.0, 2.0])
@@ -304,6 +320,10 @@ def test_linear_names_its_parts():
         (lambda: Linear([1.0], "x"), "'offset' parameter of Linear must be a finite number"),
         (lambda: Squared([1.0], 0.0).value([1.0, 2.0]), r"features of shape \(1,\).*Got shape \(2,\)"),
         (lambda: Squared([1.0], 0.0).gradient(1.0), r"features of shape \(1,\).*Got shape \(\)"),
+        (lambda: Hinge([1.0, 2.0], 1.0).value([1.0, np.inf]), r"Hinge: a decision must be finite.*Got \[1.0, inf\]"),
+        (lambda: Hinge([1.0, 2.0], 1.0).gradient(np.array([1.0, np.nan])), "Hinge: a decision must be finite"),
+        (lambda: Linear([1e100, 0.0]).value(np.array([1e300, 0.0])), "must be finite, and so must <a, x>"),
+        (lambda: Squared([1.0], 0.0).value("one"), "must be an array of real numbers. Got 'one'"),
         (lambda: Squared([1.0], 0.0).gradient_bound(Ball(2)), r"features of shape \(1,\).*Got shape \(2,\)"),
         (lambda: Squared([1.0], 0.0).loss_bound(Ball(2)), r"features of shape \(1,\).*Got shape \(2,\)"),
     ],

@@ -1,10 +1,14 @@
 """The reduction: inexact projections, tiny and huge sets, any learner inside."""
 
+import sys
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 import thalweg as tw
+from thalweg._kernels.clock import FRESH
+from thalweg._kernels.jit import PLAIN
 
 
 def stream(rounds, d, size, seed=0):
@@ -92,6 +96,116 @@ def test_reading_the_decision_twice_projects_once():
     assert (len(calls), m.queries.projections) == (1, 1)
     m.update([1.0, 0.0])  # never read: projected all the same, the round is played there
     assert len(calls) == 2 == m.queries.projections
+
+
+def same(a, b):
+    """Whether two saved states agree bit for bit."""
+    return a.keys() == b.keys() and all(np.array_equal(a[key], b[key]) for key in a)
+
+
+@pytest.mark.parametrize("make", [lambda X: tw.EfficientDynamic(X, 40, 20.0), tw.Tracker], ids=["pool", "Tracker"])
+def test_the_next_decision_is_ready_whether_or_not_anybody_looks(make):
+    X = tw.domains.Ellipsoid([1.0, 4.0, 9.0], bound=1.0)
+    seen, unseen, slow = make(X), make(X), make(X)
+    for t, g in enumerate(stream(40, 3, 2.0)):
+        _ = seen.decision
+        assert seen.queries.projections == t
+        seen.update(g, 1.0)
+        unseen.update(g, 1.0)
+        slow.update(g.tolist(), 1)
+        assert seen.queries.projections == t + 1
+        assert seen._memory.state.clock[FRESH] == 1
+        assert same(seen.state(), unseen.state())
+        assert same(seen.state(), slow.state())
+        assert np.array_equal(seen.decision, X.project(seen.machine.inner.view(seen._memory.state.inner)))
+        assert not seen.decision.flags.writeable
+
+
+def test_play_leaves_the_state_of_rounds_by_hand():
+    X, rng = tw.domains.Ellipsoid([1.0, 4.0, 9.0], bound=1.0), np.random.default_rng(3)
+    problem = tw.problems.LinearRegression(rng.standard_normal((50, 3)), rng.standard_normal(50))
+    for make in (
+        lambda: tw.EfficientDynamic(X, 50, 50.0),
+        lambda: tw.Tracker(X),
+        lambda: tw.EfficientOptimistic(X, 50, 50.0),
+    ):
+        played, stepped = make(), make()
+        tw.play(played, problem)
+        for f in problem:
+            stepped.step(f)
+        assert same(played.state(), stepped.state())
+
+
+def test_a_decision_that_a_hint_may_change_is_not_projected_ahead():
+    learner = tw.EfficientOptimistic(tw.domains.Simplex(3), 10, 2.0)
+    for t in range(3):
+        learner.update([1.0, 0.0, -1.0])
+        assert learner._memory.state.clock[FRESH] == 0
+        learner.hint([-1.0, 0.0, 1.0])
+        _ = learner.decision
+        assert learner.queries.projections == t + 1
+
+
+@pytest.mark.parametrize("name", ["EfficientDynamic", "Tracker"])
+def test_a_round_by_hand_passes_through_few_functions(name):
+    X = tw.domains.Ellipsoid([1.0, 4.0, 9.0], bound=1.0)
+    learner, g = tw.Tracker(X) if name == "Tracker" else tw.EfficientDynamic(X, 40, 20.0), np.full(3, 0.1)
+    for _ in range(3):
+        learner.update(g, 1.0)
+    entered = []
+
+    def watch(frame, event, _):
+        if event == "call" and "kernel" not in frame.f_code.co_filename:
+            entered.append(frame.f_code.co_name)
+
+    before = sys.getprofile()
+    sys.setprofile(watch)
+    try:
+        _ = learner.decision
+        learner.update(g, 1.0)
+    finally:
+        sys.setprofile(before)
+    assert entered[:3] == ["decision", "update", "take"]
+    assert PLAIN or len(entered) == 3
+
+
+@pytest.mark.parametrize("make", [lambda X: tw.EfficientDynamic(X, 40, 20.0), tw.Tracker], ids=["pool", "Tracker"])
+@pytest.mark.parametrize(
+    ("gradient", "loss"),
+    [
+        (np.ones(2), 1.0),
+        (np.ones((3, 1)), 1.0),
+        (np.array([1.0, np.nan, 0.0]), 1.0),
+        (np.full(3, 1e200), 1.0),
+        (np.ones(3, dtype=complex), 1.0),
+        (np.ones(3, dtype="M8[s]"), 1.0),
+        (np.ones(3, dtype=object), 1.0),
+        (np.ones(3), np.inf),
+        (np.ones(3), np.nan),
+        (np.ones(3), "1"),
+    ],
+)
+def test_a_refused_round_by_hand_changes_nothing(make, gradient, loss):
+    learner = make(tw.domains.Ellipsoid([1.0, 4.0, 9.0], bound=1.0))
+    for g in stream(5, 3, 1.0):
+        _ = learner.decision
+        learner.update(g, 1.0)
+    x, before = learner.decision, learner.state()
+    with pytest.raises(tw.errors.InputError):
+        learner.update(gradient, loss)
+    assert same(before, learner.state())
+    assert np.array_equal(x, learner.decision)
+
+
+def test_numbers_of_another_type_play_the_same_rounds():
+    X = tw.domains.Ellipsoid([1.0, 4.0, 9.0], bound=1.0)
+    plain, other = tw.Tracker(X), tw.Tracker(X)
+    kinds = ["f4", "i8", ">f8", "f2", "i1"]
+    for t, g in enumerate(np.rint(stream(30, 3, 3.0))):
+        _ = plain.decision, other.decision
+        plain.update(g, 2.0)
+        other.update(g.astype(kinds[t % 5]) if t % 2 else np.repeat(g, 2)[::2], np.float32(2.0) if t % 3 else 2)
+        assert same(plain.state(), other.state())
 
 
 def test_a_single_point_is_a_domain_too():

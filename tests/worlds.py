@@ -21,9 +21,13 @@ def ellipsoid():
     return STANDARD.domain
 
 
+def clip(y):
+    return np.clip(y, -1.0, 2.0)
+
+
 def slow_box():
     """A set that only Python can project onto."""
-    return tw.domains.Custom(lambda x: np.clip(x, -1.0, 2.0), 3, center=np.full(3, 0.5), radius=1.5 * np.sqrt(3))
+    return tw.domains.Custom(clip, 3, center=np.full(3, 0.5), radius=1.5 * np.sqrt(3))
 
 
 def flat_polytope():

@@ -7,6 +7,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from thalweg.lab.studies.tracker import cases, runs
 
 import thalweg as tw
 from tests.twins import tracker as ref
@@ -15,15 +16,21 @@ from tests.twins.test_tracker_twin import FLAT, PLANE, VECTORS, near
 from tests.worlds import CountedLoss, CountedSet, flat_polytope, slow_box, tau_of
 from thalweg.errors import InputError
 from thalweg.lab.streams import measured
-from thalweg.lab.studies.tracker import cases, runs
+from thalweg.learners.contract import core
 from thalweg.testing import check_learner
 
 BALL = tw.domains.Ball(2, radius=2.0)
 
 
+def inside(learner):
+    """The state of its machine on the ball."""
+    return core(learner._memory.state)
+
+
 def record_zero(learner):
     """k0, the number of members, B, V and the weight of record 0."""
-    state, rows = learner.inner._parts[0], learner.inner._parts[0].members.sizes
+    state = inside(learner)
+    rows = state.members.sizes
     members = rows[0] - (0 if state.curved[0] else 2)
     return rows[1], members, state.records.B[0], state.records.V[0], state.records.weights[0]
 
@@ -69,7 +76,7 @@ def test_three_rounds_on_the_simplex():
             [0.330214675596800, 0.431852705080979, 0.237932619322222],
         ]
     )
-    assert learner.inner._parts[0].members.sums[0] == near(16)
+    assert inside(learner).members.sums[0] == near(16)
 
 
 E = [  # curvature, intervals, values; total loss, last decision, members, markers, weight of record 0
@@ -200,18 +207,19 @@ def test_the_twin_plays_the_same(name, curvature, intervals, floor):
 
 def same_inside(learner, twin):
     """Whether the two have the same members and records."""
-    s, first = learner.inner._parts[0], 0 if learner.inner._parts[0].curved[0] else 2
+    s = inside(learner)
+    first = 0 if s.curved[0] else 2
     rows = slice(first, s.members.sizes[0])
     descents = [member for member in twin.members if member.k is not None]
     order = [member for member in twin.members if member.k is None] + descents
     place = [twin.members.index(member) for member in order]
     slots = {0: twin.records[0]}
     slots |= {1 if record.slot == math.inf else 2 + record.slot: record for record in twin.records[1:]}
-    assert learner.inner.records.keys() == slots.keys()
+    assert learner.records.keys() == slots.keys()
     assert (learner.marker_count, s.members.sizes[2], s.records.counts[1]) == (twin.m, twin.K, twin.i_min)
-    assert learner.inner.changes == twin.changes
+    assert learner.changes == twin.changes
     near = functools.partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-11 * learner.domain.radius)
-    near(learner.inner.points.reshape(s.members.sizes[0], -1)[first:], [member.point for member in order])
+    near(learner.points.reshape(s.members.sizes[0], -1)[first:], [member.point for member in order])
     near(learner.weights[first:], twin.p[place])
     for j, record in slots.items():
         near(s.records.p[j, rows], record.p[place])
@@ -238,7 +246,7 @@ def test_the_twin_when_losses_grow_and_fall(growth, curvature):
     learner = tw.Tracker(BALL, curvature=curvature)
     twin = twin_of(learner)
     assert apart(learner, twin, Stream(BALL, 400, seed=3, growth=growth, missing=0.05)) < 1e-12
-    anchored = learner.inner._parts[0].records.counts[2]
+    anchored = inside(learner).records.counts[2]
     assert anchored > 3 if growth > 1 else anchored == 0
     assert twin.records[0].anchored > 1 or growth < 1
 
@@ -249,7 +257,7 @@ def test_the_twin_when_members_join_many_records():
     stream = Stream(BALL, 900, seed=5, kind="absolute")
     joined = 0
     for t in range(len(stream)):
-        members, records = learner.multipliers.size, len(learner.inner.records)
+        members, records = learner.multipliers.size, len(learner.records)
         g, f = stream.ask(t, learner.decision)
         learner.update(g, f)
         twin.update(g, f)
@@ -291,9 +299,9 @@ def test_the_twin_after_an_evident_change(intervals):
     twin = twin_of(learner)
     stream = settled(learner.domain)
     assert apart(learner, twin, stream) < 1e-9  # errors of the calm are rounding, and D's P is made of them
-    assert learner.inner.changes == twin.changes
+    assert learner.changes == twin.changes
     assert (twin.changes > 0) == intervals
-    assert (1 in learner.inner.records) == intervals
+    assert (1 in learner.records) == intervals
     assert (apart(learner.clone(), twin_of(learner, Forgetful), stream) > 1e-6) == intervals
 
 
@@ -639,7 +647,7 @@ def extreme(seed, T):
         value = rng.choice([0.0, 5e-324]) if rng.random() < 0.05 else 10.0 ** min(max(f, -323), 150)
         learner.update(g * (10.0**size / np.linalg.norm(g)), None if rng.random() < missing else value)
         assert learner.domain.contains(learner.decision, tol=1e-7)
-        assert all(np.isfinite(array).all() for array in learner.inner._arrays.values())
+        assert all(np.isfinite(array).all() for array in learner._memory.block.arrays.values())
     saved = learner.state()
     learner.clone().restore(saved)  # a state that a run left is never refused
 
@@ -694,8 +702,8 @@ def test_the_estimate_finds_the_losses(size, noise):
     a *= size / np.linalg.norm(a, axis=1, keepdims=True)
     learner = tw.Tracker(tw.domains.Ball(3), loss_floor=None)
     tw.play(learner, tw.problems.LinearRegression(a, a @ [0.6, -0.6, 0.3] + size * noise * rng.normal(size=400)))
-    s = learner.inner._parts[0].estimate
-    found = 2.0 ** (s.weights @ (1.0 - np.arange(12))) / s.seen[0]
+    weights = core(learner._memory.settings).trust
+    found = 2.0 ** (weights @ (1.0 - np.arange(12))) / inside(learner).estimate.seen[0]
     assert 2**-0.75 < found * size**2 < 2**0.75  # the grid has a factor of 2
 
 
@@ -728,7 +736,6 @@ def long_run(T, block):
     learner = tw.Tracker(BALL)
     problem = turning(block)
     tw.play(learner, problem)
-    sizes = {key: array.nbytes for key, array in learner.inner._arrays.items()}
     tracemalloc.start()
     before, _ = tracemalloc.get_traced_memory()
     seconds, paid = [], []
@@ -743,10 +750,11 @@ def long_run(T, block):
     after, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert after - before < 100_000
-    assert {key: array.nbytes for key, array in learner.inner._arrays.items()} == sizes
+    assert learner._memory.block.memory.nbytes < 10_000
+    assert len(learner.markers) <= 64
     assert learner.rounds == T
     assert learner.weights.sum() == pytest.approx(1.0)
-    assert sum(learner.inner.records.values()) == pytest.approx(1.0)
+    assert sum(learner.records.values()) == pytest.approx(1.0)
     assert learner.multipliers[-1] <= math.sqrt(T) * 2
     learner.clone().restore(learner.state())
     tenth = max(1, len(paid) // 10)
@@ -770,7 +778,7 @@ def test_members_stay_in_the_flat():
     a = 10 * rng.normal(size=(20_000, 5))
     learner = tw.Tracker(domain)
     tw.play(learner, tw.problems.AbsoluteRegression(a, a @ domain.center + 0.1 * rng.normal(size=20_000)))
-    assert learner.inner.points.sum(axis=1) == pytest.approx(1.0, abs=1e-13)
+    assert learner.points.sum(axis=1) == pytest.approx(1.0, abs=1e-13)
 
 
 @pytest.mark.slow
@@ -810,7 +818,7 @@ def test_what_it_tells():
     tw.play(learner, turning())
     assert learner.multipliers.tolist() == (2.0 ** np.arange(-8, 5)).tolist()
     assert learner.weights.size == learner.multipliers.size + 2
-    assert learner.weights @ learner.inner.points == pytest.approx(learner.inner.decision)
-    assert tw.Tracker(tw.domains.Ball(64))._machine[0].inner.curvature.P.shape == (2, 64, 64)
-    assert tw.Tracker(tw.domains.Ball(65))._machine[0].inner.curvature.P.shape == (0, 65, 65)
-    assert tw.Tracker(tw.domains.Ball(65), curvature=True)._machine[0].inner.curvature.P.shape == (2, 65, 65)
+    assert learner.weights @ learner.points == pytest.approx(inside(learner).y)
+    assert inside(tw.Tracker(tw.domains.Ball(64))).curvature.P.shape == (2, 64, 64)
+    assert inside(tw.Tracker(tw.domains.Ball(65))).curvature.P.shape == (0, 65, 65)
+    assert inside(tw.Tracker(tw.domains.Ball(65), curvature=True)).curvature.P.shape == (2, 65, 65)

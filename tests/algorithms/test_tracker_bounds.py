@@ -10,7 +10,8 @@ import thalweg as tw
 from tests.twins import tracker_bounds as bounds
 from tests.twins.dynamic import Linear
 from tests.twins.test_tracker_bounds import ROUNDING, attack
-from thalweg._machines.records import ANCHORED, GAINED, MARKERS, SEEN
+from thalweg.learners.contract import core
+from thalweg.parts.records import ANCHORED, GAINED, MARKERS, SEEN
 
 
 class Seen:
@@ -22,9 +23,10 @@ class Seen:
 
     def __init__(self, domain, **options):
         self.learner = tw.Tracker(domain, **options)
-        self.state, self.radius, self.center = self.learner.inner._parts[0], domain.radius, domain.center
+        self.radius, self.center = domain.radius, domain.center
         self.kept = {}  # (slot, marker of its birth): what is known of a record
 
+    state = property(lambda self: core(self.learner._memory.state))  # moves when it grows
     x = property(lambda self: self.learner.decision)
     y = property(lambda self: self.state.y.copy())
     S = property(lambda self: self.state.members.sums[0])
@@ -32,7 +34,7 @@ class Seen:
     k0 = property(lambda self: int(self.state.members.sizes[1]))
     K = property(lambda self: int(self.state.members.sizes[2]))
     m = property(lambda self: int(self.state.records.counts[MARKERS]))
-    changes = property(lambda self: self.learner.inner.changes)
+    changes = property(lambda self: self.learner.changes)
     Bt = property(lambda self: self.state.records.totals[SEEN])
     rows = property(lambda self: slice(0 if self.state.curved[0] else 2, self.state.members.sizes[0]))
 
@@ -56,7 +58,7 @@ class Seen:
         s = self.state.records
         if not self.members:
             return []
-        alive = [(0, 0), *((j, int(s.born[j - 1])) for j in self.learner.inner.records if j)]
+        alive = [(0, 0), *((j, int(s.born[j - 1])) for j in self.learner.records if j)]
         new = {key: SimpleNamespace(anchor=s.anchors[key[0]], anchored=0, squares=0.0) for key in alive}
         self.kept = {key: self.kept.get(key, new[key]) for key in alive}
         for (j, _), record in self.kept.items():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import thalweg as tw
 from tests.worlds import examples, slow_box
-from thalweg.errors import StateError
+from thalweg.errors import InputError, StateError
 
 WORLDS = {
     "ball": lambda: tw.Tracker(tw.domains.Ball(2, radius=2.0, center=[5.0, 0.0])),
@@ -114,6 +114,50 @@ def test_whole_runs_go_on(split):
     assert same(other.state(), learner.state())
 
 
+# -------------------------------------------------------------------------------------------------------------- memory
+
+
+@pytest.mark.parametrize("kind", ["squared", "absolute", "linear"])
+@pytest.mark.parametrize("floor", [0.0, None])
+def test_the_state_is_small(kind, floor):
+    """Capacity follows the markers and members there are."""
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=(16_384, 4))
+    a /= np.linalg.norm(a, axis=1, keepdims=True)
+    w = np.cumsum(0.01 * rng.normal(size=a.shape), axis=0)
+    b = np.sum(a * w / np.maximum(1.0, np.linalg.norm(w, axis=1, keepdims=True)), axis=1) + 0.3 * rng.normal(
+        size=16_384
+    )
+
+    def problem(rows):
+        if kind == "linear":
+            return tw.problems.LinearLosses(a[rows], np.ones(a[rows].shape[0]))
+        made = tw.problems.LinearRegression if kind == "squared" else tw.problems.AbsoluteRegression
+        return made(a[rows], b[rows])
+
+    learner = tw.Tracker(tw.domains.Ball(4), loss_floor=floor)
+    tw.play(learner, problem(slice(128)))
+    assert learner._memory.block.memory.nbytes <= 4000
+    tw.play(learner, problem(slice(128, None)))
+    assert learner._memory.block.memory.nbytes <= 7500
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_a_refused_round_takes_no_capacity(name):
+    """A round may need more capacity; where it is refused the sizes are those of before."""
+    learner, sizes = WORLDS[name](), set()
+    for a, b, missing in rounds(learner):
+        before, held = learner.state(), dict(learner._memory.sizes)
+        for gradient, loss in ((np.nan * a, None), (1e200 * a, None), (a, np.nan), (a, "x")):
+            with pytest.raises(InputError):
+                learner.update(gradient, loss)
+        assert same(learner.state(), before)
+        assert learner._memory.sizes == held
+        advance(learner, [(a, b, missing)])
+        sizes.add(tuple(learner._memory.sizes.values()))
+    assert len(sizes) > 2
+
+
 # ----------------------------------------------------------------------------------------------------- damaged states
 
 
@@ -136,18 +180,19 @@ DAMAGE = {  # name: (what is written, what the error says)
     "members that do not add up": (change("inner.members.sizes", 2, 9), "to 9"),
     "no members after all": (change("inner.members.sizes", 0, 0), "no members"),
     "short steps": (change("inner.members.sizes", 1, -21), "from step -21"),
-    "many markers": (change("inner.records.counts", 0, 2**58 - 1), "its records do not fit its 2882"),
+    "many markers": (change("inner.records.counts", 0, 2**58 - 1), "do not fit its 2882"),
     "negative markers": (change("inner.records.counts", 0, -1), "do not fit its -1 markers"),
-    "another marker": (change("inner.records.counts", 0, 8), "do not fit its 8 markers"),
-    "a record too many": (change("inner.records.born", 40, 1), "its records do not fit"),
-    "a change": (change("inner.records.counts", 3, 1), "its records do not fit"),
-    "a record of the future": (change("inner.records.born", 0, 99), "its records do not fit"),
+    "another marker": (change("inner.records.counts", 0, 8), "slots for 8 markers"),
+    "fewer markers": (change("inner.records.counts", 0, 1), "slots for 1 markers"),
+    "a record too many": (change("inner.records.born", -1, 1), "records for . markers cannot be"),
+    "a change": (change("inner.records.counts", 3, 1), "records for . markers cannot be"),
+    "a record of the future": (change("inner.records.born", 0, 99), "records for . markers cannot be"),
     "i_min": (change("inner.records.counts", 1, 10**9), "anchors, counts cannot be"),
     "anchors": (change("inner.records.anchors", 0, -1000), "anchors cannot be"),
     "flat": (change("inner.records.flat", 0, 7), "flat cannot be"),
     "curved": (change("inner.curved", 0, 2), "members with curvature"),
-    "nan": (change("inner.records.A", (0, 3), np.nan), "'records.A' has entries that are nan"),
-    "inf": (change("inner.members.points", (0, 0), np.inf), "'members.points' has entries that are nan or inf"),
+    "nan": (change("inner.records.A", (0, 3), np.nan), "'inner.records.A' has entries that are nan"),
+    "inf": (change("inner.members.points", (0, 0), np.inf), "'inner.members.points' has entries that are nan or inf"),
     "negative squares": (change("inner.members.sums", 0, -1.0), "sums.* cannot be"),
     "no squares": (change("inner.members.sums", 0, 0.0), "sums.* cannot be"),
     "another first step": (change("inner.members.sums", 2, 1e9), "sums cannot be"),
@@ -170,7 +215,7 @@ DAMAGE = {  # name: (what is written, what the error says)
     "the clock": (change("clock", 0, -1), "counters"),
     "the inner clock": (change("inner.clock", 0, 2**63 - 1), "counters"),
     "freshness": (change("clock", 5, 3), "counters cannot be"),
-    "x": (change("x", 0, -50.0), "its decision is not a point of the domain"),
+    "x": (change("x", 0, -50.0), "decision cannot be"),
 }  # fmt: skip
 
 

@@ -162,6 +162,34 @@ def test_answers_and_forecasts_keep_their_order():
         _ = Aggregator().weights_
 
 
+@pytest.mark.parametrize("options", [{}, {"rule": "BOA"}, {"horizon": 3}, {"guests": ["MLpol"], "loss": "absolute"}])
+def test_between_a_forecast_and_its_answer_anything_may_happen(options):
+    """`update` uses the weights that `predict` made, where they are still the right ones."""
+    X, y, _ = stream(T=60)
+    X[3::3, 1] = np.nan
+    expected = Aggregator(**options).run(X, y).said
+    aggregator, got, h = Aggregator(**options), [], options.get("horizon", 1)
+    for t in range(60 + h - 1):
+        if t < 60:
+            got.append(aggregator.predict(X[t] if t % 2 else list(X[t])))
+        saved = aggregator.state()
+        if t % 5 == 1:
+            _ = aggregator.weights_  # of everybody, with other forecasts
+        elif t % 5 == 2:
+            aggregator = copy.deepcopy(aggregator)
+        elif t % 5 == 3:  # another answer, and undone
+            aggregator.update(-float(y[max(t - h + 1, 0)]))
+            aggregator.restore(saved)
+        elif t % 5 == 4:
+            fresh = Aggregator(**options)
+            fresh.predict(X[0])
+            fresh.restore(saved)
+            aggregator = fresh
+        if t >= h - 1:
+            aggregator.update(float(y[t - h + 1]))
+    np.testing.assert_array_equal(got, expected)
+
+
 def test_losses_with_their_own_needs():
     X = stream(T=5)[0]
     with pytest.raises(InputError, match="y is 0 in row 2"):

@@ -9,7 +9,8 @@ import pytest
 import thalweg as tw
 from thalweg.errors import InputError, StateError
 from thalweg.estimators import Forecaster
-from thalweg.estimators._linear import LinearEngine
+from thalweg.estimators._linear import FreeModel
+from thalweg.parts.linear import LinearLayout
 
 
 def series(n=400, seed=0):
@@ -47,11 +48,42 @@ def test_runs_and_rows_are_the_same(options):
     assert a.rounds == b.rounds == 400
 
 
+@pytest.mark.parametrize("columns", [(), ("wave", "noise")])
+def test_between_a_forecast_and_its_value_anything_may_happen(columns):
+    """`update` uses the forecast that `predict` made, where it is still the right one."""
+    y, rows = series(60)
+    expected, _ = Forecaster(columns, lags=3).run(y, rows if columns else None)
+    f, other, got = Forecaster(columns, lags=3), Forecaster(columns, lags=3), []
+    for t, (value, row) in enumerate(zip(y, rows if columns else [None] * 60, strict=True)):
+        saved = f.state()
+        if t % 7 == 6 and not columns:  # nothing is asked
+            f.update(value)
+            got.append(expected[t])
+            continue
+        if t % 6 == 1:  # other columns, or none were asked for
+            f.predict(-row if columns else None)
+        got.append(f.predict(row))
+        if t % 6 == 2:
+            f = copy.deepcopy(f)
+        elif t % 6 == 3:
+            other.predict(row)
+            other.restore(f.state())
+            f, other = other, f
+        elif t % 6 == 4:  # another round is played, and undone
+            f.update(-value)
+            f.restore(saved)
+            f.predict(row)
+        elif t % 6 == 5 and not columns:
+            f.restore(saved)  # which was not asked
+        f.update(value)
+    assert np.array_equal(got, expected, equal_nan=True)
+
+
 def test_it_is_what_the_equations_say():
     """(1) to (3) of the module, with the model's and the jury's answers taken from their own objects."""
     y, rows = series(60)
     f = make(lags=(1, 3))
-    model = LinearEngine(4)  # the level, one step, two columns
+    model = FreeModel(LinearLayout(4))  # the level, one step, two columns
     for t, (value, row) in enumerate(zip(y, rows, strict=True)):
         said = f.predict(row)
         if t >= 1:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,9 @@ from thalweg._interrupts import interrupts
 from thalweg._kernels.handle import Handle, Unbound, bind
 from thalweg._kernels.jit import Call, Kernel
 
-__all__ = ["Fixed", "Layout", "Memory", "Snapshot"]
+__all__ = ["Fixed", "Layout", "Memory", "Snapshot", "memory_only"]
 
+F = TypeVar("F", bound=Callable[..., Any])
 Sizes = Mapping[str, int]
 Snapshot = tuple[Block, NDArray[np.int64]]
 
@@ -55,6 +56,16 @@ class Fixed:
         return {}
 
 
+def memory_only(state: F) -> F:
+    """Mark a method `state` that tells of a memory and its guests and of nothing else."""
+    state.memory_only = True  # type: ignore[attr-defined]
+    return state
+
+
+def _has_memory_only(guest: Any) -> bool:
+    return getattr(getattr(type(guest), "state", None), "memory_only", False)
+
+
 def _pair(block: Block) -> Any:
     return block.state, block.settings
 
@@ -71,7 +82,10 @@ class Memory:
     moved : callable, optional
         Called with this memory whenever the arrays are others or were rolled back: forget views and shown values.
     guests : mapping, optional
-        Objects of somebody else with `state` and `restore`, by the prefix of their names in saved states.
+        Objects outside the block with `state` and `restore`, by the prefix of their names in saved states. An owner
+        whose guests follow from its state sets others in `moved`.
+    start : tuple of Block and sizes, optional
+        The first block; a fresh one when left out.
     """
 
     __slots__ = ("_calls", "_handle", "_moved", "_tree", "block", "guests", "layout", "settings", "sizes", "state")
@@ -82,13 +96,17 @@ class Memory:
         tree: Callable[[Block], Any] = _pair,
         moved: Callable[[Memory], None] | None = None,
         guests: Mapping[str, Any] | None = None,
+        start: tuple[Block, Sizes] | None = None,
     ) -> None:
         self.layout, self._tree, self._moved, self.guests = layout, tree, moved, guests or {}
         self.block: Block
         self.state: Any
         self.settings: Any
         self.sizes: Sizes
-        self.reset()
+        if start is None:
+            self.reset()
+        else:
+            self.adopt(*start)
 
     def reset(self) -> None:
         """Start over with a fresh block of the first sizes. Guests are not touched."""
@@ -147,14 +165,27 @@ class Memory:
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
         """Undo everything if the body raises, Ctrl-C included: block, sizes and guests are those of before."""
-        before, sizes = self.snapshot(), self.sizes
-        guests = {name: guest.state() for name, guest in self.guests.items()}
+        before = self._remember()
         try:
             yield
         except BaseException:
             with interrupts():  # a second Ctrl-C waits
-                self.sizes = sizes
-                self.roll_back(before)
-                for name, guest in self.guests.items():
-                    guest.restore(guests[name])
+                self._return_to(before)
             raise
+
+    def _remember(self) -> tuple[Snapshot, Sizes, Mapping[str, Any], dict[str, Any]]:
+        """Return a snapshot, and the guests with theirs: their memory where that is all they have, else their state."""
+        guests = {
+            name: guest._memory._remember() if _has_memory_only(guest) else guest.state()
+            for name, guest in self.guests.items()
+        }
+        return self.snapshot(), self.sizes, self.guests, guests
+
+    def _return_to(self, before: tuple[Snapshot, Sizes, Mapping[str, Any], dict[str, Any]]) -> None:
+        snapshot, self.sizes, self.guests, guests = before
+        self.roll_back(snapshot)
+        for name, guest in self.guests.items():
+            if _has_memory_only(guest):
+                guest._memory._return_to(guests[name])
+            else:
+                guest.restore(guests[name])

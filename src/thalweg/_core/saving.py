@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thalweg import files
-from thalweg._core.memory import Memory
+from thalweg._core.memory import Layout, Memory, memory_only
 from thalweg._core.state import Block, Past, Plan
 from thalweg._recorded import build, describe, initialise, parameters
 from thalweg._validate import told
@@ -95,17 +95,15 @@ def check_kind(owner: Any, saved: Any) -> None:
 
 
 def read(
-    owner: Any, memory: Memory, saved: Mapping[str, Any], square: float = np.inf
+    owner: Any, layout: Layout, saved: Mapping[str, Any], square: float = np.inf
 ) -> tuple[Block, Mapping[str, int]]:
     """Return a new block with a saved state, and its sizes, if a run can have left it."""
-    arrays = {key: value for key, value in saved.items() if isinstance(value, np.ndarray)}
+    arrays = {key: np.asarray(value) for key, value in saved.items() if isinstance(value, np.ndarray)}  # no mask
     try:
-        sizes = memory.layout.sizes_of(arrays)
-        plan = memory.layout.plan(sizes)
+        sizes = layout.sizes_of(arrays)
+        plan = layout.plan(sizes)
     except KeyError as error:
-        raise unfit(
-            owner, f"{error.args[0]!r} must be an array. Got {type(saved.get(error.args[0])).__name__}"
-        ) from None
+        raise unfit(owner, f"{error.args[0]!r} must be an array. Got {type(saved.get(error.args[0])).__name__}") from None
     except (TypeError, ValueError, IndexError, OverflowError) as error:
         raise unfit(owner, str(error)) from error
     return fill(owner, plan, saved, square), sizes
@@ -212,6 +210,12 @@ class Kept:
                 f"{', '.join(p.name for p in named)}. Got {count} arguments by position. "
                 f"Write {cls.__name__}({', '.join([*places, *(f'{name}=...' for name in needed)])})."
             )
+        known = parameters(cls)
+        unknown = [name for name in options if name not in known]
+        if unknown and not any(p.kind is p.VAR_KEYWORD for p in known.values()):
+            raise TypeError(
+                f"{cls.__name__} got an unexpected keyword argument {unknown[0]!r}. It takes {', '.join(known)}."
+            )
 
     @property
     def rounds(self) -> int:
@@ -232,6 +236,7 @@ class Kept:
 
     # ------------------------------------------------------------------ stop and resume
 
+    @memory_only
     def state(self) -> dict[str, Any]:
         """Return everything that changes, as a plain mapping of new arrays and numbers (and the name of the class)."""
         found = write(self, self._memory.block.arrays)
@@ -243,11 +248,11 @@ class Kept:
         """Continue from a saved state, bit for bit. A state of another class is refused and nothing changes."""
         memory, saved = self._memory, plain(saved)
         check_kind(self, saved)
-        block, sizes = read(self, memory, saved, self._square_bound)
+        block, sizes = read(self, memory.layout, saved, self._square_bound)
         with memory.all_or_nothing():
+            memory.adopt(block, sizes)
             for prefix, guest in memory.guests.items():
                 guest.restore(inside(saved, prefix))
-            memory.adopt(block, sizes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a file: class, arguments and state. `thalweg.load` continues from there, bit for bit.
@@ -277,22 +282,24 @@ class Kept:
         memory = self._memory
         return {
             "given": self._given,
+            "arguments": self._arguments(),
             "sizes": dict(memory.sizes),
             "words": memory.block.memory.copy(),
             "guests": {prefix: guest.state() for prefix, guest in memory.guests.items()},
-            "told": {name: value for name, value in vars(self).items() if name.startswith("_told_")},
+            "told": {prefix: _told(one) for prefix, one in {"": self, **memory.guests}.items()},
         }
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         record(self, kept["given"])
-        initialise(self, kept["given"])  # callbacks of its memory call this object, and no other
+        initialise(self, kept["arguments"])  # callbacks of its memory call this object, and no other
         memory = self._memory
         block = Block(memory.layout.plan(kept["sizes"]))
         block.memory[:] = kept["words"]
         memory.adopt(block, kept["sizes"])
         for prefix, guest in memory.guests.items():
             guest.restore(kept["guests"][prefix])
-        vars(self).update(kept["told"])
+        for prefix, said in kept["told"].items():
+            vars(memory.guests[prefix] if prefix else self).update(said)
 
     # ------------------------------------------------------------------ what it tells
 
@@ -314,6 +321,11 @@ class Kept:
             elif value is not None and not (parameter and _equal(value, parameter.default)):
                 shown.append(f"{name}={_show(value)}")
         return f"{type(self).__name__}({', '.join(shown)}; {self.rounds} rounds played)"
+
+
+def _told(one: Any) -> dict[str, Any]:
+    """Return which warnings were given already."""
+    return {name: value for name, value in getattr(one, "__dict__", {}).items() if name.startswith("_told_")}
 
 
 def _equal(a: Any, b: Any) -> bool:

@@ -345,7 +345,7 @@ class Delayed(Late):
         """As `Learner.restore`."""
         memory, saved = self._memory, plain(saved)
         check_kind(self, saved)
-        block, sizes = read(self, memory, saved, self._square_bound)
+        block, sizes = read(self, memory.layout, saved, self._square_bound)
         copies: list[Any] = []
         for k in range(int(block.state.copies[0])):
             copies.append(self._new_copy(self._copies[0]))

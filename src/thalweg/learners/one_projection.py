@@ -412,7 +412,8 @@ class OneProjection(Learner):
         on_violation: str = "raise",
     ) -> None:
         name = type(self).__name__
-        around = bounded(name, domain).surrogate if self.tight_surrogate else domain._enclosing_ball()
+        domain = bounded(name, domain)
+        around = domain.surrogate if self.tight_surrogate else domain._enclosing_ball()
         Y = around if surrogate is None else check_surrogate(name, domain, surrogate)
         if not callable(make_inner):
             raise wrong(name, "make_inner", "a function Y -> learner", make_inner)

@@ -1,4 +1,4 @@
-"""Two members that follow curvature: recursive least squares on the cut loss; one starts anew when the world changes.
+"""Two members that follow curvature: recursive least squares on the cut loss; one restarts when the world changes.
 
 With r = <h, y - y_C>, u = P h and w = <h, u>, in rounds with 0 < f < inf:
 
@@ -44,21 +44,21 @@ BLIND_SHARE = 1.0  # the same without values, where descents are worth less
 ALARM, DRIFT, WINDOW = 12.0, 2.0, 100.0  # of (2), (3)
 ROUNDING = 1e-14  # of the largest nu
 EVIDENT = 1e3  # times the noise level
-JUMP = 10.0  # the error that started D anew counts at most so many times the noise level
+JUMP = 10.0  # the error that restarted D counts at most so many times the noise level
 LARGEST = 1e150  # of an entry of P, of an error and of a step
 NOISE, SUM, ROUNDS, MOST = 0, 1, 2, 3  # of `watch`: the mean of nu, a, the rounds D has seen, the largest nu
 
 
 class CurvatureState(NamedTuple):
-    """C is 0, D is 1; Q = 2, or 0 where there are no such members."""
+    """C is 0, D is 1; Q of them, none where nobody follows curvature."""
 
     P: Floats = field("Q d d", magnitude(5 * LARGEST))
     watch: Floats = field("4", within(0.0, 5 * LARGEST))  # the errors of D
 
 
-def curvature_plan(dim: int, *, wanted: bool) -> Plan:
-    """Return the plan of both members, or of none."""
-    return Plan(CurvatureState, (), {"Q": 2 if wanted else 0, "d": dim})
+def curvature_plan(members: int, dim: int) -> Plan:
+    """Return the plan of both members, of C alone, or of none."""
+    return Plan(CurvatureState, (), {"Q": members, "d": dim})
 
 
 @inner
@@ -107,6 +107,7 @@ def _fits(w: float, u: Floats, f: float) -> bool:
 
 @inner
 def gain_of(h: Floats, y: Floats, point: Floats) -> float:
+    """Return what a member at this point would have gained over y."""
     gain = 0.0
     for j in range(h.shape[0]):
         gain += h[j] * (y[j] - point[j])
@@ -120,8 +121,8 @@ def _error(f: float, gain: float) -> float:
 
 @inner
 def move_curved(
-    s: CurvatureState, members: MembersState, around: Around, h: Floats, n: float, f: float, y: Floats, gains: Floats, u: Floats,
-    count: int,
+    s: CurvatureState, members: MembersState, around: Around, h: Floats, n: float, f: float, y: Floats, gains: Floats,
+    u: Floats, count: int,
 ) -> bool:  # fmt: skip
     """(1)-(3) for the first one or both; the gains are written before anyone moves. u is scratch space.
 

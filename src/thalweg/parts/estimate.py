@@ -35,7 +35,6 @@ class EstimateState(NamedTuple):
 
     points: Floats = field("H d")  # z_j
     errors: Floats = field("H", within(0.0, LARGEST_SUM), called="estimate")  # E_j
-    weights: Floats = field("H", within(0.0, 1.0), called="estimate")  # w_j
     seen: Floats = field(
         "2", within(0.0, LARGEST_SUM), called="estimate"
     )  # G; gradients, 0 if the first loss was given
@@ -54,8 +53,8 @@ def begin_estimate(s: EstimateState, around: Around) -> None:
 
 
 @inner
-def estimate(s: EstimateState, around: Around, h: Floats, n: float, y: Floats, mixed: Floats) -> float:
-    """(1)-(3); mixed <- sum_j w_j z_j. Returns the loss."""
+def estimate(s: EstimateState, around: Around, h: Floats, n: float, y: Floats, mixed: Floats, weights: Floats) -> float:
+    """(1)-(3); weights <- w_j, mixed <- sum_j w_j z_j. Returns the loss."""
     d, length = h.shape[0], np.sqrt(n)
     s.seen[LONGEST] = max(s.seen[LONGEST], length)
     s.seen[AGE] += 1.0
@@ -76,13 +75,13 @@ def estimate(s: EstimateState, around: Around, h: Floats, n: float, y: Floats, m
     age = (1.0 - KEEP ** s.seen[AGE]) / (1.0 - KEEP)
     total = power = 0.0
     for j in range(HELPERS):
-        s.weights[j] = np.exp(LEAN * j - 0.5 * age * np.log(s.errors[j] / least))  # (2)
-        total += s.weights[j]
+        weights[j] = np.exp(LEAN * j - 0.5 * age * np.log(s.errors[j] / least))  # (2)
+        total += weights[j]
     for i in range(d):
         mixed[i] = 0.0
     for j in range(HELPERS):
-        s.weights[j] /= total
-        power += s.weights[j] * (1.0 - j)
+        weights[j] /= total
+        power += weights[j] * (1.0 - j)
         for i in range(d):
-            mixed[i] += s.weights[j] * s.points[j, i]
+            mixed[i] += weights[j] * s.points[j, i]
     return 0.5 * n * 2.0**power * (around.radius / s.seen[LONGEST])  # (3)

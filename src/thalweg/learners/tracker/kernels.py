@@ -20,7 +20,7 @@ import numpy as np
 from thalweg._core.rules import counter_field, within
 from thalweg._core.state import Floats, Ints, field, part, scratch
 from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS, VALUES
-from thalweg._kernels.jit import implement
+from thalweg._kernels.jit import implement, inner
 from thalweg._kernels.vectors import square_norm
 from thalweg.learners.contract import decision, learn, propose, room
 from thalweg.parts.curvature import BLIND_SHARE, SHARE, begin_curvature, fresh, gain_of, move_curved
@@ -39,7 +39,7 @@ from thalweg.parts.cut_descent import (
 from thalweg.parts.estimate import AGE, HELPERS, begin_estimate, estimate
 from thalweg.parts.records import MARKERS, OTHERS, account, begin_records, credit, mark, mix, recall
 
-__all__ = ["TrackerSettings", "TrackerState"]
+__all__ = ["TrackerSettings", "TrackerState", "curved_in_use", "helpers_in_use"]
 
 NOTHING = 1e-300  # of a squared gradient, and of a loss
 LARGEST = 1e150  # of a loss
@@ -69,20 +69,34 @@ class TrackerSettings(NamedTuple):
     gains: Floats = scratch("N")
     scores: Floats = scratch("J N")
     u: Floats = scratch("d")
+    trust: Floats = scratch("H")  # weights of the helpers
+
+
+@inner
+def helpers_in_use(s: TrackerState) -> int:
+    """Helpers after the first round: none if its loss was given."""
+    return HELPERS if s.estimate.seen[AGE] > 0.0 else 0
+
+
+@inner
+def curved_in_use(s: TrackerState) -> int:
+    """Members with a matrix after the first round: only C if its loss was not given."""
+    return 1 if s.estimate.seen[AGE] > 0.0 else 2 * s.curved[0]
 
 
 @implement(room, TrackerState)
 def _room(s: TrackerState, c: TrackerSettings) -> bool:
-    """Whether the sizes fit the next round: enough for all it may add, and no more than that.
+    """Whether the sizes fit the next round: enough for all it may add, and not much more.
 
     Which members and helpers there are is known after the first round: until then there is room for all of them.
     """
-    count, rows, helpers = s.members.sizes[COUNT], s.p.shape[0], s.estimate.errors.shape[0]
+    count, rows = s.members.sizes[COUNT], s.p.shape[0]
+    helpers, curved = s.estimate.errors.shape[0], s.curvature.P.shape[0]
     if count == 0:
-        return rows >= FIRST_ROWS and (helpers == HELPERS or not c.curvature)
+        return rows >= FIRST_ROWS and (not c.curvature or (helpers == HELPERS and curved == 2))
     markers, slots = s.records.counts[MARKERS], s.records.V.shape[0] - OTHERS
-    fits = rows_needed(s.members) <= rows <= count + 1 and (helpers == 0 or s.estimate.seen[AGE] > 0.0)
-    return fits and (not c.intervals or (markers + 1) >> slots == 0)
+    fits = rows_needed(s.members) <= rows <= count + 1 and (not c.intervals or (markers + 1) >> slots == 0)
+    return fits and helpers == helpers_in_use(s) and curved == curved_in_use(s)
 
 
 @implement(decision, TrackerState)
@@ -123,7 +137,7 @@ def _learn(s: TrackerState, c: TrackerSettings, h: Floats, loss: float) -> bool:
     move_descents(members, c.around, h, n, f, s.y, c.gains)  # (3)
     if blind:
         c.gains[1] = gain_of(h, s.y, members.points[1])
-        value = max(estimate(s.estimate, c.around, h, n, s.y, members.points[1]), NOTHING)  # it may underflow
+        value = max(estimate(s.estimate, c.around, h, n, s.y, members.points[1], c.trust), NOTHING)  # it may underflow
         value = f if f < np.inf else value
         if s.estimate.seen[AGE] == ENOUGH:
             fresh(s.curvature.P[0], value, n)

@@ -23,7 +23,7 @@ from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.learners.base import read_start
 from thalweg.learners.machine import Machine
-from thalweg.learners.tracker.kernels import ENOUGH, TrackerSettings, TrackerState
+from thalweg.learners.tracker.kernels import ENOUGH, TrackerSettings, TrackerState, curved_in_use, helpers_in_use
 from thalweg.learners.tracker.kernels import LARGEST as LARGEST_LOSS
 from thalweg.parts.curvature import curvature_plan
 from thalweg.parts.cut_descent import (
@@ -40,8 +40,8 @@ from thalweg.parts.cut_descent import (
     members_plan,
     rows_needed,
 )
-from thalweg.parts.estimate import AGE, HELPERS, estimate_plan
-from thalweg.parts.records import BEHIND, CHANGES, GAINED, MARKERS, MOST_SLOTS, OTHERS, records_plan
+from thalweg.parts.estimate import HELPERS, estimate_plan
+from thalweg.parts.records import BEHIND, GAINED, MARKERS, MOST_SLOTS, OTHERS, records_plan
 
 __all__ = ["MARKS_KEPT", "Tracking", "multipliers"]
 
@@ -55,8 +55,8 @@ CLOSE, SLACK = 1e-9, 1 + 1e-6  # rounding errors of points and weights, and of s
 class Tracking(Machine):
     """The machine of `Tracker` on the ball around its domain.
 
-    Member rows (N), cover slots (S) and helpers (H) have other sizes when more are needed. The first round begins with
-    some of the rows and helpers; the others are given back before the second.
+    Member rows (N) and cover slots (S) grow. The first round decides how many rows, helpers (H) and members with
+    curvature (Q) there are; room for the others is given back before the second.
 
     Parameters
     ----------
@@ -113,38 +113,47 @@ class Tracking(Machine):
 
     def sizes(self) -> dict[str, int]:
         """Return capacity for whatever the first round may begin with."""
-        return {"N": FIRST_ROWS, "S": FIRST_SLOTS if self.intervals else 0, "H": HELPERS if self.curved else 0}
+        helpers, curved = (HELPERS, 2) if self.curved else (0, 0)
+        return {"N": FIRST_ROWS, "S": FIRST_SLOTS if self.intervals else 0, "H": helpers, "Q": curved}
 
     def larger(self, s: TrackerState, c: TrackerSettings) -> dict[str, int]:
         """Return the sizes that the next round needs; after the first round they can be smaller."""
         count, m = int(s.members.sizes[COUNT]), int(s.records.counts[MARKERS])
         if count == 0:
             return self.sizes()
-        N, S, H = _sizes(s)
+        N, S = _sizes(s)[:2]
         return {
             "N": max(int(rows_needed(s.members)), min(N, count + 1)),
             "S": S + 1 if self.intervals and (m + 1) >> S else S,
-            "H": H if s.estimate.seen[AGE] > 0 else 0,
+            "H": int(helpers_in_use(s)),
+            "Q": int(curved_in_use(s)),
         }
 
     def sizes_of(self, saved: Mapping[str, NDArray[Any]]) -> dict[str, int]:
         """Return the lengths of the fields that grow, bounded by what has been played."""
-        N, S, H = saved["p"].size, saved["records.V"].size - OTHERS, saved["estimate.errors"].size
-        sizes, counts = ([int(n) for n in saved[key].ravel()] for key in ("members.sizes", "records.counts"))
-        why = self._misfit((N, S, H), sizes, counts, int(saved["clock"].ravel()[ROUNDS]))
+        found = (
+            saved["p"].size,
+            saved["records.V"].size - OTHERS,
+            saved["estimate.errors"].size,
+            len(saved["curvature.P"]),
+        )
+        sizes, counts, clock = (
+            _whole(saved, key, n) for key, n in (("members.sizes", 3), ("records.counts", 4), ("clock", 6))
+        )
+        why = self._misfit(found, sizes, counts, clock[ROUNDS])
         if why:
             raise ValueError(why)
-        return {"N": N, "S": S, "H": H}
+        return dict(zip("NSHQ", found, strict=True))
 
-    def _misfit(self, found: tuple[int, int, int], sizes: list[int], counts: list[int], t: int) -> str:
+    def _misfit(self, found: tuple[int, int, int, int], sizes: list[int], counts: list[int], t: int) -> str:
         """Return the reason why no run of t rounds can have arrays of these sizes, or nothing."""
-        (N, S, H), (count, k0, K), m = found, sizes, counts[MARKERS]
+        (N, S, H, Q), (count, k0, K), m = found, sizes, counts[MARKERS]
         first = self.sizes()
         if count == 0:
-            return "" if found == tuple(first.values()) else "it has no members, but not what a first round has either"
+            return "" if found == tuple(first.values()) else "it has no members, but not the sizes of a first round"
         steps = SHORTEST_FIRST <= k0 <= LONGEST_FIRST and K >= 1 and count == CURVED + K - k0 + BELOW + 1
-        if not (steps and count <= MOST_ROWS):
-            return f"it has {count} members from step {k0} to {K}"
+        if not (steps and count <= MOST_ROWS and t > 0):
+            return f"it has {count} members from step {k0} to {K} after {t} rounds"
         if not (count <= N <= min(count + 1, MOST_ROWS) or N == FIRST_ROWS >= count):
             return f"it has {N} rows for {count} members"
         most = min(2**MOST_SLOTS - 2, t // 16) if self.intervals else 0
@@ -152,20 +161,22 @@ class Tracking(Machine):
             return f"its records do not fit its {m} markers"
         if not m.bit_length() <= S <= max((m + 1).bit_length(), first["S"]):
             return f"it has {S} slots for {m} markers"
-        return "" if H in (0, first["H"]) else f"it has {H} helpers"
+        if H not in (0, first["H"]) or not 0 <= Q <= first["Q"]:
+            return f"it has {H} helpers and {Q} members with curvature"
+        return ""
 
     def plan(self, sizes: Mapping[str, int]) -> Plan:
         """See `Machine.plan`. As many markers are kept as there can be, up to `MARKS_KEPT`."""
-        N, S, H, d = sizes["N"], sizes["S"], sizes["H"], self.domain.dim
+        N, S, H, Q, d = *(sizes[name] for name in "NSHQ"), self.domain.dim
         marks = min(2**S, MARKS_KEPT) if self.intervals else 0
         around = Around(self.domain.center.ravel().copy(), float(self.domain.radius), self.home, *self.directions)
         return Plan(
             TrackerState,
             TrackerSettings(around, self.curved, self.intervals, self.floor),
-            sizes={"N": N, "J": OTHERS + S, "d": d},
+            sizes={"N": N, "J": OTHERS + S, "H": H, "d": d},
             parts={
                 "members": members_plan(N, d),
-                "curvature": curvature_plan(d, wanted=self.curved),
+                "curvature": curvature_plan(Q, d),
                 "estimate": estimate_plan(H, d),
                 "records": records_plan(N, S, marks),
             },
@@ -185,7 +196,7 @@ class Tracking(Machine):
         if why:
             return
         if members.sizes[COUNT] == 0:
-            rest = s._replace(y=s.y - self.home, clock=np.zeros(0))
+            rest = s._replace(y=s.y - self.home, clock=s.clock[:0])
             yield "members", not any(array.any() for array in _leaves(rest))
             return
         yield from self._members_hold(s)
@@ -194,23 +205,23 @@ class Tracking(Machine):
     def _members_hold(self, s: TrackerState) -> Iterator[tuple[str, bool]]:
         curved, center, (count, k0, K) = bool(s.curved[0]), self.domain.center.ravel(), s.members.sizes.tolist()
         rows = slice(0 if curved else CURVED, count)
-        R, rounds = self.domain.radius, int(s.clock[ROUNDS]) * SLACK
-        S, H, shortest, following = s.members.sums.tolist()
-        yield "members with curvature", self.curved or not curved
+        squares, lengths, shortest, following = s.members.sums.tolist()
+        rounds, root = int(s.clock[ROUNDS]) * SLACK, math.sqrt(max(squares, 0.0))
+        yield "members with curvature", s.curvature.P.shape[0] >= int(curved_in_use(s))
         yield "sums", shortest == 2.0 ** (k0 - BELOW) and following == 2.0 ** (K + 1)
-        yield "sums", 0 < S <= rounds * self.square
-        yield "sums", math.sqrt(max(S, 0.0)) * (2 - SLACK) <= H <= math.sqrt(max(rounds * S, 0.0)) * SLACK
-        yield "sums", count == MOST_ROWS or following * math.sqrt(max(S, 0.0)) * SLACK >= 2 * H
-        within = R + CLOSE * self.domain._scale(self.domain.center)
+        yield "sums", 0 < squares <= rounds * self.square
+        yield "sums", root * (2 - SLACK) <= lengths <= math.sqrt(rounds) * root * SLACK
+        yield "sums", count == MOST_ROWS or 2 * lengths <= following * root * SLACK
+        within = self.domain.radius + CLOSE * self.domain._scale(self.domain.center)
         points = np.vstack([s.members.points[rows], s.y]) - center
         yield "points", bool((np.linalg.norm(points, axis=1) <= within).all())
         longest, age = s.estimate.seen.tolist()
         yield "estimate", 0 <= age <= rounds and age % 1 == 0 and (age >= ENOUGH or not curved or age == 0)
+        yield "estimate", s.estimate.errors.size >= int(helpers_in_use(s))
         if age > 0:
             helped = s.estimate.points - center
-            yield "estimate", s.estimate.errors.size == HELPERS and bool((s.estimate.errors > 0).all())
             yield "estimate", bool((np.linalg.norm(helped, axis=1) <= within).all())
-            yield "estimate", 0 < longest <= math.sqrt(max(S, 0.0)) * SLACK
+            yield "estimate", bool((s.estimate.errors > 0).all()) and 0 < longest <= root * SLACK
         if curved:
             _, alarm, watched, _ = s.curvature.watch.tolist()
             yield "watch", alarm <= 12 and watched <= rounds
@@ -218,7 +229,7 @@ class Tracking(Machine):
     def _records_hold(self, s: TrackerState) -> Iterator[tuple[str, bool]]:
         r, t = s.records, int(s.clock[ROUNDS])
         rows = slice(0 if s.curved[0] else CURVED, int(s.members.sizes[COUNT]))
-        R, rounds, (S, H) = self.domain.radius, t * SLACK, s.members.sums[:2].tolist()
+        R, rounds, (squares, lengths) = self.domain.radius, t * SLACK, s.members.sums[:2].tolist()
         m, least, anchored, changes = r.counts.tolist()
         fits = 0 <= changes <= t * self.intervals and r.born.tolist() == [changes, *born(m, r.born.size - 1)]
         yield f"records for {m} markers", fits
@@ -229,17 +240,17 @@ class Tracking(Machine):
         priors = np.log(3.0 / np.where(np.arange(r.born.size) == 0, 1, r.born)[alive[1:]])
         yield "priors", bool((np.abs(r.prior[alive] - np.append(0.0, priors)) < CLOSE).all())
         A, V, B = r.A[alive, rows], r.V[alive], r.B[alive]
-        most = 4 * R * math.sqrt(max(S, 0.0))
-        yield "spreads", bool((np.minimum(V, B) >= 0).all() and V.max() <= most**2 and B.max() <= most)
+        most = 4 * R * math.sqrt(max(squares, 0.0))
+        yield "spreads", bool((np.minimum(V, B) >= 0).all() and V.max() <= most * most and B.max() <= most)
         root = np.maximum(np.sqrt(B * B + V), 1e-150)
         best = A.max(axis=1)
-        yield "gains", bool((np.abs(A) <= 4 * R * H).all() and (best <= 40 * root + rounds * 1e-149).all())
+        yield "gains", bool((np.abs(A) <= 4 * R * lengths).all() and (best <= 40 * root + rounds * 1e-149).all())
         yield "gains", bool((best >= -1e290 * root).all())
         since, largest, first, seen, _ = r.totals.tolist()
         yield "totals", 0 <= since <= 16 * largest and 0 <= first <= seen <= most and (first > 1e-150 or seen == 0)
-        gained, squares = r.R[alive], r.W[alive]
+        gained, spread = r.R[alive], r.W[alive]
         yield "gains of records", bool((np.abs(gained) <= rounds * seen).all())
-        yield "gains of records", bool(((squares >= 0) & (squares <= rounds * seen * seen)).all())
+        yield "gains of records", bool(((spread >= 0) & (spread <= rounds * seen * seen)).all())
         wanted = 0.5 * np.log2(seen / first) if first > 0 else 0.0
         yield "counts", bool(anchored <= 60 * rounds and -0.001 <= least - wanted < 1.001)
         behind = least - r.anchors[alive]
@@ -279,9 +290,17 @@ def multipliers(s: TrackerState) -> Array:
     return 2.0 ** np.arange(k0 - BELOW, K + 1) if count else np.zeros(0)
 
 
-def _sizes(s: TrackerState) -> tuple[int, int, int]:
-    """Return N, S and H of a state."""
-    return s.p.size, s.records.V.size - OTHERS, s.estimate.errors.size
+def _whole(saved: Mapping[str, NDArray[Any]], key: str, entries: int) -> list[int]:
+    """Return a saved array of counters."""
+    array = saved[key]
+    if array.dtype.kind != "i" or array.shape != (entries,):
+        raise ValueError(f"'{key}' must be int64 of shape ({entries},). Got {array.dtype} of shape {array.shape}")
+    return array.tolist()
+
+
+def _sizes(s: TrackerState) -> tuple[int, int, int, int]:
+    """Return N, S, H and Q of a state."""
+    return s.p.size, s.records.V.size - OTHERS, s.estimate.errors.size, s.curvature.P.shape[0]
 
 
 def _leaves(part: Any) -> Iterator[NDArray[Any]]:
