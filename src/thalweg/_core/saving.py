@@ -103,7 +103,9 @@ def read(
         sizes = layout.sizes_of(arrays)
         plan = layout.plan(sizes)
     except KeyError as error:
-        raise unfit(owner, f"{error.args[0]!r} must be an array. Got {type(saved.get(error.args[0])).__name__}") from None
+        raise unfit(
+            owner, f"{error.args[0]!r} must be an array. Got {type(saved.get(error.args[0])).__name__}"
+        ) from None
     except (TypeError, ValueError, IndexError, OverflowError) as error:
         raise unfit(owner, str(error)) from error
     return fill(owner, plan, saved, square), sizes

@@ -74,7 +74,8 @@ def bounded(owner: str, domain: Any) -> Domain:
     """Return a domain that a learner can run on, or raise an error that says what to pass instead."""
     if not math.isfinite(read_domain(owner, domain).radius):
         raise InputError(f"{owner} needs a bounded domain. Got {domain!r}. Intersect it with a ball or a box.")
-    return domain  # type: ignore[no-any-return]
+    found: Domain = domain
+    return found
 
 
 def read_start(owner: str, domain: Domain, start: ArrayLike) -> Array:
