@@ -21,10 +21,10 @@ from thalweg._types import Array
 from thalweg._validate import check_choice, check_count, check_positive
 from thalweg.algorithms import thresholds
 from thalweg.cards import Card, Setting, Variant
-from thalweg.learners.cover import Cover, OnCover
-from thalweg.learners.one_projection import OneProjection
 from thalweg.domains import Domain
 from thalweg.experts import Descent
+from thalweg.learners.cover import Cover, OnCover
+from thalweg.learners.one_projection import OneProjection
 from thalweg.metas import AdaptMLProd
 from thalweg.theorems import Marked, bounds
 
