@@ -20,8 +20,8 @@ from tests import damaged_files
 from tests.saved import CARDS, KINDS, MAKERS, ROUNDS, again, clip, make, play
 from thalweg import files
 from thalweg._archive import SCHEMA, TEXT
+from thalweg._core.saving import Kept as Savable
 from thalweg._recorded import describe
-from thalweg._stateful import Savable
 from thalweg.algorithms import thresholds
 from thalweg.cards import recipes
 from thalweg.errors import InputError, StateError

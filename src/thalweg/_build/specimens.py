@@ -22,7 +22,6 @@ from thalweg import control, estimators, pca, regret
 from thalweg._kernels.projections import PYTHON
 from thalweg._types import Array
 from thalweg.cards import Recipe, Setting, recipes
-from thalweg.learners.cover import Cover
 from thalweg.domains import (
     Ball,
     Box,
@@ -43,10 +42,11 @@ from thalweg.estimators._constrained import ConstrainedLayout, ConstrainedModel
 from thalweg.estimators._linear import FreeModel
 from thalweg.estimators._subspace import SubspaceModel, read_layout
 from thalweg.experts import AdaGradDescent, Descent, Expert, Pool
+from thalweg.learners.cover import Cover
 from thalweg.learners.late import Late
+from thalweg.learners.one_projection import surrogate_gradient
 from thalweg.losses import KINDS
 from thalweg.metas import AdaNormalHedge, AdaptMLProd, CoinBetting, Hedge, LeadingHistory, Meta, Prod
-from thalweg.learners.one_projection import surrogate_gradient
 from thalweg.parts.linear import LinearLayout
 from thalweg.pca.sampling import systematic
 from thalweg.problems import LinearModel
