@@ -93,8 +93,8 @@ class Memory:
         Called with this memory whenever the arrays are others or were rolled back: forget views and shown values.
     guests : mapping, optional
         Objects outside the block with `state` and `restore`, by the prefix of their names in saved states. Where one
-        has `snapshot` and `roll_back`, these are used to undo rounds and to copy it. An owner whose guests follow from its
-        state sets others in `moved`.
+        has `snapshot` and `roll_back`, these are used to undo rounds and to copy it. An owner whose guests follow from
+        its state sets others in `moved`.
     start : tuple of Block and sizes, optional
         The first block; a fresh one when left out.
     """
