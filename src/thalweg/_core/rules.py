@@ -126,9 +126,7 @@ def within(low: float, high: float | str) -> Rule:
 
 def magnitude(high: float | str) -> Rule:
     """|value| <= high."""
-    return lambda seen: not seen.value.size or within_bounds(
-        np.abs(seen.value), 0.0, _bound(seen, high), _alive(seen)
-    )
+    return lambda seen: not seen.value.size or within_bounds(np.abs(seen.value), 0.0, _bound(seen, high), _alive(seen))
 
 
 def counters(seen: Seen) -> bool:

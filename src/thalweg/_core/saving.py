@@ -94,7 +94,9 @@ def check_kind(owner: Any, saved: Any) -> None:
             )
 
 
-def read(owner: Any, memory: Memory, saved: Mapping[str, Any], square: float = np.inf) -> tuple[Block, Mapping[str, int]]:
+def read(
+    owner: Any, memory: Memory, saved: Mapping[str, Any], square: float = np.inf
+) -> tuple[Block, Mapping[str, int]]:
     """Return a new block with a saved state, and its sizes, if a run can have left it."""
     return read_into(owner, memory.layout, saved, square)
 
@@ -108,7 +110,9 @@ def read_into(
         sizes = layout.sizes_of(arrays)
         plan = layout.plan(sizes)
     except KeyError as error:
-        raise unfit(owner, f"{error.args[0]!r} must be an array. Got {type(saved.get(error.args[0])).__name__}") from None
+        raise unfit(
+            owner, f"{error.args[0]!r} must be an array. Got {type(saved.get(error.args[0])).__name__}"
+        ) from None
     except (TypeError, ValueError, IndexError, OverflowError) as error:
         raise unfit(owner, str(error)) from error
     return fill(owner, plan, saved, square), sizes

@@ -116,16 +116,14 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         loss = check_choice(type(self).__name__, "loss", self.loss, LOSSES)
         return _sklearn.layout(self, loss, 0.0, features)
 
-    def _restored(
-        self, facts: Mapping[str, Any], saved: Callable[[int], Mapping[str, Any]]
-    ) -> tuple[TargetModel, ...]:
+    def _restored(self, facts: Mapping[str, Any], saved: Callable[[int], Mapping[str, Any]]) -> tuple[TargetModel, ...]:
         return _sklearn.restored_models(self, _count(facts["classes_"]), facts, saved, self._layout)
 
     # ------------------------------------------------------------------ learning
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Restart and learn the rows of X (n, d) with classes y (n,), one after the other."""
-        self._learn(X, y, None, sample_weight, True)
+        self._learn(X, y, None, sample_weight, True, True)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -148,10 +146,10 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"{type(self).__name__}.partial_fit needs all classes at its first call: classes=[...].")
         return self._learn(X, y, classes, sample_weight, first)
 
-    def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any, anew: bool) -> Array:
+    def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any, anew: bool, whole: bool = False) -> Array:
         trial = _fitted.shadow(self)
         X, y = validate_data(trial, X, y, reset=anew, dtype=np.float64, order="C", ensure_all_finite=False)
-        rows, weights = _sklearn.sound_rows(trial, X), _sklearn.check_weights(trial, X, sample_weight)
+        rows, weights = _sklearn.sound_rows(trial, X), _sklearn.check_weights(trial, X, sample_weight, whole)
         check_classification_targets(y)
         if anew:
             trial.classes_ = self._read_all_classes(y if classes is None else classes)
@@ -184,7 +182,7 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"{type(self).__name__} needs at least two classes. Got one class: {classes.tolist()}. "
                 "Where it is a matter of time, name all classes at the first partial_fit."
             )
-        if (classes != classes).any():  # noqa: PLR0124
+        if (classes != classes).any():
             raise InputError(f"{type(self).__name__}: classes must not be NaN. Got {told(classes.tolist())}.")
         return classes
 
