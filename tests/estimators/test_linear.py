@@ -210,7 +210,7 @@ def test_capacity_grows_before_it_is_needed_and_changes_no_bit(loss):
     ],
 )
 def test_a_damaged_state_is_refused(name, change):
-    X, y, w = rows()
+    X, y, _ = rows()
     _, model = play(X, y)
     saved = arrays(model)
     saved[name].flat[-1] = change
@@ -219,7 +219,7 @@ def test_a_damaged_state_is_refused(name, change):
 
 
 def test_damaged_shares_are_refused():
-    X, y, w = rows("log_loss")
+    X, y, _ = rows("log_loss")
     _, model = play(X, y, loss="log_loss")
     saved = arrays(model)
     saved["shares.trust"][-1] = 0.9

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -19,7 +20,9 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 import thalweg as tw
 from thalweg.domains import Ball, Custom, L1Ball
 from thalweg.errors import InputError, StateError
-from thalweg.estimators import TrackingClassifier, TrackingRegressor
+from thalweg.estimators import TrackingClassifier, TrackingRegressor, _linear
+from thalweg.estimators._constrained import ConstrainedModel
+from thalweg.estimators._linear import FreeModel
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(400, 3)) * [1.0, 1e-3, 50.0] + [0.0, 2.0, -7.0]
@@ -38,6 +41,10 @@ MODELS = {
     "three": (TrackingClassifier(), THREE),
     "constrained classifier": (TrackingClassifier(constraint="ball", radius=3.0), THREE),
 }
+
+
+def same(one, two):
+    return one.keys() == two.keys() and all(np.array_equal(one[key], two[key]) for key in one)
 
 
 def names(model, y):
@@ -211,7 +218,7 @@ def test_files(case, tmp_path):
     learn(model, X[:200], y[:200])
     path = tmp_path / "model.npz"
     model.save(path)
-    others = [tw.load(path), pickle.loads(pickle.dumps(model)), copy.deepcopy(model), clone(model)]
+    others = [tw.load(path), pickle.loads(pickle.dumps(model)), copy.deepcopy(model), copy.copy(model), clone(model)]
     others[-1].restore(model.state())
     said = model.predict_then_fit(X, y)
     for other in others:
@@ -235,6 +242,187 @@ def test_a_damaged_state_of_one_class_is_refused():
     saved["engine.2.clock"] = saved["engine.2.clock"] + [3, 0]
     with pytest.raises(StateError, match="same number of rows"):
         clone(model).restore(saved)
+
+
+def test_a_copy_is_independent(case):
+    model, y = case
+    learn(model, X[:100], y[:100])
+    before, other = model.state(), copy.copy(model)
+    other.partial_fit(X[100:], y[100:])
+    assert same(before, model.state())
+
+
+def test_arguments_that_changed_after_fit_are_refused_when_it_is_saved(tmp_path):
+    model = TrackingRegressor("huber").fit(X, Y)
+    said = model.predict(X)
+    model.set_params(epsilon=2.0)
+    with pytest.raises(StateError, match=r"was fitted with epsilon = 1.35, and epsilon was set to 2 since"):
+        model.save(tmp_path / "model.npz")
+    assert np.array_equal(copy.copy(model).predict(X), said)
+    model.set_params(epsilon=1.35).save(tmp_path / "model.npz")
+    assert np.array_equal(tw.load(tmp_path / "model.npz").predict(X), said)
+    classes = TrackingClassifier("hinge").fit(X, WORDS)
+    scores = classes.decision_function(X)
+    assert np.array_equal(classes.set_params(loss="log_loss").decision_function(X), scores)
+
+
+@pytest.mark.parametrize("kind", ["datetime64[s]", "datetime64[ns]", "float128", "object"])
+def test_classes_that_no_file_can_hold_are_refused_when_it_is_saved(kind, tmp_path):
+    classes = np.array([1, 2]).astype(kind)
+    if kind == "object":
+        classes = np.array([b"a", b"b"], dtype=object)
+    model = TrackingClassifier().partial_fit(X, WORDS, classes=["down", "up"])
+    vars(model)["classes_"] = classes
+    with pytest.raises(StateError, match="cannot be saved to a file"):
+        model.save(tmp_path / "model.npz")
+    assert np.array_equal(copy.copy(model).predict_proba(X), model.predict_proba(X))
+
+
+@pytest.mark.parametrize("kind", [bool, np.int8, np.uint64, np.float32, ">i8", "U3", object])
+def test_classes_of_other_types_come_back(kind, tmp_path):
+    y = (X[:, 0] > 0).astype(int)
+    y = y.astype(str).astype(object) if kind is object else y.astype(kind)
+    model = TrackingClassifier().fit(X, y)
+    model.save(tmp_path / "model.npz")
+    again = tw.load(tmp_path / "model.npz")
+    assert np.array_equal(again.classes_, model.classes_)
+    assert np.array_equal(again.predict(X), model.predict(X))
+    assert again.partial_fit(X, y).n_samples_seen_ == 800
+
+
+def test_arguments_of_numpys_types_come_back(tmp_path):
+    options = {"loss": np.str_("huber"), "fit_intercept": np.bool_(False), "epsilon": np.float32(1.5)}
+    model = TrackingRegressor(**options).fit(X, Y)
+    model.save(tmp_path / "model.npz")
+    assert np.array_equal(tw.load(tmp_path / "model.npz").predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("constraint", [None, "ball", "nonnegative"])
+def test_sizes_that_a_state_claims_are_compared_before_anything_is_made(constraint):
+    model = TrackingRegressor(constraint=constraint).fit(X, Y)
+    saved = model.state()
+    tracemalloc.start()
+    for features in (4000, 10**12):
+        with pytest.raises(StateError, match="features"):
+            model.restore(saved | {"facts.n_features_in_": features})
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10**6
+    for bad in (0, -1, 2.5, "3", None, np.arange(3)):
+        with pytest.raises(StateError):
+            model.restore(saved | {"facts.n_features_in_": bad})
+    assert same(saved, model.state())
+
+
+@pytest.mark.parametrize("classes", [["up", "down"], ["up", "up"], ["up"], "ab", None])
+def test_damaged_classes_are_refused(classes):
+    model = TrackingClassifier().fit(X, WORDS)
+    saved = model.state()
+    with pytest.raises(StateError):
+        model.restore(saved | {"facts.classes_": classes})
+    assert same(saved, model.state())
+
+
+# ------------------------------------------------------------------------------------------------ all rows or nothing
+
+
+def interrupt(monkeypatch, after):
+    """Ctrl-C at the end of a call of `learn`, when so many were made before it."""
+    count = iter(range(100))
+    for kind in (FreeModel, ConstrainedModel):
+
+        def learn_and_stop(self, *arguments, genuine=kind.learn):
+            said = genuine(self, *arguments)
+            if next(count) == after:
+                raise KeyboardInterrupt
+            return said
+
+        monkeypatch.setattr(kind, "learn", learn_and_stop)
+
+
+@pytest.mark.parametrize("rows", [0, 50])
+def test_an_interrupted_fit_has_not_been(case, rows, monkeypatch):
+    model, y = case
+    if rows:
+        learn(model, X[:50], y[:50])
+    before, attributes = model.state(), [*vars(model)]
+    with monkeypatch.context() as patch:
+        interrupt(patch, 0)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(pd.DataFrame(X, columns=["a", "b", "c"]), y)
+    assert same(before, model.state())
+    assert [*vars(model)] == attributes
+    assert model.fit(X, y).n_samples_seen_ == 400
+
+
+@pytest.mark.parametrize("name", ["three", "constrained classifier"])
+@pytest.mark.parametrize("rows", [1, 200])
+def test_rows_are_learned_by_all_classes_or_by_none(name, rows, monkeypatch):
+    model, y = MODELS[name]
+    model = learn(clone(model), X[:50], y[:50])
+    before, other = model.state(), copy.copy(model)
+    with monkeypatch.context() as patch:
+        interrupt(patch, 1)
+        with pytest.raises(KeyboardInterrupt):
+            model.partial_fit(X[:rows], y[:rows])
+    assert same(before, model.state())
+    for one in (model, other):
+        one.partial_fit(X[50:], y[50:])
+    assert same(model.state(), other.state())
+
+
+def test_a_batch_that_fails_in_the_middle_is_undone(monkeypatch):
+    model = TrackingRegressor().fit(X[:10], Y[:10])
+    before = model.state()
+    monkeypatch.setattr(_linear, "play_rows", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        model.partial_fit(X, Y)  # after it had made room for the rows
+    assert same(before, model.state())
+
+
+# ------------------------------------------------------------------------------------------------------------- weights
+
+
+@pytest.mark.parametrize("weight", [1e-100, 0.5, 60.0, 500.0, 1e10, 1e100])
+@pytest.mark.parametrize("name", MODELS)
+def test_weights_of_any_size(name, weight):
+    """A row of weight 500 used to leave no candidate of the log loss with any weight, and nan for ever."""
+    model, y = MODELS[name]
+    weights = np.where(np.arange(200) % 3, weight, 1.0)
+    model = clone(model).fit(X[:200], y[:200], sample_weight=weights)
+    assert np.isfinite(model.coef_).all()
+    if hasattr(model, "predict_proba"):
+        assert np.allclose(model.predict_proba(X).sum(axis=1), 1)
+        assert weight != 500 or model.score(X, y) > 0.8 or "constrained" in name
+    elif isinstance(model, TrackingRegressor):
+        assert np.isfinite(model.predict(X)).all()
+    clone(model).restore(model.state())
+
+
+def test_a_weight_near_one_is_nearly_weight_one():
+    """Logarithms and products are two ways to the same shares."""
+    one = TrackingClassifier().fit(X, WORDS)
+    near = TrackingClassifier().fit(X, WORDS, sample_weight=np.full(400, 1 + 1e-12))
+    assert np.allclose(one.predict_proba(X), near.predict_proba(X), atol=1e-7)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_rows_of_weight_zero_are_left_out(name):
+    model, y = MODELS[name]
+    known, out = names(model, y), np.arange(400) % 4 == 1
+    if model.constraint is not None:
+        weights = np.where(out, 0.0, 2.0)
+        some = clone(model).partial_fit(X[~out], y[~out], sample_weight=weights[~out], **known)
+    else:
+        weights = np.where(out, 0.0, 1.0)
+        some = clone(model).partial_fit(X[~out], y[~out], **known)
+    whole = clone(model).partial_fit(X, y, sample_weight=weights, **known)
+    assert whole.n_samples_seen_ == 300
+    assert same(some.state(), whole.state())
+    nothing = clone(model).partial_fit(X, y, sample_weight=np.zeros(400), **known)
+    assert nothing.n_samples_seen_ == 0
+    with pytest.raises(ValueError, match="at least one non-zero"):
+        clone(model).fit(X, y, sample_weight=np.zeros(400))
 
 
 # ------------------------------------------------------------------------------------------------------------ bad input

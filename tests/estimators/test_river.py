@@ -2,6 +2,9 @@
 
 import collections
 import copy
+import datetime
+import decimal
+import enum
 import math
 import pickle
 
@@ -35,6 +38,10 @@ def label(make, y):
 
 def said(model, x):
     return model.predict_one(x) if isinstance(model, TrackingRegression) else model.predict_proba_one(x)[True]
+
+
+def same(one, two):
+    return one.keys() == two.keys() and all(np.array_equal(one[key], two[key]) for key in one)
 
 
 def play(model, data):
@@ -182,21 +189,23 @@ def test_guests_leave_above_100_features_and_room_grows():
         x = {f"x{i}": float(v) for i, v in enumerate(rng.standard_normal(min(t + 1, 150)))}
         assert math.isfinite(model.predict_one(x))
         model.learn_one(x, x["x0"])
-        guests = len(model._engine._parts[0].guests.B)
-        assert (guests > 0) == (len(x) <= 100)
-        assert model._engine.weights.sum() == pytest.approx(1)
+        (inside,) = model._models
+        assert (len(inside.memory.state.guests.B) > 0) == (len(x) <= 100)
+        assert inside.weights.sum() == pytest.approx(1)
     assert len(model.weights) == 150
     assert abs(model.predict_one(x) - x["x0"]) < 0.5
-    assert len(TrackingRegression(guests=False)._new_engine({"_names": []})._parts[0].guests.B) == 0
+    plain = TrackingRegression(guests=False)
+    plain.learn_one(x, 1.0)
+    assert len(plain._models[0].memory.state.guests.B) == 0
 
 
 def test_only_what_is_present_costs_time():
     """Work is counted, not time: positions that are absent keep their coefficients, bit for bit."""
     model = TrackingRegression(guests=False)
     play(model, rows())
-    before = model._engine._parts[0].members.W.copy()
+    before = model._models[0].memory.state.members.W.copy()
     model.learn_one({"b": 1000.0}, -20.0)
-    after = model._engine._parts[0].members.W
+    after = model._models[0].memory.state.members.W
     assert np.array_equal(before[[1, 3, 4]], after[[1, 3, 4]])
     assert not np.array_equal(before[2], after[2])
 
@@ -281,7 +290,157 @@ def test_numbers_of_every_kind(make):
         assert math.isfinite(said(model, {}))
 
 
+# ------------------------------------------------------------------------------------------------ weights and nan
+
+
+@BOTH
+def test_a_row_of_weight_zero_is_left_out(make):
+    data = rows(T=40)
+    model, other = make(), make()
+    model.learn_one(data[0][0], label(make, 1.0), 0.0)
+    assert model.rounds == 0
+    assert model.weights == {}
+    for x, y in data:
+        model.learn_one(x, label(make, y))
+        other.learn_one(x, label(make, y))
+        model.learn_one(x | {"never": 1.0}, label(make, y), 0.0)
+    assert same(model.state(), other.state())
+    with pytest.raises(InputError, match="feature 'a' is NaN"):
+        model.learn_one({"a": math.nan}, label(make, 1.0), 0.0)
+
+
+@BOTH
+def test_a_prediction_that_is_no_number_is_shown(make, monkeypatch):
+    pandas = pytest.importorskip("pandas")
+    model, data = make(), rows(T=20)
+    play(model, data)
+    inside = type(model._models[0])
+    monkeypatch.setattr(inside, "play", lambda *_: math.nan)
+    monkeypatch.setattr(inside, "predict", lambda self, X, at: np.full(len(X), math.nan))
+    assert math.isnan(said(model, data[0][0]))
+    frame = pandas.DataFrame([data[0][0]])
+    many = model.predict_many(frame) if make is TrackingRegression else model.predict_proba_many(frame)[True]
+    assert many.isna().all()
+
+
+def test_coefficients_are_computed_once_for_all_features(monkeypatch):
+    model, calls = TrackingRegression(), []
+    play(model, rows(T=20))
+    inside = type(model._models[0])
+    compute = inside.coefficients
+    monkeypatch.setattr(inside, "coefficients", lambda self: calls.append(1) or compute(self))
+    assert len(model.weights) == 4
+    assert len(calls) == 1
+
+
+# ------------------------------------------------------------------------------------------- all of a row or nothing
+
+
+@BOTH
+@pytest.mark.parametrize("count", [1, 6, 97])
+def test_a_row_that_fails_admits_no_name(make, count, monkeypatch):
+    """Names that are new, more room, guests that leave: all are undone when the row is not learned."""
+    data, model = rows(T=30), make()
+    play(model, data)
+    other, inside = copy.copy(model), type(model._models[0])
+    row = data[0][0] | {f"new {i}": 1.0 for i in range(count)}
+    learn = inside.play
+
+    def fail(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(inside, "play", fail)
+    for one in (model, make()):
+        before = one.state()
+        with pytest.raises(KeyboardInterrupt):
+            one.learn_one(row, label(make, 1.0))
+        assert same(one.state(), before)
+    monkeypatch.setattr(inside, "play", learn)
+    assert list(model.weights) == [*"abcd"]
+    for one in (model, other):
+        one.learn_one(row, label(make, 1.0))
+    assert np.array_equal(play(model, data), play(other, data))
+    assert same(model.state(), other.state())
+
+
 # ---------------------------------------------------------------------------------------------------------- saving
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+class Shade(enum.StrEnum):
+    RED = "red"
+
+
+STRANGE = [
+    b"a",
+    Colour.RED,
+    datetime.date(2020, 1, 1),
+    frozenset("ab"),
+    decimal.Decimal(1),
+    1j,
+    math.nan,
+    (1, math.nan),
+    np.datetime64(5, "ns"),
+]
+
+
+@pytest.mark.parametrize("name", STRANGE, ids=repr)
+def test_names_that_no_file_can_hold_are_refused_when_it_is_saved(name, tmp_path):
+    model = TrackingRegression()
+    for t in range(5):
+        model.learn_one({"a": 1.0 * t, name: 1.0}, 1.0 * t)
+    with pytest.raises(StateError, match="cannot be saved to a file"):
+        model.save(tmp_path / "model.npz")
+    assert not (tmp_path / "model.npz").exists()
+    for other in (copy.copy(model), pickle.loads(pickle.dumps(model))):
+        assert other.predict_one({"a": 2.0}) == model.predict_one({"a": 2.0})
+
+
+def test_names_that_a_file_holds_come_back(tmp_path):
+    names = [
+        "a",
+        "",
+        "\0",
+        "\ud800",
+        7,
+        -(2**70),
+        True,
+        2.5,
+        math.inf,
+        None,
+        ("a", 3, (None, 1.5)),
+        np.int64(9),
+        np.str_("s"),
+        Shade.RED,
+    ]
+    model = TrackingRegression()
+    for t in range(5):
+        model.learn_one({name: float(t + i) for i, name in enumerate(names)}, 1.0 * t)
+    model.save(tmp_path / "model.npz")
+    again = tw.load(tmp_path / "model.npz")
+    assert again.weights == model.weights
+    assert list(again.weights) == names
+
+
+def test_arguments_that_changed_after_the_first_row_are_refused_when_it_is_saved(tmp_path):
+    model = TrackingRegression()
+    play(model, rows(T=5))
+    model.loss = "huber"
+    with pytest.raises(StateError, match="was fitted with loss = 'squared_error', and loss was set to 'huber'"):
+        model.save(tmp_path / "model.npz")
+
+
+@BOTH
+def test_a_copy_is_independent(make):
+    data, model = rows(T=60), make()
+    play(model, data[:30])
+    other, before = copy.copy(model), model.state()
+    play(other, data[30:])
+    other.learn_one({"later": 1.0}, label(make, 1.0))
+    assert same(model.state(), before)
 
 
 @BOTH
@@ -294,7 +453,7 @@ def test_goes_on_bit_for_bit(make, tmp_path):
     fresh = model.clone()
     assert fresh.weights == {}
     fresh.restore(model.state())
-    others = [tw.load(tmp_path / "model.npz"), fresh, pickle.loads(pickle.dumps(model)), copy.deepcopy(model)]
+    others = [tw.load(tmp_path / "model.npz"), fresh, pickle.loads(pickle.dumps(model)), copy.copy(model)]
     ahead = play(model, data[90:])
     for other in others:
         assert list(other.weights) == [*"abcd", "e", 3]

@@ -4,6 +4,7 @@ Functions take the estimator first. It has the arguments `constraint`, `radius`,
 """
 
 from collections.abc import Callable, Mapping
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ __all__ = [
 
 MANY = 100  # features up to which guests come by themselves
 CONSTRAINTS = ("nonnegative", "simplex", "ball", "box")
+# Some versions refuse weights that are all 0; rows of a stream may have them.
+ZEROS = {key: True for key in signature(_check_sample_weight).parameters if key == "allow_all_zero_weights"}
 TargetModel = FreeModel | ConstrainedModel
 FACTS: Mapping[str, Callable[[Any], Any]] = {
     "n_features_in_": lambda value: check_count("X", "n_features_in_", value),
@@ -71,8 +74,8 @@ def restored_models(
     That number is compared with the arrays before anything is made for it.
     """
     features, first = facts["n_features_in_"], saved(0)
-    sums: Any = first.get("sums" if self.constraint is not None else "features.mean")
-    if np.shape(sums) != (features + 1,):
+    sums = first.get("sums" if self.constraint is not None else "features.mean")
+    if getattr(sums, "shape", None) != (features + 1,):
         raise unfit(self, f"it was saved with {features} features and arrays for others")
     names = facts.get("feature_names_in_")
     if names is not None and len(names) != features:
@@ -132,11 +135,13 @@ def sound_rows(self: Any, rows: Any) -> Array:
     return X
 
 
-def check_weights(self: Any, X: Array, sample_weight: Any) -> Array:
-    """Return the weights of rows."""
+def check_weights(self: Any, X: Array, sample_weight: Any, whole: bool) -> Array:
+    """Return the weights of rows; those of a whole `fit` must not all be 0."""
     if sample_weight is None:
         return np.ones(len(X))
-    weights: Array = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    weights: Array = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True, **ZEROS)
+    if whole and not weights.any():
+        raise InputError(f"{type(self).__name__}: Sample weights must contain at least one non-zero number.")
     if not (weights <= LARGEST).all():
         raise InputError(f"{type(self).__name__}: sample_weight must be at most {LARGEST:g}. Got {weights.max():g}.")
     return writable(weights)

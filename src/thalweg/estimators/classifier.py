@@ -123,7 +123,7 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Restart and learn the rows of X (n, d) with classes y (n,), one after the other."""
-        self._learn(X, y, None, sample_weight, True)
+        self._learn(X, y, None, sample_weight, True, True)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -146,10 +146,10 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"{type(self).__name__}.partial_fit needs all classes at its first call: classes=[...].")
         return self._learn(X, y, classes, sample_weight, first)
 
-    def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any, anew: bool) -> Array:
+    def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any, anew: bool, whole: bool = False) -> Array:
         trial = _fitted.shadow(self)
         X, y = validate_data(trial, X, y, reset=anew, dtype=np.float64, order="C", ensure_all_finite=False)
-        rows, weights = _sklearn.sound_rows(trial, X), _sklearn.check_weights(trial, X, sample_weight)
+        rows, weights = _sklearn.sound_rows(trial, X), _sklearn.check_weights(trial, X, sample_weight, whole)
         check_classification_targets(y)
         if anew:
             trial.classes_ = self._read_all_classes(y if classes is None else classes)

@@ -138,7 +138,7 @@ class TrackingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Restart and learn the rows of X (n, d) with targets y (n,), one after the other."""
-        self._learn(X, y, sample_weight, True)
+        self._learn(X, y, sample_weight, True, True)
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -159,11 +159,11 @@ class TrackingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return self._models[0].predict(_sklearn.read_rows(self, X))
 
-    def _learn(self, X: Any, y: Any, sample_weight: Any, anew: bool) -> Array:
+    def _learn(self, X: Any, y: Any, sample_weight: Any, anew: bool, whole: bool = False) -> Array:
         trial = _fitted.shadow(self)
         options = {"dtype": np.float64, "order": "C", "ensure_all_finite": False, "y_numeric": True}
         X, y = validate_data(trial, X, y, reset=anew, **options)
-        rows, weights = _sklearn.sound_rows(trial, X), _sklearn.check_weights(trial, X, sample_weight)
+        rows, weights = _sklearn.sound_rows(trial, X), _sklearn.check_weights(trial, X, sample_weight, whole)
         targets = _sklearn.writable(y)
         if not (np.abs(targets) <= LARGEST).all():
             row = int(np.argmax(~(np.abs(targets) <= LARGEST)))

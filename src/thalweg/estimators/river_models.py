@@ -66,7 +66,7 @@ def _restored(self: Any, facts: Mapping[str, Any], saved: Callable[[int], Mappin
 
 
 def _learn_with(self: Any, names: Iterable[Hashable], learn: Callable[[FreeModel, dict[Hashable, int]], None]) -> None:
-    """Learn rows with names that may be new: they get positions, with coefficients 0; among many, guests leave.
+    """Learn rows with names that may be new: they get positions with coefficients 0. Among many, guests leave.
 
     `learn` gets the model and the names, and says to the model how many positions are in use from then on. Names of a
     call that fails are forgotten: the model says which are in use.

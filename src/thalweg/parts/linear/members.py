@@ -36,13 +36,14 @@ __all__ = [
 RATES = 10.0 * 4.0 ** np.arange(-5, 3)  # 10 c
 BELIEVED = np.array([1, 2, 4, 3, 2, 1, 1, 1]) / 15  # at the start: steps that are neither short nor long come first
 MEMORY = 0.999  # of offsets
+LARGEST_SQUARES = LARGEST**3  # the sum stops here: weights may be as large as labels
 
 
 class MembersState(NamedTuple):
     """M members, D positions, of which 0 is the intercept."""
 
     W: Floats = field("D M", magnitude(LARGEST**1.5), called="coefficients")
-    G: Floats = field("D M", within(0.0, LARGEST**3), called="squared gradients")
+    G: Floats = field("D M", within(0.0, LARGEST_SQUARES), called="squared gradients")
     offset: Floats = field("M", magnitude(LARGEST**1.5), called="coefficients")  # added to a prediction
     left: Floats = field("M", within(0.0, np.inf), called="errors left over")  # the mean absolute one
 
@@ -101,7 +102,7 @@ def move_members(
         j = at[k]
         for i in range(M):
             g = weight * slopes[i] * z[k]
-            m.G[j, i] += g * g
+            m.G[j, i] = min(m.G[j, i] + g * g, LARGEST_SQUARES)
             steps[k, i] = RATES[i] * unit / np.sqrt(m.G[j, i]) if m.G[j, i] > 0.0 else 0.0
             widths[i] += steps[k, i] * z[k] * z[k]
     for i in range(M):
