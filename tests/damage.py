@@ -101,7 +101,7 @@ class Trial:
             show(name, made)
             self.states.append(made.state())
             last = count
-        self.fields = list(fields(made))
+        self.made, self.fields = made, list(fields(made))
         self.bystander = samples.played(name, 6)
         kept = self.bystander.state()
         for state in self.states:  # a state that a run left is never refused
@@ -129,21 +129,30 @@ class Trial:
             twins = [n for n, _, other in self.fields if other == shape and n != name]
             if twins:
                 yield f"{name}: swapped", lambda state, rng, name=name, twins=twins: swap(state, name, twins, rng)
+        for size, n in memory(self.made).sizes.items():
+            for other in sorted({0, 1, n - 1, n + 1, n // 2, 2 * n, 16, 64, 65_536} - {n, -1}):
+                yield f"{size} = {other}", lambda state, rng, size=size, other=other: self.resize(state, size, other)
         for key in [key for key in self.states[-1] if key not in names]:
             for value in (None, np.zeros(3), "nonsense", [[1], [2, 3]], 7):
                 yield f"{key}: {value}", lambda state, rng, key=key, value=value: state.update({key: value})
 
+    def resize(self, state, size, n):
+        """Every field that has this size gets another one, as if the state had grown or shrunk."""
+        mine = memory(self.made)
+        state.update(mine.block.moved(mine.layout.plan({**mine.sizes, size: n})).arrays)
+
     def mix(self, state, name, rng):
         state[name] = copy.deepcopy(self.states[rng.integers(len(self.states) - 1)].get(name))
 
-    def run(self, damage, rng):
+    def run(self, damages, rng):
         """Returns "refused" or "played", or raises."""
         state = copy.deepcopy(self.states[-1 if rng.random() < 0.7 else rng.integers(len(self.states))])
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                damage(state, rng)
-        except (ValueError, TypeError, IndexError, KeyError):  # cannot be done to this array
+                for one in damages:
+                    one(state, rng)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):  # cannot be done to this array
             return "nothing"
         made = self.bystander
         try:
@@ -181,8 +190,10 @@ def campaign(name, count=None, seed=0):
     every = list(trial.damages())
     chosen = every if count is None or count >= len(every) else [every[i] for i in rng.choice(len(every), count, False)]
     for told, damage in chosen:
+        more = [every[i] for i in rng.integers(len(every), size=rng.choice(3, p=[0.6, 0.25, 0.15]))]
+        told = "; ".join([told, *(other for other, _ in more)])
         try:
-            found[trial.run(damage, rng)] += 1
+            found[trial.run([damage, *(other for _, other in more)], rng)] += 1
         except Exception as error:
             found["faults"] += 1
             faults.append(f"{name}, {told}: {type(error).__name__}: {error}\n{traceback.format_exc()}")

@@ -54,8 +54,8 @@ def _decision(learner):
     return np.array(learner.decision)
 
 
-def learner(make, name=""):
-    again = {"domain.project": clip} if make().domain.onto is tw.domains.Custom(clip, 1, 0.0, 3.0).onto else {}
+def learner(make):
+    again = {"domain.project": clip} if isinstance(make().domain, tw.domains.Custom) else {}
     return Sample(make, functools.partial(_step, make), _decision, again)
 
 
@@ -220,7 +220,7 @@ ESTIMATORS = {
     "ConformalTracker": ({}, _interval),
     "Forecaster": ({"columns": NAMES, "lags": 2}, _series),
     "Mixture": ({}, _combine),
-    "Standardiser": ({"dim": 3}, _scale),
+    "Standardiser": ({"columns": 3}, _scale),
     "StreamingPCA": ({"n_components": 2}, _subspace),
     "TrackingClassifier": ({}, _classify),
     "TrackingLogistic": ({}, _river),
@@ -273,6 +273,11 @@ def make(name):
     if name in APPLIED and (why := _not_yet(name)):
         pytest.skip(why)
     return SAMPLES[name].make()
+
+
+def ready(names):
+    """Those of these samples that can be played."""
+    return [name for name in names if name not in APPLIED or not _not_yet(name)]
 
 
 @functools.cache
