@@ -1,6 +1,7 @@
 """A card is all that a new learner needs: list, certify, the laboratory, the checks and the README read it."""
 
 import pathlib
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from typer.testing import CliRunner
 import thalweg as tw
 from thalweg.cards import Card, Setting, Variant, markdown, recipes
 from thalweg.errors import InputError
+from thalweg.extend import Floats, InPython, Ints, counter_field, field
 from thalweg.lab import build, draw
 from thalweg.lab.commands import app
 from thalweg.lab.runs import experts, steps
@@ -29,6 +31,11 @@ class Reach(Theorem):
         return self.share * self.G * float(np.linalg.norm(self.center - u, axis=1).sum())
 
 
+class StillState(NamedTuple):
+    x: Floats = field("d")
+    clock: Ints = counter_field()
+
+
 def still(theorem=Reach):
     """A learner that stays at the centre, with a card."""
 
@@ -44,16 +51,14 @@ def still(theorem=Reach):
         )
 
         def __init__(self, domain, *, gradient_bound, on_violation="raise"):
-            super().__init__(domain, gradient_bound=gradient_bound, on_violation=on_violation)
+            machine = InPython(domain, StillState, self.stay, begin=self.place, projections=0)
+            super().__init__(machine, gradient_bound=gradient_bound, on_violation=on_violation)
 
-        def _restart(self):
+        def place(self, s):
+            s.x[:] = self.machine.domain.center.ravel()
+
+        def stay(self, s, gradient, loss):
             pass
-
-        def _propose(self):
-            return self.domain.center.ravel().copy()
-
-        def _move(self, gradient, loss):
-            self._count(gradients=1)
 
     return Still
 
@@ -103,8 +108,8 @@ def test_a_broken_learner_with_a_card_is_caught():
     class Outside(still()):
         card = still().card
 
-        def _propose(self):
-            return self.domain.center.ravel() + 10.0
+        def place(self, s):
+            s.x[:] = self.machine.domain.center.ravel() + 10.0
 
     with pytest.raises(AssertionError, match="check_feasible"):
         check_learner(Outside)

@@ -15,7 +15,7 @@ from thalweg.errors import MissingExtraError
 from thalweg.lab import study
 from thalweg.lab.jobs import Job
 from thalweg.lab.report import Ratios, TextTable, group, mean, ratios, to_csv
-from thalweg.lab.studies import STUDIES
+from thalweg.lab.studies import OUTSIDE, STUDIES
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
@@ -105,7 +105,8 @@ def test_what_a_user_types_is_text_on_the_page(toy, tmp_path):
 
 
 def test_no_template_turns_escaping_off():
-    templates = list(pathlib.Path(study.__file__).parent.rglob("*.html"))
+    places = pathlib.Path(study.__file__).parent, OUTSIDE
+    templates = [page for place in places for page in place.rglob("*.html")]
     assert len(templates) == 1 + len(STUDIES)
     for template in templates:
         assert not re.search(r"\|\s*safe|autoescape|Markup", template.read_text(encoding="utf-8")), template
