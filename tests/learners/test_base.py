@@ -266,7 +266,7 @@ def test_windows_follow(name):
     with pytest.raises(StateError):
         learner.restore(saved | {"clock": np.zeros(6, dtype=np.int64)})
     check_window(learner)
-    with pytest.raises(AttributeError), learner._memory.all_or_nothing():
+    with pytest.raises(InputError), learner._memory.all_or_nothing():
         played(learner, [*rows[40:], "no loss"])
     assert learner.rounds == 40
     check_window(learner)
