@@ -17,7 +17,7 @@ from thalweg._interrupts import interrupts
 from thalweg._kernels.handle import Handle, Unbound, bind
 from thalweg._kernels.jit import Call, Kernel
 
-__all__ = ["Fixed", "Layout", "Memory", "Snapshot", "memory_only"]
+__all__ = ["Fixed", "Layout", "Memory", "Snapshot", "memory_only", "roll_back", "snapshot"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 Sizes = Mapping[str, int]
@@ -66,6 +66,16 @@ def _has_memory_only(guest: Any) -> bool:
     return getattr(getattr(type(guest), "state", None), "memory_only", False)
 
 
+def snapshot(guest: Any) -> Any:
+    """Return all that a guest needs to return to the present: its snapshot if it can make one, else its state."""
+    return guest.snapshot() if hasattr(guest, "snapshot") else guest.state()
+
+
+def roll_back(guest: Any, kept: Any) -> None:
+    """Let a guest return to a snapshot."""
+    (guest.roll_back if hasattr(guest, "snapshot") else guest.restore)(kept)
+
+
 def _pair(block: Block) -> Any:
     return block.state, block.settings
 
@@ -82,8 +92,9 @@ class Memory:
     moved : callable, optional
         Called with this memory whenever the arrays are others or were rolled back: forget views and shown values.
     guests : mapping, optional
-        Objects outside the block with `state` and `restore`, by the prefix of their names in saved states. An owner
-        whose guests follow from its state sets others in `moved`.
+        Objects outside the block with `state` and `restore`, by the prefix of their names in saved states. Where one
+        has `snapshot` and `roll_back`, these are used to undo rounds and to copy it. An owner whose guests follow from
+        its state sets others in `moved`.
     start : tuple of Block and sizes, optional
         The first block; a fresh one when left out.
     """
@@ -174,18 +185,18 @@ class Memory:
             raise
 
     def _remember(self) -> tuple[Snapshot, Sizes, Mapping[str, Any], dict[str, Any]]:
-        """Return a snapshot, and the guests with theirs: their memory where that is all they have, else their state."""
+        """Return a snapshot, and the guests with theirs: their memory where that is all they have."""
         guests = {
-            name: guest._memory._remember() if _has_memory_only(guest) else guest.state()
+            name: guest._memory._remember() if _has_memory_only(guest) else snapshot(guest)
             for name, guest in self.guests.items()
         }
         return self.snapshot(), self.sizes, self.guests, guests
 
     def _return_to(self, before: tuple[Snapshot, Sizes, Mapping[str, Any], dict[str, Any]]) -> None:
-        snapshot, self.sizes, self.guests, guests = before
-        self.roll_back(snapshot)
+        mine, self.sizes, self.guests, guests = before
+        self.roll_back(mine)
         for name, guest in self.guests.items():
             if _has_memory_only(guest):
                 guest._memory._return_to(guests[name])
             else:
-                guest.restore(guests[name])
+                roll_back(guest, guests[name])

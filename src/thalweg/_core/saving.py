@@ -9,15 +9,15 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from thalweg import files
-from thalweg._core.memory import Layout, Memory, memory_only
+from thalweg._core.memory import Layout, Memory, memory_only, roll_back, snapshot
 from thalweg._core.state import Block, Past, Plan
-from thalweg._recorded import build, describe, initialise, parameters
+from thalweg._recorded import Recorded, build, describe, initialise, parameters
 from thalweg._validate import told
 from thalweg.domains._base import show
 from thalweg.errors import StateError
@@ -281,13 +281,13 @@ class Kept:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return arguments and words; views, handles and scratch space are made again."""
-        memory = self._memory
+        memory, owner = self._memory, cast(Recorded, self)
         return {
             "given": self._given,
-            "arguments": self._arguments(),
+            "arguments": owner._arguments(),
             "sizes": dict(memory.sizes),
             "words": memory.block.memory.copy(),
-            "guests": {prefix: guest.state() for prefix, guest in memory.guests.items()},
+            "guests": {prefix: snapshot(guest) for prefix, guest in memory.guests.items()},
             "told": {prefix: _told(one) for prefix, one in {"": self, **memory.guests}.items()},
         }
 
@@ -299,7 +299,7 @@ class Kept:
         block.memory[:] = kept["words"]
         memory.adopt(block, kept["sizes"])
         for prefix, guest in memory.guests.items():
-            guest.restore(kept["guests"][prefix])
+            roll_back(guest, kept["guests"][prefix])
         for prefix, said in kept["told"].items():
             vars(memory.guests[prefix] if prefix else self).update(said)
 
@@ -322,7 +322,7 @@ class Kept:
                 shown.append(_show(value))
             elif value is not None and not (parameter and _equal(value, parameter.default)):
                 shown.append(f"{name}={_show(value)}")
-        return f"{type(self).__name__}({', '.join(shown)}; {self.rounds} rounds played)"
+        return f"{type(self).__name__}({', '.join(shown)}{'; ' * bool(shown)}{self.rounds} rounds played)"
 
 
 def _told(one: Any) -> dict[str, Any]:

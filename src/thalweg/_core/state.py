@@ -23,7 +23,9 @@ from typing import Any, NamedTuple, Self, get_args, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Block", "Field", "Floats", "Ints", "Part", "Past", "Plan", "Rule", "Seen", "field", "part", "scratch"]
+__all__ = [
+    "Block", "Field", "Floats", "Ints", "Part", "Past", "Plan", "Rule", "Seen", "field", "part", "scratch", "several",
+]  # fmt: skip
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -82,6 +84,10 @@ class Part:
     """The place of another declared state, or of its settings."""
 
 
+class Several(Part):
+    """The place of any number of states of one kind, or of their settings: a tuple."""
+
+
 def field(shape: str, *rules: Rule, called: str = "", start: float = 0.0) -> Any:
     """Declare an array that changes, such as "K N d", and rules that hold after every round."""
     return Field(tuple(shape.split()), rules, called, start)
@@ -95,6 +101,11 @@ def scratch(shape: str) -> Any:
 def part() -> Any:
     """Declare the place of another part; the plan says which."""
     return Part()
+
+
+def several() -> Any:
+    """Declare the place of parts of one kind that are numbered from 0; the plan says how many."""
+    return Several()
 
 
 @cache
@@ -148,6 +159,8 @@ class Plan:
         The past of each part or field; this one's where left out.
     begin : callable (s, c)
         Writes the state before the first round into a block of zeros.
+    several : mapping of tuples of plans
+        Those of parts that are declared by `several`.
     """
 
     state: type
@@ -158,6 +171,7 @@ class Plan:
     holds: Callable[[Any, Any, Past], Iterator[tuple[str, bool]]] = _no_relations
     pasts: Callable[[Any, Any, Past], Mapping[str, Past]] = _same_past
     begin: Callable[[Any, Any], None] = _zeros
+    several: Mapping[str, tuple[Plan, ...]] = dataclasses.field(default_factory=dict)
 
     def shape(self, said: Field) -> tuple[int, ...]:
         """Return a symbolic shape in numbers."""
@@ -171,15 +185,22 @@ class Plan:
         at = 0
         for name, said in declared(self.state).items():
             if isinstance(said, Part):
-                inside, length = self.parts[name]._layout
-                for inner, (field, shape, first) in inside.items():
-                    found[f"{name}.{inner}"] = field, shape, at + first
-                at += length
+                for prefix, plan in self._inside(name, said):
+                    inside, length = plan._layout
+                    for inner, (field, shape, first) in inside.items():
+                        found[f"{prefix}{inner}"] = field, shape, at + first
+                    at += length
             else:
                 shape = self.shape(said)
                 found[name] = said, shape, at
                 at += math.prod(shape)
         return found, at
+
+    def _inside(self, name: str, said: Part) -> list[tuple[str, Plan]]:
+        """Return the plans at a place, by the prefixes of their names."""
+        if isinstance(said, Several):
+            return [(f"{name}.{k}.", plan) for k, plan in enumerate(self.several[name])]
+        return [(f"{name}.", self.parts[name])]
 
     def fields(self) -> Iterator[tuple[str, Field, tuple[int, ...]]]:
         """Yield every array by its dotted name, depth first: a part is one slice of the block."""
@@ -270,7 +291,11 @@ def _tree(plan: Plan, arrays: Iterator[NDArray[Any]]) -> Any:
     """Return the state of a plan with these arrays, depth first."""
     return plan.state._make(  # type: ignore[attr-defined]  # a NamedTuple
         [
-            _tree(plan.parts[name], arrays) if isinstance(said, Part) else next(arrays)
+            tuple([_tree(one, arrays) for one in plan.several[name]])
+            if isinstance(said, Several)
+            else _tree(plan.parts[name], arrays)
+            if isinstance(said, Part)
+            else next(arrays)
             for name, said in declared(plan.state).items()
         ]
     )
@@ -283,7 +308,9 @@ def _settings(plan: Plan) -> Any:
     kind: type = type(plan.settings)
     said = declared(kind)
     for name, value in plan.settings._asdict().items():
-        if isinstance(value, Part):
+        if isinstance(value, Several):
+            made[name] = tuple([_settings(one) for one in plan.several[name]])
+        elif isinstance(value, Part):
             made[name] = _settings(plan.parts[name])
         elif isinstance(value, Field):
             one = said[name]
@@ -297,7 +324,10 @@ def _look(plan: Plan, s: Any, c: Any, past: Past) -> Iterator[tuple[str, bool]]:
     pasts = plan.pasts(s, c, past)
     for name, said in declared(plan.state).items():
         value = getattr(s, name)
-        if isinstance(said, Part):
+        if isinstance(said, Several):
+            for one, settings, its in zip(value, getattr(c, name), plan.several[name], strict=True):
+                yield from _look(its, one, settings, pasts.get(name, past))
+        elif isinstance(said, Part):
             theirs = getattr(c, name, ()) if isinstance(getattr(plan.settings, name, None), Part) else ()
             yield from _look(plan.parts[name], value, theirs, pasts.get(name, past))
         else:

@@ -2,7 +2,7 @@
 
 Y is a ball of radius R around X, D the diameter of X. In round t play x_t = Pi_X(y_t). The gradient of round s comes
 when the point of the members is z_i, not y_{s,i} any more. With h_s the surrogate gradient from what is remembered of
-round s, x_s, y_s and all y_{s,i} (`thalweg.learners.one_projection`), each one that comes makes a step, in the order of rounds
+round s, x_s, y_s and all y_{s,i} (`learners.one_projection`), each one that comes makes a step, in the order of rounds
 where several come at once:
 
     z_i     <- Pi_Y(z_i - eta_i h_s)                                                       (1)
