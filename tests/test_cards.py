@@ -1,6 +1,7 @@
 """A card is all that a new learner needs: list, certify, the laboratory, the checks and the README read it."""
 
 import pathlib
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from thalweg.errors import InputError
 from thalweg.lab import build, draw
 from thalweg.lab.commands import app
 from thalweg.lab.runs import experts, steps
+from thalweg.learners.in_python import Floats, InPython, Ints, counter_field, field
 from thalweg.regret import certify
 from thalweg.testing import STANDARD, check_learner
 from thalweg.theorems import Theorem
@@ -29,6 +31,13 @@ class Reach(Theorem):
         return self.share * self.G * float(np.linalg.norm(self.center - u, axis=1).sum())
 
 
+class StillState(NamedTuple):
+    """A point."""
+
+    x: Floats = field("d")
+    clock: Ints = counter_field()
+
+
 def still(theorem=Reach):
     """A learner that stays at the centre, with a card."""
 
@@ -44,16 +53,11 @@ def still(theorem=Reach):
         )
 
         def __init__(self, domain, *, gradient_bound, on_violation="raise"):
-            super().__init__(domain, gradient_bound=gradient_bound, on_violation=on_violation)
+            machine = InPython(domain, StillState, lambda s, gradient, loss: None, begin=self.begin, projections=0)
+            super().__init__(machine, gradient_bound=gradient_bound, on_violation=on_violation)
 
-        def _restart(self):
-            pass
-
-        def _propose(self):
-            return self.domain.center.ravel().copy()
-
-        def _move(self, gradient, loss):
-            self._count(gradients=1)
+        def begin(self, s):
+            s.x[:] = self.domain.center.ravel()
 
     return Still
 
@@ -103,8 +107,8 @@ def test_a_broken_learner_with_a_card_is_caught():
     class Outside(still()):
         card = still().card
 
-        def _propose(self):
-            return self.domain.center.ravel() + 10.0
+        def begin(self, s):
+            s.x[:] = self.domain.center.ravel() + 10.0
 
     with pytest.raises(AssertionError, match="check_feasible"):
         check_learner(Outside)

@@ -55,7 +55,7 @@ def test_every_class_of_the_package_is_saved_below():
     elsewhere = "thalweg.estimators", "thalweg.scaling"  # tests/estimators/test_all.py saves them
     public = [kind for kind in public if not kind.__module__.startswith(elsewhere)]
     missing = {k.__name__ for k in public if not inspect.isabstract(k)} - SAVED
-    assert missing == {"Alone", "Cover", "Delayed", "Ensemble", "OneProjection"}  # below, with parts
+    assert missing == {"Alone", "Cover", "Delayed", "Ensemble", "Learner", "OneProjection"}  # below, with parts
     assert len(public) > 25
 
 
@@ -201,7 +201,7 @@ def test_functions_are_given_again(tmp_path):
     for given, message in [
         ({}, r"cannot hold clip, the argument 'domain.domains.0.project' of EfficientAdaptive.*\*\*{'domain.domains.0"),
         ({"domain": X}, r"cannot hold .*lambda>, the argument 'threshold' .* load\(path, threshold=...\)"),
-        (both | {"threshold": lambda m: 1.5 + (m > 40)}, "saved with thresholds = "),
+        (both | {"threshold": lambda m: 1.5 + (m > 40)}, "saved with inner.thresholds = "),
         (both | {"delta": 2.0}, "saved with delta = 1, this learner has delta = 2"),
         (both | {"domain.domains.0.project": 3.0}, "Custom says: The 'project' parameter"),
     ]:
@@ -260,7 +260,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, monke
                 learner.save(path)
         assert path.read_bytes() == old
         assert os.listdir(tmp_path) == ["a.npz"]
-    with pytest.raises(OSError):
+    with pytest.raises(InputError, match="is no regular file"):
         learner.save(tmp_path)
     assert os.listdir(tmp_path) == ["a.npz"]
     with pytest.raises(FileNotFoundError):
@@ -406,7 +406,7 @@ def test_a_state_with_other_parts_is_refused(one, other):
 def test_one_projection_of_another_inner_learner_is_refused():
     saved = tw.OneProjection(BALL, lambda Y: tw.SOGD(Y, scale=1.0)).state()
     tw.OneProjection(BALL, lambda Y: tw.SOGD(Y, scale=1)).restore(saved)
-    with pytest.raises(StateError, match="saved with scale = 1, this learner has scale = 2"):
+    with pytest.raises(StateError, match="saved with inner.scale = 1, this learner has inner.scale = 2"):
         tw.OneProjection(BALL, lambda Y: tw.SOGD(Y, scale=2.0)).restore(saved)
 
 
@@ -463,7 +463,7 @@ def test_a_longer_horizon_is_a_longer_one(horizon):
 
 
 def test_marks_of_a_cover_keep_their_order_in_a_longer_ring():
-    """More markers than the ring of the first one holds."""
+    """The ring grows with the markers."""
     X = tw.domains.Ball(2)
     short = tw.SACS(X, loss_bound=10.0, smoothness=1.0, threshold=1e-3, horizon=10)
     known = tw.SACS(X, loss_bound=10.0, smoothness=1.0, threshold=1e-3, horizon=3000)
@@ -471,12 +471,11 @@ def test_marks_of_a_cover_keep_their_order_in_a_longer_ring():
         for learner in (short, known):
             learner.step(tw.losses.Squared([1.0, 0.0], 2.0 + t % 2))
     longer = short.extended(3000)
-    kept = len(short.markers)
-    assert kept == 1024
-    assert longer.markers[-kept:] == known.markers[-kept:]
+    assert len(short.markers) > 1000
+    assert longer.markers == short.markers == known.markers
     for learner in (longer, known):
         learner.step(tw.losses.Squared([1.0, 0.0], 2.0))
-    assert longer.markers[-kept:] == known.markers[-kept:]
+    assert longer.markers == known.markers
 
 
 def test_efficient_adaptive_continues_and_later_thresholds_know():

@@ -443,6 +443,14 @@ class OneProjection(Learner):
             inside=(inner,) if isinstance(inner, Learner) and ours is not None else (),
         )
 
+    def _settings(self) -> dict[str, Any]:
+        """Return those of the learner inside too: a function that makes it cannot be compared."""
+        found = super()._settings()
+        for inner in self._inside:
+            found["inner.class"] = type(inner).__name__
+            found |= {f"inner.{key}": value for key, value in inner._settings().items()}
+        return found
+
     def _restarted(self, rounds: int) -> dict[str, Any]:
         if "make_inner" in self._given:
             raise InputError(f"{type(self).__name__}: make_inner sets the horizon. Build one with another make_inner.")
