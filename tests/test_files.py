@@ -406,7 +406,7 @@ def test_a_state_with_other_parts_is_refused(one, other):
 def test_one_projection_of_another_inner_learner_is_refused():
     saved = tw.OneProjection(BALL, lambda Y: tw.SOGD(Y, scale=1.0)).state()
     tw.OneProjection(BALL, lambda Y: tw.SOGD(Y, scale=1)).restore(saved)
-    with pytest.raises(StateError, match="saved with inner.scale = 1, this learner has inner.scale = 2"):
+    with pytest.raises(StateError, match=r"saved with inner\.scale = 1, this learner has inner\.scale = 2"):
         tw.OneProjection(BALL, lambda Y: tw.SOGD(Y, scale=2.0)).restore(saved)
 
 
