@@ -443,6 +443,14 @@ class OneProjection(Learner):
             inside=(inner,) if isinstance(inner, Learner) and ours is not None else (),
         )
 
+    def _settings(self) -> dict[str, Any]:
+        """Return those of the learner inside too, as far as they do not follow from the arguments of this one."""
+        found, own = super()._settings(), "make_inner" in self._given
+        for inner in self._inside:
+            theirs = inner._settings() | ({"class": type(inner).__name__} if own else {})
+            found |= {f"inner.{key}": value for key, value in theirs.items() if own or not isinstance(value, str)}
+        return found
+
     def _restarted(self, rounds: int) -> dict[str, Any]:
         if "make_inner" in self._given:
             raise InputError(f"{type(self).__name__}: make_inner sets the horizon. Build one with another make_inner.")
