@@ -20,7 +20,7 @@ from thalweg._kernels.jit import Call, Kernel
 __all__ = ["Fixed", "Layout", "Memory", "Snapshot"]
 
 Sizes = Mapping[str, int]
-Snapshot = tuple[Block, NDArray[np.int64]]
+Snapshot = tuple[Block, Sizes, NDArray[np.int64]]
 
 
 class Layout(Protocol):
@@ -135,28 +135,24 @@ class Memory:
     # ------------------------------------------------------------------ a round that fails has not been
 
     def snapshot(self) -> Snapshot:
-        """Return the block and a copy of its words."""
-        return self.block, self.block.memory.copy()
+        """Return the block, its sizes and a copy of its words."""
+        return self.block, self.sizes, self.block.memory.copy()
 
     def roll_back(self, snapshot: Snapshot) -> None:
-        """Return to a snapshot."""
-        block, words = snapshot
+        """Return to a snapshot. Calls are bound again: arrays outside the block that they knew may be others now."""
+        block, sizes, words = snapshot
         block.memory[:] = words
-        if block is not self.block:
-            self.adopt(block, self.sizes)
-        elif self._moved is not None:
-            self._moved(self)
+        self.adopt(block, sizes)
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
         """Undo everything if the body raises, Ctrl-C included: block, sizes and guests are those of before."""
-        before, sizes = self.snapshot(), self.sizes
+        before = self.snapshot()
         guests = {name: guest.state() for name, guest in self.guests.items()}
         try:
             yield
         except BaseException:
             with interrupts():  # a second Ctrl-C waits
-                self.sizes = sizes
                 self.roll_back(before)
                 for name, guest in self.guests.items():
                     guest.restore(guests[name])
