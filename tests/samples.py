@@ -84,8 +84,8 @@ MORE = {
     "Delayed guest": lambda: tw.Delayed(
         ellipsoid(),
         functools.partial(
-            tw.OneProjection, make_inner=functools.partial(tw.OGD, step_size=0.1, gradient_bound=G, on_violation="clip"),
-            gradient_bound=2 * G,
+            tw.OneProjection, gradient_bound=2 * G,
+            make_inner=functools.partial(tw.OGD, step_size=0.1, gradient_bound=G, on_violation="clip"),
         ),
         delay=1,
     ),
@@ -93,7 +93,7 @@ MORE = {
 }  # fmt: skip
 
 
-# --------------------------------------------------------------------------------- PCA learners, controllers, estimators
+# -------------------------------------------------------------------------------- PCA learners, controllers, estimators
 
 
 def _orthonormal(found):
@@ -132,7 +132,14 @@ def _act(found):
 def _built(place, kind):
     """One of a PCA learner or controller, from arguments by name."""
     kind = getattr(importlib.import_module(f"thalweg.{place}"), kind)
-    known = {"dim": 4, "rank": 1, "rng": 3, "horizon": 60, "memory": 2, "policies": 0.1 * np.arange(4.0).reshape(2, 1, 2)}
+    known = {
+        "dim": 4,
+        "rank": 1,
+        "rng": 3,
+        "horizon": 60,
+        "memory": 2,
+        "policies": 0.1 * np.arange(4.0).reshape(2, 1, 2),
+    }
     known |= {"system": _system()} if place == "control" else {}
     taken = inspect.signature(kind).parameters
     more = {"step_size": 0.2} if "step_size" in taken and taken["step_size"].default is inspect.Parameter.empty else {}
@@ -209,6 +216,10 @@ def _estimate(play, model, t):
     return said if model.rounds > 5 else np.nan_to_num(said)  # nothing is known at first
 
 
+def _count(model):
+    return model.rounds
+
+
 def _estimator(name, **options):
     place = "scaling" if name == "Standardiser" else "estimators"
     return getattr(importlib.import_module(f"thalweg.{place}"), name)(**options)
@@ -235,7 +246,10 @@ APPLIED = {
     **{name: Sample(functools.partial(_built, "control", name), _control, _stable, _act) for name in CONTROL},
     **{
         name: Sample(
-            functools.partial(_estimator, name, **options), functools.partial(_estimate, play), repr, lambda made: made.rounds
+            functools.partial(_estimator, name, **options),
+            functools.partial(_estimate, play),
+            repr,
+            lambda made: made.rounds,
         )
         for name, (options, play) in ESTIMATORS.items()
     },
