@@ -1,4 +1,4 @@
-"""Damaged states of everything that can be saved, from its declarations: `python -m tests.damage COUNT [SEED] [WORD...]`.
+"""Damaged states of everything that can be saved, from declarations: `python -m tests.damage COUNT [SEED] [WORD...]`.
 
 A state after some rounds has one field damaged, in every way below, and is restored. Then either a StateError says so
 and nothing has changed, or the object works: it plays 20 more rounds with answers that are finite and feasible.
@@ -188,8 +188,8 @@ def campaign(name, count=None, seed=0):
     trial, rng = Trial(name), np.random.default_rng([seed, *name.encode()])
     found, faults = collections.Counter(), []
     every = list(trial.damages())
-    chosen = every if count is None or count >= len(every) else [every[i] for i in rng.choice(len(every), count, False)]
-    for told, damage in chosen:
+    order = rng.permutation(len(every))[:count]
+    for told, damage in (every[i] for i in order):
         more = [every[i] for i in rng.integers(len(every), size=rng.choice(3, p=[0.6, 0.25, 0.15]))]
         told = "; ".join([told, *(other for other, _ in more)])
         try:

@@ -27,10 +27,10 @@ class Sample(NamedTuple):
     """A class with its arguments, and the rounds that it plays."""
 
     make: Callable[[], Any]
-    rounds: Callable[[Any, int], Any]  # play round t; returns everything that was decided, checked
+    rounds: Callable[[Any, int], Any]  # play round t; returns everything that was decided
+    check: Callable[[Any], None]  # whether it can play the present round: finite and feasible
     show: Callable[[Any], Any]  # the decision of the present round
     again: dict[str, Any] = {}  # noqa: RUF012  # arguments that a file cannot hold
-    call: str = "step"
 
 
 # ------------------------------------------------------------------------------------------------------------- learners
@@ -43,11 +43,15 @@ def losses(make):
 
 def _step(make, learner, t):
     x = np.array(learner.decision)
-    assert np.isfinite(x).all(), "a decision that is not finite"
-    assert learner.domain.contains(x, tol=1e-6), "a decision outside of the domain"
     if learner.rounds not in getattr(learner, "outstanding", [learner.rounds]):
         learner.advance()  # the present round has had its feedback
     return np.append(x.ravel(), learner.step(losses(make)[t % STREAM]))
+
+
+def _feasible(learner):
+    x = learner.decision
+    assert np.isfinite(x).all(), "a decision that is not finite"
+    assert learner.domain.contains(x, tol=1e-6), "a decision outside of the domain"
 
 
 def _decision(learner):
@@ -56,7 +60,7 @@ def _decision(learner):
 
 def learner(make):
     again = {"domain.project": clip} if isinstance(make().domain, tw.domains.Custom) else {}
-    return Sample(make, functools.partial(_step, make), _decision, again)
+    return Sample(make, functools.partial(_step, make), _feasible, _decision, again)
 
 
 MORE = {
@@ -80,8 +84,8 @@ MORE = {
     "Delayed guest": lambda: tw.Delayed(
         ellipsoid(),
         functools.partial(
-            tw.OneProjection, make_inner=functools.partial(tw.OGD, step_size=0.1, gradient_bound=G, on_violation="clip"),
-            gradient_bound=2 * G,
+            tw.OneProjection, gradient_bound=2 * G,
+            make_inner=functools.partial(tw.OGD, step_size=0.1, gradient_bound=G, on_violation="clip"),
         ),
         delay=1,
     ),
@@ -89,31 +93,34 @@ MORE = {
 }  # fmt: skip
 
 
-# --------------------------------------------------------------------------------- PCA learners, controllers, estimators
+# -------------------------------------------------------------------------------- PCA learners, controllers, estimators
 
 
-def _pca(make, found, t):
-    x = found.decision
-    assert found.domain.contains(x, tol=1e-6), "a decision outside of the domain"
+def _orthonormal(found):
+    _feasible(found)
     V = found.components
     assert np.abs(V @ V.T - np.eye(len(V))).max() < 1e-6, "components that are not orthonormal"
+
+
+def _pca(found, t):
+    V = np.array(found.components)
     rng = np.random.default_rng([t % STREAM, found.dim])
     row = rng.standard_normal(found.dim)
-    paid = found.update(0.99 * row / np.linalg.norm(row))
-    assert np.isfinite(paid)
-    return np.append(V.ravel(), paid)
+    return np.append(V.ravel(), found.update(0.99 * row / np.linalg.norm(row)))
 
 
 def _system():
     return tw.control.LinearSystem([[0.9, 0.3], [0.0, 0.8]], [[0.0], [1.0]])
 
 
-def _control(make, found, t):
-    at, push = np.random.default_rng(t % STREAM).normal(size=(2, 2))
-    u = np.array(found.act(at))
-    assert np.isfinite(u).all(), "an input that is not finite"
+def _stable(found):
     if hasattr(found, "domain"):
         assert found.domain.contains(found.matrices, tol=1e-6), "matrices outside of the domain"
+
+
+def _control(found, t):
+    at, push = np.random.default_rng(t % STREAM).normal(size=(2, 2))
+    u = np.array(found.act(at))
     found.observe(tw.control.Quadratic([1.0, 1.0], [1.0]), found.system.step(at, u, 0.1 * push))
     return u
 
@@ -122,7 +129,7 @@ def _act(found):
     return np.array(found.act(np.ones(2)))
 
 
-def _built(place, base, kind):
+def _built(place, kind):
     """One of a PCA learner or controller, from arguments by name."""
     kind = getattr(importlib.import_module(f"thalweg.{place}"), kind)
     known = {
@@ -204,10 +211,13 @@ def _played(model):
     return getattr(model, "rounds", 0) > 0
 
 
-def _estimate(play, make, model, t):
-    said = np.asarray(play(model, t % STREAM), dtype=float)
-    assert model.rounds < 5 or not np.isnan(said).any(), "an answer that is no number"
-    return said.ravel()
+def _estimate(play, model, t):
+    said = np.asarray(play(model, t % STREAM), dtype=float).ravel()
+    return said if model.rounds > 5 else np.nan_to_num(said)  # nothing is known at first
+
+
+def _count(model):
+    return model.rounds
 
 
 def _estimator(name, **options):
@@ -232,23 +242,23 @@ ESTIMATORS = {
 
 LEARNING = {name: learner(make) for name, make in (LEARNERS | MORE | COMBINATIONS).items()}
 APPLIED = {
+<<<<<<< HEAD
     **{
         name: Sample(
             make := functools.partial(_built, "pca", "PCALearner", name), functools.partial(_pca, make), _decision
         )
         for name in PCA
     },
+=======
+    **{name: Sample(functools.partial(_built, "pca", name), _pca, _orthonormal, _decision) for name in PCA},
+    **{name: Sample(functools.partial(_built, "control", name), _control, _stable, _act) for name in CONTROL},
+>>>>>>> damage
     **{
         name: Sample(
-            make := functools.partial(_built, "control", "Controller", name), functools.partial(_control, make), _act
-        )
-        for name in CONTROL
-    },
-    **{
-        name: Sample(
-            make := functools.partial(_estimator, name, **options),
-            functools.partial(_estimate, play, make),
-            lambda model: model.rounds,
+            functools.partial(_estimator, name, **options),
+            functools.partial(_estimate, play),
+            repr,
+            lambda made: made.rounds,
         )
         for name, (options, play) in ESTIMATORS.items()
     },
@@ -261,11 +271,16 @@ QUIET = pytest.mark.filterwarnings(
 
 
 def play(name, made, first, last):
-    """Rounds first..last-1 of the stream of a sample; everything that was decided."""
+    """Rounds first..last-1 of the stream of a sample, checked; everything that was decided."""
+    found, sample = [], SAMPLES[name]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tw.errors.HorizonWarning)
         warnings.simplefilter("ignore", tw.errors.ClippingWarning)
-        return [SAMPLES[name].rounds(made, t) for t in range(first, last)]
+        for t in range(first, last):
+            sample.check(made)
+            found.append(sample.rounds(made, t))
+            assert np.isfinite(found[-1]).all(), "an answer that is not finite"
+    return found
 
 
 def make(name):

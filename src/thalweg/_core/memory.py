@@ -21,7 +21,7 @@ __all__ = ["Fixed", "Layout", "Memory", "Snapshot", "memory_only", "roll_back", 
 
 F = TypeVar("F", bound=Callable[..., Any])
 Sizes = Mapping[str, int]
-Snapshot = tuple[Block, NDArray[np.int64]]
+Snapshot = tuple[Block, Sizes, NDArray[np.int64]]
 
 
 class Layout(Protocol):
@@ -164,24 +164,39 @@ class Memory:
     # ------------------------------------------------------------------ a round that fails has not been
 
     def snapshot(self) -> Snapshot:
-        """Return the block and a copy of its words."""
-        return self.block, self.block.memory.copy()
+        """Return the block, its sizes and a copy of its words."""
+        return self.block, self.sizes, self.block.memory.copy()
 
     def roll_back(self, snapshot: Snapshot) -> None:
-        """Return to a snapshot."""
-        block, words = snapshot
+        """Return to a snapshot. Calls are bound again: arrays outside the block that they knew may be others now."""
+        block, sizes, words = snapshot
         block.memory[:] = words
+<<<<<<< HEAD
         self.adopt(block, self.sizes)  # the same block too: what its owner made from it is made again, and bound again
+=======
+        self.adopt(block, sizes)
+>>>>>>> damage
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
         """Undo everything if the body raises, Ctrl-C included: block, sizes and guests are those of before."""
+<<<<<<< HEAD
         before = self._remember()
+=======
+        before = self.snapshot()
+        guests = {name: guest.state() for name, guest in self.guests.items()}
+>>>>>>> damage
         try:
             yield
         except BaseException:
             with interrupts():  # a second Ctrl-C waits
+<<<<<<< HEAD
                 self._return_to(before)
+=======
+                self.roll_back(before)
+                for name, guest in self.guests.items():
+                    guest.restore(guests[name])
+>>>>>>> damage
             raise
 
     def _remember(self) -> tuple[Snapshot, Sizes, Mapping[str, Any], dict[str, Any]]:

@@ -288,7 +288,14 @@ class Covered(Machine):
             raise ValueError(f"it has {K} slots and {m} markers")
         if self.threshold is None:
             return {"K": K, "M": 0}
+<<<<<<< HEAD
         if not FIRST_MARKS <= M <= MARKS_KEPT or M.bit_count() != 1 or max(FIRST_MARKS, 2 * m) < M:
+=======
+        if (
+            not min(max(m, FIRST_MARKS), MARKS_KEPT) <= M <= min(max(2 * m, FIRST_MARKS), MARKS_KEPT)
+            or M.bit_count() != 1
+        ):
+>>>>>>> damage
             raise ValueError(f"it keeps {M} of {m} markers")
         return {"K": K, "M": M}
 
@@ -335,9 +342,9 @@ class Covered(Machine):
         m, t, n = int(s.markers[0]), past.rounds, s.marks.size
         yield "births", s.born.tolist() == born(m, s.born.size, geometric=self.cover == "geometric")
         yield "weights", shares(s.weights, s.born > 0)
-        known = self._table[m] if m < self._table.size else np.inf
-        paid = s.paid[0]
-        yield "loss since the last marker", bool(paid <= known and (paid >= 0 or not self.nonnegative))
+        known, paid = self._table[m] if m < self._table.size else np.inf, s.paid[0]
+        possible = paid <= known and (paid >= 0 or not self.nonnegative)
+        yield "loss since the last marker", bool(possible if self.threshold is not None else paid == 0)
         if n > 0:
             kept = s.marks[np.arange(max(0, m - n), m) % n]
             yield "marks", bool(kept[0] >= 1 and kept[-1] <= t + 1 and (np.diff(kept) > 0).all())

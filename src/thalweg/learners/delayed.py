@@ -283,13 +283,19 @@ class Delayed(Late):
         size = SHORTEST * self._rows  # rounds played in vain where one is refused
         while first < last and self._turns():
             before, stop = self._snapshots(), min(last, first + size)
-            while (refused := self._play_turns(problem, first, stop, rounds.losses, rounds.decisions)) < stop:
-                for learner, kept in before:
-                    learner._memory.roll_back(kept)
+            try:
+                refused = self._play_turns(problem, first, stop, rounds.losses, rounds.decisions)
+            except BaseException:
+                with interrupts():
+                    _roll_back(before)
+                raise
+            if refused < stop:
+                _roll_back(before)
                 if refused == first:
                     return first
-                last = stop = refused
-            first, size = stop, 2 * size
+                last = refused  # those before it are played again
+            else:
+                first, size = stop, 2 * size
         return first
 
     def _snapshots(self) -> list[tuple[Learner, Any]]:
@@ -356,6 +362,11 @@ class Delayed(Late):
                 self._copies = present
                 memory.roll_back(before)
             raise
+
+
+def _roll_back(before: list[tuple[Learner, Any]]) -> None:
+    for learner, kept in before:
+        learner._memory.roll_back(kept)
 
 
 def _has(made: Any, name: str) -> bool:

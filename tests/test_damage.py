@@ -1,0 +1,130 @@
+"""Damaged states and files of everything that can be saved are refused and nothing changes, or it works.
+
+`tests/damage.py` and `tests/damaged_files.py` make them from declarations; `tests/samples.py` has everything there is.
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import thalweg as tw
+from tests import damage, damaged_files, samples
+from tests.samples import QUIET, SAMPLES, every, fields, memory, played, same
+from thalweg._core import saving
+from thalweg._kernels.clock import FRESH
+from thalweg.errors import StateError
+
+pytestmark = QUIET
+ROOT = pathlib.Path(__file__).parents[1]
+EACH = 75  # damaged states of each sample: 10,000 in all
+
+
+@every
+def test_a_damaged_state_is_refused_or_can_be_played(name):
+    found, faults = damage.campaign(samples.make(name) and name, EACH)
+    assert not faults, f"{len(faults)} of {EACH}:\n{faults[0]}"
+    assert found["refused"] > EACH / 4
+
+
+@every
+@pytest.mark.slow
+def test_every_field_in_every_way(name):
+    faults = damage.campaign(samples.make(name) and name)[1]
+    assert not faults, f"{len(faults)}:\n{faults[0]}"
+
+
+@pytest.mark.slow
+def test_no_index_lies_outside_or_wraps_around():
+    """In plain Python, where every index of a kernel is checked."""
+    env = os.environ | {"NUMBA_DISABLE_JIT": "1"}
+    command = [sys.executable, "-m", "tests.damage", "20000", "7"]
+    run = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
+
+
+# Fields in which numbers of any size can be what a run has left.
+def free(made, saved, name):
+    *place, last = name.split(".")
+    clock = saved.get(".".join([*place, "clock"]))
+    unbounded = getattr(made, "gradient_bound", None) is None
+    return (
+        last == "seed"  # words of a generator
+        or (last in ("sums", "squares") and unbounded)  # of gradients of any length
+        or (last == "x" and clock is not None and not clock[FRESH])  # a decision that is not made yet
+    )
+
+
+@every
+def test_every_field_is_guarded(name):
+    """Numbers of the right kind and shape that no run can have left are refused, in every field."""
+    made, other = played(name), played(name, 3)
+    saved, block = made.state(), memory(other).block
+    for field, said, _ in fields(made):
+        if not saved[field].size or free(made, saved, field):
+            continue
+        for huge in (1.7e308, -1.7e308) if said.dtype.kind == "f" else (2**62 + 1, -(2**62)):
+            with pytest.raises(StateError, match="cannot restore"):
+                other.restore(saved | {field: np.full_like(saved[field], huge)})
+            assert memory(other).block is block, field
+
+
+@every
+def test_shapes_are_compared_before_anything_is_allocated(name, monkeypatch):
+    made = played(name, 6)
+    saved = made.state()
+    monkeypatch.setattr(saving, "Block", None)
+    mine = {name for name, _, _ in memory(made).block.plan.fields()}
+    for field in mine:
+        with pytest.raises(StateError):
+            made.restore(saved | {field: np.broadcast_to(np.zeros(1, saved[field].dtype), (2**40,))})
+    with pytest.raises(TypeError):  # a state that fits is the first to need memory
+        made.restore(saved)
+
+
+@pytest.mark.parametrize(
+    "saved",
+    [{1: 2}, {"class": np.array(["a", "b"])}, {"class": "SOGD", "schema": [[1], [2, 3]]}, {"class": [[1], [2, 3]]}],
+)
+def test_mappings_that_are_no_states_are_refused(saved):
+    with pytest.raises(StateError):
+        tw.SOGD(tw.domains.Ball(2)).restore(saved)
+    learner = tw.EfficientDynamic(tw.domains.Ball(2), 10, 1.0)
+    with pytest.raises(StateError):
+        learner.restore(learner.state() | {7: 7} | saved | {"x": None})
+
+
+def test_states_of_others_are_refused():
+    names = samples.ready(list(SAMPLES))
+    everybody = {type(made).__name__: made for made in (played(name, 3) for name in names)}
+    for made in everybody.values():
+        before = made.state()
+        for other in everybody.values():
+            if other is not made:
+                with pytest.raises(StateError, match="another"):
+                    made.restore(other.state())
+        assert same(made.state(), before)
+
+
+# ---------------------------------------------------------------------------------------------------------------- files
+
+
+def test_damaged_files_are_refused_or_work(tmp_path):
+    told = damaged_files.campaign(tmp_path, 2500)
+    assert told["faults"] == []
+    assert min(told["refused"] / 4, told["loaded"]) > 100
+    assert told["megabytes"] < 400
+
+
+@pytest.mark.slow
+def test_ten_thousand_damaged_files(tmp_path):
+    """In a process of its own, with the indices of compiled code checked."""
+    env = os.environ | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    command = [sys.executable, "-m", "tests.damaged_files", tmp_path, "10000", "1"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=env)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert json.loads(done.stdout)["megabytes"] < 400
