@@ -573,7 +573,13 @@ def targets():
             if not inspect.isclass(thing):
                 found.append(Target(path, lambda thing=thing: (thing, None), _signature(thing)))
                 continue
-            if name in RECORDS or thing is tw.Learner or issubclass(thing, Exception) or inspect.isabstract(thing) or _bare(thing):
+            if (
+                name in RECORDS
+                or thing is tw.Learner
+                or issubclass(thing, Exception)
+                or inspect.isabstract(thing)
+                or _bare(thing)
+            ):
                 continue
             kind = Target(path, lambda thing=thing: (thing, None), _signature(thing), True)
             found.append(kind)

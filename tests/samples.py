@@ -242,17 +242,8 @@ ESTIMATORS = {
 
 LEARNING = {name: learner(make) for name, make in (LEARNERS | MORE | COMBINATIONS).items()}
 APPLIED = {
-<<<<<<< HEAD
-    **{
-        name: Sample(
-            make := functools.partial(_built, "pca", "PCALearner", name), functools.partial(_pca, make), _decision
-        )
-        for name in PCA
-    },
-=======
     **{name: Sample(functools.partial(_built, "pca", name), _pca, _orthonormal, _decision) for name in PCA},
     **{name: Sample(functools.partial(_built, "control", name), _control, _stable, _act) for name in CONTROL},
->>>>>>> damage
     **{
         name: Sample(
             functools.partial(_estimator, name, **options),

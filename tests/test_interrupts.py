@@ -73,13 +73,8 @@ def _round(name, made, folder):
     SAMPLES[name].rounds(made, 50)
 
 
-<<<<<<< HEAD
-def observe(controller, w):
-    controller.observe(COST, SYSTEM.A @ X0 + SYSTEM.B @ controller.state()["u"] + w)
-=======
 def _restore(name, made, folder):
     made.restore(_other(name))
->>>>>>> damage
 
 
 def _reset(name, made, folder):

@@ -103,7 +103,6 @@ def test_a_number_where_ogd_had_its_step_is_told_where_it_goes():
         tw.OGD(ball(), 0.1)
 
 
-
 def test_arguments_of_ones_own_class_are_recorded_too():
     class Mine(Kept, Recorded):
         speed = 3.0  # of the class, where nothing is given

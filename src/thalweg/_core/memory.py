@@ -171,44 +171,29 @@ class Memory:
         """Return to a snapshot. Calls are bound again: arrays outside the block that they knew may be others now."""
         block, sizes, words = snapshot
         block.memory[:] = words
-<<<<<<< HEAD
-        self.adopt(block, self.sizes)  # the same block too: what its owner made from it is made again, and bound again
-=======
         self.adopt(block, sizes)
->>>>>>> damage
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
         """Undo everything if the body raises, Ctrl-C included: block, sizes and guests are those of before."""
-<<<<<<< HEAD
         before = self._remember()
-=======
-        before = self.snapshot()
-        guests = {name: guest.state() for name, guest in self.guests.items()}
->>>>>>> damage
         try:
             yield
         except BaseException:
             with interrupts():  # a second Ctrl-C waits
-<<<<<<< HEAD
                 self._return_to(before)
-=======
-                self.roll_back(before)
-                for name, guest in self.guests.items():
-                    guest.restore(guests[name])
->>>>>>> damage
             raise
 
-    def _remember(self) -> tuple[Snapshot, Sizes, Mapping[str, Any], dict[str, Any]]:
+    def _remember(self) -> tuple[Snapshot, Mapping[str, Any], dict[str, Any]]:
         """Return a snapshot, and the guests with theirs: their memory where that is all they have."""
         guests = {
             name: guest._memory._remember() if _has_memory_only(guest) else snapshot(guest)
             for name, guest in self.guests.items()
         }
-        return self.snapshot(), self.sizes, self.guests, guests
+        return self.snapshot(), self.guests, guests
 
-    def _return_to(self, before: tuple[Snapshot, Sizes, Mapping[str, Any], dict[str, Any]]) -> None:
-        mine, self.sizes, self.guests, guests = before
+    def _return_to(self, before: tuple[Snapshot, Mapping[str, Any], dict[str, Any]]) -> None:
+        mine, self.guests, guests = before
         self.roll_back(mine)
         for name, guest in self.guests.items():
             if _has_memory_only(guest):

@@ -288,14 +288,10 @@ class Covered(Machine):
             raise ValueError(f"it has {K} slots and {m} markers")
         if self.threshold is None:
             return {"K": K, "M": 0}
-<<<<<<< HEAD
-        if not FIRST_MARKS <= M <= MARKS_KEPT or M.bit_count() != 1 or max(FIRST_MARKS, 2 * m) < M:
-=======
         if (
             not min(max(m, FIRST_MARKS), MARKS_KEPT) <= M <= min(max(2 * m, FIRST_MARKS), MARKS_KEPT)
             or M.bit_count() != 1
         ):
->>>>>>> damage
             raise ValueError(f"it keeps {M} of {m} markers")
         return {"K": K, "M": M}
 
