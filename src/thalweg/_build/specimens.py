@@ -39,8 +39,8 @@ from thalweg.domains import (
     SpectralBalls,
 )
 from thalweg.estimators._constrained import KINDS as CONSTRAINED
-from thalweg.estimators._constrained import ConstrainedEngine
-from thalweg.estimators._linear import LinearEngine
+from thalweg.estimators._constrained import ConstrainedLayout, ConstrainedModel
+from thalweg.estimators._linear import FreeModel
 from thalweg.estimators._subspace import Subspace
 from thalweg.experts import AdaGradDescent, Descent, Expert, Pool
 from thalweg.learners.late import Late
@@ -49,6 +49,7 @@ from thalweg.metas import AdaNormalHedge, AdaptMLProd, CoinBetting, Hedge, Leadi
 from thalweg.learners.one_projection import surrogate_gradient
 from thalweg.pca.sampling import systematic
 from thalweg.problems import LinearModel
+from thalweg.parts.linear import LinearLayout
 from thalweg.scaling import Standardiser
 
 __all__ = ["specimens"]
@@ -613,22 +614,22 @@ def _fit(loss: str) -> None:
     X, y = _numbers(ROUNDS, 2), np.where(_numbers(ROUNDS) > 0, 1.0, -1.0)
     for guests in (True, False):
         for intercept in (True, False):
-            engine = LinearEngine(2, loss, guests=guests, intercept=intercept, open=not intercept)
-            engine.use(2)
+            model = FreeModel(LinearLayout(2, loss, intercept=intercept, guests=guests, open=not intercept))
             for rows, labels in ((X, y), (_frozen(X), y), (X, _frozen(y)), (_frozen(X), _frozen(y))):
-                engine.learn(rows, labels, np.ones(ROUNDS), np.array([2, 1]))
-                engine.predict(rows)
-            engine.learn(X[:1], y[:1], np.ones(1))
-            engine.coefficients()
-            engine.rebuilt(4, guests=guests).predict(X, np.array([1, 2]))
+                model.learn(rows, labels, np.ones(ROUNDS), np.array([2, 1]), used=2)
+                model.predict(rows)
+            model.learn(X[:1], y[:1], np.ones(1))
+            model.coefficients()
+            model.move(4, guests=guests)
+            model.predict(X, np.array([1, 2]))
 
 
 def _fit_within(loss: str, domain: Domain) -> None:
     X, y = _numbers(ROUNDS, 2), np.where(_numbers(ROUNDS) > 0, 1.0, -1.0)
-    engine = ConstrainedEngine(domain, loss)
-    engine.learn(X, y, np.ones(ROUNDS))
-    engine.learn(X, y, np.full(ROUNDS, 0.5))
-    engine.predict(X)
+    model = ConstrainedModel(ConstrainedLayout(domain, loss))
+    model.learn(X, y, np.ones(ROUNDS))
+    model.learn(X, y, np.full(ROUNDS, 0.5))
+    model.predict(X)
 
 
 def _follow(center: bool) -> None:
