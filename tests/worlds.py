@@ -8,6 +8,7 @@ from hypothesis import settings
 
 import thalweg as tw
 from tests.twins.dynamic import along, everything
+from thalweg._core.state import Block
 from thalweg.cards import recipes
 from thalweg.testing import STANDARD
 
@@ -20,9 +21,13 @@ def ellipsoid():
     return STANDARD.domain
 
 
+def clip(y):
+    return np.clip(y, -1.0, 2.0)
+
+
 def slow_box():
     """A set that only Python can project onto."""
-    return tw.domains.Custom(lambda x: np.clip(x, -1.0, 2.0), 3, center=np.full(3, 0.5), radius=1.5 * np.sqrt(3))
+    return tw.domains.Custom(clip, 3, center=np.full(3, 0.5), radius=1.5 * np.sqrt(3))
 
 
 def flat_polytope():
@@ -38,6 +43,12 @@ def tau_of(domain):
     if isinstance(domain, tw.domains.Polytope):
         return along(np.array([[1.0, 2.0, -1.0]]))
     return everything
+
+
+def built(plan):
+    """State and settings of a plan, all zeros."""
+    block = Block(plan)
+    return block.state, block.settings
 
 
 def fixed(C):

@@ -39,7 +39,7 @@ __all__ = [
     "write_archive",
 ]
 
-SCHEMA = 3  # version of the layout of files and states
+SCHEMA = 4  # version of the layout of files and states
 TEXT = "thalweg.json"
 KINDS = {"f": 8, "i": 8, "u": 8, "b": 1}  # arrays that are read, and the most bytes of a number
 LONGEST = 2**26  # bytes of the text

@@ -5,9 +5,9 @@ Learners, estimators, PCA learners and controllers *have* one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,9 @@ from thalweg._interrupts import interrupts
 from thalweg._kernels.handle import Handle, Unbound, bind
 from thalweg._kernels.jit import Call, Kernel
 
-__all__ = ["Fixed", "Layout", "Memory", "Snapshot"]
+__all__ = ["Fixed", "Layout", "Memory", "Snapshot", "memory_only", "roll_back", "snapshot", "together"]
 
+F = TypeVar("F", bound=Callable[..., Any])
 Sizes = Mapping[str, int]
 Snapshot = tuple[Block, NDArray[np.int64]]
 
@@ -55,6 +56,26 @@ class Fixed:
         return {}
 
 
+def memory_only(state: F) -> F:
+    """Mark a method `state` that tells of a memory and its guests and of nothing else."""
+    state.memory_only = True  # type: ignore[attr-defined]
+    return state
+
+
+def _has_memory_only(guest: Any) -> bool:
+    return getattr(getattr(type(guest), "state", None), "memory_only", False)
+
+
+def snapshot(guest: Any) -> Any:
+    """Return all that a guest needs to return to the present: its snapshot if it can make one, else its state."""
+    return guest.snapshot() if hasattr(guest, "snapshot") else guest.state()
+
+
+def roll_back(guest: Any, kept: Any) -> None:
+    """Let a guest return to a snapshot."""
+    (guest.roll_back if hasattr(guest, "snapshot") else guest.restore)(kept)
+
+
 def _pair(block: Block) -> Any:
     return block.state, block.settings
 
@@ -71,7 +92,9 @@ class Memory:
     moved : callable, optional
         Called with this memory whenever the arrays are others or were rolled back: forget views and shown values.
     guests : mapping, optional
-        Objects of somebody else with `state` and `restore`, by the prefix of their names in saved states.
+        Objects outside the block with `state` and `restore`, by the prefix of their names in saved states. Where one
+        has `snapshot` and `roll_back`, these are used to undo rounds and to copy it. An owner whose guests follow from
+        its state sets others in `moved`.
     start : tuple of Block and sizes, optional
         The first block; a fresh one when left out.
     """
@@ -148,22 +171,40 @@ class Memory:
         """Return to a snapshot."""
         block, words = snapshot
         block.memory[:] = words
-        if block is not self.block:
-            self.adopt(block, self.sizes)
-        elif self._moved is not None:
-            self._moved(self)
+        self.adopt(block, self.sizes)  # the same block too: what its owner made from it is made again, and bound again
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
         """Undo everything if the body raises, Ctrl-C included: block, sizes and guests are those of before."""
-        before, sizes = self.snapshot(), self.sizes
-        guests = {name: guest.state() for name, guest in self.guests.items()}
-        try:
+        with together((self,)):
             yield
-        except BaseException:
-            with interrupts():  # a second Ctrl-C waits
-                self.sizes = sizes
-                self.roll_back(before)
-                for name, guest in self.guests.items():
-                    guest.restore(guests[name])
-            raise
+
+    def _remember(self) -> tuple[Snapshot, Sizes, Mapping[str, Any], dict[str, Any]]:
+        """Return a snapshot, and the guests with theirs: their memory where that is all they have."""
+        guests = {
+            name: guest._memory._remember() if _has_memory_only(guest) else snapshot(guest)
+            for name, guest in self.guests.items()
+        }
+        return self.snapshot(), self.sizes, self.guests, guests
+
+    def _return_to(self, before: tuple[Snapshot, Sizes, Mapping[str, Any], dict[str, Any]]) -> None:
+        mine, self.sizes, self.guests, guests = before
+        self.roll_back(mine)
+        for name, guest in self.guests.items():
+            if _has_memory_only(guest):
+                guest._memory._return_to(guests[name])
+            else:
+                roll_back(guest, guests[name])
+
+
+@contextmanager
+def together(memories: Iterable[Memory]) -> Iterator[None]:
+    """As `Memory.all_or_nothing`, for several memories that change together."""
+    before = [(memory, memory._remember()) for memory in memories]
+    try:
+        yield
+    except BaseException:
+        with interrupts():  # a second Ctrl-C waits
+            for memory, kept in before:
+                memory._return_to(kept)
+        raise

@@ -51,7 +51,7 @@ class _Set(Protocol):
 def born(m: int, slots: int, *, geometric: bool = False) -> list[int]:
     """Return the markers at which the experts alive after marker m were born, by level; 0 for an empty slot.
 
-    In slot k it is the last multiple of 2^k, in the compact cover only if that is an odd one (`thalweg._kernels.covers`).
+    In slot k it is the last multiple of 2^k, in the compact cover only if it is an odd one: `thalweg._kernels.covers`.
     """
     return [(m >> k << k) * (geometric or m >> k & 1) for k in range(slots)]
 

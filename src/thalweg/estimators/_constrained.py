@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from thalweg._core.memory import Memory
 from thalweg._core.rules import counter_field, magnitude
-from thalweg._core.saving import inside, read_into, unfit
+from thalweg._core.saving import inside, read, unfit
 from thalweg._core.state import Block, Floats, Ints, Plan, field
 from thalweg._types import Array
 from thalweg._validate import LARGEST
@@ -97,7 +97,7 @@ class ConstrainedModel:
     @classmethod
     def restored(cls, owner: Any, layout: ConstrainedLayout, saved: Mapping[str, Any]) -> Self:
         """Return one in a saved state of `owner`."""
-        made = cls(layout, read_into(owner, layout, saved))
+        made = cls(layout, read(owner, layout, saved))
         made.learner.restore(inside(saved, "learner."))
         if made.learner.rounds != made.rounds:
             raise unfit(owner, "its learner has not played as many rounds as there were rows")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thalweg._core.memory import Memory
-from thalweg._core.saving import read_into
+from thalweg._core.saving import read
 from thalweg._core.state import Block
 from thalweg._types import Array
 from thalweg.parts.linear import LinearLayout, moved
@@ -71,7 +71,7 @@ class FreeModel:
     @classmethod
     def restored(cls, owner: Any, layout: LinearLayout, saved: Mapping[str, Any]) -> Self:
         """Return one in a saved state of `owner`; nothing is allocated before all shapes are as they should be."""
-        return cls(layout, read_into(owner, layout, saved))
+        return cls(layout, read(owner, layout, saved))
 
     def _forget(self, memory: Memory) -> None:
         features = memory.sizes["features"]

@@ -11,6 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from thalweg._core.memory import together
 from thalweg._types import Array
 from thalweg._validate import LARGEST, check_choice, told
 from thalweg.domains import Domain
@@ -175,7 +176,7 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.class_weight is not None:
             weights = self._weigh_classes(trial.classes_, y, codes, weights, whole)
         if not anew:
-            with _fitted.together(self._models if len(self._models) > 1 else ()):
+            with together(model.memory for model in self._models):
                 return _learn_codes(self._models, rows, codes, weights)
         layout = self._layout(trial.n_features_in_)
         models = tuple(_sklearn.new_model(layout) for _ in range(_count(trial.classes_)))

@@ -1,0 +1,322 @@
+"""One of everything that has a `Memory`, and its rounds: learners, PCA learners, controllers and estimators.
+
+Tests that follow from declarations run on all of them. A class with a card is here by itself; anything else is a line.
+"""
+
+import functools
+import importlib
+import inspect
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import thalweg as tw
+from tests.machines.cases import COMBINATIONS
+from tests.worlds import LEARNERS, G, T, clip, ellipsoid, slow_box
+from thalweg._core.memory import Memory
+from thalweg.testing._learner import _same, _stream
+
+ROUNDS = 40  # of a run that a sample has behind it
+STREAM = 240  # rounds of the one stream that belongs to a sample; it repeats
+
+
+class Sample(NamedTuple):
+    """A class with its arguments, and the rounds that it plays."""
+
+    make: Callable[[], Any]
+    rounds: Callable[[Any, int], Any]  # play round t; returns everything that was decided, checked
+    show: Callable[[Any], Any]  # the decision of the present round
+    again: dict[str, Any] = {}  # noqa: RUF012  # arguments that a file cannot hold
+    call: str = "step"
+
+
+# ------------------------------------------------------------------------------------------------------------- learners
+
+
+@functools.cache
+def losses(make):
+    return _stream(make, STREAM)
+
+
+def _step(make, learner, t):
+    x = np.array(learner.decision)
+    assert np.isfinite(x).all(), "a decision that is not finite"
+    assert learner.domain.contains(x, tol=1e-6), "a decision outside of the domain"
+    if learner.rounds not in getattr(learner, "outstanding", [learner.rounds]):
+        learner.advance()  # the present round has had its feedback
+    return np.append(x.ravel(), learner.step(losses(make)[t % STREAM]))
+
+
+def _decision(learner):
+    return np.array(learner.decision)
+
+
+def learner(make, name=""):
+    again = {"domain.project": clip} if make().domain.onto is tw.domains.Custom(clip, 1, 0.0, 3.0).onto else {}
+    return Sample(make, functools.partial(_step, make), _decision, again)
+
+
+MORE = {
+    "Ensemble": lambda: tw.Ensemble(ellipsoid(), [0.1, 0.7], prior=[0.3, 0.9]),
+    "Cover with thresholds": lambda: tw.Cover(
+        (X := ellipsoid()),
+        tw.experts.Descent(X, 0.2, step_rule="scale_free"),
+        meta=tw.metas.AdaptMLProd("observed"),
+        threshold=functools.partial(tw.algorithms.thresholds.fixed, C=0.5),
+    ),
+    "OneProjection guest": lambda: tw.OneProjection(
+        ellipsoid(), functools.partial(tw.OGD, step_size=0.1, gradient_bound=G, on_violation="clip"),
+        gradient_bound=2 * G,
+    ),
+    "OneProjection guest, custom": lambda: tw.OneProjection(
+        slow_box(), functools.partial(tw.CBCE, gradient_bound=G, on_violation="clip"), gradient_bound=2 * G
+    ),
+    "Tracker custom": lambda: tw.Tracker(slow_box()),
+    "Tracker bare": lambda: tw.Tracker(tw.domains.Ball(4), intervals=False, curvature=False, loss_floor=None),
+    "Delayed CBCE": lambda: tw.Delayed(ellipsoid(), functools.partial(tw.CBCE, gradient_bound=G), max_delay=2),
+    "Delayed guest": lambda: tw.Delayed(
+        ellipsoid(),
+        functools.partial(
+            tw.OneProjection, make_inner=functools.partial(tw.OGD, step_size=0.1, gradient_bound=G, on_violation="clip"),
+            gradient_bound=2 * G,
+        ),
+        delay=1,
+    ),
+    "EfficientDelayed, any order": lambda: tw.EfficientDelayed(ellipsoid(), T, G, max_delay=3),
+}  # fmt: skip
+
+
+# --------------------------------------------------------------------------------- PCA learners, controllers, estimators
+
+
+def _pca(make, found, t):
+    x = found.decision
+    assert found.domain.contains(x, tol=1e-6), "a decision outside of the domain"
+    V = found.components
+    assert np.abs(V @ V.T - np.eye(len(V))).max() < 1e-6, "components that are not orthonormal"
+    rng = np.random.default_rng([t % STREAM, found.dim])
+    row = rng.standard_normal(found.dim)
+    paid = found.update(0.99 * row / np.linalg.norm(row))
+    assert np.isfinite(paid)
+    return np.append(V.ravel(), paid)
+
+
+def _system():
+    return tw.control.LinearSystem([[0.9, 0.3], [0.0, 0.8]], [[0.0], [1.0]])
+
+
+def _control(make, found, t):
+    at, push = np.random.default_rng(t % STREAM).normal(size=(2, 2))
+    u = np.array(found.act(at))
+    assert np.isfinite(u).all(), "an input that is not finite"
+    if hasattr(found, "domain"):
+        assert found.domain.contains(found.matrices, tol=1e-6), "matrices outside of the domain"
+    found.observe(tw.control.Quadratic([1.0, 1.0], [1.0]), found.system.step(at, u, 0.1 * push))
+    return u
+
+
+def _act(found):
+    return np.array(found.act(np.ones(2)))
+
+
+def _built(place, base, kind):
+    """One of a PCA learner or controller, from arguments by name."""
+    kind = getattr(importlib.import_module(f"thalweg.{place}"), kind)
+    known = {
+        "dim": 4,
+        "rank": 1,
+        "rng": 3,
+        "horizon": 60,
+        "memory": 2,
+        "policies": 0.1 * np.arange(4.0).reshape(2, 1, 2),
+    }
+    known |= {"system": _system()} if place == "control" else {}
+    taken = inspect.signature(kind).parameters
+    more = {"step_size": 0.2} if "step_size" in taken and taken["step_size"].default is inspect.Parameter.empty else {}
+    options = any(p.kind is p.VAR_KEYWORD for p in taken.values())
+    return kind(**{k: v for k, v in known.items() if k in taken or (options and k == "memory")}, **more)
+
+
+PCA = ("AdaptivePCA", "DescentPCA", "EfficientPCA", "OjaPCA", "YuanLamperskiPCA")
+CONTROL = ("EfficientControl", "GPC", "LQR", "LinearFeedback", "Planted", "ScreamControl")
+
+ROWS = np.random.default_rng(7).standard_normal((STREAM, 3)) * [1.0, 10.0, 0.1] + [0.0, 3.0, 0.0]
+VALUES = ROWS @ [1.0, -0.2, 4.0] + 0.1 * np.random.default_rng(8).standard_normal(STREAM)
+CLASSES = (np.median(VALUES) < VALUES).astype(int)
+NAMES = ("a", "b", "c")
+
+
+def _regress(model, t):
+    said = model.predict(ROWS[[t]])[0] if _played(model) else 0.0
+    model.partial_fit(ROWS[[t]], VALUES[[t]])
+    return said
+
+
+def _classify(model, t):
+    said = model.predict_proba(ROWS[[t]])[0, 1] if _played(model) else 0.5
+    model.partial_fit(ROWS[[t]], CLASSES[[t]], classes=[0, 1])
+    return said
+
+
+def _river(model, t):
+    x = dict(zip(NAMES, ROWS[t].tolist(), strict=True))
+    if hasattr(model, "predict_proba_one"):
+        said = model.predict_proba_one(x).get(True, 0.5)
+        model.learn_one(x, bool(CLASSES[t]))
+    else:
+        said = model.predict_one(x)
+        model.learn_one(x, float(VALUES[t]))
+    return said
+
+
+def _subspace(model, t):
+    said = np.abs(model.transform(ROWS[[t]])).sum() if _played(model) else 0.0
+    model.partial_fit(ROWS[[t]])
+    return said
+
+
+def _combine(model, t):
+    said = model.predict(VALUES[t] + ROWS[t] / 10)
+    model.update(VALUES[t])
+    return said
+
+
+def _interval(model, t):
+    said = model.threshold()
+    model.update(abs(VALUES[t]))
+    return said
+
+
+def _series(model, t):
+    said = model.predict(ROWS[t])
+    model.update(VALUES[t])
+    return said
+
+
+def _scale(model, t):
+    return model.run(ROWS[[t]])
+
+
+def _played(model):
+    return getattr(model, "rounds", 0) > 0
+
+
+def _estimate(play, make, model, t):
+    said = np.asarray(play(model, t % STREAM), dtype=float)
+    assert model.rounds < 5 or not np.isnan(said).any(), "an answer that is no number"
+    return said.ravel()
+
+
+def _estimator(name, **options):
+    place = "scaling" if name == "Standardiser" else "estimators"
+    return getattr(importlib.import_module(f"thalweg.{place}"), name)(**options)
+
+
+ESTIMATORS = {
+    "Aggregator": ({}, _combine),
+    "ConformalTracker": ({}, _interval),
+    "Forecaster": ({"columns": NAMES, "lags": 2}, _series),
+    "Mixture": ({}, _combine),
+    "Standardiser": ({"dim": 3}, _scale),
+    "StreamingPCA": ({"n_components": 2}, _subspace),
+    "TrackingClassifier": ({}, _classify),
+    "TrackingLogistic": ({}, _river),
+    "TrackingRegression": ({}, _river),
+    "TrackingRegressor": ({}, _regress),
+}
+
+# ------------------------------------------------------------------------------------------------------------ all of it
+
+LEARNING = {name: learner(make) for name, make in (LEARNERS | MORE | COMBINATIONS).items()}
+APPLIED = {
+    **{
+        name: Sample(
+            make := functools.partial(_built, "pca", "PCALearner", name), functools.partial(_pca, make), _decision
+        )
+        for name in PCA
+    },
+    **{
+        name: Sample(
+            make := functools.partial(_built, "control", "Controller", name), functools.partial(_control, make), _act
+        )
+        for name in CONTROL
+    },
+    **{
+        name: Sample(
+            make := functools.partial(_estimator, name, **options),
+            functools.partial(_estimate, play, make),
+            lambda model: model.rounds,
+        )
+        for name, (options, play) in ESTIMATORS.items()
+    },
+}
+SAMPLES = LEARNING | APPLIED
+every = pytest.mark.parametrize("name", SAMPLES)
+QUIET = pytest.mark.filterwarnings(
+    "ignore::thalweg.errors.HorizonWarning", "ignore::thalweg.errors.ClippingWarning", "ignore:overflow:RuntimeWarning"
+)
+
+
+def play(name, made, first, last):
+    """Rounds first..last-1 of the stream of a sample; everything that was decided."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tw.errors.HorizonWarning)
+        warnings.simplefilter("ignore", tw.errors.ClippingWarning)
+        return [SAMPLES[name].rounds(made, t) for t in range(first, last)]
+
+
+def make(name):
+    """A fresh one; the test is skipped where its module cannot be imported or it has no `Memory` yet."""
+    if name in APPLIED and (why := _not_yet(name)):
+        pytest.skip(why)
+    return SAMPLES[name].make()
+
+
+@functools.cache
+def _not_yet(name):
+    """Why a sample cannot be played yet."""
+    try:
+        SAMPLES[name].rounds(probe := SAMPLES[name].make(), 0)
+    except (ImportError, AttributeError) as error:
+        return f"{name}: {error}"
+    return None if memory(probe) else f"{name} has no Memory"
+
+
+def played(name, rounds=ROUNDS):
+    """One that has played; its present decision is made."""
+    made = make(name)
+    play(name, made, 0, rounds)
+    show(name, made)
+    return made
+
+
+def show(name, made):
+    """The decision of the present round."""
+    return SAMPLES[name].show(made)
+
+
+def memory(made):
+    """The memory of an object; estimators of other libraries' kinds may have it from their first row on."""
+    return next((value for value in vars(made).values() if isinstance(value, Memory)), None)
+
+
+def fields(made, prefix=""):
+    """Everything declared: (name in a saved state, declaration, shape), those of guests too."""
+    mine = memory(made)
+    yield from ((prefix + name, said, shape) for name, said, shape in mine.block.plan.fields())
+    for name, guest in mine.guests.items():
+        if memory(guest) is not None:
+            yield from fields(guest, prefix + name)
+
+
+def same(a, b):
+    """Whether two states are the same, bit for bit."""
+    return a.keys() == b.keys() and all(
+        a[key].tobytes() == b[key].tobytes() and a[key].shape == b[key].shape
+        if isinstance(a[key], np.ndarray) and isinstance(b[key], np.ndarray)
+        else _same(a[key], b[key])
+        for key in a
+    )
