@@ -135,6 +135,8 @@ def describe(value: Any) -> str:
             return _numbers(array)
         if isinstance(value, list | tuple):
             return f"[{', '.join(map(describe, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(sorted(f'{describe(key)}: {describe(item)}' for key, item in value.items()))}}}"
     return public_name(value) or ("function" if callable(value) else type(value).__name__)
 
 

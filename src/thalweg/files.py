@@ -10,6 +10,7 @@ they are read bit for bit); the rest is a table of one entry:
 
     {"object": i}  one of those before    {"name": ...}  a class or function of this package    {"tuple": [...]}
     {"array": member of the zip}          {"float": "inf"}                                      {"missing": what}  (2)
+    {"dict": [[key, value], ...]}
 
 A name is looked up among the public names of the package and nowhere else; nothing is imported because a file says so.
 The zip and its arrays are in `thalweg._archive`. What is wrong is a `StateError`.
@@ -97,6 +98,8 @@ class _Writer:
             return [self.plain(item, name) for item in value]
         if type(value) is tuple:
             return {"tuple": [self.plain(item, name) for item in value]}
+        if type(value) is dict:
+            return {"dict": [[self.plain(key, name), self.plain(item, name)] for key, item in value.items()]}
         if isinstance(value, Recorded) or (isinstance(value, functools.partial) and public_name(value.func)):
             return {"object": self.add(value)}
         if public_name(value):
@@ -280,6 +283,9 @@ class _Reader:
             return self.archive.arrays[item]
         if what == "tuple":
             return tuple(self._read(is_(list, item), path, who, depth + 1, before))
+        if what == "dict":
+            pairs = [self._read(is_(list, pair), path, who, depth + 1, before) for pair in is_(list, item)]
+            return {key: one for key, one in pairs}  # noqa: C416  # a pair of three is an error
         if what == "name":
             return self._kind({"class": item})
         if what == "float" and item in ("inf", "-inf", "nan"):
@@ -378,7 +384,7 @@ def _tell(objects: list[dict[str, Any]], archive: Archive, value: Any, depth: in
     if what == "array" and isinstance(item, str) and item in archive.arrays:
         array = archive.arrays[item]
         return repr(array.tolist()) if array.size <= 6 else f"<array {array.shape}>"
-    if what == "tuple":
+    if what in ("tuple", "dict"):
         return deeper(item)
     if what == "missing":
         return f"<not saved: {plain_text(str(item))}>"

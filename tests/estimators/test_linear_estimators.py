@@ -425,6 +425,28 @@ def test_rows_of_weight_zero_are_left_out(name):
         clone(model).fit(X, y, sample_weight=np.zeros(400))
 
 
+def test_weights_of_classes(tmp_path):
+    plain = TrackingClassifier().fit(X, WORDS, sample_weight=np.where(WORDS == "up", 3.0, 1.0))
+    weighed = TrackingClassifier(class_weight={"up": 3.0}).fit(X, WORDS)
+    assert np.array_equal(weighed.predict_proba(X), plain.predict_proba(X))
+    parts = TrackingClassifier(class_weight={"up": 3.0})
+    for k in range(0, 400, 100):
+        parts.partial_fit(X[k : k + 100], WORDS[k : k + 100], classes=["down", "up"])
+    assert same(parts.state(), weighed.state())
+    weighed.save(tmp_path / "model.npz")
+    again = tw.load(tmp_path / "model.npz")
+    assert again.class_weight == {"up": 3.0}
+    assert np.array_equal(again.predict_proba(X), plain.predict_proba(X))
+    three = TrackingClassifier(class_weight="balanced").fit(X, THREE)
+    counts = np.bincount(THREE)
+    other = TrackingClassifier().fit(X, THREE, sample_weight=(400 / (3 * counts))[THREE])
+    assert np.array_equal(three.coef_, other.coef_)
+    refused(TrackingClassifier(class_weight="balanced"), lambda m: m.partial_fit(X, WORDS, ["down", "up"]), "all rows")
+    refused(TrackingClassifier(class_weight={"up": -1.0}), lambda m: m.fit(X, WORDS), "class_weight")
+    refused(TrackingClassifier(class_weight={"left": 1.0}), lambda m: m.fit(X, WORDS), "class_weight", ValueError)
+    refused(TrackingClassifier(class_weight="some"), lambda m: m.fit(X, WORDS), "class_weight", ValueError)
+
+
 # ------------------------------------------------------------------------------------------------------------ bad input
 
 

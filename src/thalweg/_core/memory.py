@@ -5,7 +5,7 @@ Learners, estimators, PCA learners and controllers *have* one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
@@ -17,7 +17,7 @@ from thalweg._interrupts import interrupts
 from thalweg._kernels.handle import Handle, Unbound, bind
 from thalweg._kernels.jit import Call, Kernel
 
-__all__ = ["Fixed", "Layout", "Memory", "Snapshot", "memory_only", "roll_back", "snapshot"]
+__all__ = ["Fixed", "Layout", "Memory", "Snapshot", "memory_only", "roll_back", "snapshot", "together"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 Sizes = Mapping[str, int]
@@ -176,13 +176,8 @@ class Memory:
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
         """Undo everything if the body raises, Ctrl-C included: block, sizes and guests are those of before."""
-        before = self._remember()
-        try:
+        with together((self,)):
             yield
-        except BaseException:
-            with interrupts():  # a second Ctrl-C waits
-                self._return_to(before)
-            raise
 
     def _remember(self) -> tuple[Snapshot, Mapping[str, Any], dict[str, Any]]:
         """Return a snapshot, and the guests with theirs: their memory where that is all they have."""
@@ -200,3 +195,16 @@ class Memory:
                 guest._memory._return_to(guests[name])
             else:
                 roll_back(guest, guests[name])
+
+
+@contextmanager
+def together(memories: Iterable[Memory]) -> Iterator[None]:
+    """As `Memory.all_or_nothing`, for several memories that change together."""
+    before = [(memory, memory._remember()) for memory in memories]
+    try:
+        yield
+    except BaseException:
+        with interrupts():  # a second Ctrl-C waits
+            for memory, kept in before:
+                memory._return_to(kept)
+        raise

@@ -17,8 +17,7 @@ from __future__ import annotations
 import copy
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -27,14 +26,13 @@ from thalweg import files
 from thalweg._archive import KINDS
 from thalweg._core import saving
 from thalweg._core.memory import Memory
-from thalweg._interrupts import interrupts
 from thalweg._recorded import parameters
 from thalweg._validate import told
 from thalweg.errors import StateError
 
 __all__ = [
     "Fitted", "Model", "arguments", "copied", "is_fitted", "learned", "restore", "rounds", "save", "settings", "shadow",
-    "state", "together", "words",
+    "state", "words",
 ]  # fmt: skip
 
 DEEPEST = 8  # tuples in tuples
@@ -113,25 +111,6 @@ def shadow(self: E) -> E:
 def learned(self: Any, other: Any, **fitted: Any) -> None:
     """Take over the attributes of a shadow and these, all at once."""
     self.__dict__ = vars(other) | fitted | {"_fitted_with": self._settings()}
-
-
-@contextmanager
-def together(models: Iterable[Model]) -> Iterator[None]:
-    """Undo the changes of all models if the body raises, Ctrl-C included."""
-    before = [
-        (one.memory, one.memory.snapshot(), one.memory.sizes, {k: g.state() for k, g in one.memory.guests.items()})
-        for one in models
-    ]
-    try:
-        yield
-    except BaseException:
-        with interrupts():  # a second Ctrl-C waits
-            for memory, snapshot, sizes, guests in before:
-                memory.sizes = sizes
-                memory.roll_back(snapshot)
-                for name, guest in memory.guests.items():
-                    guest.restore(guests[name])
-        raise
 
 
 # ------------------------------------------------------------------------------------------------------ stop and resume

@@ -6,12 +6,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from thalweg._core.memory import together
 from thalweg._types import Array
-from thalweg._validate import check_choice, told
+from thalweg._validate import LARGEST, check_choice, told
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.estimators import _fitted, _sklearn
@@ -50,6 +52,9 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         "log_loss" gives probabilities.
     constraint, radius, fit_intercept, guests
         As of `TrackingRegressor`. The constraint holds for the coefficients of every class.
+    class_weight : dict or "balanced", optional
+        Weights of the rows of a class, times `sample_weight`; 1 for a class that a dict does not name. "balanced": rows
+        divided by (classes times rows of the class), which only `fit` can know.
 
     Attributes
     ----------
@@ -102,12 +107,14 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         radius: float = 1.0,
         fit_intercept: bool = True,
         guests: str | bool = "auto",
+        class_weight: dict[Any, float] | str | None = None,
     ) -> None:
         self.loss = loss
         self.constraint = constraint
         self.radius = radius
         self.fit_intercept = fit_intercept
         self.guests = guests
+        self.class_weight = class_weight
 
     # ------------------------------------------------------------------ models
 
@@ -166,14 +173,33 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"{told(trial.classes_.tolist())}. Name all classes at the first partial_fit, or call fit."
             )
         codes = np.searchsorted(trial.classes_, y)
+        if self.class_weight is not None:
+            weights = self._weigh_classes(trial.classes_, y, codes, weights, whole)
         if not anew:
-            with _fitted.together(self._models if len(self._models) > 1 else ()):
+            with together(model.memory for model in self._models):
                 return _learn_codes(self._models, rows, codes, weights)
         layout = self._layout(trial.n_features_in_)
         models = tuple(_sklearn.new_model(layout) for _ in range(_count(trial.classes_)))
         said = _learn_codes(models, rows, codes, weights)
         _fitted.learned(self, trial, _models=models)
         return said
+
+    def _weigh_classes(
+        self, classes: NDArray[Any], y: NDArray[Any], codes: NDArray[np.int64], weights: Array, whole: bool
+    ) -> Array:
+        """Return the weights of rows, with those of their classes."""
+        name, balanced = type(self).__name__, isinstance(self.class_weight, str)
+        if balanced and not whole:
+            raise InputError(
+                f"{name}: class_weight='balanced' needs all rows at once, as fit has them. Give partial_fit and "
+                "predict_then_fit a dict, or sample_weight."
+            )
+        of_class = compute_class_weight(self.class_weight, classes=classes, y=y)
+        if not ((of_class >= 0) & (of_class <= LARGEST)).all():
+            raise InputError(
+                f"{name}: class_weight must be numbers from 0 to {LARGEST:g}. Got {told(self.class_weight)}."
+            )
+        return _sklearn.writable(np.minimum(weights * of_class[codes], LARGEST))
 
     def _read_all_classes(self, given: Any) -> NDArray[Any]:
         classes: NDArray[Any] = np.unique(np.asarray(given))

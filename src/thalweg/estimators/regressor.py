@@ -41,7 +41,8 @@ class TrackingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     radius : float
         The size of a constraint that is given by name.
     fit_intercept : bool
-        Whether there is an intercept. Under a constraint it is not constrained, and follows from running means.
+        Whether there is an intercept. Under a constraint it is not constrained, and follows from running means of
+        all rows alike, whatever their weight.
     quantile : float
         In (0, 1), for that loss.
     epsilon : float
