@@ -15,7 +15,7 @@ import pandas as pd
 from river.datasets import TrumpApproval
 
 from thalweg.estimators import Aggregator
-from thalweg.estimators._combination import PICTURES
+from thalweg.estimators.aggregator.result import PICTURES
 
 
 def main() -> None:
