@@ -364,7 +364,7 @@ def test_a_state_of_other_settings_is_refused():
     assert same(one.state(), saved)
 
 
-# ---------------------------------------------------------------------------------------------------- capacity that grows
+# -------------------------------------------------------------------------------------------------- capacity that grows
 
 
 def bytes_of(one):
@@ -391,7 +391,9 @@ def test_capacity_is_that_of_the_rounds_whoever_plays_them(options):
     for part in np.split(np.arange(700), [1, 2, 5, 100]):
         np.testing.assert_array_equal(parts.run(X[part], y[part]).said, run.said[part])
     assert same(parts.state(), whole.state())
-    kept = {key: value for key, value in rows.state().items() if not key.endswith((".held", ".tracker.x", ".tracker.clock"))}
+    kept = {
+        key: value for key, value in rows.state().items() if not key.endswith((".held", ".tracker.x", ".tracker.clock"))
+    }
     assert all(np.array_equal(value, whole.state()[key]) for key, value in kept.items())
     np.testing.assert_array_equal(rows.weights_, whole.weights_)
 
@@ -416,7 +418,7 @@ def test_who_has_nothing_to_learn_keeps_the_first_capacity():
     assert bytes_of(rows) == bytes_of(whole)
 
 
-# ------------------------------------------------------------------------------------------- calls that fail have not been
+# ---------------------------------------------------------------------------------------- calls that fail have not been
 
 
 def test_a_run_that_failed_can_be_made_again():
@@ -451,7 +453,10 @@ class Counted(Follow):
 @pytest.mark.parametrize("call", ["predict", "update", "run", "rows"])
 def test_guests_leave_no_call_half_done(call):
     X, y, _ = stream(T=30)
-    one, twin = Aggregator(guests=[Counted(), Counted(14)], horizon=2), Aggregator(guests=[Counted(), Counted()], horizon=2)
+    one, twin = (
+        Aggregator(guests=[Counted(), Counted(14)], horizon=2),
+        Aggregator(guests=[Counted(), Counted()], horizon=2),
+    )
     for each in one, twin:
         each.run(X[:8], y[:8])  # 4 questions to each copy
         if call == "update":
@@ -491,7 +496,7 @@ def test_a_copy_is_its_own():
 
 @contextlib.contextmanager
 def stopped(at):
-    """Raise KeyboardInterrupt at line number `at` of the Python code of a call; yields a list: the place, if it came."""
+    """Raise KeyboardInterrupt at line number `at` of the Python code of a call; yields a list of the place it came."""
     count, came = 0, []
 
     def trace(frame, event, arg):

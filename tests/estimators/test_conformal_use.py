@@ -441,7 +441,7 @@ def test_a_model_that_stops_is_told_again_and_no_row_is_lost():
 
 @contextlib.contextmanager
 def stopped(at):
-    """Raise KeyboardInterrupt at line number `at` of the code of intervals; yields a list that is filled if it comes."""
+    """Raise KeyboardInterrupt at line number `at` of the code of intervals; yields a list of the place it came."""
     count, came = 0, []
 
     def trace(frame, event, arg):

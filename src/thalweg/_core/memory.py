@@ -92,9 +92,9 @@ class Memory:
     moved : callable, optional
         Called with this memory whenever the arrays are others or were rolled back: forget views and shown values.
     guests : mapping, optional
-        Objects outside the block with `state` and `restore`, by the prefix of their names in saved states. Where one has
-        `snapshot` and `roll_back`, these are used to undo rounds and to copy it. An owner whose guests follow from its
-        state sets others in `moved`.
+        Objects outside the block with `state` and `restore`, by the prefix of their names in saved states. Where one
+        has `snapshot` and `roll_back`, these are used to undo rounds and to copy it. An owner whose guests follow from
+        its state sets others in `moved`.
     start : tuple of Block and sizes, optional
         The first block; a fresh one when left out.
     """
@@ -153,8 +153,8 @@ class Memory:
     def call(self, kernel: Kernel[..., Any], *arguments: Any) -> Call:
         """Return a call of `kernel(handle, *arguments)` that is bound once and kept until the block moves.
 
-        Arguments are bound at the first call: arrays that belong to this memory's owner for good, and numbers, which are
-        set again through `Call.floats` and `Call.integers`. For arrays that are made for the call use `Kernel.ready`.
+        Arguments are bound at the first call: arrays that belong to this memory's owner for good, and numbers, which
+        are set again through `Call.floats` and `Call.integers`. For arrays made for the call use `Kernel.ready`.
         """
         call = self._calls.get(kernel)
         if call is None:

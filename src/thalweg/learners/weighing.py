@@ -66,7 +66,7 @@ class Weighing:
         return self.machine.plan(sizes)
 
     def sizes_of(self, saved: Mapping[str, NDArray[Any]], places: Sequence[str]) -> dict[str, int]:
-        """Return the sizes of those saved at these prefixes; raise ValueError with the reason if no run can have them."""
+        """Return the sizes of those saved at these prefixes; raise ValueError if no run can have them."""
         found = self.machine.sizes_of(inside(saved, places[0]))
         blank = any(saved[f"{place}inner.members.sizes"].ravel()[COUNT] == 0 for place in places)
         return {**found, "first": int(blank)}

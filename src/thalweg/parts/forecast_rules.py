@@ -109,7 +109,7 @@ def _holds(s: RulesState, c: RulesSettings, past: Past) -> Iterator[tuple[str, b
 @inner
 def _step(c: RulesSettings, s: RulesState, m: int, i: int) -> float:
     """s_i of (3); V_i > 0."""
-    return min(0.5 / s.B[m, i], np.sqrt(np.log(max(s.A.shape[1], 2)) / s.V[m, i]))  # type: ignore[no-any-return]
+    return min(0.5 / s.B[m, i], np.sqrt(np.log(max(s.A.shape[1], 2)) / s.V[m, i]))
 
 
 @inner

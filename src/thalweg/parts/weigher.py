@@ -35,7 +35,7 @@ def fits(w: Weigher) -> bool:
     """Whether the next round can be played with the present capacity."""
     if w.first and w.pending[0] == 0:
         return False
-    return call(w.room, w.handle)  # type: ignore[no-any-return]
+    return call(w.room, w.handle)
 
 
 @inner

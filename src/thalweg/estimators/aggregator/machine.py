@@ -147,12 +147,17 @@ class Combining:
     def _copy(self, candidates: Candidates, sizes: Mapping[str, int]) -> Plan:
         K, priors, tracked = sizes["K"], candidates.priors, candidates.tracked
         tracker = _weighing(K).plan(sizes) if tracked else Plan(Nothing, ())
+
+        def begin(s: CopyState, c: CopySettings) -> None:
+            begin_jury(s.jury, c.jury)
+            tracker.begin(s.tracker, c.tracker)
+
         return Plan(
             CopyState,
             CopySettings(CODES[self.loss], self.tau, self.gradient, tracked),
             {"L": len(candidates.memories), "K": K, "N": priors.size},
             {"rules": rules_plan(candidates.rules, K), "jury": jury_plan(priors, sizes["J"]), "tracker": tracker},
-            begin=lambda s, c: (begin_jury(s.jury, c.jury), tracker.begin(s.tracker, c.tracker))[0],
+            begin=begin,
         )
 
     def _holds(self, s: AggregatorState, c: AggregatorSettings, past: Past) -> Iterator[tuple[str, bool]]:
