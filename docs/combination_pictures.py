@@ -16,6 +16,7 @@ from river.datasets import TrumpApproval
 from thalweg.estimators._combination import PICTURES
 
 from thalweg.estimators import Aggregator
+from thalweg.estimators.aggregator.result import PICTURES
 
 
 def main() -> None:

@@ -1,8 +1,10 @@
 """Aggregator: how it is called, what it refuses, how it is saved, hindsight, and pictures."""
 
+import contextlib
 import copy
 import pickle
 import re
+import sys
 
 import numpy as np
 import pandas as pd
@@ -348,40 +350,210 @@ def test_names_are_saved_too(tmp_path):
     assert repr(Aggregator("mae", rule="boa")) == "Aggregator('absolute', rule='BOA'; 0 rounds played)"
 
 
-@pytest.mark.parametrize(
-    ("every", "values"), [(9, (-1.0, np.nan)), pytest.param(1, (np.nan, -1.0, 1e300, 0.5, 1e-300, -0.01), marks=SLOW)]
-)
-def test_damaged_states_are_refused_and_nothing_changes(every, values):
-    X, y, _ = stream(T=60)
+def test_a_state_of_other_settings_is_refused():
+    X, y, _ = stream(T=30)
     one = Aggregator(horizon=2)
     one.run(X, y)
-    one.predict(X[0])
     saved = one.state()
-    with pytest.raises(StateError, match="horizon"):
-        Aggregator(horizon=3).restore(saved)
-    with pytest.raises(StateError):
-        Aggregator(horizon=2, rule="BOA").restore(saved)
-    rng = np.random.default_rng(0)
-    refused = 0
-    arrays = [key for key in saved if isinstance(saved[key], np.ndarray) and saved[key].size]
-    for key in arrays[::every]:
-        for value in values:
-            damaged = {**saved, key: saved[key].copy()}
-            flat = damaged[key].reshape(-1)
-            flat[rng.integers(flat.size)] = value if flat.dtype.kind == "f" else 3 * np.sign(np.nan_to_num(value))
-            other = Aggregator(horizon=2)
-            other.run(X[:5], y[:5])
-            before = other.state()
-            try:
-                other.restore(damaged)
-            except StateError:
-                refused += 1
-                after = other.state()
-                assert all(np.array_equal(before[k], after[k]) for k in before)
-            else:  # then it works
-                other.update(y[0])
-                assert np.isfinite(other.run(X, y).said).all(), key
-    assert refused > len(arrays[::every]) * len(values) / 4
+    for other in Aggregator(horizon=3), Aggregator(horizon=2, rule="BOA"), Aggregator("mae", horizon=2):
+        with pytest.raises(StateError, match="it was saved with"):
+            other.restore(saved)
+        assert other.rounds == 0
+    with pytest.raises(StateError, match="2 names of 4 experts"):
+        one.restore(saved | {"facts.expert_names_": ["gam", "ar"]})
+    assert same(one.state(), saved)
+
+
+# -------------------------------------------------------------------------------------------------- capacity that grows
+
+
+def bytes_of(one):
+    return one._memory.block.memory.nbytes
+
+
+def by_hand(one, X, y):
+    said = []
+    for t in range(len(X) + one.horizon - 1):
+        if t < len(X):
+            said.append(one.predict(X[t]))
+        if t >= one.horizon - 1:
+            one.update(float(y[t - one.horizon + 1]))
+    return said
+
+
+@pytest.mark.parametrize("options", [{}, {"horizon": 3}, {"rule": "Tracker"}, {"guests": ["BOA", "FS"]}])
+def test_capacity_is_that_of_the_rounds_whoever_plays_them(options):
+    X, y, _ = stream(T=700)
+    X[300:, 1] *= 100.0
+    whole, rows, parts = (Aggregator(**options) for _ in range(3))
+    run = whole.run(X, y)
+    assert by_hand(rows, X, y) == run.said.tolist()
+    for part in np.split(np.arange(700), [1, 2, 5, 100]):
+        np.testing.assert_array_equal(parts.run(X[part], y[part]).said, run.said[part])
+    assert same(parts.state(), whole.state())
+    kept = {
+        key: value for key, value in rows.state().items() if not key.endswith((".held", ".tracker.x", ".tracker.clock"))
+    }
+    assert all(np.array_equal(value, whole.state()[key]) for key, value in kept.items())
+    np.testing.assert_array_equal(rows.weights_, whole.weights_)
+
+
+@pytest.mark.parametrize(("rounds", "most"), [(128, 7_000), pytest.param(16_384, 12_000, marks=SLOW)])
+def test_bytes_of_a_stream(rounds, most):
+    X, y, _ = stream(T=rounds, K=5)
+    one = Aggregator()
+    one.run(X, y)
+    assert bytes_of(one) <= most
+
+
+def test_who_has_nothing_to_learn_keeps_the_first_capacity():
+    """A copy that has seen no gradient may still begin with as many members as there can be."""
+    X, y, _ = stream(T=40)
+    X[1::2] = X[1::2, :1]  # all agree in the rounds of copy 1
+    whole, rows = Aggregator(horizon=2), Aggregator(horizon=2)
+    run = whole.run(X, y)
+    assert by_hand(rows, X, y) == run.said.tolist()
+    more, answers, _ = stream(T=60, seed=4)
+    assert by_hand(rows, more, answers) == whole.run(more, answers).said.tolist()
+    assert bytes_of(rows) == bytes_of(whole)
+
+
+# ---------------------------------------------------------------------------------------- calls that fail have not been
+
+
+def test_a_run_that_failed_can_be_made_again():
+    X, y, _ = stream(T=30)
+    frame = pd.DataFrame(X, columns=NAMES).assign(when=pd.date_range("2026-01-01", periods=30))
+    one, twin = (Aggregator(guests=["BOA", Faulty(when)], horizon=2) for when in (8, 10**6))
+    before = one.state()
+    with pytest.raises(RuntimeError, match="ill"):
+        one.run(frame, y, time="when")
+    assert same(one.state(), before)
+    assert not hasattr(one, "n_experts_")
+    assert not hasattr(one, "expert_names_")
+    for hosted in one._hosted:
+        hosted[0].guest.when = 10**6  # it is well again
+    np.testing.assert_array_equal(one.run(frame, y, time="when").said, twin.run(frame, y, time="when").said)
+
+
+class Counted(Follow):
+    """Counts what it is asked, and fails once."""
+
+    def __init__(self, when=0):
+        super().__init__()
+        self.when, self.asked = when, 0
+
+    def weights(self, experts, awake):
+        self.asked += 1
+        if self.asked == self.when:
+            raise RuntimeError("a guest is out")
+        return super().weights(experts, awake)
+
+
+@pytest.mark.parametrize("call", ["predict", "update", "run", "rows"])
+def test_guests_leave_no_call_half_done(call):
+    X, y, _ = stream(T=30)
+    one, twin = (
+        Aggregator(guests=[Counted(), Counted(14)], horizon=2),
+        Aggregator(guests=[Counted(), Counted()], horizon=2),
+    )
+    for each in one, twin:
+        each.run(X[:8], y[:8])  # 4 questions to each copy
+        if call == "update":
+            each.predict(X[8:10])
+    play = {
+        "predict": lambda each: each.predict(X[8]),
+        "update": lambda each: each.update(y[8:10]),
+        "run": lambda each: each.run(X[8:], y[8:]),
+        "rows": lambda each: each.predict(X[8:10]),
+    }[call]
+    one._hosted[int(call in ("update", "rows"))][1].guest.when = 6 if call in ("update", "run") else 5
+    asked = [guest.guest.asked for some in one._hosted for guest in some]
+    before = one.state()
+    with pytest.raises(RuntimeError, match="out"):
+        play(one)
+    assert same(one.state(), before)
+    assert [guest.guest.asked for some in one._hosted for guest in some] == asked
+    for some in one._hosted:
+        some[1].guest.when = 0
+    play(one)
+    play(twin)
+    assert same(one.state(), twin.state())
+
+
+def test_a_copy_is_its_own():
+    X, y, _ = stream(T=20)
+    mute = type("Mute", (), {"weights": Follow.weights, "update": Follow.update})()
+    mute.lost = np.zeros(4)
+    for guests in (["BOA"], ["BOA", Follow()], [mute]):
+        one = Aggregator(guests=guests)
+        one.run(X[:10], y[:10])
+        other = copy.copy(one)
+        expected = one.run(X[10:], y[10:]).said
+        assert other.rounds == 10
+        np.testing.assert_array_equal(other.run(X[10:], y[10:]).said, expected)
+
+
+@contextlib.contextmanager
+def stopped(at):
+    """Raise KeyboardInterrupt at line number `at` of the Python code of a call; yields a list of the place it came."""
+    count, came = 0, []
+
+    def trace(frame, event, arg):
+        nonlocal count
+        place = frame.f_code.co_filename
+        if not place.endswith(("aggregator/aggregator.py", "aggregator/machine.py", "memory.py")):
+            return None
+        if "roll" in frame.f_code.co_name or "return_to" in frame.f_code.co_name:
+            return None  # while a call is undone, a second one waits
+        if event == "line" and not came:
+            count += 1
+            if count == at:
+                came.append((frame.f_code.co_name, frame.f_lineno))
+                raise KeyboardInterrupt
+        return trace
+
+    sys.settrace(trace)
+    try:
+        yield came
+    finally:
+        sys.settrace(None)
+
+
+@pytest.mark.parametrize("played", [0, 1, 40])
+@pytest.mark.parametrize("call", ["predict", "rows", "update", "answers", "run"])
+def test_wherever_it_stops_a_call_was_made_or_was_not(call, played):
+    X, y, _ = stream(T=80)
+    one = Aggregator(horizon=2)
+    if played:
+        by_hand(one, X[:played], y[:played])
+    if call in ("update", "answers"):
+        one.predict(X[40:42])
+    play = {
+        "predict": lambda each: each.predict(X[40]),
+        "rows": lambda each: each.predict(X[40:42]),
+        "update": lambda each: each.update(float(y[40])),
+        "answers": lambda each: each.update(y[40:42]),
+        "run": lambda each: each.run(X[40:44], y[40:44]),
+    }[call]
+    after = copy.copy(one)
+    play(after)
+    found = set()
+    for at in range(1, 400, 3):
+        other = copy.copy(one)
+        with contextlib.suppress(KeyboardInterrupt), stopped(at) as came:
+            play(other)
+        if not came:
+            break
+        if (other.rounds, other.waiting) == (one.rounds, one.waiting):
+            assert same(other.state(), one.state()), came
+            play(other)
+            found.add("before")
+        assert same(other.state(), after.state()), came
+        while other.waiting:
+            other.update(1.5)
+        assert np.isfinite(by_hand(other, X[44:50], y[44:50])).all()
+    assert "before" in found
 
 
 # ------------------------------------------------------------------------------------------------------------ hindsight

@@ -595,6 +595,7 @@ def _cover(asymmetric: bool, horizon: int) -> None:
     for value in y:
         tracker.predict_interval(0.0)
         tracker.update(value)
+    _ = tracker.weights
     tracker.restore(tracker.state())
     model = estimators.ConformalForecaster(lambda x: 0.0, tracker)
     model.predict_interval([1.0])

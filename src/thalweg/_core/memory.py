@@ -153,8 +153,8 @@ class Memory:
     def call(self, kernel: Kernel[..., Any], *arguments: Any) -> Call:
         """Return a call of `kernel(handle, *arguments)` that is bound once and kept until the block moves.
 
-        Arguments are bound at the first call: arrays that stay the same, and numbers, which are set again through
-        `Call.floats` and `Call.integers`.
+        Arguments are bound at the first call: arrays that belong to this memory's owner for good, and numbers, which
+        are set again through `Call.floats` and `Call.integers`. For arrays made for the call use `Kernel.ready`.
         """
         call = self._calls.get(kernel)
         if call is None:

@@ -25,7 +25,7 @@ class _Row:
         self.at, self.x = np.zeros(size, dtype=np.int64), np.zeros(size)
         self.positions: Sequence[int] = ()  # those in `at`
         self.values: Any = (ctypes.c_double * size).from_buffer(self.x.data)
-        self.call = memory.call(play_row, 0, 0.0, 0.0, False, 0, self.at, self.x)
+        self.call = play_row.ready(memory.handle, 0, 0.0, 0.0, False, 0, self.at, self.x)
         self.clock = memory.state.clock.data
         self.rounds = memory.layout.rounds(memory.sizes)  # type: ignore[attr-defined]
 

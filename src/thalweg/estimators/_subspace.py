@@ -114,7 +114,7 @@ class SubspaceModel:
 
     def _bind(self) -> _Row:
         x, lost = np.zeros((1, self.layout.dim)), np.zeros(1)
-        return _Row(self.memory.call(learn_rows, x, lost), x, lost)
+        return _Row(learn_rows.ready(self.memory.handle, x, lost), x, lost)
 
     def put_in_order(self) -> None:
         """Sort directions by their variances, the largest first."""

@@ -228,4 +228,4 @@ def rounds(
             return t
         P[t] = propose(handle, X[t], A[t], held[t], W[t])
         _learn(handle, X[t], A[t], P[t], Y[t])
-    return Y.shape[0]
+    return int(Y.shape[0])
