@@ -13,7 +13,6 @@ import pathlib
 import numpy as np
 import pandas as pd
 from river.datasets import TrumpApproval
-from thalweg.estimators._combination import PICTURES
 
 from thalweg.estimators import Aggregator
 from thalweg.estimators.aggregator.result import PICTURES
