@@ -55,6 +55,7 @@ def free(made, saved, name):
     return (
         last == "seed"  # words of a generator
         or (last in ("sums", "squares") and unbounded)  # of gradients of any length
+        or (last == "paid" and not getattr(made, "nonnegative", True))  # losses below 0 of any size
         or (last == "x" and clock is not None and not clock[FRESH])  # a decision that is not made yet
     )
 

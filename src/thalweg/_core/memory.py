@@ -17,7 +17,7 @@ from thalweg._interrupts import interrupts
 from thalweg._kernels.handle import Handle, Unbound, bind
 from thalweg._kernels.jit import Call, Kernel
 
-__all__ = ["Fixed", "Layout", "Memory", "Snapshot"]
+__all__ = ["Fixed", "Layout", "Memory", "Snapshot", "integers"]
 
 Sizes = Mapping[str, int]
 Snapshot = tuple[Block, Sizes, NDArray[np.int64]]
@@ -34,6 +34,14 @@ class Layout(Protocol):
 
     def sizes_of(self, saved: Mapping[str, NDArray[Any]]) -> Sizes:
         """Return the sizes of a saved state; raise ValueError with the reason if no run can have them."""
+
+
+def integers(saved: Mapping[str, NDArray[Any]], key: str, count: int) -> list[int]:
+    """Return the entries of a short array that sizes are read from; raise ValueError where it has not as many."""
+    array = saved[key]
+    if array.size != count:
+        raise ValueError(f"'{key}' must have {count} entries. Got {array.size}")
+    return [int(n) for n in array.flat]  # `ravel` would copy, however long it is
 
 
 class Fixed:

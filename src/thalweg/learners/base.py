@@ -227,6 +227,7 @@ class Learner(Kept, Recorded):
         self._square_bound = self._feedback.square
         self._line = self.domain.shape if len(self.domain.shape) == 1 else None  # of a gradient as kernels take it
         self._inside = inside
+        self._windows = tuple(window for one in inside for window in (one, *one._windows))  # those inside them, too
         self._memory = Memory(machine, self._tree, self._forget, machine.guests)
 
     # ------------------------------------------------------------------ memory
@@ -282,7 +283,7 @@ class Learner(Kept, Recorded):
         shown, usual = self._shown, self._usual
         if shown is not None and usual is not None and usual.take(gradient, loss):  # everything else takes longer
             self._shown = None  # before the state moves: whenever Ctrl-C comes, the next one shown is the state's
-            for one in self._inside:
+            for one in self._windows:
                 one._shown = None
             if usual.play.run() == PLAYED:
                 if usual.clock[ROUNDS] > usual.until:
@@ -316,7 +317,7 @@ class Learner(Kept, Recorded):
 
     def _forget_decision(self) -> None:
         self._shown = None
-        for one in self._inside:
+        for one in self._windows:
             one._shown = None
 
     def _play_round(self, loss: float | None, clipped: int) -> None:

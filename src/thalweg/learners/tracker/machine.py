@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from thalweg._core.memory import integers
 from thalweg._core.rules import born, shares
 from thalweg._core.state import Floats, Past, Plan
 from thalweg._kernels.clock import ROUNDS
@@ -137,8 +138,8 @@ class Tracking(Machine):
             saved["estimate.errors"].size,
             len(saved["curvature.P"]),
         )
-        sizes, counts = ([int(n) for n in saved[key].ravel()] for key in ("members.sizes", "records.counts"))
-        why = self._misfit(found, sizes, counts, int(saved["clock"].ravel()[ROUNDS]))
+        sizes, counts = integers(saved, "members.sizes", 3), integers(saved, "records.counts", 4)
+        why = self._misfit(found, sizes, counts, integers(saved, "clock", 6)[ROUNDS])
         if why:
             raise ValueError(why)
         return dict(zip("NSHQ", found, strict=True))
