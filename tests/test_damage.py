@@ -74,6 +74,27 @@ def test_every_field_is_guarded(name):
             assert memory(other).block is block, field
 
 
+RECORDED = json.loads(damage.RECORD.read_text())
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_what_was_refused_is_refused(name):
+    """Rules and relations may become stricter, never weaker: `python -m tests.damage --record` renews the record."""
+    samples.make(name)
+    found = damage.refusals(name)
+    assert found.keys() == RECORDED[name].keys()
+    for field, before in RECORDED[name].items():
+        weaker = [i for i, (old, new) in enumerate(zip(before, found[field], strict=True)) if old > new]
+        assert not weaker, f"{field}: changes {weaker} were refused"
+
+
+@pytest.mark.slow
+def test_every_class_of_states_is_recorded():
+    names = [name for name in samples.ready(SAMPLES) if name in RECORDED]
+    recorded = set().union(*(damage.kinds(played(name)) for name in names))
+    assert all(damage.kinds(played(name)) <= recorded for name in samples.ready(SAMPLES))
+
+
 @every
 def test_shapes_are_compared_before_anything_is_allocated(name, monkeypatch):
     made = played(name, 6)
