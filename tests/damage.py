@@ -3,11 +3,16 @@
 A state after some rounds has one field damaged, in every way below, and is restored. Then either a StateError says so
 and nothing has changed, or the object works: it plays 20 more rounds with answers that are finite and feasible.
 
+`python -m tests.damage --record` writes down which changes of single entries are refused (`tests/data/refused.json`):
+rules and relations may become stricter, never weaker.
+
 With NUMBA_DISABLE_JIT=1 every index of a kernel is checked, too: none may lie outside of an array, or wrap around.
 """
 
 import collections
 import copy
+import json
+import pathlib
 import sys
 import traceback
 import warnings
@@ -201,7 +206,60 @@ def campaign(name, count=None, seed=0):
     return found, faults
 
 
-# ----------------------------------------------------------------------------------------------------- indices, checked
+# -------------------------------------------------------------------------------------------- what is refused, recorded
+
+ENTRIES = 6  # of a field, evenly spaced, that are changed one at a time
+
+
+def _changes(x):
+    """Other values for an entry, none of them near."""
+    if isinstance(x, np.integer):
+        return x + 1, x - 1, x + 2**40
+    return x + 0.37 * (1 + abs(x)), -abs(x) - 0.37, 1e6 * (1 + abs(x))
+
+
+def refusals(name):
+    """For every field whether each change of an entry is refused: a digit for each, three for an entry."""
+    made, other, found = samples.played(name), samples.played(name, 6), {}
+    saved = made.state()
+    for field, _, _ in fields(made):
+        digits, a = "", saved[field]
+        for i in sorted({*np.linspace(0, a.size - 1, ENTRIES).astype(int).tolist()} if a.size else ()):
+            for value in _changes(a.flat[i]):
+                changed = a.copy()
+                changed.flat[i] = value
+                try:
+                    other.restore(saved | {field: changed})
+                    digits += "0"
+                except StateError:
+                    digits += "1"
+        found[field] = digits
+    return found
+
+
+def kinds(made):
+    """Every class of states in a sample."""
+
+    def walk(plan):
+        yield plan.state.__name__
+        for part in plan.parts.values():
+            yield from walk(part)
+
+    return {*walk(memory(made).block.plan)}
+
+
+def representatives():
+    """Samples that together have every class of states, and everything that is not a learner."""
+    seen, found = set(), []
+    for name in samples.ready(SAMPLES):
+        new = kinds(samples.played(name)) | {type(SAMPLES[name].make()).__name__}
+        if new - seen:
+            found.append(name)
+            seen |= new
+    return found
+
+
+# ------------------------------------------------------------------------------------------------- indices, checked
 
 
 def kernels():
@@ -260,7 +318,13 @@ def _guarded(value):
     return value
 
 
-if __name__ == "__main__":
+RECORD = pathlib.Path(__file__).parent / "data" / "refused.json"
+
+if __name__ == "__main__" and sys.argv[1] == "--record":
+    warnings.simplefilter("ignore")
+    known = json.loads(RECORD.read_text()) if RECORD.exists() else {}
+    RECORD.write_text(json.dumps(known | {name: refusals(name) for name in representatives()}, indent=0))
+elif __name__ == "__main__":
     total, seed = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
     names = [name for name in SAMPLES if not sys.argv[3:] or any(word in name for word in sys.argv[3:])]
     warnings.simplefilter("ignore")

@@ -55,6 +55,7 @@ def free(made, saved, name):
     return (
         last == "seed"  # words of a generator
         or (last in ("sums", "squares") and unbounded)  # of gradients of any length
+        or (last == "paid" and not getattr(made, "nonnegative", True))  # losses below 0 of any size
         or (last == "x" and clock is not None and not clock[FRESH])  # a decision that is not made yet
     )
 
@@ -71,6 +72,27 @@ def test_every_field_is_guarded(name):
             with pytest.raises(StateError, match="cannot restore"):
                 other.restore(saved | {field: np.full_like(saved[field], huge)})
             assert memory(other).block is block, field
+
+
+RECORDED = json.loads(damage.RECORD.read_text())
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_what_was_refused_is_refused(name):
+    """Rules and relations may become stricter, never weaker: `python -m tests.damage --record` renews the record."""
+    samples.make(name)
+    found = damage.refusals(name)
+    assert found.keys() == RECORDED[name].keys()
+    for field, before in RECORDED[name].items():
+        weaker = [i for i, (old, new) in enumerate(zip(before, found[field], strict=True)) if old > new]
+        assert not weaker, f"{field}: changes {weaker} were refused"
+
+
+@pytest.mark.slow
+def test_every_class_of_states_is_recorded():
+    names = [name for name in samples.ready(SAMPLES) if name in RECORDED]
+    recorded = set().union(*(damage.kinds(played(name)) for name in names))
+    assert all(damage.kinds(played(name)) <= recorded for name in samples.ready(SAMPLES))
 
 
 @every

@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thalweg._archive import KINDS, LONGEST, SCHEMA, Archive, is_, plain_text, read_path, reading, write_archive
+from thalweg._core.state import at_most
 from thalweg._recorded import KINDS as RECORDED
 from thalweg._recorded import Recorded, build, parameters, public_name
 from thalweg._version import __version__
@@ -179,7 +180,7 @@ class _Reader:
         self.used: set[str] = set()
         self.built: dict[int, Any] = {}
         numbers = sum(array.size for array in archive.arrays.values())
-        self.room = max(ROOM, 64 * numbers)
+        self.room = [max(ROOM, 64 * numbers)]
 
     def learner(self) -> Any:
         """The learner, in its state."""
@@ -248,11 +249,12 @@ class _Reader:
                 positional = self._read(is_(list, entry.get("positional")), f"{below}args", who, depth, place)
                 self.built[place] = functools.partial(kind, *positional, **read)
             elif isinstance(kind, type):
-                self.room -= _size(kind, read)
-                if self.room < 0:
+                self.room[0] -= _size(kind, read)
+                if self.room[0] < 0:
                     raise StateError(f"{self.path!r} describes sets or learners that are far larger than the file.")
                 try:
-                    self.built[place] = build(kind, read)
+                    with at_most(self.room):
+                        self.built[place] = build(kind, read)
                 except (StateError, MissingExtraError, Warning):
                     raise
                 except Exception as error:
@@ -303,6 +305,7 @@ def _size(kind: type, given: Mapping[str, Any]) -> int:
     """Roughly how many numbers an object holds where its arguments say that without holding as many themselves."""
     shape = given.get("shape", given.get("dim", 0))
     size = math.prod(_count(n) for n in (shape if isinstance(shape, list | tuple) else [shape]))
+    size *= 1 if "rank" in parameters(kind) else 4  # a few arrays of that size
     d = getattr(given.get("domain"), "dim", 0)
     if "rank" in parameters(kind):  # matrices
         size **= 2

@@ -17,7 +17,7 @@ from thalweg._interrupts import interrupts
 from thalweg._kernels.handle import Handle, Unbound, bind
 from thalweg._kernels.jit import Call, Kernel
 
-__all__ = ["Fixed", "Layout", "Memory", "Snapshot", "memory_only", "roll_back", "snapshot", "together"]
+__all__ = ["Fixed", "Layout", "Memory", "Snapshot", "integers", "memory_only", "roll_back", "snapshot", "together"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 Sizes = Mapping[str, int]
@@ -35,6 +35,14 @@ class Layout(Protocol):
 
     def sizes_of(self, saved: Mapping[str, NDArray[Any]]) -> Sizes:
         """Return the sizes of a saved state; raise ValueError with the reason if no run can have them."""
+
+
+def integers(saved: Mapping[str, NDArray[Any]], key: str, count: int) -> list[int]:
+    """Return the entries of a short array that sizes are read from; raise ValueError where it has not as many."""
+    array = saved[key]
+    if array.size != count:
+        raise ValueError(f"'{key}' must have {count} entries. Got {array.size}")
+    return [int(n) for n in array.flat]  # `ravel` would copy, however long it is
 
 
 class Fixed:

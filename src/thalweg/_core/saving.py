@@ -98,14 +98,17 @@ def read(
     owner: Any, layout: Layout, saved: Mapping[str, Any], square: float = np.inf
 ) -> tuple[Block, Mapping[str, int]]:
     """Return a new block with a saved state, and its sizes, if a run can have left it."""
-    arrays = {key: np.asarray(value) for key, value in saved.items() if isinstance(value, np.ndarray)}  # no mask
+    arrays = {  # of numbers, without masks
+        key: np.asarray(value)
+        for key, value in saved.items()
+        if isinstance(value, np.ndarray) and value.dtype.kind in "fiu"
+    }
     try:
         sizes = layout.sizes_of(arrays)
         plan = layout.plan(sizes)
     except KeyError as error:
-        raise unfit(
-            owner, f"{error.args[0]!r} must be an array. Got {type(saved.get(error.args[0])).__name__}"
-        ) from None
+        key = error.args[0]
+        raise unfit(owner, f"{key!r} must be an array of numbers. Got {type(saved.get(key)).__name__}") from None
     except (TypeError, ValueError, IndexError, OverflowError) as error:
         raise unfit(owner, str(error)) from error
     return fill(owner, plan, saved, square), sizes

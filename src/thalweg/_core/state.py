@@ -16,6 +16,8 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any, NamedTuple, Self, get_args, get_type_hints
@@ -23,8 +25,11 @@ from typing import Any, NamedTuple, Self, get_args, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
+from thalweg.errors import StateError
+
 __all__ = [
-    "Block", "Field", "Floats", "Ints", "Part", "Past", "Plan", "Rule", "Seen", "field", "part", "scratch", "several",
+    "Block", "Field", "Floats", "Ints", "Part", "Past", "Plan", "Rule", "Seen", "at_most", "field", "part", "scratch",
+    "several",
 ]  # fmt: skip
 
 Floats = NDArray[np.float64]
@@ -218,8 +223,35 @@ class Plan:
             if said.start:
                 yield name, said.start
 
+    @property
+    def scratch_words(self) -> int:
+        """Length of all scratch space."""
+        mine = (value for value in self.settings or () if isinstance(value, Field))
+        return sum(math.prod(self.shape(said)) for said in mine) + sum(p.scratch_words for p in self.parts.values())
+
 
 # --------------------------------------------------------------------------------------------------------------- blocks
+
+
+_room: ContextVar[list[int] | None] = ContextVar("room", default=None)  # words that new blocks may have together
+
+
+@contextmanager
+def at_most(room: list[int]) -> Iterator[None]:
+    """Refuse new blocks that together have more than room[0] words, before they are allocated: for untrusted files."""
+    before = _room.set(room)
+    try:
+        yield
+    finally:
+        _room.reset(before)
+
+
+def _reserve(plan: Plan) -> None:
+    room = _room.get()
+    if room is not None:
+        room[0] -= plan.words + plan.scratch_words
+        if room[0] < 0:
+            raise StateError("The state would be far larger than the file.")
 
 
 class Block:
@@ -238,6 +270,7 @@ class Block:
     __slots__ = ("arrays", "memory", "plan", "settings", "state")
 
     def __init__(self, plan: Plan, memory: NDArray[np.int64] | None = None) -> None:
+        _reserve(plan)
         self.plan = plan
         self.memory = memory = np.zeros(plan.words, WORD) if memory is None else memory
         self.arrays = {

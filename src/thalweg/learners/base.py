@@ -228,9 +228,9 @@ class Learner(Kept, Recorded):
         self._square_bound = self._feedback.square
         self._line = self.domain.shape if len(self.domain.shape) == 1 else None  # of a gradient as kernels take it
         self._inside = inside
-        self._windows: tuple[Learner, ...] = tuple(
-            w for one in inside for w in (one, *one._windows)
-        )  # all, nested ones too
+        self._windows: tuple[Learner, ...] = ()
+        for one in inside:
+            self._windows += one, *one._windows  # those inside it, too
         self._memory = Memory(machine, self._tree, self._forget, machine.guests)
 
     # ------------------------------------------------------------------ memory

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from thalweg._core.memory import integers
 from thalweg._core.rules import born, shares
 from thalweg._core.state import Floats, Past, Plan
 from thalweg._kernels.clock import ROUNDS
@@ -141,10 +142,8 @@ class Tracking(Machine):
             saved["estimate.errors"].size,
             len(saved["curvature.P"]),
         )
-        sizes, counts, clock = (
-            _whole(saved, key, n) for key, n in (("members.sizes", 3), ("records.counts", 4), ("clock", 6))
-        )
-        why = self._misfit(found, sizes, counts, clock[ROUNDS])
+        sizes, counts = integers(saved, "members.sizes", 3), integers(saved, "records.counts", 4)
+        why = self._misfit(found, sizes, counts, integers(saved, "clock", 6)[ROUNDS])
         if why:
             raise ValueError(why)
         return dict(zip("NSHQ", found, strict=True))
@@ -301,13 +300,6 @@ def multipliers(s: TrackerState) -> Array:
     count, k0, K = s.members.sizes.tolist()
     return 2.0 ** np.arange(k0 - BELOW, K + 1) if count else np.zeros(0)
 
-
-def _whole(saved: Mapping[str, NDArray[Any]], key: str, entries: int) -> list[int]:
-    """Return a saved array of counters."""
-    array = saved[key]
-    if array.dtype.kind != "i" or array.shape != (entries,):
-        raise ValueError(f"'{key}' must be int64 of shape ({entries},). Got {array.dtype} of shape {array.shape}")
-    return array.tolist()
 
 
 def _sizes(s: TrackerState) -> tuple[int, int, int, int]:
