@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from tests import samples
-from tests.samples import SAMPLES, fields, memory, play, played, same, show
+from tests.samples import SAMPLES, fields, memory, play, same, show
 from thalweg._core import state as declared
 from thalweg._kernels import jit
 from thalweg.errors import StateError

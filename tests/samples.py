@@ -125,7 +125,14 @@ def _act(found):
 def _built(place, base, kind):
     """One of a PCA learner or controller, from arguments by name."""
     kind = getattr(importlib.import_module(f"thalweg.{place}"), kind)
-    known = {"dim": 4, "rank": 1, "rng": 3, "horizon": 60, "memory": 2, "policies": 0.1 * np.arange(4.0).reshape(2, 1, 2)}
+    known = {
+        "dim": 4,
+        "rank": 1,
+        "rng": 3,
+        "horizon": 60,
+        "memory": 2,
+        "policies": 0.1 * np.arange(4.0).reshape(2, 1, 2),
+    }
     known |= {"system": _system()} if place == "control" else {}
     taken = inspect.signature(kind).parameters
     more = {"step_size": 0.2} if "step_size" in taken and taken["step_size"].default is inspect.Parameter.empty else {}
@@ -226,7 +233,9 @@ ESTIMATORS = {
 LEARNING = {name: learner(make) for name, make in (LEARNERS | MORE | COMBINATIONS).items()}
 APPLIED = {
     **{
-        name: Sample(make := functools.partial(_built, "pca", "PCALearner", name), functools.partial(_pca, make), _decision)
+        name: Sample(
+            make := functools.partial(_built, "pca", "PCALearner", name), functools.partial(_pca, make), _decision
+        )
         for name in PCA
     },
     **{

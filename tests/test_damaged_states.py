@@ -161,11 +161,11 @@ DAMAGE = [  # who, what is done to its state, what the error says
     ("PCA: OjaPCA", change("W", (0, 0), 2.0), "basis cannot be"),
     ("PCA: YuanLamperskiPCA", change("A", (0, 0), 1e9), "decision cannot be"),
     ("control: LQR", change("u", 0, 1e300), "input cannot be"),
-    ("control: LQR", change("clock", 1, 2), "clock cannot be"),
+    ("control: LQR", change("clock", 1, 2), "counters cannot be"),
     ("control: EfficientControl", change("u", 0, 9.0), "its input is not what its policy answers"),
     ("control: EfficientControl", change("past", (0, 0), 1e100), "past disturbances cannot be"),
-    ("control: EfficientControl", change("scales", 0, 3.0), "scales are negative, or other"),
-    ("control: EfficientControl", change("scales", 1, 1.0), "scales are negative, or other"),
+    ("control: EfficientControl", change("scales", 0, 3.0), "scales cannot be"),
+    ("control: EfficientControl", change("scales", 1, 1.0), "scales cannot be"),
 ]  # fmt: skip
 
 

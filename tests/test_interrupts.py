@@ -35,7 +35,7 @@ def instance(learner, x):
 
 
 def observe(controller, w):
-    controller.observe(COST, SYSTEM.A @ X0 + SYSTEM.B @ controller._arrays["u"] + w)
+    controller.observe(COST, SYSTEM.A @ X0 + SYSTEM.B @ controller.state()["u"] + w)
 
 
 SYSTEM = control.LinearSystem([[0.9, 0.2], [0.0, 0.7]], [[0.0], [1.0]])

@@ -37,12 +37,12 @@ from thalweg.algorithms import (
     SwordPP,
     Tracker,
 )
+from thalweg.files import load
 from thalweg.learners.alone import Alone
+from thalweg.learners.base import Learner, Queries
 from thalweg.learners.cover import Cover
 from thalweg.learners.delayed import Delayed
 from thalweg.learners.ensemble import Ensemble
-from thalweg.files import load
-from thalweg.learners.base import Learner, Queries
 from thalweg.learners.one_projection import OneProjection
 from thalweg.play import Run, play
 

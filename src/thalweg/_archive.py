@@ -26,7 +26,18 @@ from thalweg._validate import visible, wrong
 from thalweg._version import __version__
 from thalweg.errors import InputError, MissingExtraError, StateError
 
-__all__ = ["KINDS", "LONGEST", "SCHEMA", "TEXT", "Archive", "is_", "plain_text", "read_path", "reading", "write_archive"]
+__all__ = [
+    "KINDS",
+    "LONGEST",
+    "SCHEMA",
+    "TEXT",
+    "Archive",
+    "is_",
+    "plain_text",
+    "read_path",
+    "reading",
+    "write_archive",
+]
 
 SCHEMA = 4  # version of the layout of files and states
 TEXT = "thalweg.json"

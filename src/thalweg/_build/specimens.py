@@ -22,7 +22,6 @@ from thalweg import control, estimators, pca, regret
 from thalweg._kernels.projections import PYTHON
 from thalweg._types import Array
 from thalweg.cards import Recipe, Setting, recipes
-from thalweg.learners.cover import Cover
 from thalweg.domains import (
     Ball,
     Box,
@@ -43,10 +42,11 @@ from thalweg.estimators._constrained import ConstrainedLayout, ConstrainedModel
 from thalweg.estimators._linear import FreeModel
 from thalweg.estimators._subspace import SubspaceModel, read_layout
 from thalweg.experts import AdaGradDescent, Descent, Expert, Pool
+from thalweg.learners.cover import Cover
 from thalweg.learners.late import Late
+from thalweg.learners.one_projection import surrogate_gradient
 from thalweg.losses import KINDS
 from thalweg.metas import AdaNormalHedge, AdaptMLProd, CoinBetting, Hedge, LeadingHistory, Meta, Prod
-from thalweg.learners.one_projection import surrogate_gradient
 from thalweg.parts.linear import LinearLayout
 from thalweg.pca.sampling import systematic
 from thalweg.problems import LinearModel
@@ -355,6 +355,7 @@ def _reductions() -> Iterator[Specimen]:
     twice: dict[str, Make] = {
         "SOGD": lambda Y: tw.OneProjection(Y, tw.SOGD),
         "EfficientDynamic": lambda Y: tw.EfficientDynamic(Y, HORIZON, LARGE),
+        "EfficientCBCE": lambda Y: tw.EfficientCBCE(Y, gradient_bound=LARGE),
     }
     for name, make in twice.items():
         yield f"OneProjection of the reduced {name}", partial(_reduce, X, make, Ball(2))
@@ -636,6 +637,7 @@ def _fit_within(loss: str, domain: Domain) -> None:
 def _follow(center: bool) -> None:
     model = SubspaceModel(read_layout(3, 2, (1.0, 4.0, np.inf), center))
     model.learn(_numbers(6, 3))
+    model.learn(_numbers(1, 3))
     model.put_in_order()
 
 

@@ -171,10 +171,7 @@ class Memory:
         """Return to a snapshot."""
         block, words = snapshot
         block.memory[:] = words
-        if block is not self.block:
-            self.adopt(block, self.sizes)
-        elif self._moved is not None:
-            self._moved(self)
+        self.adopt(block, self.sizes)  # the same block too: what its owner made from it is made again, and bound again
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:

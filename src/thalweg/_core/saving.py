@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from thalweg import files
 from thalweg._core.memory import Layout, Memory, memory_only, roll_back, snapshot
 from thalweg._core.state import Block, Past, Plan
-from thalweg._recorded import build, describe, initialise, parameters
+from thalweg._recorded import Recorded, build, describe, initialise, parameters
 from thalweg._validate import told
 from thalweg.domains._base import show
 from thalweg.errors import StateError
@@ -103,7 +103,9 @@ def read(
         sizes = layout.sizes_of(arrays)
         plan = layout.plan(sizes)
     except KeyError as error:
-        raise unfit(owner, f"{error.args[0]!r} must be an array. Got {type(saved.get(error.args[0])).__name__}") from None
+        raise unfit(
+            owner, f"{error.args[0]!r} must be an array. Got {type(saved.get(error.args[0])).__name__}"
+        ) from None
     except (TypeError, ValueError, IndexError, OverflowError) as error:
         raise unfit(owner, str(error)) from error
     return fill(owner, plan, saved, square), sizes
@@ -279,10 +281,10 @@ class Kept:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return arguments and words; views, handles and scratch space are made again."""
-        memory = self._memory
+        memory, owner = self._memory, cast(Recorded, self)
         return {
             "given": self._given,
-            "arguments": self._arguments(),
+            "arguments": owner._arguments(),
             "sizes": dict(memory.sizes),
             "words": memory.block.memory.copy(),
             "guests": {prefix: snapshot(guest) for prefix, guest in memory.guests.items()},

@@ -261,9 +261,7 @@ class Block:
         plan, prefix = self.plan.parts[name], f"{name}."
         block = Block.__new__(Block)
         block.plan = plan
-        block.arrays = {
-            key.removeprefix(prefix): array for key, array in self.arrays.items() if key.startswith(prefix)
-        }
+        block.arrays = {key.removeprefix(prefix): array for key, array in self.arrays.items() if key.startswith(prefix)}
         first = next((first for key, (_, _, first) in self.plan._layout[0].items() if key.startswith(prefix)), 0)
         block.memory = self.memory[first : first + plan.words]
         block.state, block.settings = getattr(self.state, name), getattr(self.settings, name)
@@ -307,7 +305,8 @@ def _settings(plan: Plan) -> Any:
     if not plan.settings:
         return plan.settings
     made: dict[str, Any] = {}
-    said = declared(type(plan.settings))
+    kind: type = type(plan.settings)
+    said = declared(kind)
     for name, value in plan.settings._asdict().items():
         if isinstance(value, Several):
             made[name] = tuple([_settings(one) for one in plan.several[name]])

@@ -100,7 +100,7 @@ def rounds(self: Any) -> int:
     return int(self._models[0].rounds) if is_fitted(self) else 0
 
 
-# ------------------------------------------------------------------------------------------------- changes that are whole
+# ----------------------------------------------------------------------------------------------- changes that are whole
 
 
 def shadow(self: E) -> E:

@@ -112,9 +112,7 @@ class FreeModel:
 
     # ------------------------------------------------------------------ rows
 
-    def learn(
-        self, X: Array, y: Array, weights: Array, at: NDArray[np.int64] | None = None, *, used: int = 0
-    ) -> Array:
+    def learn(self, X: Array, y: Array, weights: Array, at: NDArray[np.int64] | None = None, *, used: int = 0) -> Array:
         """Learn rows, one after the other; X has a column for each of the positions `at`, all when left out.
 
         Returns the prediction of each before it was learned. An error or Ctrl-C undoes all of them.

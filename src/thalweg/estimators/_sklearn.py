@@ -71,7 +71,7 @@ def restored_models(
     That number is compared with the arrays before anything is made for it.
     """
     features, first = facts["n_features_in_"], saved(0)
-    sums = first.get("sums" if self.constraint is not None else "features.mean")
+    sums: Any = first.get("sums" if self.constraint is not None else "features.mean")
     if np.shape(sums) != (features + 1,):
         raise unfit(self, f"it was saved with {features} features and arrays for others")
     names = facts.get("feature_names_in_")
@@ -114,7 +114,6 @@ def read_rows(self: Any, X: Any) -> Array:
     """Return checked rows for a fitted model."""
     options = {"dtype": np.float64, "order": "C", "ensure_all_finite": False, "reset": False}
     return sound_rows(self, validate_data(self, X, **options))
-
 
 
 def sound_rows(self: Any, rows: Any) -> Array:

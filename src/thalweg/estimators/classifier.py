@@ -116,9 +116,7 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         loss = check_choice(type(self).__name__, "loss", self.loss, LOSSES)
         return _sklearn.layout(self, loss, 0.0, features)
 
-    def _restored(
-        self, facts: Mapping[str, Any], saved: Callable[[int], Mapping[str, Any]]
-    ) -> tuple[TargetModel, ...]:
+    def _restored(self, facts: Mapping[str, Any], saved: Callable[[int], Mapping[str, Any]]) -> tuple[TargetModel, ...]:
         return _sklearn.restored_models(self, _count(facts["classes_"]), facts, saved, self._layout)
 
     # ------------------------------------------------------------------ learning
@@ -184,7 +182,7 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"{type(self).__name__} needs at least two classes. Got one class: {classes.tolist()}. "
                 "Where it is a matter of time, name all classes at the first partial_fit."
             )
-        if (classes != classes).any():  # noqa: PLR0124
+        if (classes != classes).any():
             raise InputError(f"{type(self).__name__}: classes must not be NaN. Got {told(classes.tolist())}.")
         return classes
 

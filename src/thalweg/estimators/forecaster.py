@@ -5,7 +5,7 @@ With lags l_1 < ... < l_k of the series y, and columns c_t that are known before
     b_t = y_{t - l_1}                                     the newest lag; without lags, the mean so far             (1)
     m_t  a linear model (`thalweg.parts.linear`) of what y_t is above b_t, from b_t itself, the steps
          y_{t - l_i} - y_{t - l_(i+1)} between lags, and c_t                                                         (2)
-    forecast_t = w_0 b_t + w_1 (b_t + m_t)                weights by what each gained: `thalweg.parts.jury`           (3)
+    forecast_t = w_0 b_t + w_1 (b_t + m_t)                weights by what each gained: `thalweg.parts.jury`          (3)
 
 The simple forecast b_t is believed first and as long as the model is no better, so that a forecast is worth little less
 than repeating the last value even in the first rounds. Lags that lie before the first value are absent. Nothing looks
@@ -108,7 +108,7 @@ class ForecastLayout:
             ForecastSettings(np.array(self.lags, dtype=np.int64), level, self.loss == "squared"),
             {"L": max(self.lags, default=1), "C": self.columns, "X": K + self.columns},
             {
-                "model": model.plan(model.sizes() | sizes),
+                "model": model.plan({**model.sizes(), **sizes}),
                 "jury": jury_plan(np.array([FREE, 1.0 - FREE]), sizes["slots"]),
             },
             holds=_holds,

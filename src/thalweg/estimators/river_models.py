@@ -66,7 +66,7 @@ def _restored(self: Any, facts: Mapping[str, Any], saved: Callable[[int], Mappin
 
 
 def _learn_with(self: Any, names: Iterable[Hashable], learn: Callable[[FreeModel, dict[Hashable, int]], None]) -> None:
-    """Learn rows with names that may be new: they get positions, with coefficients 0; where there are many, guests leave.
+    """Learn rows with names that may be new: they get positions, with coefficients 0; among many, guests leave.
 
     `learn` gets the model and the names, and says to the model how many positions are in use from then on. Names of a
     call that fails are forgotten: the model says which are in use.
@@ -227,7 +227,7 @@ def _intercept(self: Any) -> float:
     return float(self._models[0].coefficients()[1]) if _fitted.is_fitted(self) else 0.0
 
 
-class TrackingRegression(base.MiniBatchRegressor):  # type: ignore[misc]
+class TrackingRegression(base.MiniBatchRegressor):
     """Linear regression on a stream: it keeps up when the data change, and there is nothing to tune.
 
     The same as `thalweg.estimators.TrackingRegressor`, for river: features are named, and may come and go. Features and
@@ -321,7 +321,7 @@ class TrackingRegression(base.MiniBatchRegressor):  # type: ignore[misc]
         return _series(X, np.zeros(len(X)) if found is None else found)
 
 
-class TrackingLogistic(base.MiniBatchClassifier):  # type: ignore[misc]
+class TrackingLogistic(base.MiniBatchClassifier):
     """Logistic regression on a stream: it keeps up when the data change, and there is nothing to tune.
 
     Two classes, True and False. Features come and go by name, as in `TrackingRegression`, and need no scaler.

@@ -288,7 +288,7 @@ class Covered(Machine):
             raise ValueError(f"it has {K} slots and {m} markers")
         if self.threshold is None:
             return {"K": K, "M": 0}
-        if not FIRST_MARKS <= M <= MARKS_KEPT or M.bit_count() != 1 or M > max(FIRST_MARKS, 2 * m):
+        if not FIRST_MARKS <= M <= MARKS_KEPT or M.bit_count() != 1 or max(FIRST_MARKS, 2 * m) < M:
             raise ValueError(f"it keeps {M} of {m} markers")
         return {"K": K, "M": M}
 
@@ -381,7 +381,8 @@ def _markers(learner: Learner, s: CoverState, c: CoverSettings) -> list[int]:
     if n == 0:
         return list(range(max(1, m + 1 - MARKS_KEPT), m + 1))
     kept = s.marks[np.arange(max(0, m - n), m) % n]
-    return kept.tolist()  # type: ignore[no-any-return]
+    found: list[int] = kept.tolist()
+    return found
 
 
 def _born(learner: Learner, s: CoverState, c: CoverSettings) -> Ints:

@@ -243,7 +243,7 @@ class Reduced(Machine):
         return self.inner.refusal(s.inner, c.inner)
 
 
-# ------------------------------------------------------------------------------------------ around somebody else's learner
+# --------------------------------------------------------------------------------------- around somebody else's learner
 
 
 class GuestState(NamedTuple):

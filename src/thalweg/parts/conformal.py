@@ -325,7 +325,7 @@ def pointers(handle: Handle) -> tuple[Pointer, Pointer, Pointer]:
 
 @kernel
 def ask_sides(handle: Any, forecast: float, kind: int, out: Floats) -> None:
-    """Thresholds of the next round: out[0] above and, of two sides, out[1] below. `kind`: 1 with a forecast, else 0."""
+    """Thresholds of the next round: out[0] above and, of two sides, out[1] below. `kind` 1: there is a forecast."""
     sides = parts(handle)
     row = sides.clock[ASKED] % sides.horizon
     sides.forecasts[row], sides.kinds[row] = forecast, kind

@@ -71,7 +71,7 @@ CHANGES = 3  # and how many changes were evident
 class RecordsState(NamedTuple):
     """Record 0, one since the last evident change, and S slots of a cover: J = S + 2, B = S + 1.
 
-    Slots grow with the markers. The latest M rounds that set a marker are kept for display only; no decision reads them.
+    Slots grow with the markers. The latest M rounds that set a marker are kept for display; no decision reads them.
     """
 
     A: Floats = field("J N")

@@ -26,7 +26,7 @@ largest row, so that none decides alone: a lead of one such row makes odds of e^
 need not be that of the subspace; (6) is the slope of what is lost outside of F, in the weights. Where few rows decide,
 there is no time to learn that the longest memory is needed: hence its prior.
 
-Rows of F keep their sign and place. What is played anew is turned to where F was, and then by Jacobi's method, whose
+Rows of F keep their sign and place. The next F is turned to where F was, and then by Jacobi's method, whose
 turns are at most 45 degrees. Where variances cross, rows do not change places. Only in the first 10 (k + 1) rows they
 are put in the order of their variances.
 """

@@ -237,7 +237,7 @@ class PCALearner(Kept, Recorded, ABC):
     def transform(self, x: ArrayLike) -> Array:
         """Coordinates of a vector (d,), or of the rows of an array (n, d), along `leading`: (k,) or (n, k).
 
-        These directions stay put between rounds; those of `components` are drawn anew.
+        These directions stay put between rounds; those of `components` are drawn again in each round.
         """
         array = self._read_numbers("x", x)
         if array.ndim not in (1, 2) or array.shape[-1] != self.dim:

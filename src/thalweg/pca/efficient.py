@@ -211,7 +211,7 @@ class EfficientPCA(CoverPCA):
     The decision is diagonalised when it is asked for, so T rounds cost exactly T eigendecompositions. Symmetric
     matrices are kept packed, d (d + 1)/2 numbers each: with log2(t) + 1 levels, (levels/2 + 6) d^2 numbers in all.
 
-    In the rounds 2, 4, 8, .. all experts are new, so everything is learned anew; that is the cover's doing.
+    In the rounds 2, 4, 8, .. all experts are new, so learning restarts there; that is the cover's doing.
 
     Examples
     --------

@@ -156,8 +156,11 @@ class Tracking(Machine):
         if count == 0:
             fits = found == tuple(first.values())
             if self.embedded:
-                sizes_fit = FIRST_ROWS <= N <= MOST_ROWS and first["S"] <= S <= MOST_SLOTS
-                fits = sizes_fit and first["H"] == H and first["Q"] == Q
+                fits = (
+                    FIRST_ROWS <= N <= MOST_ROWS
+                    and first["S"] <= S <= MOST_SLOTS
+                    and (first["H"], first["Q"]) == (H, Q)
+                )
             return "" if fits else "it has no members, but not the sizes of a first round"
         steps = SHORTEST_FIRST <= k0 <= LONGEST_FIRST and K >= 1 and count == CURVED + K - k0 + BELOW + 1
         if not (steps and count <= MOST_ROWS and t > 0):

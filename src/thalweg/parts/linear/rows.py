@@ -247,9 +247,7 @@ def play_rows(
 
 
 @kernel
-def play_row(
-    handle: Handle, count: int, y: float, weight: float, learn: bool, used: int, at: Ints, x: Floats
-) -> float:
+def play_row(handle: Handle, count: int, y: float, weight: float, learn: bool, used: int, at: Ints, x: Floats) -> float:
     """One row as of `play_rows`, with the first `count` of these positions and values; returns its prediction."""
     s, c = parts(handle)
     said = predict_row(s, c, at[:count], x[:count])
