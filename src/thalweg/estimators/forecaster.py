@@ -43,7 +43,7 @@ from thalweg.errors import InputError
 from thalweg.parts.jury import begin_jury, judge, jury_plan
 from thalweg.parts.linear.plan import LinearLayout, begin_linear
 from thalweg.parts.linear.rows import learn_row, predict_row
-from thalweg.parts.records import rounds_for, slots_for, slots_of
+from thalweg.parts.records import has_room, rounds_for, slots_for, slots_of
 
 __all__ = ["Forecaster", "read_lags"]
 
@@ -53,6 +53,7 @@ MOST = 100_000  # of a lag
 ROUNDS, ASKED = 0, 1  # of `clock`: rounds, and whether the columns of the present one are known
 # of `told`: the forecast, (1), b_t + m_t, m_t (both nan without a model), and the number of features
 PLAYED, SIMPLE, SAID, ABOVE, COUNT = range(5)
+SEEN, FULL = 0, 1  # of a value
 
 
 class ForecastState(NamedTuple):
@@ -200,12 +201,15 @@ def _ask(handle: Handle) -> float:
 
 
 @kernel
-def _see(handle: Handle, y: float, told: bool) -> None:
-    """One value; `told` says whether scratch space has its forecast from `_ask`."""
+def _see(handle: Handle, y: float, told: bool) -> int:
+    """One value; `told` says whether scratch space has its forecast from `_ask`. Returns FULL without room."""
     s, c = parts(handle)
+    if not has_room(s.jury.records, s.clock[ROUNDS] + 1):
+        return FULL
     if not told:
         _forecast(s, c)
     _learn(s, c, y)
+    return SEEN
 
 
 @kernel
@@ -279,24 +283,17 @@ class Forecaster(Kept, Recorded):
 
     def _forget(self, memory: Memory) -> None:
         self._asked = False
-        self._calls: tuple[Call, Call] | None = None  # to ask and to see
-        self._clock = memory.state.clock.data
-        self._room = rounds_for(memory.sizes["slots"])
+        self._calls: tuple[Call, Call] | None = None  # to ask, and to see
 
     def _ready(self) -> tuple[Call, Call]:
-        """Return the bound calls of a round, with room for it."""
-        if self._clock[ROUNDS] >= self._room:
-            with self._memory.all_or_nothing():
-                self._reserve(1)
-        calls = self._calls
-        if calls is None:
-            calls = self._calls = self._memory.call(_ask), self._memory.call(_see, 0.0, False)
+        """Return the bound calls of a round."""
+        calls = self._calls = self._memory.call(_ask), self._memory.call(_see, 0.0, False)
         return calls
 
     def _reserve(self, rounds: int) -> None:
         """See to it that there is room for further rounds."""
         needed = self.rounds + rounds
-        if needed > self._room:
+        if needed > rounds_for(self._memory.sizes["slots"]):
             self._memory.grow({"slots": slots_for(needed)})
 
     # ------------------------------------------------------------------ a round
@@ -307,7 +304,7 @@ class Forecaster(Kept, Recorded):
         `row` has the columns of this round, by name or in their order. Asked again, the last call counts.
         """
         values = None if row is None and not self.columns else self._read_row(row)
-        ask = self._ready()[0]  # with room for the update, too, which has the answer from here
+        ask = (self._calls or self._ready())[0]
         if values is not None:
             self._memory.settings.given[:] = values
         said: float = ask.run()
@@ -323,13 +320,16 @@ class Forecaster(Kept, Recorded):
             raise InputError(
                 f"{self._who()}: a value must be a number of at most {LARGEST:g} in size. Got {told(value)}."
             )
-        if self.columns and not self._clock[ASKED]:
+        if self.columns and not self._memory.state.clock[ASKED]:
             raise InputError(f"{self._who()}: call predict(row) with the columns of this round first.")
-        see = self._ready()[1]
+        see = (self._calls or self._ready())[1]
         see.floats[1], see.integers[2] = y, self._asked
         self._asked = False
         if status := see.run():
             see.entry.read(status)
+            with self._memory.all_or_nothing():  # it was not played: there is no room for it
+                self._reserve(1)
+                self.update(value)
 
     def run(self, values: ArrayLike, rows: ArrayLike | None = None) -> tuple[Array, Array]:
         """Forecasts of all these values, each made before it was seen; the same as `predict` and `update` in turn.

@@ -41,6 +41,7 @@ __all__ = [
     "account",
     "begin_records",
     "credit",
+    "has_room",
     "mark",
     "mix",
     "recall",
@@ -112,6 +113,12 @@ def slots_of(born: NDArray[Any]) -> int:
     if not 0 < slots <= MOST_SLOTS:
         raise ValueError(f"'born' of its records must have 2 to {MOST_SLOTS + 1} entries. Got {born.size}")
     return slots
+
+
+@inner
+def has_room(s: RecordsState, rounds: int) -> bool:
+    """Whether there are slots for so many rounds."""
+    return (rounds // 16 + 1) >> (s.born.shape[0] - 1) == 0
 
 
 @inner
