@@ -20,7 +20,7 @@ import numpy as np
 import thalweg as tw
 from tests import samples
 from tests.samples import SAMPLES, play
-from thalweg._archive import TEXT
+from thalweg._core.archive import TEXT
 from thalweg.errors import InputError, ProjectionError, StateError
 
 VALUES = (

@@ -19,7 +19,7 @@ import thalweg as tw
 from tests import damaged_files
 from tests.saved import CARDS, KINDS, MAKERS, ROUNDS, again, clip, make, play
 from thalweg import files
-from thalweg._archive import SCHEMA, TEXT
+from thalweg._core.archive import SCHEMA, TEXT
 from thalweg._core.saving import Kept as Savable
 from thalweg._recorded import describe
 from thalweg.algorithms import thresholds

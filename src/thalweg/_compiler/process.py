@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 import llvmlite.binding as llvm
+from numba.core.registry import cpu_target
 
 from thalweg._compiler.emit import Code, levels
 from thalweg._compiler.store import Kept, Store, folder, name_of
@@ -59,6 +60,8 @@ def _say(reason: str) -> None:
 
 def _load(kernel: Kernel[..., Any], kinds: tuple[str, ...], name: str, kept: Kept) -> Entry:
     """Put machine code into this process."""
+    if kernel.allocates:
+        _ = cpu_target.target_context  # which starts the runtime that owns arrays
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_triple(llvm.get_process_triple())

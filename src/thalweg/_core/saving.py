@@ -14,14 +14,14 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from thalweg import files
+from thalweg._core import files
+from thalweg._core.archive import SCHEMA
 from thalweg._core.memory import Layout, Memory, memory_only, roll_back, snapshot
 from thalweg._core.state import Block, Past, Plan
 from thalweg._recorded import Recorded, build, describe, initialise, parameters
 from thalweg._validate import told
 from thalweg.domains._base import show
 from thalweg.errors import StateError
-from thalweg.files import SCHEMA
 
 __all__ = ["Kept", "check_kind", "fill", "inside", "plain", "read", "settings", "unfit", "write"]
 

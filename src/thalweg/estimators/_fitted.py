@@ -22,9 +22,8 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from thalweg import files
-from thalweg._archive import KINDS
-from thalweg._core import saving
+from thalweg._core import files, saving
+from thalweg._core.archive import KINDS
 from thalweg._core.memory import Memory
 from thalweg._recorded import parameters
 from thalweg._validate import told

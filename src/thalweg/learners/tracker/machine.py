@@ -301,7 +301,6 @@ def multipliers(s: TrackerState) -> Array:
     return 2.0 ** np.arange(k0 - BELOW, K + 1) if count else np.zeros(0)
 
 
-
 def _sizes(s: TrackerState) -> tuple[int, int, int, int]:
     """Return N, S, H and Q of a state."""
     return s.p.size, s.records.V.size - OTHERS, s.estimate.errors.size, s.curvature.P.shape[0]
