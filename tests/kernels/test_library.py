@@ -316,7 +316,7 @@ INTERNALS = {
     "numba.core.compiler.DefaultPassBuilder", "numba.core.compiler._LowerResult",
     "numba.core.compiler_machinery.register_pass", "numba.core.errors.NumbaError",
     "numba.core.funcdesc", "numba.core.imputils.lower_getattr_generic",
-    "numba.core.lowering.Lower", "numba.core.typed_passes.BaseNativeLowering",
+    "numba.core.lowering.Lower", "numba.core.registry.cpu_target", "numba.core.typed_passes.BaseNativeLowering",
     "numba.core.typed_passes.NativeLowering", "numba.core.typing.templates.AttributeTemplate",
     "numba.core.typing.templates.infer_getattr", "numba.core.typing.templates.infer_global",
     "numba.core.typing.templates.make_intrinsic_template", "numba.extending.models", "numba.extending.overload",

@@ -61,7 +61,7 @@ def _say(reason: str) -> None:
 def _load(kernel: Kernel[..., Any], kinds: tuple[str, ...], name: str, kept: Kept) -> Entry:
     """Put machine code into this process."""
     if kernel.allocates:
-        _ = cpu_target.target_context  # which starts the runtime that owns arrays
+        cpu_target.target_context.refresh()  # starts the runtime that owns arrays
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_triple(llvm.get_process_triple())
