@@ -14,6 +14,7 @@ ahead, and nothing is to be tuned: everything is in units of what was seen so fa
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -101,21 +102,26 @@ class ForecastLayout:
 
     def plan(self, sizes: Mapping[str, int]) -> Plan:
         """Return the plan for these sizes."""
-        K = len(self.lags)
-        level = int(K > 0 and not self.difference)
-        model = LinearLayout(max(1, level + max(0, K - 1) + self.columns), LOSSES[self.loss])
-        return Plan(
-            ForecastState,
-            ForecastSettings(np.array(self.lags, dtype=np.int64), level, self.loss == "squared"),
-            {"L": max(self.lags, default=1), "C": self.columns, "X": K + self.columns},
-            {
-                "model": model.plan({**model.sizes(), **sizes}),
-                "jury": jury_plan(np.array([FREE, 1.0 - FREE]), sizes["slots"]),
-            },
-            holds=_holds,
-            pasts=lambda s, c, past: {"model": Past.whole(int(s.model.clock[0]))},
-            begin=_begin,
-        )
+        return _plan(self, sizes["slots"])
+
+
+@lru_cache(256)  # every size is planned once for all forecasters of a kind
+def _plan(layout: ForecastLayout, slots: int) -> Plan:
+    K = len(layout.lags)
+    level = int(K > 0 and not layout.difference)
+    model = LinearLayout(max(1, level + max(0, K - 1) + layout.columns), LOSSES[layout.loss])
+    return Plan(
+        ForecastState,
+        ForecastSettings(np.array(layout.lags, dtype=np.int64), level, layout.loss == "squared"),
+        {"L": max(layout.lags, default=1), "C": layout.columns, "X": K + layout.columns},
+        {
+            "model": model.plan({**model.sizes(), "slots": slots}),
+            "jury": jury_plan(np.array([FREE, 1.0 - FREE]), slots),
+        },
+        holds=_holds,
+        pasts=lambda s, c, past: {"model": Past.whole(int(s.model.clock[0]))},
+        begin=_begin,
+    )
 
 
 def _begin(s: ForecastState, c: ForecastSettings) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -80,25 +81,30 @@ class LinearLayout:
 
     def plan(self, sizes: Mapping[str, int]) -> Plan:
         """Return the plan for these sizes."""
-        D, kind = sizes["features"] + 1, KINDS[self.loss]
-        G, M = len(FORGET) if sizes["guests"] else 0, RATES.size
-        priors = np.r_[GUESTS * BELIEVED_GUESTS, (1.0 - GUESTS) * BELIEVED] if G else BELIEVED
-        par = 0.5 if self.loss == "absolute_error" else float(self.par)
-        return Plan(
-            LinearState,
-            LinearSettings(kind, par, self.intercept, self.open, priors),
-            {"D": D, "M": M, "N": G + M},
-            {
-                "features": spread_plan(D, self.intercept),
-                "label": spread_plan(1, self.intercept),
-                "members": members_plan(D),
-                "guests": guests_plan(G, D),
-                "jury": jury_plan(priors, sizes["slots"]),
-                "shares": shares_plan(priors.size, kind == LOG),
-            },
-            holds=_holds,
-            begin=begin_linear,
-        )
+        return _plan(self, sizes["features"], sizes["guests"], sizes["slots"])
+
+
+@lru_cache(256)  # every size is planned once for all models of a kind
+def _plan(layout: LinearLayout, features: int, guests: int, slots: int) -> Plan:
+    D, kind = features + 1, KINDS[layout.loss]
+    G, M = len(FORGET) if guests else 0, RATES.size
+    priors = np.r_[GUESTS * BELIEVED_GUESTS, (1.0 - GUESTS) * BELIEVED] if G else BELIEVED
+    par = 0.5 if layout.loss == "absolute_error" else float(layout.par)
+    return Plan(
+        LinearState,
+        LinearSettings(kind, par, layout.intercept, layout.open, priors),
+        {"D": D, "M": M, "N": G + M},
+        {
+            "features": spread_plan(D, layout.intercept),
+            "label": spread_plan(1, layout.intercept),
+            "members": members_plan(D),
+            "guests": guests_plan(G, D),
+            "jury": jury_plan(priors, slots),
+            "shares": shares_plan(priors.size, kind == LOG),
+        },
+        holds=_holds,
+        begin=begin_linear,
+    )
 
 
 def begin_linear(s: LinearState, c: LinearSettings) -> None:
