@@ -7,7 +7,8 @@ import pytest
 
 import thalweg as tw
 from tests.worlds import LEARNERS, ball
-from thalweg._stateful import Stateful
+from thalweg._core.saving import Kept
+from thalweg._recorded import Recorded
 from thalweg.testing._learner import _update
 
 every = pytest.mark.parametrize("name", LEARNERS)
@@ -114,14 +115,11 @@ def test_the_old_name_of_the_cover_is_told_the_new_one():
 
 
 def test_arguments_of_ones_own_class_are_recorded_too():
-    class Mine(Stateful):
+    class Mine(Kept, Recorded):
         speed = 3.0  # of the class, where nothing is given
 
         def __init__(self, place, *, speed=1.0, mood="good", **more):
             self.more = more
-
-        def _restart(self):
-            pass
 
         rounds = 0
 
