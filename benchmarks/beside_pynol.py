@@ -23,11 +23,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from thalweg.lab.studies.tracker.runs import pynol as example
 
 import thalweg as tw
 from thalweg.cards import recipes
 from thalweg.lab.streams import Stream
-from thalweg.lab.studies.tracker.runs import pynol as example
 
 T, STAGE = 10_000, 100
 BY_HAND = 2000

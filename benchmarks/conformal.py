@@ -23,10 +23,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from thalweg.lab.studies.conformal.runs import METHODS
 
 from bench import best_of, mark, table
 from thalweg.estimators import ConformalTracker
-from thalweg.lab.studies.conformal.runs import METHODS
 
 TARGET = 20.0  # us a round, from Python
 ALPHA = 0.1

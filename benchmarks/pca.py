@@ -205,7 +205,9 @@ def memory(cases: tuple[tuple[int, int], ...]) -> list[dict[str, Any]]:
         held, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         unit = 8 * d * d
-        results.append({"d": d, "levels": len(learner._arrays["born"]), "held": held / unit, "peak": peak / unit})
+        results.append(
+            {"d": d, "levels": len(learner._memory.block.arrays["born"]), "held": held / unit, "peak": peak / unit}
+        )
     return results
 
 

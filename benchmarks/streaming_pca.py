@@ -15,11 +15,11 @@ import time
 
 import numpy as np
 from sklearn.datasets import load_digits
+from thalweg.lab.studies.pca.runs import STREAMS, Incremental
 from threadpoolctl import threadpool_limits
 
 import thalweg as tw
 from thalweg.estimators import StreamingPCA
-from thalweg.lab.studies.pca.runs import STREAMS, Incremental
 
 LIVES = StreamingPCA().halflives
 

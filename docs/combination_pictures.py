@@ -13,9 +13,9 @@ import pathlib
 import numpy as np
 import pandas as pd
 from river.datasets import TrumpApproval
+from thalweg.estimators._combination import PICTURES
 
 from thalweg.estimators import Aggregator
-from thalweg.estimators._combination import PICTURES
 
 
 def main() -> None:

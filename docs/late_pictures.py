@@ -20,12 +20,12 @@ from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
+from thalweg.lab.studies.combination.runs import forecasts
 
 import thalweg as tw
 from thalweg._types import Array
 from thalweg.lab.sample import demand
 from thalweg.lab.streams import _need, draw
-from thalweg.lab.studies.combination.runs import forecasts
 
 IMG = Path(__file__).parent / "img"
 T = 10_000  # rounds of the streams that drift

@@ -10,10 +10,12 @@ Newton steps as a learner of one's own. docs/portfolios.md says what came out of
 import argparse
 import importlib.util
 import pathlib
+from typing import NamedTuple
 
 import numpy as np
 
 import thalweg as tw
+from thalweg.learners.in_python import Floats, InPython, Ints, counter_field, field, inside
 
 MARKETS = ("nyse_o", "nyse_n", "tse", "sp500", "msci", "djia")
 
@@ -40,6 +42,15 @@ def nearest(A, y, x):
         free[np.argmin(slope)] = True
 
 
+class NewtonState(NamedTuple):
+    """All that changes."""
+
+    A: Floats = field("d d")
+    b: Floats = field("d")
+    x: Floats = field("d", inside("domain"))  # the decision
+    clock: Ints = counter_field()
+
+
 class OnlineNewton(tw.Learner):
     """Online Newton steps (Agarwal, Hazan, Kale, Schapire 2006), with beta = 1 and delta = 1/8.
 
@@ -50,24 +61,18 @@ class OnlineNewton(tw.Learner):
     """
 
     def __init__(self, domain):
-        super().__init__(domain)
-        n = domain.dim
-        self._arrays |= {"A": np.eye(n), "b": np.zeros(n), "x": np.full(n, 1 / n)}
+        super().__init__(InPython(domain, NewtonState, self.learn, begin=self.begin))
 
-    def _restart(self):
-        n = self.domain.dim
-        self._arrays["A"][:], self._arrays["b"][:], self._arrays["x"][:] = np.eye(n), 0.0, 1 / n
+    def begin(self, s):
+        """Write the first round."""
+        s.A[:], s.x[:] = np.eye(len(s.x)), 1 / len(s.x)
 
-    def _propose(self):
-        return self._arrays["x"].copy()
-
-    def _move(self, gradient, loss):
-        A, b, x = (self._arrays[name] for name in ("A", "b", "x"))
-        g = gradient - (1 + gradient @ x)  # (1)
-        A += np.outer(g, g)
-        b -= 2 * g
-        x[:] = nearest(A, np.linalg.solve(A, b) / 8, x)  # (2)
-        self._count(gradients=1, projections=1)
+    def learn(self, s, gradient, loss):
+        """Play a round."""
+        g = gradient - (1 + gradient @ s.x)  # (1)
+        s.A[:] += np.outer(g, g)
+        s.b[:] -= 2 * g
+        s.x[:] = nearest(s.A, np.linalg.solve(s.A, s.b) / 8, s.x)  # (2)
 
 
 def grown(decisions, returns):

@@ -251,7 +251,7 @@ VALID: dict[str, Any] = {
     "disturbance": lambda: [0.0, 0.1],
     "inputs": lambda: np.zeros((6, 1)),
     "disturbances": lambda: WIND,
-    "next_state": lambda of: of.system.A @ of._arrays["x"] + of.system.B @ of._arrays["u"] + 0.01,
+    "next_state": lambda of: of.system.A @ of.state()["x"] + of.system.B @ of.state()["u"] + 0.01,
     "observe.cost": lambda: COST,
     "TruncatedLoss.cost": lambda: COST,
     "loss.cost": lambda: COST,

@@ -3,6 +3,7 @@
 import copy
 import pickle
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import thalweg as tw
 from tests.twins.delayed import interleaved
 from tests.worlds import CountedLoss, CountedSet, ball, ellipsoid, flat_polytope, slow_box
 from thalweg.errors import HorizonWarning, InputError, StateError
+from thalweg.extend import Floats, InPython, Ints, counter_field, field
 
 G = 6.0
 LEARNERS = {
@@ -224,22 +226,19 @@ def test_what_is_refused_changes_nothing(make):
         one.update(g, 1.0)
 
 
+class FussyState(NamedTuple):
+    x: Floats = field("d")
+    clock: Ints = counter_field()
+
+
 class Fussy(tw.Learner):
     """A copy may know better than the wrapper what it can take."""
 
     def __init__(self, domain):
-        super().__init__(domain)
-        self._arrays["x"] = self.x = np.zeros(domain.dim)
+        super().__init__(InPython(domain, FussyState, self.learn))
 
-    def _restart(self):
-        self.x[:] = 0.0
-
-    def _propose(self):
-        return self.domain.project(self.x)
-
-    def _move(self, gradient, loss):
-        self.x -= 0.1 * gradient
-        self._count(gradients=1, projections=1)
+    def learn(self, s, gradient, loss):
+        s.x[:] = self.domain.project(s.x - 0.1 * gradient)
         if np.abs(gradient).max() > 3:
             raise InputError("too large for me")
 

@@ -21,6 +21,7 @@ from tests.samples import CONTROL, PCA, SAMPLES, make, show
 from tests.worlds import clip
 from thalweg import files
 from thalweg._archive import SCHEMA, TEXT
+from thalweg._core.saving import Kept as Savable
 from thalweg._recorded import describe
 from thalweg.algorithms import thresholds
 from thalweg.cards import recipes
@@ -485,9 +486,9 @@ def test_where_the_horizon_tunes_it_starts_anew_for_what_is_left(tmp_path, name)
         np.testing.assert_allclose(longer.decision, learner.decision, rtol=0, atol=1e-12)
     fresh = type(longer)(**longer._given)
     if hasattr(learner, "memory"):  # it knows the last disturbances and, where it has them, their scales
-        assert np.array_equal(longer._arrays["past"], learner._arrays["past"])
+        assert np.array_equal(longer.state()["past"], learner.state()["past"])
         assert longer.gradient_bound == learner.gradient_bound is not None
-        fresh._arrays["past"][:] = learner._arrays["past"]
+        fresh._memory.state.past[:] = learner.state()["past"]
     elif hasattr(learner, "rank"):
         assert not np.array_equal(longer._seed, learner._seed)  # draws of its own
     assert equal(play(name, longer), play(name, fresh))

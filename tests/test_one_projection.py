@@ -91,9 +91,9 @@ def test_reading_the_decision_twice_projects_once():
     m = tw.EfficientDynamic(tw.domains.Custom(project, 2, center=0.0, radius=np.sqrt(2)), 10, 5.0)
     assert calls == []
     _ = m.decision, m.decision, m.state(), m.decision
-    assert len(calls) == 1
-    assert m.queries.projections == 0  # counted with its round
+    assert (len(calls), m.queries.projections) == (1, 0)  # it counts with its round
     m.update([1.0, 0.0])
+    assert (len(calls), m.queries.projections) == (1, 1)
     m.update([1.0, 0.0])  # never read: projected all the same, the round is played there
     assert len(calls) == 2 == m.queries.projections
 
@@ -114,10 +114,10 @@ def test_the_next_decision_is_ready_whether_or_not_anybody_looks(make):
         unseen.update(g, 1.0)
         slow.update(g.tolist(), 1)
         assert seen.queries.projections == t + 1
-        assert seen._clock[FRESH] == 1
+        assert seen._memory.state.clock[FRESH] == 1
         assert same(seen.state(), unseen.state())
         assert same(seen.state(), slow.state())
-        assert np.array_equal(seen.decision, X.project(seen.inner.decision))
+        assert np.array_equal(seen.decision, X.project(seen.machine.inner.view(seen._memory.state.inner)))
         assert not seen.decision.flags.writeable
 
 
@@ -140,7 +140,7 @@ def test_a_decision_that_a_hint_may_change_is_not_projected_ahead():
     learner = tw.EfficientOptimistic(tw.domains.Simplex(3), 10, 2.0)
     for t in range(3):
         learner.update([1.0, 0.0, -1.0])
-        assert learner._clock[FRESH] == 0
+        assert learner._memory.state.clock[FRESH] == 0
         learner.hint([-1.0, 0.0, 1.0])
         _ = learner.decision
         assert learner.queries.projections == t + 1

@@ -62,7 +62,7 @@ def test_states(rows, tmp_path):
     assert np.array_equal(tw.load(tmp_path / "scale.npz").run(rows[100:]), z)
     assert np.array_equal(other.run(rows[100:]), z)
     saved["squares"][1] = -1.0
-    with pytest.raises(StateError, match="squares"):
+    with pytest.raises(StateError, match="means and spreads"):
         other.restore(saved)
     other.reset()
     assert other.rounds == 0

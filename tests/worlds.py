@@ -8,6 +8,7 @@ from hypothesis import settings
 
 import thalweg as tw
 from tests.twins.dynamic import along, everything
+from thalweg._core.state import Block
 from thalweg.cards import recipes
 from thalweg.testing import STANDARD
 
@@ -42,6 +43,12 @@ def tau_of(domain):
     if isinstance(domain, tw.domains.Polytope):
         return along(np.array([[1.0, 2.0, -1.0]]))
     return everything
+
+
+def built(plan):
+    """State and settings of a plan, all zeros."""
+    block = Block(plan)
+    return block.state, block.settings
 
 
 def fixed(C):

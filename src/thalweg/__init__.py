@@ -37,17 +37,17 @@ from thalweg.algorithms import (
     SwordPP,
     Tracker,
 )
+from thalweg.files import load
 from thalweg.learners.alone import Alone
+from thalweg.learners.base import Learner, Queries
 from thalweg.learners.cover import Cover
 from thalweg.learners.delayed import Delayed
 from thalweg.learners.ensemble import Ensemble
-from thalweg.files import load
-from thalweg.learners.base import Learner, Queries
 from thalweg.learners.one_projection import OneProjection
 from thalweg.play import Run, play
 
 if TYPE_CHECKING:
-    from thalweg import control, estimators, pca, regret, scaling, testing, theorems
+    from thalweg import control, estimators, extend, pca, regret, scaling, testing, theorems
     from thalweg.control import EfficientControl
     from thalweg.pca import EfficientPCA
 
@@ -93,6 +93,7 @@ __all__ = [
     "errors",
     "estimators",
     "experts",
+    "extend",
     "files",
     "load",
     "losses",
@@ -110,6 +111,7 @@ _LATER = {
     "control": "control",
     "EfficientControl": "control",
     "estimators": "estimators",
+    "extend": "extend",
     "pca": "pca",
     "EfficientPCA": "pca",
     "regret": "regret",
@@ -120,8 +122,6 @@ _LATER = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "CoverEnsemble":
-        raise AttributeError("thalweg.CoverEnsemble is thalweg.Cover now, with parts of thalweg.experts, thalweg.metas")
     if name not in _LATER:
         raise AttributeError(f"module 'thalweg' has no attribute {name!r}")
     module = importlib.import_module(f"thalweg.{_LATER[name]}")

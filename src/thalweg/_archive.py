@@ -26,9 +26,20 @@ from thalweg._validate import visible, wrong
 from thalweg._version import __version__
 from thalweg.errors import InputError, MissingExtraError, StateError
 
-__all__ = ["KINDS", "SCHEMA", "TEXT", "Archive", "is_", "plain_text", "read_path", "reading", "write_archive"]
+__all__ = [
+    "KINDS",
+    "LONGEST",
+    "SCHEMA",
+    "TEXT",
+    "Archive",
+    "is_",
+    "plain_text",
+    "read_path",
+    "reading",
+    "write_archive",
+]
 
-SCHEMA = 3  # version of the layout of files and states
+SCHEMA = 4  # version of the layout of files and states
 TEXT = "thalweg.json"
 KINDS = {"f": 8, "i": 8, "u": 8, "b": 1}  # arrays that are read, and the most bytes of a number
 LONGEST = 2**26  # bytes of the text

@@ -115,8 +115,10 @@ def describe(value: Any) -> str:
     >>> describe(Ball(2, radius=1 / 3))
     'Ball(shape=2, radius=0.3333333333333333)'
     """
-    if value is None or isinstance(value, str | bool | np.bool_):
-        return repr(value)
+    if isinstance(value, str):
+        return repr(str(value))  # also of NumPy's
+    if value is None or isinstance(value, bool | np.bool_):
+        return repr(value if value is None else bool(value))
     if isinstance(value, Recorded):
         given = {name: p.default for name, p in parameters(type(value)).items()} | value._arguments()
         shown = [f"{k}={describe(v)}" for k, v in given.items() if v is not None and v is not inspect.Parameter.empty]

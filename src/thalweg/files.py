@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from thalweg._archive import KINDS, SCHEMA, Archive, is_, plain_text, read_path, reading, write_archive
+from thalweg._archive import KINDS, LONGEST, SCHEMA, Archive, is_, plain_text, read_path, reading, write_archive
 from thalweg._core.state import at_most
 from thalweg._recorded import KINDS as RECORDED
 from thalweg._recorded import Recorded, build, parameters, public_name
@@ -53,6 +53,8 @@ def write(learner: Any, path: str | os.PathLike[str]) -> None:
     state = {key: writer.plain(value, f"state.{key}") for key, value in learner.state().items()}
     about = {"thalweg": __version__, "schema": SCHEMA, "rounds": learner.rounds}
     text = json.dumps(about | {"objects": writer.objects, "state": state}, allow_nan=False)
+    if len(text) > LONGEST:
+        raise StateError(f"{type(learner).__name__} has more names and words than a file may hold: {len(text)} bytes.")
     write_archive(path, text, writer.arrays)
 
 
@@ -334,7 +336,7 @@ def summary(path: str | os.PathLike[str]) -> str:
     >>> tw.SOGD(tw.domains.Ball(2)).save(path)
     >>> print(tw.files.summary(path))  # doctest: +ELLIPSIS
     SOGD, 0 rounds played
-    thalweg 0.1.0, schema 3
+    thalweg 0.1.0, schema 4
     <BLANKLINE>
     domain  Ball(shape=2)
     ...

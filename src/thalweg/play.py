@@ -15,8 +15,8 @@ from thalweg._types import Array
 from thalweg._validate import check_count, check_entries, check_flag, real_array, told, wrong
 from thalweg.domains._base import read_domain
 from thalweg.errors import InputError
-from thalweg.learners.late import Late
 from thalweg.learners.base import Learner, Queries, check_takes_losses
+from thalweg.learners.late import Late
 from thalweg.losses import Loss
 from thalweg.problems import FromLosses, LinearModel, Problem
 from thalweg.problems.functions import FromValues

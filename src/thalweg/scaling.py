@@ -1,33 +1,62 @@
 """Numbers in units of their own past: running mean and spread, without look-ahead."""
 
 from collections.abc import Iterator
-from typing import Any
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from thalweg._core.memory import Fixed, Memory
+from thalweg._core.rules import counter_field, magnitude, within
+from thalweg._core.saving import Kept
+from thalweg._core.state import Floats, Ints, Past, Plan, field
+from thalweg._kernels.handle import Handle, parts
 from thalweg._kernels.jit import kernel
-from thalweg._kernels.parts import Floats
-from thalweg._kernels.scaling import MOST, Spread, new_spread, see, standard
-from thalweg._stateful import Stateful
+from thalweg._recorded import Recorded
 from thalweg._types import Array
-from thalweg._validate import check_array, check_count, check_flag
+from thalweg._validate import LARGEST, check_array, check_count, check_flag
 from thalweg.errors import InputError
+from thalweg.parts.spread import MOST, see, spread_holds, standard
 
 __all__ = ["Standardiser"]
 
 
+class ScaleState(NamedTuple):
+    """As `thalweg.parts.spread.SpreadState`, with a number in every column of every row."""
+
+    seen: Floats = field("D", within(0.0, "rounds"))
+    mean: Floats = field("D", magnitude(LARGEST))
+    squares: Floats = field("D", within(0.0, np.inf))
+    spread: Floats = field("D", within(0.0, np.inf))
+    clock: Ints = counter_field(1)  # rows
+
+
+class ScaleSettings(NamedTuple):
+    """Whether the mean is subtracted."""
+
+    centred: bool
+
+
+def _holds(centred: bool, s: ScaleState, c: ScaleSettings, past: Past) -> Iterator[tuple[str, bool]]:
+    yield "seen", bool((s.seen == past.rounds).all())
+    yield from spread_holds(centred, s, c, past)
+
+
 @kernel
-def _rows(s: Spread, X: Floats, centred: bool, learn: bool, out: Floats) -> None:
+def _rows(handle: Handle, X: Floats, learn: bool, out: Floats) -> None:
     """out <- every row in units of the rows before it; with `learn` it then counts itself."""
+    s, c = parts(handle)
     for t in range(X.shape[0]):
         for j in range(X.shape[1]):
             out[t, j] = min(max(standard(s, j, X[t, j]), -MOST), MOST)
             if learn:
-                see(s, j, X[t, j], centred)
+                see(s, j, X[t, j], c.centred)
+        if learn:
+            s.clock[0] += 1
 
 
-class Standardiser(Stateful):
+class Standardiser(Kept, Recorded):
     """Columns of numbers, standardised by the mean and spread of what was seen so far.
 
     A number is cut to at most 10 spreads. A column that has not varied yet is 0, and so is the first row. When a
@@ -56,27 +85,22 @@ class Standardiser(Stateful):
         name = type(self).__name__
         self.columns = check_count(name, "columns", columns, most=2**27)
         self.center = check_flag(name, "center", center)
-        self._spread = new_spread(self.columns)
-        self._arrays = self._spread._asdict()
-
-    def _restart(self) -> None:
-        for array in self._spread:
-            array[:] = 0.0
-
-    @property
-    def rounds(self) -> int:
-        """Rows seen so far."""
-        return int(self._spread.seen[0])
+        sizes = {"D": self.columns}
+        self._memory = Memory(
+            Fixed(Plan(ScaleState, ScaleSettings(self.center), sizes, holds=partial(_holds, self.center)))
+        )
 
     @property
     def mean(self) -> Array:
         """Of every column so far, a new array; 0 without centring."""
-        return self._spread.mean.copy()
+        mean: Array = self._memory.state.mean.copy()
+        return mean
 
     @property
     def spread(self) -> Array:
         """The standard deviation of every column so far, a new array."""
-        return self._spread.spread.copy()
+        spread: Array = self._memory.state.spread.copy()
+        return spread
 
     def run(self, rows: ArrayLike) -> Array:
         """Every row standardised by those before it, a new array; then all of them have been seen."""
@@ -95,12 +119,5 @@ class Standardiser(Stateful):
         if X.shape[1] != self.columns:
             raise InputError(f"{self._who()}: rows must have {self.columns} numbers. Got {X.shape[1]}.")
         out = np.empty_like(X)
-        _rows(self._spread, X, self.center, learn, out)  # one compiled call: nothing can come between
+        _rows(self._memory.handle, X, learn, out)  # one compiled call: nothing can come between
         return out
-
-    def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
-        seen, squares = read["seen"], read["squares"]
-        yield "counts", bool((seen % 1 == 0).all() and (seen >= 0).all() and (seen == seen[0]).all())
-        yield "squares", bool((squares >= 0).all() and (squares[seen == 0] == 0).all())
-        yield "spread", np.allclose(read["spread"] ** 2 * seen, squares, rtol=1e-9, atol=0.0)
-        yield "mean", not read["mean"][(seen == 0) | (not self.center)].any()

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from thalweg.lab.studies.combination.report import OPERA, relative
+from thalweg.lab.studies.combination.runs import SERIES, VARIANTS
 
 from thalweg.lab.pictures import COLOURS, GREY, legend, name_rows, panels
 from thalweg.lab.report import Results, Row, part, pick
-from thalweg.lab.studies.combination.report import OPERA, relative
-from thalweg.lab.studies.combination.runs import SERIES, VARIANTS
 
 TITLES = {"as they are": "everybody awake, answers at once", "sleeping": "experts that sleep", "late": "late answers"}
 DRAWN = {"Aggregator": (COLOURS[0], "o", 8), "its Tracker alone": (COLOURS[1], "^", 5)}

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-
-from thalweg.lab.report import Ratios, Results, Row, TextTable, group, mean, number, part, pick
 from thalweg.lab.studies.combination.peers import PEERS
 from thalweg.lab.studies.combination.runs import CONTENDERS, HINDSIGHT, RULES, SERIES, VARIANTS
+
+from thalweg.lab.report import Ratios, Results, Row, TextTable, group, mean, number, part, pick
 
 OPERA = [*RULES, *PEERS]  # with default settings
 

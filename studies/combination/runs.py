@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from thalweg.lab.studies.combination import peers
 
 from thalweg._types import Array
 from thalweg.estimators import Aggregator, oracle
 from thalweg.lab.jobs import seed_of
 from thalweg.lab.report import Row
 from thalweg.lab.streams import _need
-from thalweg.lab.studies.combination import peers
 
 __all__ = ["CONTENDERS", "HINDSIGHT", "RULES", "SERIES", "VARIANTS", "Series", "draw", "play_one"]
 

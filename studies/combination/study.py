@@ -6,10 +6,11 @@ import contextlib
 import itertools
 from dataclasses import dataclass, replace
 
-from thalweg.errors import MissingExtraError
-from thalweg.lab.jobs import Job, job
 from thalweg.lab.studies.combination import figures, report, runs
 from thalweg.lab.studies.combination.runs import CONTENDERS, SERIES, VARIANTS
+
+from thalweg.errors import MissingExtraError
+from thalweg.lab.jobs import Job, job
 from thalweg.lab.study import Study
 
 

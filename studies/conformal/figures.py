@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from thalweg.lab.studies.conformal.cases import draw
+from thalweg.lab.studies.conformal.report import ratios_of
+from thalweg.lab.studies.conformal.runs import ALPHA, OURS, PEERS, SHOWN
 
 from thalweg.estimators import interval_plots
 from thalweg.lab.pictures import COLOURS, GREY, legend, name_rows, note, panels
 from thalweg.lab.report import Results, Row, group, part
-from thalweg.lab.studies.conformal.cases import draw
-from thalweg.lab.studies.conformal.report import ratios_of
-from thalweg.lab.studies.conformal.runs import ALPHA, OURS, PEERS, SHOWN
 
 BLUE, VERMILION, GREEN, PINK, BLACK = COLOURS
 LOOKS = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-
-from thalweg.lab.report import Ratios, Results, Row, TextTable, group, number, part
 from thalweg.lab.studies.conformal.cases import CASES
 from thalweg.lab.studies.conformal.runs import ALPHA, METHODS, OURS, PEERS
+
+from thalweg.lab.report import Ratios, Results, Row, TextTable, group, number, part
 
 
 def ratios_of(rows: list[Row]) -> dict[str, Ratios]:

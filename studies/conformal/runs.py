@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from thalweg.lab.studies.conformal import peers
+from thalweg.lab.studies.conformal.cases import CASES, SERIES, draw
 
 from thalweg.estimators import ConformalTracker
 from thalweg.lab.report import Row
 from thalweg.lab.streams import Array
-from thalweg.lab.studies.conformal import peers
-from thalweg.lab.studies.conformal.cases import CASES, SERIES, draw
 
 ALPHA = 0.1
 FIRST = 100  # rounds that are not scored

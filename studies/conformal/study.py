@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, replace
 
-from thalweg.lab.jobs import Job, job
 from thalweg.lab.studies.conformal import cases, figures, report, runs
+
+from thalweg.lab.jobs import Job, job
 from thalweg.lab.study import Study
 
 

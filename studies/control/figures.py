@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from thalweg.lab.studies.control.report import relative
+from thalweg.lab.studies.control.runs import CONTROLLERS, STAGE
 
 from thalweg.lab.pictures import COLOURS, GREY, LOOKS, label_axes, legend, log_log, name_rows, panels, plain_ticks
 from thalweg.lab.report import Results, Row, distinct, part, pick
-from thalweg.lab.studies.control.report import relative
-from thalweg.lab.studies.control.runs import CONTROLLERS, STAGE
 
 
 def _shade(axis: Any, last: int) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from thalweg.lab.studies.control.runs import CONTROLLERS, COSTS, DISTURBANCES, PLANTS
 
 from thalweg.lab.report import (
     Ratios,
@@ -22,7 +23,6 @@ from thalweg.lab.report import (
     pick,
     ratio,
 )
-from thalweg.lab.studies.control.runs import CONTROLLERS, COSTS, DISTURBANCES, PLANTS
 
 OURS = "EfficientControl"
 

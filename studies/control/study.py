@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, replace
 
+from thalweg.lab.studies.control import figures, report, runs
+from thalweg.lab.studies.control.runs import COSTS, DISTURBANCES, PLANTS, RANDOM
+
 from thalweg.lab.jobs import Job, job, seed_of
 from thalweg.lab.report import Results, Row, part
 from thalweg.lab.streams import installed
-from thalweg.lab.studies.control import figures, report, runs
-from thalweg.lab.studies.control.runs import COSTS, DISTURBANCES, PLANTS, RANDOM
 from thalweg.lab.study import Study
 
 MEMORIES = (1, 2, 3, 5, 8, 12, 20, 40)  # at which the truncated loss is looked at

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from thalweg.lab.studies.pca.report import OURS, Groups, grouped
+from thalweg.lab.studies.pca.runs import STREAMS, TIMED
 
 from thalweg.lab.pictures import GREY, LOOKS, label_axes, legend, log_log, name_rows, note, panels
 from thalweg.lab.report import Results, Row, mean, part
-from thalweg.lab.studies.pca.report import OURS, Groups, grouped
-from thalweg.lab.studies.pca.runs import STREAMS, TIMED
 
 SHOWN = (*TIMED, "OjaPCA", "IncrementalPCA", "StreamingPCA")
 CLOSE = ("frequent switches", "fast rotation")  # only the last fifth is shown: they repeat themselves

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from thalweg.lab.studies.pca.runs import STREAMS, TIMED, TUNED
 
 from thalweg.lab.report import Results, Row, TextTable, distinct, duration, group, mean, number, part, pick, ratios
-from thalweg.lab.studies.pca.runs import STREAMS, TIMED, TUNED
 
 OURS, PAPER = "EfficientPCA", "EfficientPCA, paper's ball"
 OTHERS = ("AdaptivePCA", "DescentPCA", "YuanLamperskiPCA", "OjaPCA", "IncrementalPCA", "StreamingPCA")

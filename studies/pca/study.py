@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from thalweg.errors import MissingExtraError
-from thalweg.lab.jobs import Job, job, seed_of
 from thalweg.lab.studies.pca import figures, report, runs
 from thalweg.lab.studies.pca.runs import GUARDED, LEARNERS, STREAMS
+
+from thalweg.errors import MissingExtraError
+from thalweg.lab.jobs import Job, job, seed_of
 from thalweg.lab.study import Study
 
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from thalweg.lab.studies.thresholds.runs import CURVES, SERIES
 
 from thalweg.lab.pictures import GREY, LOOKS, label_axes, legend, panels, plain_ticks
 from thalweg.lab.report import Results, Row, group, mean, part, pick
-from thalweg.lab.studies.thresholds.runs import CURVES, SERIES
 
 VARIANTS = ("bound, center", "bound, current", "observed, center", "observed, current")
 NAMES = {

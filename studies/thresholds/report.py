@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from thalweg.lab.report import Results, Row, TextTable, group, mean, number, part, pick, ratios, spread
 from thalweg.lab.studies.thresholds.runs import SERIES
+
+from thalweg.lab.report import Results, Row, TextTable, group, mean, number, part, pick, ratios, spread
 
 VARIANTS = [(feedback, restart) for feedback in ("bound", "observed") for restart in ("center", "current")]
 KNOBS = ((1.0, "center"), (1e-3, "center"), (1e-3, "current"), (1e-4, "center"), (1e-4, "current"))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 from dataclasses import asdict, dataclass, replace
 
-from thalweg.lab.jobs import Job, job
-from thalweg.lab.streams import installed
 from thalweg.lab.studies.thresholds import figures, report, runs
 from thalweg.lab.studies.thresholds.runs import OTHERS, SERIES, Contender, scale_name
+
+from thalweg.lab.jobs import Job, job
+from thalweg.lab.streams import installed
 from thalweg.lab.study import Study
 
 

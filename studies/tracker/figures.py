@@ -5,9 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-
-from thalweg.lab.pictures import COLOURS, GREY, label_axes, legend, log_log, name_rows, panels
-from thalweg.lab.report import Results, distinct, group, part
 from thalweg.lab.studies.tracker.cases import CALM, CASES
 from thalweg.lab.studies.tracker.report import ratios_of
 from thalweg.lab.studies.tracker.runs import (
@@ -21,6 +18,9 @@ from thalweg.lab.studies.tracker.runs import (
     STAGES,
     TRACKERS,
 )
+
+from thalweg.lab.pictures import COLOURS, GREY, label_axes, legend, log_log, name_rows, panels
+from thalweg.lab.report import Results, distinct, group, part
 
 BLUE, VERMILION, GREEN, PINK, BLACK = COLOURS
 PRINTED = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from thalweg.lab.report import Ratios, Results, Row, TextTable, distinct, group, number, part
 from thalweg.lab.studies.tracker.cases import AFTER_CALM, CALM, CASES, KNOWN_LIMITS, LIMITS
 from thalweg.lab.studies.tracker.runs import (
     AFTER,
@@ -20,6 +19,8 @@ from thalweg.lab.studies.tracker.runs import (
     SIMPLE,
     TRACKERS,
 )
+
+from thalweg.lab.report import Ratios, Results, Row, TextTable, distinct, group, number, part
 
 TARGETS = {  # what it should reach
     "Tracker: worst": 1.10,

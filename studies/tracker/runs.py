@@ -12,6 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from thalweg.lab.studies.tracker import peers
+from thalweg.lab.studies.tracker.cases import ALL, calm_of, draw
 
 import thalweg as tw
 from thalweg.cards import recipes
@@ -19,8 +21,6 @@ from thalweg.domains import Ball
 from thalweg.lab.catalog import build
 from thalweg.lab.report import Row
 from thalweg.lab.streams import Array, Stream, measured, planted
-from thalweg.lab.studies.tracker import peers
-from thalweg.lab.studies.tracker.cases import ALL, calm_of, draw
 from thalweg.problems import LinearRegression, paper_ellipsoid
 
 REFERENCE = "OGD, best step"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, replace
 
-from thalweg.lab.jobs import Job, job, seed_of
 from thalweg.lab.studies.tracker import cases, figures, report, runs
 from thalweg.lab.studies.tracker.cases import AFTER_CALM, CALM, CASES, KNOWN_LIMITS, LIMITS
+
+from thalweg.lab.jobs import Job, job, seed_of
 from thalweg.lab.study import Study
 
 

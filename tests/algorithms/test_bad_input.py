@@ -42,12 +42,12 @@ def same(a, b):
         (lambda m: m.restore(tw.EfficientDynamic(X, 50, 6.0, 2.1).state()), "saved with smoothness = 2.1"),
         (lambda m: m.restore(tw.EfficientDynamic(X, 50, 6.0).state()), "cannot restore this state"),
         (lambda m: m.restore([1, 2, 3]), r"needs a mapping made by EfficientDynamic.state\(\). Got list"),
-        (lambda m: m.restore(m.state() | {"schema": 99}), "reads states up to schema 3. Got schema 99"),
+        (lambda m: m.restore(m.state() | {"schema": 99}), "reads states of schema 4. Got schema 99"),
         (lambda m: m.restore(m.state() | {"x": np.full(3, np.nan)}), "'x' has entries that are nan"),
         (lambda m: m.restore(m.state() | {"x": np.zeros(4)}), r"'x' must be float64 of shape \(3,\). Got .* \(4,\)"),
         (
             lambda m: m.restore(m.state() | {"inner.experts.y": np.full((1, 3), np.inf)}),
-            "'experts.y' has entries that are nan",
+            "'inner.experts.y' has entries that are nan",
         ),
     ],
 )

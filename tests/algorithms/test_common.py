@@ -77,7 +77,7 @@ class Plain(tw.Learner):
 
 class Outside(Plain):
     def learn(self, s, gradient, loss):
-        s.x += 10 * gradient
+        s.x[:] += 10 * gradient
 
 
 class Writable(Plain):

@@ -701,7 +701,7 @@ def test_the_projection_is_made_when_the_decision_is_read_and_only_once(name):
     for t in range(1, 11):
         for _ in range(3):
             learner.decision  # noqa: B018
-        assert counted.calls == learner.queries.projections + 1 == t
+        assert counted.calls == learner.queries.projections + 1 == t  # it counts with its round
         learner.update(np.array([0.3, -0.2, 0.1]))
         assert counted.calls == learner.queries.projections == t
 

@@ -7,6 +7,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from thalweg.lab.studies.tracker import cases, runs
 
 import thalweg as tw
 from tests.twins import tracker as ref
@@ -15,7 +16,6 @@ from tests.twins.test_tracker_twin import FLAT, PLANE, VECTORS, near
 from tests.worlds import CountedLoss, CountedSet, flat_polytope, slow_box, tau_of
 from thalweg.errors import InputError
 from thalweg.lab.streams import measured
-from thalweg.lab.studies.tracker import cases, runs
 from thalweg.learners.contract import core
 from thalweg.testing import check_learner
 

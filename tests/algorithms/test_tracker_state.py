@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import thalweg as tw
 from tests.worlds import examples, slow_box
-from thalweg.errors import StateError
+from thalweg.errors import InputError, StateError
 
 WORLDS = {
     "ball": lambda: tw.Tracker(tw.domains.Ball(2, radius=2.0, center=[5.0, 0.0])),
@@ -112,6 +112,50 @@ def test_whole_runs_go_on(split):
     if split < 1500:
         assert np.array_equal(tw.play(other, problem(slice(split, None)), decisions=True).decisions, whole[split:])
     assert same(other.state(), learner.state())
+
+
+# -------------------------------------------------------------------------------------------------------------- memory
+
+
+@pytest.mark.parametrize("kind", ["squared", "absolute", "linear"])
+@pytest.mark.parametrize("floor", [0.0, None])
+def test_the_state_is_small(kind, floor):
+    """Capacity follows the markers and members there are."""
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=(16_384, 4))
+    a /= np.linalg.norm(a, axis=1, keepdims=True)
+    w = np.cumsum(0.01 * rng.normal(size=a.shape), axis=0)
+    b = np.sum(a * w / np.maximum(1.0, np.linalg.norm(w, axis=1, keepdims=True)), axis=1) + 0.3 * rng.normal(
+        size=16_384
+    )
+
+    def problem(rows):
+        if kind == "linear":
+            return tw.problems.LinearLosses(a[rows], np.ones(a[rows].shape[0]))
+        made = tw.problems.LinearRegression if kind == "squared" else tw.problems.AbsoluteRegression
+        return made(a[rows], b[rows])
+
+    learner = tw.Tracker(tw.domains.Ball(4), loss_floor=floor)
+    tw.play(learner, problem(slice(128)))
+    assert learner._memory.block.memory.nbytes <= 4000
+    tw.play(learner, problem(slice(128, None)))
+    assert learner._memory.block.memory.nbytes <= 7500
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_a_refused_round_takes_no_capacity(name):
+    """A round may need more capacity; where it is refused the sizes are those of before."""
+    learner, sizes = WORLDS[name](), set()
+    for a, b, missing in rounds(learner):
+        before, held = learner.state(), dict(learner._memory.sizes)
+        for gradient, loss in ((np.nan * a, None), (1e200 * a, None), (a, np.nan), (a, "x")):
+            with pytest.raises(InputError):
+                learner.update(gradient, loss)
+        assert same(learner.state(), before)
+        assert learner._memory.sizes == held
+        advance(learner, [(a, b, missing)])
+        sizes.add(tuple(learner._memory.sizes.values()))
+    assert len(sizes) > 2
 
 
 # ----------------------------------------------------------------------------------------------------- damaged states

@@ -436,10 +436,53 @@ def test_scales_of_a_state_must_be_those_of_the_constants():
         if controller is given_:
             wrong += [before["scales"] * 0.0, before["scales"] * 2.0]
         for scales in wrong:
-            with pytest.raises(StateError, match="scales are negative, or other"):
+            with pytest.raises(StateError, match="scales cannot be what a run has left"):
                 controller.restore(before | {"scales": scales})
         assert controller.rounds == 15
         controller.restore(before)
+
+
+@every_learned
+def test_the_learner_and_its_controller_are_undone_together(name, monkeypatch):
+    """Also in the round in which the learner begins."""
+    s, costs, w = scene(40)
+    controller = LEARNED[name](s, 40, memory=2)
+    _, x = rest(controller, s, costs, w, np.zeros(3), 0, 3)
+    began = False
+    for t in range(3, 12):
+        u = controller.act(x)
+        x = s.step(x, u, w[t])
+        before, measured = controller.state(), controller.learner is None
+        with monkeypatch.context() as patch:
+            patch.setattr(type(controller), "_learn", interrupted(type(controller)._learn))
+            with pytest.raises(KeyboardInterrupt):
+                controller.observe(costs[t], x)
+        after = controller.state()
+        assert after.keys() == before.keys()
+        assert all(np.array_equal(before[key], after[key]) for key in before)
+        controller.observe(costs[t], x)
+        began |= measured and controller.learner is not None
+    assert began
+
+
+def interrupted(learn):
+    def fails(self, cost, w):
+        learn(self, cost, w)
+        raise KeyboardInterrupt
+
+    return fails
+
+
+@every_learned
+def test_an_extended_one_can_be_saved_at_once(name, tmp_path):
+    """It knows the disturbances of the rounds before its first."""
+    s, costs, w = scene(40)
+    controller = LEARNED[name](s, 40, memory=2)
+    _, x = rest(controller, s, costs, w, np.zeros(3), 0, 20)
+    for longer in (controller.extended(100), controller.extended(100).extended(200)):
+        longer.save(tmp_path / "longer.npz")
+        again = tw.load(tmp_path / "longer.npz")
+        assert np.array_equal(rest(again, s, costs, w, x, 0, 20)[0], rest(longer, s, costs, w, x, 0, 20)[0])
 
 
 def test_a_state_of_another_controller_is_refused():
@@ -541,6 +584,23 @@ def test_a_gradient_above_the_bound_is_clipped_and_counted_or_refused(name):
 def test_bad_arguments_are_told(call, told):
     with pytest.raises(InputError, match=told):
         call(scene(5)[0])
+
+
+@pytest.mark.parametrize("kind", [EfficientControl, GPC, ScreamControl])
+def test_a_misspelt_argument_is_told_by_its_own_class(kind):
+    with pytest.raises(
+        TypeError, match=f"^{kind.__name__} got an unexpected keyword argument 'memry'. It takes .*memory"
+    ):
+        kind(scene(5)[0], 10, memry=3)
+
+
+def test_a_disturbance_beyond_all_numbers_is_refused():
+    s, costs, w = scene(10)
+    controller = EfficientControl(s, 10, memory=2)
+    controller.act(np.zeros(3))
+    with pytest.raises(InputError, match="above 1e\\+60"):
+        controller.observe(costs[0], np.full(3, 1e70))
+    controller.observe(costs[0], w[0])
 
 
 def test_the_round_of_an_error_is_told():

@@ -175,7 +175,7 @@ def test_weights_by_covariance_are_the_best_for_the_errors_so_far(K):
     one.run(X, y, awake)
     one.predict(X[0], awake[0])
     on = awake[0] > 0
-    for w, keep in zip(one._engine._copies[0].state.held, (1.0, 0.5 ** (1 / 64)), strict=True):
+    for w, keep in zip(one.state()["copies.0.held"], (1.0, 0.5 ** (1 / 64)), strict=True):
         M, v = twin.moments(X - y[:, None], awake, keep, on)
         slopes = M @ w[on] / v  # at the best they are the same where there is weight, and no less elsewhere
         assert w.sum() == pytest.approx(1.0, abs=1e-12)

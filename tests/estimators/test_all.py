@@ -9,7 +9,7 @@ import pytest
 
 import thalweg as tw
 from thalweg import estimators, files
-from thalweg._stateful import Savable
+from thalweg._core.saving import Kept as Savable
 from thalweg.errors import InputError, StateError
 from thalweg.scaling import Standardiser
 

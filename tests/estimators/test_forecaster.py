@@ -9,7 +9,8 @@ import pytest
 import thalweg as tw
 from thalweg.errors import InputError, StateError
 from thalweg.estimators import Forecaster
-from thalweg.estimators._linear import LinearEngine
+from thalweg.estimators._linear import FreeModel
+from thalweg.parts.linear import LinearLayout
 
 
 def series(n=400, seed=0):
@@ -82,7 +83,7 @@ def test_it_is_what_the_equations_say():
     """(1) to (3) of the module, with the model's and the jury's answers taken from their own objects."""
     y, rows = series(60)
     f = make(lags=(1, 3))
-    model = LinearEngine(4)  # the level, one step, two columns
+    model = FreeModel(LinearLayout(4))  # the level, one step, two columns
     for t, (value, row) in enumerate(zip(y, rows, strict=True)):
         said = f.predict(row)
         if t >= 1:

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+from thalweg._core.state import Block
 from thalweg._kernels.handle import bind, parts
 from thalweg._kernels.jit import kernel
-from thalweg.estimators._jury import judge, new_jury
+from thalweg.parts.jury import judge, jury_plan
+from thalweg.parts.records import slots_for
 
 
 @kernel
@@ -14,9 +16,14 @@ def hear(handle, q):
     judge(s, c, q)
 
 
+def new_jury(priors, rounds=1200):
+    block = Block.fresh(jury_plan(np.asarray(priors, dtype=float), slots_for(rounds)))
+    return block.state, block.settings
+
+
 def weigh(losses, priors, scale=1.0, compiled=True):
     """The weights before each round of these losses of the candidates, and the jury."""
-    jury, room = new_jury(np.asarray(priors, dtype=float))
+    jury, room = new_jury(priors)
     handle = bind((jury, room))
     shown = []
     for lost in losses * scale:

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 import thalweg as tw
 from tests.twins import adagrad as ref
 from tests.twins import adaptive, dynamic
-from tests.worlds import tau_of
+from tests.worlds import built, tau_of
 from thalweg._kernels.parts import move, start
 from thalweg.errors import InputError
 from thalweg.experts import AdaGradDescent, Pool
@@ -59,7 +59,7 @@ def stepped(rng):
     center, radius = rng.standard_normal(d), 10.0 ** rng.uniform(-2, 2)
     domain = tw.domains.Ball(d, radius=radius, center=center)
     expert = AdaGradDescent(domain, scale=radius * 10.0 ** rng.uniform(-2, 2), delta=10.0 ** rng.uniform(-8, 0))
-    state, settings = AdaGradDescent.assemble([[expert]])
+    state, settings = built(AdaGradDescent.plan([[expert]]))
     y = domain.project(center + radius * rng.standard_normal(d))
     start(state, settings, 0, 0, y)
     state.squares[0, 0] = rng.uniform(0, 10, d) * rng.choice([0.0, 1.0], d)

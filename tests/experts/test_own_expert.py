@@ -10,6 +10,9 @@ from numpy.testing import assert_allclose
 import thalweg as tw
 from tests.twins import adaptive
 from tests.twins.dynamic import Squared, ball, softmax
+from tests.worlds import built
+from thalweg._core.rules import inside
+from thalweg._core.state import Floats, Plan, field
 from thalweg._kernels.jit import implement, inner
 from thalweg._kernels.parts import leaves, move, place, settle, spots, start
 from thalweg.experts import Expert, Pool
@@ -19,8 +22,8 @@ from thalweg.metas import AdaptMLProd, Hedge
 class LazyState(NamedTuple):
     """Descents that project the sum of all gradients: y_{t+1} = Pi(c - eta sum_{s<=t} h_s)."""
 
-    points: np.ndarray  # (K, N, d)
-    sums: np.ndarray  # (K, N, d)
+    points: Floats = field("K N d", inside("domain"))
+    sums: Floats = field("K N d")
 
 
 class LazySettings(NamedTuple):
@@ -79,10 +82,10 @@ class Lazy(Expert):
         self.domain, self.step = domain, step
 
     @classmethod
-    def assemble(cls, experts):
-        steps = cls.table(experts, "step")
-        shape = (*steps.shape, experts[0][0].domain.dim)
-        return LazyState(np.zeros(shape), np.zeros(shape)), LazySettings(steps, experts[0][0].domain.par)
+    def plan(cls, experts):
+        steps, domain = cls.table(experts, "step"), experts[0][0].domain
+        sizes = {"K": steps.shape[0], "N": steps.shape[1], "d": domain.dim}
+        return Plan(LazyState, LazySettings(steps, domain.par), sizes, facts={"domain": domain})
 
 
 class Twin:
@@ -166,7 +169,7 @@ def test_it_plays_what_its_twin_plays(place):
 
 
 def test_in_plain_python_it_is_the_same():
-    state, settings = Lazy.assemble([[Lazy(BALL, 0.2)]])
+    state, settings = built(Lazy.plan([[Lazy(BALL, 0.2)]]))
     start(state, settings, 0, 0, CENTER)
     for f, x in zip(losses(), of_one(), strict=True):
         assert_allclose(place(state, 0, 0), x, rtol=0, atol=1e-12)

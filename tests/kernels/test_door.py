@@ -14,7 +14,7 @@ from thalweg._kernels import jit, projections
 from thalweg._kernels.handle import bind
 from thalweg._kernels.kinds import address, formats, kind, numbers, split, words
 from thalweg._kernels.pointers import Pointer
-from thalweg._machines import loop
+from thalweg.learners import loop
 
 HOSTILE = """
 import sys
@@ -22,7 +22,7 @@ sys.modules["numba"] = sys.modules["llvmlite"] = None  # nothing can be compiled
 import numpy as np
 import thalweg as tw
 from thalweg._kernels import jit, projections, hulls, vectors
-from thalweg._machines import loop
+from thalweg.learners import loop
 
 
 rng = np.random.default_rng(int(sys.argv[1]))
@@ -41,7 +41,7 @@ odd = [
 bad = [one for one in odd if not isinstance(one, (int, float, np.ndarray, tuple, type(None), np.generic))]
 bad += [one for one in odd if isinstance(one, np.ndarray) and one.dtype != np.float64]
 made = [tw.EfficientDynamic(box, 100, 10.0), tw.Tracker(box), tw.SOGD(box), tw.EfficientAdaptive(box, 100, 10.0, 1.0)]
-handles = [one._handle for one in made]
+handles = [one._memory.handle for one in made]
 kernels = [one for one in jit.KERNELS if one.__module__.startswith("thalweg.")]
 calls = refused = 0
 for _ in range(int(sys.argv[2])):
@@ -127,7 +127,7 @@ def test_what_kernels_cannot_take_has_no_kind(bad):
 def test_an_integer_that_is_too_large_is_refused():
     learner = tw.SOGD(tw.domains.Ball(2))
     with pytest.raises(Exception, match=r"int too large|out of range|argument|Python int"):
-        loop.update(learner._handle, 0.0, 1.0, 2**70, True)
+        loop.update(learner._memory.handle, 0.0, 1.0, 2**70, True)
 
 
 @jit.kernel

@@ -5,11 +5,11 @@ import dataclasses
 
 import numpy as np
 import pytest
+from thalweg.lab.studies.combination import peers, report, runs
+from thalweg.lab.studies.combination.study import SIZES, STUDY, Size, available, plan
 
 from tests.estimators.test_aggregator import opera_python, stream
 from thalweg.lab import study
-from thalweg.lab.studies.combination import peers, report, runs
-from thalweg.lab.studies.combination.study import SIZES, STUDY, Size, available, plan
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")

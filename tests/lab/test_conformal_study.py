@@ -7,12 +7,12 @@ import math
 
 import numpy as np
 import pytest
+from thalweg.lab.studies.conformal import cases, peers, report, runs
+from thalweg.lab.studies.conformal.study import SIZES, STUDY, available, plan
 
 from thalweg.estimators import ConformalTracker
 from thalweg.lab import study
 from thalweg.lab.report import part
-from thalweg.lab.studies.conformal import cases, peers, report, runs
-from thalweg.lab.studies.conformal.study import SIZES, STUDY, available, plan
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")

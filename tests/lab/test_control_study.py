@@ -10,13 +10,14 @@ import pytest
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
-import thalweg as tw
-from thalweg import control as tc
-from thalweg.lab import study
 from thalweg.lab.studies.control import runs
 from thalweg.lab.studies.control.report import remarks
 from thalweg.lab.studies.control.runs import CONTROLLERS, PLANTS
 from thalweg.lab.studies.control.study import SIZES, STUDY, plan
+
+import thalweg as tw
+from thalweg import control as tc
+from thalweg.lab import study
 
 SMALL = SIZES["small"]
 

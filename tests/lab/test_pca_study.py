@@ -9,14 +9,14 @@ import re
 
 import numpy as np
 import pytest
+from thalweg.lab.studies.pca import report as told
+from thalweg.lab.studies.pca import runs
+from thalweg.lab.studies.pca.study import SIZES, STUDY, available, plan
 
 from thalweg.errors import MissingExtraError
 from thalweg.lab import study
 from thalweg.lab.jobs import run_jobs
 from thalweg.lab.report import part
-from thalweg.lab.studies.pca import report as told
-from thalweg.lab.studies.pca import runs
-from thalweg.lab.studies.pca.study import SIZES, STUDY, available, plan
 from thalweg.pca import best_subspace
 
 pytest.importorskip("jinja2")

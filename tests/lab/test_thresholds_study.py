@@ -8,13 +8,13 @@ import sys
 
 import numpy as np
 import pytest
+from thalweg.lab.studies.thresholds import report, runs
+from thalweg.lab.studies.thresholds.study import SIZES, STUDY, available, contenders, plan
 
 import thalweg as tw
 from thalweg.lab import study
 from thalweg.lab.report import part, pick
 from thalweg.lab.streams import planted
-from thalweg.lab.studies.thresholds import report, runs
-from thalweg.lab.studies.thresholds.study import SIZES, STUDY, available, contenders, plan
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")

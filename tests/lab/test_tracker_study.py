@@ -7,15 +7,15 @@ import sys
 
 import numpy as np
 import pytest
+from thalweg.lab.studies.tracker import cases, peers, report, runs
+from thalweg.lab.studies.tracker.cases import AFTER_CALM, CASES
+from thalweg.lab.studies.tracker.study import SIZES, STUDY, available, plan
 
 import thalweg as tw
 from thalweg.lab import study
 from thalweg.lab.jobs import seed_of
 from thalweg.lab.report import part
 from thalweg.lab.streams import measured
-from thalweg.lab.studies.tracker import cases, peers, report, runs
-from thalweg.lab.studies.tracker.cases import AFTER_CALM, CASES
-from thalweg.lab.studies.tracker.study import SIZES, STUDY, available, plan
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")

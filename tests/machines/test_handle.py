@@ -4,7 +4,6 @@ import copy
 import gc
 import pickle
 import sys
-import warnings
 import weakref
 
 import numpy as np
@@ -12,7 +11,6 @@ import pytest
 
 import thalweg as tw
 from tests.worlds import ball, ellipsoid, fixed
-from thalweg.errors import HorizonWarning
 
 G = 6.0
 MAKERS = {
@@ -36,9 +34,9 @@ def played(learner, rows):
     return np.array(decisions)
 
 
-def every_array(learner):
-    arrays = dict(learner._arrays)
-    return arrays | ({f"inner.{k}": v for k, v in learner.inner._arrays.items()} if hasattr(learner, "inner") else {})
+def words(learner):
+    """All that changes: one array."""
+    return learner._memory.block.memory
 
 
 @pytest.mark.parametrize("how", COPIES)
@@ -50,8 +48,7 @@ def test_a_copy_in_mid_run_goes_its_own_way(name, how):
     learner = MAKERS[name]()
     played(learner, rows[:20])
     twin = COPIES[how](learner)
-    mine, theirs = every_array(learner), every_array(twin)
-    assert not any(np.shares_memory(a, b) for a in mine.values() for b in theirs.values() if a.size and b.size)
+    assert not np.shares_memory(words(learner), words(twin))
     played(twin, others)  # elsewhere
     np.testing.assert_array_equal(played(learner, rows[20:]), straight[20:])
     again = MAKERS[name]()
@@ -71,79 +68,66 @@ def test_a_clone_in_mid_run_is_fresh(name):
     np.testing.assert_array_equal(played(fresh, rows), first)
 
 
-def long_run(horizon, threshold=None):
+def long_run(threshold=None):
     X = ellipsoid()
     if threshold is None:
-        return tw.EfficientCBCE(X, gradient_bound=G, horizon=horizon)
-    return tw.EfficientAdaptive(X, horizon, G, 2.0, threshold=threshold)
+        return tw.EfficientCBCE(X, gradient_bound=G)
+    return tw.EfficientAdaptive(X, 1000, G, 2.0, threshold=threshold)
 
 
 @pytest.mark.parametrize("threshold", [None, fixed(0.05)], ids=["every round", "thresholds"])
 def test_a_cover_that_outgrows_its_slots_and_thresholds_inside_the_reduction(threshold):
-    """The inner machine is built anew in mid-run: the outer handle must not play on with the old arrays."""
+    """The block moves in mid-run: no handle may play on with the old arrays."""
     rng = np.random.default_rng(0)
     a = rng.standard_normal((300, 3))
     problem = tw.problems.LinearRegression(a / np.linalg.norm(a, axis=1, keepdims=True), rng.standard_normal(300))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HorizonWarning)
-        short, roomy = long_run(3, threshold), long_run(1000, threshold)
-        slots, table = short.inner._slot_count, short.inner._table.size
-        one, two = tw.play(short, problem, decisions=True), tw.play(roomy, problem, decisions=True)
-        steps = long_run(3, threshold)
-        by_step = []
-        for f in problem:
-            by_step.append(np.array(steps.decision))
-            steps.step(f)
-    assert short.inner._slot_count > slots + 4
-    assert short.markers == roomy.markers == steps.markers
+    small, roomy, steps = (long_run(threshold) for _ in range(3))
+    slots, table = small._memory.sizes["K"], small.inner.machine.thresholds.size
+    roomy._memory.grow({"K": 12, "M": 512 * (threshold is not None)})
+    one, two = tw.play(small, problem, decisions=True), tw.play(roomy, problem, decisions=True)
+    by_step = []
+    for f in problem:
+        by_step.append(np.array(steps.decision))
+        steps.step(f)
+    assert small._memory.sizes["K"] > slots + 3
+    assert small.markers == roomy.markers == steps.markers
     if threshold is not None:
-        assert short.marker_count > table  # more markers than thresholds were known for
+        assert small.marker_count > table  # more markers than thresholds were known for
     assert np.array_equal(one.decisions, two.decisions)
     assert np.array_equal(by_step, one.decisions)
-
-
-def let_go(learner):
-    for one in (learner, getattr(learner, "inner", learner)):
-        one._bound = one._calls = one._view = None
-    gc.collect()
 
 
 @pytest.mark.parametrize("name", MAKERS)
 @pytest.mark.filterwarnings("ignore::thalweg.errors.HorizonWarning")
 def test_rounds_keep_nothing(name):
-    """Of 2000 rounds no reference to an array is left; what the handle holds it gives back."""
+    """Of 2000 rounds no reference to the block is left."""
     learner, g = MAKERS[name](), np.array([0.1, -0.2, 0.3])
-    let_go(learner)
-    before = {key: sys.getrefcount(array) for key, array in every_array(learner).items()}
     for _ in range(200):
         learner.update(g, 0.001)
-    held = {key: sys.getrefcount(array) for key, array in every_array(learner).items()}
+    block, held = words(learner), sys.getrefcount(words(learner))
     for k in range(2_000):
         learner.update(g if k % 3 else -g, 0.001)
-    assert {key: sys.getrefcount(array) for key, array in every_array(learner).items()} == held
-    let_go(learner)
-    assert {key: sys.getrefcount(array) for key, array in every_array(learner).items()} == before
+    assert words(learner) is block
+    assert sys.getrefcount(words(learner)) - 1 == held
 
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_a_learner_that_is_gone_leaves_no_array_behind(name):
     learner = MAKERS[name]()
     played(learner, gradients(5))
-    left = [weakref.ref(array) for array in every_array(learner).values()]
+    left = weakref.ref(words(learner))
     del learner
     gc.collect()
-    assert not any(ref() is not None for ref in left)
+    assert left() is None
 
 
 def test_a_restored_state_reaches_compiled_code():
     """Also one with other slots than the learner had: its arrays are new ones."""
     rows = gradients(60)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HorizonWarning)
-        learner, other = long_run(3), long_run(3)
-        played(learner, rows[:20])
-        saved = learner.state()
-        ahead = played(learner, rows[20:])
-        played(other, rows[30:45])
-        other.restore(saved)
-        np.testing.assert_array_equal(played(other, rows[20:]), ahead)
+    learner, other = long_run(), long_run()
+    played(learner, rows[:20])
+    saved = learner.state()
+    ahead = played(learner, rows[20:])
+    played(other, rows[30:45])
+    other.restore(saved)
+    np.testing.assert_array_equal(played(other, rows[20:]), ahead)

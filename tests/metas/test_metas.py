@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import thalweg as tw
 from tests.twins import adaptive as ref
+from tests.worlds import built
 from thalweg._kernels.jit import kernel
 from thalweg._kernels.parts import admit, clear, feed, fits, weigh
 from thalweg.algorithms import thresholds
@@ -57,7 +58,7 @@ class Arena:
     """One group of K members; they are admitted and dismissed by hand. Fed and weighed by compiled code."""
 
     def __init__(self, kind, slots=8, observed=False):
-        self.m, self.c = kind.assemble([describe(kind, observed)], [slots])
+        self.m, self.c = built(kind.plan([describe(kind, observed)], [slots]))
         clear(self.m, self.c, 0)
         self.born = np.zeros(slots, dtype=np.int64)
 
@@ -360,7 +361,7 @@ def test_where_nobody_sleeps_there_need_be_no_list_of_the_awake(seed, kind, roun
 def test_groups_do_not_touch_each_other(kind):
     """Two groups of different sizes in one part are two parts."""
     rng = np.random.default_rng(0)
-    m, c = kind.assemble([describe(kind)] * 2, [3, 5])
+    m, c = built(kind.plan([describe(kind)] * 2, [3, 5]))
     alone = [Arena(kind, slots=n) for n in (3, 5)]
     for k, arena in enumerate(alone):
         clear(m, c, k)
@@ -393,7 +394,7 @@ def test_feedback_beyond_the_range_does_not_fit(kind, observed):
 def test_a_rate_that_adapts_multiplies_the_whole_sum():
     """epsilon_t = sqrt(ln N/(1 + R^2 sum of squares)), of the squares before the round."""
     rng = np.random.default_rng(1)
-    m, c = Hedge.assemble([Hedge(radius=2.0, prior=[1.0, 2.0, 3.0])], [3])
+    m, c = built(Hedge.plan([Hedge(radius=2.0, prior=[1.0, 2.0, 3.0])], [3]))
     A, q, p = np.zeros(3), 0.0, np.empty(3)
     for _ in range(50):
         weigh(m, c, 0, 3, None, p)

@@ -18,6 +18,7 @@ from thalweg.pca import (
     DescentPCA,
     EfficientPCA,
     OjaPCA,
+    RankWarning,
     YuanLamperskiPCA,
     best_subspace,
     dyadic_regret,
@@ -138,6 +139,18 @@ def test_copied_in_mid_run(make):
         assert same(play(twin, instances[11:]), whole)
 
 
+def test_a_copy_asks_no_generator_and_warns_not_again(recwarn):
+    rng = np.random.default_rng(3)
+    with pytest.warns(RankWarning):
+        learner = EfficientPCA(3, 2, rng=rng)
+    asked = rng.bit_generator.state
+    for twin in (copy.copy(learner), copy.deepcopy(learner), pickle.loads(pickle.dumps(learner))):
+        assert twin.rng.bit_generator.state == asked
+        assert np.array_equal(twin.components, learner.components)
+    assert rng.bit_generator.state == asked
+    assert not recwarn
+
+
 def test_bad_instances_change_nothing(make):
     learner = make()
     play(learner, stream(learner, 9))
@@ -177,7 +190,9 @@ def test_names(make):
     given = inspect.signature(type(learner)).parameters
     assert all(hasattr(learner, name) for name in given)
     assert [name for name, one in given.items() if one.kind is one.POSITIONAL_OR_KEYWORD][:2] == ["dim", "rank"]
-    with pytest.raises(TypeError, match=r"has no argument 'instance_bound'. It is called 'gradient_bound' now"):
+    with pytest.raises(
+        TypeError, match=f"{type(learner).__name__} got an unexpected keyword argument 'instance_bound'"
+    ):
         type(learner)(5, 2, instance_bound=1.0)
 
 
@@ -203,8 +218,8 @@ def test_hostile_states_are_refused(make):
     play(learner, stream(learner, 9))
     before = learner.state()
     hostile = {
-        "counters are negative": before | {"clock": -before["clock"]},
-        "seed is negative": before | {"seed": np.array([-1])},
+        "counters": before | {"clock": -before["clock"]},
+        "seed": before | {"seed": np.array([-1])},
         "schema": before | {"schema": 1},
     }
     if "spectrum" in before:
@@ -234,9 +249,9 @@ def test_a_cover_that_is_not_of_its_round_is_refused(kind):
         "8 levels, and round 1023 needs 10": at(late, [(late + 1) >> level << level for level in range(8)]),
         "8 levels, and round 256 needs 9": at(255, [256] + [0] * 7),
         "8 levels, and round 4611686018427387905 needs 63": at(2**62, [2**62 + 1] + [0] * 7),
-        "experts are of another round than 13": at(12, [13, 0, 12, 8, 0, 0, 0, 13]),
-        "experts are of another round than 14": at(13, before["born"]),
-        "of another round": at(12, [-13, 0, 12, 8, 0, 0, 0, 0]),
+        "births": at(12, [13, 0, 12, 8, 0, 0, 0, 13]),
+        "births,": at(13, before["born"]),
+        "its .*births": at(12, [-13, 0, 12, 8, 0, 0, 0, 0]),
         "'Z' must be|'points' must be": at(12, [13, 0, 12, 8]),
         "it has 0 levels": at(12, []),
         "it has 64 levels": at(12, [0] * 64),

@@ -780,7 +780,7 @@ def test_states_that_do_not_fit_are_refused():
         "dim": EfficientPCA(5, 1).state(),
         "radius": EfficientPCA(4, 1, surrogate=paper_ball(4, 1)).state(),
         "gradient_bound": EfficientPCA(4, 1, gradient_bound=2.0).state(),
-        "experts are of another round than 22": before | {"clock": before["clock"] + np.array([1, 0, 0, 0, 0, 0])},
+        "births": before | {"clock": before["clock"] + np.array([1, 0, 0, 0, 0, 0])},
         "nan or infinite": before | {"y": np.full(10, np.nan)},
         "another learner": DescentPCA(4, 1, 10).state(),
     }

@@ -428,13 +428,13 @@ def test_about_400_moments():
 
 
 def test_markers_that_the_learner_forgets():
-    rounds = 20_000
+    rounds = 80_000
     problem = tw.problems.LinearRegression(np.ones((rounds, 1)), np.tile([-5.0, 5.0], rounds // 2))
     learner = tw.SACS(tw.domains.Box([-1.0], [1.0]), loss_bound=20.0, smoothness=1.0, threshold=1e-3, gradients="own")
     record = plots.record_cover(learner, problem, every=rounds)
-    assert len(learner.markers) < 2000  # or this test tests nothing
+    assert len(learner.markers) < rounds  # or this test tests nothing
     assert record.markers.tolist() == list(range(rounds))
-    assert record.moments.size < 60
+    assert record.moments.size < 200
 
 
 def test_ctrl_c_ends_the_record():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import importlib
 import json
@@ -39,7 +40,9 @@ int thalweg_level(void) {
 
 def compiler() -> str | None:
     """The C compiler that links: $CC, or cc, gcc or clang on the path."""
-    return next((found for name in (os.environ.get("CC"), "cc", "gcc", "clang") if name and (found := shutil.which(name))), None)
+    return next(
+        (found for name in (os.environ.get("CC"), "cc", "gcc", "clang") if name and (found := shutil.which(name))), None
+    )
 
 
 def build(folder: Path, *, installed: bool, jobs: int | None = None, say: Callable[[str], None] = print) -> None:
@@ -138,7 +141,9 @@ def _compile(missing: list[Wanted], jobs: int, scratch: Path, say: Callable[[str
         raise RuntimeError("Kernels could not be compiled:\n" + "".join(failed))
 
 
-def _feed(queue: SimpleQueue[list[Wanted]], count: int, done: list[str], scratch: Path, say: Callable[[str], None]) -> None:
+def _feed(
+    queue: SimpleQueue[list[Wanted]], count: int, done: list[str], scratch: Path, say: Callable[[str], None]
+) -> None:
     """Give one worker group after group."""
     from thalweg._compiler.store import folder as cache
 
@@ -171,7 +176,9 @@ def work(lines: Iterable[str], answer: Callable[[str], None]) -> None:
     from thalweg._compiler.store import Store, folder
 
     store, best = Store(folder()), levels()
+    gc.set_threshold(50_000, 20, 1000)  # Numba makes many objects that live as long as the process
     for line in lines:
+        gc.freeze()
         for place, kinds in json.loads(line):
             try:
                 compile_all(_kernel(place), tuple(kinds), best, store)

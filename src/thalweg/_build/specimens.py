@@ -22,7 +22,6 @@ from thalweg import control, estimators, pca, regret
 from thalweg._kernels.projections import PYTHON
 from thalweg._types import Array
 from thalweg.cards import Recipe, Setting, recipes
-from thalweg.learners.cover import Cover
 from thalweg.domains import (
     Ball,
     Box,
@@ -39,14 +38,16 @@ from thalweg.domains import (
     SpectralBalls,
 )
 from thalweg.estimators._constrained import KINDS as CONSTRAINED
-from thalweg.estimators._constrained import ConstrainedEngine
-from thalweg.estimators._linear import LinearEngine
-from thalweg.estimators._subspace import Subspace
+from thalweg.estimators._constrained import ConstrainedLayout, ConstrainedModel
+from thalweg.estimators._linear import FreeModel
+from thalweg.estimators._subspace import SubspaceModel, read_layout
 from thalweg.experts import AdaGradDescent, Descent, Expert, Pool
+from thalweg.learners.cover import Cover
 from thalweg.learners.late import Late
+from thalweg.learners.one_projection import surrogate_gradient
 from thalweg.losses import KINDS
 from thalweg.metas import AdaNormalHedge, AdaptMLProd, CoinBetting, Hedge, LeadingHistory, Meta, Prod
-from thalweg.learners.one_projection import surrogate_gradient
+from thalweg.parts.linear import LinearLayout
 from thalweg.pca.sampling import systematic
 from thalweg.problems import LinearModel
 from thalweg.scaling import Standardiser
@@ -354,6 +355,7 @@ def _reductions() -> Iterator[Specimen]:
     twice: dict[str, Make] = {
         "SOGD": lambda Y: tw.OneProjection(Y, tw.SOGD),
         "EfficientDynamic": lambda Y: tw.EfficientDynamic(Y, HORIZON, LARGE),
+        "EfficientCBCE": lambda Y: tw.EfficientCBCE(Y, gradient_bound=LARGE),
     }
     for name, make in twice.items():
         yield f"OneProjection of the reduced {name}", partial(_reduce, X, make, Ball(2))
@@ -613,28 +615,29 @@ def _fit(loss: str) -> None:
     X, y = _numbers(ROUNDS, 2), np.where(_numbers(ROUNDS) > 0, 1.0, -1.0)
     for guests in (True, False):
         for intercept in (True, False):
-            engine = LinearEngine(2, loss, guests=guests, intercept=intercept, open=not intercept)
-            engine.use(2)
+            model = FreeModel(LinearLayout(2, loss, guests=guests, intercept=intercept, open=not intercept))
             for rows, labels in ((X, y), (_frozen(X), y), (X, _frozen(y)), (_frozen(X), _frozen(y))):
-                engine.learn(rows, labels, np.ones(ROUNDS), np.array([2, 1]))
-                engine.predict(rows)
-            engine.learn(X[:1], y[:1], np.ones(1))
-            engine.coefficients()
-            engine.rebuilt(4, guests=guests).predict(X, np.array([1, 2]))
+                model.learn(rows, labels, np.ones(ROUNDS), np.array([2, 1]), used=2)
+                model.predict(rows)
+            model.learn(X[:1], y[:1], np.ones(1))
+            model.coefficients()
+            model.move(4, guests=guests)
+            model.predict(X, np.array([1, 2]))
 
 
 def _fit_within(loss: str, domain: Domain) -> None:
     X, y = _numbers(ROUNDS, 2), np.where(_numbers(ROUNDS) > 0, 1.0, -1.0)
-    engine = ConstrainedEngine(domain, loss)
-    engine.learn(X, y, np.ones(ROUNDS))
-    engine.learn(X, y, np.full(ROUNDS, 0.5))
-    engine.predict(X)
+    model = ConstrainedModel(ConstrainedLayout(domain, loss))
+    model.learn(X, y, np.ones(ROUNDS))
+    model.learn(X, y, np.full(ROUNDS, 0.5))
+    model.predict(X)
 
 
 def _follow(center: bool) -> None:
-    engine = Subspace(3, 2, (1.0, 4.0, np.inf), center)
-    engine.learn(_numbers(6, 3))
-    engine.put_in_order()
+    model = SubspaceModel(read_layout(3, 2, (1.0, 4.0, np.inf), center))
+    model.learn(_numbers(6, 3))
+    model.learn(_numbers(1, 3))
+    model.put_in_order()
 
 
 def _scale(center: bool) -> None:

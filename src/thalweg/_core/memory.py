@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,9 @@ from thalweg._interrupts import interrupts
 from thalweg._kernels.handle import Handle, Unbound, bind
 from thalweg._kernels.jit import Call, Kernel
 
-__all__ = ["Fixed", "Layout", "Memory", "Snapshot", "integers"]
+__all__ = ["Fixed", "Layout", "Memory", "Snapshot", "memory_only", "roll_back", "snapshot", "whole_numbers"]
 
+F = TypeVar("F", bound=Callable[..., Any])
 Sizes = Mapping[str, int]
 Snapshot = tuple[Block, Sizes, NDArray[np.int64]]
 
@@ -36,12 +37,12 @@ class Layout(Protocol):
         """Return the sizes of a saved state; raise ValueError with the reason if no run can have them."""
 
 
-def integers(saved: Mapping[str, NDArray[Any]], key: str, count: int) -> list[int]:
-    """Return the entries of a short array that sizes are read from; raise ValueError where it has not as many."""
+def whole_numbers(saved: Mapping[str, NDArray[Any]], key: str, entries: int) -> list[int]:
+    """Return a saved array of counters, from which sizes are read; raise ValueError if it is none."""
     array = saved[key]
-    if array.size != count:
-        raise ValueError(f"'{key}' must have {count} entries. Got {array.size}")
-    return [int(n) for n in array.flat]  # `ravel` would copy, however long it is
+    if array.dtype.kind != "i" or array.shape != (entries,):
+        raise ValueError(f"'{key}' must be int64 of shape ({entries},). Got {array.dtype} of shape {array.shape}")
+    return array.tolist()  # type: ignore[no-any-return]
 
 
 class Fixed:
@@ -63,6 +64,26 @@ class Fixed:
         return {}
 
 
+def memory_only(state: F) -> F:
+    """Mark a method `state` that tells of a memory and its guests and of nothing else."""
+    state.memory_only = True  # type: ignore[attr-defined]
+    return state
+
+
+def _has_memory_only(guest: Any) -> bool:
+    return getattr(getattr(type(guest), "state", None), "memory_only", False)
+
+
+def snapshot(guest: Any) -> Any:
+    """Return all that a guest needs to return to the present: its snapshot if it can make one, else its state."""
+    return guest.snapshot() if hasattr(guest, "snapshot") else guest.state()
+
+
+def roll_back(guest: Any, kept: Any) -> None:
+    """Let a guest return to a snapshot."""
+    (guest.roll_back if hasattr(guest, "snapshot") else guest.restore)(kept)
+
+
 def _pair(block: Block) -> Any:
     return block.state, block.settings
 
@@ -79,7 +100,11 @@ class Memory:
     moved : callable, optional
         Called with this memory whenever the arrays are others or were rolled back: forget views and shown values.
     guests : mapping, optional
-        Objects of somebody else with `state` and `restore`, by the prefix of their names in saved states.
+        Objects outside the block with `state` and `restore`, by the prefix of their names in saved states. Where one
+        has `snapshot` and `roll_back`, these are used to undo rounds and to copy it. An owner whose guests follow from
+        its state sets others in `moved`.
+    start : tuple of Block and sizes, optional
+        The first block; a fresh one when left out.
     """
 
     __slots__ = ("_calls", "_handle", "_moved", "_tree", "block", "guests", "layout", "settings", "sizes", "state")
@@ -90,13 +115,17 @@ class Memory:
         tree: Callable[[Block], Any] = _pair,
         moved: Callable[[Memory], None] | None = None,
         guests: Mapping[str, Any] | None = None,
+        start: tuple[Block, Sizes] | None = None,
     ) -> None:
         self.layout, self._tree, self._moved, self.guests = layout, tree, moved, guests or {}
         self.block: Block
         self.state: Any
         self.settings: Any
         self.sizes: Sizes
-        self.reset()
+        if start is None:
+            self.reset()
+        else:
+            self.adopt(*start)
 
     def reset(self) -> None:
         """Start over with a fresh block of the first sizes. Guests are not touched."""
@@ -155,13 +184,27 @@ class Memory:
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
         """Undo everything if the body raises, Ctrl-C included: block, sizes and guests are those of before."""
-        before = self.snapshot()
-        guests = {name: guest.state() for name, guest in self.guests.items()}
+        before = self._remember()
         try:
             yield
         except BaseException:
             with interrupts():  # a second Ctrl-C waits
-                self.roll_back(before)
-                for name, guest in self.guests.items():
-                    guest.restore(guests[name])
+                self._return_to(before)
             raise
+
+    def _remember(self) -> tuple[Snapshot, Mapping[str, Any], dict[str, Any]]:
+        """Return a snapshot, and the guests with theirs: their memory where that is all they have."""
+        guests = {
+            name: guest._memory._remember() if _has_memory_only(guest) else snapshot(guest)
+            for name, guest in self.guests.items()
+        }
+        return self.snapshot(), self.guests, guests
+
+    def _return_to(self, before: tuple[Snapshot, Mapping[str, Any], dict[str, Any]]) -> None:
+        mine, self.guests, guests = before
+        self.roll_back(mine)
+        for name, guest in self.guests.items():
+            if _has_memory_only(guest):
+                guest._memory._return_to(guests[name])
+            else:
+                roll_back(guest, guests[name])

@@ -51,7 +51,7 @@ class _Set(Protocol):
 def born(m: int, slots: int, *, geometric: bool = False) -> list[int]:
     """Return the markers at which the experts alive after marker m were born, by level; 0 for an empty slot.
 
-    In slot k it is the last multiple of 2^k, in the compact cover only if that is an odd one (`thalweg._kernels.covers`).
+    In slot k it is the last multiple of 2^k, in the compact cover only if it is an odd one: `thalweg._kernels.covers`.
     """
     return [(m >> k << k) * (geometric or m >> k & 1) for k in range(slots)]
 
@@ -126,9 +126,7 @@ def within(low: float, high: float | str) -> Rule:
 
 def magnitude(high: float | str) -> Rule:
     """|value| <= high."""
-    return lambda seen: not seen.value.size or within_bounds(
-        np.abs(seen.value), 0.0, _bound(seen, high), _alive(seen)
-    )
+    return lambda seen: not seen.value.size or within_bounds(np.abs(seen.value), 0.0, _bound(seen, high), _alive(seen))
 
 
 def counters(seen: Seen) -> bool:

@@ -9,15 +9,15 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from thalweg import files
-from thalweg._core.memory import Memory
+from thalweg._core.memory import Layout, Memory, memory_only, roll_back, snapshot
 from thalweg._core.state import Block, Past, Plan
-from thalweg._recorded import build, describe, initialise, parameters
+from thalweg._recorded import Recorded, build, describe, initialise, parameters
 from thalweg._validate import told
 from thalweg.domains._base import show
 from thalweg.errors import StateError
@@ -95,7 +95,7 @@ def check_kind(owner: Any, saved: Any) -> None:
 
 
 def read(
-    owner: Any, memory: Memory, saved: Mapping[str, Any], square: float = np.inf
+    owner: Any, layout: Layout, saved: Mapping[str, Any], square: float = np.inf
 ) -> tuple[Block, Mapping[str, int]]:
     """Return a new block with a saved state, and its sizes, if a run can have left it."""
     arrays = {  # of numbers, without masks
@@ -104,8 +104,8 @@ def read(
         if isinstance(value, np.ndarray) and value.dtype.kind in "fiu"
     }
     try:
-        sizes = memory.layout.sizes_of(arrays)
-        plan = memory.layout.plan(sizes)
+        sizes = layout.sizes_of(arrays)
+        plan = layout.plan(sizes)
     except KeyError as error:
         key = error.args[0]
         raise unfit(owner, f"{key!r} must be an array of numbers. Got {type(saved.get(key)).__name__}") from None
@@ -215,6 +215,12 @@ class Kept:
                 f"{', '.join(p.name for p in named)}. Got {count} arguments by position. "
                 f"Write {cls.__name__}({', '.join([*places, *(f'{name}=...' for name in needed)])})."
             )
+        known = parameters(cls)
+        unknown = [name for name in options if name not in known]
+        if unknown and not any(p.kind is p.VAR_KEYWORD for p in known.values()):
+            raise TypeError(
+                f"{cls.__name__} got an unexpected keyword argument {unknown[0]!r}. It takes {', '.join(known)}."
+            )
 
     @property
     def rounds(self) -> int:
@@ -235,6 +241,7 @@ class Kept:
 
     # ------------------------------------------------------------------ stop and resume
 
+    @memory_only
     def state(self) -> dict[str, Any]:
         """Return everything that changes, as a plain mapping of new arrays and numbers (and the name of the class)."""
         found = write(self, self._memory.block.arrays)
@@ -246,11 +253,11 @@ class Kept:
         """Continue from a saved state, bit for bit. A state of another class is refused and nothing changes."""
         memory, saved = self._memory, plain(saved)
         check_kind(self, saved)
-        block, sizes = read(self, memory, saved, self._square_bound)
+        block, sizes = read(self, memory.layout, saved, self._square_bound)
         with memory.all_or_nothing():
+            memory.adopt(block, sizes)
             for prefix, guest in memory.guests.items():
                 guest.restore(inside(saved, prefix))
-            memory.adopt(block, sizes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a file: class, arguments and state. `thalweg.load` continues from there, bit for bit.
@@ -277,25 +284,27 @@ class Kept:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return arguments and words; views, handles and scratch space are made again."""
-        memory = self._memory
+        memory, owner = self._memory, cast(Recorded, self)
         return {
             "given": self._given,
+            "arguments": owner._arguments(),
             "sizes": dict(memory.sizes),
             "words": memory.block.memory.copy(),
-            "guests": {prefix: guest.state() for prefix, guest in memory.guests.items()},
-            "told": {name: value for name, value in vars(self).items() if name.startswith("_told_")},
+            "guests": {prefix: snapshot(guest) for prefix, guest in memory.guests.items()},
+            "told": {prefix: _told(one) for prefix, one in {"": self, **memory.guests}.items()},
         }
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         record(self, kept["given"])
-        initialise(self, kept["given"])  # callbacks of its memory call this object, and no other
+        initialise(self, kept["arguments"])  # callbacks of its memory call this object, and no other
         memory = self._memory
         block = Block(memory.layout.plan(kept["sizes"]))
         block.memory[:] = kept["words"]
         memory.adopt(block, kept["sizes"])
         for prefix, guest in memory.guests.items():
-            guest.restore(kept["guests"][prefix])
-        vars(self).update(kept["told"])
+            roll_back(guest, kept["guests"][prefix])
+        for prefix, said in kept["told"].items():
+            vars(memory.guests[prefix] if prefix else self).update(said)
 
     # ------------------------------------------------------------------ what it tells
 
@@ -316,7 +325,12 @@ class Kept:
                 shown.append(_show(value))
             elif value is not None and not (parameter and _equal(value, parameter.default)):
                 shown.append(f"{name}={_show(value)}")
-        return f"{type(self).__name__}({', '.join(shown)}; {self.rounds} rounds played)"
+        return f"{type(self).__name__}({', '.join(shown)}{'; ' * bool(shown)}{self.rounds} rounds played)"
+
+
+def _told(one: Any) -> dict[str, Any]:
+    """Return which warnings were given already."""
+    return {name: value for name, value in getattr(one, "__dict__", {}).items() if name.startswith("_told_")}
 
 
 def _equal(a: Any, b: Any) -> bool:

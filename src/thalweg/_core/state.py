@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, NamedTuple, Self, get_args, get_type_hints
 
 import numpy as np
@@ -29,6 +29,7 @@ from thalweg.errors import StateError
 
 __all__ = [
     "Block", "Field", "Floats", "Ints", "Part", "Past", "Plan", "Rule", "Seen", "at_most", "field", "part", "scratch",
+    "several",
 ]  # fmt: skip
 
 Floats = NDArray[np.float64]
@@ -88,6 +89,10 @@ class Part:
     """The place of another declared state, or of its settings."""
 
 
+class Several(Part):
+    """The place of any number of states of one kind, or of their settings: a tuple."""
+
+
 def field(shape: str, *rules: Rule, called: str = "", start: float = 0.0) -> Any:
     """Declare an array that changes, such as "K N d", and rules that hold after every round."""
     return Field(tuple(shape.split()), rules, called, start)
@@ -101,6 +106,11 @@ def scratch(shape: str) -> Any:
 def part() -> Any:
     """Declare the place of another part; the plan says which."""
     return Part()
+
+
+def several() -> Any:
+    """Declare the place of parts of one kind that are numbered from 0; the plan says how many."""
+    return Several()
 
 
 @cache
@@ -154,6 +164,8 @@ class Plan:
         The past of each part or field; this one's where left out.
     begin : callable (s, c)
         Writes the state before the first round into a block of zeros.
+    several : mapping of tuples of plans
+        Those of parts that are declared by `several`.
     """
 
     state: type
@@ -164,29 +176,59 @@ class Plan:
     holds: Callable[[Any, Any, Past], Iterator[tuple[str, bool]]] = _no_relations
     pasts: Callable[[Any, Any, Past], Mapping[str, Past]] = _same_past
     begin: Callable[[Any, Any], None] = _zeros
+    several: Mapping[str, tuple[Plan, ...]] = dataclasses.field(default_factory=dict)
 
     def shape(self, said: Field) -> tuple[int, ...]:
         """Return a symbolic shape in numbers."""
-        return tuple(int(n) if n.isdecimal() else self.sizes[n] for n in said.shape)
+        sizes = self.sizes
+        return tuple([int(n) if n.isdecimal() else sizes[n] for n in said.shape])
 
-    def fields(self, prefix: str = "") -> Iterator[tuple[str, Field, tuple[int, ...]]]:
-        """Yield every array by its dotted name, depth first."""
+    @cached_property
+    def _layout(self) -> tuple[dict[str, tuple[Field, tuple[int, ...], int]], int]:
+        """Every array by its dotted name with its declaration, shape and place in the block; and the block's length."""
+        found: dict[str, tuple[Field, tuple[int, ...], int]] = {}
+        at = 0
         for name, said in declared(self.state).items():
             if isinstance(said, Part):
-                yield from self.parts[name].fields(f"{prefix}{name}.")
+                for prefix, plan in self._inside(name, said):
+                    inside, length = plan._layout
+                    for inner, (field, shape, first) in inside.items():
+                        found[f"{prefix}{inner}"] = field, shape, at + first
+                    at += length
             else:
-                yield prefix + name, said, self.shape(said)
+                shape = self.shape(said)
+                found[name] = said, shape, at
+                at += math.prod(shape)
+        return found, at
+
+    def _inside(self, name: str, said: Part) -> list[tuple[str, Plan]]:
+        """Return the plans at a place, by the prefixes of their names."""
+        if isinstance(said, Several):
+            return [(f"{name}.{k}.", plan) for k, plan in enumerate(self.several[name])]
+        return [(f"{name}.", self.parts[name])]
+
+    def fields(self) -> Iterator[tuple[str, Field, tuple[int, ...]]]:
+        """Yield every array by its dotted name, depth first: a part is one slice of the block."""
+        for name, (said, shape, _) in self._layout[0].items():
+            yield name, said, shape
 
     @property
     def words(self) -> int:
         """Length of the block."""
-        return sum(math.prod(shape) for _, _, shape in self.fields())
+        return self._layout[1]
+
+    def starts(self) -> Iterator[tuple[str, float]]:
+        """Yield the arrays whose first value is not 0."""
+        for name, (said, _, _) in self._layout[0].items():
+            if said.start:
+                yield name, said.start
 
     @property
     def scratch_words(self) -> int:
         """Length of all scratch space."""
         mine = (value for value in self.settings or () if isinstance(value, Field))
-        return sum(math.prod(self.shape(said)) for said in mine) + sum(p.scratch_words for p in self.parts.values())
+        parts = [*self.parts.values(), *(plan for plans in self.several.values() for plan in plans)]
+        return sum(math.prod(self.shape(said)) for said in mine) + sum(plan.scratch_words for plan in parts)
 
 
 # --------------------------------------------------------------------------------------------------------------- blocks
@@ -220,59 +262,58 @@ class Block:
     ----------
     memory : array of int64
         The state, word by word.
+    arrays : mapping
+        The arrays by their names in files.
     state, settings : NamedTuple
-        What kernels take.
+        The same arrays, and constants with scratch space, as kernels take them.
     """
 
-    __slots__ = ("memory", "plan", "settings", "state")
+    __slots__ = ("arrays", "memory", "plan", "settings", "state")
 
     def __init__(self, plan: Plan, memory: NDArray[np.int64] | None = None) -> None:
         _reserve(plan)
         self.plan = plan
-        self.memory = np.zeros(plan.words, WORD) if memory is None else memory
-        self.state = _views(plan, _Cursor(self.memory))
+        self.memory = memory = np.zeros(plan.words, WORD) if memory is None else memory
+        self.arrays = {
+            name: np.ndarray(shape, said.dtype, memory, 8 * first)
+            for name, (said, shape, first) in plan._layout[0].items()
+        }
+        self.state = _tree(plan, iter(self.arrays.values()))
         self.settings = _settings(plan)
 
     @classmethod
     def fresh(cls, plan: Plan) -> Self:
         """Allocate a block in the state before the first round."""
         block = cls(plan)
-        arrays = block.arrays
-        for name, said, _ in plan.fields():
-            if said.start:
-                arrays[name][...] = said.start
+        for name, value in plan.starts():
+            block.arrays[name][...] = value
         plan.begin(block.state, block.settings)
         return block
 
-    @property
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """The arrays by their names in files."""
-        cursor = _Cursor(self.memory)
-        return {name: cursor.take(shape, said.dtype) for name, said, shape in self.plan.fields()}
-
     def part(self, name: str) -> Block:
         """Return the block of a part: the same memory and the same settings."""
-        first = 0
-        for found, said in declared(self.plan.state).items():
-            if found == name:
-                break
-            first += self.plan.parts[found].words if isinstance(said, Part) else math.prod(self.plan.shape(said))
-        plan = self.plan.parts[name]
+        plan, prefix = self.plan.parts[name], f"{name}."
         block = Block.__new__(Block)
-        block.plan, block.memory = plan, self.memory[first : first + plan.words]
+        block.plan = plan
+        block.arrays = {key.removeprefix(prefix): array for key, array in self.arrays.items() if key.startswith(prefix)}
+        first = next((first for key, (_, _, first) in self.plan._layout[0].items() if key.startswith(prefix)), 0)
+        block.memory = self.memory[first : first + plan.words]
         block.state, block.settings = getattr(self.state, name), getattr(self.settings, name)
         return block
 
     def moved(self, plan: Plan) -> Block:
         """Return the same numbers in a block of other sizes; entries that are new have their first value."""
-        larger, mine = Block(plan), self.arrays
-        theirs = larger.arrays
-        for name, said, _ in plan.fields():
-            if said.start:
-                theirs[name][...] = said.start
-            both = tuple(slice(0, min(n)) for n in zip(mine[name].shape, theirs[name].shape, strict=True))
-            theirs[name][both] = mine[name][both]
-        return larger
+        other = Block(plan)
+        for name, value in plan.starts():
+            other.arrays[name][...] = value
+        for name, theirs in other.arrays.items():
+            mine = self.arrays[name]
+            if mine.shape == theirs.shape:
+                theirs[...] = mine
+            else:
+                both = tuple([slice(0, min(n)) for n in zip(mine.shape, theirs.shape, strict=True)])
+                theirs[both] = mine[both]
+        return other
 
     def damaged(self, past: Past) -> list[str]:
         """Return the names of all fields and relations that do not hold."""
@@ -280,33 +321,30 @@ class Block:
             return sorted({name for name, fine in _look(self.plan, self.state, self.settings, past) if not fine})
 
 
-class _Cursor:
-    """Takes one array after the other from a block."""
-
-    def __init__(self, memory: NDArray[np.int64]) -> None:
-        self.memory, self.at = memory, 0
-
-    def take(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-        first, self.at = self.at, self.at + math.prod(shape)
-        return self.memory[first : self.at].view(dtype).reshape(shape)
-
-
-def _views(plan: Plan, cursor: _Cursor) -> Any:
-    said = declared(plan.state)
-    made = {
-        name: _views(plan.parts[name], cursor) if isinstance(one, Part) else cursor.take(plan.shape(one), one.dtype)
-        for name, one in said.items()
-    }
-    return plan.state(**made)
+def _tree(plan: Plan, arrays: Iterator[NDArray[Any]]) -> Any:
+    """Return the state of a plan with these arrays, depth first."""
+    return plan.state._make(  # type: ignore[attr-defined]  # a NamedTuple
+        [
+            tuple([_tree(one, arrays) for one in plan.several[name]])
+            if isinstance(said, Several)
+            else _tree(plan.parts[name], arrays)
+            if isinstance(said, Part)
+            else next(arrays)
+            for name, said in declared(plan.state).items()
+        ]
+    )
 
 
 def _settings(plan: Plan) -> Any:
     if not plan.settings:
         return plan.settings
     made: dict[str, Any] = {}
-    said = declared(type(plan.settings))
+    kind: type = type(plan.settings)
+    said = declared(kind)
     for name, value in plan.settings._asdict().items():
-        if isinstance(value, Part):
+        if isinstance(value, Several):
+            made[name] = tuple([_settings(one) for one in plan.several[name]])
+        elif isinstance(value, Part):
             made[name] = _settings(plan.parts[name])
         elif isinstance(value, Field):
             one = said[name]
@@ -320,7 +358,10 @@ def _look(plan: Plan, s: Any, c: Any, past: Past) -> Iterator[tuple[str, bool]]:
     pasts = plan.pasts(s, c, past)
     for name, said in declared(plan.state).items():
         value = getattr(s, name)
-        if isinstance(said, Part):
+        if isinstance(said, Several):
+            for one, settings, its in zip(value, getattr(c, name), plan.several[name], strict=True):
+                yield from _look(its, one, settings, pasts.get(name, past))
+        elif isinstance(said, Part):
             theirs = getattr(c, name, ()) if isinstance(getattr(plan.settings, name, None), Part) else ()
             yield from _look(plan.parts[name], value, theirs, pasts.get(name, past))
         else:

@@ -113,6 +113,7 @@ def split(text: str) -> list[str]:
     return [*parts, text[start:]] if text else []
 
 
+@cache
 def formats(text: str) -> str:
     """The words of a kind in the language of `struct`: `d` for a float, `q` for everything else."""
     if text == "none":

@@ -1,97 +1,18 @@
-"""Online PCA: experts on a cover, as packed symmetric matrices, and the spectrum of a projection onto the Fantope.
+"""Online PCA: packed symmetric matrices, and the spectrum of a projection onto the Fantope.
 
 A symmetric d x d matrix is packed row by row from its lower triangle, entries off the diagonal times sqrt 2. Packed
 matrices are plain vectors of n = d (d + 1)/2 entries: their inner products and norms are Frobenius'.
-
-A pass over an expert reads it, scores it, moves it and measures its new norm. The rescale onto the ball costs no pass
-of its own: the factor is kept in `scale` and applied when the expert is next read. That is why this loop is not made of
-the shared parts: `Cover` inside `OneProjection` plays the same rounds on whole matrices, and takes 60 us a round
-against 18 at d = 5, 325 against 243 at d = 50 (eigendecomposition included, 1023 and 511 rounds).
 """
 
 import math
-from typing import Any, NamedTuple
 
 import numpy as np
 
-from thalweg._kernels.clock import FRESH, GRADIENTS, PROJECTIONS, ROUNDS
-from thalweg._kernels.covers import COMPACT, place_marker, slots_in_use
-from thalweg._kernels.handle import parts
 from thalweg._kernels.jit import inner, kernel
-from thalweg._kernels.parts import Floats, Ints, admit, feed, weigh
-from thalweg._kernels.vectors import copy
 
-__all__ = [
-    "MatrixSettings",
-    "MatrixState",
-    "PackedSettings",
-    "PackedState",
-    "begin",
-    "cap",
-    "pack",
-    "pack_vector",
-    "play_round",
-    "reweigh",
-    "systematic",
-    "thin",
-    "unpack",
-]
+__all__ = ["cap", "pack", "pack_vector", "systematic", "thin", "unpack"]
 
 ROOT2 = math.sqrt(2.0)
-
-
-class PackedState(NamedTuple):
-    """K slots, one for each level of the compact cover; C is the centre of the ball Y."""
-
-    Z: Floats  # (K, n) expert k stands at C + scale_k Z_k
-    scale: Floats  # (K,)
-    meta: Any  # one group of K members
-    born: Ints  # (K,) the round in which each expert started; 0: the slot is empty
-    weights: Floats  # (K,) p
-    y: Floats  # (n,) sum_k p_k scale_k Z_k: the combination stands at C + y
-    values: Floats  # (d,) eigenvalues of C + y,
-    spectrum: Floats  # (d,) and of the decision
-    A: Floats  # (d, d) the lower triangle of C + y, then its eigenvectors in rows
-    seed: Ints  # (1,)
-    clock: Ints  # `thalweg._kernels.clock`
-
-
-class PackedSettings(NamedTuple):
-    """What does not change, and scratch space."""
-
-    meta: Any
-    steps: Floats  # (K,) by level
-    start: Floats  # (n,) an expert starts at C + start
-    center: Floats  # (n,) C
-    radius: float
-    span: float  # 2 G R: losses are fed in units of it, so the range of the meta-learner is 1
-    tol: float  # a projection that moves less than this is none
-    h: Floats  # (n,) scratch
-    v: Floats  # (n,) scratch
-    losses: Floats  # (K,) scratch
-    work: Floats  # 2 d (d + k)/2 numbers, scratch
-
-
-class MatrixState(NamedTuple):
-    """K slots, one for each level of the compact cover; experts are whole matrices of the Fantope."""
-
-    points: Floats  # (K, d, d)
-    meta: Any  # one group of K members
-    born: Ints  # (K,) the round in which each expert started; 0: the slot is empty
-    weights: Floats  # (K,) p
-    P: Floats  # (d, d) the combination
-    spectrum: Floats  # (d,) its eigenvalues,
-    basis: Floats  # (d, d) and its eigenvectors in rows
-    seed: Ints  # (1,)
-    clock: Ints  # `thalweg._kernels.clock`
-
-
-class MatrixSettings(NamedTuple):
-    """What does not change, and scratch space."""
-
-    meta: Any
-    steps: Floats  # (K,) by level
-    losses: Floats  # (K,) scratch
 
 
 @kernel
@@ -195,52 +116,6 @@ def systematic(sigma: np.ndarray, u: float, chosen: np.ndarray) -> None:
 
 
 @inner
-def _enter(s: Any, c: Any, t: int) -> int:
-    """Round t begins: experts whose interval is over leave, one enters. Returns its slot; its place is still to set."""
-    newest = place_marker(COMPACT, t, s.born)
-    admit(s.meta, c.meta, 0, newest, t)
-    return newest
-
-
-@kernel
-def reweigh(handle: Any, t: int) -> int:
-    """Round t begins: feed what each expert lost, relative to the combination, in the round before; who leaves, enters.
-
-    Returns the slot of the newborn. The first round has nothing to feed.
-    """
-    s, c = parts(handle)
-    if t > 1:
-        feed(s.meta, c.meta, 0, slots_in_use(t - 1), s.born, 0.0, c.losses, 0.0)
-    newest = _enter(s, c, t)
-    weigh(s.meta, c.meta, 0, s.born.shape[0], s.born, s.weights)
-    return newest
-
-
-@inner
-def _begin(s: PackedState, c: PackedSettings, t: int) -> None:
-    """Round t begins, from the weights to the matrix to be diagonalised."""
-    newest = _enter(s, c, t)
-    copy(c.start, s.Z[newest])
-    s.scale[newest] = 1.0
-    K = slots_in_use(t)
-    weigh(s.meta, c.meta, 0, K, s.born, s.weights)
-    s.y[:] = 0.0
-    for k in range(K):
-        if s.born[k] > 0:
-            share = s.weights[k] * s.scale[k]
-            for j in range(s.y.shape[0]):
-                s.y[j] += share * s.Z[k, j]
-    unpack(c.center, s.y, s.A)
-
-
-@kernel
-def begin(handle: Any) -> None:
-    """The first round begins."""
-    s, c = parts(handle)
-    _begin(s, c, 1)
-
-
-@inner
 def thin(values: np.ndarray, sigma: np.ndarray, V: np.ndarray, work: np.ndarray, M: np.ndarray) -> tuple[bool, float]:
     """M <- P, or Y - P up to a shift of its diagonal: whichever takes fewer eigenvectors.
 
@@ -275,78 +150,3 @@ def thin(values: np.ndarray, sigma: np.ndarray, V: np.ndarray, work: np.ndarray,
             for j in range(d):
                 M[i, j] += factor * right[c * d + j]
     return direct, shift
-
-
-@inner
-def _surrogate_gradient(s: PackedState, c: PackedSettings, direct: bool, shift: float) -> float:
-    """h <- h - min(0, <h, V>) V, packed, with V = (Y - P)/||Y - P|| and Y = C + y; returns <h, Y - P> before.
-
-    A is Y - P - shift I (direct), or P. Overwrites h and v.
-    """
-    h, v, n = c.h, c.v, c.h.shape[0]
-    pack(s.A, v)
-    at = -1
-    for i in range(s.A.shape[0]):
-        at += i + 1
-        v[at] += shift
-    gap, along = 0.0, 0.0
-    for j in range(n):
-        away = v[j] if direct else c.center[j] + s.y[j] - v[j]
-        gap += away * away
-        along += h[j] * away
-        v[j] = away
-    if along < 0.0 and gap > c.tol * c.tol:
-        factor = along / gap  # gap > 0
-        for j in range(n):
-            h[j] -= factor * v[j]
-    return along
-
-
-@kernel
-def settle(handle: Any, rank: int, values: np.ndarray, V: np.ndarray) -> None:
-    """The eigendecomposition of C + y is taken over: A <- V, its eigenvectors in rows, and the decision's spectrum."""
-    s, _ = parts(handle)
-    copy(values, s.values)
-    for i in range(V.shape[0]):
-        copy(V[i], s.A[i])
-    cap(s.values, rank, s.spectrum)
-    s.clock[PROJECTIONS] += 1
-    s.clock[FRESH] = 1
-
-
-@kernel
-def play_round(handle: Any) -> float:
-    """A round of Algorithm 5, from the packed gradient h = -X to the next combination y. Returns <h, P>.
-
-    The rows of A (d, d) are the eigenvectors of C + y and of the decision P, `values` and `spectrum` their eigenvalues.
-    Then the lower triangle of A is the next C + y.
-    """
-    s, c = parts(handle)
-    direct, shift = thin(s.values, s.spectrum, s.A, c.work, s.A)
-    h, n, t = c.h, c.h.shape[0], s.clock[ROUNDS] + 1
-    K = slots_in_use(t)
-    gained = 0.0
-    for j in range(n):
-        gained += h[j] * (c.center[j] + s.y[j])
-    gained -= _surrogate_gradient(s, c, direct, shift)
-    paid = 0.0
-    for j in range(n):
-        paid += h[j] * s.y[j]
-    for k in range(K):
-        if s.born[k] == 0:
-            continue
-        a, eta, score, square = s.scale[k], c.steps[k], 0.0, 0.0
-        for j in range(n):
-            z = a * s.Z[k, j]
-            score += h[j] * z
-            z -= eta * h[j]
-            square += z * z
-            s.Z[k, j] = z
-        c.losses[k] = (score - paid) / c.span
-        s.scale[k] = c.radius / np.sqrt(square) if square > c.radius * c.radius else 1.0
-    feed(s.meta, c.meta, 0, K, s.born, 0.0, c.losses, 0.0)
-    _begin(s, c, t + 1)
-    s.clock[ROUNDS] += 1
-    s.clock[GRADIENTS] += 1
-    s.clock[FRESH] = 0
-    return gained

@@ -21,10 +21,10 @@ from thalweg._validate import check_choice, check_count, check_positive
 from thalweg.algorithms.pools import ader_pool
 from thalweg.cards import Card, Variant
 from thalweg.domains import Domain
-from thalweg.learners.alone import Alone
-from thalweg.learners.ensemble import Pooled, descents
 from thalweg.experts import Pool
+from thalweg.learners.alone import Alone
 from thalweg.learners.base import bounded
+from thalweg.learners.ensemble import Pooled, descents
 from thalweg.metas import Hedge
 
 __all__ = ["Ader", "ader"]

@@ -19,11 +19,11 @@ import math
 from thalweg._types import Array
 from thalweg._validate import check_choice, check_count, check_positive
 from thalweg.cards import Card, Variant
-from thalweg.learners.cover import Cover
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.experts import Descent
 from thalweg.learners.base import bounded
+from thalweg.learners.cover import Cover
 from thalweg.metas import LeadingHistory
 from thalweg.theorems import Covered, bounds, path_length
 

@@ -25,12 +25,12 @@ from thalweg._validate import check_choice, check_positive
 from thalweg.algorithms.ader import ader
 from thalweg.algorithms.pools import worst_case_pool
 from thalweg.cards import Card
-from thalweg.learners.cover import Cover, OnCover
-from thalweg.learners.one_projection import OneProjection
 from thalweg.domains import Domain
-from thalweg.learners.ensemble import descents
 from thalweg.experts import Pool
 from thalweg.learners.base import bounded
+from thalweg.learners.cover import Cover, OnCover
+from thalweg.learners.ensemble import descents
+from thalweg.learners.one_projection import OneProjection
 from thalweg.metas import AdaNormalHedge, Hedge
 from thalweg.theorems import Covered, bounds, path_length, pool_bound
 

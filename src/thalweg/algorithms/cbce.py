@@ -21,11 +21,11 @@ from functools import partial
 from thalweg._types import Array
 from thalweg._validate import check_choice, check_positive
 from thalweg.cards import Card, Variant
-from thalweg.learners.cover import Cover, OnCover
-from thalweg.learners.one_projection import OneProjection
 from thalweg.domains import Domain
 from thalweg.experts import Descent
 from thalweg.learners.base import bounded
+from thalweg.learners.cover import Cover, OnCover
+from thalweg.learners.one_projection import OneProjection
 from thalweg.metas import CoinBetting
 from thalweg.theorems import Covered, bounds, path_length
 

@@ -1,7 +1,7 @@
 """Adaptive regret with one projection a round: Algorithm 2 of Zhao, Xie, Zhang, Zhou (JMLR 26, 2025), corrected.
 
-Y is a ball of radius R around X; x_t = Pi_X(y_t) and h_t the surrogate gradient (`thalweg.learners.one_projection`). Expert i is
-scale-free descent on Y; it starts at marker i and lives until marker i + lowbit(i):
+Y is a ball of radius R around X; x_t = Pi_X(y_t) and h_t the surrogate gradient (`learners.one_projection`). Expert i
+is scale-free descent on Y; it starts at marker i and lives until marker i + lowbit(i):
 
     r_{t,i} = <h_t, y_t - y_{t,i}>/(2GR);  V_i += r^2;  eta'_i = min(1/2, sqrt(ln(1 + 2i)/(1 + V_i)))        (1)
     ln w_i <- (eta'_i/eta_i) (ln w_i + ln(1 + eta_i r_{t,i}));  eta_i <- eta'_i                              (2)
@@ -21,10 +21,10 @@ from thalweg._types import Array
 from thalweg._validate import check_choice, check_count, check_positive
 from thalweg.algorithms import thresholds
 from thalweg.cards import Card, Setting, Variant
-from thalweg.learners.cover import Cover, OnCover
-from thalweg.learners.one_projection import OneProjection
 from thalweg.domains import Domain
 from thalweg.experts import Descent
+from thalweg.learners.cover import Cover, OnCover
+from thalweg.learners.one_projection import OneProjection
 from thalweg.metas import AdaptMLProd
 from thalweg.theorems import Marked, bounds
 

@@ -2,7 +2,7 @@
 
 Y is a ball of radius R around X, D the diameter of X. In round t play x_t = Pi_X(y_t). The gradient of round s comes
 when the point of the members is z_i, not y_{s,i} any more. With h_s the surrogate gradient from what is remembered of
-round s, x_s, y_s and all y_{s,i} (`thalweg.learners.one_projection`), each one that comes makes a step, in the order of rounds
+round s, x_s, y_s and all y_{s,i} (`learners.one_projection`), each one that comes makes a step, in the order of rounds
 where several come at once:
 
     z_i     <- Pi_Y(z_i - eta_i h_s)                                                       (1)
@@ -37,18 +37,18 @@ from numpy.typing import ArrayLike
 
 from thalweg._core.rules import SLACK, counter_field, counters, inside
 from thalweg._core.state import Block, Floats, Ints, Past, Plan, field, part, scratch
-from thalweg._kernels.clock import FRESH, GRADIENTS, PROJECTIONS, ROUNDS
+from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS
 from thalweg._kernels.parts import start as begin
 from thalweg._types import Array
-from thalweg._validate import check_count, check_entries, check_positive
+from thalweg._validate import check_count, check_positive
 from thalweg.algorithms import _late_pool
 from thalweg.algorithms.pools import geometric
 from thalweg.cards import Card
 from thalweg.domains import Domain
-from thalweg.learners.ensemble import descents
 from thalweg.experts import Pool
 from thalweg.learners.alone import read_origin
 from thalweg.learners.base import bounded
+from thalweg.learners.ensemble import descents
 from thalweg.learners.late import Late, Waiting, read_delays
 from thalweg.metas import Hedge
 from thalweg.theorems import Theorem, bounds, path_length, step_sizes

@@ -1,6 +1,6 @@
 """Dynamic regret with one projection a round: Algorithm 1 of Zhao, Xie, Zhang, Zhou (JMLR 26, 2025).
 
-Y is a ball of radius R around X. With x_t = Pi_X(y_t) and h_t the surrogate gradient (`thalweg.learners.one_projection`):
+Y is a ball of radius R around X. With x_t = Pi_X(y_t) and h_t the surrogate gradient (`learners.one_projection`):
 
     y_{t+1,i} = Pi_Y(y_{t,i} - eta_i h_t)                                  a rescale       (1)
     p_{t+1,i} ~ exp(-epsilon_{t+1} sum_{s<=t} <h_s, y_{s,i}>)                              (2)
@@ -24,8 +24,8 @@ from thalweg._validate import check_count, check_positive
 from thalweg.algorithms.pools import small_loss_pool, worst_case_pool
 from thalweg.cards import Card, Variant
 from thalweg.domains import Domain
-from thalweg.learners.ensemble import Ensemble
 from thalweg.learners.base import read_start
+from thalweg.learners.ensemble import Ensemble
 from thalweg.learners.one_projection import OneProjection
 from thalweg.theorems import Theorem, path_length, pool_bound
 

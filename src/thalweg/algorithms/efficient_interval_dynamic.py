@@ -27,10 +27,10 @@ from thalweg._validate import check_choice, check_count, check_positive
 from thalweg.algorithms import thresholds
 from thalweg.algorithms.pools import small_loss_pool
 from thalweg.cards import Card, Setting, Variant
-from thalweg.learners.cover import Cover, OnCover
-from thalweg.learners.one_projection import OneProjection
 from thalweg.domains import Domain
+from thalweg.learners.cover import Cover, OnCover
 from thalweg.learners.ensemble import descents
+from thalweg.learners.one_projection import OneProjection
 from thalweg.metas import AdaptMLProd
 from thalweg.theorems import Marked, bounds, path_length, step_sizes
 

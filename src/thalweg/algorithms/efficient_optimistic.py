@@ -174,7 +174,7 @@ class EfficientOptimistic(OneProjection):
         norm = largest * float(np.linalg.norm(m / largest)) if largest > 0 else 0.0  # where squares would overflow, too
         if norm > self.gradient_bound:
             m *= self.gradient_bound / norm
-        self._shown = None
+        self._forget_decision()
         self.inner.lean(m)
 
     @property

@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike
 
 from thalweg._types import Array
 from thalweg._validate import check_count, check_positive, told
-from thalweg.learners.alone import Alone
 from thalweg.cards import Card
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.experts import Descent
+from thalweg.learners.alone import Alone
 from thalweg.learners.base import bounded
 from thalweg.theorems import Theorem, path_length
 

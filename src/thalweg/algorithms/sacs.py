@@ -19,10 +19,10 @@ from functools import partial
 from thalweg._validate import check_choice, check_positive
 from thalweg.algorithms import thresholds
 from thalweg.cards import Card, Variant
-from thalweg.learners.cover import Cover
 from thalweg.domains import Domain
 from thalweg.experts import Descent
 from thalweg.learners.base import bounded
+from thalweg.learners.cover import Cover
 from thalweg.metas import AdaNormalHedge
 
 __all__ = ["SACS"]

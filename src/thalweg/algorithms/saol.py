@@ -20,10 +20,10 @@ import numpy as np
 from thalweg._types import Array
 from thalweg._validate import check_choice, check_positive
 from thalweg.cards import Card, Variant
-from thalweg.learners.cover import Cover
 from thalweg.domains import Domain
 from thalweg.experts import Descent
 from thalweg.learners.base import bounded
+from thalweg.learners.cover import Cover
 from thalweg.metas import Prod
 from thalweg.theorems import Covered, bounds, path_length
 

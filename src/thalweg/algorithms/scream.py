@@ -18,7 +18,7 @@ the price of moving is O(sqrt(lambda T (1 + P_T))); with constants, for any u_1.
         + min_i { (D^2 + 2 D P)/(2 eta_i) + eta_i (G^2/2 + lambda G) T + ln(1/p_{1,i})/epsilon }          (7)
 
 `Scream` makes N projections a round and uses 1 gradient, 0 values. `EfficientScream` is the same inside
-`thalweg.learners.one_projection`, 1 projection: projecting brings no two points farther apart, so what moving costs on X is at
+`learners.one_projection`, 1 projection: projecting brings no two points farther apart, so what moving costs on X is at
 most what it costs on the surrogate, and (7) holds with D the surrogate's diameter.
 """
 

@@ -1,31 +1,49 @@
-"""The contract every controller keeps: act on the state, observe what came of it."""
+"""The contract of controllers: act on the state, observe the next one."""
 
-from abc import abstractmethod
-from collections.abc import Iterator
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from thalweg._core.memory import Fixed, Memory
+from thalweg._core.rules import CLOSE, counter_field
+from thalweg._core.saving import Kept
+from thalweg._core.state import Floats, Ints, Past, Plan, field
 from thalweg._interrupts import interrupts
-from thalweg._recorded import parameters
-from thalweg._sound import CLOSE
-from thalweg._stateful import Stateful
+from thalweg._recorded import Recorded, parameters
 from thalweg._types import Array
 from thalweg._validate import LARGEST, check_positive, real_array, told
 from thalweg.control.costs import Cost
 from thalweg.control.gains import check_gain
 from thalweg.control.system import LinearSystem
 from thalweg.errors import InputError
-from thalweg.learners.base import Queries
+from thalweg.learners.base import Queries, extended
 
-__all__ = ["Controller"]
+__all__ = ["ACTED", "ROUNDS", "Controller", "ControllerState", "in_turn"]
 
 ROUNDS, ACTED = 0, 1  # entries of the clock
 ROUNDING = 1e-9  # a disturbance may exceed its bound by this much, relatively: it is a difference of states
 
 
-class Controller(Stateful):
+Holds = Callable[[Any, Any, Past], Iterator[tuple[str, bool]]]
+
+
+class ControllerState(NamedTuple):
+    """A controller that remembers the present round only; x has d_x numbers and u has d_u."""
+
+    x: Floats = field("x")  # the state that it acted on,
+    u: Floats = field("u", called="input")  # and its answer
+    clock: Ints = counter_field(2)
+
+
+def in_turn(s: Any) -> Iterator[tuple[str, bool]]:
+    """Yield (name, holds) for the relation that every controller's state keeps."""
+    yield "counters", bool(s.clock[ACTED] in (0, 1))
+
+
+class Controller(Kept, Recorded, ABC):
     """A controller of a known linear system, one round at a time.
 
     Parameters
@@ -40,10 +58,13 @@ class Controller(Stateful):
     Notes
     -----
     A round is `u = act(state)`, then `observe(cost, next_state)`. A call that is refused changes nothing, so it can be
-    made again with what is right. A new controller defines `_decide` and `_learn`.
+    made again with what is right. A new controller declares its state, with the fields of `ControllerState` among
+    others, ends its constructor with `_allocate`, and defines `_decide` and `_learn`.
     """
 
+    anytime = False
     _noun = "controller"
+    _longest = float("inf")  # of a disturbance, where no bound was given
 
     def __init__(
         self, system: LinearSystem, *, gain: ArrayLike | None = None, disturbance_bound: float | None = None
@@ -55,11 +76,24 @@ class Controller(Stateful):
         self.disturbance_bound = (
             None if disturbance_bound is None else check_positive(name, "disturbance_bound", disturbance_bound)
         )
-        self._arrays = {
-            "clock": np.zeros(2, dtype=np.int64),
-            "x": np.zeros(system.state_dim),
-            "u": np.zeros(system.input_dim),
-        }
+
+    def _allocate(
+        self,
+        state: type,
+        holds: Holds,
+        sizes: Mapping[str, int] | None = None,
+        begin: Callable[[Any, Any], None] = lambda s, c: None,
+        moved: Callable[[Memory], None] | None = None,
+    ) -> None:
+        """Begin the first round in a state of this class; `sizes` are those besides x and u."""
+        plan = Plan(
+            state,
+            (),
+            {"x": self.system.state_dim, "u": self.system.input_dim, **(sizes or {})},
+            holds=holds,
+            begin=begin,
+        )
+        self._memory = Memory(Fixed(plan), moved=moved)
 
     # ------------------------------------------------------------------ what a new controller defines
 
@@ -69,7 +103,7 @@ class Controller(Stateful):
 
     @abstractmethod
     def _learn(self, cost: Cost, w: Array) -> None:
-        """What to make of the round's cost and disturbance."""
+        """Learn from the round's cost and disturbance, inside a call that is all or nothing."""
 
     def _arguments(self) -> dict[str, Any]:
         given = super()._arguments()
@@ -78,47 +112,48 @@ class Controller(Stateful):
     # ------------------------------------------------------------------ the two calls of a round
 
     def act(self, state: ArrayLike) -> Array:
-        """The input u_t for the state x_t. Called again before `observe`, the last call counts."""
+        """Return the input u_t for the state x_t. Called again before `observe`, the last call counts."""
         x = self._read_sensors("state", state)
-        u, arrays = self._decide(x), self._arrays
-        before = {name: arrays[name].copy() for name in ("x", "u", "clock")}
+        u, memory = self._decide(x), self._memory
+        s, before = memory.state, memory.snapshot()
         try:
-            arrays["x"][:] = x
-            arrays["u"][:] = u
-            arrays["clock"][ACTED] = 1
+            s.x[:], s.u[:] = x, u
+            s.clock[ACTED] = 1
         except BaseException:  # Ctrl-C
             with interrupts():  # a second one waits
-                self._write(before)
+                memory.roll_back(before)
             raise
         return u
 
     def observe(self, cost: Cost, next_state: ArrayLike) -> None:
         """The cost c_t of the round and the state x_{t+1} that followed; from it w_t = x_{t+1} - A x_t - B u_t."""
-        if not self._arrays["clock"][ACTED]:
+        s = self._memory.state
+        if not s.clock[ACTED]:
             raise InputError(f"{self._who()}: call act(state) before observe(cost, next_state).")
         if not hasattr(cost, "gradients"):
             raise InputError(f"{self._who()}: a cost needs gradients(x, u). Got {told(cost)}.")
         after = self._read_sensors("next_state", next_state)
-        w = after - self.system.A @ self._arrays["x"] - self.system.B @ self._arrays["u"]
-        if self.disturbance_bound is not None:
-            size = float(np.linalg.norm(w))
-            if size > self.disturbance_bound * (1 + ROUNDING):
-                raise InputError(
-                    f"{self._who()}: the disturbance x_(t+1) - A x_t - B u_t has size {size:g}, above "
-                    f"disturbance_bound = {self.disturbance_bound:g}. Check the state and the model, or give a larger "
-                    "bound."
-                )
-        with self._all_or_nothing():
+        w = after - self.system.A @ s.x - self.system.B @ s.u
+        self._check_disturbance(w)
+        with self._memory.all_or_nothing():
             self._learn(cost, w)
-            self._arrays["clock"][ROUNDS] += 1
-            self._arrays["clock"][ACTED] = 0
+            s.clock[ROUNDS] += 1
+            s.clock[ACTED] = 0
+
+    def _check_disturbance(self, w: Array) -> None:
+        size, bound = float(np.linalg.norm(w)), self.disturbance_bound
+        if bound is not None and size > bound * (1 + ROUNDING):
+            raise InputError(
+                f"{self._who()}: the disturbance x_(t+1) - A x_t - B u_t has size {size:g}, above "
+                f"disturbance_bound = {bound:g}. Check the state and the model, or give a larger bound."
+            )
+        if not size <= self._longest:
+            raise InputError(
+                f"{self._who()}: the disturbance x_(t+1) - A x_t - B u_t has size {size:g}, above {self._longest:g}. "
+                "Check the state and the model."
+            )
 
     # ------------------------------------------------------------------ what it tells
-
-    @property
-    def rounds(self) -> int:
-        """Rounds played so far."""
-        return int(self._arrays["clock"][ROUNDS])
 
     @property
     def queries(self) -> Queries:
@@ -130,20 +165,21 @@ class Controller(Stateful):
         """Gradients that were scaled down to their bound."""
         return 0
 
-    def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
-        yield "clock", read["clock"][ACTED] in (0, 1)
+    def extended(self, horizon: int) -> Self:
+        """Return another one for a longer horizon, counted from its first round. See `Learner.extended`."""
+        longer: Self = extended(self, horizon)
+        return longer
 
-    def _answers(self, read: dict[str, NDArray[Any]], policy: Array) -> bool:
-        """Whether the input of a saved state is -K x plus what a policy adds, where a round is under way."""
-        x, u = read["x"], read["u"]
+    def _restarted(self, rounds: int) -> dict[str, Any]:
+        """Return the arguments that change for one that is to play further rounds from here."""
+        return {"horizon": rounds}
+
+    def _answers(self, s: Any, policy: Array) -> bool:
+        """Whether the input of a state is -K x plus the policy's part, where a round is under way."""
         with np.errstate(all="ignore"):
-            size = np.abs(self.gain).sum() * np.abs(x).max() + np.abs(policy).max()
-            off = np.abs(policy - self.gain @ x - u)
-        return not read["clock"][ACTED] or bool((off <= CLOSE * size).all() and size < np.inf)
-
-    def _restart(self) -> None:
-        for array in self._arrays.values():
-            array[...] = 0
+            size = np.abs(self.gain).sum() * np.abs(s.x).max() + np.abs(policy).max()
+            off = np.abs(policy - self.gain @ s.x - s.u)
+        return not s.clock[ACTED] or bool((off <= CLOSE * size).all() and size < np.inf)
 
     # ------------------------------------------------------------------ checks
 

@@ -186,7 +186,7 @@ def strong_stability(system: LinearSystem, gain: ArrayLike | None = None) -> Str
 
 
 def _certify(loop: Array, gain_size: float, Q: Array, method: str) -> StrongStability | None:
-    """(1) for this Q, or None where it does not hold: everything is computed from Q anew."""
+    """(1) for this Q, or None where it does not hold: everything is computed from Q again."""
     with np.errstate(all="ignore"):
         sizes = np.linalg.svd(Q, compute_uv=False) if np.isfinite(Q).all() else np.zeros(1)
         if not sizes[-1] > 0 or sizes[0] / sizes[-1] > 1e12:

@@ -8,10 +8,12 @@ round.
 """
 
 import math
-from typing import Any
+
+from numpy.typing import ArrayLike
 
 from thalweg._validate import check_positive
 from thalweg.algorithms.ogd import OGD
+from thalweg.control.constants import Constants
 from thalweg.control.learned import LearnedController
 from thalweg.control.system import LinearSystem
 from thalweg.learners.base import Learner
@@ -40,9 +42,32 @@ class GPC(LearnedController):
     N. Agarwal, B. Bullins, E. Hazan, S. Kakade, K. Singh, Online control with adversarial disturbances, ICML 2019.
     """
 
-    def __init__(self, system: LinearSystem, horizon: int, *, step_size: float | None = None, **options: Any) -> None:
+    def __init__(
+        self,
+        system: LinearSystem,
+        horizon: int,
+        *,
+        step_size: float | None = None,
+        gain: ArrayLike | None = None,
+        Q: ArrayLike | None = None,
+        R: ArrayLike | None = None,
+        memory: int | None = None,
+        constants: Constants | None = None,
+        disturbance_bound: float | None = None,
+        on_violation: str = "clip",
+    ) -> None:
         self.step_size = None if step_size is None else check_positive("GPC", "step_size", step_size)
-        super().__init__(system, horizon, **options)
+        super().__init__(
+            system,
+            horizon,
+            gain=gain,
+            Q=Q,
+            R=R,
+            memory=memory,
+            constants=constants,
+            disturbance_bound=disturbance_bound,
+            on_violation=on_violation,
+        )
 
     def _make_learner(self, gradient_bound: float, switching_cost: float) -> Learner:
         G, D = gradient_bound, self.domain.diameter

@@ -13,16 +13,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from thalweg._kernels import control as kernels
-from thalweg._prepared import Prepared
-from thalweg._sound import within
-from thalweg._stateful import inside
+from thalweg._core.memory import Memory
+from thalweg._core.rules import counter_field, counters, within_bounds
+from thalweg._core.state import Floats, Ints, Past, field
 from thalweg._types import Array
 from thalweg._validate import check_choice, check_count, told
+from thalweg.control import _kernels as kernels
 from thalweg.control.constants import Constants, estimated_constants
-from thalweg.control.controller import ACTED, ROUNDS, Controller
+from thalweg.control.controller import ACTED, ROUNDS, Controller, in_turn
 from thalweg.control.costs import Cost
 from thalweg.control.gains import riccati
 from thalweg.control.policy import DAC, read_gradients
@@ -31,10 +31,28 @@ from thalweg.domains import SpectralBalls
 from thalweg.errors import InputError
 from thalweg.learners.base import Learner, Queries
 
-__all__ = ["LearnedController"]
+__all__ = ["LearnedController", "LearnedState"]
 
 LARGEST = 1e60  # of a disturbance, where no bound was given: products of a few can then be added up
+LEARNER = "learner."  # the prefix of the learner's names in saved states
 SEEN, LENGTH, PRICE, BOUND, LAMBDA = 0, 1, 2, 3, 4  # entries of the array of scales
+
+
+class LearnedState(NamedTuple):
+    """The last P = 2H + 1 disturbances, newest first, the scales of the loss and the present round."""
+
+    past: Floats = field("P x", called="past disturbances")
+    known: Ints = field("1", counters, called="past disturbances")  # so many of them before the first round
+    scales: Floats = field("5")
+    x: Floats = field("x")
+    u: Floats = field("u", called="input")
+    clock: Ints = counter_field(2)
+
+
+class _Seat(dict[str, Learner]):
+    """The learner among the guests of a memory, none while the scales are measured, and the scales it was made for."""
+
+    scales: tuple[float, float] = 0.0, 0.0
 
 
 class _Calls(NamedTuple):
@@ -54,8 +72,8 @@ class _Calls(NamedTuple):
     G: Array
 
 
-class LearnedController(Controller, Prepared):
-    """What `GPC`, `ScreamControl` and `EfficientControl` share.
+class LearnedController(Controller):
+    """The common part of `GPC`, `ScreamControl` and `EfficientControl`.
 
     Parameters
     ----------
@@ -84,9 +102,12 @@ class LearnedController(Controller, Prepared):
 
     which is what the round's cost can change, to first order, when M moved by one in every round before. Learning
     starts then. No projection is made before.
+
+    The learner is a guest of the controller's memory: both are saved, copied and rolled back together.
     """
 
     horizon: int
+    _longest = LARGEST
 
     def __init__(
         self,
@@ -106,7 +127,7 @@ class LearnedController(Controller, Prepared):
             if gain is not None:
                 raise InputError(f"{name} takes a gain, or the Q and R of the cost it is to be best for, not both.")
             gain = riccati(name, system, Q, R)[1]
-        self.Q, self.R = Q, R
+        self.Q, self.R = self._given.get("Q"), self._given.get("R")  # as they were given, also in a copy
         super().__init__(system, gain=gain, disturbance_bound=disturbance_bound)
         self.horizon = check_count(name, "horizon", horizon)
         self.on_violation = check_choice(name, "on_violation", on_violation, ("clip", "raise"))
@@ -119,22 +140,53 @@ class LearnedController(Controller, Prepared):
         self.constants, self.memory = constants, constants.memory
         self.policy = DAC(system, gain=self.gain, memory=constants.memory)
         self.domain = SpectralBalls(self.policy.shape, constants.caps)
-        self._arrays["past"] = np.zeros((2 * self.memory + 1, system.state_dim))
-        self._arrays["scales"] = np.zeros(5)
-        self.learner: Learner | None = None
-        self._begin()
+        self._allocate(LearnedState, self._holds, {"P": 2 * self.memory + 1}, self._begin, self._moved)
 
     @abstractmethod
     def _make_learner(self, gradient_bound: float, switching_cost: float) -> Learner:
         """The learner of (3) on `self.domain`."""
 
-    def _begin(self) -> None:
+    # ------------------------------------------------------------------ the state
+
+    def _begin(self, s: LearnedState, c: Any) -> None:
         G, price = self.constants.gradient_bound, self.constants.switching_cost
-        if G is None or price is None:
-            self.learner = None
-            return
-        self._arrays["scales"][BOUND:] = G, price
-        self.learner = self._make_learner(G, price)
+        if G is not None and price is not None:
+            s.scales[BOUND:] = G, price
+
+    def _moved(self, memory: Memory) -> None:
+        """Forget calls that were bound to other arrays, and seat the learner that the scales ask for."""
+        self._bound: _Calls | None = None
+        self._seat(memory)
+
+    def _seat(self, memory: Memory) -> None:
+        G, price = (float(scale) for scale in memory.state.scales[BOUND:])
+        if getattr(memory.guests, "scales", None) != (G, price):
+            seat = _Seat({LEARNER: self._make_learner(G, price)} if G > 0 else {})
+            seat.scales = G, price
+            memory.guests = seat
+
+    @property
+    def learner(self) -> Learner | None:
+        """The learner of (3); None while the scales are measured."""
+        return self._memory.guests.get(LEARNER)
+
+    def _holds(self, s: LearnedState, c: Any, past: Past) -> Iterator[tuple[str, bool]]:
+        yield from in_turn(s)
+        longest = self.disturbance_bound or LARGEST
+        yield "past disturbances", within_bounds(np.linalg.norm(s.past, axis=1), 0.0, longest)
+        known = int(s.known[0])
+        yield "past disturbances", known <= len(s.past) and not s.past[past.rounds + known :].any()
+        yield "scales", self._scales_fit(s.scales, past.rounds)
+
+    def _scales_fit(self, scales: Array, rounds: int) -> bool:
+        """Whether the scales are those given; or measured, in 2H + 1 rounds; or being measured."""
+        G, price, n = self.constants.gradient_bound, self.constants.switching_cost, 2 * self.memory + 1
+        if G is not None and price is not None:
+            return bool(scales.tolist() == [0.0, 0.0, 0.0, G, price])
+        if not (within_bounds(scales, 0.0, LARGEST**2) and scales[SEEN] in range(min(n, rounds) + 1)):
+            return False
+        bounds = self.constants.margin * scales[[LENGTH, PRICE]] if scales[SEEN] == n else np.zeros(2)
+        return np.array_equal(scales[BOUND:], bounds)
 
     # ------------------------------------------------------------------ a round
 
@@ -146,35 +198,42 @@ class LearnedController(Controller, Prepared):
     @property
     def gradient_bound(self) -> float | None:
         """G_f, given or measured; None while it is being measured."""
-        return float(self._arrays["scales"][BOUND]) or None
+        return float(self._memory.state.scales[BOUND]) or None
 
     @property
     def switching_cost(self) -> float | None:
         """lambda, given or measured; None while it is being measured."""
-        return None if self.gradient_bound is None else float(self._arrays["scales"][LAMBDA])
+        return None if self.gradient_bound is None else float(self._memory.state.scales[LAMBDA])
 
     def _decide(self, x: Array) -> Array:
-        calls: _Calls = self._calls
+        calls = self._calls
         calls.M[:], calls.x[:] = self.matrices, x
         _run(calls.action)  # (1)
         return calls.u.copy()
 
     def _learn(self, cost: Cost, w: Array) -> None:
-        calls, past = self._calls, self._arrays["past"]
+        calls, past = self._calls, self._memory.state.past
         calls.M[:] = self.matrices
         _run(calls.truncate)
         c_x, c_u = read_gradients(self._who(), self.system, cost.gradients(calls.y.copy(), calls.v.copy()))
         calls.c_x[:], calls.c_u[:] = c_x, c_u
         _run(calls.gradient)
-        if self.learner is None:
+        learner = self.learner
+        if learner is None:
             self._measure(calls.G, calls.r)
         else:
-            self.learner.update(calls.G)  # (3)
+            learner.update(calls.G)  # (3)
         past[1:] = past[:-1].copy()
         past[0] = w  # (2)
 
+    @property
+    def _calls(self) -> _Calls:
+        if self._bound is None:
+            self._bound = self._prepare()
+        return self._bound
+
     def _prepare(self) -> _Calls:
-        (H, n, d), past, zeros = self.policy.shape, self._arrays["past"], np.zeros
+        (H, n, d), past, zeros = self.policy.shape, self._memory.state.past, np.zeros
         M, x, u, y, v, c_x, c_u = zeros((H, n, d)), zeros(d), zeros(n), zeros(d), zeros(n), zeros(d), zeros(n)
         q, r, G = zeros(d), zeros((H + 1, n)), zeros((H, n, d))
         read, gain = M.view(), self.gain.view()
@@ -188,13 +247,13 @@ class LearnedController(Controller, Prepared):
         )  # fmt: skip
 
     def _measure(self, gradient: Array, r: Array) -> None:
-        """A round of measuring the scales of the loss; the last one starts the learner."""
+        """Play a round of measuring the scales of the loss; the last one starts the learner."""
         length = float(np.linalg.norm(gradient))
         if not np.isfinite(length):
             raise InputError(f"{self._who()}: the gradient of the truncated loss is not finite.")
         if length == 0:
             return
-        H, past, scales = self.policy.memory, self._arrays["past"], self._arrays["scales"]
+        H, past, scales = self.policy.memory, self._memory.state.past, self._memory.state.scales
         squares = np.cumsum(np.concatenate([[0.0], (past**2).sum(axis=1)]))
         j = np.arange(H + 1)
         heard = np.sqrt(squares[j + H + 1] - squares[j + 1])  # of w_{t-1-j-i}, i = 1..H
@@ -204,7 +263,7 @@ class LearnedController(Controller, Prepared):
         scales[PRICE] = max(scales[PRICE], price)
         if scales[SEEN] >= 2 * H + 1:
             scales[BOUND:] = self.constants.margin * scales[[LENGTH, PRICE]]
-            self.learner = self._make_learner(scales[BOUND], scales[LAMBDA])
+            self._seat(self._memory)
 
     # ------------------------------------------------------------------ what it tells, stop and resume
 
@@ -223,80 +282,42 @@ class LearnedController(Controller, Prepared):
         given = super()._arguments() | exact
         return {name: value for name, value in given.items() if name not in ("Q", "R")}  # they are in the gain
 
-    def _start_anew(self, rounds: int) -> dict[str, Any]:
-        anew = super()._start_anew(rounds)
-        if self.learner is not None:  # what was measured is known
+    def _restarted(self, rounds: int) -> dict[str, Any]:
+        restarted = super()._restarted(rounds)
+        if self.learner is not None:  # the measured scales are known
             scales = self.gradient_bound, self.switching_cost
-            anew["constants"] = Constants(self.constants.caps, *scales, margin=self.constants.margin)
-        return anew
+            restarted["constants"] = Constants(self.constants.caps, *scales, margin=self.constants.margin)
+        return restarted
 
     def extended(self, horizon: int) -> Self:
-        """As `Stateful.extended`. It starts anew, but knows the disturbances of the last rounds and their scales."""
-        fresh = super().extended(horizon)
-        fresh._arrays["past"][:] = self._arrays["past"]
+        """Return another one for a longer horizon, counted from its first round.
+
+        It restarts, but knows the disturbances of the last rounds and their scales.
+        """
+        fresh, mine = super().extended(horizon), self._memory.state
+        theirs = fresh._memory.state
+        theirs.past[:] = mine.past
+        theirs.known[0] = min(self.rounds - fresh.rounds + int(mine.known[0]), len(mine.past))
         return fresh
 
-    def state(self) -> dict[str, Any]:
-        """As `Controller.state`, with the learner's state under `learner.`."""
-        learned = {} if self.learner is None else self.learner.state()
-        return super().state() | {f"learner.{key}": value for key, value in learned.items()}
-
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """As `Controller.restore`."""
-        saved = self._migrated(saved)
-        read = self._read_state(saved)
-        if not self._scales_fit(read["scales"], int(read["clock"][ROUNDS])):
-            raise self._unfit("its scales are negative, or other ones than the constants say")
-        learner, policy = None, np.zeros(self.system.input_dim)
-        if read["scales"][BOUND] > 0:
-            learner = self._resume(read["scales"], inside(saved, "learner."))
-            if learner.rounds > read["clock"][ROUNDS] - read["scales"][SEEN]:
-                raise self._unfit(f"the learner of its policy played {learner.rounds} rounds, more than it did itself")
-            if read["clock"][ACTED]:
-                policy = np.einsum("iux,ix->u", learner.decision, read["past"][: self.memory])
-        if not self._answers(read, policy):
+        """Continue from a saved state, bit for bit. A state of another class is refused and nothing changes."""
+        with self._memory.all_or_nothing():
+            try:
+                super().restore(saved)
+            except (ArithmeticError, InputError) as error:
+                raise self._unfit(f"no learner can be built for its scales ({error})") from error
+            self._check_learner()
+
+    def _check_learner(self) -> None:
+        """Refuse a state whose learner does not belong to it."""
+        s, learner, policy = self._memory.state, self.learner, np.zeros(self.system.input_dim)
+        if learner is not None and learner.rounds > s.clock[ROUNDS] - s.scales[SEEN]:
+            raise self._unfit(f"the learner of its policy played {learner.rounds} rounds, more than it did itself")
+        if learner is not None and s.clock[ACTED]:
+            policy = np.einsum("iux,ix->u", learner.decision, s.past[: self.memory])
+        if not self._answers(s, policy):
             raise self._unfit("its input is not what its policy answers to its state")
-        with self._all_or_nothing():
-            self._write(read)
-            self.learner = learner
-
-    def _remember(self) -> Any:
-        return super()._remember(), self.learner, None if self.learner is None else self.learner._remember()
-
-    def _return_to(self, before: Any) -> None:
-        arrays, self.learner, learned = before
-        super()._return_to(arrays)
-        if self.learner is not None:
-            self.learner._return_to(learned)
-
-    def _scales_fit(self, scales: Array, rounds: int) -> bool:
-        """Whether the scales are those given; or measured, in 2H + 1 rounds; or being measured."""
-        G, price, n = self.constants.gradient_bound, self.constants.switching_cost, 2 * self.memory + 1
-        if G is not None and price is not None:
-            return bool(scales.tolist() == [0.0, 0.0, 0.0, G, price])
-        if not (within(scales, 0.0, LARGEST**2) and scales[SEEN] in range(min(n, rounds) + 1)):
-            return False
-        bounds = self.constants.margin * scales[[LENGTH, PRICE]] if scales[SEEN] == n else np.zeros(2)
-        return np.array_equal(scales[BOUND:], bounds)
-
-    def _resume(self, scales: Array, saved: Mapping[str, Any]) -> Learner:
-        """The learner of (3) from its saved state."""
-        try:
-            learner = self._make_learner(float(scales[BOUND]), float(scales[LAMBDA]))
-        except (ArithmeticError, InputError) as error:
-            raise self._unfit(f"no learner can be built for its scales ({error})") from error
-        learner.restore(saved)
-        return learner
-
-    def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
-        yield from super()._look(read)
-        past, longest = read["past"], self.disturbance_bound or LARGEST
-        yield "past disturbances", within(np.linalg.norm(past, axis=1), 0.0, longest)
-        yield "past disturbances", not past[read["clock"][ROUNDS] :].any()  # none before the start
-
-    def _restart(self) -> None:
-        super()._restart()
-        self._begin()
 
 
 def _run(call: Any) -> None:

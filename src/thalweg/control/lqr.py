@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from thalweg._core.state import Past
 from thalweg._types import Array
-from thalweg.control.controller import Controller
+from thalweg.control.controller import Controller, ControllerState, in_turn
 from thalweg.control.costs import Cost
 from thalweg.control.gains import riccati, weight
 from thalweg.control.system import LinearSystem
@@ -24,15 +25,21 @@ class LinearFeedback(Controller):
         As for every `Controller`.
     """
 
+    def __init__(
+        self, system: LinearSystem, *, gain: ArrayLike | None = None, disturbance_bound: float | None = None
+    ) -> None:
+        super().__init__(system, gain=gain, disturbance_bound=disturbance_bound)
+        self._allocate(ControllerState, self._holds)
+
     def _decide(self, x: Array) -> Array:
         return -self.gain @ x
 
     def _learn(self, cost: Cost, w: Array) -> None:
         return
 
-    def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
-        yield from super()._look(read)
-        yield "input", self._answers(read, np.zeros(self.system.input_dim))
+    def _holds(self, s: ControllerState, c: Any, past: Past) -> Iterator[tuple[str, bool]]:
+        yield from in_turn(s)
+        yield "input", self._answers(s, np.zeros(self.system.input_dim))
 
 
 class LQR(LinearFeedback):

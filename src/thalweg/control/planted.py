@@ -1,18 +1,32 @@
-"""A disturbance-action policy that somebody chose: what learners are measured against."""
+"""A given disturbance-action policy: the yardstick of learned ones."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._kernels import control as kernels
+from thalweg._core.rules import counter_field
+from thalweg._core.state import Floats, Ints, Past, field
 from thalweg._types import Array
 from thalweg._validate import check_array
-from thalweg.control.controller import Controller
+from thalweg.control import _kernels as kernels
+from thalweg.control.controller import Controller, in_turn
 from thalweg.control.costs import Cost
 from thalweg.control.policy import DAC
 from thalweg.control.system import LinearSystem
 from thalweg.errors import InputError
 
-__all__ = ["Planted"]
+__all__ = ["Planted", "PlantedState"]
+
+
+class PlantedState(NamedTuple):
+    """The last P disturbances, newest first, and the present round."""
+
+    past: Floats = field("P x", called="past disturbances")
+    x: Floats = field("x")
+    u: Floats = field("u", called="input")
+    clock: Ints = counter_field(2)
 
 
 class Planted(Controller):
@@ -45,7 +59,11 @@ class Planted(Controller):
         given.flags.writeable = False
         self.policies: Array = given
         self.policy = DAC(system, gain=self.gain, memory=given.shape[-3])
-        self._arrays["past"] = np.zeros((2 * self.policy.memory + 1, system.state_dim))
+        self._allocate(PlantedState, self._holds, {"P": 2 * self.policy.memory + 1})
+
+    def _holds(self, s: PlantedState, c: Any, past: Past) -> Iterator[tuple[str, bool]]:
+        yield from in_turn(s)
+        yield "past disturbances", not s.past[past.rounds :].any()  # none before the start
 
     @property
     def matrices(self) -> Array:
@@ -59,10 +77,10 @@ class Planted(Controller):
 
     def _decide(self, x: Array) -> Array:
         u = np.empty(self.system.input_dim)
-        kernels.action(self.matrices, self._arrays["past"], self.gain, x, u)
+        kernels.action(self.matrices, self._memory.state.past, self.gain, x, u)
         return u
 
     def _learn(self, cost: Cost, w: Array) -> None:
-        past = self._arrays["past"]
+        past = self._memory.state.past
         past[1:] = past[:-1].copy()
         past[0] = w

@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._kernels import control as kernels
 from thalweg._types import Array
 from thalweg._validate import check_array, check_count, check_entries, told, wrong
+from thalweg.control import _kernels as kernels
 from thalweg.control.costs import Cost, check_costs
 from thalweg.control.gains import check_gain, closed_loop
 from thalweg.control.system import LinearSystem

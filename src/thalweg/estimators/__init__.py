@@ -9,18 +9,18 @@ from typing import Any
 
 _PLACES = {
     "Aggregator": "aggregator",
-    "Combination": "_combination",
+    "Combination": "aggregator",
     "ConformalForecaster": "conformal_forecaster",
     "ConformalTracker": "conformal",
     "Forecaster": "forecaster",
     "Mixture": "mixture",
-    "Oracle": "_oracles",
+    "Oracle": "aggregator",
     "StreamingPCA": "streaming_pca",
     "TrackingClassifier": "classifier",
     "TrackingLogistic": "river_models",
     "TrackingRegression": "river_models",
     "TrackingRegressor": "regressor",
-    "oracle": "_oracles",
+    "oracle": "aggregator",
 }  # the file of each name
 
 __all__ = sorted(_PLACES)

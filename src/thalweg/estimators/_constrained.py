@@ -1,4 +1,4 @@
-"""The engine under a constraint: a `thalweg.Tracker` on the coefficients as they are; nothing is scaled.
+"""Linear models under a constraint: a `thalweg.Tracker` on the coefficients as they are; nothing is scaled.
 
 With an intercept, rows and labels are centred by the means m of the rows before them, and the intercept follows:
 
@@ -8,23 +8,26 @@ Labels of classes are -1 and +1. In the place of m_y they have the log odds of w
 """
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from thalweg._recorded import build
-from thalweg._stateful import Stateful, inside
+from thalweg._core.memory import Memory
+from thalweg._core.rules import counter_field, magnitude
+from thalweg._core.saving import inside, read, unfit
+from thalweg._core.state import Block, Floats, Ints, Plan, field
 from thalweg._types import Array
 from thalweg._validate import LARGEST
-from thalweg.algorithms import Tracker
+from thalweg.algorithms.tracker import Tracker
 from thalweg.domains import Domain
 from thalweg.losses import absolute, hinge, huber, logistic, pinball, squared
 from thalweg.play import play
 from thalweg.problems import LinearModel
 
-__all__ = ["ConstrainedEngine"]
+__all__ = ["ConstrainedLayout", "ConstrainedModel"]
 
 KINDS: dict[str, tuple[Any, str, str | None]] = {  # kernels; the problem by name, and its parameter
     "squared_error": (squared, "squared", None),
@@ -36,10 +39,18 @@ KINDS: dict[str, tuple[Any, str, str | None]] = {  # kernels; the problem by nam
 }
 
 
-class ConstrainedEngine(Stateful):
+class ConstrainedState(NamedTuple):
+    """Sums that means follow from; coefficients are the learner's."""
+
+    sums: Floats = field("S", magnitude(LARGEST * 2.0**62))  # of the features, then of the label
+    clock: Ints = counter_field(1)  # rows learned
+
+
+@dataclass(frozen=True)
+class ConstrainedLayout:
     """A linear model of one target with coefficients in a domain.
 
-    Parameters
+    Attributes
     ----------
     domain : Domain
         Of the coefficients.
@@ -51,34 +62,70 @@ class ConstrainedEngine(Stateful):
         Whether rows and labels are centred.
     """
 
-    _noun = "estimator"
+    domain: Domain
+    loss: str
+    par: float = 0.5
+    intercept: bool = True
 
-    def __init__(self, domain: Domain, loss: str, *, par: float = 0.5, intercept: bool = True) -> None:
-        self.domain, self.loss, self.par, self.intercept = domain, loss, float(par), intercept
-        self.learner = Tracker(domain)
-        self._sums = np.zeros(domain.dim + 1)  # of the features, then of the label
-        self._arrays = {"sums": self._sums}
+    def sizes(self) -> dict[str, int]:
+        """None can change."""
+        return {}
 
-    def _restart(self) -> None:
-        self.learner.reset()
-        self._sums[:] = 0.0
+    def sizes_of(self, saved: Mapping[str, NDArray[Any]]) -> dict[str, int]:
+        """None can change."""
+        return {}
+
+    def plan(self, sizes: Mapping[str, int]) -> Plan:
+        """Return the one plan."""
+        return Plan(ConstrainedState, (), {"S": self.domain.dim + 1})
+
+
+class ConstrainedModel:
+    """A linear model of one target under a constraint; see `thalweg.estimators._linear.FreeModel`."""
+
+    def __init__(
+        self,
+        layout: ConstrainedLayout,
+        start: tuple[Block, Mapping[str, int]] | None = None,
+        learner: Tracker | None = None,
+    ) -> None:
+        self.layout, self.domain, self.loss = layout, layout.domain, layout.loss
+        self.par, self.intercept = float(layout.par), layout.intercept
+        self.learner = Tracker(layout.domain) if learner is None else learner
+        self.memory = Memory(layout, guests={"learner.": self.learner}, start=start)
+
+    @classmethod
+    def restored(cls, owner: Any, layout: ConstrainedLayout, saved: Mapping[str, Any]) -> Self:
+        """Return one in a saved state of `owner`."""
+        made = cls(layout, read(owner, layout, saved))
+        made.learner.restore(inside(saved, "learner."))
+        if made.learner.rounds != made.rounds:
+            raise unfit(owner, "its learner has not played as many rounds as there were rows")
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"layout": self.layout, "words": self.memory.block.memory.copy(), "learner": self.learner}
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        block = Block(kept["layout"].plan({}), np.array(kept["words"]))
+        ConstrainedModel.__init__(self, kept["layout"], (block, {}), kept["learner"])
 
     @property
     def rounds(self) -> int:
         """Rows learned so far."""
-        return self.learner.rounds
+        return int(self.memory.state.clock[0])
 
     # ------------------------------------------------------------------ rows
 
     def learn(self, X: Array, y: Array, weights: Array) -> Array:
-        """Learn rows, one after the other. Returns what each was predicted before it was learned."""
-        with self._all_or_nothing():
+        """Learn rows, one after the other. Returns the prediction of each before it was learned."""
+        with self.memory.all_or_nothing():
             if KINDS[self.loss][1] and (weights == 1).all():
                 return self._play(X, y)
             return np.array([self._row(*row) for row in zip(X, y, weights, strict=True)])
 
     def predict(self, X: Array) -> Array:
-        """What rows are predicted; for "log_loss" the probability of +1."""
+        """Predict rows; for "log_loss" the probability of +1."""
         w, b = self.coefficients()
         return self._told((X * w).sum(axis=1) + b)
 
@@ -91,7 +138,8 @@ class ConstrainedEngine(Stateful):
         return 0.5 * (1.0 + np.tanh(0.5 * scores)) if self.loss == "log_loss" else scores
 
     def _means(self) -> Array:
-        return self._sums / max(self.rounds, 1)
+        means: Array = self.memory.state.sums / max(self.rounds, 1)
+        return means
 
     def _level(self, mean: float) -> float:
         """m_y, or log odds."""
@@ -102,8 +150,9 @@ class ConstrainedEngine(Stateful):
 
     def _play(self, X: Array, y: Array) -> Array:
         """Rows of weight 1, in compiled code where the domain is."""
+        state: ConstrainedState = self.memory.state
         rows = np.column_stack([X, y])
-        sums = np.cumsum(np.vstack([self._sums, rows]), axis=0) if self.intercept else np.zeros((1, 1))
+        sums = np.cumsum(np.vstack([state.sums, rows]), axis=0) if self.intercept else np.zeros((1, 1))
         means = sums[:-1] / np.maximum(self.rounds + np.arange(len(X)), 1)[:, None] if self.intercept else sums
         centred = rows - means
         _, name, parameter = KINDS[self.loss]
@@ -115,12 +164,14 @@ class ConstrainedEngine(Stateful):
         if run.interrupted:
             raise KeyboardInterrupt
         if self.intercept:
-            self._sums[:] = sums[-1]
+            state.sums[:] = sums[-1]
+        state.clock[0] = self.learner.rounds
         played = np.asarray(run.decisions).reshape(A.shape)
         return np.asarray(means[:, -1] + (A * played).sum(axis=1))
 
     def _row(self, x: Array, y: float, weight: float) -> float:
         """A row of any weight."""
+        state: ConstrainedState = self.memory.state
         kernels, par = KINDS[self.loss][0], self.par if KINDS[self.loss][2] else 0.0
         mean = self._means()
         a, level = x - mean[:-1], self._level(mean[-1])
@@ -129,37 +180,6 @@ class ConstrainedEngine(Stateful):
             slope, value = kernels.slope(score, y, par), kernels.value(score, y, par)
             self.learner.update((weight * slope * a).reshape(self.domain.shape), weight * value)
             if self.intercept:
-                self._sums += [*x, y]
+                state.sums[:] += [*x, y]
+            state.clock[0] += 1
         return float(self._told(np.array(score)))
-
-    # ------------------------------------------------------------------ stop and resume
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"given": self._given, "state": self.state()}
-
-    def __setstate__(self, kept: dict[str, Any]) -> None:
-        vars(self).update(vars(build(type(self), kept["given"])))
-        self.restore(kept["state"])
-
-    def state(self) -> dict[str, Any]:
-        """As `Stateful.state`, with the learner's under `learner.`."""
-        return super().state() | {f"learner.{key}": value for key, value in self.learner.state().items()}
-
-    def restore(self, saved: Mapping[str, Any]) -> None:
-        """As `Stateful.restore`."""
-        saved = self._migrated(saved)
-        read, within = self._read_state(saved), inside(saved, "learner.")
-        with self._all_or_nothing():
-            self.learner.restore(within)
-            self._write(read)
-
-    def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
-        yield "sums", bool((np.abs(read["sums"]) <= LARGEST * 2.0**62).all())
-
-    def _remember(self) -> Any:
-        return super()._remember(), self.learner._remember()
-
-    def _return_to(self, before: Any) -> None:
-        arrays, learner = before
-        self.learner._return_to(learner)
-        super()._return_to(arrays)

@@ -1,124 +1,148 @@
-"""What the linear estimators for scikit-learn have in common: rows in, engines, and refusals that change nothing."""
+"""Rows, weights and models of the linear estimators for scikit-learn: the part that does not know what a label is.
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+Functions take the estimator first. It has the arguments `constraint`, `radius`, `fit_intercept` and `guests`.
+"""
+
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from thalweg._core.saving import unfit
 from thalweg._types import Array
-from thalweg._validate import LARGEST, check_choice, check_flag, check_positive, told
+from thalweg._validate import LARGEST, check_choice, check_count, check_flag, check_positive, told
 from thalweg.domains import Ball, Box, Domain, Simplex
 from thalweg.errors import InputError
-from thalweg.estimators._constrained import ConstrainedEngine
-from thalweg.estimators._linear import LinearEngine
-from thalweg.estimators._saved import Saved
+from thalweg.estimators._constrained import ConstrainedLayout, ConstrainedModel
+from thalweg.estimators._fitted import rounds, words
+from thalweg.estimators._linear import FreeModel
+from thalweg.parts.linear import LinearLayout
 
-__all__ = ["LinearEstimator", "writable"]
+__all__ = [
+    "FACTS", "TargetModel", "check_weights", "layout", "new_model", "read_rows", "restored_models", "samples_seen",
+    "sound_rows", "writable",
+]  # fmt: skip
 
 MANY = 100  # features up to which guests come by themselves
 CONSTRAINTS = ("nonnegative", "simplex", "ball", "box")
+TargetModel = FreeModel | ConstrainedModel
+FACTS: Mapping[str, Callable[[Any], Any]] = {
+    "n_features_in_": lambda value: check_count("X", "n_features_in_", value),
+    "feature_names_in_": words,
+}
 
 
 def writable(array: Any) -> Array:
-    """The array for compiled code, which has one type of arrays; a copy of what is read only."""
+    """Return the array for compiled code, which has one type of arrays; a copy of one that is read only."""
     return np.require(array, np.float64, ["C", "W"])
 
 
-class LinearEstimator(Saved, BaseEstimator):  # type: ignore[misc]
-    """`TrackingRegressor` and `TrackingClassifier`: the part that does not know what a label is."""
+# --------------------------------------------------------------------------------------------------------------- models
 
-    constraint: str | Domain | None
-    radius: float
-    fit_intercept: bool
-    guests: str | bool
-    n_features_in_: int
 
-    # ------------------------------------------------------------------ engines
+def layout(self: Any, loss: str, par: float, features: int) -> LinearLayout | ConstrainedLayout:
+    """Return the layout of a model of one target, by the arguments, which are checked here."""
+    name = type(self).__name__
+    intercept = check_flag(name, "fit_intercept", self.fit_intercept)
+    choices: tuple[str | bool, ...] = "auto", True, False
+    guests = check_choice(name, "guests", self.guests, choices)
+    domain = _domain(self, name, features)
+    if domain is not None:
+        return ConstrainedLayout(domain, loss, par, intercept)
+    wanted = features <= MANY if guests == "auto" else bool(guests)
+    return LinearLayout(features, loss, par, intercept, wanted)
 
-    def _one_engine(self, loss: str, par: float, features: int) -> LinearEngine | ConstrainedEngine:
-        """For one target, by the arguments, which are checked here."""
-        name = type(self).__name__
-        intercept = check_flag(name, "fit_intercept", self.fit_intercept)
-        choices: tuple[str | bool, ...] = "auto", True, False
-        guests = check_choice(name, "guests", self.guests, choices)
-        domain = self._domain(name, features)
-        if domain is not None:
-            return ConstrainedEngine(domain, loss, par=par, intercept=intercept)
-        wanted = features <= MANY if guests == "auto" else bool(guests)
-        return LinearEngine(features, loss, par=par, intercept=intercept, guests=wanted)
 
-    def _domain(self, name: str, features: int) -> Domain | None:
-        if self.constraint is None:
-            return None
-        if isinstance(self.constraint, Domain):
-            if self.constraint.dim != features:
-                raise InputError(
-                    f"The 'constraint' of {name} has {self.constraint.dim} coefficients, X has {features} features."
-                )
-            return self.constraint
-        if self.constraint not in CONSTRAINTS:
-            words = ", ".join(map(repr, CONSTRAINTS))
+def new_model(described: LinearLayout | ConstrainedLayout) -> TargetModel:
+    """Return a model before its first row."""
+    return FreeModel(described) if isinstance(described, LinearLayout) else ConstrainedModel(described)
+
+
+def restored_models(
+    self: Any,
+    count: int,
+    facts: Mapping[str, Any],
+    saved: Callable[[int], Mapping[str, Any]],
+    described: Callable[[int], LinearLayout | ConstrainedLayout],
+) -> tuple[TargetModel, ...]:
+    """Return models in saved states; `described` gives the layout for a number of features.
+
+    That number is compared with the arrays before anything is made for it.
+    """
+    features, first = facts["n_features_in_"], saved(0)
+    sums: Any = first.get("sums" if self.constraint is not None else "features.mean")
+    if np.shape(sums) != (features + 1,):
+        raise unfit(self, f"it was saved with {features} features and arrays for others")
+    names = facts.get("feature_names_in_")
+    if names is not None and len(names) != features:
+        raise unfit(self, f"it was saved with {features} features and {len(names)} names of them")
+    one = described(features)
+    if isinstance(one, LinearLayout):
+        return tuple(FreeModel.restored(self, one, saved(i)) for i in range(count))
+    return tuple(ConstrainedModel.restored(self, one, saved(i)) for i in range(count))
+
+
+def _domain(self: Any, name: str, features: int) -> Domain | None:
+    constraint = self.constraint
+    if constraint is None:
+        return None
+    if isinstance(constraint, Domain):
+        if constraint.dim != features:
             raise InputError(
-                f"The 'constraint' parameter of {name} must be None, a thalweg Domain or one of {words}. "
-                f"Got {told(self.constraint)}."
+                f"The 'constraint' of {name} has {constraint.dim} coefficients, X has {features} features."
             )
-        r = check_positive(name, "radius", self.radius)
-        if self.constraint == "simplex":
-            return Simplex(features, r)
-        if self.constraint == "ball":
-            return Ball(features, r)
-        return Box(0.0 if self.constraint == "nonnegative" else -r, r, shape=features)
+        return constraint
+    if not isinstance(constraint, str) or constraint not in CONSTRAINTS:
+        kinds = ", ".join(map(repr, CONSTRAINTS))
+        raise InputError(
+            f"The 'constraint' parameter of {name} must be None, a thalweg Domain or one of {kinds}. "
+            f"Got {told(constraint)}."
+        )
+    r = check_positive(name, "radius", self.radius)
+    if constraint == "simplex":
+        return Simplex(features, r)
+    if constraint == "ball":
+        return Ball(features, r)
+    return Box(0.0 if constraint == "nonnegative" else -r, r, shape=features)
 
-    # ------------------------------------------------------------------ rows
 
-    @contextmanager
-    def _unless_refused(self) -> Iterator[None]:
-        """What a refused call has changed is undone; engines look after themselves."""
-        before = self.__dict__.copy()
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
+# ----------------------------------------------------------------------------------------------------------------- rows
 
-    def _rows(self, X: Any, reset: bool = False) -> Array:
-        """Checked rows."""
-        options = {"dtype": np.float64, "order": "C", "ensure_all_finite": False, "reset": reset}
-        return self._sound_rows(validate_data(self, X, **options))
 
-    def _sound_rows(self, rows: Any) -> Array:
-        X = writable(rows)
-        bad = ~(np.abs(X) <= LARGEST)
-        if bad.any():
-            row, column = map(int, np.argwhere(bad)[0])
-            names = getattr(self, "feature_names_in_", None)
-            what = "NaN" if np.isnan(X[row, column]) else str(X[row, column])
-            where = f"column {column if names is None else names[column]!r}, row {row}"
-            raise InputError(
-                f"{type(self).__name__}: X has {what} in {where}, counted from 0. It must be finite, neither NaN nor "
-                f"inf, and at most {LARGEST:g} in size. Remove the row or fill it in."
-            )
-        return X
+def read_rows(self: Any, X: Any) -> Array:
+    """Return checked rows for a fitted model."""
+    options = {"dtype": np.float64, "order": "C", "ensure_all_finite": False, "reset": False}
+    return sound_rows(self, validate_data(self, X, **options))
 
-    def _weights(self, X: Array, sample_weight: Any) -> Array:
-        if sample_weight is None:
-            return np.ones(len(X))
-        weights: Array = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        if not (weights <= LARGEST).all():
-            raise InputError(
-                f"{type(self).__name__}: sample_weight must be at most {LARGEST:g}. Got {weights.max():g}."
-            )
-        return writable(weights)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_engine" in vars(self)
+def sound_rows(self: Any, rows: Any) -> Array:
+    """Return rows for compiled code; refuse numbers that are not finite or too large, with their place."""
+    X = writable(rows)
+    bad = ~(np.abs(X) <= LARGEST)
+    if bad.any():
+        row, column = map(int, np.argwhere(bad)[0])
+        names = getattr(self, "feature_names_in_", None)
+        what = "NaN" if np.isnan(X[row, column]) else str(X[row, column])
+        where = f"column {column if names is None else names[column]!r}, row {row}"
+        raise InputError(
+            f"{type(self).__name__}: X has {what} in {where}, counted from 0. It must be finite, neither NaN nor "
+            f"inf, and at most {LARGEST:g} in size. Remove the row or fill it in."
+        )
+    return X
 
-    @property
-    def n_samples_seen_(self) -> int:
-        """Rows learned since `fit`, or since the first `partial_fit`."""
-        check_is_fitted(self)
-        return self.rounds
+
+def check_weights(self: Any, X: Array, sample_weight: Any) -> Array:
+    """Return the weights of rows."""
+    if sample_weight is None:
+        return np.ones(len(X))
+    weights: Array = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if not (weights <= LARGEST).all():
+        raise InputError(f"{type(self).__name__}: sample_weight must be at most {LARGEST:g}. Got {weights.max():g}.")
+    return writable(weights)
+
+
+def samples_seen(self: Any) -> int:
+    """Rows learned since `fit`, or since the first `partial_fit`."""
+    check_is_fitted(self)
+    return rounds(self)

@@ -1,84 +1,35 @@
 """Classification for scikit-learn that learns row by row, with nothing to tune."""
 
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from thalweg._stateful import Stateful, inside
 from thalweg._types import Array
 from thalweg._validate import check_choice, told
 from thalweg.domains import Domain
 from thalweg.errors import InputError
-from thalweg.estimators._sklearn import LinearEstimator
+from thalweg.estimators import _fitted, _sklearn
+from thalweg.estimators._constrained import ConstrainedLayout
+from thalweg.estimators._sklearn import TargetModel
+from thalweg.parts.linear import LinearLayout
 
 __all__ = ["TrackingClassifier"]
 
 LOSSES = ("log_loss", "hinge")
 
 
-class EachClass(Stateful):
-    """An engine for each class against the rest; one for two classes.
-
-    Parameters
-    ----------
-    engines : list
-        Engines of one target each.
-    """
-
-    _noun = "estimator"
-
-    def __init__(self, engines: list[Any]) -> None:
-        self.engines = engines
-        self._arrays = {}
-
-    def _arguments(self) -> dict[str, Any]:
-        return {}  # they are the estimator's
-
-    def _restart(self) -> None:
-        for engine in self.engines:
-            engine.reset()
-
-    @property
-    def rounds(self) -> int:
-        """Rows learned so far."""
-        return int(self.engines[0].rounds)
-
-    def learn(self, X: Array, codes: NDArray[np.int64], weights: Array) -> Array:
-        """Learn rows of these classes. Returns what each engine said of each just before, (n, engines)."""
-        with ExitStack() as stack:
-            for engine in self.engines:
-                stack.enter_context(engine._all_or_nothing())
-            ahead = [engine.learn(X, np.where(codes == c, 1.0, -1.0), weights) for c, engine in self._by_class()]
-        return np.stack(ahead, axis=1)
-
-    def predict(self, X: Array) -> Array:
-        """What each engine says of each row, (n, engines)."""
-        return np.stack([engine.predict(X) for engine in self.engines], axis=1)
-
-    def _by_class(self) -> list[tuple[int, Any]]:
-        first = 1 if len(self.engines) == 1 else 0  # of two classes the second is +1
-        return list(enumerate(self.engines, start=first))
-
-    def state(self) -> dict[str, Any]:
-        """Of all engines."""
-        parts = [{f"{i}.{key}": value for key, value in e.state().items()} for i, e in enumerate(self.engines)]
-        return super().state() | {key: value for part in parts for key, value in part.items()}
-
-    def restore(self, saved: Mapping[str, Any]) -> None:
-        """Of all engines, which are new: they come into use when all is well."""
-        saved = self._migrated(saved)
-        self._check_kind(saved)
-        for i, engine in enumerate(self.engines):
-            engine.restore(inside(saved, f"{i}."))
-        if len({engine.rounds for engine in self.engines}) > 1:
-            raise self._unfit("its classes have not learned the same number of rows")
+def _read_classes(value: Any) -> NDArray[Any]:
+    """Read saved classes."""
+    classes: NDArray[Any] = _fitted.words(value)
+    if len(classes) < 2 or not np.array_equal(np.unique(classes), classes):
+        raise ValueError(f"classes must be two or more, different and in order. Got {told(classes)}")
+    return classes
 
 
 def _gives_chances(model: Any) -> bool:
@@ -87,7 +38,7 @@ def _gives_chances(model: Any) -> bool:
     return True
 
 
-class TrackingClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
+class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Linear classification on a stream: it keeps up when the data change, and there is nothing to tune.
 
     As `TrackingRegressor`, for classes: logistic models, or support vector machines, that learn side by side under
@@ -130,9 +81,18 @@ class TrackingClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc
     (array(['up', 'down'], dtype='<U4'), array([[0., 1.]]))
     """
 
-    _facts: ClassVar[tuple[str, ...]] = ("n_features_in_", "feature_names_in_", "classes_")
-    _engine: EachClass
+    _noun = "estimator"
+    _facts: ClassVar[Mapping[str, Callable[[Any], Any]]] = {**_sklearn.FACTS, "classes_": _read_classes}
+    _prefix = "engine.{}."
+    _models: tuple[TargetModel, ...]
+    n_features_in_: int
     classes_: NDArray[Any]
+
+    _arguments, _settings = _fitted.arguments, _fitted.settings
+    state, restore, save, __copy__ = _fitted.state, _fitted.restore, _fitted.save, _fitted.copied
+    rounds = property(_fitted.rounds)
+    n_samples_seen_ = property(_sklearn.samples_seen)
+    __sklearn_is_fitted__ = _fitted.is_fitted
 
     def __init__(
         self,
@@ -149,17 +109,20 @@ class TrackingClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc
         self.fit_intercept = fit_intercept
         self.guests = guests
 
-    def _new_engine(self, facts: Mapping[str, Any]) -> EachClass:
+    # ------------------------------------------------------------------ models
+
+    def _layout(self, features: int) -> LinearLayout | ConstrainedLayout:
+        """Return the layout of the model of a class; arguments are checked here."""
         loss = check_choice(type(self).__name__, "loss", self.loss, LOSSES)
-        count = len(facts["classes_"])
-        return EachClass([
-            self._one_engine(loss, 0.0, int(facts["n_features_in_"])) for _ in range(1 if count == 2 else count)
-        ])  # fmt: skip
+        return _sklearn.layout(self, loss, 0.0, features)
+
+    def _restored(self, facts: Mapping[str, Any], saved: Callable[[int], Mapping[str, Any]]) -> tuple[TargetModel, ...]:
+        return _sklearn.restored_models(self, _count(facts["classes_"]), facts, saved, self._layout)
 
     # ------------------------------------------------------------------ learning
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Start anew and learn the rows of X (n, d) with classes y (n,), one after the other."""
+        """Restart and learn the rows of X (n, d) with classes y (n,), one after the other."""
         self._learn(X, y, None, sample_weight, True)
         return self
 
@@ -175,7 +138,7 @@ class TrackingClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc
         on a stream: nothing returned has seen its own class, nor a later one.
         """
         said = self._learn_on(X, y, classes, sample_weight)
-        return self._chances(said) if self.loss == "log_loss" else self._scores(said)
+        return self._chances(said) if self._gives_probabilities() else self._scores(said)
 
     def _learn_on(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Array:
         first = not self.__sklearn_is_fitted__()
@@ -184,34 +147,44 @@ class TrackingClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc
         return self._learn(X, y, classes, sample_weight, first)
 
     def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any, anew: bool) -> Array:
-        with self._unless_refused():
-            X, y = validate_data(self, X, y, reset=anew, dtype=np.float64, order="C", ensure_all_finite=False)
-            rows, weights = self._sound_rows(X), self._weights(X, sample_weight)
-            check_classification_targets(y)
-            if anew:
-                self.classes_ = np.unique(y if classes is None else np.asarray(classes))
-                if len(self.classes_) < 2:
-                    raise InputError(
-                        f"{type(self).__name__} needs at least two classes. Got one class: {self.classes_.tolist()}. "
-                        "Where it is a matter of time, name all classes at the first partial_fit."
-                    )
-            elif classes is not None and not np.array_equal(np.unique(np.asarray(classes)), self.classes_):
-                raise InputError(
-                    f"{type(self).__name__}.partial_fit: classes must stay {told(self.classes_.tolist())}. "
-                    f"Got {told(classes)}. To begin with others, call fit."
-                )
-            strange = ~np.isin(y, self.classes_)
-            if strange.any():
-                row = int(np.argmax(strange))
-                raise InputError(
-                    f"{type(self).__name__}: y has the class {y[row]!r} in row {row}, counted from 0, which is none of "
-                    f"{told(self.classes_.tolist())}. Name all classes at the first partial_fit, or call fit."
-                )
-            facts = {"n_features_in_": self.n_features_in_, "classes_": self.classes_}
-            engine = self._new_engine(facts) if anew else self._engine
-            said = engine.learn(rows, np.searchsorted(self.classes_, y), weights)
-            self._engine = engine
-            return said
+        trial = _fitted.shadow(self)
+        X, y = validate_data(trial, X, y, reset=anew, dtype=np.float64, order="C", ensure_all_finite=False)
+        rows, weights = _sklearn.sound_rows(trial, X), _sklearn.check_weights(trial, X, sample_weight)
+        check_classification_targets(y)
+        if anew:
+            trial.classes_ = self._read_all_classes(y if classes is None else classes)
+        elif classes is not None and not np.array_equal(np.unique(np.asarray(classes)), self.classes_):
+            raise InputError(
+                f"{type(self).__name__}.partial_fit: classes must stay {told(self.classes_.tolist())}. "
+                f"Got {told(classes)}. To begin with others, call fit."
+            )
+        strange = ~np.isin(y, trial.classes_)
+        if strange.any():
+            row = int(np.argmax(strange))
+            raise InputError(
+                f"{type(self).__name__}: y has the class {y[row]!r} in row {row}, counted from 0, which is none of "
+                f"{told(trial.classes_.tolist())}. Name all classes at the first partial_fit, or call fit."
+            )
+        codes = np.searchsorted(trial.classes_, y)
+        if not anew:
+            with _fitted.together(self._models if len(self._models) > 1 else ()):
+                return _learn_codes(self._models, rows, codes, weights)
+        layout = self._layout(trial.n_features_in_)
+        models = tuple(_sklearn.new_model(layout) for _ in range(_count(trial.classes_)))
+        said = _learn_codes(models, rows, codes, weights)
+        _fitted.learned(self, trial, _models=models)
+        return said
+
+    def _read_all_classes(self, given: Any) -> NDArray[Any]:
+        classes: NDArray[Any] = np.unique(np.asarray(given))
+        if len(classes) < 2:
+            raise InputError(
+                f"{type(self).__name__} needs at least two classes. Got one class: {classes.tolist()}. "
+                "Where it is a matter of time, name all classes at the first partial_fit."
+            )
+        if (classes != classes).any():
+            raise InputError(f"{type(self).__name__}: classes must not be NaN. Got {told(classes.tolist())}.")
+        return classes
 
     # ------------------------------------------------------------------ predictions
 
@@ -233,10 +206,15 @@ class TrackingClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc
 
     def _said(self, X: Any) -> Array:
         check_is_fitted(self)
-        return self._engine.predict(self._rows(X))
+        X = _sklearn.read_rows(self, X)
+        return np.stack([model.predict(X) for model in self._models], axis=1)
+
+    def _gives_probabilities(self) -> bool:
+        """Whether models say probabilities: they were fitted with that loss."""
+        return self._models[0].layout.loss == "log_loss"
 
     def _scores(self, said: Array) -> Array:
-        if self.loss == "log_loss":
+        if self._gives_probabilities():
             with np.errstate(divide="ignore"):
                 said = np.log(said) - np.log1p(-said)
         return said[:, 0] if said.shape[1] == 1 else said
@@ -247,14 +225,26 @@ class TrackingClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc
     @property
     def coef_(self) -> Array:
         """Coefficients at present, in the units of the data."""
-        return np.stack([w for w, _ in self._models()])
+        return np.stack([w for w, _ in self._mean_models()])
 
     @property
     def intercept_(self) -> Array:
         """Intercepts at present."""
-        return np.array([b for _, b in self._models()])
+        return np.array([b for _, b in self._mean_models()])
 
-    def _models(self) -> list[tuple[Array, float]]:
+    def _mean_models(self) -> list[tuple[Array, float]]:
         if not self.__sklearn_is_fitted__():
             raise AttributeError(f"{type(self).__name__} has no coefficients before it is fitted.")
-        return [engine.coefficients() for engine in self._engine.engines]
+        return [model.coefficients() for model in self._models]
+
+
+def _count(classes: NDArray[Any]) -> int:
+    """Return the number of models: one for two classes, else one for each."""
+    return 1 if len(classes) == 2 else len(classes)
+
+
+def _learn_codes(models: tuple[TargetModel, ...], X: Array, codes: NDArray[np.int64], weights: Array) -> Array:
+    """Learn rows of classes by number. Returns what each model said of each row just before, (n, models)."""
+    first = 1 if len(models) == 1 else 0  # of two classes the second is +1
+    ahead = [m.learn(X, np.where(codes == c, 1.0, -1.0), weights) for c, m in enumerate(models, start=first)]
+    return np.stack(ahead, axis=1)

@@ -5,8 +5,8 @@ Scores s_t >= 0 come one after another, such as errors |y_t - y^_t| of forecasts
     q_t = exp(theta_t) sum_k w_k e_k,t                                                                              (1)
     theta_{t+1} = theta_t + eta (1[s_t > q_t] - alpha), held between -2 and 44;  theta_1 = 0                        (2)
 
-with alpha = 1 - coverage. The candidates e_k are quantiles of the past, long and short (`thalweg.estimators._conformal`
-has them). The weights w_k are those of a `Tracker` on the simplex, for the pinball loss, which is the interval score.
+with alpha = 1 - coverage. The candidates e_k are quantiles of the past, long and short (`thalweg.parts.conformal` has
+them). The weights w_k are those of a `Tracker` on the simplex, for the pinball loss, which is the interval score.
 They begin at the square roots of what the candidates remember.
 Weights and candidates make intervals short. (2) makes the coverage right, whatever they are. If
 s_t <= exp(U) sum_k w_k e_k,t, 0 <= U <= 40, in all of T rounds but N (where the candidates are 0: the first, and the
@@ -27,9 +27,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from thalweg._kernels.handle import Closed, Handle, bind
-from thalweg._prepared import Prepared
-from thalweg._stateful import inside, named_arrays
+from thalweg._core.memory import Memory
+from thalweg._core.rules import counters, within
+from thalweg._core.saving import Kept
+from thalweg._core.state import Block, Floats, Ints, Past, Plan, field, part
+from thalweg._kernels.clock import ROUNDS
+from thalweg._kernels.handle import Closed, bind
+from thalweg._recorded import Recorded
 from thalweg._types import Array
 from thalweg._validate import (
     check_count,
@@ -41,37 +45,123 @@ from thalweg._validate import (
     told,
     wrong,
 )
-from thalweg.algorithms import Tracker
-from thalweg.domains import Simplex
 from thalweg.errors import InputError
-from thalweg.estimators import _conformal as kernels
-from thalweg.estimators._conformal import ANSWERED, ASKED, HIGHEST, LOWEST, MISSED, RATIOS, STEEPEST, Side, SideSettings
 from thalweg.estimators._frames import column, series
+from thalweg.learners import loop
+from thalweg.learners.weighing import Weighing, pending
+from thalweg.parts import conformal as kernels
+from thalweg.parts.conformal import ANSWERED, ASKED, LARGEST, MISSED, Sides, SideTurn, side_plan, sort
+from thalweg.parts.weigher import Weigher
 
 __all__ = ["ConformalTracker"]
 
-LARGEST = 1e100  # of a score or a forecast
 PATIENCE = 10.0  # over alpha: zeros in a row
+PLACES = "above", "below"
+
+
+class Nothing(NamedTuple):
+    """A state without fields, for a side that is not there."""
+
+
+class ConformalState(NamedTuple):
+    """One side or two, and up to h predictions that wait for their answer."""
+
+    forecasts: Floats = field("h")  # of the predictions that wait: the i-th is forecasts[i % h]
+    kinds: Ints = field("h", within(0, 1))  # 1 where there is one, 0 where a score is waited for
+    above: Any = part()
+    below: Any = part()  # nothing, where there is one side
+    clock: Ints = field("2", counters)  # rounds that were answered, and asked
+
+
+class ConformalSettings(NamedTuple):
+    """Those of the sides."""
+
+    above: Any = part()
+    below: Any = part()
+
+
+class Covering:
+    """Plans of the state: see `thalweg._core.memory.Layout`. The Trackers of both sides have the same sizes.
+
+    Parameters
+    ----------
+    alpha, eta, patience, windows, keep
+        As of `SideSettings`.
+    horizon : int
+        h.
+    start : array
+        The weights to begin with.
+    two : bool
+        Whether there are two sides.
+    """
+
+    def __init__(
+        self,
+        alpha: float,
+        eta: float,
+        patience: int,
+        windows: Ints,
+        keep: Floats,
+        horizon: int,
+        start: Array,
+        two: bool,
+    ) -> None:
+        self._side, self._horizon, self._two = (alpha, eta, patience, windows, keep, horizon), horizon, two
+        self.weighing = Weighing(start.size, start)
+
+    def sides(self, pair: Any) -> tuple[Any, ...]:
+        """Return the sides of a state or of settings."""
+        return (pair.above, pair.below) if self._two else (pair.above,)
+
+    def sizes(self) -> dict[str, int]:
+        """See `Layout.sizes`."""
+        return self.weighing.sizes()
+
+    def sizes_of(self, saved: Mapping[str, NDArray[Any]]) -> dict[str, int]:
+        """See `Layout.sizes_of`."""
+        return self.weighing.sizes_of(saved, [f"{place}.weights." for place in PLACES[: 1 + self._two]])
+
+    def larger(self, s: ConformalState, sizes: Mapping[str, int]) -> dict[str, int]:
+        """Return sizes with capacity for another answer."""
+        weights = [side.weights for side in self.sides(s)]
+        return self.weighing.larger(weights, weights, sizes)
+
+    def plan(self, sizes: Mapping[str, int]) -> Plan:
+        """See `Layout.plan`."""
+        side = side_plan(*self._side, self.weighing.plan(sizes))
+        return Plan(
+            ConformalState,
+            ConformalSettings(),
+            {"h": self._horizon},
+            {"above": side, "below": side if self._two else Plan(Nothing, ())},
+            holds=self._holds,
+            begin=lambda s, c: self._begin(side, s, c),
+        )
+
+    def _begin(self, side: Plan, s: ConformalState, c: ConformalSettings) -> None:
+        for one, settings in zip(self.sides(s), self.sides(c), strict=True):
+            side.begin(one, settings)
+
+    def _holds(self, s: ConformalState, c: ConformalSettings, past: Past) -> Iterator[tuple[str, bool]]:
+        """Relations that the next round relies on."""
+        answered, asked = s.clock.tolist()
+        yield "clock", 0 <= asked - answered <= self._horizon
+        yield "forecasts", bool((np.abs(s.forecasts) <= LARGEST).all())
+        yield "clock", all(side.weights.clock[ROUNDS] <= answered for side in self.sides(s))
 
 
 class _Calls(NamedTuple):
-    """A round by hand."""
+    """A round by hand: bound calls, and views, which are quicker to read than arrays."""
 
     ask: Any
     answer: Any
-    trackers: list[Tracker]
     clock: memoryview
-    forecasts: Any  # also views, quicker to read and write than arrays
+    forecasts: Any
     kinds: memoryview
     out: Any  # thresholds above and below
 
-    def hide(self) -> None:
-        """The decisions that the trackers have shown are about to change."""
-        for tracker in self.trackers:
-            tracker._shown = None
 
-
-class ConformalTracker(Prepared):
+class ConformalTracker(Kept, Recorded):
     """Prediction intervals with the coverage you ask for, while the errors drift. No scale, no rate to set.
 
     Around forecasts: `predict_interval(y_hat)`, then `update(y)`. For scores of your own: `threshold()`, then
@@ -115,7 +205,6 @@ class ConformalTracker(Prepared):
     """
 
     _noun = "tracker"
-    _bound: tuple[Handle, Any] | None = None  # and what it points to
 
     def __init__(
         self,
@@ -148,19 +237,37 @@ class ConformalTracker(Prepared):
         self.asymmetric = check_flag(name, "asymmetric", asymmetric)
         self.horizon = check_count(name, "horizon", horizon, most=2**20)
         check_entries(name, "windows", windows, (1 + len(self.windows)) * max(self.windows))
-        self._sides = [_Half(self) for _ in range(1 + self.asymmetric)]
-        self._forecasts = np.zeros(self.horizon)  # of the predictions that wait, as `Side.asked`
-        self._kinds = np.zeros(self.horizon, dtype=np.int64)  # 1 where there is one, 0 where a score is waited for
-        self._out = np.zeros(2)
-        self._arrays = {"forecasts": self._forecasts, "kinds": self._kinds}
-        for place, half in zip(("above", "below"), self._sides, strict=False):
-            self._arrays |= {f"{place}.{key}": array for key, array in half.arrays.items()}
+        alpha = (1 - self.coverage) / (2 if self.asymmetric else 1)
+        memory = np.sqrt([*self.windows, *(h / math.log(2) for h in self.halflives)])  # 1/error of a quantile, about
+        self._layout = Covering(
+            alpha,
+            self.correction / self.horizon**0.75,
+            round(PATIENCE / alpha),
+            np.array(self.windows, dtype=np.int64),
+            0.5 ** (1 / np.array(self.halflives, dtype=np.float64)),
+            self.horizon,
+            memory / memory.sum(),
+            self.asymmetric,
+        )
+        self._memory = Memory(self._layout, self._tree, self._forget)
 
-    def _restart(self) -> None:
-        self._forecasts[:] = 0.0
-        self._kinds[:] = 0
-        for half in self._sides:
-            half.restart()
+    # ------------------------------------------------------------------ memory
+
+    def _tree(self, block: Block) -> Sides:
+        """Return what kernels take."""
+        s, unbegun = block.state, pending(side.weights for side in self._layout.sides(block.state))
+        handles = [bind(self._turn(block, place, unbegun)) for place in range(1 + self.asymmetric)]
+        closed = Closed(handles[0]), Closed(handles[-1])
+        return Sides(
+            *kernels.pointers(handles[0]), *closed, self.asymmetric, self.horizon, s.clock, s.forecasts, s.kinds
+        )
+
+    def _forget(self, memory: Memory) -> None:
+        """Drop calls that are bound to other arrays, and make the scratch space that follows from the state."""
+        self._calls: _Calls | None = None
+        self._out = np.zeros(2)
+        for side, settings in zip(self._layout.sides(memory.state), self._layout.sides(memory.settings), strict=True):
+            sort(side, settings)
 
     # ------------------------------------------------------------------ a round
 
@@ -180,16 +287,31 @@ class ConformalTracker(Prepared):
 
         A call that is refused changes nothing.
         """
-        error, calls = self._error(y), self._calls
-        answer = calls.answer
+        error = self._error(y)
+        if not self._answer(error):
+            with self._memory.all_or_nothing():
+                while self._grow() and not self._answer(error):
+                    pass
+
+    def _answer(self, error: float) -> bool:
+        """Play a round; False, with nothing changed, where there is no capacity for it."""
+        answer = (self._calls or self._prepare()).answer
         answer.floats[1], answer.floats[2] = self._scores(error)
-        calls.hide()
-        if status := answer.run():
-            answer.entry.read(status)
+        played = answer.run()
+        return played == 1 or answer.entry.read(played)  # type: ignore[no-any-return]
+
+    def _grow(self) -> bool:
+        """Make room for another answer; False where there is nothing to change."""
+        memory = self._memory
+        sizes = self._layout.larger(memory.state, memory.sizes)
+        if sizes == memory.sizes:
+            return False
+        memory.grow(sizes)
+        return True
 
     def _error(self, y: Any) -> float:
-        """What an answer says of the first round that waits for one."""
-        calls = self._calls
+        """Return the error of the first round that waits for an answer."""
+        calls = self._calls or self._prepare()
         row = calls.clock[ANSWERED] % self.horizon
         if calls.clock[ASKED] == calls.clock[ANSWERED]:
             raise InputError(f"{self._who()}: nothing waits for an answer. Call threshold() or predict_interval first.")
@@ -204,17 +326,14 @@ class ConformalTracker(Prepared):
         return score
 
     def _ask(self, forecast: float, kind: int) -> tuple[float, float]:
-        """Thresholds above and below, which then wait for an answer."""
-        calls: _Calls = self._calls
-        asked = calls.clock[ASKED]
-        if asked - calls.clock[ANSWERED] >= self.horizon:
+        """Return thresholds above and below, which then wait for an answer."""
+        calls = self._calls or self._prepare()
+        if calls.clock[ASKED] - calls.clock[ANSWERED] >= self.horizon:
             raise InputError(
                 f"{self._who()}: {self.horizon} prediction(s) wait for an answer, as many as horizon={self.horizon} "
                 "allows. Call update first, or build it with a longer horizon."
             )
-        row = asked % self.horizon
-        calls.forecasts[row], calls.kinds[row] = forecast, kind
-        calls.hide()
+        calls.ask.floats[1], calls.ask.integers[2] = forecast, kind
         if status := calls.ask.run():
             calls.ask.entry.read(status)
         return calls.out[0], calls.out[1]
@@ -309,26 +428,24 @@ class ConformalTracker(Prepared):
         if self.waiting:
             raise InputError(f"{name}: {self.waiting} prediction(s) wait for an answer. Call update first.")
         above, below = (np.ascontiguousarray(side) for side in self._scores(errors))
-        out = np.zeros((errors.size, 2))
-        kernels.run_sides(self._handle, above, below, self.horizon, out)
+        out, t, steps = np.zeros((errors.size, 2)), 0, errors.size + self.horizon - 1
+        with self._memory.all_or_nothing():
+            while (t := kernels.run_sides(self._memory.handle, above, below, t, out)) < steps and self._grow():
+                pass
         return out if self.asymmetric else out[:, :1]
 
     # ------------------------------------------------------------------ what it tells
 
     @property
-    def rounds(self) -> int:
-        """Rounds that were answered so far."""
-        return int(self._sides[0].state.clock[ANSWERED])
-
-    @property
     def waiting(self) -> int:
         """Predictions that wait for an answer."""
-        return int(self._sides[0].state.clock[ASKED]) - self.rounds
+        clock = self._memory.state.clock
+        return int(clock[ASKED] - clock[ANSWERED])
 
     @property
     def misses(self) -> int:
         """How many of the answers were outside."""
-        return sum(int(half.state.clock[MISSED]) for half in self._sides)
+        return sum(int(side.tally[MISSED]) for side in self._layout.sides(self._memory.state))
 
     @property
     def names(self) -> list[str]:
@@ -338,17 +455,23 @@ class ConformalTracker(Prepared):
     @property
     def weights(self) -> Array:
         """w_k of the next round; of two sides (below, above) two rows."""
-        return self._rows([half.tracker.decision for half in self._sides])
+        sides: Sides = self._memory.handle.tree
+        found = []
+        for side in (sides.above, sides.below)[: 1 + self.asymmetric]:
+            weigher: Weigher = side.tree.weigher
+            loop.ready(weigher.handle.handle)
+            found.append(weigher.x)
+        return self._rows(found)
 
     @property
     def candidates(self) -> Array:
         """e_k of the next round, in the order of `weights`."""
-        return self._rows([half.state.candidates for half in self._sides])
+        return self._rows([side.candidates for side in self._layout.sides(self._memory.state)])
 
     @property
     def theta(self) -> Any:
         """The logarithm of what candidates are multiplied by, in the next round; of two sides (below, above)."""
-        found = [float(half.state.theta[0]) for half in self._sides]
+        found = [float(side.theta[0]) for side in self._layout.sides(self._memory.state)]
         return (found[1], found[0]) if self.asymmetric else found[0]
 
     def _rows(self, found: list[Array]) -> Array:
@@ -358,122 +481,18 @@ class ConformalTracker(Prepared):
         """Nothing to extend: it can go on for ever. Its horizon is how late answers come."""
         raise InputError(f"{type(self).__name__} plays any number of rounds: it can go on as it is.")
 
-    # ------------------------------------------------------------------ compiled code, stop and resume
+    # ------------------------------------------------------------------ compiled code
 
-    @property
-    def _handle(self) -> Handle:
-        if self._bound is None:
-            settings = [half.settings() for half in self._sides]
-            handles = [bind((half.state, its)) for half, its in zip(self._sides, settings, strict=True)]
-            closed = Closed(handles[0]), Closed(handles[-1])
-            sides = kernels.Sides(*kernels.pointers(handles[0]), *closed, self.asymmetric)
-            self._bound = bind(sides), (settings, sides)
-        for half in self._sides:
-            half.tracker._shown = None
-        return self._bound[0]
+    def _turn(self, block: Block, place: int, unbegun: Ints) -> SideTurn:
+        """Return one side as kernels take it."""
+        sides, weighing = self._layout.sides, self._layout.weighing
+        s, c = sides(block.state)[place], sides(block.settings)[place]
+        weigher = weighing.weigher(s.weights, c.weights, unbegun, self._memory.sizes)
+        return SideTurn(s._replace(weights=None), c._replace(weights=None), weigher)
 
     def _prepare(self) -> _Calls:
-        handle, clock = self._handle, self._sides[0].state.clock.data
-        ask, answer = kernels.ask_sides.ready(handle, self._out), kernels.answer_sides.ready(handle, 0.0, 0.0)
-        trackers = [half.tracker for half in self._sides]
-        return _Calls(ask, answer, trackers, clock, self._forecasts.data, self._kinds.data, self._out.data)
-
-    def _write(self, read: dict[str, NDArray[Any]]) -> None:
-        super()._write(read)
-        for half in self._sides:
-            half.tracker._shown = half.tracker.inner._shown = None
-
-    def _read_state(self, saved: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
-        read = super()._read_state(saved)
-        for place, half in zip(("above", "below"), self._sides, strict=False):
-            probe = half.tracker.clone()  # it knows what a Tracker can have left
-            probe.restore(probe.state() | inside(read, f"{place}.weights."))
-        return read
-
-    def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
-        yield "kinds", bool(np.isin(read["kinds"], (0, 1)).all())
-        yield "forecasts", bool((np.abs(read["forecasts"]) <= LARGEST).all())
-        clocks = [read[f"{place}.clock"] for place in ("above", "below")[: len(self._sides)]]
-        yield "clock", all((clock[:2] == clocks[0][:2]).all() for clock in clocks)
-        for place, half in zip(("above", "below"), self._sides, strict=False):
-            yield from half.look(inside(read, f"{place}."))
-
-
-class _Half:
-    """One side: its arrays, the Tracker of its weights, and what compiled code gets."""
-
-    def __init__(self, owner: ConformalTracker) -> None:
-        W, H, h = len(owner.windows), len(owner.halflives), owner.horizon
-        self.alpha = (1 - owner.coverage) / (2 if owner.asymmetric else 1)
-        self.eta = owner.correction / h**0.75
-        self.windows = np.array(owner.windows, dtype=np.int64)
-        self.keep = 0.5 ** (1 / np.array(owner.halflives, dtype=np.float64))
-        self.patience = round(PATIENCE / self.alpha)
-        longest = int(self.windows.max())
-        self.state = Side(
-            recent=np.zeros(longest),
-            scores=np.zeros((W, longest)),
-            held=np.zeros(W, dtype=np.int64),
-            ratios=np.zeros((H, RATIOS)),
-            ranked=np.zeros((H, RATIOS)),
-            ranks=np.zeros(H, dtype=np.int64),
-            means=np.zeros(H),
-            counts=np.zeros(H),
-            candidates=np.zeros(W + H),
-            theta=np.zeros(2),
-            asked=np.zeros(h),
-            advice=np.zeros((h, W + H)),
-            scales=np.zeros((h, H)),
-            clock=np.zeros(5, dtype=np.int64),
-        )
-        memory = np.sqrt([*owner.windows, *(h / math.log(2) for h in owner.halflives)])  # 1/error of a quantile, about
-        self.tracker = Tracker(Simplex(W + H), start=memory / memory.sum())
-
-    @property
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """All that changes, by name."""
-        own, outer, inner = named_arrays(self.state), self.tracker._arrays, self.tracker.inner._arrays
-        weights = outer | {f"inner.{key}": array for key, array in inner.items()}
-        return own | {f"weights.{key}": array for key, array in weights.items()}
-
-    def restart(self) -> None:
-        for array in self.state:
-            array[...] = 0
-        self.tracker.reset()
-
-    def settings(self) -> SideSettings:
-        """What compiled code gets beside the state."""
-        learner = kernels.weigher(self.tracker._handle, self.tracker._x, self.tracker._gradient)
-        shortest = int(self.windows.argmin())
-        return SideSettings(self.alpha, self.eta, self.patience, self.windows, shortest, self.keep, learner)
-
-    def look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
-        """Whether a run can have left these arrays: whatever the next round relies on."""
-        answered, asked, missed, zeros, kept = (int(n) for n in read["clock"])
-        waiting = asked - answered
-        yield "clock", 0 <= waiting <= self.state.asked.size and 0 <= missed <= answered
-        yield "clock", 0 <= zeros <= answered and 0 <= kept <= answered and missed + zeros <= answered
-        held, ranks, longest = read["held"], read["ranks"], read["recent"].size
-        yield "windows", bool(((held >= 0) & (held <= np.minimum(self.windows, kept))).all())
-        yield "windows", bool((held == np.minimum(self.windows, held.max(initial=0))).all())
-        yield "ratios", bool(((ranks >= 0) & (ranks <= kept)).all())
-        numbers = ("recent", "scores", "ratios", "ranked", "means", "counts", "candidates", "asked", "advice", "scales")
-        yield "scores", all(bool((read[key] >= 0).all()) for key in numbers)
-        if not (((held >= 0) & (held <= longest)).all() and (ranks >= 0).all()):
-            return
-        for w, n in enumerate(held):
-            last = read["recent"][(kept - 1 - np.arange(n)) % longest]
-            yield "windows", bool((np.sort(last) == read["scores"][w, :n]).all())
-        for h, n in enumerate(np.minimum(ranks, RATIOS)):
-            yield "ratios", bool((np.sort(read["ratios"][h, :n]) == read["ranked"][h, :n]).all())
-            yield "ratios", bool((read["ratios"][h] <= STEEPEST).all())
-        top = max(float(read["recent"].max(initial=0.0)), 0.0)
-        yield "means", top <= LARGEST and bool((read["means"] <= top).all() and (read["candidates"] <= 2 * top).all())
-        yield (
-            "counts",
-            bool((read["counts"] <= answered + 1).all() and ((read["counts"] >= 1) | (read["means"] == 0)).all()),
-        )
-        yield "theta", bool(((read["theta"] >= LOWEST) & (read["theta"] <= HIGHEST)).all())
-        largest = 2 * LARGEST
-        yield "predictions", all(bool((read[key] <= largest).all()) for key in ("advice", "scales"))
-        yield "predictions", bool((read["asked"] <= math.exp(44.5) * largest).all())
+        """Bind the calls of a round by hand."""
+        handle, s = self._memory.handle, self._memory.state
+        ask, answer = kernels.ask_sides.ready(handle, 0.0, 0, self._out), kernels.answer_sides.ready(handle, 0.0, 0.0)
+        calls = self._calls = _Calls(ask, answer, s.clock.data, s.forecasts.data, s.kinds.data, self._out.data)
+        return calls

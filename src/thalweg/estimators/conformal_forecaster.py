@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections import deque
-from typing import Any
+import copy
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, Self
 
 import numpy as np
 
+from thalweg._core.memory import Memory
+from thalweg._interrupts import interrupts
 from thalweg._validate import ask, check_flag, real_array, told, wrong
 from thalweg.errors import InputError
 from thalweg.estimators.conformal import ConformalTracker
+from thalweg.parts.conformal import ANSWERED, ASKED
 
 __all__ = ["ConformalForecaster"]
 
@@ -29,7 +34,10 @@ class ConformalForecaster:
 
     Notes
     -----
-    It is pickled with its model. `tracker.save` writes the tracker alone to a file.
+    It is pickled and copied with its model. `tracker.save` writes the tracker alone to a file.
+    Whenever Ctrl-C comes, a call has been made or has not. A model of this package that fails to learn is as before the
+    call. With any other model the first Ctrl-C waits until the model and the tracker have learned; one that fails while
+    it learns may have changed, and the tracker then waits for the same answer again.
 
     Examples
     --------
@@ -61,16 +69,23 @@ class ConformalForecaster:
                 f"{name} needs a tracker none of whose predictions waits for an answer. Call update first."
             )
         self.learn = check_flag(name, "learn", learn)
-        self._waiting: deque[Any] = deque()  # x of the predictions that wait
+        self._rows: dict[int, Any] = {}  # x of the predictions that wait, by the number of the round
 
     def __repr__(self) -> str:
         return f"ConformalForecaster({self.model!r}, {self.tracker!r})"
 
     def predict_interval(self, x: Any) -> tuple[float, float]:
         """An interval (low, high) around the model's forecast for x."""
-        interval = self.tracker.predict_interval(self.predict(x))
-        self._waiting.append(x)
-        return interval
+        said, clock = self.predict(x), self._clock
+        if len(self._rows) > clock[ASKED] - clock[ANSWERED]:  # left by calls that were interrupted
+            for t in [t for t in self._rows if not clock[ANSWERED] <= t < clock[ASKED]]:
+                del self._rows[t]
+        self._rows[int(clock[ASKED])] = x  # before the round is there: without it nobody looks at the row
+        return self.tracker.predict_interval(said)
+
+    @property
+    def _clock(self) -> Any:
+        return self.tracker._memory.state.clock
 
     def predict(self, x: Any) -> float:
         """The model's forecast alone. Nothing waits for an answer to it."""
@@ -89,13 +104,55 @@ class ConformalForecaster:
     def update(self, y: float) -> None:
         """What came, for the first prediction that waits. A call that is refused changes nothing."""
         self.tracker._error(y)  # refuses what it must before the model learns
-        name, x = type(self).__name__, self._waiting[0]
+        t = int(self._clock[ANSWERED])
+        if t not in self._rows:
+            raise InputError(f"{type(self).__name__}: the tracker waits for an answer to a prediction made without it.")
+        with _together(self.model, self.tracker):
+            self._teach(self._rows[t], y)
+            self.tracker.update(y)
+        self._rows.pop(t, None)
+
+    def _teach(self, x: Any, y: float) -> None:
+        name = type(self).__name__
         if self.learn and hasattr(self.model, "learn_one"):
             ask(name, "model", self.model.learn_one, x, y)
         elif self.learn and hasattr(self.model, "partial_fit"):
             ask(name, "model", self.model.partial_fit, _row(x), np.array([y], dtype=np.float64))
-        self.tracker.update(y)
-        self._waiting.popleft()
+
+    def __copy__(self) -> Self:
+        """Return one with a model and a tracker of its own."""
+        return copy.deepcopy(self)
+
+
+def _memories(model: Any) -> list[Memory]:
+    """Return the memories of a model of this package; of any other, none."""
+    own = getattr(model, "_memory", None)
+    if isinstance(own, Memory):
+        return [own]
+    found = (
+        [getattr(one, "memory", None) for one in vars(model).get("_models", ())] if hasattr(model, "__dict__") else []
+    )
+    return [one for one in found if isinstance(one, Memory)]
+
+
+@contextmanager
+def _together(model: Any, tracker: ConformalTracker) -> Iterator[None]:
+    """Let a model and a tracker learn, or neither, where the model is one of this package; else Ctrl-C waits."""
+    if not type(model).__module__.startswith("thalweg."):
+        with interrupts() as stop:
+            yield
+        if stop.asked:
+            raise KeyboardInterrupt
+        return
+    before = dict(vars(model))
+    with ExitStack() as stack:
+        for memory in (*_memories(model), tracker._memory):
+            stack.enter_context(memory.all_or_nothing())
+        try:
+            yield
+        except BaseException:
+            model.__dict__ = before
+            raise
 
 
 def _row(x: Any) -> Any:

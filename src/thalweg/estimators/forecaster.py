@@ -3,9 +3,9 @@
 With lags l_1 < ... < l_k of the series y, and columns c_t that are known before y_t:
 
     b_t = y_{t - l_1}                                     the newest lag; without lags, the mean so far             (1)
-    m_t  a linear model (`thalweg.estimators._linear`) of what y_t is above b_t, from b_t itself, the steps
+    m_t  a linear model (`thalweg.parts.linear`) of what y_t is above b_t, from b_t itself, the steps
          y_{t - l_i} - y_{t - l_(i+1)} between lags, and c_t                                                         (2)
-    forecast_t = w_0 b_t + w_1 (b_t + m_t)                weights by what each gained: `thalweg.estimators._jury`    (3)
+    forecast_t = w_0 b_t + w_1 (b_t + m_t)                weights by what each gained: `thalweg.parts.jury`          (3)
 
 The simple forecast b_t is believed first and as long as the model is no better, so that a forecast is worth little less
 than repeating the last value even in the first rounds. Lags that lie before the first value are absent. Nothing looks
@@ -13,17 +13,22 @@ ahead, and nothing is to be tuned: everything is in units of what was seen so fa
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from thalweg._core.memory import Memory
+from thalweg._core.rules import counter_field, magnitude
+from thalweg._core.saving import Kept
+from thalweg._core.state import Floats, Ints, Past, Plan, field, part, scratch
 from thalweg._kernels.handle import Handle, parts
-from thalweg._kernels.jit import inner, kernel
-from thalweg._kernels.parts import Floats, Ints
-from thalweg._stateful import inside
+from thalweg._kernels.jit import Call, inner, kernel
+from thalweg._recorded import Recorded
 from thalweg._types import Array
 from thalweg._validate import (
+    LARGEST,
     check_array,
     check_choice,
     check_count,
@@ -35,49 +40,96 @@ from thalweg._validate import (
     wrong,
 )
 from thalweg.errors import InputError
-from thalweg.estimators._engine import Engine
-from thalweg.estimators._jury import Jury, JuryRoom, begin_jury, judge, look_jury, new_jury
-from thalweg.estimators._linear import LinearEngine
-from thalweg.estimators._linear.rows import Linear, LinearRoom, learn_row, predict_row
+from thalweg.parts.jury import begin_jury, judge, jury_plan
+from thalweg.parts.linear.plan import LinearLayout, begin_linear
+from thalweg.parts.linear.rows import learn_row, predict_row
+from thalweg.parts.records import rounds_for, slots_for, slots_of
 
 __all__ = ["Forecaster", "read_lags"]
 
 LOSSES = {"squared": "squared_error", "absolute": "absolute_error"}
 FREE = 0.8  # what the simple forecast is believed at first
-LARGEST = 1e100  # of a number
 MOST = 100_000  # of a lag
 ROUNDS, ASKED = 0, 1  # of `clock`: rounds, and whether the columns of the present one are known
 # of `told`: the forecast, (1), b_t + m_t, m_t (both nan without a model), and the number of features
 PLAYED, SIMPLE, SAID, ABOVE, COUNT = range(5)
 
 
-class Forecast(NamedTuple):
-    """All that changes."""
+class ForecastState(NamedTuple):
+    """A model, the weights of (3), and the past of the series."""
 
-    model: Linear
-    jury: Jury
-    past: Floats  # (longest lag,) the last values, that of round t at t modulo its length
-    mean: Floats  # (1,) of all values
-    row: Floats  # columns of the present round
-    clock: Ints  # (2,)
+    model: Any = part()
+    jury: Any = part()
+    past: Floats = field("L", magnitude(LARGEST))  # the last values, that of round t at t modulo the longest lag
+    mean: Floats = field("1", magnitude(LARGEST))  # of all values
+    row: Floats = field("C", magnitude(LARGEST), called="columns")  # of the present round
+    clock: Ints = counter_field(2)
 
 
-class ForecastRoom(NamedTuple):
-    """What does not change, and scratch space."""
+class ForecastSettings(NamedTuple):
+    """Constants and scratch space."""
 
-    model: LinearRoom
-    jury: JuryRoom
     lags: Ints
     level: int  # 1 where the newest lag itself is a feature, else 0
     squared: bool
-    at: Ints  # positions of the features that are there
-    x: Floats  # their values
-    told: Floats  # (5,)
-    q: Floats  # (2,) gains
+    model: Any = part()
+    jury: Any = part()
+    at: Ints = scratch("X")  # positions of the features that are there
+    x: Floats = scratch("X")  # their values
+    given: Floats = scratch("C")  # columns of the next round
+    told: Floats = scratch("5")
+    q: Floats = scratch("2")  # gains
+
+
+@dataclass(frozen=True)
+class ForecastLayout:
+    """A forecaster with room for some rounds: `slots` of both juries grow with them."""
+
+    columns: int
+    lags: tuple[int, ...]
+    loss: str
+    difference: bool
+
+    def sizes(self) -> dict[str, int]:
+        """Return the sizes of a fresh state."""
+        return {"slots": slots_for(0)}
+
+    def sizes_of(self, saved: Mapping[str, NDArray[Any]]) -> dict[str, int]:
+        """Return the sizes of a saved state."""
+        return {"slots": slots_of(saved["jury.records.born"])}
+
+    def plan(self, sizes: Mapping[str, int]) -> Plan:
+        """Return the plan for these sizes."""
+        K = len(self.lags)
+        level = int(K > 0 and not self.difference)
+        model = LinearLayout(max(1, level + max(0, K - 1) + self.columns), LOSSES[self.loss])
+        return Plan(
+            ForecastState,
+            ForecastSettings(np.array(self.lags, dtype=np.int64), level, self.loss == "squared"),
+            {"L": max(self.lags, default=1), "C": self.columns, "X": K + self.columns},
+            {
+                "model": model.plan({**model.sizes(), **sizes}),
+                "jury": jury_plan(np.array([FREE, 1.0 - FREE]), sizes["slots"]),
+            },
+            holds=_holds,
+            pasts=lambda s, c, past: {"model": Past.whole(int(s.model.clock[0]))},
+            begin=_begin,
+        )
+
+
+def _begin(s: ForecastState, c: ForecastSettings) -> None:
+    begin_linear(s.model, c.model)
+    begin_jury(s.jury, c.jury)
+
+
+def _holds(s: ForecastState, c: ForecastSettings, past: Past) -> Iterator[tuple[str, bool]]:
+    t = int(s.clock[ROUNDS])
+    yield "counters", bool(s.clock[ASKED] in (0, 1) and s.jury.heard[0] <= t >= s.model.clock[0])
+    yield "past", not s.past[min(max(t, 0), s.past.size) :].any()
 
 
 @inner
-def _design(s: Forecast, c: ForecastRoom) -> int:
+def _design(s: ForecastState, c: ForecastSettings) -> int:
     """x, at <- the features of (2) that are there; returns how many, -1 while there is no newest lag."""
     t, K, n = s.clock[ROUNDS], c.lags.shape[0], 0
     if K > 0 and t < c.lags[0]:
@@ -98,7 +150,7 @@ def _design(s: Forecast, c: ForecastRoom) -> int:
 
 
 @inner
-def _forecast(s: Forecast, c: ForecastRoom) -> None:
+def _forecast(s: ForecastState, c: ForecastSettings) -> None:
     """told <- (1), (2) and (3)."""
     t, lagged = s.clock[ROUNDS], c.lags.shape[0] > 0
     c.told[:] = np.nan
@@ -116,7 +168,7 @@ def _forecast(s: Forecast, c: ForecastRoom) -> None:
 
 
 @inner
-def _learn(s: Forecast, c: ForecastRoom, y: float) -> None:
+def _learn(s: ForecastState, c: ForecastSettings, y: float) -> None:
     """See y, after `_forecast`."""
     played, known = c.told[PLAYED], not np.isnan(c.told[SAID])
     if known:
@@ -138,16 +190,18 @@ def _learn(s: Forecast, c: ForecastRoom, y: float) -> None:
 
 @kernel
 def _ask(handle: Handle) -> float:
-    """The forecast of the next value, whose columns are there."""
+    """The forecast of the next value, whose columns are given."""
     s, c = parts(handle)
     s.clock[ASKED] = 1
+    for j in range(s.row.shape[0]):
+        s.row[j] = c.given[j]
     _forecast(s, c)
     return float(c.told[PLAYED])
 
 
 @kernel
 def _see(handle: Handle, y: float, told: bool) -> None:
-    """One value; `told` says whether the room has its forecast from `_ask`."""
+    """One value; `told` says whether scratch space has its forecast from `_ask`."""
     s, c = parts(handle)
     if not told:
         _forecast(s, c)
@@ -168,15 +222,7 @@ def _play(handle: Handle, rows: Floats, values: Floats, out: Floats, weights: Fl
         _learn(s, c, values[t])
 
 
-class _Calls(NamedTuple):
-    """A round by hand."""
-
-    ask: Any
-    see: Any
-    clock: memoryview
-
-
-class Forecaster(Engine):
+class Forecaster(Kept, Recorded):
     """Forecast a series from its own past and from columns that are known before, one row at a time.
 
     Parameters
@@ -208,7 +254,7 @@ class Forecaster(Engine):
     """
 
     _noun = "forecaster"
-    _told = False  # whether the room has the forecast of the present round
+    _asked = False  # whether scratch space has the forecast of the present round
 
     def __init__(
         self,
@@ -228,39 +274,30 @@ class Forecaster(Engine):
         self.difference = check_flag(name, "difference", difference)
         if not self.columns and not self.lags:
             raise InputError(f"{name} needs lags of the series, or columns to forecast it from. Got neither.")
-        K = len(self.lags)
-        level = int(K > 0 and not self.difference)
-        self._model = LinearEngine(max(1, level + max(0, K - 1) + len(self.columns)), LOSSES[self.loss])
-        model, model_room = self._model._parts
-        jury, jury_room = new_jury(np.array([FREE, 1.0 - FREE]))
-        past, row = np.zeros(max(self.lags, default=1)), np.zeros(len(self.columns))
-        room = ForecastRoom(
-            model=model_room,
-            jury=jury_room,
-            lags=np.array(self.lags, dtype=np.int64),
-            level=level,
-            squared=self.loss == "squared",
-            at=np.zeros(K + len(self.columns), dtype=np.int64),
-            x=np.zeros(K + len(self.columns)),
-            told=np.zeros(5),
-            q=np.zeros(2),
-        )
-        self._adopt(Forecast(model, jury, past, np.zeros(1), row, np.zeros(2, dtype=np.int64)), room)
-        self._restart()
+        layout = ForecastLayout(len(self.columns), self.lags, self.loss, self.difference)
+        self._memory = Memory(layout, moved=self._forget)
 
-    def _restart(self) -> None:
-        self._told = False
-        for array in self._arrays.values():
-            array[...] = 0
-        begin_jury(self._parts[0].jury, self._parts[1].jury)
-        self._model._restart()
+    def _forget(self, memory: Memory) -> None:
+        self._asked = False
+        self._calls: tuple[Call, Call] | None = None  # to ask and to see
+        self._clock = memory.state.clock.data
+        self._room = rounds_for(memory.sizes["slots"])
 
-    def _write(self, read: dict[str, NDArray[Any]]) -> None:
-        self._told = False
-        super()._write(read)
+    def _ready(self) -> tuple[Call, Call]:
+        """Return the bound calls of a round, with room for it."""
+        if self._clock[ROUNDS] >= self._room:
+            with self._memory.all_or_nothing():
+                self._reserve(1)
+        calls = self._calls
+        if calls is None:
+            calls = self._calls = self._memory.call(_ask), self._memory.call(_see, 0.0, False)
+        return calls
 
-    def _prepare(self) -> _Calls:
-        return _Calls(_ask.ready(self._handle), _see.ready(self._handle, 0.0, False), self._parts[0].clock.data)
+    def _reserve(self, rounds: int) -> None:
+        """See to it that there is room for further rounds."""
+        needed = self.rounds + rounds
+        if needed > self._room:
+            self._memory.grow({"slots": slots_for(needed)})
 
     # ------------------------------------------------------------------ a round
 
@@ -269,29 +306,28 @@ class Forecaster(Engine):
 
         `row` has the columns of this round, by name or in their order. Asked again, the last call counts.
         """
-        calls: _Calls = self._calls
-        if row is not None or self.columns:
-            values = self._read_row(row)
-            self._told = False
-            self._parts[0].row[:] = values
-        said: float = calls.ask.run()
+        values = None if row is None and not self.columns else self._read_row(row)
+        ask = self._ready()[0]  # with room for the update, too, which has the answer from here
+        if values is not None:
+            self._memory.settings.given[:] = values
+        said: float = ask.run()
         if said != said:
-            calls.ask.entry.read(said)
-        self._told = True
+            ask.entry.read(said)
+        self._asked = True
         return said
 
     def update(self, value: float) -> None:
         """See the value that was forecast. Where there are columns, `predict` has to be called before."""
-        y, calls = real_number(value), self._calls
+        y = real_number(value)
         if not abs(y) <= LARGEST:
             raise InputError(
                 f"{self._who()}: a value must be a number of at most {LARGEST:g} in size. Got {told(value)}."
             )
-        if self.columns and not calls.clock[ASKED]:
+        if self.columns and not self._clock[ASKED]:
             raise InputError(f"{self._who()}: call predict(row) with the columns of this round first.")
-        see = calls.see
-        see.floats[1], see.integers[2] = y, self._told
-        self._told = False
+        see = self._ready()[1]
+        see.floats[1], see.integers[2] = y, self._asked
+        self._asked = False
         if status := see.run():
             see.entry.read(status)
 
@@ -306,9 +342,10 @@ class Forecaster(Engine):
         given = np.zeros((y.size, 0)) if rows is None else rows
         X = check_array(name, "rows", given, shape=(y.size, len(self.columns)), largest=LARGEST)
         out, weights = np.empty(y.size), np.empty((y.size, 2))
-        self._told = False
-        with self._all_or_nothing():
-            _play(self._handle, np.ascontiguousarray(X), np.ascontiguousarray(y), out, weights)
+        self._asked = False
+        with self._memory.all_or_nothing():
+            self._reserve(y.size)
+            _play(self._memory.handle, np.ascontiguousarray(X), np.ascontiguousarray(y), out, weights)
         return out, weights
 
     # ------------------------------------------------------------------ what it tells
@@ -316,25 +353,8 @@ class Forecaster(Engine):
     @property
     def weights(self) -> dict[str, float]:
         """How much the simple forecast and the model count."""
-        simple, model = self._parts[0].jury.weights.tolist()
+        simple, model = self._memory.state.jury.weights.tolist()
         return {"last value" if self.lags else "mean so far": simple, "model": model}
-
-    # ------------------------------------------------------------------ stop and resume
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"given": self._given, "state": self.state()}
-
-    def __setstate__(self, kept: dict[str, Any]) -> None:
-        vars(self).update(vars(type(self)(**kept["given"])))
-        self.restore(kept["state"])
-
-    def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
-        yield from self._model._look(inside(read, "model."))
-        yield from look_jury(read)
-        t, past = read["clock"][ROUNDS], read["past"]
-        yield "counters", read["clock"][ASKED] in (0, 1) and read["jury.heard"][0] <= t >= read["model.clock"][0]
-        yield "past", bool((np.abs(past) <= LARGEST).all() and not past[min(t, past.size) :].any())
-        yield "columns", bool((np.abs(read["row"]) <= LARGEST).all()) and abs(read["mean"][0]) <= LARGEST
 
     # ------------------------------------------------------------------ checks
 

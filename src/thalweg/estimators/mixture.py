@@ -8,8 +8,7 @@ import numpy as np
 
 from thalweg._types import Array
 from thalweg._validate import check_choice
-from thalweg.estimators._combination import Combination
-from thalweg.estimators.aggregator import Aggregator
+from thalweg.estimators.aggregator import Aggregator, Combination
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

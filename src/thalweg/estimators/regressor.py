@@ -1,26 +1,28 @@
 """Regression for scikit-learn that learns row by row, with nothing to tune."""
 
-from collections.abc import Mapping
-from typing import Any, Self
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import RegressorMixin
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from thalweg._core.memory import Memory
 from thalweg._types import Array
 from thalweg._validate import LARGEST, check_choice, check_positive, real_number, wrong
 from thalweg.domains import Domain
 from thalweg.errors import InputError
-from thalweg.estimators._constrained import ConstrainedEngine
-from thalweg.estimators._linear import LinearEngine
-from thalweg.estimators._sklearn import LinearEstimator, writable
+from thalweg.estimators import _fitted, _sklearn
+from thalweg.estimators._constrained import ConstrainedLayout
+from thalweg.estimators._sklearn import TargetModel
+from thalweg.parts.linear import LinearLayout
 
 __all__ = ["TrackingRegressor"]
 
 LOSSES = ("squared_error", "huber", "absolute_error", "quantile")
 
 
-class TrackingRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
+class TrackingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Linear regression on a stream: it keeps up when the data change, and there is nothing to tune.
 
     Features and target are standardised by the rows before, so units do not matter. Several models learn side by side,
@@ -60,7 +62,7 @@ class TrackingRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    `fit` starts anew and goes through the rows once, in their order; `partial_fit` goes on. Rows of weight 0 are left
+    `fit` restarts and goes through the rows once, in their order; `partial_fit` goes on. Rows of weight 0 are left
     out. Rows of a batch give the same as one after the other, to the last bit. `state`, `restore`, `save` and
     `thalweg.load` work as for every learner.
 
@@ -78,6 +80,18 @@ class TrackingRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
     >>> bool(np.abs(ahead + y)[:5].mean() > 5), bool(np.abs(ahead + y)[-100:].mean() < 0.3)
     (True, True)
     """
+
+    _noun = "estimator"
+    _facts: ClassVar[Mapping[str, Callable[[Any], Any]]] = _sklearn.FACTS
+    _prefix = "engine."
+    _models: tuple[TargetModel, ...]
+    n_features_in_: int
+
+    _arguments, _settings = _fitted.arguments, _fitted.settings
+    state, restore, save, __copy__ = _fitted.state, _fitted.restore, _fitted.save, _fitted.copied
+    rounds = property(_fitted.rounds)
+    n_samples_seen_ = property(_sklearn.samples_seen)
+    __sklearn_is_fitted__ = _fitted.is_fitted
 
     def __init__(
         self,
@@ -98,9 +112,10 @@ class TrackingRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
         self.epsilon = epsilon
         self.guests = guests
 
-    _engine: LinearEngine | ConstrainedEngine
+    # ------------------------------------------------------------------ models
 
-    def _new_engine(self, facts: Mapping[str, Any]) -> LinearEngine | ConstrainedEngine:
+    def _layout(self, features: int) -> LinearLayout | ConstrainedLayout:
+        """Return the layout of the model; arguments are checked here."""
         name = type(self).__name__
         loss = check_choice(name, "loss", self.loss, LOSSES)
         par = 0.5
@@ -110,10 +125,19 @@ class TrackingRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
                 raise wrong(name, "quantile", "a number in (0, 1)", self.quantile)
         if loss == "huber":
             par = check_positive(name, "epsilon", self.epsilon)
-        return self._one_engine(loss, par, int(facts["n_features_in_"]))
+        return _sklearn.layout(self, loss, par, features)
+
+    def _restored(self, facts: Mapping[str, Any], saved: Callable[[int], Mapping[str, Any]]) -> tuple[TargetModel, ...]:
+        return _sklearn.restored_models(self, 1, facts, saved, self._layout)
+
+    @property
+    def _memory(self) -> Memory:
+        return self._models[0].memory
+
+    # ------------------------------------------------------------------ rows
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Start anew and learn the rows of X (n, d) with targets y (n,), one after the other."""
+        """Restart and learn the rows of X (n, d) with targets y (n,), one after the other."""
         self._learn(X, y, sample_weight, True)
         return self
 
@@ -133,36 +157,38 @@ class TrackingRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> Array:
         """Predict the rows of X (n, d) by what was learned so far. Nothing changes."""
         check_is_fitted(self)
-        return self._engine.predict(self._rows(X))
+        return self._models[0].predict(_sklearn.read_rows(self, X))
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, anew: bool) -> Array:
-        with self._unless_refused():
-            options = {"dtype": np.float64, "order": "C", "ensure_all_finite": False, "y_numeric": True}
-            X, y = validate_data(self, X, y, reset=anew, **options)
-            rows, weights = self._sound_rows(X), self._weights(X, sample_weight)
-            targets = writable(y)
-            if not (np.abs(targets) <= LARGEST).all():
-                row = int(np.argmax(~(np.abs(targets) <= LARGEST)))
-                raise InputError(
-                    f"{type(self).__name__}: y has {targets[row]} in row {row}, counted from 0. It must be at most "
-                    f"{LARGEST:g} in size."
-                )
-            engine = self._new_engine({"n_features_in_": self.n_features_in_}) if anew else self._engine
-            ahead = engine.learn(rows, targets, weights)
-            self._engine = engine
-            return ahead
+        trial = _fitted.shadow(self)
+        options = {"dtype": np.float64, "order": "C", "ensure_all_finite": False, "y_numeric": True}
+        X, y = validate_data(trial, X, y, reset=anew, **options)
+        rows, weights = _sklearn.sound_rows(trial, X), _sklearn.check_weights(trial, X, sample_weight)
+        targets = _sklearn.writable(y)
+        if not (np.abs(targets) <= LARGEST).all():
+            row = int(np.argmax(~(np.abs(targets) <= LARGEST)))
+            raise InputError(
+                f"{type(self).__name__}: y has {targets[row]} in row {row}, counted from 0. It must be at most "
+                f"{LARGEST:g} in size."
+            )
+        if not anew:
+            return self._models[0].learn(rows, targets, weights)
+        model = _sklearn.new_model(self._layout(trial.n_features_in_))
+        ahead = model.learn(rows, targets, weights)
+        _fitted.learned(self, trial, _models=(model,))
+        return ahead
 
     @property
     def coef_(self) -> Array:
         """Coefficients at present, in the units of the data."""
-        return self._model()[0]
+        return self._mean_model()[0]
 
     @property
     def intercept_(self) -> float:
         """The intercept at present, in the units of the target."""
-        return self._model()[1]
+        return self._mean_model()[1]
 
-    def _model(self) -> tuple[Array, float]:
+    def _mean_model(self) -> tuple[Array, float]:
         if not self.__sklearn_is_fitted__():
             raise AttributeError(f"{type(self).__name__} has no coefficients before it is fitted.")
-        return self._engine.coefficients()
+        return self._models[0].coefficients()

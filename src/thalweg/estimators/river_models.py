@@ -1,20 +1,21 @@
 """Linear models for river, with nothing to tune: features come and go by name, and only those present cost time."""
 
 import math
-from abc import abstractmethod
-from collections.abc import Hashable, Mapping
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from thalweg._extras import need
+from thalweg._interrupts import interrupts
 from thalweg._types import Array
 from thalweg._validate import LARGEST, check_choice, check_flag, check_positive, real_number, told, wrong
-from thalweg.errors import InputError, StateError
+from thalweg.errors import InputError
+from thalweg.estimators import _fitted
 from thalweg.estimators._frames import column, table
-from thalweg.estimators._linear import LinearEngine
-from thalweg.estimators._saved import Saved
+from thalweg.estimators._linear import FreeModel
+from thalweg.parts.linear import LinearLayout
 
 need("river", "river", "TrackingRegression")
 
@@ -29,177 +30,204 @@ Features = dict[Hashable, Any]
 Label = bool | str | int  # as river has it; here it must be True or False
 
 
-class _Linear(Saved):
-    """What both share: names of features to positions of the engine, and rows of dicts to arrays."""
+# ----------------------------------------------------------------------------------------------------- names and models
+# Functions for both classes. A fitted one has `_models`, one model, and `_names`: positions of the features by name.
 
-    _facts = ("_names",)
-    _engine: LinearEngine
-    fit_intercept: bool
-    guests: str | bool
 
-    @abstractmethod
-    def _loss(self) -> tuple[str, float]:
-        """The loss by the engine's name, and its parameter; arguments are checked here."""
+def _read_names(value: Any) -> dict[Hashable, int]:
+    """Read saved names."""
+    names = {name: place + 1 for place, name in enumerate(_fitted.words(value))}
+    if len(names) < len(value):
+        raise ValueError("two features have one name")
+    return names
 
-    # ------------------------------------------------------------------ names and engines
 
-    def _new_engine(self, facts: Mapping[str, Any]) -> LinearEngine:
-        name, names = type(self).__name__, facts["_names"]
-        if len(set(names)) < len(names):
-            raise InputError(f"{name}: two features have one name.")
-        intercept = check_flag(name, "fit_intercept", self.fit_intercept)
-        (loss, par), (room, guests) = self._loss(), self._sizes(len(names))
-        return LinearEngine(room, loss, par=par, intercept=intercept, guests=guests, open=True)
+def _sizes(self: Any, count: int) -> tuple[int, bool]:
+    """Return the capacity for so many features, and whether there are guests."""
+    choices: tuple[str | bool, ...] = "auto", True, False
+    guests = check_choice(type(self).__name__, "guests", self.guests, choices)
+    return max(LEAST, 1 << max(count - 1, 0).bit_length()), count <= MANY if guests == "auto" else bool(guests)
 
-    def _sizes(self, count: int) -> tuple[int, bool]:
-        """How many features an engine has room for that has so many, and whether it has guests."""
-        choices: tuple[str | bool, ...] = "auto", True, False
-        guests = check_choice(type(self).__name__, "guests", self.guests, choices)
-        return max(LEAST, 1 << max(count - 1, 0).bit_length()), count <= MANY if guests == "auto" else bool(guests)
 
-    @property
-    def _names(self) -> NDArray[np.object_]:
-        """Names of the features, by position."""
-        names = np.empty(len(self._places), dtype=object)
-        names[:] = list(self._places)
-        return names
+def _layout(self: Any, count: int) -> LinearLayout:
+    """Return the layout of a model of so many features; arguments are checked here."""
+    intercept = check_flag(type(self).__name__, "fit_intercept", self.fit_intercept)
+    (loss, par), (features, guests) = self._loss(), _sizes(self, count)
+    return LinearLayout(features, loss, par, intercept, guests, open=True)
 
-    @property
-    def _places(self) -> dict[Hashable, int]:
-        """Positions of the features by name."""
-        found: dict[Hashable, int] = vars(self).setdefault("_index", {})
-        return found
 
-    def _admit(self, names: Any) -> None:
-        """Features that are new get positions, with coefficients 0; where there are many, guests leave."""
-        places = self._places
-        if "_engine" not in vars(self):
-            self._engine = self._new_engine({"_names": []})
-        fresh = [name for name in names if name not in places]
-        given = self._engine._given
-        room, guests = self._sizes(len(places) + len(fresh))
-        if (room, guests) != (given["features"], given["guests"]):
-            self._engine = self._engine.rebuilt(room, guests=guests)
+def _restored(self: Any, facts: Mapping[str, Any], saved: Callable[[int], Mapping[str, Any]]) -> tuple[FreeModel, ...]:
+    """See `thalweg.estimators._fitted.Fitted`."""
+    count = len(facts["_names"])
+    model = FreeModel.restored(self, _layout(self, count), saved(0))
+    if model.used != count:
+        raise ValueError(f"it has {count} names of features and {model.used} features")
+    return (model,)
+
+
+def _learn_with(self: Any, names: Iterable[Hashable], learn: Callable[[FreeModel, dict[Hashable, int]], None]) -> None:
+    """Learn rows with names that may be new: they get positions, with coefficients 0; among many, guests leave.
+
+    `learn` gets the model and the names, and says to the model how many positions are in use from then on. Names of a
+    call that fails are forgotten: the model says which are in use.
+    """
+    first = not _fitted.is_fitted(self)
+    model = FreeModel(_layout(self, 0)) if first else self._models[0]
+    places: dict[Hashable, int] = {} if first else self._names
+    fresh = {name: None for name in names if name not in places}
+    memory = model.memory
+    features, guests = _sizes(self, len(places) + len(fresh))
+    guests = guests and bool(memory.sizes["guests"])  # they do not come back
+    try:
         for name in fresh:
             places[name] = len(places) + 1
-        self._engine.use(len(places))
+        if (features, int(guests)) == (memory.sizes["features"], memory.sizes["guests"]):
+            learn(model, places)
+        else:
+            with memory.all_or_nothing():
+                model.move(features, guests=guests)
+                learn(model, places)
+    except BaseException:
+        with interrupts():  # a second Ctrl-C waits
+            while len(places) > model.used:
+                places.popitem()
+        raise
+    if first:
+        _fitted.learned(self, self, _models=(model,), _names=places)
 
-    # ------------------------------------------------------------------ rows
 
-    def _values(self, x: Features) -> list[float]:
-        """The numbers of a row, checked."""
-        values = given = [*x.values()]
-        if {*map(type, given)} != PLAIN:
-            try:
-                array = np.array(given)
-            except ValueError:  # lists among them
-                array = np.array(None)
-            if array.dtype != np.float64:
-                array = self._numbers(x, array)
-            values = array.tolist()
-        if not math.hypot(*given) <= LARGEST:  # or nan
-            for name, value in x.items():
-                if not abs(value) <= LARGEST:
-                    what = "NaN" if math.isnan(value) else str(value)
-                    raise InputError(
-                        f"{type(self).__name__}: feature {name!r} is {what}. It must be a finite number of at most "
-                        f"{LARGEST:g} in size. Leave it out of the row where it is not known."
-                    )
-        return values
+# ----------------------------------------------------------------------------------------------------------------- rows
 
-    def _numbers(self, x: Features, values: NDArray[Any]) -> Array:
-        """Those that are not all floats."""
-        if values.dtype.kind in "iubf" and values.ndim == 1:
-            return values.astype(np.float64)
+
+def _values(self: Any, x: Features) -> list[float]:
+    """Return the numbers of a row, checked."""
+    values = given = [*x.values()]
+    if {*map(type, given)} != PLAIN:
+        try:
+            array = np.array(given)
+        except ValueError:  # lists among them
+            array = np.array(None)
+        if array.dtype != np.float64:
+            array = _numbers(self, x, array)
+        values = array.tolist()
+    if not math.hypot(*given) <= LARGEST:  # or nan
         for name, value in x.items():
-            number = isinstance(value, bool | float) or not math.isnan(real_number(value))
-            if isinstance(value, str | bytes) or not number:
+            if not abs(value) <= LARGEST:
+                what = "NaN" if math.isnan(value) else str(value)
                 raise InputError(
-                    f"{type(self).__name__}: feature {name!r} must be a number. Got {told(value)}. "
-                    "Encode it before, for instance with river.preprocessing.OneHotEncoder, or leave it out."
+                    f"{type(self).__name__}: feature {name!r} is {what}. It must be a finite number of at most "
+                    f"{LARGEST:g} in size. Leave it out of the row where it is not known."
                 )
-        return np.array([float(value) for value in x.values()])
-
-    def _predict(self, x: Features) -> float:
-        """What a row is predicted; features that were never learned have no part in it."""
-        values = self._values(x)
-        if "_engine" not in vars(self):
-            return math.nan
-        places = self._places
-        try:
-            at = [places[name] for name in x]
-        except KeyError:
-            values = [value for value, name in zip(values, x, strict=True) if name in places]
-            at = [places[name] for name in x if name in places]
-        return self._engine.play(at, values, 0.0, 0.0, False)
-
-    def _learn(self, x: Features, y: float, w: float) -> None:
-        values = self._values(x)
-        places = vars(self).get("_index", {})
-        try:
-            at = [places[name] for name in x]
-            engine = self._engine
-        except (KeyError, AttributeError):
-            self._admit(x)
-            places, engine = self._places, self._engine
-            at = [places[name] for name in x]
-        engine.play(at, values, y, w, True)
-
-    def _many(self, X: Any) -> tuple[Array, list[Hashable]]:
-        rows = table(type(self).__name__, "X", X)
-        return rows.values, list(range(rows.values.shape[1])) if rows.names is None else list(rows.names)
-
-    def _learn_many(self, X: Any, y: Array) -> None:
-        values, names = self._many(X)
-        if len(values) != len(y):
-            raise InputError(f"{type(self).__name__}.learn_many: X has {len(values)} rows and y has {len(y)}.")
-        self._admit(names)
-        at = np.array([self._places[name] for name in names], dtype=np.int64)
-        self._engine.learn(values, y, np.ones(len(y)), at)
-
-    def _predict_many(self, X: Any) -> Array:
-        values, names = self._many(X)
-        if "_engine" not in vars(self):
-            return np.full(len(values), math.nan)
-        known = [name in self._places for name in names]
-        at = np.array([self._places[name] for name in names if name in self._places], dtype=np.int64)
-        return self._engine.predict(np.ascontiguousarray(values[:, known]), at)
-
-    @staticmethod
-    def _series(X: Any, values: Any, name: Any = None) -> Any:
-        pandas = need("pandas", "river", "predict_many")
-        kind = pandas.DataFrame if isinstance(values, dict) else pandas.Series
-        made = kind(values, index=getattr(X, "index", None))
-        return made if name is None else made.rename(name)
-
-    # ------------------------------------------------------------------ what it tells
-
-    @property
-    def weights(self) -> dict[Hashable, float]:
-        """Coefficients by feature, in the units of the data: the mean of all models by their weights."""
-        if "_engine" not in vars(self):
-            return {}
-        return {name: float(self._engine.coefficients()[0][place - 1]) for name, place in self._places.items()}
-
-    @property
-    def intercept(self) -> float:
-        """In the units of the target."""
-        return self._engine.coefficients()[1] if "_engine" in vars(self) else 0.0
-
-    def restore(self, saved: Mapping[str, Any]) -> None:
-        """Continue from a saved state, bit for bit. A state of another class is refused and nothing changes."""
-        other = type(self)(**self._arguments())
-        Saved.restore(other, saved)
-        learned = vars(other)
-        names = learned.pop("_names", [])
-        if "_engine" in learned and learned["_engine"].used != len(names):
-            raise StateError(f"{type(self).__name__} cannot restore this state: it has {len(names)} names of features.")
-        learned["_index"] = {name: place + 1 for place, name in enumerate(names)}
-        vars(self).clear()
-        vars(self).update(learned)
+    return values
 
 
-class TrackingRegression(_Linear, base.MiniBatchRegressor):
+def _numbers(self: Any, x: Features, values: NDArray[Any]) -> Array:
+    """Return numbers that are not all floats."""
+    if values.dtype.kind in "iubf" and values.ndim == 1:
+        return values.astype(np.float64)
+    for name, value in x.items():
+        number = isinstance(value, bool | float) or not math.isnan(real_number(value))
+        if isinstance(value, str | bytes) or not number:
+            raise InputError(
+                f"{type(self).__name__}: feature {name!r} must be a number. Got {told(value)}. "
+                "Encode it before, for instance with river.preprocessing.OneHotEncoder, or leave it out."
+            )
+    return np.array([float(value) for value in x.values()])
+
+
+def _predict(self: Any, x: Features) -> float | None:
+    """Predict a row; features that were never learned have no part in it. None before the first row."""
+    values = _values(self, x)
+    try:
+        model, places = self._models[0], self._names
+    except AttributeError:
+        return None
+    try:
+        at = [places[name] for name in x]
+    except KeyError:
+        values = [value for value, name in zip(values, x, strict=True) if name in places]
+        at = [places[name] for name in x if name in places]
+    said: float = model.play(at, values, 0.0, 0.0, False)
+    return said
+
+
+def _learn(self: Any, x: Features, y: float, w: float) -> None:
+    """Learn a row; one of weight 0 is left out."""
+    values = _values(self, x)
+    if w == 0.0:
+        return
+    try:
+        model, places = self._models[0], self._names
+        at = [places[name] for name in x]
+    except (KeyError, AttributeError):
+        _learn_with(self, x, lambda m, p: _play(m, [p[name] for name in x], values, y, w, len(p)))
+        return
+    model.play(at, values, y, w, True)
+
+
+def _play(model: FreeModel, at: list[int], values: list[float], y: float, w: float, used: int) -> None:
+    model.play(at, values, y, w, True, used)
+
+
+def _many(self: Any, X: Any) -> tuple[Array, list[Hashable]]:
+    rows = table(type(self).__name__, "X", X)
+    return rows.values, list(range(rows.values.shape[1])) if rows.names is None else list(rows.names)
+
+
+def _learn_many(self: Any, X: Any, y: Array) -> None:
+    values, names = _many(self, X)
+    if len(values) != len(y):
+        raise InputError(f"{type(self).__name__}.learn_many: X has {len(values)} rows and y has {len(y)}.")
+
+    def learn(model: FreeModel, places: dict[Hashable, int]) -> None:
+        at = np.array([places[name] for name in names], dtype=np.int64)
+        model.learn(values, y, np.ones(len(y)), at, used=len(places))
+
+    _learn_with(self, names, learn)
+
+
+def _predict_many(self: Any, X: Any) -> Array | None:
+    """Predict the rows of a data frame; None before the first row."""
+    values, names = _many(self, X)
+    if not _fitted.is_fitted(self):
+        return None
+    places: dict[Hashable, int] = self._names
+    known = [name in places for name in names]
+    at = np.array([places[name] for name in names if name in places], dtype=np.int64)
+    found: Array = self._models[0].predict(np.ascontiguousarray(values[:, known]), at)
+    return found
+
+
+def _series(X: Any, values: Any) -> Any:
+    pandas = need("pandas", "river", "predict_many")
+    kind = pandas.DataFrame if isinstance(values, dict) else pandas.Series
+    return kind(values, index=getattr(X, "index", None))
+
+
+def _weight(self: Any, w: Any) -> float:
+    weight = real_number(w)
+    if not 0 <= weight <= LARGEST:
+        raise InputError(f"{type(self).__name__}: w must be a number >= 0. Got {told(w)}.")
+    return weight
+
+
+# ------------------------------------------------------------------------------------------------------ what they tell
+
+
+def _weights(self: Any) -> dict[Hashable, float]:
+    """Coefficients by feature, in the units of the data: the mean of all models by their weights."""
+    if not _fitted.is_fitted(self):
+        return {}
+    coefficients = self._models[0].coefficients()[0].tolist()
+    return {name: coefficients[place - 1] for name, place in self._names.items()}
+
+
+def _intercept(self: Any) -> float:
+    """In the units of the target."""
+    return float(self._models[0].coefficients()[1]) if _fitted.is_fitted(self) else 0.0
+
+
+class TrackingRegression(base.MiniBatchRegressor):
     """Linear regression on a stream: it keeps up when the data change, and there is nothing to tune.
 
     The same as `thalweg.estimators.TrackingRegressor`, for river: features are named, and may come and go. Features and
@@ -233,6 +261,18 @@ class TrackingRegression(_Linear, base.MiniBatchRegressor):
     ['gallup', 'ipsos', 'morning_consult', 'ordinal_date', 'rasmussen', 'you_gov']
     """
 
+    _noun = "estimator"
+    _facts: ClassVar[Mapping[str, Callable[[Any], Any]]] = {"_names": _read_names}
+    _prefix = "engine."
+    _models: tuple[FreeModel, ...]
+    _names: dict[Hashable, int]
+
+    _arguments, _settings, _restored = _fitted.arguments, _fitted.settings, _restored
+    state, restore, save, __copy__ = _fitted.state, _fitted.restore, _fitted.save, _fitted.copied
+    rounds = property(_fitted.rounds)
+    weights = property(_weights)
+    intercept = property(_intercept)
+
     def __init__(
         self,
         loss: str = "squared_error",
@@ -258,31 +298,30 @@ class TrackingRegression(_Linear, base.MiniBatchRegressor):
         return loss, real_number(self.quantile) if loss == "quantile" else 0.5
 
     def learn_one(self, x: Features, y: float, w: float = 1.0) -> None:
-        """Learn a row of features by name, with its target; `w` is its weight."""
-        target, weight = real_number(y), real_number(w)
+        """Learn a row of features by name, with its target; `w` is its weight; one of weight 0 is left out."""
+        target = real_number(y)
         if not abs(target) <= LARGEST:
             raise InputError(
                 f"{type(self).__name__}: y must be a number of at most {LARGEST:g} in size. Got {told(y)}."
             )
-        if not 0 <= weight <= LARGEST:
-            raise InputError(f"{type(self).__name__}: w must be a number >= 0. Got {told(w)}.")
-        self._learn(x, target, weight)
+        _learn(self, x, target, _weight(self, w))
 
     def predict_one(self, x: Features) -> float:
         """Predict a row; 0 before the first one is learned. Nothing changes."""
-        found = self._predict(x)
-        return found if found == found else 0.0
+        found = _predict(self, x)
+        return 0.0 if found is None else found
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn the rows of a data frame, one after the other."""
-        self._learn_many(X, column(type(self).__name__, "y", y))
+        _learn_many(self, X, column(type(self).__name__, "y", y))
 
     def predict_many(self, X: Any) -> Any:
         """Predict the rows of a data frame: a pandas Series."""
-        return self._series(X, np.nan_to_num(self._predict_many(X)))
+        found = _predict_many(self, X)
+        return _series(X, np.zeros(len(X)) if found is None else found)
 
 
-class TrackingLogistic(_Linear, base.MiniBatchClassifier):
+class TrackingLogistic(base.MiniBatchClassifier):
     """Logistic regression on a stream: it keeps up when the data change, and there is nothing to tune.
 
     Two classes, True and False. Features come and go by name, as in `TrackingRegression`, and need no scaler.
@@ -302,6 +341,18 @@ class TrackingLogistic(_Linear, base.MiniBatchClassifier):
     Accuracy: 8...%
     """
 
+    _noun = "estimator"
+    _facts: ClassVar[Mapping[str, Callable[[Any], Any]]] = {"_names": _read_names}
+    _prefix = "engine."
+    _models: tuple[FreeModel, ...]
+    _names: dict[Hashable, int]
+
+    _arguments, _settings, _restored = _fitted.arguments, _fitted.settings, _restored
+    state, restore, save, __copy__ = _fitted.state, _fitted.restore, _fitted.save, _fitted.copied
+    rounds = property(_fitted.rounds)
+    weights = property(_weights)
+    intercept = property(_intercept)
+
     def __init__(self, *, fit_intercept: bool = True, guests: str | bool = "auto") -> None:
         self.fit_intercept = fit_intercept
         self.guests = guests
@@ -319,27 +370,27 @@ class TrackingLogistic(_Linear, base.MiniBatchClassifier):
         raise InputError(f"{type(self).__name__}: y must be True or False. Got {told(y)}.")
 
     def learn_one(self, x: Features, y: Label, w: float = 1.0) -> None:
-        """Learn a row of features by name, with its label; `w` is its weight."""
-        weight = real_number(w)
-        if not 0 <= weight <= LARGEST:
-            raise InputError(f"{type(self).__name__}: w must be a number >= 0. Got {told(w)}.")
-        self._learn(x, self._label(y), weight)
+        """Learn a row of features by name, with its label; `w` is its weight; one of weight 0 is left out."""
+        weight = _weight(self, w)
+        _learn(self, x, self._label(y), weight)
 
     def predict_proba_one(self, x: Features, **kwargs: Any) -> dict[Label, float]:
         """The probabilities of False and True; 1/2 each before the first row is learned. Nothing changes."""
-        found = self._predict(x)
-        found = found if found == found else 0.5
+        found = _predict(self, x)
+        found = 0.5 if found is None else found
         return {False: 1.0 - found, True: found}
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn the rows of a data frame, one after the other."""
-        self._learn_many(X, np.array([self._label(label) for label in y]))
+        _learn_many(self, X, np.array([self._label(label) for label in y]))
 
     def predict_proba_many(self, X: Any) -> Any:
         """The probabilities of False and True for the rows of a data frame: a pandas DataFrame."""
-        found = np.nan_to_num(self._predict_many(X), nan=0.5)
-        return self._series(X, {False: 1.0 - found, True: found})
+        found = _predict_many(self, X)
+        found = np.full(len(X), 0.5) if found is None else found
+        return _series(X, {False: 1.0 - found, True: found})
 
     def predict_many(self, X: Any) -> Any:
         """The more probable label of the rows of a data frame: a pandas Series."""
-        return self._series(X, np.nan_to_num(self._predict_many(X), nan=0.5) > 0.5)
+        found = _predict_many(self, X)
+        return _series(X, np.zeros(len(X), dtype=bool) if found is None else found > 0.5)

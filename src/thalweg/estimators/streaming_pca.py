@@ -1,17 +1,20 @@
-"""Principal components that follow a stream, as a scikit-learn transformer. `_subspace` has the equations."""
+"""Principal components that follow a stream, as a scikit-learn transformer. Equations: `thalweg.parts.subspace`."""
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from thalweg._core.saving import unfit
 from thalweg._extras import need
 from thalweg._types import Array
+from thalweg._validate import check_count
 from thalweg.errors import InputError
-from thalweg.estimators._saved import Saved
-from thalweg.estimators._subspace import LARGEST, Subspace
+from thalweg.estimators import _fitted
+from thalweg.estimators._subspace import SubspaceModel, read_layout
+from thalweg.parts.subspace import LARGEST
 
 need("sklearn", "sklearn", "StreamingPCA")
 
@@ -21,7 +24,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 __all__ = ["StreamingPCA"]
 
 
-class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Saved, BaseEstimator):  # type: ignore[misc]
+class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Principal component analysis of a stream whose subspace, mean and scale may move. There is nothing to tune.
 
     A bank of covariances forgets the past at different speeds, from a memory of two rows to one of all. Each is judged
@@ -84,7 +87,19 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Saved, Bas
     (2, 1)
     """
 
-    _engine: Subspace
+    _noun = "estimator"
+    _facts: ClassVar[Mapping[str, Callable[[Any], Any]]] = {
+        "n_features_in_": lambda value: check_count("X", "n_features_in_", value),
+        "feature_names_in_": _fitted.words,
+    }
+    _prefix = "engine."
+    _models: tuple[SubspaceModel, ...]
+    n_features_in_: int
+
+    _arguments, _settings = _fitted.arguments, _fitted.settings
+    state, restore, save, __copy__ = _fitted.state, _fitted.restore, _fitted.save, _fitted.copied
+    rounds = property(_fitted.rounds)
+    __sklearn_is_fitted__ = _fitted.is_fitted
 
     def __init__(
         self,
@@ -102,48 +117,43 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Saved, Bas
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Forget everything and learn the rows of X (n, d), one after the other. Returns the estimator."""
         del y
-        self._learn(X, anew=True)
-        self._engine.put_in_order()
+        self._begin(X, ordered=True)
         return self
 
     def partial_fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Learn the rows of X (n, d), one after the other. If one is refused, none was learned."""
         del y
-        self._learn(X)
+        self.update(X)
         return self
 
     def update(self, X: ArrayLike) -> Array:
-        """Learn as `partial_fit` does, and tell what each row lost just before it was learned: (n,).
+        """Learn as `partial_fit` does, and return the loss of each row just before it was learned: (n,).
 
         That is its squared distance to the mean plus the span of the components, ||(I - P)(x - mean)||^2: the error of
-        a forecast, to compare with other methods. The very first row loses nothing where the mean is taken off,
+        a forecast, to compare with other methods. The very first row loses nothing where the mean is subtracted,
         since there is none yet.
         """
-        return self._learn(X)
+        if not self.__sklearn_is_fitted__():
+            return self._begin(X)
+        rows = self._rows(X)
+        if self._settings() != self._fitted_with:
+            raise InputError("StreamingPCA: its parameters were changed after the first rows. Call fit to restart.")
+        return self._models[0].learn(rows)
 
-    def _learn(self, X: ArrayLike, anew: bool = False) -> Array:
-        first = anew or not self.__sklearn_is_fitted__()
-        rows = self._read(X, first)
-        if first:
-            engine = self._new_engine({"n_features_in_": rows.shape[1]})
-            validate_data(self, X, reset=True, skip_check_array=True)
-            self._engine = engine
-        elif not self._unchanged():
-            raise InputError("StreamingPCA: its parameters were changed after the first rows. Call fit to start anew.")
-        return self._engine.learn(rows)
+    def _begin(self, X: ArrayLike, *, ordered: bool = False) -> Array:
+        """Learn the first rows with a model of its own, which replaces the present one when all is done."""
+        trial = _fitted.shadow(self)
+        rows = trial._rows(X, reset=True)
+        model = SubspaceModel(self._layout(rows.shape[1]))
+        lost = model.learn(rows)
+        if ordered:
+            model.put_in_order()
+        _fitted.learned(self, trial, _models=(model,))
+        return lost
 
-    def _unchanged(self) -> bool:
-        """Whether the parameters are those that the engine was built with."""
-        given, mine = self._engine._given, (self.n_components, self.halflives, self.center)
-        built = given["rank"], given["halflives"], given["center"]
-        if type(self.halflives) is tuple and all(a is b for a, b in zip(mine, built, strict=True)):
-            return True
-        return [*self._settings().values()] == [*self._engine._settings().values()][1:]
-
-    def _read(self, X: ArrayLike, first: bool) -> Array:
-        """The rows of a table, as a new array."""
-        options: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": False}
-        read = check_array(X, estimator=self, **options) if first else validate_data(self, X, reset=False, **options)
+    def _rows(self, X: ArrayLike, *, reset: bool = False) -> Array:
+        """Return the rows of a table as a new array; refuse numbers that are not finite or too large."""
+        read = validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite=False)
         rows = np.array(read, dtype=np.float64, order="C")
         fine = np.abs(rows) <= LARGEST  # false for nan
         if not fine.all():
@@ -155,15 +165,23 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Saved, Bas
             raise InputError(f"StreamingPCA: X has {what} in {place}, counted from 0. Remove the row or fill it in.")
         return rows
 
-    def _new_engine(self, facts: Mapping[str, Any]) -> Subspace:
-        return Subspace(facts["n_features_in_"], self.n_components, self.halflives, self.center)
+    def _layout(self, features: int) -> Any:
+        return read_layout(features, self.n_components, self.halflives, self.center)
+
+    def _restored(
+        self, facts: Mapping[str, Any], saved: Callable[[int], Mapping[str, Any]]
+    ) -> tuple[SubspaceModel, ...]:
+        features, names = facts["n_features_in_"], facts.get("feature_names_in_")
+        if names is not None and len(names) != features:
+            raise unfit(self, f"it was saved with {features} features and {len(names)} names of them")
+        return (SubspaceModel.restored(self, self._layout(features), saved(0)),)
 
     # ------------------------------------------------------------------------------------------------------------ use
 
     def transform(self, X: ArrayLike) -> Array:
         """Coordinates of the rows of X along the components, (n, k), with the mean taken off."""
         check_is_fitted(self)
-        return (self._read(X, False) - self.mean_) @ self.components_.T
+        return (self._rows(X) - self.mean_) @ self.components_.T
 
     def inverse_transform(self, X: ArrayLike) -> Array:
         """Rows of features (n, d) from coordinates (n, k)."""
@@ -177,12 +195,9 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Saved, Bas
         rows: Array = coordinates @ self.components_ + self.mean_
         return rows
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_engine" in vars(self)
-
     def _told(self, name: str) -> Array:
         check_is_fitted(self)
-        array: Array = self._engine._arrays[name]
+        array: Array = getattr(self._models[0].state, name)
         return array.copy()
 
     @property
@@ -192,7 +207,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Saved, Bas
 
     @property
     def mean_(self) -> Array:
-        """What is taken off, (d,)."""
+        """The mean that is subtracted, (d,)."""
         return self._told("mean")
 
     @property
@@ -210,15 +225,15 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Saved, Bas
     def weights_(self) -> Array:
         """Of the members of the bank, in the order of `halflives`."""
         check_is_fitted(self)
-        return self._engine.weights
+        return self._models[0].weights
 
     @property
     def n_samples_seen_(self) -> int:
         """Rows learned so far."""
         check_is_fitted(self)
-        return self.rounds
+        return _fitted.rounds(self)
 
     @property
     def _n_features_out(self) -> int:
         """For scikit-learn's names of what comes out."""
-        return len(self._engine._arrays["F"])
+        return self._models[0].layout.rank

@@ -36,9 +36,9 @@ class DescentState(NamedTuple):
     """K groups of N descents."""
 
     points: Floats = field("K N d", inside("domain"), called="experts' points")  # y_t
-    sums: Floats = field("K N", within(0.0, "squares"), called="sums of squares")  # since the start, for scale-free steps
+    sums: Floats = field("K N", within(0.0, "squares"), called="sums of squares")  # for scale-free steps
     ages: Ints = field("K N", within(0, "lived"))  # rounds since the start, for steps that shrink
-    moved: Floats = field("P N", within(0.0, "far"), called="ways moved")  # ||y_t - y_{t-1}||; P = 0 where moving is free
+    moved: Floats = field("P N", within(0.0, "far"), called="ways moved")  # ||y_t - y_{t-1}||; P = 0: no price
 
 
 class DescentSettings(NamedTuple):

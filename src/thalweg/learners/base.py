@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, overload
@@ -31,7 +31,7 @@ from thalweg.domains import Domain
 from thalweg.domains._base import read_domain
 from thalweg.errors import ClippingWarning, HorizonWarning, InputError
 from thalweg.learners import loop, own
-from thalweg.learners.contract import Own, core, room
+from thalweg.learners.contract import Own, core
 from thalweg.learners.feedback import Feedback
 from thalweg.learners.machine import Machine
 from thalweg.learners.usual import Usual, round_call
@@ -74,7 +74,8 @@ def bounded(owner: str, domain: Any) -> Domain:
     """Return a domain that a learner can run on, or raise an error that says what to pass instead."""
     if not math.isfinite(read_domain(owner, domain).radius):
         raise InputError(f"{owner} needs a bounded domain. Got {domain!r}. Intersect it with a ball or a box.")
-    return domain  # type: ignore[no-any-return]
+    found: Domain = domain
+    return found
 
 
 def read_start(owner: str, domain: Domain, start: ArrayLike) -> Array:
@@ -102,15 +103,15 @@ def read_decision(owner: str, learner: Any, domain: Domain) -> Array:
 
 def watch_horizon(learner: Any) -> None:
     """Warn once when a learner has played more rounds than it was tuned for."""
-    if learner.horizon is not None and not (learner._told_horizon or learner.anytime):
-        if learner.rounds > learner.horizon:
-            learner._told_horizon = True
-            warnings.warn(
-                f"{type(learner).__name__} was tuned for {learner.horizon} rounds and has now played more: it keeps "
-                "working, but its guarantee does not cover the rounds beyond. Give a larger horizon.",
-                HorizonWarning,
-                stacklevel=outside(),
-            )
+    if learner.horizon is None or learner._told_horizon or learner.anytime or learner.rounds <= learner.horizon:
+        return
+    learner._told_horizon = True
+    warnings.warn(
+        f"{type(learner).__name__} was tuned for {learner.horizon} rounds and has now played more: it keeps "
+        "working, but its guarantee does not cover the rounds beyond. Give a larger horizon.",
+        HorizonWarning,
+        stacklevel=outside(),
+    )
 
 
 @dataclass(frozen=True)
@@ -227,7 +228,9 @@ class Learner(Kept, Recorded):
         self._square_bound = self._feedback.square
         self._line = self.domain.shape if len(self.domain.shape) == 1 else None  # of a gradient as kernels take it
         self._inside = inside
-        self._windows = tuple(window for one in inside for window in (one, *one._windows))  # those inside them, too
+        self._windows: tuple[Learner, ...] = tuple(
+            w for one in inside for w in (one, *one._windows)
+        )  # all, nested ones too
         self._memory = Memory(machine, self._tree, self._forget, machine.guests)
 
     # ------------------------------------------------------------------ memory

@@ -35,6 +35,7 @@ from thalweg.domains import Domain
 from thalweg.errors import InputError, StateError
 from thalweg.learners import loop
 from thalweg.learners.base import Learner, Queries, bounded, check_takes_losses, read_decision
+from thalweg.learners.contract import core, room
 from thalweg.learners.late import Late, Waiting, read_delays
 from thalweg.problems import LinearModel
 
@@ -330,19 +331,13 @@ class Delayed(Late):
         return refused
 
     def _play_part(self, copy: Learner, part: LinearModel, paid: Array, played: Array) -> int:
-        """Play the rounds of one copy; returns how many were not refused. A copy that is full grows in `step`."""
+        """Play the rounds of one copy, which grows where it is full; returns how many were not refused."""
         rounds, done = copy._rounds(part, paid, played), 0
         assert rounds is not None
-        while done < len(part):
-            done = copy._play(part, rounds, done, len(part))
-            if done == len(part):
-                break
-            played[done] = copy.decision.ravel()
-            try:
-                paid[done] = copy.step(part[done])
-            except InputError:
-                return done
-            done += 1
+        while (done := copy._play(part, rounds, done, len(part))) < len(part):
+            if room(core(copy._memory.state), core(copy._memory.settings)):
+                break  # a round that must be refused
+            copy._grow()
         return done
 
     # ------------------------------------------------------------------ stop and resume
@@ -351,7 +346,7 @@ class Delayed(Late):
         """As `Learner.restore`."""
         memory, saved = self._memory, plain(saved)
         check_kind(self, saved)
-        block, sizes = read(self, memory, saved, self._square_bound)
+        block, sizes = read(self, memory.layout, saved, self._square_bound)
         copies: list[Any] = []
         for k in range(int(block.state.copies[0])):
             copies.append(self._new_copy(self._copies[0]))

@@ -59,7 +59,7 @@ def _meta_rate(learner: Learner, s: Any, c: Any) -> float:
 class Pooled:
     """Attributes of learners whose expert is a pool of descents under Hedge."""
 
-    expert: Pool
+    expert: Any  # a `Pool` of descents
     weights, meta_rate = Shown(_weights), Shown(_meta_rate)
 
     @property

@@ -77,7 +77,12 @@ class Feedback:
 
     def follow(self, other: Feedback) -> None:
         """Accept what another one accepts, in messages of one's own."""
-        self.bound, self.on_violation, self.square, self.hull = other.bound, other.on_violation, other.square, other.hull
+        self.bound, self.on_violation, self.square, self.hull = (
+            other.bound,
+            other.on_violation,
+            other.square,
+            other.hull,
+        )
         self.floor, self.needs_loss, self.why_floor = other.floor, other.needs_loss, other.why_floor
         self.largest_loss, self.too_large = other.largest_loss, other.too_large
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from thalweg._core.memory import Memory
-from thalweg._core.state import Floats, Plan
+from thalweg._core.rules import counter_field, inside
+from thalweg._core.state import Floats, Ints, Plan, field
 from thalweg._kernels.clock import FRESH, GRADIENTS, PROJECTIONS, ROUNDS
 from thalweg._kernels.jit import implement
 from thalweg._types import Array
@@ -14,7 +15,7 @@ from thalweg.domains import Domain
 from thalweg.learners.contract import decision, learn, propose
 from thalweg.learners.machine import Machine
 
-__all__ = ["InPython"]
+__all__ = ["Floats", "InPython", "Ints", "counter_field", "field", "inside"]
 
 
 class PythonSettings(NamedTuple):
@@ -48,9 +49,9 @@ class InPython(Machine):
     domain : Domain
         The set of its decisions.
     state : type
-        A NamedTuple of declared fields (`thalweg._core.state`), among them `clock` and `x`, the decision of shape "d".
-    learn : callable
-        learn(s, gradient, loss): one round from a flat gradient; writes the next decision into s.x.
+        A NamedTuple of declared fields, among them `x`, the decision of shape "d", and `clock: Ints = counter_field()`.
+    learn_round : callable
+        learn_round(s, gradient, loss): one round from a flat gradient; writes the next decision into s.x.
     begin : callable, optional
         begin(s): writes the first round into a state of zeros.
     sizes : mapping, optional

@@ -278,7 +278,7 @@ class Late(Learner):
         return clipped
 
     def _commit(self, s: int, due: int | None, loss: float | None, clipped: bool, *, end: bool) -> None:
-        """Take the feedback of round s from the buffer, unless `due` is None, and end the present round. All or nothing."""
+        """Take the feedback of round s from the buffer, unless `due` is None, and `end` the present round; all or nothing."""
         with self._memory.all_or_nothing():
             if due is not None:
                 self._answer(s, due, loss, clipped)

@@ -120,7 +120,7 @@ class Machine(ABC):
     def view(self, s: Any) -> Floats:
         """Return the array that holds the decision, flat."""
 
-    def decide(self, memory: Memory) -> None:
+    def decide(self, memory: Memory) -> None:  # noqa: B027  # nothing to do, unless a machine says otherwise
         """Make the decision of the present round; only lazy machines have to."""
 
     def finish(self, memory: Memory, loss: float) -> None:

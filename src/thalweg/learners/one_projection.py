@@ -243,7 +243,7 @@ class Reduced(Machine):
         return self.inner.refusal(s.inner, c.inner)
 
 
-# ------------------------------------------------------------------------------------------ around somebody else's learner
+# --------------------------------------------------------------------------------------- around somebody else's learner
 
 
 class GuestState(NamedTuple):
@@ -412,8 +412,8 @@ class OneProjection(Learner):
         on_violation: str = "raise",
     ) -> None:
         name = type(self).__name__
-        X = bounded(name, domain)
-        around = X.surrogate if self.tight_surrogate else X._enclosing_ball()
+        domain = bounded(name, domain)
+        around = domain.surrogate if self.tight_surrogate else domain._enclosing_ball()
         Y = around if surrogate is None else check_surrogate(name, domain, surrogate)
         if not callable(make_inner):
             raise wrong(name, "make_inner", "a function Y -> learner", make_inner)

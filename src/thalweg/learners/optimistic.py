@@ -129,7 +129,14 @@ class Hinted(Machine):
     """Descents on a ball that lean on a hint; see `Optimistic` for the arguments."""
 
     def __init__(
-        self, owner: str, domain: Domain, step_sizes: Array, gradient_bound: float, *, spread: float, start: Array | None
+        self,
+        owner: str,
+        domain: Domain,
+        step_sizes: Array,
+        gradient_bound: float,
+        *,
+        spread: float,
+        start: Array | None,
     ) -> None:
         if domain.onto is not BALL:
             raise InputError(f"{owner} moves its members on a ball around the domain. Got {told(domain)} as surrogate.")

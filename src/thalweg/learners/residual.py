@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -93,7 +93,7 @@ class LevelsSettings(NamedTuple):
     search: Floats = scratch(str(SEARCH))
 
 
-# --------------------------------------------------------------------------------------------------- where the points go
+# -------------------------------------------------------------------------------------------------- where the points go
 
 
 @inner

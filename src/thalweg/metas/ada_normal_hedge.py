@@ -55,7 +55,14 @@ def _admit(m: AdaNormalHedgeState, c: AdaNormalHedgeSettings, k: int, i: int, in
 
 @implement(feed, AdaNormalHedgeState)
 def _feed(
-    m: AdaNormalHedgeState, c: AdaNormalHedgeSettings, k: int, n: int, born: Ints | None, base: float, losses: Floats, square: float
+    m: AdaNormalHedgeState,
+    c: AdaNormalHedgeSettings,
+    k: int,
+    n: int,
+    born: Ints | None,
+    base: float,
+    losses: Floats,
+    square: float,
 ) -> None:
     for i in range(n):
         if alive(born, i):

@@ -57,7 +57,14 @@ def _admit(m: CoinBettingState, c: CoinBettingSettings, k: int, i: int, index: i
 
 @implement(feed, CoinBettingState)
 def _feed(
-    m: CoinBettingState, c: CoinBettingSettings, k: int, n: int, born: Ints | None, base: float, losses: Floats, square: float
+    m: CoinBettingState,
+    c: CoinBettingSettings,
+    k: int,
+    n: int,
+    born: Ints | None,
+    base: float,
+    losses: Floats,
+    square: float,
 ) -> None:
     for i in range(n):
         if alive(born, i):

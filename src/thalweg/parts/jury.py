@@ -91,6 +91,7 @@ def _holds(s: JuryState, c: JurySettings, past: Past) -> Iterator[tuple[str, boo
     r, heard = s.records, int(s.heard[0])
     m, births = int(r.counts[MARKERS]), r.born
     yield "jury", 0 <= 16 * m <= heard and births.tolist() == [0, *born(m, births.size - 1)]
+    yield "jury", m.bit_length() <= births.size - 1  # slots of all markers
     alive = np.append(True, births > 0)
     everyone = np.ones(r.p.shape, dtype=np.bool_) & alive[:, None]
     yield "jury", shares(r.p, everyone) and shares(r.weights[None], alive[None]) and bool((r.flat <= 1).all())

@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from thalweg._core.rules import counters, within
 from thalweg._core.state import Floats, Ints, Past, Plan, field
@@ -44,7 +45,9 @@ __all__ = [
     "mix",
     "recall",
     "records_plan",
+    "rounds_for",
     "slots_for",
+    "slots_of",
 ]
 
 RATES = 8  # of a record's grid
@@ -55,6 +58,7 @@ CHANGE, OTHERS = 1, 2  # the rows of the record since the last evident change, a
 EVEN, TRUSTING = 1, 2  # of `flat`
 TRUST, STARTED = 60.0, 1  # the weight of the member that started anew, and its row
 LARGEST_SQUARE = 1e300
+FOREVER = 2**63 - 1
 Holds = Callable[[Any, Any, Past], Iterator[tuple[str, bool]]]
 NOTHING = 1e-150  # a gain up to here is none: its square is lost
 LN4 = math.log(4.0)
@@ -67,7 +71,7 @@ CHANGES = 3  # and how many changes were evident
 class RecordsState(NamedTuple):
     """Record 0, one since the last evident change, and S slots of a cover: J = S + 2, B = S + 1.
 
-    Slots grow with the markers. The latest M rounds that set a marker are kept for display only; no decision reads them.
+    Slots grow with the markers. The latest M rounds that set a marker are kept for display; no decision reads them.
     """
 
     A: Floats = field("J N")
@@ -94,7 +98,20 @@ def records_plan(members: int, slots: int, marks: int = 0, holds: Holds | None =
 
 def slots_for(rounds: int) -> int:
     """Return how many slots the markers of so many rounds can fill: they are 16 rounds apart or more."""
-    return int(slots_in_use(rounds // 16 + 1))
+    return min(int(slots_in_use(rounds // 16 + 1)), MOST_SLOTS)
+
+
+def rounds_for(slots: int | None) -> int:
+    """Return how many rounds so many slots are enough for, the inverse of `slots_for`; None: they need none."""
+    return FOREVER if slots is None or slots >= MOST_SLOTS else 16 * (2**slots - 1) - 1
+
+
+def slots_of(born: NDArray[Any]) -> int:
+    """Return the slots of saved records; raise ValueError where no run can have them."""
+    slots = born.size - 1
+    if not 0 < slots <= MOST_SLOTS:
+        raise ValueError(f"'born' of its records must have 2 to {MOST_SLOTS + 1} entries. Got {born.size}")
+    return slots
 
 
 @inner

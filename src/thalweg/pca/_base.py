@@ -1,4 +1,4 @@
-"""What all learners of online PCA share: instances in, projections out, compression loss paid.
+"""The contract of PCA learners: instances in, projections out, compression loss paid.
 
 In round t the learner has a matrix P_t of the Fantope {0 <= P <= I, trace P = k}, its `decision`, and plays a
 projection onto k dimensions that is drawn with mean P_t. It receives X_t = x_t x_t' (or any positive semidefinite X_t)
@@ -6,31 +6,48 @@ and pays
 
     f_t(P) = trace((I - P) X_t)                     for a projection, ||x_t - P x_t||^2
 
-which is linear: the expected loss of the drawn projection is f_t(P_t). That is what `update` returns.
+which is linear: the expected loss of the drawn projection is f_t(P_t), and `update` returns it.
 """
 
 import math
 import warnings
-from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from thalweg._core.memory import Layout, Memory
+from thalweg._core.rules import CLOSE
+from thalweg._core.saving import Kept
+from thalweg._core.state import Seen, field
 from thalweg._kernels import pca as kernels
-from thalweg._kernels.clock import FRESH, GRADIENTS, PROJECTIONS, ROUNDS
+from thalweg._kernels.clock import FRESH, GRADIENTS, PROJECTIONS, ROUNDS, VALUES
 from thalweg._kernels.vectors import square_norm
-from thalweg._sound import CLOSE
+from thalweg._recorded import Recorded, build
 from thalweg._types import Array
 from thalweg._validate import check_count, check_entries, check_positive, check_rng, real_array, told
 from thalweg.domains import Fantope
 from thalweg.errors import InputError, ProjectionError
-from thalweg.learners.base import ROUNDING, Player, _outside
+from thalweg.learners.base import Queries, extended, outside, watch_horizon
+from thalweg.learners.feedback import ROUNDING
 from thalweg.pca import sampling
 
-__all__ = ["PCALearner", "RankWarning", "assemble", "close", "gram", "loss_at", "orthonormal", "symmetric"]
+__all__ = [
+    "PCALearner",
+    "RankWarning",
+    "agree",
+    "assemble",
+    "close",
+    "gram",
+    "loss_at",
+    "orthonormal",
+    "seed_field",
+    "symmetric",
+]
 
 SYMMETRIC = 1e-9  # how far X may be from its transpose, relative to its largest entry
 SEMIDEFINITE = 1e-9  # how far below zero an eigenvalue of X may lie, relative to d times its largest entry
@@ -43,7 +60,25 @@ class RankWarning(UserWarning):
     """A rank above half of the dimension: the learner works, and the message says what changes."""
 
 
-class PCALearner(Player):
+def _not_negative(seen: Seen) -> bool:
+    return bool((seen.value >= 0).all())
+
+
+def seed_field() -> Any:
+    """Declare the seed of the draws."""
+    return field("1", _not_negative, called="seed")
+
+
+def agree(s: Any, rank: int) -> Iterator[tuple[str, bool]]:
+    """Yield (name, holds) for relations of every PCA state; that of a spectrum where the state has one."""
+    yield "counters", bool(s.clock[FRESH] in (0, 1) and s.clock[GRADIENTS] == s.clock[ROUNDS])
+    if hasattr(s, "spectrum") and s.clock[FRESH]:
+        spectrum = s.spectrum
+        yield "eigenvalues", bool(np.abs(spectrum.sum() - rank) <= CLOSE and (np.diff(spectrum) >= 0).all())
+        yield "eigenvalues", bool(spectrum[0] >= -CLOSE and spectrum[-1] <= 1 + CLOSE)
+
+
+class PCALearner(Kept, Recorded, ABC):
     """A learner that follows a k-dimensional subspace of R^d.
 
     Parameters
@@ -58,9 +93,14 @@ class PCALearner(Player):
 
     Notes
     -----
-    A new one fills `self._arrays`, and defines `_restart`, `_spectrum` (eigenvalues and eigenvectors of the present
-    decision) and `_learn` (one round from a checked instance; returns the loss).
+    A new one declares its state, with the fields `seed` (`seed_field`) and `clock`, and ends its constructor with
+    `self._allocate(layout)`; the first state has the seed `self._seed`. It defines `_spectrum` (eigenvalues and
+    eigenvectors of the present decision) and `_learn` (one round from a checked instance; returns the loss).
     """
+
+    anytime = False  # the guarantee needs no horizon
+    takes_instances = True  # and no losses
+    _told_horizon = False
 
     def __init__(
         self,
@@ -86,12 +126,23 @@ class PCALearner(Player):
                 f"{name}: rank k = {k} is more than half of dim d = {d}, which the paper's theorem excludes. What "
                 f"changes: bounds have k (d - k)/d = {k * (d - k) / d:g} in the place of k. The method is the same.",
                 RankWarning,
-                stacklevel=_outside(),
+                stacklevel=outside(),
             )
-        super().__init__(Fantope(d, k), horizon)
-        self.dim, self.rank, self.gradient_bound, self.rng = d, k, G, rng
-        self._seed = self._arrays["seed"] = np.array([seed])
+        self.domain = Fantope(d, k)
+        self.horizon = None if horizon is None else check_count(name, "horizon", horizon)
+        self.dim, self.rank, self.gradient_bound = d, k, G
+        self.rng = self._given.get("rng", rng)  # as it was given, also in a copy
+        self._seed = int(seed)
         self._draws: tuple[tuple[int, int], list[float]] = ((-1, -1), [])
+
+    def _allocate(self, layout: Layout) -> None:
+        """Begin the first round in memory of this layout."""
+        self._memory = Memory(layout, moved=self._forget)
+
+    def _forget(self, memory: Memory) -> None:
+        """Drop the shown decision, which was made from other arrays; the seed is that of the state."""
+        self._shown: Array | None = None
+        self._seed = int(memory.state.seed[0])
 
     # ------------------------------------------------------------------ what a new learner defines
 
@@ -104,19 +155,23 @@ class PCALearner(Player):
 
     @abstractmethod
     def _learn(self, instance: Array) -> float:
-        """What a checked instance, a vector or a matrix, changes. Returns the loss of the decision."""
+        """Play one round from a checked instance, a vector or a matrix, and return the loss of the decision.
 
-    def _propose(self) -> Array:
-        return assemble(*self._spectrum()).ravel()
+        All or nothing: inside `with self._round():`, or in one kernel.
+        """
+
+    def _mean(self) -> Array:
+        """Return the decision as a new array (d, d)."""
+        return assemble(*self._spectrum())
 
     def _diagonalise(self, A: Array) -> tuple[Array, Array]:
-        """Eigenvalues, ascending, and A <- the eigenvectors in rows of a symmetric matrix A.
+        """Return the eigenvalues of a symmetric matrix A, ascending, and A <- its eigenvectors in rows.
 
         LAPACK's divide and conquer, the fastest at these sizes. It reads the lower triangle of A. NumPy adds 2
         microseconds to each call, which shows in small matrices only; importing SciPy takes as long as many rounds.
         So SciPy comes later, in a round that depends on the state alone: a restored learner repeats every bit.
         """
-        if self.dim < SMALL and self._clock[ROUNDS] >= LATER:
+        if self.dim < SMALL and self.rounds >= LATER:
             lapack, lwork, liwork = _lapack(self.dim)
             columns = A.T
             s, V, failed = lapack.dsyevd(columns, lower=0, lwork=lwork, liwork=liwork, overwrite_a=1)
@@ -139,11 +194,17 @@ class PCALearner(Player):
         given = super()._arguments()
         return given if isinstance(given.get("rng"), int) else given | {"rng": None}  # the seed is in the state
 
-    def _start_anew(self, rounds: int) -> dict[str, Any]:
-        seed = np.random.default_rng([int(self._seed[0]), self.rounds]).integers(2**63)
-        return super()._start_anew(rounds) | {"rng": int(seed)}
-
     # ------------------------------------------------------------------ a round
+
+    @property
+    def decision(self) -> Array:
+        """P_t, the mean of the projection that is played in this round: a read-only array (d, d) of the Fantope."""
+        shown = self._shown
+        if shown is None:
+            shown = self._mean()
+            shown.setflags(False)  # type: ignore[call-arg]  # by position: a keyword takes a third longer
+            self._shown = shown
+        return shown
 
     @property
     def projection(self) -> Array:
@@ -176,7 +237,7 @@ class PCALearner(Player):
     def transform(self, x: ArrayLike) -> Array:
         """Coordinates of a vector (d,), or of the rows of an array (n, d), along `leading`: (k,) or (n, k).
 
-        These directions stay put between rounds; those of `components` are drawn anew.
+        These directions stay put between rounds; those of `components` are drawn again in each round.
         """
         array = self._read_numbers("x", x)
         if array.ndim not in (1, 2) or array.shape[-1] != self.dim:
@@ -194,28 +255,29 @@ class PCALearner(Player):
         Returns the loss of `decision`, trace((I - P) X), which is the expected loss of `projection`. A call that is
         refused changes nothing.
         """
-        loss = self._round(self._read_instance(x))
+        loss = self._learn(self._read_instance(x))
         if self.horizon is not None:
-            self._watch_horizon()
+            watch_horizon(self)
         return max(loss, 0.0)  # below only by rounding
 
-    def _round(self, instance: Array) -> float:
-        """A round, counted. All or nothing, whenever Ctrl-C comes."""
-        with self._all_or_nothing():
-            loss = self._learn(instance)
-            self._shown = None
-            self._clock[ROUNDS] += 1
-            self._clock[GRADIENTS] += 1
-            self._clock[FRESH] = 0
-        return loss
+    @contextmanager
+    def _round(self) -> Iterator[None]:
+        """Count the round that the body plays. All or nothing, whenever Ctrl-C comes."""
+        with self._memory.all_or_nothing():
+            yield
+            self._shown, clock = None, self._memory.state.clock
+            clock[ROUNDS] += 1
+            clock[GRADIENTS] += 1
+            clock[FRESH] = 0
 
     def _freshen(self, spectrum: Callable[[], None]) -> None:
         """Bring the stored spectrum up to the present round, if it is not: `spectrum` takes an eigendecomposition."""
-        if not self._clock[FRESH]:
-            with self._all_or_nothing():
+        clock = self._memory.state.clock
+        if not clock[FRESH]:
+            with self._memory.all_or_nothing():
                 spectrum()
-                self._clock[PROJECTIONS] += 1
-                self._clock[FRESH] = 1
+                clock[PROJECTIONS] += 1
+                clock[FRESH] = 1
 
     def partial_fit(self, X: ArrayLike, y: Any = None) -> Self:
         """One round for each row of X (n, d), in order. If a row is refused, none was learned. Returns the learner."""
@@ -237,43 +299,54 @@ class PCALearner(Player):
     @property
     def eigendecompositions(self) -> int:
         """How many eigendecompositions were computed so far."""
-        return int(self._clock[PROJECTIONS])
+        return int(self._memory.state.clock[PROJECTIONS])
+
+    @property
+    def queries(self) -> Queries:
+        """Projections onto the Fantope, gradients and values used so far."""
+        clock = self._memory.state.clock
+        return Queries(int(clock[PROJECTIONS]), int(clock[GRADIENTS]), int(clock[VALUES]))
 
     # ------------------------------------------------------------------ randomness, stop and resume
 
     def clone(self) -> Self:
-        """A fresh one with the same arguments and the same seed, before its first round: it draws the same.
+        """Return a fresh one with the same arguments and the same seed, before its first round: it draws the same.
 
         A Generator that was given as `rng` is not asked for another number.
         """
-        fresh = type(self)(**(self._given | {"rng": 0}))
-        fresh._given, fresh.rng = self._given, self.rng
-        fresh._seed[:] = self._seed
-        fresh._restart()
+        fresh: Self = build(type(self), self._given | {"rng": 0})
+        fresh._given, fresh.rng, fresh._seed = self._given, self.rng, self._seed
+        fresh.reset()
         return fresh
+
+    def reset(self) -> None:
+        """Return to the first round. The seed stays."""
+        super().reset()
+        self._told_horizon = False
+
+    def extended(self, horizon: int) -> Self:
+        """Return another one for a longer horizon, counted from its first round. See `Learner.extended`."""
+        longer: Self = extended(self, horizon)
+        return longer
+
+    def _restarted(self, rounds: int) -> dict[str, Any]:
+        """Return the arguments that change for one that is to play further rounds from here."""
+        seed = np.random.default_rng([self._seed, self.rounds]).integers(2**63)
+        return {"horizon": rounds, "rng": int(seed)}
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RankWarning)  # it was told when the first one was built
+            super().__setstate__(kept)
 
     def _uniform(self) -> float:
         """The round's number in [0, 1): a function of the seed and the round, so that a saved state is complete."""
         block, place = divmod(self.rounds, DRAWS)
-        key = (self._seed.item(), block)
+        key = (self._seed, block)
         if self._draws[0] != key:
             generator = np.random.Generator(np.random.Philox(key=np.array(key, dtype=np.uint64)))
             self._draws = key, generator.random(DRAWS).tolist()
         return self._draws[1][place]
-
-    def _read_arrays(self, saved: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        read = super()._read_arrays(saved, arrays)
-        if (read["seed"] < 0).any():
-            raise self._unfit("its seed is negative")
-        return read
-
-    def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
-        clock = read["clock"]
-        yield "counters", clock[FRESH] in (0, 1) and clock[GRADIENTS] == clock[ROUNDS]
-        if "spectrum" in read and clock[FRESH]:
-            s = read["spectrum"]
-            yield "eigenvalues", bool(np.abs(s.sum() - self.rank) <= CLOSE and (np.diff(s) >= 0).all())
-            yield "eigenvalues", bool(s[0] >= -CLOSE and s[-1] <= 1 + CLOSE)
 
     # ------------------------------------------------------------------ checks, before anything changes
 

@@ -11,20 +11,60 @@ more is needed for `projection`, if it is asked for: a mixture of experts has an
 """
 
 from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from thalweg._kernels import pca as kernels
+from thalweg._core.rules import counter_field, feasible
+from thalweg._core.state import Floats, Ints, Past, Plan, field, part, scratch
 from thalweg._kernels.clock import FRESH, PROJECTIONS
-from thalweg._kernels.pca import MatrixSettings, MatrixState
-from thalweg._sound import feasible
+from thalweg._kernels.covers import slots_in_use
+from thalweg._kernels.handle import Handle, bind, parts
+from thalweg._kernels.jit import kernel
+from thalweg._kernels.parts import clear, feed, weigh
+from thalweg._kernels.pca import cap
 from thalweg._types import Array
 from thalweg.metas import AdaptMLProd
-from thalweg.pca._base import assemble, close, gram, loss_at, orthonormal, symmetric
-from thalweg.pca._levels import LEVELS, CoverPCA
+from thalweg.pca._base import assemble, close, gram, loss_at, orthonormal, seed_field, symmetric
+from thalweg.pca._levels import CoverPCA, Levels, enter
 
-__all__ = ["AdaptivePCA"]
+__all__ = ["AdaptivePCA", "MatrixSettings", "MatrixState"]
+
+
+class MatrixState(NamedTuple):
+    """K slots, one for each level of the compact cover; experts are whole matrices of the Fantope."""
+
+    points: Floats = field("K d d")
+    meta: Any = part()  # one group of K members
+    born: Ints = field("K", called="births")  # the round in which each expert started; 0: the slot is empty
+    weights: Floats = field("K")  # p
+    P: Floats = field("d d", called="decision")  # the combination
+    spectrum: Floats = field("d")  # its eigenvalues,
+    basis: Floats = field("d d")  # and its eigenvectors in rows
+    seed: Ints = seed_field()
+    clock: Ints = counter_field()  # `thalweg._kernels.clock`
+
+
+class MatrixSettings(NamedTuple):
+    """Constants and scratch space."""
+
+    steps: Floats  # (K,) by level
+    meta: Any = part()
+    losses: Floats = scratch("K")
+
+
+@kernel
+def reweigh(handle: Any, t: int) -> int:
+    """Begin round t: feed the losses of the round before, relative to the combination; experts leave, one enters.
+
+    Returns the slot of the newborn. The first round has nothing to feed.
+    """
+    s, c = parts(handle)
+    if t > 1:
+        feed(s.meta, c.meta, 0, slots_in_use(t - 1), s.born, 0.0, c.losses, 0.0)
+    newest = enter(s, c, t)
+    weigh(s.meta, c.meta, 0, s.born.shape[0], s.born, s.weights)
+    return newest
 
 
 class AdaptivePCA(CoverPCA):
@@ -49,40 +89,36 @@ class AdaptivePCA(CoverPCA):
         self, dim: int, rank: int, *, gradient_bound: float = 1.0, rng: np.random.Generator | int | None = None
     ) -> None:
         super().__init__(dim, rank, gradient_bound=gradient_bound, rng=rng)
-        self._meta = AdaptMLProd(self.gradient_bound * self.domain.diameter)  # (2)
-        self._shape(LEVELS)
-        self._restart()
+        self._allocate(Levels(self._plan))
 
-    def _build(self, K: int) -> tuple[MatrixState, MatrixSettings]:
-        d = self.dim
-        meta, meta_settings = AdaptMLProd.assemble([self._meta], [K])
-        state = MatrixState(
-            points=np.zeros((K, d, d)),
-            meta=meta,
-            born=np.zeros(K, dtype=np.int64),
-            weights=np.zeros(K),
-            P=np.zeros((d, d)),
-            spectrum=np.zeros(d),
-            basis=np.zeros((d, d)),
-            seed=self._seed,
-            clock=self._clock,
+    def _plan(self, K: int) -> Plan:
+        meta = AdaptMLProd(self.gradient_bound * self.domain.diameter)  # (2)
+        return Plan(
+            MatrixState,
+            MatrixSettings(self._steps(K)),
+            sizes={"K": K, "d": self.dim},
+            parts={"meta": AdaptMLProd.plan([meta], [K])},
+            holds=self._holds,
+            pasts=self._pasts,
+            begin=self._begin,
         )
-        return state, MatrixSettings(meta_settings, self._steps(K), np.zeros(K))
 
-    def _begin_first(self) -> None:
-        self._begin(1)
+    def _begin(self, s: MatrixState, c: MatrixSettings) -> None:
+        s.seed[0] = self._seed
+        clear(s.meta, c.meta, 0)
+        self._begin_round(bind((s, c)), s, 1)
 
-    def _begin(self, t: int) -> None:
-        """Round t begins: who leaves, who starts, how much they count, where they stand together."""
-        s = self._parts[0]
-        newest = kernels.reweigh(self._handle, t)
+    def _begin_round(self, handle: Handle, s: MatrixState, t: int) -> None:
+        """Begin round t: who leaves, who starts, how much they count, where they stand together."""
+        newest = reweigh(handle, t)
         s.points[newest] = self.domain.center
         s.P[...] = 0.0
         for level in np.flatnonzero(s.born):
             s.P[...] += s.weights[level] * s.points[level]  # (3)
 
-    def _look_at(self, s: MatrixState, c: MatrixSettings, alive: NDArray[np.bool_]) -> Iterator[tuple[str, bool]]:
-        size = np.sqrt(self.rank)
+    def _holds(self, s: MatrixState, c: MatrixSettings, past: Past) -> Iterator[tuple[str, bool]]:
+        yield from self._covered(s, past)
+        alive, size = s.born > 0, float(np.sqrt(self.rank))
         points = s.points[alive]
         yield "experts' points", all(symmetric(point, size) for point in points) and feasible(self.domain, points)
         yield "decision", close(s.P, np.tensordot(s.weights[alive], points, 1))  # (3)
@@ -91,34 +127,34 @@ class AdaptivePCA(CoverPCA):
 
     def _spectrum(self) -> tuple[Array, Array]:
         self._freshen(self._diagonalise_mixture)
-        s = self._parts[0]
+        s = self._memory.state
         return s.spectrum, s.basis
 
     def _diagonalise_mixture(self) -> None:
-        s = self._parts[0]
+        s = self._memory.state
         values, s.basis[...] = self._diagonalise(s.P.copy())
-        kernels.cap(values, self.rank, s.spectrum)  # P is in the Fantope: this only removes rounding
+        cap(values, self.rank, s.spectrum)  # P is in the Fantope: this only removes rounding
 
-    def _propose(self) -> Array:
-        P: Array = self._parts[0].P
-        return P.ravel().copy()  # no eigenbasis is needed for it
+    def _mean(self) -> Array:
+        P: Array = self._memory.state.P
+        return P.copy()  # no eigenbasis is needed for it
 
     def _learn(self, instance: Array) -> float:
-        s, c = self._parts
-        t, X, moved = self.rounds + 1, gram(instance), {}
-        for level in np.flatnonzero(s.born):
-            if s.born[level] + 2**level > t + 1:  # its interval goes on
-                values, V = self._diagonalise(s.points[level] + c.steps[level] * X)
-                self._clock[PROJECTIONS] += 1
-                sigma = np.empty_like(values)
-                kernels.cap(values, self.rank, sigma)
-                moved[level] = assemble(sigma, V)  # (1)
-        loss = loss_at(s.P, instance)
-        self._make_room()
-        s, c = self._parts
-        for level in np.flatnonzero(s.born):
-            c.losses[level] = -np.vdot(s.points[level] - s.P, X)  # (2)
-        for level, point in moved.items():
-            s.points[level] = point
-        self._begin(t + 1)
+        with self._round():
+            self._make_room()
+            s, c = self._memory.state, self._memory.settings
+            t, X, moved = self.rounds + 1, gram(instance), {}
+            for level in np.flatnonzero(s.born):
+                if s.born[level] + 2**level > t + 1:  # its interval goes on
+                    values, V = self._diagonalise(s.points[level] + c.steps[level] * X)
+                    s.clock[PROJECTIONS] += 1
+                    sigma = np.empty_like(values)
+                    cap(values, self.rank, sigma)
+                    moved[level] = assemble(sigma, V)  # (1)
+            loss = loss_at(s.P, instance)
+            for level in np.flatnonzero(s.born):
+                c.losses[level] = -np.vdot(s.points[level] - s.P, X)  # (2)
+            for level, point in moved.items():
+                s.points[level] = point
+            self._begin_round(self._memory.handle, s, t + 1)
         return loss

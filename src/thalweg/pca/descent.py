@@ -7,19 +7,30 @@ G sqrt(k (d - k) T/d). After a change it can be as large on far fewer rounds. 1 
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from thalweg._kernels import pca as kernels
+from thalweg._core.memory import Fixed
+from thalweg._core.rules import counter_field
+from thalweg._core.state import Floats, Ints, Past, Plan, field
 from thalweg._kernels.clock import FRESH
+from thalweg._kernels.pca import cap
 from thalweg._types import Array
 from thalweg._validate import check_count, check_positive
-from thalweg.pca._base import PCALearner, gram, loss_at, orthonormal, symmetric
+from thalweg.pca._base import PCALearner, agree, gram, loss_at, orthonormal, seed_field, symmetric
 from thalweg.pca.guarantee import step_size as tuned
 
-__all__ = ["DescentPCA"]
+__all__ = ["DescentPCA", "DescentPCAState"]
+
+
+class DescentPCAState(NamedTuple):
+    """One matrix."""
+
+    A: Floats = field("d d", called="decision")  # P_t before its projection, then its eigenvectors in rows
+    spectrum: Floats = field("d")  # the eigenvalues of P_t
+    seed: Ints = seed_field()
+    clock: Ints = counter_field()
 
 
 class DescentPCA(PCALearner):
@@ -68,29 +79,30 @@ class DescentPCA(PCALearner):
             self.step_size = tuned(self.dim, self.rank, self.gradient_bound, T)
         else:
             self.step_size = check_positive("DescentPCA", "step_size", step_size)
-        d = self.dim
-        self._arrays |= {"A": np.empty((d, d)), "spectrum": np.empty(d)}  # P_t unprojected, then its eigenvectors
-        self._restart()
+        plan = Plan(DescentPCAState, (), {"d": self.dim}, holds=self._holds, begin=self._begin)
+        self._allocate(Fixed(plan))
 
-    def _restart(self) -> None:
-        self._arrays["A"][...] = self.domain.center
-        self._arrays["spectrum"][:] = 0.0
+    def _begin(self, s: DescentPCAState, c: Any) -> None:
+        s.seed[0] = self._seed
+        s.A[...] = self.domain.center
 
-    def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
-        yield from super()._look(read)
-        A, far = read["A"], np.sqrt(self.rank) + self.step_size * self.gradient_bound
-        yield "decision", orthonormal(A) if read["clock"][FRESH] else symmetric(A, far)
+    def _holds(self, s: DescentPCAState, c: Any, past: Past) -> Iterator[tuple[str, bool]]:
+        yield from agree(s, self.rank)
+        far = float(np.sqrt(self.rank)) + self.step_size * self.gradient_bound
+        yield "decision", orthonormal(s.A) if s.clock[FRESH] else symmetric(s.A, far)
 
     def _spectrum(self) -> tuple[Array, Array]:
         self._freshen(self._project)
-        return self._arrays["spectrum"], self._arrays["A"]
+        s = self._memory.state
+        return s.spectrum, s.A
 
     def _project(self) -> None:
-        a = self._arrays
-        values, a["A"] = self._diagonalise(a["A"].copy())
-        kernels.cap(values, self.rank, a["spectrum"])
+        s = self._memory.state
+        values, s.A[...] = self._diagonalise(s.A.copy())
+        cap(values, self.rank, s.spectrum)
 
     def _learn(self, instance: Array) -> float:
-        P = self.decision
-        np.add(P, self.step_size * gram(instance), out=self._arrays["A"])  # (1), projected when it is asked for
+        with self._round():
+            P = self.decision
+            np.add(P, self.step_size * gram(instance), out=self._memory.state.A)  # (1), projected when it is asked for
         return loss_at(P, instance)

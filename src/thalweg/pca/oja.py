@@ -6,16 +6,26 @@ No eigendecomposition; a QR factorisation of a d x k matrix a round.
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thalweg._core.memory import Fixed
+from thalweg._core.rules import counter_field
+from thalweg._core.state import Floats, Ints, Past, Plan, field
 from thalweg._types import Array
 from thalweg._validate import check_positive
-from thalweg.pca._base import PCALearner, gram, loss_at, orthonormal
+from thalweg.pca._base import PCALearner, agree, gram, loss_at, orthonormal, seed_field
 
-__all__ = ["OjaPCA"]
+__all__ = ["OjaPCA", "OjaPCAState"]
+
+
+class OjaPCAState(NamedTuple):
+    """An orthonormal basis."""
+
+    W: Floats = field("d k", called="basis")
+    seed: Ints = seed_field()
+    clock: Ints = counter_field()
 
 
 class OjaPCA(PCALearner):
@@ -56,22 +66,23 @@ class OjaPCA(PCALearner):
     ) -> None:
         super().__init__(dim, rank, gradient_bound=gradient_bound, rng=rng)
         self.step_size = check_positive("OjaPCA", "step_size", step_size)
-        self._arrays["W"] = np.empty((self.dim, self.rank))
-        self._restart()
+        sizes = {"d": self.dim, "k": self.rank}
+        self._allocate(Fixed(Plan(OjaPCAState, (), sizes, holds=self._holds, begin=self._begin)))
 
-    def _restart(self) -> None:
-        first = np.random.default_rng(int(self._seed[0])).standard_normal((self.dim, self.rank))
-        self._arrays["W"] = np.linalg.qr(first)[0]
+    def _begin(self, s: OjaPCAState, c: Any) -> None:
+        s.seed[0] = self._seed
+        s.W[...] = np.linalg.qr(np.random.default_rng(self._seed).standard_normal((self.dim, self.rank)))[0]
 
-    def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
-        yield from super()._look(read)
-        yield "basis", orthonormal(read["W"].T)
+    def _holds(self, s: OjaPCAState, c: Any, past: Past) -> Iterator[tuple[str, bool]]:
+        yield from agree(s, self.rank)
+        yield "basis", orthonormal(s.W.T)
 
     def _spectrum(self) -> tuple[Array, Array]:
-        return np.ones(self.rank), self._arrays["W"].T
+        return np.ones(self.rank), self._memory.state.W.T
 
     def _learn(self, instance: Array) -> float:
-        P, W = self.decision, self._arrays["W"]
-        moved = np.outer(instance, instance @ W) if instance.ndim == 1 else gram(instance) @ W
-        self._arrays["W"] = np.linalg.qr(W + self.step_size * moved)[0]  # (1)
+        with self._round():
+            P, W = self.decision, self._memory.state.W
+            moved = np.outer(instance, instance @ W) if instance.ndim == 1 else gram(instance) @ W
+            W[...] = np.linalg.qr(W + self.step_size * moved)[0]  # (1)
         return loss_at(P, instance)

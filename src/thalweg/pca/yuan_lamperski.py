@@ -14,18 +14,28 @@ of W_{t+1}.
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thalweg._core.memory import Fixed
+from thalweg._core.rules import counter_field, shares, within_bounds
+from thalweg._core.state import Floats, Ints, Past, Plan, field
 from thalweg._kernels.clock import FRESH
-from thalweg._sound import shares, within
 from thalweg._types import Array
 from thalweg._validate import check_count, check_positive
-from thalweg.pca._base import PCALearner, gram, loss_at, orthonormal, symmetric
+from thalweg.pca._base import PCALearner, agree, gram, loss_at, orthonormal, seed_field, symmetric
 
-__all__ = ["YuanLamperskiPCA"]
+__all__ = ["WeightedState", "YuanLamperskiPCA"]
+
+
+class WeightedState(NamedTuple):
+    """The eigenvectors of W_t and their weights."""
+
+    A: Floats = field("d d", called="decision")  # the exponent of (1), then its eigenvectors in rows
+    weights: Floats = field("d")
+    seed: Ints = seed_field()
+    clock: Ints = counter_field()
 
 
 class YuanLamperskiPCA(PCALearner):
@@ -78,41 +88,40 @@ class YuanLamperskiPCA(PCALearner):
         L = T if self.loss_bound is None else self.loss_bound / G
         self.share = 1 / (T * m + 1)
         self.rate = math.log1p(math.sqrt(2 * (m * math.log(d * (1 + m * T)) + 1) / L))
-        self._arrays |= {"A": np.empty((d, d)), "weights": np.empty(d)}  # the exponent of (1), then its eigenvectors
-        self._restart()
+        self._allocate(Fixed(Plan(WeightedState, (), {"d": d}, holds=self._holds, begin=self._begin)))
 
-    def _restart(self) -> None:
-        self._arrays["A"][...] = 0.0  # ln W_1 up to a multiple of I, which (1) removes
-        self._arrays["weights"][:] = 0.0
+    def _begin(self, s: WeightedState, c: Any) -> None:
+        s.seed[0] = self._seed  # A = 0 is ln W_1 up to a multiple of I, which (1) removes
 
-    def _look(self, read: dict[str, NDArray[Any]]) -> Iterator[tuple[str, bool]]:
-        yield from super()._look(read)
-        w, least = read["weights"], self.share / self.dim
-        if read["clock"][FRESH]:
-            yield "eigenvectors", orthonormal(read["A"])
-            yield "weights", within(w, least * (1 - 1e-6), 1 / (self.dim - self.rank)) and shares(w, w > 0)
+    def _holds(self, s: WeightedState, c: Any, past: Past) -> Iterator[tuple[str, bool]]:
+        yield from agree(s, self.rank)
+        w, least = s.weights, self.share / self.dim
+        if s.clock[FRESH]:
+            yield "eigenvectors", orthonormal(s.A)
+            yield "weights", within_bounds(w, least * (1 - 1e-6), 1 / (self.dim - self.rank)) and shares(w, w > 0)
             yield "weights", bool((np.diff(w) <= 0).all())
         else:
-            yield "decision", symmetric(read["A"], math.sqrt(self.dim) * (self.rate - math.log(least)))
+            yield "decision", symmetric(s.A, math.sqrt(self.dim) * (self.rate - math.log(least)))
 
     def _spectrum(self) -> tuple[Array, Array]:
         self._freshen(self._project)
-        return np.clip(1 - (self.dim - self.rank) * self._arrays["weights"], 0.0, 1.0), self._arrays["A"]
+        s = self._memory.state
+        return np.clip(1 - (self.dim - self.rank) * s.weights, 0.0, 1.0), s.A
 
     def _project(self) -> None:
-        a = self._arrays
-        logs, V = self._diagonalise(a["A"].copy())
-        a["A"] = np.ascontiguousarray(V[::-1])  # W's largest weights first: what is left out
+        s = self._memory.state
+        logs, V = self._diagonalise(s.A.copy())
+        s.A[...] = V[::-1]  # W's largest weights first: what is left out
         v = np.exp(logs[::-1] - logs[-1])
         w = (1 - self.share) * v / v.sum() + self.share / self.dim  # (1), (2)
-        a["weights"] = capped(w, 1 / (self.dim - self.rank))  # (3)
+        s.weights[:] = capped(w, 1 / (self.dim - self.rank))  # (3)
 
     def _learn(self, instance: Array) -> float:
-        P = self.decision
-        a = self._arrays
-        V = a["A"]
-        exponent = (V.T * np.log(a["weights"])) @ V - self.rate / self.gradient_bound * gram(instance)  # w > 0, by (2)
-        a["A"] = 0.5 * (exponent + exponent.T)
+        with self._round():
+            P, s = self.decision, self._memory.state
+            scaled = self.rate / self.gradient_bound * gram(instance)
+            exponent = (s.A.T * np.log(s.weights)) @ s.A - scaled  # w > 0, by (2)
+            s.A[...] = 0.5 * (exponent + exponent.T)
         return loss_at(P, instance)
 
 

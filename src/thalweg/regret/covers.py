@@ -13,9 +13,9 @@ from thalweg._interrupts import interrupts
 from thalweg._progress import progress_bar
 from thalweg._types import Array
 from thalweg._validate import check_count, told
-from thalweg.learners.cover import Cover
 from thalweg.errors import InputError
 from thalweg.learners.base import Learner
+from thalweg.learners.cover import Cover
 from thalweg.play import Run, play
 from thalweg.problems import Problem
 from thalweg.regret._axes import axes, describe

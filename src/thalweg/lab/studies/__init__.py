@@ -1,7 +1,7 @@
 """The studies: a package each, with the help of its command in the docstring and a `Study` in the module `study`.
 
-The reproduction of the paper is installed with the package. The others are in the folder `studies` of a checkout and are
-found here as well, as `thalweg.lab.studies.NAME`. A new one is a package there: its command has its name.
+The reproduction of the paper is installed with the package. The others are in the folder `studies` of a checkout and
+are found here as well, as `thalweg.lab.studies.NAME`. A new one is a package there: its command has its name.
 """
 
 import importlib

@@ -66,6 +66,7 @@ class TrackerSettings(NamedTuple):
     curvature: bool  # members with curvature are wanted
     intervals: bool
     floor: float  # of the losses; -inf where they are not to be used
+    embedded: bool  # a part of somebody else's state, which may have more capacity than needed
     gains: Floats = scratch("N")
     scores: Floats = scratch("J N")
     u: Floats = scratch("d")
@@ -86,7 +87,7 @@ def curved_in_use(s: TrackerState) -> int:
 
 @implement(room, TrackerState)
 def _room(s: TrackerState, c: TrackerSettings) -> bool:
-    """Whether the sizes fit the next round: enough for all it may add, and not much more.
+    """Whether the sizes fit the next round: enough for all it may add and, unless embedded, not much more.
 
     Which members and helpers there are is known after the first round: until then there is room for all of them.
     """
@@ -95,8 +96,10 @@ def _room(s: TrackerState, c: TrackerSettings) -> bool:
     if count == 0:
         return rows >= FIRST_ROWS and (not c.curvature or (helpers == HELPERS and curved == 2))
     markers, slots = s.records.counts[MARKERS], s.records.V.shape[0] - OTHERS
-    fits = rows_needed(s.members) <= rows <= count + 1 and (not c.intervals or (markers + 1) >> slots == 0)
-    return fits and helpers == helpers_in_use(s) and curved == curved_in_use(s)
+    fits = rows_needed(s.members) <= rows and (not c.intervals or (markers + 1) >> slots == 0)
+    if c.embedded:
+        return fits and helpers >= helpers_in_use(s) and curved >= curved_in_use(s)
+    return fits and rows <= count + 1 and helpers == helpers_in_use(s) and curved == curved_in_use(s)
 
 
 @implement(decision, TrackerState)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from thalweg._core.memory import integers
+from thalweg._core.memory import whole_numbers
 from thalweg._core.rules import born, shares
 from thalweg._core.state import Floats, Past, Plan
 from thalweg._kernels.clock import ROUNDS
@@ -69,6 +69,9 @@ class Tracking(Machine):
         Where members begin; the centre when left out.
     directions : (int, array), optional
         Those of all gradients, where they lie in a flat: `thalweg._kernels.hulls`.
+    embedded : bool
+        Whether it is a part of somebody else's state, who grows it: capacity may then be larger than needed, and the
+        rounds of markers are not kept.
     owner : str, optional
         The name in error messages.
     """
@@ -86,9 +89,10 @@ class Tracking(Machine):
         loss_floor: float | None = 0.0,
         start: ArrayLike | None = None,
         directions: tuple[int, Array] | None = None,
+        embedded: bool = False,
         owner: str = "Tracking",
     ) -> None:
-        self.owner, self.domain = owner, domain
+        self.owner, self.domain, self.embedded = owner, domain, embedded
         if domain.onto is not BALL:
             raise InputError(f"{owner} moves its members on a ball around the domain. Got {told(domain)} as surrogate.")
         self.intervals = check_choice(owner, "intervals", intervals, (True, False))
@@ -138,8 +142,10 @@ class Tracking(Machine):
             saved["estimate.errors"].size,
             len(saved["curvature.P"]),
         )
-        sizes, counts = integers(saved, "members.sizes", 3), integers(saved, "records.counts", 4)
-        why = self._misfit(found, sizes, counts, integers(saved, "clock", 6)[ROUNDS])
+        sizes, counts, clock = (
+            whole_numbers(saved, key, n) for key, n in (("members.sizes", 3), ("records.counts", 4), ("clock", 6))
+        )
+        why = self._misfit(found, sizes, counts, clock[ROUNDS])
         if why:
             raise ValueError(why)
         return dict(zip("NSHQ", found, strict=True))
@@ -149,16 +155,24 @@ class Tracking(Machine):
         (N, S, H, Q), (count, k0, K), m = found, sizes, counts[MARKERS]
         first = self.sizes()
         if count == 0:
-            return "" if found == tuple(first.values()) else "it has no members, but not the sizes of a first round"
+            fits = found == tuple(first.values())
+            if self.embedded:
+                fits = (
+                    FIRST_ROWS <= N <= MOST_ROWS
+                    and first["S"] <= S <= MOST_SLOTS
+                    and (first["H"], first["Q"]) == (H, Q)
+                )
+            return "" if fits else "it has no members, but not the sizes of a first round"
         steps = SHORTEST_FIRST <= k0 <= LONGEST_FIRST and K >= 1 and count == CURVED + K - k0 + BELOW + 1
         if not (steps and count <= MOST_ROWS and t > 0):
             return f"it has {count} members from step {k0} to {K} after {t} rounds"
-        if not (count <= N <= min(count + 1, MOST_ROWS) or N == FIRST_ROWS >= count):
+        rows = MOST_ROWS if self.embedded else min(count + 1, MOST_ROWS)
+        if not (count <= N <= rows or N == FIRST_ROWS >= count):
             return f"it has {N} rows for {count} members"
         most = min(2**MOST_SLOTS - 2, t // 16) if self.intervals else 0
         if not 0 <= m <= most:
             return f"its records do not fit its {m} markers"
-        if not m.bit_length() <= S <= max((m + 1).bit_length(), first["S"]):
+        if not m.bit_length() <= S <= (MOST_SLOTS if self.embedded else max((m + 1).bit_length(), first["S"])):
             return f"it has {S} slots for {m} markers"
         if H not in (0, first["H"]) or not 0 <= Q <= first["Q"]:
             return f"it has {H} helpers and {Q} members with curvature"
@@ -167,11 +181,11 @@ class Tracking(Machine):
     def plan(self, sizes: Mapping[str, int]) -> Plan:
         """See `Machine.plan`. As many markers are kept as there can be, up to `MARKS_KEPT`."""
         N, S, H, Q, d = *(sizes[name] for name in "NSHQ"), self.domain.dim
-        marks = min(2**S, MARKS_KEPT) if self.intervals else 0
+        marks = min(2**S, MARKS_KEPT) if self.intervals and not self.embedded else 0
         around = Around(self.domain.center.ravel().copy(), float(self.domain.radius), self.home, *self.directions)
         return Plan(
             TrackerState,
-            TrackerSettings(around, self.curved, self.intervals, self.floor),
+            TrackerSettings(around, self.curved, self.intervals, self.floor, self.embedded),
             sizes={"N": N, "J": OTHERS + S, "H": H, "d": d},
             parts={
                 "members": members_plan(N, d),
@@ -195,7 +209,7 @@ class Tracking(Machine):
         if why:
             return
         if members.sizes[COUNT] == 0:
-            rest = s._replace(y=s.y - self.home, clock=np.zeros(0))
+            rest = s._replace(y=s.y - self.home, clock=s.clock[:0])
             yield "members", not any(array.any() for array in _leaves(rest))
             return
         yield from self._members_hold(s)

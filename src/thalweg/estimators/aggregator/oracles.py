@@ -21,7 +21,8 @@ from thalweg._kernels.jit import kernel
 from thalweg._types import Array
 from thalweg._validate import check_choice, check_count
 from thalweg.errors import InputError
-from thalweg.estimators._combination import costs
+from thalweg.estimators.aggregator.reading import read_answers, read_rows
+from thalweg.estimators.aggregator.result import costs
 
 __all__ = ["MODELS", "Oracle", "oracle"]
 
@@ -32,7 +33,7 @@ EXACT = 1e-10  # of the mean log loss, what is left to gain
 
 @dataclass(frozen=True, eq=False)
 class Oracle:
-    """Who knew everything beforehand.
+    """The best combination in hindsight.
 
     Attributes
     ----------
@@ -121,15 +122,15 @@ def oracle(
 
 
 def _read(experts: Any, y: Any, awake: Any, loss: str) -> tuple[Array, Array, str]:
-    from thalweg.estimators.aggregator import Aggregator
+    from thalweg.estimators.aggregator.aggregator import read_loss
 
-    reader = Aggregator(loss)
-    _, X, A = reader._read("oracle", experts, awake, None)
-    Y = reader._read_answers("oracle", y)
+    loss = read_loss("oracle", loss)
+    _, X, A = read_rows("oracle", experts, awake, None, loss=loss)
+    Y = read_answers("oracle", y, loss)
     if len(X) != len(Y):
         raise InputError(f"oracle: experts have {len(X)} rows, y has {len(Y)}. Give an answer for each row.")
     mean = (A * X).sum(axis=1) / A.sum(axis=1)
-    return A * X + (1 - A) * mean[:, None], Y, reader.loss
+    return A * X + (1 - A) * mean[:, None], Y, loss
 
 
 def _nearest(D: Array) -> Array:

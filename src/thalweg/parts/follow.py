@@ -11,8 +11,8 @@ These are kernels of their own, not compiled into a loop over rows: several are 
 
 import numpy as np
 
+from thalweg._core.state import Floats
 from thalweg._kernels.jit import kernel
-from thalweg._kernels.parts import Floats
 from thalweg._kernels.vectors import dot
 
 __all__ = ["align", "diagonal", "multiply", "outside", "turn", "widen"]

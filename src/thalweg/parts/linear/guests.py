@@ -17,13 +17,24 @@ from typing import NamedTuple
 
 import numpy as np
 
+from thalweg._core.rules import magnitude, within
+from thalweg._core.state import Floats, Ints, Plan, field
 from thalweg._kernels.jit import inner
-from thalweg._kernels.parts import Floats, Ints
-from thalweg.estimators._linear.losses import HUBER, LOG, QUANTILE, Lesson
-from thalweg.estimators._linear.offsets import move_offset
+from thalweg._validate import LARGEST
 from thalweg.losses.logistic import prox_slope
+from thalweg.parts.linear.losses import HUBER, LOG, QUANTILE, Lesson
+from thalweg.parts.linear.offsets import move_offset
 
-__all__ = ["BELIEVED", "FORGET", "Guests", "begin_guests", "follow_guests", "move_guests", "new_guests", "score_guests"]
+__all__ = [
+    "BELIEVED",
+    "FORGET",
+    "GuestsState",
+    "begin_guests",
+    "follow_guests",
+    "guests_plan",
+    "move_guests",
+    "score_guests",
+]
 
 FORGET = np.array([1.0, 1.0, 0.999, 0.99, 0.95])  # lambda
 PRIORS = np.array([0.2, 10.0, 1.0, 1.0, 1.0])  # P at the start, in units of the features' spread
@@ -32,33 +43,29 @@ BELIEVED = np.array([0.35, 0.2, 0.25, 0.15, 0.05])  # at the start: long memorie
 VAGUE = 100.0  # a variance is not blown up beyond this
 
 
-class Guests(NamedTuple):
-    """What changes; K = 0 where there are none."""
+class GuestsState(NamedTuple):
+    """G guests, D positions; G = 0 where there are none."""
 
-    B: Floats  # (K, D)
-    S: Floats  # (K, D, D)
-    offset: Floats  # (K,) added to a prediction
-    left: Floats  # (K,) the mean absolute error that was left over
-
-
-def new_guests(count: int, positions: int) -> Guests:
-    """All 0, before `begin_guests`."""
-    return Guests(
-        np.zeros((count, positions)), np.zeros((count, positions, positions)), np.zeros(count), np.zeros(count)
-    )
+    B: Floats = field("G D", magnitude(LARGEST**1.5), called="coefficients")
+    S: Floats = field("G D D", magnitude(LARGEST**1.4), called="covariances")
+    offset: Floats = field("G", magnitude(LARGEST**1.5), called="coefficients")  # added to a prediction
+    left: Floats = field("G", within(0.0, np.inf), called="errors left over")  # the mean absolute one
 
 
-def begin_guests(s: Guests, log: bool) -> None:
-    """Before the first row."""
-    for array in s:
-        array[...] = 0.0
+def guests_plan(count: int, positions: int) -> Plan:
+    """Return the plan of so many guests."""
+    return Plan(GuestsState, (), {"G": count, "D": positions})
+
+
+def begin_guests(s: GuestsState, log: bool) -> None:
+    """Before the first row; all arrays are 0."""
     priors = LOG_PRIORS if log else PRIORS
     for k in range(len(s.B)):
         np.fill_diagonal(s.S[k], np.sqrt(priors[k]))
 
 
 @inner
-def score_guests(s: Guests, at: Ints, z: Floats, n: int, p: Floats) -> None:
+def score_guests(s: GuestsState, at: Ints, z: Floats, n: int, p: Floats) -> None:
     """p[k] += sum_i B[k, at[i]] z[i] + offset, over the n features that are present."""
     for k in range(s.B.shape[0]):
         for i in range(n):
@@ -67,7 +74,7 @@ def score_guests(s: Guests, at: Ints, z: Floats, n: int, p: Floats) -> None:
 
 
 @inner
-def follow_guests(s: Guests, D: int, j: int, ratio: float, shift: float) -> None:
+def follow_guests(s: GuestsState, D: int, j: int, ratio: float, shift: float) -> None:
     """As `follow_members`; D positions are in use."""
     for k in range(s.B.shape[0]):
         s.B[k, j] *= ratio
@@ -78,7 +85,7 @@ def follow_guests(s: Guests, D: int, j: int, ratio: float, shift: float) -> None
 
 
 @inner
-def move_guests(s: Guests, lesson: Lesson, at: Ints, z: Floats, n: int, D: int, p: Floats, f: Floats) -> None:
+def move_guests(s: GuestsState, lesson: Lesson, at: Ints, z: Floats, n: int, D: int, p: Floats, f: Floats) -> None:
     """(1) and (2), where p[k] is the prediction of guest k, its offset included, and f is scratch space (D,)."""
     kind, par, y, _, seen, weight = lesson
     for k in range(s.B.shape[0]):

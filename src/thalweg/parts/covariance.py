@@ -19,59 +19,82 @@ References
 J. M. Bates, C. W. J. Granger, The combination of forecasts, Operational Research Quarterly 20, 1969.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thalweg._core.rules import CLOSE, SLACK, within, within_bounds
+from thalweg._core.state import Floats, Ints, Past, Plan, field, scratch
 from thalweg._kernels.jit import inner, kernel
-from thalweg._kernels.parts import Floats, Ints
-from thalweg._sound import CLOSE, SLACK, within
 
-__all__ = ["Memories", "Remembering", "foresee", "foresee_rounds", "look_memories", "new_memories"]
+__all__ = [
+    "LARGEST",
+    "MemoriesSettings",
+    "MemoriesState",
+    "begin_memories",
+    "foresee",
+    "foresee_rounds",
+    "memories_plan",
+]
 
 BEFORE = 4.0  # rounds that everybody is taken to have erred
 COMMON = 0.5  # of it in common
 LEVEL = 1e-9  # of 1: slopes up to it are 0
+LARGEST = 1e60  # of a forecast: squares of squares of differences can be added up
 
 
-class Memories(NamedTuple):
-    """All that changes: L memories of K experts, and the h rounds that they do not know yet."""
+class MemoriesState(NamedTuple):
+    """L memories of K experts, and the h rounds that they do not know yet."""
 
-    S: Floats  # (L, K, K)
-    n: Floats  # (L, K)
-    w: Floats  # (L, K) the last weights of each expert
-    x: Floats  # (h, K) forecasts: row t mod h is of the last round t
-    a: Floats  # (h, K)
-    y: Floats  # (h,)
-    answered: Ints  # (h,) whether y is there, and the round is not in S yet
+    S: Floats = field("L K K")
+    n: Floats = field("L K")
+    w: Floats = field("L K", within(0.0, 1.0), called="memories")  # the last weights of each expert
+    x: Floats = field("h K")  # forecasts: row t mod h is of the last round t
+    a: Floats = field("h K")  # how much of each expert is awake
+    y: Floats = field("h")
+    answered: Ints = field("h", within(0, 1), called="answers")  # whether y is there, and the round is not in S yet
 
 
-class Remembering(NamedTuple):
-    """What does not change, and scratch space."""
+class MemoriesSettings(NamedTuple):
+    """Constants and scratch space."""
 
     keep: Floats  # (L,) f
     relative: bool  # whether errors are percentages
-    M: Floats  # (K, K)
-    G: Floats  # (K, K)
-    u: Floats  # (K,)
-    z: Floats  # (K,)
-    active: Ints  # (K,)
+    M: Floats = scratch("Q Q")  # Q = K, or 0 where there is no memory
+    G: Floats = scratch("Q Q")
+    u: Floats = scratch("Q")
+    z: Floats = scratch("Q")
+    active: Ints = scratch("Q")
 
 
-def new_memories(keep: Floats, experts: int, horizon: int, relative: bool) -> tuple[Memories, Remembering]:
-    """Before the first round."""
+def memories_plan(keep: Floats, experts: int, horizon: int, relative: bool) -> Plan:
+    """Return the plan of memories that keep these parts of what they know in a round."""
     L, K = keep.size, experts
-    whole = np.int64
-    rounds = np.zeros((horizon, K)), np.zeros((horizon, K)), np.zeros(horizon), np.zeros(horizon, whole)
-    memories = Memories(np.zeros((L, K, K)), np.zeros((L, K)), np.full((L, K), 1.0 / K), *rounds)
-    scratch = np.zeros((K, K)), np.zeros((K, K)), np.zeros(K), np.zeros(K), np.zeros(K, whole)
-    return memories, Remembering(keep, relative, *scratch)
+    sizes = {"L": L, "K": K, "h": horizon, "Q": K if L else 0}
+    return Plan(MemoriesState, MemoriesSettings(keep, relative), sizes, holds=_holds, begin=begin_memories)
+
+
+def begin_memories(s: MemoriesState, c: MemoriesSettings) -> None:
+    """Before the first round: equal weights."""
+    s.w[:] = 1.0 / max(s.w.shape[1], 1)
+
+
+def _holds(s: MemoriesState, c: MemoriesSettings, past: Past) -> Iterator[tuple[str, bool]]:
+    """Relations that the next round relies on."""
+    most = np.array([past.rounds if f == 1.0 else min(past.rounds, 1.0 / (1.0 - f)) for f in c.keep])
+    root = np.sqrt(np.maximum(np.einsum("kii->ki", s.S), 0.0))
+    largest = root[:, :, None] * root[:, None]
+    lost = 1e-150 * (root[:, :, None] + root[:, None]) + 1e-300  # where a square underflows and a product does not
+    yield "waiting forecasts", bool(((s.a >= 0) & (s.a <= 1)).all() and (np.abs(s.x) <= LARGEST).all())
+    yield "answers", bool((np.abs(s.y) <= LARGEST).all())
+    yield "memories", within_bounds(s.n, 0.0, most[:, None])
+    yield "memories", bool((np.abs(s.S - s.S.transpose(0, 2, 1)) <= CLOSE * largest + lost).all())
+    yield "memories", not root[s.n == 0].any() and bool((np.abs(s.S) <= SLACK * largest + lost).all())
 
 
 @inner
-def _learn(s: Memories, c: Remembering, row: int) -> None:
+def _learn(s: MemoriesState, c: MemoriesSettings, row: int) -> None:
     """(1) with the round of this row."""
     e, y = c.z, s.y[row]
     for i in range(e.shape[0]):
@@ -85,7 +108,7 @@ def _learn(s: Memories, c: Remembering, row: int) -> None:
 
 
 @inner
-def _moments(s: Memories, c: Remembering, k: int, a: Floats) -> bool:
+def _moments(s: MemoriesState, c: MemoriesSettings, k: int, a: Floats) -> bool:
     """(2); whether anybody who is awake has erred."""
     K, v, known = a.shape[0], 0.0, 0.0
     for i in range(K):
@@ -105,7 +128,7 @@ def _moments(s: Memories, c: Remembering, k: int, a: Floats) -> bool:
 
 
 @inner
-def _solve(c: Remembering, count: int) -> None:
+def _solve(c: MemoriesSettings, count: int) -> None:
     """z <- the solution of M z = 1 among the first so many that are active, by Cholesky: G'G = M."""
     G, z, active = c.G, c.z, c.active
     for i in range(count - 1, -1, -1):  # loops that begin at 0 are vectorised
@@ -131,7 +154,7 @@ def _solve(c: Remembering, count: int) -> None:
 
 
 @inner
-def _descend(c: Remembering, a: Floats) -> int:
+def _descend(c: MemoriesSettings, a: Floats) -> int:
     """u <- the least among those with u > 0, while others leave. Returns how many are left."""
     u, z, active = c.u, c.z, c.active
     while True:
@@ -157,7 +180,7 @@ def _descend(c: Remembering, a: Floats) -> int:
 
 
 @inner
-def _minimise(c: Remembering, a: Floats) -> None:
+def _minimise(c: MemoriesSettings, a: Floats) -> None:
     """u <- the least of u' M u/2 - sum u over u >= 0 of those awake, some of which are > 0 (Lawson and Hanson)."""
     u, active = c.u, c.active
     for _ in range(3 * u.shape[0]):
@@ -176,7 +199,7 @@ def _minimise(c: Remembering, a: Floats) -> None:
 
 
 @inner
-def _weigh(s: Memories, c: Remembering, k: int, a: Floats, w: Floats) -> None:
+def _weigh(s: MemoriesState, c: MemoriesSettings, k: int, a: Floats, w: Floats) -> None:
     """w <- what memory k plays among those awake."""
     K, awake, total = w.shape[0], 0.0, 0.0
     for i in range(K):
@@ -202,7 +225,7 @@ def _weigh(s: Memories, c: Remembering, k: int, a: Floats, w: Floats) -> None:
 
 
 @kernel
-def foresee(s: Memories, c: Remembering, row: int, x: Floats, a: Floats, w: Floats) -> None:
+def foresee(s: MemoriesState, c: MemoriesSettings, row: int, x: Floats, a: Floats, w: Floats) -> None:
     """w (L, K) <- the weights of the next round, which is remembered in this row."""
     if s.answered[row] > 0:
         _learn(s, c, row)
@@ -214,24 +237,9 @@ def foresee(s: Memories, c: Remembering, row: int, x: Floats, a: Floats, w: Floa
 
 
 @kernel
-def foresee_rounds(s: Memories, c: Remembering, row: int, X: Floats, A: Floats, Y: Floats, W: Floats) -> None:
+def foresee_rounds(s: MemoriesState, c: MemoriesSettings, row: int, X: Floats, A: Floats, Y: Floats, W: Floats) -> None:
     """W (T, L, K) <- the weights of T rounds, the first of which has this row. All are answered."""
     for t in range(X.shape[0]):
         foresee(s, c, row, X[t], A[t], W[t])
         s.y[row], s.answered[row] = Y[t], 1
         row = (row + 1) % s.y.shape[0]
-
-
-def look_memories(read: Mapping[str, NDArray[Any]], keep: Floats, rounds: int) -> Iterator[tuple[str, bool]]:
-    """Whether a run can have left these arrays: `Stateful._look`."""
-    S, n, w = (read[f"memories.{key}"] for key in "Snw")
-    most = np.array([rounds if f == 1.0 else min(rounds, 1.0 / (1.0 - f)) for f in keep])
-    root = np.sqrt(np.maximum(np.einsum("kii->ki", S), 0.0))
-    largest = root[:, :, None] * root[:, None]
-    lost = 1e-150 * (root[:, :, None] + root[:, None]) + 1e-300  # where a square underflows and a product does not
-    yield "memories", within(n, 0.0, most[:, None]) and within(w, 0.0, 1.0)
-    yield (
-        "memories",
-        bool((np.abs(S - S.transpose(0, 2, 1)) <= CLOSE * largest + lost).all() and not root[n == 0].any()),
-    )
-    yield "memories", bool((np.abs(S) <= SLACK * largest + lost).all())

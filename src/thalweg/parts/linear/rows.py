@@ -18,19 +18,20 @@ mean. Any other is not, as words of a text: absent, it is 0. A round:
 Candidates are the guests, then the members.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from thalweg._core.rules import counters
+from thalweg._core.state import Floats, Ints, field, part, scratch
 from thalweg._kernels.handle import Handle, parts
 from thalweg._kernels.jit import inner, kernel
-from thalweg._kernels.parts import Floats, Ints
-from thalweg._kernels.scaling import MOST, Spread, see, standard
-from thalweg.estimators._jury import Jury, JuryRoom, judge
-from thalweg.estimators._linear.guests import Guests, follow_guests, move_guests, score_guests
-from thalweg.estimators._linear.losses import HINGE, HUBER, LOG, QUANTILE, Lesson, chance, gain
-from thalweg.estimators._linear.members import Members, follow_members, learns, move_members, score_members
-from thalweg.estimators._shares import Shares, share
+from thalweg.parts.jury import judge
+from thalweg.parts.linear.guests import follow_guests, move_guests, score_guests
+from thalweg.parts.linear.losses import HINGE, HUBER, LARGEST_GAIN, LOG, QUANTILE, Lesson, chance, gain
+from thalweg.parts.linear.members import follow_members, learns, move_members, score_members
+from thalweg.parts.shares import share
+from thalweg.parts.spread import MOST, see, standard
 
 __all__ = [
     "GAUGE",
@@ -38,8 +39,8 @@ __all__ = [
     "LOW",
     "SCALE",
     "UNIT",
-    "Linear",
-    "LinearRoom",
+    "LinearSettings",
+    "LinearState",
     "learn_row",
     "play_row",
     "play_rows",
@@ -55,41 +56,43 @@ INSIDE = 0.3173  # of errors beyond the scale, as of a normal distribution beyon
 LEVEL, UNIT, LOW, HIGH, SCALE, GAUGE, UNCUT = range(7)  # of `target`
 
 
-class Linear(NamedTuple):
-    """All that changes."""
+class LinearState(NamedTuple):
+    """A linear model of one target."""
 
-    features: Spread  # (D,) of which 0 is not used
-    label: Spread  # (1,)
-    members: Members
-    guests: Guests
-    jury: Jury
-    shares: Shares
-    target: Floats  # (7,) where predictions count from, the unit of labels, their range; the scale of errors; the unit
-    # of gains, and what was gained by not cutting features
-    clock: Ints  # (2,) rows learned, and positions in use, the intercept among them
+    features: Any = part()  # D spreads, of which 0 is not used
+    label: Any = part()
+    members: Any = part()
+    guests: Any = part()
+    jury: Any = part()  # its weights count; it judges except for the log loss
+    shares: Any = part()  # for the log loss
+    # LEVEL: where predictions count from; UNIT of labels; LOW, HIGH: their range; SCALE of errors; GAUGE: the unit of
+    # gains; UNCUT: the gain of not cutting features
+    target: Floats = field("7", called="labels")
+    clock: Ints = field("2", counters, called="counters")  # rows learned; positions in use with the intercept
 
 
-class LinearRoom(NamedTuple):
-    """What does not change, and scratch space."""
+class LinearSettings(NamedTuple):
+    """Constants and scratch space."""
 
     kind: int
     par: float  # of the loss: tau, or delta in units of the scale of errors
     intercept: bool
-    jury: JuryRoom
+    open: bool  # no position is in use at the start
     priors: Floats  # (N,)
-    at: Ints  # (D,) positions that are present
-    z: Floats  # (D,)
-    p: Floats  # (N,) predictions
-    other: Floats  # (1,) what would have been predicted with features cut, or uncut; nan where that is the same
-    q: Floats  # (N,) gains, or what the outcome was given
-    steps: Floats  # (D, M)
-    slopes: Floats  # (M,)
-    widths: Floats  # (M,)
-    f: Floats  # (D,)
+    jury: Any = part()
+    at: Ints = scratch("D")  # positions that are present
+    z: Floats = scratch("D")
+    p: Floats = scratch("N")  # predictions
+    other: Floats = scratch("1")  # the prediction with features cut, or uncut; nan where that is the same
+    q: Floats = scratch("N")  # gains, or the probability of the outcome
+    steps: Floats = scratch("D M")
+    slopes: Floats = scratch("M")
+    widths: Floats = scratch("M")
+    f: Floats = scratch("D")
 
 
 @inner
-def _scores(s: Linear, c: LinearRoom, n: int) -> None:
+def _scores(s: LinearState, c: LinearSettings, n: int) -> None:
     """p <- what every candidate says, uncut."""
     for i in range(c.p.shape[0]):
         c.p[i] = s.target[LEVEL]
@@ -98,7 +101,7 @@ def _scores(s: Linear, c: LinearRoom, n: int) -> None:
 
 
 @inner
-def predict_row(s: Linear, c: LinearRoom, at: Ints, x: Floats) -> float:
+def predict_row(s: LinearState, c: LinearSettings, at: Ints, x: Floats) -> float:
     """(1) and (2). p <- what every candidate says, cut; for the log loss the probability of +1."""
     n = at.shape[0] + 1
     c.at[0] = 0
@@ -131,7 +134,7 @@ def predict_row(s: Linear, c: LinearRoom, at: Ints, x: Floats) -> float:
 
 
 @inner
-def _weigh(s: Linear, c: LinearRoom, played: float, y: float, weight: float) -> None:
+def _weigh(s: LinearState, c: LinearSettings, played: float, y: float, weight: float) -> None:
     """(3)."""
     N = c.p.shape[0]
     par = c.par * s.target[SCALE] if c.kind == HUBER else c.par
@@ -140,18 +143,19 @@ def _weigh(s: Linear, c: LinearRoom, played: float, y: float, weight: float) -> 
         s.target[UNCUT] += -weight * more if s.target[UNCUT] > 0.0 else weight * more
     if c.kind == LOG:
         for i in range(N):
-            c.q[i] = (c.p[i] if y > 0.0 else 1.0 - c.p[i]) ** weight
-        share(s.shares, c.priors, c.q, s.jury.weights)
+            c.q[i] = c.p[i] if y > 0.0 else 1.0 - c.p[i]
+        share(s.shares, c.priors, c.q, weight, s.jury.weights)
     elif s.target[GAUGE] > 0.0:
         for i in range(N):
             c.q[i] = 0.0
             if abs(c.p[i] - played) > SAME * abs(played):
-                c.q[i] = weight * gain(c.kind, par, played, c.p[i], y, s.target[GAUGE])
+                more = weight * gain(c.kind, par, played, c.p[i], y, s.target[GAUGE])
+                c.q[i] = min(max(more, -LARGEST_GAIN), LARGEST_GAIN)
         judge(s.jury, c.jury, c.q)
 
 
 @inner
-def _see_label(s: Linear, c: LinearRoom, played: float, y: float) -> float:
+def _see_label(s: LinearState, c: LinearSettings, played: float, y: float) -> float:
     """(4) and (5) for the label, returned as all shall learn it."""
     if c.kind == LOG or c.kind == HINGE:
         return y
@@ -186,7 +190,7 @@ def _see_label(s: Linear, c: LinearRoom, played: float, y: float) -> float:
 
 
 @inner
-def _see_features(s: Linear, c: LinearRoom, at: Ints, x: Floats) -> None:
+def _see_features(s: LinearState, c: LinearSettings, at: Ints, x: Floats) -> None:
     """(4) and (5) for the features, and z anew."""
     for k in range(at.shape[0]):
         j = at[k]
@@ -205,7 +209,7 @@ def _see_features(s: Linear, c: LinearRoom, at: Ints, x: Floats) -> None:
 
 
 @inner
-def learn_row(s: Linear, c: LinearRoom, at: Ints, x: Floats, y: float, weight: float, played: float) -> None:
+def learn_row(s: LinearState, c: LinearSettings, at: Ints, x: Floats, y: float, weight: float, played: float) -> None:
     """(3) to (6)."""
     n, K = at.shape[0] + 1, s.guests.B.shape[0]
     s.clock[0] += 1
@@ -225,12 +229,17 @@ def learn_row(s: Linear, c: LinearRoom, at: Ints, x: Floats, y: float, weight: f
 
 
 @kernel
-def play_rows(handle: Handle, at: Ints, X: Floats, y: Floats, weights: Floats, learn: bool, out: Floats) -> None:
+def play_rows(
+    handle: Handle, used: int, at: Ints, X: Floats, y: Floats, weights: Floats, learn: bool, out: Floats
+) -> None:
     """out[t] <- the prediction of row t, before it is learned; rows of weight 0 are not.
 
     X has a column for each of the positions `at`. Predictions for the log loss are probabilities, for hinge scores.
+    Where rows are learned, at least the first `used` positions are in use from then on.
     """
     s, c = parts(handle)
+    if learn:
+        s.clock[1] = max(s.clock[1], used + 1)
     for t in range(X.shape[0]):
         out[t] = predict_row(s, c, at, X[t])
         if learn and weights[t] > 0.0:
@@ -238,10 +247,11 @@ def play_rows(handle: Handle, at: Ints, X: Floats, y: Floats, weights: Floats, l
 
 
 @kernel
-def play_row(handle: Handle, count: int, y: float, weight: float, learn: bool, at: Ints, x: Floats) -> float:
+def play_row(handle: Handle, count: int, y: float, weight: float, learn: bool, used: int, at: Ints, x: Floats) -> float:
     """One row as of `play_rows`, with the first `count` of these positions and values; returns its prediction."""
     s, c = parts(handle)
     said = predict_row(s, c, at[:count], x[:count])
     if learn and weight > 0.0:
+        s.clock[1] = max(s.clock[1], used + 1)
         learn_row(s, c, at[:count], x[:count], y, weight, said)
     return said

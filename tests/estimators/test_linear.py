@@ -1,4 +1,4 @@
-"""The engine of linear models: its twin, units, order, what is not seen, and streams that mean harm."""
+"""Linear models of one target: their twin, units, order, what is not seen, and streams that mean harm."""
 
 import pickle
 
@@ -6,10 +6,14 @@ import numpy as np
 import pytest
 
 from tests.twins.linear import Linear, believed
+from thalweg._core.state import Block
 from thalweg.errors import StateError
-from thalweg.estimators._jury import judge, new_jury
-from thalweg.estimators._linear import LinearEngine
-from thalweg.estimators._shares import new_shares, share
+from thalweg.estimators import TrackingRegressor
+from thalweg.estimators._linear import FreeModel
+from thalweg.parts.jury import judge, jury_plan
+from thalweg.parts.linear import LinearLayout
+from thalweg.parts.records import MOST_SLOTS
+from thalweg.parts.shares import begin_shares, share, shares_plan
 
 LOSSES = {"squared_error": 0.5, "huber": 1.35, "quantile": 0.8, "log_loss": 0.5, "hinge": 0.5}
 
@@ -27,22 +31,35 @@ def rows(loss="squared_error", n=300, d=4, seed=0, drift=True):
 
 
 def play(X, y, weights=None, loss="squared_error", **options):
-    engine = LinearEngine(X.shape[1], loss, par=LOSSES[loss], **options)
-    return engine.learn(X, y, np.ones(len(y)) if weights is None else weights), engine
+    model = make(X.shape[1], loss, **options)
+    return model.learn(X, y, np.ones(len(y)) if weights is None else weights), model
+
+
+def make(features, loss="squared_error", **options):
+    return FreeModel(LinearLayout(features, loss, LOSSES[loss], **options))
+
+
+def arrays(model):
+    return {name: array.copy() for name, array in model.memory.block.arrays.items()}
+
+
+def restored(model, saved):
+    return FreeModel.restored(TrackingRegressor(), model.layout, saved)
 
 
 def weigher(loss, guests=True):
     """The jury and the shares in plain Python, whose own tests are elsewhere."""
     priors = believed(guests)
-    jury, room = new_jury(priors)
-    shares, weights = new_shares(priors), priors.copy()
+    jury = Block.fresh(jury_plan(priors, MOST_SLOTS))
+    shares, weights = Block(shares_plan(priors.size)).state, priors.copy()
+    begin_shares(shares, priors)
 
     def weigh(costs, paid):
         if loss == "log_loss":
-            share(shares, priors, np.exp(-costs), weights)
+            share(shares, priors, np.exp(-costs), 1.0, weights)
             return weights.copy()
-        judge(jury, room, paid - costs)
-        return jury.weights.copy()
+        judge(jury.state, jury.settings, paid - costs)
+        return jury.state.weights.copy()
 
     return weigh
 
@@ -54,10 +71,10 @@ def test_twin(loss, intercept):
     weights = np.where(np.arange(120) % 7 == 3, 2.5, 1.0)
     twin = Linear(4, loss, par=LOSSES[loss], intercept=intercept, weigh=weigher(loss))
     expected = np.array([twin.learn(*row) for row in zip(X, y, weights, strict=True)])
-    ahead, engine = play(X, y, weights, loss, intercept=intercept)
+    ahead, model = play(X, y, weights, loss, intercept=intercept)
     assert np.abs(ahead - expected).max() <= 1e-6 * np.abs(expected).max()
-    assert np.allclose(engine.weights, twin.weights, atol=1e-5)
-    coefficients, constant = engine.coefficients()
+    assert np.allclose(model.weights, twin.weights, atol=1e-5)
+    coefficients, constant = model.coefficients()
     mine, level = twin.coefficients()
     assert np.allclose(coefficients, mine, rtol=1e-4)
     assert np.isclose(constant, level, rtol=1e-4, atol=1e-4)
@@ -66,14 +83,15 @@ def test_twin(loss, intercept):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_one_row_after_the_other_is_the_batch_to_the_last_bit(loss):
     X, y, w = rows(loss)
-    ahead, engine = play(X, y, loss=loss)
-    other = LinearEngine(4, loss, par=LOSSES[loss])
+    ahead, model = play(X, y, loss=loss)
+    other = make(4, loss)
     for t in range(len(y)):
         row = slice(t, t + 1)
         assert other.predict(X[row])[0] == ahead[t]
         assert other.learn(X[row], y[row], w[row])[0] == ahead[t]
-    for name, array in engine._arrays.items():
-        assert np.array_equal(array, other._arrays[name]), name
+    found = arrays(other)
+    for name, array in arrays(model).items():
+        assert np.array_equal(array, found[name]), name
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -94,53 +112,55 @@ def test_later_rows_change_no_earlier_prediction(loss):
 @pytest.mark.parametrize("k", [-30, 1, 40])
 def test_units_of_powers_of_two_change_no_bit(loss, k):
     X, y, _ = rows(loss)
-    ahead, engine = play(X, y, loss=loss)
+    ahead, model = play(X, y, loss=loss)
     scales = 2.0 ** np.array([k, -k, 0, 3 * k])
     unit = 1.0 if loss in ("log_loss", "hinge") else 2.0 ** (2 * k)
     scaled, other = play(X * scales, y * unit, loss=loss)
     assert np.array_equal(scaled, ahead * unit)
-    assert np.array_equal(other.weights, engine.weights)
-    assert np.array_equal(other.coefficients()[0], engine.coefficients()[0] * unit / scales)
+    assert np.array_equal(other.weights, model.weights)
+    assert np.array_equal(other.coefficients()[0], model.coefficients()[0] * unit / scales)
 
 
 def test_rows_of_weight_nothing_are_predicted_and_not_learned():
     X, y, w = rows()
     w[::3] = 0.0
-    ahead, engine = play(X, y, w)
+    ahead, model = play(X, y, w)
     some, other = play(X[w > 0], y[w > 0])
     assert np.array_equal(ahead[w > 0], some)
-    assert engine.rounds == other.rounds == 200
+    assert model.rounds == other.rounds == 200
 
 
 def test_absent_features_cost_nothing_and_say_nothing():
     X, y, w = rows()
-    engine = LinearEngine(50, open=True)
-    assert engine.used == 0
-    engine.use(9)
+    model = make(50, open=True)
+    assert model.used == 0
     at = np.array([2, 9, 4, 1])
-    ahead = engine.learn(X, y, w, at)
+    ahead = model.learn(X, y, w, at, used=9)
+    assert model.used == 9
     plain, _ = play(X, y)
     assert np.allclose(ahead, plain, rtol=1e-7, atol=1e-7)
-    assert np.flatnonzero(engine._parts[0].features.seen).tolist() == [1, 2, 4, 9]
-    assert np.array_equal(engine.coefficients()[0][[2, 4, 5, 6, 7, 9, 20]], np.zeros(7))
-    before = engine.predict(X[:1, :2], at[:2])
-    engine.use(30)
-    assert engine.used == 30
-    assert np.allclose(engine.predict(X[:1, :2], at[:2]), before, rtol=1e-12)
+    assert np.flatnonzero(model.memory.state.features.seen).tolist() == [1, 2, 4, 9]
+    assert np.array_equal(model.coefficients()[0][[2, 4, 5, 6, 7, 9, 20]], np.zeros(7))
+    before = model.predict(X[:1, :2], at[:2])
+    model.learn(X[:0], y[:0], w[:0], at, used=30)
+    assert model.used == 30
+    assert np.allclose(model.predict(X[:1, :2], at[:2]), before, rtol=1e-12)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_more_room_and_guests_that_leave(loss):
     X, y, w = rows(loss)
-    _, engine = play(X, y, loss=loss)
-    wide, plain = engine.rebuilt(9, guests=True), engine.rebuilt(4, guests=False)
+    _, model = play(X, y, loss=loss)
+    wide, plain = (pickle.loads(pickle.dumps(model)) for _ in range(2))
+    wide.move(9, guests=True)
+    plain.move(4, guests=False)
     at = np.arange(1, 5)
-    assert np.allclose(wide.predict(X, at), engine.predict(X), rtol=1e-12)
+    assert np.allclose(wide.predict(X, at), model.predict(X), rtol=1e-12)
     assert np.isclose(plain.weights.sum(), 1.0)
-    share = engine.weights[5:]
+    share = model.weights[5:]
     assert np.allclose(plain.weights, share / share.sum())
-    assert np.array_equal(plain._arrays["members.W"], engine._arrays["members.W"])
-    again = engine.learn(X, y, w)
+    assert np.array_equal(plain.memory.state.members.W, model.memory.state.members.W)
+    again = model.learn(X, y, w)
     assert np.allclose(wide.learn(X, y, w, at), again, rtol=1e-6, atol=1e-6)
     assert np.isfinite(plain.learn(X, y, w)).all()
 
@@ -149,13 +169,30 @@ def test_more_room_and_guests_that_leave(loss):
 def test_states(loss):
     X, y, w = rows(loss)
     half = slice(0, 150)
-    _, engine = play(X[half], y[half], loss=loss)
-    saved, pickled = engine.state(), pickle.dumps(engine)
-    ahead = engine.learn(X, y, w)
-    for other in (engine.clone(), pickle.loads(pickled)):
-        if other.rounds == 0:
-            other.restore(saved)
+    _, model = play(X[half], y[half], loss=loss)
+    saved, pickled = arrays(model), pickle.dumps(model)
+    ahead = model.learn(X, y, w)
+    for other in (restored(model, saved), pickle.loads(pickled)):
         assert np.array_equal(other.learn(X, y, w), ahead)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_capacity_grows_before_it_is_needed_and_changes_no_bit(loss):
+    X, y, w = rows(loss, n=700)
+    ahead, whole = play(X, y, loss=loss)
+    wide, parts = make(4, loss), make(4, loss)
+    if loss != "log_loss":  # whose jury has nothing to do
+        wide.memory.grow({**wide.memory.sizes, "slots": 12})
+    assert np.array_equal(wide.learn(X, y, w), ahead)
+    said, slots = [], set()
+    for k in (0, 14, 15, 16, 46, 47, 48, 49, 300):
+        n = {300: 400, 49: 251}.get(k) or {0: 14, 14: 1, 15: 1, 16: 30, 46: 1, 47: 1, 48: 1}[k]
+        said.append(parts.learn(X[k : k + n], y[k : k + n], w[k : k + n]))
+        slots.add(parts.memory.sizes["slots"])
+    assert np.array_equal(np.concatenate(said), ahead)
+    assert parts.memory.sizes == whole.memory.sizes
+    assert (len(slots) > 3) == (loss != "log_loss")
+    assert np.array_equal(parts.memory.block.memory, whole.memory.block.memory)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +202,8 @@ def test_states(loss):
         ("features.spread", 3.0),
         ("features.seen", 1e9),
         ("jury.weights", 0.9),
-        ("shares.trust", 0.9),
+        ("jury.records.born", 1),
+        ("target", np.inf),
         ("clock", 900),
         ("guests.left", -1.0),
         ("members.W", np.nan),
@@ -173,14 +211,39 @@ def test_states(loss):
 )
 def test_a_damaged_state_is_refused(name, change):
     X, y, w = rows()
-    _, engine = play(X, y)
-    saved = engine.state()
+    _, model = play(X, y)
+    saved = arrays(model)
     saved[name].flat[-1] = change
-    before = engine.state()
     with pytest.raises(StateError):
-        engine.restore(saved)
-    assert all(np.array_equal(before[key], value) for key, value in engine.state().items())
-    assert np.isfinite(engine.learn(X, y, w)).all()
+        restored(model, saved)
+
+
+def test_damaged_shares_are_refused():
+    X, y, w = rows("log_loss")
+    _, model = play(X, y, loss="log_loss")
+    saved = arrays(model)
+    saved["shares.trust"][-1] = 0.9
+    with pytest.raises(StateError, match="shares"):
+        restored(model, saved)
+
+
+def test_too_few_slots_are_refused():
+    rng = np.random.default_rng(0)
+    X, y = rng.choice([-1.0, 1.0], size=(400, 2)), rng.choice([-1.0, 1.0], size=400)
+    _, model = play(X, y)
+    records = model.memory.state.jury.records
+    saved, J, needed = arrays(model), records.V.size, int(records.counts[0]).bit_length()
+    assert 1 < needed <= J - 2
+    for slots, fine in ((needed, True), (needed - 1, False)):
+        cut = dict(saved)
+        for name, array in saved.items():
+            if name.startswith("jury.records.") and array.shape[0] in (J, J - 1):
+                cut[name] = array[: array.shape[0] - (J - 2 - slots)].copy()
+        if fine:
+            assert np.array_equal(restored(model, cut).learn(X, y, np.ones(400)), model.learn(X, y, np.ones(400)))
+        else:
+            with pytest.raises(StateError, match="jury"):
+                restored(model, cut)
 
 
 WRONG = {"i": [-1, 0, 1, 7, 10**6, 2**40, 2**61], "f": [-1.0, 0.0, 1.0, 1e-300, 1e300, -1e300, 1e150, 1e-8]}
@@ -188,21 +251,20 @@ WRONG = {"i": [-1, 0, 1, 7, 10**6, 2**40, 2**61], "f": [-1.0, 0.0, 1.0, 1e-300, 
 
 @pytest.mark.parametrize("count", [200, pytest.param(5000, marks=pytest.mark.slow)])
 def test_damage_is_refused_or_does_none(count):
-    """Up to three entries of a state are damaged: then it is refused, or the engine works."""
+    """Up to three entries of a state are damaged: then it is refused, or the model works."""
     rng = np.random.default_rng(count)
     refused = 0
     for trial in range(count):
         loss = list(LOSSES)[trial % 5]
         X, y, w = rows(loss, n=250, seed=trial % 7)
         k = int(rng.choice([0, 1, 5, 40, 250]))
-        _, engine = play(X[:k], y[:k], loss=loss)
-        saved = engine.state()
-        for name in rng.choice(list(engine._arrays), size=rng.integers(1, 4)):
+        _, model = play(X[:k], y[:k], loss=loss)
+        saved = arrays(model)
+        for name in rng.choice([name for name in saved if saved[name].size], size=rng.integers(1, 4)):
             entry = rng.integers(saved[name].size)
             saved[name].flat[entry] = rng.choice([*WRONG[saved[name].dtype.kind], saved[name].flat[entry] + 1])
-        other = engine.clone()
         try:
-            other.restore(saved)
+            other = restored(model, saved)
         except StateError:
             refused += 1
             continue
@@ -284,10 +346,10 @@ def test_never_diverges(stream, loss, d):
     n = 300 if d < 60 else 40  # then fewer rows than features
     X, y = stream(np.random.default_rng(7), n, d)
     y = np.where(y > np.median(y), 1.0, -1.0) if loss in ("log_loss", "hinge") else y
-    ahead, engine = play(X, y, loss=loss)
+    ahead, model = play(X, y, loss=loss)
     assert np.isfinite(ahead).all()
-    assert np.isfinite(engine.coefficients()[0]).all()
-    engine.clone().restore(engine.state())  # what a run has left is never refused
+    assert np.isfinite(model.coefficients()[0]).all()
+    restored(model, arrays(model))  # what a run has left is never refused
     if loss not in ("log_loss", "hinge"):
         low, high = np.minimum.accumulate(y), np.maximum.accumulate(y)
         wide = (high - low)[:-1] * (0.5 + 1e-9) + 1e-9 * np.abs(y).max()
@@ -304,12 +366,12 @@ def test_smooth_series_do_not_break_short_memories():
     t = np.arange(3000.0)
     z = np.sin(t / 40) + np.sin(t / 97) + 1e-4 * np.random.default_rng(0).normal(size=t.size)
     X = np.stack([z[8 - k : len(z) - k] for k in range(1, 9)], axis=1)
-    engine = LinearEngine(8)
+    model = make(8)
     errors = []
     for k in range(0, len(X), 100):
         rows, y = X[k : k + 100].copy(), z[8:][k : k + 100].copy()
-        engine.predict(rows[-1:])
-        errors.append(np.abs(engine._parts[1].p[:4] - y[-1]))
-        engine.learn(rows, y, np.ones(len(y)))
+        model.predict(rows[-1:])
+        errors.append(np.abs(model.memory.settings.p[:4] - y[-1]))
+        model.learn(rows, y, np.ones(len(y)))
     assert np.median(errors[6:], axis=0).max() < 0.01
     assert np.max(errors[6:]) < 0.2

@@ -10,8 +10,8 @@ import numpy as np
 from thalweg._kernels.jit import kernel
 from thalweg._types import Array
 from thalweg._validate import check_choice
-from thalweg.estimators._forecast_losses import CODES, cost
 from thalweg.estimators._frames import Table
+from thalweg.parts.forecast_losses import CODES, cost
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -106,6 +106,6 @@ class Combination:
         most : int
             Experts that are shown one by one, those with the largest weights; the others are summed up.
         """
-        from thalweg.estimators import _combination_pictures as pictures
+        from thalweg.estimators.aggregator import pictures
 
         return getattr(pictures, check_choice("plot", "kind", kind, PICTURES))(self, ax, most)  # type: ignore[no-any-return]

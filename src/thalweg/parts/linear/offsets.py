@@ -7,8 +7,8 @@ With e the prediction, offset included, minus the label, and r = max(1/rows, 1 -
 
 import numpy as np
 
+from thalweg._core.state import Floats
 from thalweg._kernels.jit import inner
-from thalweg._kernels.parts import Floats
 
 __all__ = ["move_offset"]
 

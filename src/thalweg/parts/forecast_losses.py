@@ -1,4 +1,4 @@
-"""What a forecast p of y costs, and its slope: the losses of forecast combination.
+"""Losses of forecasts p of y, and their slopes: those of forecast combination.
 
 square (p - y)^2       absolute |p - y|       percentage |p - y|/|y|                                          (1)
 pinball max(tau (y - p), (1 - tau)(p - y))    log -ln p where y = 1, -ln(1 - p) where y = 0                     (2)
@@ -19,7 +19,7 @@ CLOSEST = 1e-9  # that a probability comes to 0 and 1
 def cost(kind: int, tau: float, p: float, y: float) -> float:
     """The loss."""
     if kind == LOG:
-        return -np.log(p) if y > 0.5 else -np.log1p(-p)  # type: ignore[no-any-return]
+        return -np.log(p) if y > 0.5 else -np.log1p(-p)
     e = p - y
     if kind == SQUARE:
         return e * e
@@ -39,7 +39,7 @@ def slope(kind: int, tau: float, p: float, y: float) -> float:
     if kind == SQUARE:
         return 2.0 * e
     if kind == ABSOLUTE:
-        return np.sign(e)  # type: ignore[no-any-return]
+        return np.sign(e)
     if kind == PERCENTAGE:
-        return np.sign(e) / abs(y)  # type: ignore[no-any-return]
+        return np.sign(e) / abs(y)
     return (1.0 - tau if e > 0.0 else -tau) if e != 0.0 else 0.0

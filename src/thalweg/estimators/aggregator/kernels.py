@@ -1,36 +1,39 @@
 """Forecasts combined: candidates that weigh the experts, and a jury over them. The kernels of `Aggregator`.
 
 Candidate n has weights w_n over the experts that are awake and so a forecast p_n of its own; it learns from its own
-regrets (`thalweg.estimators._rules`). Candidate 0 may be the Tracker on the simplex. Others weigh by how errors go
-together (`thalweg.estimators._covariance`): one memory for all copies, so what it said is held until the round is
-answered. With q the jury's weights:
+regrets (`thalweg.parts.forecast_rules`). Candidate 0 may be the Tracker on the simplex. Others weigh by how errors go
+together (`thalweg.parts.covariance`): one memory for all copies, so its weights are held until the round is answered.
+With q the jury's weights:
 
     w = sum_n q_n w_n;  p = sum_i w_i x_i;  candidate n gained l'(p)(p - p_n)                                       (1)
 
 and in log loss l(p) - l(p_n).
 
-The kernels take a handle of (Combined, Combining, Seat, Memories, Remembering), the seat being the Tracker's
-(`thalweg._machines.loop`).
+The kernels take a handle of a `Turn`: one copy, its Tracker, and the memories.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from thalweg._core.state import Floats, Ints, field, part, scratch
 from thalweg._kernels.handle import parts
 from thalweg._kernels.jit import inner, kernel
-from thalweg._kernels.parts import Floats, Ints
 from thalweg._kernels.pointers import call
-from thalweg.estimators._covariance import foresee
-from thalweg.estimators._forecast_losses import LOG, cost, slope
-from thalweg.estimators._jury import Jury, JuryRoom, judge
-from thalweg.estimators._rules import BAYES, Rules, RuleSettings, believe, learn_rule, normalise
+from thalweg.parts.covariance import MemoriesSettings, MemoriesState, foresee
+from thalweg.parts.cut_descent import COUNT
+from thalweg.parts.forecast_losses import LOG, cost, slope
+from thalweg.parts.forecast_rules import BAYES, believe, learn_rule, normalise
+from thalweg.parts.jury import judge
+from thalweg.parts.records import MARKERS, OTHERS
+from thalweg.parts.weigher import Weigher, fits, teach
 
 __all__ = [
     "ANSWERED",
     "PREDICTED",
-    "Combined",
-    "Combining",
+    "CopySettings",
+    "CopyState",
+    "Turn",
     "answer",
     "ask",
     "propose",
@@ -44,26 +47,38 @@ ANSWERED, PREDICTED = 0, 1  # of the clock: rounds
 ROUNDING = 1e-13  # relative, of a mean of forecasts
 
 
-class Combined(NamedTuple):
-    """What changes."""
+class CopyState(NamedTuple):
+    """One of the copies that take turns."""
 
-    rules: Rules
-    jury: Jury
-    held: Floats  # (L, K) what the memories said
+    rules: Any = part()
+    jury: Any = part()
+    held: Floats = field("L K")  # weights by the memories, of the round that waits
+    tracker: Any = part()  # nothing, where the Tracker is no candidate
 
 
-class Combining(NamedTuple):
-    """What does not change, and scratch space. N candidates: Tracker or not, M rules, L memories, guests in Python."""
+class CopySettings(NamedTuple):
+    """Constants and scratch space. N candidates: Tracker or not, M rules, L memories, guests in Python."""
 
-    rules: RuleSettings
-    jury: JuryRoom
     loss: int
     tau: float
     gradient: bool
     tracked: bool
-    weights: Floats  # (N, K) of the candidates
-    gains: Floats  # (N,)
-    r: Floats  # (K,)
+    rules: Any = part()
+    jury: Any = part()
+    tracker: Any = part()
+    weights: Floats = scratch("N K")  # of the candidates
+    gains: Floats = scratch("N")
+    r: Floats = scratch("K")
+
+
+class Turn(NamedTuple):
+    """A copy as kernels take it. Its parts called `tracker` are None: they are behind the weigher."""
+
+    state: CopyState
+    settings: CopySettings
+    weigher: Weigher
+    memories: MemoriesState
+    remembering: MemoriesSettings
 
 
 @inner
@@ -81,9 +96,18 @@ def _apart(a: float, b: float) -> float:
     return a - b if abs(a - b) > ROUNDING * abs(a) else 0.0
 
 
+@inner
+def _has_room(turn: Turn) -> bool:
+    """Whether there is capacity for one more round."""
+    records, c = turn.state.jury.records, turn.settings
+    if c.gains.shape[0] > 1 and (records.counts[MARKERS] + 1) >> (records.V.shape[0] - OTHERS) > 0:
+        return False
+    return not c.tracked or fits(turn.weigher)
+
+
 @kernel
 def read(row: Floats, least: float, largest: float, x: Floats, a: Floats) -> bool:
-    """x, a <- forecasts and who is awake; whether somebody is, and all are numbers between these bounds."""
+    """x, a <- forecasts and who is awake. False if all experts sleep or a forecast is out of range."""
     somebody = False
     for i in range(row.shape[0]):
         awake = not np.isnan(row[i])
@@ -97,7 +121,8 @@ def read(row: Floats, least: float, largest: float, x: Floats, a: Floats) -> boo
 @kernel
 def propose(handle: Any, x: Floats, a: Floats, held: Floats, w: Floats) -> float:
     """w <- the weights of a round for those awake; the guests' are there. Returns the forecast."""
-    s, c, tracker, _, _ = parts(handle)
+    turn = parts(handle)
+    s, c, tracker = turn.state, turn.settings, turn.weigher
     K, first, M = w.shape[0], 1 if c.tracked else 0, c.rules.kinds.shape[0]
     if c.tracked:
         call(tracker.ready, tracker.handle)
@@ -121,10 +146,10 @@ def propose(handle: Any, x: Floats, a: Floats, held: Floats, w: Floats) -> float
 @kernel
 def ask(handle: Any, row: int, x: Floats, a: Floats, w: Floats, clock: Ints) -> float:
     """`propose` for the next round, which then waits in this row, and the clock goes on."""
-    s, _, _, memories, remembering = parts(handle)
-    foresee(memories, remembering, row, x, a, s.held)
+    turn = parts(handle)
+    foresee(turn.memories, turn.remembering, row, x, a, turn.state.held)
     clock[PREDICTED] += 1
-    return propose(handle, x, a, s.held, w)
+    return propose(handle, x, a, turn.state.held, w)
 
 
 @kernel
@@ -140,14 +165,15 @@ def take(
 @kernel
 def recall(handle: Any, row: int, w: Floats) -> float:
     """`propose` once more for the round that waits in this row."""
-    s, _, _, memories, _ = parts(handle)
-    return propose(handle, memories.x[row], memories.a[row], s.held, w)
+    turn = parts(handle)
+    return propose(handle, turn.memories.x[row], turn.memories.a[row], turn.state.held, w)
 
 
 @kernel
 def _learn(handle: Any, x: Floats, a: Floats, p: float, y: float) -> None:
-    """One round, after `propose`."""
-    s, c, tracker, _, _ = parts(handle)
+    """One round, after `propose`; there is room for it."""
+    turn = parts(handle)
+    s, c, tracker = turn.state, turn.settings, turn.weigher
     K, M, d = x.shape[0], c.rules.kinds.shape[0], slope(c.loss, c.tau, p, y)
     for n in range(c.gains.shape[0]):
         q = _mean(c.weights[n], x)
@@ -163,7 +189,7 @@ def _learn(handle: Any, x: Floats, a: Floats, p: float, y: float) -> None:
                 tracker.g[i] = -c.r[i]
                 if not c.gradient:  # sum_i u_i l_i, where who sleeps loses what was paid
                     paid -= tracker.x[i] * c.r[i]
-            call(tracker.update, tracker.handle, max(paid, 0.0), np.inf, 0, True)
+            teach(tracker, max(paid, 0.0))
         elif m < M:
             learn_rule(s.rules, c.rules, m, a, c.r)
     if c.gains.shape[0] > 1:
@@ -171,19 +197,35 @@ def _learn(handle: Any, x: Floats, a: Floats, p: float, y: float) -> None:
 
 
 @kernel
-def answer(handle: Any, row: int, y: float, said: float, clock: Ints) -> None:
-    """The answer to the round in this row, for which `propose` said this; and the clock goes on."""
-    _, _, _, memories, _ = parts(handle)
+def answer(handle: Any, row: int, y: float, said: float, clock: Ints) -> bool:
+    """The answer to the round in this row, for which `propose` said this; and the clock goes on.
+
+    False, with nothing changed, where there is no capacity for it.
+    """
+    turn = parts(handle)
+    if not _has_room(turn):
+        return False
+    memories = turn.memories
     _learn(handle, memories.x[row], memories.a[row], said, y)
     memories.y[row], memories.answered[row] = y, 1
     clock[ANSWERED] += 1
+    return True
 
 
 @kernel
 def rounds(
-    handle: Any, X: Floats, A: Floats, Y: Floats, held: Floats, first: int, step: int, W: Floats, P: Floats
-) -> None:
-    """The rounds first, first + step, ...; weights and forecasts into W and P."""
+    handle: Any, X: Floats, A: Floats, Y: Floats, held: Floats, first: int, step: int, wait: bool, W: Floats, P: Floats
+) -> int:
+    """The rounds first, first + step, ...; weights and forecasts into W and P. Returns the first that was not played.
+
+    It stops before a round for which there is no capacity, and where it shall `wait`, also when its Tracker has begun
+    and still has the capacity for that.
+    """
+    turn = parts(handle)
     for t in range(first, Y.shape[0], step):
+        begun = turn.settings.tracked and turn.weigher.first and turn.weigher.members[COUNT] > 0
+        if (wait and begun) or not _has_room(turn):
+            return t
         P[t] = propose(handle, X[t], A[t], held[t], W[t])
         _learn(handle, X[t], A[t], P[t], Y[t])
+    return Y.shape[0]

@@ -13,10 +13,12 @@ from typing import NamedTuple
 
 from thalweg._kernels.jit import inner
 
-__all__ = ["HINGE", "HUBER", "LOG", "QUANTILE", "SQUARED", "Lesson", "chance", "gain", "pull", "slope"]
+__all__ = [
+    "HINGE", "HUBER", "LARGEST_GAIN", "LOG", "QUANTILE", "SQUARED", "Lesson", "chance", "gain", "pull", "slope",
+]  # fmt: skip
 
 SQUARED, HUBER, QUANTILE, HINGE, LOG = range(5)
-LARGEST = 1e140  # of a gain: its square is still a number
+LARGEST_GAIN = 1e140  # its square is still a number
 
 
 class Lesson(NamedTuple):
@@ -89,4 +91,4 @@ def gain(kind: int, par: float, played: float, p: float, y: float, unit: float) 
     else:
         delta = par / unit if kind == HUBER else par
         more = _cost(kind, delta, (played - y) / unit) - _cost(kind, delta, (p - y) / unit)
-    return min(max(more, -LARGEST), LARGEST)
+    return min(max(more, -LARGEST_GAIN), LARGEST_GAIN)

@@ -13,7 +13,7 @@ l(x_i)), is its regret for not having followed expert i; a_i is 0 where it sleep
 (1) forgets where V and A are multiplied by `keep` < 1 first. (4) with alpha = 0 are exponential weights. Nothing
 depends on the scale of the losses, but (5), which is for logarithmic ones. In (1) and (3) an expert that was never
 judged has an equal share. Where all who are awake have weight 0, all have the same. Rules of one more kind weigh by
-how errors go together: `thalweg.estimators._covariance`.
+how errors go together: `thalweg.parts.covariance`.
 
 References
 ----------
@@ -22,12 +22,14 @@ O. Wintenberger, Optimal learning with Bernstein online aggregation, Machine Lea
 M. Herbster, M. Warmuth, Tracking the best expert, Machine Learning 32, 1998: (4).
 """
 
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from thalweg._core.state import Floats, Ints, Past, Plan, field
 from thalweg._kernels.jit import inner
-from thalweg._kernels.parts import Floats, Ints
+from thalweg.parts.covariance import LARGEST
 
 __all__ = [
     "BAYES",
@@ -38,14 +40,16 @@ __all__ = [
     "MLPROD",
     "SHARE",
     "Row",
-    "RuleSettings",
-    "Rules",
+    "RulesSettings",
+    "RulesState",
     "believe",
     "learn_rule",
+    "normalise",
+    "rules_plan",
 ]
 
 BOA, MLPOL, MLPROD, SHARE, BAYES = range(5)  # those from SHARE on keep logarithms of weights
-COVARIANCE = 5  # not a rule of this file: a memory of `_covariance`
+COVARIANCE = 5  # not a rule of this file: a memory of `thalweg.parts.covariance`
 LEAST = -700.0  # of a logarithm of a weight
 
 
@@ -72,16 +76,16 @@ FAMILIES = {
 }
 
 
-class Rules(NamedTuple):
-    """What changes: M rules on K experts."""
+class RulesState(NamedTuple):
+    """M rules on K experts."""
 
-    A: Floats  # (M, K)
-    V: Floats  # (M, K)
-    B: Floats  # (M, K)
+    A: Floats = field("M K")
+    V: Floats = field("M K")
+    B: Floats = field("M K")
 
 
-class RuleSettings(NamedTuple):
-    """What does not."""
+class RulesSettings(NamedTuple):
+    """Constants."""
 
     kinds: Ints  # (M,)
     keep: Floats  # (M,)
@@ -89,14 +93,27 @@ class RuleSettings(NamedTuple):
     shares: Floats  # (M,)
 
 
+def rules_plan(rows: Sequence[Row], experts: int) -> Plan:
+    """Return the plan of these rules."""
+    numbers = np.array([row[1:4] for row in rows], dtype=np.float64).reshape(len(rows), 3).T.copy()
+    settings = RulesSettings(np.array([row.kind for row in rows], dtype=np.int64), *numbers)
+    return Plan(RulesState, settings, {"M": len(rows), "K": experts}, holds=_holds)
+
+
+def _holds(s: RulesState, c: RulesSettings, past: Past) -> Iterator[tuple[str, bool]]:
+    """Relations that the next round relies on: in (3), an expert with squares has a largest regret."""
+    yield "rules", bool((s.V >= 0).all() and (s.B >= 0).all() and (np.abs(s.A) < LARGEST**3).all())
+    yield "rules", not ((s.V > 0) & (s.B == 0) & (c.kinds == MLPROD)[:, None]).any()
+
+
 @inner
-def _step(c: RuleSettings, s: Rules, m: int, i: int) -> float:
+def _step(c: RulesSettings, s: RulesState, m: int, i: int) -> float:
     """s_i of (3); V_i > 0."""
-    return min(0.5 / s.B[m, i], np.sqrt(np.log(max(s.A.shape[1], 2)) / s.V[m, i]))  # type: ignore[no-any-return]
+    return min(0.5 / s.B[m, i], np.sqrt(np.log(max(s.A.shape[1], 2)) / s.V[m, i]))
 
 
 @inner
-def believe(s: Rules, c: RuleSettings, m: int, a: Floats, w: Floats) -> None:
+def believe(s: RulesState, c: RulesSettings, m: int, a: Floats, w: Floats) -> None:
     """w <- what rule m plays among those awake."""
     K, kind = w.shape[0], c.kinds[m]
     top, judged = -np.inf, 0.0
@@ -140,7 +157,7 @@ def normalise(a: Floats, w: Floats) -> None:
 
 
 @inner
-def learn_rule(s: Rules, c: RuleSettings, m: int, a: Floats, r: Floats) -> None:
+def learn_rule(s: RulesState, c: RulesSettings, m: int, a: Floats, r: Floats) -> None:
     """One round of rule m with its regrets."""
     K, kind = r.shape[0], c.kinds[m]
     largest = 0.0
@@ -171,7 +188,7 @@ def learn_rule(s: Rules, c: RuleSettings, m: int, a: Floats, r: Floats) -> None:
 
 
 @inner
-def _share(s: Rules, c: RuleSettings, m: int, r: Floats, largest: float) -> None:
+def _share(s: RulesState, c: RulesSettings, m: int, r: Floats, largest: float) -> None:
     """(4), (5); A holds logarithms of weights."""
     K, alpha = r.shape[0], c.shares[m]
     s.B[m, 0] = max(s.B[m, 0], largest)

@@ -15,31 +15,41 @@ from typing import NamedTuple
 
 import numpy as np
 
+from thalweg._core.rules import magnitude, within
+from thalweg._core.state import Floats, Ints, Plan, field
 from thalweg._kernels.jit import inner
-from thalweg._kernels.parts import Floats, Ints
-from thalweg.estimators._linear.losses import QUANTILE, SQUARED, Lesson, pull, slope
-from thalweg.estimators._linear.offsets import move_offset
+from thalweg._validate import LARGEST
+from thalweg.parts.linear.losses import QUANTILE, SQUARED, Lesson, pull, slope
+from thalweg.parts.linear.offsets import move_offset
 
-__all__ = ["BELIEVED", "RATES", "Members", "follow_members", "learns", "move_members", "new_members", "score_members"]
+__all__ = [
+    "BELIEVED",
+    "RATES",
+    "MembersState",
+    "follow_members",
+    "learns",
+    "members_plan",
+    "move_members",
+    "score_members",
+]
 
 RATES = 10.0 * 4.0 ** np.arange(-5, 3)  # 10 c
 BELIEVED = np.array([1, 2, 4, 3, 2, 1, 1, 1]) / 15  # at the start: steps that are neither short nor long come first
 MEMORY = 0.999  # of offsets
 
 
-class Members(NamedTuple):
-    """What changes. D positions, of which 0 is the intercept."""
+class MembersState(NamedTuple):
+    """M members, D positions, of which 0 is the intercept."""
 
-    W: Floats  # (D, M)
-    G: Floats  # (D, M)
-    offset: Floats  # (M,) added to a prediction
-    left: Floats  # (M,) the mean absolute error that was left over
+    W: Floats = field("D M", magnitude(LARGEST**1.5), called="coefficients")
+    G: Floats = field("D M", within(0.0, LARGEST**3), called="squared gradients")
+    offset: Floats = field("M", magnitude(LARGEST**1.5), called="coefficients")  # added to a prediction
+    left: Floats = field("M", within(0.0, np.inf), called="errors left over")  # the mean absolute one
 
 
-def new_members(positions: int) -> Members:
-    """All 0."""
-    M = RATES.size
-    return Members(np.zeros((positions, M)), np.zeros((positions, M)), np.zeros(M), np.zeros(M))
+def members_plan(positions: int) -> Plan:
+    """Return the plan of members with so many coefficients each."""
+    return Plan(MembersState, (), {"D": positions, "M": RATES.size})
 
 
 @inner
@@ -49,7 +59,7 @@ def learns(kind: int, i: int) -> int:
 
 
 @inner
-def score_members(m: Members, at: Ints, z: Floats, n: int, first: int, p: Floats) -> None:
+def score_members(m: MembersState, at: Ints, z: Floats, n: int, first: int, p: Floats) -> None:
     """p[first + i] += offset + sum_k W[at[k], i] z[k], over the n features that are present."""
     for i in range(m.W.shape[1]):
         p[first + i] += m.offset[i]
@@ -60,7 +70,7 @@ def score_members(m: Members, at: Ints, z: Floats, n: int, first: int, p: Floats
 
 
 @inner
-def follow_members(m: Members, j: int, ratio: float, shift: float) -> None:
+def follow_members(m: MembersState, j: int, ratio: float, shift: float) -> None:
     """Feature j has a new spread, `ratio` times the old one, and a new mean, `shift` new spreads further on."""
     for i in range(m.W.shape[1]):
         m.W[j, i] *= ratio
@@ -70,7 +80,7 @@ def follow_members(m: Members, j: int, ratio: float, shift: float) -> None:
 
 @inner
 def move_members(
-    m: Members,
+    m: MembersState,
     lesson: Lesson,
     at: Ints,
     z: Floats,

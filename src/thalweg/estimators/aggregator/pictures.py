@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thalweg._types import Array
-from thalweg.estimators._combination import Combination, costs
-from thalweg.estimators._oracles import oracle as hindsight
+from thalweg.estimators.aggregator.oracles import oracle as hindsight
+from thalweg.estimators.aggregator.result import Combination, costs
 from thalweg.regret._axes import axes, describe, legend
 
 if TYPE_CHECKING:

@@ -1,0 +1,267 @@
+"""Saving, restoring and copying of estimators that follow another library's rules (scikit-learn, river).
+
+Such a class has that library's bases only. Its constructor keeps the arguments and does nothing else; everything that
+is learned comes with the first row. It takes these functions into its body:
+
+    class Regressor(RegressorMixin, BaseEstimator):
+        state, restore, save, __copy__ = _fitted.state, _fitted.restore, _fitted.save, _fitted.copied
+        rounds = property(_fitted.rounds)
+        _arguments, _settings = _fitted.arguments, _fitted.settings
+
+and adds `_facts`, `_prefix`, `_layouts` and `_restored` (`Fitted`). Everything learned is in `_models`, the facts and
+`_fitted_with`; these change together, in one assignment.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from thalweg import files
+from thalweg._archive import KINDS
+from thalweg._core import saving
+from thalweg._core.memory import Memory
+from thalweg._interrupts import interrupts
+from thalweg._recorded import parameters
+from thalweg._validate import told
+from thalweg.errors import StateError
+
+__all__ = [
+    "Fitted", "Model", "arguments", "copied", "is_fitted", "learned", "restore", "rounds", "save", "settings", "shadow",
+    "state", "together", "words",
+]  # fmt: skip
+
+DEEPEST = 8  # tuples in tuples
+E = TypeVar("E")
+
+
+class Model(Protocol):
+    """A model of one target."""
+
+    memory: Memory
+
+    @property
+    def rounds(self) -> int:
+        """Rows learned so far."""
+
+
+class Fitted(Protocol):
+    """An estimator that these functions serve.
+
+    Attributes
+    ----------
+    _noun : str
+        Its name in messages.
+    _facts : mapping
+        Fitted attributes that sizes follow from: their names, and functions that read saved ones. They raise an error
+        where a saved one cannot be used.
+    _prefix : str
+        Of the names of arrays in saved states; "{}" stands for the number of a model.
+    """
+
+    _noun: str
+    _facts: Mapping[str, Callable[[Any], Any]]
+    _prefix: str
+    _models: tuple[Model, ...]
+    _fitted_with: dict[str, str]
+
+    def _arguments(self) -> dict[str, Any]: ...
+    def _settings(self) -> dict[str, Any]: ...
+    def _restored(self, facts: Mapping[str, Any], saved: Callable[[int], dict[str, Any]]) -> tuple[Model, ...]:
+        """Return models for these facts, model i with the arrays saved(i)."""
+
+
+# ------------------------------------------------------------------------------------------------------------ arguments
+
+
+def arguments(self: Any) -> dict[str, Any]:
+    """Return the arguments as they are now."""
+    return {name: getattr(self, name) for name in parameters(type(self))}
+
+
+def settings(self: Any) -> dict[str, Any]:
+    """Return all arguments as text."""
+    return saving.settings(self)
+
+
+def is_fitted(self: Any) -> bool:
+    """Whether there is a model."""
+    return "_models" in vars(self)
+
+
+def rounds(self: Any) -> int:
+    """Rows learned so far."""
+    return int(self._models[0].rounds) if is_fitted(self) else 0
+
+
+# ----------------------------------------------------------------------------------------------- changes that are whole
+
+
+def shadow(self: E) -> E:
+    """Return another object with the same attributes, to try something on. `learned` makes its attributes ours."""
+    other = object.__new__(type(self))
+    vars(other).update(vars(self))
+    return other
+
+
+def learned(self: Any, other: Any, **fitted: Any) -> None:
+    """Take over the attributes of a shadow and these, all at once."""
+    self.__dict__ = vars(other) | fitted | {"_fitted_with": self._settings()}
+
+
+@contextmanager
+def together(models: Iterable[Model]) -> Iterator[None]:
+    """Undo the changes of all models if the body raises, Ctrl-C included."""
+    before = [
+        (one.memory, one.memory.snapshot(), one.memory.sizes, {k: g.state() for k, g in one.memory.guests.items()})
+        for one in models
+    ]
+    try:
+        yield
+    except BaseException:
+        with interrupts():  # a second Ctrl-C waits
+            for memory, snapshot, sizes, guests in before:
+                memory.sizes = sizes
+                memory.roll_back(snapshot)
+                for name, guest in memory.guests.items():
+                    guest.restore(guests[name])
+        raise
+
+
+# ------------------------------------------------------------------------------------------------------ stop and resume
+
+
+def state(self: Any) -> dict[str, Any]:
+    """Return everything that was learned, as a plain mapping of new arrays, numbers and lists."""
+    saved = saving.write(self, {})
+    if not is_fitted(self):
+        return saved
+    _check_unchanged(self)
+    for name in self._facts:
+        if name in vars(self):
+            saved |= _plain(f"facts.{name}", getattr(self, name))
+    for i, model in enumerate(self._models):
+        prefix = self._prefix.format(i)
+        saved |= {prefix + name: array.copy() for name, array in model.memory.block.arrays.items()}
+        for inner, guest in model.memory.guests.items():
+            saved |= {f"{prefix}{inner}{name}": value for name, value in guest.state().items()}
+    return saved
+
+
+def restore(self: Any, saved: Mapping[str, Any]) -> None:
+    """Continue from a saved state, bit for bit. A state of another class is refused and nothing changes."""
+    saved = saving.plain(saved)
+    saving.check_kind(self, saved)
+    fitted: dict[str, Any] = {}
+    if any(str(key).startswith(self._prefix.format(0)) for key in saved):
+        try:
+            fitted = {
+                name: read(_saved_fact(self, saved, f"facts.{name}"))
+                for name, read in self._facts.items()
+                if f"facts.{name}" in saved
+            }
+            models = self._restored(fitted, lambda i: saving.inside(saved, self._prefix.format(i)))
+        except StateError:
+            raise
+        except Exception as error:
+            raise saving.unfit(self, f"its facts cannot be used: {error}") from error
+        if len({one.rounds for one in models}) > 1:
+            raise saving.unfit(self, "its classes have not learned the same number of rows")
+        fitted |= {"_models": models, "_fitted_with": self._settings()}
+    gone = {*self._facts, "_models", "_fitted_with"}
+    self.__dict__ = {key: value for key, value in vars(self).items() if key not in gone} | fitted
+
+
+def save(self: Any, path: str | os.PathLike[str]) -> None:
+    """Write it to a file: class, arguments and state. `thalweg.load` continues from there, bit for bit.
+
+    The file is replaced in one step: a crash leaves the old one. It holds no functions or objects of yours: names of
+    features and classes must be words, numbers, or tuples of them.
+    """
+    for name in self._facts if is_fitted(self) else ():
+        if name in vars(self):
+            _check_savable(self, getattr(self, name))
+    files.write(self, path)
+
+
+def copied(self: E) -> E:
+    """Return one of its own: a copy that shared the arrays would move with the original."""
+    return copy.deepcopy(self)
+
+
+# ---------------------------------------------------------------------------------------------------------------- facts
+
+
+def words(value: Any) -> Any:
+    """Read a saved list of names, as a new array."""
+    if not isinstance(value, np.ndarray) or value.ndim != 1:
+        raise ValueError(f"a list of names is needed. Got {told(value)}")
+    return value.copy()
+
+
+def _plain(key: str, value: Any) -> dict[str, Any]:
+    """Return a fact as a state holds it: names as a list, with the type of their array."""
+    if isinstance(value, dict):
+        return {key: list(value), f"{key}.dtype": "object"}
+    if isinstance(value, np.ndarray) and value.dtype.kind in "OU":
+        return {key: value.tolist(), f"{key}.dtype": str(value.dtype)}
+    return {key: value.copy() if isinstance(value, np.ndarray) else value}
+
+
+def _saved_fact(owner: Any, saved: Mapping[str, Any], key: str) -> Any:
+    """Return a fact from a state: the inverse of `_plain`, with names as an array."""
+    value = saved[key]
+    if f"{key}.dtype" not in saved:
+        return value
+    kind = str(saved[f"{key}.dtype"])
+    if not isinstance(value, list) or not (kind == "object" or (kind[:2] == "<U" and kind[2:].isdecimal())):
+        raise saving.unfit(owner, f"'{key}' must be a list of words")
+    found = np.empty(len(value), dtype=object)
+    found[:] = value
+    return found if kind == "object" else found.astype(str)
+
+
+def _check_unchanged(owner: Any) -> None:
+    """Refuse to save an estimator whose arguments were changed after it was fitted: nobody could read that."""
+    for key, now in owner._settings().items():
+        then = owner._fitted_with.get(key)
+        if now != then:
+            raise StateError(
+                f"{type(owner).__name__} was fitted with {key} = {then}, and {key} was set to {now} since. Fit it "
+                f"again, or set {key} back, before its state is saved."
+            )
+
+
+def _check_savable(owner: Any, fact: Any) -> None:
+    """Refuse names and classes that no file can hold."""
+    if isinstance(fact, np.ndarray) and fact.dtype.kind not in "OU":
+        if fact.dtype.kind not in KINDS or fact.dtype.itemsize > 8:
+            raise _unsavable(owner, f"classes of type {fact.dtype}")
+    elif isinstance(fact, np.ndarray | dict):
+        for name in fact:
+            if not _can_be_read(name, 0):
+                raise _unsavable(owner, f"{told(name)}, a {type(name).__name__}")
+
+
+def _unsavable(owner: Any, what: str) -> StateError:
+    return StateError(
+        f"{type(owner).__name__} cannot be saved to a file with {what}, among its names or classes: use words, whole "
+        "numbers or tuples of them. Copies and pickles work."
+    )
+
+
+def _can_be_read(name: Any, depth: int) -> bool:
+    """Whether a file gives this name back as one that is equal to it."""
+    if type(name) is tuple:
+        return depth < DEEPEST and all(_can_be_read(one, depth + 1) for one in name)
+    try:
+        again = json.loads(json.dumps(name.item() if isinstance(name, np.generic) else name))
+        return isinstance(again, str | int | float | None) and bool(again == name) and hash(again) == hash(name)
+    except (TypeError, ValueError, OverflowError):
+        return False

@@ -1,0 +1,181 @@
+"""Linear models without constraints, as estimators use them: memory, rows in batches and one by one."""
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thalweg._core.memory import Memory
+from thalweg._core.saving import read
+from thalweg._core.state import Block
+from thalweg._types import Array
+from thalweg.parts.linear import LinearLayout, moved
+from thalweg.parts.linear.rows import LEVEL, LinearState, play_row, play_rows
+
+__all__ = ["FreeModel"]
+
+
+class _Row:
+    """The bound call of one row, the arrays that it reads, and how many rows there is room for."""
+
+    def __init__(self, memory: Memory) -> None:
+        size = memory.sizes["features"]
+        self.at, self.x = np.zeros(size, dtype=np.int64), np.zeros(size)
+        self.positions: Sequence[int] = ()  # those in `at`
+        self.values: Any = (ctypes.c_double * size).from_buffer(self.x.data)
+        self.call = memory.call(play_row, 0, 0.0, 0.0, False, 0, self.at, self.x)
+        self.clock = memory.state.clock.data
+        self.rounds = memory.layout.rounds(memory.sizes)  # type: ignore[attr-defined]
+
+
+class FreeModel:
+    """A linear model of one target that learns row by row.
+
+    A row is given by the positions of the features that are present, which count from 1, and their values. All rows of
+    a call have the same positions. A feature that is absent costs nothing, and has no part in the row: it is as if it
+    were at its mean. Nothing is checked here: positions must lie in 1..`features`, numbers be at most 1e100 in size,
+    weights >= 0.
+
+    Where features come as they please, begin with an open layout: no position is in use yet, and `used` of a call says
+    how many are from then on. A position that is new has coefficients 0. `move` makes room for more, or drops guests.
+
+    Parameters
+    ----------
+    layout : LinearLayout
+        Loss, features and so on.
+    start : tuple of Block and sizes, optional
+        A saved state.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thalweg.estimators._linear import FreeModel
+    >>> from thalweg.parts.linear import LinearLayout
+    >>> model = FreeModel(LinearLayout(8, open=True))
+    >>> one = np.ones(1)
+    >>> for t in range(200):
+    ...     x = np.sin([[1.0 * t, 2.0 * t]])
+    ...     y = x[:, 0] - 2 * x[:, 1] + 5
+    ...     _ = model.learn(x, y, one, np.array([1, 3]), used=3)  # features 1 and 3 are present
+    >>> coefficients, intercept = model.coefficients()
+    >>> coefficients.round(1), round(intercept, 1)
+    (array([ 1.,  0., -2.,  0.,  0.,  0.,  0.,  0.]), 5.0)
+    """
+
+    def __init__(self, layout: LinearLayout, start: tuple[Block, Mapping[str, int]] | None = None) -> None:
+        self.layout = layout
+        self.memory = Memory(layout, moved=self._forget, start=start)
+
+    @classmethod
+    def restored(cls, owner: Any, layout: LinearLayout, saved: Mapping[str, Any]) -> Self:
+        """Return one in a saved state of `owner`; nothing is allocated before all shapes are as they should be."""
+        return cls(layout, read(owner, layout, saved))
+
+    def _forget(self, memory: Memory) -> None:
+        features = memory.sizes["features"]
+        self._row: _Row | None = None
+        self._all, self._positions = np.arange(1, features + 1), range(1, features + 1)
+
+    def __getstate__(self) -> dict[str, Any]:
+        memory = self.memory
+        return {"layout": self.layout, "sizes": dict(memory.sizes), "words": memory.block.memory.copy()}
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        layout: LinearLayout = kept["layout"]
+        block = Block(layout.plan(kept["sizes"]), np.array(kept["words"]))  # of its own: a pickle's may be read only
+        FreeModel.__init__(self, layout, (block, kept["sizes"]))
+
+    # ------------------------------------------------------------------ sizes
+
+    @property
+    def rounds(self) -> int:
+        """Rows learned so far."""
+        return int(self.memory.state.clock[0])
+
+    @property
+    def used(self) -> int:
+        """Positions in use."""
+        return int(self.memory.state.clock[1]) - 1
+
+    def move(self, features: int, *, guests: bool) -> None:
+        """Make room for more features, or drop the guests: the other candidates share their weight."""
+        sizes = {**self.memory.sizes, "features": features, "guests": int(guests)}
+        self.memory.adopt(moved(self.memory.block, self.layout.plan(sizes)), sizes)
+
+    def _reserve(self, rows: int) -> None:
+        """See to it that there are slots for further rows."""
+        memory, needed = self.memory, self.rounds + rows
+        if needed > self.layout.rounds(memory.sizes):
+            memory.grow({**memory.sizes, "slots": self.layout.slots(needed)})
+
+    # ------------------------------------------------------------------ rows
+
+    def learn(self, X: Array, y: Array, weights: Array, at: NDArray[np.int64] | None = None, *, used: int = 0) -> Array:
+        """Learn rows, one after the other; X has a column for each of the positions `at`, all when left out.
+
+        Returns the prediction of each before it was learned. An error or Ctrl-C undoes all of them.
+        """
+        if at is None and len(X) == 1:
+            return np.array([self.play(self._positions, X[0], y.item(0), weights.item(0), True)])
+        out = np.empty(len(X))
+        with self.memory.all_or_nothing():
+            self._reserve(int(np.count_nonzero(weights > 0)))
+            play_rows(self.memory.handle, used, self._all if at is None else at, X, y, weights, True, out)
+        return out
+
+    def predict(self, X: Array, at: NDArray[np.int64] | None = None) -> Array:
+        """Predict rows; for "log_loss" the probability of +1."""
+        if at is None and len(X) == 1:
+            return np.array([self.play(self._positions, X[0], 0.0, 0.0, False)])
+        out = np.empty(len(X))
+        play_rows(self.memory.handle, 0, self._all if at is None else at, X, out, out, False, out)
+        return out
+
+    def play(
+        self, at: Sequence[int], values: list[float] | Array, y: float, weight: float, learn: bool, used: int = 0
+    ) -> float:
+        """Predict one row, and learn it where that is wanted: as many values as positions."""
+        row = self._row
+        if row is None:
+            row = self._row = _Row(self.memory)
+        if learn and row.clock[0] >= row.rounds and weight > 0.0:
+            with self.memory.all_or_nothing():
+                self._reserve(1)
+                return self.play(at, values, y, weight, learn, used)
+        count, call = len(values), row.call
+        if row.positions is not at and row.positions != at:
+            row.positions = ()
+            row.at[:count] = at
+            row.positions = at
+        if type(values) is list:
+            row.values[:count] = values
+        else:
+            row.x[:count] = values
+        integers, floats = call.integers, call.floats
+        integers[1], floats[2], floats[3], integers[4], integers[5] = count, y, weight, learn, used
+        said: float = call.run()
+        if said != said:
+            call.entry.read(said)
+        return said
+
+    # ------------------------------------------------------------------ what it tells
+
+    @property
+    def weights(self) -> Array:
+        """Weights of the candidates, guests first."""
+        weights: Array = self.memory.state.jury.weights.copy()
+        weights /= weights.sum()
+        return weights
+
+    def coefficients(self) -> tuple[Array, float]:
+        """Return the mean of the candidates' coefficients by weight, in the units of the data; and of intercepts."""
+        state: LinearState = self.memory.state
+        w, K = self.weights, len(state.guests.B)
+        standard = w[:K] @ state.guests.B + state.members.W @ w[K:]
+        mean, spread = state.features.mean, state.features.spread
+        raw = np.divide(standard, spread, out=np.zeros_like(spread), where=spread > 0)[1:]
+        offset = w[:K] @ state.guests.offset + w[K:] @ state.members.offset
+        level = state.target[LEVEL] + standard[0] + offset
+        return raw, float(level - raw @ mean[1:])

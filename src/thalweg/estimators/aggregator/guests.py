@@ -1,0 +1,87 @@
+"""Objects beside the block of an `Aggregator`: rules of the user's own, and the names of the experts."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from thalweg._types import Array
+from thalweg._validate import told
+from thalweg.errors import InputError, StateError
+
+__all__ = ["Hosted", "Names"]
+
+
+class Hosted:
+    """A rule of the user's own, copied: an object with `weights` and `update`; to be saved, `state` and `restore`."""
+
+    def __init__(self, guest: Any) -> None:
+        self._original, self.guest = guest, copy.deepcopy(guest)
+
+    def weights(self, x: Array, a: Array) -> Array:
+        """Return its weights for those awake, checked."""
+        w = np.asarray(self.guest.weights(x.copy(), a.copy()), dtype=np.float64)
+        if w.shape != x.shape or not (np.isfinite(w).all() and (w >= 0).all()):
+            raise InputError(
+                f"Aggregator: the guest {type(self.guest).__name__} must give {x.size} weights >= 0. Got {told(w)}."
+            )
+        w = w * a
+        return np.asarray(w / w.sum() if w.sum() > 0 else a / a.sum())
+
+    def update(self, x: Array, a: Array, y: float) -> None:
+        """Tell it the answer."""
+        self.guest.update(x.copy(), a.copy(), float(y))
+
+    def state(self) -> dict[str, Any]:
+        """Return what its own `state()` gives."""
+        self._check()
+        return dict(self.guest.state())
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Let it continue from a saved state."""
+        self._check()
+        self.guest.restore(dict(saved))
+
+    def _check(self) -> None:
+        if not (hasattr(self.guest, "state") and hasattr(self.guest, "restore")):
+            name = type(self.guest).__name__
+            raise InputError(f"Aggregator: the guest {name} cannot be saved. Give it state() and restore().")
+
+    def reset(self) -> None:
+        """Start over with a copy of the original."""
+        self.guest = copy.deepcopy(self._original)
+
+    def snapshot(self) -> Any:
+        """Return a copy of all of it, whatever its `state()` gives."""
+        return copy.deepcopy(self.guest)
+
+    def roll_back(self, kept: Any) -> None:
+        """Return to a snapshot."""
+        self.guest = kept
+
+
+class Names:
+    """Names of the experts, once they came in a data frame."""
+
+    def __init__(self) -> None:
+        self.names: tuple[Any, ...] | None = None
+
+    def state(self) -> dict[str, Any]:
+        """Return them as a list, if there are any."""
+        return {} if self.names is None else {"expert_names_": list(self.names)}
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Take those of a saved state."""
+        names = saved.get("expert_names_")
+        if names is not None and not (
+            isinstance(names, list) and all(isinstance(one, str | int | float) for one in names)
+        ):
+            raise StateError("Aggregator cannot restore this state: 'facts.expert_names_' must be a list of words.")
+        self.names = None if names is None else tuple(names)
+
+    def reset(self) -> None:
+        """Forget them."""
+        self.names = None

@@ -1,0 +1,133 @@
+"""Forecasts and answers as users give them: checked, as arrays for kernels."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from thalweg._extras import need
+from thalweg._types import Array
+from thalweg._validate import real_array, told
+from thalweg.errors import InputError
+from thalweg.estimators._frames import Table, column, table
+from thalweg.parts.covariance import LARGEST
+from thalweg.parts.forecast_losses import CLOSEST
+
+__all__ = ["Rows", "moments", "one_row", "read_answers", "read_rows", "row"]
+
+
+class Rows(NamedTuple):
+    """Forecasts of some rounds, in the order of the experts."""
+
+    came: Table  # as it was given
+    X: Array  # (n, K); 0 where an expert sleeps
+    A: Array  # (n, K) how much of each is awake
+
+
+def read_rows(
+    who: str,
+    experts: Any,
+    awake: Any,
+    time: str | None,
+    *,
+    loss: str,
+    count: int = 0,
+    names: tuple[str, ...] | None = None,
+) -> Rows:
+    """Return forecasts and who is awake.
+
+    Parameters
+    ----------
+    who : str
+        The call, for messages.
+    experts, awake, time
+        As for `Aggregator.predict`.
+    loss : str
+        That of the aggregator.
+    count, names
+        How many experts there are since the first call (0 before it), and their names.
+    """
+    came = table(who, "experts", experts, time=time, empty=True)
+    names = came.names if names is None else names
+    X = _columns(who, "experts", came, names)
+    if X.shape[1] == 0:
+        raise InputError(f"{who}: experts must have a column for each expert. Got none.")
+    if count and X.shape[1] != count:
+        raise InputError(
+            f"{who}: there are {count} experts since the first call. Got {X.shape[1]} columns. Keep a "
+            "column for an expert that has left, with nan in it, and have one from the start for each to come."
+        )
+    A = np.where(np.isnan(X), 0.0, 1.0)
+    if awake is not None:
+        given = _columns(who, "awake", table(who, "awake", awake), names)
+        if given.shape != X.shape:
+            raise InputError(f"{who}: awake has shape {given.shape}, experts {X.shape}. Give one a forecast.")
+        if not ((given >= 0) & (given <= 1)).all():
+            raise InputError(f"{who}: awake must hold numbers from 0 to 1. Got {given.min():g} to {given.max():g}.")
+        A *= given
+    nobody = ~(A > 0).any(axis=1)
+    if nobody.any():
+        raise InputError(
+            f"{who}: nobody is awake in row {int(np.argmax(nobody))}, counted from 0. Leave the round out, or add an "
+            "expert that always has a forecast, such as the last value."
+        )
+    X = np.where(A > 0, X, 0.0)
+    if loss == "log":
+        if not ((X >= 0) & (X <= 1)).all():
+            raise InputError(f"{who}: for loss='log' forecasts must be probabilities of y = 1, from 0 to 1.")
+        X = np.clip(X, CLOSEST, 1 - CLOSEST)
+    elif (np.abs(X) > LARGEST).any():
+        raise InputError(f"{who}: a forecast is larger than {LARGEST:g}. Choose other units.")
+    return Rows(came, X, A)
+
+
+def read_answers(who: str, y: Any, loss: str) -> Array:
+    """Return one number a round, for compiled code: contiguous, and not read-only."""
+    Y = np.array(column(who, "y", y))
+    if (np.abs(Y) > LARGEST).any():
+        raise InputError(f"{who}: an answer is larger than {LARGEST:g}. Choose other units.")
+    if loss == "percentage" and (np.abs(Y) < 1 / LARGEST).any():
+        raise InputError(f"{who}: y is 0 in row {int(np.argmin(np.abs(Y)))}; a percentage of it says nothing.")
+    if loss == "log" and not ((Y == 0) | (Y == 1)).all():
+        raise InputError(f"{who}: for loss='log' y must be 0 or 1. Got {told(Y[(Y != 0) & (Y != 1)][0].item())}.")
+    return Y
+
+
+def one_row(experts: Any) -> Array | None:
+    """Return one round's forecasts as a row; None if they are anything else."""
+    if type(experts) is np.ndarray:
+        return experts.reshape(1, -1) if experts.ndim == 1 else None
+    if isinstance(experts, list | tuple) and experts and np.ndim(experts[0]) == 0:
+        array = real_array(experts)
+        return None if array is None else array.reshape(1, -1)
+    return None
+
+
+def row(awake: Any) -> Any:
+    """Return one round's `awake` as a row."""
+    array = None if awake is None else real_array(np.asarray(awake) * 1.0)
+    return awake if array is None or array.ndim != 1 else array.reshape(1, -1)
+
+
+def _columns(who: str, what: str, came: Table, names: tuple[str, ...] | None) -> Array:
+    """Return the columns of these experts: by name where they have names, nan where one is missing."""
+    if came.names is None or names is None:
+        return came.values
+    new = [name for name in came.names if name not in names]
+    if new:
+        raise InputError(
+            f"{who}: {what} has a column {new[0]!r}, but the experts are {', '.join(names)}, since the first call. "
+            "Have a column for each from the start, empty until it appears."
+        )
+    empty = np.full(len(came.values), np.nan if what == "experts" else 1.0)
+    return np.stack([came.values[:, came.names.index(n)] if n in came.names else empty for n in names], axis=1)
+
+
+def moments(came: Table) -> tuple[float, float]:
+    """Return the first and the last time of a table, as numbers."""
+    nw = need("narwhals", "frames", "A data frame")
+    times = came.frame[came.time]
+    if not times.dtype.is_numeric():
+        times = times.cast(nw.Datetime("us")).dt.timestamp("us")
+    return float(times[0]), float(times[len(times) - 1])

@@ -1,0 +1,79 @@
+"""Everything that parts, learners and estimators of your own import, in one place.
+
+Declared state: `field`, `part`, `scratch`, `Plan`, and rules such as `inside` and `within`. Kernels: `kernel`, `inner`,
+`implement`, and the functions that experts (`start`, `move`, ...) and meta-learners (`admit`, `feed`, ...) implement.
+Learners: `InPython`, a machine in plain Python. Estimators: `Memory`, `Fixed`, and `Kept` with `Recorded`.
+
+CONTRIBUTING has a complete example of each.
+"""
+
+from thalweg._core.memory import Fixed, Memory
+from thalweg._core.rules import counter_field, counters, inside, magnitude, simplex, within
+from thalweg._core.saving import Kept
+from thalweg._core.state import Floats, Ints, Past, Plan, field, part, scratch
+from thalweg._kernels.handle import parts
+from thalweg._kernels.jit import implement, inner, kernel
+from thalweg._kernels.parts import (
+    admit,
+    alive,
+    clear,
+    feed,
+    fits,
+    leaves,
+    move,
+    move_own,
+    place,
+    settle,
+    spots,
+    start,
+    weigh,
+)
+from thalweg._kernels.pointers import Pointer
+from thalweg._kernels.projections import onto_ball, pointer
+from thalweg._kernels.vectors import copy, dot, square_norm
+from thalweg._recorded import Recorded
+from thalweg.learners.in_python import InPython
+
+__all__ = [
+    "Fixed",
+    "Floats",
+    "InPython",
+    "Ints",
+    "Kept",
+    "Memory",
+    "Past",
+    "Plan",
+    "Pointer",
+    "Recorded",
+    "admit",
+    "alive",
+    "clear",
+    "copy",
+    "counter_field",
+    "counters",
+    "dot",
+    "feed",
+    "field",
+    "fits",
+    "implement",
+    "inner",
+    "inside",
+    "kernel",
+    "leaves",
+    "magnitude",
+    "move",
+    "move_own",
+    "onto_ball",
+    "part",
+    "parts",
+    "place",
+    "pointer",
+    "scratch",
+    "settle",
+    "simplex",
+    "spots",
+    "square_norm",
+    "start",
+    "weigh",
+    "within",
+]

@@ -1,0 +1,375 @@
+"""One side of `ConformalTracker`: candidates for a quantile of the scores, their weights, and what keeps the coverage.
+
+A round, with alpha the share that may be missed and e_k the candidates, w_k their weights (a `Tracker` on the simplex):
+
+    b = sum_k w_k e_k;  q = exp(theta) b                                          the threshold                     (1)
+    a score s comes: missed = s > q
+    theta <- theta + eta (missed - alpha), held between -2 and 44                                                   (2)
+    w learns from the pinball loss of sum_k w_k e_k                                at the weights of now            (3)
+
+(3) is taken at the weights of now for the candidates of then, so that a late answer does no harm. The candidates:
+
+    the (1 - alpha)-quantile of the last W scores, for each window W                                                (4)
+    m_h r_h for each half-life h: m_h <- m_h + (s - m_h)/n_h, n_h <- 2^(-1/h) n_h + 1, a mean that forgets,
+    and r_h the (1 - alpha)-quantile of the last 1000 ratios s/m_h, m_h of when s was predicted                      (5)
+    m_h <= M;  e_k <= 2 M'                                                                                          (6)
+
+with M the largest and M' the second largest score of the shortest window: what is left of a level that is gone does no
+harm for longer than that window, and a single huge score next to none. A quantile of n numbers is at place
+(1 - alpha)(n + 1) of the sorted ones, between neighbours linear.
+
+After more than 10/alpha zeros in a row windows and means are empty, the threshold is 0 and the rest waits until a score
+is above 0: a zero is covered whatever the threshold is. After more than 100/alpha theta is what it was before them.
+
+Scores times a power of two give thresholds times that power, bit for bit, as long as nothing underflows: everything
+above is linear in the scores, or made of ratios of them.
+
+Scores of a window and ratios are also kept in order, as scratch space: `sort` makes it from a state.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from thalweg._core.rules import counters
+from thalweg._core.state import Floats, Ints, Past, Plan, field, part, scratch
+from thalweg._kernels.handle import Closed, Handle, parts
+from thalweg._kernels.jit import inner, kernel
+from thalweg._kernels.pointers import Pointer, call
+from thalweg._kernels.vectors import copy, dot
+from thalweg.parts.weigher import Weigher, fits, teach
+
+__all__ = [
+    "ANSWERED", "ASKED", "LARGEST", "MISSED", "SideSettings", "SideState", "SideTurn", "Sides", "answer_sides",
+    "ask_sides", "pointers", "run_sides", "side_plan", "sort",
+]  # fmt: skip
+
+RATIOS = 1000  # that are remembered for each half-life
+STEEPEST = 2.0**64  # of a ratio
+LOWEST, HIGHEST = -2.0, 44.0  # of theta
+LONG = 10  # times its patience: zeros in a row after which theta forgets them
+LARGEST = 1e100  # of a score or a forecast
+ANSWERED, ASKED = 0, 1  # of the clock of all sides
+MISSED, ZEROS, KEPT = 0, 1, 2  # of the counts of a side; zeros in a row so far, scores in `recent` ever
+
+
+class SideState(NamedTuple):
+    """W windows, H half-lives, K = W + H candidates; up to h rounds wait for their answer."""
+
+    recent: Floats = field("L")  # L the longest window: scores, one after another: the i-th is recent[i % L]
+    held: Ints = field("W")  # how many are in each window
+    ratios: Floats = field("H R")  # as `recent`
+    ranks: Ints = field("H")  # how many there were ever
+    means: Floats = field("H")  # m_h
+    counts: Floats = field("H")  # n_h
+    candidates: Floats = field("K")  # e_k of the present round
+    theta: Floats = field("2")  # and what it was before the present run of zeros
+    asked: Floats = field("h")  # thresholds that wait for an answer: the i-th is asked[i % h]
+    advice: Floats = field("h K")  # e_k of those rounds
+    scales: Floats = field("h H")  # m_h of those rounds
+    tally: Ints = field("3", counters, called="clock")
+    weights: Any = part()  # w_k: a Tracker on the simplex
+
+
+class SideSettings(NamedTuple):
+    """Constants and scratch space."""
+
+    alpha: float
+    eta: float
+    patience: int  # zeros in a row after which nothing changes
+    windows: Ints  # (W,)
+    shortest: int  # the place of the shortest window
+    keep: Floats  # (H,) 2^(-1/h)
+    weights: Any = part()
+    scores: Floats = scratch("W L")  # those of each window, sorted
+    ranked: Floats = scratch("H R")  # ratios, sorted
+
+
+class SideTurn(NamedTuple):
+    """A side as kernels take it. Its parts called `weights` are None: they are behind the weigher."""
+
+    state: SideState
+    settings: SideSettings
+    weigher: Weigher
+
+
+def side_plan(
+    alpha: float, eta: float, patience: int, windows: Ints, keep: Floats, horizon: int, weights: Plan
+) -> Plan:
+    """Return the plan of one side whose candidates are weighed by a part with this plan."""
+    W, H = windows.size, keep.size
+    return Plan(
+        SideState,
+        SideSettings(alpha, eta, patience, windows, int(windows.argmin()), keep),
+        {"L": int(windows.max()), "W": W, "H": H, "R": RATIOS, "K": W + H, "h": horizon},
+        {"weights": weights},
+        holds=_holds,
+        begin=lambda s, c: weights.begin(s.weights, c.weights),
+    )
+
+
+def _holds(s: SideState, c: SideSettings, past: Past) -> Iterator[tuple[str, bool]]:
+    """Relations that the next round relies on."""
+    answered, (missed, zeros, kept) = past.rounds, s.tally.tolist()
+    yield "clock", max(missed, zeros, kept) <= answered and missed + zeros <= answered
+    held, ranks = s.held, s.ranks
+    yield "windows", bool(((held >= 0) & (held <= np.minimum(c.windows, kept))).all())
+    yield "windows", bool((held == np.minimum(c.windows, held.max(initial=0))).all())
+    yield "ratios", bool(((ranks >= 0) & (ranks <= kept)).all())
+    numbers = s.recent, s.ratios, s.means, s.counts, s.candidates, s.asked, s.advice, s.scales
+    yield "scores", all(bool((one >= 0).all()) for one in numbers)
+    yield "ratios", bool((s.ratios <= STEEPEST).all())
+    top = float(s.recent.max(initial=0.0))
+    yield "means", top <= LARGEST and bool((s.means <= top).all() and (s.candidates <= 2 * top).all())
+    yield "counts", bool((s.counts <= answered + 1).all() and ((s.counts >= 1) | (s.means == 0)).all())
+    yield "theta", bool(((s.theta >= LOWEST) & (s.theta <= HIGHEST)).all())
+    largest = 2 * LARGEST
+    yield "predictions", bool((s.advice <= largest).all() and (s.scales <= largest).all())
+    yield "predictions", bool((s.asked <= math.exp(44.5) * largest).all())
+
+
+def sort(s: SideState, c: SideSettings) -> None:
+    """Make the scratch space that holds scores and ratios in order."""
+    longest = s.recent.size
+    for w, n in enumerate(s.held):
+        c.scores[w, :n] = np.sort(s.recent[(s.tally[KEPT] - 1 - np.arange(n)) % longest])
+    for h, n in enumerate(np.minimum(s.ranks, RATIOS)):
+        c.ranked[h, :n] = np.sort(s.ratios[h, :n])
+
+
+# ------------------------------------------------------------------------------------------------------ sorted numbers
+
+
+@inner
+def _quantile(sorted_: Floats, n: int, level: float) -> float:
+    """Of the first n numbers, n >= 1."""
+    place = level * (n + 1) - 1.0
+    if place <= 0.0:
+        return float(sorted_[0])
+    if place >= n - 1:
+        return float(sorted_[n - 1])
+    i = int(place)
+    return float(sorted_[i] + (place - i) * (sorted_[i + 1] - sorted_[i]))
+
+
+@inner
+def _place(sorted_: Floats, n: int, value: float) -> int:
+    """How many of the first n numbers are below the value."""
+    low, high = 0, n
+    while low < high:
+        middle = (low + high) // 2
+        if sorted_[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inner
+def _insert(sorted_: Floats, n: int, value: float) -> None:
+    """One more number beside n."""
+    i = _place(sorted_, n, value)
+    for j in range(n, i, -1):
+        sorted_[j] = sorted_[j - 1]
+    sorted_[i] = value
+
+
+@inner
+def _replace(sorted_: Floats, n: int, old: float, new: float) -> None:
+    """One of n numbers goes, another comes."""
+    i = _place(sorted_, n, old)
+    while i + 1 < n and sorted_[i + 1] < new:
+        sorted_[i] = sorted_[i + 1]
+        i += 1
+    while i > 0 and sorted_[i - 1] > new:
+        sorted_[i] = sorted_[i - 1]
+        i -= 1
+    sorted_[i] = new
+
+
+# -------------------------------------------------------------------------------------------------- what is remembered
+
+
+@inner
+def _rest(s: SideState, patience: int) -> None:
+    """A long run of zeros: forget the scores; after a very long one, also that zeros were covered."""
+    for w in range(s.held.shape[0]):
+        s.held[w] = 0
+    for h in range(s.means.shape[0]):
+        s.means[h] = s.counts[h] = 0.0
+    for k in range(s.candidates.shape[0]):
+        s.candidates[k] = 0.0
+    if s.tally[ZEROS] > LONG * patience:
+        s.theta[0] = s.theta[1]
+
+
+@inner
+def _remember(s: SideState, c: SideSettings, score: float, scales: Floats) -> None:
+    """Windows, means and ratios, with the score in them; `scales` are the means of when it was predicted."""
+    longest, kept = s.recent.shape[0], s.tally[KEPT]
+    for w in range(c.windows.shape[0]):
+        n = s.held[w]
+        if n == c.windows[w]:
+            _replace(c.scores[w], n, s.recent[(kept - n) % longest], score)
+        else:
+            _insert(c.scores[w], n, score)
+            s.held[w] += 1
+    s.recent[kept % longest] = score
+    s.tally[KEPT] += 1
+    top = c.scores[c.shortest, s.held[c.shortest] - 1]
+    for h in range(s.means.shape[0]):
+        if scales[h] > 0.0:
+            ratio, place = min(score / scales[h], STEEPEST), s.ranks[h] % RATIOS
+            if s.ranks[h] < RATIOS:
+                _insert(c.ranked[h], s.ranks[h], ratio)
+            else:
+                _replace(c.ranked[h], RATIOS, s.ratios[h, place], ratio)
+            s.ratios[h, place] = ratio
+            s.ranks[h] += 1
+        s.counts[h] = c.keep[h] * s.counts[h] + 1.0
+        s.means[h] = min(s.means[h] + (score - s.means[h]) / s.counts[h], top)  # (5), (6)
+
+
+@inner
+def _propose(s: SideState, c: SideSettings) -> None:
+    """(4) to (6). There is at least one score."""
+    level, W = 1.0 - c.alpha, c.windows.shape[0]
+    top = 2.0 * c.scores[c.shortest, max(s.held[c.shortest] - 2, 0)]
+    for w in range(W):
+        s.candidates[w] = min(_quantile(c.scores[w], s.held[w], level), top)
+    for h in range(s.means.shape[0]):
+        n = min(s.ranks[h], RATIOS)
+        ratio = _quantile(c.ranked[h], n, level) if n > 0 else 1.0
+        s.candidates[W + h] = min(s.means[h] * ratio, top)
+
+
+# -------------------------------------------------------------------------------------------------------------- a round
+
+
+@kernel
+def ask(handle: Any, row: int) -> float:
+    """The threshold of the next round, (1). It waits for an answer in this row."""
+    turn = parts(handle)
+    s, weigher = turn.state, turn.weigher
+    call(weigher.ready, weigher.handle)
+    threshold: float = np.exp(s.theta[0]) * dot(weigher.x, s.candidates)
+    copy(s.candidates, s.advice[row])
+    copy(s.means, s.scales[row])
+    s.asked[row] = threshold
+    return threshold
+
+
+@kernel
+def room(handle: Any) -> bool:
+    """Whether there is capacity for one more answer."""
+    return fits(parts(handle).weigher)
+
+
+@kernel
+def answer(handle: Any, row: int, score: float) -> None:
+    """The score of the round that waits in this row; there is room for it."""
+    turn = parts(handle)
+    s, c, weigher = turn.state, turn.settings, turn.weigher
+    missed = 1.0 if score > s.asked[row] else 0.0
+    s.tally[MISSED] += int(missed)
+    s.tally[ZEROS] = s.tally[ZEROS] + 1 if score == 0.0 else 0
+    if s.tally[ZEROS] > c.patience:
+        _rest(s, c.patience)
+        return
+    s.theta[0] = min(max(s.theta[0] + c.eta * (missed - c.alpha), LOWEST), HIGHEST)  # (2)
+    if score > 0.0:
+        s.theta[1] = s.theta[0]
+    call(weigher.ready, weigher.handle)
+    advice, base = s.advice[row], dot(weigher.x, s.advice[row])
+    low, high = advice[0], advice[0]
+    for k in range(1, advice.shape[0]):
+        low, high = min(low, advice[k]), max(high, advice[k])
+    if high > low:  # (3)
+        slope = c.alpha - (1.0 if score > base else 0.0)
+        for k in range(advice.shape[0]):
+            weigher.g[k] = slope * (advice[k] - low)  # the same to the simplex, and without rounding where all agree
+        teach(weigher, slope * (base - score))
+    _remember(s, c, score, s.scales[row])
+    _propose(s, c)
+
+
+# ----------------------------------------------------------------------------------------------------------- both sides
+
+
+class Sides(NamedTuple):
+    """One side, or two of a kind: the kernels of a round and their arguments."""
+
+    ask: Pointer
+    room: Pointer
+    answer: Pointer
+    above: Closed
+    below: Closed
+    two: bool
+    horizon: int
+    clock: Ints  # rounds that were answered and asked
+    forecasts: Floats  # (h,) of the rounds that wait
+    kinds: Ints  # (h,) whether there is one
+
+
+def pointers(handle: Handle) -> tuple[Pointer, Pointer, Pointer]:
+    """Return `ask`, `room` and `answer` for a side whose handle has this type."""
+    kind = handle.kind
+    return (
+        Pointer(ask, "f8(any,i8)", (kind, "i8")),
+        Pointer(room, "b1(any)", (kind,)),
+        Pointer(answer, "none(any,i8,f8)", (kind, "i8", "f8")),
+    )
+
+
+@kernel
+def ask_sides(handle: Any, forecast: float, kind: int, out: Floats) -> None:
+    """Thresholds of the next round: out[0] above and, of two sides, out[1] below. `kind` 1: there is a forecast."""
+    sides = parts(handle)
+    row = sides.clock[ASKED] % sides.horizon
+    sides.forecasts[row], sides.kinds[row] = forecast, kind
+    out[0] = call(sides.ask, sides.above, row)
+    if sides.two:
+        out[1] = call(sides.ask, sides.below, row)
+    sides.clock[ASKED] += 1
+
+
+@kernel
+def answer_sides(handle: Any, above: float, below: float) -> bool:
+    """The scores of the first round that waits for them. False, with nothing changed, where there is no capacity."""
+    sides = parts(handle)
+    if not call(sides.room, sides.above) or (sides.two and not call(sides.room, sides.below)):
+        return False
+    row = sides.clock[ANSWERED] % sides.horizon
+    call(sides.answer, sides.above, row, above)
+    if sides.two:
+        call(sides.answer, sides.below, row, below)
+    sides.clock[ANSWERED] += 1
+    return True
+
+
+@kernel
+def run_sides(handle: Any, above: Floats, below: Floats, first: int, out: Floats) -> int:
+    """Steps from `first` on: thresholds into out (T, 2). Returns the first that was not made, for lack of capacity.
+
+    In step t round t is asked, if there is one, and round t - horizon + 1 is answered. There are T + horizon - 1 steps.
+    """
+    sides = parts(handle)
+    T, late = above.shape[0], sides.horizon - 1
+    for t in range(first, T + late):
+        if t >= late and (not call(sides.room, sides.above) or (sides.two and not call(sides.room, sides.below))):
+            return t
+        if t < T:
+            row = sides.clock[ASKED] % sides.horizon
+            out[t, 0] = call(sides.ask, sides.above, row)
+            if sides.two:
+                out[t, 1] = call(sides.ask, sides.below, row)
+            sides.clock[ASKED] += 1
+        if t >= late:
+            row = sides.clock[ANSWERED] % sides.horizon
+            call(sides.answer, sides.above, row, above[t - late])
+            if sides.two:
+                call(sides.answer, sides.below, row, below[t - late])
+            sides.clock[ANSWERED] += 1
+    return T + late

@@ -1,0 +1,5 @@
+"""Linear models of one target that learn row by row, with nothing to tune: members, guests, a jury or shares."""
+
+from thalweg.parts.linear.plan import KINDS, LinearLayout, moved
+
+__all__ = ["KINDS", "LinearLayout", "moved"]

@@ -1,0 +1,141 @@
+"""The plan of a linear model: its candidates, their weights, and how many features and rows there is room for."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thalweg._core.state import Block, Past, Plan
+from thalweg._validate import LARGEST
+from thalweg.parts.jury import begin_jury, jury_plan
+from thalweg.parts.linear.guests import BELIEVED as BELIEVED_GUESTS
+from thalweg.parts.linear.guests import FORGET, begin_guests, guests_plan
+from thalweg.parts.linear.losses import HINGE, HUBER, LOG, QUANTILE, SQUARED
+from thalweg.parts.linear.members import BELIEVED, RATES, members_plan
+from thalweg.parts.linear.rows import GAUGE, UNIT, LinearSettings, LinearState
+from thalweg.parts.records import rounds_for, slots_for, slots_of
+from thalweg.parts.shares import begin_shares, shares_plan
+from thalweg.parts.spread import spread_plan
+
+__all__ = ["KINDS", "LinearLayout", "begin_linear", "moved"]
+
+KINDS = {
+    "squared_error": SQUARED,
+    "huber": HUBER,
+    "absolute_error": QUANTILE,
+    "quantile": QUANTILE,
+    "hinge": HINGE,
+    "log_loss": LOG,
+}
+BY_CANDIDATE = ("jury.records.A", "jury.records.p", "jury.weights", "shares.beliefs")  # arrays with a column for each
+GUESTS = 0.7  # prior weight of all guests together
+
+
+@dataclass(frozen=True)
+class LinearLayout:
+    """A linear model of one target, in all its sizes: see `thalweg._core.memory.Layout`.
+
+    Sizes are `features`, `guests` (0 or 1: whether there are any) and `slots` of the jury, which grow with the rows.
+
+    Attributes
+    ----------
+    features : int
+        Positions there is room for at the start. They count from 1.
+    loss : str
+        A key of `KINDS`. Labels of "log_loss" and "hinge" are -1 and +1.
+    par : float
+        tau of "quantile", epsilon of "huber"; else it does not matter.
+    intercept : bool
+        Whether there is one. Without, features and labels are not centred.
+    guests : bool
+        Whether there are guests at the start; a row then costs O(positions in use squared), without O(present).
+    open : bool
+        Whether no position is in use at the start.
+    """
+
+    features: int
+    loss: str = "squared_error"
+    par: float = 0.5
+    intercept: bool = True
+    guests: bool = True
+    open: bool = False
+
+    def sizes(self) -> dict[str, int]:
+        """Return the sizes of a fresh state."""
+        return {"features": self.features, "guests": int(self.guests), "slots": self.slots(0)}
+
+    def sizes_of(self, saved: Mapping[str, NDArray[Any]]) -> dict[str, int]:
+        """Return the sizes of a saved state: those of a fresh one, but for the slots."""
+        return self.sizes() | {"slots": slots_of(saved["jury.records.born"]) if self.slots(0) else 0}
+
+    def slots(self, rounds: int) -> int:
+        """Return the slots that so many rows need; for the log loss the jury does not judge."""
+        return 0 if self.loss == "log_loss" else slots_for(rounds)
+
+    def rounds(self, sizes: Mapping[str, int]) -> int:
+        """Return how many rows there are slots for."""
+        return rounds_for(sizes["slots"] if self.slots(0) else None)
+
+    def plan(self, sizes: Mapping[str, int]) -> Plan:
+        """Return the plan for these sizes."""
+        D, kind = sizes["features"] + 1, KINDS[self.loss]
+        G, M = len(FORGET) if sizes["guests"] else 0, RATES.size
+        priors = np.r_[GUESTS * BELIEVED_GUESTS, (1.0 - GUESTS) * BELIEVED] if G else BELIEVED
+        par = 0.5 if self.loss == "absolute_error" else float(self.par)
+        return Plan(
+            LinearState,
+            LinearSettings(kind, par, self.intercept, self.open, priors),
+            {"D": D, "M": M, "N": G + M},
+            {
+                "features": spread_plan(D, self.intercept),
+                "label": spread_plan(1, self.intercept),
+                "members": members_plan(D),
+                "guests": guests_plan(G, D),
+                "jury": jury_plan(priors, sizes["slots"]),
+                "shares": shares_plan(priors.size, kind == LOG),
+            },
+            holds=_holds,
+            begin=begin_linear,
+        )
+
+
+def begin_linear(s: LinearState, c: LinearSettings) -> None:
+    """Before the first row; all arrays are 0."""
+    begin_guests(s.guests, c.kind == LOG)
+    begin_jury(s.jury, c.jury)
+    begin_shares(s.shares, c.priors)
+    s.target[UNIT] = s.target[GAUGE] = 1.0 if c.kind in (LOG, HINGE) else 0.0
+    s.clock[1] = 1 if c.open else s.features.mean.size
+
+
+def _holds(s: LinearState, c: LinearSettings, past: Past) -> Iterator[tuple[str, bool]]:
+    """Relations that the next row relies on."""
+    rows, used, positions = int(s.clock[0]), int(s.clock[1]), s.features.mean.size
+    yield "positions", (1 if c.open else positions) <= used <= positions
+    yield "positions", not s.features.seen[max(used, 0) :].any()
+    yield "jury", int(s.jury.heard[0]) <= rows
+    level, unit, low, high, scale, gauge, _ = s.target
+    yield "labels", bool(min(unit, scale, gauge) >= 0 and low <= high and max(-low, high, abs(level)) <= LARGEST)
+    classes = c.kind in (LOG, HINGE)
+    yield "labels", bool((unit == gauge == 1.0) if classes else (unit == s.label.spread[0]))
+
+
+def moved(block: Block, plan: Plan) -> Block:
+    """Return a model that knows the same, with more features, or without its guests: the others share their weight.
+
+    A feature that is new is as before its first row.
+    """
+    other, mine = Block.fresh(plan), block.arrays
+    theirs = other.arrays
+    gone = mine["jury.weights"].size - theirs["jury.weights"].size
+    for name, array in mine.items():
+        kept = array[..., gone:] if name in BY_CANDIDATE else array
+        if kept.size and theirs[name].size:
+            theirs[name][tuple(map(slice, kept.shape))] = kept
+    for name in BY_CANDIDATE[1:] if gone else ():
+        weights = theirs[name]
+        total = weights.sum(axis=-1, keepdims=True)
+        weights[...] = np.where(total > 0, weights / np.where(total > 0, total, 1.0), 1.0 / weights.shape[-1])
+    return other
