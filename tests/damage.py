@@ -291,7 +291,7 @@ class Guarded(np.ndarray):
 
 def guard():
     """Have all arrays of states, settings and scratch space guarded from here on; returns how to stop that."""
-    take, made = declared._Cursor.take, declared._settings
+    tree, made = declared._tree, declared._settings
     Guarded.codes = frozenset(kernels())
     for table in jit.CHOSEN.values():
         if np.ndarray in table:
@@ -301,11 +301,11 @@ def guard():
         found = made(plan)
         return _guarded(found)
 
-    declared._Cursor.take = lambda self, shape, dtype: take(self, shape, dtype).view(Guarded)
+    declared._tree = lambda plan, arrays: tree(plan, (array.view(Guarded) for array in arrays))
     declared._settings = settings
 
     def stop():
-        declared._Cursor.take, declared._settings = take, made
+        declared._tree, declared._settings = tree, made
 
     return stop
 

@@ -1,11 +1,16 @@
 """One of everything that has a `Memory`, and its rounds: learners, PCA learners, controllers and estimators.
 
+`python -m tests.samples FOLDER` is a process that only loads: it goes on from the files of a folder.
+
 Tests that follow from declarations run on all of them. A class with a card is here by itself; anything else is a line.
 """
 
+import copy
 import functools
 import importlib
 import inspect
+import pathlib
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -331,3 +336,23 @@ def same(a, b):
         else _same(a[key], b[key])
         for key in a
     )
+
+
+def continue_all(folder):
+    """Load every file NUMBER.npz of a folder; what it goes on to decide until round 24, by number and way."""
+    found = {}
+    for number, line in enumerate((folder / "names.txt").read_text().splitlines()):
+        name, split = line.rsplit(" ", 1)
+        loaded = tw.load(folder / f"{number}.npz", **SAMPLES[name].again)
+        kept = loaded.state()
+        ways = {"loaded": loaded, "copied": copy.copy(loaded)}
+        if getattr(loaded, "horizon", None) is not None and number % 2 == 0:
+            ways["horizon"] = tw.load(folder / f"{number}.npz", horizon=loaded.horizon, **SAMPLES[name].again)
+        found |= {f"{number} {way}": np.array(play(name, made, int(split), 24)) for way, made in ways.items()}
+        loaded.restore(kept)
+        found[f"{number} restored"] = np.array(play(name, loaded, int(split), 24))
+    return found
+
+
+if __name__ == "__main__":
+    np.savez(pathlib.Path(sys.argv[1]) / "continued.npz", **continue_all(pathlib.Path(sys.argv[1])))

@@ -12,7 +12,7 @@ import thalweg as tw
 from tests.twins import adaptive as ref
 from tests.twins import dynamic as streams
 from thalweg._kernels import covers
-from thalweg.errors import HorizonWarning, InputError, StateError
+from thalweg.errors import HorizonWarning, InputError
 
 LAST = 3000
 KINDS = {"compact": covers.COMPACT, "geometric": covers.GEOMETRIC}
@@ -408,30 +408,6 @@ def same_state(one, two):
     assert one.keys() == two.keys()
     for key in one:
         np.testing.assert_array_equal(np.asarray(one[key]), np.asarray(two[key]), err_msg=key)
-
-
-@pytest.mark.parametrize("name", ["EfficientAdaptive", "SACS", "CBCE"])
-@pytest.mark.parametrize("damage", ["nan", "cut", "settings", "missing"])
-def test_a_state_that_is_refused_changes_nothing(name, damage):
-    """The state of a longer run, damaged: nothing is kept of it, not even the room it would need."""
-    domain, stream = setting(horizon=100)
-    learner, longer = MAKERS[name](domain, stream, 3), MAKERS[name](domain, stream, 3)
-    decisions_of(learner, stream.losses[:2])
-    decisions_of(longer, stream.losses)
-    prefix = "inner." if hasattr(learner, "inner") else ""
-    bad = longer.state()
-    if damage == "nan":
-        bad[f"{prefix}weights"][0] = np.nan
-    elif damage == "cut":
-        bad[f"{prefix}y"] = bad[f"{prefix}y"][:1]
-    elif damage == "settings":
-        bad["settings.domain"] = "Ball(shape=2)"
-    else:
-        del bad[f"{prefix}experts.points"]
-    before = learner.state()
-    with pytest.raises(StateError):
-        learner.restore(bad)
-    same_state(learner.state(), before)
 
 
 # ------------------------------------------------------------------------------------------------ thresholds that err

@@ -17,7 +17,17 @@ from thalweg._interrupts import interrupts
 from thalweg._kernels.handle import Handle, Unbound, bind
 from thalweg._kernels.jit import Call, Kernel
 
-__all__ = ["Fixed", "Layout", "Memory", "Snapshot", "integers", "memory_only", "roll_back", "snapshot", "together"]
+__all__ = [
+    "Fixed",
+    "Layout",
+    "Memory",
+    "Snapshot",
+    "memory_only",
+    "roll_back",
+    "snapshot",
+    "together",
+    "whole_numbers",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 Sizes = Mapping[str, int]
@@ -37,12 +47,12 @@ class Layout(Protocol):
         """Return the sizes of a saved state; raise ValueError with the reason if no run can have them."""
 
 
-def integers(saved: Mapping[str, NDArray[Any]], key: str, count: int) -> list[int]:
-    """Return the entries of a short array that sizes are read from; raise ValueError where it has not as many."""
+def whole_numbers(saved: Mapping[str, NDArray[Any]], key: str, entries: int) -> list[int]:
+    """Return a saved array of counters, from which sizes are read; raise ValueError if it is none."""
     array = saved[key]
-    if array.size != count:
-        raise ValueError(f"'{key}' must have {count} entries. Got {array.size}")
-    return [int(n) for n in array.flat]  # `ravel` would copy, however long it is
+    if array.dtype.kind != "i" or array.shape != (entries,):
+        raise ValueError(f"'{key}' must be int64 of shape ({entries},). Got {array.dtype} of shape {array.shape}")
+    return array.tolist()  # type: ignore[no-any-return]
 
 
 class Fixed:

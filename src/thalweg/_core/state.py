@@ -227,7 +227,8 @@ class Plan:
     def scratch_words(self) -> int:
         """Length of all scratch space."""
         mine = (value for value in self.settings or () if isinstance(value, Field))
-        return sum(math.prod(self.shape(said)) for said in mine) + sum(p.scratch_words for p in self.parts.values())
+        parts = [*self.parts.values(), *(plan for plans in self.several.values() for plan in plans)]
+        return sum(math.prod(self.shape(said)) for said in mine) + sum(plan.scratch_words for plan in parts)
 
 
 # --------------------------------------------------------------------------------------------------------------- blocks

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from thalweg._core.memory import Memory, integers
+from thalweg._core.memory import Memory, whole_numbers
 from thalweg._core.rules import born, counter_field, counters, inside, shares
 from thalweg._core.state import Floats, Ints, Past, Plan, field, part, scratch
 from thalweg._kernels import covers
@@ -281,7 +281,7 @@ class Covered(Machine):
     def sizes_of(self, saved: Mapping[str, NDArray[Any]]) -> dict[str, int]:
         """Return the lengths of the two fields that grow, bounded by the markers so far."""
         K, M = saved["born"].size, saved["marks"].size
-        (m,), (t, *_) = integers(saved, "markers", 1), integers(saved, "clock", 6)
+        (m,), (t, *_) = whole_numbers(saved, "markers", 1), whole_numbers(saved, "clock", 6)
         if not (m == t + 1 if self.threshold is None else 1 <= m <= t + 1):
             raise ValueError(f"it has {m} markers after {t} rounds")
         if not m.bit_length() <= K <= max((m + 1).bit_length(), FIRST_SLOTS):

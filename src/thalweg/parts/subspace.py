@@ -316,7 +316,7 @@ class SubspaceLayout:
 
     def sizes_of(self, saved: Mapping[str, NDArray[Any]]) -> dict[str, int]:
         """Return the slots of a saved state, which must be enough for its rows."""
-        slots, rows = slots_of(saved["jury.records.born"]), int(saved["clock"].ravel()[0])
+        slots, rows = slots_of(saved["jury.records.born"]), int(saved["clock"].flat[0])
         if rows > rounds_for(slots):
             raise ValueError(f"it has {slots} slots after {rows} rows")
         return {"slots": slots}

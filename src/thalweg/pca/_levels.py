@@ -50,7 +50,7 @@ class Levels:
 
     def sizes_of(self, saved: Mapping[str, NDArray[Any]]) -> dict[str, int]:
         """Return the slots of a saved state: those its round needs, and at most one more."""
-        t, K = int(saved["clock"].ravel()[0]) + 1, saved["born"].size
+        t, K = int(saved["clock"].flat[0]) + 1, saved["born"].size
         if not 0 < t <= MOST_COUNTED + 1:
             raise ValueError("its counters are negative, or beyond what can be counted")
         if not 0 < K <= max(LEVELS, (t + 1).bit_length()):

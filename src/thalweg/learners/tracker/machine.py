@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from thalweg._core.memory import integers
+from thalweg._core.memory import whole_numbers
 from thalweg._core.rules import born, shares
 from thalweg._core.state import Floats, Past, Plan
 from thalweg._kernels.clock import ROUNDS
@@ -142,8 +142,10 @@ class Tracking(Machine):
             saved["estimate.errors"].size,
             len(saved["curvature.P"]),
         )
-        sizes, counts = integers(saved, "members.sizes", 3), integers(saved, "records.counts", 4)
-        why = self._misfit(found, sizes, counts, integers(saved, "clock", 6)[ROUNDS])
+        sizes, counts, clock = (
+            whole_numbers(saved, key, n) for key, n in (("members.sizes", 3), ("records.counts", 4), ("clock", 6))
+        )
+        why = self._misfit(found, sizes, counts, clock[ROUNDS])
         if why:
             raise ValueError(why)
         return dict(zip("NSHQ", found, strict=True))
