@@ -597,6 +597,8 @@ def _bare(kind):
 
 def _methods(kind):
     for key in dir(kind):
+        if key == "plan":  # for those who write parts
+            continue
         held = inspect.getattr_static(kind, key)
         if (key.startswith("_") and key != "__call__") or key in HOOKS | FILES or isinstance(held, property):
             continue

@@ -234,7 +234,6 @@ ESTIMATORS = {
     "Aggregator": ({}, _combine),
     "ConformalTracker": ({}, _interval),
     "Forecaster": ({"columns": NAMES, "lags": 2}, _series),
-    "Mixture": ({}, _combine),
     "Standardiser": ({"columns": 3}, _scale),
     "StreamingPCA": ({"n_components": 2}, _subspace),
     "TrackingClassifier": ({}, _classify),

@@ -54,9 +54,14 @@ def free(made, saved, name):
     unbounded = getattr(made, "gradient_bound", None) is None
     return (
         last == "seed"  # words of a generator
+        or type(made).__name__ == "Planted"  # plants of any size
+        or last == "held"  # of rounds that wait
+        or (last in ("spectrum", "basis") and clock is not None and clock.size > FRESH and not clock[FRESH])
         or (last in ("sums", "squares") and unbounded)  # of gradients of any length
         or (last == "paid" and not getattr(made, "nonnegative", True))  # losses below 0 of any size
-        or (last == "x" and clock is not None and not clock[FRESH])  # a decision that is not made yet
+        or (
+            last == "x" and clock is not None and clock.size > FRESH and not clock[FRESH]
+        )  # a decision that is not made yet
     )
 
 

@@ -82,7 +82,7 @@ def _reset(name, made, folder):
 
 
 def _extend(name, made, folder):
-    if getattr(made, "horizon", None) is not None and "make_inner" not in made._given:
+    if getattr(made, "horizon", None) is not None and hasattr(made, "extended") and "make_inner" not in made._given:
         made.extended(4 * max(made.horizon, 60))
 
 
@@ -111,7 +111,7 @@ def _batch(name, made, folder):
         made.partial_fit(rows, classes if hasattr(made, "classes_") else values)
     elif name == "Forecaster":
         made.run(values, rows)
-    elif name in ("Aggregator", "Mixture"):
+    elif name == "Aggregator":
         made.run(values[:, None] + rows, values)
     elif name == "Standardiser":
         made.run(rows)
@@ -185,11 +185,33 @@ def interrupted(name, call, n, after, folder):
     return None if same(made.state(), twin.state()) else f"{told} at {stop.where}; its state differs later"
 
 
+class Enough(Exception):
+    """Half of a round."""
+
+
+def asked(name):
+    """The state between the two calls of a round: an answer was asked for, and nothing came."""
+    made = at(name, _before(name))
+
+    def enough(*_):
+        raise Enough
+
+    told = [method for method in ("update", "observe") if hasattr(made, method)]
+    for method in told:
+        setattr(made, method, enough)
+    try:
+        SAMPLES[name].rounds(made, 50)
+    except Enough:
+        for method in told:
+            delattr(made, method)
+    return made.state()
+
+
 def stages(name, call, folder):
     """The states after a call: of a run, those after each of its rounds."""
     count, made = lines(name, call, folder)
     if call is not _run:
-        return count, [made.state()]
+        return count, [made.state(), *([asked(name)] if call is _round and name in APPLIED else [])]
     found = []
     for rounds in range(1, 13):
         one = at(name, _before(name))

@@ -144,7 +144,7 @@ def test_names_and_words_follow_from_the_declaration(name):
     for (field_name, said, shape), array in zip(block.plan.fields(), block.arrays.values(), strict=True):
         leaf = block.state
         for word in field_name.split("."):
-            leaf = getattr(leaf, word)
+            leaf = leaf[int(word)] if word.isdecimal() else getattr(leaf, word)
         if leaf.size:
             assert leaf.ctypes.data == array.ctypes.data == block.memory.ctypes.data + 8 * at
         assert (leaf.shape, leaf.dtype) == (shape, said.dtype)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
 
-from thalweg._core.memory import Memory
+from thalweg._core.memory import Memory, together
 from thalweg._interrupts import interrupts
 from thalweg._validate import ask, check_flag, real_array, told, wrong
 from thalweg.errors import InputError
@@ -145,9 +145,7 @@ def _together(model: Any, tracker: ConformalTracker) -> Iterator[None]:
             raise KeyboardInterrupt
         return
     before = dict(vars(model))
-    with ExitStack() as stack:
-        for memory in (*_memories(model), tracker._memory):
-            stack.enter_context(memory.all_or_nothing())
+    with together((*_memories(model), tracker._memory)):
         try:
             yield
         except BaseException:

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thalweg._core.rules import CLOSE, SLACK, within, within_bounds
+from thalweg._core.rules import CLOSE, SLACK, magnitude, within, within_bounds
 from thalweg._core.state import Floats, Ints, Past, Plan, field, scratch
 from thalweg._kernels.jit import inner, kernel
 
@@ -41,13 +41,14 @@ __all__ = [
 BEFORE = 4.0  # rounds that everybody is taken to have erred
 COMMON = 0.5  # of it in common
 LEVEL = 1e-9  # of 1: slopes up to it are 0
+LARGEST_SUM = 1e300
 LARGEST = 1e60  # of a forecast: squares of squares of differences can be added up
 
 
 class MemoriesState(NamedTuple):
     """L memories of K experts, and the h rounds that they do not know yet."""
 
-    S: Floats = field("L K K")
+    S: Floats = field("L K K", magnitude(LARGEST_SUM))
     n: Floats = field("L K")
     w: Floats = field("L K", within(0.0, 1.0), called="memories")  # the last weights of each expert
     x: Floats = field("h K")  # forecasts: row t mod h is of the last round t

@@ -27,9 +27,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from thalweg._core.rules import within
 from thalweg._core.state import Floats, Ints, Past, Plan, field
 from thalweg._kernels.jit import inner
-from thalweg.parts.covariance import LARGEST
+from thalweg.parts.covariance import LARGEST, LARGEST_SUM
 
 __all__ = [
     "BAYES",
@@ -80,8 +81,8 @@ class RulesState(NamedTuple):
     """M rules on K experts."""
 
     A: Floats = field("M K")
-    V: Floats = field("M K")
-    B: Floats = field("M K")
+    V: Floats = field("M K", within(0.0, LARGEST_SUM))
+    B: Floats = field("M K", within(0.0, LARGEST_SUM))
 
 
 class RulesSettings(NamedTuple):

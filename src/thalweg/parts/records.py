@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from thalweg._core.rules import counters, within
+from thalweg._core.rules import counters, magnitude, within
 from thalweg._core.state import Floats, Ints, Past, Plan, field
 from thalweg._kernels.covers import COMPACT, place_marker, slots_in_use
 from thalweg._kernels.jit import inner
@@ -86,7 +86,7 @@ class RecordsState(NamedTuple):
     flat: Ints = field("J", within(0, 2))  # 0: log-priors of record 0; EVEN: all are 0; TRUSTING: all but one
     born: Ints = field("B")  # the change or the marker at which records 1, 2, ... began; 0: there is none
     weights: Floats = field("J")  # w_j
-    totals: Floats = field("5")
+    totals: Floats = field("5", magnitude(LARGEST_SQUARE))
     counts: Ints = field("4", counters)
     marks: Ints = field("M")  # marks[i % M]: the round that set marker i + 1
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from thalweg._core.rules import counters, shares
+from thalweg._core.rules import counters, magnitude, shares
 from thalweg._core.state import Block, Floats, Ints, Past, Plan, field, part, several
 from thalweg._kernels.clock import ROUNDS
 from thalweg._kernels.handle import Handle, bind
@@ -31,12 +31,15 @@ class Nothing(NamedTuple):
     """A state without fields, for a part that is not there."""
 
 
+LARGEST_TIME = 1e300
+
+
 class AggregatorState(NamedTuple):
     """Round t is played by copy t mod h. Before the first call the experts are not known, and there are no copies."""
 
     copies: Any = several()
     memories: Any = part()
-    time: Floats = field("2")  # whether there was one, and the last
+    time: Floats = field("2", magnitude(LARGEST_TIME))  # whether there was one, and the last
     clock: Ints = field("2", counters, called="counters")  # rounds that were answered, and predicted
 
 

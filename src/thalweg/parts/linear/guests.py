@@ -49,7 +49,7 @@ class GuestsState(NamedTuple):
     B: Floats = field("G D", magnitude(LARGEST**1.5), called="coefficients")
     S: Floats = field("G D D", magnitude(LARGEST**1.4), called="covariances")
     offset: Floats = field("G", magnitude(LARGEST**1.5), called="coefficients")  # added to a prediction
-    left: Floats = field("G", within(0.0, np.inf), called="errors left over")  # the mean absolute one
+    left: Floats = field("G", within(0.0, LARGEST**2.5), called="errors left over")  # the mean absolute one
 
 
 def guests_plan(count: int, positions: int) -> Plan:

@@ -45,7 +45,7 @@ class MembersState(NamedTuple):
     W: Floats = field("D M", magnitude(LARGEST**1.5), called="coefficients")
     G: Floats = field("D M", within(0.0, LARGEST_SQUARES), called="squared gradients")
     offset: Floats = field("M", magnitude(LARGEST**1.5), called="coefficients")  # added to a prediction
-    left: Floats = field("M", within(0.0, np.inf), called="errors left over")  # the mean absolute one
+    left: Floats = field("M", within(0.0, LARGEST**2.5), called="errors left over")  # the mean absolute one
 
 
 def members_plan(positions: int) -> Plan:
