@@ -71,7 +71,7 @@ class Mine(tw.Learner):
 def test_a_state_without_a_clock_or_a_size_is_refused():
     with pytest.raises(TypeError, match="NoClock must declare clock"):
         Mine(BALL, NoClock)
-    with pytest.raises(TypeError, match="'m', which the plan does not give. Its sizes: d"):
+    with pytest.raises(TypeError, match=r"'m', which the plan does not give\. Its sizes: d"):
         Mine(BALL, Sized)
 
 

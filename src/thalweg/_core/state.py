@@ -185,8 +185,8 @@ class Plan:
             return tuple([int(n) if n.isdecimal() else sizes[n] for n in said.shape])
         except KeyError as error:
             raise TypeError(
-                f"{self.state.__name__}: the shape {' '.join(said.shape)!r} of {said.called or 'a field'!r} has the size "
-                f"{error.args[0]!r}, which the plan does not give. Its sizes: {', '.join(sizes) or 'none'}."
+                f"{self.state.__name__}: the shape {' '.join(said.shape)!r} of {said.called or 'a field'!r} has the "
+                f"size {error.args[0]!r}, which the plan does not give. Its sizes: {', '.join(sizes) or 'none'}."
             ) from None
 
     @cached_property

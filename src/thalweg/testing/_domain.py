@@ -101,7 +101,7 @@ def _check_facts(domain: Domain) -> None:
         (domain.diameter > 0, f"`diameter` is {domain.diameter}, not positive"),
         (
             domain.onto is projections.PYTHON or (domain.par is not Domain.par and _is_vector(domain.par)),
-            "it has a compiled projection, so it must set `par`, a flat float64 array (empty if there are no parameters)",
+            "its projection is compiled, so it must set `par`, a flat float64 array (empty if there are no parameters)",
         ),
     ):
         if not holds:

@@ -393,7 +393,7 @@ def check_learner(make: Callable[[], Learner] | type[Learner]) -> None:
         return
     if isinstance(make, type) and any(p.default is p.empty and p.kind in (0, 1, 3) for p in parameters(make).values()):
         raise InputError(
-            f"check_learner needs a class with a card, or a function that builds a learner. {make.__name__} has no card: "
+            f"check_learner needs a class with a card, or a function that builds one. {make.__name__} has no card: "
             f"write check_learner(lambda: {make.__name__}(...))."
         )
     for check in LEARNER_CHECKS:
