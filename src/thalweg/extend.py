@@ -2,6 +2,7 @@
 
 Declared state: `field`, `part`, `scratch`, `Plan`, and rules such as `inside` and `within`. Kernels: `kernel`, `inner`,
 `implement`, and the functions that experts (`start`, `move`, ...) and meta-learners (`admit`, `feed`, ...) implement.
+Sets and losses: `pointer` and `of_kernels` make their kernels callable from compiled loops.
 Learners: `InPython`, a machine in plain Python. Estimators: `Memory`, `Fixed`, and `Kept` with `Recorded`.
 
 CONTRIBUTING has a complete example of each.
@@ -29,12 +30,15 @@ from thalweg._kernels.parts import (
     weigh,
 )
 from thalweg._kernels.pointers import Pointer
-from thalweg._kernels.projections import onto_ball, pointer
+from thalweg._kernels.projections import PYTHON, onto_ball, pointer
 from thalweg._kernels.vectors import copy, dot, square_norm
 from thalweg._recorded import Recorded
+from thalweg._validate import check_array, check_number, check_positive
 from thalweg.learners.in_python import InPython
+from thalweg.losses._phi import of_kernels
 
 __all__ = [
+    "PYTHON",
     "Fixed",
     "Floats",
     "InPython",
@@ -47,6 +51,9 @@ __all__ = [
     "Recorded",
     "admit",
     "alive",
+    "check_array",
+    "check_number",
+    "check_positive",
     "clear",
     "copy",
     "counter_field",
@@ -63,6 +70,7 @@ __all__ = [
     "magnitude",
     "move",
     "move_own",
+    "of_kernels",
     "onto_ball",
     "part",
     "parts",

@@ -145,9 +145,13 @@ def load(path: str | os.PathLike[str], *, cls: type | tuple[type, ...] = (), **a
     >>> tw.load(path, **{"domain.project": clip})
     SOGD(Custom(<lambda>, shape=2, radius=0.75); 0 rounds played)
     """
+    classes = tuple(cls) if isinstance(cls, tuple | list) else (cls,)
+    for kind in classes:
+        if not isinstance(kind, type):
+            raise InputError(f"load needs classes of your own in cls, one or a tuple of them. Got {kind!r}.")
     horizon = arguments.pop("horizon", None)
     with reading(path) as archive:
-        learner = _Reader(path, archive, cls if isinstance(cls, tuple) else (cls,), arguments).learner()
+        learner = _Reader(path, archive, classes, arguments).learner()
     return learner if horizon is None else learner.extended(horizon)
 
 

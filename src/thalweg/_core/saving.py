@@ -23,7 +23,7 @@ from thalweg._validate import told
 from thalweg.domains._base import show
 from thalweg.errors import StateError
 
-__all__ = ["Kept", "check_kind", "fill", "inside", "plain", "read", "settings", "unfit", "write"]
+__all__ = ["Kept", "call_text", "check_kind", "fill", "inside", "plain", "read", "settings", "unfit", "write"]
 
 FREE = ("on_violation", "disturbance_bound", "owner", "rng")  # arguments that may differ: the seed is in the state
 
@@ -318,14 +318,25 @@ class Kept:
         return f"{type(self).__name__}, round {self.rounds + 1}"
 
     def __repr__(self) -> str:
-        shown: list[str] = []
-        for name, value in self._given.items():
-            parameter = parameters(type(self)).get(name)
-            if parameter is not None and parameter.kind is parameter.POSITIONAL_OR_KEYWORD and not shown:
-                shown.append(_show(value))
-            elif value is not None and not (parameter and _equal(value, parameter.default)):
-                shown.append(f"{name}={_show(value)}")
-        return f"{type(self).__name__}({', '.join(shown)}{'; ' * bool(shown)}{self.rounds} rounds played)"
+        shown = _shown(self)
+        return f"{type(self).__name__}({shown}{'; ' * bool(shown)}{self.rounds} rounds played)"
+
+
+def call_text(made: Recorded) -> str:
+    """Return the call that builds an object, as short text."""
+    return f"{type(made).__name__}({_shown(made)})"
+
+
+def _shown(made: Recorded) -> str:
+    """Return recorded arguments as text: the first without its name, none that have their default value."""
+    shown: list[str] = []
+    for name, value in made._given.items():
+        parameter = parameters(type(made)).get(name)
+        if parameter is not None and parameter.kind is parameter.POSITIONAL_OR_KEYWORD and not shown:
+            shown.append(_show(value))
+        elif value is not None and not (parameter and _equal(value, parameter.default)):
+            shown.append(f"{name}={_show(value)}")
+    return ", ".join(shown)
 
 
 def _told(one: Any) -> dict[str, Any]:

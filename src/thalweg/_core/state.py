@@ -181,7 +181,13 @@ class Plan:
     def shape(self, said: Field) -> tuple[int, ...]:
         """Return a symbolic shape in numbers."""
         sizes = self.sizes
-        return tuple([int(n) if n.isdecimal() else sizes[n] for n in said.shape])
+        try:
+            return tuple([int(n) if n.isdecimal() else sizes[n] for n in said.shape])
+        except KeyError as error:
+            raise TypeError(
+                f"{self.state.__name__}: the shape {' '.join(said.shape)!r} of {said.called or 'a field'!r} has the "
+                f"size {error.args[0]!r}, which the plan does not give. Its sizes: {', '.join(sizes) or 'none'}."
+            ) from None
 
     @cached_property
     def _layout(self) -> tuple[dict[str, tuple[Field, tuple[int, ...], int]], int]:

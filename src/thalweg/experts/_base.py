@@ -6,11 +6,14 @@ from typing import Any, Self
 
 import numpy as np
 
+from thalweg._core.implemented import check_implemented
+from thalweg._core.saving import call_text
 from thalweg._core.state import Floats, Plan
+from thalweg._kernels.parts import move, start
 from thalweg._recorded import Recorded
 from thalweg.domains import Domain
 
-__all__ = ["Expert"]
+__all__ = ["Expert", "planned"]
 
 
 class Expert(Recorded, ABC):
@@ -43,7 +46,17 @@ class Expert(Recorded, ABC):
         N = max(map(len, experts))
         return np.array([[float(getattr(group[min(i, len(group) - 1)], name)) for i in range(N)] for group in experts])
 
+    def __repr__(self) -> str:
+        return call_text(self)
+
     @property
     def origin(self) -> Floats:
         """Where it starts unless it is told otherwise: the point of the domain nearest to the centre."""
         return np.ascontiguousarray(self.domain.project(self.domain.center).ravel())
+
+
+def planned(experts: Sequence[Sequence[Expert]]) -> Plan:
+    """Return the plan of experts of one kind, once their state is known to have the functions of an expert."""
+    plan = type(experts[0][0]).plan(experts)
+    check_implemented(plan.state, start, move)
+    return plan

@@ -36,8 +36,9 @@ from thalweg._kernels.parts import (
 from thalweg._kernels.vectors import copy, dot, square_norm
 from thalweg._validate import check_choice, check_items, wrong
 from thalweg.errors import InputError
-from thalweg.experts._base import Expert
+from thalweg.experts._base import Expert, planned
 from thalweg.metas import Hedge, Meta
+from thalweg.metas._base import planned as planned_metas
 
 __all__ = ["Pool", "PoolSettings", "PoolState"]
 
@@ -177,8 +178,8 @@ class Pool(Expert):
             PoolSettings(np.array(sizes), pools[0].judge == "value"),
             sizes={"K": len(pools), "N": max(sizes), "d": pools[0].domain.dim},
             parts={
-                "members": type(pools[0].members[0]).plan([pool.members for pool in pools]),
-                "meta": type(pools[0].meta).plan([pool.meta for pool in pools], sizes),
+                "members": planned([pool.members for pool in pools]),
+                "meta": planned_metas([pool.meta for pool in pools], sizes),
             },
             facts={"domain": pools[0].domain},
             pasts=_pasts,

@@ -19,6 +19,7 @@ from thalweg._validate import check_choice, check_flag, wrong
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.experts import Expert, Pool
+from thalweg.experts._base import planned
 from thalweg.learners import loop, own
 from thalweg.learners.base import Learner, Shown, bounded, read_start
 from thalweg.learners.contract import Own, asks, charged, core, decision, learn, learn_own, propose
@@ -109,7 +110,7 @@ class Single(Machine):
 
     def plan(self, sizes: Mapping[str, int]) -> Plan:
         """See `Machine.plan`."""
-        experts = type(self.expert).plan([[self.expert]])
+        experts = planned([[self.expert]])
         settings = SingleSettings()
         return Plan(SingleState, settings, parts={"experts": experts}, holds=self.holds, begin=self._begin)
 

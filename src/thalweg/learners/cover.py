@@ -45,11 +45,13 @@ from thalweg._validate import (
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.experts import Expert
+from thalweg.experts._base import planned
 from thalweg.learners.alone import project_members
 from thalweg.learners.base import Learner, Shown, bounded
 from thalweg.learners.contract import Own, asks, charged, decision, learn, learn_own, propose, room
 from thalweg.learners.machine import Machine
 from thalweg.metas import Meta
+from thalweg.metas._base import planned as planned_metas
 
 __all__ = ["Cover", "CoverSettings", "CoverState", "Covered", "OnCover"]
 
@@ -304,8 +306,8 @@ class Covered(Machine):
             CoverSettings(self._table, self.origin, self.current, COVERS[self.cover]),
             sizes={**sizes, "d": self.domain.dim},
             parts={
-                "experts": type(levels[0]).plan([[expert] for expert in levels]),
-                "meta": type(self.meta).plan([self.meta], [K]),
+                "experts": planned([[expert] for expert in levels]),
+                "meta": planned_metas([self.meta], [K]),
             },
             facts={"domain": self.domain},
             holds=self.holds,

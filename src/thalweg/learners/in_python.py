@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from thalweg._core.memory import Memory
 from thalweg._core.rules import counter_field, inside
-from thalweg._core.state import Floats, Ints, Plan, field
+from thalweg._core.state import Floats, Ints, Plan, declared, field
 from thalweg._kernels.clock import FRESH, GRADIENTS, PROJECTIONS, ROUNDS
 from thalweg._kernels.jit import implement
 from thalweg._types import Array
@@ -30,6 +32,8 @@ def _decision(s: Any, c: PythonSettings) -> Floats:
 
 def _learn(s: Any, c: PythonSettings, h: Floats, loss: float) -> bool:
     c.machine.take(s, h, loss)
+    if not np.isfinite(s.x).all():
+        raise FloatingPointError(f"The round wrote nan or infinity into the decision x of {type(s).__name__}.")
     s.clock[ROUNDS] += 1
     s.clock[GRADIENTS] += 1
     s.clock[PROJECTIONS] += c.machine.projections
@@ -75,6 +79,11 @@ class InPython(Machine):
         projections: int = 1,
         needs_loss: bool = False,
     ) -> None:
+        for name in {"x", "clock"} - {*declared(state)}:
+            raise TypeError(
+                f"{state.__name__} must declare {name}: the fields of every state are `x: Floats = field('d', "
+                "inside('domain'))`, the decision, and `clock: Ints = counter_field()`."
+            )
         self.domain, self.state, self.take, self._begin = domain, state, learn_round, begin
         self.projections, self.needs_loss, self.uses_loss = projections, needs_loss, needs_loss
         self._sizes = {"d": domain.dim, **(sizes or {})}

@@ -78,6 +78,12 @@ class PredictionLoss:
     parameter: float = 0.0
 
     def __init_subclass__(cls) -> None:
+        for fact in ("name", "phi", "curvature"):
+            if not hasattr(cls, fact):
+                raise TypeError(f"{cls.__name__} must state its {fact} (see thalweg.losses.PredictionLoss).")
+        other = KINDS.get(cls.name)
+        if other is not None and (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
+            raise TypeError(f"{cls.__name__} needs a name of its own: {cls.name!r} is the loss {other.__name__}.")
         KINDS[cls.name] = cls
 
     def __init__(self, features: ArrayLike, label: float) -> None:

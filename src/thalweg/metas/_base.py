@@ -4,11 +4,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Self
 
+from thalweg._core.implemented import check_implemented
+from thalweg._core.saving import call_text
 from thalweg._core.state import Floats, Ints, Plan
-from thalweg._kernels.parts import alive
+from thalweg._kernels.parts import admit, alive, feed, fits, weigh
 from thalweg._recorded import Recorded
 
-__all__ = ["OVER", "Meta", "fits_range"]
+__all__ = ["OVER", "Meta", "fits_range", "planned"]
 
 OVER = 1.0 + 1e-9  # |r| may exceed its range by rounding
 
@@ -37,3 +39,13 @@ class Meta(Recorded, ABC):
 
     def check(self, members: int) -> None:
         """Refuse a number of members that the description does not fit."""
+
+    def __repr__(self) -> str:
+        return call_text(self)
+
+
+def planned(metas: Sequence[Meta], sizes: Sequence[int]) -> Plan:
+    """Return the plan of meta-learners of one kind, once their state is known to have the functions of one."""
+    plan = type(metas[0]).plan(metas, sizes)
+    check_implemented(plan.state, admit, fits, feed, weigh)
+    return plan

@@ -255,7 +255,7 @@ def _squares(learner: Learner, problem: Problem, run: Run | ArrayLike) -> Array:
         return squares
     if learner.gradient_bound is None:
         raise InputError(
-            f"certify needs the gradients of a {type(learner).__name__} without a gradient bound: "
+            f"{type(learner).__name__} has no gradient bound, so certify needs the gradients it saw: call "
             "play(..., decisions=True)."
         )
     return np.full(len(problem), learner.gradient_bound**2)

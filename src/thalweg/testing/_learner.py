@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from thalweg._recorded import parameters
 from thalweg._types import Array
 from thalweg._validate import check_callable
 from thalweg.cards import Setting, recipes
 from thalweg.domains import Ellipsoid
-from thalweg.errors import HorizonWarning
+from thalweg.errors import HorizonWarning, InputError
 from thalweg.learners.base import Learner, check_takes_losses
 from thalweg.losses import Linear, Loss, Squared
 
@@ -390,6 +391,11 @@ def check_learner(make: Callable[[], Learner] | type[Learner]) -> None:
         for recipe in [recipe for recipe in recipes().values() if recipe.kind is make]:
             check_learner(functools.partial(recipe.build, STANDARD))
         return
+    if isinstance(make, type) and any(p.default is p.empty and p.kind in (0, 1, 3) for p in parameters(make).values()):
+        raise InputError(
+            f"check_learner needs a class with a card, or a function that builds one. {make.__name__} has no card: "
+            f"write check_learner(lambda: {make.__name__}(...))."
+        )
     for check in LEARNER_CHECKS:
         try:
             check(make)
