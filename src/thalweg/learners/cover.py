@@ -212,8 +212,10 @@ class Covered(Machine):
         restart: str,
         own: bool,
         nonnegative: bool,
+        slots: int,
     ) -> None:
         self.owner, self.domain, self.expert, self.meta, self.threshold = owner, domain, expert, meta, threshold
+        self._weigher = meta.for_members(slots)
         self.cover, self.current = cover, restart == "current"
         self.one_gradient, self.nonnegative = not own, nonnegative
         self.needs_loss = self.uses_loss = threshold is not None and not own
@@ -307,7 +309,7 @@ class Covered(Machine):
             sizes={**sizes, "d": self.domain.dim},
             parts={
                 "experts": planned([[expert] for expert in levels]),
-                "meta": planned_metas([self.meta], [K]),
+                "meta": planned_metas([self._weigher], [K]),
             },
             facts={"domain": self.domain},
             holds=self.holds,
@@ -443,7 +445,7 @@ class Cover(OnCover, Learner):
     owner : str, optional
         Who speaks in error messages: the method that this cover is a part of.
     horizon, gradient_bound, on_violation
-        As for every `Learner`. The horizon sizes the state; a longer run grows it.
+        As for every `Learner`. The horizon tells a meta-learner how many experts to expect.
 
     Examples
     --------
@@ -498,6 +500,7 @@ class Cover(OnCover, Learner):
             restart=restart,
             own=gradients == "own",
             nonnegative=positive,
+            slots=(1024 if horizon is None else check_count(name, "horizon", horizon) + 1).bit_length(),
         )
         super().__init__(
             machine,

@@ -271,7 +271,7 @@ def _guest_learn(s: GuestState, c: GuestSettings, g: Floats, loss: float) -> boo
     h = machine.read() - s.x
     flatten(*machine.hull, h)
     reduction.surrogate_gradient(g, h, machine.tol, h)  # (2), (3)
-    machine.guest.update(h.reshape(machine.domain.shape), None if loss == machine.unknown else loss)
+    machine.guest.update(h.reshape(machine.domain.shape), None if np.isnan(loss) else loss)
     s.clock[ROUNDS] += 1
     s.clock[PROJECTIONS] += 1
     s.clock[GRADIENTS] += 1

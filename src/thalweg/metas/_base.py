@@ -1,5 +1,7 @@
 """Meta-learners in Python: descriptions of one, from which the state of many groups is planned."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Self
@@ -36,6 +38,10 @@ class Meta(Recorded, ABC):
     @abstractmethod
     def plan(cls, metas: Sequence[Self], sizes: Sequence[int]) -> Plan:
         """Return the plan of these meta-learners, one for a group of so many members."""
+
+    def for_members(self, members: int) -> Meta:
+        """Return one for a group that grows to about so many members: the same, unless its numbers depend on that."""
+        return self
 
     def check(self, members: int) -> None:
         """Refuse a number of members that the description does not fit."""

@@ -10,6 +10,7 @@ Rates multiply the cumulative loss, never the last weights: with rates that chan
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -105,6 +106,8 @@ class Hedge(Meta):
         Weights before the first round, uniform when left out. Normalised here.
     """
 
+    members: int | None = None  # of a group that grows
+
     def __init__(
         self, *, rate: float | None = None, radius: float | None = None, prior: ArrayLike | None = None
     ) -> None:
@@ -119,6 +122,12 @@ class Hedge(Meta):
             self.prior = self.prior / self.prior.sum()
             if not (self.prior > 0).all():
                 raise wrong("Hedge", "prior", "numbers > 0 of sizes that can be compared", prior)
+
+    def for_members(self, members: int) -> Hedge:
+        """Return the same with its rate and prior for so many members, in a group that grows."""
+        other = copy.copy(self)
+        other.members = members
+        return other
 
     def check(self, members: int) -> None:
         """A prior must have one number for each member."""
@@ -139,8 +148,9 @@ class Hedge(Meta):
         log_prior = np.zeros((K, N))
         epsilon = np.empty(K)
         for k, (meta, n) in enumerate(zip(metas, sizes, strict=True)):
-            log_prior[k, :n] = np.log(meta.weights(n))
-            epsilon[k] = np.sqrt(np.log(n)) if meta.rate is None else meta.rate
+            members = n if meta.members is None else meta.members
+            log_prior[k, :n] = np.log(meta.weights(members)[:n] if n <= members else np.full(n, 1.0 / members))
+            epsilon[k] = np.sqrt(np.log(members)) if meta.rate is None else meta.rate
         radius = np.array([meta.radius or 0.0 for meta in metas])
         return Plan(HedgeState, HedgeSettings(log_prior, epsilon, radius), {"K": K, "N": N}, holds=_holds)
 
