@@ -327,7 +327,7 @@ def call_text(made: Recorded) -> str:
     return f"{type(made).__name__}({_shown(made)})"
 
 
-def _shown(made: Recorded) -> str:
+def _shown(made: Any) -> str:
     """Return recorded arguments as text: the first without its name, none that have their default value."""
     shown: list[str] = []
     for name, value in made._given.items():
