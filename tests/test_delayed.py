@@ -11,7 +11,7 @@ import pytest
 import thalweg as tw
 from tests.twins.delayed import interleaved
 from tests.worlds import CountedLoss, CountedSet, ball, ellipsoid, flat_polytope, slow_box
-from thalweg.errors import HorizonWarning, InputError, StateError
+from thalweg.errors import HorizonWarning, InputError
 from thalweg.extend import Floats, InPython, Ints, counter_field, field
 
 G = 6.0

@@ -111,7 +111,7 @@ def _batch(name, made, folder):
         made.partial_fit(rows, classes if hasattr(made, "classes_") else values)
     elif name == "Forecaster":
         made.run(values, rows)
-    elif name in ("Aggregator", "Mixture"):
+    elif name == "Aggregator":
         made.run(values[:, None] + rows, values)
     elif name == "Standardiser":
         made.run(rows)

@@ -144,14 +144,15 @@ def test_names_and_words_follow_from_the_declaration(name):
     for (field_name, said, shape), array in zip(block.plan.fields(), block.arrays.values(), strict=True):
         leaf = block.state
         for word in field_name.split("."):
-            leaf = getattr(leaf, word)
+            leaf = leaf[int(word)] if word.isdecimal() else getattr(leaf, word)
         if leaf.size:
             assert leaf.ctypes.data == array.ctypes.data == block.memory.ctypes.data + 8 * at
         assert (leaf.shape, leaf.dtype) == (shape, said.dtype)
         at += leaf.size
     assert at == block.memory.size
     found = [key for key, _, _ in fields(made)]
-    arrays = {key for key, value in made.state().items() if isinstance(value, np.ndarray) and "settings." not in key}
+    arrays = {key for key, value in made.state().items() if isinstance(value, np.ndarray)}
+    arrays = {key for key in arrays if "settings." not in key and not key.startswith("facts.")}
     assert (set(found), len(found)) == (arrays, len(arrays))
 
 

@@ -103,13 +103,6 @@ def test_a_number_where_ogd_had_its_step_is_told_where_it_goes():
         tw.OGD(ball(), 0.1)
 
 
-def test_the_old_name_of_the_cover_is_told_the_new_one():
-    with pytest.raises(AttributeError, match=r"thalweg.CoverEnsemble is thalweg.Cover now"):
-        tw.CoverEnsemble  # noqa: B018
-    with pytest.raises(AttributeError, match="has no attribute 'Cover2'"):
-        tw.Cover2  # noqa: B018
-
-
 def test_arguments_of_ones_own_class_are_recorded_too():
     class Mine(Kept, Recorded):
         speed = 3.0  # of the class, where nothing is given

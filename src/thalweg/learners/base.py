@@ -438,6 +438,13 @@ class Learner(Kept, Recorded):
 
     # ------------------------------------------------------------------ stop and resume
 
+    def _settings(self) -> dict[str, Any]:
+        """Return all arguments as text. Functions cannot be compared: where there is one, learners inside are."""
+        found = super()._settings()
+        if self._inside and any("function" in text for text in found.values()):
+            found |= {f"inner.{key}": value for one in self._inside for key, value in one._settings().items()}
+        return found
+
     def reset(self) -> None:
         """Return to the first round."""
         super().reset()
