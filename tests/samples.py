@@ -191,6 +191,8 @@ def _subspace(model, t):
 
 
 def _combine(model, t):
+    while model.waiting:  # a round that was interrupted after its forecast
+        model.update(VALUES[t])
     said = model.predict(VALUES[t] + ROWS[t] / 10)
     model.update(VALUES[t])
     return said

@@ -21,7 +21,6 @@ from tests.samples import CONTROL, PCA, SAMPLES, make, show
 from tests.worlds import clip
 from thalweg import files
 from thalweg._archive import SCHEMA, TEXT
-from thalweg._core.saving import Kept as Savable
 from thalweg._recorded import describe
 from thalweg.algorithms import thresholds
 from thalweg.cards import recipes
