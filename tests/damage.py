@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 from tests import samples
-from tests.samples import SAMPLES, fields, memory, play, same, show
+from tests.samples import SAMPLES, blocks, fields, memories, memory, play, same, show
 from thalweg._core import state as declared
 from thalweg._kernels import jit
 from thalweg.errors import StateError
@@ -117,7 +117,7 @@ class Trial:
 
     def remember(self):
         self.before, self.shown = self.bystander.state(), show(self.name, self.bystander)
-        self.block = memory(self.bystander).block
+        self.blocks = blocks(self.bystander)
 
     def damages(self):
         """Every field in every way, as (description, damage); a damage changes a state and returns nothing."""
@@ -143,8 +143,9 @@ class Trial:
 
     def resize(self, state, size, n):
         """Every field that has this size gets another one, as if the state had grown or shrunk."""
-        mine = memory(self.made)
-        state.update(mine.block.moved(mine.layout.plan({**mine.sizes, size: n})).arrays)
+        for prefix, mine in memories(self.made):
+            arrays = mine.block.moved(mine.layout.plan({**mine.sizes, size: n})).arrays
+            state.update({prefix + name: array for name, array in arrays.items()})
 
     def mix(self, state, name, rng):
         state[name] = copy.deepcopy(self.states[rng.integers(len(self.states) - 1)].get(name))
@@ -163,7 +164,7 @@ class Trial:
         try:
             made.restore(state)
         except StateError:
-            assert memory(made).block is self.block, "refused, but the block is another one"
+            assert blocks(made) == self.blocks, "refused, but the block is another one"
             assert same(made.state(), self.before), "refused, but the state changed"
             assert np.array_equal(show(self.name, made), self.shown), "refused, but the decision changed"
             return "refused"
@@ -173,7 +174,7 @@ class Trial:
                 play(self.name, made, first, first + AFTER)
             made.restore(made.state())
         finally:
-            self.bystander = samples.make(self.name) if memory(made).block is self.block else made
+            self.bystander = samples.make(self.name) if blocks(made) == self.blocks else made
             self.bystander.restore(self.before)
             self.remember()
         return "played"

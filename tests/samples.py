@@ -162,6 +162,8 @@ NAMES = ("a", "b", "c")
 
 
 def _combine(model, t):
+    while model.waiting:  # a round that was interrupted after its forecast
+        model.update(VALUES[t])
     said = model.predict(VALUES[t] + ROWS[t] / 10)
     model.update(VALUES[t])
     return said
@@ -279,18 +281,30 @@ def show(name, made):
     return SAMPLES[name].show(made)
 
 
+def memories(made):
+    """The memories of an object by the prefixes of their names: its own, or those of its models once it has a row."""
+    mine = [("", value) for value in vars(made).values() if isinstance(value, Memory)]
+    models = getattr(made, "_models", ())
+    return mine or [(made._prefix.format(i), model.memory) for i, model in enumerate(models)]
+
+
 def memory(made):
-    """The memory of an object; estimators of other libraries' kinds may have it from their first row on."""
-    return next((value for value in vars(made).values() if isinstance(value, Memory)), None)
+    """The first memory of an object; None before there is one."""
+    return next((found for _, found in memories(made)), None)
+
+
+def blocks(made):
+    """The blocks that there are, to be compared by identity."""
+    return [id(found.block) for _, found in memories(made)]
 
 
 def fields(made, prefix=""):
     """Everything declared: (name in a saved state, declaration, shape), those of guests too."""
-    mine = memory(made)
-    yield from ((prefix + name, said, shape) for name, said, shape in mine.block.plan.fields())
-    for name, guest in mine.guests.items():
-        if memory(guest) is not None:
-            yield from fields(guest, prefix + name)
+    for place, mine in memories(made):
+        yield from ((prefix + place + name, said, shape) for name, said, shape in mine.block.plan.fields())
+        for name, guest in mine.guests.items():
+            if memories(guest):
+                yield from fields(guest, prefix + place + name)
 
 
 def same(a, b):

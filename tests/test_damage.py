@@ -14,7 +14,7 @@ import pytest
 
 import thalweg as tw
 from tests import damage, damaged_files, samples
-from tests.samples import QUIET, SAMPLES, every, fields, memory, played, same
+from tests.samples import QUIET, SAMPLES, blocks, every, fields, memories, played, same
 from thalweg._core import saving
 from thalweg._kernels.clock import FRESH
 from thalweg.errors import StateError
@@ -47,16 +47,26 @@ def test_no_index_lies_outside_or_wraps_around():
     assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
 
 
-# Fields in which numbers of any size can be what a run has left.
+# Fields of applications that no rule bounds: a round writes them before it reads them, or can work with any number.
+UNBOUNDED = {
+    "AdaptivePCA": ("basis", "spectrum"),
+    "Aggregator": ("held", "B", "V", "x", "S", "time"),
+    "ConformalTracker": ("x",),
+    "Planted": ("past", "u", "x"),
+    "StreamingPCA": ("total",),
+}
+OF_PARTS = "engine.", "model.", "jury.", "copies."
+
+
 def free(made, saved, name):
+    """Whether numbers of any size in a field can be what a run has left."""
     *place, last = name.split(".")
     clock = saved.get(".".join([*place, "clock"]))
     unbounded = getattr(made, "gradient_bound", None) is None
     return (
-        last == "seed"  # words of a generator
-        or type(made).__name__ == "Planted"  # plants of any size
-        or last == "held"  # of rounds that wait
-        or (last in ("spectrum", "basis") and clock is not None and clock.size > FRESH and not clock[FRESH])
+        last in UNBOUNDED.get(type(made).__name__, ())
+        or (last in ("totals", "left") and name.startswith(OF_PARTS))  # of the jury and of linear models
+        or last == "seed"  # words of a generator
         or (last in ("sums", "squares") and unbounded)  # of gradients of any length
         or (last == "paid" and not getattr(made, "nonnegative", True))  # losses below 0 of any size
         or (
@@ -69,14 +79,14 @@ def free(made, saved, name):
 def test_every_field_is_guarded(name):
     """Numbers of the right kind and shape that no run can have left are refused, in every field."""
     made, other = played(name), played(name, 3)
-    saved, block = made.state(), memory(other).block
+    saved, before = made.state(), blocks(other)
     for field, said, _ in fields(made):
         if not saved[field].size or free(made, saved, field):
             continue
         for huge in (1.7e308, -1.7e308) if said.dtype.kind == "f" else (2**62 + 1, -(2**62)):
             with pytest.raises(StateError, match="cannot restore"):
                 other.restore(saved | {field: np.full_like(saved[field], huge)})
-            assert memory(other).block is block, field
+            assert blocks(other) == before, field
 
 
 RECORDED = json.loads(damage.RECORD.read_text())
@@ -105,11 +115,11 @@ def test_shapes_are_compared_before_anything_is_allocated(name, monkeypatch):
     made = played(name, 6)
     saved = made.state()
     monkeypatch.setattr(saving, "Block", None)
-    mine = {name for name, _, _ in memory(made).block.plan.fields()}
+    mine = {prefix + name for prefix, one in memories(made) for name, _, _ in one.block.plan.fields()}
     for field in mine:
         with pytest.raises(StateError):
             made.restore(saved | {field: np.broadcast_to(np.zeros(1, saved[field].dtype), (2**40,))})
-    with pytest.raises(TypeError):  # a state that fits is the first to need memory
+    with pytest.raises((TypeError, StateError), match="NoneType"):  # a state that fits is the first to need memory
         made.restore(saved)
 
 

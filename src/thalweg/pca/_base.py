@@ -280,7 +280,7 @@ class PCALearner(Kept, Recorded, ABC):
                 clock[FRESH] = 1
 
     def partial_fit(self, X: ArrayLike, y: Any = None) -> Self:
-        """One round for each row of X (n, d), in order. If a row is refused, none was learned. Returns the learner."""
+        """Play one round for each row of X (n, d), in order; all of them or, if one is refused or interrupted, none."""
         del y  # as in scikit-learn
         rows = self._read_numbers("X", X)
         if rows.ndim != 2 or rows.shape[1] != self.dim:
@@ -290,8 +290,9 @@ class PCALearner(Kept, Recorded, ABC):
             )
         for i, row in enumerate(rows):
             self._check_size(square_norm(row), row, f"row {i} of X", "||x||^2")
-        for row in rows:
-            self.update(row)
+        with self._memory.all_or_nothing():
+            for row in rows:
+                self.update(row)
         return self
 
     # ------------------------------------------------------------------ what it tells
