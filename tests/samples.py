@@ -161,6 +161,35 @@ CLASSES = (np.median(VALUES) < VALUES).astype(int)
 NAMES = ("a", "b", "c")
 
 
+def _regress(model, t):
+    said = model.predict(ROWS[[t]])[0] if _played(model) else 0.0
+    model.partial_fit(ROWS[[t]], VALUES[[t]])
+    return said
+
+
+def _classify(model, t):
+    said = model.predict_proba(ROWS[[t]])[0, 1] if _played(model) else 0.5
+    model.partial_fit(ROWS[[t]], CLASSES[[t]], classes=[0, 1])
+    return said
+
+
+def _river(model, t):
+    x = dict(zip(NAMES, ROWS[t].tolist(), strict=True))
+    if hasattr(model, "predict_proba_one"):
+        said = model.predict_proba_one(x).get(True, 0.5)
+        model.learn_one(x, bool(CLASSES[t]))
+    else:
+        said = model.predict_one(x)
+        model.learn_one(x, float(VALUES[t]))
+    return said
+
+
+def _subspace(model, t):
+    said = np.abs(model.transform(ROWS[[t]])).sum() if _played(model) else 0.0
+    model.partial_fit(ROWS[[t]])
+    return said
+
+
 def _combine(model, t):
     while model.waiting:  # a round that was interrupted after its forecast
         model.update(VALUES[t])
@@ -208,7 +237,12 @@ ESTIMATORS = {
     "ConformalTracker": ({}, _interval),
     "Forecaster": ({"columns": NAMES, "lags": 2}, _series),
     "Standardiser": ({"columns": 3}, _scale),
-}  # those of scikit-learn's and river's kind are tried in tests/estimators
+    "StreamingPCA": ({"n_components": 2}, _subspace),
+    "TrackingClassifier": ({}, _classify),
+    "TrackingLogistic": ({}, _river),
+    "TrackingRegression": ({}, _river),
+    "TrackingRegressor": ({}, _regress),
+}
 
 # ------------------------------------------------------------------------------------------------------------ all of it
 

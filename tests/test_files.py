@@ -14,13 +14,13 @@ import zipfile
 
 import numpy as np
 import pytest
-from thalweg._archive import SCHEMA, TEXT
 
 import thalweg as tw
 from tests import samples
 from tests.samples import CONTROL, PCA, SAMPLES, make, show
 from tests.worlds import clip
 from thalweg import files
+from thalweg._core.archive import SCHEMA, TEXT
 from thalweg._recorded import describe
 from thalweg.algorithms import thresholds
 from thalweg.cards import recipes
