@@ -128,7 +128,7 @@ def play(
     keep = check_flag("play", "decisions", decisions)
     shape = read_domain("play", learner.domain).shape
     if not isinstance(problem, Problem):
-        if not isinstance(problem, Iterable):
+        if not isinstance(problem, Iterable) or (isinstance(problem, np.ndarray) and problem.ndim == 0):
             raise InputError(f"play needs a problem or an iterable of losses. Got {told(problem)}.")
         kind = FromValues if getattr(learner, "values_only", False) else FromLosses
         problem = kind(itertools.islice(problem, rounds), shape=shape)
