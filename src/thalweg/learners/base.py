@@ -31,7 +31,7 @@ from thalweg.domains import Domain
 from thalweg.domains._base import read_domain
 from thalweg.errors import ClippingWarning, HorizonWarning, InputError
 from thalweg.learners import loop, own
-from thalweg.learners.contract import Own, core
+from thalweg.learners.contract import Own, core, room
 from thalweg.learners.feedback import Feedback
 from thalweg.learners.machine import Machine
 from thalweg.learners.usual import Usual, round_call
@@ -405,15 +405,30 @@ class Learner(Kept, Recorded):
         """Play rounds first..last-1; returns the first that was not played: `step` plays it, or says why not."""
         charge, handle = _charge(problem.phi)
         self._forget_decision()
-        if self._seated is None:
-            asks, g = self._own is not None, self._feedback.g
-            seat = loop.seat(self._memory.handle, asks, self._view, g, charge, rounds)
-            self._seated = bind(seat), seat
-        played = int(loop.play(self._seated[0], handle, rounds, first, last))
+        played = first
+        while True:
+            if self._seated is None:
+                asks, g = self._own is not None, self._feedback.g
+                seat = loop.seat(self._memory.handle, asks, self._view, g, charge, rounds)
+                self._seated = bind(seat), seat
+            played = int(loop.play(self._seated[0], handle, rounds, played, last))
+            if played == last or not self._makes_room():
+                break
         if self.machine.ahead:
             self.machine.decide(self._memory)  # so a run ends as rounds by hand do
         watch_horizon(self)
         return played
+
+    def _makes_room(self) -> bool:
+        """Grow if there is no capacity for one more round; False if there is, or if growing fails: `step` says why."""
+        memory = self._memory
+        if room(core(memory.state), core(memory.settings)):
+            return False
+        try:
+            self._grow()
+        except Exception:  # of a threshold's function
+            return False
+        return True
 
     # ------------------------------------------------------------------ what it tells
 

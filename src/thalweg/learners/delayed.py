@@ -35,7 +35,6 @@ from thalweg.domains import Domain
 from thalweg.errors import InputError, StateError
 from thalweg.learners import loop
 from thalweg.learners.base import Learner, Queries, bounded, check_takes_losses, read_decision
-from thalweg.learners.contract import core, room
 from thalweg.learners.late import Late, Waiting, read_delays
 from thalweg.problems import LinearModel
 
@@ -331,14 +330,10 @@ class Delayed(Late):
         return refused
 
     def _play_part(self, copy: Learner, part: LinearModel, paid: Array, played: Array) -> int:
-        """Play the rounds of one copy, which grows where it is full; returns how many were not refused."""
-        rounds, done = copy._rounds(part, paid, played), 0
+        """Play the rounds of one copy; returns how many were not refused."""
+        rounds = copy._rounds(part, paid, played)
         assert rounds is not None
-        while (done := copy._play(part, rounds, done, len(part))) < len(part):
-            if room(core(copy._memory.state), core(copy._memory.settings)):
-                break  # a round that must be refused
-            copy._grow()
-        return done
+        return copy._play(part, rounds, 0, len(part))
 
     # ------------------------------------------------------------------ stop and resume
 
