@@ -101,7 +101,7 @@ def played(log, seconds):
 
 # -------------------------------------------------------------------------------------------------------- for the tests
 
-PATIENCE = 60  # seconds after which something that should happen is taken not to
+PATIENCE = 180  # seconds after which something that should happen is taken not to
 
 
 def squares(count, prefix="toy"):
