@@ -113,7 +113,9 @@ def make_learner(domain: tw.domains.Domain) -> tw.EfficientDynamic:
 def limit_arguments(learner: tw.EfficientDynamic, problem: tw.problems.LinearRegression) -> tuple[Any, ...]:
     """What the C loop needs to play the same game."""
     weights = np.array(learner.domain.par[: learner.domain.dim])  # the bound divided out
-    return problem.features, problem.labels, weights, learner.surrogate.radius, learner._tol, learner.inner.step_sizes
+    X = learner.domain
+    tol = X.tolerance * X._scale(X.center)  # a shorter way to the set has no direction
+    return problem.features, problem.labels, weights, learner.surrogate.radius, tol, learner.inner.step_sizes
 
 
 def compiled(limit: Limit, sizes: Sequence[int], rounds: int, repeats: int) -> list[dict[str, Any]]:

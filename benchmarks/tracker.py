@@ -58,7 +58,8 @@ def measure(
         learners |= {name: tw.Tracker(domain, **options) for name, options in SETTINGS.items()}
         runs = [lambda learner=learner, problem=problem: _timed(learner, problem) for learner in learners.values()]
         bare = learners[BARE]
-        arguments = problem.features, problem.labels, np.array(domain.par[:d]), bare.surrogate.radius, bare._tol
+        tol = domain.tolerance * domain._scale(domain.center)  # a shorter way to the set has no direction
+        arguments = problem.features, problem.labels, np.array(domain.par[:d]), bare.surrogate.radius, tol
         if not limit.missing:
             runs.append(lambda arguments=arguments: limit.track(*arguments).seconds)
         names = list(learners)
