@@ -123,6 +123,20 @@ def test_shapes_are_compared_before_anything_is_allocated(name, monkeypatch):
         made.restore(saved)
 
 
+@every
+def test_entries_that_nobody_reads_are_refused(name):
+    made = played(name, 6)
+    saved, before = made.state(), blocks(made)
+    prefixes = {key.rpartition(".")[0] + "." for key in saved if "." in key} | {""}
+    for prefix in prefixes - {key for key in prefixes if "settings." in key}:
+        with pytest.raises(StateError, match="cannot restore"):
+            made.restore(saved | {f"{prefix}nobody": np.zeros(1)})
+    with pytest.raises(StateError, match="cannot restore"):
+        made.restore(saved | {"settings.nobody": "1"})
+    assert blocks(made) == before
+    made.restore(saved)
+
+
 @pytest.mark.parametrize(
     "saved",
     [{1: 2}, {"class": np.array(["a", "b"])}, {"class": "SOGD", "schema": [[1], [2, 3]]}, {"class": [[1], [2, 3]]}],

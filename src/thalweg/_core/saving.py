@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any, Self, cast
 
 import numpy as np
@@ -23,7 +23,9 @@ from thalweg._validate import told
 from thalweg.domains._base import show
 from thalweg.errors import StateError
 
-__all__ = ["Kept", "call_text", "check_kind", "fill", "inside", "plain", "read", "settings", "unfit", "write"]
+__all__ = [
+    "Kept", "call_text", "check_kind", "check_names", "fill", "inside", "plain", "read", "settings", "unfit", "write",
+]  # fmt: skip
 
 FREE = ("on_violation", "disturbance_bound", "owner", "rng")  # arguments that may differ: the seed is in the state
 
@@ -92,6 +94,14 @@ def check_kind(owner: Any, saved: Any) -> None:
                 f"it was saved with {key} = {a}, this {noun} has {key} = {b}. "
                 f"Build the {noun} with the same arguments, or load it from a file",
             )
+
+
+def check_names(owner: Any, saved: Mapping[str, Any], names: Container[str], prefixes: Iterable[str] = ()) -> None:
+    """Refuse a state with entries beside its kind, these names and those with these prefixes."""
+    read_elsewhere = ("settings.", *prefixes)
+    for key in saved:
+        if key not in names and key not in ("class", "schema") and not str(key).startswith(read_elsewhere):
+            raise unfit(owner, f"it has an entry {told(key)}, which is none of this {owner._noun}'s")
 
 
 def read(
@@ -256,6 +266,7 @@ class Kept:
         block, sizes = read(self, memory.layout, saved, self._square_bound)
         with memory.all_or_nothing():
             memory.adopt(block, sizes)
+            check_names(self, saved, block.arrays, memory.guests)
             for prefix, guest in memory.guests.items():
                 guest.restore(inside(saved, prefix))
 

@@ -153,7 +153,10 @@ def restore(self: Any, saved: Mapping[str, Any]) -> None:
             raise saving.unfit(self, "its classes have not learned the same number of rows")
         fitted |= {"_models": models, "_fitted_with": self._settings()}
     gone = {*self._facts, "_models", "_fitted_with"}
-    self.__dict__ = {key: value for key, value in vars(self).items() if key not in gone} | fitted
+    other = shadow(self)
+    other.__dict__ = {key: value for key, value in vars(self).items() if key not in gone} | fitted
+    saving.check_names(self, saved, state(other))
+    self.__dict__ = vars(other)
 
 
 def save(self: Any, path: str | os.PathLike[str]) -> None:

@@ -25,7 +25,7 @@ import numpy as np
 
 from thalweg._core.memory import Memory
 from thalweg._core.rules import counter_field, counters, feasible
-from thalweg._core.saving import check_kind, inside, plain, read, unfit
+from thalweg._core.saving import check_kind, check_names, inside, plain, read, unfit
 from thalweg._core.state import Floats, Ints, Past, Plan, field
 from thalweg._interrupts import interrupts
 from thalweg._kernels.clock import CLIPPED, FRESH, GRADIENTS, ROUNDS, VALUES
@@ -342,6 +342,7 @@ class Delayed(Late):
         memory, saved = self._memory, plain(saved)
         check_kind(self, saved)
         block, sizes = read(self, memory.layout, saved, self._square_bound)
+        check_names(self, saved, block.arrays, [f"copy{k}." for k in range(int(block.state.copies[0]))])
         copies: list[Any] = []
         for k in range(int(block.state.copies[0])):
             copies.append(self._new_copy(self._copies[0]))

@@ -76,10 +76,10 @@ class Names:
     def restore(self, saved: Mapping[str, Any]) -> None:
         """Take those of a saved state."""
         names = saved.get("expert_names_")
-        if names is not None and not (
-            isinstance(names, list) and all(isinstance(one, str | int | float) for one in names)
+        if saved.keys() - {"expert_names_"} or not (
+            names is None or (isinstance(names, list) and all(isinstance(one, str | int | float) for one in names))
         ):
-            raise StateError("Aggregator cannot restore this state: 'facts.expert_names_' must be a list of words.")
+            raise StateError("Aggregator cannot restore this state: its only fact is 'facts.expert_names_', a list.")
         self.names = None if names is None else tuple(names)
 
     def reset(self) -> None:
