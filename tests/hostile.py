@@ -57,7 +57,7 @@ BALL = tw.domains.Ball(2, radius=2.0)
 SYSTEM = control.double_integrator()
 FEATURES, LABELS = np.array([[1.0, 0.5], [0.0, 1.0], [-1.0, 0.25]]), np.array([1.0, -1.0, 1.0])
 PROBLEM = tw.problems.LinearRegression(FEATURES, LABELS, comparators=0.1 * FEATURES)
-COST = control.Quadratic([1.0, 1.0], [1.0])
+COST = control.QuadraticCost([1.0, 1.0], [1.0])
 WIND = control.sinusoid(6, [0.0, 1.0], bound=0.1)
 POLICY = control.DAC(SYSTEM, memory=2)
 DRIFT = np.array([[0.1, 0.0, 0.2, 0.0], [0.0, 0.3, 0.0, 0.1], [0.2, 0.1, 0.0, 0.0], [0.1, 0.1, 0.1, 0.3]])
@@ -224,9 +224,9 @@ VALID: dict[str, Any] = {
     "memory": lambda: 2,
     "constants": lambda: control.Constants([1.0, 0.5], 3.0, 2.0),
     "disturbance_bound": lambda: 1.0,
-    **{f"{name}.Q": (lambda: [1.0, 1.0]) for name in ("control", "LQR", "BangBang", "Quadratic")},
+    **{f"{name}.Q": (lambda: [1.0, 1.0]) for name in ("control", "LQR", "BangBang", "QuadraticCost")},
     **{f"{name}.Q": (lambda: [1.0, 1.0]) for name in ("closed_loop_norm", "h_infinity_gain", "lqr_gain")},
-    **{f"{name}.R": (lambda: [1.0]) for name in ("LQR", "BangBang", "Quadratic")},
+    **{f"{name}.R": (lambda: [1.0]) for name in ("LQR", "BangBang", "QuadraticCost")},
     **{f"{name}.R": (lambda: [1.0]) for name in ("closed_loop_norm", "h_infinity_gain", "lqr_gain")},
     "q": lambda: [1.0, 2.0],
     "r": lambda: [0.5],
@@ -718,7 +718,7 @@ def probe(made):
             u = made.act(x)
             yield "input", u
             x = made.system.step(x, u, np.full(x.shape, min(0.1, (made.disturbance_bound or 1.0) / 10)))
-            made.observe(control.Quadratic(np.ones(x.size), np.ones(u.size)), x)
+            made.observe(control.QuadraticCost(np.ones(x.size), np.ones(u.size)), x)
     elif isinstance(made, tw.domains.Domain):
         yield "project", made.project(made.center)
         yield "project", made.project(made.center + min(1.0, made.radius))

@@ -126,7 +126,7 @@ def _stable(found):
 def _control(found, t):
     at, push = np.random.default_rng(t % STREAM).normal(size=(2, 2))
     u = np.array(found.act(at))
-    found.observe(tw.control.Quadratic([1.0, 1.0], [1.0]), found.system.step(at, u, 0.1 * push))
+    found.observe(tw.control.QuadraticCost([1.0, 1.0], [1.0]), found.system.step(at, u, 0.1 * push))
     return u
 
 

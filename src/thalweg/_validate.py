@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 from thalweg.errors import InputError, MissingExtraError, ProjectionError, StateError
 
 __all__ = [
-    "LARGEST",
-    "WIDEST",
+    "LARGEST_ENTRY",
+    "LARGEST_FLOAT",
+    "LARGEST_SCALE",
+    "MOST_COUNTED",
     "ask",
     "check_array",
     "check_callable",
@@ -40,11 +42,11 @@ __all__ = [
     "wrong",
 ]
 
-LARGEST = 1e100  # of an entry of an array, and of the size of a set: squares can still be computed
-WIDEST = 1e50  # of a number > 0, and of 1 over it: products of six can still be computed
-MOST = 2**62  # of a count: counters have 64 bits
-FLOAT = float(np.finfo(np.float64).max)
-ENTRIES = 2**30  # of an array that an argument asks for: 8 GB
+LARGEST_ENTRY = 1e100  # of an entry of an array, and of the size of a set: squares can still be computed
+LARGEST_SCALE = 1e50  # of a number > 0, and of 1 over it: products of six can still be computed
+MOST_COUNTED = 2**62  # of a count: counters have 64 bits
+LARGEST_FLOAT = float(np.finfo(np.float64).max)
+MOST_ENTRIES = 2**30  # of an array that an argument asks for: 8 GB
 
 PACKAGE = InputError, StateError, ProjectionError, MissingExtraError
 
@@ -118,7 +120,7 @@ def check_number(owner: str, name: str, value: Any) -> float:
     return number
 
 
-def check_positive(owner: str, name: str, value: Any, largest: float = WIDEST) -> float:
+def check_positive(owner: str, name: str, value: Any, largest: float = LARGEST_SCALE) -> float:
     """A number above zero, from 1e-50 to 1e50."""
     number = real_number(value)
     if not 0 < number < math.inf:
@@ -128,7 +130,7 @@ def check_positive(owner: str, name: str, value: Any, largest: float = WIDEST) -
     return number
 
 
-def check_nonnegative(owner: str, name: str, value: Any, largest: float = WIDEST) -> float:
+def check_nonnegative(owner: str, name: str, value: Any, largest: float = LARGEST_SCALE) -> float:
     """Zero or a number above it, up to 1e50; what is next to nothing may count as nothing."""
     number = real_number(value)
     if not 0 <= number < math.inf:
@@ -136,7 +138,7 @@ def check_nonnegative(owner: str, name: str, value: Any, largest: float = WIDEST
     return check_positive(owner, name, number, largest) if number > 1 else number
 
 
-def check_count(owner: str, name: str, value: Any, least: int = 1, most: int = MOST) -> int:
+def check_count(owner: str, name: str, value: Any, least: int = 1, most: int = MOST_COUNTED) -> int:
     """A whole number of at least 1 (or 0), and at most 2^62 (or another one)."""
     count = least - 1
     if isinstance(value, int) and not isinstance(value, bool):
@@ -153,7 +155,7 @@ def check_count(owner: str, name: str, value: Any, least: int = 1, most: int = M
 
 def check_entries(owner: str, name: str, value: Any, entries: int) -> None:
     """Whether arrays of so many entries, which `value` asks for, may be made."""
-    if entries > ENTRIES:
+    if entries > MOST_ENTRIES:
         raise InputError(
             f"The '{name}' parameter of {owner} asks for an array of {entries:.3g} entries, more than 2^30. "
             f"Got {told(value)}."
@@ -177,7 +179,7 @@ def check_array(
     shape: tuple[int, ...] | None = None,
     ndim: int | None = None,
     finite: bool = True,
-    largest: float = LARGEST,
+    largest: float = LARGEST_ENTRY,
 ) -> NDArray[np.float64]:
     """A real array of the given shape (or number of axes), as a new C-contiguous float64 array.
 
@@ -191,7 +193,7 @@ def check_array(
     if ndim is not None and numbers.ndim != ndim:
         raise InputError(f"The '{name}' parameter of {owner} must have {ndim} axes. Got shape {numbers.shape}.")
     array: NDArray[np.float64] = np.array(numbers, order="C")
-    if array.size == 0 or np.abs(array).max() <= min(largest, FLOAT):  # False for nan
+    if array.size == 0 or np.abs(array).max() <= min(largest, LARGEST_FLOAT):  # False for nan
         return array
     if not finite and np.isnan(array).any():
         raise InputError(

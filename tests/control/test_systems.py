@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from thalweg.control import (
     DAC,
     LQR,
-    Absolute,
+    AbsoluteCost,
     BangBang,
-    Huber,
+    HuberCost,
     LinearFeedback,
     LinearSystem,
-    Quadratic,
+    QuadraticCost,
     batch_reactor,
     boeing_747,
     closed_loop_norm,
@@ -364,7 +364,7 @@ def test_bang_bang_takes_the_dearer_side(plant):
     s, rng = PLANTS[plant](), np.random.default_rng(0)
     push = BangBang(s, 0.3)
     K = lqr_gain(s)
-    cost = Quadratic(np.eye(s.state_dim), np.eye(s.input_dim))
+    cost = QuadraticCost(np.eye(s.state_dim), np.eye(s.input_dim))
     for _ in range(5):
         x, u = rng.standard_normal(s.state_dim), rng.standard_normal(s.input_dim)
         w = push(0, x, u)
@@ -384,9 +384,11 @@ def test_bang_bang_takes_the_dearer_side(plant):
 # -------------------------------------------------------------------------------------------------------------- costs
 
 COSTS = {
-    "quadratic": lambda rng: Quadratic((lambda m: m @ m.T)(rng.standard_normal((3, 3))), np.diag(rng.uniform(0, 2, 2))),
-    "huber": lambda rng: Huber(rng.uniform(0, 2, 3), rng.uniform(0, 2, 2), width=0.7),
-    "absolute": lambda rng: Absolute(rng.uniform(0, 2, 3), rng.uniform(0, 2, 2)),
+    "quadratic": lambda rng: QuadraticCost(
+        (lambda m: m @ m.T)(rng.standard_normal((3, 3))), np.diag(rng.uniform(0, 2, 2))
+    ),
+    "huber": lambda rng: HuberCost(rng.uniform(0, 2, 3), rng.uniform(0, 2, 2), width=0.7),
+    "absolute": lambda rng: AbsoluteCost(rng.uniform(0, 2, 3), rng.uniform(0, 2, 2)),
 }
 
 
@@ -417,7 +419,7 @@ def test_costs_grow_as_they_state(name):
 
 
 def test_stages_take_turns():
-    a, b, c = (Absolute([1.0], [float(k)]) for k in range(3))
+    a, b, c = (AbsoluteCost([1.0], [float(k)]) for k in range(3))
     assert stages([a, b, c], 8, 2) == [a, a, b, b, c, c, a, a]
 
 
@@ -428,7 +430,7 @@ def test_theory_constants_hold_for_every_policy_and_disturbance():
     """State, action and gradient of random policies at their caps, under disturbances aligned to be bad."""
     rng, W, T = np.random.default_rng(0), 0.5, 200
     s = LinearSystem([[0.9, 0.5], [0.0, 0.8]], [[0.0], [1.0]])
-    cost = Quadratic([2.0, 1.0], [0.5])
+    cost = QuadraticCost([2.0, 1.0], [0.5])
     c = theory_constants(s, horizon=T, disturbance_bound=W, growth=cost.growth)
     policy = DAC(s, memory=c.memory)
     price = 0.0
@@ -493,9 +495,9 @@ def test_estimated_caps_are_the_responses_of_the_linear_controller(plant):
         (lambda: lqr_gain(double_integrator(), Q=[[1.0, 2.0], [0.0, 1.0]]), "symmetric"),
         (lambda: LQR(double_integrator(), Q=np.eye(3)), "shape"),
         (lambda: LQR("plant"), "LinearSystem"),
-        (lambda: Quadratic([[1.0, 0.0], [0.0, -1.0]], [1.0]), ">= 0"),
-        (lambda: Huber([-1.0], [1.0]), ">= 0"),
-        (lambda: Huber([1.0], [1.0], width=0.0), "width"),
+        (lambda: QuadraticCost([[1.0, 0.0], [0.0, -1.0]], [1.0]), ">= 0"),
+        (lambda: HuberCost([-1.0], [1.0]), ">= 0"),
+        (lambda: HuberCost([1.0], [1.0], width=0.0), "width"),
         (lambda: stages([], 3, 1), "one or more"),
         (lambda: sinusoid(10, [0.0, 0.0]), "zero"),
         (lambda: recorded(np.arange(5.0)), "direction"),

@@ -463,7 +463,7 @@ def _controllers() -> Iterator[Specimen]:
 def _steer(kind: Any, constants: control.Constants | None) -> None:
     system = control.double_integrator()
     controller = kind(system, HORIZON, memory=1, constants=constants)
-    cost = control.Quadratic([1.0, 1.0], [1.0])
+    cost = control.QuadraticCost([1.0, 1.0], [1.0])
     for _ in range(2):
         control.simulate(controller, system, cost, 0.1 * _numbers(2, 2))
         controller.restore(controller.state())
@@ -472,7 +472,7 @@ def _steer(kind: Any, constants: control.Constants | None) -> None:
 
 
 def _policies() -> None:
-    system, cost = control.double_integrator(), control.Absolute([1.0, 1.0], [1.0])
+    system, cost = control.double_integrator(), control.AbsoluteCost([1.0, 1.0], [1.0])
     wind = 0.1 * _numbers(6, 2)
     for policies in (_numbers(2, 1, 2), _numbers(6, 2, 1, 2)):
         controller = control.Planted(system, policies=policies)

@@ -28,7 +28,7 @@ from thalweg.errors import InputError, MissingExtraError, StateError
 
 __all__ = [
     "KINDS",
-    "LONGEST",
+    "LONGEST_TEXT",
     "SCHEMA",
     "TEXT",
     "Archive",
@@ -42,7 +42,7 @@ __all__ = [
 SCHEMA = 4  # version of the layout of files and states
 TEXT = "thalweg.json"
 KINDS = {"f": 8, "i": 8, "u": 8, "b": 1}  # arrays that are read, and the most bytes of a number
-LONGEST = 2**26  # bytes of the text
+LONGEST_TEXT = 2**26  # bytes of the text
 
 
 def read_path(owner: str, path: Any) -> str | os.PathLike[str]:
@@ -138,8 +138,8 @@ class Archive:
             raise StateError("The file says that it holds more than it has bytes.")
         if TEXT not in self._members:
             raise StateError(f"The file was not made by thalweg: it has no {TEXT}.")
-        if self._members[TEXT].file_size > LONGEST:
-            raise StateError(f"The {TEXT} of the file is longer than {LONGEST} bytes.")
+        if self._members[TEXT].file_size > LONGEST_TEXT:
+            raise StateError(f"The {TEXT} of the file is longer than {LONGEST_TEXT} bytes.")
         text = self._zip.read(TEXT).decode()
         about = json.loads(text, parse_constant=_refuse, object_pairs_hook=_once)
         self.about: dict[str, Any] = is_(dict, about)

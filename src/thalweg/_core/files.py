@@ -29,7 +29,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from thalweg._core.archive import KINDS, LONGEST, SCHEMA, Archive, is_, plain_text, read_path, reading, write_archive
+from thalweg._core.archive import (
+    KINDS,
+    LONGEST_TEXT,
+    SCHEMA,
+    Archive,
+    is_,
+    plain_text,
+    read_path,
+    reading,
+    write_archive,
+)
 from thalweg._core.state import at_most
 from thalweg._recorded import KINDS as RECORDED
 from thalweg._recorded import Recorded, build, parameters, public_name
@@ -54,7 +64,7 @@ def write(learner: Any, path: str | os.PathLike[str]) -> None:
     state = {key: writer.plain(value, f"state.{key}") for key, value in learner.state().items()}
     about = {"thalweg": __version__, "schema": SCHEMA, "rounds": learner.rounds}
     text = json.dumps(about | {"objects": writer.objects, "state": state}, allow_nan=False)
-    if len(text) > LONGEST:
+    if len(text) > LONGEST_TEXT:
         raise StateError(f"{type(learner).__name__} has more names and words than a file may hold: {len(text)} bytes.")
     write_archive(path, text, writer.arrays)
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thalweg._core.state import Floats, Rule, Seen, field
+from thalweg._validate import MOST_COUNTED
 
 __all__ = [
     "CLOSE",
@@ -28,7 +29,6 @@ __all__ = [
 
 CLOSE = 1e-9  # relative rounding error of a point, or of a sum of weights
 SLACK = 1 + 1e-6  # relative rounding error of a sum over rounds
-MOST_COUNTED = 2**62
 
 
 class _Set(Protocol):

@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from thalweg.errors import StateError
 
 __all__ = [
-    "Block", "Field", "Floats", "Ints", "Part", "Past", "Plan", "Rule", "Seen", "at_most", "field", "part", "scratch",
-    "several",
+    "Block", "Field", "Floats", "Ints", "Nothing", "Part", "Past", "Plan", "Rule", "Seen", "at_most", "field", "part",
+    "scratch", "several",
 ]  # fmt: skip
 
 Floats = NDArray[np.float64]
@@ -87,6 +87,10 @@ class Field:
 
 class Part:
     """The place of another declared state, or of its settings."""
+
+
+class Nothing(NamedTuple):
+    """A state without fields, for a part that is not there."""
 
 
 class Several(Part):

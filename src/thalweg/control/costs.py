@@ -14,7 +14,7 @@ from thalweg._validate import check_array, check_count, check_entries, check_ite
 from thalweg.control.gains import weight
 from thalweg.errors import InputError
 
-__all__ = ["Absolute", "Cost", "Huber", "Quadratic", "check_costs", "stages"]
+__all__ = ["AbsoluteCost", "Cost", "HuberCost", "QuadraticCost", "check_costs", "stages"]
 
 
 @runtime_checkable
@@ -30,7 +30,7 @@ class Cost(Protocol):
         ...
 
 
-class Quadratic:
+class QuadraticCost:
     """x'Q x + u'R u.
 
     Parameters
@@ -40,7 +40,7 @@ class Quadratic:
 
     Examples
     --------
-    >>> cost = Quadratic([1.0, 0.0], [2.0])
+    >>> cost = QuadraticCost([1.0, 0.0], [2.0])
     >>> cost.value(np.array([3.0, 1.0]), np.array([1.0]))
     11.0
     >>> cost.gradients(np.array([3.0, 1.0]), np.array([1.0]))
@@ -48,8 +48,8 @@ class Quadratic:
     """
 
     def __init__(self, Q: ArrayLike, R: ArrayLike) -> None:
-        self.Q = weight("Quadratic", "Q", Q, definite=False)
-        self.R = weight("Quadratic", "R", R, definite=False)
+        self.Q = weight("QuadraticCost", "Q", Q, definite=False)
+        self.R = weight("QuadraticCost", "R", R, definite=False)
 
     @property
     def growth(self) -> float:
@@ -67,7 +67,7 @@ class Quadratic:
         return 2 * (self.Q @ state), 2 * (self.R @ action)
 
     def __repr__(self) -> str:
-        return f"Quadratic(Q={_short(self.Q)}, R={_short(self.R)})"
+        return f"QuadraticCost(Q={_short(self.Q)}, R={_short(self.R)})"
 
 
 class _Separable:
@@ -98,7 +98,7 @@ class _Separable:
         return self.q * self._slope(state), self.r * self._slope(action)
 
 
-class Absolute(_Separable):
+class AbsoluteCost(_Separable):
     """sum q_j |x_j| + sum r_k |u_k|. Its subgradient at 0 is 0.
 
     Parameters
@@ -108,7 +108,7 @@ class Absolute(_Separable):
 
     Examples
     --------
-    >>> Absolute([1.0, 2.0], [0.5]).value(np.array([-1.0, 3.0]), np.array([2.0]))
+    >>> AbsoluteCost([1.0, 2.0], [0.5]).value(np.array([-1.0, 3.0]), np.array([2.0]))
     8.0
     """
 
@@ -124,10 +124,10 @@ class Absolute(_Separable):
         return np.sign(z)
 
     def __repr__(self) -> str:
-        return f"Absolute(q={_short(self.q)}, r={_short(self.r)})"
+        return f"AbsoluteCost(q={_short(self.q)}, r={_short(self.r)})"
 
 
-class Huber(_Separable):
+class HuberCost(_Separable):
     """Quadratic near 0 and linear beyond `width`: phi(z) = z^2/2 for |z| <= width, width (|z| - width/2) else.
 
     Parameters
@@ -139,13 +139,13 @@ class Huber(_Separable):
 
     Examples
     --------
-    >>> Huber([1.0], [0.0], width=1.0).value(np.array([3.0]), np.array([0.0]))
+    >>> HuberCost([1.0], [0.0], width=1.0).value(np.array([3.0]), np.array([0.0]))
     2.5
     """
 
     def __init__(self, q: ArrayLike, r: ArrayLike, width: float = 1.0) -> None:
         super().__init__(q, r)
-        self.width = check_positive("Huber", "width", width)
+        self.width = check_positive("HuberCost", "width", width)
 
     @property
     def growth(self) -> float:
@@ -160,7 +160,7 @@ class Huber(_Separable):
         return np.clip(z, -self.width, self.width)
 
     def __repr__(self) -> str:
-        return f"Huber(q={_short(self.q)}, r={_short(self.r)}, width={self.width:g})"
+        return f"HuberCost(q={_short(self.q)}, r={_short(self.r)}, width={self.width:g})"
 
 
 def stages(costs: Sequence[Cost], horizon: int, length: int) -> list[Cost]:
@@ -168,7 +168,7 @@ def stages(costs: Sequence[Cost], horizon: int, length: int) -> list[Cost]:
 
     Examples
     --------
-    >>> calm, strict = Absolute([1.0], [1.0]), Absolute([9.0], [1.0])
+    >>> calm, strict = AbsoluteCost([1.0], [1.0]), AbsoluteCost([9.0], [1.0])
     >>> [cost is strict for cost in stages([calm, strict], horizon=5, length=2)]
     [False, False, True, True, False]
     """

@@ -108,9 +108,9 @@ def simulate(
 
     Examples
     --------
-    >>> from thalweg.control import LQR, Quadratic, double_integrator, simulate, sinusoid
+    >>> from thalweg.control import LQR, QuadraticCost, double_integrator, simulate, sinusoid
     >>> system = double_integrator()
-    >>> run = simulate(LQR(system), system, Quadratic([1, 1], [1]), sinusoid(100, [0, 1], bound=0.1))
+    >>> run = simulate(LQR(system), system, QuadraticCost([1, 1], [1]), sinusoid(100, [0, 1], bound=0.1))
     >>> run.rounds, round(run.total_cost, 2)
     (100, 28.6)
     """

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from thalweg._recorded import Recorded
 from thalweg._types import Array
-from thalweg._validate import LARGEST, check_array, check_positive, wrong
+from thalweg._validate import LARGEST_ENTRY, check_array, check_positive, wrong
 from thalweg.control.equations import exponential
 from thalweg.errors import InputError
 
@@ -62,8 +62,10 @@ class LinearSystem(Recorded):
         with np.errstate(all="ignore"):
             free = exponential(h * held.A)
             pushed = exponential(h * np.block([[held.A, held.B], [np.zeros((n, d + n))]]))[:d, d:]
-        if not max(np.abs(free).max(), np.abs(pushed).max()) <= LARGEST:
-            raise wrong("LinearSystem.sampled", "period", f"short enough that nothing grows beyond {LARGEST:g}", period)
+        if not max(np.abs(free).max(), np.abs(pushed).max()) <= LARGEST_ENTRY:
+            raise wrong(
+                "LinearSystem.sampled", "period", f"short enough that nothing grows beyond {LARGEST_ENTRY:g}", period
+            )
         return cls(free, pushed)
 
     def step(self, state: ArrayLike, action: ArrayLike, disturbance: ArrayLike | None = None) -> Array:

@@ -14,7 +14,7 @@ from thalweg._kernels import hulls, projections
 from thalweg._kernels.pointers import Pointer
 from thalweg._recorded import Recorded
 from thalweg._types import Array
-from thalweg._validate import LARGEST, check_nonnegative, real_array, told
+from thalweg._validate import LARGEST_ENTRY, check_nonnegative, real_array, told
 from thalweg.errors import InputError
 
 if TYPE_CHECKING:
@@ -83,8 +83,14 @@ class Domain(Recorded, ABC):
         self.shape = shape
         self.dim = math.prod(shape)
         self.center = np.array(center, dtype=np.float64).reshape(shape)
-        if not float(np.abs(self.center).max()) <= LARGEST or LARGEST < radius < math.inf or math.isnan(radius):
-            raise InputError(f"A {type(self).__name__} must lie within {LARGEST:g} of the origin: choose other units.")
+        if (
+            not float(np.abs(self.center).max()) <= LARGEST_ENTRY
+            or LARGEST_ENTRY < radius < math.inf
+            or math.isnan(radius)
+        ):
+            raise InputError(
+                f"A {type(self).__name__} must lie within {LARGEST_ENTRY:g} of the origin: choose other units."
+            )
         self.center.flags.writeable = False
         least = POINT * (float(np.abs(self.center).max()) or 1.0)
         self.radius = max(float(radius), least)

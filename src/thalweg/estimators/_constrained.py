@@ -20,7 +20,7 @@ from thalweg._core.rules import counter_field, magnitude
 from thalweg._core.saving import inside, read, unfit
 from thalweg._core.state import Block, Floats, Ints, Plan, field
 from thalweg._types import Array
-from thalweg._validate import LARGEST
+from thalweg._validate import LARGEST_ENTRY
 from thalweg.algorithms.tracker import Tracker
 from thalweg.domains import Domain
 from thalweg.losses import absolute, hinge, huber, logistic, pinball, squared
@@ -42,7 +42,7 @@ KINDS: dict[str, tuple[Any, str, str | None]] = {  # kernels; the problem by nam
 class ConstrainedState(NamedTuple):
     """Sums that means follow from; coefficients are the learner's."""
 
-    sums: Floats = field("S", magnitude(LARGEST * 2.0**62))  # of the features, then of the label
+    sums: Floats = field("S", magnitude(LARGEST_ENTRY * 2.0**62))  # of the features, then of the label
     clock: Ints = counter_field(1)  # rows learned
 
 

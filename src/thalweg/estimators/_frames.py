@@ -15,10 +15,10 @@ from thalweg._types import Array
 from thalweg._validate import real_array, told
 from thalweg.errors import InputError
 
-__all__ = ["Table", "column", "series", "table"]
+__all__ = ["FrameTable", "column", "series", "table"]
 
 
-class Table(NamedTuple):
+class FrameTable(NamedTuple):
     """Numbers with names, and where they came from."""
 
     values: Array  # (n, d); nan where a cell is empty and that is allowed
@@ -38,13 +38,13 @@ class Table(NamedTuple):
         return self.frame.with_columns(*made).select(*kept, *names).to_native()  # pandas keeps the index of the rows
 
 
-def table(owner: str, name: str, data: Any, *, time: str | None = None, empty: bool = False) -> Table:
+def table(owner: str, name: str, data: Any, *, time: str | None = None, empty: bool = False) -> FrameTable:
     """The rows of an array or a data frame, checked; `empty`: whether cells may be, which makes them nan."""
     frame = _frame(data)
     if frame is None:
         if time is not None:
             raise InputError(f"The 'time' parameter of {owner} names a column, but {name} is no data frame.")
-        return Table(_array(owner, name, data, 2, empty), None)
+        return FrameTable(_array(owner, name, data, 2, empty), None)
     if not hasattr(frame, "columns"):  # a series
         frame = frame.to_frame()
     if time is not None:
@@ -52,7 +52,7 @@ def table(owner: str, name: str, data: Any, *, time: str | None = None, empty: b
     names = tuple(key for key in frame.columns if key != time)
     columns = [_column(owner, f"{name}[{key!r}]", frame.get_column(key), empty) for key in names]
     values = np.stack(columns, axis=1) if columns else np.zeros((len(frame), 0))
-    return Table(values, names, frame, time)
+    return FrameTable(values, names, frame, time)
 
 
 def column(owner: str, name: str, data: Any) -> Array:
@@ -67,12 +67,12 @@ def column(owner: str, name: str, data: Any) -> Array:
     return _column(owner, name, frame, False)
 
 
-def series(owner: str, name: str, data: Any, *, time: str | None = None) -> Table:
+def series(owner: str, name: str, data: Any, *, time: str | None = None) -> FrameTable:
     """As `column`, with where it came from: a table of one column, beside the time."""
     frame = _frame(data)
     if time is None:
         one = frame.alias(name).to_frame() if frame is not None and not hasattr(frame, "columns") else frame
-        return Table(column(owner, name, data)[:, None], None, one)
+        return FrameTable(column(owner, name, data)[:, None], None, one)
     found = table(owner, name, data, time=time)
     if found.values.shape[1] != 1:
         raise InputError(f"{owner}: {name} must have one column beside {time!r}. Got {found.values.shape[1]}.")

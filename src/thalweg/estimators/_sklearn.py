@@ -12,7 +12,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from thalweg._core.saving import unfit
 from thalweg._types import Array
-from thalweg._validate import LARGEST, check_choice, check_count, check_flag, check_positive, told
+from thalweg._validate import LARGEST_ENTRY, check_choice, check_count, check_flag, check_positive, told
 from thalweg.domains import Ball, Box, Domain, Simplex
 from thalweg.errors import InputError
 from thalweg.estimators._constrained import ConstrainedLayout, ConstrainedModel
@@ -122,7 +122,7 @@ def read_rows(self: Any, X: Any) -> Array:
 def sound_rows(self: Any, rows: Any) -> Array:
     """Return rows for compiled code; refuse numbers that are not finite or too large, with their place."""
     X = writable(rows)
-    bad = ~(np.abs(X) <= LARGEST)
+    bad = ~(np.abs(X) <= LARGEST_ENTRY)
     if bad.any():
         row, column = map(int, np.argwhere(bad)[0])
         names = getattr(self, "feature_names_in_", None)
@@ -130,7 +130,7 @@ def sound_rows(self: Any, rows: Any) -> Array:
         where = f"column {column if names is None else names[column]!r}, row {row}"
         raise InputError(
             f"{type(self).__name__}: X has {what} in {where}, counted from 0. It must be finite, neither NaN nor "
-            f"inf, and at most {LARGEST:g} in size. Remove the row or fill it in."
+            f"inf, and at most {LARGEST_ENTRY:g} in size. Remove the row or fill it in."
         )
     return X
 
@@ -142,8 +142,10 @@ def check_weights(self: Any, X: Array, sample_weight: Any, whole: bool) -> Array
     weights: Array = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True, **ZEROS)
     if whole and not weights.any():
         raise InputError(f"{type(self).__name__}: Sample weights must contain at least one non-zero number.")
-    if not (weights <= LARGEST).all():
-        raise InputError(f"{type(self).__name__}: sample_weight must be at most {LARGEST:g}. Got {weights.max():g}.")
+    if not (weights <= LARGEST_ENTRY).all():
+        raise InputError(
+            f"{type(self).__name__}: sample_weight must be at most {LARGEST_ENTRY:g}. Got {weights.max():g}."
+        )
     return writable(weights)
 
 

@@ -35,7 +35,7 @@ def read_layout(dim: Any, rank: Any, halflives: Any, center: Any) -> SubspaceLay
     return SubspaceLayout(d, k, lives, center)
 
 
-class _Row(NamedTuple):
+class _BoundRow(NamedTuple):
     """The bound call of one row, and its arrays."""
 
     call: Call
@@ -64,7 +64,7 @@ class SubspaceModel:
         return cls(layout, read(owner, layout, saved))
 
     def _forget(self, memory: Memory) -> None:
-        self._row: _Row | None = None
+        self._row: _BoundRow | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         memory = self.memory
@@ -112,9 +112,9 @@ class SubspaceModel:
             learn_rows(memory.handle, X, lost)
         return lost
 
-    def _bind(self) -> _Row:
+    def _bind(self) -> _BoundRow:
         x, lost = np.zeros((1, self.layout.dim)), np.zeros(1)
-        return _Row(learn_rows.ready(self.memory.handle, x, lost), x, lost)
+        return _BoundRow(learn_rows.ready(self.memory.handle, x, lost), x, lost)
 
     def put_in_order(self) -> None:
         """Sort directions by their variances, the largest first."""

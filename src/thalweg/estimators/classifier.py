@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from thalweg._core.memory import together
 from thalweg._types import Array
-from thalweg._validate import LARGEST, check_choice, told
+from thalweg._validate import LARGEST_ENTRY, check_choice, told
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.estimators import _fitted, _sklearn
@@ -195,11 +195,11 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "predict_then_fit a dict, or sample_weight."
             )
         of_class = compute_class_weight(self.class_weight, classes=classes, y=y)
-        if not ((of_class >= 0) & (of_class <= LARGEST)).all():
+        if not ((of_class >= 0) & (of_class <= LARGEST_ENTRY)).all():
             raise InputError(
-                f"{name}: class_weight must be numbers from 0 to {LARGEST:g}. Got {told(self.class_weight)}."
+                f"{name}: class_weight must be numbers from 0 to {LARGEST_ENTRY:g}. Got {told(self.class_weight)}."
             )
-        return _sklearn.writable(np.minimum(weights * of_class[codes], LARGEST))
+        return _sklearn.writable(np.minimum(weights * of_class[codes], LARGEST_ENTRY))
 
     def _read_all_classes(self, given: Any) -> NDArray[Any]:
         classes: NDArray[Any] = np.unique(np.asarray(given))

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from thalweg._core.memory import Memory
 from thalweg._core.rules import counters, within
 from thalweg._core.saving import Kept
-from thalweg._core.state import Block, Floats, Ints, Past, Plan, field, part
+from thalweg._core.state import Block, Floats, Ints, Nothing, Past, Plan, field, part
 from thalweg._kernels.clock import ROUNDS
 from thalweg._kernels.handle import Closed, bind
 from thalweg._recorded import Recorded
@@ -50,17 +50,13 @@ from thalweg.estimators._frames import column, series
 from thalweg.learners import loop
 from thalweg.learners.weighing import Weighing, pending
 from thalweg.parts import conformal as kernels
-from thalweg.parts.conformal import ANSWERED, ASKED, LARGEST, MISSED, Sides, SideTurn, side_plan, sort
+from thalweg.parts.conformal import ANSWERED, ASKED, LARGEST_SCORE, MISSED, Sides, SideTurn, side_plan, sort
 from thalweg.parts.weigher import Weigher
 
 __all__ = ["ConformalTracker"]
 
 PATIENCE = 10.0  # over alpha: zeros in a row
 PLACES = "above", "below"
-
-
-class Nothing(NamedTuple):
-    """A state without fields, for a side that is not there."""
 
 
 class ConformalState(NamedTuple):
@@ -146,11 +142,11 @@ class Covering:
         """Relations that the next round relies on."""
         answered, asked = s.clock.tolist()
         yield "clock", 0 <= asked - answered <= self._horizon
-        yield "forecasts", bool((np.abs(s.forecasts) <= LARGEST).all())
+        yield "forecasts", bool((np.abs(s.forecasts) <= LARGEST_SCORE).all())
         yield "clock", all(side.weights.clock[ROUNDS] <= answered for side in self.sides(s))
 
 
-class _Calls(NamedTuple):
+class _IntervalCalls(NamedTuple):
     """A round by hand: bound calls, and views, which are quicker to read than arrays."""
 
     ask: Any
@@ -264,7 +260,7 @@ class ConformalTracker(Kept, Recorded):
 
     def _forget(self, memory: Memory) -> None:
         """Drop calls that are bound to other arrays, and make the scratch space that follows from the state."""
-        self._calls: _Calls | None = None
+        self._calls: _IntervalCalls | None = None
         self._out = np.zeros(2)
         for side, settings in zip(self._layout.sides(memory.state), self._layout.sides(memory.settings), strict=True):
             sort(side, settings)
@@ -347,7 +343,7 @@ class ConformalTracker(Kept, Recorded):
 
     def _read(self, what: str, value: Any) -> float:
         number = real_number(value)
-        if not -LARGEST <= number <= LARGEST:  # nor nan
+        if not -LARGEST_SCORE <= number <= LARGEST_SCORE:  # nor nan
             raise InputError(f"{self._who()}: {what} must be a number of at most 1e100 in size. Got {told(value)}.")
         return number
 
@@ -416,7 +412,7 @@ class ConformalTracker(Kept, Recorded):
         return sheet.like(out[:, 0].copy(), ("threshold",))
 
     def _check_sizes(self, name: str, what: str, numbers: Array) -> None:
-        large = np.abs(numbers) > LARGEST
+        large = np.abs(numbers) > LARGEST_SCORE
         if large.any():
             row = int(np.argmax(large))
             raise InputError(
@@ -490,9 +486,9 @@ class ConformalTracker(Kept, Recorded):
         weigher = weighing.weigher(s.weights, c.weights, unbegun, self._memory.sizes)
         return SideTurn(s._replace(weights=None), c._replace(weights=None), weigher)
 
-    def _prepare(self) -> _Calls:
+    def _prepare(self) -> _IntervalCalls:
         """Bind the calls of a round by hand."""
         handle, s = self._memory.handle, self._memory.state
         ask, answer = kernels.ask_sides.ready(handle, 0.0, 0, self._out), kernels.answer_sides.ready(handle, 0.0, 0.0)
-        calls = self._calls = _Calls(ask, answer, s.clock.data, s.forecasts.data, s.kinds.data, self._out.data)
+        calls = self._calls = _IntervalCalls(ask, answer, s.clock.data, s.forecasts.data, s.kinds.data, self._out.data)
         return calls

@@ -29,7 +29,7 @@ from thalweg._kernels.jit import Call, inner, kernel
 from thalweg._recorded import Recorded
 from thalweg._types import Array
 from thalweg._validate import (
-    LARGEST,
+    LARGEST_ENTRY,
     check_array,
     check_choice,
     check_count,
@@ -62,9 +62,9 @@ class ForecastState(NamedTuple):
 
     model: Any = part()
     jury: Any = part()
-    past: Floats = field("L", magnitude(LARGEST))  # the last values, that of round t at t modulo the longest lag
-    mean: Floats = field("1", magnitude(LARGEST))  # of all values
-    row: Floats = field("C", magnitude(LARGEST), called="columns")  # of the present round
+    past: Floats = field("L", magnitude(LARGEST_ENTRY))  # the last values, that of round t at t modulo the longest lag
+    mean: Floats = field("1", magnitude(LARGEST_ENTRY))  # of all values
+    row: Floats = field("C", magnitude(LARGEST_ENTRY), called="columns")  # of the present round
     clock: Ints = counter_field(2)
 
 
@@ -322,9 +322,9 @@ class Forecaster(Kept, Recorded):
     def update(self, value: float) -> None:
         """See the value that was forecast. Where there are columns, `predict` has to be called before."""
         y = real_number(value)
-        if not abs(y) <= LARGEST:
+        if not abs(y) <= LARGEST_ENTRY:
             raise InputError(
-                f"{self._who()}: a value must be a number of at most {LARGEST:g} in size. Got {told(value)}."
+                f"{self._who()}: a value must be a number of at most {LARGEST_ENTRY:g} in size. Got {told(value)}."
             )
         if self.columns and not self._memory.state.clock[ASKED]:
             raise InputError(f"{self._who()}: call predict(row) with the columns of this round first.")
@@ -344,9 +344,9 @@ class Forecaster(Kept, Recorded):
         simple forecast and the model had in them.
         """
         name = f"{type(self).__name__}.run"
-        y = check_array(name, "values", values, ndim=1, largest=LARGEST)
+        y = check_array(name, "values", values, ndim=1, largest=LARGEST_ENTRY)
         given = np.zeros((y.size, 0)) if rows is None else rows
-        X = check_array(name, "rows", given, shape=(y.size, len(self.columns)), largest=LARGEST)
+        X = check_array(name, "rows", given, shape=(y.size, len(self.columns)), largest=LARGEST_ENTRY)
         out, weights = np.empty(y.size), np.empty((y.size, 2))
         self._asked = False
         with self._memory.all_or_nothing():
@@ -377,11 +377,11 @@ class Forecaster(Kept, Recorded):
         if len(items) != len(self.columns):
             raise InputError(f"{self._who()}: row must have the columns {list(self.columns)}. Got {told(row)}.")
         values = np.array([real_number(item) for item in items])
-        bad = np.flatnonzero(~(np.abs(values) <= LARGEST))
+        bad = np.flatnonzero(~(np.abs(values) <= LARGEST_ENTRY))
         if bad.size:
             raise InputError(
-                f"{self._who()}: the column {self.columns[bad[0]]!r} must be a number of at most {LARGEST:g} in size. "
-                f"Got {told(items[bad[0]])}."
+                f"{self._who()}: the column {self.columns[bad[0]]!r} must be a number of at most {LARGEST_ENTRY:g} in "
+                f"size. Got {told(items[bad[0]])}."
             )
         return values
 

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from thalweg._core.memory import Memory
 from thalweg._types import Array
-from thalweg._validate import LARGEST, check_choice, check_positive, real_number, wrong
+from thalweg._validate import LARGEST_ENTRY, check_choice, check_positive, real_number, wrong
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.estimators import _fitted, _sklearn
@@ -166,11 +166,11 @@ class TrackingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         X, y = validate_data(trial, X, y, reset=anew, **options)
         rows, weights = _sklearn.sound_rows(trial, X), _sklearn.check_weights(trial, X, sample_weight, whole)
         targets = _sklearn.writable(y)
-        if not (np.abs(targets) <= LARGEST).all():
-            row = int(np.argmax(~(np.abs(targets) <= LARGEST)))
+        if not (np.abs(targets) <= LARGEST_ENTRY).all():
+            row = int(np.argmax(~(np.abs(targets) <= LARGEST_ENTRY)))
             raise InputError(
                 f"{type(self).__name__}: y has {targets[row]} in row {row}, counted from 0. It must be at most "
-                f"{LARGEST:g} in size."
+                f"{LARGEST_ENTRY:g} in size."
             )
         if not anew:
             return self._models[0].learn(rows, targets, weights)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from thalweg._extras import need
 from thalweg._interrupts import interrupts
 from thalweg._types import Array
-from thalweg._validate import LARGEST, check_choice, check_flag, check_positive, real_number, told, wrong
+from thalweg._validate import LARGEST_ENTRY, check_choice, check_flag, check_positive, real_number, told, wrong
 from thalweg.errors import InputError
 from thalweg.estimators import _fitted
 from thalweg.estimators._frames import column, table
@@ -110,13 +110,13 @@ def _values(self: Any, x: Features) -> list[float]:
         if array.dtype != np.float64:
             array = _numbers(self, x, array)
         values = array.tolist()
-    if not math.hypot(*given) <= LARGEST:  # or nan
+    if not math.hypot(*given) <= LARGEST_ENTRY:  # or nan
         for name, value in x.items():
-            if not abs(value) <= LARGEST:
+            if not abs(value) <= LARGEST_ENTRY:
                 what = "NaN" if math.isnan(value) else str(value)
                 raise InputError(
                     f"{type(self).__name__}: feature {name!r} is {what}. It must be a finite number of at most "
-                    f"{LARGEST:g} in size. Leave it out of the row where it is not known."
+                    f"{LARGEST_ENTRY:g} in size. Leave it out of the row where it is not known."
                 )
     return values
 
@@ -206,7 +206,7 @@ def _series(X: Any, values: Any) -> Any:
 
 def _weight(self: Any, w: Any) -> float:
     weight = real_number(w)
-    if not 0 <= weight <= LARGEST:
+    if not 0 <= weight <= LARGEST_ENTRY:
         raise InputError(f"{type(self).__name__}: w must be a number >= 0. Got {told(w)}.")
     return weight
 
@@ -300,9 +300,9 @@ class TrackingRegression(base.MiniBatchRegressor):
     def learn_one(self, x: Features, y: float, w: float = 1.0) -> None:
         """Learn a row of features by name, with its target; `w` is its weight; one of weight 0 is left out."""
         target = real_number(y)
-        if not abs(target) <= LARGEST:
+        if not abs(target) <= LARGEST_ENTRY:
             raise InputError(
-                f"{type(self).__name__}: y must be a number of at most {LARGEST:g} in size. Got {told(y)}."
+                f"{type(self).__name__}: y must be a number of at most {LARGEST_ENTRY:g} in size. Got {told(y)}."
             )
         _learn(self, x, target, _weight(self, w))
 

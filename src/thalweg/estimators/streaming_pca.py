@@ -14,7 +14,7 @@ from thalweg._validate import check_count
 from thalweg.errors import InputError
 from thalweg.estimators import _fitted
 from thalweg.estimators._subspace import SubspaceModel, read_layout
-from thalweg.parts.subspace import LARGEST
+from thalweg.parts.subspace import LARGEST_FEATURE
 
 need("sklearn", "sklearn", "StreamingPCA")
 
@@ -155,13 +155,15 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """Return the rows of a table as a new array; refuse numbers that are not finite or too large."""
         read = validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite=False)
         rows = np.array(read, dtype=np.float64, order="C")
-        fine = np.abs(rows) <= LARGEST  # false for nan
+        fine = np.abs(rows) <= LARGEST_FEATURE  # false for nan
         if not fine.all():
             row, column = (int(i) for i in np.argwhere(~fine)[0])
             names = getattr(self, "feature_names_in_", getattr(X, "columns", None))
             place = f"row {row}, column {column}" + (f" ({names[column]!r})" if names is not None else "")
             found = rows[row, column]
-            what = "NaN" if np.isnan(found) else "infinity" if np.isinf(found) else f"{found:g}, above {LARGEST:g}"
+            what = (
+                "NaN" if np.isnan(found) else "infinity" if np.isinf(found) else f"{found:g}, above {LARGEST_FEATURE:g}"
+            )
             raise InputError(f"StreamingPCA: X has {what} in {place}, counted from 0. Remove the row or fill it in.")
         return rows
 

@@ -25,7 +25,7 @@ class Empty(StrEnum):
     raise_, drop, previous = MISSING
 
 
-class Loss(StrEnum):
+class LossChoice(StrEnum):
     """Losses of a prediction."""
 
     squared, absolute, logistic, huber, pinball, hinge = LOSSES
@@ -38,7 +38,7 @@ Features = Annotated[
     str | None,
     typer.Option(help="The columns to predict it from; all others that hold numbers when left out.", metavar="A,B,C"),
 ]
-LossName = Annotated[Loss | None, typer.Option(help="Loss of a prediction, for a file. [default: squared]")]
+LossName = Annotated[LossChoice | None, typer.Option(help="Loss of a prediction, for a file. [default: squared]")]
 Domain = Annotated[
     str | None,
     typer.Option(
@@ -80,7 +80,7 @@ def describe_data(
     source: str,
     target: list[str] | None,
     features: str | None,
-    loss: Loss | None,
+    loss: LossChoice | None,
     domain: str | None,
     intercept: bool,
     scale: bool,

@@ -26,7 +26,7 @@ from thalweg._kernels.hulls import FULL
 from thalweg._kernels.jit import Call
 from thalweg._recorded import Recorded, build, parameters
 from thalweg._types import Array
-from thalweg._validate import WIDEST, check_array, check_count, real_array, told
+from thalweg._validate import LARGEST_FLOAT, LARGEST_SCALE, check_array, check_count, real_array, told
 from thalweg.domains import Domain
 from thalweg.domains._base import read_domain
 from thalweg.errors import ClippingWarning, HorizonWarning, InputError
@@ -56,7 +56,6 @@ __all__ = [
 
 T = TypeVar("T")
 TUNED = frozenset({"gradient_bound", "smoothness", "loss_bound", "step_size", "step_sizes", "scale", "horizon"})
-LARGEST = float(np.finfo(np.float64).max)
 MANY = 100  # clipped gradients, before a warning
 PLAYED = loop.PLAYED
 
@@ -188,10 +187,10 @@ class Learner(Kept, Recorded):
         given = getattr(self, "_given", {})
         domain = given.get("domain")
         R = domain.radius if isinstance(domain, Domain) and not TUNED.isdisjoint(given) else 1.0
-        if not (1 / WIDEST <= R <= WIDEST or math.isinf(R)):
+        if not (1 / LARGEST_SCALE <= R <= LARGEST_SCALE or math.isinf(R)):
             raise InputError(
-                f"{cls.__name__} needs a domain with a radius from {1 / WIDEST:g} to {WIDEST:g}. Got {domain!r}. "
-                "Choose other units."
+                f"{cls.__name__} needs a domain with a radius from {1 / LARGEST_SCALE:g} to {LARGEST_SCALE:g}. "
+                f"Got {domain!r}. Choose other units."
             )
         return self
 
@@ -352,7 +351,7 @@ class Learner(Kept, Recorded):
                     self._usual = Usual(self)
                 return
             if status == loop.LARGE:
-                clipped, bound = clipped + self._shorten_all(), LARGEST
+                clipped, bound = clipped + self._shorten_all(), LARGEST_FLOAT
             elif status == loop.FULL:
                 with memory.all_or_nothing():
                     self._grow()

@@ -12,14 +12,13 @@ from numpy.typing import ArrayLike
 from thalweg._core.state import Floats
 from thalweg._kernels.hulls import FULL, flatten
 from thalweg._kernels.vectors import square_norm
-from thalweg._validate import check_choice, check_positive, real_array, real_number, told
+from thalweg._validate import LARGEST_FLOAT, check_choice, check_positive, real_array, real_number, told
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 
 __all__ = ["FLOAT64", "ROUNDING", "Feedback"]
 
 FLOAT64 = np.dtype(np.float64)
-LARGEST = float(np.finfo(np.float64).max)
 ROUNDING = 1e-9  # a gradient may exceed its bound by this much, relatively: bounds are computed in floating point too
 
 
@@ -69,7 +68,7 @@ class Feedback:
         self.name, self.who, self.shape, self.hull = name, who, domain.shape, hull
         self.bound = None if bound is None else check_positive(name, "gradient_bound", bound)
         self.on_violation = check_choice(name, "on_violation", on_violation, ("raise", "clip"))
-        self.square = min(LARGEST, square) if self.bound is None else (self.bound * (1 + ROUNDING)) ** 2
+        self.square = min(LARGEST_FLOAT, square) if self.bound is None else (self.bound * (1 + ROUNDING)) ** 2
         self.floor, self.needs_loss = floor, needs_loss
         self.why_floor = why_floor or self._why_floor
         self.largest_loss, self.too_large = largest_loss, too_large

@@ -42,7 +42,7 @@ from thalweg._kernels.vectors import copy, dot
 from thalweg.parts.weigher import Weigher, fits, teach
 
 __all__ = [
-    "ANSWERED", "ASKED", "LARGEST", "MISSED", "SideSettings", "SideState", "SideTurn", "Sides", "answer_sides",
+    "ANSWERED", "ASKED", "LARGEST_SCORE", "MISSED", "SideSettings", "SideState", "SideTurn", "Sides", "answer_sides",
     "ask_sides", "pointers", "run_sides", "side_plan", "sort",
 ]  # fmt: skip
 
@@ -50,7 +50,7 @@ RATIOS = 1000  # that are remembered for each half-life
 STEEPEST = 2.0**64  # of a ratio
 LOWEST, HIGHEST = -2.0, 44.0  # of theta
 LONG = 10  # times its patience: zeros in a row after which theta forgets them
-LARGEST = 1e100  # of a score or a forecast
+LARGEST_SCORE = 1e100  # of a score or a forecast
 ANSWERED, ASKED = 0, 1  # of the clock of all sides
 MISSED, ZEROS, KEPT = 0, 1, 2  # of the counts of a side; zeros in a row so far, scores in `recent` ever
 
@@ -122,10 +122,10 @@ def _holds(s: SideState, c: SideSettings, past: Past) -> Iterator[tuple[str, boo
     yield "scores", all(bool((one >= 0).all()) for one in numbers)
     yield "ratios", bool((s.ratios <= STEEPEST).all())
     top = float(s.recent.max(initial=0.0))
-    yield "means", top <= LARGEST and bool((s.means <= top).all() and (s.candidates <= 2 * top).all())
+    yield "means", top <= LARGEST_SCORE and bool((s.means <= top).all() and (s.candidates <= 2 * top).all())
     yield "counts", bool((s.counts <= answered + 1).all() and ((s.counts >= 1) | (s.means == 0)).all())
     yield "theta", bool(((s.theta >= LOWEST) & (s.theta <= HIGHEST)).all())
-    largest = 2 * LARGEST
+    largest = 2 * LARGEST_SCORE
     yield "predictions", bool((s.advice <= largest).all() and (s.scales <= largest).all())
     yield "predictions", bool((s.asked <= math.exp(44.5) * largest).all())
 

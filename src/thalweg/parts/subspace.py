@@ -48,9 +48,17 @@ from thalweg.parts.follow import align, diagonal, multiply, outside, turn, widen
 from thalweg.parts.jury import begin_jury, judge, jury_plan
 from thalweg.parts.records import rounds_for, slots_for, slots_of
 
-__all__ = ["LARGEST", "SubspaceLayout", "SubspaceSettings", "SubspaceState", "learn_rows", "put_in_order", "weights"]
+__all__ = [
+    "LARGEST_FEATURE",
+    "SubspaceLayout",
+    "SubspaceSettings",
+    "SubspaceState",
+    "learn_rows",
+    "put_in_order",
+    "weights",
+]
 
-LARGEST = 1e70  # of an entry: fourth powers can still be added up
+LARGEST_FEATURE = 1e70  # of an entry: fourth powers can still be added up
 SETTLED = 10  # times k + 1 rows
 COMBINED = 0.5  # the prior of the candidates that combine members
 SURE, FAST, CENTRAL = 0, 1, 2  # the sets of weights w, b, e
@@ -369,13 +377,13 @@ def _holds(s: SubspaceState, c: SubspaceSettings, past: Past) -> Iterator[tuple[
     N = np.array([rounds if one == 1.0 else (1.0 - one**rounds) / (1.0 - one) for one in f])
     N2 = np.array([rounds if one == 1.0 else (1.0 - one ** (2 * rounds)) / (1.0 - one * one) for one in f])
     yield "N", bool((np.abs(s.N - N) <= CLOSE * N).all() and (np.abs(s.N2 - N2) <= CLOSE * N2).all())
-    traces, most = np.trace(S, axis1=1, axis2=2), 4 * d * LARGEST**2 * SLACK * np.maximum(N, 1.0)
+    traces, most = np.trace(S, axis1=1, axis2=2), 4 * d * LARGEST_FEATURE**2 * SLACK * np.maximum(N, 1.0)
     yield "S", bool((np.abs(S - S.transpose(0, 2, 1)).max(axis=(1, 2)) <= CLOSE * traces).all())
     yield "S", bool(((traces <= most) & (np.linalg.eigvalsh(S)[:, 0] >= -CLOSE * traces)).all())
     for name, means in (("mu", s.mu), ("mean", s.mean), ("means", s.means)):
-        yield name, bool((np.abs(means) <= SLACK * LARGEST * c.center).all())
+        yield name, bool((np.abs(means) <= SLACK * LARGEST_FEATURE * c.center).all())
     yield "variances", bool(s.variances.sum() <= SLACK * s.total[0])
     sums, B = s.sums, s.largest
     yield "sums", bool((sums.min(axis=1) == 0).all() and (sums.max(axis=1) <= SLACK * rounds * B).all())
-    yield "largest", bool((16 * d * SLACK * LARGEST**2 >= B).all())
+    yield "largest", bool((16 * d * SLACK * LARGEST_FEATURE**2 >= B).all())
     yield "jury", int(s.jury.heard[0]) == max(rounds - k - 2, 0)  # each row after the first k + 2 is judged

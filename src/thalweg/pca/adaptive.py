@@ -26,7 +26,7 @@ from thalweg._kernels.pca import cap
 from thalweg._types import Array
 from thalweg.metas import AdaptMLProd
 from thalweg.pca._base import assemble, close, gram, loss_at, orthonormal, seed_field, symmetric
-from thalweg.pca._levels import CoverPCA, Levels, enter
+from thalweg.pca._levels import CoverPCA, LevelsLayout, enter
 
 __all__ = ["AdaptivePCA", "MatrixSettings", "MatrixState"]
 
@@ -89,7 +89,7 @@ class AdaptivePCA(CoverPCA):
         self, dim: int, rank: int, *, gradient_bound: float = 1.0, rng: np.random.Generator | int | None = None
     ) -> None:
         super().__init__(dim, rank, gradient_bound=gradient_bound, rng=rng)
-        self._allocate(Levels(self._plan))
+        self._allocate(LevelsLayout(self._plan))
 
     def _plan(self, K: int) -> Plan:
         meta = AdaptMLProd(self.gradient_bound * self.domain.diameter)  # (2)

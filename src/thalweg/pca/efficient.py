@@ -42,7 +42,7 @@ from thalweg.errors import InputError
 from thalweg.metas import AdaptMLProd
 from thalweg.pca import guarantee
 from thalweg.pca._base import close, orthonormal, seed_field
-from thalweg.pca._levels import CoverPCA, Levels, enter
+from thalweg.pca._levels import CoverPCA, LevelsLayout, enter
 
 __all__ = ["EfficientPCA", "PackedSettings", "PackedState"]
 
@@ -243,7 +243,7 @@ class EfficientPCA(CoverPCA):
         self._start, self._center = np.empty(n), np.empty(n)
         pack(k / d * np.eye(d) - self.surrogate.center, self._start)
         pack(np.array(self.surrogate.center), self._center)
-        self._allocate(Levels(self._plan))
+        self._allocate(LevelsLayout(self._plan))
 
     def _plan(self, K: int) -> Plan:
         d, n, R = self.dim, self._start.size, self.surrogate.radius

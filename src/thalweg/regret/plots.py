@@ -24,13 +24,21 @@ from thalweg.play import Run
 from thalweg.problems import Problem
 from thalweg.regret._axes import axes, colors, describe, legend
 from thalweg.regret.comparators import Comparator
-from thalweg.regret.covers import CoverRecord, Expert, cover, record_cover
+from thalweg.regret.covers import CoverExpert, CoverRecord, cover, record_cover
 from thalweg.regret.measures import IntervalRegret, dynamic
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["CoverRecord", "Expert", "cover", "cumulative_loss", "record_cover", "regret_by_length", "regret_over_time"]
+__all__ = [
+    "CoverExpert",
+    "CoverRecord",
+    "cover",
+    "cumulative_loss",
+    "record_cover",
+    "regret_by_length",
+    "regret_over_time",
+]
 
 Rounds = NDArray[np.int64]
 

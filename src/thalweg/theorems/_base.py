@@ -20,7 +20,7 @@ from thalweg.experts import Pool
 from thalweg.metas import Hedge
 from thalweg.theorems import bounds
 
-__all__ = ["Covered", "Marked", "Theorem", "path_length", "pool_bound", "step_sizes"]
+__all__ = ["CoverTheorem", "Marked", "Theorem", "path_length", "pool_bound", "step_sizes"]
 
 
 class Theorem(ABC):
@@ -96,7 +96,7 @@ def pool_bound(pool: Pool, R: float, G: float, L: float, n: int, P: float, first
     return bounds.small_loss(F, a + more, k * math.sqrt(2 * L), steps * L)
 
 
-class Covered(Theorem):
+class CoverTheorem(Theorem):
     """A bound that adds up over the pieces of a cover."""
 
     def bound(self, start: int, stop: int, u: Array, losses: Array) -> float:
@@ -127,7 +127,7 @@ class Covered(Theorem):
         """The bound of one piece."""
 
 
-class Marked(Covered):
+class Marked(CoverTheorem):
     """Covers whose markers the losses place."""
 
     small_loss = True
@@ -157,7 +157,7 @@ class Marked(Covered):
         return markers
 
     def pieces(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
-        """As in `Covered`, from the markers of the run."""
+        """As in `CoverTheorem`, from the markers of the run."""
         k = int(np.searchsorted(self.markers, start))
         begin = int(self.markers[k]) if k < self.markers.size else stop
         if begin > start:

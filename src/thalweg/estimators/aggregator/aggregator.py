@@ -27,11 +27,11 @@ from thalweg.errors import InputError
 from thalweg.estimators.aggregator import kernels
 from thalweg.estimators.aggregator.guests import Hosted, Names
 from thalweg.estimators.aggregator.kernels import ANSWERED, PREDICTED
-from thalweg.estimators.aggregator.machine import Candidates, Combining, Turns
+from thalweg.estimators.aggregator.machine import Candidates, Combining, CopyHandles
 from thalweg.estimators.aggregator.oracles import Oracle, oracle
 from thalweg.estimators.aggregator.reading import Rows, moments, one_row, read_answers, read_rows, row
 from thalweg.estimators.aggregator.result import Combination
-from thalweg.parts.covariance import LARGEST, MemoriesState, foresee, foresee_rounds
+from thalweg.parts.covariance import LARGEST_FORECAST, MemoriesState, foresee, foresee_rounds
 from thalweg.parts.forecast_losses import CLOSEST, CODES
 from thalweg.parts.forecast_rules import COVARIANCE, FAMILIES, Row
 
@@ -59,7 +59,7 @@ def read_rule(owner: str, name: str, rule: Any) -> str:
     return known[rule.lower()]
 
 
-class _Calls(NamedTuple):
+class _CombiningCalls(NamedTuple):
     """Calls of one copy, bound to its arrays."""
 
     take: Any
@@ -71,19 +71,19 @@ class _Hand:
 
     __slots__ = ("_arrays", "_bounds", "_turns", "calls", "clock", "row", "shape")
 
-    def __init__(self, block: Block, turns: Turns, experts: int, least: float, largest: float) -> None:
+    def __init__(self, block: Block, turns: CopyHandles, experts: int, least: float, largest: float) -> None:
         self.row, *rest = (np.zeros(experts) for _ in range(4))
         self._turns, self._bounds, self._arrays = turns, (least, largest), (*rest, block.state.clock)
         self.clock, self.shape = block.state.clock.data, (experts,)
-        self.calls: dict[int, _Calls] = {}
+        self.calls: dict[int, _CombiningCalls] = {}
 
-    def copy(self, k: int) -> _Calls:
+    def copy(self, k: int) -> _CombiningCalls:
         """Return the calls of copy k."""
         found = self.calls.get(k)
         if found is None:
             door = self._turns[k]
             take = kernels.take.ready(door, k, *self._bounds, self.row, *self._arrays)
-            found = self.calls[k] = _Calls(take, kernels.answer.ready(door, k, 0.0, 0.0, self._arrays[-1]))
+            found = self.calls[k] = _CombiningCalls(take, kernels.answer.ready(door, k, 0.0, 0.0, self._arrays[-1]))
         return found
 
 
@@ -136,7 +136,7 @@ class Aggregator(Kept, Recorded):
     """
 
     _noun = "aggregator"
-    _turns: Turns | None = None
+    _turns: CopyHandles | None = None
 
     def __init__(
         self,
@@ -164,7 +164,7 @@ class Aggregator(Kept, Recorded):
         self._hosted = [[Hosted(guest) for guest in own] for _ in range(self.horizon)]
         self._names = Names()
         self._plain = not own and self.loss not in ("percentage", "log")  # any finite answer will do
-        self._bounds = (CLOSEST, 1 - CLOSEST) if self.loss == "log" else (-LARGEST, LARGEST)
+        self._bounds = (CLOSEST, 1 - CLOSEST) if self.loss == "log" else (-LARGEST_FORECAST, LARGEST_FORECAST)
         self._layout = Combining(self.loss, self.tau, self.gradient, self.horizon, self._candidates)
         rules = {f"copies.{k}.guest{n}.": one for k, some in enumerate(self._hosted) for n, one in enumerate(some)}
         self._memory = Memory(self._layout, moved=self._forget, guests={"facts.": self._names, **rules})
@@ -210,7 +210,7 @@ class Aggregator(Kept, Recorded):
     def _door(self, k: int) -> Any:
         """Return copy k as kernels take it."""
         if self._turns is None:
-            self._turns = Turns(self._memory.block, self._memory.sizes)
+            self._turns = CopyHandles(self._memory.block, self._memory.sizes)
         return self._turns[k]
 
     def _ready(self) -> None:
@@ -299,7 +299,7 @@ class Aggregator(Kept, Recorded):
     def update(self, y: Any) -> None:
         """Learn from the answer: one number, or one a round, for the forecasts that have waited longest."""
         hand = self._hand
-        if hand is not None and self._plain and isinstance(y, float) and abs(y) <= LARGEST:
+        if hand is not None and self._plain and isinstance(y, float) and abs(y) <= LARGEST_FORECAST:
             answered = hand.clock[ANSWERED]
             said = self._said.pop(answered % self.horizon, None)
             if said is not None and hand.clock[PREDICTED] > answered:

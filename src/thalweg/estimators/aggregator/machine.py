@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thalweg._core.rules import counters, magnitude, shares
-from thalweg._core.state import Block, Floats, Ints, Past, Plan, field, part, several
+from thalweg._core.state import Block, Floats, Ints, Nothing, Past, Plan, field, part, several
 from thalweg._kernels.clock import ROUNDS
 from thalweg._kernels.handle import Handle, bind
 from thalweg.estimators.aggregator.kernels import ANSWERED, PREDICTED, CopySettings, CopyState, Turn
@@ -22,13 +22,9 @@ from thalweg.parts.jury import begin_jury, jury_plan
 from thalweg.parts.records import MARKERS, MOST_SLOTS
 from thalweg.parts.weigher import Weigher
 
-__all__ = ["AggregatorSettings", "AggregatorState", "Candidates", "Combining", "Turns"]
+__all__ = ["AggregatorSettings", "AggregatorState", "Candidates", "Combining", "CopyHandles"]
 
 FIRST_SLOTS = 1  # of the jury
-
-
-class Nothing(NamedTuple):
-    """A state without fields, for a part that is not there."""
 
 
 LARGEST_TIME = 1e300
@@ -196,7 +192,7 @@ def _blank(s: AggregatorState, c: AggregatorSettings, past: Past) -> Iterator[tu
     yield "counters", not (s.clock.any() or s.time.any())
 
 
-class Turns:
+class CopyHandles:
     """The copies of one block as kernels take them; each is handed over when it is needed."""
 
     def __init__(self, block: Block, sizes: Mapping[str, int]) -> None:

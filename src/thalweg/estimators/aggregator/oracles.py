@@ -27,7 +27,7 @@ from thalweg.estimators.aggregator.result import costs
 __all__ = ["MODELS", "Oracle", "oracle"]
 
 MODELS = "expert", "convex", "linear", "shifting"
-MOST = 1000  # changes that are tried unless more are asked for
+MOST_CHANGES = 1000  # changes that are tried unless more are asked for
 EXACT = 1e-10  # of the mean log loss, what is left to gain
 
 
@@ -99,7 +99,11 @@ def oracle(
         raise InputError("oracle needs at least one round. Got none.")
     T, K = X.shape
     if model == "shifting":
-        most = min(T - 1, MOST) if changes is None else check_count("oracle", "changes", changes, least=0, most=T - 1)
+        most = (
+            min(T - 1, MOST_CHANGES)
+            if changes is None
+            else check_count("oracle", "changes", changes, least=0, most=T - 1)
+        )
         losses = np.empty(most + 1)
         _shifting(costs(loss, tau, X, Y), np.full((most + 1, K), np.inf), losses)
         losses = np.minimum.accumulate(losses) / T

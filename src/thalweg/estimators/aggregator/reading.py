@@ -10,8 +10,8 @@ from thalweg._extras import need
 from thalweg._types import Array
 from thalweg._validate import real_array, told
 from thalweg.errors import InputError
-from thalweg.estimators._frames import Table, column, table
-from thalweg.parts.covariance import LARGEST
+from thalweg.estimators._frames import FrameTable, column, table
+from thalweg.parts.covariance import LARGEST_FORECAST
 from thalweg.parts.forecast_losses import CLOSEST
 
 __all__ = ["Rows", "moments", "one_row", "read_answers", "read_rows", "row"]
@@ -20,7 +20,7 @@ __all__ = ["Rows", "moments", "one_row", "read_answers", "read_rows", "row"]
 class Rows(NamedTuple):
     """Forecasts of some rounds, in the order of the experts."""
 
-    came: Table  # as it was given
+    came: FrameTable  # as it was given
     X: Array  # (n, K); 0 where an expert sleeps
     A: Array  # (n, K) how much of each is awake
 
@@ -77,17 +77,17 @@ def read_rows(
         if not ((X >= 0) & (X <= 1)).all():
             raise InputError(f"{who}: for loss='log' forecasts must be probabilities of y = 1, from 0 to 1.")
         X = np.clip(X, CLOSEST, 1 - CLOSEST)
-    elif (np.abs(X) > LARGEST).any():
-        raise InputError(f"{who}: a forecast is larger than {LARGEST:g}. Choose other units.")
+    elif (np.abs(X) > LARGEST_FORECAST).any():
+        raise InputError(f"{who}: a forecast is larger than {LARGEST_FORECAST:g}. Choose other units.")
     return Rows(came, X, A)
 
 
 def read_answers(who: str, y: Any, loss: str) -> Array:
     """Return one number a round, for compiled code: contiguous, and not read-only."""
     Y = np.array(column(who, "y", y))
-    if (np.abs(Y) > LARGEST).any():
-        raise InputError(f"{who}: an answer is larger than {LARGEST:g}. Choose other units.")
-    if loss == "percentage" and (np.abs(Y) < 1 / LARGEST).any():
+    if (np.abs(Y) > LARGEST_FORECAST).any():
+        raise InputError(f"{who}: an answer is larger than {LARGEST_FORECAST:g}. Choose other units.")
+    if loss == "percentage" and (np.abs(Y) < 1 / LARGEST_FORECAST).any():
         raise InputError(f"{who}: y is 0 in row {int(np.argmin(np.abs(Y)))}; a percentage of it says nothing.")
     if loss == "log" and not ((Y == 0) | (Y == 1)).all():
         raise InputError(f"{who}: for loss='log' y must be 0 or 1. Got {told(Y[(Y != 0) & (Y != 1)][0].item())}.")
@@ -110,7 +110,7 @@ def row(awake: Any) -> Any:
     return awake if array is None or array.ndim != 1 else array.reshape(1, -1)
 
 
-def _columns(who: str, what: str, came: Table, names: tuple[str, ...] | None) -> Array:
+def _columns(who: str, what: str, came: FrameTable, names: tuple[str, ...] | None) -> Array:
     """Return the columns of these experts: by name where they have names, nan where one is missing."""
     if came.names is None or names is None:
         return came.values
@@ -124,7 +124,7 @@ def _columns(who: str, what: str, came: Table, names: tuple[str, ...] | None) ->
     return np.stack([came.values[:, came.names.index(n)] if n in came.names else empty for n in names], axis=1)
 
 
-def moments(came: Table) -> tuple[float, float]:
+def moments(came: FrameTable) -> tuple[float, float]:
     """Return the first and the last time of a table, as numbers."""
     nw = need("narwhals", "frames", "A data frame")
     times = came.frame[came.time]

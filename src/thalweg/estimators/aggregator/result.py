@@ -10,7 +10,7 @@ import numpy as np
 from thalweg._kernels.jit import kernel
 from thalweg._types import Array
 from thalweg._validate import check_choice
-from thalweg.estimators._frames import Table
+from thalweg.estimators._frames import FrameTable
 from thalweg.parts.forecast_losses import CODES, cost
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Combination:
     loss_name: str
     tau: float
     title: str
-    came: Table = field(repr=False)
+    came: FrameTable = field(repr=False)
 
     @property
     def predictions(self) -> Any:

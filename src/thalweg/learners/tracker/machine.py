@@ -24,8 +24,14 @@ from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.learners.base import read_start
 from thalweg.learners.machine import Machine
-from thalweg.learners.tracker.kernels import ENOUGH, TrackerSettings, TrackerState, curved_in_use, helpers_in_use
-from thalweg.learners.tracker.kernels import LARGEST as LARGEST_LOSS
+from thalweg.learners.tracker.kernels import (
+    ENOUGH,
+    LARGEST_LOSS,
+    TrackerSettings,
+    TrackerState,
+    curved_in_use,
+    helpers_in_use,
+)
 from thalweg.parts.curvature import curvature_plan
 from thalweg.parts.cut_descent import (
     BELOW,
@@ -49,7 +55,7 @@ __all__ = ["MARKS_KEPT", "Tracking", "multipliers"]
 SMALL = 64  # entries of a decision up to which members with curvature are worth their d^2
 FIRST_SLOTS = 2  # capacity for 3 markers
 MARKS_KEPT = 64  # the rounds of so many markers are remembered
-LARGEST = 1e145  # of a gradient times the diameter: its square can then be added up
+LARGEST_PRODUCT = 1e145  # of a gradient times the diameter: its square can then be added up
 CLOSE, SLACK = 1e-9, 1 + 1e-6  # rounding errors of points and weights, and of sums over rounds
 
 
@@ -110,7 +116,7 @@ class Tracking(Machine):
             f"{owner} was told that no loss is below loss_floor = {self.floor:g}. Give the lower bound that "
             "holds for your losses, or loss_floor=None to do without their values."
         )
-        self.square = (LARGEST / max(1.0, domain.diameter)) ** 2
+        self.square = (LARGEST_PRODUCT / max(1.0, domain.diameter)) ** 2
         self.directions = directions or (FULL, np.zeros(0))
         self.home = (domain.center if start is None else read_start(owner, domain, start)).ravel().copy()
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thalweg._core.state import Block, Past, Plan
-from thalweg._validate import LARGEST
+from thalweg._validate import LARGEST_ENTRY
 from thalweg.parts.jury import begin_jury, jury_plan
 from thalweg.parts.linear.guests import BELIEVED as BELIEVED_GUESTS
 from thalweg.parts.linear.guests import FORGET, begin_guests, guests_plan
@@ -123,7 +123,7 @@ def _holds(s: LinearState, c: LinearSettings, past: Past) -> Iterator[tuple[str,
     yield "positions", not s.features.seen[max(used, 0) :].any()
     yield "jury", int(s.jury.heard[0]) <= rows
     level, unit, low, high, scale, gauge, _ = s.target
-    yield "labels", bool(min(unit, scale, gauge) >= 0 and low <= high and max(-low, high, abs(level)) <= LARGEST)
+    yield "labels", bool(min(unit, scale, gauge) >= 0 and low <= high and max(-low, high, abs(level)) <= LARGEST_ENTRY)
     classes = c.kind in (LOG, HINGE)
     yield "labels", bool((unit == gauge == 1.0) if classes else (unit == s.label.spread[0]))
 
