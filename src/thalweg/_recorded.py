@@ -40,7 +40,7 @@ class Recorded:
     def __init_subclass__(cls) -> None:
         KINDS[cls.__qualname__] = cls
 
-    def __new__(cls, *args: Any, **options: Any) -> Self:
+    def __new__(cls, *args: object, **options: object) -> Self:
         """Record the arguments."""
         self = super().__new__(cls)
         try:
@@ -63,7 +63,7 @@ class Recorded:
         return self._given
 
 
-def _kept(value: Any) -> Any:
+def _kept(value: object) -> Any:
     """An argument that no one else can change."""
     if isinstance(value, np.ndarray):
         if value.flags.writeable or not value.flags.owndata:
@@ -96,7 +96,7 @@ def _call(kind: type, arguments: Mapping[str, Any]) -> tuple[tuple[Any, ...], di
     return tuple(named.pop(rest[0], ())) if rest else (), named
 
 
-def public_name(value: Any) -> str | None:
+def public_name(value: object) -> str | None:
     """The name of a class or function of this package, not of one inside another; None for anything else."""
     if not isinstance(value, type | types.FunctionType) or not value.__module__.startswith("thalweg."):
         return None
@@ -104,7 +104,7 @@ def public_name(value: Any) -> str | None:
     return name if getattr(sys.modules.get(value.__module__), name, None) is value else None
 
 
-def describe(value: Any) -> str:
+def describe(value: object) -> str:
     """An argument as text. Two of the same text mean the same, but for functions, which cannot be compared.
 
     Numbers are written exactly, 2 as 2.0 and as [2]; an array longer than a few numbers by a hash.

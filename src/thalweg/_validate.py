@@ -53,7 +53,7 @@ PACKAGE = InputError, StateError, ProjectionError, MissingExtraError
 Choice = TypeVar("Choice", bound=str | bool)
 
 
-def told(value: Any) -> str:
+def told(value: object) -> str:
     """What came, as text for a message: its `repr`, if it has one, and not too long."""
     try:
         text = repr(value)
@@ -81,7 +81,7 @@ def wrong(owner: str, name: str, expected: str, got: object) -> InputError:
 # ---------------------------------------------------------------------------------------------------------- numbers
 
 
-def real_array(value: Any) -> NDArray[np.float64] | None:
+def real_array(value: object) -> NDArray[np.float64] | None:
     """Real numbers as a float64 array, which is `value` itself where it is one; None for anything else."""
     if type(value) is np.ndarray and value.dtype == np.float64:
         return value
@@ -97,7 +97,7 @@ def real_array(value: Any) -> NDArray[np.float64] | None:
         return None
 
 
-def real_number(value: Any) -> float:
+def real_number(value: object) -> float:
     """A real number; nan for anything else, an infinite one where it is too large for a float."""
     if isinstance(value, float):
         return float(value)
@@ -112,7 +112,7 @@ def real_number(value: Any) -> float:
     return math.nan if array is None or array.ndim else float(array)
 
 
-def check_number(owner: str, name: str, value: Any) -> float:
+def check_number(owner: str, name: str, value: object) -> float:
     """A finite number."""
     number = real_number(value)
     if not math.isfinite(number):
@@ -120,7 +120,7 @@ def check_number(owner: str, name: str, value: Any) -> float:
     return number
 
 
-def check_positive(owner: str, name: str, value: Any, largest: float = LARGEST_SCALE) -> float:
+def check_positive(owner: str, name: str, value: object, largest: float = LARGEST_SCALE) -> float:
     """A number above zero, from 1e-50 to 1e50."""
     number = real_number(value)
     if not 0 < number < math.inf:
@@ -130,7 +130,7 @@ def check_positive(owner: str, name: str, value: Any, largest: float = LARGEST_S
     return number
 
 
-def check_nonnegative(owner: str, name: str, value: Any, largest: float = LARGEST_SCALE) -> float:
+def check_nonnegative(owner: str, name: str, value: object, largest: float = LARGEST_SCALE) -> float:
     """Zero or a number above it, up to 1e50; what is next to nothing may count as nothing."""
     number = real_number(value)
     if not 0 <= number < math.inf:
@@ -138,7 +138,7 @@ def check_nonnegative(owner: str, name: str, value: Any, largest: float = LARGES
     return check_positive(owner, name, number, largest) if number > 1 else number
 
 
-def check_count(owner: str, name: str, value: Any, least: int = 1, most: int = MOST_COUNTED) -> int:
+def check_count(owner: str, name: str, value: object, least: int = 1, most: int = MOST_COUNTED) -> int:
     """A whole number of at least 1 (or 0), and at most 2^62 (or another one)."""
     count = least - 1
     if isinstance(value, int) and not isinstance(value, bool):
@@ -153,7 +153,7 @@ def check_count(owner: str, name: str, value: Any, least: int = 1, most: int = M
     return count
 
 
-def check_entries(owner: str, name: str, value: Any, entries: int) -> None:
+def check_entries(owner: str, name: str, value: object, entries: int) -> None:
     """Whether arrays of so many entries, which `value` asks for, may be made."""
     if entries > MOST_ENTRIES:
         raise InputError(
@@ -162,7 +162,7 @@ def check_entries(owner: str, name: str, value: Any, entries: int) -> None:
         )
 
 
-def check_shape(owner: str, name: str, value: Any) -> tuple[int, ...]:
+def check_shape(owner: str, name: str, value: object) -> tuple[int, ...]:
     """A dimension (whole number) or a tuple of them."""
     entries = value if isinstance(value, tuple | list) else (value,)
     if not 0 < len(entries) <= 32:
@@ -175,7 +175,7 @@ def check_shape(owner: str, name: str, value: Any) -> tuple[int, ...]:
 def check_array(
     owner: str,
     name: str,
-    value: Any,
+    value: object,
     shape: tuple[int, ...] | None = None,
     ndim: int | None = None,
     finite: bool = True,
@@ -213,7 +213,7 @@ def check_array(
     return array
 
 
-def check_positives(owner: str, name: str, value: Any, count: int) -> NDArray[np.float64]:
+def check_positives(owner: str, name: str, value: object, count: int) -> NDArray[np.float64]:
     """`count` numbers above zero, at most 1e100, or one number that stands for all of them."""
     array = check_array(owner, name, value)
     array = check_array(owner, name, np.full(count, array) if array.ndim == 0 else array, shape=(count,))
@@ -225,28 +225,28 @@ def check_positives(owner: str, name: str, value: Any, count: int) -> NDArray[np
 # -------------------------------------------------------------------------------------------------------- all else
 
 
-def check_choice(owner: str, name: str, value: Any, choices: tuple[Choice, ...]) -> Choice:
+def check_choice(owner: str, name: str, value: object, choices: tuple[Choice, ...]) -> Choice:
     """One of a few words or truth values."""
     if not isinstance(value, str | bool) or value not in choices:
         raise wrong(owner, name, "one of " + ", ".join(map(repr, choices)), value)
     return choices[choices.index(value)]
 
 
-def check_text(owner: str, name: str, value: Any) -> str:
+def check_text(owner: str, name: str, value: object) -> str:
     """A name, or another text."""
     if not isinstance(value, str):
         raise wrong(owner, name, "text", value)
     return value
 
 
-def check_flag(owner: str, name: str, value: Any) -> bool:
+def check_flag(owner: str, name: str, value: object) -> bool:
     """A truth value."""
     if not isinstance(value, bool | np.bool_):
         raise wrong(owner, name, "True or False", value)
     return bool(value)
 
 
-def check_items(owner: str, name: str, value: Any, what: str) -> list[Any]:
+def check_items(owner: str, name: str, value: object, what: str) -> list[Any]:
     """The items of a list, or of anything else that can be gone through once."""
     try:
         if isinstance(value, str | bytes) or not isinstance(value, Iterable):
@@ -263,7 +263,7 @@ def check_callable(owner: str, name: str, value: Any) -> Callable[..., Any]:
     return value  # type: ignore[no-any-return]
 
 
-def ask(owner: str, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+def ask(owner: str, name: str, function: Callable[..., Any], *arguments: object) -> Any:
     """What a function that was given as an argument answers; an error of its own is told as such."""
     try:
         return function(*arguments)
@@ -273,7 +273,7 @@ def ask(owner: str, name: str, function: Callable[..., Any], *arguments: Any) ->
         raise InputError(f"The '{name}' function of {owner} failed with {type(error).__name__}: {error}") from error
 
 
-def check_rng(owner: str, rng: Any, name: str = "rng") -> np.random.Generator:
+def check_rng(owner: str, rng: object, name: str = "rng") -> np.random.Generator:
     """A source of randomness, or a seed for one."""
     sources = np.random.Generator | np.random.BitGenerator | np.random.SeedSequence | np.random.RandomState
     try:

@@ -45,7 +45,7 @@ KINDS = {"f": 8, "i": 8, "u": 8, "b": 1}  # arrays that are read, and the most b
 LONGEST_TEXT = 2**26  # bytes of the text
 
 
-def read_path(owner: str, path: Any) -> str | os.PathLike[str]:
+def read_path(owner: str, path: object) -> str | os.PathLike[str]:
     if not isinstance(path, str | os.PathLike) or not os.fspath(path) or "\0" in os.fspath(path):
         raise wrong(owner, "path", "the path of a file", path)
     return path
@@ -165,7 +165,7 @@ class Archive:
         return array.astype(dtype.newbyteorder("="))
 
 
-def is_(kind: type, value: Any) -> Any:
+def is_(kind: type, value: object) -> Any:
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise StateError(f"The {TEXT} of the file is damaged: expected {kind.__name__}, got {type(value).__name__}.")
     return value

@@ -93,7 +93,7 @@ class _Writer:
             self.objects.append(entry)
         return self._places[id(value)][0]
 
-    def plain(self, value: Any, name: str) -> Any:
+    def plain(self, value: object, name: str) -> Any:
         """A value as JSON can hold it."""
         if isinstance(value, np.generic):
             value = value.item()
@@ -121,7 +121,7 @@ class _Writer:
 # ----------------------------------------------------------------------------------------------------------------- load
 
 
-def load(path: str | os.PathLike[str], *, cls: type | tuple[type, ...] = (), **arguments: Any) -> Any:
+def load(path: str | os.PathLike[str], *, cls: type | tuple[type, ...] = (), **arguments: object) -> Any:
     """What `save` wrote: a learner, a PCA learner or a controller that goes on where it was, bit for bit.
 
     Parameters
@@ -277,7 +277,7 @@ class _Reader:
                 raise StateError(f"{self.path!r} names {kind.__name__} as a class, which it is not.")
         return self.built[place]
 
-    def _read(self, value: Any, path: str, who: str, depth: int, before: int = 0) -> Any:
+    def _read(self, value: object, path: str, who: str, depth: int, before: int = 0) -> Any:
         """A value of (2); objects must lie before the one they are for."""
         if path in self.given:
             self.used.add(path)
@@ -338,7 +338,7 @@ def _size(kind: type, given: Mapping[str, Any]) -> int:
     return size
 
 
-def _count(value: Any) -> int:
+def _count(value: object) -> int:
     """A number that is to be a count; 0 where it is none, which the constructor will say."""
     return int(min(value, 2**64)) if isinstance(value, int | float) and value > 0 else 0
 
@@ -382,7 +382,7 @@ def summary(path: str | os.PathLike[str]) -> str:
     return "\n".join([*head, "", *columns[0], "", *columns[1]])
 
 
-def _tell(objects: list[dict[str, Any]], archive: Archive, value: Any, depth: int) -> str:
+def _tell(objects: list[dict[str, Any]], archive: Archive, value: object, depth: int) -> str:
     """A value of (2) as text."""
     deeper: Callable[[Any], str] = functools.partial(_tell, objects, archive, depth=depth + 1)
     if depth > 5:

@@ -80,7 +80,7 @@ def memory_only(state: F) -> F:
     return state
 
 
-def _has_memory_only(guest: Any) -> bool:
+def _has_memory_only(guest: object) -> bool:
     return getattr(getattr(type(guest), "state", None), "memory_only", False)
 
 
@@ -168,7 +168,7 @@ class Memory:
         """In place of the handle, for functions of kernels that Python calls."""
         return Unbound(self._tree(self.block))
 
-    def call(self, kernel: Kernel[..., Any], *arguments: Any) -> Call:
+    def call(self, kernel: Kernel[..., Any], *arguments: object) -> Call:
         """Return a call of `kernel(handle, *arguments)` that is bound once and kept until the block moves.
 
         Arguments are bound at the first call: arrays that belong to this memory's owner for good, and numbers, which

@@ -56,7 +56,7 @@ def born(m: int, slots: int, *, geometric: bool = False) -> list[int]:
     return [(m >> k << k) * (geometric or m >> k & 1) for k in range(slots)]
 
 
-def within_bounds(values: NDArray[Any], low: Any, high: Any, alive: Any = ...) -> bool:
+def within_bounds(values: NDArray[Any], low: Any, high: object, alive: Any = ...) -> bool:
     """Whether low <= values <= high for members that are alive, up to rounding; False for nan."""
     most = SLACK * np.asarray(high)
     return bool(((values >= low) & (values <= most))[alive].all())

@@ -47,7 +47,7 @@ def write(owner: Any, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
     return saved
 
 
-def unfit(owner: Any, why: str) -> StateError:
+def unfit(owner: object, why: str) -> StateError:
     """Return the error of a refused state."""
     name = type(owner).__name__
     return StateError(f"{name} cannot restore this state: {why}. Restore one that {name}.state() gave, or reset().")
@@ -62,7 +62,7 @@ def inside(saved: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     }
 
 
-def plain(saved: Any) -> Any:
+def plain(saved: object) -> Any:
     """Return a saved state with text and numbers that NumPy made arrays of as plain values again."""
     if not isinstance(saved, Mapping):
         return saved  # which is refused
@@ -105,7 +105,7 @@ def check_names(owner: Any, saved: Mapping[str, Any], names: Container[str], pre
 
 
 def read(
-    owner: Any, layout: Layout, saved: Mapping[str, Any], square: float = np.inf
+    owner: object, layout: Layout, saved: Mapping[str, Any], square: float = np.inf
 ) -> tuple[Block, Mapping[str, int]]:
     """Return a new block with a saved state, and its sizes, if a run can have left it."""
     arrays = {  # of numbers, without masks
@@ -124,7 +124,7 @@ def read(
     return fill(owner, plan, saved, square), sizes
 
 
-def fill(owner: Any, plan: Plan, saved: Mapping[str, Any], square: float = np.inf) -> Block:
+def fill(owner: object, plan: Plan, saved: Mapping[str, Any], square: float = np.inf) -> Block:
     """Return a new block with these arrays: shapes, types and finite numbers are checked before it is allocated."""
     given = {name: _array(owner, saved, name, said.dtype, shape) for name, said, shape in plan.fields()}
     block = Block(plan)
@@ -138,7 +138,7 @@ def fill(owner: Any, plan: Plan, saved: Mapping[str, Any], square: float = np.in
 
 
 def _array(
-    owner: Any, saved: Mapping[str, Any], key: str, dtype: np.dtype[Any], shape: tuple[int, ...]
+    owner: object, saved: Mapping[str, Any], key: str, dtype: np.dtype[Any], shape: tuple[int, ...]
 ) -> NDArray[Any]:
     """Return one array of a saved state, checked."""
     given = saved.get(key)
@@ -155,7 +155,7 @@ def _array(
     return array
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return value if isinstance(value, str) else told(value)
 
 
@@ -168,7 +168,7 @@ def _apart(a: str, b: str, most: int = 200) -> tuple[str, str]:
     return f"...{a[start : start + most]}...", f"...{b[start : start + most]}..."
 
 
-def _agree(theirs: Any, mine: Any) -> bool:
+def _agree(theirs: object, mine: object) -> bool:
     """Whether two settings are the same: words exactly, numbers up to the logarithms of another machine."""
     if isinstance(mine, str) or theirs is None:
         return isinstance(theirs, str) and theirs == mine
@@ -207,7 +207,7 @@ class Kept:
     _given: dict[str, Any]
     _square_bound = float("inf")  # the largest square norm of a gradient that is accepted
 
-    def __new__(cls, *args: Any, **options: Any) -> Self:
+    def __new__(cls, *args: object, **options: object) -> Self:
         """Record the arguments, as attributes too."""
         self = super().__new__(cls, *args, **options)  # `Recorded` comes after this class
         if hasattr(self, "_given"):
@@ -350,16 +350,16 @@ def _shown(made: Any) -> str:
     return ", ".join(shown)
 
 
-def _told(one: Any) -> dict[str, Any]:
+def _told(one: object) -> dict[str, Any]:
     """Return which warnings were given already."""
     return {name: value for name, value in getattr(one, "__dict__", {}).items() if name.startswith("_told_")}
 
 
-def _equal(a: Any, b: Any) -> bool:
+def _equal(a: object, b: object) -> bool:
     return a is b or (isinstance(a, str | int | float) and isinstance(b, str | int | float) and a == b)
 
 
-def _show(value: Any) -> str:
+def _show(value: object) -> str:
     """Return an argument as short text."""
     if isinstance(value, np.ndarray | list | tuple) or (isinstance(value, float) and not isinstance(value, bool)):
         try:

@@ -134,15 +134,15 @@ def declared(kind: type) -> dict[str, Field | Part]:
 # ---------------------------------------------------------------------------------------------------------------- plans
 
 
-def _no_relations(s: Any, c: Any, past: Past) -> Iterator[tuple[str, bool]]:
+def _no_relations(s: object, c: object, past: Past) -> Iterator[tuple[str, bool]]:
     yield from ()
 
 
-def _same_past(s: Any, c: Any, past: Past) -> Mapping[str, Past]:
+def _same_past(s: object, c: object, past: Past) -> Mapping[str, Past]:
     return {}
 
 
-def _zeros(s: Any, c: Any) -> None:
+def _zeros(s: object, c: object) -> None:
     pass
 
 
@@ -363,7 +363,7 @@ def _settings(plan: Plan) -> Any:
     return plan.settings._replace(**made)
 
 
-def _look(plan: Plan, s: Any, c: Any, past: Past) -> Iterator[tuple[str, bool]]:
+def _look(plan: Plan, s: object, c: object, past: Past) -> Iterator[tuple[str, bool]]:
     """Yield (name, holds) for every rule and relation of a state."""
     pasts = plan.pasts(s, c, past)
     for name, said in declared(plan.state).items():

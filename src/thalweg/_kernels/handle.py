@@ -16,7 +16,7 @@ from typing import Any
 
 from thalweg._kernels.kinds import formats, kind, words
 
-__all__ = ["Closed", "Handle", "Unbound", "bind", "parts"]
+__all__ = ["AnyHandle", "Closed", "Handle", "Unbound", "bind", "parts"]
 
 
 class Handle:
@@ -25,17 +25,18 @@ class Handle:
     __slots__ = ("__weakref__", "_row", "address", "kind", "tree")
     word_kind = ""  # see `kinds.kind`: it is in `kind`
 
-    def __init__(self, tree: Any) -> None:
+    def __init__(self, tree: object) -> None:
         row: list[Any] = []
         words(tree, row)
         text = kind(tree)
         data = struct.pack(formats(text), *row)
-        self.tree, self.kind = tree, f"*{text}"
+        self.tree: Any = tree
+        self.kind = f"*{text}"
         self._row = ctypes.create_string_buffer(data, max(len(data), 1))
         self.address = ctypes.addressof(self._row)
 
 
-def bind(tree: Any) -> Handle:
+def bind(tree: object) -> Handle:
     """Hand a tree of parts over to compiled code. The arrays stay the same arrays; the tree itself cannot change."""
     return Handle(tree)
 
@@ -45,13 +46,8 @@ class Unbound:
 
     __slots__ = ("tree",)
 
-    def __init__(self, tree: Any) -> None:
-        self.tree = tree
-
-
-def parts(handle: Any) -> Any:
-    """The tree of a handle."""
-    return handle.tree
+    def __init__(self, tree: object) -> None:
+        self.tree: Any = tree
 
 
 class Closed:
@@ -67,3 +63,11 @@ class Closed:
     def tree(self) -> Any:
         """The tree, where nothing is compiled."""
         return self.handle.tree
+
+
+AnyHandle = Handle | Unbound | Closed
+
+
+def parts(handle: AnyHandle) -> Any:
+    """The tree of a handle."""
+    return handle.tree

@@ -279,7 +279,7 @@ class EfficientBandit(Learner):
             raise InputError(f"{self._who()}: update takes {what}, the loss at `queries_at`. Got {told(values)}.")
         self._take(v.reshape(n).tolist())
 
-    def step(self, f: Any) -> float:
+    def step(self, f: object) -> float:
         """One round from the loss itself: asks `f.value` at `queries_at`, moves, and returns the mean of the values."""
         if not hasattr(f, "value"):
             raise InputError(f"{self._who()}: step needs a loss with f.value(x). Got {told(f)}.")
@@ -375,7 +375,7 @@ class EfficientBandit(Learner):
         return super()._restarted(rounds) | {"rng": int(seed)}
 
 
-def _read_interior(owner: str, X: Domain, interior: Any) -> tuple[Array, float]:
+def _read_interior(owner: str, X: Domain, interior: object) -> tuple[Array, float]:
     """A ball inside, as far as that can be tried: along the axes and at random."""
     if not isinstance(interior, tuple | list) or len(interior) != 2:
         raise wrong(owner, "interior", "a point and a radius: (point, radius)", interior)

@@ -4,7 +4,7 @@ A controller asks for gradients only; `value` is what `simulate` records. Costs 
 """
 
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -178,7 +178,7 @@ def stages(costs: Sequence[Cost], horizon: int, length: int) -> list[Cost]:
     return [each[(t // n) % len(each)] for t in range(T)]
 
 
-def check_costs(owner: str, costs: Any) -> list[Cost]:
+def check_costs(owner: str, costs: object) -> list[Cost]:
     """One or more costs, or an error."""
     each = check_items(owner, "costs", costs, "a list of costs")
     if not each:

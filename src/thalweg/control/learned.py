@@ -148,7 +148,7 @@ class LearnedController(Controller):
 
     # ------------------------------------------------------------------ the state
 
-    def _begin(self, s: LearnedState, c: Any) -> None:
+    def _begin(self, s: LearnedState, c: object) -> None:
         G, price = self.constants.gradient_bound, self.constants.switching_cost
         if G is not None and price is not None:
             s.scales[BOUND:] = G, price
@@ -170,7 +170,7 @@ class LearnedController(Controller):
         """The learner of (3); None while the scales are measured."""
         return self._memory.guests.get(LEARNER)
 
-    def _holds(self, s: LearnedState, c: Any, past: Past) -> Iterator[tuple[str, bool]]:
+    def _holds(self, s: LearnedState, c: object, past: Past) -> Iterator[tuple[str, bool]]:
         yield from in_turn(s)
         longest = self.disturbance_bound or LARGEST_DISTURBANCE
         yield "past disturbances", within_bounds(np.linalg.norm(s.past, axis=1), 0.0, longest)

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -172,7 +171,7 @@ def simulate(
     )
 
 
-def _costs_of(costs: Any, T: int) -> Callable[[int], Cost]:
+def _costs_of(costs: object, T: int) -> Callable[[int], Cost]:
     """The cost of each round."""
     if isinstance(costs, Cost):
         return lambda t: costs

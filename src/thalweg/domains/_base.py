@@ -276,7 +276,7 @@ class Domain(Recorded, ABC):
         return f", center={show(self.center)}" if self.center.any() else ""
 
 
-def read_domain(owner: str, domain: Any) -> Domain:
+def read_domain(owner: str, domain: object) -> Domain:
     """A domain, or an error that says what to pass instead."""
     if not isinstance(domain, Domain):
         raise InputError(
@@ -300,7 +300,7 @@ def orthonormal(rows: Array) -> Array:
     return np.ascontiguousarray(vectors[sizes > RANK * sizes[0]])
 
 
-def show(values: Any) -> str:
+def show(values: object) -> str:
     """An array as short text for a `repr`."""
     array = np.asarray(values)
     if array.size == 1:

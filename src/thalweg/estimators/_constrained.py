@@ -95,7 +95,7 @@ class ConstrainedModel:
         self.memory = Memory(layout, guests={"learner.": self.learner}, start=start)
 
     @classmethod
-    def restored(cls, owner: Any, layout: ConstrainedLayout, saved: Mapping[str, Any]) -> Self:
+    def restored(cls, owner: object, layout: ConstrainedLayout, saved: Mapping[str, Any]) -> Self:
         """Return one in a saved state of `owner`."""
         made = cls(layout, read(owner, layout, saved))
         made.learner.restore(inside(saved, "learner."))

@@ -38,7 +38,7 @@ class FrameTable(NamedTuple):
         return self.frame.with_columns(*made).select(*kept, *names).to_native()  # pandas keeps the index of the rows
 
 
-def table(owner: str, name: str, data: Any, *, time: str | None = None, empty: bool = False) -> FrameTable:
+def table(owner: str, name: str, data: object, *, time: str | None = None, empty: bool = False) -> FrameTable:
     """The rows of an array or a data frame, checked; `empty`: whether cells may be, which makes them nan."""
     frame = _frame(data)
     if frame is None:
@@ -55,7 +55,7 @@ def table(owner: str, name: str, data: Any, *, time: str | None = None, empty: b
     return FrameTable(values, names, frame, time)
 
 
-def column(owner: str, name: str, data: Any) -> Array:
+def column(owner: str, name: str, data: object) -> Array:
     """One number a row, of an array, a series or a frame with one column."""
     frame = _frame(data)
     if frame is None:
@@ -67,7 +67,7 @@ def column(owner: str, name: str, data: Any) -> Array:
     return _column(owner, name, frame, False)
 
 
-def series(owner: str, name: str, data: Any, *, time: str | None = None) -> FrameTable:
+def series(owner: str, name: str, data: object, *, time: str | None = None) -> FrameTable:
     """As `column`, with where it came from: a table of one column, beside the time."""
     frame = _frame(data)
     if time is None:
@@ -79,7 +79,7 @@ def series(owner: str, name: str, data: Any, *, time: str | None = None) -> Fram
     return found
 
 
-def _frame(data: Any) -> Any:
+def _frame(data: object) -> Any:
     """narwhals' view of a data frame or series; None for anything else. It is asked for only where it may help."""
     root = type(data).__module__.partition(".")[0]
     if root in ("builtins", "numpy", "array", "collections"):
@@ -93,7 +93,7 @@ def _frame(data: Any) -> Any:
         return None
 
 
-def _array(owner: str, name: str, data: Any, ndim: int, empty: bool) -> Array:
+def _array(owner: str, name: str, data: object, ndim: int, empty: bool) -> Array:
     array = real_array(data)
     if array is None:
         raise InputError(f"{owner}: {name} must be an array of real numbers or a data frame. Got {told(data)}.")

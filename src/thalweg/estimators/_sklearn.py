@@ -36,7 +36,7 @@ FACTS: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
-def writable(array: Any) -> Array:
+def writable(array: object) -> Array:
     """Return the array for compiled code, which has one type of arrays; a copy of one that is read only."""
     return np.require(array, np.float64, ["C", "W"])
 
@@ -113,13 +113,13 @@ def _domain(self: Any, name: str, features: int) -> Domain | None:
 # ----------------------------------------------------------------------------------------------------------------- rows
 
 
-def read_rows(self: Any, X: Any) -> Array:
+def read_rows(self: object, X: object) -> Array:
     """Return checked rows for a fitted model."""
     options = {"dtype": np.float64, "order": "C", "ensure_all_finite": False, "reset": False}
     return sound_rows(self, validate_data(self, X, **options))
 
 
-def sound_rows(self: Any, rows: Any) -> Array:
+def sound_rows(self: object, rows: object) -> Array:
     """Return rows for compiled code; refuse numbers that are not finite or too large, with their place."""
     X = writable(rows)
     bad = ~(np.abs(X) <= LARGEST_ENTRY)
@@ -135,7 +135,7 @@ def sound_rows(self: Any, rows: Any) -> Array:
     return X
 
 
-def check_weights(self: Any, X: Array, sample_weight: Any, whole: bool) -> Array:
+def check_weights(self: object, X: Array, sample_weight: object, whole: bool) -> Array:
     """Return the weights of rows; those of a whole `fit` must not all be 0."""
     if sample_weight is None:
         return np.ones(len(X))
@@ -149,7 +149,7 @@ def check_weights(self: Any, X: Array, sample_weight: Any, whole: bool) -> Array
     return writable(weights)
 
 
-def samples_seen(self: Any) -> int:
+def samples_seen(self: object) -> int:
     """Rows learned since `fit`, or since the first `partial_fit`."""
     check_is_fitted(self)
     return rounds(self)

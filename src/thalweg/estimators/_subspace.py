@@ -17,7 +17,7 @@ from thalweg.parts.subspace import SubspaceLayout, SubspaceState, learn_rows, pu
 __all__ = ["SubspaceModel", "read_layout"]
 
 
-def read_layout(dim: Any, rank: Any, halflives: Any, center: Any) -> SubspaceLayout:
+def read_layout(dim: object, rank: object, halflives: object, center: object) -> SubspaceLayout:
     """Return the layout for the arguments of `StreamingPCA`, checked."""
     name = "StreamingPCA"
     d = check_count(name, "n_features", dim)
@@ -59,7 +59,7 @@ class SubspaceModel:
         self.memory = Memory(layout, moved=self._forget, start=start)
 
     @classmethod
-    def restored(cls, owner: Any, layout: SubspaceLayout, saved: Mapping[str, Any]) -> Self:
+    def restored(cls, owner: object, layout: SubspaceLayout, saved: Mapping[str, Any]) -> Self:
         """Return one in a saved state of `owner`; nothing is allocated before all shapes are as they should be."""
         return cls(layout, read(owner, layout, saved))
 

@@ -137,17 +137,17 @@ class TrackingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     # ------------------------------------------------------------------ rows
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: object, y: object, sample_weight: object = None) -> Self:
         """Restart and learn the rows of X (n, d) with targets y (n,), one after the other."""
         self._learn(X, y, sample_weight, True, True)
         return self
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: object, y: object, sample_weight: object = None) -> Self:
         """Learn further rows, one after the other."""
         self._learn(X, y, sample_weight, not self.__sklearn_is_fitted__())
         return self
 
-    def predict_then_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Array:
+    def predict_then_fit(self, X: object, y: object, sample_weight: object = None) -> Array:
         """As `partial_fit`, and return what was predicted for each row just before it was learned (n,).
 
         This is how good the model is on a stream (prequential or progressive validation): no prediction has seen its
@@ -155,12 +155,12 @@ class TrackingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """
         return self._learn(X, y, sample_weight, not self.__sklearn_is_fitted__())
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: object) -> Array:
         """Predict the rows of X (n, d) by what was learned so far. Nothing changes."""
         check_is_fitted(self)
         return self._models[0].predict(_sklearn.read_rows(self, X))
 
-    def _learn(self, X: Any, y: Any, sample_weight: Any, anew: bool, whole: bool = False) -> Array:
+    def _learn(self, X: Any, y: object, sample_weight: Any, anew: bool, whole: bool = False) -> Array:
         trial = _fitted.shadow(self)
         options = {"dtype": np.float64, "order": "C", "ensure_all_finite": False, "y_numeric": True}
         X, y = validate_data(trial, X, y, reset=anew, **options)

@@ -56,7 +56,9 @@ def _layout(self: Any, count: int) -> LinearLayout:
     return LinearLayout(features, loss, par, intercept, guests, open=True)
 
 
-def _restored(self: Any, facts: Mapping[str, Any], saved: Callable[[int], Mapping[str, Any]]) -> tuple[FreeModel, ...]:
+def _restored(
+    self: object, facts: Mapping[str, Any], saved: Callable[[int], Mapping[str, Any]]
+) -> tuple[FreeModel, ...]:
     """See `thalweg.estimators._fitted.Fitted`."""
     count = len(facts["_names"])
     model = FreeModel.restored(self, _layout(self, count), saved(0))
@@ -99,7 +101,7 @@ def _learn_with(self: Any, names: Iterable[Hashable], learn: Callable[[FreeModel
 # ----------------------------------------------------------------------------------------------------------------- rows
 
 
-def _values(self: Any, x: Features) -> list[float]:
+def _values(self: object, x: Features) -> list[float]:
     """Return the numbers of a row, checked."""
     values = given = [*x.values()]
     if {*map(type, given)} != PLAIN:
@@ -121,7 +123,7 @@ def _values(self: Any, x: Features) -> list[float]:
     return values
 
 
-def _numbers(self: Any, x: Features, values: NDArray[Any]) -> Array:
+def _numbers(self: object, x: Features, values: NDArray[Any]) -> Array:
     """Return numbers that are not all floats."""
     if values.dtype.kind in "iubf" and values.ndim == 1:
         return values.astype(np.float64)
@@ -169,12 +171,12 @@ def _play(model: FreeModel, at: list[int], values: list[float], y: float, w: flo
     model.play(at, values, y, w, True, used)
 
 
-def _many(self: Any, X: Any) -> tuple[Array, list[Hashable]]:
+def _many(self: object, X: object) -> tuple[Array, list[Hashable]]:
     rows = table(type(self).__name__, "X", X)
     return rows.values, list(range(rows.values.shape[1])) if rows.names is None else list(rows.names)
 
 
-def _learn_many(self: Any, X: Any, y: Array) -> None:
+def _learn_many(self: object, X: object, y: Array) -> None:
     values, names = _many(self, X)
     if len(values) != len(y):
         raise InputError(f"{type(self).__name__}.learn_many: X has {len(values)} rows and y has {len(y)}.")
@@ -198,13 +200,13 @@ def _predict_many(self: Any, X: Any) -> Array | None:
     return found
 
 
-def _series(X: Any, values: Any) -> Any:
+def _series(X: object, values: object) -> Any:
     pandas = need("pandas", "river", "predict_many")
     kind = pandas.DataFrame if isinstance(values, dict) else pandas.Series
     return kind(values, index=getattr(X, "index", None))
 
 
-def _weight(self: Any, w: Any) -> float:
+def _weight(self: object, w: object) -> float:
     weight = real_number(w)
     if not 0 <= weight <= LARGEST_ENTRY:
         raise InputError(f"{type(self).__name__}: w must be a number >= 0. Got {told(w)}.")
@@ -311,7 +313,7 @@ class TrackingRegression(base.MiniBatchRegressor):
         found = _predict(self, x)
         return 0.0 if found is None else found
 
-    def learn_many(self, X: Any, y: Any) -> None:
+    def learn_many(self, X: object, y: object) -> None:
         """Learn the rows of a data frame, one after the other."""
         _learn_many(self, X, column(type(self).__name__, "y", y))
 
@@ -364,7 +366,7 @@ class TrackingLogistic(base.MiniBatchClassifier):
     def _loss(self) -> tuple[str, float]:
         return "log_loss", 0.5
 
-    def _label(self, y: Any) -> float:
+    def _label(self, y: object) -> float:
         if isinstance(y, bool | np.bool_) or (isinstance(y, int | np.integer) and y in (0, 1)):
             return 1.0 if y else -1.0
         raise InputError(f"{type(self).__name__}: y must be True or False. Got {told(y)}.")
@@ -374,7 +376,7 @@ class TrackingLogistic(base.MiniBatchClassifier):
         weight = _weight(self, w)
         _learn(self, x, self._label(y), weight)
 
-    def predict_proba_one(self, x: Features, **kwargs: Any) -> dict[Label, float]:
+    def predict_proba_one(self, x: Features, **kwargs: object) -> dict[Label, float]:
         """The probabilities of False and True; 1/2 each before the first row is learned. Nothing changes."""
         found = _predict(self, x)
         found = 0.5 if found is None else found

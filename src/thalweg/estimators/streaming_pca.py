@@ -114,13 +114,13 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     # ---------------------------------------------------------------------------------------------------------- learn
 
-    def fit(self, X: ArrayLike, y: Any = None) -> Self:
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Forget everything and learn the rows of X (n, d), one after the other. Returns the estimator."""
         del y
         self._begin(X, ordered=True)
         return self
 
-    def partial_fit(self, X: ArrayLike, y: Any = None) -> Self:
+    def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
         """Learn the rows of X (n, d), one after the other. If one is refused, none was learned."""
         del y
         self.update(X)

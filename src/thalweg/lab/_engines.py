@@ -103,7 +103,7 @@ def _one_line(error: BaseException) -> str:
 
 
 def _serial(tasks: list[Task]) -> Outcomes:
-    def interrupt(number: int, frame: Any) -> None:
+    def interrupt(number: int, frame: object) -> None:
         raise KeyboardInterrupt
 
     with _on_ctrl_c(interrupt):  # else `thalweg.play` stops early and returns, and the job looks finished

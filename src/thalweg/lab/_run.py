@@ -142,5 +142,5 @@ def _tell(rounds: int, mean: float, recent: float, queries: tw.Queries, seconds:
     _cells(rounds, f"{mean:.5g}", f"{recent:.5g}", *asdict(queries).values(), f"{seconds:.3f}")
 
 
-def _cells(*cells: Any) -> None:
+def _cells(*cells: object) -> None:
     note("  ".join(str(cell).rjust(11) for cell in cells))

@@ -159,7 +159,7 @@ def file_name(name: str) -> str:
     return f"{readable}-{hashlib.sha256(name.encode()).hexdigest()[:12]}.json"
 
 
-def to_json(value: Any) -> str:
+def to_json(value: object) -> str:
     """A dict as JSON with sorted keys.
 
     Raises ValueError with one line that names the key, where JSON has no word for a value.
@@ -170,7 +170,7 @@ def to_json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, allow_nan=False)
 
 
-def _check_json(value: Any, where: str) -> None:
+def _check_json(value: object, where: str) -> None:
     if isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, str):

@@ -100,7 +100,7 @@ def find(kind: str, name: str, known: Iterable[str]) -> str:
     raise InputError(f"There is no {kind} {name!r}.{hint} 'thalweg list {kind}s' names all.")
 
 
-def _own(text: str, what: str, kind: type, *arguments: Any) -> Any:
+def _own(text: str, what: str, kind: type, *arguments: object) -> Any:
     """What "module:function" returns; modules of the present folder are found, too."""
     module, _, name = text.partition(":")
     here = os.getcwd()

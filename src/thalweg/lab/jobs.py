@@ -49,7 +49,7 @@ class Job:
     arguments: dict[str, Any] = field(default_factory=dict)
 
 
-def job(name: str, function: Callable[..., Any], **arguments: Any) -> Job:
+def job(name: str, function: Callable[..., Any], **arguments: object) -> Job:
     """The job of this name that calls a function of a module."""
     return Job(name, f"{function.__module__}:{function.__name__}", arguments)
 

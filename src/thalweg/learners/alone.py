@@ -137,7 +137,7 @@ def read_origin(owner: str, domain: Domain, start: ArrayLike | None, home: Domai
     return np.ascontiguousarray((home or domain).project(read_start(owner, domain, start)).ravel())
 
 
-def points(learner: Learner, s: Any, c: Any) -> Array:
+def points(learner: Learner, s: Any, c: object) -> Array:
     """y_{t,i}, the members' points, (N, *shape)."""
     return spots(s.experts).reshape(-1, *learner.domain.shape).copy()
 

@@ -181,7 +181,7 @@ class Learner(Kept, Recorded):
     _told_horizon = False
     _told_clipping = False
 
-    def __new__(cls, *args: Any, **options: Any) -> Self:
+    def __new__(cls, *args: object, **options: object) -> Self:
         """Record the arguments. Numbers are multiplied with the size of the set, so both must be of a size for it."""
         self = super().__new__(cls, *args, **options)
         given = getattr(self, "_given", {})
@@ -500,7 +500,7 @@ def extended(learner: Any, horizon: int) -> Any:
     return longer
 
 
-def check_takes_losses(owner: str, learner: Any) -> None:
+def check_takes_losses(owner: str, learner: object) -> None:
     """Refuse a learner that takes instances, not losses or gradients: a PCA learner."""
     if getattr(learner, "takes_instances", False):
         raise InputError(

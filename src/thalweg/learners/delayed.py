@@ -72,7 +72,7 @@ class Turns(Waiting):
         yield "copies", np.unique(waiting).size == waiting.size
 
 
-def _begin(s: DelayedState, c: Any) -> None:
+def _begin(s: DelayedState, c: object) -> None:
     s.holders[0] = 0
 
 
@@ -159,7 +159,7 @@ class Delayed(Late):
             self._copies.append(self._new_copy(self._copies[0]))
         memory.guests = {f"copy{k}.": copy for k, copy in enumerate(self._copies)}
 
-    def _new_copy(self, like: Any) -> Any:
+    def _new_copy(self, like: object) -> Any:
         """Return one more learner, checked; the first is `like` nobody."""
         name = type(self).__name__
         made = ask(name, "make_learner", self.make_learner, self.domain)
@@ -365,13 +365,13 @@ def _roll_back(before: list[tuple[Learner, Any]]) -> None:
         learner._memory.roll_back(kept)
 
 
-def _has(made: Any, name: str) -> bool:
+def _has(made: object, name: str) -> bool:
     """Whether an object has an attribute; a decision is not made for that."""
     missing = object()
     return inspect.getattr_static(made, name, missing) is not missing or (name != "decision" and hasattr(made, name))
 
 
-def _alike(one: Any, other: Any) -> bool:
+def _alike(one: object, other: object) -> bool:
     """Whether two learners were built alike."""
     try:
         if isinstance(one, Learner) and isinstance(other, Learner):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -132,7 +131,7 @@ class Feedback:
 
     # ------------------------------------------------------------------ losses
 
-    def read_loss(self, loss: Any) -> float | None:
+    def read_loss(self, loss: object) -> float | None:
         """Return the loss that `update` was given, checked."""
         if loss is None:
             if self.needs_loss:
@@ -140,7 +139,7 @@ class Feedback:
             return None
         return self.read_paid(loss)
 
-    def read_paid(self, loss: Any) -> float:
+    def read_paid(self, loss: object) -> float:
         """Return a loss that was paid, checked."""
         value = real_number(loss)
         if not math.isfinite(value):
@@ -158,7 +157,7 @@ class Feedback:
             "Add a constant to the loss, or use a learner without small-loss theory."
         )
 
-    def check_loss_object(self, f: Any) -> None:
+    def check_loss_object(self, f: object) -> None:
         """Refuse an object without `value` and `gradient`."""
         if not (hasattr(f, "value") and hasattr(f, "gradient")):
             raise InputError(f"{self.who()}: step needs a loss with f.value(x) and f.gradient(x). Got {told(f)}.")

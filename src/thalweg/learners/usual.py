@@ -43,7 +43,7 @@ class Usual:
         self._least = max(feedback.floor, -LARGEST_FLOAT)
         self.until = FOREVER if learner.horizon is None or learner.anytime else learner.horizon
 
-    def take(self, gradient: Any, loss: Any) -> bool:
+    def take(self, gradient: object, loss: object) -> bool:
         """Take the feedback of a usual round; False where it needs a longer look."""
         if type(gradient) is not ndarray:
             return False

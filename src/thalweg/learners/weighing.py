@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from thalweg._core.saving import inside
 from thalweg._core.state import Ints, Plan
-from thalweg._kernels.handle import Closed, bind, parts
+from thalweg._kernels.handle import AnyHandle, Closed, bind, parts
 from thalweg._kernels.jit import kernel
 from thalweg._kernels.pointers import Pointer
 from thalweg._types import Array
@@ -34,7 +34,7 @@ __all__ = ["Weighing", "pending"]
 
 
 @kernel
-def room(handle: Any) -> bool:
+def room(handle: AnyHandle) -> bool:
     """Whether there is capacity for one more round. Takes a handle of a `Game`."""
     game = parts(handle)
     return has_room(core(game.state), core(game.settings))

@@ -35,7 +35,7 @@ import numpy as np
 
 from thalweg._core.rules import counters
 from thalweg._core.state import Floats, Ints, Past, Plan, field, part, scratch
-from thalweg._kernels.handle import Closed, Handle, parts
+from thalweg._kernels.handle import AnyHandle, Closed, Handle, parts
 from thalweg._kernels.jit import inner, kernel
 from thalweg._kernels.pointers import Pointer, call
 from thalweg._kernels.vectors import copy, dot
@@ -249,7 +249,7 @@ def _propose(s: SideState, c: SideSettings) -> None:
 
 
 @kernel
-def ask(handle: Any, row: int) -> float:
+def ask(handle: AnyHandle, row: int) -> float:
     """The threshold of the next round, (1). It waits for an answer in this row."""
     turn = parts(handle)
     s, weigher = turn.state, turn.weigher
@@ -262,13 +262,13 @@ def ask(handle: Any, row: int) -> float:
 
 
 @kernel
-def room(handle: Any) -> bool:
+def room(handle: AnyHandle) -> bool:
     """Whether there is capacity for one more answer."""
     return fits(parts(handle).weigher)
 
 
 @kernel
-def answer(handle: Any, row: int, score: float) -> None:
+def answer(handle: AnyHandle, row: int, score: float) -> None:
     """The score of the round that waits in this row; there is room for it."""
     turn = parts(handle)
     s, c, weigher = turn.state, turn.settings, turn.weigher
@@ -324,7 +324,7 @@ def pointers(handle: Handle) -> tuple[Pointer, Pointer, Pointer]:
 
 
 @kernel
-def ask_sides(handle: Any, forecast: float, kind: int, out: Floats) -> None:
+def ask_sides(handle: AnyHandle, forecast: float, kind: int, out: Floats) -> None:
     """Thresholds of the next round: out[0] above and, of two sides, out[1] below. `kind` 1: there is a forecast."""
     sides = parts(handle)
     row = sides.clock[ASKED] % sides.horizon
@@ -336,7 +336,7 @@ def ask_sides(handle: Any, forecast: float, kind: int, out: Floats) -> None:
 
 
 @kernel
-def answer_sides(handle: Any, above: float, below: float) -> bool:
+def answer_sides(handle: AnyHandle, above: float, below: float) -> bool:
     """The scores of the first round that waits for them. False, with nothing changed, where there is no capacity."""
     sides = parts(handle)
     if not call(sides.room, sides.above) or (sides.two and not call(sides.room, sides.below)):
@@ -350,7 +350,7 @@ def answer_sides(handle: Any, above: float, below: float) -> bool:
 
 
 @kernel
-def run_sides(handle: Any, above: Floats, below: Floats, first: int, out: Floats) -> int:
+def run_sides(handle: AnyHandle, above: Floats, below: Floats, first: int, out: Floats) -> int:
     """Steps from `first` on: thresholds into out (T, 2). Returns the first that was not made, for lack of capacity.
 
     In step t round t is asked, if there is one, and round t - horizon + 1 is answered. There are T + horizon - 1 steps.

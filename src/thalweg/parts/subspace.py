@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 
 from thalweg._core.rules import CLOSE, SLACK, counter_field, simplex, within
 from thalweg._core.state import Floats, Ints, Past, Plan, field, part, scratch
-from thalweg._kernels.handle import parts
+from thalweg._kernels.handle import AnyHandle, parts
 from thalweg._kernels.jit import inner, kernel
 from thalweg._kernels.vectors import decay, dot
 from thalweg._types import Array
@@ -273,7 +273,7 @@ def put_in_order(F: Floats, variances: Floats) -> None:
 
 
 @kernel
-def learn_rows(handle: Any, X: Floats, lost: Floats) -> None:
+def learn_rows(handle: AnyHandle, X: Floats, lost: Floats) -> None:
     """Learn one row after the other; `lost` <- the energy of each outside of F before it is learned.
 
     X has d columns and `lost` an entry for each row, and there are slots for so many rows.

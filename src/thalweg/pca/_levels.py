@@ -86,7 +86,7 @@ class CoverPCA(PCALearner):
         if self._full:
             self._memory.grow({"K": self._memory.sizes["K"] + 1})
 
-    def _pasts(self, s: Any, c: Any, past: Past) -> Mapping[str, Past]:
+    def _pasts(self, s: Any, c: object, past: Past) -> Mapping[str, Past]:
         births = s.born[None]
         return {"meta": Past(births > 0, births, past.rounds + 1 - births, past.rounds, past.square)}
 

@@ -19,7 +19,7 @@ from thalweg._core.rules import counter_field, feasible
 from thalweg._core.state import Floats, Ints, Past, Plan, field, part, scratch
 from thalweg._kernels.clock import FRESH, PROJECTIONS
 from thalweg._kernels.covers import slots_in_use
-from thalweg._kernels.handle import Handle, bind, parts
+from thalweg._kernels.handle import AnyHandle, Handle, bind, parts
 from thalweg._kernels.jit import kernel
 from thalweg._kernels.parts import clear, feed, weigh
 from thalweg._kernels.pca import cap
@@ -54,7 +54,7 @@ class MatrixSettings(NamedTuple):
 
 
 @kernel
-def reweigh(handle: Any, t: int) -> int:
+def reweigh(handle: AnyHandle, t: int) -> int:
     """Begin round t: feed the losses of the round before, relative to the combination; experts leave, one enters.
 
     Returns the slot of the newborn. The first round has nothing to feed.

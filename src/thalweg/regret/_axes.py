@@ -14,7 +14,7 @@ PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#0
 SEARCHED = 200_000  # points among which matplotlib may look for a free corner for a legend
 
 
-def axes(owner: str, ax: Any, *, width: float = 9.0, height: float = 4.2) -> tuple[Any, bool]:
+def axes(owner: str, ax: object, *, width: float = 9.0, height: float = 4.2) -> tuple[Any, bool]:
     """The Axes to draw on, and whether they are ours. A new figure is not pyplot's: nothing global changes."""
     if ax is not None:
         if not hasattr(ax, "plot") or not hasattr(ax, "figure"):

@@ -257,7 +257,7 @@ def cover(record: CoverRecord, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _ensemble(learner: Any) -> Cover:
+def _ensemble(learner: object) -> Cover:
     """The cover ensemble that a learner is, or has inside."""
     found = learner
     while not isinstance(found, Cover):

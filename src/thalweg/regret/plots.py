@@ -182,7 +182,7 @@ def regret_over_time(
 
 
 def regret_by_length(
-    *measured: IntervalRegret, bound: Any = None, labels: Sequence[str] | None = None, ax: Axes | None = None
+    *measured: IntervalRegret, bound: object = None, labels: Sequence[str] | None = None, ax: Axes | None = None
 ) -> Axes:
     """The largest regret of the intervals of each length, and what was allowed.
 
@@ -265,7 +265,7 @@ def regret_by_length(
     return ax
 
 
-def _tables(owner: str, parameter: str, given: Any) -> dict[str, Array]:
+def _tables(owner: str, parameter: str, given: object) -> dict[str, Array]:
     """Losses by name, a row a run."""
     if not isinstance(given, Mapping):
         raise InputError(
@@ -275,7 +275,7 @@ def _tables(owner: str, parameter: str, given: Any) -> dict[str, Array]:
     return {str(name): _table(owner, f"{parameter}[{name!r}]", value) for name, value in given.items()}
 
 
-def _table(owner: str, parameter: str, value: Any) -> Array:
+def _table(owner: str, parameter: str, value: object) -> Array:
     losses = getattr(value, "losses", value)
     if isinstance(losses, list | tuple) and any(hasattr(one, "losses") or np.ndim(one) for one in losses):
         rows = [check_array(owner, parameter, getattr(one, "losses", one), ndim=1) for one in losses]
@@ -291,7 +291,7 @@ def _table(owner: str, parameter: str, value: Any) -> Array:
     return table
 
 
-def _bound(owner: str, bound: Any, t: Rounds) -> Array:
+def _bound(owner: str, bound: object, t: Rounds) -> Array:
     """The bound after t rounds, for all t."""
     if callable(bound):
         bound = [float(bound(int(s))) for s in t]
@@ -299,7 +299,7 @@ def _bound(owner: str, bound: Any, t: Rounds) -> Array:
     return np.full(t.size, values) if values.ndim == 0 else check_array(owner, "bound", values, (t.size,), finite=False)
 
 
-def _bounds_by_length(owner: str, bound: Any) -> tuple[Array, Array, Array]:
+def _bounds_by_length(owner: str, bound: object) -> tuple[Array, Array, Array]:
     """Lengths, and the smallest and the largest bound of each."""
     if isinstance(bound, Mapping):
         pairs: Iterable[tuple[Any, Any]] = bound.items()

@@ -4,7 +4,6 @@ import math
 import pickle
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -80,7 +79,7 @@ def check_domain(domain: Domain, *, rng: int | np.random.Generator = 0, points: 
     _check_input(domain, tries[0], tol * scale + ROUNDING * float(np.linalg.norm(tries[0] - domain.center)))
 
 
-def _at(holds: Any, what: str, point: Array) -> None:
+def _at(holds: object, what: str, point: Array) -> None:
     if not holds:
         raise AssertionError(f"{what}. Point: {point!r}")
 

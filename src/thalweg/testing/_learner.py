@@ -79,7 +79,7 @@ def _update(learner: Any, gradient: Any, loss: float) -> None:
         learner.update(gradient, loss)
 
 
-def _same(a: Any, b: Any) -> bool:
+def _same(a: object, b: object) -> bool:
     if isinstance(a, Mapping):
         return isinstance(b, Mapping) and a.keys() == b.keys() and all(_same(a[k], b[k]) for k in a)
     return bool(np.array_equal(np.asarray(a), np.asarray(b)))

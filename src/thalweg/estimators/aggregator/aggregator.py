@@ -45,13 +45,13 @@ FLOAT = np.dtype(np.float64)
 ndarray = np.ndarray
 
 
-def read_loss(owner: str, loss: Any) -> str:
+def read_loss(owner: str, loss: object) -> str:
     """Return a loss by its name or by OPERA's."""
     name = loss.lower() if isinstance(loss, str) else loss
     return check_choice(owner, "loss", OPERA.get(name, name) if isinstance(name, str) else name, tuple(CODES))
 
 
-def read_rule(owner: str, name: str, rule: Any) -> str:
+def read_rule(owner: str, name: str, rule: object) -> str:
     """Return the name of a rule, in whatever case it is given."""
     known = {key.lower(): key for key in (*FAMILIES, "Tracker")}
     if not isinstance(rule, str) or rule.lower() not in known:
@@ -145,7 +145,7 @@ class Aggregator(Kept, Recorded):
         tau: float = 0.5,
         gradient: bool = True,
         horizon: int = 1,
-        guests: Any = "auto",
+        guests: object = "auto",
         rule: str | None = None,
     ) -> None:
         name = type(self).__name__
@@ -231,7 +231,7 @@ class Aggregator(Kept, Recorded):
 
     # ------------------------------------------------------------------ rounds
 
-    def predict(self, experts: Any, awake: Any = None, *, time: str | None = None) -> Any:
+    def predict(self, experts: object, awake: object = None, *, time: str | None = None) -> Any:
         """Combine forecasts of the next round, or of a few rounds, which then wait for `update`.
 
         Parameters
@@ -269,7 +269,7 @@ class Aggregator(Kept, Recorded):
         self._ready()
         return float(answers[0]) if one is not None else rows.came.like(answers, ["prediction"])
 
-    def _take(self, hand: _Hand, given: Any) -> float | None:
+    def _take(self, hand: _Hand, given: object) -> float | None:
         """`predict` for the one row that comes every round; None where it is anything else, or must be refused."""
         if type(given) is not ndarray or given.dtype is not FLOAT or given.shape != hand.shape:
             return None
@@ -341,7 +341,7 @@ class Aggregator(Kept, Recorded):
             said = kernels.recall(door, k, np.empty(self.n_experts_))
         return kernels.answer(door, k, y, said, self._memory.state.clock)
 
-    def run(self, experts: Any, y: Any, awake: Any = None, *, time: str | None = None) -> Combination:
+    def run(self, experts: object, y: object, awake: object = None, *, time: str | None = None) -> Combination:
         """Many rounds: `predict` and `update` for each row, in compiled code.
 
         No forecast knows more than the answers up to `horizon` rounds before it.
@@ -453,7 +453,7 @@ class Aggregator(Kept, Recorded):
             raise AttributeError(f"{type(self).__name__} has no expert_names_: no data frame has come.")
         return np.array(self._names.names, dtype=object)
 
-    def oracle(self, experts: Any, y: Any, model: str = "convex", awake: Any = None) -> Oracle:
+    def oracle(self, experts: object, y: object, model: str = "convex", awake: object = None) -> Oracle:
         """The best in hindsight by the loss of this aggregator; see `thalweg.estimators.oracle`."""
         return oracle(experts, y, model, loss=self.loss, tau=self.tau, awake=awake)
 
@@ -467,7 +467,7 @@ class Aggregator(Kept, Recorded):
 
     # ------------------------------------------------------------------ checks, before anything changes
 
-    def _read(self, who: str, experts: Any, awake: Any, time: str | None) -> Rows:
+    def _read(self, who: str, experts: object, awake: object, time: str | None) -> Rows:
         """Return the table as it came, forecasts (0 for nan) and who is awake, in the order of the experts."""
         count, names = self._memory.sizes["K"], self._names.names
         return read_rows(who, experts, awake, time, loss=self.loss, count=count, names=names)

@@ -13,7 +13,6 @@ An expert that sleeps says what the mean of those awake says.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -60,13 +59,13 @@ class Oracle:
 
 
 def oracle(
-    experts: Any,
-    y: Any,
+    experts: object,
+    y: object,
     model: str = "convex",
     *,
     loss: str = "square",
     tau: float = 0.5,
-    awake: Any = None,
+    awake: object = None,
     changes: int | None = None,
 ) -> Oracle:
     """The best combination in hindsight.
@@ -125,7 +124,7 @@ def oracle(
     return Oracle(model, float(costs(loss, tau, said, Y).mean()), w, said)
 
 
-def _read(experts: Any, y: Any, awake: Any, loss: str) -> tuple[Array, Array, str]:
+def _read(experts: object, y: object, awake: object, loss: str) -> tuple[Array, Array, str]:
     from thalweg.estimators.aggregator.aggregator import read_loss
 
     loss = read_loss("oracle", loss)

@@ -27,8 +27,8 @@ class Rows(NamedTuple):
 
 def read_rows(
     who: str,
-    experts: Any,
-    awake: Any,
+    experts: object,
+    awake: object,
     time: str | None,
     *,
     loss: str,
@@ -82,7 +82,7 @@ def read_rows(
     return Rows(came, X, A)
 
 
-def read_answers(who: str, y: Any, loss: str) -> Array:
+def read_answers(who: str, y: object, loss: str) -> Array:
     """Return one number a round, for compiled code: contiguous, and not read-only."""
     Y = np.array(column(who, "y", y))
     if (np.abs(Y) > LARGEST_FORECAST).any():
@@ -94,7 +94,7 @@ def read_answers(who: str, y: Any, loss: str) -> Array:
     return Y
 
 
-def one_row(experts: Any) -> Array | None:
+def one_row(experts: object) -> Array | None:
     """Return one round's forecasts as a row; None if they are anything else."""
     if type(experts) is np.ndarray:
         return experts.reshape(1, -1) if experts.ndim == 1 else None
@@ -104,7 +104,7 @@ def one_row(experts: Any) -> Array | None:
     return None
 
 
-def row(awake: Any) -> Any:
+def row(awake: object) -> Any:
     """Return one round's `awake` as a row."""
     array = None if awake is None else real_array(np.asarray(awake) * 1.0)
     return awake if array is None or array.ndim != 1 else array.reshape(1, -1)
