@@ -63,7 +63,7 @@ def test_every_class_of_the_package_is_a_sample():
     found = [getattr(module, name) for module in modules for name in module.__all__]
     public = {kind.__name__ for kind in found if isinstance(kind, type) and hasattr(kind, "restore")}
     public -= {kind.__name__ for kind in found if inspect.isabstract(kind)} | {"Learner", "PCALearner", "Controller"}
-    assert public <= {type(SAMPLES[name].make()).__name__ for name in samples.ready(SAMPLES)}
+    assert public <= {type(SAMPLES[name].make()).__name__ for name in SAMPLES}
     assert len(public) > 25
 
 
@@ -74,7 +74,7 @@ def test_every_class_of_the_package_is_a_sample():
 def test_a_new_process_continues_bit_for_bit(tmp_path, names, splits):
     rng = np.random.default_rng(0)
     expected, lines = [], []
-    for name in samples.ready(names):
+    for name in names:
         whole = play(name, make(name))
         for split in rng.choice(ROUNDS, splits, replace=False):
             learner = make(name)

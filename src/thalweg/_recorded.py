@@ -55,7 +55,7 @@ class Recorded:
         return self
 
     @classmethod
-    def _explain(cls, count: int, options: Mapping[str, Any]) -> None:
+    def _explain(cls, count: int, options: Mapping[str, object]) -> None:
         """Arguments that do not fit: raise a TypeError that says how to write the call, where that can be told."""
 
     def _arguments(self) -> dict[str, Any]:
@@ -78,13 +78,13 @@ def _kept(value: object) -> Any:
     return value
 
 
-def build(kind: type, arguments: Mapping[str, Any]) -> Any:
+def build(kind: type, arguments: Mapping[str, object]) -> Any:
     """An object from recorded arguments."""
     positional, named = _call(kind, arguments)
     return kind(*positional, **named)
 
 
-def initialise(made: Any, arguments: Mapping[str, Any]) -> None:
+def initialise(made: Any, arguments: Mapping[str, object]) -> None:
     """Run the constructor of an object that was made without arguments, such as a copy."""
     positional, named = _call(type(made), arguments)
     made.__init__(*positional, **named)

@@ -66,7 +66,7 @@ def build(folder: Path, *, installed: bool, jobs: int | None = None, say: Callab
             say(f"compiling {len(missing)} of {len(wanted)} kernels")
             _compile(missing, jobs or os.cpu_count() or 1, Path(scratch), say)
         files: dict[tuple[str, str], int] = {}
-        entries: dict[str, Any] = {}
+        entries: dict[str, object] = {}
         objects: dict[str, list[Path]] = {level: [] for level in best}
         for level in best:
             for name, one in named.items():

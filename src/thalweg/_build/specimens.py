@@ -225,7 +225,7 @@ def _learners() -> Iterator[Specimen]:
             yield f"{name} on {ground}", partial(_play_on, domain, make)
 
 
-def _build(recipe: Recipe, domain: Domain) -> Any:
+def _build(recipe: Recipe, domain: Domain) -> object:
     return recipe.build(_setting(domain))
 
 

@@ -19,7 +19,7 @@ _engines: list[Any] = []  # they own the machine code
 _said: set[str] = set()
 
 
-def compile_now(kernel: Kernel[..., Any], kinds: tuple[str, ...]) -> Entry:
+def compile_now(kernel: Kernel[..., object], kinds: tuple[str, ...]) -> Entry:
     """Machine code for a kernel with arguments of these kinds, from the cache or compiled."""
     name, level, store = library.digest(kernel.place, kinds), library.level() or _best(), CodeStore(folder())
     kept = store.get(name, level)
@@ -30,7 +30,7 @@ def compile_now(kernel: Kernel[..., Any], kinds: tuple[str, ...]) -> Entry:
 
 
 def compile_all(
-    kernel: Kernel[..., Any], kinds: tuple[str, ...], wanted: tuple[str, ...], store: CodeStore
+    kernel: Kernel[..., object], kinds: tuple[str, ...], wanted: tuple[str, ...], store: CodeStore
 ) -> dict[str, CompiledCode]:
     """Compile a kernel for several levels of processors, and keep it where it can be kept."""
     name = library.digest(kernel.place, kinds)
@@ -58,7 +58,7 @@ def _say(reason: str) -> None:
         print(f"thalweg: {reason} This takes seconds, once.", file=sys.stderr, flush=True)  # noqa: T201
 
 
-def _load(kernel: Kernel[..., Any], kinds: tuple[str, ...], name: str, kept: CompiledCode) -> Entry:
+def _load(kernel: Kernel[..., object], kinds: tuple[str, ...], name: str, kept: CompiledCode) -> Entry:
     """Put machine code into this process."""
     if kernel.allocates:
         cpu_target.target_context.refresh()  # starts the runtime that owns arrays

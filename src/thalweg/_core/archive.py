@@ -142,7 +142,7 @@ class Archive:
             raise StateError(f"The {TEXT} of the file is longer than {LONGEST_TEXT} bytes.")
         text = self._zip.read(TEXT).decode()
         about = json.loads(text, parse_constant=_refuse, object_pairs_hook=_once)
-        self.about: dict[str, Any] = is_(dict, about)
+        self.about: dict[str, object] = is_(dict, about)
         self.version, self.schema = is_(str, about.get("thalweg")), is_(int, about.get("schema"))
         if self.schema > SCHEMA:
             raise StateError(
@@ -175,7 +175,7 @@ def _refuse(word: str) -> None:
     raise StateError(f"The {TEXT} of the file is damaged: it has {word[:20]!r}.")
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _once(pairs: list[tuple[str, object]]) -> dict[str, Any]:
     if len(dict(pairs)) < len(pairs):
         raise StateError(f"The {TEXT} of the file is damaged: a name stands twice.")
     return dict(pairs)

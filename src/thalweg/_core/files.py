@@ -75,7 +75,7 @@ class _Writer:
     def __init__(self) -> None:
         self.objects: list[dict[str, Any]] = []
         self.arrays: dict[str, NDArray[Any]] = {}
-        self._places: dict[int, tuple[int, Any]] = {}  # of objects by id; who is kept alive keeps its id
+        self._places: dict[int, tuple[int, object]] = {}  # of objects by id; who is kept alive keeps its id
 
     def add(self, value: Any) -> int:
         """The place of an object among `objects`, behind what it is built from."""
@@ -93,7 +93,7 @@ class _Writer:
             self.objects.append(entry)
         return self._places[id(value)][0]
 
-    def plain(self, value: object, name: str) -> Any:
+    def plain(self, value: object, name: str) -> object:
         """A value as JSON can hold it."""
         if isinstance(value, np.generic):
             value = value.item()
@@ -165,7 +165,7 @@ def load(path: str | os.PathLike[str], *, cls: type | tuple[type, ...] = (), **a
     return learner if horizon is None else learner.extended(horizon)
 
 
-def _public(name: str) -> Any:
+def _public(name: str) -> object:
     """Return the class or function of this package that a file may name, or None.
 
     Classes with recorded arguments are found once their module is imported, as those of the package's public modules
@@ -192,7 +192,7 @@ class _Reader:
         self.own = {kind.__qualname__: kind for kind in classes}
         self.objects = is_(list, archive.about.get("objects"))
         self.used: set[str] = set()
-        self.built: dict[int, Any] = {}
+        self.built: dict[int, object] = {}
         numbers = sum(array.size for array in archive.arrays.values())
         self.room = [max(ROOM, 64 * numbers)]
 
@@ -234,7 +234,7 @@ class _Reader:
             getattr(who, "components", None)  # of a PCA learner: what it draws
             learner.restore(before)
 
-    def _kind(self, entry: dict[str, Any]) -> Any:
+    def _kind(self, entry: dict[str, object]) -> Any:
         name = is_(str, entry.get("class", entry.get("partial")))
         if name in self.own:
             return self.own[name]
@@ -249,7 +249,7 @@ class _Reader:
             )
         return kind
 
-    def _build(self, place: int, path: str, who: str, depth: int) -> Any:
+    def _build(self, place: int, path: str, who: str, depth: int) -> object:
         """Object `place`; `path` is its dotted name and `who` the learner."""
         if place not in self.built:
             entry = is_(dict, self.objects[place])

@@ -41,7 +41,7 @@ def settings(owner: Any) -> dict[str, Any]:
 
 def write(owner: Any, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
     """Return a state: class, schema, settings, and copies of the arrays."""
-    saved: dict[str, Any] = {"class": type(owner).__name__, "schema": SCHEMA}
+    saved: dict[str, object] = {"class": type(owner).__name__, "schema": SCHEMA}
     saved.update({f"settings.{key}": copy.copy(value) for key, value in owner._settings().items()})
     saved.update({key: array.copy() for key, array in arrays.items()})
     return saved
@@ -105,7 +105,7 @@ def check_names(owner: Any, saved: Mapping[str, Any], names: Container[str], pre
 
 
 def read(
-    owner: object, layout: Layout, saved: Mapping[str, Any], square: float = np.inf
+    owner: object, layout: Layout, saved: Mapping[str, object], square: float = np.inf
 ) -> tuple[Block, Mapping[str, int]]:
     """Return a new block with a saved state, and its sizes, if a run can have left it."""
     arrays = {  # of numbers, without masks
@@ -138,7 +138,7 @@ def fill(owner: object, plan: Plan, saved: Mapping[str, Any], square: float = np
 
 
 def _array(
-    owner: object, saved: Mapping[str, Any], key: str, dtype: np.dtype[Any], shape: tuple[int, ...]
+    owner: object, saved: Mapping[str, object], key: str, dtype: np.dtype[Any], shape: tuple[int, ...]
 ) -> NDArray[Any]:
     """Return one array of a saved state, checked."""
     given = saved.get(key)
@@ -182,7 +182,7 @@ def _agree(theirs: object, mine: object) -> bool:
 # ------------------------------------------------------------------------------------------------- for classes of ours
 
 
-def record(made: Any, given: dict[str, Any]) -> None:
+def record(made: Any, given: dict[str, object]) -> None:
     """Keep arguments, and set those left out and those given as attributes."""
     kind = type(made)
     made._given = given
@@ -215,7 +215,7 @@ class Kept:
         return self
 
     @classmethod
-    def _explain(cls, count: int, options: Mapping[str, Any]) -> None:
+    def _explain(cls, count: int, options: Mapping[str, object]) -> None:
         places = [p.name for p in parameters(cls).values() if p.kind is p.POSITIONAL_OR_KEYWORD]
         named = [p for p in parameters(cls).values() if p.kind is p.KEYWORD_ONLY]
         if named and count > len(places):
@@ -259,7 +259,7 @@ class Kept:
             found |= {f"{prefix}{key}": value for key, value in guest.state().items()}
         return found
 
-    def restore(self, saved: Mapping[str, Any]) -> None:
+    def restore(self, saved: Mapping[str, object]) -> None:
         """Continue from a saved state, bit for bit. A state of another class is refused and nothing changes."""
         memory, saved = self._memory, plain(saved)
         check_kind(self, saved)

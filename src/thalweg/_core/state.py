@@ -176,7 +176,7 @@ class Plan:
     settings: Any
     sizes: Mapping[str, int] = dataclasses.field(default_factory=dict)
     parts: Mapping[str, Plan] = dataclasses.field(default_factory=dict)
-    facts: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    facts: Mapping[str, object] = dataclasses.field(default_factory=dict)
     holds: Callable[[Any, Any, Past], Iterator[tuple[str, bool]]] = _no_relations
     pasts: Callable[[Any, Any, Past], Mapping[str, Past]] = _same_past
     begin: Callable[[Any, Any], None] = _zeros

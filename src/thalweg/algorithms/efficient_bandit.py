@@ -61,7 +61,7 @@ from thalweg.errors import InputError
 from thalweg.learners.base import Learner, Queries, bounded, read_start
 from thalweg.learners.ensemble import Ensemble
 from thalweg.learners.feedback import ROUNDING
-from thalweg.learners.machine import Machine
+from thalweg.learners.machine import AnyMachine
 from thalweg.learners.one_projection import Reduced, ReducedSettings, as_reduced
 from thalweg.theorems import pool_bound
 
@@ -103,7 +103,7 @@ class Bandit(Reduced):
 
     one_gradient = False  # it takes values
 
-    def __init__(self, domain: Domain, inner: Machine, *, target: Shrunk, steepest: float, seed: int) -> None:
+    def __init__(self, domain: Domain, inner: AnyMachine, *, target: Shrunk, steepest: float, seed: int) -> None:
         super().__init__(domain, inner, target=target)
         self.square, self.seed = (steepest * (1 + ROUNDING)) ** 2, seed
 

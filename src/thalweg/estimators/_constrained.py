@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from thalweg._core.memory import Memory
+from thalweg._core.memory import Memory, Saved
 from thalweg._core.rules import counter_field, magnitude
 from thalweg._core.saving import inside, read, unfit
 from thalweg._core.state import Block, Floats, Ints, Plan, field
@@ -71,7 +70,7 @@ class ConstrainedLayout:
         """None can change."""
         return {}
 
-    def sizes_of(self, saved: Mapping[str, NDArray[Any]]) -> dict[str, int]:
+    def sizes_of(self, saved: Saved) -> dict[str, int]:
         """None can change."""
         return {}
 
@@ -95,7 +94,7 @@ class ConstrainedModel:
         self.memory = Memory(layout, guests={"learner.": self.learner}, start=start)
 
     @classmethod
-    def restored(cls, owner: object, layout: ConstrainedLayout, saved: Mapping[str, Any]) -> Self:
+    def restored(cls, owner: object, layout: ConstrainedLayout, saved: Mapping[str, object]) -> Self:
         """Return one in a saved state of `owner`."""
         made = cls(layout, read(owner, layout, saved))
         made.learner.restore(inside(saved, "learner."))

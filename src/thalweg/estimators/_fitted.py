@@ -132,7 +132,7 @@ def state(self: Any) -> dict[str, Any]:
     return saved
 
 
-def restore(self: Any, saved: Mapping[str, Any]) -> None:
+def restore(self: Any, saved: Mapping[str, object]) -> None:
     """Continue from a saved state, bit for bit. A state of another class is refused and nothing changes."""
     saved = saving.plain(saved)
     saving.check_kind(self, saved)
@@ -195,7 +195,7 @@ def _plain(key: str, value: object) -> dict[str, Any]:
     return {key: value.copy() if isinstance(value, np.ndarray) else value}
 
 
-def _saved_fact(owner: object, saved: Mapping[str, Any], key: str) -> Any:
+def _saved_fact(owner: object, saved: Mapping[str, object], key: str) -> Any:
     """Return a fact from a state: the inverse of `_plain`, with names as an array."""
     value = saved[key]
     if f"{key}.dtype" not in saved:

@@ -69,7 +69,7 @@ class FreeModel:
         self.memory = Memory(layout, moved=self._forget, start=start)
 
     @classmethod
-    def restored(cls, owner: object, layout: LinearLayout, saved: Mapping[str, Any]) -> Self:
+    def restored(cls, owner: object, layout: LinearLayout, saved: Mapping[str, object]) -> Self:
         """Return one in a saved state of `owner`; nothing is allocated before all shapes are as they should be."""
         return cls(layout, read(owner, layout, saved))
 

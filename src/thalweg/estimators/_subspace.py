@@ -59,7 +59,7 @@ class SubspaceModel:
         self.memory = Memory(layout, moved=self._forget, start=start)
 
     @classmethod
-    def restored(cls, owner: object, layout: SubspaceLayout, saved: Mapping[str, Any]) -> Self:
+    def restored(cls, owner: object, layout: SubspaceLayout, saved: Mapping[str, object]) -> Self:
         """Return one in a saved state of `owner`; nothing is allocated before all shapes are as they should be."""
         return cls(layout, read(owner, layout, saved))
 

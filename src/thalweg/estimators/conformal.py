@@ -25,9 +25,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from thalweg._core.memory import Memory
+from thalweg._core.memory import Memory, Saved
 from thalweg._core.rules import counters, within
 from thalweg._core.saving import Kept
 from thalweg._core.state import Block, Floats, Ints, Nothing, Past, Plan, field, part
@@ -50,7 +49,18 @@ from thalweg.estimators._frames import column, series
 from thalweg.learners import loop
 from thalweg.learners.weighing import Weighing, pending
 from thalweg.parts import conformal as kernels
-from thalweg.parts.conformal import ANSWERED, ASKED, LARGEST_SCORE, MISSED, Sides, SideTurn, side_plan, sort
+from thalweg.parts.conformal import (
+    ANSWERED,
+    ASKED,
+    LARGEST_SCORE,
+    MISSED,
+    Sides,
+    SideSettings,
+    SideState,
+    SideTurn,
+    side_plan,
+    sort,
+)
 from thalweg.parts.weigher import Weigher
 
 __all__ = ["ConformalTracker"]
@@ -64,7 +74,7 @@ class ConformalState(NamedTuple):
 
     forecasts: Floats = field("h")  # of the predictions that wait: the i-th is forecasts[i % h]
     kinds: Ints = field("h", within(0, 1))  # 1 where there is one, 0 where a score is waited for
-    above: Any = part()
+    above: SideState = part()
     below: Any = part()  # nothing, where there is one side
     clock: Ints = field("2", counters)  # rounds that were answered, and asked
 
@@ -72,7 +82,7 @@ class ConformalState(NamedTuple):
 class ConformalSettings(NamedTuple):
     """Those of the sides."""
 
-    above: Any = part()
+    above: SideSettings = part()
     below: Any = part()
 
 
@@ -113,7 +123,7 @@ class Covering:
         """See `Layout.sizes`."""
         return self.weighing.sizes()
 
-    def sizes_of(self, saved: Mapping[str, NDArray[Any]]) -> dict[str, int]:
+    def sizes_of(self, saved: Saved) -> dict[str, int]:
         """See `Layout.sizes_of`."""
         return self.weighing.sizes_of(saved, [f"{place}.weights." for place in PLACES[: 1 + self._two]])
 

@@ -128,7 +128,9 @@ class TrackingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             par = check_positive(name, "epsilon", self.epsilon)
         return _sklearn.layout(self, loss, par, features)
 
-    def _restored(self, facts: Mapping[str, Any], saved: Callable[[int], Mapping[str, Any]]) -> tuple[TargetModel, ...]:
+    def _restored(
+        self, facts: Mapping[str, object], saved: Callable[[int], Mapping[str, object]]
+    ) -> tuple[TargetModel, ...]:
         return _sklearn.restored_models(self, 1, facts, saved, self._layout)
 
     @property

@@ -98,7 +98,7 @@ def project_members(domain: Domain, memory: Memory, loss: float) -> None:
     loop.finish(memory.handle, loss)
 
 
-class Single(Machine):
+class Single(Machine[SingleState, SingleSettings]):
     """An expert that plays by itself, from `origin` on; where `own`, each member asks for a gradient of its own."""
 
     judges = False  # experts are not judged by values

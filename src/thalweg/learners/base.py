@@ -33,7 +33,7 @@ from thalweg.errors import ClippingWarning, HorizonWarning, InputError
 from thalweg.learners import loop, own
 from thalweg.learners.contract import Own, core, room
 from thalweg.learners.feedback import Feedback
-from thalweg.learners.machine import Machine
+from thalweg.learners.machine import AnyMachine
 from thalweg.learners.usual import Usual, round_call
 from thalweg.losses import Loss
 from thalweg.losses._phi import QUERY, Phi
@@ -196,7 +196,7 @@ class Learner(Kept, Recorded):
 
     def __init__(
         self,
-        machine: Machine,
+        machine: AnyMachine,
         *,
         horizon: int | None = None,
         gradient_bound: float | None = None,

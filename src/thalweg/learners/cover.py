@@ -195,7 +195,7 @@ def _propose(s: CoverState, c: CoverSettings, loss: float) -> None:
 # -------------------------------------------------------------------------------------------------------------- machine
 
 
-class Covered(Machine):
+class Covered(Machine[CoverState, CoverSettings]):
     """Experts on a cover under a meta-learner; see `Cover` for the arguments. Slots (K) and kept markers (M) grow."""
 
     by_value = judges = True  # members with gradients of their own are judged by values

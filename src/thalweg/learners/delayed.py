@@ -337,7 +337,7 @@ class Delayed(Late):
 
     # ------------------------------------------------------------------ stop and resume
 
-    def restore(self, saved: Mapping[str, Any]) -> None:
+    def restore(self, saved: Mapping[str, object]) -> None:
         """As `Learner.restore`."""
         memory, saved = self._memory, plain(saved)
         check_kind(self, saved)

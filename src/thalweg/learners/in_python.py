@@ -45,7 +45,7 @@ def _propose(s: object, c: PythonSettings, loss: float) -> None:
     pass
 
 
-class InPython(Machine):
+class InPython(Machine[Any, PythonSettings]):
     """Rounds in plain Python, each all or nothing. Kernels for its state's class can be written later.
 
     Parameters

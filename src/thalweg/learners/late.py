@@ -30,7 +30,7 @@ from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.learners import loop
 from thalweg.learners.base import Learner, watch_horizon
-from thalweg.learners.machine import Machine
+from thalweg.learners.machine import AnyMachine
 from thalweg.losses import Loss
 from thalweg.problems import LinearModel
 
@@ -50,7 +50,7 @@ def read_delays(owner: str, domain: Domain, delay: object, max_delay: object, en
     return most
 
 
-class Waiting(Machine):
+class Waiting(AnyMachine):
     """Rounds that wait for feedback: a state with the fields x ("R d"), due ("R", -1 at first) and clock.
 
     `plan` gives the plan; R is the largest delay plus 1.

@@ -8,11 +8,10 @@ needs capacity for whatever it may begin with. Once all have begun, most of it i
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thalweg._core.memory import Saved
 from thalweg._core.saving import inside
 from thalweg._core.state import Ints, Plan
 from thalweg._kernels.handle import AnyHandle, Closed, bind, parts
@@ -65,7 +64,7 @@ class Weighing:
         """Return the plan for these sizes."""
         return self.machine.plan(sizes)
 
-    def sizes_of(self, saved: Mapping[str, NDArray[Any]], places: Sequence[str]) -> dict[str, int]:
+    def sizes_of(self, saved: Saved, places: Sequence[str]) -> dict[str, int]:
         """Return the sizes of those saved at these prefixes; raise ValueError if no run can have them."""
         found = self.machine.sizes_of(inside(saved, places[0]))
         blank = any(saved[f"{place}inner.members.sizes"].ravel()[COUNT] == 0 for place in places)

@@ -10,7 +10,7 @@ Weights do not change when all gains are multiplied by a positive number.
 """
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from thalweg.parts.records import (
     MARKERS,
     OTHERS,
     RATES,
+    RecordsState,
     account,
     begin_records,
     credit,
@@ -36,7 +37,7 @@ __all__ = ["JurySettings", "JuryState", "begin_jury", "judge", "jury_plan"]
 class JuryState(NamedTuple):
     """Weights over N candidates."""
 
-    records: Any = part()
+    records: RecordsState = part()
     weights: Floats = field("N", simplex, called="jury")
     heard: Ints = field("1", counters, called="jury")  # rounds
 

@@ -33,11 +33,11 @@ are put in the order of their variances.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thalweg._core.memory import Saved
 from thalweg._core.rules import CLOSE, SLACK, counter_field, simplex, within
 from thalweg._core.state import Floats, Ints, Past, Plan, field, part, scratch
 from thalweg._kernels.handle import AnyHandle, parts
@@ -45,7 +45,7 @@ from thalweg._kernels.jit import inner, kernel
 from thalweg._kernels.vectors import decay, dot
 from thalweg._types import Array
 from thalweg.parts.follow import align, diagonal, multiply, outside, turn, widen
-from thalweg.parts.jury import begin_jury, judge, jury_plan
+from thalweg.parts.jury import JurySettings, JuryState, begin_jury, judge, jury_plan
 from thalweg.parts.records import rounds_for, slots_for, slots_of
 
 __all__ = [
@@ -74,7 +74,7 @@ class SubspaceState(NamedTuple):
     mu: Floats = field("M d")
     S: Floats = field("M d d")
     frames: Floats = field("E k d")  # F_m, F_w, F_b
-    jury: Any = part()  # of M + 4
+    jury: JuryState = part()  # of M + 4
     w: Floats = field("3 M", simplex, called="weights")  # w, b, e
     means: Floats = field("3 d")  # by each
     sums: Floats = field("2 M")  # of (5) and (6), less the least of them,
@@ -92,7 +92,7 @@ class SubspaceSettings(NamedTuple):
     forget: Floats  # (M,)
     center: bool
     logs: Floats  # (M,) log-priors
-    jury: Any = part()
+    jury: JurySettings = part()
     lost: Floats = scratch("L")  # M + 4
     slope: Floats = scratch("M")
     z: Floats = scratch("d")
@@ -322,7 +322,7 @@ class SubspaceLayout:
         """Return the sizes of a fresh state."""
         return {"slots": self.slots(0)}
 
-    def sizes_of(self, saved: Mapping[str, NDArray[Any]]) -> dict[str, int]:
+    def sizes_of(self, saved: Saved) -> dict[str, int]:
         """Return the slots of a saved state, which must be enough for its rows."""
         slots, rows = slots_of(saved["jury.records.born"]), int(saved["clock"].flat[0])
         if rows > rounds_for(slots):

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from thalweg._core.memory import Saved
 from thalweg._core.rules import born, shares
 from thalweg._core.state import Past, Plan
 from thalweg._kernels.covers import COMPACT, place_marker
@@ -49,7 +50,7 @@ class LevelsLayout:
         """Return the plan for so many slots."""
         return self._plan(sizes["K"])
 
-    def sizes_of(self, saved: Mapping[str, NDArray[Any]]) -> dict[str, int]:
+    def sizes_of(self, saved: Saved) -> dict[str, int]:
         """Return the slots of a saved state: those its round needs, and at most one more."""
         t, K = int(saved["clock"].flat[0]) + 1, saved["born"].size
         if not 0 < t <= MOST_COUNTED + 1:

@@ -44,7 +44,7 @@ def describe(ax: Any, x: str, y: str, title: str) -> None:
         ax.set_title(title, fontsize="medium")
 
 
-def legend(ax: Any, own: bool, notes: Mapping[str, Any] | None = None) -> None:
+def legend(ax: Any, own: bool, notes: Mapping[str, object] | None = None) -> None:
     """A legend that covers no data: beside our own Axes, in the emptiest corner of others."""
     handles, labels = ax.get_legend_handles_labels()
     handles, labels = [*handles, *(notes or {}).values()], [*labels, *(notes or {})]

@@ -49,9 +49,9 @@ FAR = 10.0  # a bound this many times the regret asks for a logarithmic axis
 
 
 def cumulative_loss(
-    runs: Mapping[str, Any],
+    runs: Mapping[str, object],
     *,
-    comparators: Mapping[str, Any] | None = None,
+    comparators: Mapping[str, object] | None = None,
     log: bool = False,
     ax: Axes | None = None,
 ) -> Axes:

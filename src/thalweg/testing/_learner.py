@@ -329,7 +329,7 @@ def check_bounded_memory(make: Make) -> None:
     assert _size(learner.state()) <= 2 * size + 4096, "the state grows with the rounds"
 
 
-def _size(state: Mapping[str, Any]) -> int:
+def _size(state: Mapping[str, object]) -> int:
     return sum(np.asarray(value).nbytes for value in state.values())
 
 

@@ -457,7 +457,7 @@ class Aggregator(Kept, Recorded):
         """The best in hindsight by the loss of this aggregator; see `thalweg.estimators.oracle`."""
         return oracle(experts, y, model, loss=self.loss, tau=self.tau, awake=awake)
 
-    def restore(self, saved: Mapping[str, Any]) -> None:
+    def restore(self, saved: Mapping[str, object]) -> None:
         """Continue from a saved state, bit for bit. A state of another class is refused and nothing changes."""
         with self._memory.all_or_nothing():
             super().restore(saved)

@@ -40,7 +40,7 @@ class Hosted:
         self._check()
         return dict(self.guest.state())
 
-    def restore(self, saved: Mapping[str, Any]) -> None:
+    def restore(self, saved: Mapping[str, object]) -> None:
         """Let it continue from a saved state."""
         self._check()
         self.guest.restore(dict(saved))
@@ -73,7 +73,7 @@ class Names:
         """Return them as a list, if there are any."""
         return {} if self.names is None else {"expert_names_": list(self.names)}
 
-    def restore(self, saved: Mapping[str, Any]) -> None:
+    def restore(self, saved: Mapping[str, object]) -> None:
         """Take those of a saved state."""
         names = saved.get("expert_names_")
         if saved.keys() - {"expert_names_"} or not (

@@ -23,8 +23,8 @@ from thalweg._kernels.pointers import call
 from thalweg.parts.covariance import MemoriesSettings, MemoriesState, foresee
 from thalweg.parts.cut_descent import COUNT
 from thalweg.parts.forecast_losses import LOG, cost, slope
-from thalweg.parts.forecast_rules import BAYES, believe, learn_rule, normalise
-from thalweg.parts.jury import judge
+from thalweg.parts.forecast_rules import BAYES, RulesSettings, RulesState, believe, learn_rule, normalise
+from thalweg.parts.jury import JurySettings, JuryState, judge
 from thalweg.parts.records import MARKERS, OTHERS
 from thalweg.parts.weigher import Weigher, fits, teach
 
@@ -50,8 +50,8 @@ ROUNDING = 1e-13  # relative, of a mean of forecasts
 class CopyState(NamedTuple):
     """One of the copies that take turns."""
 
-    rules: Any = part()
-    jury: Any = part()
+    rules: RulesState = part()
+    jury: JuryState = part()
     held: Floats = field("L K")  # weights by the memories, of the round that waits
     tracker: Any = part()  # nothing, where the Tracker is no candidate
 
@@ -63,8 +63,8 @@ class CopySettings(NamedTuple):
     tau: float
     gradient: bool
     tracked: bool
-    rules: Any = part()
-    jury: Any = part()
+    rules: RulesSettings = part()
+    jury: JurySettings = part()
     tracker: Any = part()
     weights: Floats = scratch("N K")  # of the candidates
     gains: Floats = scratch("N")

@@ -59,7 +59,7 @@ LARGEST_PRODUCT = 1e145  # of a gradient times the diameter: its square can then
 CLOSE, SLACK = 1e-9, 1 + 1e-6  # rounding errors of points and weights, and of sums over rounds
 
 
-class Tracking(Machine):
+class Tracking(Machine[TrackerState, TrackerSettings]):
     """The machine of `Tracker` on the ball around its domain.
 
     Member rows (N) and cover slots (S) grow. The first round decides how many rows, helpers (H) and members with
