@@ -1,12 +1,10 @@
 """Running standardisation: by the past only, exact in units, and sound where there is nothing to scale by."""
 
-import pickle
-
 import numpy as np
 import pytest
 
 import thalweg as tw
-from thalweg.errors import InputError, StateError
+from thalweg.errors import InputError
 from thalweg.scaling import Standardiser
 
 
@@ -48,24 +46,6 @@ def test_what_does_not_vary_is_nothing(value):
     assert not z.any()
     noisy = np.nextafter(np.full((1000, 1), value), np.arange(1000)[:, None] % 2)
     assert not Standardiser(1).run(noisy).any() or value == 0.0
-
-
-def test_states(rows, tmp_path):
-    scale = Standardiser(3)
-    scale.run(rows[:100])
-    saved, copy = scale.state(), pickle.loads(pickle.dumps(scale))
-    z = scale.run(rows[100:])
-    assert np.array_equal(copy.run(rows[100:]), z)
-    other = Standardiser(3)
-    other.restore(saved)
-    other.save(tmp_path / "scale.npz")
-    assert np.array_equal(tw.load(tmp_path / "scale.npz").run(rows[100:]), z)
-    assert np.array_equal(other.run(rows[100:]), z)
-    saved["squares"][1] = -1.0
-    with pytest.raises(StateError, match="means and spreads"):
-        other.restore(saved)
-    other.reset()
-    assert other.rounds == 0
 
 
 @pytest.mark.parametrize("bad", [[[np.nan, 1, 2]], [[1, 2]], [1.0, 2.0, 3.0], "text", [[1e200, 0, 0]]])

@@ -1,9 +1,7 @@
 """Controllers: a plain twin of the whole loop, counted projections, bounds, stop and resume, bad input."""
 
-import copy
 import inspect
 import math
-import pickle
 
 import numpy as np
 import pytest
@@ -375,28 +373,6 @@ def rest(controller, s, costs, w, x, first, last):
         controller.observe(costs[t], x)
         states.append(x)
     return np.array(states).reshape(-1, s.state_dim), x
-
-
-@pytest.mark.parametrize("name", MAKERS)
-def test_stop_and_resume_in_mid_run(name):
-    T = 24
-    s, costs, w = scene(T)
-    whole, _ = rest(MAKERS[name](s), s, costs, w, np.zeros(3), 0, T)
-    for split in range(0, T, 5):
-        first = MAKERS[name](s)
-        _, x = rest(first, s, costs, w, np.zeros(3), 0, split)
-        saved = first.state()
-        assert all(isinstance(v, np.ndarray | int | float | str | np.generic) for v in saved.values())
-        second = MAKERS[name](s)
-        rest(second, s, costs, w[::-1], np.ones(3), 0, 11)  # a past of its own
-        second.restore(pickle.loads(pickle.dumps(saved)))
-        twins = {"restored": second, "copied": copy.deepcopy(first), "pickled": pickle.loads(pickle.dumps(first))}
-        for how, twin_ in twins.items():
-            assert np.array_equal(rest(twin_, s, costs, w, x, split, T)[0], whole[split:]), (how, split)
-            assert twin_.rounds == T
-        first.reset()
-        assert np.array_equal(rest(first, s, costs, w, np.zeros(3), 0, T)[0], whole)
-        assert second.queries == first.queries
 
 
 @pytest.mark.parametrize("name", MAKERS)

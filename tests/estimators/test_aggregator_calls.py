@@ -2,7 +2,6 @@
 
 import contextlib
 import copy
-import pickle
 import re
 import sys
 
@@ -13,15 +12,12 @@ import pytest
 
 import thalweg as tw
 from tests.estimators.test_aggregator import binary, stream
+from tests.samples import same
 from thalweg.errors import InputError, StateError
 from thalweg.estimators import Aggregator, Mixture, oracle
 
 SLOW = pytest.mark.slow
 NAMES = ["gam", "ar", "gbm", "naive"]
-
-
-def same(one, two):
-    return one.keys() == two.keys() and all(np.array_equal(one[key], two[key]) for key in one)
 
 
 # --------------------------------------------------------------------------------------------------------------- frames
@@ -301,26 +297,6 @@ def test_a_guest_that_fails_has_changed_nothing():
 
 
 # ---------------------------------------------------------------------------------------------------------------- saved
-
-
-@pytest.mark.parametrize("options", [{}, {"horizon": 3}, {"rule": "FS"}, {"loss": "log"}, {"rule": "MLprod"}])
-def test_it_continues_bit_for_bit(options, tmp_path):
-    X, y = binary(T=80) if options.get("loss") == "log" else stream(T=80)[:2]
-    whole = Aggregator(**options)
-    expected = whole.run(X, y).said
-    one = Aggregator(**options)
-    one.run(X[:41], y[:41])
-    first = one.predict(X[41])  # in the middle of a round
-    one.save(tmp_path / "a.npz")
-    copies = [tw.load(tmp_path / "a.npz"), pickle.loads(pickle.dumps(one)), copy.deepcopy(one), Aggregator(**options)]
-    copies[-1].restore(one.state())
-    assert first == expected[41]
-    for other in (one, *copies):
-        other.update(y[41])
-        np.testing.assert_array_equal(other.run(X[42:], y[42:]).said, expected[42:])
-        np.testing.assert_array_equal(other.weights_, whole.weights_)
-        assert other.rounds == 80
-    assert repr(copies[0]) == repr(one)
 
 
 @pytest.mark.parametrize("small", [0.0, 1e-300, 1e-160, 1e-9])

@@ -1,7 +1,6 @@
 """TrackingRegressor and TrackingClassifier: constraints, scikit-learn's ways of use, files, and what is refused."""
 
 import copy
-import pickle
 import tracemalloc
 import warnings
 
@@ -18,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 import thalweg as tw
+from tests.samples import same
 from thalweg.domains import Ball, Custom, L1Ball
 from thalweg.errors import InputError, StateError
 from thalweg.estimators import TrackingClassifier, TrackingRegressor, _linear
@@ -41,10 +41,6 @@ MODELS = {
     "three": (TrackingClassifier(), THREE),
     "constrained classifier": (TrackingClassifier(constraint="ball", radius=3.0), THREE),
 }
-
-
-def same(one, two):
-    return one.keys() == two.keys() and all(np.array_equal(one[key], two[key]) for key in one)
 
 
 def names(model, y):
@@ -211,25 +207,6 @@ def test_frames_and_their_names(frame):
     assert model.n_samples_seen_ == 400
 
 
-def test_files(case, tmp_path):
-    model, y = case
-    with pytest.raises(NotFittedError):
-        model.predict(X)
-    learn(model, X[:200], y[:200])
-    path = tmp_path / "model.npz"
-    model.save(path)
-    others = [tw.load(path), pickle.loads(pickle.dumps(model)), copy.deepcopy(model), copy.copy(model), clone(model)]
-    others[-1].restore(model.state())
-    said = model.predict_then_fit(X, y)
-    for other in others:
-        assert other.n_samples_seen_ == 200
-        assert np.array_equal(other.predict_then_fit(X, y), said)
-        assert np.array_equal(other.coef_, model.coef_)
-        assert other.get_params().keys() == model.get_params().keys()
-    with pytest.raises(StateError):
-        clone(model).set_params(fit_intercept=not model.fit_intercept).restore(model.state())
-
-
 def test_a_model_before_its_first_row_can_be_saved(tmp_path):
     path = tmp_path / "model.npz"
     TrackingRegressor("huber").save(path)
@@ -242,14 +219,6 @@ def test_a_damaged_state_of_one_class_is_refused():
     saved["engine.2.clock"] = saved["engine.2.clock"] + [3, 0]
     with pytest.raises(StateError, match="same number of rows"):
         clone(model).restore(saved)
-
-
-def test_a_copy_is_independent(case):
-    model, y = case
-    learn(model, X[:100], y[:100])
-    before, other = model.state(), copy.copy(model)
-    other.partial_fit(X[100:], y[100:])
-    assert same(before, model.state())
 
 
 def test_arguments_that_changed_after_fit_are_refused_when_it_is_saved(tmp_path):
@@ -338,21 +307,6 @@ def interrupt(monkeypatch, after):
             return said
 
         monkeypatch.setattr(kind, "learn", learn_and_stop)
-
-
-@pytest.mark.parametrize("rows", [0, 50])
-def test_an_interrupted_fit_has_not_been(case, rows, monkeypatch):
-    model, y = case
-    if rows:
-        learn(model, X[:50], y[:50])
-    before, attributes = model.state(), [*vars(model)]
-    with monkeypatch.context() as patch:
-        interrupt(patch, 0)
-        with pytest.raises(KeyboardInterrupt):
-            model.fit(pd.DataFrame(X, columns=["a", "b", "c"]), y)
-    assert same(before, model.state())
-    assert [*vars(model)] == attributes
-    assert model.fit(X, y).n_samples_seen_ == 400
 
 
 @pytest.mark.parametrize("name", ["three", "constrained classifier"])

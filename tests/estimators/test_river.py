@@ -19,6 +19,7 @@ river = pytest.importorskip("river")
 
 from river import checks, compose, datasets, linear_model, optim, preprocessing  # noqa: E402
 
+from tests.samples import same  # noqa: E402
 from thalweg.estimators import TrackingLogistic, TrackingRegression  # noqa: E402
 
 MODELS = (TrackingRegression(), TrackingRegression("quantile", quantile=0.8), TrackingLogistic())
@@ -38,10 +39,6 @@ def label(make, y):
 
 def said(model, x):
     return model.predict_one(x) if isinstance(model, TrackingRegression) else model.predict_proba_one(x)[True]
-
-
-def same(one, two):
-    return one.keys() == two.keys() and all(np.array_equal(one[key], two[key]) for key in one)
 
 
 def play(model, data):
@@ -431,36 +428,6 @@ def test_arguments_that_changed_after_the_first_row_are_refused_when_it_is_saved
     model.loss = "huber"
     with pytest.raises(StateError, match="was fitted with loss = 'squared_error', and loss was set to 'huber'"):
         model.save(tmp_path / "model.npz")
-
-
-@BOTH
-def test_a_copy_is_independent(make):
-    data, model = rows(T=60), make()
-    play(model, data[:30])
-    other, before = copy.copy(model), model.state()
-    play(other, data[30:])
-    other.learn_one({"later": 1.0}, label(make, 1.0))
-    assert same(model.state(), before)
-
-
-@BOTH
-def test_goes_on_bit_for_bit(make, tmp_path):
-    data = rows()
-    model = make()
-    play(model, data[:90])
-    model.learn_one({"e": 1.0, 3: 2.0}, label(make, 2.0))
-    model.save(tmp_path / "model.npz")
-    fresh = model.clone()
-    assert fresh.weights == {}
-    fresh.restore(model.state())
-    others = [tw.load(tmp_path / "model.npz"), fresh, pickle.loads(pickle.dumps(model)), copy.copy(model)]
-    ahead = play(model, data[90:])
-    for other in others:
-        assert list(other.weights) == [*"abcd", "e", 3]
-        assert np.array_equal(play(other, data[90:]), ahead)
-    new = make()
-    new.save(tmp_path / "new.npz")
-    assert tw.load(tmp_path / "new.npz").weights == {}
 
 
 def test_damaged_states_are_refused():
