@@ -8,7 +8,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,11 @@ from thalweg.algorithms import thresholds
 from thalweg.lab.catalog import ALGORITHMS, build, find
 from thalweg.lab.report import Row, number
 from thalweg.lab.streams import Stream
-from thalweg.lab.tables import Table
 from thalweg.problems import LinearModel
 from thalweg.theorems import step_sizes
+
+if TYPE_CHECKING:
+    from thalweg.lab.tables import Table
 
 __all__ = [
     "FORECASTS", "best_time", "counted", "curve_rounds", "describe", "experts", "forecast_losses", "load_kernels",

@@ -6,19 +6,23 @@ each adds the regret of its meta-learner and of its expert, until the end of the
 bounds hold at any time). What lies before marker p adds at most what the run can have lost there.
 """
 
+from __future__ import annotations
+
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from thalweg._types import Array
 from thalweg.errors import InputError
-from thalweg.experts import Pool
-from thalweg.metas import Hedge
 from thalweg.theorems import bounds
+
+if TYPE_CHECKING:
+    from thalweg.experts import Pool
+    from thalweg.metas import Hedge
 
 __all__ = ["CoverTheorem", "Marked", "Theorem", "path_length", "pool_bound", "step_sizes"]
 
@@ -86,7 +90,7 @@ def pool_bound(pool: Pool, R: float, G: float, L: float, n: int, P: float, first
 
     With L = 0 for gradients of length <= G and a fixed rate, else for L-smooth losses >= 0 and the self-confident one.
     """
-    steps, meta = step_sizes(pool), cast(Hedge, pool.meta)
+    steps, meta = step_sizes(pool), cast("Hedge", pool.meta)
     a = bounds.descent(steps, R, P, first)
     if L == 0:
         Q = G**2 * n
