@@ -66,7 +66,8 @@ def _decision(learner):
 
 def learner(make):
     again = {"domain.project": clip} if isinstance(make().domain, tw.domains.Custom) else {}
-    again |= {"cls": InPlainPython} if "InPlainPython" in repr(make()) else {}
+    again |= {"cls": InPlainPython} if isinstance(make(), InPlainPython) else {}
+    again |= {"make_inner": InPlainPython} if getattr(make(), "make_inner", None) is InPlainPython else {}
     return Sample(make, functools.partial(_step, make), _feasible, _decision, again)
 
 
