@@ -46,9 +46,9 @@ HOOKS = {
 }
 FILES = {"load", "save", "extended"}  # tests/test_files.py
 RECORDS = {
-    *("Run", "Queries", "Simulation", "StrongStability", "Subspace", "IntervalRegret", "Assumption", "Certificate"),
+    *("Run", "Queries", "Simulation", "StrongStability", "Subspace", "SubspaceRegret", "Assumption", "Certificate"),
     *("CertifiedInterval", "Comparator", "Regret", "WorstInterval", "CoverRecord", "Card", "Variant", "Recipe"),
-    *("Between", "Expert", "Source", "Stream", "Table", "Witness", "Witnesses"),
+    *("Between", "CoverExpert", "IntervalRegret", "Source", "Stream", "Table", "Witness", "Witnesses"),
 }
 
 # ------------------------------------------------------------------------------------------------ what may be passed

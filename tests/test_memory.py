@@ -259,8 +259,8 @@ def test_growth_shows_in_no_bit(name):
     """A run across several sizes is the one that had the largest capacity from the start."""
     small, grown = samples.make(name), []
     play(name, small, 0, 1)
-    if not memory(small).sizes:
-        pytest.skip("it has one size")
+    if not memory(small).sizes or "open" in name:
+        pytest.skip("it has one size, or features that come by their names")
     decided = []
     for t in range(1, LONG):
         if not grown or grown[-1] != memory(small).sizes:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from thalweg._core.memory import Saved
+from thalweg._core.memory import Saved, whole_numbers
 from thalweg._core.saving import inside
 from thalweg._core.state import Ints, Plan
 from thalweg._kernels.handle import AnyHandle, Closed, bind, parts
@@ -67,7 +67,7 @@ class Weighing:
     def sizes_of(self, saved: Saved, places: Sequence[str]) -> dict[str, int]:
         """Return the sizes of those saved at these prefixes; raise ValueError if no run can have them."""
         found = self.machine.sizes_of(inside(saved, places[0]))
-        blank = any(saved[f"{place}inner.members.sizes"].ravel()[COUNT] == 0 for place in places)
+        blank = any(whole_numbers(saved, f"{place}inner.members.sizes", 3)[COUNT] == 0 for place in places)
         return {**found, "first": int(blank)}
 
     def larger(
