@@ -1,10 +1,11 @@
 """Two versions of thalweg side by side, in one run: compiled rounds, interactive rounds, and the cold start.
 
     git worktree add /tmp/before COMMIT
-    python benchmarks/versus.py /tmp/before/src [--quick] [--cold]
+    python benchmarks/versus.py /tmp/before/src [--quick] [--cold] [--cache DIR] [--only NAME ...]
 
 Each version runs in processes of its own, which take turns; times are processor time, the best of all turns, since
-noise only ever adds. Losses are printed too: they say whether both played the same game.
+noise only ever adds. Losses are printed too: they say whether both played the same game. A process that imports
+another version than it was asked for ends the comparison.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def work(names: list[str], turns: int) -> None:
                     learner.update(gradient, 0.01)
 
             found[name]["round"] = best(turns, rounds) / 2000 * 1e6
-    print(json.dumps(found))
+    tell(found)
 
 
 def start(name: str, mode: str) -> None:
@@ -108,34 +109,55 @@ def start(name: str, mode: str) -> None:
     else:
         learner.update(np.full(8, 0.1), 0.1)
     _ = learner.decision
-    print(json.dumps(time.process_time()))
+    tell(time.process_time())
 
 
-def ask(source: str, cache: str, *arguments: str) -> Any:
-    """What a process of one version prints."""
-    given = os.environ | {"PYTHONPATH": source, "NUMBA_CACHE_DIR": cache}
-    done = subprocess.run([sys.executable, HERE, *arguments], env=given, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout.splitlines()[-1])
+def tell(found: Any) -> None:
+    """In a process of one version: print a result, and the folder that thalweg was imported from."""
+    import thalweg as tw
+
+    print(json.dumps([str(pathlib.Path(tw.__file__).resolve().parents[1]), found]))
+
+
+def ask(source: pathlib.Path, cache: str, *arguments: str) -> Any:
+    """Return the result of a process of one version; end the comparison if it imported another one."""
+    given = os.environ | {"PYTHONPATH": str(source), "NUMBA_CACHE_DIR": cache}
+    done = subprocess.run([sys.executable, HERE, *arguments], env=given, stdout=subprocess.PIPE, text=True, check=True)
+    imported, found = json.loads(done.stdout.splitlines()[-1])
+    if pathlib.Path(imported) != source:
+        sys.exit(f"versus: a process that was to import thalweg from {source} has imported that of {imported}.")
+    return found
+
+
+def folder_of(text: str) -> pathlib.Path:
+    """Return the folder that holds a version of the package."""
+    folder = pathlib.Path(text).resolve()
+    if not (folder / "thalweg" / "__init__.py").is_file():
+        raise argparse.ArgumentTypeError(f"{text} holds no package thalweg; give the folder `src` of a checkout")
+    return folder
 
 
 def main() -> None:
     """Compare."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("before", help="the folder `src` of the version to compare with")
+    parser.add_argument("before", type=folder_of, help="the folder `src` of the version to compare with")
     parser.add_argument("--quick", action="store_true", help="fewer turns")
     parser.add_argument("--cold", action="store_true", help="the cold start as well (minutes)")
+    parser.add_argument("--cache", help="keep what Numba compiles in this folder, for the next comparison")
+    parser.add_argument("--only", nargs="+", choices=NAMES, default=NAMES, help="compare these learners")
     options = parser.parse_args()
-    versions = {"before": options.before, "now": str(HERE.parents[1] / "src")}
+    versions = {"before": options.before, "now": HERE.parents[1] / "src"}
     with tempfile.TemporaryDirectory() as folder:
+        warm = options.cache or folder
         times: dict[tuple[str, str], list[dict[str, Any]]] = {}
         for _ in range(2 if options.quick else 5):
             for version, source in versions.items():
-                for name, row in ask(source, f"{folder}/{version}", "--work", *NAMES).items():
+                for name, row in ask(source, f"{warm}/{version}", "--work", *options.only).items():
                     times.setdefault((name, version), []).append(row)
         print(
             f"{'us a round, best of all':28s}{'play':>8s}{'before':>8s}{'ratio':>7s}{'update':>9s}{'before':>8s}   loss"
         )
-        for name in NAMES:
+        for name in options.only:
             now, before = times[name, "now"], times[name, "before"]
             a, b = min(row["play"] for row in now), min(row["play"] for row in before)
             line = f"{name:28s}{a:8.3f}{b:8.3f}{a / b:7.2f}"
