@@ -143,6 +143,16 @@ class Memory:
         plan = self.block.plan if sizes == self.sizes else self.layout.plan(sizes)
         self.adopt(Block.fresh(plan), sizes)
 
+    def rewind(self) -> bool:
+        """Write the state before the first round into the present block, in one step; False if the sizes do not fit.
+
+        Handles and calls stay bound, and the owner is not told.
+        """
+        if self.guests or self.layout.sizes() != self.sizes:
+            return False
+        self.block.memory[:] = Block.fresh(self.block.plan).memory
+        return True
+
     def adopt(self, block: Block, sizes: Sizes) -> None:
         """Swap: from here on this block is the state."""
         self._handle: Handle | None = None
