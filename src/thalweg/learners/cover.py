@@ -59,8 +59,8 @@ Build = Callable[[int], Expert]
 
 COVERS = {"compact": covers.COMPACT, "geometric": covers.GEOMETRIC}
 LEVELS = 62  # counters have 64 bits
-SLOTS = 4  # at first, capacity for 15 markers, and more at a time: fewer moves of the state
-FIRST_MARKS, MORE_MARKS = 16, 4  # at first, and times as many whenever they are used up
+SLOTS = 4  # at first, capacity for 15 markers, and so many more at a time: the state moves rarely
+FIRST_MARKS, MORE_MARKS = 16, 4  # kept at first, and the factor by which they grow
 MARKS_KEPT = 65_536  # at most, so that memory stays bounded on an endless stream
 LOOK_AHEAD = 64  # thresholds are tabled this many markers ahead, so that compiled runs need not stop for each
 
@@ -296,7 +296,8 @@ class Covered(Machine):
         if self.threshold is not None and m >= self._table.size:
             self._look_up(m)
         full = (m + 1) >> K > 0
-        M = min(MORE_MARKS * M, MARKS_KEPT) if m + full >= M else M  # a marker early where slots grow: one move for both
+        if m + full >= M:  # a marker early where slots grow, too: one move for both
+            M = min(MORE_MARKS * M, MARKS_KEPT)
         return {"K": _slots(m + 1) if full else K, "M": M}
 
     def sizes_of(self, saved: Mapping[str, NDArray[Any]]) -> dict[str, int]:

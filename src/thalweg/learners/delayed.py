@@ -31,7 +31,7 @@ from thalweg._core.state import Floats, Ints, Past, Plan, field, scratch
 from thalweg._interrupts import interrupts
 from thalweg._kernels.clock import CLIPPED, FRESH, GRADIENTS, ROUNDS, VALUES
 from thalweg._kernels.handle import parts
-from thalweg._kernels.jit import kernel
+from thalweg._kernels.jit import Call, kernel
 from thalweg._types import Array
 from thalweg._validate import ask, told, wrong
 from thalweg.domains import Domain
@@ -83,7 +83,7 @@ def open_round(handle: Any, t: int) -> int:
             s.holders[t % rows] = k
             s.clock[ROUNDS] = t
             s.clock[FRESH] = 0
-            return k  # type: ignore[no-any-return]
+            return k
     return NOBODY
 
 
@@ -187,7 +187,8 @@ class Delayed(Late):
     def _forget(self, memory: Memory) -> None:
         """Have as many copies as the state counts."""
         super()._forget(memory)
-        self._holders, self._opens = memory.state.holders.data, None
+        self._holders = memory.state.holders.data
+        self._opens: Call | None = None  # a bound call of `open_round`
         count = int(memory.state.copies[0])
         del self._copies[count:]
         while len(self._copies) < count:
@@ -266,7 +267,7 @@ class Delayed(Late):
         if call is None:
             call = self._opens = open_round.ready(self._memory.handle, 0)
         call.integers[1] = t
-        return call.run()  # type: ignore[no-any-return]
+        return int(call.run())
 
     def _list_guests(self, memory: Memory) -> None:
         memory.guests = {f"copy{k}.": copy for k, copy in enumerate(self._copies)}

@@ -195,9 +195,7 @@ class Late(Learner):
                 f"{self._who()}: say which round the feedback is of, counted from 0: update(gradient, loss, round=...)."
             )
         t, due, rows = self._clock[ROUNDS], self._due, self._rows
-        s: int = t - rows + 1
-        if s < self._oldest:
-            s = self._oldest
+        s = max(self._oldest, t - rows + 1)
         while s <= t and due[s % rows] >= 0:
             s += 1
         self._oldest = s

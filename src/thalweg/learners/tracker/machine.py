@@ -136,13 +136,13 @@ class Tracking(Machine):
         count, m = int(s.members.sizes[COUNT]), int(s.records.counts[MARKERS])
         if count == 0:
             return self.sizes()
-        N, S = _sizes(s)[:2]
-        if N > count + SPARE:
-            N = count + 1
-        elif N < rows_needed(s.members):
-            N = min(count + SPARE, MOST_ROWS)
+        rows, S = _sizes(s)[:2]
+        if rows > count + SPARE:
+            rows = count + 1
+        elif rows < rows_needed(s.members):
+            rows = min(count + SPARE, MOST_ROWS)
         return {
-            "N": N,
+            "N": rows,
             "S": self._slots(m + 1) if (m + 1) >> S else S,
             "H": int(helpers_in_use(s)),
             "Q": int(curved_in_use(s)),
