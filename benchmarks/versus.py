@@ -1,4 +1,4 @@
-"""Two versions of thalweg side by side, in one run: compiled rounds, interactive rounds, and the cold start.
+"""Two versions of thalweg side by side, in one run: compiled rounds, rounds by hand, and the cold start.
 
     git worktree add /tmp/before COMMIT
     python benchmarks/versus.py /tmp/before/src [--quick] [--cold] [--cache DIR] [--only NAME ...]
@@ -55,6 +55,48 @@ def build(tw: Any, name: str, domain: Any) -> Any:
     return getattr(tw, name)(domain, **{key: value for key, value in options.items() if key in known})
 
 
+def by_hand(tw: Any) -> dict[str, Any]:
+    """Functions that play 1000 rounds of something, one at a time."""
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    g, x, ball = np.full(8, 0.1), np.zeros(8), tw.problems.paper_ellipsoid(8)
+    a, y = rng.standard_normal((1000, 5)), np.cumsum(rng.standard_normal(1000)).tolist()
+    named = [dict(zip("abcde", row, strict=True)) for row in a.tolist()]
+    tracker = tw.Tracker(ball)
+    late = tw.Delayed(ball, tw.Tracker, delay=10)
+    forecaster, intervals = tw.estimators.Forecaster(lags=8), tw.estimators.ConformalTracker()
+    aggregator, model = tw.estimators.Aggregator(), tw.estimators.TrackingRegression()
+    loss = tw.losses.Squared(g, 1.0)
+    system = tw.control.double_integrator()
+    controller, state = tw.EfficientControl(system, 10**6), np.zeros(system.state_dim)
+    cost = tw.control.Quadratic(np.eye(system.state_dim), np.eye(system.input_dim))
+    for _ in range(late.delay):
+        late.advance()
+
+    def rounds(play: Any) -> Any:
+        def run() -> None:
+            for t in range(1000):
+                play(t)
+
+        return run
+
+    return {
+        "Tracker, decision + update without a loss": rounds(lambda t: (tracker.decision, tracker.update(g))),
+        "Delayed(Tracker), the same + advance": rounds(lambda t: (late.decision, late.update(g), late.advance())),
+        "Forecaster(lags=8), predict + update": rounds(lambda t: (forecaster.predict(), forecaster.update(y[t]))),
+        "ConformalTracker, predict_interval + update": rounds(
+            lambda t: (intervals.predict_interval(y[t - 1]), intervals.update(y[t]))
+        ),
+        "Aggregator of 5, predict + update": rounds(lambda t: (aggregator.predict(a[t]), aggregator.update(y[t]))),
+        "TrackingRegression of 5, predict + learn": rounds(
+            lambda t: (model.predict_one(named[t]), model.learn_one(named[t], y[t]))
+        ),
+        "losses.Squared, value + gradient": rounds(lambda t: (loss.value(x), loss.gradient(x))),
+        "EfficientControl, act + observe": rounds(lambda t: (controller.act(state), controller.observe(cost, state))),
+    }
+
+
 def best(repeats: int, run: Any) -> float:
     """The least processor time of several runs."""
     times = []
@@ -94,6 +136,18 @@ def work(names: list[str], turns: int) -> None:
                     learner.update(gradient, 0.01)
 
             found[name]["round"] = best(turns, rounds) / 2000 * 1e6
+    tell(found)
+
+
+def work_by_hand(turns: int) -> None:
+    """In a process of its own: time rounds by hand; us a round by name."""
+    import thalweg as tw
+
+    warnings.simplefilter("ignore")
+    found = {}
+    for name, run in by_hand(tw).items():
+        run()
+        found[name] = best(turns, run) / 1000 * 1e6
     tell(found)
 
 
@@ -166,6 +220,15 @@ def main() -> None:
             else:
                 line += " " * 17
             print(f"{line}   {now[0]['loss']:.9g} {before[0]['loss']:.9g}")
+        hands: dict[str, list[dict[str, float]]] = {version: [] for version in versions}
+        for _ in range(0 if options.only != NAMES else 2 if options.quick else 5):
+            for version, source in versions.items():
+                hands[version].append(ask(source, f"{warm}/{version}", "--hand"))
+        if hands["now"]:
+            print(f"\n{'by hand, us a round':46s}{'now':>8s}{'before':>8s}{'ratio':>7s}")
+        for name in hands["now"][0] if hands["now"] else ():
+            a, b = (min(found[name] for found in hands[version]) for version in ("now", "before"))
+            print(f"{name:46s}{a:8.2f}{b:8.2f}{a / b:7.2f}")
         if options.cold:
             print("\nprocessor seconds from a cold start to the end of the first round (now, before)")
             for name, mode in [
@@ -186,6 +249,8 @@ def main() -> None:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--work"]:
         work(sys.argv[2:], 8)
+    elif sys.argv[1:2] == ["--hand"]:
+        work_by_hand(8)
     elif sys.argv[1:2] == ["--start"]:
         start(*sys.argv[2:4])
     else:
