@@ -114,6 +114,17 @@ def test_progressive_predictions_are_those_before_each_row(case):
     assert np.array_equal(other.predict(X), model.predict(X))
 
 
+def test_a_prediction_is_the_one_just_before_the_row_is_learned(case):
+    """Bit for bit, whatever the means of the features are."""
+    model, y = case
+    far = X + 1e5 * np.arange(1, X.shape[1] + 1)
+    model.fit(far[:100], y[:100])
+    for t in range(100, 130):
+        row = far[t : t + 1]
+        said = (getattr(model, "predict_proba", None) or getattr(model, "decision_function", model.predict))(row)
+        assert np.array_equal(model.predict_then_fit(row, y[t : t + 1]), said)
+
+
 def test_later_rows_change_nothing_said_before(case):
     model, y = case
     known = names(model, y)

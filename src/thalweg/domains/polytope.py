@@ -38,8 +38,8 @@ class Polytope(Domain):
     Projecting is a quadratic programme. Non-negative least squares (Lawson and Hanson) guess which constraints hold
     with equality; from the nearest point with these equalities an active-set method walks along faces to the answer,
     and is usually there already. It never leaves the set, however far away the point is. An answer is accepted only if
-    it satisfies all constraints and the optimality conditions, to 1e-11 of the size of the set, or to rounding where the
-    set is tiny against its distance from the origin.
+    it satisfies all constraints and the optimality conditions, to 1e-11 of the size of the set, or to rounding where
+    the set is tiny against its distance from the origin.
 
     The smallest box around the set, found by 2n linear programmes, gives the centre, the radius and the diameter:
     correct, in general not tight. Of an unbounded set they are infinite, and the centre is the point nearest to the
@@ -147,8 +147,8 @@ class Polytope(Domain):
                 raise ProjectionError(f"{self!r}: a constraint contradicts others that hold with equality.")
         except ProjectionError as error:
             raise InputError(
-                f"Polytope: no point was found that satisfies all constraints to {EXACT:g} of the size of the set. It is "
-                "empty by a little, or nearly so: loosen 'b', or give equalities as 'A_eq'."
+                f"Polytope: no point was found that satisfies all constraints to {EXACT:g} of the size of the set. It "
+                "is empty by a little, or nearly so: loosen 'b', or give equalities as 'A_eq'."
             ) from error
         if not math.isfinite(self.radius):
             self._state_facts(size, nearest, np.inf, np.inf)
