@@ -110,6 +110,17 @@ def test_progressive_predictions_are_those_before_each_row(case):
     assert np.array_equal(other.predict(X), model.predict(X))
 
 
+def test_a_prediction_is_the_one_just_before_the_row_is_learned(case):
+    """Bit for bit, whatever the means of the features are."""
+    model, y = case
+    far = X + 1e5 * np.arange(1, X.shape[1] + 1)
+    model.fit(far[:100], y[:100])
+    for t in range(100, 130):
+        row = far[t : t + 1]
+        said = (getattr(model, "predict_proba", None) or getattr(model, "decision_function", model.predict))(row)
+        assert np.array_equal(model.predict_then_fit(row, y[t : t + 1]), said)
+
+
 def test_later_rows_change_nothing_said_before(case):
     model, y = case
     known = names(model, y)
@@ -360,6 +371,13 @@ def test_a_weight_near_one_is_nearly_weight_one():
     assert np.allclose(one.predict_proba(X), near.predict_proba(X), atol=1e-7)
 
 
+@pytest.mark.parametrize("make", [TrackingRegressor, TrackingClassifier])
+def test_guests_are_for_up_to_512_features(make):
+    for guests, features, there in ((True, 512, True), (True, 513, False), ("auto", 100, True), ("auto", 101, False)):
+        model = make(guests=guests).fit(np.eye(4, features), [0, 1, 0, 1])
+        assert (len(model._models[0].memory.state.guests.B) > 0) is there
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_rows_of_weight_zero_are_left_out(name):
     model, y = MODELS[name]
@@ -412,6 +430,15 @@ def refused(model, call, match, kind=InputError):
     after = model.state()
     assert before.keys() == after.keys()
     assert all(np.array_equal(before[key], after[key]) for key in before)
+
+
+@pytest.mark.parametrize("make", [TrackingRegressor, TrackingClassifier])
+def test_rows_of_several_lengths(make):
+    with pytest.raises(InputError, match=f"{make.__name__}: X and y must be arrays: all rows of one length"):
+        make().fit([[1.0, 2.0], [1.0]], [0, 1])
+    model = make().fit([[1.0, 2.0], [2.0, 1.0]], [0, 1])
+    with pytest.raises(InputError, match="all rows of one length"):
+        model.predict([[1.0, 2.0], [1.0]])
 
 
 def test_nan_names_the_column_and_the_row(case):

@@ -125,8 +125,9 @@ class ConstrainedModel:
 
     def predict(self, X: Array) -> Array:
         """Predict rows; for "log_loss" the probability of +1."""
-        w, b = self.coefficients()
-        return self._told((X * w).sum(axis=1) + b)
+        w, mean = self.learner.decision.ravel(), self._means()
+        # as `learn` computes it, bit for bit
+        return self._told(self._level(mean[-1]) + ((X - mean[:-1]) * w).sum(axis=1))
 
     def coefficients(self) -> tuple[Array, float]:
         """(1)."""

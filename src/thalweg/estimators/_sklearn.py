@@ -12,20 +12,19 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from thalweg._core.saving import unfit
 from thalweg._types import Array
-from thalweg._validate import LARGEST_ENTRY, check_choice, check_count, check_flag, check_positive, told
+from thalweg._validate import LARGEST_ENTRY, check_count, check_flag, check_positive, told
 from thalweg.domains import Ball, Box, Domain, Simplex
 from thalweg.errors import InputError
 from thalweg.estimators._constrained import ConstrainedLayout, ConstrainedModel
 from thalweg.estimators._fitted import rounds, words
-from thalweg.estimators._linear import FreeModel
+from thalweg.estimators._linear import FreeModel, read_guests
 from thalweg.parts.linear import LinearLayout
 
 __all__ = [
     "FACTS", "TargetModel", "check_weights", "layout", "new_model", "read_rows", "restored_models", "samples_seen",
-    "sound_rows", "writable",
+    "sound_rows", "validated", "writable",
 ]  # fmt: skip
 
-MANY = 100  # features up to which guests come by themselves
 CONSTRAINTS = ("nonnegative", "simplex", "ball", "box")
 # Some versions refuse weights that are all 0; rows of a stream may have them.
 ZEROS = {key: True for key in signature(_check_sample_weight).parameters if key == "allow_all_zero_weights"}
@@ -48,13 +47,11 @@ def layout(self: Any, loss: str, par: float, features: int) -> LinearLayout | Co
     """Return the layout of a model of one target, by the arguments, which are checked here."""
     name = type(self).__name__
     intercept = check_flag(name, "fit_intercept", self.fit_intercept)
-    choices: tuple[str | bool, ...] = "auto", True, False
-    guests = check_choice(name, "guests", self.guests, choices)
+    guests = read_guests(name, self.guests, features)
     domain = _domain(self, name, features)
     if domain is not None:
         return ConstrainedLayout(domain, loss, par, intercept)
-    wanted = features <= MANY if guests == "auto" else bool(guests)
-    return LinearLayout(features, loss, par, intercept, wanted)
+    return LinearLayout(features, loss, par, intercept, guests)
 
 
 def new_model(described: LinearLayout | ConstrainedLayout) -> TargetModel:
@@ -113,10 +110,20 @@ def _domain(self: Any, name: str, features: int) -> Domain | None:
 # ----------------------------------------------------------------------------------------------------------------- rows
 
 
-def read_rows(self: object, X: object) -> Array:
+def validated(self: Any, *tables: Any, **options: Any) -> Any:
+    """As scikit-learn's `validate_data`; rows of different lengths are told as such."""
+    try:
+        return validate_data(self, *tables, **options)
+    except ValueError as error:
+        if "inhomogeneous" not in str(error) and "array element with a sequence" not in str(error):
+            raise
+        raise InputError(f"{type(self).__name__}: X and y must be arrays: all rows of one length. {error}") from None
+
+
+def read_rows(self: Any, X: Any) -> Array:
     """Return checked rows for a fitted model."""
     options = {"dtype": np.float64, "order": "C", "ensure_all_finite": False, "reset": False}
-    return sound_rows(self, validate_data(self, X, **options))
+    return sound_rows(self, validated(self, X, **options))
 
 
 def sound_rows(self: object, rows: object) -> Array:

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from thalweg._core.memory import Memory
 from thalweg._types import Array
@@ -49,7 +49,7 @@ class TrackingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         For "huber": errors beyond `epsilon` times the running scale of errors count linearly. Under a constraint
         `epsilon` is in units of the target.
     guests : {"auto", True, False}
-        Whether least-squares models take part, at O(d^2) a row; "auto": up to 100 features.
+        Whether least-squares models take part, at O(d^2) a row; "auto": up to 100 features, True: up to 512.
 
     Attributes
     ----------
@@ -165,7 +165,7 @@ class TrackingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def _learn(self, X: Any, y: object, sample_weight: Any, anew: bool, whole: bool = False) -> Array:
         trial = _fitted.shadow(self)
         options = {"dtype": np.float64, "order": "C", "ensure_all_finite": False, "y_numeric": True}
-        X, y = validate_data(trial, X, y, reset=anew, **options)
+        X, y = _sklearn.validated(trial, X, y, reset=anew, **options)
         rows, weights = _sklearn.sound_rows(trial, X), _sklearn.check_weights(trial, X, sample_weight, whole)
         targets = _sklearn.writable(y)
         if not (np.abs(targets) <= LARGEST_ENTRY).all():

@@ -14,7 +14,7 @@ from thalweg._validate import LARGEST_ENTRY, check_choice, check_flag, check_pos
 from thalweg.errors import InputError
 from thalweg.estimators import _fitted
 from thalweg.estimators._frames import column, table
-from thalweg.estimators._linear import FreeModel
+from thalweg.estimators._linear import FreeModel, read_guests
 from thalweg.parts.linear import LinearLayout
 
 need("river", "river", "TrackingRegression")
@@ -23,7 +23,6 @@ from river import base  # noqa: E402
 
 __all__ = ["TrackingLogistic", "TrackingRegression"]
 
-MANY = 100  # features up to which guests come by themselves
 LEAST = 8  # features there is room for at first
 PLAIN = {float}
 Features = dict[Hashable, Any]
@@ -44,9 +43,8 @@ def _read_names(value: Any) -> dict[Hashable, int]:
 
 def _sizes(self: Any, count: int) -> tuple[int, bool]:
     """Return the capacity for so many features, and whether there are guests."""
-    choices: tuple[str | bool, ...] = "auto", True, False
-    guests = check_choice(type(self).__name__, "guests", self.guests, choices)
-    return max(LEAST, 1 << max(count - 1, 0).bit_length()), count <= MANY if guests == "auto" else bool(guests)
+    guests = read_guests(type(self).__name__, self.guests, count)
+    return max(LEAST, 1 << max(count - 1, 0).bit_length()), guests
 
 
 def _layout(self: Any, count: int) -> LinearLayout:
@@ -103,21 +101,26 @@ def _learn_with(self: Any, names: Iterable[Hashable], learn: Callable[[FreeModel
 
 def _values(self: object, x: Features) -> list[float]:
     """Return the numbers of a row, checked."""
-    values = given = [*x.values()]
+    try:
+        values = given = [*x.values()]
+    except (AttributeError, TypeError):
+        raise InputError(
+            f"{type(self).__name__}: x must be a dict of features by name, {{'a': 1.0, 'b': 2.0}}. Got {told(x)}."
+        ) from None
     if {*map(type, given)} != PLAIN:
         try:
             array = np.array(given)
-        except ValueError:  # lists among them
+        except (ValueError, TypeError):  # lists among them, or objects that cannot be asked
             array = np.array(None)
         if array.dtype != np.float64:
             array = _numbers(self, x, array)
         values = array.tolist()
-    if not math.hypot(*given) <= LARGEST_ENTRY:  # or nan
-        for name, value in x.items():
+    if not math.hypot(*values) <= LARGEST_ENTRY:  # or nan
+        for name, value in zip(x, values, strict=True):
             if not abs(value) <= LARGEST_ENTRY:
-                what = "NaN" if math.isnan(value) else str(value)
+                what = "NaN" if math.isnan(value) else told(x[name])
                 raise InputError(
-                    f"{type(self).__name__}: feature {name!r} is {what}. It must be a finite number of at most "
+                    f"{type(self).__name__}: feature {told(name)} is {what}. It must be a finite number of at most "
                     f"{LARGEST_ENTRY:g} in size. Leave it out of the row where it is not known."
                 )
     return values
@@ -131,10 +134,10 @@ def _numbers(self: object, x: Features, values: NDArray[Any]) -> Array:
         number = isinstance(value, bool | float) or not math.isnan(real_number(value))
         if isinstance(value, str | bytes) or not number:
             raise InputError(
-                f"{type(self).__name__}: feature {name!r} must be a number. Got {told(value)}. "
+                f"{type(self).__name__}: feature {told(name)} must be a number. Got {told(value)}. "
                 "Encode it before, for instance with river.preprocessing.OneHotEncoder, or leave it out."
             )
-    return np.array([float(value) for value in x.values()])
+    return np.array([float(value) if isinstance(value, bool) else real_number(value) for value in x.values()])
 
 
 def _predict(self: Any, x: Features) -> float | None:
@@ -250,7 +253,7 @@ class TrackingRegression(base.MiniBatchRegressor):
     epsilon
         For "huber": errors beyond `epsilon` times the running scale of errors count linearly.
     guests
-        Whether least-squares models take part, at O(d^2) a row; "auto": up to 100 features.
+        Whether least-squares models take part, at O(d^2) a row; "auto": up to 100 features, True: up to 512.
 
     Examples
     --------
@@ -333,7 +336,7 @@ class TrackingLogistic(base.MiniBatchClassifier):
     fit_intercept
         Whether there is an intercept.
     guests
-        Whether Kalman filters take part, at O(d^2) a row; "auto": up to 100 features.
+        Whether Kalman filters take part, at O(d^2) a row; "auto": up to 100 features, True: up to 512.
 
     Examples
     --------

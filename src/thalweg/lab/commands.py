@@ -189,11 +189,15 @@ def run(
     domain: option.Domain = None,
     learner: Annotated[
         str | None,
-        typer.Option(help="A learner of yours: a function of a domain that returns it.", metavar="MODULE:FUNCTION"),
+        typer.Option(
+            help="A learner of yours: a class with a card, or a function of a domain that returns it.",
+            metavar="MODULE:NAME",
+        ),
     ] = None,
     intercept: option.Intercept = True,
     scale: option.Scale = True,
     horizon: option.Horizon = None,
+    rows: option.Rows = None,
     seed: Annotated[int, typer.Option(help="What a synthetic stream is drawn from.", min=0)] = 0,
     out: Annotated[
         pathlib.Path | None,
@@ -243,6 +247,7 @@ def run(
         intercept,
         scale,
         horizon,
+        rows=rows,
         lags=lags,
         time=time,
         missing=missing,
@@ -258,8 +263,10 @@ def run(
             raise InputError(f"Give {words[0]} or --learner {learner}, not both.")
         play(learner or algorithm, source, data, seed, out, as_json, progress)
     elif source == "-":
-        if out or plot or as_json or horizon:
-            raise InputError("From stdin forecasts go to stdout as they are made: leave out --out, --plot and --json.")
+        if out or plot or as_json or rows:
+            raise InputError(
+                "From stdin forecasts go to stdout as they are made: leave out --out, --plot, --json and --rows."
+            )
         forecast_live(data, difference, save, resume)
     else:
         forecast_file(data, difference, out, save, resume, plot, as_json)
@@ -283,7 +290,8 @@ def compare(
         list[str] | None,
         typer.Argument(
             metavar="ALGORITHM",
-            help=f"See 'thalweg list algorithms'; {USUAL} where none is named.",
+            help=f"See 'thalweg list algorithms'; {USUAL} where none is named. MODULE:NAME is a learner of yours: a "
+            "class with a card, or a function of a domain that returns it.",
             show_default=False,
         ),
     ] = None,
@@ -306,6 +314,7 @@ def compare(
     intercept: option.Intercept = True,
     scale: option.Scale = True,
     horizon: option.Horizon = None,
+    rows: option.Rows = None,
     engine: option.Engine = "serial",
     workers: option.Workers = None,
     scheduler: option.Scheduler = None,
@@ -321,6 +330,7 @@ def compare(
     thalweg compare Tracker OGD Sword EfficientDynamic --on piecewise
     thalweg compare SACS-eager EfficientAdaptive-eager --on ball-piecewise --seeds 10 --out results/adaptive
     thalweg compare OGD SOGD EfficientCutkosky --on load.csv --target demand
+    thalweg compare Tracker mine:MyLearner --on piecewise
     """
     from thalweg.lab import compare as lab
     from thalweg.lab.runs import tidy
@@ -336,6 +346,7 @@ def compare(
         intercept,
         scale,
         horizon,
+        rows=rows,
         lags=lags,
         time=time,
         missing=missing,
@@ -344,11 +355,11 @@ def compare(
     folder = out or pathlib.Path("results") / f"compare-{pathlib.Path(on).stem}"
     watched = terminal(progress)
     how: dict[str, Any] = {"engine": engine, "workers": workers, "scheduler": scheduler, "progress": watched}
-    rows = lab.compare(algorithms or [USUAL], data, folder, seeds=seeds, **how)
-    if rows[0]["runs"] < seeds:
+    found = lab.compare(algorithms or [USUAL], data, folder, seeds=seeds, **how)
+    if found[0]["runs"] < seeds:
         note("one run each: on data that is given a seed changes nothing")
     cells = [
-        [row["algorithm"], tidy(row["loss_mean"], 5), *(tidy(row[key], 3) for key in lab.COLUMNS[3:])] for row in rows
+        [row["algorithm"], tidy(row["loss_mean"], 5), *(tidy(row[key], 3) for key in lab.COLUMNS[3:])] for row in found
     ]
     heads = ["algorithm", "total loss", "sd", "projections", "gradients", "values", "markers", "seconds"]
     typer.echo(aligned(heads, cells))
