@@ -49,6 +49,9 @@ class Theorem(ABC):
         Whether it needs smooth losses >= 0, for ||grad f||^2 <= 2 L f.
     still : bool
         Whether it speaks of comparators that stand still only.
+    floor : float or None
+        The lower bound that it needs of every loss, at the decisions and at the comparators; None: it needs none, or 0
+        with `small_loss`.
 
     Notes
     -----
@@ -60,6 +63,7 @@ class Theorem(ABC):
     whole = False
     small_loss = False
     still = False
+    floor: float | None = None
 
     def __init__(self, learner: Any, paid: Array, squares: Array) -> None:
         self.paid, self.squares = paid, squares
