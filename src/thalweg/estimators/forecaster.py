@@ -345,7 +345,8 @@ class Forecaster(Kept, Recorded):
     def candidates(self) -> tuple[str, ...]:
         """Names of the candidates, in the order of `weights`."""
         sizes = self._memory.sizes
-        return tuple(candidates(self.seasons, tuple(m for m in (sizes["first"], sizes["second"]) if m)))
+        found = tuple(m for m in (sizes["first"], sizes["second"]) if m)
+        return tuple(candidates(self.seasons, found, len(self.columns)))
 
     @property
     def weights(self) -> dict[str, float]:
