@@ -292,9 +292,7 @@ class Forecaster(Kept, Recorded):
                 stop = min(T, t + CHUNK)
                 shares = np.empty((stop - t, memory.settings.shares.size))
                 window = slice(t, min(T, stop + H - 1))
-                done = play(
-                    memory.handle, X[window], y[t:stop], means[t:stop], lower[t:stop], upper[t:stop], shares
-                )
+                done = play(memory.handle, X[window], y[t:stop], means[t:stop], lower[t:stop], upper[t:stop], shares)
                 weights.append(shares[:done])
                 t += done
                 tick(done)

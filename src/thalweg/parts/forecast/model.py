@@ -23,12 +23,47 @@ from thalweg.parts.forecast.columns import columns_plan, give_rows, has_capacity
 from thalweg.parts.forecast.direct import BASE, direct_plan, learn_direct, shift_bases, solve_direct
 from thalweg.parts.forecast.lagged import LAGS, SEASONAL_DIFFERENCES, lagged_plan, learn_lagged, reach, say_lagged
 from thalweg.parts.forecast.past import (
-    ABSENT, CHANGED, CHANGES, ERRORS, FIRST, GAP, HIGH, LAST, LOW, ODD, OUTLIER, POSITIVE, SCALE, SEEN, SIDE, TIME, WARM, accept,
-    fill, history_plan, is_there, lay_out, logarithm, rebase, spread_back, usual, usual_error,
+    ABSENT,
+    CHANGED,
+    CHANGES,
+    COUNTS,
+    ERRORS,
+    FIRST,
+    GAP,
+    HIGH,
+    LAST,
+    LOW,
+    ODD,
+    OUTLIER,
+    POSITIVE,
+    RETURNED,
+    SCALE,
+    SEEN,
+    SIDE,
+    STAYED,
+    TIME,
+    TRUSTED,
+    WARM,
+    accept,
+    fill,
+    history_plan,
+    is_there,
+    lay_out,
+    logarithm,
+    rebase,
+    spread_back,
+    usual,
+    usual_error,
 )  # fmt: skip
 from thalweg.parts.forecast.pool import judge_candidates, pool_plan, weigh_candidates
 from thalweg.parts.forecast.smoothing import (
-    SEASONAL_ROWS, bank_plan, coast, say, shift_levels, smooth, start_season,
+    SEASONAL_ROWS,
+    bank_plan,
+    coast,
+    say,
+    shift_levels,
+    smooth,
+    start_season,
 )  # fmt: skip
 from thalweg.parts.forecast.spans import learn_scale, learn_span, say_spans, spans_plan, wait_for_answer
 
@@ -37,7 +72,9 @@ __all__ = [
     "play",
 ]  # fmt: skip
 
-ROUNDS, ASKED, CHECK = range(3)  # of `clock`: rounds, whether the present one was forecast, and the next test for seasons
+ROUNDS, ASKED, CHECK = range(
+    3
+)  # of `clock`: rounds, whether the present one was forecast, and the next test for seasons
 FOUND = 2  # seasons that are found in the series itself, at most
 PLAYED, WAITS = 0, 1  # of a round: WAITS for capacity or for a test for seasons
 NAIVE, DRIFT, TREND, LAGGED, OTHERS = range(5)
@@ -178,7 +215,9 @@ def _hush(out: Floats) -> None:
 
 
 @inner
-def _direct(s: ForecastState, c: ForecastSettings, i: int, q: int, p: int, low: float, high: float, out: Floats) -> None:
+def _direct(
+    s: ForecastState, c: ForecastSettings, i: int, q: int, p: int, low: float, high: float, out: Floats
+) -> None:
     """The direct model i of season q (-1: none) in space p, from `smoothed`; its features wait for their answers."""
     H, L, t, gap = out.shape[0], s.history.z.shape[1], s.history.count[TIME], s.history.count[GAP]
     line, x = c.history.line[p], c.direct.x
@@ -242,6 +281,8 @@ def _speak(s: ForecastState, c: ForecastSettings, known: int) -> None:
     L, t, H = history.z.shape[1], history.count[TIME], out.shape[1]
     low, high = _bounds(s)
     last, gap = history.marks[LAST], history.count[GAP]
+    if history.count[SIDE] != 0 and history.count[TRUSTED] == 0:  # an outlier, so far
+        last = history.z[0, (t - 1 - gap) % L]
     enough = history.count[SEEN] > 3
     drift = (last - history.marks[FIRST]) / max(t - 1 - gap, 1)
     for h in range(H):
@@ -380,29 +421,38 @@ def _clean(s: ForecastState, c: ForecastSettings, y: float) -> float:
     side = 0
     if history.count[ERRORS] >= WARM and abs(e) > OUTLIER * scale and scale > 0.0:
         side = 1 if e > 0.0 else -1
-    before, odd = history.count[SIDE], history.marks[ODD]
+    before, odd, trusted = history.count[SIDE], history.marks[ODD], history.count[TRUSTED]
     if history.count[GAP] == 0:
         usual_error(history, e)
     history.count[SIDE] = side
+    history.count[TRUSTED] = 0
     history.marks[ODD] = y
+    if before != 0:
+        stayed = side != -before if trusted == 1 else side == before and abs(y - odd) < 0.5 * abs(e)
+        history.count[STAYED if stayed else RETURNED] += 1
+        if stayed and trusted == 0:
+            _change_level(s, c, y, odd)
+            return y
     if side == 0:
         return y
-    if side == before and abs(y - odd) < 0.5 * abs(e):
-        _change_level(s, c, y, odd)
+    if history.count[STAYED] > 2 * history.count[RETURNED] + 1:
+        history.count[TRUSTED] = 1
+        _change_level(s, c, y, y)
+        history.count[SIDE] = side
         return y
-    clean: float = f + side * OUTLIER * scale
+    clean: float = f + side * COUNTS * scale
     return y if y > 0.0 >= clean else clean
 
 
 @inner
 def _change_level(s: ForecastState, c: ForecastSettings, y: float, before: float) -> None:
-    """The level of the series has changed: `before` and y are the first values of the new one."""
+    """The level of the series has changed: `before` is the first value of the new one, y the present one."""
     history, shift, shift_log = s.history, y - s.told[0], 0.0
     if usual(history, 1) and y > 0.0:
         shift_log = np.log(y) - logarithm(history, s.told[0])
     rebase(history, shift, shift_log)
     L, t = history.z.shape[1], history.count[TIME]
-    if history.count[GAP] == 0:
+    if history.count[GAP] == 0 and history.count[TRUSTED] == 0:
         history.z[0, (t - 1) % L] = before
         if usual(history, 1) and before > 0.0:
             history.z[1, (t - 1) % L] = np.log(before)
@@ -413,7 +463,8 @@ def _change_level(s: ForecastState, c: ForecastSettings, y: float, before: float
     history.marks[HIGH] = max(history.marks[HIGH], before)
     history.changes[history.count[CHANGED] % CHANGES] = s.clock[ROUNDS] + 1
     history.count[CHANGED] += 1
-    history.count[SIDE] = 0
+    history.count[SIDE] = history.count[ERRORS] = 0  # the size of errors may be another one now
+    history.marks[SCALE] = 0.0
 
 
 @inner
@@ -444,7 +495,9 @@ def _learn(s: ForecastState, c: ForecastSettings, y: float) -> None:
     if y <= 0.0 and history.count[POSITIVE] == 1:
         history.count[POSITIVE] = 0
     if gap > 0:
-        spread_back(history, clean - s.told[0], np.log(clean) - logarithm(history, s.told[0]) if usual(history, 1) else 0.0)
+        spread_back(
+            history, clean - s.told[0], np.log(clean) - logarithm(history, s.told[0]) if usual(history, 1) else 0.0
+        )
     lay_out(history, c.history)
     if seen > 0:
         _learn_models(s, c, clean)
@@ -472,7 +525,18 @@ def _learn_models(s: ForecastState, c: ForecastSettings, clean: float) -> None:
                 if p == 0:
                     learn_lagged(s.lagged, c.lagged, LAGS, q, 0, m, line[0], L, t, history.mean[0], history.step[0], z)
                 learn_lagged(
-                    s.lagged, c.lagged, SEASONAL_DIFFERENCES, q, p, m, line[p], L, t, history.mean[p], history.step[p], z
+                    s.lagged,
+                    c.lagged,
+                    SEASONAL_DIFFERENCES,
+                    q,
+                    p,
+                    m,
+                    line[p],
+                    L,
+                    t,
+                    history.mean[p],
+                    history.step[p],
+                    z,
                 )
             if q >= 0 or c.plain:
                 i = 2 * (int(c.plain) + q) + p
