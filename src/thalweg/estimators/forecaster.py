@@ -1,372 +1,376 @@
-"""A series forecast one step ahead, next to what one would have got for free.
+"""A series forecast up to H steps ahead, with intervals, from its own past and from columns that are known before.
 
-With lags l_1 < ... < l_k of the series y, and columns c_t that are known before y_t:
-
-    b_t = y_{t - l_1}                                     the newest lag; without lags, the mean so far             (1)
-    m_t  a linear model (`thalweg.parts.linear`) of what y_t is above b_t, from b_t itself, the steps
-         y_{t - l_i} - y_{t - l_(i+1)} between lags, and c_t                                                         (2)
-    forecast_t = w_0 b_t + w_1 (b_t + m_t)                weights by what each gained: `thalweg.parts.jury`          (3)
-
-The simple forecast b_t is believed first and as long as the model is no better, so that a forecast is worth little less
-than repeating the last value even in the first rounds. Lags that lie before the first value are absent. Nothing looks
-ahead, and nothing is to be tuned: everything is in units of what was seen so far.
+Simple candidates each forecast all steps: naive, drift, seasonal naive, exponential smoothings, linear models of past
+values (`thalweg.parts.forecast` has one file for each). For every horizon they are combined by their errors at that
+horizon (`thalweg.parts.forecast.pool`), and intervals come from the errors of the combination
+(`thalweg.parts.forecast.spans`). Everything is learned row by row, in units of the values seen so far: nothing is
+fitted to the future, and nothing is to be tuned.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from thalweg._core.memory import Memory
-from thalweg._core.rules import counter_field, magnitude
+from thalweg._core.memory import Memory, whole_numbers
 from thalweg._core.saving import Kept
-from thalweg._core.state import Floats, Ints, Past, Plan, field, part, scratch
-from thalweg._kernels.handle import Handle, parts
-from thalweg._kernels.jit import Call, inner, kernel
+from thalweg._core.state import Plan
+from thalweg._kernels.jit import Call
+from thalweg._progress import progress_bar
 from thalweg._recorded import Recorded
 from thalweg._types import Array
 from thalweg._validate import (
     LARGEST_ENTRY,
-    check_array,
     check_choice,
     check_count,
-    check_flag,
     check_items,
     check_text,
+    real_array,
     real_number,
     told,
     wrong,
 )
 from thalweg.errors import InputError
-from thalweg.parts.jury import begin_jury, judge, jury_plan
-from thalweg.parts.linear.plan import LinearLayout, begin_linear
-from thalweg.parts.linear.rows import learn_row, predict_row
-from thalweg.parts.records import has_room, rounds_for, slots_for, slots_of
+from thalweg.estimators.forecasts import Forecast, Forecasts
+from thalweg.parts.forecast.model import ASKED, CHECK, FOUND, ROUNDS, answer, ask, candidates, forecast_plan, play
+from thalweg.parts.forecast.past import ABSENT, CHANGED, CHANGES, TIME
+from thalweg.parts.forecast.pool import anchors
+from thalweg.parts.forecast.seasons import KEPT, find_seasons, next_check
+from thalweg.parts.records import rounds_for, slots_for, slots_of
 
 __all__ = ["Forecaster", "read_lags"]
 
-LOSSES = {"squared": "squared_error", "absolute": "absolute_error"}
-FREE = 0.8  # what the simple forecast is believed at first
-MOST = 100_000  # of a lag
-ROUNDS, ASKED = 0, 1  # of `clock`: rounds, and whether the columns of the present one are known
-# of `told`: the forecast, (1), b_t + m_t, m_t (both nan without a model), and the number of features
-PLAYED, SIMPLE, SAID, ABOVE, COUNT = range(5)
-SEEN, FULL = 0, 1  # of a value
+log = logging.getLogger("thalweg.forecaster")
 
-
-class ForecastState(NamedTuple):
-    """A model, the weights of (3), and the past of the series."""
-
-    model: Any = part()
-    jury: Any = part()
-    past: Floats = field("L", magnitude(LARGEST_ENTRY))  # the last values, that of round t at t modulo the longest lag
-    mean: Floats = field("1", magnitude(LARGEST_ENTRY))  # of all values
-    row: Floats = field("C", magnitude(LARGEST_ENTRY), called="columns")  # of the present round
-    clock: Ints = counter_field(2)
-
-
-class ForecastSettings(NamedTuple):
-    """Constants and scratch space."""
-
-    lags: Ints
-    level: int  # 1 where the newest lag itself is a feature, else 0
-    squared: bool
-    model: Any = part()
-    jury: Any = part()
-    at: Ints = scratch("X")  # positions of the features that are there
-    x: Floats = scratch("X")  # their values
-    given: Floats = scratch("C")  # columns of the next round
-    told: Floats = scratch("5")
-    q: Floats = scratch("2")  # gains
+LOSSES = "squared", "absolute"
+AUTO = "auto"
+USUAL_LAGS = 1, 2, 3, 4
+LONGEST_LAG = 10_000
+MOST_LAGS = 64
+LONGEST_SEASON = 10_000
+MOST_SEASONS = 4
+LONGEST_HORIZON = 1_000
+MOST_COLUMNS = 1_000
+CHUNK = 4096  # rows of a run between two looks at the progress bar
 
 
 @dataclass(frozen=True)
 class ForecastLayout:
-    """A forecaster with room for some rounds: `slots` of both juries grow with them."""
+    """A forecaster in all its sizes: `slots` of the model of columns, and the seasons found so far (0: none)."""
 
     columns: int
     lags: tuple[int, ...]
+    seasons: tuple[int, ...]
+    search: bool
+    horizon: int
+    levels: tuple[float, ...]
     loss: str
-    difference: bool
 
     def sizes(self) -> dict[str, int]:
         """Return the sizes of a fresh state."""
-        return {"slots": slots_for(0)}
+        return {"slots": slots_for(0) if self.columns else 0, "first": 0, "second": 0}
 
     def sizes_of(self, saved: Mapping[str, NDArray[Any]]) -> dict[str, int]:
         """Return the sizes of a saved state."""
-        return {"slots": slots_of(saved["jury.records.born"])}
+        first, second = whole_numbers(saved, "found", FOUND)
+        found = [m for m in (first, second) if m]
+        if found and not (self.search and all(3 <= m < KEPT // 2 for m in found) and len(set(found)) == len(found)):
+            raise ValueError(f"'found' must be seasons that can be found. Got {[first, second]}")
+        if second and not first:
+            raise ValueError("'found' has a second season without a first")
+        slots = slots_of(saved["columns.model.jury.records.born"]) if self.columns else 0
+        return {"slots": slots, "first": first, "second": second}
 
     def plan(self, sizes: Mapping[str, int]) -> Plan:
         """Return the plan for these sizes."""
-        return _plan(self, sizes["slots"])
+        return _plan(self, sizes["slots"], sizes["first"], sizes["second"])
 
 
 @lru_cache(256)  # every size is planned once for all forecasters of a kind
-def _plan(layout: ForecastLayout, slots: int) -> Plan:
-    K = len(layout.lags)
-    level = int(K > 0 and not layout.difference)
-    model = LinearLayout(max(1, level + max(0, K - 1) + layout.columns), LOSSES[layout.loss])
-    return Plan(
-        ForecastState,
-        ForecastSettings(np.array(layout.lags, dtype=np.int64), level, layout.loss == "squared"),
-        {"L": max(layout.lags, default=1), "C": layout.columns, "X": K + layout.columns},
-        {
-            "model": model.plan({**model.sizes(), "slots": slots}),
-            "jury": jury_plan(np.array([FREE, 1.0 - FREE]), slots),
-        },
-        holds=_holds,
-        pasts=lambda s, c, past: {"model": Past.whole(int(s.model.clock[0]))},
-        begin=_begin,
-    )
-
-
-def _begin(s: ForecastState, c: ForecastSettings) -> None:
-    begin_linear(s.model, c.model)
-    begin_jury(s.jury, c.jury)
-
-
-def _holds(s: ForecastState, c: ForecastSettings, past: Past) -> Iterator[tuple[str, bool]]:
-    t = int(s.clock[ROUNDS])
-    yield "counters", bool(s.clock[ASKED] in (0, 1) and s.jury.heard[0] <= t >= s.model.clock[0])
-    yield "past", not s.past[min(max(t, 0), s.past.size) :].any()
-
-
-@inner
-def _design(s: ForecastState, c: ForecastSettings) -> int:
-    """x, at <- the features of (2) that are there; returns how many, -1 while there is no newest lag."""
-    t, K, n = s.clock[ROUNDS], c.lags.shape[0], 0
-    if K > 0 and t < c.lags[0]:
-        return -1
-    for k in range(K):
-        if c.lags[k] <= t:
-            value = s.past[(t - c.lags[k]) % s.past.shape[0]]
-            if k == 0 and c.level == 1:
-                c.at[n], c.x[n] = 1, value
-                n += 1
-            if k + 1 < K and c.lags[k + 1] <= t:
-                c.at[n], c.x[n] = c.level + k + 1, value - s.past[(t - c.lags[k + 1]) % s.past.shape[0]]
-                n += 1
-    for j in range(s.row.shape[0]):
-        c.at[n], c.x[n] = c.level + max(K - 1, 0) + j + 1, s.row[j]
-        n += 1
-    return n
-
-
-@inner
-def _forecast(s: ForecastState, c: ForecastSettings) -> None:
-    """told <- (1), (2) and (3)."""
-    t, lagged = s.clock[ROUNDS], c.lags.shape[0] > 0
-    c.told[:] = np.nan
-    n = _design(s, c)
-    c.told[COUNT] = n
-    if t == 0:
-        return
-    base = s.past[(t - c.lags[0]) % s.past.shape[0]] if lagged and n >= 0 else 0.0
-    simple = s.mean[0] if not lagged else (base if n >= 0 else s.past[(t - 1) % s.past.shape[0]])
-    c.told[PLAYED] = c.told[SIMPLE] = simple
-    if n >= 0 and s.model.clock[0] > 0:
-        c.told[ABOVE] = predict_row(s.model, c.model, c.at[:n], c.x[:n])
-        c.told[SAID] = base + c.told[ABOVE]
-        c.told[PLAYED] = s.jury.weights[0] * simple + s.jury.weights[1] * c.told[SAID]
-
-
-@inner
-def _learn(s: ForecastState, c: ForecastSettings, y: float) -> None:
-    """See y, after `_forecast`."""
-    played, known = c.told[PLAYED], not np.isnan(c.told[SAID])
-    if known:
-        for i in range(2):
-            said = c.told[SIMPLE + i]
-            square = (played - said) * ((played - y) + (said - y))
-            c.q[i] = square if c.squared else abs(played - y) - abs(said - y)
-        judge(s.jury, c.jury, c.q)
-    n, t = int(c.told[COUNT]), s.clock[ROUNDS]
-    if n >= 0:
-        base = s.past[(t - c.lags[0]) % s.past.shape[0]] if c.lags.shape[0] > 0 else 0.0
-        said = c.told[ABOVE] if known else predict_row(s.model, c.model, c.at[:n], c.x[:n])
-        learn_row(s.model, c.model, c.at[:n], c.x[:n], y - base, 1.0, said)
-    s.past[t % s.past.shape[0]] = y
-    s.mean[0] += (y - s.mean[0]) / (t + 1)
-    s.clock[ROUNDS] += 1
-    s.clock[ASKED] = 0
-
-
-@kernel
-def _ask(handle: Handle) -> float:
-    """The forecast of the next value, whose columns are given."""
-    s, c = parts(handle)
-    s.clock[ASKED] = 1
-    for j in range(s.row.shape[0]):
-        s.row[j] = c.given[j]
-    _forecast(s, c)
-    return float(c.told[PLAYED])
-
-
-@kernel
-def _see(handle: Handle, y: float, told: bool) -> int:
-    """One value; `told` says whether scratch space has its forecast from `_ask`. Returns FULL without room."""
-    s, c = parts(handle)
-    if not has_room(s.jury.records, s.clock[ROUNDS] + 1):
-        return FULL
-    if not told:
-        _forecast(s, c)
-    _learn(s, c, y)
-    return SEEN
-
-
-@kernel
-def _play(handle: Handle, rows: Floats, values: Floats, out: Floats, weights: Floats) -> None:
-    """out[t] <- the forecast of values[t], which is then seen; weights[t] <- w of (3) in it."""
-    s, c = parts(handle)
-    for t in range(values.shape[0]):
-        for j in range(rows.shape[1]):
-            s.row[j] = rows[t, j]
-        _forecast(s, c)
-        out[t] = c.told[PLAYED]
-        for i in range(2):
-            weights[t, i] = s.jury.weights[i]
-        _learn(s, c, values[t])
+def _plan(layout: ForecastLayout, slots: int, first: int, second: int) -> Plan:
+    found = tuple(m for m in (first, second) if m)
+    check = next_check(0) if layout.search else 0
+    length = KEPT if layout.search else 0
+    return forecast_plan(
+        layout.seasons, found, layout.lags, layout.columns, layout.horizon, layout.levels, layout.loss, length, check,
+        slots,
+    )  # fmt: skip
 
 
 class Forecaster(Kept, Recorded):
-    """Forecast a series from its own past and from columns that are known before, one row at a time.
+    """Forecast a series up to `horizon` steps ahead, one row at a time, with nothing to tune.
 
     Parameters
     ----------
     columns : sequence of str
-        Names of columns that are known before the target: temperature, hour, price of yesterday.
-    lags : int or sequence of int
-        How far back the series itself is looked at: 8 stands for the last 8 values, (1, 2, 24, 168) for these. 0 for
-        none.
+        Names of columns that are known before the target: temperature, hour, price of yesterday. For more than one
+        step ahead they must be known for all of them.
+    lags : "auto", int or sequence of int
+        Past values that one of the candidates looks at: 8 stands for the last 8 values, (1, 2, 24, 168) for these.
+        "auto" is 4. Seasonal candidates have lags of their own.
+    season : "auto", None, int or sequence of int
+        The number of rounds after which the series repeats itself: 24 for hours of a day, (24, 168) for days and weeks,
+        12 for months. None: there is none. "auto" looks for up to two, from 3 to 60 rounds, in the series itself. A
+        season that is not there costs next to nothing.
+    horizon : int
+        Steps ahead.
+    levels : sequence of float
+        Coverage of the intervals, such as (0.8, 0.95).
     loss : {"squared", "absolute"}
-        What is kept small.
-    difference : bool
-        Whether only steps count, and not the level of the series: for series that wander without limit.
+        The errors by which candidates are compared.
+
+    Attributes
+    ----------
+    on_change : callable or None
+        Called with the forecaster and the round whenever a change of level is evident; it is logged, too
+        (`logging.getLogger("thalweg.forecaster")`). Not saved.
+
+    Notes
+    -----
+    A value that is missing, None or nan, passes the time and teaches nothing. An outlier counts for little; where the
+    next value confirms it, the level of the series has changed and is followed at once.
 
     Examples
     --------
     >>> import numpy as np
     >>> from thalweg.estimators import Forecaster
     >>> rng = np.random.default_rng(0)
-    >>> series = 100 + np.sin(np.arange(500) / 4) + 0.1 * rng.standard_normal(500)
-    >>> forecaster = Forecaster(lags=8)
-    >>> errors = []
+    >>> months = np.arange(240)
+    >>> series = 100 + months / 4 + 20 * np.sin(2 * np.pi * months / 12) + rng.standard_normal(240)
+    >>> forecaster = Forecaster(season=12, horizon=12, levels=(0.9,))
     >>> for y in series:
-    ...     errors.append(y - forecaster.predict())
     ...     forecaster.update(y)
-    >>> free = np.abs(np.diff(series)).mean()  # of repeating the last value
-    >>> bool(np.nanmean(np.abs(errors)) < 0.7 * free)
-    True
+    >>> year = forecaster.forecast()
+    >>> truth = 100 + np.arange(240, 252) / 4 + 20 * np.sin(2 * np.pi * np.arange(240, 252) / 12)
+    >>> bool(np.abs(year.mean - truth).max() < 2.0), bool((year.lower[0.9] < truth).all())
+    (True, True)
     """
 
     _noun = "forecaster"
-    _asked = False  # whether scratch space has the forecast of the present round
+    on_change: Callable[["Forecaster", int], None] | None = None
 
     def __init__(
         self,
         columns: Sequence[str] = (),
         *,
-        lags: int | Sequence[int] = 1,
+        lags: str | int | Sequence[int] = AUTO,
+        season: str | int | Sequence[int] | None = AUTO,
+        horizon: int = 1,
+        levels: Sequence[float] = (),
         loss: str = "squared",
-        difference: bool = False,
     ) -> None:
         name = type(self).__name__
         names = check_items(name, "columns", columns, "a list of names")
         self.columns = tuple(check_text(name, "columns", one) for one in names)
         if len(set(self.columns)) < len(self.columns):
             raise wrong(name, "columns", "a list of different names", columns)
-        self.lags = read_lags(name, lags)
-        self.loss = check_choice(name, "loss", loss, tuple(LOSSES))
-        self.difference = check_flag(name, "difference", difference)
-        if not self.columns and not self.lags:
-            raise InputError(f"{name} needs lags of the series, or columns to forecast it from. Got neither.")
-        layout = ForecastLayout(len(self.columns), self.lags, self.loss, self.difference)
-        self._memory = Memory(layout, moved=self._forget)
+        if len(self.columns) > MOST_COLUMNS:
+            raise InputError(
+                f"{name} takes at most {MOST_COLUMNS} columns, and a row costs the square of their number. "
+                f"Got {len(self.columns)}. Choose among them, or use TrackingRegression of thalweg.estimators."
+            )
+        self.lags = USUAL_LAGS if isinstance(lags, str) and lags == AUTO else read_lags(name, lags)
+        self.seasons = _read_season(name, season)
+        self.horizon = check_count(name, "horizon", horizon, most=LONGEST_HORIZON)
+        self.levels = _read_levels(name, levels)
+        self.loss = check_choice(name, "loss", loss, LOSSES)
+        search = isinstance(season, str)
+        self._layout = ForecastLayout(
+            len(self.columns), self.lags, self.seasons, search, self.horizon, self.levels, self.loss
+        )
+        self._memory = Memory(self._layout, moved=self._forget)
 
     def _forget(self, memory: Memory) -> None:
-        self._asked = False
-        self._calls: tuple[Call, Call] | None = None  # to ask, and to see
+        self._calls: tuple[Call, Call, memoryview] | None = None  # to ask, to answer, and the clock
 
-    def _ready(self) -> tuple[Call, Call]:
+    def _ready(self) -> tuple[Call, Call, memoryview]:
         """Return the bound calls of a round."""
-        calls = self._calls = self._memory.call(_ask), self._memory.call(_see, 0.0, False)
+        memory = self._memory
+        calls = self._calls = memory.call(ask, 0), memory.call(answer, 0.0), memory.state.clock.data
         return calls
 
-    def _reserve(self, rounds: int) -> None:
-        """See to it that there is room for further rounds."""
-        needed = self.rounds + rounds
-        if needed > rounds_for(self._memory.sizes["slots"]):
-            self._memory.grow({"slots": slots_for(needed)})
+    def _ask(self, rows: Array | None) -> float:
+        """Forecast, with the columns of the first rounds; returns the forecast of the next value."""
+        calls = self._calls or self._ready()
+        if 0 < calls[2][CHECK] <= calls[2][ROUNDS]:
+            with self._memory.all_or_nothing():
+                self._make_room(self.rounds + 1)
+            calls = self._ready()
+        call = calls[0]
+        call.integers[1] = 0
+        if rows is not None:
+            self._memory.settings.columns.given[: len(rows)] = rows
+            call.integers[1] = len(rows)
+        said: float = call.run()
+        if said != said:
+            call.entry.read(said)
+        return said
 
     # ------------------------------------------------------------------ a round
 
     def predict(self, row: Mapping[str, Any] | ArrayLike | None = None) -> float:
-        """The forecast of the next value; nan before the first one.
+        """Return the forecast of the next value; nan before the first one.
 
-        `row` has the columns of this round, by name or in their order. Asked again, the last call counts.
+        `row` has the columns of this round, by name or in their order; None or nan where one is not known. Asked
+        again, the last call counts.
         """
-        values = None if row is None and not self.columns else self._read_row(row)
-        ask = (self._calls or self._ready())[0]
-        if values is not None:
-            self._memory.settings.given[:] = values
-        said: float = ask.run()
-        if said != said:
-            ask.entry.read(said)
-        self._asked = True
-        return said
+        rows = self._read_row(row)[None] if row is not None or self.columns else None
+        return self._ask(rows if self.columns else None)
 
-    def update(self, value: float) -> None:
-        """See the value that was forecast. Where there are columns, `predict` has to be called before."""
-        y = real_number(value)
-        if not abs(y) <= LARGEST_ENTRY:
+    def forecast(self, X: Any = None, levels: Sequence[float] | None = None) -> Forecast:
+        """Return forecasts of the next `horizon` values, with intervals at these levels (those of the constructor).
+
+        Where there are columns, X has those of the next `horizon` rounds, one row for each.
+        """
+        name = type(self).__name__
+        chosen = self.levels if levels is None else _read_levels(name, levels)
+        if not set(chosen) <= set(self.levels):
             raise InputError(
-                f"{self._who()}: a value must be a number of at most {LARGEST_ENTRY:g} in size. Got {told(value)}."
+                f"{name}.forecast has intervals at the levels {self.levels} that it was built with. Got {levels!r}. "
+                f"Build it with levels={chosen!r}."
+            )
+        if X is not None and not self.columns:
+            raise InputError(f"{name}.forecast takes X only with columns. Build it with columns=[...].")
+        self._ask(self._read_rows("forecast", "X", X, self.horizon) if self.columns else None)
+        c, at = self._memory.settings, {level: v for v, level in enumerate(self.levels)}
+        return Forecast(
+            c.mean.copy(),
+            {level: c.lower[at[level]].copy() for level in chosen},
+            {level: c.upper[at[level]].copy() for level in chosen},
+            self._answers(),
+        )
+
+    def _answers(self) -> NDArray[np.int64]:
+        """Return how many errors the intervals of each step rest on."""
+        if not self.levels:
+            return np.zeros(self.horizon, dtype=np.int64)
+        h = np.array(anchors(self.horizon))
+        below = np.searchsorted(h, np.arange(1, self.horizon + 1), side="right") - 1
+        answers: NDArray[np.int64] = self._memory.state.spans.answers[below].copy()
+        return answers
+
+    def update(self, value: float | None) -> None:
+        """See the value that was forecast; None or nan: it is missing. With columns, call `predict` before."""
+        y = np.nan if value is None else real_number(value)
+        if not abs(y) <= LARGEST_ENTRY and not _is_missing(value):
+            raise InputError(
+                f"{self._who()}: a value must be a number of at most {LARGEST_ENTRY:g} in size, or None where it is missing. "
+                f"Got {told(value)}."
             )
         if self.columns and not self._memory.state.clock[ASKED]:
             raise InputError(f"{self._who()}: call predict(row) with the columns of this round first.")
-        see = (self._calls or self._ready())[1]
-        see.floats[1], see.integers[2] = y, self._asked
-        self._asked = False
-        if status := see.run():
-            see.entry.read(status)
-            with self._memory.all_or_nothing():  # it was not played: there is no room for it
-                self._reserve(1)
-                self.update(value)
+        changes = self._memory.state.history.counts[CHANGED]
+        call = (self._calls or self._ready())[1]
+        call.floats[1] = y
+        if status := call.run():
+            call.entry.read(status)
+            with self._memory.all_or_nothing():  # it was not played
+                self._make_room(self.rounds + 1)
+                call = self._ready()[1]
+                call.floats[1] = y
+                call.entry.read(call.run())
+        if self._memory.state.history.counts[CHANGED] > changes:
+            self._tell(changes)
 
-    def run(self, values: ArrayLike, rows: ArrayLike | None = None) -> tuple[Array, Array]:
-        """Forecasts of all these values, each made before it was seen; the same as `predict` and `update` in turn.
+    def run(self, values: ArrayLike, rows: ArrayLike | None = None, *, progress: bool = False) -> Forecasts:
+        """Forecast all these values, each before it is seen: the same as `forecast` and `update` in turn.
 
-        `rows` has the columns, one row for each value. Returns the forecasts (n,), and in (n, 2) the weights that the
-        simple forecast and the model had in them.
+        `rows` has the columns, one row for each value. Returns arrays whose entry [t, h - 1] is the forecast of
+        values[t + h - 1] made before values[t] was seen. For more than one step ahead, columns of later rows
+        count as known.
         """
         name = f"{type(self).__name__}.run"
-        y = check_array(name, "values", values, ndim=1, largest=LARGEST_ENTRY)
-        given = np.zeros((y.size, 0)) if rows is None else rows
-        X = check_array(name, "rows", given, shape=(y.size, len(self.columns)), largest=LARGEST_ENTRY)
-        out, weights = np.empty(y.size), np.empty((y.size, 2))
-        self._asked = False
-        with self._memory.all_or_nothing():
-            self._reserve(y.size)
-            _play(self._memory.handle, np.ascontiguousarray(X), np.ascontiguousarray(y), out, weights)
-        return out, weights
+        y = _read_values(name, values)
+        T, H, V = y.size, self.horizon, len(self.levels)
+        X = self._read_rows("run", "rows", rows, T) if self.columns or rows is not None else np.zeros((T, 0))
+        memory = self._memory
+        means, lower, upper = np.empty((T, H)), np.empty((T, V, H)), np.empty((T, V, H))
+        weights: list[Array] = []
+        with memory.all_or_nothing(), progress_bar(name, T, progress, "row") as tick:
+            changes, t = int(memory.state.history.counts[CHANGED]), 0
+            while t < T:
+                self._make_room(self.rounds + 1)
+                stop = min(T, t + CHUNK)
+                shares = np.empty((stop - t, memory.settings.shares.size))
+                window = slice(t, min(T, stop + H - 1))
+                done = play(memory.handle, X[window], y[t:stop], means[t:stop], lower[t:stop], upper[t:stop], shares)
+                weights.append(shares[:done])
+                t += done
+                tick(done)
+            memory.state.clock[ASKED] = 0
+        if int(memory.state.history.counts[CHANGED]) > changes:
+            self._tell(changes)
+        return Forecasts(
+            means,
+            {level: lower[:, v] for v, level in enumerate(self.levels)},
+            {level: upper[:, v] for v, level in enumerate(self.levels)},
+            _stacked(weights, memory.settings.shares.size),
+            self.candidates,
+        )
+
+    def _make_room(self, rounds: int) -> None:
+        """Look for seasons if it is time, and see to it that there is capacity for so many rounds."""
+        memory, sizes = self._memory, dict(self._memory.sizes)
+        if self.columns and rounds > rounds_for(sizes["slots"]):
+            sizes["slots"] = slots_for(rounds)
+        check = int(memory.state.clock[CHECK])
+        due = 0 < check < rounds
+        if due:
+            found = [m for m in (sizes["first"], sizes["second"]) if m]
+            found += find_seasons(self._recent(), FOUND - len(found), tuple(found))
+            sizes["first"], sizes["second"] = (*found, 0, 0)[:2]
+        if sizes != memory.sizes:
+            memory.grow(sizes)
+        if due:
+            memory.state.found[:] = sizes["first"], sizes["second"]
+            memory.state.clock[CHECK] = next_check(rounds) if not sizes["second"] else 0
+
+    def _recent(self) -> Array:
+        """Return the last values, cleaned, in order of time."""
+        s = self._memory.state.history
+        t, L = int(s.counts[TIME]), s.z.shape[1]
+        return np.asarray(s.z[0, np.arange(max(0, t - L), t) % L])
+
+    def _tell(self, before: int) -> None:
+        """Log changes since there were so many, and call `on_change`."""
+        for change in self.changes[before - int(self._memory.state.history.counts[CHANGED]) :]:
+            log.info("%s: the level of the series changed, evident in round %d", type(self).__name__, change)
+            if self.on_change is not None:
+                self.on_change(self, change)
 
     # ------------------------------------------------------------------ what it tells
 
     @property
+    def candidates(self) -> tuple[str, ...]:
+        """Names of the candidates, in the order of `weights`."""
+        sizes = self._memory.sizes
+        found = tuple(m for m in (sizes["first"], sizes["second"]) if m)
+        return tuple(candidates(self.seasons, found, len(self.columns)))
+
+    @property
     def weights(self) -> dict[str, float]:
-        """How much the simple forecast and the model count."""
-        simple, model = self._memory.state.jury.weights.tolist()
-        return {"last value" if self.lags else "mean so far": simple, "model": model}
+        """Share of each candidate in the last forecast of the next value."""
+        return dict(zip(self.candidates, self._memory.settings.shares.tolist(), strict=True))
+
+    @property
+    def found(self) -> tuple[int, ...]:
+        """Seasons that were found in the series itself."""
+        return tuple(m for m in self._memory.state.found.tolist() if m)
+
+    @property
+    def changes(self) -> list[int]:
+        """Rounds, from 1, in which it became evident that the level had changed; the latest 64."""
+        s = self._memory.state.history
+        n = int(s.counts[CHANGED])
+        return [int(s.changes[i % CHANGES]) for i in range(max(0, n - CHANGES), n)]
 
     # ------------------------------------------------------------------ checks
 
     def _read_row(self, row: Any) -> Array:
-        if row is None and not self.columns:
-            return np.zeros(0)
         if isinstance(row, Mapping):
             missing = [name for name in self.columns if name not in row]
             if missing:
@@ -376,22 +380,102 @@ class Forecaster(Kept, Recorded):
             items = [] if row is None else check_items(f"{type(self).__name__}.predict", "row", row, "a row of numbers")
         if len(items) != len(self.columns):
             raise InputError(f"{self._who()}: row must have the columns {list(self.columns)}. Got {told(row)}.")
-        values = np.array([real_number(item) for item in items])
-        bad = np.flatnonzero(~(np.abs(values) <= LARGEST_ENTRY))
+        values = np.array([ABSENT if _is_missing(item) else real_number(item) for item in items])
+        bad = np.flatnonzero(~((np.abs(values) <= LARGEST_ENTRY) | (values == ABSENT)))
         if bad.size:
             raise InputError(
-                f"{self._who()}: the column {self.columns[bad[0]]!r} must be a number of at most {LARGEST_ENTRY:g} in "
-                f"size. Got {told(items[bad[0]])}."
+                f"{self._who()}: the column {self.columns[bad[0]]!r} must be a number of at most {LARGEST_ENTRY:g} in size. "
+                f"Got {told(items[bad[0]])}."
             )
         return values
 
+    def _read_rows(self, call: str, argument: str, rows: Any, count: int) -> Array:
+        """Return columns of so many rounds."""
+        owner = f"{type(self).__name__}.{call}"
+        if rows is None:
+            raise InputError(f"{owner} needs '{argument}': {count} rows with the columns {', '.join(self.columns)}.")
+        if hasattr(rows, "columns") and all(name in list(rows.columns) for name in self.columns):
+            rows = np.column_stack([np.asarray(rows[name], dtype=np.float64) for name in self.columns])
+        X = real_array(rows)
+        if X is None or X.shape != (count, len(self.columns)):
+            got = told(rows) if X is None else f"shape {X.shape}"
+            raise InputError(f"{owner} needs '{argument}' of shape ({count}, {len(self.columns)}). Got {got}.")
+        X = np.where(np.isnan(X), ABSENT, X)
+        bad = np.argwhere(~((np.abs(X) <= LARGEST_ENTRY) | (X == ABSENT)))
+        if bad.size:
+            row, column = bad[0].tolist()
+            raise InputError(
+                f"{owner}: '{argument}' has {X[row, column]} in row {row}, column {self.columns[column]!r}. "
+                f"Numbers are at most {LARGEST_ENTRY:g} in size, nan where one is not known."
+            )
+        return np.ascontiguousarray(X)
+
+
+def _stacked(parts: list[Array], width: int) -> Array:
+    """Return weights of several stretches; candidates that were found later had none before."""
+    whole = np.zeros((sum(len(part) for part in parts), width))
+    row = 0
+    for part in parts:
+        whole[row : row + len(part), : part.shape[1]] = part
+        row += len(part)
+    return whole
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a value stands for a missing one: None, nan, and those of data frame libraries."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float | np.floating) and bool(np.isnan(value))
+
+
+def _read_values(owner: str, values: Any) -> Array:
+    """Return a series as an array; None and nan are missing."""
+    if isinstance(values, list | tuple):
+        values = [np.nan if _is_missing(value) else value for value in values]
+    array = real_array(values)
+    if array is None or array.ndim != 1:
+        got = told(values) if array is None else f"shape {array.shape}"
+        raise InputError(f"{owner} needs 'values', a list of numbers; None or nan where one is missing. Got {got}.")
+    bad = np.flatnonzero(np.abs(array) > LARGEST_ENTRY)
+    if bad.size:
+        raise InputError(
+            f"{owner}: values[{bad[0]}] is {array[bad[0]]}. A value must be a number of at most {LARGEST_ENTRY:g} in size."
+        )
+    return np.ascontiguousarray(array)
+
+
+def _read_season(owner: str, season: Any) -> tuple[int, ...]:
+    """Return the seasons that are given, in ascending order."""
+    expected = f"'auto', None, a whole number from 2 to {LONGEST_SEASON}, or a list of up to {MOST_SEASONS} of them"
+    if season is None or (isinstance(season, str) and season == AUTO):
+        return ()
+    if isinstance(season, str):
+        raise wrong(owner, "season", expected, season)
+    if isinstance(season, int | np.integer) and not isinstance(season, bool):
+        season = () if season == 1 else (season,)
+    items = check_items(owner, "season", season, expected)
+    found = tuple(sorted(check_count(owner, "season", item, least=2, most=LONGEST_SEASON) for item in items))
+    if len(set(found)) < len(found) or len(found) > MOST_SEASONS:
+        raise wrong(owner, "season", expected, season)
+    return found
+
+
+def _read_levels(owner: str, levels: Any) -> tuple[float, ...]:
+    """Return levels in ascending order."""
+    if isinstance(levels, float | np.floating):
+        levels = (levels,)
+    found = tuple(sorted(real_number(level) for level in check_items(owner, "levels", levels, "a list of shares")))
+    if not all(0.01 <= level <= 0.999 for level in found) or len(set(found)) < len(found):
+        raise wrong(owner, "levels", "different shares from 0.01 to 0.999, such as (0.8, 0.95)", levels)
+    return found
+
 
 def read_lags(owner: str, lags: Any) -> tuple[int, ...]:
-    """Lags in ascending order; a number n stands for 1..n."""
+    """Return lags in ascending order, from 1 on; a number n stands for 1..n."""
     if isinstance(lags, int | np.integer) and not isinstance(lags, bool):
-        return tuple(range(1, check_count(owner, "lags", lags, least=0, most=MOST) + 1))
-    items = check_items(owner, "lags", lags, "a number, or a list of whole numbers")
-    found = sorted(check_count(owner, "lags", item, most=MOST) for item in items)
-    if len(set(found)) < len(found):
-        raise wrong(owner, "lags", "a list of different whole numbers", lags)
+        return tuple(range(1, check_count(owner, "lags", lags, least=1, most=MOST_LAGS) + 1))
+    items = check_items(owner, "lags", lags, f"'auto', a number, or a list of up to {MOST_LAGS} whole numbers")
+    found = sorted({1, *(check_count(owner, "lags", item, most=LONGEST_LAG) for item in items)})
+    if len(items) > MOST_LAGS:
+        raise wrong(owner, "lags", f"at most {MOST_LAGS} lags, since a row costs the square of their number", lags)
     return tuple(found)

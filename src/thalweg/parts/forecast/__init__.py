@@ -1,0 +1,1 @@
+"""Parts of `thalweg.estimators.Forecaster`: the past of a series, candidates, their combination, and intervals."""

@@ -1,0 +1,604 @@
+"""A forecaster's state, and its round: candidates speak, are combined, get intervals, and learn.
+
+Candidates, in this order. Those in logarithms exist while all values are positive:
+
+    naive, drift, a damped trend, lags; the direct model without a season, also in logarithms, if no season was given;
+    a model of columns, if there are any; then for every season
+    seasonal naive, four smoothings, the same in logarithms, lags, seasonal differences (also in logarithms), the
+    direct model (also in logarithms)
+
+All forecasts are held in the range of values seen, widened by itself on both sides.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from thalweg._core.rules import counters, magnitude
+from thalweg._core.state import Floats, Ints, Past, Plan, field, part, scratch
+from thalweg._kernels.handle import Handle, parts
+from thalweg._kernels.jit import inner, kernel
+from thalweg.parts.forecast.columns import columns_plan, give_rows, has_capacity, keep_row, learn_columns, say_columns
+from thalweg.parts.forecast.direct import BASE, direct_plan, learn_direct, shift_bases, solve_direct
+from thalweg.parts.forecast.lagged import LAGS, SEASONAL_DIFFERENCES, lagged_plan, learn_lagged, reach, say_lagged
+from thalweg.parts.forecast.past import (
+    ABSENT,
+    CHANGED,
+    CHANGES,
+    COUNTS,
+    ERRORS,
+    FIRST,
+    GAP,
+    HIGH,
+    LAST,
+    LOW,
+    ODD,
+    OUTLIER,
+    POSITIVE,
+    RETURNED,
+    SCALE,
+    SEEN,
+    SIDE,
+    STAYED,
+    TIME,
+    TRUSTED,
+    WARM,
+    accept,
+    fill,
+    history_plan,
+    is_there,
+    lay_out,
+    logarithm,
+    rebase,
+    spread_back,
+    usual,
+    usual_error,
+)  # fmt: skip
+from thalweg.parts.forecast.pool import judge_candidates, pool_plan, weigh_candidates
+from thalweg.parts.forecast.smoothing import (
+    SEASONAL_ROWS,
+    bank_plan,
+    coast,
+    say,
+    shift_levels,
+    smooth,
+    start_season,
+)  # fmt: skip
+from thalweg.parts.forecast.spans import learn_scale, learn_span, say_spans, spans_plan, wait_for_answer
+
+__all__ = [
+    "ASKED", "CHECK", "FOUND", "ForecastSettings", "ForecastState", "answer", "ask", "candidates", "forecast_plan",
+    "play",
+]  # fmt: skip
+
+ROUNDS, ASKED, CHECK = range(
+    3
+)  # of `clock`: rounds, whether the present one was forecast, and the next test for seasons
+FOUND = 2  # seasons that are found in the series itself, at most
+PLAYED, WAITS = 0, 1  # of a round: WAITS for capacity or for a test for seasons
+NAIVE, DRIFT, TREND, LAGGED, OTHERS = range(5)
+SEASONAL = 14  # candidates of a season
+LEAST = 1e-4  # of the range of values: smaller errors are never cut
+
+
+class ForecastState(NamedTuple):
+    """All that a forecaster knows."""
+
+    history: Any = part()
+    bank: Any = part()
+    lagged: Any = part()
+    direct: Any = part()
+    pool: Any = part()
+    spans: Any = part()
+    columns: Any = part()
+    told: Floats = field("1", magnitude(ABSENT), called="forecast", start=ABSENT)  # of the next value
+    found: Ints = field(str(FOUND), counters, called="seasons")  # in the series itself; 0: none
+    clock: Ints = field("3", counters, called="counters")
+
+
+class ForecastSettings(NamedTuple):
+    """Constants and scratch space."""
+
+    seasons: Ints  # (Q,)
+    plain: bool  # whether there is a direct model without a season: candidates 4, and 5 in logarithms
+    at_columns: int  # candidate of the columns, -1 where there are none
+    at_seasons: int  # the first candidate with a season
+    columns: Any = part()
+    history: Any = part()
+    bank: Any = part()
+    lagged: Any = part()
+    direct: Any = part()
+    pool: Any = part()
+    spans: Any = part()
+    forecasts: Floats = scratch("K H")
+    smoothed: Floats = scratch("4 H")
+    mean: Floats = scratch("H")
+    lower: Floats = scratch("V H")
+    upper: Floats = scratch("V H")
+    shares: Floats = scratch("K")  # weights of the candidates in the forecast of the next value
+
+
+def candidates(seasons: tuple[int, ...], found: tuple[int, ...], columns: int) -> list[str]:
+    """Return the names of the candidates, in their order."""
+    names = ["naive", "drift", "damped trend", "lags"]
+    names += [] if seasons else ["direct", "log direct"]
+    names += ["columns"] if columns else []
+    kinds = ["level slow", "level", "trend", "trend fast"]
+    for m in (*seasons, *found):
+        names += [f"seasonal naive {m}", *(f"{kind} {m}" for kind in kinds), *(f"log {kind} {m}" for kind in kinds)]
+        names += [f"lags {m}", f"seasonal differences {m}", f"log seasonal differences {m}", f"direct {m}"]
+        names += [f"log direct {m}"]
+    return names
+
+
+def forecast_plan(
+    seasons: tuple[int, ...],
+    found: tuple[int, ...],
+    lags: tuple[int, ...],
+    columns: int,
+    horizon: int,
+    levels: tuple[float, ...],
+    loss: str,
+    length: int,
+    check: int,
+    slots: int,
+) -> Plan:
+    """Return the plan of a forecaster.
+
+    `length` past values are kept at least, for tests for seasons, of which the first is in round `check` (0: none);
+    `slots` is the capacity of the model of columns.
+    """
+    every = (*seasons, *found)
+    Q, plain = len(every), not seasons
+    K, V = len(candidates(seasons, found, columns)), len(levels)
+    pool = pool_plan(horizon, K, loss == "squared")
+    A, S = pool.sizes["A"], pool.sizes["S"]
+
+    def begin(s: ForecastState, c: ForecastSettings) -> None:
+        for name, one in inside.items():
+            one.begin(getattr(s, name), getattr(c, name))
+        s.clock[CHECK] = check
+
+    inside = {
+        "history": history_plan(max(length, reach(lags, every)), horizon),
+        "bank": bank_plan(every),
+        "lagged": lagged_plan(lags, Q),
+        "direct": direct_plan(2 * (int(plain) + Q), A, S),
+        "pool": pool,
+        "spans": spans_plan(levels, A, S),
+        "columns": columns_plan(columns, lags, horizon, loss, slots),
+    }
+    return Plan(
+        ForecastState,
+        ForecastSettings(
+            np.array(every, dtype=np.int64), plain, OTHERS + 2 * plain if columns else -1, K - SEASONAL * Q
+        ),
+        {"K": K, "H": horizon, "V": V},
+        inside,
+        holds=_holds,
+        begin=begin,
+    )
+
+
+def _holds(s: ForecastState, c: ForecastSettings, past: Past) -> Iterator[tuple[str, bool]]:
+    rounds, asked, _ = s.clock.tolist()
+    yield "counters", asked in (0, 1) and int(s.history.counts[TIME]) <= rounds
+    yield "seasons", bool((s.found != 1).all())
+    for q, m in enumerate(c.seasons.tolist()):
+        yield "seasons", not s.bank.started[q + 1] or 2 * m <= int(s.history.counts[TIME])
+
+
+# ----------------------------------------------------------------------------------------------------------- forecasts
+
+
+@inner
+def _bounds(s: ForecastState) -> tuple[float, float]:
+    """The range of values seen, widened by itself."""
+    low, high = s.history.marks[LOW], s.history.marks[HIGH]
+    return low - (high - low), high + (high - low)
+
+
+@inner
+def _put(s: ForecastState, row: Floats, p: int, low: float, high: float, out: Floats) -> None:
+    """out <- forecasts in space p, as values within the range."""
+    for h in range(row.shape[0]):
+        value = row[h] if p == 0 else np.exp(min(row[h], 700.0))
+        out[h] = min(max(value, low), high)
+
+
+@inner
+def _hush(out: Floats) -> None:
+    """A candidate says nothing."""
+    for h in range(out.shape[0]):
+        out[h] = ABSENT
+
+
+@inner
+def _direct(
+    s: ForecastState, c: ForecastSettings, i: int, q: int, p: int, low: float, high: float, out: Floats
+) -> None:
+    """The direct model i of season q (-1: none) in space p, from `smoothed`; its features wait for their answers."""
+    H, L, t, gap = out.shape[0], s.history.z.shape[1], s.history.counts[TIME], s.history.counts[GAP]
+    line, x = c.history.line[p], c.direct.x
+    m, d = 0, 8
+    if q >= 0:
+        m, d = c.seasons[q], 10
+    base, one, two = 1, 0, 2  # rows of `smoothed`
+    ready = t > max(m + 1, 4) and s.bank.started[q + 1] == 1
+    A = c.pool.horizons.shape[0]
+    if ready:
+        for a in range(A):
+            solve_direct(s.direct, c.direct, i, d, a, c.pool.horizons[a])
+    _hush(out)
+    anchor = 0
+    for h in range(H):
+        if not ready:
+            break
+        b = c.smoothed[base, h]
+        x[0] = line[L - 1] - b
+        x[1] = line[L - 1] - line[L - 2]
+        x[2] = line[L - 2] - line[L - 3]
+        x[3] = s.bank.recent[q + 1, p, 0]
+        x[4] = s.bank.recent[q + 1, p, 1]
+        x[8] = x[9] = 0.0
+        n = 5
+        if q >= 0:
+            x[5] = s.bank.phases[2 * c.bank.starts[q] + p * m + (t + h) % m]
+            x[6] = line[L - m + h % m] - b
+            n = 7
+        x[n] = c.smoothed[one, h] - b
+        x[n + 1] = c.smoothed[two, h] - b
+        x[n + 2] = s.history.step[p]
+        x[BASE] = b
+        a = c.pool.below[min(h + gap, H - 1)]
+        if c.direct.known[a] > 0.0:
+            f = b
+            for k in range(d):
+                f += c.direct.w[a, k] * x[k]
+            out[h] = f
+        while anchor < A and c.pool.horizons[anchor] < h + 1:
+            anchor += 1
+        if anchor < A and c.pool.horizons[anchor] == h + 1:
+            row = s.direct.waiting[i, c.pool.first[anchor] + t % (h + 1)]
+            for k in range(BASE + 1):
+                row[k] = x[k]
+            if gap > 0:
+                row[BASE] = ABSENT
+    if not ready:
+        for a in range(A):
+            s.direct.waiting[i, c.pool.first[a] + t % c.pool.horizons[a], BASE] = ABSENT
+    for h in range(H):
+        if is_there(out[h]):
+            value = out[h] if p == 0 else np.exp(min(out[h], 700.0))
+            out[h] = min(max(value, low), high)
+
+
+@inner
+def _speak(s: ForecastState, c: ForecastSettings, known: int) -> None:
+    """forecasts <- those of all candidates."""
+    history, out = s.history, c.forecasts
+    L, t, H = history.z.shape[1], history.counts[TIME], out.shape[1]
+    low, high = _bounds(s)
+    last, gap = history.marks[LAST], history.counts[GAP]
+    if history.counts[SIDE] != 0 and history.counts[TRUSTED] == 0:  # an outlier, so far
+        last = history.z[0, (t - 1 - gap) % L]
+    enough = history.counts[SEEN] > 3
+    drift = (last - history.marks[FIRST]) / max(t - 1 - gap, 1)
+    for h in range(H):
+        out[NAIVE, h] = last
+        out[DRIFT, h] = min(max(last + (h + 1 + gap) * drift, low), high) if enough else ABSENT
+    say(s.bank, c.bank, -1, 0, 2, t, c.smoothed[2])
+    _put(s, c.smoothed[2], 0, low, high, out[TREND])
+    line = c.history.line
+    if not say_lagged(s.lagged, c.lagged, LAGS, -1, 0, 0, line[0], L, t, history.mean[0], history.step[0], low, high,
+                      out[LAGGED]):  # fmt: skip
+        _hush(out[LAGGED])
+    if c.plain:
+        for p in range(2):
+            if usual(history, p):
+                for j in range(3):
+                    say(s.bank, c.bank, -1, p, j, t, c.smoothed[j])
+                _direct(s, c, p, -1, p, low, high, out[OTHERS + p])
+            else:
+                _hush(out[OTHERS + p])
+    if c.at_columns >= 0:
+        _hush(out[c.at_columns])
+        say_columns(s.columns, c.columns, line[0], L, t, known, low, high, out[c.at_columns])
+    for q in range(c.seasons.shape[0]):
+        _speak_season(s, c, q, low, high)
+
+
+@inner
+def _speak_season(s: ForecastState, c: ForecastSettings, q: int, low: float, high: float) -> None:
+    """forecasts <- those of the candidates with season q."""
+    history, out, m = s.history, c.forecasts, c.seasons[q]
+    L, t, H = history.z.shape[1], history.counts[TIME], out.shape[1]
+    first, line = c.at_seasons + SEASONAL * q, c.history.line
+    for k in range(SEASONAL):
+        _hush(out[first + k])
+    if t < m:
+        return
+    for h in range(H):
+        out[first, h] = line[0, L - m + h % m]
+    if s.bank.started[q + 1] == 0 and t >= 2 * m:
+        start_season(s.bank, c.bank, q, t, line, L)
+    say_lagged(s.lagged, c.lagged, LAGS, q, 0, m, line[0], L, t, history.mean[0], history.step[0], low, high,
+               out[first + 9])  # fmt: skip
+    low_z, high_z = low, high
+    for p in range(2):
+        i = 2 * (int(c.plain) + q) + p
+        if not usual(history, p):
+            continue
+        if s.bank.started[q + 1] == 1:
+            for j in range(SEASONAL_ROWS):
+                say(s.bank, c.bank, q, p, j, t, c.smoothed[j])
+                _put(s, c.smoothed[j], p, low, high, out[first + 1 + 4 * p + j])
+        _direct(s, c, i, q, p, low, high, out[first + 12 + p])
+        if p == 1:
+            low_z, high_z = -700.0, np.log(max(high, 1e-300))
+        if say_lagged(s.lagged, c.lagged, SEASONAL_DIFFERENCES, q, p, m, line[p], L, t, history.mean[p],
+                      history.step[p], low_z, high_z, out[first + 10 + p]):  # fmt: skip
+            _put(s, out[first + 10 + p], p, low, high, out[first + 10 + p])
+
+
+@inner
+def _forecast(s: ForecastState, c: ForecastSettings, known: int) -> None:
+    """mean, lower, upper <- forecasts of the next values, which then wait for their answers."""
+    H, V, K = c.mean.shape[0], c.lower.shape[0], c.forecasts.shape[0]
+    s.clock[ASKED] = 1
+    keep_row(s.columns, c.columns)
+    if s.history.counts[SEEN] == 0:
+        for h in range(H):
+            c.mean[h] = np.nan
+            for v in range(V):
+                c.lower[v, h] = c.upper[v, h] = np.nan
+        for k in range(K):
+            c.shares[k] = 0.0
+        s.told[0] = ABSENT
+        return
+    gap, t, A = s.history.counts[GAP], s.history.counts[TIME], c.pool.horizons.shape[0]
+    lay_out(s.history, c.history)
+    _speak(s, c, known)
+    weigh_candidates(s.pool, c.pool, c.forecasts)
+    for h in range(H):
+        far = min(h + gap, H - 1)
+        a, part = c.pool.below[far], c.pool.part[far]
+        above = min(a + 1, A - 1)
+        total, mean = 0.0, 0.0
+        for k in range(K):
+            if is_there(c.forecasts[k, h]):
+                w = (1.0 - part) * c.pool.weights[a, k] + part * c.pool.weights[above, k]
+                total += w
+                mean += w * c.forecasts[k, h]
+                if h == 0:
+                    c.shares[k] = w
+            elif h == 0:
+                c.shares[k] = 0.0
+        c.mean[h] = mean / total
+        if h == 0:
+            for k in range(K):
+                c.shares[k] /= total
+    s.told[0] = c.mean[0]
+    if V > 0:
+        _enclose(s, c, gap)
+    for a in range(A):
+        n = c.pool.horizons[a]
+        slot = c.pool.first[a] + t % n
+        for k in range(K):
+            s.pool.said[slot, k] = c.forecasts[k, n - 1] if gap == 0 else ABSENT
+        if V > 0:
+            wait_for_answer(s.spans, c.spans, a, slot, c.mean[n - 1] if gap == 0 else ABSENT)
+
+
+@inner
+def _enclose(s: ForecastState, c: ForecastSettings, gap: int) -> None:
+    """lower, upper <- intervals around the mean."""
+    H, A = c.mean.shape[0], c.pool.horizons.shape[0]
+    say_spans(s.spans, c.spans, c.pool.horizons, c.mean)
+    for h in range(H):
+        far = min(h + gap, H - 1)
+        a, part = c.pool.below[far], c.pool.part[far]
+        above, widest = min(a + 1, A - 1), 0.0
+        for v in range(c.lower.shape[0]):
+            q = (1.0 - part) * c.spans.q[a, v] + part * c.spans.q[above, v]
+            widest = max(widest, q)  # of all levels so far
+            c.lower[v, h] = c.mean[h] - widest if is_there(c.spans.q[a, v]) else np.nan
+            c.upper[v, h] = c.mean[h] + widest if is_there(c.spans.q[a, v]) else np.nan
+
+
+# ------------------------------------------------------------------------------------------------------------ learning
+
+
+@inner
+def _clean(s: ForecastState, c: ForecastSettings, y: float) -> float:
+    """The value as candidates shall see it: (1) and (2) of `past`."""
+    history = s.history
+    if not is_there(s.told[0]):
+        return y
+    f, scale = s.told[0], history.marks[SCALE]
+    e = y - f
+    side = 0
+    if history.counts[ERRORS] >= WARM and abs(e) > OUTLIER * scale and scale > 0.0:
+        side = 1 if e > 0.0 else -1
+    before, odd, trusted = history.counts[SIDE], history.marks[ODD], history.counts[TRUSTED]
+    if history.counts[GAP] == 0:
+        usual_error(history, e)
+    history.counts[SIDE] = side
+    history.counts[TRUSTED] = 0
+    history.marks[ODD] = y
+    if before != 0:
+        stayed = side != -before if trusted == 1 else side == before and abs(y - odd) < 0.5 * abs(e)
+        history.counts[STAYED if stayed else RETURNED] += 1
+        if stayed and trusted == 0:
+            _change_level(s, c, y, odd)
+            return y
+    if side == 0:
+        return y
+    if history.counts[STAYED] > 2 * history.counts[RETURNED] + 1:
+        history.counts[TRUSTED] = 1
+        _change_level(s, c, y, y)
+        history.counts[SIDE] = side
+        return y
+    clean: float = f + side * COUNTS * scale
+    return y if y > 0.0 >= clean else clean
+
+
+@inner
+def _change_level(s: ForecastState, c: ForecastSettings, y: float, before: float) -> None:
+    """The level of the series has changed: `before` is the first value of the new one, y the present one."""
+    history, shift, shift_log = s.history, y - s.told[0], 0.0
+    if usual(history, 1) and y > 0.0:
+        shift_log = np.log(y) - logarithm(history, s.told[0])
+    rebase(history, shift, shift_log)
+    L, t = history.z.shape[1], history.counts[TIME]
+    if history.counts[GAP] == 0 and history.counts[TRUSTED] == 0:
+        history.z[0, (t - 1) % L] = before
+        if usual(history, 1) and before > 0.0:
+            history.z[1, (t - 1) % L] = np.log(before)
+    shift_levels(s.bank, c.bank, shift, shift_log)
+    for i in range(s.direct.waiting.shape[0]):
+        shift_bases(s.direct, i, shift if i % 2 == 0 else shift_log)
+    history.marks[LOW] = min(history.marks[LOW], before)
+    history.marks[HIGH] = max(history.marks[HIGH], before)
+    history.changes[history.counts[CHANGED] % CHANGES] = s.clock[ROUNDS] + 1
+    history.counts[CHANGED] += 1
+    history.counts[SIDE] = history.counts[ERRORS] = 0  # the size of errors may be another one now
+    history.marks[SCALE] = 0.0
+
+
+@inner
+def _learn(s: ForecastState, c: ForecastSettings, y: float) -> None:
+    """See y (nan: it is missing), after `_forecast`."""
+    s.clock[ROUNDS] += 1
+    s.clock[ASKED] = 0
+    history = s.history
+    if y != y:
+        if history.counts[SEEN] > 0:
+            fill(history, s.told[0])
+            coast(s.bank, c.bank)
+        return
+    t = history.counts[TIME]
+    least = LEAST * (history.marks[HIGH] - history.marks[LOW])
+    if history.counts[SEEN] > 0:
+        for a in range(c.pool.horizons.shape[0]):
+            h = c.pool.horizons[a]
+            if t + 1 >= h:
+                slot = c.pool.first[a] + (t + 1) % h
+                judge_candidates(s.pool, c.pool, a, slot, y, least)
+                if c.lower.shape[0] > 0:
+                    learn_span(s.spans, c.spans, a, h, slot, y)
+        if c.lower.shape[0] > 0 and history.counts[GAP] == 0 and is_there(s.told[0]):
+            learn_scale(s.spans, y, s.told[0])
+    clean = _clean(s, c, y)
+    gap, seen = history.counts[GAP], history.counts[SEEN]
+    if y <= 0.0 and history.counts[POSITIVE] == 1:
+        history.counts[POSITIVE] = 0
+    if gap > 0:
+        spread_back(
+            history, clean - s.told[0], np.log(clean) - logarithm(history, s.told[0]) if usual(history, 1) else 0.0
+        )
+    lay_out(history, c.history)
+    if seen > 0:
+        _learn_models(s, c, clean)
+    for p in range(2):
+        if usual(history, p):
+            smooth(s.bank, c.bank, p, clean if p == 0 else np.log(clean), t, seen, gap)
+    s.bank.started[0] = 1
+    accept(history, y, clean)
+
+
+@inner
+def _learn_models(s: ForecastState, c: ForecastSettings, clean: float) -> None:
+    """Linear models learn the cleaned value."""
+    history = s.history
+    L, t, line = history.z.shape[1], history.counts[TIME], c.history.line
+    learn_lagged(s.lagged, c.lagged, LAGS, -1, 0, 0, line[0], L, t, history.mean[0], history.step[0], clean)
+    learn_columns(s.columns, c.columns, line[0], L, t, clean)
+    for p in range(2):
+        if not usual(history, p):
+            continue
+        z = clean if p == 0 else np.log(clean)
+        for q in range(-1, c.seasons.shape[0]):
+            if q >= 0:
+                m = c.seasons[q]
+                if p == 0:
+                    learn_lagged(s.lagged, c.lagged, LAGS, q, 0, m, line[0], L, t, history.mean[0], history.step[0], z)
+                learn_lagged(
+                    s.lagged,
+                    c.lagged,
+                    SEASONAL_DIFFERENCES,
+                    q,
+                    p,
+                    m,
+                    line[p],
+                    L,
+                    t,
+                    history.mean[p],
+                    history.step[p],
+                    z,
+                )
+            if q >= 0 or c.plain:
+                i = 2 * (int(c.plain) + q) + p
+                for a in range(c.pool.horizons.shape[0]):
+                    h = c.pool.horizons[a]
+                    if t + 1 >= h:
+                        learn_direct(s.direct, i, 10 if q >= 0 else 8, a, c.pool.first[a] + (t + 1) % h, z)
+
+
+# ------------------------------------------------------------------------------------------------------------- kernels
+
+
+@kernel
+def ask(handle: Handle, known: int) -> float:
+    """Forecast the next values; the columns of the first `known` rounds are given. Returns that of the next."""
+    s, c = parts(handle)
+    _forecast(s, c, known)
+    return float(c.mean[0])
+
+
+@inner
+def _waits(s: ForecastState) -> bool:
+    """Whether the round has to wait, for capacity or for a test for seasons."""
+    rounds = s.clock[ROUNDS]
+    return not has_capacity(s.columns, rounds + 1) or (s.clock[CHECK] > 0 and rounds >= s.clock[CHECK])
+
+
+@kernel
+def answer(handle: Handle, y: float) -> int:
+    """See one value; without a forecast before it, that is made now. Returns WAITS, with nothing changed, or PLAYED."""
+    s, c = parts(handle)
+    if _waits(s):
+        return WAITS
+    if s.clock[ASKED] == 0:
+        _forecast(s, c, 0)
+    _learn(s, c, y)
+    return PLAYED
+
+
+@kernel
+def play(
+    handle: Handle, rows: Floats, values: Floats, means: Floats, lower: Floats, upper: Floats, weights: Floats
+) -> int:
+    """Forecast and see values, up to the end or a round that has to wait; returns its index.
+
+    means[t] (H,), lower[t], upper[t] (V, H) <- the forecasts made before values[t] is seen. There may be more rows of
+    columns than values.
+    """
+    s, c = parts(handle)
+    T, H = values.shape[0], c.mean.shape[0]
+    for t in range(T):
+        if _waits(s):
+            return t
+        known = min(H, rows.shape[0] - t)
+        give_rows(s.columns, c.columns, rows, t, known)
+        _forecast(s, c, known)
+        for h in range(H):
+            means[t, h] = c.mean[h]
+            for v in range(lower.shape[1]):
+                lower[t, v, h] = c.lower[v, h]
+                upper[t, v, h] = c.upper[v, h]
+        for k in range(weights.shape[1]):
+            weights[t, k] = c.shares[k]
+        _learn(s, c, values[t])
+    return T

@@ -1,0 +1,192 @@
+"""Exponential smoothing with fixed rates: level, damped trend, and an additive season of m rounds.
+
+    forecast h = l + b (phi + ... + phi^h) + s[t + h]                                                               (1)
+    e = z - forecast 1;  l += phi b + a e;  b = phi b + a beta e;  s[t] += gamma (1 - a) e                          (2)
+
+A missing value is passed with e = 0. After g of them a = alpha (1 + g alpha)/(1 + g alpha^2). Without a season
+a >= 1/(n + 1), so that the first values count as a mean. With one, it starts when two seasons are known: the slope from
+their means, s from the mean deviations. Rows of the bank: three without a season, four for every season, each
+in both spaces (`thalweg.parts.forecast.past`). A grid of rates takes the place of a fit: the combination chooses.
+
+References
+----------
+E. Gardner, E. McKenzie, Forecasting trends in time series, Management Science 31, 1985: damped trends.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from thalweg._core.rules import magnitude, within
+from thalweg._core.state import Floats, Ints, Plan, field
+from thalweg._kernels.jit import inner
+from thalweg._validate import LARGEST_ENTRY
+
+__all__ = [
+    "PLAIN", "PLAIN_ROWS", "SEASONAL", "SEASONAL_ROWS", "BankSettings", "BankState", "bank_plan", "coast", "plain_row",
+    "say", "season_row", "shift_levels", "smooth", "start_season",
+]  # fmt: skip
+
+# alpha, beta, phi, gamma
+PLAIN = ((0.15, 0.0, 1.0, 0.0), (0.6, 0.0, 1.0, 0.0), (0.5, 0.05, 0.9, 0.0))
+SEASONAL = ((0.05, 0.0, 1.0, 0.05), (0.35, 0.0, 1.0, 0.3), (0.5, 0.05, 0.95, 0.3), (0.9, 0.3, 0.98, 0.3))
+PLAIN_ROWS, SEASONAL_ROWS = len(PLAIN), len(SEASONAL)
+PLAIN_BASE, SEASONAL_BASE = 1, 1  # the row in a group whose errors direct models use
+
+
+class BankState(NamedTuple):
+    """Levels and slopes of all rows, seasons, and the last errors of the row that direct models build on."""
+
+    level: Floats = field("R", magnitude(4 * LARGEST_ENTRY))
+    slope: Floats = field("R", magnitude(4 * LARGEST_ENTRY))
+    season: Floats = field("F", magnitude(8 * LARGEST_ENTRY))
+    started: Ints = field("G", within(0, 1))  # group 0 has no season
+    recent: Floats = field("G 2 2", magnitude(8 * LARGEST_ENTRY), called="recent errors")  # (group, space, last and before)
+    phases: Floats = field("E", magnitude(8 * LARGEST_ENTRY), called="errors by season")  # the last error of each phase
+
+
+class BankSettings(NamedTuple):
+    """Constants."""
+
+    seasons: Ints  # (Q,)
+    starts: Ints  # (Q,) where the values of a season begin: 8 m of `season`, 2 m of `phases`
+    plain: Floats  # (3, 4)
+    seasonal: Floats  # (4, 4)
+
+
+def bank_plan(seasons: tuple[int, ...]) -> Plan:
+    """Return the plan of the bank for these seasons."""
+    Q, total = len(seasons), sum(seasons)
+    starts = np.concatenate([[0], np.cumsum(seasons)])[:Q].astype(np.int64)
+    settings = BankSettings(np.array(seasons, dtype=np.int64), starts, np.array(PLAIN), np.array(SEASONAL))
+    sizes = {"R": 2 * (PLAIN_ROWS + SEASONAL_ROWS * Q), "F": 2 * SEASONAL_ROWS * total, "G": 1 + Q, "E": 2 * total}
+    return Plan(BankState, settings, sizes)
+
+
+@inner
+def plain_row(p: int, j: int) -> int:
+    """The row of smoothing j without a season in space p."""
+    return p * 3 + j
+
+
+@inner
+def season_row(q: int, p: int, j: int) -> int:
+    """The row of smoothing j of season q in space p."""
+    return 6 + (2 * q + p) * 4 + j
+
+
+@inner
+def _values(c: BankSettings, q: int, p: int, j: int) -> int:
+    """Where the season of a row begins."""
+    return 8 * c.starts[q] + (4 * p + j) * c.seasons[q]
+
+
+@inner
+def say(s: BankState, c: BankSettings, q: int, p: int, j: int, t: int, out: Floats) -> None:
+    """out[h - 1] <- (1), of season q, or without one where q = -1."""
+    r = plain_row(p, j) if q < 0 else season_row(q, p, j)
+    phi = c.plain[j, 2] if q < 0 else c.seasonal[j, 2]
+    level, slope, power = s.level[r], s.slope[r], 1.0
+    if q < 0:
+        for h in range(out.shape[0]):
+            power *= phi
+            level += power * slope
+            out[h] = level
+    else:
+        m, first = c.seasons[q], _values(c, q, p, j)
+        phase = t % m
+        for h in range(out.shape[0]):
+            power *= phi
+            level += power * slope
+            out[h] = level + s.season[first + phase]
+            phase = phase + 1 if phase + 1 < m else 0
+
+
+@inner
+def coast(s: BankState, c: BankSettings) -> None:
+    """A missing value: (2) with e = 0."""
+    for p in range(2):
+        for j in range(3):
+            r = plain_row(p, j)
+            s.slope[r] *= c.plain[j, 2]
+            s.level[r] += s.slope[r]
+        for q in range(c.seasons.shape[0]):
+            for j in range(4):
+                r = season_row(q, p, j)
+                s.slope[r] *= c.seasonal[j, 2]
+                s.level[r] += s.slope[r]
+
+
+@inner
+def _rate(alpha: float, gap: int) -> float:
+    return alpha * (1.0 + gap * alpha) / (1.0 + gap * alpha * alpha)
+
+
+@inner
+def smooth(s: BankState, c: BankSettings, p: int, z: float, t: int, seen: int, gap: int) -> None:
+    """(2) for all rows of space p; `seen` values came before."""
+    for j in range(3):
+        r = plain_row(p, j)
+        if s.started[0] == 0:
+            s.level[r] = z
+            continue
+        b = c.plain[j, 2] * s.slope[r]
+        e = z - (s.level[r] + b)
+        a = max(_rate(c.plain[j, 0], gap), 1.0 / (seen + 2.0))
+        s.level[r] += b + a * e
+        s.slope[r] = b + a * c.plain[j, 1] * e
+        if j == 1:
+            s.recent[0, p, 1] = s.recent[0, p, 0]
+            s.recent[0, p, 0] = e
+    for q in range(c.seasons.shape[0]):
+        if s.started[q + 1] == 0:
+            continue
+        m = c.seasons[q]
+        phase = t % m
+        for j in range(4):
+            r, at = season_row(q, p, j), _values(c, q, p, j) + phase
+            b = c.seasonal[j, 2] * s.slope[r]
+            e = z - (s.level[r] + b + s.season[at])
+            a = _rate(c.seasonal[j, 0], gap)
+            s.level[r] += b + a * e
+            s.slope[r] = b + a * c.seasonal[j, 1] * e
+            s.season[at] += c.seasonal[j, 3] * (1.0 - a) * e
+            if j == 1:
+                s.recent[q + 1, p, 1] = s.recent[q + 1, p, 0]
+                s.recent[q + 1, p, 0] = e
+                s.phases[2 * c.starts[q] + p * m + phase] = e
+
+
+@inner
+def start_season(s: BankState, c: BankSettings, q: int, t: int, line: Floats, L: int) -> None:
+    """Start season q from the two that `line` (2, at least L) ends with."""
+    m = c.seasons[q]
+    for p in range(2):
+        one, two = 0.0, 0.0
+        for i in range(m):
+            one += line[p, L - 2 * m + i]
+            two += line[p, L - m + i]
+        one /= m
+        two /= m
+        slope = (two - one) / m
+        for j in range(4):
+            r, first = season_row(q, p, j), _values(c, q, p, j)
+            for i in range(m):
+                trend = slope * (i - 0.5 * (m - 1))
+                apart = line[p, L - 2 * m + i] - one + line[p, L - m + i] - two - 2.0 * trend
+                s.season[first + (t + i) % m] = 0.5 * apart
+            s.level[r] = two + 0.5 * slope * (m - 1)
+            s.slope[r] = slope if c.seasonal[j, 1] > 0.0 else 0.0
+    s.started[q + 1] = 1
+
+
+@inner
+def shift_levels(s: BankState, c: BankSettings, shift: float, shift_log: float) -> None:
+    """The level of the series has changed."""
+    for j in range(3):
+        s.level[plain_row(0, j)] += shift
+        s.level[plain_row(1, j)] += shift_log
+    for q in range(c.seasons.shape[0]):
+        for j in range(4):
+            s.level[season_row(q, 0, j)] += shift
+            s.level[season_row(q, 1, j)] += shift_log

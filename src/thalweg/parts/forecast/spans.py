@@ -1,0 +1,182 @@
+"""Intervals around forecasts, for each of a few horizons and every level, from past errors at that horizon.
+
+Errors e at horizon h are compared in units of g, which says how large errors are now compared with the last 200 rounds:
+
+    g = (1 + min(max(s/S, 1/5), 5) + min(max(|f|/F, 1/5), 5))/3                                                     (1)
+    u = |e|/g^k, k = h^(-1/4);  q = exp(theta) g^k Q(u)                                                             (2)
+    theta += eta (missed - (1 - level)),  eta = 0.05/h^(3/4)                                                        (3)
+
+S is the mean absolute error of one step, s that with a half-life of 10 rounds, f the forecast and F the mean of |f|.
+Q is the quantile of the last 90 scores u, of which every max(1, h/4)-th is kept, since neighbours are nearly the same
+at long horizons; its rank is level (n + 1 + (h - 1)/5 / max(1, h/4)), a little above the level for the same reason.
+(3) keeps the coverage right whatever the quantiles are: over T answers the misses are at most
+(1 - level) T + U/eta + h where exp(U) g^k Q always was enough, as in `thalweg.estimators.conformal`.
+
+Between two horizons thresholds are interpolated, and intervals of a higher level hold those of a lower one. A horizon
+with few answers is at least as wide as the one before it; without any, it is wider by the square root of the ratio of
+horizons. Intervals with two sides of their own were tried: at long horizons their scores were worse by 3 %.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from thalweg._core.rules import magnitude, within
+from thalweg._core.state import Floats, Ints, Past, Plan, field, scratch
+from thalweg._kernels.jit import inner
+from thalweg.parts.forecast.past import ABSENT, is_there
+
+__all__ = ["SpansSettings", "SpansState", "learn_scale", "learn_span", "say_spans", "spans_plan", "wait_for_answer"]
+
+WINDOW = 90
+RATE, LOWEST, HIGHEST = 0.05, -2.0, 5.0
+FEW = 10  # scores of a horizon
+MEMORY = 200.0  # rounds of S and F
+SHORT = 1.0 / (1.0 - 0.5**0.1)  # rounds of s, with a half-life of 10
+FARTHEST = 5.0  # parts of g are held between 1/5 and 5
+STEEP = 10.0  # an error counts for at most 10 S in s
+EXTRA = 0.2
+LARGEST_SCORE = 1e103
+ERROR, LATELY, SIZE = range(3)  # of `scale`: S, s and F
+
+
+class SpansState(NamedTuple):
+    """Scores at A horizons, corrections of V levels, and thresholds that wait for their answer."""
+
+    scores: Floats = field("A W", within(0.0, LARGEST_SCORE))  # the i-th at i modulo W
+    sorted: Floats = field("A W", within(0.0, LARGEST_SCORE), called="scores")
+    answers: Ints = field("A", within(0, 2.0**62))
+    kept: Ints = field("A", within(0, 2.0**62), called="scores")  # how many scores there were
+    theta: Floats = field("A V", magnitude(HIGHEST))
+    scale: Floats = field("3", within(0.0, LARGEST_SCORE))
+    heard: Ints = field("1", within(0, 2.0**62), called="scale")  # errors in `scale`
+    means: Floats = field("S", magnitude(ABSENT), called="waiting forecasts", start=ABSENT)
+    units: Floats = field("S", within(0.0, FARTHEST), called="waiting units", start=1.0)  # g^k
+    waiting: Floats = field("S V", magnitude(ABSENT), called="waiting thresholds", start=ABSENT)
+
+
+class SpansSettings(NamedTuple):
+    """Constants and scratch space."""
+
+    levels: Floats  # (V,) ascending
+    units: Floats = scratch("A")
+    q: Floats = scratch("A V")
+
+
+def spans_plan(levels: tuple[float, ...], horizons: int, slots: int) -> Plan:
+    """Return the plan for these levels."""
+    V = len(levels)
+    sizes = {"A": horizons if V else 0, "V": V, "S": slots if V else 0, "W": WINDOW}
+    return Plan(SpansState, SpansSettings(np.array(sorted(levels), dtype=np.float64)), sizes, holds=_holds)
+
+
+def _holds(s: SpansState, c: SpansSettings, past: Past) -> Iterator[tuple[str, bool]]:
+    yield "scores", bool((s.kept <= s.answers).all() and (s.answers <= past.rounds).all())
+    for a in range(s.answers.size):
+        n = min(int(s.kept[a]), s.scores.shape[1])
+        yield "scores", bool((np.sort(s.scores[a, :n]) == s.sorted[a, :n]).all())
+
+
+@inner
+def _thinned(h: int) -> int:
+    """Of so many scores one is kept."""
+    return max(1, h // 4)
+
+
+@inner
+def _quantile(values: Floats, n: int, rank: float) -> float:
+    """The quantile of n sorted numbers, with ranks from 1."""
+    r = min(max(rank - 1.0, 0.0), n - 1.0)
+    low = int(r)
+    return values[low] + (r - low) * (values[min(low + 1, n - 1)] - values[low])
+
+
+@inner
+def _held(ratio: float) -> float:
+    return min(max(ratio, 1.0 / FARTHEST), FARTHEST)
+
+
+@inner
+def _unit(s: SpansState, h: int, mean: float) -> float:
+    """(1), to the power k."""
+    S, F = s.scale[ERROR], s.scale[SIZE]
+    lately = _held(s.scale[LATELY] / S) if S > 0.0 else 1.0
+    size = _held(abs(mean) / F) if F > 0.0 else 1.0
+    return float(((1.0 + lately + size) / 3.0) ** (float(h) ** -0.25))
+
+
+@inner
+def say_spans(s: SpansState, c: SpansSettings, horizons: Ints, means: Floats) -> None:
+    """q <- (2) for all horizons and levels; ABSENT where there are no answers at all. means[h - 1] are forecasts."""
+    for a in range(horizons.shape[0]):
+        h, n = horizons[a], min(s.kept[a], s.scores.shape[1])
+        c.units[a] = _unit(s, h, means[h - 1])
+        for v in range(c.levels.shape[0]):
+            q = ABSENT
+            if n > 0:
+                rank = c.levels[v] * (n + 1.0 + EXTRA * (h - 1) / _thinned(h))
+                q = np.exp(s.theta[a, v]) * c.units[a] * _quantile(s.sorted[a], n, rank)
+            if n < FEW and a > 0 and is_there(c.q[a - 1, v]):
+                before = c.q[a - 1, v]
+                q = max(q, before) if n > 0 else before * np.sqrt(float(h) / horizons[a - 1])
+            c.q[a, v] = q
+
+
+@inner
+def wait_for_answer(s: SpansState, c: SpansSettings, a: int, slot: int, mean: float) -> None:
+    """The forecast at the a-th horizon and its thresholds wait in this slot; ABSENT: there is none."""
+    s.means[slot], s.units[slot] = mean, c.units[a]
+    for v in range(c.levels.shape[0]):
+        s.waiting[slot, v] = c.q[a, v]
+
+
+@inner
+def learn_scale(s: SpansState, y: float, mean: float) -> None:
+    """The answer to a forecast of one step: S, s and F of (1)."""
+    s.heard[0] += 1
+    n, e = float(s.heard[0]), abs(y - mean)
+    s.scale[ERROR] += (e - s.scale[ERROR]) / min(n, MEMORY)
+    s.scale[LATELY] += (min(e, STEEP * s.scale[ERROR]) - s.scale[LATELY]) / min(n, SHORT)
+    s.scale[SIZE] += (abs(mean) - s.scale[SIZE]) / min(n, MEMORY)
+
+
+@inner
+def learn_span(s: SpansState, c: SpansSettings, a: int, h: int, slot: int, y: float) -> None:
+    """The answer y to the forecast that waits in this slot."""
+    mean = s.means[slot]
+    if not is_there(mean):
+        return
+    eta, e = RATE / float(h) ** 0.75, abs(y - mean)
+    for v in range(c.levels.shape[0]):
+        if is_there(s.waiting[slot, v]):
+            missed = 1.0 if e > s.waiting[slot, v] else 0.0
+            s.theta[a, v] = min(max(s.theta[a, v] + eta * (missed - (1.0 - c.levels[v])), LOWEST), HIGHEST)  # (3)
+    if s.answers[a] % _thinned(h) == 0:
+        W, u = s.scores.shape[1], e / s.units[slot]
+        at, n = s.kept[a] % W, min(s.kept[a], W)
+        if n == W:
+            _remove(s.sorted[a], n, s.scores[a, at])
+            n -= 1
+        s.scores[a, at] = u
+        _insert(s.sorted[a], n, u)
+        s.kept[a] += 1
+    s.answers[a] += 1
+
+
+@inner
+def _remove(values: Floats, n: int, old: float) -> None:
+    i = 0
+    while i < n - 1 and values[i] != old:
+        i += 1
+    for j in range(i, n - 1):
+        values[j] = values[j + 1]
+
+
+@inner
+def _insert(values: Floats, n: int, new: float) -> None:
+    j = n
+    while j > 0 and values[j - 1] > new:
+        values[j] = values[j - 1]
+        j -= 1
+    values[j] = new
