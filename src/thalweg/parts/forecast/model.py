@@ -15,16 +15,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from thalweg._core.rules import counters, magnitude
+from thalweg._core.rules import counters
 from thalweg._core.state import Floats, Ints, Past, Plan, field, part, scratch
 from thalweg._kernels.handle import Handle, parts
 from thalweg._kernels.jit import inner, kernel
+from thalweg._validate import LARGEST
 from thalweg.parts.forecast.columns import columns_plan, give_rows, has_capacity, keep_row, learn_columns, say_columns
 from thalweg.parts.forecast.direct import BASE, direct_plan, learn_direct, shift_bases, solve_direct
 from thalweg.parts.forecast.lagged import LAGS, SEASONAL_DIFFERENCES, lagged_plan, learn_lagged, reach, say_lagged
 from thalweg.parts.forecast.past import (
     ABSENT, CHANGED, CHANGES, ERRORS, FIRST, GAP, HIGH, LAST, LOW, ODD, OUTLIER, POSITIVE, SCALE, SEEN, SIDE, TIME, WARM, accept,
-    fill, history_plan, is_there, lay_out, logarithm, rebase, spread_back, usual, usual_error,
+    fill, history_plan, hold, is_there, lay_out, logarithm, rebase, spread_back, size_or_absent, usual,
+    usual_error,
 )  # fmt: skip
 from thalweg.parts.forecast.pool import judge_candidates, pool_plan, weigh_candidates
 from thalweg.parts.forecast.smoothing import (
@@ -55,7 +57,7 @@ class ForecastState(NamedTuple):
     pool: Any = part()
     spans: Any = part()
     columns: Any = part()
-    told: Floats = field("1", magnitude(ABSENT), called="forecast", start=ABSENT)  # of the next value
+    told: Floats = field("1", size_or_absent(LARGEST), called="forecast", start=ABSENT)  # of the next value
     found: Ints = field(str(FOUND), counters, called="seasons")  # in the series itself; 0: none
     clock: Ints = field("3", counters, called="counters")
 
@@ -65,6 +67,7 @@ class ForecastSettings(NamedTuple):
 
     seasons: Ints  # (Q,)
     plain: bool  # whether there is a direct model without a season
+    search: bool  # whether there are tests for seasons
     columns: Any = part()
     history: Any = part()
     bank: Any = part()
@@ -130,7 +133,7 @@ def forecast_plan(
     }
     return Plan(
         ForecastState,
-        ForecastSettings(np.array(every, dtype=np.int64), plain),
+        ForecastSettings(np.array(every, dtype=np.int64), plain, check > 0),
         {"K": K, "H": horizon, "V": V},
         parts,
         holds=_holds,
@@ -139,8 +142,9 @@ def forecast_plan(
 
 
 def _holds(s: ForecastState, c: ForecastSettings, past: Past) -> Iterator[tuple[str, bool]]:
-    rounds, asked, _ = s.clock.tolist()
+    rounds, asked, check = s.clock.tolist()
     yield "counters", asked in (0, 1) and int(s.history.count[TIME]) <= rounds
+    yield "counters", check == 0 or bool(c.search)
     yield "seasons", bool((s.found != 1).all())
     for q, m in enumerate(c.seasons.tolist()):
         yield "seasons", not s.bank.started[q + 1] or 2 * m <= int(s.history.count[TIME])
@@ -151,9 +155,9 @@ def _holds(s: ForecastState, c: ForecastSettings, past: Past) -> Iterator[tuple[
 
 @inner
 def _bounds(s: ForecastState) -> tuple[float, float]:
-    """The range of values seen, widened by itself."""
+    """The range of values seen, widened by itself, and no wider than that of all values."""
     low, high = s.history.marks[LOW], s.history.marks[HIGH]
-    return low - (high - low), high + (high - low)
+    return max(low - (high - low), -LARGEST), min(high + (high - low), LARGEST)
 
 
 @inner
@@ -161,7 +165,7 @@ def _put(s: ForecastState, row: Floats, p: int, low: float, high: float, out: Fl
     """out <- forecasts in space p, as values within the range."""
     for h in range(row.shape[0]):
         value = row[h] if p == 0 else np.exp(min(row[h], 700.0))
-        out[h] = min(max(value, low), high)
+        out[h] = hold(value, low, high)
 
 
 @inner
@@ -225,8 +229,7 @@ def _direct(s: ForecastState, c: ForecastSettings, i: int, q: int, p: int, low: 
             s.direct.waiting[i, c.pool.first[a] + t % c.pool.horizons[a], BASE] = ABSENT
     for h in range(H):
         if is_there(out[h]):
-            value = out[h] if p == 0 else np.exp(min(out[h], 700.0))
-            out[h] = min(max(value, low), high)
+            out[h] = hold(out[h] if p == 0 else np.exp(min(out[h], 700.0)), low, high)
 
 
 @inner
@@ -240,7 +243,7 @@ def _speak(s: ForecastState, c: ForecastSettings, known: int) -> None:
     drift = (last - history.marks[FIRST]) / max(t - 1 - gap, 1)
     for h in range(H):
         out[NAIVE, h] = last
-        out[DRIFT, h] = min(max(last + (h + 1 + gap) * drift, low), high) if enough else ABSENT
+        out[DRIFT, h] = hold(last + (h + 1 + gap) * drift, low, high) if enough else ABSENT
     say(s.bank, c.bank, -1, 0, 2, t, c.smoothed[2])
     _put(s, c.smoothed[2], 0, low, high, out[TREND])
     line = c.history.line

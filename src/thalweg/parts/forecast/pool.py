@@ -17,10 +17,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thalweg._core.rules import magnitude, within
+from thalweg._core.rules import within
 from thalweg._core.state import Floats, Ints, Plan, field, scratch
 from thalweg._kernels.jit import inner
-from thalweg.parts.forecast.past import ABSENT, is_there
+from thalweg._validate import LARGEST
+from thalweg.parts.forecast.past import ABSENT, is_there, size_or_absent
 
 __all__ = ["PoolSettings", "PoolState", "anchors", "judge_candidates", "pool_plan", "weigh_candidates"]
 
@@ -35,7 +36,7 @@ class PoolState(NamedTuple):
 
     losses: Floats = field("A K", within(0.0, LARGEST_LOSS), called="losses of candidates")
     counts: Floats = field("A K", within(0.0, 2.0**40), called="losses of candidates")
-    said: Floats = field("S K", magnitude(ABSENT), called="waiting forecasts", start=ABSENT)
+    said: Floats = field("S K", size_or_absent(LARGEST), called="waiting forecasts", start=ABSENT)
 
 
 class PoolSettings(NamedTuple):

@@ -19,7 +19,8 @@ import numpy as np
 from thalweg._core.rules import magnitude, within
 from thalweg._core.state import Floats, Ints, Past, Plan, field, scratch
 from thalweg._kernels.jit import inner
-from thalweg.parts.forecast.past import ABSENT, is_there
+from thalweg._validate import LARGEST
+from thalweg.parts.forecast.past import ABSENT, is_there, size_or_absent
 
 __all__ = ["WINDOW", "SpansSettings", "SpansState", "learn_span", "say_spans", "span", "spans_plan"]
 
@@ -38,9 +39,9 @@ class SpansState(NamedTuple):
     sorted: Floats = field("A W", magnitude(LARGEST_ERROR), called="errors")
     answers: Ints = field("A", within(0, 2.0**62))
     theta: Floats = field("A V 3", magnitude(HIGHEST))
-    costs: Floats = field("A V 2", within(0.0, 1e106), called="interval scores")  # symmetric and two-sided
-    means: Floats = field("S", magnitude(ABSENT), called="waiting forecasts", start=ABSENT)
-    waiting: Floats = field("S V 3", magnitude(ABSENT), called="waiting thresholds", start=ABSENT)
+    costs: Floats = field("A V 2", within(0.0, 1e110), called="interval scores")  # symmetric and two-sided
+    means: Floats = field("S", size_or_absent(LARGEST), called="waiting forecasts", start=ABSENT)
+    waiting: Floats = field("S V 3", size_or_absent(100 * LARGEST_ERROR), called="waiting thresholds", start=ABSENT)
 
 
 class SpansSettings(NamedTuple):
