@@ -22,7 +22,7 @@ __all__ = ["FEATURES", "DirectSettings", "DirectState", "direct_plan", "learn_di
 
 FEATURES = 10
 BASE = FEATURES  # in a waiting row, after its features
-LARGEST_FEATURE = 1e103
+LARGEST_FEATURE = 1e108
 
 
 class DirectState(NamedTuple):
