@@ -292,9 +292,7 @@ class Forecaster(Kept, Recorded):
                 stop = min(T, t + CHUNK)
                 shares = np.empty((stop - t, memory.settings.shares.size))
                 window = slice(t, min(T, stop + H - 1))
-                done = play(
-                    memory.handle, X[window], y[t:stop], means[t:stop], lower[t:stop], upper[t:stop], shares
-                )
+                done = play(memory.handle, X[window], y[t:stop], means[t:stop], lower[t:stop], upper[t:stop], shares)
                 weights.append(shares[:done])
                 t += done
                 tick(done)
@@ -345,7 +343,8 @@ class Forecaster(Kept, Recorded):
     def candidates(self) -> tuple[str, ...]:
         """Names of the candidates, in the order of `weights`."""
         sizes = self._memory.sizes
-        return tuple(candidates(self.seasons, tuple(m for m in (sizes["first"], sizes["second"]) if m)))
+        found = tuple(m for m in (sizes["first"], sizes["second"]) if m)
+        return tuple(candidates(self.seasons, found, len(self.columns)))
 
     @property
     def weights(self) -> dict[str, float]:

@@ -2,9 +2,11 @@
 
 Candidates read z, not the values themselves. With f the forecast of y and s the running mean of its absolute errors:
 
-    z = f + min(max(y - f, -10 s), 10 s)              an outlier counts for 10 mean errors                           (1)
+    z = f + 5 s or f - 5 s where |y - f| > 8 s                an outlier; else z = y                                 (1)
     where two outliers in a row lie on one side and close together, the level of the series has changed: y - f is
-    added to all of z and to every level that candidates keep, and (1) is left out                                   (2)
+    added to all of z and to every level that candidates keep, z = y, and s is learned again                         (2)
+    where more than twice as many outliers have turned out to be (2) as not, and two at least, the next one is taken
+    for a change of level at once
     z = f where y is missing. When a value returns after g of them, its error e is spread over the gap:
     z_{t-j} += e (g + 1 - j)/(g + 1),  j = 1..g                                                                      (3)
 
@@ -12,7 +14,7 @@ Space 0 holds values, space 1 their logarithms, as long as all values are positi
 """
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,11 +32,11 @@ __all__ = [
 SPACES = 2
 ABSENT = 1e300  # in a state, where there is no number
 CHANGES = 64  # the latest changes of level that are remembered
-OUTLIER = 10.0  # mean absolute errors
+OUTLIER, COUNTS = 8.0, 5.0  # mean errors: from there on a value is an outlier; it counts for so many
 MEMORY = 20.0  # rounds of the mean absolute error
 WARM = 10  # errors before an outlier can be told
 LOW, HIGH, FIRST, LAST, SCALE, ODD = range(6)  # of `marks`: range, first and last value, mean |error|, last outlier
-TIME, SEEN, GAP, POSITIVE, SIDE, ERRORS, CHANGED, SINCE = range(8)  # of `count`
+TIME, SEEN, GAP, POSITIVE, SIDE, ERRORS, CHANGED, STAYED, RETURNED, TRUSTED = range(10)  # of `count`
 
 
 def size_or_absent(high: float) -> Rule:
@@ -51,8 +53,9 @@ class HistoryState(NamedTuple):
     marks: Floats = field("6", magnitude(2 * LARGEST))
     changes: Ints = field(str(CHANGES), counters)  # rounds; the i-th at i modulo their number
     # time since the first value, values seen, missing ones in a row, whether all are > 0, the side of an outlier in
-    # the last round (-1, 0, 1), errors counted, changes, and the time of the first value of the present level
-    count: Ints = field("8")
+    # the last round (-1, 0, 1), errors counted, changes, outliers that were changes of level and that were not,
+    # and whether the last one was taken for a change at once
+    count: Ints = field("10")
 
 
 class HistorySettings(NamedTuple):
@@ -72,9 +75,10 @@ def _begin(s: HistoryState, c: HistorySettings) -> None:
 
 
 def _holds(s: HistoryState, c: HistorySettings, past: Past) -> Iterator[tuple[str, bool]]:
-    time, seen, gap, positive, side, errors, changed, since = s.count.tolist()
+    time, seen, gap, positive, side, errors, changed, stayed, returned, trusted = s.count.tolist()
     yield "counters", 0 <= seen <= time <= past.rounds and 0 <= gap <= time - seen and 0 <= errors <= seen
-    yield "counters", positive in (0, 1) and side in (-1, 0, 1) and 0 <= changed <= seen and 0 <= since <= time
+    yield "counters", positive in (0, 1) and side in (-1, 0, 1) and 0 <= changed <= seen and trusted in (0, 1)
+    yield "counters", stayed >= 0 and returned >= 0 and stayed + returned <= seen
     yield "marks", bool(s.marks[LOW] <= s.marks[HIGH] and s.marks[SCALE] >= 0.0)
     yield "past", not positive or not seen or bool(s.marks[LOW] > 0.0)
     yield "changes", bool((s.changes <= past.rounds).all())

@@ -28,6 +28,7 @@ __all__ = ["PoolSettings", "PoolState", "anchors", "judge_candidates", "pool_pla
 FORGET, PRIOR, TRUST, WARM = 0.02, 5.0, 0.15, 5.0
 FEW = 20.0
 CUT = 25.0
+NOTHING = 50.0  # exp(-50) of the best weight: lost in rounding, and a candidate that is alone has all
 LARGEST_LOSS = 1e203
 
 
@@ -94,7 +95,7 @@ def weigh_candidates(s: PoolState, c: PoolSettings, forecasts: Floats) -> None:
         for k in range(K):
             more = c.weights[a, k] / best - 1.0 if best > 0.0 else 0.0
             n = max(s.counts[a, k], min(most, FEW))
-            c.weights[a, k] = np.exp(-min(rate * n * more, 700.0)) if is_there(forecasts[k, 0]) else 0.0
+            c.weights[a, k] = np.exp(-min(rate * n * more, NOTHING)) if is_there(forecasts[k, 0]) else 0.0
 
 
 @inner

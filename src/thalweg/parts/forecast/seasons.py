@@ -8,9 +8,9 @@ taken already.
 
 import math
 
-from thalweg._types import Array
-
 import numpy as np
+
+from thalweg._types import Array
 
 __all__ = ["KEPT", "LONGEST", "find_seasons", "next_check"]
 
