@@ -465,7 +465,7 @@ def _change_level(s: ForecastState, c: ForecastSettings, y: float, before: float
         shift_bases(s.direct, i, shift if i % 2 == 0 else shift_log)
     history.marks[LOW] = min(history.marks[LOW], before)
     history.marks[HIGH] = max(history.marks[HIGH], before)
-    history.changes[history.count[CHANGED] % CHANGES] = s.clock[ROUNDS] + 1
+    history.changes[history.count[CHANGED] % CHANGES] = s.clock[ROUNDS]
     history.count[CHANGED] += 1
     history.count[SIDE] = history.count[ERRORS] = 0  # the size of errors may be another one now
     history.marks[SCALE] = 0.0
