@@ -466,7 +466,7 @@ class Forecaster:
         longest = min(60, d.size // 2 - 1)
         r = {k: float(d[k:] @ d[:-k]) / float(d @ d) for k in range(1, longest + 2)}
         peaks = [k for k in range(3, longest + 1) if r[k] > r[k - 1] and r[k] >= r[k + 1]]
-        for k in sorted((k for k in peaks if r[k] > 1.64 / math.sqrt(d.size)), key=lambda k: -r[k]):
+        for k in sorted((k for k in peaks if r[k] > 3 / math.sqrt(d.size)), key=lambda k: -r[k]):
             if len(self.found) < 2 and all(k % other for other in self.found):
                 self.found += (k,)
                 self.parts |= {(k, p): Season(k, self.lags, self.H) for p in range(2)}

@@ -160,11 +160,11 @@ def forecast_plan(
     A, S = pool.sizes["A"], pool.sizes["S"]
 
     def begin(s: ForecastState, c: ForecastSettings) -> None:
-        for name, one in parts.items():
+        for name, one in inside.items():
             one.begin(getattr(s, name), getattr(c, name))
         s.clock[CHECK] = check
 
-    parts = {
+    inside = {
         "history": history_plan(max(length, reach(lags, every)), horizon),
         "bank": bank_plan(every),
         "lagged": lagged_plan(lags, Q),
@@ -179,7 +179,7 @@ def forecast_plan(
             np.array(every, dtype=np.int64), plain, OTHERS + 2 * plain if columns else -1, K - SEASONAL * Q, check > 0
         ),
         {"K": K, "H": horizon, "V": V},
-        parts,
+        inside,
         holds=_holds,
         begin=begin,
     )
@@ -187,11 +187,11 @@ def forecast_plan(
 
 def _holds(s: ForecastState, c: ForecastSettings, past: Past) -> Iterator[tuple[str, bool]]:
     rounds, asked, check = s.clock.tolist()
-    yield "counters", asked in (0, 1) and int(s.history.count[TIME]) <= rounds
+    yield "counters", asked in (0, 1) and int(s.history.counts[TIME]) <= rounds
     yield "counters", check == 0 or bool(c.search)
     yield "seasons", bool((s.found != 1).all())
     for q, m in enumerate(c.seasons.tolist()):
-        yield "seasons", not s.bank.started[q + 1] or 2 * m <= int(s.history.count[TIME])
+        yield "seasons", not s.bank.started[q + 1] or 2 * m <= int(s.history.counts[TIME])
 
 
 # ----------------------------------------------------------------------------------------------------------- forecasts
@@ -224,7 +224,7 @@ def _direct(
     s: ForecastState, c: ForecastSettings, i: int, q: int, p: int, low: float, high: float, out: Floats
 ) -> None:
     """The direct model i of season q (-1: none) in space p, from `smoothed`; its features wait for their answers."""
-    H, L, t, gap = out.shape[0], s.history.z.shape[1], s.history.count[TIME], s.history.count[GAP]
+    H, L, t, gap = out.shape[0], s.history.z.shape[1], s.history.counts[TIME], s.history.counts[GAP]
     line, x = c.history.line[p], c.direct.x
     m, d = 0, 8
     if q >= 0:
@@ -282,12 +282,12 @@ def _direct(
 def _speak(s: ForecastState, c: ForecastSettings, known: int) -> None:
     """forecasts <- those of all candidates."""
     history, out = s.history, c.forecasts
-    L, t, H = history.z.shape[1], history.count[TIME], out.shape[1]
+    L, t, H = history.z.shape[1], history.counts[TIME], out.shape[1]
     low, high = _bounds(s)
-    last, gap = history.marks[LAST], history.count[GAP]
-    if history.count[SIDE] != 0 and history.count[TRUSTED] == 0:  # an outlier, so far
+    last, gap = history.marks[LAST], history.counts[GAP]
+    if history.counts[SIDE] != 0 and history.counts[TRUSTED] == 0:  # an outlier, so far
         last = history.z[0, (t - 1 - gap) % L]
-    enough = history.count[SEEN] > 3
+    enough = history.counts[SEEN] > 3
     drift = (last - history.marks[FIRST]) / max(t - 1 - gap, 1)
     for h in range(H):
         out[NAIVE, h] = last
@@ -317,7 +317,7 @@ def _speak(s: ForecastState, c: ForecastSettings, known: int) -> None:
 def _speak_season(s: ForecastState, c: ForecastSettings, q: int, low: float, high: float) -> None:
     """forecasts <- those of the candidates with season q."""
     history, out, m = s.history, c.forecasts, c.seasons[q]
-    L, t, H = history.z.shape[1], history.count[TIME], out.shape[1]
+    L, t, H = history.z.shape[1], history.counts[TIME], out.shape[1]
     first, line = c.at_seasons + SEASONAL * q, c.history.line
     for k in range(SEASONAL):
         _hush(out[first + k])
@@ -352,7 +352,7 @@ def _forecast(s: ForecastState, c: ForecastSettings, known: int) -> None:
     H, V, K = c.mean.shape[0], c.lower.shape[0], c.forecasts.shape[0]
     s.clock[ASKED] = 1
     keep_row(s.columns, c.columns)
-    if s.history.count[SEEN] == 0:
+    if s.history.counts[SEEN] == 0:
         for h in range(H):
             c.mean[h] = np.nan
             for v in range(V):
@@ -361,7 +361,7 @@ def _forecast(s: ForecastState, c: ForecastSettings, known: int) -> None:
             c.shares[k] = 0.0
         s.told[0] = ABSENT
         return
-    gap, t, A = s.history.count[GAP], s.history.count[TIME], c.pool.horizons.shape[0]
+    gap, t, A = s.history.counts[GAP], s.history.counts[TIME], c.pool.horizons.shape[0]
     lay_out(s.history, c.history)
     _speak(s, c, known)
     weigh_candidates(s.pool, c.pool, c.forecasts)
@@ -423,26 +423,26 @@ def _clean(s: ForecastState, c: ForecastSettings, y: float) -> float:
     f, scale = s.told[0], history.marks[SCALE]
     e = y - f
     side = 0
-    if history.count[ERRORS] >= WARM and abs(e) > OUTLIER * scale and scale > 0.0:
+    if history.counts[ERRORS] >= WARM and abs(e) > OUTLIER * scale and scale > 0.0:
         side = 1 if e > 0.0 else -1
-    before, odd, trusted = history.count[SIDE], history.marks[ODD], history.count[TRUSTED]
-    if history.count[GAP] == 0:
+    before, odd, trusted = history.counts[SIDE], history.marks[ODD], history.counts[TRUSTED]
+    if history.counts[GAP] == 0:
         usual_error(history, e)
-    history.count[SIDE] = side
-    history.count[TRUSTED] = 0
+    history.counts[SIDE] = side
+    history.counts[TRUSTED] = 0
     history.marks[ODD] = y
     if before != 0:
         stayed = side != -before if trusted == 1 else side == before and abs(y - odd) < 0.5 * abs(e)
-        history.count[STAYED if stayed else RETURNED] += 1
+        history.counts[STAYED if stayed else RETURNED] += 1
         if stayed and trusted == 0:
             _change_level(s, c, y, odd)
             return y
     if side == 0:
         return y
-    if history.count[STAYED] > 2 * history.count[RETURNED] + 1:
-        history.count[TRUSTED] = 1
+    if history.counts[STAYED] > 2 * history.counts[RETURNED] + 1:
+        history.counts[TRUSTED] = 1
         _change_level(s, c, y, y)
-        history.count[SIDE] = side
+        history.counts[SIDE] = side
         return y
     clean: float = f + side * COUNTS * scale
     return y if y > 0.0 >= clean else clean
@@ -455,8 +455,8 @@ def _change_level(s: ForecastState, c: ForecastSettings, y: float, before: float
     if usual(history, 1) and y > 0.0:
         shift_log = np.log(y) - logarithm(history, s.told[0])
     rebase(history, shift, shift_log)
-    L, t = history.z.shape[1], history.count[TIME]
-    if history.count[GAP] == 0 and history.count[TRUSTED] == 0:
+    L, t = history.z.shape[1], history.counts[TIME]
+    if history.counts[GAP] == 0 and history.counts[TRUSTED] == 0:
         history.z[0, (t - 1) % L] = before
         if usual(history, 1) and before > 0.0:
             history.z[1, (t - 1) % L] = np.log(before)
@@ -465,9 +465,9 @@ def _change_level(s: ForecastState, c: ForecastSettings, y: float, before: float
         shift_bases(s.direct, i, shift if i % 2 == 0 else shift_log)
     history.marks[LOW] = min(history.marks[LOW], before)
     history.marks[HIGH] = max(history.marks[HIGH], before)
-    history.changes[history.count[CHANGED] % CHANGES] = s.clock[ROUNDS]
-    history.count[CHANGED] += 1
-    history.count[SIDE] = history.count[ERRORS] = 0  # the size of errors may be another one now
+    history.changes[history.counts[CHANGED] % CHANGES] = s.clock[ROUNDS]
+    history.counts[CHANGED] += 1
+    history.counts[SIDE] = history.counts[ERRORS] = 0  # the size of errors may be another one now
     history.marks[SCALE] = 0.0
 
 
@@ -478,13 +478,13 @@ def _learn(s: ForecastState, c: ForecastSettings, y: float) -> None:
     s.clock[ASKED] = 0
     history = s.history
     if y != y:
-        if history.count[SEEN] > 0:
+        if history.counts[SEEN] > 0:
             fill(history, s.told[0])
             coast(s.bank, c.bank)
         return
-    t = history.count[TIME]
+    t = history.counts[TIME]
     least = LEAST * (history.marks[HIGH] - history.marks[LOW])
-    if history.count[SEEN] > 0:
+    if history.counts[SEEN] > 0:
         for a in range(c.pool.horizons.shape[0]):
             h = c.pool.horizons[a]
             if t + 1 >= h:
@@ -492,12 +492,12 @@ def _learn(s: ForecastState, c: ForecastSettings, y: float) -> None:
                 judge_candidates(s.pool, c.pool, a, slot, y, least)
                 if c.lower.shape[0] > 0:
                     learn_span(s.spans, c.spans, a, h, slot, y)
-        if c.lower.shape[0] > 0 and history.count[GAP] == 0 and is_there(s.told[0]):
+        if c.lower.shape[0] > 0 and history.counts[GAP] == 0 and is_there(s.told[0]):
             learn_scale(s.spans, y, s.told[0])
     clean = _clean(s, c, y)
-    gap, seen = history.count[GAP], history.count[SEEN]
-    if y <= 0.0 and history.count[POSITIVE] == 1:
-        history.count[POSITIVE] = 0
+    gap, seen = history.counts[GAP], history.counts[SEEN]
+    if y <= 0.0 and history.counts[POSITIVE] == 1:
+        history.counts[POSITIVE] = 0
     if gap > 0:
         spread_back(
             history, clean - s.told[0], np.log(clean) - logarithm(history, s.told[0]) if usual(history, 1) else 0.0
@@ -516,7 +516,7 @@ def _learn(s: ForecastState, c: ForecastSettings, y: float) -> None:
 def _learn_models(s: ForecastState, c: ForecastSettings, clean: float) -> None:
     """Linear models learn the cleaned value."""
     history = s.history
-    L, t, line = history.z.shape[1], history.count[TIME], c.history.line
+    L, t, line = history.z.shape[1], history.counts[TIME], c.history.line
     learn_lagged(s.lagged, c.lagged, LAGS, -1, 0, 0, line[0], L, t, history.mean[0], history.step[0], clean)
     learn_columns(s.columns, c.columns, line[0], L, t, clean)
     for p in range(2):

@@ -6,7 +6,7 @@ Errors e at horizon h are compared in units of g, which says how large errors ar
     u = |e|/g^k, k = h^(-1/4);  q = exp(theta) g^k Q(u)                                                             (2)
     theta += eta (missed - (1 - level)),  eta = 0.05/h^(3/4)                                                        (3)
 
-S is the mean absolute error of one step, s the same with a half-life of 10 rounds, f the forecast and F the mean of |f|.
+S is the mean absolute error of one step, s that with a half-life of 10 rounds, f the forecast and F the mean of |f|.
 Q is the quantile of the last 90 scores u, of which every max(1, h/4)-th is kept, since neighbours are nearly the same
 at long horizons; its rank is level (n + 1 + (h - 1)/5 / max(1, h/4)), a little above the level for the same reason.
 (3) keeps the coverage right whatever the quantiles are: over T answers the misses are at most
