@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import signal
+import stat
 import subprocess
 import sys
 from dataclasses import replace
@@ -201,6 +202,44 @@ def test_run_keeps_the_losses_of_all_rounds(call, tmp_path, ending):
     assert [p.name for p in path.parent.iterdir()] == [path.name]
 
 
+def test_rows_of_a_file_and_rounds_of_a_stream(call, load, fails):
+    code, out, err = call("run", load, "--target", "y", "--rows", 24)
+    total = len(load.read_text().splitlines()) - 1
+    assert (code, err) == (0, "")
+    assert f"\nthe first 24 of {total} rows; {total - 24} were left out\n" in out
+    assert json.loads(call("run", load, "--target", "y", "--rows", 24, "--json")[1])["of"] == total
+    code, out, err = call("run", "OGD", load, "--target", "y", "--rows", 24)
+    assert (code, err) == (0, f"the first 24 of {total} rows; {total - 24} were left out\n")
+    assert "OGD on load.csv: 24 rounds" in out
+    assert "left out" not in "".join(call("run", load, "--target", "y")[1:])
+    for words in (["run", load], ["run", "OGD", load], ["compare", "OGD", "--on", load]):
+        assert "For the first 24 rows of a file type --rows 24" in fails(*words, "--target", "y", "--horizon", 24)
+    assert "--rows" in fails("run", "gradual", "--rows", 24)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with a name")
+def test_results_replace_files_only_and_keep_permissions(call, fails, load, tmp_path):
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    code, _, err = call("run", load, "--target", "y", "--out", pipe)
+    assert code == 1
+    assert "no regular file" in err
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    mine = tmp_path / "mine.csv"
+    mine.touch(0o600)
+    assert call("run", load, "--target", "y", "--out", mine)[0] == 0
+    assert stat.S_IMODE(mine.stat().st_mode) == 0o600
+    assert mine.stat().st_size > 0
+
+
+def test_two_results_do_not_share_a_file(fails, load, tmp_path):
+    (tmp_path / "link.csv").symlink_to("x.csv")
+    for other in ("x.csv", tmp_path / "x.csv", "link.csv"):
+        words = ["run", load, "--target", "y", "--out", "x.csv", "--save", other]
+        assert "Two results would be written" in fails(*words)
+    assert not (tmp_path / "x.csv").exists()
+
+
 def test_run_on_a_file(call, load):
     stream = read_table(load, "y").stream
     total = tw.play(build("OGD", stream), stream.problem).total_loss
@@ -217,11 +256,11 @@ def test_run_on_a_file(call, load):
         scale=False,
         intercept=False,
         domain="box:lower=-2,upper=2",
-        horizon=50,
+        rows=50,
         loss="absolute",
     ).stream
     total = tw.play(build("OGD", stream), stream.problem).total_loss
-    options = ["--features", "b", "--no-scale", "--no-intercept", "--domain", "box:lower=-2,upper=2", "--horizon", 50]
+    options = ["--features", "b", "--no-scale", "--no-intercept", "--domain", "box:lower=-2,upper=2", "--rows", 50]
     found = json.loads(call("run", "OGD", load, "--target", "y", *options, "--loss", "absolute", "--json")[1])
     assert found["total_loss"] == total
     assert (found["features"], found["rounds"], found["loss"]) == (["b"], 50, "absolute")
@@ -306,7 +345,7 @@ def test_run_on_another_domain(call):
         (["run", "OGD", "load.csv", "--target", "y", "--features", "a,y"], "'y' is given twice"),
         (["run", "OGD", "load.csv", "--target", "y", "--features", "a,q"], "no column 'q'"),
         (["run", "OGD", "load.csv", "--target", "y", "--domain", "bal"], "no domain 'bal'"),
-        (["run", "OGD", "load.csv", "--target", "y", "--horizon", "1"], "has 1 row(s) of data"),
+        (["run", "OGD", "load.csv", "--target", "y", "--rows", "1"], "has 1 row(s) of data"),
         (["run", "OGD", "load.csv", "--target", "y", "--loss", "logistic"], "column 'y', row 1: the logistic loss"),
         (["run", "OGD", "load.csv", "--target", "y", "--loss", "hinge"], "column 'y', row 1: the hinge loss needs"),
         (["run", "Sword", "load.csv", "--target", "y", "--loss", "absolute"], "Sword needs losses that are smooth"),

@@ -115,6 +115,11 @@ def test_calls_follow_the_block():
     assert told[-1] is mine.block
 
 
+def test_a_state_larger_than_the_memory_is_told():
+    with pytest.raises(MemoryError, match=r"needs 6\.71e\+07 GB, more memory than there is"):  # 2^53 numbers
+        Block.fresh(Plan(Small, (), {"n": 2**53}))
+
+
 def test_all_or_nothing():
     mine = Memory(Growing())
     block, words = mine.block, mine.block.memory.copy()

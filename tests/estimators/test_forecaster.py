@@ -148,6 +148,18 @@ def test_units_do_not_matter(power):
     assert np.array_equal(a * 2.0**power, b, equal_nan=True)
 
 
+@pytest.mark.parametrize(("columns", "lags"), [(510, 2), (511, 2), (6_000, 1), (0, 100_000)])
+def test_many_columns_and_long_lags_take_memory_in_proportion(columns, lags):
+    names, rng = [f"c{k}" for k in range(columns)], np.random.default_rng(0)
+    forecaster = Forecaster(names, lags=lags)
+    features = columns + lags
+    assert (len(forecaster._memory.state.model.guests.B) > 0) == (features <= 512)
+    if features > 512:
+        assert forecaster._memory.block.memory.nbytes < 300 * features
+    X, y = rng.standard_normal((3, columns)), rng.standard_normal(3)
+    assert np.isfinite(forecaster.run(y, X)[0][1:]).all()
+
+
 @pytest.mark.parametrize("at", [0, 1, 3, 100, 399])
 def test_saved_and_continued(tmp_path, at):
     y, rows = series()

@@ -406,6 +406,13 @@ def test_a_weight_near_one_is_nearly_weight_one():
     assert np.allclose(one.predict_proba(X), near.predict_proba(X), atol=1e-7)
 
 
+@pytest.mark.parametrize("make", [TrackingRegressor, TrackingClassifier])
+def test_guests_are_for_up_to_512_features(make):
+    for guests, features, there in ((True, 512, True), (True, 513, False), ("auto", 100, True), ("auto", 101, False)):
+        model = make(guests=guests).fit(np.eye(4, features), [0, 1, 0, 1])
+        assert (len(model._models[0].memory.state.guests.B) > 0) is there
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_rows_of_weight_zero_are_left_out(name):
     model, y = MODELS[name]

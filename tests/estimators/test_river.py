@@ -199,6 +199,18 @@ def test_guests_leave_above_100_features_and_room_grows():
     assert len(plain._models[0].memory.state.guests.B) == 0
 
 
+def test_guests_leave_above_512_features_even_where_they_are_wanted():
+    """They take 40 D^2 bytes: 16 GB for 20,000 names."""
+    model = TrackingRegression(guests=True)
+    for count in (512, 513, 20_000):
+        x = {i: float(i % 7) for i in range(count)}
+        model.learn_one(x, 1.0)
+        inside = model._models[0].memory
+        assert (len(inside.state.guests.B) > 0) == (count <= 512)
+    assert inside.block.memory.nbytes < 300 * 20_000
+    assert math.isfinite(model.predict_one(x))
+
+
 def test_only_what_is_present_costs_time():
     """Work is counted, not time: positions that are absent keep their coefficients, bit for bit."""
     model = TrackingRegression(guests=False)

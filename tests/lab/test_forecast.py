@@ -107,7 +107,7 @@ def test_what_is_written(file, call):
 def test_what_comes_later_changes_no_forecast(file):
     whole = lab.forecast(read_columns(file, "load", time="hour"), Forecaster(("cold", "windy"), lags=4))
     for k in (2, 40, 299):
-        part = lab.forecast(read_columns(file, "load", time="hour", horizon=k), Forecaster(("cold", "windy"), lags=4))
+        part = lab.forecast(read_columns(file, "load", time="hour", rows=k), Forecaster(("cold", "windy"), lags=4))
         ours = part.forecasts["forecast"]
         assert np.array_equal(ours, whole.forecasts["forecast"][:k], equal_nan=True)
 
@@ -162,7 +162,7 @@ def test_a_forecast_is_out_before_its_answer_is_looked_at():
             yield f"{t},{t * 1.5}\n"
         yield "20,broken\n"
 
-    with pytest.raises(InputError, match="standard input, column 'load', row 21: 'broken' is no finite number"):
+    with pytest.raises(InputError, match="standard input, column 'load', row 21: 'broken' is no number"):
         lab.live(rows(), seen.append, "load", lambda names: Forecaster(names, lags=2), time="t")
     assert seen[-1].startswith("20,")  # the row whose answer could not be read was forecast
 
@@ -183,6 +183,98 @@ def test_missing_cells_of_a_pipe():
     assert len(said) == 3
     assert "row 2" in notes[0]
     assert stream(text, missing="previous")[0] == stream("a,load\n1,1\n1,2\n3,3\n")[0]
+
+
+def test_a_pipe_refuses_what_a_file_refuses(tmp_path):
+    """The same text as a file and as a pipe: both refuse it, for the same reason."""
+    for text, options, message in (
+        ("a,a,load\n1,2,3\n4,5,6\n", {}, "two columns called 'a'"),
+        ("t,load\n3,1\n2,2\n1,3\n", {"time": "t"}, "row 2: time goes back, from 3 to 2"),
+        ("t,load\n2020-01-02,1\n2020-01-01 23:00,2\n", {"time": "t"}, "row 2: time goes back"),
+        ("t,load\n10,1\n9,2\n", {"time": "t"}, "row 2: time goes back"),  # as text 9 would be later
+        ("t,load\n1,1\n,2\n", {"time": "t"}, "row 2: the cell is empty"),
+        ("t,load\n1,1\nx,2\n", {"time": "t"}, "row 2: 'x' is no time"),
+        ("a,load\n1,1\n1,inf\n", {}, "row 2: inf is not finite"),
+        (
+            'a,load\n"EUR 47,32",1\n2,2\n',
+            {"features": ["a"], "decimal": ","},
+            r"'EUR 47,32' is no number. Correct it\.",
+        ),
+        ('a,load\n"47,32",1\n2,2\n', {"features": ["a"]}, "'47,32' is no number. Correct it, or type --decimal ,"),
+    ):
+        (tmp_path / "f.csv").write_text(text)
+        with pytest.raises(InputError, match=message):
+            read_columns(tmp_path / "f.csv", "load", **options)
+        with pytest.raises(InputError, match=message):
+            stream(text, **options)
+    long = "a,load\n" + "1" * 200_000 + ",1\n2,2\n"
+    with pytest.raises(InputError, match="standard input, row 1: it cannot be read"):
+        stream(long)
+
+
+def test_a_name_with_a_line_break_is_a_name(tmp_path):
+    text = '"a\nb",load\n1,3\n2,4\n3,5\n'
+    (tmp_path / "f.csv").write_text(text)
+    columns = read_columns(tmp_path / "f.csv", "load")
+    assert columns.features == ("a\nb",)
+    made = []
+    lab.live(io.StringIO(text), made.append, "load", lambda names: made.append(names) or Forecaster(names))
+    assert ["a\nb"] in made
+    assert len(made) == 5
+    assert "a\\nb" in lab.in_words(lab.forecast(columns, Forecaster(columns.features)))
+
+
+def test_times_that_repeat_and_gaps_are_told(tmp_path):
+    for step in ("1h", "1mo", None):
+        times = list(range(20))
+        if step:
+            dates = pl.datetime_range(pl.datetime(2020, 1, 1), pl.datetime(2022, 1, 1), step, eager=True)[:20]
+            times = dates.dt.to_string("%Y-%m-%d %H:%M").to_list()
+        repeat = f"1 row(s) have the time of the row before, first row 6, {times[4]}"
+        gap = f"1 gap(s); the longest, of 3 row(s), is before row 6, from {times[4]} to {times[8]}"
+        for rows, wanted in (
+            (times, []),
+            ([*times[:5], times[4], *times[5:]], [repeat]),
+            (times[:5] + times[8:], [gap]),
+        ):
+            text = "t,load\n" + "".join(f"{t},{k % 7}\n" for k, t in enumerate(rows))
+            (tmp_path / "f.csv").write_text(text)
+            assert list(read_columns(tmp_path / "f.csv", "load", time="t").remarks) == [f"t: {one}" for one in wanted]
+            notes = stream(text, time="t", lags=1)[1]
+            assert len(notes) == len(wanted)
+            assert all("row 6: " in note for note in notes)
+
+
+def test_a_resumed_run_knows_the_row_before(call, tmp_path):
+    head, past, more = "a,load\n", "1,3\n2,4\n3,5\n", ",3\n2,\n,7\n"
+    (tmp_path / "past.csv").write_text(head + past)
+    (tmp_path / "more.csv").write_text(head + more.replace("2,\n", "2,4\n"))
+    (tmp_path / "whole.csv").write_text(head + past + more.replace("2,\n", "2,4\n"))
+    options = ["--target", "load", "--missing", "previous"]
+    assert call("run", "past.csv", *options, "--save", "kept.npz")[0] == 0
+    assert call("run", "more.csv", *options, "--resume", "kept.npz", "--out", "more-out.csv")[0] == 0
+    assert call("run", "whole.csv", *options, "--out", "whole-out.csv")[0] == 0
+    ours, theirs = (pl.read_csv(tmp_path / name)["forecast"].to_list() for name in ("more-out.csv", "whole-out.csv"))
+    assert ours == theirs[3:]
+    before = {"a": 3.0, "load": 5.0}
+    make = lambda names: tw.load(tmp_path / "kept.npz")  # noqa: E731
+    said = []
+    lab.live(io.StringIO(head + ",3\n"), said.append, "load", make, missing="previous", before=before)
+    assert float(said[1].partition(",")[2]) == ours[0]
+
+
+def test_dollars_in_a_name_are_no_formula(call, file):
+    file.write_text(file.read_text().replace("load", r"$\frac{1$"))
+    assert call("run", "load.csv", "--target", r"$\frac{1$", "--plot", "p.png")[0] == 0
+
+
+def test_hindsight_is_for_few_features(tmp_path):
+    rng = np.random.default_rng(0)
+    for many, there in ((512, True), (513, False)):
+        names = [f"c{k}" for k in range(many)]
+        pl.DataFrame(rng.random((4, many)), schema=names).with_columns(load=pl.lit(1.0)).write_csv(tmp_path / "w.csv")
+        outcome = lab.forecast(read_columns(tmp_path / "w.csv", "load"), Forecaster(names, lags=0))
+        assert bool(outcome.hindsight) is there
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")

@@ -36,6 +36,7 @@ __all__ = [
     "plain_text",
     "read_path",
     "reading",
+    "replacing",
     "write_archive",
 ]
 
@@ -53,14 +54,16 @@ def read_path(owner: str, path: Any) -> str | os.PathLike[str]:
 
 def write_archive(path: str | os.PathLike[str], text: str, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write a file whole or not at all."""
-    with _replacing(pathlib.Path(os.path.realpath(path))) as file, zipfile.ZipFile(file, "w") as archive:
+    target = pathlib.Path(os.path.realpath(path))
+    draft = target.with_name(f".thalweg-{uuid.uuid4().hex}.tmp")
+    with replacing(target, draft) as file, zipfile.ZipFile(file, "w") as archive:
         for name, content in [(TEXT, text.encode()), *((f"{k}.npy", _to_npy(v)) for k, v in arrays.items())]:
             archive.writestr(zipfile.ZipInfo(name), content)  # of 1980: the same learner makes the same file
 
 
 @contextlib.contextmanager
-def _replacing(path: pathlib.Path) -> Iterator[BinaryIO]:
-    """A file to write. It takes the place of `path` once it is complete and on the disk, else nothing is left of it.
+def replacing(path: pathlib.Path, draft: pathlib.Path) -> Iterator[BinaryIO]:
+    """Open the draft of a file. It takes the place of `path` once it is on the disk, else nothing is left of it.
 
     Only a regular file is replaced, and its permissions are kept.
     """
@@ -70,7 +73,6 @@ def _replacing(path: pathlib.Path) -> Iterator[BinaryIO]:
         mode = None
     if mode is not None and not stat.S_ISREG(mode):
         raise InputError(f"{os.fspath(path)!r} is no regular file and is not replaced. Give the path of a file.")
-    draft = path.with_name(f".thalweg-{uuid.uuid4().hex}.tmp")
     try:
         with open(draft, "xb") as file:
             if mode is not None:

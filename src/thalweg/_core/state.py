@@ -261,6 +261,16 @@ def _reserve(plan: Plan) -> None:
             raise StateError("The state would be far larger than the file.")
 
 
+def _words(plan: Plan) -> NDArray[np.int64]:
+    try:
+        return np.zeros(plan.words, WORD)
+    except MemoryError:
+        raise MemoryError(
+            f"A state of these sizes needs {8 * plan.words / 2**30:.3g} GB, more memory than there is. Choose smaller "
+            "ones: fewer features, lags or members, a shorter delay."
+        ) from None
+
+
 class Block:
     """One object's memory, and its arrays as views of it.
 
@@ -279,7 +289,7 @@ class Block:
     def __init__(self, plan: Plan, memory: NDArray[np.int64] | None = None) -> None:
         _reserve(plan)
         self.plan = plan
-        self.memory = memory = np.zeros(plan.words, WORD) if memory is None else memory
+        self.memory = memory = _words(plan) if memory is None else memory
         self.arrays = {
             name: np.ndarray(shape, said.dtype, memory, 8 * first)
             for name, (said, shape, first) in plan._layout[0].items()

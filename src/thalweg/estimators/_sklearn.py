@@ -12,12 +12,12 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from thalweg._core.saving import unfit
 from thalweg._types import Array
-from thalweg._validate import LARGEST, check_choice, check_count, check_flag, check_positive, told
+from thalweg._validate import LARGEST, check_count, check_flag, check_positive, told
 from thalweg.domains import Ball, Box, Domain, Simplex
 from thalweg.errors import InputError
 from thalweg.estimators._constrained import ConstrainedLayout, ConstrainedModel
 from thalweg.estimators._fitted import rounds, words
-from thalweg.estimators._linear import FreeModel
+from thalweg.estimators._linear import FreeModel, read_guests
 from thalweg.parts.linear import LinearLayout
 
 __all__ = [
@@ -25,7 +25,6 @@ __all__ = [
     "sound_rows", "writable",
 ]  # fmt: skip
 
-MANY = 100  # features up to which guests come by themselves
 CONSTRAINTS = ("nonnegative", "simplex", "ball", "box")
 # Some versions refuse weights that are all 0; rows of a stream may have them.
 ZEROS = {key: True for key in signature(_check_sample_weight).parameters if key == "allow_all_zero_weights"}
@@ -48,13 +47,11 @@ def layout(self: Any, loss: str, par: float, features: int) -> LinearLayout | Co
     """Return the layout of a model of one target, by the arguments, which are checked here."""
     name = type(self).__name__
     intercept = check_flag(name, "fit_intercept", self.fit_intercept)
-    choices: tuple[str | bool, ...] = "auto", True, False
-    guests = check_choice(name, "guests", self.guests, choices)
+    guests = read_guests(name, self.guests, features)
     domain = _domain(self, name, features)
     if domain is not None:
         return ConstrainedLayout(domain, loss, par, intercept)
-    wanted = features <= MANY if guests == "auto" else bool(guests)
-    return LinearLayout(features, loss, par, intercept, wanted)
+    return LinearLayout(features, loss, par, intercept, guests)
 
 
 def new_model(described: LinearLayout | ConstrainedLayout) -> TargetModel:

@@ -49,7 +49,7 @@ class TrackingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         For "huber": errors beyond `epsilon` times the running scale of errors count linearly. Under a constraint
         `epsilon` is in units of the target.
     guests : {"auto", True, False}
-        Whether least-squares models take part, at O(d^2) a row; "auto": up to 100 features.
+        Whether least-squares models take part, at O(d^2) a row; "auto": up to 100 features, True: up to 512.
 
     Attributes
     ----------

@@ -14,7 +14,7 @@ from thalweg._validate import LARGEST, check_choice, check_flag, check_positive,
 from thalweg.errors import InputError
 from thalweg.estimators import _fitted
 from thalweg.estimators._frames import column, table
-from thalweg.estimators._linear import FreeModel
+from thalweg.estimators._linear import FreeModel, read_guests
 from thalweg.parts.linear import LinearLayout
 
 need("river", "river", "TrackingRegression")
@@ -23,7 +23,6 @@ from river import base  # noqa: E402
 
 __all__ = ["TrackingLogistic", "TrackingRegression"]
 
-MANY = 100  # features up to which guests come by themselves
 LEAST = 8  # features there is room for at first
 PLAIN = {float}
 Features = dict[Hashable, Any]
@@ -44,9 +43,8 @@ def _read_names(value: Any) -> dict[Hashable, int]:
 
 def _sizes(self: Any, count: int) -> tuple[int, bool]:
     """Return the capacity for so many features, and whether there are guests."""
-    choices: tuple[str | bool, ...] = "auto", True, False
-    guests = check_choice(type(self).__name__, "guests", self.guests, choices)
-    return max(LEAST, 1 << max(count - 1, 0).bit_length()), count <= MANY if guests == "auto" else bool(guests)
+    guests = read_guests(type(self).__name__, self.guests, count)
+    return max(LEAST, 1 << max(count - 1, 0).bit_length()), guests
 
 
 def _layout(self: Any, count: int) -> LinearLayout:
@@ -248,7 +246,7 @@ class TrackingRegression(base.MiniBatchRegressor):
     epsilon
         For "huber": errors beyond `epsilon` times the running scale of errors count linearly.
     guests
-        Whether least-squares models take part, at O(d^2) a row; "auto": up to 100 features.
+        Whether least-squares models take part, at O(d^2) a row; "auto": up to 100 features, True: up to 512.
 
     Examples
     --------
@@ -331,7 +329,7 @@ class TrackingLogistic(base.MiniBatchClassifier):
     fit_intercept
         Whether there is an intercept.
     guests
-        Whether Kalman filters take part, at O(d^2) a row; "auto": up to 100 features.
+        Whether Kalman filters take part, at O(d^2) a row; "auto": up to 100 features, True: up to 512.
 
     Examples
     --------

@@ -15,7 +15,7 @@ from thalweg.lab.tables import DOMAIN, LOSSES
 
 __all__ = [
     "Decimal", "Domain", "Empty", "Engine", "Features", "Horizon", "Intercept", "Lags", "LossName", "Missing",
-    "Progress", "Scale", "Scheduler", "Target", "Time", "Workers", "describe_data",
+    "Progress", "Rows", "Scale", "Scheduler", "Target", "Time", "Workers", "describe_data",
 ]  # fmt: skip
 
 
@@ -64,9 +64,8 @@ Lags = Annotated[
         metavar="N|A,B,C",
     ),
 ]
-Horizon = Annotated[
-    int | None, typer.Option(help="Rounds: the length of a synthetic stream, or the first so many of data.", min=1)
-]
+Horizon = Annotated[int | None, typer.Option(help="Rounds of a synthetic stream.", min=1)]
+Rows = Annotated[int | None, typer.Option(help="For a file: only its first so many rows.", min=1)]
 Progress = Annotated[
     bool | None,
     typer.Option("--progress/--no-progress", help="Progress on stderr. [default: on a terminal]", show_default=False),
@@ -86,6 +85,7 @@ def describe_data(
     scale: bool,
     horizon: int | None,
     *,
+    rows: int | None = None,
     lags: str | None = None,
     time: str | None = None,
     missing: Empty = Empty.raise_,
@@ -93,12 +93,17 @@ def describe_data(
 ) -> dict[str, Any]:
     """What to play on, in plain values: see `thalweg.lab.compare.open_data`."""
     if source in STREAMS:
-        if target or features or loss or not intercept or not scale or lags or time or missing != "raise":
+        if target or features or loss or not intercept or not scale or lags or time or missing != "raise" or rows:
             raise InputError(
-                f"{source!r} is a stream of its own: --target, --features, --loss, --lags, --time, --missing, "
+                f"{source!r} is a stream of its own: --target, --features, --loss, --lags, --time, --missing, --rows, "
                 "--no-intercept and --no-scale are for files."
             )
         return {"stream": source, "horizon": horizon, "domain": domain}
+    if horizon is not None:
+        raise InputError(
+            "--horizon is the length of a synthetic stream. For the first "
+            f"{horizon} rows of a file type --rows {horizon}."
+        )
     path = pathlib.Path(source)
     if source != "-" and not path.suffix and not path.exists():
         raise InputError(
@@ -115,7 +120,7 @@ def describe_data(
         "domain": domain or DOMAIN,
         "intercept": intercept,
         "scale": scale,
-        "horizon": horizon,
+        "rows": rows,
         "lags": read_lags_text(lags),
         "time": time,
         "missing": missing.value,

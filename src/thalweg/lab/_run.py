@@ -16,7 +16,7 @@ from thalweg.estimators import Forecaster
 from thalweg.lab import forecast as lab
 from thalweg.lab._say import note, say, terminal
 from thalweg.lab._store import refuse_to_overwrite, write_file
-from thalweg.lab.columns import read_columns
+from thalweg.lab.columns import listed, read_columns
 from thalweg.lab.compare import open_data
 from thalweg.lab.pictures import save as to_image
 from thalweg.lab.runs import FIRST_LINE, describe, losses_as, play_stream
@@ -42,7 +42,9 @@ def play(
     table = None if "stream" in data else read_table(**data)
     stream = table.stream if table else open_data(data, seed)
     if table and table.left_out:
-        note(visible(f"left out, since they hold no number: {', '.join(table.left_out)}"))
+        note(visible(f"left out, since they hold no number: {listed(table.left_out)}"))
+    for remark in table.remarks if table else ():
+        note(remark)
     tell = _tell if terminal(progress) else None
     with_decisions = out is not None and out.suffix.lower() == ".npz"
     report, losses, decisions = play_stream(algorithm, stream, tell=tell, decisions=with_decisions)
@@ -57,6 +59,26 @@ def play(
         raise typer.Exit(130)
 
 
+def _kept(path: pathlib.Path) -> Forecaster:
+    """What --save kept."""
+    kept = tw.load(path)
+    if not isinstance(kept, Forecaster):
+        raise InputError(f"{path} holds a {type(kept).__name__}, no forecaster that --save kept.")
+    return kept
+
+
+def _row_before(resume: pathlib.Path | None, target: str) -> dict[str, float]:
+    """The last row that a kept forecaster has seen; none where it has seen none."""
+    kept = None if resume is None else _kept(resume)
+    if kept is None or not kept.rounds:
+        return {}
+    saved = kept.state()
+    past = saved["past"]
+    return dict(zip(kept.columns, saved["row"].tolist(), strict=True)) | {
+        target: float(past[(kept.rounds - 1) % past.size])
+    }
+
+
 def _forecaster(data: dict[str, Any], columns: list[str], difference: bool, resume: pathlib.Path | None) -> Any:
     """A new forecaster for these columns, or the one that was kept, if it is one for them."""
     fresh = None
@@ -64,9 +86,7 @@ def _forecaster(data: dict[str, Any], columns: list[str], difference: bool, resu
         fresh = Forecaster(columns, lags=data["lags"], loss=data["loss"], difference=difference)
     if resume is None:
         return fresh
-    kept = tw.load(resume)
-    if not isinstance(kept, Forecaster):
-        raise InputError(f"{resume} holds a {type(kept).__name__}, no forecaster that --save kept.")
+    kept = _kept(resume)
     if list(kept.columns) != columns:
         theirs, mine = (", ".join(names) or "none" for names in (kept.columns, columns))
         raise InputError(f"{resume} was kept for other columns: {theirs}. Here they are: {mine}.")
@@ -89,10 +109,13 @@ def forecast_file(
         if path is not None and path.suffix.lower() not in endings:
             raise InputError(f"{'--out' if path is out else '--plot'} must end in {', '.join(endings)}. Got {path}.")
     refuse_to_overwrite(data["source"], *(path for path in (out, save, plot) if path is not None))
-    read = {key: data[key] for key in ("features", "time", "missing", "decimal", "horizon")}
-    columns = read_columns(data["source"], data["target"], **read)
+    read = {key: data[key] for key in ("features", "time", "missing", "decimal", "rows")}
+    before = _row_before(resume, data["target"])
+    columns = read_columns(data["source"], data["target"], before=before, **read)
+    for remark in columns.remarks:
+        note(remark)
     if columns.left_out:
-        note(f"left out, since they hold no number: {', '.join(columns.left_out)}")
+        note(f"left out, since they hold no number: {listed(columns.left_out)}")
     if columns.dropped:
         note(f"{columns.dropped} row(s) with an empty cell were dropped")
     if not columns.features and not data["lags"] and resume is None:
@@ -103,7 +126,7 @@ def forecast_file(
     forecaster = _forecaster(data, list(columns.features), difference, resume)
     outcome = lab.forecast(columns, forecaster)
     if as_json:
-        about = {"target": columns.target, "features": columns.features, "lags": forecaster.lags}
+        about = {"target": columns.target, "features": columns.features, "lags": forecaster.lags, "of": columns.whole}
         say(json.dumps(about | {"rows": outcome.rows(), "warning": outcome.warning}, indent=2))
     else:
         say(lab.in_words(outcome))
@@ -131,8 +154,18 @@ def forecast_live(
 
     shared = {key: data[key] for key in ("features", "time", "missing", "decimal")}
     keep = None if save is None else lambda forecaster: forecaster.save(save)
+    before = _row_before(resume, data["target"])
     make = functools.partial(_forecaster, data, difference=difference, resume=resume)
-    lab.live(sys.stdin, write, data["target"], lambda names: make(columns=names), keep=keep, note=note, **shared)
+    lab.live(
+        sys.stdin,
+        write,
+        data["target"],
+        lambda names: make(columns=names),
+        before=before,
+        keep=keep,
+        note=note,
+        **shared,
+    )
 
 
 def _tell(rounds: int, mean: float, recent: float, queries: tw.Queries, seconds: float) -> None:

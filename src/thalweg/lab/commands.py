@@ -194,6 +194,7 @@ def run(
     intercept: option.Intercept = True,
     scale: option.Scale = True,
     horizon: option.Horizon = None,
+    rows: option.Rows = None,
     seed: Annotated[int, typer.Option(help="What a synthetic stream is drawn from.", min=0)] = 0,
     out: Annotated[
         pathlib.Path | None,
@@ -243,6 +244,7 @@ def run(
         intercept,
         scale,
         horizon,
+        rows=rows,
         lags=lags,
         time=time,
         missing=missing,
@@ -258,8 +260,10 @@ def run(
             raise InputError(f"Give {words[0]} or --learner {learner}, not both.")
         play(learner or algorithm, source, data, seed, out, as_json, progress)
     elif source == "-":
-        if out or plot or as_json or horizon:
-            raise InputError("From stdin forecasts go to stdout as they are made: leave out --out, --plot and --json.")
+        if out or plot or as_json or rows:
+            raise InputError(
+                "From stdin forecasts go to stdout as they are made: leave out --out, --plot, --json and --rows."
+            )
         forecast_live(data, difference, save, resume)
     else:
         forecast_file(data, difference, out, save, resume, plot, as_json)
@@ -306,6 +310,7 @@ def compare(
     intercept: option.Intercept = True,
     scale: option.Scale = True,
     horizon: option.Horizon = None,
+    rows: option.Rows = None,
     engine: option.Engine = "serial",
     workers: option.Workers = None,
     scheduler: option.Scheduler = None,
@@ -336,6 +341,7 @@ def compare(
         intercept,
         scale,
         horizon,
+        rows=rows,
         lags=lags,
         time=time,
         missing=missing,
@@ -344,11 +350,11 @@ def compare(
     folder = out or pathlib.Path("results") / f"compare-{pathlib.Path(on).stem}"
     watched = terminal(progress)
     how: dict[str, Any] = {"engine": engine, "workers": workers, "scheduler": scheduler, "progress": watched}
-    rows = lab.compare(algorithms or [USUAL], data, folder, seeds=seeds, **how)
-    if rows[0]["runs"] < seeds:
+    found = lab.compare(algorithms or [USUAL], data, folder, seeds=seeds, **how)
+    if found[0]["runs"] < seeds:
         note("one run each: on data that is given a seed changes nothing")
     cells = [
-        [row["algorithm"], tidy(row["loss_mean"], 5), *(tidy(row[key], 3) for key in lab.COLUMNS[3:])] for row in rows
+        [row["algorithm"], tidy(row["loss_mean"], 5), *(tidy(row[key], 3) for key in lab.COLUMNS[3:])] for row in found
     ]
     heads = ["algorithm", "total loss", "sd", "projections", "gradients", "values", "markers", "seconds"]
     typer.echo(aligned(heads, cells))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,13 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thalweg._extras import need
-from thalweg._validate import visible
+from thalweg._validate import told, visible
 from thalweg.errors import InputError
 from thalweg.estimators.forecaster import Forecaster
 from thalweg.lab._say import aligned
-from thalweg.lab.columns import Columns, cell_number, lagged, separator_of
-from thalweg.lab.pictures import panels, save
+from thalweg.lab.columns import Columns, Order, cell_number, header_of, lagged, listed, no_number, read_header
+from thalweg.lab.pictures import panels, plain, save
 from thalweg.lab.report import number
+from thalweg.parts.linear import WIDEST
 
 __all__ = ["Outcome", "as_page", "as_table", "forecast", "in_words", "live", "picture"]
 
@@ -119,9 +120,12 @@ def _simple(y: Array, lag: int) -> dict[str, Array]:
 
 
 def _hindsight(columns: Columns, lags: tuple[int, ...], last: Array) -> dict[str, Array]:
-    """Least squares on all rows at once, from one feature and from all. Without all lags: the last value repeated."""
+    """Least squares on all rows at once, from one feature and from all. Without all lags: the last value repeated.
+
+    Nothing where there are more than 512 features: it would take longer than the forecasts.
+    """
     first = max(lags, default=0)
-    if columns.values.size < first + 2:
+    if columns.values.size < first + 2 or len(lags) + len(columns.features) > WIDEST:
         return {}
     whole = lagged(columns, lags)
     found: dict[str, Array] = {}
@@ -158,11 +162,13 @@ def in_words(outcome: Outcome) -> str:
         if hindsight and outcome.hindsight:
             cells.append(("in hindsight, knowing all rows", "", "", ""))
         for row in (row for row in rows if row["hindsight"] is hindsight):
-            name = f"  {row['forecast']}" if hindsight else row["forecast"]
+            name = f"{'  ' if hindsight else ''}{visible(row['forecast'])}"
             cells.append((name, f"{row['rmse']:.6g}", f"{row['mae']:.6g}", f"{row['ratio']:.4g}"))
     table = aligned(cells[0], cells[1:])
     said = [outcome.warning] if outcome.warning else []
-    lines = [head, f"from {' and '.join(parts)}", "", *table.split("\n"), *([""] * bool(said)), *said]
+    first = columns.left_over()
+    heads = [head, f"from {' and '.join(parts)}", *([first] if first else [])]
+    lines = [*heads, "", *table.split("\n"), *([""] * bool(said)), *said]
     return "\n".join(map(visible, lines))
 
 
@@ -206,7 +212,7 @@ def picture(outcome: Outcome) -> Any:
     figure, [[above], [below]] = panels(9.0, 5.6, rows=2)
     tail = slice(max(0, y.size - SHOWN), y.size)
     t = np.arange(1, y.size + 1)
-    above.plot(t[tail], y[tail], color="0.25", linewidth=1.4, label=outcome.columns.target)
+    above.plot(t[tail], y[tail], color="0.25", linewidth=1.4, label=plain(outcome.columns.target))
     above.plot(t[tail], outcome.forecasts[OURS][tail], color="#D55E00", linewidth=1.2, label="forecast")
     above.set_title(f"The last {min(SHOWN, y.size)} rows", loc="left", fontsize=10, parse_math=False)
     above.legend(frameon=False, fontsize=9, loc="best")
@@ -250,6 +256,7 @@ def live(
     time: str | None = None,
     missing: str = "raise",
     decimal: str = ".",
+    before: Mapping[str, float] | None = None,
     keep: Callable[[Forecaster], None] | None = None,
     note: Callable[[str], None] = lambda text: None,
 ) -> None:
@@ -257,19 +264,20 @@ def live(
 
     A row whose target is empty is a question: it is answered, and nothing is learned from it. After every row that was
     learned `keep` is called, so that a run that ends at any moment can be resumed after the last row that was kept.
+    `before` has the numbers of the row before the first one, where a stream goes on.
     """
     name = "standard input"
     text = iter(lines)
-    header = next(text, "")
+    header = header_of(text)
     if not header.strip():
         raise InputError(f"{name} is empty. Its first line must name the columns.")
-    mark = separator_of(header)
-    names = [cell.strip() for cell in next(csv.reader([header.lstrip("\ufeff")], delimiter=mark))]
+    names, mark = read_header(header, name)
     for what, key in (("target", target), ("time", time), *(("feature", key) for key in features or ())):
         if key is not None and key not in names:
-            raise InputError(f"{name} has no column {key!r} for a {what}. Its columns are {', '.join(names)}.")
+            raise InputError(f"{name} has no column {told(key)} for a {what}. Its columns are {listed(names)}.")
     forecaster: Forecaster | None = None
-    before: dict[str, float] = {}
+    latest = dict(before or {})
+    order, asked = None if time is None else Order(name, time), False
     label = time or "row"
     write(f"{_quoted(label)},forecast\n")
     for count, cells in _rows(text, mark, name, len(names)):
@@ -277,15 +285,19 @@ def live(
         if forecaster is None:
             others = [key for key in names if key not in (target, time)]
             chosen = list(features) if features is not None else [
-                key for key in others if cell_number(row[key], decimal) is not None
+                key for key in others if cell_number(row[key], decimal) is not None or key in latest
             ]  # fmt: skip
             left = [key for key in others if features is None and key not in chosen]
             if left:
-                note(f"left out, since the first row has no number there: {', '.join(left)}")
+                note(f"left out, since the first row has no number there: {listed(left)}")
             forecaster = make(chosen)
+        remark = None if order is None else order.see(row[time])  # type: ignore[index]
+        if remark and not asked:  # a question has the time of its answer
+            note(remark)
+        asked = not row[target].strip()
         numbers = {}
         for key in forecaster.columns:
-            numbers[key] = _cell(name, count, key, row[key], missing, decimal, before)
+            numbers[key] = _cell(name, count, key, row[key], missing, decimal, latest)
             if numbers[key] is None:
                 break
         if None in numbers.values():
@@ -293,14 +305,24 @@ def live(
             continue
         said = forecaster.predict(numbers)
         write(f"{_quoted(row[time]) if time else count},{'' if np.isnan(said) else repr(said)}\n")
-        if row[target].strip():
-            forecaster.update(_cell(name, count, target, row[target], "raise", decimal, before))  # type: ignore[arg-type]
+        if not asked:
+            forecaster.update(_cell(name, count, target, row[target], "raise", decimal, latest))  # type: ignore[arg-type]
             if keep is not None:
                 keep(forecaster)
 
 
 def _rows(lines: Iterator[str], mark: str, name: str, wanted: int) -> Iterator[tuple[int, list[str]]]:
-    for count, cells in enumerate((row for row in csv.reader(lines, delimiter=mark) if row), start=1):
+    rows, count = csv.reader(lines, delimiter=mark), 0
+    while True:
+        try:
+            cells = next(rows, None)
+        except csv.Error as error:
+            raise InputError(f"{name}, row {count + 1}: it cannot be read: {error}. Correct the row.") from None
+        if cells is None:
+            return
+        if not cells:  # a blank line
+            continue
+        count += 1
         if len(cells) != wanted:
             raise InputError(
                 f"{name}, row {count}: {len(cells)} value(s), but the header names {wanted} column(s). Correct the row."
@@ -317,9 +339,10 @@ def _cell(
     if value is not None and np.isfinite(value):
         before[key] = value
         return value
+    if value is not None:
+        raise InputError(f"{place}: {told(cell.strip())[1:-1]} is not finite. Correct it.")
     if cell.strip():
-        comma = ", or type --decimal , if that is its mark" if "," in cell else ""
-        raise InputError(f"{place}: {cell.strip()!r} is no finite number. Correct it{comma}.")
+        raise InputError(f"{place}: {no_number(cell, decimal)}.")
     if missing == "drop":
         return None
     if missing == "previous" and key in before:
