@@ -9,7 +9,7 @@ import datetime
 import warnings
 import zoneinfo
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,7 @@ class Clock:
     zone: str | None = None
     offset: int = 0  # of local time in the first row, in microseconds
     local: bool = False
+    native: Any = None  # pandas' own type, where narwhals has no name for it
 
     def column(self, name: str, times: Ints, backend: Any) -> Any:
         """Return times as a column of the type that came."""
@@ -53,6 +54,8 @@ class Clock:
         made = nw.new_series(name, times.astype("M8[us]"), nw.Datetime("us"), backend=backend)
         if self.zone is not None:
             made = made.dt.replace_time_zone("UTC").dt.convert_time_zone(self.zone)
+        if self.dtype == nw.Unknown:  # see `_aware`
+            return nw.from_native(made.to_native().astype(self.native), series_only=True)
         return made.cast(self.dtype)
 
     def _instant(self, time: int) -> int:
@@ -209,6 +212,12 @@ class _Rows:
         if dtype == nw.Date:
             days = times.cast(nw.Datetime("us")).dt.timestamp("us").to_numpy().astype(np.int64)
             return days, days, Clock(dtype, False)
+        native = _aware(times) if dtype == nw.Unknown else None
+        if native is not None:
+            instants, local = (_microseconds(one) for one in (native.dt.tz_convert("UTC"), native))
+            return instants, local, Clock(
+                dtype, False, str(native.dtype.tz), int(local[0] - instants[0]), native=native.dtype
+            )  # fmt: skip
         if dtype != nw.Datetime:
             raise InputError(
                 f"{self.owner}: {time_col!r} must hold dates, datetimes or integers. Its type is {dtype}. Convert it."
@@ -312,6 +321,18 @@ class _Rows:
             )
 
 
+def _aware(times: Any) -> Any:
+    """Return a column of pandas with a time zone whose name narwhals does not read, such as America/New_York."""
+    native = times.to_native()
+    return native if getattr(getattr(native, "dtype", None), "tz", None) is not None else None
+
+
+def _microseconds(native: Any) -> Ints:
+    """Return a column of pandas without its time zone."""
+    found: Ints = native.dt.tz_localize(None).to_numpy().astype("M8[us]").astype(np.int64)
+    return found
+
+
 def _moment(text: Any) -> datetime.datetime:
     """Return the datetime of a text, a date, or a datetime."""
     if isinstance(text, datetime.datetime):
@@ -409,7 +430,7 @@ def _lay_out(
     same = series[1:] == series[:-1]
     if frequency is None:
         frequency = infer(instants[order], same, clock.counted)
-        if frequency is not None and frequency.step >= 28 * 86_400_000_000 and clock.zone is not None:
+        if frequency is not None and frequency.local and clock.zone is not None:
             frequency = infer(local[order], same, False)
     if frequency is None:
         if clock.counted:
@@ -425,7 +446,7 @@ def _lay_out(
         times = (local if wall else instants)[order]
         anchors = frequency.anchors(times, starts)
         places, fits = frequency.places(times, anchors.of(series))
-        found.append((Clock(clock.dtype, clock.counted, clock.zone, clock.offset, wall), anchors, places, fits))
+        found.append((replace(clock, local=wall), anchors, places, fits))
         if fits.all():
             return frequency, *found[-1][:3]
     chosen, anchors, places, fits = found[0]
