@@ -36,7 +36,7 @@ from thalweg._validate import (
 )
 from thalweg.errors import InputError
 from thalweg.estimators.forecasts import Forecast, Forecasts
-from thalweg.parts.forecast.model import ASKED, CHECK, FOUND, answer, ask, candidates, forecast_plan, play
+from thalweg.parts.forecast.model import ASKED, CHECK, FOUND, ROUNDS, answer, ask, candidates, forecast_plan, play
 from thalweg.parts.forecast.past import ABSENT, CHANGED, CHANGES, TIME
 from thalweg.parts.forecast.pool import anchors
 from thalweg.parts.forecast.seasons import KEPT, find_seasons, next_check
@@ -185,12 +185,30 @@ class Forecaster(Kept, Recorded):
         self._memory = Memory(self._layout, moved=self._forget)
 
     def _forget(self, memory: Memory) -> None:
-        self._calls: tuple[Call, Call] | None = None  # to ask, and to answer
+        self._calls: tuple[Call, Call, memoryview] | None = None  # to ask, to answer, and the clock
 
-    def _ready(self) -> tuple[Call, Call]:
+    def _ready(self) -> tuple[Call, Call, memoryview]:
         """Return the bound calls of a round."""
-        calls = self._calls = self._memory.call(ask, 0), self._memory.call(answer, 0.0)
+        memory = self._memory
+        calls = self._calls = memory.call(ask, 0), memory.call(answer, 0.0), memory.state.clock.data
         return calls
+
+    def _ask(self, rows: Array | None) -> float:
+        """Forecast, with the columns of the first rounds; returns the forecast of the next value."""
+        calls = self._calls or self._ready()
+        if 0 < calls[2][CHECK] <= calls[2][ROUNDS]:
+            with self._memory.all_or_nothing():
+                self._make_room(self.rounds + 1)
+            calls = self._ready()
+        call = calls[0]
+        call.integers[1] = 0
+        if rows is not None:
+            self._memory.settings.columns.given[: len(rows)] = rows
+            call.integers[1] = len(rows)
+        said: float = call.run()
+        if said != said:
+            call.entry.read(said)
+        return said
 
     # ------------------------------------------------------------------ a round
 
@@ -200,38 +218,24 @@ class Forecaster(Kept, Recorded):
         `row` has the columns of this round, by name or in their order; None or nan where one is not known. Asked
         again, the last call counts.
         """
-        known = 0
-        if row is not None or self.columns:
-            values, known = self._read_row(row), 1
-        call = (self._calls or self._ready())[0]
-        if known and self.columns:
-            self._memory.settings.columns.given[0] = values
-        call.integers[1] = known
-        said: float = call.run()
-        if said != said:
-            call.entry.read(said)
-        return said
+        rows = self._read_row(row)[None] if row is not None or self.columns else None
+        return self._ask(rows if self.columns else None)
 
     def forecast(self, X: Any = None, levels: Sequence[float] | None = None) -> Forecast:
         """Return forecasts of the next `horizon` values, with intervals at these levels (those of the constructor).
 
         Where there are columns, X has those of the next `horizon` rounds, one row for each.
         """
-        name, H = type(self).__name__, self.horizon
+        name = type(self).__name__
         chosen = self.levels if levels is None else _read_levels(name, levels)
         if not set(chosen) <= set(self.levels):
             raise InputError(
                 f"{name}.forecast has intervals at the levels {self.levels} that it was built with. Got {levels!r}. "
                 f"Build it with levels={chosen!r}."
             )
-        if self.columns:
-            rows = self._read_rows("forecast", "X", X, H)
-            self._memory.settings.columns.given[:] = rows
-        elif X is not None:
+        if X is not None and not self.columns:
             raise InputError(f"{name}.forecast takes X only with columns. Build it with columns=[...].")
-        call = (self._calls or self._ready())[0]
-        call.integers[1] = H if self.columns else 0
-        call.entry.read(call.run())
+        self._ask(self._read_rows("forecast", "X", X, self.horizon) if self.columns else None)
         c, at = self._memory.settings, {level: v for v, level in enumerate(self.levels)}
         return Forecast(
             c.mean.copy(),
@@ -259,16 +263,17 @@ class Forecaster(Kept, Recorded):
             )
         if self.columns and not self._memory.state.clock[ASKED]:
             raise InputError(f"{self._who()}: call predict(row) with the columns of this round first.")
-        changes = self._memory.state.history.count[CHANGED]
+        changes = self._memory.state.history.counts[CHANGED]
         call = (self._calls or self._ready())[1]
         call.floats[1] = y
         if status := call.run():
             call.entry.read(status)
             with self._memory.all_or_nothing():  # it was not played
                 self._make_room(self.rounds + 1)
-                (self._calls or self._ready())[1].floats[1] = y
-                self._calls[1].entry.read(self._calls[1].run())  # type: ignore[index]
-        if self._memory.state.history.count[CHANGED] > changes:
+                call = self._ready()[1]
+                call.floats[1] = y
+                call.entry.read(call.run())
+        if self._memory.state.history.counts[CHANGED] > changes:
             self._tell(changes)
 
     def run(self, values: ArrayLike, rows: ArrayLike | None = None, *, progress: bool = False) -> Forecasts:
@@ -286,20 +291,18 @@ class Forecaster(Kept, Recorded):
         means, lower, upper = np.empty((T, H)), np.empty((T, V, H)), np.empty((T, V, H))
         weights: list[Array] = []
         with memory.all_or_nothing(), progress_bar(name, T, progress, "row") as tick:
-            changes, t = int(memory.state.history.count[CHANGED]), 0
+            changes, t = int(memory.state.history.counts[CHANGED]), 0
             while t < T:
                 self._make_room(self.rounds + 1)
                 stop = min(T, t + CHUNK)
                 shares = np.empty((stop - t, memory.settings.shares.size))
                 window = slice(t, min(T, stop + H - 1))
-                done = play(
-                    memory.handle, X[window], y[t:stop], means[t:stop], lower[t:stop], upper[t:stop], shares
-                )
+                done = play(memory.handle, X[window], y[t:stop], means[t:stop], lower[t:stop], upper[t:stop], shares)
                 weights.append(shares[:done])
                 t += done
                 tick(done)
             memory.state.clock[ASKED] = 0
-        if int(memory.state.history.count[CHANGED]) > changes:
+        if int(memory.state.history.counts[CHANGED]) > changes:
             self._tell(changes)
         return Forecasts(
             means,
@@ -329,12 +332,12 @@ class Forecaster(Kept, Recorded):
     def _recent(self) -> Array:
         """Return the last values, cleaned, in order of time."""
         s = self._memory.state.history
-        t, L = int(s.count[TIME]), s.z.shape[1]
+        t, L = int(s.counts[TIME]), s.z.shape[1]
         return np.asarray(s.z[0, np.arange(max(0, t - L), t) % L])
 
     def _tell(self, before: int) -> None:
         """Log changes since there were so many, and call `on_change`."""
-        for change in self.changes[before - int(self._memory.state.history.count[CHANGED]) :]:
+        for change in self.changes[before - int(self._memory.state.history.counts[CHANGED]) :]:
             log.info("%s: the level of the series changed, evident in round %d", type(self).__name__, change)
             if self.on_change is not None:
                 self.on_change(self, change)
@@ -345,7 +348,8 @@ class Forecaster(Kept, Recorded):
     def candidates(self) -> tuple[str, ...]:
         """Names of the candidates, in the order of `weights`."""
         sizes = self._memory.sizes
-        return tuple(candidates(self.seasons, tuple(m for m in (sizes["first"], sizes["second"]) if m)))
+        found = tuple(m for m in (sizes["first"], sizes["second"]) if m)
+        return tuple(candidates(self.seasons, found, len(self.columns)))
 
     @property
     def weights(self) -> dict[str, float]:
@@ -361,7 +365,7 @@ class Forecaster(Kept, Recorded):
     def changes(self) -> list[int]:
         """Rounds, from 1, in which it became evident that the level had changed; the latest 64."""
         s = self._memory.state.history
-        n = int(s.count[CHANGED])
+        n = int(s.counts[CHANGED])
         return [int(s.changes[i % CHANGES]) for i in range(max(0, n - CHANGES), n)]
 
     # ------------------------------------------------------------------ checks
@@ -401,8 +405,8 @@ class Forecaster(Kept, Recorded):
         if bad.size:
             row, column = bad[0].tolist()
             raise InputError(
-                f"{owner}: '{argument}' has {X[row, column]} in row {row}, column {self.columns[column]!r}; numbers are "
-                f"at most {LARGEST:g} in size, nan where one is not known."
+                f"{owner}: '{argument}' has {X[row, column]} in row {row}, column {self.columns[column]!r}. "
+                f"Numbers are at most {LARGEST:g} in size, nan where one is not known."
             )
         return np.ascontiguousarray(X)
 

@@ -18,7 +18,16 @@ from thalweg.parts.linear.plan import LinearLayout, begin_linear
 from thalweg.parts.linear.rows import learn_row, predict_row
 from thalweg.parts.records import has_room
 
-__all__ = ["ColumnsState", "NoColumns", "columns_plan", "give_rows", "has_capacity", "keep_row", "learn_columns", "say_columns"]
+__all__ = [
+    "ColumnsState",
+    "NoColumns",
+    "columns_plan",
+    "give_rows",
+    "has_capacity",
+    "keep_row",
+    "learn_columns",
+    "say_columns",
+]
 
 LOSSES = {"squared": "squared_error", "absolute": "absolute_error"}
 
@@ -77,9 +86,7 @@ def keep_row(e: Any, c: Any) -> None:
 
 
 @generic
-def say_columns(
-    e: Any, c: Any, line: Floats, L: int, t: int, known: int, low: float, high: float, out: Floats
-) -> bool:
+def say_columns(e: Any, c: Any, line: Floats, L: int, t: int, known: int, low: float, high: float, out: Floats) -> bool:
     """out[h - 1] <- forecasts for the `known` rounds whose columns are given; False where there are none."""
     ...
 

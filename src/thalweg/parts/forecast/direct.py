@@ -18,7 +18,7 @@ from thalweg.parts.forecast.lagged import KAPPA
 from thalweg.parts.forecast.past import ABSENT, is_there
 from thalweg.parts.forecast.ridge import learn_ridge, packed, solve_ridge
 
-__all__ = ["FEATURES", "DirectSettings", "DirectState", "direct_plan", "learn_direct", "say_direct", "shift_bases"]
+__all__ = ["FEATURES", "DirectSettings", "DirectState", "direct_plan", "learn_direct", "shift_bases", "solve_direct"]
 
 FEATURES = 10
 BASE = FEATURES  # in a waiting row, after its features

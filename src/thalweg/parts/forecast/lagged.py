@@ -19,7 +19,7 @@ from thalweg._core.state import Floats, Ints, Past, Plan, field, scratch
 from thalweg._kernels.jit import inner
 from thalweg.parts.forecast.ridge import learn_ridge, packed, solve_ridge
 
-__all__ = ["KAPPA", "LaggedSettings", "LaggedState", "learn_lagged", "lagged_plan", "reach", "say_lagged"]
+__all__ = ["KAPPA", "LaggedSettings", "LaggedState", "lagged_plan", "learn_lagged", "reach", "say_lagged"]
 
 KAPPA = 3.0
 LAGS, SEASONAL_DIFFERENCES = 0, 1

@@ -23,24 +23,61 @@ from thalweg.parts.forecast.columns import columns_plan, give_rows, has_capacity
 from thalweg.parts.forecast.direct import BASE, direct_plan, learn_direct, shift_bases, solve_direct
 from thalweg.parts.forecast.lagged import LAGS, SEASONAL_DIFFERENCES, lagged_plan, learn_lagged, reach, say_lagged
 from thalweg.parts.forecast.past import (
-    ABSENT, CHANGED, CHANGES, ERRORS, FIRST, GAP, HIGH, LAST, LOW, ODD, OUTLIER, POSITIVE, SCALE, SEEN, SIDE, TIME, WARM, accept,
-    fill, history_plan, is_there, lay_out, logarithm, rebase, spread_back, usual, usual_error,
+    ABSENT,
+    CHANGED,
+    CHANGES,
+    COUNTS,
+    ERRORS,
+    FIRST,
+    GAP,
+    HIGH,
+    LAST,
+    LOW,
+    ODD,
+    OUTLIER,
+    POSITIVE,
+    RETURNED,
+    SCALE,
+    SEEN,
+    SIDE,
+    STAYED,
+    TIME,
+    TRUSTED,
+    WARM,
+    accept,
+    fill,
+    history_plan,
+    is_there,
+    lay_out,
+    logarithm,
+    rebase,
+    spread_back,
+    usual,
+    usual_error,
 )  # fmt: skip
 from thalweg.parts.forecast.pool import judge_candidates, pool_plan, weigh_candidates
 from thalweg.parts.forecast.smoothing import (
-    SEASONAL_ROWS, bank_plan, coast, say, shift_levels, smooth, start_season,
+    SEASONAL_ROWS,
+    bank_plan,
+    coast,
+    say,
+    shift_levels,
+    smooth,
+    start_season,
 )  # fmt: skip
-from thalweg.parts.forecast.spans import learn_span, say_spans, span, spans_plan
+from thalweg.parts.forecast.spans import learn_scale, learn_span, say_spans, spans_plan, wait_for_answer
 
 __all__ = [
     "ASKED", "CHECK", "FOUND", "ForecastSettings", "ForecastState", "answer", "ask", "candidates", "forecast_plan",
     "play",
 ]  # fmt: skip
 
-ROUNDS, ASKED, CHECK = range(3)  # of `clock`: rounds, whether the present one was forecast, and the next test for seasons
+ROUNDS, ASKED, CHECK = range(
+    3
+)  # of `clock`: rounds, whether the present one was forecast, and the next test for seasons
 FOUND = 2  # seasons that are found in the series itself, at most
 PLAYED, WAITS = 0, 1  # of a round: WAITS for capacity or for a test for seasons
-NAIVE, DRIFT, TREND, LAGGED, DIRECT, DIRECT_LOG, COLUMNS = range(7)
+NAIVE, DRIFT, TREND, LAGGED, OTHERS = range(5)
 SEASONAL = 14  # candidates of a season
 LEAST = 1e-4  # of the range of values: smaller errors are never cut
 
@@ -64,7 +101,9 @@ class ForecastSettings(NamedTuple):
     """Constants and scratch space."""
 
     seasons: Ints  # (Q,)
-    plain: bool  # whether there is a direct model without a season
+    plain: bool  # whether there is a direct model without a season: candidates 4, and 5 in logarithms
+    at_columns: int  # candidate of the columns, -1 where there are none
+    at_seasons: int  # the first candidate with a season
     columns: Any = part()
     history: Any = part()
     bank: Any = part()
@@ -80,9 +119,11 @@ class ForecastSettings(NamedTuple):
     shares: Floats = scratch("K")  # weights of the candidates in the forecast of the next value
 
 
-def candidates(seasons: tuple[int, ...], found: tuple[int, ...]) -> list[str]:
+def candidates(seasons: tuple[int, ...], found: tuple[int, ...], columns: int) -> list[str]:
     """Return the names of the candidates, in their order."""
-    names = ["naive", "drift", "damped trend", "lags", "direct", "log direct", "columns"]
+    names = ["naive", "drift", "damped trend", "lags"]
+    names += [] if seasons else ["direct", "log direct"]
+    names += ["columns"] if columns else []
     kinds = ["level slow", "level", "trend", "trend fast"]
     for m in (*seasons, *found):
         names += [f"seasonal naive {m}", *(f"{kind} {m}" for kind in kinds), *(f"log {kind} {m}" for kind in kinds)]
@@ -110,16 +151,16 @@ def forecast_plan(
     """
     every = (*seasons, *found)
     Q, plain = len(every), not seasons
-    K, V = len(candidates(seasons, found)), len(levels)
+    K, V = len(candidates(seasons, found, columns)), len(levels)
     pool = pool_plan(horizon, K, loss == "squared")
     A, S = pool.sizes["A"], pool.sizes["S"]
 
     def begin(s: ForecastState, c: ForecastSettings) -> None:
-        for name, one in parts.items():
+        for name, one in inside.items():
             one.begin(getattr(s, name), getattr(c, name))
         s.clock[CHECK] = check
 
-    parts = {
+    inside = {
         "history": history_plan(max(length, reach(lags, every)), horizon),
         "bank": bank_plan(every),
         "lagged": lagged_plan(lags, Q),
@@ -130,9 +171,11 @@ def forecast_plan(
     }
     return Plan(
         ForecastState,
-        ForecastSettings(np.array(every, dtype=np.int64), plain),
+        ForecastSettings(
+            np.array(every, dtype=np.int64), plain, OTHERS + 2 * plain if columns else -1, K - SEASONAL * Q
+        ),
         {"K": K, "H": horizon, "V": V},
-        parts,
+        inside,
         holds=_holds,
         begin=begin,
     )
@@ -140,10 +183,10 @@ def forecast_plan(
 
 def _holds(s: ForecastState, c: ForecastSettings, past: Past) -> Iterator[tuple[str, bool]]:
     rounds, asked, _ = s.clock.tolist()
-    yield "counters", asked in (0, 1) and int(s.history.count[TIME]) <= rounds
+    yield "counters", asked in (0, 1) and int(s.history.counts[TIME]) <= rounds
     yield "seasons", bool((s.found != 1).all())
     for q, m in enumerate(c.seasons.tolist()):
-        yield "seasons", not s.bank.started[q + 1] or 2 * m <= int(s.history.count[TIME])
+        yield "seasons", not s.bank.started[q + 1] or 2 * m <= int(s.history.counts[TIME])
 
 
 # ----------------------------------------------------------------------------------------------------------- forecasts
@@ -172,9 +215,11 @@ def _hush(out: Floats) -> None:
 
 
 @inner
-def _direct(s: ForecastState, c: ForecastSettings, i: int, q: int, p: int, low: float, high: float, out: Floats) -> None:
+def _direct(
+    s: ForecastState, c: ForecastSettings, i: int, q: int, p: int, low: float, high: float, out: Floats
+) -> None:
     """The direct model i of season q (-1: none) in space p, from `smoothed`; its features wait for their answers."""
-    H, L, t, gap = out.shape[0], s.history.z.shape[1], s.history.count[TIME], s.history.count[GAP]
+    H, L, t, gap = out.shape[0], s.history.z.shape[1], s.history.counts[TIME], s.history.counts[GAP]
     line, x = c.history.line[p], c.direct.x
     m, d = 0, 8
     if q >= 0:
@@ -233,10 +278,12 @@ def _direct(s: ForecastState, c: ForecastSettings, i: int, q: int, p: int, low: 
 def _speak(s: ForecastState, c: ForecastSettings, known: int) -> None:
     """forecasts <- those of all candidates."""
     history, out = s.history, c.forecasts
-    L, t, H = history.z.shape[1], history.count[TIME], out.shape[1]
+    L, t, H = history.z.shape[1], history.counts[TIME], out.shape[1]
     low, high = _bounds(s)
-    last, gap = history.marks[LAST], history.count[GAP]
-    enough = history.count[SEEN] > 3
+    last, gap = history.marks[LAST], history.counts[GAP]
+    if history.counts[SIDE] != 0 and history.counts[TRUSTED] == 0:  # an outlier, so far
+        last = history.z[0, (t - 1 - gap) % L]
+    enough = history.counts[SEEN] > 3
     drift = (last - history.marks[FIRST]) / max(t - 1 - gap, 1)
     for h in range(H):
         out[NAIVE, h] = last
@@ -247,15 +294,17 @@ def _speak(s: ForecastState, c: ForecastSettings, known: int) -> None:
     if not say_lagged(s.lagged, c.lagged, LAGS, -1, 0, 0, line[0], L, t, history.mean[0], history.step[0], low, high,
                       out[LAGGED]):  # fmt: skip
         _hush(out[LAGGED])
-    for p in range(2):
-        if c.plain and usual(history, p):
-            for j in range(3):
-                say(s.bank, c.bank, -1, p, j, t, c.smoothed[j])
-            _direct(s, c, p, -1, p, low, high, out[DIRECT + p])
-        else:
-            _hush(out[DIRECT + p])
-    _hush(out[COLUMNS])
-    say_columns(s.columns, c.columns, line[0], L, t, known, low, high, out[COLUMNS])
+    if c.plain:
+        for p in range(2):
+            if usual(history, p):
+                for j in range(3):
+                    say(s.bank, c.bank, -1, p, j, t, c.smoothed[j])
+                _direct(s, c, p, -1, p, low, high, out[OTHERS + p])
+            else:
+                _hush(out[OTHERS + p])
+    if c.at_columns >= 0:
+        _hush(out[c.at_columns])
+        say_columns(s.columns, c.columns, line[0], L, t, known, low, high, out[c.at_columns])
     for q in range(c.seasons.shape[0]):
         _speak_season(s, c, q, low, high)
 
@@ -264,8 +313,8 @@ def _speak(s: ForecastState, c: ForecastSettings, known: int) -> None:
 def _speak_season(s: ForecastState, c: ForecastSettings, q: int, low: float, high: float) -> None:
     """forecasts <- those of the candidates with season q."""
     history, out, m = s.history, c.forecasts, c.seasons[q]
-    L, t, H = history.z.shape[1], history.count[TIME], out.shape[1]
-    first, line = COLUMNS + 1 + SEASONAL * q, c.history.line
+    L, t, H = history.z.shape[1], history.counts[TIME], out.shape[1]
+    first, line = c.at_seasons + SEASONAL * q, c.history.line
     for k in range(SEASONAL):
         _hush(out[first + k])
     if t < m:
@@ -299,7 +348,7 @@ def _forecast(s: ForecastState, c: ForecastSettings, known: int) -> None:
     H, V, K = c.mean.shape[0], c.lower.shape[0], c.forecasts.shape[0]
     s.clock[ASKED] = 1
     keep_row(s.columns, c.columns)
-    if s.history.count[SEEN] == 0:
+    if s.history.counts[SEEN] == 0:
         for h in range(H):
             c.mean[h] = np.nan
             for v in range(V):
@@ -308,12 +357,10 @@ def _forecast(s: ForecastState, c: ForecastSettings, known: int) -> None:
             c.shares[k] = 0.0
         s.told[0] = ABSENT
         return
-    gap, t, A = s.history.count[GAP], s.history.count[TIME], c.pool.horizons.shape[0]
+    gap, t, A = s.history.counts[GAP], s.history.counts[TIME], c.pool.horizons.shape[0]
     lay_out(s.history, c.history)
     _speak(s, c, known)
     weigh_candidates(s.pool, c.pool, c.forecasts)
-    if V > 0:
-        say_spans(s.spans, c.spans, c.pool.horizons)
     for h in range(H):
         far = min(h + gap, H - 1)
         a, part = c.pool.below[far], c.pool.part[far]
@@ -332,29 +379,32 @@ def _forecast(s: ForecastState, c: ForecastSettings, known: int) -> None:
         if h == 0:
             for k in range(K):
                 c.shares[k] /= total
-        for v in range(V):
-            up = (1.0 - part) * span(s.spans, c.spans, a, v, True) + part * span(s.spans, c.spans, above, v, True)
-            down = (1.0 - part) * span(s.spans, c.spans, a, v, False) + part * span(s.spans, c.spans, above, v, False)
-            if not (is_there(up) and is_there(down)):
-                c.lower[v, h] = c.upper[v, h] = np.nan
-                continue
-            c.lower[v, h], c.upper[v, h] = c.mean[h] - down, c.mean[h] + up
-            if v > 0:
-                c.lower[v, h] = min(c.lower[v, h], c.lower[v - 1, h])
-                c.upper[v, h] = max(c.upper[v, h], c.upper[v - 1, h])
-            elif c.lower[v, h] > c.upper[v, h]:
-                c.lower[v, h] = c.upper[v, h] = 0.5 * (c.lower[v, h] + c.upper[v, h])
     s.told[0] = c.mean[0]
+    if V > 0:
+        _enclose(s, c, gap)
     for a in range(A):
         n = c.pool.horizons[a]
         slot = c.pool.first[a] + t % n
         for k in range(K):
             s.pool.said[slot, k] = c.forecasts[k, n - 1] if gap == 0 else ABSENT
         if V > 0:
-            s.spans.means[slot] = c.mean[n - 1] if gap == 0 else ABSENT
-            for v in range(V):
-                for k in range(3):
-                    s.spans.waiting[slot, v, k] = c.spans.q[a, v, k]
+            wait_for_answer(s.spans, c.spans, a, slot, c.mean[n - 1] if gap == 0 else ABSENT)
+
+
+@inner
+def _enclose(s: ForecastState, c: ForecastSettings, gap: int) -> None:
+    """lower, upper <- intervals around the mean."""
+    H, A = c.mean.shape[0], c.pool.horizons.shape[0]
+    say_spans(s.spans, c.spans, c.pool.horizons, c.mean)
+    for h in range(H):
+        far = min(h + gap, H - 1)
+        a, part = c.pool.below[far], c.pool.part[far]
+        above, widest = min(a + 1, A - 1), 0.0
+        for v in range(c.lower.shape[0]):
+            q = (1.0 - part) * c.spans.q[a, v] + part * c.spans.q[above, v]
+            widest = max(widest, q)  # of all levels so far
+            c.lower[v, h] = c.mean[h] - widest if is_there(c.spans.q[a, v]) else np.nan
+            c.upper[v, h] = c.mean[h] + widest if is_there(c.spans.q[a, v]) else np.nan
 
 
 # ------------------------------------------------------------------------------------------------------------ learning
@@ -369,31 +419,40 @@ def _clean(s: ForecastState, c: ForecastSettings, y: float) -> float:
     f, scale = s.told[0], history.marks[SCALE]
     e = y - f
     side = 0
-    if history.count[ERRORS] >= WARM and abs(e) > OUTLIER * scale and scale > 0.0:
+    if history.counts[ERRORS] >= WARM and abs(e) > OUTLIER * scale and scale > 0.0:
         side = 1 if e > 0.0 else -1
-    before, odd = history.count[SIDE], history.marks[ODD]
-    if history.count[GAP] == 0:
+    before, odd, trusted = history.counts[SIDE], history.marks[ODD], history.counts[TRUSTED]
+    if history.counts[GAP] == 0:
         usual_error(history, e)
-    history.count[SIDE] = side
+    history.counts[SIDE] = side
+    history.counts[TRUSTED] = 0
     history.marks[ODD] = y
+    if before != 0:
+        stayed = side != -before if trusted == 1 else side == before and abs(y - odd) < 0.5 * abs(e)
+        history.counts[STAYED if stayed else RETURNED] += 1
+        if stayed and trusted == 0:
+            _change_level(s, c, y, odd)
+            return y
     if side == 0:
         return y
-    if side == before and abs(y - odd) < 0.5 * abs(e):
-        _change_level(s, c, y, odd)
+    if history.counts[STAYED] > 2 * history.counts[RETURNED] + 1:
+        history.counts[TRUSTED] = 1
+        _change_level(s, c, y, y)
+        history.counts[SIDE] = side
         return y
-    clean: float = f + side * OUTLIER * scale
+    clean: float = f + side * COUNTS * scale
     return y if y > 0.0 >= clean else clean
 
 
 @inner
 def _change_level(s: ForecastState, c: ForecastSettings, y: float, before: float) -> None:
-    """The level of the series has changed: `before` and y are the first values of the new one."""
+    """The level of the series has changed: `before` is the first value of the new one, y the present one."""
     history, shift, shift_log = s.history, y - s.told[0], 0.0
     if usual(history, 1) and y > 0.0:
         shift_log = np.log(y) - logarithm(history, s.told[0])
     rebase(history, shift, shift_log)
-    L, t = history.z.shape[1], history.count[TIME]
-    if history.count[GAP] == 0:
+    L, t = history.z.shape[1], history.counts[TIME]
+    if history.counts[GAP] == 0 and history.counts[TRUSTED] == 0:
         history.z[0, (t - 1) % L] = before
         if usual(history, 1) and before > 0.0:
             history.z[1, (t - 1) % L] = np.log(before)
@@ -402,9 +461,10 @@ def _change_level(s: ForecastState, c: ForecastSettings, y: float, before: float
         shift_bases(s.direct, i, shift if i % 2 == 0 else shift_log)
     history.marks[LOW] = min(history.marks[LOW], before)
     history.marks[HIGH] = max(history.marks[HIGH], before)
-    history.changes[history.count[CHANGED] % CHANGES] = s.clock[ROUNDS] + 1
-    history.count[CHANGED] += 1
-    history.count[SIDE] = 0
+    history.changes[history.counts[CHANGED] % CHANGES] = s.clock[ROUNDS] + 1
+    history.counts[CHANGED] += 1
+    history.counts[SIDE] = history.counts[ERRORS] = 0  # the size of errors may be another one now
+    history.marks[SCALE] = 0.0
 
 
 @inner
@@ -414,13 +474,13 @@ def _learn(s: ForecastState, c: ForecastSettings, y: float) -> None:
     s.clock[ASKED] = 0
     history = s.history
     if y != y:
-        if history.count[SEEN] > 0:
+        if history.counts[SEEN] > 0:
             fill(history, s.told[0])
             coast(s.bank, c.bank)
         return
-    t = history.count[TIME]
+    t = history.counts[TIME]
     least = LEAST * (history.marks[HIGH] - history.marks[LOW])
-    if history.count[SEEN] > 0:
+    if history.counts[SEEN] > 0:
         for a in range(c.pool.horizons.shape[0]):
             h = c.pool.horizons[a]
             if t + 1 >= h:
@@ -428,12 +488,16 @@ def _learn(s: ForecastState, c: ForecastSettings, y: float) -> None:
                 judge_candidates(s.pool, c.pool, a, slot, y, least)
                 if c.lower.shape[0] > 0:
                     learn_span(s.spans, c.spans, a, h, slot, y)
+        if c.lower.shape[0] > 0 and history.counts[GAP] == 0 and is_there(s.told[0]):
+            learn_scale(s.spans, y, s.told[0])
     clean = _clean(s, c, y)
-    gap, seen = history.count[GAP], history.count[SEEN]
-    if y <= 0.0 and history.count[POSITIVE] == 1:
-        history.count[POSITIVE] = 0
+    gap, seen = history.counts[GAP], history.counts[SEEN]
+    if y <= 0.0 and history.counts[POSITIVE] == 1:
+        history.counts[POSITIVE] = 0
     if gap > 0:
-        spread_back(history, clean - s.told[0], np.log(clean) - logarithm(history, s.told[0]) if usual(history, 1) else 0.0)
+        spread_back(
+            history, clean - s.told[0], np.log(clean) - logarithm(history, s.told[0]) if usual(history, 1) else 0.0
+        )
     lay_out(history, c.history)
     if seen > 0:
         _learn_models(s, c, clean)
@@ -448,7 +512,7 @@ def _learn(s: ForecastState, c: ForecastSettings, y: float) -> None:
 def _learn_models(s: ForecastState, c: ForecastSettings, clean: float) -> None:
     """Linear models learn the cleaned value."""
     history = s.history
-    L, t, line = history.z.shape[1], history.count[TIME], c.history.line
+    L, t, line = history.z.shape[1], history.counts[TIME], c.history.line
     learn_lagged(s.lagged, c.lagged, LAGS, -1, 0, 0, line[0], L, t, history.mean[0], history.step[0], clean)
     learn_columns(s.columns, c.columns, line[0], L, t, clean)
     for p in range(2):
@@ -461,7 +525,18 @@ def _learn_models(s: ForecastState, c: ForecastSettings, clean: float) -> None:
                 if p == 0:
                     learn_lagged(s.lagged, c.lagged, LAGS, q, 0, m, line[0], L, t, history.mean[0], history.step[0], z)
                 learn_lagged(
-                    s.lagged, c.lagged, SEASONAL_DIFFERENCES, q, p, m, line[p], L, t, history.mean[p], history.step[p], z
+                    s.lagged,
+                    c.lagged,
+                    SEASONAL_DIFFERENCES,
+                    q,
+                    p,
+                    m,
+                    line[p],
+                    L,
+                    t,
+                    history.mean[p],
+                    history.step[p],
+                    z,
                 )
             if q >= 0 or c.plain:
                 i = 2 * (int(c.plain) + q) + p

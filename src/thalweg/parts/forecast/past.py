@@ -2,9 +2,11 @@
 
 Candidates read z, not the values themselves. With f the forecast of y and s the running mean of its absolute errors:
 
-    z = f + min(max(y - f, -10 s), 10 s)              an outlier counts for 10 mean errors                           (1)
+    z = f + 5 s or f - 5 s where |y - f| > 8 s                an outlier; else z = y                                 (1)
     where two outliers in a row lie on one side and close together, the level of the series has changed: y - f is
-    added to all of z and to every level that candidates keep, and (1) is left out                                   (2)
+    added to all of z and to every level that candidates keep, z = y, and s is learned again                         (2)
+    where more than twice as many outliers have turned out to be (2) as not, and two at least, the next one is taken
+    for a change of level at once
     z = f where y is missing. When a value returns after g of them, its error e is spread over the gap:
     z_{t-j} += e (g + 1 - j)/(g + 1),  j = 1..g                                                                      (3)
 
@@ -12,7 +14,7 @@ Space 0 holds values, space 1 their logarithms, as long as all values are positi
 """
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,11 +31,11 @@ __all__ = [
 SPACES = 2
 ABSENT = 1e300  # in a state, where there is no number
 CHANGES = 64  # the latest changes of level that are remembered
-OUTLIER = 10.0  # mean absolute errors
+OUTLIER, COUNTS = 8.0, 5.0  # mean errors: from there on a value is an outlier; it counts for so many
 MEMORY = 20.0  # rounds of the mean absolute error
 WARM = 10  # errors before an outlier can be told
 LOW, HIGH, FIRST, LAST, SCALE, ODD = range(6)  # of `marks`: range, first and last value, mean |error|, last outlier
-TIME, SEEN, GAP, POSITIVE, SIDE, ERRORS, CHANGED, SINCE = range(8)  # of `count`
+TIME, SEEN, GAP, POSITIVE, SIDE, ERRORS, CHANGED, STAYED, RETURNED, TRUSTED = range(10)  # of `counts`
 
 
 class HistoryState(NamedTuple):
@@ -45,8 +47,9 @@ class HistoryState(NamedTuple):
     marks: Floats = field("6", magnitude(2 * LARGEST))
     changes: Ints = field(str(CHANGES), counters)  # rounds; the i-th at i modulo their number
     # time since the first value, values seen, missing ones in a row, whether all are > 0, the side of an outlier in
-    # the last round (-1, 0, 1), errors counted, changes, and the time of the first value of the present level
-    count: Ints = field("8")
+    # the last round (-1, 0, 1), errors counted, changes, outliers that were changes of level and that were not,
+    # and whether the last one was taken for a change at once
+    counts: Ints = field("10")
 
 
 class HistorySettings(NamedTuple):
@@ -62,13 +65,14 @@ def history_plan(length: int, horizon: int) -> Plan:
 
 
 def _begin(s: HistoryState, c: HistorySettings) -> None:
-    s.count[POSITIVE] = 1
+    s.counts[POSITIVE] = 1
 
 
 def _holds(s: HistoryState, c: HistorySettings, past: Past) -> Iterator[tuple[str, bool]]:
-    time, seen, gap, positive, side, errors, changed, since = s.count.tolist()
+    time, seen, gap, positive, side, errors, changed, stayed, returned, trusted = s.counts.tolist()
     yield "counters", 0 <= seen <= time <= past.rounds and 0 <= gap <= time - seen and 0 <= errors <= seen
-    yield "counters", positive in (0, 1) and side in (-1, 0, 1) and 0 <= changed <= seen and 0 <= since <= time
+    yield "counters", positive in (0, 1) and side in (-1, 0, 1) and 0 <= changed <= seen and trusted in (0, 1)
+    yield "counters", stayed >= 0 and returned >= 0 and stayed + returned <= seen
     yield "marks", bool(s.marks[LOW] <= s.marks[HIGH] and s.marks[SCALE] >= 0.0)
     yield "past", not positive or not seen or bool(s.marks[LOW] > 0.0)
     yield "changes", bool((s.changes <= past.rounds).all())
@@ -83,7 +87,7 @@ def is_there(value: float) -> bool:
 @inner
 def usual(s: HistoryState, p: int) -> bool:
     """Whether space p is in use."""
-    return p == 0 or s.count[POSITIVE] == 1
+    return p == 0 or s.counts[POSITIVE] == 1
 
 
 @inner
@@ -95,7 +99,7 @@ def logarithm(s: HistoryState, value: float) -> float:
 @inner
 def lay_out(s: HistoryState, c: HistorySettings) -> None:
     """line <- the last L values in order of time. Those before the first are 0."""
-    L, t = s.z.shape[1], s.count[TIME]
+    L, t = s.z.shape[1], s.counts[TIME]
     for p in range(2):
         first = t % L
         for i in range(L - first):
@@ -120,39 +124,39 @@ def usual_error(s: HistoryState, e: float) -> None:
     """Learn the size of errors."""
     most = OUTLIER * s.marks[SCALE]
     size = min(abs(e), most) if most > 0.0 else abs(e)
-    s.count[ERRORS] += 1
-    s.marks[SCALE] += (size - s.marks[SCALE]) / min(float(s.count[ERRORS]), MEMORY)
+    s.counts[ERRORS] += 1
+    s.marks[SCALE] += (size - s.marks[SCALE]) / min(float(s.counts[ERRORS]), MEMORY)
 
 
 @inner
 def accept(s: HistoryState, y: float, clean: float) -> None:
     """A value: (3), then z and the summary."""
-    L, t, g = s.z.shape[1], s.count[TIME], s.count[GAP]
-    if s.count[POSITIVE] == 1 and y <= 0.0:
-        s.count[POSITIVE] = 0
-    first = s.count[SEEN] == 0
+    L, t = s.z.shape[1], s.counts[TIME]
+    if s.counts[POSITIVE] == 1 and y <= 0.0:
+        s.counts[POSITIVE] = 0
+    first = s.counts[SEEN] == 0
     s.marks[LOW] = clean if first else min(s.marks[LOW], clean)
     s.marks[HIGH] = clean if first else max(s.marks[HIGH], clean)
     if first:
         s.marks[FIRST] = y
     s.marks[LAST] = y
-    s.count[SEEN] += 1
+    s.counts[SEEN] += 1
     for p in range(2):
         z = clean
         if p == 1:
-            z = np.log(clean) if s.count[POSITIVE] == 1 else 0.0
+            z = np.log(clean) if s.counts[POSITIVE] == 1 else 0.0
         s.z[p, t % L] = z
-        s.mean[p] += (z - s.mean[p]) / float(s.count[SEEN])
+        s.mean[p] += (z - s.mean[p]) / float(s.counts[SEEN])
         if t > 0:
-            s.step[p] += (abs(z - s.z[p, (t - 1) % L]) - s.step[p]) / float(max(s.count[SEEN] - 1, 1))
-    s.count[GAP] = 0
-    s.count[TIME] += 1
+            s.step[p] += (abs(z - s.z[p, (t - 1) % L]) - s.step[p]) / float(max(s.counts[SEEN] - 1, 1))
+    s.counts[GAP] = 0
+    s.counts[TIME] += 1
 
 
 @inner
 def spread_back(s: HistoryState, e: float, e_log: float) -> None:
     """(3): the error of the first value after a gap."""
-    L, t, g = s.z.shape[1], s.count[TIME], s.count[GAP]
+    L, t, g = s.z.shape[1], s.counts[TIME], s.counts[GAP]
     for j in range(1, min(g, L - 1) + 1):
         part = float(g + 1 - j) / float(g + 1)
         s.z[0, (t - j) % L] += e * part
@@ -162,8 +166,8 @@ def spread_back(s: HistoryState, e: float, e_log: float) -> None:
 @inner
 def fill(s: HistoryState, forecast: float) -> None:
     """A missing value."""
-    L, t = s.z.shape[1], s.count[TIME]
+    L, t = s.z.shape[1], s.counts[TIME]
     s.z[0, t % L] = forecast
-    s.z[1, t % L] = logarithm(s, forecast) if s.count[POSITIVE] == 1 else 0.0
-    s.count[GAP] += 1
-    s.count[TIME] += 1
+    s.z[1, t % L] = logarithm(s, forecast) if s.counts[POSITIVE] == 1 else 0.0
+    s.counts[GAP] += 1
+    s.counts[TIME] += 1

@@ -2,15 +2,15 @@
 
     d = z_t - z_{t-1} less their median, cut at 4 robust deviations;  r(l) = sum d_t d_{t-l} / sum d_t^2            (1)
 
-A season is a lag l >= 3 where r has a peak above 1.64/sqrt(n), the higher the better, and no multiple of one that was
+A season is a lag l >= 3 where r has a peak above 3/sqrt(n), the higher the better, and no multiple of one that was
 taken already.
 """
 
 import math
 
-from thalweg._types import Array
-
 import numpy as np
+
+from thalweg._types import Array
 
 __all__ = ["KEPT", "LONGEST", "find_seasons", "next_check"]
 
@@ -18,7 +18,7 @@ LONGEST = 60  # season that is looked for
 KEPT = 256  # values that are looked at
 START = 30  # rounds before the first test
 CUT = 4.0
-SURE = 1.64
+SURE = 3.0
 NORMAL = 1.4826  # standard deviations in a median absolute deviation
 
 

@@ -1,14 +1,20 @@
-"""Intervals around forecasts, for each of a few horizons and every level, from the last errors at that horizon.
+"""Intervals around forecasts, for each of a few horizons and every level, from past errors at that horizon.
 
-    q = exp(theta) Q(|e|, level)                    symmetric: the quantile of the last 100 errors without their sign (1)
-    q' = exp(theta') Q(e, (1 + level)/2),  q'' = exp(theta'') Q(-e, (1 + level)/2)                        two-sided  (2)
-    theta += eta (missed - (1 - level)),  theta' and theta'' likewise with (1 - level)/2;  eta = 0.05/h^(3/4)        (3)
+Errors e at horizon h are compared in units of g, which says how large errors are now compared with the last 200 rounds:
 
-(3) keeps the coverage right whatever the quantiles are: over T answers the misses of (1) are at most
-(1 - level) T + (U + eta h)/eta where exp(U) times the quantile always was enough, as in `thalweg.parts.conformal`. The
-kind with the smaller interval score so far is shown, (1) at first. Between two horizons thresholds are interpolated,
-and intervals of a higher level hold those of a lower one. A horizon with few answers is at least as wide as the one
-before it; without any, it is wider by the square root of the ratio of horizons.
+    g = (1 + min(max(s/S, 1/5), 5) + min(max(|f|/F, 1/5), 5))/3                                                     (1)
+    u = |e|/g^k, k = h^(-1/4);  q = exp(theta) g^k Q(u)                                                             (2)
+    theta += eta (missed - (1 - level)),  eta = 0.05/h^(3/4)                                                        (3)
+
+S is the mean absolute error of one step, s that with a half-life of 10 rounds, f the forecast and F the mean of |f|.
+Q is the quantile of the last 90 scores u, of which every max(1, h/4)-th is kept, since neighbours are nearly the same
+at long horizons; its rank is level (n + 1 + (h - 1)/5 / max(1, h/4)), a little above the level for the same reason.
+(3) keeps the coverage right whatever the quantiles are: over T answers the misses are at most
+(1 - level) T + U/eta + h where exp(U) g^k Q always was enough, as in `thalweg.estimators.conformal`.
+
+Between two horizons thresholds are interpolated, and intervals of a higher level hold those of a lower one. A horizon
+with few answers is at least as wide as the one before it; without any, it is wider by the square root of the ratio of
+horizons. Intervals with two sides of their own were tried: at long horizons their scores were worse by 3 %.
 """
 
 from collections.abc import Iterator
@@ -21,119 +27,118 @@ from thalweg._core.state import Floats, Ints, Past, Plan, field, scratch
 from thalweg._kernels.jit import inner
 from thalweg.parts.forecast.past import ABSENT, is_there
 
-__all__ = ["WINDOW", "SpansSettings", "SpansState", "learn_span", "say_spans", "span", "spans_plan"]
+__all__ = ["SpansSettings", "SpansState", "learn_scale", "learn_span", "say_spans", "spans_plan", "wait_for_answer"]
 
-WINDOW = 100
+WINDOW = 90
 RATE, LOWEST, HIGHEST = 0.05, -2.0, 5.0
-FEW = 10  # answers of a horizon
-KEEP, BETTER, TRIED = 0.99, 0.98, 30  # of interval scores; how much better two sides must be, after so many answers
-LARGEST_ERROR = 1e103
-SYMMETRIC, ABOVE, BELOW = range(3)  # of thresholds
+FEW = 10  # scores of a horizon
+MEMORY = 200.0  # rounds of S and F
+SHORT = 1.0 / (1.0 - 0.5**0.1)  # rounds of s, with a half-life of 10
+FARTHEST = 5.0  # parts of g are held between 1/5 and 5
+STEEP = 10.0  # an error counts for at most 10 S in s
+EXTRA = 0.2
+LARGEST_SCORE = 1e103
+ERROR, LATELY, SIZE = range(3)  # of `scale`: S, s and F
 
 
 class SpansState(NamedTuple):
-    """Errors at A horizons, corrections of V levels, and thresholds that wait for their answer."""
+    """Scores at A horizons, corrections of V levels, and thresholds that wait for their answer."""
 
-    errors: Floats = field("A W", magnitude(LARGEST_ERROR))  # the i-th at i modulo W
-    sorted: Floats = field("A W", magnitude(LARGEST_ERROR), called="errors")
+    scores: Floats = field("A W", within(0.0, LARGEST_SCORE))  # the i-th at i modulo W
+    sorted: Floats = field("A W", within(0.0, LARGEST_SCORE), called="scores")
     answers: Ints = field("A", within(0, 2.0**62))
-    theta: Floats = field("A V 3", magnitude(HIGHEST))
-    costs: Floats = field("A V 2", within(0.0, 1e106), called="interval scores")  # symmetric and two-sided
+    kept: Ints = field("A", within(0, 2.0**62), called="scores")  # how many scores there were
+    theta: Floats = field("A V", magnitude(HIGHEST))
+    scale: Floats = field("3", within(0.0, LARGEST_SCORE))
+    heard: Ints = field("1", within(0, 2.0**62), called="scale")  # errors in `scale`
     means: Floats = field("S", magnitude(ABSENT), called="waiting forecasts", start=ABSENT)
-    waiting: Floats = field("S V 3", magnitude(ABSENT), called="waiting thresholds", start=ABSENT)
+    units: Floats = field("S", within(0.0, FARTHEST), called="waiting units", start=1.0)  # g^k
+    waiting: Floats = field("S V", magnitude(ABSENT), called="waiting thresholds", start=ABSENT)
 
 
 class SpansSettings(NamedTuple):
     """Constants and scratch space."""
 
     levels: Floats  # (V,) ascending
-    q: Floats = scratch("A V 3")
+    units: Floats = scratch("A")
+    q: Floats = scratch("A V")
 
 
 def spans_plan(levels: tuple[float, ...], horizons: int, slots: int) -> Plan:
     """Return the plan for these levels."""
     V = len(levels)
     sizes = {"A": horizons if V else 0, "V": V, "S": slots if V else 0, "W": WINDOW}
-    settings = SpansSettings(np.array(sorted(levels), dtype=np.float64))
-    return Plan(SpansState, settings, sizes, holds=_holds)
+    return Plan(SpansState, SpansSettings(np.array(sorted(levels), dtype=np.float64)), sizes, holds=_holds)
 
 
 def _holds(s: SpansState, c: SpansSettings, past: Past) -> Iterator[tuple[str, bool]]:
+    yield "scores", bool((s.kept <= s.answers).all() and (s.answers <= past.rounds).all())
     for a in range(s.answers.size):
-        n = min(int(s.answers[a]), s.errors.shape[1])
-        yield "errors", bool((np.sort(s.errors[a, :n]) == s.sorted[a, :n]).all())
+        n = min(int(s.kept[a]), s.scores.shape[1])
+        yield "scores", bool((np.sort(s.scores[a, :n]) == s.sorted[a, :n]).all())
 
 
 @inner
-def _at(values: Floats, n: int, level: float, sign: float) -> float:
-    """The quantile of n sorted numbers, or of these times -1."""
-    r = min(max(level * (n + 1.0) - 1.0, 0.0), n - 1.0)
+def _thinned(h: int) -> int:
+    """Of so many scores one is kept."""
+    return max(1, h // 4)
+
+
+@inner
+def _quantile(values: Floats, n: int, rank: float) -> float:
+    """The quantile of n sorted numbers, with ranks from 1."""
+    r = min(max(rank - 1.0, 0.0), n - 1.0)
     low = int(r)
-    part, high = r - low, min(low + 1, n - 1)
-    if sign > 0.0:
-        return (1.0 - part) * values[low] + part * values[high]
-    return -((1.0 - part) * values[n - 1 - low] + part * values[n - 1 - high])
+    return values[low] + (r - low) * (values[min(low + 1, n - 1)] - values[low])
 
 
 @inner
-def _size_at(values: Floats, n: int, level: float) -> float:
-    """The quantile of the sizes of n sorted numbers: the largest size is at one of the ends."""
-    r = min(max(level * (n + 1.0) - 1.0, 0.0), n - 1.0)
-    low = int(r)
-    i, j, above, here = 0, n - 1, 0.0, 0.0
-    for k in range(n - 1, low - 1, -1):  # the k-th smallest, from the largest on
-        above = here
-        if -values[i] > values[j]:
-            here = -values[i]
-            i += 1
-        else:
-            here = abs(values[j])
-            j -= 1
-        if k == n - 1:
-            above = here
-    return here + (r - low) * (above - here)
+def _held(ratio: float) -> float:
+    return min(max(ratio, 1.0 / FARTHEST), FARTHEST)
 
 
 @inner
-def say_spans(s: SpansState, c: SpansSettings, horizons: Ints) -> None:
-    """q <- thresholds (1) and (2) for all horizons and levels; ABSENT where there are no answers at all."""
+def _unit(s: SpansState, h: int, mean: float) -> float:
+    """(1), to the power k."""
+    S, F = s.scale[ERROR], s.scale[SIZE]
+    lately = _held(s.scale[LATELY] / S) if S > 0.0 else 1.0
+    size = _held(abs(mean) / F) if F > 0.0 else 1.0
+    return float(((1.0 + lately + size) / 3.0) ** (float(h) ** -0.25))
+
+
+@inner
+def say_spans(s: SpansState, c: SpansSettings, horizons: Ints, means: Floats) -> None:
+    """q <- (2) for all horizons and levels; ABSENT where there are no answers at all. means[h - 1] are forecasts."""
     for a in range(horizons.shape[0]):
-        n = min(s.answers[a], s.errors.shape[1])
+        h, n = horizons[a], min(s.kept[a], s.scores.shape[1])
+        c.units[a] = _unit(s, h, means[h - 1])
         for v in range(c.levels.shape[0]):
-            level = c.levels[v]
-            for k in range(3):
-                c.q[a, v, k] = ABSENT
+            q = ABSENT
             if n > 0:
-                c.q[a, v, 0] = np.exp(s.theta[a, v, 0]) * _size_at(s.sorted[a], n, level)
-                c.q[a, v, 1] = _times(np.exp(s.theta[a, v, 1]), _at(s.sorted[a], n, 0.5 + 0.5 * level, 1.0))
-                c.q[a, v, 2] = _times(np.exp(s.theta[a, v, 2]), _at(s.sorted[a], n, 0.5 + 0.5 * level, -1.0))
-            if n < FEW and a > 0:
-                wider = 1.0 if n > 0 else np.sqrt(horizons[a] / horizons[a - 1])
-                for k in range(3):
-                    before = c.q[a - 1, v, k]
-                    if is_there(before):
-                        before = before * wider if before > 0.0 else before
-                        c.q[a, v, k] = max(before, c.q[a, v, k]) if n > 0 else before
+                rank = c.levels[v] * (n + 1.0 + EXTRA * (h - 1) / _thinned(h))
+                q = np.exp(s.theta[a, v]) * c.units[a] * _quantile(s.sorted[a], n, rank)
+            if n < FEW and a > 0 and is_there(c.q[a - 1, v]):
+                before = c.q[a - 1, v]
+                q = max(q, before) if n > 0 else before * np.sqrt(float(h) / horizons[a - 1])
+            c.q[a, v] = q
 
 
 @inner
-def _times(factor: float, q: float) -> float:
-    """A threshold that may be negative: a larger factor always makes the interval wider."""
-    return q * factor if q > 0.0 else q / factor
+def wait_for_answer(s: SpansState, c: SpansSettings, a: int, slot: int, mean: float) -> None:
+    """The forecast at the a-th horizon and its thresholds wait in this slot; ABSENT: there is none."""
+    s.means[slot], s.units[slot] = mean, c.units[a]
+    for v in range(c.levels.shape[0]):
+        s.waiting[slot, v] = c.q[a, v]
 
 
 @inner
-def span(s: SpansState, c: SpansSettings, a: int, v: int, above: bool) -> float:
-    """The threshold that is shown at the a-th horizon, above or below the forecast."""
-    two = s.answers[a] >= TRIED and s.costs[a, v, 1] < BETTER * s.costs[a, v, 0]
-    return c.q[a, v, (ABOVE if above else BELOW) if two else SYMMETRIC]
-
-
-@inner
-def _score(y: float, mean: float, above: float, below: float, alpha: float) -> float:
-    """The interval score of [mean - below, mean + above]."""
-    high, low = max(y - mean - above, 0.0), max(mean - below - y, 0.0)
-    return above + below + 2.0 / alpha * (high + low)
+def learn_scale(s: SpansState, y: float, mean: float) -> None:
+    """The answer to a forecast of one step: S, s and F of (1)."""
+    s.heard[0] += 1
+    n, e = float(s.heard[0]), abs(y - mean)
+    s.scale[ERROR] += (e - s.scale[ERROR]) / min(n, MEMORY)
+    s.scale[LATELY] += (min(e, STEEP * s.scale[ERROR]) - s.scale[LATELY]) / min(n, SHORT)
+    s.scale[SIZE] += (abs(mean) - s.scale[SIZE]) / min(n, MEMORY)
 
 
 @inner
@@ -142,30 +147,21 @@ def learn_span(s: SpansState, c: SpansSettings, a: int, h: int, slot: int, y: fl
     mean = s.means[slot]
     if not is_there(mean):
         return
-    eta, e = RATE / float(h) ** 0.75, y - mean
+    eta, e = RATE / float(h) ** 0.75, abs(y - mean)
     for v in range(c.levels.shape[0]):
-        q, above, below = s.waiting[slot, v, 0], s.waiting[slot, v, 1], s.waiting[slot, v, 2]
-        if is_there(q):
-            alpha = 1.0 - c.levels[v]
-            _correct(s.theta[a, v], 0, eta, alpha, abs(e) > q)
-            _correct(s.theta[a, v], 1, eta, 0.5 * alpha, e > above)
-            _correct(s.theta[a, v], 2, eta, 0.5 * alpha, -e > below)
-            s.costs[a, v, 0] = KEEP * s.costs[a, v, 0] + _score(y, mean, q, q, alpha)
-            s.costs[a, v, 1] = KEEP * s.costs[a, v, 1] + _score(y, mean, above, below, alpha)
-    W = s.errors.shape[1]
-    at, n = s.answers[a] % W, min(s.answers[a], W)
-    if n == W:
-        _remove(s.sorted[a], n, s.errors[a, at])
-        n -= 1
-    s.errors[a, at] = e
-    _insert(s.sorted[a], n, e)
+        if is_there(s.waiting[slot, v]):
+            missed = 1.0 if e > s.waiting[slot, v] else 0.0
+            s.theta[a, v] = min(max(s.theta[a, v] + eta * (missed - (1.0 - c.levels[v])), LOWEST), HIGHEST)  # (3)
+    if s.answers[a] % _thinned(h) == 0:
+        W, u = s.scores.shape[1], e / s.units[slot]
+        at, n = s.kept[a] % W, min(s.kept[a], W)
+        if n == W:
+            _remove(s.sorted[a], n, s.scores[a, at])
+            n -= 1
+        s.scores[a, at] = u
+        _insert(s.sorted[a], n, u)
+        s.kept[a] += 1
     s.answers[a] += 1
-
-
-@inner
-def _correct(theta: Floats, k: int, eta: float, alpha: float, missed: bool) -> None:
-    """(3)."""
-    theta[k] = min(max(theta[k] + eta * ((1.0 if missed else 0.0) - alpha), LOWEST), HIGHEST)
 
 
 @inner
