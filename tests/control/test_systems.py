@@ -1,6 +1,7 @@
 """Plants, gains, disturbances and costs: against identities, finite differences and python-control."""
 
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -14,11 +15,14 @@ from thalweg.control import (
     LQR,
     Absolute,
     BangBang,
+    EfficientControl,
     Huber,
     LinearFeedback,
     LinearSystem,
     Quadratic,
+    TruncatedLoss,
     batch_reactor,
+    best_policies,
     boeing_747,
     closed_loop_norm,
     double_integrator,
@@ -30,12 +34,14 @@ from thalweg.control import (
     piecewise,
     random_walk,
     recorded,
+    simulate,
     sinusoid,
     stages,
     strong_stability,
     theory_constants,
 )
 from thalweg.control.gains import solving
+from thalweg.domains import SpectralBalls
 from thalweg.errors import InputError
 
 PLANTS = {make.__name__: make for make in (double_integrator, inverted_pendulum, boeing_747, batch_reactor)}
@@ -44,7 +50,9 @@ every_plant = pytest.mark.parametrize("plant", PLANTS)
 
 def random_system(rng, states=4, inputs=2, radius=1.1):
     A = rng.standard_normal((states, states))
-    return LinearSystem(A * radius / np.abs(np.linalg.eigvals(A)).max(), rng.standard_normal((states, inputs)))
+    poles = np.linalg.eigvals(A)
+    sign = -1.0 if poles.real.max() < 0 else 1.0  # not as in continuous time
+    return LinearSystem(sign * A * radius / np.abs(poles).max(), rng.standard_normal((states, inputs)))
 
 
 # ------------------------------------------------------------------------------------------------------------- system
@@ -507,3 +515,31 @@ def test_estimated_caps_are_the_responses_of_the_linear_controller(plant):
 def test_bad_input_is_told(call, told):
     with pytest.raises(InputError, match=told):
         call()
+
+
+def test_a_system_of_continuous_time_is_noticed():
+    A, B = [[-3.0, 1.0], [0.0, -0.5]], [[0.0], [1.0]]
+    with pytest.warns(UserWarning, match=r"eigenvalues from -3 to -0\.5.*LinearSystem\.sampled\(A, B, period\)"):
+        LinearSystem(A, B)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        LinearSystem.sampled(A, B, 0.1)
+        for quiet in ([[-0.9]], [[1.2]], [[-1.0]], [[-3.0, 0.0], [0.0, 0.1]]):
+            LinearSystem(quiet, np.ones((len(quiet), 1)))
+
+
+@pytest.mark.parametrize(
+    "cost", [Quadratic([1.0], [1.0, 1.0]), Quadratic([1.0, 1.0], [1.0, 1.0]), Absolute([1.0], [1.0])]
+)
+def test_a_cost_of_other_sizes_is_refused_before_the_first_round(cost):
+    s, w = double_integrator(), np.zeros((5, 2))
+    policy, controller = DAC(s, memory=2), EfficientControl(s, 5)
+    told = "state\\(s\\) and .* input\\(s\\). The system has 2 and 1"
+    for costs in (cost, [Quadratic([1.0, 1.0], [1.0])] * 4 + [cost]):
+        with pytest.raises(InputError, match=told):
+            simulate(controller, s, costs, w)
+    controller.act(np.zeros(2))  # no round had begun
+    with pytest.raises(InputError, match=told):
+        best_policies(policy, SpectralBalls(policy.shape, 1.0), [cost] * 5, w)
+    with pytest.raises(InputError, match=told):
+        TruncatedLoss(policy, cost, np.zeros((5, 2)))

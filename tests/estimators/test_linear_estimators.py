@@ -467,6 +467,15 @@ def refused(model, call, match, kind=InputError):
     assert all(np.array_equal(before[key], after[key]) for key in before)
 
 
+@pytest.mark.parametrize("make", [TrackingRegressor, TrackingClassifier])
+def test_rows_of_several_lengths(make):
+    with pytest.raises(InputError, match=f"{make.__name__}: X and y must be arrays: all rows of one length"):
+        make().fit([[1.0, 2.0], [1.0]], [0, 1])
+    model = make().fit([[1.0, 2.0], [2.0, 1.0]], [0, 1])
+    with pytest.raises(InputError, match="all rows of one length"):
+        model.predict([[1.0, 2.0], [1.0]])
+
+
 def test_nan_names_the_column_and_the_row(case):
     model, y = case
     rows = X.copy()

@@ -9,6 +9,7 @@ import math
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import thalweg as tw
@@ -259,6 +260,9 @@ def test_pipelines_and_batches():
         (None, "feature 'b' must be a number. Got None"),
         ([1.0], "feature 'b' must be a number"),
         (1j, "feature 'b' must be a number"),
+        (10**400, "feature 'b' is 1000"),
+        pytest.param(-(10**5000), "feature 'b' is an object of type int", id="long"),  # Python does not write it out
+        (decimal.Decimal("1e999999"), "feature 'b' is Decimal"),
     ],
 )
 def test_bad_features_are_named_and_change_nothing(make, bad, word):
@@ -270,6 +274,18 @@ def test_bad_features_are_named_and_change_nothing(make, bad, word):
         with pytest.raises(InputError, match=word):
             call(data[0][0] | {"b": bad, "new": 1.0})
     assert all(np.array_equal(saved[key], value) for key, value in model.state().items())
+
+
+@BOTH
+@pytest.mark.parametrize("bad", [[1.0, 2.0], None, 3.0, "a", np.ones(2), pd.Series({"a": 1.0}), {"a"}])
+def test_a_row_must_be_a_dict(make, bad):
+    model = make()
+    play(model, rows(T=5))
+    before = model.state()
+    for call in (lambda x: model.learn_one(x, label(make, 1.0)), lambda x: said(model, x), lambda x: said(make(), x)):
+        with pytest.raises(InputError, match="x must be a dict of features by name"):
+            call(bad)
+    assert all(np.array_equal(before[key], value) for key, value in model.state().items())
 
 
 def test_bad_targets_weights_and_arguments():

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from thalweg._types import Array
 from thalweg._validate import check_array, check_count, check_entries, check_items, check_positive, told
 from thalweg.control.gains import weight
+from thalweg.control.system import LinearSystem
 from thalweg.errors import InputError
 
 __all__ = ["Absolute", "Cost", "Huber", "Quadratic", "check_costs", "stages"]
@@ -52,6 +53,11 @@ class Quadratic:
         self.R = weight("Quadratic", "R", R, definite=False)
 
     @property
+    def dims(self) -> tuple[int, int]:
+        """Numbers of states and inputs."""
+        return len(self.Q), len(self.R)
+
+    @property
     def growth(self) -> float:
         """G_c with ||grad_x c||, ||grad_u c|| <= G_c D wherever ||x||, ||u|| <= D."""
         return 2 * max(float(np.linalg.norm(self.Q, 2)), float(np.linalg.norm(self.R, 2)))
@@ -80,6 +86,11 @@ class _Separable:
             if not weights.size or (weights < 0).any():
                 least = f"{weights.min():g}" if weights.size else "none"
                 raise InputError(f"The '{key}' parameter of {name} must be weights >= 0. Got {least}.")
+
+    @property
+    def dims(self) -> tuple[int, int]:
+        """Numbers of states and inputs."""
+        return self.q.size, self.r.size
 
     def _phi(self, z: Array) -> Array:
         raise NotImplementedError
@@ -178,14 +189,20 @@ def stages(costs: Sequence[Cost], horizon: int, length: int) -> list[Cost]:
     return [each[(t // n) % len(each)] for t in range(T)]
 
 
-def check_costs(owner: str, costs: Any) -> list[Cost]:
-    """One or more costs, or an error."""
+def check_costs(owner: str, costs: Any, system: LinearSystem | None = None) -> list[Cost]:
+    """One or more costs, for that system if there is one, or an error."""
     each = check_items(owner, "costs", costs, "a list of costs")
     if not each:
         raise InputError(f"{owner} needs one or more costs. Got none.")
     for cost in each:
         if not isinstance(cost, Cost):
             raise InputError(f"{owner}: a cost needs value(x, u) and gradients(x, u). Got {told(cost)}.")
+        states, inputs = getattr(cost, "dims", None) or (None, None)
+        if system is not None and states is not None and (states, inputs) != (system.state_dim, system.input_dim):
+            raise InputError(
+                f"{owner}: {cost!r} weighs {states} state(s) and {inputs} input(s). The system has "
+                f"{system.state_dim} and {system.input_dim}."
+            )
     return each
 
 

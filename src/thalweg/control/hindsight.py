@@ -76,7 +76,7 @@ def best_policies(
     if read_domain(who, domain).shape != policy.shape:
         raise InputError(f"{who} needs a domain of policies, of shape {policy.shape}. Got {domain!r}.")
     w = check_array(who, "disturbances", disturbances, ndim=2)
-    T, each = len(w), check_costs(who, costs)
+    T, each = len(w), check_costs(who, costs, policy.system)
     begun = [check_count(who, "starts", s, 0) for s in check_items(who, "starts", starts, "a list of rounds")]
     bounds = [*begun, T]
     if len(each) < T or bounds[0] != 0 or (np.diff(bounds) <= 0).any():

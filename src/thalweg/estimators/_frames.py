@@ -4,6 +4,7 @@ A frame's columns are looked at one by one, so that what is wrong is named by co
 for order and never taken for a number.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from thalweg._types import Array
 from thalweg._validate import real_array, told
 from thalweg.errors import InputError
 
-__all__ = ["Table", "cells", "column", "series", "table"]
+__all__ = ["Table", "cells", "column", "moments", "series", "table"]
 
 
 class Table(NamedTuple):
@@ -35,12 +36,13 @@ class Table(NamedTuple):
         columns = values.reshape(len(values), -1)
         made = [nw.new_series(name, columns[:, i].copy(), backend=native) for i, name in enumerate(names)]
         kept = [] if self.time is None or self.time in names else [self.time]
-        return self.frame.with_columns(*made).select(*kept, *names).to_native()  # pandas keeps the index of the rows
+        chosen = self.frame.with_columns(*made).select(*map(nw.col, (*kept, *names)))
+        return chosen.to_native()  # pandas keeps the index of the rows
 
 
 def table(owner: str, name: str, data: Any, *, time: str | None = None, empty: bool = False) -> Table:
     """The rows of an array or a data frame, checked; `empty`: whether cells may be, which makes them nan."""
-    frame = _frame(data)
+    frame = _frame(owner, name, data)
     if frame is None:
         if time is not None:
             raise InputError(f"The 'time' parameter of {owner} names a column, but {name} is no data frame.")
@@ -57,7 +59,7 @@ def table(owner: str, name: str, data: Any, *, time: str | None = None, empty: b
 
 def column(owner: str, name: str, data: Any) -> Array:
     """One number a row, of an array, a series or a frame with one column."""
-    frame = _frame(data)
+    frame = _frame(owner, name, data)
     if frame is None:
         return _array(owner, name, data, 1, False)
     if hasattr(frame, "columns"):
@@ -69,7 +71,7 @@ def column(owner: str, name: str, data: Any) -> Array:
 
 def series(owner: str, name: str, data: Any, *, time: str | None = None) -> Table:
     """As `column`, with where it came from: a table of one column, beside the time."""
-    frame = _frame(data)
+    frame = _frame(owner, name, data)
     if time is None:
         one = frame.alias(name).to_frame() if frame is not None and not hasattr(frame, "columns") else frame
         return Table(column(owner, name, data)[:, None], None, one)
@@ -79,7 +81,7 @@ def series(owner: str, name: str, data: Any, *, time: str | None = None) -> Tabl
     return found
 
 
-def _frame(data: Any) -> Any:
+def _frame(owner: str, name: str, data: Any) -> Any:
     """narwhals' view of a data frame or series; None for anything else. It is asked for only where it may help."""
     root = type(data).__module__.partition(".")[0]
     if root in ("builtins", "numpy", "array", "collections"):
@@ -89,6 +91,11 @@ def _frame(data: Any) -> Any:
     nw = need("narwhals", "frames", f"A table of {root}")
     try:
         return nw.from_native(data, eager_only=True, allow_series=True)
+    except nw.exceptions.DuplicateError:
+        twice = [key for key, count in Counter(data.columns).items() if count > 1]
+        raise InputError(
+            f"{owner}: {name} has two columns called {told(twice[0])}. Give each a name of its own."
+        ) from None
     except TypeError:
         return None
 
@@ -130,11 +137,20 @@ def cells(series: Any) -> Array:
 
 
 def _check_order(owner: str, name: str, frame: Any, time: str) -> None:
+    """Refuse a time that is no number, date or duration, that is empty somewhere, or that goes backwards."""
+    nw = need("narwhals", "frames", "A data frame")
     if time not in frame.columns:
-        raise InputError(f"The 'time' parameter of {owner} must be a column of {name}. Got {time!r}.")
-    times = frame[time]
-    if times.is_null().any():
-        raise InputError(f"{owner}: {name}[{time!r}] has an empty cell in row {int(times.is_null().arg_max())}.")
+        raise InputError(f"The 'time' parameter of {owner} must be a column of {name}. Got {told(time)}.")
+    times = frame.get_column(time)
+    if not (times.dtype.is_numeric() or times.dtype.is_temporal()) or times.dtype == nw.Time:
+        raise InputError(
+            f"{owner}: {name}[{time!r}] must hold numbers, dates or durations. Its type is {times.dtype}. Convert it, "
+            "for instance with pandas.to_datetime."
+        )
+    empty = times.is_null() | ~times.is_finite() if times.dtype.is_float() else times.is_null()
+    if empty.any():
+        row = int(empty.arg_max())
+        raise InputError(f"{owner}: {name}[{time!r}] has an empty cell in row {row}, counted from 0. Fill it in.")
     later = (times.head(len(times) - 1) > times.tail(len(times) - 1)).to_numpy() if len(times) > 1 else np.zeros(0)
     if later.any():
         row = int(np.argmax(later)) + 1
@@ -142,3 +158,14 @@ def _check_order(owner: str, name: str, frame: Any, time: str) -> None:
             f"{owner}: {name}[{time!r}] goes backwards in row {row}, counted from 0: from {times[row - 1]} to "
             f"{times[row]}. Sort the rows by time."
         )
+
+
+def moments(came: Table) -> tuple[float, float]:
+    """Return the first and the last time of a table, as numbers."""
+    nw = need("narwhals", "frames", "A data frame")
+    times = came.frame.get_column(came.time)
+    if times.dtype == nw.Duration:
+        times = times.dt.total_microseconds()
+    elif times.dtype.is_temporal():
+        times = (times.cast(nw.Datetime("us")) if times.dtype == nw.Date else times).dt.timestamp("us")
+    return float(times[0]), float(times[len(times) - 1])

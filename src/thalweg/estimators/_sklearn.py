@@ -22,7 +22,7 @@ from thalweg.parts.linear import LinearLayout
 
 __all__ = [
     "FACTS", "TargetModel", "check_weights", "layout", "new_model", "read_rows", "restored_models", "samples_seen",
-    "sound_rows", "writable",
+    "sound_rows", "validated", "writable",
 ]  # fmt: skip
 
 CONSTRAINTS = ("nonnegative", "simplex", "ball", "box")
@@ -110,10 +110,20 @@ def _domain(self: Any, name: str, features: int) -> Domain | None:
 # ----------------------------------------------------------------------------------------------------------------- rows
 
 
+def validated(self: Any, *tables: Any, **options: Any) -> Any:
+    """As scikit-learn's `validate_data`; rows of different lengths are told as such."""
+    try:
+        return validate_data(self, *tables, **options)
+    except ValueError as error:
+        if "inhomogeneous" not in str(error) and "array element with a sequence" not in str(error):
+            raise
+        raise InputError(f"{type(self).__name__}: X and y must be arrays: all rows of one length. {error}") from None
+
+
 def read_rows(self: Any, X: Any) -> Array:
     """Return checked rows for a fitted model."""
     options = {"dtype": np.float64, "order": "C", "ensure_all_finite": False, "reset": False}
-    return sound_rows(self, validate_data(self, X, **options))
+    return sound_rows(self, validated(self, X, **options))
 
 
 def sound_rows(self: Any, rows: Any) -> Array:

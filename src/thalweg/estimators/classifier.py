@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from thalweg._core.memory import together
 from thalweg._types import Array
@@ -155,7 +155,7 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any, anew: bool, whole: bool = False) -> Array:
         trial = _fitted.shadow(self)
-        X, y = validate_data(trial, X, y, reset=anew, dtype=np.float64, order="C", ensure_all_finite=False)
+        X, y = _sklearn.validated(trial, X, y, reset=anew, dtype=np.float64, order="C", ensure_all_finite=False)
         rows, weights = _sklearn.sound_rows(trial, X), _sklearn.check_weights(trial, X, sample_weight, whole)
         check_classification_targets(y)
         if anew:

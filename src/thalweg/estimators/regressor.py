@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from thalweg._core.memory import Memory
 from thalweg._types import Array
@@ -163,7 +163,7 @@ class TrackingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def _learn(self, X: Any, y: Any, sample_weight: Any, anew: bool, whole: bool = False) -> Array:
         trial = _fitted.shadow(self)
         options = {"dtype": np.float64, "order": "C", "ensure_all_finite": False, "y_numeric": True}
-        X, y = validate_data(trial, X, y, reset=anew, **options)
+        X, y = _sklearn.validated(trial, X, y, reset=anew, **options)
         rows, weights = _sklearn.sound_rows(trial, X), _sklearn.check_weights(trial, X, sample_weight, whole)
         targets = _sklearn.writable(y)
         if not (np.abs(targets) <= LARGEST).all():

@@ -99,21 +99,26 @@ def _learn_with(self: Any, names: Iterable[Hashable], learn: Callable[[FreeModel
 
 def _values(self: Any, x: Features) -> list[float]:
     """Return the numbers of a row, checked."""
-    values = given = [*x.values()]
+    try:
+        values = given = [*x.values()]
+    except (AttributeError, TypeError):
+        raise InputError(
+            f"{type(self).__name__}: x must be a dict of features by name, {{'a': 1.0, 'b': 2.0}}. Got {told(x)}."
+        ) from None
     if {*map(type, given)} != PLAIN:
         try:
             array = np.array(given)
-        except ValueError:  # lists among them
+        except (ValueError, TypeError):  # lists among them, or objects that cannot be asked
             array = np.array(None)
         if array.dtype != np.float64:
             array = _numbers(self, x, array)
         values = array.tolist()
-    if not math.hypot(*given) <= LARGEST:  # or nan
-        for name, value in x.items():
+    if not math.hypot(*values) <= LARGEST:  # or nan
+        for name, value in zip(x, values, strict=True):
             if not abs(value) <= LARGEST:
-                what = "NaN" if math.isnan(value) else str(value)
+                what = "NaN" if math.isnan(value) else told(x[name])
                 raise InputError(
-                    f"{type(self).__name__}: feature {name!r} is {what}. It must be a finite number of at most "
+                    f"{type(self).__name__}: feature {told(name)} is {what}. It must be a finite number of at most "
                     f"{LARGEST:g} in size. Leave it out of the row where it is not known."
                 )
     return values
@@ -127,10 +132,10 @@ def _numbers(self: Any, x: Features, values: NDArray[Any]) -> Array:
         number = isinstance(value, bool | float) or not math.isnan(real_number(value))
         if isinstance(value, str | bytes) or not number:
             raise InputError(
-                f"{type(self).__name__}: feature {name!r} must be a number. Got {told(value)}. "
+                f"{type(self).__name__}: feature {told(name)} must be a number. Got {told(value)}. "
                 "Encode it before, for instance with river.preprocessing.OneHotEncoder, or leave it out."
             )
-    return np.array([float(value) for value in x.values()])
+    return np.array([float(value) if isinstance(value, bool) else real_number(value) for value in x.values()])
 
 
 def _predict(self: Any, x: Features) -> float | None:

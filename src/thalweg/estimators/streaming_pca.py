@@ -19,7 +19,9 @@ from thalweg.parts.subspace import LARGEST
 need("sklearn", "sklearn", "StreamingPCA")
 
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin  # noqa: E402
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data  # noqa: E402
+from sklearn.utils.validation import check_array, check_is_fitted  # noqa: E402
+
+from thalweg.estimators._sklearn import validated  # noqa: E402
 
 __all__ = ["StreamingPCA"]
 
@@ -153,7 +155,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def _rows(self, X: ArrayLike, *, reset: bool = False) -> Array:
         """Return the rows of a table as a new array; refuse numbers that are not finite or too large."""
-        read = validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite=False)
+        read = validated(self, X, reset=reset, dtype=np.float64, ensure_all_finite=False)
         rows = np.array(read, dtype=np.float64, order="C")
         fine = np.abs(rows) <= LARGEST  # false for nan
         if not fine.all():

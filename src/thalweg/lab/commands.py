@@ -189,7 +189,10 @@ def run(
     domain: option.Domain = None,
     learner: Annotated[
         str | None,
-        typer.Option(help="A learner of yours: a function of a domain that returns it.", metavar="MODULE:FUNCTION"),
+        typer.Option(
+            help="A learner of yours: a class with a card, or a function of a domain that returns it.",
+            metavar="MODULE:NAME",
+        ),
     ] = None,
     intercept: option.Intercept = True,
     scale: option.Scale = True,
@@ -287,7 +290,8 @@ def compare(
         list[str] | None,
         typer.Argument(
             metavar="ALGORITHM",
-            help=f"See 'thalweg list algorithms'; {USUAL} where none is named.",
+            help=f"See 'thalweg list algorithms'; {USUAL} where none is named. MODULE:NAME is a learner of yours: a "
+            "class with a card, or a function of a domain that returns it.",
             show_default=False,
         ),
     ] = None,
@@ -326,6 +330,7 @@ def compare(
     thalweg compare Tracker OGD Sword EfficientDynamic --on piecewise
     thalweg compare SACS-eager EfficientAdaptive-eager --on ball-piecewise --seeds 10 --out results/adaptive
     thalweg compare OGD SOGD EfficientCutkosky --on load.csv --target demand
+    thalweg compare Tracker mine:MyLearner --on piecewise
     """
     from thalweg.lab import compare as lab
     from thalweg.lab.runs import tidy

@@ -22,9 +22,10 @@ from thalweg.errors import InputError
 from thalweg.estimators.forecaster import Forecaster
 from thalweg.lab._say import aligned
 from thalweg.lab.columns import Columns, Order, cell_number, header_of, lagged, listed, no_number, read_header
-from thalweg.lab.pictures import panels, plain, save
+from thalweg.lab.pictures import panels, save
 from thalweg.lab.report import number
 from thalweg.parts.linear import WIDEST
+from thalweg.regret._axes import plain
 
 __all__ = ["Outcome", "as_page", "as_table", "forecast", "in_words", "live", "picture"]
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from thalweg._extras import need, new_figure
 
 __all__ = [
-    "COLOURS", "GREY", "LOOKS", "label_axes", "legend", "log_log", "name_rows", "note", "panels", "plain",
-    "plain_ticks", "save", "side", "style",
+    "COLOURS", "GREY", "LOOKS", "label_axes", "legend", "log_log", "name_rows", "note", "panels", "plain_ticks",
+    "save", "side", "style",
 ]  # fmt: skip
 
 # Okabe and Ito's colours, which all kinds of colour vision tell apart.
@@ -102,11 +102,6 @@ def label_axes(axes: Any, x: str = "", y: str = "") -> None:
 def note(axis: Any, text: str, at: tuple[float, float], away: tuple[float, float], **options: Any) -> None:
     """A text so many points away from a place."""
     axis.annotate(text, at, away, textcoords="offset points", fontsize=9, **options)
-
-
-def plain(text: str) -> str:
-    """Return a text in which dollar signs are no formula."""
-    return text.replace("$", r"\$")
 
 
 def legend(figure: Any, axis: Any, place: str = "upper center", columns: int = 1) -> None:

@@ -24,12 +24,13 @@ from thalweg._validate import (
     wrong,
 )
 from thalweg.errors import InputError
+from thalweg.estimators._frames import moments
 from thalweg.estimators.aggregator import kernels
 from thalweg.estimators.aggregator.guests import Hosted, Names
 from thalweg.estimators.aggregator.kernels import ANSWERED, PREDICTED
 from thalweg.estimators.aggregator.machine import Candidates, Combining, Turns
 from thalweg.estimators.aggregator.oracles import Oracle, oracle
-from thalweg.estimators.aggregator.reading import Rows, moments, one_row, read_answers, read_rows, row
+from thalweg.estimators.aggregator.reading import Rows, one_row, read_answers, read_rows, row
 from thalweg.estimators.aggregator.result import Combination
 from thalweg.parts.covariance import LARGEST, MemoriesState, foresee, foresee_rounds
 from thalweg.parts.forecast_losses import CLOSEST, CODES
@@ -241,7 +242,7 @@ class Aggregator(Kept, Recorded):
         awake : array or data frame of the same shape, optional
             How much of each expert is awake, from 0 to 1.
         time : str, optional
-            The column of the frame that holds the time, which must not go backwards.
+            The column of the frame that holds the time: numbers, dates or durations, which must not go backwards.
 
         Returns
         -------

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from thalweg._extras import need
 from thalweg._types import Array
 from thalweg._validate import real_array, told
 from thalweg.errors import InputError
@@ -14,7 +13,7 @@ from thalweg.estimators._frames import Table, column, table
 from thalweg.parts.covariance import LARGEST
 from thalweg.parts.forecast_losses import CLOSEST
 
-__all__ = ["Rows", "moments", "one_row", "read_answers", "read_rows", "row"]
+__all__ = ["Rows", "one_row", "read_answers", "read_rows", "row"]
 
 
 class Rows(NamedTuple):
@@ -48,7 +47,7 @@ def read_rows(
     count, names
         How many experts there are since the first call (0 before it), and their names.
     """
-    came = table(who, "experts", experts, time=time, empty=True)
+    came = _named(who, "experts", table(who, "experts", experts, time=time, empty=True))
     names = came.names if names is None else names
     X = _columns(who, "experts", came, names)
     if X.shape[1] == 0:
@@ -60,7 +59,7 @@ def read_rows(
         )
     A = np.where(np.isnan(X), 0.0, 1.0)
     if awake is not None:
-        given = _columns(who, "awake", table(who, "awake", awake), names)
+        given = _columns(who, "awake", _named(who, "awake", table(who, "awake", awake)), names)
         if given.shape != X.shape:
             raise InputError(f"{who}: awake has shape {given.shape}, experts {X.shape}. Give one a forecast.")
         if not ((given >= 0) & (given <= 1)).all():
@@ -106,8 +105,27 @@ def one_row(experts: Any) -> Array | None:
 
 def row(awake: Any) -> Any:
     """Return one round's `awake` as a row."""
-    array = None if awake is None else real_array(np.asarray(awake) * 1.0)
+    given = awake
+    if isinstance(awake, list | tuple):
+        given = [float(one) if isinstance(one, bool) else one for one in awake]
+    array = real_array(given.astype(np.float64) if getattr(given, "dtype", None) == np.bool_ else given)
     return awake if array is None or array.ndim != 1 else array.reshape(1, -1)
+
+
+def _named(who: str, what: str, came: Table) -> Table:
+    """Return the table with names that are text; whole numbers are written out."""
+    if came.names is None:
+        return came
+    strange = [name for name in came.names if not isinstance(name, str | int)]
+    if strange:
+        raise InputError(
+            f"{who}: columns of {what} must be named by text or whole numbers. Got {told(strange[0])}. Rename them, "
+            'for instance by frame.columns = ["_".join(name) for name in frame.columns].'
+        )
+    names = tuple(map(str, came.names))
+    if len(set(names)) < len(names):
+        raise InputError(f"{who}: two columns of {what} have one name, as text: {told(list(came.names))}. Rename one.")
+    return came._replace(names=names)
 
 
 def _columns(who: str, what: str, came: Table, names: tuple[str, ...] | None) -> Array:
@@ -122,12 +140,3 @@ def _columns(who: str, what: str, came: Table, names: tuple[str, ...] | None) ->
         )
     empty = np.full(len(came.values), np.nan if what == "experts" else 1.0)
     return np.stack([came.values[:, came.names.index(n)] if n in came.names else empty for n in names], axis=1)
-
-
-def moments(came: Table) -> tuple[float, float]:
-    """Return the first and the last time of a table, as numbers."""
-    nw = need("narwhals", "frames", "A data frame")
-    times = came.frame[came.time]
-    if not times.dtype.is_numeric():
-        times = times.cast(nw.Datetime("us")).dt.timestamp("us")
-    return float(times[0]), float(times[len(times) - 1])
