@@ -22,7 +22,7 @@ from thalweg.errors import GapWarning, InputError
 from thalweg.estimators._frames import cells
 from thalweg.estimators._frequencies import COUNTED, Anchors, Frequency, infer, read_frequency, time_text
 
-__all__ = ["Clock", "Panel", "read_future", "read_panel"]
+__all__ = ["Clock", "Panel", "read_future", "read_instant", "read_panel"]
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -112,6 +112,7 @@ class Panel:
         part = slice(self.ends[s], self.ends[s + 1])
         return self.values[part], self.rows[part]
 
+    @property
     def sizes(self) -> Ints:
         """Return the lengths of all series."""
         return np.diff(self.ends)
@@ -130,7 +131,8 @@ class Panel:
         whole = nw.from_dict(dict(zip(keys, made, strict=True)))
         if self.ids is not None and hasattr(whole.to_native(), "reset_index"):  # names brought the index of their rows
             whole = nw.from_native(whole.to_native().reset_index(drop=True))
-        return whole.with_columns(nw.col(*columns).fill_nan(None)).to_native() if columns else whole.to_native()
+        filled = [nw.when(~nw.col(key).is_nan()).then(nw.col(key)).alias(key) for key in columns]
+        return whole.with_columns(*filled).to_native()
 
 
 def said(label: Any) -> str:
@@ -244,7 +246,7 @@ class _Rows:
             if text in found:
                 continue
             try:
-                found[text] = _moment(text)
+                found[text] = read_moment(text)
             except (ValueError, TypeError):
                 raise InputError(
                     f"{self.place(row)}: {time_col!r} is {told(text)}, which is no time such as 2025-01-31 or 2025-01-31 "
@@ -257,12 +259,7 @@ class _Rows:
                 f"{self.place(row)}: {time_col!r} is {told(texts[row])}: some times have a time zone and some have none. "
                 "Give all of them one."
             )
-        zero, tick = datetime.datetime(1970, 1, 1), datetime.timedelta(microseconds=1)
-        utc = datetime.UTC
-        numbers = {
-            text: ((moment.astimezone(utc).replace(tzinfo=None) if any(aware) else moment) - zero) // tick
-            for text, moment in found.items()
-        }
+        numbers = {text: _instant(moment) for text, moment in found.items()}
         return np.array([numbers[text] for text in texts], dtype=np.int64), "UTC" if any(aware) else None
 
     def read_numbers(self, key: str, argument: str, also: str) -> Array:
@@ -333,7 +330,19 @@ def _microseconds(native: Any) -> Ints:
     return found
 
 
-def _moment(text: Any) -> datetime.datetime:
+def _instant(moment: datetime.datetime) -> int:
+    """Return microseconds since 1970, of UTC where there is a time zone."""
+    if moment.tzinfo is not None:
+        moment = moment.astimezone(datetime.UTC).replace(tzinfo=None)
+    return (moment - datetime.datetime(1970, 1, 1)) // datetime.timedelta(microseconds=1)
+
+
+def read_instant(text: str) -> int:
+    """Return microseconds since 1970 of a time as text; ValueError where it is none."""
+    return _instant(read_moment(text))
+
+
+def read_moment(text: Any) -> datetime.datetime:
     """Return the datetime of a text, a date, or a datetime."""
     if isinstance(text, datetime.datetime):
         return text
@@ -505,7 +514,7 @@ def read_future(owner: str, future: Any, panel: Panel, time_col: str | None, hor
     mine = np.array([known.get(label, -1) for label in labels])[series]
     order, series, starts_of = order[mine >= 0], mine[mine >= 0], starts[series][mine >= 0]
     if time_col is None:
-        places = panel.sizes()[series] + np.flatnonzero(mine >= 0) - starts_of
+        places = panel.sizes[series] + np.flatnonzero(mine >= 0) - starts_of
     else:
         times = (local if panel.clock.local else instants)[order]
         table.refuse_repeats(time_col, times, order, series, clock)
@@ -516,7 +525,7 @@ def read_future(owner: str, future: Any, panel: Panel, time_col: str | None, hor
                 f"{table.place(int(order[k]))}: {clock.text(int(times[k]))} is no time of frame's grid, whose step is "
                 f"{panel.frequency}. Correct it."
             )
-    ahead = places - panel.sizes()[series]
+    ahead = places - panel.sizes[series]
     wanted = (ahead >= 0) & (ahead < horizon)
     there = np.zeros((len(panel), horizon), dtype=bool)
     found = np.full((len(panel), horizon, len(panel.columns)), np.nan)
@@ -524,7 +533,7 @@ def read_future(owner: str, future: Any, panel: Panel, time_col: str | None, hor
     found[series[wanted], ahead[wanted]] = rows[order[wanted]]
     if not there.all():
         s, h = (int(i) for i in np.argwhere(~there)[0])
-        time = panel.times(np.array([s]), panel.sizes()[s : s + 1] + h)[0]
+        time = panel.times(np.array([s]), panel.sizes[s : s + 1] + h)[0]
         raise InputError(
             f"{owner}: future has no row for {said(panel.labels[s])} at {panel.clock.text(int(time))}, step {h + 1} of "
             f"{horizon}. Add it with the columns {', '.join(panel.columns)}; an empty cell is a value that is not known."

@@ -4,7 +4,8 @@ Columns are those of Nixtla's libraries: unique_id, ds, y, and cutoff for the la
 played by a `Forecaster` of its own.
 """
 
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from thalweg.estimators._panel import Panel, read_future, read_panel
 from thalweg.estimators.forecaster import AUTO, LONGEST_HORIZON, Forecaster
 from thalweg.estimators.forecasts import Forecast, Forecasts, column_names
 
-__all__ = ["as_backtest", "as_forecast", "backtest", "forecast", "play_panel", "seasons_of"]
+__all__ = ["as_backtest", "as_forecast", "at_cutoffs", "backtest", "cutoffs", "forecast", "maker", "play_panel"]
 
 MEAN = "thalweg"
 
@@ -79,8 +80,8 @@ def forecast(
     Examples
     --------
     >>> import polars as pl, thalweg as tw
-    >>> sales = pl.DataFrame({"unique_id": ["tea"] * 36, "ds": [f"{2022 + k // 12}-{k % 12 + 1:02}-01" for k in range(36)],
-    ...                       "y": [100.0 + k % 12 for k in range(36)]})
+    >>> months = [f"{2020 + k // 12}-{k % 12 + 1:02}-01" for k in range(60)]
+    >>> sales = pl.DataFrame({"unique_id": ["tea"] * 60, "ds": months, "y": [100.0 + k % 12 for k in range(60)]})
     >>> ahead = tw.forecast(sales, horizon=3, levels=(0.8,))
     >>> ahead.columns
     ['unique_id', 'ds', 'thalweg', 'thalweg-lo-80', 'thalweg-hi-80']
@@ -97,9 +98,8 @@ def forecast(
     if future is not None and not panel.columns:
         raise InputError("forecast: future= is for further columns, and frame has none. Leave it out.")
     ahead = read_future("forecast", future, panel, time_col, H) if panel.columns else None
-    options: dict[str, Any] = {"season": season, "horizon": H, "levels": levels, "lags": lags, "loss": loss}
-    played = play_panel(panel, options, ahead, progress, "forecast")
-    return as_forecast(panel, [said for _, said in played])
+    make = maker(panel, season, horizon=H, levels=levels, lags=lags, loss=loss)
+    return as_forecast(panel, [said for _, said in play_panel(panel, make, ahead, progress, "forecast")])
 
 
 def backtest(
@@ -154,20 +154,16 @@ def backtest(
     step = check_count("backtest", "step_size", step_size)
     windows = None if n_windows is None else check_count("backtest", "n_windows", n_windows)
     panel = read_panel("backtest", frame, id_col, time_col, target_col, columns, freq)
-    options: dict[str, Any] = {"season": season, "horizon": H, "levels": levels, "lags": lags, "loss": loss}
-    if windows is not None and (short := np.flatnonzero(panel.sizes() <= H + (windows - 1) * step)).size:
+    make = maker(panel, season, horizon=H, levels=levels, lags=lags, loss=loss)
+    if windows is not None and (short := np.flatnonzero(panel.sizes <= H + (windows - 1) * step)).size:
         s = int(short[0])
         raise InputError(
-            f"backtest: series {panel.labels[s]!r} has {panel.sizes()[s]} rows; {windows} windows of {H} steps need more "
+            f"backtest: series {panel.labels[s]!r} has {panel.sizes[s]} rows; {windows} windows of {H} steps need more "
             f"than {H + (windows - 1) * step}. Ask for fewer windows, or leave the series out."
         )
     rows = [cutoffs(panel.series(s)[0], H, step, windows) for s in range(len(panel))]
-    parts: list[list[Array]] = []
-    for s, (run, _) in enumerate(play_panel(panel, options, None, progress, "backtest")):
-        at = rows[s]
-        parts.append([run.mean[at], *(ends[level][at] for level in run.lower for ends in (run.lower, run.upper))])
-        found = list(run.lower)
-    return as_backtest(panel, rows, parts, found)
+    runs = (run for run, _ in play_panel(panel, make, None, progress, "backtest"))
+    return as_backtest(panel, rows, [at_cutoffs(run, at) for run, at in zip(runs, rows, strict=True)], make().levels)
 
 
 Places = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -187,23 +183,30 @@ def cutoffs(values: Array, horizon: int, step: int = 1, windows: int | None = No
     return t[known], h[known]
 
 
-def seasons_of(panel: Panel, season: Any) -> Any:
-    """Return the season to build a forecaster with: "auto" by the frequency, where it says anything."""
-    return (panel.frequency.seasons or AUTO) if isinstance(season, str) and season == AUTO else season
+def at_cutoffs(run: Forecasts, at: Places) -> list[Array]:
+    """Return forecasts at these places, and lower and upper ends for each level."""
+    return [run.mean[at], *(ends[level][at] for level in run.lower for ends in (run.lower, run.upper))]
+
+
+def maker(panel: Panel, season: Any, **options: Any) -> Callable[[], Forecaster]:
+    """Return a function that builds the forecaster of a series; "auto" is the season of the frequency, if it has one."""
+    if isinstance(season, str) and season == AUTO:
+        season = panel.frequency.seasons or AUTO
+    return functools.partial(Forecaster, panel.columns, season=season, **options)
 
 
 def play_panel(
-    panel: Panel, options: dict[str, Any], ahead: Array | None, progress: bool, owner: str
+    panel: Panel, make: Callable[[], Forecaster], ahead: Array | None, progress: bool, owner: str
 ) -> Iterator[tuple[Forecasts, Forecast]]:
     """Yield, for every series, the forecasts of all its values and those after the last; `ahead` has columns of these."""
-    chosen = options | {"season": seasons_of(panel, options["season"])}
-    unknown = np.full((options["horizon"], len(panel.columns)), np.nan)
     with progress_bar(owner, int(panel.ends[-1]), progress, "row") as tick:
         for s in range(len(panel)):
             values, rows = panel.series(s)
-            forecaster = Forecaster(panel.columns, **chosen)
+            forecaster, X = make(), None
             run = forecaster.run(values, rows if panel.columns else None)
-            yield run, forecaster.forecast((unknown if ahead is None else ahead[s]) if panel.columns else None)
+            if panel.columns:
+                X = np.full((forecaster.horizon, len(panel.columns)), np.nan) if ahead is None else ahead[s]
+            yield run, forecaster.forecast(X)
             tick(values.size)
 
 
@@ -211,7 +214,7 @@ def as_forecast(panel: Panel, said: list[Forecast]) -> Any:
     """Return forecasts after the last row of every series as a frame."""
     H, levels = said[0].mean.size, tuple(said[0].lower)
     series = np.repeat(np.arange(len(panel)), H)
-    places = panel.sizes()[series] + np.tile(np.arange(H), len(panel))
+    places = panel.sizes[series] + np.tile(np.arange(H), len(panel))
     columns = {MEAN: np.concatenate([one.mean for one in said])}
     for level, (low, high) in zip(levels, column_names(levels), strict=True):
         columns[low] = np.concatenate([one.lower[level] for one in said])
