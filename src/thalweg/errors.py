@@ -1,7 +1,8 @@
 """What can go wrong, by name. Every message says who, what was expected, what came and what to do."""
 
 __all__ = [
-    "ClippingWarning", "GapWarning", "HorizonWarning", "InputError", "MissingExtraError", "ProjectionError", "StateError",
+    "ClippingWarning", "GapWarning", "HorizonWarning", "InputError", "MissingExtraError", "ProjectionError",
+    "StateError",
 ]  # fmt: skip
 
 

@@ -67,7 +67,9 @@ def test_a_backtest_is_what_forecasters_say_bit_for_bit(make):
         assert cells(past, "cutoff")[part] == [t - 1 for t, _ in wanted]
         assert cells(past, "ds")[part] == [t + h for t, h in wanted]
         assert cells(past, "y")[part] == [y[t + h] for t, h in wanted]
-        for key, said in zip(NAMES, (run.mean, run.lower[0.8], run.upper[0.8], run.lower[0.95], run.upper[0.95]), strict=True):
+        for key, said in zip(
+            NAMES, (run.mean, run.lower[0.8], run.upper[0.8], run.lower[0.95], run.upper[0.95]), strict=True
+        ):
             mine = [np.nan if x is None else x for x in cells(past, key)[part]]
             assert np.array_equal(mine, [said[t, h] for t, h in wanted], equal_nan=True)
     assert len(cells(past, "y")) == rows
@@ -106,7 +108,9 @@ def test_what_comes_later_changes_no_forecast():
         pd.testing.assert_frame_equal(ahead, mine.drop(columns=["cutoff", "y"]))
 
 
-@pytest.mark.parametrize("T, H, step, windows", [(10, 3, 1, None), (10, 3, 2, None), (10, 3, 4, 2), (3, 5, 2, None), (9, 2, 3, 1)])
+@pytest.mark.parametrize(
+    "T, H, step, windows", [(10, 3, 1, None), (10, 3, 2, None), (10, 3, 4, 2), (3, 5, 2, None), (9, 2, 3, 1)]
+)
 def test_cutoffs_are_counted_back_from_the_last_whole_window(T, H, step, windows):
     origins = [t for t in range(1, T) if (T - H - t) % step == 0]
     if windows:
@@ -136,7 +140,9 @@ def test_missing_values_and_rows_are_the_same():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ahead, past = tw.forecast(holes, 3, LEVELS), tw.backtest(holes, 3, LEVELS)
-    with pytest.warns(GapWarning, match=r"5 of 120 rows are missing in 2 of 2 series .* of 3, is in series 'a' after 2024-01-01 19:00"):
+    with pytest.warns(
+        GapWarning, match=r"5 of 120 rows are missing in 2 of 2 series .* of 3, is in series 'a' after 2024-01-01 19:00"
+    ):
         pd.testing.assert_frame_equal(tw.forecast(left, 3, LEVELS), ahead)
     with pytest.warns(GapWarning):
         pd.testing.assert_frame_equal(tw.backtest(left, 3, LEVELS), past)
@@ -154,7 +160,12 @@ def test_one_series_needs_no_name_and_no_time():
     ahead = tw.forecast(frame, 2, id_col=None, time_col=None, target_col="load")
     assert ahead.columns == ["ds", "thalweg"]
     assert ahead["ds"].to_list() == [60, 61]
-    assert tw.backtest(frame, 2, id_col=None, time_col=None, target_col="load").columns == ["ds", "cutoff", "load", "thalweg"]
+    assert tw.backtest(frame, 2, id_col=None, time_col=None, target_col="load").columns == [
+        "ds",
+        "cutoff",
+        "load",
+        "thalweg",
+    ]
     two = pl.DataFrame({"shop": ["a", "b"] * 30, "load": values()})
     past = tw.backtest(two, id_col="shop", time_col=None, target_col="load")
     assert past.filter(pl.col("shop") == "b")["load"].to_list() == values()[3::2].tolist()
@@ -173,7 +184,11 @@ def test_columns_are_known_in_advance(make):
     x = rng.standard_normal(126)
     frame = long(60, x=np.r_[x[:60], x[63:123]])
     frame["y"] = frame["y"] + 4 * np.asarray(frame["x"])
-    future = {"unique_id": ["b"] * 3 + ["a"] * 4, "ds": [62, 61, 60, 60, 61, 62, 63], "x": [*x[125:122:-1], *x[60:63], 9.0]}
+    future = {
+        "unique_id": ["b"] * 3 + ["a"] * 4,
+        "ds": [62, 61, 60, 60, 61, 62, 63],
+        "x": [*x[125:122:-1], *x[60:63], 9.0],
+    }
     ahead = tw.forecast(make(frame), 3, season=6, future=make(future))
     past = tw.backtest(make(frame), 3, season=6)
     for k, rows in enumerate((slice(0, 60), slice(60, 120))):
@@ -189,9 +204,13 @@ def test_columns_are_known_in_advance(make):
 def test_future_must_be_whole():
     frame = pd.DataFrame(long(x=0.0))
     future = pd.DataFrame({"unique_id": ["a", "a", "b"], "ds": [60, 61, 60], "x": 0.0})
-    with pytest.raises(InputError, match=r"future has no row for series 'b' at 61, step 2 of 2. Add it with the columns x"):
+    with pytest.raises(
+        InputError, match=r"future has no row for series 'b' at 61, step 2 of 2. Add it with the columns x"
+    ):
         tw.forecast(frame, 2, future=future)
-    with pytest.raises(InputError, match=r"give future= with them for the next 2 steps of every series, or columns=\(\)"):
+    with pytest.raises(
+        InputError, match=r"give future= with them for the next 2 steps of every series, or columns=\(\)"
+    ):
         tw.forecast(frame, 2)
     with pytest.raises(InputError, match="future has no column 'x' for columns"):
         tw.forecast(frame, 2, future=future.drop(columns="x"))
@@ -263,7 +282,9 @@ def test_clocks_that_go_forward_and_back():
             (first + datetime.timedelta(days=2, hours=h)).replace(tzinfo=berlin).isoformat() for h in range(2)
         ]
     naive = pd.DataFrame({"unique_id": 1, "ds": times.tz_localize(None), "y": values(len(times))})
-    with pytest.raises(InputError, match="2024-10-27 02:00. Remove one .*where clocks go back, use times with a time zone"):
+    with pytest.raises(
+        InputError, match="2024-10-27 02:00. Remove one .*where clocks go back, use times with a time zone"
+    ):
         tw.forecast(naive, 2)
 
 

@@ -113,7 +113,8 @@ class Frequency:
         clock = anchors.first % DAY
         if self.kind == BUSINESS:
             found = np.busday_offset(_dates(anchors.first), places * self.step, roll="forward")
-            return found.astype(np.int64) * DAY + clock
+            at: Ints = found.astype(np.int64) * DAY + clock
+            return at
         month = _days(anchors.first)[0] + places * self.step
         begin = month.astype("M8[M]").astype("M8[D]").astype(np.int64)
         last = (month + 1).astype("M8[M]").astype("M8[D]").astype(np.int64) - begin

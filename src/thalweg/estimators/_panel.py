@@ -153,7 +153,8 @@ class _Rows:
             lazy = "collect() it first" if hasattr(frame, "collect") else "give one of pandas, polars or pyarrow"
             why = "" if isinstance(error, TypeError) else f" ({str(error).strip().partition(chr(10))[0]})"
             raise InputError(
-                f"{owner}: {what} must be a data frame; {lazy}. Got {type(frame).__module__}.{type(frame).__name__}{why}."
+                f"{owner}: {what} must be a data frame; {lazy}. Got {type(frame).__module__}."
+                f"{type(frame).__name__}{why}."
             ) from None
         if len(self.frame) == 0:
             raise InputError(f"{owner}: {what} has no rows. Give at least one for each series.")
@@ -162,7 +163,8 @@ class _Rows:
     def place(self, row: int) -> str:
         """Return where a row is."""
         label = f"{said(self.labels[row])}, " if self.labels is not None else ""
-        return f"{self.owner}: {self.what}, {label}row {row + self.first_row}{'' if self.first_row else ', counted from 0'}"
+        counted = "" if self.first_row else ", counted from 0"
+        return f"{self.owner}: {self.what}, {label}row {row + self.first_row}{counted}"
 
     def get(self, argument: str, key: str, hint: str = "") -> Any:
         """Return a column."""
@@ -170,9 +172,8 @@ class _Rows:
             shown = ", ".join(visible(str(one)) for one in self.keys[:SHOWN]) + ", ..." * (len(self.keys) > SHOWN)
             index = getattr(getattr(self.frame.to_native(), "index", None), "names", ())
             hint = "It is the index: call reset_index() before." if key in index else hint
-            raise InputError(
-                f"{self.owner}: {self.what} has no column {key!r} for {argument}. Its columns are {shown}. {hint}".strip()
-            )
+            there = f"{self.owner}: {self.what} has no column {key!r} for {argument}. Its columns are {shown}."
+            raise InputError(f"{there} {hint}".strip())
         return self.frame.get_column(key)
 
     def read_ids(self, id_col: str | None) -> Any:
@@ -202,7 +203,9 @@ class _Rows:
         times = self.get("time_col", time_col, "For rows without times give time_col=None.")
         empty = times.is_null().to_numpy()
         if empty.any():
-            raise InputError(f"{self.place(int(np.argmax(empty)))}: {time_col!r} is empty. Fill it in, or remove the row.")
+            raise InputError(
+                f"{self.place(int(np.argmax(empty)))}: {time_col!r} is empty. Fill it in, or remove the row."
+            )
         dtype = times.dtype
         if dtype.is_integer():
             whole = times.to_numpy().astype(np.int64)
@@ -235,8 +238,8 @@ class _Rows:
         wide = np.abs(whole) > 2**53
         if wide.any():
             raise InputError(
-                f"{self.place(int(np.argmax(wide)))}: {time_col!r} is {whole[np.argmax(wide)]}; integer times are at most "
-                "2^53 in size. Convert it to datetimes."
+                f"{self.place(int(np.argmax(wide)))}: {time_col!r} is {whole[np.argmax(wide)]}; integer times are at "
+                "most 2^53 in size. Convert it to datetimes."
             )
 
     def _parse(self, time_col: str, texts: list[Any]) -> tuple[Ints, str | None]:
@@ -249,15 +252,15 @@ class _Rows:
                 found[text] = read_moment(text)
             except (ValueError, TypeError):
                 raise InputError(
-                    f"{self.place(row)}: {time_col!r} is {told(text)}, which is no time such as 2025-01-31 or 2025-01-31 "
-                    "14:00. Correct it, or convert the column to datetimes."
+                    f"{self.place(row)}: {time_col!r} is {told(text)}, which is no time such as 2025-01-31 or "
+                    "2025-01-31 14:00. Correct it, or convert the column to datetimes."
                 ) from None
         aware = [moment.tzinfo is not None for moment in found.values()]
         if any(aware) and not all(aware):
             row = next(row for row, text in enumerate(texts) if (found[text].tzinfo is not None) != aware[0])
             raise InputError(
-                f"{self.place(row)}: {time_col!r} is {told(texts[row])}: some times have a time zone and some have none. "
-                "Give all of them one."
+                f"{self.place(row)}: {time_col!r} is {told(texts[row])}: some times have a time zone and some have "
+                "none. Give all of them one."
             )
         numbers = {text: _instant(moment) for text, moment in found.items()}
         return np.array([numbers[text] for text in texts], dtype=np.int64), "UTC" if any(aware) else None
@@ -276,8 +279,8 @@ class _Rows:
         if bad.any():
             row = int(np.argmax(bad))
             raise InputError(
-                f"{self.place(row)}: {key!r} is {numbers[row]:g}; numbers are at most {LARGEST:g} in size. Correct it, or "
-                "make the cell empty where the value is missing."
+                f"{self.place(row)}: {key!r} is {numbers[row]:g}; numbers are at most {LARGEST:g} in size. Correct it, "
+                "or make the cell empty where the value is missing."
             )
         return numbers
 
@@ -467,8 +470,8 @@ def _lay_out(
     else:
         advice = "Correct it, or give another freq="
     raise InputError(
-        f"{table.place(row)}: {chosen.text(int(times[row]))} is no whole number of steps of {frequency} after the first "
-        f"time, {chosen.text(first)}. {advice}."
+        f"{table.place(row)}: {chosen.text(int(times[row]))} is no whole number of steps of {frequency} after the "
+        f"first time, {chosen.text(first)}. {advice}."
     )
 
 
@@ -536,6 +539,6 @@ def read_future(owner: str, future: Any, panel: Panel, time_col: str | None, hor
         time = panel.times(np.array([s]), panel.sizes[s : s + 1] + h)[0]
         raise InputError(
             f"{owner}: future has no row for {said(panel.labels[s])} at {panel.clock.text(int(time))}, step {h + 1} of "
-            f"{horizon}. Add it with the columns {', '.join(panel.columns)}; an empty cell is a value that is not known."
+            f"{horizon}. Add it with the columns {', '.join(panel.columns)}; an empty cell is a value not known."
         )
     return found

@@ -1,7 +1,7 @@
 """Forecasts of long frames: one or many series by name and time, in any data frame, and the same kind comes back.
 
-Columns are those of Nixtla's libraries: unique_id, ds, y, and cutoff for the last time that a forecast knew. Every series is
-played by a `Forecaster` of its own.
+Columns are those of Nixtla's libraries: unique_id, ds, y, and cutoff for the last time that a forecast knew. Every series
+is played by a `Forecaster` of its own.
 """
 
 import functools
@@ -92,8 +92,8 @@ def forecast(
     panel = read_panel("forecast", frame, id_col, time_col, target_col, columns, freq)
     if panel.columns and future is None:
         raise InputError(
-            f"forecast: frame has the columns {', '.join(panel.columns)}; give future= with them for the next {H} steps "
-            "of every series, or columns=() to leave them out."
+            f"forecast: frame has the columns {', '.join(panel.columns)}; give future= with them for the next {H} "
+            "steps of every series, or columns=() to leave them out."
         )
     if future is not None and not panel.columns:
         raise InputError("forecast: future= is for further columns, and frame has none. Leave it out.")
@@ -121,8 +121,8 @@ def backtest(
 ) -> Any:
     """Forecast every value of a long frame from the rows before it, 1 to `horizon` steps ahead.
 
-    A forecast knows the values up to its cutoff and nothing after it: nothing is fitted to the whole. Further columns count
-    as known in advance, for all steps.
+    A forecast knows the values up to its cutoff and nothing after it: nothing is fitted to the whole. Further columns
+    count as known in advance, for all steps.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def at_cutoffs(run: Forecasts, at: Places) -> list[Array]:
 
 
 def maker(panel: Panel, season: Any, **options: Any) -> Callable[[], Forecaster]:
-    """Return a function that builds the forecaster of a series; "auto" is the season of the frequency, if it has one."""
+    """Return a function that builds the forecaster of a series; "auto" is the season of the frequency, if any."""
     if isinstance(season, str) and season == AUTO:
         season = panel.frequency.seasons or AUTO
     return functools.partial(Forecaster, panel.columns, season=season, **options)
@@ -198,7 +198,7 @@ def maker(panel: Panel, season: Any, **options: Any) -> Callable[[], Forecaster]
 def play_panel(
     panel: Panel, make: Callable[[], Forecaster], ahead: Array | None, progress: bool, owner: str
 ) -> Iterator[tuple[Forecasts, Forecast]]:
-    """Yield, for every series, the forecasts of all its values and those after the last; `ahead` has columns of these."""
+    """Yield, for every series, forecasts of all its values and those after the last; `ahead` has columns of these."""
     with progress_bar(owner, int(panel.ends[-1]), progress, "row") as tick:
         for s in range(len(panel)):
             values, rows = panel.series(s)

@@ -81,7 +81,11 @@ def forecast_file(
 ) -> None:
     """Forecast all series of a file."""
     tables = (".csv", ".parquet", ".json")
-    for word, path, endings in (("--out", out, tables), ("--backtest", backtest, tables), ("--plot", plot, (".png", ".html"))):
+    for word, path, endings in (
+        ("--out", out, tables),
+        ("--backtest", backtest, tables),
+        ("--plot", plot, (".png", ".html")),
+    ):
         if path is not None and path.suffix.lower() not in endings:
             raise InputError(f"{word} must end in {', '.join(endings)}. Got {path}.")
     written = [path for path in (out, backtest, plot, asked.save) if path is not None]
@@ -93,11 +97,13 @@ def forecast_file(
     others = None if beside is None else BESIDE[beside]()
     table = read_long(asked.source, asked.target, id=asked.id, time=asked.time, columns=asked.columns,
                       decimal=asked.decimal, rows=rows)  # fmt: skip
+    panel, remarks = _panel(asked, table.name, table.frame)
     if len(table.frame) < table.whole:
-        note(f"the first {len(table.frame)} of {table.whole} rows; {table.whole - len(table.frame)} were left out")
+        remarks.append(
+            f"the first {len(table.frame)} of {table.whole} rows; {table.whole - len(table.frame)} were left out"
+        )
     if table.unused:
-        note(f"not used: {listed(table.unused)}. Name those that are known in advance with --columns")
-    panel = _panel(asked, table.name, table.frame)
+        remarks.append(f"not used: {listed(table.unused)}. Name those that are known in advance with --columns")
     kept = asked.kept()
     chosen = USUAL | {key: value for key, value in asked.options.items() if value is not None}
     make = maker(panel, AUTO if asked.season is None else asked.season, **chosen)
@@ -107,13 +113,16 @@ def forecast_file(
         rest = read_long(future, None, id=asked.id, time=asked.time, columns=asked.columns, decimal=asked.decimal)
         ahead = _named(lambda: read_future(rest.name, rest.frame, panel, asked.time, first.horizon, 1), "future, ")
     elif asked.columns:
-        note(f"{', '.join(asked.columns)} of the next {first.horizon} row(s) are not known: give them with --future FILE")
+        unknown = f"{', '.join(asked.columns)} of the next {first.horizon} row(s) are not known"
+        remarks.append(f"{unknown}: give them with --future FILE")
     count = windows or (WINDOWS if others is not None else None)
     if count is not None and (panel.sizes <= count * first.horizon).any():
         raise InputError(
             f"{table.name}: {count} windows of {first.horizon} steps need series of more than {count * first.horizon} "
             "times. Type a smaller --windows."
         )
+    for remark in remarks:
+        note(remark)
     outcome = lab.play(
         panel, make if kept is None else lambda: first, f"{asked.target} of {table.name}", ahead=ahead, windows=count,
         beside=others, progress=terminal(progress),
@@ -129,16 +138,14 @@ def forecast_file(
         outcome.forecaster.save(asked.save)
 
 
-def _panel(asked: Asked, name: str, frame: Any) -> Panel:
-    """Read the panel; gaps are a note."""
+def _panel(asked: Asked, name: str, frame: Any) -> tuple[Panel, list[str]]:
+    """Return the panel, and remarks on its gaps."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", GapWarning)
         panel: Panel = _named(lambda: read_panel(
             name, frame, asked.id, asked.time, asked.target, asked.columns, asked.freq, 1
         ), "frame, ")  # fmt: skip
-    for warning in said:
-        note(str(warning.message))
-    return panel
+    return panel, [str(warning.message) for warning in said]
 
 
 def _named(read: Any, where: str) -> Any:
@@ -165,7 +172,7 @@ def forecast_live(asked: Asked) -> None:
     frequency = read_frequency("thalweg forecast", asked.freq, isinstance(asked.freq, int))
     if frequency is not None and asked.time is None:
         raise InputError("--freq is the step of the times in a column: name it with --time.")
-    kept = asked.kept()
+    kept, save = asked.kept(), asked.save
     chosen = USUAL | {key: value for key, value in asked.options.items() if value is not None}
     season = asked.season
     if season is None:
@@ -180,6 +187,6 @@ def forecast_live(asked: Asked) -> None:
         columns=asked.columns,
         frequency=frequency,
         decimal=asked.decimal,
-        keep=None if asked.save is None else lambda forecaster: forecaster.save(asked.save),
+        keep=None if save is None else lambda forecaster: forecaster.save(save),
         note=note,
     )

@@ -85,7 +85,7 @@ Levels = Annotated[
 Season = Annotated[
     str | None,
     typer.Option(
-        help="Steps after which the series repeats itself, as 24 or 24,168; none. [default: by the step of time, or found]",
+        help="Steps after which the series repeats itself: 24, or 24,168. [default: by the step of time, or found]",
         metavar="N|A,B|none",
     ),
 ]

@@ -232,8 +232,8 @@ def _times(name: str, column: pl.Series) -> pl.Series:
         if times.null_count() == 0 and not (whole == times).all():
             row = int(np.argmax((whole != times).to_numpy()))
             raise InputError(
-                f"{name}, column {column.name!r}, row {row + 1}: {told(column[row])[1:-1]} is no whole number. Times are "
-                "whole numbers or dates; leave --time out to go by rows."
+                f"{name}, column {column.name!r}, row {row + 1}: {told(column[row])[1:-1]} is no whole number. Times "
+                "are whole numbers or dates; leave --time out to go by rows."
             )
         times = whole
     return column if times.null_count() > column.null_count() else times.alias(column.name)

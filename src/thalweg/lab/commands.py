@@ -176,7 +176,8 @@ def forecast(
     *,
     target: Annotated[str, typer.Option(help="The column to forecast.", metavar="COLUMN", show_default=False)],
     id_: Annotated[
-        str | None, typer.Option("--id", help="The column that names series, where there are several.", metavar="COLUMN")
+        str | None,
+        typer.Option("--id", help="The column that names series, where there are several.", metavar="COLUMN"),
     ] = None,
     time: Annotated[
         str | None,
@@ -225,8 +226,8 @@ def forecast(
 ) -> None:
     """Forecast one or many series of a file, with intervals, and say how good forecasts of its past would have been.
 
-    Every past value is forecast from the rows before it, 1 to --horizon steps ahead, and the errors stand beside those of
-    repeating the last value or the last season. Empty targets and times without a row are missing values. From stdin,
+    Every past value is forecast from the rows before it, 1 to --horizon steps ahead, and the errors stand beside those
+    of repeating the last value or the last season. Empty targets and times without a row are missing values. From stdin,
     rows are forecast as they arrive.
 
     \b
@@ -254,8 +255,8 @@ def forecast(
     if file == "-":
         if out or backtest or plot or as_json or rows or future or windows or beside:
             raise InputError(
-                "From stdin forecasts go to stdout as they are made: leave out --out, --backtest, --plot, --json, --rows, "
-                "--future, --windows and --beside."
+                "From stdin forecasts go to stdout as they are made: leave out --out, --backtest, --plot, --json, "
+                "--rows, --future, --windows and --beside."
             )
         forecast_live(asked)
         return
@@ -274,8 +275,8 @@ def run(
         list[str],
         typer.Argument(
             metavar="[ALGORITHM] STREAM_OR_FILE",
-            help=f"See 'thalweg list'. A .csv or .parquet file; - for CSV from stdin. Without an algorithm, {USUAL} plays "
-            "a stream.",
+            help=f"See 'thalweg list'. A .csv or .parquet file; - for CSV from stdin. Without an algorithm, {USUAL} "
+            "plays a stream.",
             show_default=False,
         ),
     ],

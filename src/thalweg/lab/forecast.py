@@ -1,7 +1,7 @@
 """From a table to forecasts: the next steps of every series, and errors by horizon beside simple forecasts.
 
-Every row was forecast from the rows before it. Errors are in the units of the target; those of several series are in units
-of the mean absolute step of each, and their mean over series is told.
+Every row was forecast from the rows before it. Errors are in the units of the target; those of several series are in
+units of the mean absolute step of each, and their mean over series is told.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from thalweg._extras import need
 from thalweg._types import Array
 from thalweg._validate import visible
 from thalweg.estimators._frequencies import DAY
 from thalweg.estimators._panel import Panel
 from thalweg.estimators.forecaster import Forecaster
-from thalweg.estimators.forecasts import Forecast, column_names
+from thalweg.estimators.forecasts import Forecast
 from thalweg.estimators.long_frames import MEAN, Places, as_backtest, as_forecast, at_cutoffs, cutoffs, play_panel
 from thalweg.lab._say import aligned
 from thalweg.lab.pictures import BLUE, COLOURS, GREY, VERMILION, legend, panels, save
@@ -130,9 +131,9 @@ def _mean(numbers: Array) -> float | None:
 def repeated(values: Array, season: int, t: NDArray[np.int64], h: NDArray[np.int64]) -> Array:
     """Return the last known value before t that lies whole seasons before t + h; nan where there is none."""
     rows = -(-values.size // season)
-    grid = np.full(rows * season, np.nan)
-    grid[: values.size] = values
-    grid = grid.reshape(rows, season)
+    padded = np.full(rows * season, np.nan)
+    padded[: values.size] = values
+    grid = padded.reshape(rows, season)
     latest = np.maximum.accumulate(np.where(np.isnan(grid), -1, np.arange(rows)[:, None]), axis=0)
     filled = np.where(latest < 0, np.nan, np.take_along_axis(grid, np.maximum(latest, 0), axis=0)).ravel()
     at = t + h - season * (h // season + 1)
@@ -187,9 +188,7 @@ def in_words(outcome: Outcome) -> str:
     table, names = outcome.errors()
     H, one = forecaster.horizon, len(panel) == 1
     steps = "1 step" if H == 1 else f"1 to {H} steps"
-    each = "rows" if panel.clock.dtype is None else f"times, {panel.frequency} apart" if panel.clock.counted else (
-        f"times, {panel.frequency} apart"
-    )  # fmt: skip
+    each = "rows" if panel.clock.dtype is None else f"times, {panel.frequency} apart"
     of = "" if one else f" of {len(panel)} series"
     lines = [f"{outcome.about}: {panel.values.size} {each}{of}; forecast {steps} ahead"]
     seasons = forecaster.seasons or (forecaster.found if one else ())
@@ -227,7 +226,10 @@ def _ahead_in_words(outcome: Outcome) -> list[str]:
     times = time_texts(panel, np.zeros(steps.size, dtype=np.int64), panel.sizes[0] + steps)
     ends = [ends[level][steps] for level in levels for ends in (said.lower, said.upper)]
     numbers = np.column_stack([said.mean[steps], *ends])
-    cells = [[time, *(_cell(None if np.isnan(x) else float(x), ".6g") for x in row)] for time, row in zip(times, numbers, strict=True)]
+    cells = [
+        [time, *(_cell(None if np.isnan(x) else float(x), ".6g") for x in row)]
+        for time, row in zip(times, numbers, strict=True)
+    ]
     heads = ["next", "forecast", *(text for level in levels for text in (f"{100 * level:g} % from", "to"))]
     return aligned(heads, cells).split("\n")
 
@@ -249,8 +251,8 @@ def summary(outcome: Outcome) -> dict[str, Any]:
     table, _ = outcome.errors()
     panel, f = outcome.panel, outcome.forecaster
     return {
-        "about": outcome.about, "series": len(panel), "rows": panel.values.size, "missing": int(np.isnan(panel.values).sum()),
-        "step": str(panel.frequency), "horizon": f.horizon, "levels": f.levels, "seasons": f.seasons,
+        "about": outcome.about, "series": len(panel), "rows": panel.values.size,
+        "missing": int(np.isnan(panel.values).sum()), "step": str(panel.frequency), "horizon": f.horizon, "levels": f.levels, "seasons": f.seasons,
         "columns": panel.columns, "errors": table, "warning": outcome.warning(),
     }  # fmt: skip
 
@@ -261,7 +263,10 @@ def as_table(outcome: Outcome, ending: str, past: bool = False) -> bytes:
     if past:
         frame = as_backtest(panel, outcome.rows, outcome.parts, outcome.forecaster.levels)
         t, h = (np.concatenate([one[k] for one in outcome.rows]) for k in range(2))
-        series, places = np.repeat(np.arange(len(panel)), [t.size for t, _ in outcome.rows]), {panel.names[1]: t + h, "cutoff": t - 1}
+        series, places = (
+            np.repeat(np.arange(len(panel)), [t.size for t, _ in outcome.rows]),
+            {panel.names[1]: t + h, "cutoff": t - 1},
+        )
     else:
         frame, H = as_forecast(panel, outcome.ahead), outcome.forecaster.horizon
         series = np.repeat(np.arange(len(panel)), H)
@@ -284,7 +289,7 @@ def _written(write: Callable[[Any], Any]) -> bytes:
     return file.getvalue()
 
 
-# ------------------------------------------------------------------------------------------------------------- to look at
+# ----------------------------------------------------------------------------------------------------------- to look at
 
 
 def picture(outcome: Outcome) -> Any:
@@ -320,8 +325,7 @@ def _fan(outcome: Outcome, axis: Any, s: int) -> None:
     tail = np.arange(max(0, T - max(min(SHOWN, 6 * H), 60)), T)
     levels = sorted(said.lower, reverse=True)
     fans = [(T, said.mean, [(said.lower[level], said.upper[level]) for level in levels])]
-    t, h = outcome.rows[s]
-    last = t == T - H
+    last = outcome.rows[s][0] == T - H
     if H > 1 and last.sum() == H:
         index = [outcome.forecaster.levels.index(level) for level in levels]
         ends = [(outcome.parts[s][1 + 2 * v][last], outcome.parts[s][2 + 2 * v][last]) for v in index]
@@ -334,7 +338,14 @@ def _fan(outcome: Outcome, axis: Any, s: int) -> None:
                 axis.fill_between(x, low, high, color=VERMILION, alpha=shade, linewidth=0, label=label)
             else:
                 axis.errorbar(x, mean, [mean - low, high - mean], color=VERMILION, alpha=2 * shade, label=label)
-        axis.plot(x, mean, color=VERMILION, linewidth=1.4, marker="." if H == 1 else None, label="forecast" if k == 0 else None)
+        axis.plot(
+            x,
+            mean,
+            color=VERMILION,
+            linewidth=1.4,
+            marker="." if H == 1 else None,
+            label="forecast" if k == 0 else None,
+        )
     axis.plot(_moments(panel, s, tail), values[tail], color="0.2", linewidth=1.2, label=plain(panel.names[2]))
     axis.axvline(_moments(panel, s, np.array([T - 1]))[0], color="0.6", linewidth=0.8, linestyle=":")
     name = panel.labels[s]
@@ -343,11 +354,10 @@ def _fan(outcome: Outcome, axis: Any, s: int) -> None:
     axis.grid(alpha=0.3)
     axis.margins(x=0.01)
     if not panel.clock.counted:
-        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
-
-        places = AutoDateLocator(maxticks=8)
+        dates = need("matplotlib.dates", "lab", "A picture")
+        places = dates.AutoDateLocator(maxticks=8)
         axis.xaxis.set_major_locator(places)
-        axis.xaxis.set_major_formatter(ConciseDateFormatter(places))
+        axis.xaxis.set_major_formatter(dates.ConciseDateFormatter(places))
 
 
 def _curves(outcome: Outcome, axis: Any) -> None:
@@ -361,7 +371,10 @@ def _curves(outcome: Outcome, axis: Any) -> None:
         if not known.any():
             continue
         e = [np.abs(y - p)[known & (h == step)] for step in range(H)]
-        loss = [np.nan if not x.size else np.sqrt((x**2).mean()) if outcome.forecaster.loss == "squared" else x.mean() for x in e]
+        loss = [
+            np.nan if not x.size else np.sqrt((x**2).mean()) if outcome.forecaster.loss == "squared" else x.mean()
+            for x in e
+        ]
         colour, mark = looks.get(name, (COLOURS[k % len(COLOURS)], "x"))
         axis.plot(np.arange(1, H + 1), loss, color=colour, marker=mark, markersize=4, linewidth=1.2, label=name)
     kind = "Root mean square" if outcome.forecaster.loss == "squared" else "Mean absolute"
@@ -386,5 +399,3 @@ def as_page(outcome: Outcome) -> bytes:
         f"<h1>{title}</h1><pre>{html.escape(in_words(outcome))}</pre>"
         f"<img alt='the last values with fans of forecasts' src='data:image/png;base64,{image}'></html>\n"
     ).encode()
-
-

@@ -43,16 +43,18 @@ class _Series:
         places, fits = self.frequency.places(now, self.anchors)
         if not fits[0]:
             raise InputError(
-                f"{NAME}, row {row}: {told(cell)[1:-1]} is no whole number of steps of {self.frequency} after the first "
-                "time. Correct it, or leave --freq out."
+                f"{NAME}, row {row}: {told(cell)[1:-1]} is no whole number of steps of {self.frequency} after the "
+                "first time. Correct it, or leave --freq out."
             )
         gap = int(places[0]) - self.next
         if gap < 0:
-            raise InputError(f"{NAME}, row {row}: it has the time of the row before, {told(cell)[1:-1]}. Remove one of them.")
+            raise InputError(
+                f"{NAME}, row {row}: it has the time of the row before, {told(cell)[1:-1]}. Remove one of them."
+            )
         self.next += gap
         for _ in range(gap):
             if self.forecaster.columns:
-                self.forecaster.predict([None] * len(self.forecaster.columns))
+                self.forecaster.predict(np.full(len(self.forecaster.columns), np.nan))
             self.forecaster.update(None)
         return f"{NAME}, row {row}: {gap} row(s) are missing before {told(cell)[1:-1]}" if gap else None
 
@@ -85,8 +87,8 @@ def live(
     """Forecast every row of a CSV as it arrives: `write` gets a line for each step before the target is looked at.
 
     Step 1 is the row itself. A row whose target is empty is a question: it is answered, and nothing is learned from it.
-    After every row that was learned `keep` is called, so that a run that ends at any moment can be resumed after the last
-    row that was kept. With a frequency, times without a row are missing values.
+    After every row that was learned `keep` is called, so that a run that ends at any moment can be resumed after the
+    last row that was kept. With a frequency, times without a row are missing values.
     """
     text = iter(lines)
     header = header_of(text)
@@ -97,7 +99,13 @@ def live(
     check_named(NAME, names, named | {"column": list(columns)})
     known: dict[str, _Series] = {}
     first = make()
-    heads = [*([id] if id else []), time or "row", "step", "thalweg", *(n for pair in column_names(first.levels) for n in pair)]
+    heads = [
+        *([id] if id else []),
+        time or "row",
+        "step",
+        "thalweg",
+        *(n for pair in column_names(first.levels) for n in pair),
+    ]
     write(",".join(map(_quoted, heads)) + "\n")
     for count, cells in _rows(text, mark, len(names)):
         row = dict(zip(names, cells, strict=True))
@@ -173,5 +181,5 @@ def _cell(row: int, key: str, cell: str, decimal: str) -> float:
 
 def _quoted(cell: str) -> str:
     file = io.StringIO()
-    csv.writer(file, lineterminator="").writerow([cell])
-    return file.getvalue()
+    csv.writer(file, lineterminator="\r\n").writerow([cell])  # a cell with either mark is quoted
+    return file.getvalue().removesuffix("\r\n")
