@@ -109,7 +109,7 @@ def test_what_comes_later_changes_no_forecast():
 
 
 @pytest.mark.parametrize(
-    "T, H, step, windows", [(10, 3, 1, None), (10, 3, 2, None), (10, 3, 4, 2), (3, 5, 2, None), (9, 2, 3, 1)]
+    ("T", "H", "step", "windows"), [(10, 3, 1, None), (10, 3, 2, None), (10, 3, 4, 2), (3, 5, 2, None), (9, 2, 3, 1)]
 )
 def test_cutoffs_are_counted_back_from_the_last_whole_window(T, H, step, windows):
     origins = [t for t in range(1, T) if (T - H - t) % step == 0]
@@ -283,7 +283,7 @@ def test_clocks_that_go_forward_and_back():
         ]
     naive = pd.DataFrame({"unique_id": 1, "ds": times.tz_localize(None), "y": values(len(times))})
     with pytest.raises(
-        InputError, match="2024-10-27 02:00. Remove one .*where clocks go back, use times with a time zone"
+        InputError, match=r"2024-10-27 02:00. Remove one .*where clocks go back, use times with a time zone"
     ):
         tw.forecast(naive, 2)
 
@@ -357,33 +357,106 @@ def wrong(row, **cells):
 
 
 MALFORMED = {
-    "no frame": (lambda: [1, 2, 3], "forecast: frame must be a data frame; give one of pandas, polars or pyarrow. Got builtins.list"),
+    "no frame": (
+        lambda: [1, 2, 3],
+        "forecast: frame must be a data frame; give one of pandas, polars or pyarrow. Got builtins.list",
+    ),
     "lazy": (lambda: pl.DataFrame(long()).lazy(), "collect() it first. Got polars"),
     "no rows": (lambda: pd.DataFrame(long())[:0], "frame has no rows. Give at least one for each series."),
-    "no id": (lambda: pd.DataFrame(long()).drop(columns="unique_id"), "has no column 'unique_id' for id_col. Its columns are ds, y. For a single series give id_col=None."),
-    "id in the index": (lambda: pd.DataFrame(long()).set_index("unique_id"), "It is the index: call reset_index() before."),
-    "no time": (lambda: pd.DataFrame(long()).drop(columns="ds"), "has no column 'ds' for time_col. Its columns are unique_id, y. For rows without times"),
-    "no target": (lambda: pd.DataFrame(long()).rename(columns={"y": "sales"}), "has no column 'y' for target_col. Its columns are unique_id, ds, sales."),
-    "empty id": (lambda: wrong(7, unique_id=None), "row 7, counted from 0: 'unique_id' is empty. Name the series, or remove the row."),
-    "empty time": (lambda: wrong(7, ds=None), "series 'a', row 7, counted from 0: 'ds' is empty. Fill it in, or remove the row."),
-    "repeated time": (lambda: wrong(65, ds=hours()[3]), "series 'b', row 65, counted from 0: it has the 'ds' of row 63, 2024-01-01 03:00. Remove one of them"),
-    "between two steps": (lambda: wrong(65, ds=hours()[5] + pd.Timedelta(minutes=7)), "series 'b', row 65, counted from 0: 2024-01-01 05:07 is no whole number of steps of 1 hour after the first time, 2024-01-01. Correct it, or give another freq="),
-    "another step": (lambda: pd.concat([pd.DataFrame(long(times=hours())), pd.DataFrame(long(series="c", times=pd.date_range("2024-01-01 00:00", periods=60, freq="17min")))]), "series 'c', row 121, counted from 0: 2024-01-01 00:17 is no whole number of steps of 1 hour after the first time, 2024-01-01. The usual step is 1 hour: forecast series of other steps apart"),
-    "a time far away": (lambda: wrong(119, ds=pd.Timestamp("2240-01-01")), "series 'b', row 60, counted from 0: a step of 1 hour leaves"),
-    "no time at all": (lambda: wrong(7, ds="yesterday"), "series 'a', row 7, counted from 0: 'ds' is 'yesterday', which is no time such as 2025-01-31"),
-    "zones mixed": (lambda: pd.DataFrame(long(2, times=["2024-01-01T00:00", "2024-01-02T00:00Z"])), "row 1, counted from 0: 'ds' is '2024-01-02T00:00Z': some times have a time zone and some have none. Give all of them one."),
-    "times as fractions": (lambda: pd.DataFrame(long(times=np.arange(60) / 2)), "'ds' must hold dates, datetimes or integers. Its type is Float64. Convert it."),
-    "huge integers": (lambda: pd.DataFrame(long(times=10**17 + np.arange(60))), "row 0, counted from 0: 'ds' is 100000000000000000; integer times are at most 2^53"),
-    "text in the target": (lambda: wrong(70, y="n/a"), "series 'b', row 70, counted from 0: 'y' must hold numbers, and its type is Object: 'n/a'. Convert it."),
-    "numbers as text": (lambda: pl.DataFrame(long()).cast({"y": pl.String}), "row 0, counted from 0: 'y' must hold numbers, and its type is String. Convert it."),
-    "infinite": (lambda: wrong(70, y=np.inf), "series 'b', row 70, counted from 0: 'y' is inf; numbers are at most 1e+100 in size. Correct it, or make the cell empty"),
+    "no id": (
+        lambda: pd.DataFrame(long()).drop(columns="unique_id"),
+        "has no column 'unique_id' for id_col. Its columns are ds, y. For a single series give id_col=None.",
+    ),
+    "id in the index": (
+        lambda: pd.DataFrame(long()).set_index("unique_id"),
+        "It is the index: call reset_index() before.",
+    ),
+    "no time": (
+        lambda: pd.DataFrame(long()).drop(columns="ds"),
+        "has no column 'ds' for time_col. Its columns are unique_id, y. For rows without times",
+    ),
+    "no target": (
+        lambda: pd.DataFrame(long()).rename(columns={"y": "sales"}),
+        "has no column 'y' for target_col. Its columns are unique_id, ds, sales.",
+    ),
+    "empty id": (
+        lambda: wrong(7, unique_id=None),
+        "row 7, counted from 0: 'unique_id' is empty. Name the series, or remove the row.",
+    ),
+    "empty time": (
+        lambda: wrong(7, ds=None),
+        "series 'a', row 7, counted from 0: 'ds' is empty. Fill it in, or remove the row.",
+    ),
+    "repeated time": (
+        lambda: wrong(65, ds=hours()[3]),
+        "series 'b', row 65, counted from 0: it has the 'ds' of row 63, 2024-01-01 03:00. Remove one of them",
+    ),
+    "between two steps": (
+        lambda: wrong(65, ds=hours()[5] + pd.Timedelta(minutes=7)),
+        "row 65, counted from 0: 2024-01-01 05:07 is no whole number of steps of 1 hour after the first time, "
+        "2024-01-01. Correct it",
+    ),
+    "another step": (
+        lambda: pd.concat(
+            [pd.DataFrame(long(times=hours())), pd.DataFrame(long(series="c", times=grid("17min", n=60)))]
+        ),
+        "series 'c', row 121, counted from 0: 2024-01-01 00:17 is no whole number of steps of 1 hour after the first "
+        "time, 2024-01-01. The usual step is 1 hour: forecast series of other steps apart",
+    ),
+    "a time far away": (
+        lambda: wrong(119, ds=pd.Timestamp("2240-01-01")),
+        "series 'b', row 60, counted from 0: a step of 1 hour leaves",
+    ),
+    "no time at all": (
+        lambda: wrong(7, ds="yesterday"),
+        "series 'a', row 7, counted from 0: 'ds' is 'yesterday', which is no time such as 2025-01-31",
+    ),
+    "zones mixed": (
+        lambda: pd.DataFrame(long(2, times=["2024-01-01T00:00", "2024-01-02T00:00Z"])),
+        "row 1, counted from 0: 'ds' is '2024-01-02T00:00Z': some times have a time zone and some have none.",
+    ),
+    "times as fractions": (
+        lambda: pd.DataFrame(long(times=np.arange(60) / 2)),
+        "'ds' must hold dates, datetimes or integers. Its type is Float64. Convert it.",
+    ),
+    "huge integers": (
+        lambda: pd.DataFrame(long(times=10**17 + np.arange(60))),
+        "row 0, counted from 0: 'ds' is 100000000000000000; integer times are at most 2^53",
+    ),
+    "text in the target": (
+        lambda: wrong(70, y="n/a"),
+        "series 'b', row 70, counted from 0: 'y' must hold numbers, and its type is Object: 'n/a'. Convert it.",
+    ),
+    "numbers as text": (
+        lambda: pl.DataFrame(long()).cast({"y": pl.String}),
+        "row 0, counted from 0: 'y' must hold numbers, and its type is String. Convert it.",
+    ),
+    "infinite": (
+        lambda: wrong(70, y=np.inf),
+        "series 'b', row 70, counted from 0: 'y' is inf; numbers are at most 1e+100 in size.",
+    ),
     "huge": (lambda: wrong(70, y=-1e200), "series 'b', row 70, counted from 0: 'y' is -1e+200;"),
-    "nothing but missing values": (lambda: pd.DataFrame(long()).assign(y=[1.0] * 60 + [np.nan] * 60), "series 'b', row 60, counted from 0: all values of 'y' are missing. Leave the series out."),
-    "a column of text": (lambda: pd.DataFrame(long()).assign(note="fine"), "row 0, counted from 0: 'note' must hold numbers, and its type is String: 'fine'. Convert it, or name the columns to use: columns=[...]."),
-    "an infinite column": (lambda: pd.DataFrame(long()).assign(x=np.inf), "series 'a', row 0, counted from 0: 'x' is inf;"),
-    "single rows": (lambda: pd.DataFrame(long(1, times=[pd.Timestamp("2024-01-01")])), "every series has a single row, so the step between times is not known. Give freq="),
-    "names of two types": (lambda: pl.DataFrame(long()).with_columns(pl.Series("unique_id", [1] * 60 + ["b"] * 60, dtype=pl.Object)), "the names of series in 'unique_id' must be of one type. Convert them to text."),
-}  # fmt: skip
+    "nothing but missing values": (
+        lambda: pd.DataFrame(long()).assign(y=[1.0] * 60 + [np.nan] * 60),
+        "series 'b', row 60, counted from 0: all values of 'y' are missing. Leave the series out.",
+    ),
+    "a column of text": (
+        lambda: pd.DataFrame(long()).assign(note="fine"),
+        "'note' must hold numbers, and its type is String: 'fine'. Convert it, or name the columns to use",
+    ),
+    "an infinite column": (
+        lambda: pd.DataFrame(long()).assign(x=np.inf),
+        "series 'a', row 0, counted from 0: 'x' is inf;",
+    ),
+    "single rows": (
+        lambda: pd.DataFrame(long(1, times=[pd.Timestamp("2024-01-01")])),
+        "every series has a single row, so the step between times is not known. Give freq=",
+    ),
+    "names of two types": (
+        lambda: pl.DataFrame(long()).with_columns(pl.Series("unique_id", [1] * 60 + ["b"] * 60, dtype=pl.Object)),
+        "the names of series in 'unique_id' must be of one type. Convert them to text.",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", MALFORMED)

@@ -226,7 +226,8 @@ def test_gaps_and_empty_targets_are_missing_values(tmp_path, call):
     code, _, err = call("forecast", "holes.csv", *words, "--out", "b.csv", "--backtest", "pb.csv")
     assert code == 0
     assert err == (
-        "holes.csv: 2 of 30 rows are missing and count as missing values; the longest gap, of 2, is in the series after 4.\n"
+        "holes.csv: 2 of 30 rows are missing and count as missing values; the longest gap, of 2, is in the series "
+        "after 4.\n"
     )
     for a, b in (("a.csv", "b.csv"), ("pa.csv", "pb.csv")):
         assert (tmp_path / a).read_text() == (tmp_path / b).read_text()
@@ -273,7 +274,7 @@ def test_beside_another_library(file, call, fails, monkeypatch):
         setattr(models, name, lambda season_length, name=name: name)
 
     class Last:
-        """A stand-in with the call and the columns of statsforecast, whose forecasts are the last value before the cutoff."""
+        """A stand-in with the call and the columns of statsforecast; its forecasts are the last value."""
 
         def __init__(self, models, freq):
             assert freq == 1
@@ -392,7 +393,7 @@ def test_a_pipe_refuses_what_a_file_refuses(tmp_path):
         with pytest.raises(InputError, match=message):
             read_long(tmp_path / "f.csv", "load", **options)
         with pytest.raises(InputError, match=message):
-            stream(text, lambda columns=options.get("columns", ()): Forecaster(columns), **options)
+            stream(text, **options)
     for text, message in (
         ("t,load\n3,1\n2,2\n1,3\n", "row 2: time goes back, from 3 to 2"),
         ("t,load\n2020-01-02,1\n2020-01-01 23:00,2\n", "row 2: time goes back"),
@@ -496,7 +497,11 @@ MALFORMED = {
     "empty": ("", [], "bad.csv is empty"),
     "header only": ("t,y\n", [], "has no rows of data"),
     "word in the target": ("t,y\n1,2\n2,x\n3,4\n", [], "column 'y', row 2: 'x' is no number"),
-    "word in a column": ("a,y\n1,2\nx,3\n3,4\n", ["--columns", "a"], "column 'a', row 2: 'x' is no number. Correct it."),
+    "word in a column": (
+        "a,y\n1,2\nx,3\n3,4\n",
+        ["--columns", "a"],
+        "column 'a', row 2: 'x' is no number. Correct it.",
+    ),
     "nothing but empty targets": ("a,y\n1,\n2,\n3,\n", [], "bad.csv, row 1: all values of 'y' are missing"),
     "infinite": ("a,y\n1,2\n2,inf\n3,4\n", [], "column 'y', row 2: inf is not finite"),
     "huge": ("a,y\n1,2\n2,1e200\n3,4\n", [], "bad.csv, row 2: 'y' is 1e+200; numbers are at most 1e+100"),
@@ -506,19 +511,39 @@ MALFORMED = {
     "no target": ("a,b\n1,2\n3,4\n", [], "no column 'y' for --target. Its columns are a, b"),
     "no time": ("a,y\n1,2\n3,4\n", ["--time", "when"], "no column 'when' for --time. Its columns are a, y"),
     "no id": ("a,y\n1,2\n3,4\n", ["--id", "shop"], "no column 'shop' for --id"),
-    "repeated time": ("t,y\n1,2\n3,4\n3,5\n", ["--time", "t"], "bad.csv, row 3: it has the 't' of row 2, 3. Remove one of them"),
-    "repeated in a series": (
-        "s,t,y\nb,1,1\na,1,2\na,2,4\na,1,5\n", ["--time", "t", "--id", "s"], "bad.csv, series 'a', row 4: it has the 't' of row 2, 1."
+    "repeated time": (
+        "t,y\n1,2\n3,4\n3,5\n",
+        ["--time", "t"],
+        "bad.csv, row 3: it has the 't' of row 2, 3. Remove one of them",
     ),
-    "no such date": ("t,y\n2025-01-02,2\nlater,4\n", ["--time", "t"], "bad.csv, row 2: 't' is 'later', which is no time such as"),
+    "repeated in a series": (
+        "s,t,y\nb,1,1\na,1,2\na,2,4\na,1,5\n",
+        ["--time", "t", "--id", "s"],
+        "bad.csv, series 'a', row 4: it has the 't' of row 2, 1.",
+    ),
+    "no such date": (
+        "t,y\n2025-01-02,2\nlater,4\n",
+        ["--time", "t"],
+        "bad.csv, row 2: 't' is 'later', which is no time such as",
+    ),
     "empty time": ("t,y\n2025-01-02,2\n,4\n", ["--time", "t"], "bad.csv, row 2: 't' is empty"),
     "half times": ("t,y\n1,2\n1.5,4\n", ["--time", "t"], "column 't', row 2: 1.5 is no whole number"),
     "off the grid": (
-        "t,y\n2025-01-01,2\n2025-01-02,4\n2025-01-03,3\n2025-01-03 07:00,3\n", ["--time", "t"],
-        "bad.csv, row 4: 2025-01-03 07:00 is no whole number of steps of 1 day after the first time, 2025-01-01. Correct it, or give another --freq.",
+        "t,y\n2025-01-01,2\n2025-01-02,4\n2025-01-03,3\n2025-01-03 07:00,3\n",
+        ["--time", "t"],
+        "row 4: 2025-01-03 07:00 is no whole number of steps of 1 day after the first time, 2025-01-01. Correct it, or "
+        "give another --freq.",
     ),
-    "a step for rows": ("t,y\n1,2\n2,4\n", ["--time", "t", "--freq", "h"], "times are integers, whose steps are whole numbers"),
-    "decimal comma": ("a;y\n1;1,5\n2;2,5\n", [], "column 'y', row 1: '1,5' is no number. Correct it, or type --decimal ,"),
+    "a step for rows": (
+        "t,y\n1,2\n2,4\n",
+        ["--time", "t", "--freq", "h"],
+        "times are integers, whose steps are whole numbers",
+    ),
+    "decimal comma": (
+        "a;y\n1;1,5\n2;2,5\n",
+        [],
+        "column 'y', row 1: '1,5' is no number. Correct it, or type --decimal ,",
+    ),
     "latin": (b"a,y\n1,2\n\xe9,3\n", [], "no text in UTF-8: see line 3"),
     "lags in words": ("y\n1\n2\n3\n", ["--lags", "x"], "--lags must be a number"),
     "levels in words": ("y\n1\n2\n3\n", ["--levels", "most"], "--levels must be percentages from 1 to 99.9, as 80,95"),
@@ -527,7 +552,7 @@ MALFORMED = {
     "time twice": ("t,y\n1,2\n3,4\n", ["--time", "y"], "The column 'y' is given twice: as target and as time"),
     "out": ("y\n1\n2\n3\n", ["--out", "x.txt"], "--out must end in .csv, .parquet, .json"),
     "over itself": ("y\n1\n2\n3\n", ["--out", "bad.csv"], "would be overwritten"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", MALFORMED)
@@ -541,16 +566,30 @@ def test_what_is_wrong_with_a_file_is_one_line(tmp_path, monkeypatch, name, fail
 TABLES = {
     "one row": ("t,y\n1,2\n", [], "has 1 row"),
     "word in a feature": (
-        "a,y\n1,2\nx,3\n3,4\n", [], "column 'a', row 2: 'x' is no number. Correct it, or leave the column out: --features"
+        "a,y\n1,2\nx,3\n3,4\n",
+        [],
+        "column 'a', row 2: 'x' is no number. Correct it, or leave the column out: --features",
     ),
-    "empty target": ("a,y\n1,2\n2,\n3,4\n", [], "column 'y', row 2: the cell is empty. Fill it, or type --missing drop"),
+    "empty target": (
+        "a,y\n1,2\n2,\n3,4\n",
+        [],
+        "column 'y', row 2: the cell is empty. Fill it, or type --missing drop",
+    ),
     "empty feature": ("a,y\n1,2\n,3\n3,4\n", [], "column 'a', row 2: the cell is empty"),
-    "nothing before": ("a,y\n,2\n1,3\n3,4\n", ["--missing", "previous"], "row 1: the cell is empty and there is no row before"),
+    "nothing before": (
+        "a,y\n,2\n1,3\n3,4\n",
+        ["--missing", "previous"],
+        "row 1: the cell is empty and there is no row before",
+    ),
     "all dropped": ("a,y\n,2\n1,\n,4\n", ["--missing", "drop"], "has 0 row(s) in which no cell is empty"),
-    "time goes back": ("t,y\n1,2\n3,4\n2,5\n", ["--time", "t", "--lags", "1"], "column 't', row 3: time goes back, from 3 to 2. Sort"),
+    "time goes back": (
+        "t,y\n1,2\n3,4\n2,5\n",
+        ["--time", "t", "--lags", "1"],
+        "column 't', row 3: time goes back, from 3 to 2. Sort",
+    ),
     "dates go back": ("t,y\n2025-01-02,2\n2025-01-01,4\n", ["--time", "t", "--lags", "1"], "row 2: time goes back"),
     "no such date": ("t,y\n2025-01-02,2\nlater,4\n", ["--time", "t", "--lags", "1"], "row 2: 'later' is no time"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -635,7 +674,7 @@ def _real_series():
 @pytest.mark.xfail(reason="a jump is taken for an outlier for one round, which costs much on water", strict=True)
 @pytest.mark.filterwarnings("ignore")
 def test_real_series_are_forecast_no_worse_than_by_their_last_value(tmp_path, call):
-    """As a user would make the files, with nothing to say but the target: at most 1.05 in squares, below 1 on two of three."""
+    """As a user would make the files, with nothing to say but the target: at most 1.05, below 1 on two of three."""
     ratios = {}
     for name, values in _real_series().items():
         (tmp_path / f"{name}.csv").write_text("value\n" + "".join(f"{float(value)!r}\n" for value in values))

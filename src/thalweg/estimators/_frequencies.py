@@ -112,11 +112,10 @@ class Frequency:
             return anchors.first + places * self.step
         clock = anchors.first % DAY
         if self.kind == BUSINESS:
-            found = np.busday_offset(_dates(anchors.first), places * self.step, roll="forward")
-            at: Ints = found.astype(np.int64) * DAY + clock
-            return at
+            days: Ints = np.busday_offset(_dates(anchors.first), places * self.step, roll="forward").astype(np.int64)
+            return days * DAY + clock
         month = _days(anchors.first)[0] + places * self.step
-        begin = month.astype("M8[M]").astype("M8[D]").astype(np.int64)
+        begin: Ints = month.astype("M8[M]").astype("M8[D]").astype(np.int64)
         last = (month + 1).astype("M8[M]").astype("M8[D]").astype(np.int64) - begin
         return (begin + np.minimum(anchors.day, last) - 1) * DAY + clock
 

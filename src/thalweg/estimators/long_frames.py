@@ -1,7 +1,7 @@
 """Forecasts of long frames: one or many series by name and time, in any data frame, and the same kind comes back.
 
-Columns are those of Nixtla's libraries: unique_id, ds, y, and cutoff for the last time that a forecast knew. Every series
-is played by a `Forecaster` of its own.
+Columns are those of Nixtla's libraries: unique_id, ds, y, and cutoff for the last time that a forecast knew. Every
+series is played by a `Forecaster` of its own.
 """
 
 import functools

@@ -227,8 +227,8 @@ def forecast(
     """Forecast one or many series of a file, with intervals, and say how good forecasts of its past would have been.
 
     Every past value is forecast from the rows before it, 1 to --horizon steps ahead, and the errors stand beside those
-    of repeating the last value or the last season. Empty targets and times without a row are missing values. From stdin,
-    rows are forecast as they arrive.
+    of repeating the last value or the last season. Empty targets and times without a row are missing values. From
+    stdin, rows are forecast as they arrive.
 
     \b
     thalweg forecast load.csv --target demand --time hour --horizon 24
