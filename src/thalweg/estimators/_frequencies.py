@@ -117,7 +117,8 @@ class Frequency:
         month = _days(anchors.first)[0] + places * self.step
         begin: Ints = month.astype("M8[M]").astype("M8[D]").astype(np.int64)
         last = (month + 1).astype("M8[M]").astype("M8[D]").astype(np.int64) - begin
-        return (begin + np.minimum(anchors.day, last) - 1) * DAY + clock
+        at: Ints = (begin + np.minimum(anchors.day, last) - 1) * DAY + clock
+        return at
 
     def __str__(self) -> str:
         if self.kind == COUNTED:

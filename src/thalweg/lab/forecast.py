@@ -253,7 +253,8 @@ def summary(outcome: Outcome) -> dict[str, Any]:
     return {
         "about": outcome.about, "series": len(panel), "rows": panel.values.size,
         "missing": int(np.isnan(panel.values).sum()), "step": str(panel.frequency), "horizon": f.horizon,
-        "levels": f.levels, "seasons": f.seasons, "columns": panel.columns, "errors": table, "warning": outcome.warning(),
+        "levels": f.levels, "seasons": f.seasons, "columns": panel.columns, "errors": table,
+        "warning": outcome.warning(),
     }  # fmt: skip
 
 
