@@ -26,6 +26,7 @@ pytest.importorskip("typer", reason="the command line needs typer: pip install '
 
 COMMANDS = (
     "list",
+    "forecast",
     "run",
     "compare",
     "reproduce",
@@ -203,31 +204,40 @@ def test_run_keeps_the_losses_of_all_rounds(call, tmp_path, ending):
 
 
 def test_rows_of_a_file_and_rounds_of_a_stream(call, load, fails):
-    code, out, err = call("run", load, "--target", "y", "--rows", 24)
     total = len(load.read_text().splitlines()) - 1
-    assert (code, err) == (0, "")
-    assert f"\nthe first 24 of {total} rows; {total - 24} were left out\n" in out
-    assert json.loads(call("run", load, "--target", "y", "--rows", 24, "--json")[1])["of"] == total
+    said = f"the first 24 of {total} rows; {total - 24} were left out\n"
+    code, out, err = call("forecast", load, "--target", "y", "--rows", 24)
+    assert code == 0
+    assert "24 rows; forecast 1 step ahead" in out
+    assert err.startswith(said)
     code, out, err = call("run", "OGD", load, "--target", "y", "--rows", 24)
-    assert (code, err) == (0, f"the first 24 of {total} rows; {total - 24} were left out\n")
+    assert (code, err) == (0, said)
     assert "OGD on load.csv: 24 rounds" in out
-    assert "left out" not in "".join(call("run", load, "--target", "y")[1:])
+    for words in (["forecast", load], ["run", "OGD", load]):
+        assert "left out" not in "".join(call(*words, "--target", "y")[1:])
     for words in (["run", load], ["run", "OGD", load], ["compare", "OGD", "--on", load]):
         assert "For the first 24 rows of a file type --rows 24" in fails(*words, "--target", "y", "--horizon", 24)
     assert "--rows" in fails("run", "gradual", "--rows", 24)
+
+
+def test_a_file_given_to_run_says_the_new_word(fails, load):
+    message = "is a file: type thalweg forecast "
+    assert message in fails("run", load, "--target", "y")
+    assert message in fails("run", load, "--target", "y", "--domain", "ball:radius=3")
+    assert "thalweg run Tracker -" in fails("run", "-", "--target", "y")
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with a name")
 def test_results_replace_files_only_and_keep_permissions(call, fails, load, tmp_path):
     pipe = tmp_path / "pipe.csv"
     os.mkfifo(pipe)
-    code, _, err = call("run", load, "--target", "y", "--out", pipe)
+    code, _, err = call("forecast", load, "--target", "y", "--out", pipe)
     assert code == 1
     assert "no regular file" in err
     assert stat.S_ISFIFO(pipe.stat().st_mode)
     mine = tmp_path / "mine.csv"
     mine.touch(0o600)
-    assert call("run", load, "--target", "y", "--out", mine)[0] == 0
+    assert call("forecast", load, "--target", "y", "--out", mine)[0] == 0
     assert stat.S_IMODE(mine.stat().st_mode) == 0o600
     assert mine.stat().st_size > 0
 
@@ -235,7 +245,7 @@ def test_results_replace_files_only_and_keep_permissions(call, fails, load, tmp_
 def test_two_results_do_not_share_a_file(fails, load, tmp_path):
     (tmp_path / "link.csv").symlink_to("x.csv")
     for other in ("x.csv", tmp_path / "x.csv", "link.csv"):
-        words = ["run", load, "--target", "y", "--out", "x.csv", "--save", other]
+        words = ["forecast", load, "--target", "y", "--out", "x.csv", "--save", other]
         assert "Two results would be written" in fails(*words)
     assert not (tmp_path / "x.csv").exists()
 
@@ -266,10 +276,10 @@ def test_run_on_a_file(call, load):
     assert (found["features"], found["rounds"], found["loss"]) == (["b"], 50, "absolute")
 
 
-def test_run_plays_the_tracker_on_a_set_or_a_stream_where_nothing_else_is_named(call, load):
+def test_run_plays_the_tracker_on_a_stream_where_nothing_else_is_named(call, load):
     stream = read_table(load, "y").stream
     total = tw.play(tw.Tracker(stream.domain), stream.problem).total_loss
-    code, out, _ = call("run", load, "--target", "y", "--domain", "ball:radius=3")
+    code, out, _ = call("run", "Tracker", load, "--target", "y", "--domain", "ball:radius=3")
     assert code == 0
     assert out.startswith("Tracker on load.csv: 120 rounds")
     assert f"total loss   {total:.6g}\n" in out

@@ -16,7 +16,7 @@ from thalweg._types import Array
 from thalweg._validate import real_array, told
 from thalweg.errors import InputError
 
-__all__ = ["FrameTable", "column", "moments", "series", "table"]
+__all__ = ["FrameTable", "cells", "column", "moments", "series", "table"]
 
 
 class FrameTable(NamedTuple):
@@ -119,13 +119,20 @@ def _column(owner: str, name: str, series: Any, empty: bool) -> Array:
     nw = need("narwhals", "frames", "A data frame")
     if not (series.dtype.is_numeric() or series.dtype == nw.Boolean):
         raise InputError(f"{owner}: {name} must hold numbers. Its type is {series.dtype}. Leave it out or convert it.")
-    values: NDArray[np.float64] = np.array(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
-    values[series.is_null().to_numpy()] = np.nan
+    values = cells(series)
     bad = np.isinf(values) if empty else ~np.isfinite(values)
     if bad.any():
         row = int(np.argmax(bad))
         what = "an empty cell" if np.isnan(values[row]) else str(values[row])
         raise InputError(f"{owner}: {name} has {what} in row {row}, counted from 0. Remove the row or fill it in.")
+    return values
+
+
+def cells(series: Any) -> Array:
+    """Return the numbers of a column; nan where a cell is empty."""
+    nw = need("narwhals", "frames", "A data frame")
+    values: NDArray[np.float64] = np.array(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
+    values[series.is_null().to_numpy()] = np.nan
     return values
 
 

@@ -10,9 +10,9 @@ import io
 import pathlib
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +28,10 @@ __all__ = [
     "MISSING",
     "READERS",
     "Columns",
+    "Long",
     "Order",
     "cell_number",
+    "check_named",
     "choose_columns",
     "header_of",
     "lagged",
@@ -37,6 +39,7 @@ __all__ = [
     "no_number",
     "read_columns",
     "read_header",
+    "read_long",
 ]
 
 Array = NDArray[np.float64]
@@ -105,7 +108,6 @@ def read_columns(
     missing: str = "raise",
     decimal: str = ".",
     rows: int | None = None,
-    before: Mapping[str, float] | None = None,
 ) -> Columns:
     """Read the target and the features of a table.
 
@@ -119,8 +121,6 @@ def read_columns(
         What to do where a cell is empty: refuse, drop the row, or take what the row before had.
     decimal : {".", ","}
         The mark before the decimals of a CSV file.
-    before : mapping, optional
-        Numbers of the row before the first one, by column: for `missing="previous"` where a stream goes on.
     """
     if not isinstance(source, str | pathlib.Path):
         raise wrong("read_table", "source", "a path", source)
@@ -140,9 +140,8 @@ def read_columns(
         raise InputError(f"{name}: say which column is the target. Its columns are {listed(frame.columns)}.")
     chosen, left_out = choose_columns(name, frame, check_text("read_table", "target", target), features, time)
     remarks = () if time is None else _check_order(name, frame[time])
-    latest = {} if before is None else before
     needed = {
-        key: _numbers(name, frame[key], missing, features is None and key != target, decimal, latest.get(key))
+        key: _numbers(name, frame[key], missing, features is None and key != target, decimal)
         for key in (target, *chosen)
     }
     kept = np.ones(len(frame), dtype=bool)
@@ -168,6 +167,76 @@ def read_columns(
         whole,
         remarks,
     )
+
+
+class Long(NamedTuple):
+    """A table of one or many series, for `thalweg.estimators.long_frames`."""
+
+    name: str  # of the file, fit to be shown
+    frame: pl.DataFrame  # names of series, times, target and further columns
+    whole: int  # rows of the table: more, where only the first ones were asked for
+    unused: tuple[str, ...]  # columns with numbers that nobody asked for
+
+
+def read_long(
+    source: str | pathlib.Path,
+    target: str | None,
+    *,
+    id: str | None = None,
+    time: str | None = None,
+    columns: Sequence[str] = (),
+    decimal: str = ".",
+    rows: int | None = None,
+) -> Long:
+    """Read these columns of a table; empty cells are allowed, and null. Without a target: further columns only."""
+    check_choice("read_long", "decimal", decimal, (".", ","))
+    name = "standard input" if str(source) == "-" else visible(str(source))
+    frame = _read(source, name, decimal)
+    whole = len(frame)
+    if rows is not None:
+        frame = frame.head(rows)
+    if len(frame) == 0:
+        raise InputError(f"{name} has no rows of data.")
+    asked = {"target": [target] if target else [], "id": [id] if id else [], "time": [time] if time else []}
+    check_named(name, frame.columns, asked | {"column": list(columns)})
+    polars = _polars()
+    numbers = {key: _numbers(name, frame[key], "drop", False, decimal) for key in (*asked["target"], *columns)}
+    made = [polars.Series(key, column, nan_to_null=True) for key, column in numbers.items()]
+    if id:
+        made.append(frame[id].str.strip_chars() if frame[id].dtype == polars.String else frame[id])
+    if time:
+        made.append(_times(name, frame[time]))
+    chosen = {one.name for one in made}
+    unused = tuple(key for key in frame.columns if key not in chosen and _parse(frame[key]).count())
+    return Long(name, polars.DataFrame(made), whole, unused)
+
+
+def check_named(name: str, names: Sequence[str], asked: dict[str, list[str]]) -> None:
+    """Refuse columns that are not there, or that are named twice."""
+    seen: dict[str, str] = {}
+    for kind, keys in asked.items():
+        for key in keys:
+            if key not in names:
+                raise InputError(f"{name} has no column {told(key)} for --{kind}. Its columns are {listed(names)}.")
+            if key in seen:
+                raise InputError(f"The column {told(key)} is given twice: as {seen[key]} and as {kind}.")
+            seen[key] = kind
+
+
+def _times(name: str, column: pl.Series) -> pl.Series:
+    """Return times as integers or dates; as they are, where some cell is neither."""
+    polars = _polars()
+    times = _moments(column)
+    if times.dtype == polars.Float64 and column.dtype == polars.String:
+        whole = times.cast(polars.Int64, strict=False)
+        if times.null_count() == 0 and not (whole == times).all():
+            row = int(np.argmax((whole != times).to_numpy()))
+            raise InputError(
+                f"{name}, column {column.name!r}, row {row + 1}: {told(column[row])[1:-1]} is no whole number. Times "
+                "are whole numbers or dates; leave --time out to go by rows."
+            )
+        times = whole
+    return column if times.null_count() > column.null_count() else times.alias(column.name)
 
 
 def choose_columns(
@@ -400,11 +469,11 @@ def no_number(cell: str, decimal: str) -> str:
     return f"{told(cell.strip())} is no number. Correct it{comma}"
 
 
-def _numbers(name: str, column: pl.Series, missing: str, optional: bool, decimal: str, before: float | None) -> Array:
+def _numbers(name: str, column: pl.Series, missing: str, optional: bool, decimal: str) -> Array:
     """The finite numbers of a column, or an error that names the first cell that holds none.
 
-    Empty cells are nan where rows are to be dropped, and what the row before had where that is wanted; `before` is that
-    of the row before the first one. `optional` is a column that nobody asked for by name.
+    Empty cells are nan where rows are to be dropped, and what the row before had where that is wanted. `optional` is a
+    column that nobody asked for by name.
     """
     parsed = _parse(column)
     numbers: Array = parsed.fill_null(np.nan).to_numpy().astype(np.float64)
@@ -413,8 +482,6 @@ def _numbers(name: str, column: pl.Series, missing: str, optional: bool, decimal
         empty = np.array([cell is None or not str(cell).strip() for cell in column])
         bad &= ~empty
         if missing == "previous" and not bad.any():
-            if empty[0] and before is not None:
-                numbers[0], empty[0] = before, False
             if empty[0]:
                 raise InputError(
                     f"{name}, column {column.name!r}, row 1: the cell is empty and there is no row before. Type "
@@ -521,25 +588,25 @@ class Order:
     """
 
     def __init__(self, name: str, column: str) -> None:
-        self.place, self.before, self.row, self.longest = f"{name}, column {column!r}, row", "", 0, 0.0
+        self.place, self.longest = f"{name}, column {column!r}, row", 0.0
+        self.before: str | None = None
 
-    def see(self, cell: str) -> str | None:
-        """Take in the next time; return what to tell of it."""
-        self.row += 1
+    def see(self, cell: str, row: int) -> str | None:
+        """Take in the next time; return the remark on it."""
         polars = _polars()
-        pair = [self.before, cell] if self.row > 1 else [cell]
-        times = _moments(polars.Series(pair, dtype=polars.String))
+        times = _moments(polars.Series([cell] if self.before is None else [self.before, cell], dtype=polars.String))
         if not cell.strip() or times.null_count():
-            raise InputError(f"{self.place} {self.row}: {_no_time(cell)}")
-        if self.row > 1 and times[0] > times[1]:
-            raise InputError(f"{self.place} {self.row}: {_goes_back(self.before, cell)}")
+            raise InputError(f"{self.place} {row}: {_no_time(cell)}")
+        if self.before is None:
+            self.before = cell
+            return None
+        if times[0] > times[1]:
+            raise InputError(f"{self.place} {row}: {_goes_back(self.before, cell)}")
         before, self.before = told(self.before)[1:-1], cell
-        if self.row > 1 and times[0] == times[1]:
-            return f"{self.place} {self.row}: it has the time of the row before, {before}"
-        if self.row == 1 or not _have_steps(times):
+        if times[0] == times[1]:
+            return f"{self.place} {row}: it has the time of the row before, {before}"
+        if not _have_steps(times):
             return None
         step, usual = float(times.diff().to_physical()[1]), self.longest
         self.longest = max(usual, step)
-        return (
-            f"{self.place} {self.row}: a gap, from {before} to {told(cell)[1:-1]}" if 0 < GAP * usual < step else None
-        )
+        return f"{self.place} {row}: a gap, from {before} to {told(cell)[1:-1]}" if 0 < GAP * usual < step else None

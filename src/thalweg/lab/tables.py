@@ -9,13 +9,13 @@ from __future__ import annotations
 import pathlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from thalweg._validate import check_choice, check_flag
+from thalweg._validate import check_choice, check_count, check_flag, check_items, wrong
 from thalweg.errors import InputError
-from thalweg.estimators.forecaster import read_lags
 from thalweg.lab.catalog import build_domain
 from thalweg.lab.columns import lagged, read_columns
 from thalweg.lab.streams import Stream, measured
@@ -27,6 +27,7 @@ Array = NDArray[np.float64]
 
 LOSSES = ("squared", "absolute", "logistic", "huber", "pinball", "hinge")
 DOMAIN = "ball:radius=3"
+LONGEST_LAG = 100_000
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ def read_table(
     check_choice("read_table", "loss", loss, LOSSES)
     intercept, scale = (check_flag("read_table", *flag) for flag in (("intercept", intercept), ("scale", scale)))
     shared = {"features": features, "time": time, "missing": missing, "decimal": decimal, "rows": rows}
-    columns = lagged(read_columns(source, target, **shared), read_lags("read_table", lags))  # type: ignore[arg-type]
+    columns = lagged(read_columns(source, target, **shared), _read_lags(lags))  # type: ignore[arg-type]
     name, target, chosen = columns.name, columns.target, list(columns.features)
     labels, table = columns.values, columns.rows.T
     if not table.any() and not intercept:
@@ -125,6 +126,17 @@ def read_table(
     stream = measured(pathlib.Path(name).name, build_domain(domain, len(chosen)), problem)
     remarks = columns.remarks + tuple(filter(None, [columns.left_over()]))
     return Table(stream, target, tuple(chosen), scales, columns.left_out, remarks)
+
+
+def _read_lags(lags: Any) -> tuple[int, ...]:
+    """Return lags in ascending order; a number n stands for 1..n."""
+    if isinstance(lags, int | np.integer) and not isinstance(lags, bool):
+        return tuple(range(1, check_count("read_table", "lags", lags, least=0, most=LONGEST_LAG) + 1))
+    items = check_items("read_table", "lags", lags, "a number, or a list of whole numbers")
+    found = sorted(check_count("read_table", "lags", item, most=LONGEST_LAG) for item in items)
+    if len(set(found)) < len(found):
+        raise wrong("read_table", "lags", "a list of different whole numbers", lags)
+    return tuple(found)
 
 
 def _signs(name: str, target: str, labels: Array, loss: str) -> Array:
