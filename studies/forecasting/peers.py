@@ -137,6 +137,7 @@ def _snarimax(m: int) -> Any:
 
 AUTOS = ("AutoETS", "AutoTheta", "AutoARIMA")
 NAIVES = ("Naive", "SeasonalNaive")
+FROM = {"statsforecast": (*AUTOS, "MSTL"), "river": ("HoltWinters", "SNARIMAX")}
 PEERS: dict[str, Callable[..., Made]] = {
     "Naive": _repeated(False),
     "SeasonalNaive": _repeated(True),
