@@ -16,6 +16,7 @@ from thalweg.lab.report import Results, Row, distinct, group, part, pick
 BLUE, VERMILION, GREEN, PINK, BLACK = COLOURS
 LOOKS = {"choose": (GREY, "o"), "confirm": (BLUE, "D")}
 NEAR, FAR = 0.4, 1.6  # ratios beyond are drawn at the edges
+ASIDE = {"Naive": ((6, -11), "left"), "AutoTheta": ((-6, 4), "right"), "MSTL": ((-6, -10), "right")}  # of labels
 TITLES = {"1": "one step ahead", "H": "at the horizon (8 to 24 steps)"}
 
 
@@ -85,7 +86,8 @@ def cost(rows: list[Row]) -> Any:
                 continue
             error = min(1 / found.middle, 3.0)
             axis.plot([each], [error], "o", color=BLUE if name == OURS else GREY, markersize=8 if name == OURS else 6)
-            note(axis, name, (each, error), (6, 4), color=BLACK)
+            aside, side = ASIDE.get(name, ((6, 4), "left"))
+            note(axis, name, (each, error), aside, ha=side, color=BLACK)
         axis.axhline(1, color=BLACK, linewidth=0.8)
         axis.set(xscale="log", title=TITLES[ahead], xlabel="time for a row [µs]")
         axis.margins(x=0.25)

@@ -1,10 +1,10 @@
 """Forecasters of others, and the naive ones: every one forecasts 1 to H steps at each round from `start` on.
 
 Models of statsforecast are fitted four times over these rounds, to the last 240 values at most, and between take the
-new values with `forward`. Settings of AutoARIMA keep its search short. AutoETS takes no season of more than 24, and does
-without. river's learn every value: HoltWinters with the rates of river's own example; SNARIMAX with differences, three
-lags and one of the season, its targets scaled (of seven settings tried on the half "choose" the best: with past errors
-as features, as in river's own example, it runs away on some series).
+new values with `forward`. Settings of AutoARIMA keep its search short. AutoETS takes no season of more than 24 and does
+without it. river's learn every value: HoltWinters with the rates of river's own example; SNARIMAX with differences,
+three lags and one of the season, its targets scaled (of seven settings tried on the half "choose" the best: with past
+errors as features, as in river's own example, it runs away on some series).
 """
 
 from __future__ import annotations
@@ -117,9 +117,7 @@ def _river(make: Callable[[int], Any]) -> Callable[..., Made]:
 
 
 def _auto_arima(m: int) -> Any:
-    return _models().AutoARIMA(
-        season_length=m, approximation=True, nmodels=12, max_p=3, max_q=3, max_P=1, max_Q=1
-    )
+    return _models().AutoARIMA(season_length=m, approximation=True, nmodels=12, max_p=3, max_q=3, max_P=1, max_Q=1)
 
 
 def _holt_winters(m: int) -> Any:
