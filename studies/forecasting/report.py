@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from thalweg.lab.studies.forecasting.peers import AUTOS, LEVELS, NAIVES
 from thalweg.lab.studies.forecasting.runs import AHEAD, METHODS, OURS
-from thalweg.lab.studies.forecasting.series import HALVES, HORIZONS, SERIES
+from thalweg.lab.studies.forecasting.series import HALVES, HORIZONS, SERIES, TRIED
 
 from thalweg.lab.report import Ratios, Results, Row, TextTable, distinct, duration, group, number, part, pick
 
@@ -50,8 +50,9 @@ def ratios(rows: Iterable[Row], other: str, key: str) -> Ratios:
 
 
 def halves(rows: list[Row]) -> dict[str, list[Row]]:
-    """All rows, and those of each half that has any."""
+    """All rows, those of each half and those that are fresh, where there are any."""
     found = {"all": rows} | {half: pick(rows, half=half) for half in HALVES}
+    found["fresh"] = [row for row in found["confirm"] if row["series"] not in TRIED]
     return {name: here for name, here in found.items() if here}
 
 
@@ -234,6 +235,7 @@ def remarks(results: Results) -> dict[str, Any]:
     return {
         "half": told,
         "count": {half: len(distinct(pick(rows, half=half), "series")) for half in HALVES},
+        "fresh": sum(name not in TRIED and SERIES[name].half == "confirm" for name in used),
         "pairs": [(other, ahead, found) for (other, ahead), found in pairs.items() if found],
         "met": sum(value <= target for _, target, value, _ in aims),
         "targets": len(aims),

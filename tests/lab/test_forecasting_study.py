@@ -48,6 +48,7 @@ def test_names_are_unique_and_halves_nearly_equal():
     assert len(series.SERIES) == sum(map(len, lists)) + len(series._OTHERS)
     places = {(s.package, s.item, s.column, s.rows) for s in series.SERIES.values()}
     assert len(places) == len(series.SERIES)
+    assert set(series.SERIES) > series.TRIED
     halves = [s.half for s in series.SERIES.values()]
     assert len(halves) >= 60
     assert abs(halves.count("choose") - halves.count("confirm")) <= 3 * math.sqrt(len(halves))
@@ -230,6 +231,8 @@ def test_sentences_follow_from_the_numbers():
     assert said["count"] == {"choose": 1, "confirm": 1}
     found = {(other, ahead): pairs for other, ahead, pairs in said["pairs"]}
     assert found[report.BEST, "1"] == {"water": 1.5}
+    assert said["fresh"] == 0  # water was tried before
+    assert set(report.halves(part(told, "run"))) == {"all", "choose", "confirm"}
     assert said["broken"] == ["SNARIMAX"]
     assert said["row"] == pytest.approx(0.01)
     aims = {what: (value, where) for what, _, value, where in report.reached(part(told, "run"))}
