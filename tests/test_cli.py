@@ -39,6 +39,7 @@ COMMANDS = (
     "sample",
     "combination",
     "conformal",
+    "forecasting",
 )
 CALL = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from thalweg.cli import main; main()"
 
@@ -747,7 +748,8 @@ def test_reproduce_passes_its_options_on(call, asked):
 
 @pytest.mark.parametrize(("name", "folder"), [("reproduce", "paper"), ("control", "control"), ("pca", "pca"),
                                               ("thresholds", "thresholds"), ("tracker", "tracker"),
-                                              ("conformal", "conformal")])  # fmt: skip
+                                              ("conformal", "conformal"),
+                                              ("forecasting", "forecasting")])  # fmt: skip
 def test_every_study_has_a_command(call, asked, name, folder):
     code, out, _ = call(name)
     assert (code, out) == (0, f"Open results/{folder}/index.html\n")
