@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from thalweg._extras import need
 from thalweg._types import Array
-from thalweg._validate import LARGEST, check_items, check_text, told, visible
+from thalweg._validate import LARGEST_ENTRY, check_items, check_text, told, visible
 from thalweg.errors import GapWarning, InputError
 from thalweg.estimators._frames import cells
 from thalweg.estimators._frequencies import COUNTED, Anchors, Frequency, infer, read_frequency, time_text
@@ -275,11 +275,11 @@ class _Rows:
                 f"{self.place(row)}: {key!r} must hold numbers, and its type is {column.dtype}{what}. Convert it{also}."
             )
         numbers = cells(column)
-        bad = ~((np.abs(numbers) <= LARGEST) | np.isnan(numbers))
+        bad = ~((np.abs(numbers) <= LARGEST_ENTRY) | np.isnan(numbers))
         if bad.any():
             row = int(np.argmax(bad))
             raise InputError(
-                f"{self.place(row)}: {key!r} is {numbers[row]:g}; numbers are at most {LARGEST:g} in size. Correct it, "
+                f"{self.place(row)}: {key!r} is {numbers[row]:g}; numbers are at most {LARGEST_ENTRY:g} in size. Correct it, "
                 "or make the cell empty where the value is missing."
             )
         return numbers

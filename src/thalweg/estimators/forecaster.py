@@ -258,7 +258,7 @@ class Forecaster(Kept, Recorded):
         y = np.nan if value is None else real_number(value)
         if not abs(y) <= LARGEST_ENTRY and not _is_missing(value):
             raise InputError(
-                f"{self._who()}: a value must be a number of at most {LARGEST_ENTRY:g} in size, or None where it is missing. "
+                f"{self._who()}: a value must be a number of at most {LARGEST_ENTRY:g} in size, None if missing. "
                 f"Got {told(value)}."
             )
         if self.columns and not self._memory.state.clock[ASKED]:
@@ -384,7 +384,7 @@ class Forecaster(Kept, Recorded):
         bad = np.flatnonzero(~((np.abs(values) <= LARGEST_ENTRY) | (values == ABSENT)))
         if bad.size:
             raise InputError(
-                f"{self._who()}: the column {self.columns[bad[0]]!r} must be a number of at most {LARGEST_ENTRY:g} in size. "
+                f"{self._who()}: the column {self.columns[bad[0]]!r} must be a number up to {LARGEST_ENTRY:g} in size. "
                 f"Got {told(items[bad[0]])}."
             )
         return values
@@ -439,7 +439,7 @@ def _read_values(owner: str, values: Any) -> Array:
     bad = np.flatnonzero(np.abs(array) > LARGEST_ENTRY)
     if bad.size:
         raise InputError(
-            f"{owner}: values[{bad[0]}] is {array[bad[0]]}. A value must be a number of at most {LARGEST_ENTRY:g} in size."
+            f"{owner}: values[{bad[0]}] is {array[bad[0]]}. A value must be a number up to {LARGEST_ENTRY:g} in size."
         )
     return np.array(array)  # a copy, which can be written: one kind of array less for kernels
 
