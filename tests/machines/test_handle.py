@@ -1,14 +1,18 @@
 """The door to compiled code: copies are independent, growth is noticed, and nothing is kept that is no longer used."""
 
 import gc
+import struct
 import sys
 import weakref
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 import thalweg as tw
 from tests.worlds import ball, ellipsoid, fixed
+from thalweg._kernels import kinds
+from thalweg._kernels.handle import bind
 
 G = 6.0
 MAKERS = {
@@ -87,3 +91,34 @@ def test_a_learner_that_is_gone_leaves_no_array_behind(name):
     del learner
     gc.collect()
     assert left() is None
+
+
+class Pair(NamedTuple):
+    first: Any
+    second: Any
+
+
+def test_the_kind_of_a_tree_is_found_by_everything_that_it_depends_on():
+    """Kinds are remembered by a key; trees that differ in one respect follow each other here, and come again."""
+    a = np.arange(6.0)
+    frozen = a.copy()
+    frozen.flags.writeable = False
+    leaves = [a, a.reshape(2, 3), a[::2], frozen, a.astype(np.int64), a.astype(np.float32), 1.0, 1, True, None]
+    leaves += [
+        np.float64(1.0),
+        np.int64(1),
+        (a,),
+        (a, a),
+        (a, 1.0),
+        ((a,), a),
+        Pair(a, 1.0),
+        Pair(1.0, a),
+        Pair((), ()),
+    ]
+    trees = [made for one in leaves for made in ((one, 1.0), Pair(one, 1.0), Pair(a, one), (one,))]
+    for tree in trees * 2:
+        row = []
+        kinds.words(tree, row)
+        handle = bind(tree)
+        assert handle.kind == f"*{kinds.kind(tree)}"
+        assert bytes(handle._row)[: 8 * len(row)] == struct.pack(kinds.formats(kinds.kind(tree)), *row)
