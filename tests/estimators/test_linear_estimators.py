@@ -1,6 +1,7 @@
 """TrackingRegressor and TrackingClassifier: constraints, scikit-learn's ways of use, files, and what is refused."""
 
 import copy
+import itertools
 import tracemalloc
 import warnings
 
@@ -17,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 import thalweg as tw
+from tests.hostile import Rude
 from tests.samples import same
 from thalweg.domains import Ball, Custom, L1Ball
 from thalweg.errors import InputError, StateError
@@ -170,6 +172,30 @@ def test_under_a_constraint_it_is_the_tracker_on_raw_rows():
     moved = TrackingRegressor(constraint="simplex").fit(rows + 5, y + 70)
     assert np.allclose(moved.coef_, [0.5, 0.3, 0.2], atol=0.05)
     assert np.isclose(moved.intercept_, 65, atol=0.5)
+
+
+@pytest.mark.parametrize("constraint", [None, "ball", "simplex", "nonnegative", "box"])
+@pytest.mark.parametrize("loss", ["squared_error", "huber", "absolute_error", "quantile"])
+def test_rows_of_any_size_are_learned_or_refused(constraint, loss, tmp_path):
+    """Weights, targets and features up to 1e100, alone and together: no nan, no warning, nothing left half done."""
+    rng = np.random.default_rng(0)
+    usual = rng.standard_normal((20, 3)), rng.standard_normal(20)
+    for size in itertools.product((1.0, 1e90, 1e100), repeat=3):
+        model = TrackingRegressor(loss, constraint=constraint).fit(*usual)
+        before = model.state()
+        rows = np.full((2, 3), size[0]) * [[1.0], [-1.0]], np.array([size[1], -size[1]])
+        said = ""
+        try:
+            model.partial_fit(*rows, sample_weight=[size[2], 1.0])
+        except InputError as error:
+            said = str(error)
+        if said:
+            assert constraint is not None
+            assert "A model with a constraint scales nothing" in said
+            assert all(np.array_equal(before[key], value) for key, value in model.state().items())
+        assert np.isfinite(model.predict(np.vstack([usual[0], rows[0]]))).all()
+        model.save(tmp_path / "model.npz")
+        assert np.array_equal(tw.load(tmp_path / "model.npz").predict(usual[0]), model.predict(usual[0]))
 
 
 def test_weights_under_a_constraint():
@@ -433,12 +459,20 @@ def refused(model, call, match, kind=InputError):
 
 
 @pytest.mark.parametrize("make", [TrackingRegressor, TrackingClassifier])
-def test_rows_of_several_lengths(make):
-    with pytest.raises(InputError, match=f"{make.__name__}: X and y must be arrays: all rows of one length"):
+def test_rows_of_several_lengths_and_of_no_numbers(make):
+    with pytest.raises(InputError, match=f"{make.__name__}: X and y must be arrays of numbers, all rows of one length"):
         make().fit([[1.0, 2.0], [1.0]], [0, 1])
     model = make().fit([[1.0, 2.0], [2.0, 1.0]], [0, 1])
     with pytest.raises(InputError, match="all rows of one length"):
         model.predict([[1.0, 2.0], [1.0]])
+    for bad in (10**400, -(10**5000), Rude(), [Rude(), Rude()]):
+        for call in (lambda x: model.predict(x), lambda x: make().fit(x, [0, 1])):
+            with pytest.raises((InputError, TypeError), match=make.__name__):
+                call(bad)
+        with pytest.raises(InputError, match="sample_weight must be an array of numbers"):
+            make().fit(np.eye(2), [0, 1], sample_weight=bad)
+    with pytest.raises(InputError, match="inf in column 0, row 0"):
+        model.predict(np.full((1, 2), np.longdouble("1e400")))
 
 
 def test_nan_names_the_column_and_the_row(case):
