@@ -181,7 +181,7 @@ def test_the_certificate_on_intervals_can_fail(sign):
 
 @pytest.mark.parametrize("values", [True, False])
 def test_the_certificate_has_the_smaller_of_two_bounds(values):
-    """`Tracked` has the numbers of the twin: on a ball whose border is never reached gradients are as the learner saw."""
+    """`Tracked` has the numbers of the twin: on a ball whose border is never reached h is the gradient."""
     rng = np.random.default_rng(4)
     seen = Seen(tw.domains.Ball(2, radius=9.0), curvature=False)
     slopes = rng.normal(size=(600, 2))

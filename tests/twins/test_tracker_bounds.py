@@ -216,7 +216,7 @@ def comparators(domain, log, planted, rng):
 
 
 def attack(seed, T, make=tracker):
-    """The largest parts that a random run takes of (T1'), (T1) without and with the top lemma, (4), (4'), (T2), (T2*)."""
+    """The largest parts that a random run takes of (T1'), of (T1) without and with the top lemma, and of the others."""
     rng = np.random.default_rng(seed)
     domain = a_domain(rng)
     losses, planted = a_stream(domain, T, rng)
