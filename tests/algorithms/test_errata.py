@@ -130,7 +130,7 @@ def test_the_trace_of_a_product_needs_square_matrices():
 
 
 def test_a_pca_step_without_its_root_has_linear_regret():
-    """d = 2, k = 1, the same vector in all n rounds: with k(d - k)/(d n) the decision does not arrive before the end."""
+    """d = 2, k = 1, the same vector in all n rounds: with k(d - k)/(d n) the decision is on its way until the end."""
     e = np.diag([1.0, 0.0])
     lost = {}
     for n in (100, 400, 1600):

@@ -126,13 +126,13 @@ def test_gains_on_every_interval(style):
     scale = 10.0 ** np.repeat(rng.uniform(-2, 2, 16), T // 16)
     gains = {
         "random": lambda t, w: rng.standard_normal(N),
-        "against": lambda t, w: (w == w.min()) - 0.5,
+        "against": lambda t, w: np.eye(N)[np.argmin(w)] - 0.5,
         "one": lambda t, w: np.array([1.0, 0.0, -1.0]),
         "scales": lambda t, w: scale[t] * rng.standard_normal(N),
         "turns": lambda t, w: np.roll([1.0, 0.0, -1.0], t // 200),
     }
     q, markers, anchored = heard(gains[style], T, N)
-    assert markers[-1] > 5
+    assert markers[-1] >= 4
     for size in (1, 4, 16, 64, 256, 1024):
         for start in range(0, T, size):
             most = sum(allowed(q, markers, anchored, start, start + size))
