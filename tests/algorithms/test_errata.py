@@ -1,4 +1,4 @@
-"""Computations behind docs/errata.md: each shows that a printed line of the paper cannot be meant and ours can."""
+"""Computations behind docs/errata.md: a printed line of the paper cannot be meant, and ours can."""
 
 import math
 import pathlib
@@ -31,7 +31,7 @@ def test_every_row_names_evidence_that_exists():
 
 
 def test_a_span_has_as_many_unit_intervals_as_the_largest_power_of_two():
-    """Marker m = n 2^k, n odd: its expert is replaced at marker (n + 1) 2^k, after 2^k unit intervals, not 2^k - 1."""
+    """Marker m = n 2^k, n odd: its expert is replaced at marker (n + 1) 2^k, after 2^k unit intervals."""
     born, died = np.zeros(12, dtype=np.int64), {}
     for m in range(1, 1000):
         alive = set(born[born > 0].tolist())
@@ -72,7 +72,7 @@ def test_hedge_with_the_sign_of_the_lemma_follows_the_worst_expert():
 
 
 def test_the_self_confident_lemma_needs_the_present_gradient():
-    """sum l_t / sqrt(delta + sum_{s<t} l_s) is not at most 2 (sqrt(delta + sum l) - sqrt(delta)); with s <= t it is."""
+    """sum l_t / sqrt(delta + sum_{s<t} l_s) can exceed 2 (sqrt(delta + sum l) - sqrt(delta)); with s <= t it cannot."""
     delta, numbers = 0.01, np.array([1.0, 4.0, 16.0])
     allowed = 2 * (math.sqrt(delta + numbers.sum()) - math.sqrt(delta))
     sums = np.cumsum(numbers)
@@ -130,7 +130,7 @@ def test_the_trace_of_a_product_needs_square_matrices():
 
 
 def test_a_pca_step_without_its_root_has_linear_regret():
-    """d = 2, k = 1 and the same vector in each of n rounds: with k(d - k)/(d n) the decision never arrives."""
+    """d = 2, k = 1, the same vector in all n rounds: with k(d - k)/(d n) the decision is on its way until the end."""
     e = np.diag([1.0, 0.0])
     lost = {}
     for n in (100, 400, 1600):
@@ -151,7 +151,7 @@ def test_an_expert_is_rescaled_by_its_own_norm():
 
 
 def test_pca_feedback_is_divided_by_the_root():
-    """P = -Q of norm sqrt(k) differ by 2 sqrt(k): /(2 sqrt(k)) is at most 1, sqrt(k)/2 makes weights negative."""
+    """Feedback is at most 2 sqrt(k): /(2 sqrt(k)) makes it 1 at most, /2 times sqrt(k) makes weights negative."""
     k = 4
     P = np.eye(4)
     g = -P / np.linalg.norm(P)

@@ -151,7 +151,8 @@ def test_the_bound_on_intervals_can_fail(kind):
     losses = [Linear(np.array([1.0, 0.0]), 2.0)] * T
     log = bounds.play(kind(tw.domains.Ball(2), curvature=False), losses)
     lost = bounds.regret(log, np.tile([-1.0, 0.0], (T, 1)))[T // 2 :].sum()
-    assert (lost <= bounds.interval(log, T // 2, T, 0.0)) == (kind is Seen)
+    for bound in (bounds.interval, bounds.interval_at_once):
+        assert (lost <= bound(log, T // 2, T, 0.0)) == (kind is Seen)
 
 
 def sides(T, stages):
@@ -181,7 +182,7 @@ def test_the_certificate_on_intervals_can_fail(sign):
 
 @pytest.mark.parametrize("values", [True, False])
 def test_the_certificate_has_the_smaller_of_two_bounds(values):
-    """`Tracked` has the numbers of the twin: where the border is never reached, gradients are as the learner saw."""
+    """`Tracked` has the numbers of the twin: on a ball whose border is never reached h is the gradient."""
     rng = np.random.default_rng(4)
     seen = Seen(tw.domains.Ball(2, radius=9.0), curvature=False)
     slopes = rng.normal(size=(600, 2))

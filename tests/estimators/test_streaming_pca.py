@@ -118,20 +118,38 @@ def test_as_good_as_the_best_half_life_often(kind, k, seed):
 
 
 def test_one_row_can_decide_whatever_the_learner():
-    """Two streams that differ in the last row only: on each some half-life loses little, on one any learner loses much.
+    """Four streams that differ in the last row: on each some half-life loses little, on one any learner loses much.
 
     A giant pair of rows long ago, then a calm in another direction: a long memory plays the one, a short one the other.
-    The last row goes along either; what any direction loses of both is together all of one.
+    The last row goes along either, to either side. Of M e_1, -M e_1, M e_2, -M e_2 the line with unit normal n and
+    offset c loses sum (<n, x> - c)^2 = 2 M^2 + 4 c^2.
     """
     calm = np.zeros((102, 2))
     calm[:2, 1], calm[2:, 0] = (30, -30), np.tile([1, -1], 50)
     last = 1e4
-    one, other = np.vstack([calm, [last, 0]]), np.vstack([calm, [0, last]])
-    lost = [StreamingPCA(1).update(rows)[-1] for rows in (one, other)]
-    assert sum(lost) == pytest.approx(last**2, rel=1e-2)
-    for rows in (one, other):
+    endings = last * np.array([[1, 0], [-1, 0], [0, 1], [0, -1]])
+    lost = [StreamingPCA(1).update(np.vstack([calm, row]))[-1] for row in endings]
+    assert sum(lost) >= 2 * last**2 * (1 - 1e-9)
+    for row in endings:
+        rows = np.vstack([calm, row])
         best = min(lost_by(life, rows, 1)[3:].sum() for life in StreamingPCA(1).halflives)
         assert best < 1e-3 * max(lost)
+
+
+def test_two_endings_would_not_do():
+    """The line through (M, 0) and (0, M) loses nothing of these two, but 2 M^2 of each of the others."""
+    rng = np.random.default_rng(0)
+    endings = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
+
+    def lost(n, c):
+        return (endings @ n - c) ** 2
+
+    diagonal = lost(np.ones(2) / math.sqrt(2), 1 / math.sqrt(2))
+    assert diagonal == pytest.approx([0.0, 0.0, 2.0, 2.0])
+    for angle, c in zip(rng.uniform(0, 2 * np.pi, 200), rng.normal(size=200), strict=True):
+        found = lost(np.array([np.cos(angle), np.sin(angle)]), c)
+        assert found.sum() == pytest.approx(2 + 4 * c**2)
+        assert found.max() >= 0.5 - 1e-12
 
 
 def test_first_rows_lie_in_the_subspace():

@@ -13,11 +13,12 @@ fits into X. With u_t uniform on the unit sphere of the hull's directions:
 
 Pi_{X_a} is one projection onto X (`thalweg.domains._shrunk`). g_t is an unbiased gradient at x_t of the smoothed loss,
 the mean of f_t over the ball of radius delta (Flaxman, Kalai, McMahan, SODA 2005). What is paid is the mean
-of the values asked. If every f_t is G-Lipschitz, then for all u_t in X with path length P_T
+of the values asked. If every f_t is G-Lipschitz, then for all u_t in X with path length P_T, fixed beforehand,
 
     E sum_t paid_t - f_t(u_t) <= pool(M, P_T) + T G (delta + a rho)                                    (4)
 
-with the bound of Theorem 2 for gradients of mean square M^2, and with R the radius of Y:
+with the bound of Theorem 2 for gradients of mean square M^2, and with R the radius of Y. The expectation is over the
+directions u_t of (1) and (2). f_t may depend on those of earlier rounds; comparators may not depend on any.
 
     one point:     M = k B/delta where |f_t| <= B,   delta = sqrt(K k B R/(G (1 + rho/r))) T^{-1/4}    (5)
     two points:    M = k G/sqrt(k - 1) (on a line G),   delta = R/((1 + rho/r) sqrt(T))                (6)

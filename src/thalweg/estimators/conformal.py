@@ -9,13 +9,14 @@ with alpha = 1 - coverage. The candidates e_k are quantiles of the past, long an
 them). The weights w_k are those of a `Tracker` on the simplex, for the pinball loss, which is the interval score.
 They begin at the square roots of what the candidates remember.
 Weights and candidates make intervals short. (2) makes the coverage right, whatever they are. If
-s_t <= exp(U) sum_k w_k e_k,t, 0 <= U <= 40, in all of T rounds but N (where the candidates are 0: the first, and the
-first after a long run of zeros), then
+s_t <= exp(U) sum_k w_k e_k,t, 0 <= U <= 44 - eta (1 - alpha), in all of T rounds but the first and N others in which
+the candidates are 0, then
 
-    misses <= alpha T + U/eta + 1 + N                                                                               (3)
+    misses <= alpha T + U/eta + (1 - alpha)(1 + N)                                                                  (3)
 
-and if also s_t > exp(-L) sum_k w_k e_k,t in all rounds, 0 <= L < 2 - eta, then misses >= alpha T - L/eta - 1. With
-answers h rounds late eta is correction/h^(3/4), each 1 is an h and L < 2 - h eta. docs/intervals.md has the proof.
+and if s_t > exp(-L) sum_k w_k e_k,t in all rounds, 0 <= L <= 2 - eta alpha, then misses >= alpha T - L/eta - alpha.
+With answers h rounds late eta is correction/h^(3/4), 1 + N is h + N, and eta is h eta in both conditions.
+docs/intervals.md has the proof.
 """
 
 from __future__ import annotations

@@ -3,9 +3,11 @@
 In every round candidate i has gained q_i over what was played, for instance l'(z)(z - z_i) where z was played and z_i
 was its advice. Then, with nothing to set,
 
-    for every interval I:   sum_{t in I} q_i <= O(sqrt(sum_{t in I} max_k q_k^2 log^2 T))                           (1)
+    for every interval I:   sum_{t in I} q_i <= O(sqrt(sum_{t in I} max_k q_k^2) log T + max |q| log^2 T)           (1)
 
-as long as sum_i w_i q_i <= 0: it is 0 where gains are linear in the advice, and what is played is the mean by w.
+with the largest |q| of all rounds up to the end of I, as long as sum_i w_i q_i <= 0: it is 0 where gains are linear in
+the advice, and what is played is the mean by w. The second term is needed: after one large gain small ones count
+little. docs/why-the-tracker-works.md has the proof.
 Weights do not change when all gains are multiplied by a positive number.
 """
 
