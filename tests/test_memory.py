@@ -266,6 +266,8 @@ def test_growth_shows_in_no_bit(name):
     play(name, small, 0, 1)
     if not memory(small).sizes or "open" in name:
         pytest.skip("it has one size, or features that come by their names")
+    if name == "Forecaster":
+        pytest.skip("its sizes are seasons that it has found, no capacity")
     decided = []
     for t in range(1, LONG):
         if not grown or grown[-1] != memory(small).sizes:

@@ -74,6 +74,7 @@ def spans_plan(levels: tuple[float, ...], horizons: int, slots: int) -> Plan:
 
 def _holds(s: SpansState, c: SpansSettings, past: Past) -> Iterator[tuple[str, bool]]:
     yield "scores", bool((s.kept <= s.answers).all() and (s.answers <= past.rounds).all())
+    yield "scale", int(s.heard[0]) <= past.rounds
     for a in range(s.answers.size):
         n = min(int(s.kept[a]), s.scores.shape[1])
         yield "scores", bool((np.sort(s.scores[a, :n]) == s.sorted[a, :n]).all())
