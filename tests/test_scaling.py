@@ -85,3 +85,14 @@ def test_bad_arguments():
     with pytest.raises(InputError, match="center"):
         Standardiser(1, center="yes")
     assert tw.scaling.Standardiser is Standardiser
+
+
+@pytest.mark.parametrize("center", [True, False])
+def test_a_mean_or_spread_beyond_all_numbers_is_refused(center):
+    scale = Standardiser(2, center=center)
+    scale.run([[1.0, 2.0], [3.0, 5.0]])
+    before = scale.state()
+    for name, value in (("mean", 1e300), ("mean", -1e101), ("squares", np.inf), ("spread", np.nan)):
+        with pytest.raises(StateError, match=name):
+            scale.restore(before | {name: np.full(2, value)})
+        assert all(np.array_equal(before[key], now) for key, now in scale.state().items())

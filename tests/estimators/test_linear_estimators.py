@@ -1,6 +1,7 @@
 """TrackingRegressor and TrackingClassifier: constraints, scikit-learn's ways of use, files, and what is refused."""
 
 import copy
+import itertools
 import pickle
 import tracemalloc
 import warnings
@@ -114,6 +115,17 @@ def test_progressive_predictions_are_those_before_each_row(case):
     assert np.array_equal(other.predict(X), model.predict(X))
 
 
+def test_a_prediction_is_the_one_just_before_the_row_is_learned(case):
+    """Bit for bit, whatever the means of the features are."""
+    model, y = case
+    far = X + 1e5 * np.arange(1, X.shape[1] + 1)
+    model.fit(far[:100], y[:100])
+    for t in range(100, 130):
+        row = far[t : t + 1]
+        said = (getattr(model, "predict_proba", None) or getattr(model, "decision_function", model.predict))(row)
+        assert np.array_equal(model.predict_then_fit(row, y[t : t + 1]), said)
+
+
 def test_later_rows_change_nothing_said_before(case):
     model, y = case
     known = names(model, y)
@@ -163,6 +175,30 @@ def test_under_a_constraint_it_is_the_tracker_on_raw_rows():
     moved = TrackingRegressor(constraint="simplex").fit(rows + 5, y + 70)
     assert np.allclose(moved.coef_, [0.5, 0.3, 0.2], atol=0.05)
     assert np.isclose(moved.intercept_, 65, atol=0.5)
+
+
+@pytest.mark.parametrize("constraint", [None, "ball", "simplex", "nonnegative", "box"])
+@pytest.mark.parametrize("loss", ["squared_error", "huber", "absolute_error", "quantile"])
+def test_rows_of_any_size_are_learned_or_refused(constraint, loss, tmp_path):
+    """Weights, targets and features up to 1e100, alone and together: no nan, no warning, nothing left half done."""
+    rng = np.random.default_rng(0)
+    usual = rng.standard_normal((20, 3)), rng.standard_normal(20)
+    for size in itertools.product((1.0, 1e90, 1e100), repeat=3):
+        model = TrackingRegressor(loss, constraint=constraint).fit(*usual)
+        before = model.state()
+        rows = np.full((2, 3), size[0]) * [[1.0], [-1.0]], np.array([size[1], -size[1]])
+        said = ""
+        try:
+            model.partial_fit(*rows, sample_weight=[size[2], 1.0])
+        except InputError as error:
+            said = str(error)
+        if said:
+            assert constraint is not None
+            assert "A model with a constraint scales nothing" in said
+            assert all(np.array_equal(before[key], value) for key, value in model.state().items())
+        assert np.isfinite(model.predict(np.vstack([usual[0], rows[0]]))).all()
+        model.save(tmp_path / "model.npz")
+        assert np.array_equal(tw.load(tmp_path / "model.npz").predict(usual[0]), model.predict(usual[0]))
 
 
 def test_weights_under_a_constraint():

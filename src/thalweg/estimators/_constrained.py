@@ -23,6 +23,7 @@ from thalweg._types import Array
 from thalweg._validate import LARGEST
 from thalweg.algorithms.tracker import Tracker
 from thalweg.domains import Domain
+from thalweg.errors import InputError
 from thalweg.losses import absolute, hinge, huber, logistic, pinball, squared
 from thalweg.play import play
 from thalweg.problems import LinearModel
@@ -119,15 +120,22 @@ class ConstrainedModel:
 
     def learn(self, X: Array, y: Array, weights: Array) -> Array:
         """Learn rows, one after the other. Returns the prediction of each before it was learned."""
-        with self.memory.all_or_nothing():
-            if KINDS[self.loss][1] and (weights == 1).all():
-                return self._play(X, y)
-            return np.array([self._row(*row) for row in zip(X, y, weights, strict=True)])
+        try:
+            with self.memory.all_or_nothing(), np.errstate(over="ignore", invalid="ignore"):
+                if KINDS[self.loss][1] and (weights == 1).all():
+                    return self._play(X, y)
+                return np.array([self._row(*row) for row in zip(X, y, weights, strict=True)])
+        except InputError as error:
+            raise InputError(
+                "A model with a constraint scales nothing, and a row is too large for it: choose other units of X and "
+                f"y, or smaller weights. {error}"
+            ) from error
 
     def predict(self, X: Array) -> Array:
         """Predict rows; for "log_loss" the probability of +1."""
-        w, b = self.coefficients()
-        return self._told((X * w).sum(axis=1) + b)
+        w, mean = self.learner.decision.ravel(), self._means()
+        # as `learn` computes it, bit for bit
+        return self._told(self._level(mean[-1]) + ((X - mean[:-1]) * w).sum(axis=1))
 
     def coefficients(self) -> tuple[Array, float]:
         """(1)."""
