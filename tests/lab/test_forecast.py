@@ -274,7 +274,7 @@ def test_beside_another_library(file, call, fails, monkeypatch):
         setattr(models, name, lambda season_length, name=name: name)
 
     class Last:
-        """A stand-in with the call and the columns of statsforecast; its forecasts are the last value."""
+        """A stand-in with the call and the columns of statsforecast; AutoETS knows the future, others the last value."""
 
         def __init__(self, models, freq):
             assert freq == 1
@@ -283,7 +283,7 @@ def test_beside_another_library(file, call, fails, monkeypatch):
         def cross_validation(self, df, h, n_windows, step_size):
             y = df["y"].to_numpy()
             rows = [(len(y) - (n_windows - w) * step_size - 1, k) for w in range(n_windows) for k in range(h)]
-            said = {name: [y[c] for c, _ in rows] for name in self.names}
+            said = {name: [y[c + k + 1 if name == "AutoETS" else c] for c, k in rows] for name in self.names}
             return pl.DataFrame(
                 {"unique_id": 0, "ds": [c + k + 1 for c, k in rows], "cutoff": [c for c, _ in rows], **said}
             )
@@ -294,7 +294,8 @@ def test_beside_another_library(file, call, fails, monkeypatch):
     monkeypatch.setitem(sys.modules, "statsforecast.models", models)
     rows = json.loads(call(*words, "--json")[1])["errors"]
     for row in rows:
-        assert row["AutoETS"] == row["AutoARIMA"] == row["naive"]
+        assert row["AutoETS"] == 0
+        assert row["AutoARIMA"] == row["AutoTheta"] == row["naive"]
 
 
 # ---------------------------------------------------------------------------------------------------------- row by row

@@ -24,7 +24,7 @@ from thalweg.estimators.forecaster import Forecaster
 from thalweg.estimators.forecasts import Forecast
 from thalweg.estimators.long_frames import MEAN, Places, as_backtest, as_forecast, at_cutoffs, cutoffs, play_panel
 from thalweg.lab._say import aligned
-from thalweg.lab.pictures import BLUE, COLOURS, GREY, VERMILION, legend, panels, save
+from thalweg.lab.pictures import BLUE, COLOURS, GREY, VERMILION, legend, panels, save, style
 from thalweg.lab.report import number
 from thalweg.regret._axes import plain
 
@@ -295,8 +295,12 @@ def _written(write: Callable[[Any], Any]) -> bytes:
 
 def picture(outcome: Outcome) -> Any:
     """Draw the last values with the forecasts before and after the last row, and errors by horizon for one series."""
-    panel = outcome.panel
-    count = min(len(panel), FANS)
+    with style():
+        return _picture(outcome)
+
+
+def _picture(outcome: Outcome) -> Any:
+    count = min(len(outcome.panel), FANS)
     if count == 1:
         figure, [[above], [below]] = panels(9.0, 6.4, rows=2)
         _fan(outcome, above, 0)
