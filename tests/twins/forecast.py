@@ -104,7 +104,7 @@ class Forecaster:
         self.positive, self.seen, self.gap, self.rounds, self.check = True, 0, 0, 0, 30
         self.first = self.last = self.low = self.high = None
         self.s, self.errors, self.side, self.odd = 0.0, 0, 0, 0.0
-        self.stayed, self.returned, self.trusted, self.changes = 0, 0, False, []
+        self.stayed, self.returned, self.trusted, self.largest, self.changes = 0, 0, False, 0.0, []
         self.parts = {(0, p): Season(0, lags, horizon) for p in range(2)}
         self.parts |= {(m, p): Season(m, lags, horizon) for m in season for p in range(2)}
         self.said = {}  # (time, horizon) -> {candidate: forecast}
@@ -414,14 +414,15 @@ class Forecaster:
             self.s += ((min(abs(e), 8 * s) if s > 0 else abs(e)) - s) / min(self.errors, 20)
         self.side, self.trusted, self.odd = side, False, y
         if before:
-            stayed = side != -before if trusted else side == before and abs(y - odd) < abs(e) / 2
+            stayed = side != -before if trusted else side == before
             self.stayed, self.returned = self.stayed + stayed, self.returned + (not stayed)
             if stayed and not trusted:
+                self.largest = max(self.largest, abs(e))
                 self.change_level(y, odd)
                 return y
         if not side:
             return y
-        if self.stayed > 2 * self.returned + 1:
+        if self.stayed > 2 * self.returned and abs(e) <= 2 * self.largest:
             self.trusted = True
             self.change_level(y, y)
             self.side = side

@@ -279,8 +279,8 @@ class _Rows:
         if bad.any():
             row = int(np.argmax(bad))
             raise InputError(
-                f"{self.place(row)}: {key!r} is {numbers[row]:g}; numbers are at most {LARGEST_ENTRY:g}. Correct it, "
-                "or make the cell empty where the value is missing."
+                f"{self.place(row)}: {key!r} is {numbers[row]:g}; numbers are at most {LARGEST_ENTRY:g} in size. "
+                "Correct it, or make the cell empty where the value is missing."
             )
         return numbers
 

@@ -42,6 +42,7 @@ from thalweg.parts.forecast.past import (
     SEEN,
     SIDE,
     STAYED,
+    STEP,
     TIME,
     TRUSTED,
     WARM,
@@ -432,14 +433,15 @@ def _clean(s: ForecastState, c: ForecastSettings, y: float) -> float:
     history.counts[TRUSTED] = 0
     history.marks[ODD] = y
     if before != 0:
-        stayed = side != -before if trusted == 1 else side == before and abs(y - odd) < 0.5 * abs(e)
+        stayed = side != -before if trusted == 1 else side == before
         history.counts[STAYED if stayed else RETURNED] += 1
         if stayed and trusted == 0:
+            history.marks[STEP] = max(history.marks[STEP], abs(e))
             _change_level(s, c, y, odd)
             return y
     if side == 0:
         return y
-    if history.counts[STAYED] > 2 * history.counts[RETURNED] + 1:
+    if history.counts[STAYED] > 2 * history.counts[RETURNED] and abs(e) <= 2.0 * history.marks[STEP]:
         history.counts[TRUSTED] = 1
         _change_level(s, c, y, y)
         history.counts[SIDE] = side
