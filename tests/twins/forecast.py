@@ -414,12 +414,14 @@ class Forecaster:
             self.s += ((min(abs(e), 8 * s) if s > 0 else abs(e)) - s) / min(self.errors, 20)
         self.side, self.trusted, self.odd = side, False, y
         if before:
-            stayed = side != -before if trusted else side == before
+            stayed = abs(y - odd) < abs(y - self.expected)
             self.stayed, self.returned = self.stayed + stayed, self.returned + (not stayed)
             if stayed and not trusted:
                 self.largest = max(self.largest, abs(e))
+                self.expected = f
                 self.change_level(y, odd)
                 return y
+        self.expected = f
         if not side:
             return y
         if self.stayed > 2 * self.returned and abs(e) <= 2 * self.largest:

@@ -2,7 +2,7 @@
 
 Simple candidates each forecast all steps: naive, drift, seasonal naive, exponential smoothings, linear models of past
 values (`thalweg.parts.forecast` has one file for each). For every horizon they are combined by their errors at that
-horizon (`thalweg.parts.forecast.pool`), and intervals come from the errors of the combination
+horizon (`thalweg.parts.forecast.combination`), and intervals come from the errors of the combination
 (`thalweg.parts.forecast.spans`). Everything is learned row by row, in units of the values seen so far: nothing is
 fitted to the future, and nothing is to be tuned.
 """
@@ -38,7 +38,7 @@ from thalweg.errors import InputError
 from thalweg.estimators.forecasts import Forecast, Forecasts
 from thalweg.parts.forecast.model import ASKED, CHECK, FOUND, ROUNDS, answer, ask, candidates, forecast_plan, play
 from thalweg.parts.forecast.past import ABSENT, CHANGED, CHANGES, TIME
-from thalweg.parts.forecast.pool import anchors
+from thalweg.parts.forecast.combination import anchors
 from thalweg.parts.forecast.seasons import KEPT, find_seasons, next_check
 from thalweg.parts.records import rounds_for, slots_for, slots_of
 

@@ -3,7 +3,7 @@
 Candidates read z, not the values themselves. With f the forecast of y and s the running mean of its absolute errors:
 
     z = f + 5 s or f - 5 s where |y - f| > 8 s                an outlier; else z = y                                 (1)
-    where two outliers in a row lie on one side, the level of the series has changed: y - f is
+    where the next value is closer to an outlier than to its forecast, the level of the series has changed: y - f is
     added to all of z and to every level that candidates keep, z = y, and s is learned again                         (2)
     where more than twice as many outliers have turned out to be (2) as not, the next one is taken for a change of
     level at once, if it is at most twice as large as the largest of them
@@ -35,8 +35,8 @@ CHANGES = 64  # the latest changes of level that are remembered
 OUTLIER, COUNTS = 8.0, 5.0  # mean errors: from there on a value is an outlier; it counts for so many
 MEMORY = 20.0  # rounds of the mean absolute error
 WARM = 10  # errors before an outlier can be told
-# of `marks`: range, first and last value, s, the last value after an outlier, and the largest error that was (2)
-LOW, HIGH, FIRST, LAST, SCALE, ODD, STEP = range(7)
+# of `marks`: range, first and last value, s, the forecast of the last value, and the largest error that was (2)
+LOW, HIGH, FIRST, LAST, SCALE, EXPECTED, STEP = range(7)
 TIME, SEEN, GAP, POSITIVE, SIDE, ERRORS, CHANGED, STAYED, RETURNED, TRUSTED = range(10)  # of `counts`
 
 

@@ -23,7 +23,7 @@ from thalweg._kernels.jit import inner
 from thalweg._validate import LARGEST_ENTRY
 from thalweg.parts.forecast.past import ABSENT, is_there, size_or_absent
 
-__all__ = ["PoolSettings", "PoolState", "anchors", "judge_candidates", "pool_plan", "weigh_candidates"]
+__all__ = ["CombinationSettings", "CombinationState", "anchors", "judge_candidates", "combination_plan", "weigh_candidates"]
 
 FORGET, PRIOR, TRUST, WARM = 0.02, 5.0, 0.15, 5.0
 FEW = 20.0
@@ -32,7 +32,7 @@ NOTHING = 50.0  # exp(-50) of the best weight: lost in rounding, and a candidate
 LARGEST_LOSS = 1e203
 
 
-class PoolState(NamedTuple):
+class CombinationState(NamedTuple):
     """Losses of K candidates at A horizons, and what they said, until the answer is there."""
 
     losses: Floats = field("A K", within(0.0, LARGEST_LOSS), called="losses of candidates")
@@ -40,7 +40,7 @@ class PoolState(NamedTuple):
     said: Floats = field("S K", size_or_absent(LARGEST_ENTRY), called="waiting forecasts", start=ABSENT)
 
 
-class PoolSettings(NamedTuple):
+class CombinationSettings(NamedTuple):
     """Constants and scratch space."""
 
     horizons: Ints  # (A,)
@@ -59,20 +59,20 @@ def anchors(horizon: int) -> tuple[int, ...]:
     return (*(h for h in found if h < horizon), horizon)
 
 
-def pool_plan(horizon: int, candidates: int, squared: bool) -> Plan:
+def combination_plan(horizon: int, candidates: int, squared: bool) -> Plan:
     """Return the plan of a combination of so many candidates."""
     h = np.array(anchors(horizon), dtype=np.int64)
     steps = np.arange(1, horizon + 1)
     below = np.searchsorted(h, steps, side="right") - 1
     above = h[np.minimum(below + 1, h.size - 1)]
     part = (steps - h[below]) / np.maximum(above - h[below], 1)
-    settings = PoolSettings(h, np.cumsum(h) - h, below.astype(np.int64), part.astype(np.float64), squared)
+    settings = CombinationSettings(h, np.cumsum(h) - h, below.astype(np.int64), part.astype(np.float64), squared)
     sizes = {"A": h.size, "K": candidates, "S": int(h.sum())}
-    return Plan(PoolState, settings, sizes)
+    return Plan(CombinationState, settings, sizes)
 
 
 @inner
-def weigh_candidates(s: PoolState, c: PoolSettings, forecasts: Floats) -> None:
+def weigh_candidates(s: CombinationState, c: CombinationSettings, forecasts: Floats) -> None:
     """weights[a] <- (2) and (3), not normalised, of candidates with a forecast in column 0; 0 for the others."""
     K = s.losses.shape[1]
     for a in range(c.horizons.shape[0]):
@@ -99,7 +99,7 @@ def weigh_candidates(s: PoolState, c: PoolSettings, forecasts: Floats) -> None:
 
 
 @inner
-def judge_candidates(s: PoolState, c: PoolSettings, a: int, slot: int, y: float, least: float) -> None:
+def judge_candidates(s: CombinationState, c: CombinationSettings, a: int, slot: int, y: float, least: float) -> None:
     """(1): the answer to the forecasts that wait in this slot. Errors up to `least` are never cut."""
     K, best = s.losses.shape[1], np.inf
     keep = 1.0 - FORGET / np.sqrt(float(c.horizons[a]))
