@@ -184,8 +184,8 @@ def test_rows_of_any_size_are_learned_or_refused(constraint, loss, tmp_path):
     """Weights, targets and features up to 1e100, alone and together: no nan, no warning, nothing left half done."""
     rng = np.random.default_rng(0)
     usual = rng.standard_normal((20, 3)), rng.standard_normal(20)
-    for size in itertools.product((1.0, 1e90, 1e100), repeat=3):
-        model = TrackingRegressor(loss, constraint=constraint).fit(*usual)
+    for size in itertools.product((1.0, 1e100), repeat=3):
+        model = TrackingRegressor(loss, constraint=constraint, radius=1e40).fit(*usual)
         before = model.state()
         rows = np.full((2, 3), size[0]) * [[1.0], [-1.0]], np.array([size[1], -size[1]])
         said = ""
