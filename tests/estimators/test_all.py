@@ -83,6 +83,15 @@ def series(model, rows):
     return out
 
 
+def ahead(model, rows):
+    out = []
+    for t in rows:
+        x = dict(zip(NAMES, X[t].tolist(), strict=True))
+        out.append(model.forecast(1, [x])[0])
+        model.learn_one(Y[t], x)
+    return out
+
+
 def scale(model, rows):
     return [float(model.run(X[[t]]).sum()) for t in rows]
 
@@ -94,6 +103,7 @@ EVERY = {
     "Standardiser": (lambda: Standardiser(D), scale),
     "StreamingPCA": (lambda: estimators.StreamingPCA(2), subspace),
     "TrackingClassifier": (lambda: estimators.TrackingClassifier(), sk_classes),
+    "TrackingForecaster": (lambda: estimators.TrackingForecaster(4, season=None), ahead),
     "TrackingLogistic": (lambda: estimators.TrackingLogistic(), river_numbers((C == 1).tolist())),
     "TrackingRegression": (lambda: estimators.TrackingRegression(), river_numbers(Y.tolist())),
     "TrackingRegressor": (lambda: estimators.TrackingRegressor(), sk_regression),
