@@ -268,6 +268,14 @@ def _series(model, t):
     return np.concatenate([said.mean, *ends])
 
 
+def _ahead(model, t):
+    """As `_series`, for river."""
+    rows = [dict(zip(NAMES, ROWS[k % STREAM].tolist(), strict=True)) for k in range(t, t + 3)]
+    said = model.forecast(3, rows)
+    model.learn_one(SERIES[t], rows[0])
+    return said
+
+
 def _scale(model, t):
     return model.run(ROWS[[t]])
 
@@ -291,6 +299,7 @@ ESTIMATORS = {  # those that are named by their class, then variants
     "Standardiser": ({"columns": 3}, _scale),
     "StreamingPCA": ({"n_components": 2}, _subspace),
     "TrackingClassifier": ({}, _classify),
+    "TrackingForecaster": ({"horizon": 3, "season": 6}, _ahead),
     "TrackingLogistic": ({}, _river),
     "TrackingRegression": ({}, _river),
     "TrackingRegressor": ({}, _regress),

@@ -300,6 +300,10 @@ class ConformalTracker(Kept, Recorded):
                 while self._grow() and not self._answer(error):
                     pass
 
+    def _skip(self) -> None:
+        """No answer will come for the first round that waits: nothing is learned from it."""
+        (self._calls or self._prepare()).clock[ANSWERED] += 1
+
     def _answer(self, error: float) -> bool:
         """Play a round; False, with nothing changed, where there is no capacity for it."""
         answer = (self._calls or self._prepare()).answer

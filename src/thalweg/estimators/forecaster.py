@@ -42,7 +42,7 @@ from thalweg.parts.forecast.combination import anchors
 from thalweg.parts.forecast.seasons import KEPT, find_seasons, next_check
 from thalweg.parts.records import rounds_for, slots_for, slots_of
 
-__all__ = ["Forecaster", "read_lags"]
+__all__ = ["Forecaster", "is_missing", "read_lags"]
 
 log = logging.getLogger("thalweg.forecaster")
 
@@ -256,7 +256,7 @@ class Forecaster(Kept, Recorded):
     def update(self, value: float | None) -> None:
         """See the value that was forecast; None or nan: it is missing. With columns, call `predict` before."""
         y = np.nan if value is None else real_number(value)
-        if not abs(y) <= LARGEST_ENTRY and not _is_missing(value):
+        if not abs(y) <= LARGEST_ENTRY and not is_missing(value):
             raise InputError(
                 f"{self._who()}: a value must be a number of at most {LARGEST_ENTRY:g} in size, None if missing. "
                 f"Got {told(value)}."
@@ -380,7 +380,7 @@ class Forecaster(Kept, Recorded):
             items = [] if row is None else check_items(f"{type(self).__name__}.predict", "row", row, "a row of numbers")
         if len(items) != len(self.columns):
             raise InputError(f"{self._who()}: row must have the columns {list(self.columns)}. Got {told(row)}.")
-        values = np.array([ABSENT if _is_missing(item) else real_number(item) for item in items])
+        values = np.array([ABSENT if is_missing(item) else real_number(item) for item in items])
         bad = np.flatnonzero(~((np.abs(values) <= LARGEST_ENTRY) | (values == ABSENT)))
         if bad.size:
             raise InputError(
@@ -421,7 +421,7 @@ def _stacked(parts: list[Array], width: int) -> Array:
     return whole
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
     """Whether a value stands for a missing one: None, nan, and those of data frame libraries."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
@@ -431,7 +431,7 @@ def _is_missing(value: Any) -> bool:
 def _read_values(owner: str, values: Any) -> Array:
     """Return a series as an array; None and nan are missing."""
     if isinstance(values, list | tuple):
-        values = [np.nan if _is_missing(value) else value for value in values]
+        values = [np.nan if is_missing(value) else value for value in values]
     array = real_array(values)
     if array is None or array.ndim != 1:
         got = told(values) if array is None else f"shape {array.shape}"
