@@ -87,6 +87,12 @@ def test_bad_arguments():
     assert tw.scaling.Standardiser is Standardiser
 
 
+@pytest.mark.parametrize("row", [[[1.0], [1.0, 2.0]], [[1.0, 2.0]], 1.0, None, "ab", [1.0, np.nan]])
+def test_a_row_must_be_numbers(row):
+    with pytest.raises(InputError, match="The 'row' parameter of Standardiser.update must"):
+        Standardiser(2).update(row)
+
+
 @pytest.mark.parametrize("center", [True, False])
 def test_a_mean_or_spread_beyond_all_numbers_is_refused(center):
     scale = Standardiser(2, center=center)

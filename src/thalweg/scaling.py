@@ -108,7 +108,7 @@ class Standardiser(Kept, Recorded):
 
     def update(self, row: ArrayLike) -> None:
         """See one more row."""
-        self._play("update", np.asarray(row)[None], True)
+        self._play("update", check_array(f"{type(self).__name__}.update", "row", row, ndim=1)[None], True)
 
     def transform(self, rows: ArrayLike) -> Array:
         """Rows standardised by what was seen so far, a new array. Nothing changes."""

@@ -13,6 +13,7 @@ import pytest
 
 import thalweg as tw
 from tests.estimators.test_aggregator import binary, stream
+from tests.hostile import Rude
 from thalweg.errors import InputError, StateError
 from thalweg.estimators import Aggregator, ConformalTracker, Mixture, oracle
 
@@ -163,6 +164,19 @@ def test_names_of_columns():
             Aggregator().run(bad, y)
 
 
+def test_frames_without_columns_and_lazy_ones():
+    X, y, _ = stream(T=6)
+    with pytest.raises(InputError, match="experts must have a column for each expert"):
+        Aggregator().run(pd.DataFrame(), [])
+    one = Aggregator()
+    one.run(pd.DataFrame(X, columns=NAMES), y)
+    assert len(one.predict(pd.DataFrame())) == 0
+    lazy = pl.DataFrame(X, schema=NAMES).lazy()
+    for call in (lambda: one.predict(lazy), lambda: ConformalTracker(0.9).run(lazy, y)):
+        with pytest.raises(InputError, match="array of real numbers or a data frame"):  # and no warning
+            call()
+
+
 def test_a_run_of_no_rounds():
     found = Aggregator().run(np.zeros((0, 2)), [])
     assert np.isnan(found.loss())
@@ -231,6 +245,8 @@ def test_arguments_that_cannot_be_used(options, words):
         (lambda a: a.predict(np.ones(4), awake=[[1], [1, 2]]), "awake must be an array of real numbers"),
         (lambda a: a.predict(np.ones(4), awake="yes!"), "awake must be an array of real numbers"),
         (lambda a: a.run([[1.0, 2.0], [1.0]], [1.0, 2.0]), "experts must be an array of real numbers"),
+        (lambda a: a.predict([Rude(), Rude()]), "experts must be an array of real numbers"),
+        (lambda a: a.update(Rude()), "y must be an array of real numbers"),
     ],
 )
 def test_calls_that_are_refused_change_nothing(call, words):

@@ -19,6 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 import thalweg as tw
+from tests.hostile import Rude
 from thalweg.domains import Ball, Custom, L1Ball
 from thalweg.errors import InputError, StateError
 from thalweg.estimators import TrackingClassifier, TrackingRegressor, _linear
@@ -504,12 +505,20 @@ def refused(model, call, match, kind=InputError):
 
 
 @pytest.mark.parametrize("make", [TrackingRegressor, TrackingClassifier])
-def test_rows_of_several_lengths(make):
-    with pytest.raises(InputError, match=f"{make.__name__}: X and y must be arrays: all rows of one length"):
+def test_rows_of_several_lengths_and_of_no_numbers(make):
+    with pytest.raises(InputError, match=f"{make.__name__}: X and y must be arrays of numbers, all rows of one length"):
         make().fit([[1.0, 2.0], [1.0]], [0, 1])
     model = make().fit([[1.0, 2.0], [2.0, 1.0]], [0, 1])
     with pytest.raises(InputError, match="all rows of one length"):
         model.predict([[1.0, 2.0], [1.0]])
+    for bad in (10**400, -(10**5000), Rude(), [Rude(), Rude()]):
+        for call in (lambda x: model.predict(x), lambda x: make().fit(x, [0, 1])):
+            with pytest.raises((InputError, TypeError), match=make.__name__):
+                call(bad)
+        with pytest.raises(InputError, match="sample_weight must be an array of numbers"):
+            make().fit(np.eye(2), [0, 1], sample_weight=bad)
+    with pytest.raises(InputError, match="inf in column 0, row 0"):
+        model.predict(np.full((1, 2), np.longdouble("1e400")))
 
 
 def test_nan_names_the_column_and_the_row(case):

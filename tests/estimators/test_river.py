@@ -259,6 +259,7 @@ def test_pipelines_and_batches():
         ("3", "feature 'b' must be a number. Got '3'"),
         (None, "feature 'b' must be a number. Got None"),
         ([1.0], "feature 'b' must be a number"),
+        (np.ones(1), "feature 'b' must be a number"),
         (1j, "feature 'b' must be a number"),
         (10**400, "feature 'b' is 1000"),
         pytest.param(-(10**5000), "feature 'b' is an object of type int", id="long"),  # Python does not write it out
@@ -286,6 +287,21 @@ def test_a_row_must_be_a_dict(make, bad):
         with pytest.raises(InputError, match="x must be a dict of features by name"):
             call(bad)
     assert all(np.array_equal(before[key], value) for key, value in model.state().items())
+
+
+def test_features_that_are_all_arrays():
+    for call in (TrackingRegression().predict_one, lambda x: TrackingRegression().learn_one(x, 1.0)):
+        with pytest.raises(InputError, match="feature 'a' must be a number"):
+            call({"a": np.ones(3)})
+
+
+def test_rows_that_are_no_frame():
+    model = TrackingLogistic()
+    model.learn_many(np.eye(2), [True, False])
+    assert len(model.predict_many([[1.0, 0.0]])) == len(model.predict_proba_many([[1.0, 0.0]])) == 1
+    for bad in (-0.0, np.array(1.0), None, "yes"):
+        with pytest.raises(InputError, match="'y' parameter of TrackingLogistic must be a list of truth values"):
+            model.learn_many(np.eye(2), bad)
 
 
 def test_bad_targets_weights_and_arguments():

@@ -4,6 +4,7 @@ A frame's columns are looked at one by one, so that what is wrong is named by co
 for order and never taken for a number.
 """
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -33,7 +34,7 @@ class Table(NamedTuple):
             return values
         nw = need("narwhals", "frames", "A data frame")
         native = nw.get_native_namespace(self.frame)
-        columns = values.reshape(len(values), -1)
+        columns = values.reshape(len(values), math.prod(values.shape[1:]))
         made = [nw.new_series(name, columns[:, i].copy(), backend=native) for i, name in enumerate(names)]
         kept = [] if self.time is None or self.time in names else [self.time]
         chosen = self.frame.with_columns(*made).select(*map(nw.col, (*kept, *names)))
@@ -86,7 +87,8 @@ def _frame(owner: str, name: str, data: Any) -> Any:
     root = type(data).__module__.partition(".")[0]
     if root in ("builtins", "numpy", "array", "collections"):
         return None
-    if not (hasattr(data, "columns") or hasattr(data, "dtype") or hasattr(data, "column_names")):
+    kind = type(data)  # asked for its columns, a lazy frame would compute them
+    if not (hasattr(kind, "columns") or hasattr(kind, "dtype") or hasattr(kind, "column_names")):
         return None
     nw = need("narwhals", "frames", f"A table of {root}")
     try:

@@ -22,7 +22,7 @@ from thalweg.parts.linear import LinearLayout
 
 __all__ = [
     "FACTS", "TargetModel", "check_weights", "layout", "new_model", "read_rows", "restored_models", "samples_seen",
-    "sound_rows", "validated", "writable",
+    "sound_rows", "tried", "validated", "writable",
 ]  # fmt: skip
 
 CONSTRAINTS = ("nonnegative", "simplex", "ball", "box")
@@ -111,13 +111,20 @@ def _domain(self: Any, name: str, features: int) -> Domain | None:
 
 
 def validated(self: Any, *tables: Any, **options: Any) -> Any:
-    """As scikit-learn's `validate_data`; rows of different lengths are told as such."""
+    """As scikit-learn's `validate_data`; other errors than its own, which NumPy or objects raise, are told as ours."""
+    return tried(self, "X and y must be arrays of numbers, all rows of one length", validate_data, *tables, **options)
+
+
+def tried(self: Any, expected: str, check: Callable[..., Any], *tables: Any, **options: Any) -> Any:
     try:
-        return validate_data(self, *tables, **options)
-    except ValueError as error:
+        with np.errstate(over="ignore"):  # of a longer float: infinite, which is refused later
+            return check(self, *tables, **options)
+    except (ValueError, TypeError) as error:
         if "inhomogeneous" not in str(error) and "array element with a sequence" not in str(error):
             raise
-        raise InputError(f"{type(self).__name__}: X and y must be arrays: all rows of one length. {error}") from None
+        raise InputError(f"{type(self).__name__}: {expected}. {error}") from None
+    except Exception as error:  # whatever an object raises that is asked for its numbers
+        raise InputError(f"{type(self).__name__}: {expected}. {type(error).__name__}: {error}") from error
 
 
 def read_rows(self: Any, X: Any) -> Array:
@@ -146,7 +153,10 @@ def check_weights(self: Any, X: Array, sample_weight: Any, whole: bool) -> Array
     """Return the weights of rows; those of a whole `fit` must not all be 0."""
     if sample_weight is None:
         return np.ones(len(X))
-    weights: Array = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True, **ZEROS)
+    options = {"dtype": np.float64, "ensure_non_negative": True, **ZEROS}
+    weights: Array = tried(
+        self, "sample_weight must be an array of numbers", lambda _: _check_sample_weight(sample_weight, X, **options)
+    )
     if whole and not weights.any():
         raise InputError(f"{type(self).__name__}: Sample weights must contain at least one non-zero number.")
     if not (weights <= LARGEST).all():

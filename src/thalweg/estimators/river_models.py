@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from thalweg._extras import need
 from thalweg._interrupts import interrupts
 from thalweg._types import Array
-from thalweg._validate import LARGEST, check_choice, check_flag, check_positive, real_number, told, wrong
+from thalweg._validate import LARGEST, check_choice, check_flag, check_items, check_positive, real_number, told, wrong
 from thalweg.errors import InputError
 from thalweg.estimators import _fitted
 from thalweg.estimators._frames import column, table
@@ -110,7 +110,7 @@ def _values(self: Any, x: Features) -> list[float]:
             array = np.array(given)
         except (ValueError, TypeError):  # lists among them, or objects that cannot be asked
             array = np.array(None)
-        if array.dtype != np.float64:
+        if array.dtype != np.float64 or array.ndim != 1:
             array = _numbers(self, x, array)
         values = array.tolist()
     if not math.hypot(*values) <= LARGEST:  # or nan
@@ -203,8 +203,8 @@ def _predict_many(self: Any, X: Any) -> Array | None:
 
 def _series(X: Any, values: Any) -> Any:
     pandas = need("pandas", "river", "predict_many")
-    kind = pandas.DataFrame if isinstance(values, dict) else pandas.Series
-    return kind(values, index=getattr(X, "index", None))
+    kind, index = pandas.DataFrame if isinstance(values, dict) else pandas.Series, getattr(X, "index", None)
+    return kind(values, index=None if callable(index) else index)  # a list has a method of that name
 
 
 def _weight(self: Any, w: Any) -> float:
@@ -385,7 +385,8 @@ class TrackingLogistic(base.MiniBatchClassifier):
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn the rows of a data frame, one after the other."""
-        _learn_many(self, X, np.array([self._label(label) for label in y]))
+        labels = check_items(type(self).__name__, "y", y, "a list of truth values")
+        _learn_many(self, X, np.array([self._label(label) for label in labels]))
 
     def predict_proba_many(self, X: Any) -> Any:
         """The probabilities of False and True for the rows of a data frame: a pandas DataFrame."""

@@ -21,7 +21,7 @@ need("sklearn", "sklearn", "StreamingPCA")
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin  # noqa: E402
 from sklearn.utils.validation import check_array, check_is_fitted  # noqa: E402
 
-from thalweg.estimators._sklearn import validated  # noqa: E402
+from thalweg.estimators._sklearn import tried, validated  # noqa: E402
 
 __all__ = ["StreamingPCA"]
 
@@ -188,7 +188,9 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def inverse_transform(self, X: ArrayLike) -> Array:
         """Rows of features (n, d) from coordinates (n, k)."""
         check_is_fitted(self)
-        coordinates = check_array(X, dtype=np.float64, estimator=self)
+        coordinates = tried(
+            self, "X must be rows of numbers", lambda _: check_array(X, dtype=np.float64, estimator=self)
+        )
         if coordinates.shape[1] != self._n_features_out:
             raise InputError(
                 f"StreamingPCA.inverse_transform needs rows of {self._n_features_out} coordinates. "

@@ -309,7 +309,8 @@ class Aggregator(Kept, Recorded):
                 if answer.run() == 1:
                     return
         who = f"{type(self).__name__}.update"
-        Y = read_answers(who, np.reshape(y, 1) if np.ndim(y) == 0 and real_array(y) is not None else y, self.loss)
+        one = real_array(y)
+        Y = read_answers(who, one.reshape(1) if one is not None and one.ndim == 0 else y, self.loss)
         if len(Y) > self.waiting:
             raise InputError(
                 f"{who}: {len(Y)} answers came, but {self.waiting} forecasts wait for one. Call predict first."

@@ -97,10 +97,8 @@ def one_row(experts: Any) -> Array | None:
     """Return one round's forecasts as a row; None if they are anything else."""
     if type(experts) is np.ndarray:
         return experts.reshape(1, -1) if experts.ndim == 1 else None
-    if isinstance(experts, list | tuple) and experts and np.ndim(experts[0]) == 0:
-        array = real_array(experts)
-        return None if array is None else array.reshape(1, -1)
-    return None
+    array = real_array(experts) if isinstance(experts, list | tuple) and experts else None
+    return None if array is None or array.ndim != 1 else array.reshape(1, -1)
 
 
 def row(awake: Any) -> Any:
@@ -130,7 +128,7 @@ def _named(who: str, what: str, came: Table) -> Table:
 
 def _columns(who: str, what: str, came: Table, names: tuple[str, ...] | None) -> Array:
     """Return the columns of these experts: by name where they have names, nan where one is missing."""
-    if came.names is None or names is None:
+    if came.names is None or not names:
         return came.values
     new = [name for name in came.names if name not in names]
     if new:
