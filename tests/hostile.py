@@ -22,6 +22,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 
 import thalweg as tw
 from thalweg import control, errors, pca
@@ -282,6 +283,21 @@ VALID: dict[str, Any] = {
     "update.x": lambda of: np.full(of.dim, 0.2),
     "transform.x": lambda of: np.full(of.dim, 0.2),
     "regret_bound.start": lambda: 0,
+    # long frames
+    "frame": lambda: pl.DataFrame({"unique_id": ["a"] * 12, "ds": range(12), "y": [k % 4 + 0.5 for k in range(12)]}),
+    **{f"{name}.horizon": (lambda: 2) for name in ("forecast", "backtest")},
+    **{f"{name}.columns": (lambda: ()) for name in ("forecast", "backtest")},
+    **{f"{name}.loss": (lambda: "squared") for name in ("forecast", "backtest")},
+    "backtest.step_size": lambda: 2,
+    "n_windows": lambda: 2,
+    "levels": lambda: (0.8,),
+    "id_col": lambda: "unique_id",
+    "time_col": lambda: "ds",
+    "target_col": lambda: "y",
+    "future": lambda: None,
+    "freq": lambda: 1,
+    "season": lambda: 4,
+    "lags": lambda: 2,
     # lab
     "lab.build.name": lambda: "OGD",
     "draw.name": lambda: "piecewise",

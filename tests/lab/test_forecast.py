@@ -274,7 +274,7 @@ def test_beside_another_library(file, call, fails, monkeypatch):
         setattr(models, name, lambda season_length, name=name: name)
 
     class Last:
-        """A stand-in with the call and the columns of statsforecast; AutoETS knows the future, others the last value."""
+        """A stand-in with the call and the columns of statsforecast; AutoETS knows the future."""
 
         def __init__(self, models, freq):
             assert freq == 1

@@ -159,7 +159,7 @@ def read_frequency(owner: str, freq: Any, counted: bool) -> Frequency | None:
     freq = getattr(freq, "freqstr", freq)  # an offset of pandas
     if isinstance(freq, str) and freq == "infer":
         return None
-    if isinstance(freq, int | np.signedinteger) and not isinstance(freq, bool | np.timedelta64) and freq > 0:
+    if isinstance(freq, int | np.signedinteger) and not isinstance(freq, bool | np.timedelta64) and 0 < freq <= 2**53:
         if counted:
             return Frequency(COUNTED, int(freq))
         raise InputError(f"{owner}: a whole number is a step of integer times, and these are dates. Got freq={freq}.")
