@@ -14,7 +14,7 @@ from river import linear_model, time_series
 from sklearn.linear_model import LinearRegression, SGDRegressor
 
 from tests.samples import same
-from thalweg.errors import InputError, StateError
+from thalweg.errors import InputError
 from thalweg.estimators import (
     ConformalForecaster,
     ConformalTracker,
@@ -304,6 +304,7 @@ def test_a_forecaster_of_a_series(columns):
     """The same as a loop that asks the forecaster and the tracker; a value that is missing goes to neither."""
     alone, tracker = Forecaster(columns, season=12), ConformalTracker(0.8)
     forecaster, inside = ConformalForecaster(Forecaster(columns, season=12), ConformalTracker(0.8)), []
+    before = copy.deepcopy(tracker)
     for t, y in enumerate(WAVE):
         x = [float(t % 5)] if columns else None
         said, found = alone.predict(x), forecaster.predict_interval(x)

@@ -674,7 +674,7 @@ def _real_series():
 
 @pytest.mark.filterwarnings("ignore")
 def test_real_series_are_forecast_no_worse_than_by_their_last_value(tmp_path, call):
-    """As a user would make the files, with nothing to say but the target: below 1 on two of three; jumps of water cost a little."""
+    """As a user would make the files, with nothing to say but the target; jumps of water cost a little."""
     ratios = {}
     for name, values in _real_series().items():
         (tmp_path / f"{name}.csv").write_text("value\n" + "".join(f"{float(value)!r}\n" for value in values))

@@ -36,9 +36,9 @@ from thalweg._validate import (
 )
 from thalweg.errors import InputError
 from thalweg.estimators.forecasts import Forecast, Forecasts
+from thalweg.parts.forecast.combination import anchors
 from thalweg.parts.forecast.model import ASKED, CHECK, FOUND, ROUNDS, answer, ask, candidates, forecast_plan, play
 from thalweg.parts.forecast.past import ABSENT, CHANGED, CHANGES, TIME
-from thalweg.parts.forecast.combination import anchors
 from thalweg.parts.forecast.seasons import KEPT, find_seasons, next_check
 from thalweg.parts.records import rounds_for, slots_for, slots_of
 

@@ -21,6 +21,7 @@ from thalweg._kernels.handle import Handle, parts
 from thalweg._kernels.jit import inner, kernel
 from thalweg._validate import LARGEST_ENTRY
 from thalweg.parts.forecast.columns import columns_plan, give_rows, has_capacity, keep_row, learn_columns, say_columns
+from thalweg.parts.forecast.combination import combination_plan, judge_candidates, weigh_candidates
 from thalweg.parts.forecast.direct import BASE, direct_plan, learn_direct, shift_bases, solve_direct
 from thalweg.parts.forecast.lagged import LAGS, SEASONAL_DIFFERENCES, lagged_plan, learn_lagged, reach, say_lagged
 from thalweg.parts.forecast.past import (
@@ -59,7 +60,6 @@ from thalweg.parts.forecast.past import (
     usual,
     usual_error,
 )  # fmt: skip
-from thalweg.parts.forecast.combination import judge_candidates, combination_plan, weigh_candidates
 from thalweg.parts.forecast.smoothing import (
     SEASONAL_ROWS,
     bank_plan,
