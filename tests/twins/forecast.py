@@ -270,7 +270,8 @@ class Forecaster:
             if said is None:
                 continue
             best = min([S / N for S, N in self.losses[h].values() if N > 5], default=math.inf)
-            cut = max(25 * best, least**2) if self.squared else max(5 * best, least)
+            most = 9 + 91 / h
+            cut = max(most * best, least**2) if self.squared else max(math.sqrt(most) * best, least)
             keep = 1 - 0.02 / math.sqrt(h)
             for k, f in said.items():
                 S, N = self.losses[h].get(k, (0.0, 0.0))

@@ -3,13 +3,13 @@
 With S_k and N_k the discounted sum and number of the losses of candidate k at horizon h, and v_k their mean, drawn
 towards the harmonic mean `ref` of all means:
 
-    S_k = lam S_k + min(loss, 25 min_j S_j/N_j);  N_k = lam N_k + 1;  lam = 1 - 0.02/sqrt(h)                        (1)
+    S_k = lam S_k + min(loss, c min_j S_j/N_j);  N_k = lam N_k + 1;  lam = 1 - 0.02/sqrt(h),  c = 9 + 91/h         (1)
     v_k = (S_k + 5 ref)/(N_k + 5);  n_k = max(N_k, min(max_j N_j, 20))                                              (2)
     w_k ~ exp(-0.15 n_k/sqrt(h) (v_k/min_j v_j - 1))                                                                (3)
 
-The loss is the square of the error; for absolute errors it is its size, with 5 in the place of 25 and 0.3 in that of
-0.15. Between two horizons weights are interpolated. A candidate that says nothing sleeps: its weight goes to the
-others. After g missing values, a forecast of h steps takes the weights of g + h, and nobody learns from it. Errors
+The loss is the square of the error; for absolute errors it is its size, with sqrt(c) in the place of c and 0.3 in
+that of 0.15. Between two horizons weights are interpolated. A candidate that says nothing sleeps: its weight goes to
+the others. After g missing values, a forecast of h steps takes the weights of g + h, and nobody learns from it. Errors
 beyond the cut in (1) tell little of who is better, and without it one outlier decides for a long time.
 """
 
@@ -29,7 +29,7 @@ __all__ = [
 
 FORGET, PRIOR, TRUST, WARM = 0.02, 5.0, 0.15, 5.0
 FEW = 20.0
-CUT = 25.0
+CUT, MORE = 9.0, 91.0
 NOTHING = 50.0  # exp(-50) of the best weight: lost in rounding, and a candidate that is alone has all
 LARGEST_LOSS = 1e203
 
@@ -108,7 +108,8 @@ def judge_candidates(s: CombinationState, c: CombinationSettings, a: int, slot: 
     for k in range(K):
         if s.counts[a, k] > WARM:
             best = min(best, s.losses[a, k] / s.counts[a, k])
-    cut = max(CUT * best, least * least) if c.squared else max(np.sqrt(CUT) * best, least)
+    most = CUT + MORE / float(c.horizons[a])
+    cut = max(most * best, least * least) if c.squared else max(np.sqrt(most) * best, least)
     for k in range(K):
         if is_there(s.said[slot, k]):
             e = y - s.said[slot, k]
