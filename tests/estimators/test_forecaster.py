@@ -1,4 +1,4 @@
-"""The forecaster: its twin, no look-ahead, runs and rows the same, saved bit for bit, finite always, trouble harmless."""
+"""The forecaster: its twin, no look-ahead, runs and rows the same, saved bit for bit, finite always, little trouble."""
 
 import copy
 import logging
@@ -76,7 +76,7 @@ def stacked(run):
     return np.stack([run.mean, *run.lower.values(), *run.upper.values()], axis=1)
 
 
-# ------------------------------------------------------------------------------------------------------- the equations
+# -------------------------------------------------------------------------------------------------------- the equations
 
 
 @pytest.mark.parametrize("options", OPTIONS)
@@ -141,7 +141,7 @@ def test_a_column_that_is_not_known_is_left_out():
     assert f.predict([None]) == f.predict({"x": np.nan})
 
 
-# ------------------------------------------------------------------------------------------------------- no look-ahead
+# -------------------------------------------------------------------------------------------------------- no look-ahead
 
 
 @pytest.mark.parametrize("options", OPTIONS)
@@ -166,7 +166,7 @@ def test_columns_of_later_rounds_change_nothing_beyond_the_horizon():
     assert np.array_equal(part.mean[78:80, :1], whole.mean[78:80, :1])
 
 
-# ------------------------------------------------------------------------------------- rows, runs and files: bit for bit
+# ------------------------------------------------------------------------------------ rows, runs and files: bit for bit
 
 
 @pytest.mark.parametrize("options", OPTIONS)
@@ -251,7 +251,7 @@ def test_between_a_forecast_and_its_value_anything_may_happen(columns):
     assert np.array_equal(got, expected, equal_nan=True)
 
 
-# ---------------------------------------------------------------------------------------------------- units and extremes
+# --------------------------------------------------------------------------------------------------- units and extremes
 
 
 @pytest.mark.parametrize("power", [-60, 40])

@@ -21,7 +21,9 @@ from thalweg.errors import InputError  # noqa: E402
 from thalweg.estimators import Forecaster, ThalwegForecaster  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
-CHECKS = sorted({name for kind in (OfObjects, OfEstimators, OfForecasters) for name in dir(kind) if name[:5] == "test_"})
+CHECKS = sorted(
+    {name for kind in (OfObjects, OfEstimators, OfForecasters) for name in dir(kind) if "test_" in name[:5]}
+)
 LONG = {"test_predict_time_index", "test_predict_time_index_with_X", "test_update_predict_predicted_index"}
 del OfForecasters, OfEstimators, OfObjects  # they are not to be collected
 
@@ -188,7 +190,9 @@ def test_copies_and_pickles():
     assert np.array_equal(model.predict(), said(SALES[:150].to_numpy(), 5).mean[[0, 1, 4]])
 
 
-@pytest.mark.parametrize("options", [{"season": "month"}, {"lags": 0}, {"horizon": -1}, {"levels": (95,)}, {"loss": "log"}])
+@pytest.mark.parametrize(
+    "options", [{"season": "month"}, {"lags": 0}, {"horizon": -1}, {"levels": (95,)}, {"loss": "log"}]
+)
 def test_bad_arguments_are_told(options):
     with pytest.raises(InputError, match="parameter"):
         ThalwegForecaster(**options).fit(SALES)
