@@ -49,6 +49,7 @@ from thalweg.play import Run, play
 if TYPE_CHECKING:
     from thalweg import control, estimators, extend, pca, regret, scaling, testing, theorems
     from thalweg.control import EfficientControl
+    from thalweg.fleet import Fleet
     from thalweg.pca import EfficientPCA
 
 __all__ = [
@@ -78,6 +79,7 @@ __all__ = [
     "EfficientPCA",
     "EfficientScream",
     "Ensemble",
+    "Fleet",
     "Learner",
     "OneProjection",
     "Queries",
@@ -114,6 +116,7 @@ _LATER = {
     "extend": "extend",
     "pca": "pca",
     "EfficientPCA": "pca",
+    "Fleet": "fleet",
     "regret": "regret",
     "scaling": "scaling",
     "testing": "testing",
