@@ -204,10 +204,17 @@ def _interval(model, t):
     return said
 
 
+SERIES = 20 + 5 * np.sin(np.arange(STREAM) * np.pi / 3) + 0.3 * ROWS[:, 0]  # a season of 6, and gaps
+SERIES[7::23] = SERIES[18::47] = SERIES[19::47] = np.nan
+
+
 def _series(model, t):
-    said = model.predict(ROWS[t])
-    model.update(VALUES[t])
-    return said
+    """Forecasts of all steps, as far as there are any; a value now and then is missing."""
+    rows = ROWS[np.arange(t, t + model.horizon) % STREAM] if model.columns else None
+    said = model.forecast(rows)
+    model.update(SERIES[t])
+    ends = [np.nan_to_num(end) for sides in (said.lower, said.upper) for end in sides.values()]  # later than forecasts
+    return np.concatenate([said.mean, *ends])
 
 
 def _scale(model, t):
@@ -229,13 +236,14 @@ def _count(model):
 
 def _estimator(name, **options):
     place = "scaling" if name == "Standardiser" else "estimators"
-    return getattr(importlib.import_module(f"thalweg.{place}"), name)(**options)
+    return getattr(importlib.import_module(f"thalweg.{place}"), name.partition(",")[0])(**options)
 
 
 ESTIMATORS = {
     "Aggregator": ({}, _combine),
     "ConformalTracker": ({}, _interval),
-    "Forecaster": ({"columns": NAMES, "lags": 2}, _series),
+    "Forecaster": ({"lags": 2, "horizon": 3, "levels": (0.5, 0.9)}, _series),
+    "Forecaster, columns": ({"columns": NAMES, "lags": (1, 5), "season": 3, "loss": "absolute"}, _series),
     "Standardiser": ({"columns": 3}, _scale),
     "StreamingPCA": ({"n_components": 2}, _subspace),
     "TrackingClassifier": ({}, _classify),

@@ -114,8 +114,8 @@ def _batch(name, made, folder):
         made.partial_fit(rows[:, [0, 1, 2, 0]] / 100)
     elif hasattr(made, "partial_fit"):
         made.partial_fit(rows, classes if hasattr(made, "classes_") else values)
-    elif name == "Forecaster":
-        made.run(values, rows)
+    elif name.startswith("Forecaster"):
+        made.run(samples.SERIES[:20], rows if made.columns else None)
     elif name == "Aggregator":
         made.run(values[:, None] + rows, values)
     elif name == "Standardiser":

@@ -237,7 +237,7 @@ found = {}
 box = tw.domains.Box(-1.0, 1.0, shape=3)
 for learner in (tw.EfficientDynamic(box, 60, 30.0), tw.Tracker(box)):
     found[type(learner).__name__] = tw.play(learner, problem, decisions=True).decisions
-found["Forecaster"] = np.asarray(tw.estimators.Forecaster(lags=2).run(X[:, 0])[0])
+found["Forecaster"] = tw.estimators.Forecaster(lags=2, season=4, horizon=3).run(X[:, 0]).mean
 np.savez(sys.argv[1], **found)
 """
 

@@ -603,13 +603,17 @@ def _cover(asymmetric: bool, horizon: int) -> None:
 
 
 def _forecast(columns: tuple[str, ...], loss: str) -> None:
-    for difference in (True, False):
-        forecaster = estimators.Forecaster(columns, lags=2, loss=loss, difference=difference)
-        rows = _numbers(ROUNDS, len(columns)) if columns else None
-        forecaster.run(_numbers(ROUNDS), rows)
-        forecaster.predict(None if rows is None else rows[0])
-        forecaster.update(0.5)
-        _ = forecaster.weights
+    for season in (None, 2, "auto"):
+        for levels in ((), (0.8,)):
+            forecaster = estimators.Forecaster(columns, lags=2, season=season, horizon=2, levels=levels, loss=loss)
+            y, rows = _numbers(ROUNDS), _numbers(ROUNDS, len(columns)) if columns else None
+            y[1] = np.nan
+            forecaster.run(y, rows)
+            forecaster.forecast(None if rows is None else rows[:2])
+            forecaster.predict(None if rows is None else rows[0])
+            forecaster.update(0.5)
+            _ = forecaster.weights
+            forecaster.restore(forecaster.state())
 
 
 def _fit(loss: str) -> None:

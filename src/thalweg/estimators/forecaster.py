@@ -449,7 +449,7 @@ def _read_values(owner: str, values: Any) -> Array:
         raise InputError(
             f"{owner}: values[{bad[0]}] is {array[bad[0]]}. A value must be a number of at most {LARGEST:g} in size."
         )
-    return np.ascontiguousarray(array)
+    return np.array(array)  # a copy, which can be written: one kind of array less for kernels
 
 
 def _read_season(owner: str, season: Any) -> tuple[int, ...]:

@@ -11,17 +11,18 @@ ridge that grows with h.
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from thalweg._core.rules import magnitude, within
+from thalweg._core.rules import within
 from thalweg._core.state import Floats, Past, Plan, field, scratch
 from thalweg._kernels.jit import inner
 from thalweg.parts.forecast.lagged import KAPPA
-from thalweg.parts.forecast.past import ABSENT, is_there
-from thalweg.parts.forecast.ridge import learn_ridge, packed, solve_ridge
+from thalweg.parts.forecast.past import ABSENT, is_there, size_or_absent
+from thalweg.parts.forecast.ridge import are_sums, learn_ridge, packed, solve_ridge
 
 __all__ = ["FEATURES", "DirectSettings", "DirectState", "direct_plan", "learn_direct", "shift_bases", "solve_direct"]
 
 FEATURES = 10
 BASE = FEATURES  # in a waiting row, after its features
+LARGEST_FEATURE = 1e108
 
 
 class DirectState(NamedTuple):
@@ -30,7 +31,7 @@ class DirectState(NamedTuple):
     A: Floats = field("M A T", called="direct models")
     c: Floats = field("M A D", called="direct models")
     rows: Floats = field("M A", within(0.0, 2.0**62), called="direct models")
-    waiting: Floats = field("M S X", magnitude(ABSENT), called="waiting features", start=ABSENT)
+    waiting: Floats = field("M S X", size_or_absent(LARGEST_FEATURE), called="waiting features", start=ABSENT)
 
 
 class DirectSettings(NamedTuple):
@@ -49,8 +50,7 @@ def direct_plan(models: int, horizons: int, slots: int) -> Plan:
 
 
 def _holds(s: DirectState, c: DirectSettings, past: Past) -> Iterator[tuple[str, bool]]:
-    diagonal = s.A[..., [i * (i + 3) // 2 for i in range(FEATURES)]]
-    yield "direct models", bool((diagonal >= 0).all())
+    yield "direct models", are_sums(s.A, s.c)
 
 
 @inner

@@ -17,7 +17,8 @@ import numpy as np
 from thalweg._core.rules import within
 from thalweg._core.state import Floats, Ints, Past, Plan, field, scratch
 from thalweg._kernels.jit import inner
-from thalweg.parts.forecast.ridge import learn_ridge, packed, solve_ridge
+from thalweg.parts.forecast.past import hold
+from thalweg.parts.forecast.ridge import are_sums, learn_ridge, packed, solve_ridge
 
 __all__ = ["KAPPA", "LaggedSettings", "LaggedState", "lagged_plan", "learn_lagged", "reach", "say_lagged"]
 
@@ -55,9 +56,7 @@ def reach(lags: tuple[int, ...], seasons: tuple[int, ...]) -> int:
 
 
 def _holds(s: LaggedState, c: LaggedSettings, past: Past) -> Iterator[tuple[str, bool]]:
-    D = s.c.shape[1]
-    diagonal = s.A[:, [i * (i + 3) // 2 for i in range(D)]]
-    yield "lagged models", bool((diagonal >= 0).all())
+    yield "lagged models", are_sums(s.A, s.c)
 
 
 @inner
@@ -118,7 +117,7 @@ def say_lagged(
         f = line[L + h - 1] if kind == LAGS else line[L + h - m]
         for k in range(d):
             f += c.w[k] * c.x[k]
-        f = min(max(f, low), high)
+        f = hold(f, low, high)
         line[L + h] = f
         out[h] = f
     return True

@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from thalweg._core.rules import counters, magnitude
+from thalweg._core.rules import counters
 from thalweg._core.state import Floats, Ints, Past, Plan, field, part, scratch
 from thalweg._kernels.handle import Handle, parts
 from thalweg._kernels.jit import inner, kernel
+from thalweg._validate import LARGEST
 from thalweg.parts.forecast.columns import columns_plan, give_rows, has_capacity, keep_row, learn_columns, say_columns
 from thalweg.parts.forecast.direct import BASE, direct_plan, learn_direct, shift_bases, solve_direct
 from thalweg.parts.forecast.lagged import LAGS, SEASONAL_DIFFERENCES, lagged_plan, learn_lagged, reach, say_lagged
@@ -47,10 +48,12 @@ from thalweg.parts.forecast.past import (
     accept,
     fill,
     history_plan,
+    hold,
     is_there,
     lay_out,
     logarithm,
     rebase,
+    size_or_absent,
     spread_back,
     usual,
     usual_error,
@@ -92,7 +95,7 @@ class ForecastState(NamedTuple):
     pool: Any = part()
     spans: Any = part()
     columns: Any = part()
-    told: Floats = field("1", magnitude(ABSENT), called="forecast", start=ABSENT)  # of the next value
+    told: Floats = field("1", size_or_absent(LARGEST), called="forecast", start=ABSENT)  # of the next value
     found: Ints = field(str(FOUND), counters, called="seasons")  # in the series itself; 0: none
     clock: Ints = field("3", counters, called="counters")
 
@@ -104,6 +107,7 @@ class ForecastSettings(NamedTuple):
     plain: bool  # whether there is a direct model without a season: candidates 4, and 5 in logarithms
     at_columns: int  # candidate of the columns, -1 where there are none
     at_seasons: int  # the first candidate with a season
+    search: bool  # whether there are tests for seasons
     columns: Any = part()
     history: Any = part()
     bank: Any = part()
@@ -172,7 +176,7 @@ def forecast_plan(
     return Plan(
         ForecastState,
         ForecastSettings(
-            np.array(every, dtype=np.int64), plain, OTHERS + 2 * plain if columns else -1, K - SEASONAL * Q
+            np.array(every, dtype=np.int64), plain, OTHERS + 2 * plain if columns else -1, K - SEASONAL * Q, check > 0
         ),
         {"K": K, "H": horizon, "V": V},
         inside,
@@ -182,8 +186,9 @@ def forecast_plan(
 
 
 def _holds(s: ForecastState, c: ForecastSettings, past: Past) -> Iterator[tuple[str, bool]]:
-    rounds, asked, _ = s.clock.tolist()
+    rounds, asked, check = s.clock.tolist()
     yield "counters", asked in (0, 1) and int(s.history.counts[TIME]) <= rounds
+    yield "counters", check == 0 or bool(c.search)
     yield "seasons", bool((s.found != 1).all())
     for q, m in enumerate(c.seasons.tolist()):
         yield "seasons", not s.bank.started[q + 1] or 2 * m <= int(s.history.counts[TIME])
@@ -194,9 +199,9 @@ def _holds(s: ForecastState, c: ForecastSettings, past: Past) -> Iterator[tuple[
 
 @inner
 def _bounds(s: ForecastState) -> tuple[float, float]:
-    """The range of values seen, widened by itself."""
+    """The range of values seen, widened by itself, and no wider than that of all values."""
     low, high = s.history.marks[LOW], s.history.marks[HIGH]
-    return low - (high - low), high + (high - low)
+    return max(low - (high - low), -LARGEST), min(high + (high - low), LARGEST)
 
 
 @inner
@@ -204,7 +209,7 @@ def _put(s: ForecastState, row: Floats, p: int, low: float, high: float, out: Fl
     """out <- forecasts in space p, as values within the range."""
     for h in range(row.shape[0]):
         value = row[h] if p == 0 else np.exp(min(row[h], 700.0))
-        out[h] = min(max(value, low), high)
+        out[h] = hold(value, low, high)
 
 
 @inner
@@ -270,8 +275,7 @@ def _direct(
             s.direct.waiting[i, c.pool.first[a] + t % c.pool.horizons[a], BASE] = ABSENT
     for h in range(H):
         if is_there(out[h]):
-            value = out[h] if p == 0 else np.exp(min(out[h], 700.0))
-            out[h] = min(max(value, low), high)
+            out[h] = hold(out[h] if p == 0 else np.exp(min(out[h], 700.0)), low, high)
 
 
 @inner
@@ -287,7 +291,7 @@ def _speak(s: ForecastState, c: ForecastSettings, known: int) -> None:
     drift = (last - history.marks[FIRST]) / max(t - 1 - gap, 1)
     for h in range(H):
         out[NAIVE, h] = last
-        out[DRIFT, h] = min(max(last + (h + 1 + gap) * drift, low), high) if enough else ABSENT
+        out[DRIFT, h] = hold(last + (h + 1 + gap) * drift, low, high) if enough else ABSENT
     say(s.bank, c.bank, -1, 0, 2, t, c.smoothed[2])
     _put(s, c.smoothed[2], 0, low, high, out[TREND])
     line = c.history.line
@@ -461,7 +465,7 @@ def _change_level(s: ForecastState, c: ForecastSettings, y: float, before: float
         shift_bases(s.direct, i, shift if i % 2 == 0 else shift_log)
     history.marks[LOW] = min(history.marks[LOW], before)
     history.marks[HIGH] = max(history.marks[HIGH], before)
-    history.changes[history.counts[CHANGED] % CHANGES] = s.clock[ROUNDS] + 1
+    history.changes[history.counts[CHANGED] % CHANGES] = s.clock[ROUNDS]
     history.counts[CHANGED] += 1
     history.counts[SIDE] = history.counts[ERRORS] = 0  # the size of errors may be another one now
     history.marks[SCALE] = 0.0

@@ -18,14 +18,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thalweg._core.rules import counters, magnitude, within
-from thalweg._core.state import Floats, Ints, Past, Plan, field, scratch
+from thalweg._core.rules import SLACK, counters, magnitude, within
+from thalweg._core.state import Floats, Ints, Past, Plan, Rule, field, scratch
 from thalweg._kernels.jit import inner
 from thalweg._validate import LARGEST
 
 __all__ = [
     "ABSENT", "CHANGES", "FIRST", "GAP", "HIGH", "LAST", "LOW", "SEEN", "SPACES", "TIME", "HistorySettings",
-    "HistoryState", "accept", "fill", "history_plan", "is_there", "lay_out", "logarithm", "rebase", "usual",
+    "HistoryState", "accept", "fill", "history_plan", "hold", "is_there", "lay_out", "logarithm", "rebase",
+    "size_or_absent", "usual",
 ]  # fmt: skip
 
 SPACES = 2
@@ -36,6 +37,11 @@ MEMORY = 20.0  # rounds of the mean absolute error
 WARM = 10  # errors before an outlier can be told
 LOW, HIGH, FIRST, LAST, SCALE, ODD = range(6)  # of `marks`: range, first and last value, mean |error|, last outlier
 TIME, SEEN, GAP, POSITIVE, SIDE, ERRORS, CHANGED, STAYED, RETURNED, TRUSTED = range(10)  # of `counts`
+
+
+def size_or_absent(high: float) -> Rule:
+    """|value| <= high, or ABSENT."""
+    return lambda seen: bool(((np.abs(seen.value) <= SLACK * high) | (seen.value == ABSENT)).all())
 
 
 class HistoryState(NamedTuple):
@@ -85,6 +91,14 @@ def is_there(value: float) -> bool:
 
 
 @inner
+def hold(value: float, low: float, high: float) -> float:
+    """The value within these bounds; the lower one where it is not a number."""
+    if not value > low:
+        return low
+    return min(value, high)
+
+
+@inner
 def usual(s: HistoryState, p: int) -> bool:
     """Whether space p is in use."""
     return p == 0 or s.counts[POSITIVE] == 1
@@ -112,11 +126,11 @@ def lay_out(s: HistoryState, c: HistorySettings) -> None:
 def rebase(s: HistoryState, shift: float, shift_log: float) -> None:
     """(2): the level of the series has changed."""
     for i in range(s.z.shape[1]):
-        s.z[0, i] += shift
+        s.z[0, i] = hold(s.z[0, i] + shift, -LARGEST, LARGEST)
         s.z[1, i] += shift_log
-    s.mean[0] += shift
+    s.mean[0] = hold(s.mean[0] + shift, -LARGEST, LARGEST)
     s.mean[1] += shift_log
-    s.marks[FIRST] += shift
+    s.marks[FIRST] = hold(s.marks[FIRST] + shift, -LARGEST, LARGEST)
 
 
 @inner
@@ -159,7 +173,7 @@ def spread_back(s: HistoryState, e: float, e_log: float) -> None:
     L, t, g = s.z.shape[1], s.counts[TIME], s.counts[GAP]
     for j in range(1, min(g, L - 1) + 1):
         part = float(g + 1 - j) / float(g + 1)
-        s.z[0, (t - j) % L] += e * part
+        s.z[0, (t - j) % L] = hold(s.z[0, (t - j) % L] + e * part, -LARGEST, LARGEST)
         s.z[1, (t - j) % L] += e_log * part
 
 

@@ -17,16 +17,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thalweg._core.rules import magnitude, within
+from thalweg._core.rules import within
 from thalweg._core.state import Floats, Ints, Plan, field, scratch
 from thalweg._kernels.jit import inner
-from thalweg.parts.forecast.past import ABSENT, is_there
+from thalweg._validate import LARGEST
+from thalweg.parts.forecast.past import ABSENT, is_there, size_or_absent
 
 __all__ = ["PoolSettings", "PoolState", "anchors", "judge_candidates", "pool_plan", "weigh_candidates"]
 
 FORGET, PRIOR, TRUST, WARM = 0.02, 5.0, 0.15, 5.0
 FEW = 20.0
 CUT = 25.0
+NOTHING = 50.0  # exp(-50) of the best weight: lost in rounding, and a candidate that is alone has all
 LARGEST_LOSS = 1e203
 
 
@@ -35,7 +37,7 @@ class PoolState(NamedTuple):
 
     losses: Floats = field("A K", within(0.0, LARGEST_LOSS), called="losses of candidates")
     counts: Floats = field("A K", within(0.0, 2.0**40), called="losses of candidates")
-    said: Floats = field("S K", magnitude(ABSENT), called="waiting forecasts", start=ABSENT)
+    said: Floats = field("S K", size_or_absent(LARGEST), called="waiting forecasts", start=ABSENT)
 
 
 class PoolSettings(NamedTuple):
@@ -93,7 +95,7 @@ def weigh_candidates(s: PoolState, c: PoolSettings, forecasts: Floats) -> None:
         for k in range(K):
             more = c.weights[a, k] / best - 1.0 if best > 0.0 else 0.0
             n = max(s.counts[a, k], min(most, FEW))
-            c.weights[a, k] = np.exp(-min(rate * n * more, 700.0)) if is_there(forecasts[k, 0]) else 0.0
+            c.weights[a, k] = np.exp(-min(rate * n * more, NOTHING)) if is_there(forecasts[k, 0]) else 0.0
 
 
 @inner

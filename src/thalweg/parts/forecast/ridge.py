@@ -11,15 +11,31 @@ import numpy as np
 from thalweg._core.state import Floats
 from thalweg._kernels.jit import inner
 
-__all__ = ["learn_ridge", "packed", "solve_ridge"]
+__all__ = ["are_sums", "learn_ridge", "packed", "solve_ridge"]
 
 TINY = 1e-12  # of a diagonal entry: below it features are taken as dependent
 LEAST = 1e-300
+LARGEST_SUM = 1e250
+ROUNDING = 1e-6
 
 
 def packed(d: int) -> int:
     """Return the number of entries of a lower triangle."""
     return d * (d + 1) // 2
+
+
+def are_sums(A: Floats, c: Floats) -> bool:
+    """Whether A (..., packed(d)) and c (..., d) can be sums (1): all A are positive semidefinite up to rounding."""
+    d = c.shape[-1]
+    low = np.tril_indices(d)
+    full = np.zeros((*A.shape[:-1], d, d))
+    full[..., low[0], low[1]] = full[..., low[1], low[0]] = A
+    diagonal = np.diagonal(full, axis1=-2, axis2=-1)
+    if not (np.abs(c) <= LARGEST_SUM).all() or not ((diagonal >= 0) & (diagonal <= LARGEST_SUM)).all():
+        return False
+    size = np.sqrt(diagonal) + (diagonal == 0)
+    scaled = full / size[..., :, None] / size[..., None, :]
+    return bool((np.abs(scaled) <= 1 + ROUNDING).all() and (np.linalg.eigvalsh(scaled) >= -ROUNDING).all())
 
 
 @inner

@@ -30,6 +30,7 @@ __all__ = [
 # alpha, beta, phi, gamma
 PLAIN = ((0.15, 0.0, 1.0, 0.0), (0.6, 0.0, 1.0, 0.0), (0.5, 0.05, 0.9, 0.0))
 SEASONAL = ((0.05, 0.0, 1.0, 0.05), (0.35, 0.0, 1.0, 0.3), (0.5, 0.05, 0.95, 0.3), (0.9, 0.3, 0.98, 0.3))
+FARTHEST = 1e6 * LARGEST  # of levels and seasons: (2) is stable, and adds up to a few times m of the largest value
 PLAIN_ROWS, SEASONAL_ROWS = len(PLAIN), len(SEASONAL)
 PLAIN_BASE, SEASONAL_BASE = 1, 1  # the row in a group whose errors direct models use
 
@@ -37,12 +38,12 @@ PLAIN_BASE, SEASONAL_BASE = 1, 1  # the row in a group whose errors direct model
 class BankState(NamedTuple):
     """Levels and slopes of all rows, seasons, and the last errors of the row that direct models build on."""
 
-    level: Floats = field("R", magnitude(4 * LARGEST))
-    slope: Floats = field("R", magnitude(4 * LARGEST))
-    season: Floats = field("F", magnitude(8 * LARGEST))
+    level: Floats = field("R", magnitude(FARTHEST))
+    slope: Floats = field("R", magnitude(FARTHEST))
+    season: Floats = field("F", magnitude(FARTHEST))
     started: Ints = field("G", within(0, 1))  # group 0 has no season
-    recent: Floats = field("G 2 2", magnitude(8 * LARGEST), called="recent errors")  # (group, space, last and before)
-    phases: Floats = field("E", magnitude(8 * LARGEST), called="errors by season")  # the last error of each phase
+    recent: Floats = field("G 2 2", magnitude(FARTHEST), called="recent errors")  # (group, space, last and before)
+    phases: Floats = field("E", magnitude(FARTHEST), called="errors by season")  # the last error of each phase
 
 
 class BankSettings(NamedTuple):
