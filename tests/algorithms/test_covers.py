@@ -404,6 +404,46 @@ def test_reset_after_growth(name):
     np.testing.assert_array_equal(decisions_of(learner, stream.losses), first)
 
 
+# ----------------------------------------------------------------------------------------------------- pools on a cover
+
+
+def pools(judge, gradients):
+    ball = tw.domains.Ball(3)
+    pool = tw.experts.Pool([tw.experts.Descent(ball, step) for step in (0.1, 1.0)], judge=judge)
+    return tw.Cover(ball, pool, meta=tw.metas.AdaptMLProd("observed"), gradients=gradients)
+
+
+@pytest.mark.parametrize(("judge", "gradients"), [("linear", "shared"), ("value", "own")])
+def test_pools_on_a_cover_play_as_they_step(judge, gradients):
+    rng = np.random.default_rng(0)
+    problem = tw.problems.LinearRegression(rng.standard_normal((60, 3)) / 2, rng.standard_normal(60))
+    whole, single = pools(judge, gradients), pools(judge, gradients)
+    run = tw.play(whole, problem, decisions=True)
+    assert np.array_equal(run.decisions, decisions_of(single, problem))
+    same_state(whole.state(), single.state())
+
+
+@pytest.mark.parametrize(("judge", "gradients"), [("linear", "own"), ("value", "shared")])
+def test_pools_that_a_cover_cannot_judge_are_refused(judge, gradients):
+    needed = "value" if gradients == "own" else "linear"
+    message = f"Cover with gradients='{gradients}' needs a Pool with judge='{needed}'. Got one with judge='{judge}'"
+    with pytest.raises(InputError, match=message):
+        pools(judge, gradients)
+
+
+def test_a_prior_of_Hedge_holds_whatever_the_capacity():
+    """Three slots for three rounds, where the state has four; later slots count as much as an average one."""
+    ball, prior = tw.domains.Ball(2), np.array([0.7, 0.2, 0.1])
+    learner = tw.Cover(
+        ball, tw.experts.Descent(ball, 0.1), meta=tw.metas.Hedge(rate=0.1, prior=prior), horizon=3, anytime=True
+    )
+    for t in range(1, 40):
+        slots = [k for k in range(6) if t >> k & 1]  # experts alive are the one-bits of t
+        expected = np.append(prior, [1 / 3] * 3)[slots]
+        np.testing.assert_allclose(learner.weights, expected / expected.sum(), rtol=1e-12)
+        learner.update([0.0, 0.0])
+
+
 def same_state(one, two):
     assert one.keys() == two.keys()
     for key in one:

@@ -142,6 +142,17 @@ def test_the_state_is_small(kind, floor):
     assert learner._memory.block.memory.nbytes <= 7500
 
 
+def test_rows_and_slots_come_two_at_a_time():
+    learner, rng, seen = tw.Tracker(tw.domains.Ball(4)), np.random.default_rng(0), []
+    for _ in range(3000):
+        sizes = tuple(learner._memory.sizes.values())
+        seen += [sizes] if not seen or seen[-1] != sizes else []
+        learner.update(rng.normal(size=4))
+    rows, slots, *_ = np.array(seen[1:]).T  # the first round decides how many there are
+    assert set(np.diff(rows)) | set(np.diff(slots)) == {0, 2}
+    assert (rows[-1] > rows[0] + 2, slots[-1] > slots[0] + 4) == (True, True)
+
+
 @pytest.mark.parametrize("name", WORLDS)
 def test_a_refused_round_takes_no_capacity(name):
     """A round may need more capacity; where it is refused the sizes are those of before."""

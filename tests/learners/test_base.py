@@ -172,6 +172,20 @@ def test_growth_changes_no_bit(name):
     assert small.queries == large.queries == asked.queries
 
 
+def test_slots_come_four_at_a_time_and_marks_four_times_as_many():
+    """m markers need m.bit_length() slots; the ring of marks grows with the slots where both are used up."""
+    plain, marked = GROWING["Cover"](), tw.SACS(ball(), loss_bound=B, smoothness=L, threshold=fixed(1e-9))
+    seen = {id(plain): [], id(marked): []}
+    for learner in (plain, marked):
+        for _ in range(300):
+            sizes = tuple(learner._memory.sizes.values())
+            seen[id(learner)] += [sizes] if sizes not in seen[id(learner)] else []
+            learner.step(tw.losses.Squared([1.0, 0.0, 0.0], 3.0))
+        assert learner.marker_count == 301
+    assert seen[id(plain)] == [(4, 0), (8, 0), (12, 0)]
+    assert seen[id(marked)] == [(4, 16), (8, 64), (8, 256), (12, 1024)]
+
+
 @pytest.mark.parametrize("name", GROWING)
 def test_a_saved_state_carries_its_sizes(name):
     learner, other = GROWING[name](), GROWING[name]()
@@ -230,6 +244,24 @@ def test_a_reset_is_the_first_round_with_the_first_sizes(name):
     assert same(learner.state(), start)
     assert learner._memory.sizes == fresh._memory.sizes
     np.testing.assert_array_equal(played(learner, rows), first)
+
+
+@every
+def test_a_reset_before_any_growth_keeps_what_is_bound(name):
+    """The block stays where that is possible; whoever holds the decision before keeps it."""
+    learner, fresh = EVERY[name](), EVERY[name]()
+    rows = list(losses(learner, 9))
+    first, block, shown = played(learner, rows), learner._memory.block, learner.decision
+    kept = shown.copy()
+    learner.reset()
+    assert (learner._memory.block is block) == learner.machine.looped
+    assert np.array_equal(shown, kept)
+    assert np.array_equal(learner.decision, fresh.decision)
+    np.testing.assert_array_equal(played(learner, rows), first)
+    assert all(one.rounds == 9 for one in learner._windows)
+    learner.reset()
+    for one, other in zip(learner._windows, fresh._windows, strict=True):
+        assert np.array_equal(one.decision, other.decision)
 
 
 # ------------------------------------------------------------------------------------------------------------- windows

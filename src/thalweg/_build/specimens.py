@@ -266,7 +266,7 @@ def _hinted(X: Domain) -> Any:
 # --------------------------------------------------------------------------------------------- machines of one's own
 
 
-def _experts(domain: Domain, metas: tuple[str, ...]) -> dict[str, Expert]:
+def _experts(domain: Domain, metas: tuple[str, ...], judge: str = "linear") -> dict[str, Expert]:
     """Every expert that lives on a domain, with pools under these meta-learners."""
     singles: dict[str, Callable[[float], Expert]] = {"Descent": partial(_descent, domain)}
     if isinstance(domain, Ball):
@@ -274,7 +274,7 @@ def _experts(domain: Domain, metas: tuple[str, ...]) -> dict[str, Expert]:
     found = {name: single(0.1) for name, single in singles.items()}
     for name, single in singles.items():
         for meta in metas:
-            found[f"{name}s under {meta}"] = Pool([single(0.1), single(1.0)], meta=METAS[meta]())
+            found[f"{name}s under {meta}"] = Pool([single(0.1), single(1.0)], meta=METAS[meta](), judge=judge)
     return found
 
 
@@ -294,9 +294,9 @@ def _alone() -> Iterator[Specimen]:
 def _covers() -> Iterator[Specimen]:
     """Every expert on intervals under every meta-learner."""
     for ground, domain in _grounds().items():
-        for name, expert in _experts(domain, IN_COVERS).items():
-            for meta, make in METAS.items():
-                for gradients in ("shared", "own"):
+        for gradients, judge in (("shared", "linear"), ("own", "value")):
+            for name, expert in _experts(domain, IN_COVERS, judge).items():
+                for meta, make in METAS.items():
                     cover = partial(Cover, domain, expert, meta=make(), gradients=gradients)
                     yield f"{meta} over {name}, {gradients}, on {ground}", partial(_play_new, cover)
 

@@ -14,16 +14,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
-import numpy as np
 from numpy import ndarray
 
 from thalweg._kernels import library
-from thalweg._kernels.handle import Handle
-from thalweg._kernels.kinds import address, formats, kind, words
+from thalweg._kernels.handle import CONTIGUOUS, Handle, data
+from thalweg._kernels.kinds import formats, kind, words
 from thalweg._kernels.pointers import Pointer
 
 __all__ = [
-    "PLAIN", "Entry", "Kernel", "allocating", "data", "generic", "implement", "inlined", "inner", "kernel", "optional",
+    "PLAIN", "Entry", "Kernel", "allocating", "generic", "implement", "inlined", "inner", "kernel", "optional",
 ]  # fmt: skip
 
 PLAIN = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
@@ -37,23 +36,8 @@ INNER: list[Callable[..., Any]] = []
 KERNELS: list[Kernel[..., Any]] = []
 CHOSEN: dict[Callable[..., Any], dict[type, Callable[..., Any]]] = {}
 
-CONTIGUOUS = 1  # the bit of `flags.num`
 FAILED = -(2**63)  # returned by an entry whose kernel raised, where it returns no float
 FAILED_FLOAT = struct.pack("q", 0x7FF8_7468_616C_7767)  # the same where it does: a nan with "thalwg" in it
-
-
-def _data_reader() -> Callable[[Any], int]:
-    """The quickest way to the address of an array: NumPy's C interface has it right behind the head of the object."""
-    head, read = object.__basicsize__, ctypes.c_void_p.from_address
-
-    def quick(array: Any) -> int:
-        return read(id(array) + head).value or 0
-
-    sample = np.arange(3.0)
-    return quick if all(quick(one) == one.ctypes.data for one in (sample, sample[1:], sample[::-1])) else address
-
-
-data = _data_reader()
 
 
 class Entry:

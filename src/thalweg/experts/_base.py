@@ -43,8 +43,8 @@ class Expert(Recorded, ABC):
     @staticmethod
     def table(experts: Sequence[Sequence[Any]], name: str) -> Floats:
         """A number of each expert, (K, N); groups that are shorter than others repeat their last."""
-        N = max(map(len, experts))
-        return np.array([[float(getattr(group[min(i, len(group) - 1)], name)) for i in range(N)] for group in experts])
+        N, rows = max(map(len, experts)), [[getattr(expert, name) for expert in group] for group in experts]
+        return np.array([row + row[-1:] * (N - len(row)) for row in rows], dtype=np.float64)
 
     def __repr__(self) -> str:
         return call_text(self)

@@ -455,7 +455,9 @@ class Learner(Kept, Recorded):
 
     def reset(self) -> None:
         """Return to the first round."""
-        super().reset()
+        self._forget_decision()
+        if not (self.machine.looped and self._memory.rewind()):
+            super().reset()
         self._told_horizon = False
 
     def extended(self, horizon: int) -> Self:

@@ -104,6 +104,7 @@ class Late(Learner):
     def _forget(self, memory: Memory) -> None:
         super()._forget(memory)
         self._oldest = 0  # no round before it waits
+        self._clock, self._due = memory.state.clock.data, memory.state.due.data  # quicker than arrays, entry by entry
 
     # ------------------------------------------------------------------ what a new one defines
 
@@ -127,16 +128,18 @@ class Late(Learner):
     @property
     def decision(self) -> Array:
         """The point that the learner plays in this round: a read-only array of the domain's shape, always feasible."""
-        if self._shown is None:
-            s, t = self._memory.state, self.rounds
-            row: Array = s.x[t % self._rows]
-            if not s.clock[FRESH]:
+        shown = self._shown
+        if shown is None:
+            row: Array = self._memory.state.x[self._clock[ROUNDS] % self._rows]
+            if not self._clock[FRESH]:
                 row[:] = self._decide_late()
-                s.clock[FRESH] = 1
-            shown: Array = row.reshape(self.domain.shape).copy()
-            shown.flags.writeable = False
+                self._clock[FRESH] = 1
+            shown = row.copy()
+            if self._line is None:
+                shown = shown.reshape(self.domain.shape)
+            shown.setflags(False)  # type: ignore[call-arg]  # by position, as in `Learner.decision`
             self._shown = shown
-        return self._shown
+        return shown
 
     def decision_at(self, round: int) -> Array:
         """The decision of a round that is remembered: the present one, or one of the `max_delay` before it.
@@ -191,9 +194,9 @@ class Late(Learner):
             raise InputError(
                 f"{self._who()}: say which round the feedback is of, counted from 0: update(gradient, loss, round=...)."
             )
-        t, due = self.rounds, self._memory.state.due.data
-        s = max(self._oldest, t - self.max_delay)
-        while s <= t and due[s % self._rows] >= 0:
+        t, due, rows = self._clock[ROUNDS], self._due, self._rows
+        s = max(self._oldest, t - rows + 1)
+        while s <= t and due[s % rows] >= 0:
             s += 1
         self._oldest = s
         if s > t:
