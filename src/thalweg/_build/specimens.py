@@ -86,6 +86,7 @@ def specimens() -> Iterator[Specimen]:
         _controllers,
         _subspaces,
         _forecasts,
+        _fleets,
     ):
         yield from part()
 
@@ -650,3 +651,30 @@ def _scale(center: bool) -> None:
     scale.run(_numbers(3, 2))
     scale.update(_numbers(2))
     scale.transform(_numbers(3, 2))
+
+
+def _fleets() -> Iterator[Specimen]:
+    """Fleets: the loop over streams, and the steps of every family."""
+    for columns in ((), ("a", "b")):
+        yield f"Fleet of Forecaster, {len(columns)} columns", partial(_fleet_forecasts, columns)
+    yield "Fleet of learners", _fleet_decisions
+
+
+def _fleet_forecasts(columns: tuple[str, ...]) -> None:
+    make = partial(estimators.Forecaster, columns, lags=2, season=None, levels=(0.8,))
+    fleet = tw.Fleet(make(), time_col=None)
+    keys = ["a", "b", "a", "b"]
+    X = _numbers(4, 2) if columns else None
+    fleet.run(keys, _numbers(4), X)
+    fleet.predict(keys, X)
+    fleet.update(keys[:2], _numbers(2))
+    fleet.forecast(keys[:2], _numbers(2, 1, 2) if columns else None)
+    del fleet["a"]
+    fleet.run(np.arange(4) if not len(fleet) else keys, _numbers(4), X)
+
+
+def _fleet_decisions() -> None:
+    fleet = tw.Fleet(tw.OGD(Ball(2), horizon=HORIZON, gradient_bound=LARGE), time_col=None)
+    many = np.arange(300)  # so many that they are put in order
+    fleet.update(many, _numbers(300, 2))
+    fleet.decide(many)
