@@ -18,7 +18,7 @@ from thalweg._validate import check_choice, check_count, check_text, told
 from thalweg.errors import InputError
 from thalweg.fleet.families import Family, Room, family_of
 from thalweg.fleet.families.base import Sizes, pointer_to
-from thalweg.fleet.kernels import DONE, FULL, REASONS, chain, walk
+from thalweg.fleet.kernels import DONE, FULL, REASONS, chain
 from thalweg.fleet.keys import KeyTable, Keys, grown, read_keys
 from thalweg.fleet.reading import Bad, FleetError, Rows, check_numbers, is_frame, read_frame, read_times, values_of
 from thalweg.fleet.shelves import Shelf, shift
@@ -320,7 +320,7 @@ class Fleet:
     def _chains(
         self, owner: str, keys: Keys, streams: Ints, times: Ints | None, good: Ints | None
     ) -> tuple[Ints, Ints]:
-        """Return the row after each row, and the first row of every stream, in the order of memory."""
+        """Return the row after each row, and the first row of every stream."""
         n = streams.size
         order = np.arange(n)
         if times is not None and n > 1 and (times[1:] < times[:-1]).any():
@@ -335,8 +335,6 @@ class Fleet:
                 why = "its time is not after that of the row before it of the same key"
                 found = [Bad(r if good is None else int(good[r]), keys[r], why) for r in sorted(rows)]
                 raise FleetError.of(owner, found, "Nothing was played.")
-        if 4 * count > self._last.size and count > FEW:
-            walk(streams, heads.copy(), count, self._last, heads)
         return following, heads
 
     def _birth(self, streams: Ints) -> None:

@@ -7,13 +7,15 @@ kernel that plays a chain from one of its rows on. It returns DONE, or `stopped(
 from typing import Any
 
 from thalweg._core.state import Ints
+from thalweg._kernels.fetching import LINE, fetch
 from thalweg._kernels.jit import inner, kernel
 from thalweg._kernels.pointers import Pointer, call
 
-__all__ = ["DONE", "FULL", "LARGE", "REASONS", "REFUSED", "chain", "run_fleet", "stopped", "walk"]
+__all__ = ["DONE", "FULL", "LARGE", "REASONS", "REFUSED", "chain", "run_fleet", "stopped"]
 
 DONE = -1
 REASONS = 4
+AHEAD = 2  # streams
 FULL, LARGE, REFUSED = 0, 1, 2  # no capacity for the row; its gradient is too large; the machine refused it
 
 
@@ -25,13 +27,26 @@ def stopped(t: int, why: int) -> int:
 
 @kernel
 def run_fleet(
-    step: Pointer, seat: Any, batch: Any, words: Ints, places: Ints, offsets: Ints, bases: Ints, heads: Ints, ends: Ints
+    step: Pointer,
+    seat: Any,
+    batch: Any,
+    size: int,
+    words: Ints,
+    places: Ints,
+    offsets: Ints,
+    bases: Ints,
+    heads: Ints,
+    ends: Ints,
 ) -> None:
     """Play the chains that begin in rows `heads`, of streams whose memory begins at `bases`.
 
-    Mounting a stream writes base + offset into those words of the seat that are addresses of a stream's arrays.
+    Mounting a stream writes base + offset into those words of the seat that are addresses of a stream's arrays. Each
+    stream has `size` bytes; they are asked for ahead of time.
     """
     for g in range(heads.shape[0]):
+        if g + AHEAD < heads.shape[0]:
+            for line in range(0, size, LINE):
+                fetch(bases[g + AHEAD] + line)
         base = bases[g]
         for i in range(places.shape[0]):
             words[places[i]] = base + offsets[i]
@@ -60,16 +75,3 @@ def chain(streams: Ints, order: Ints, last: Ints, following: Ints, heads: Ints) 
     for k in range(count):
         last[streams[heads[k]]] = -1
     return count
-
-
-@kernel
-def walk(streams: Ints, heads: Ints, count: int, last: Ints, sorted_: Ints) -> None:
-    """sorted_ <- the first rows of chains in the order of their streams, which is that of memory."""
-    for k in range(count):
-        last[streams[heads[k]]] = heads[k]
-    found = 0
-    for s in range(last.shape[0]):
-        if last[s] >= 0:
-            sorted_[found] = last[s]
-            found += 1
-            last[s] = -1

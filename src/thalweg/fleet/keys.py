@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thalweg._core.state import Ints
+from thalweg._kernels.fetching import fetch
 from thalweg._kernels.jit import inner, kernel
 from thalweg._validate import told
 from thalweg.errors import InputError
@@ -23,6 +24,8 @@ __all__ = ["INTEGERS", "STRINGS", "KeyTable", "Keys", "read_keys"]
 INTEGERS, STRINGS = "integers", "strings"
 EMPTY, GONE = -1, -2  # of the slots of a table
 FEWEST = 1024  # slots
+SLOT = 16  # bytes
+AHEAD = 8  # keys whose slots are asked for ahead of time
 Bytes = NDArray[np.uint8]
 
 
@@ -177,9 +180,9 @@ def _equal(text: Bytes, start: int, end: int, other: Bytes, first: int, length: 
 
 
 class Known(NamedTuple):
-    """A table as kernels see it: `slots` have the numbers of streams, or EMPTY, or GONE."""
+    """A table as kernels see it."""
 
-    slots: Ints
+    slots: Ints  # (2^k, 2) the number of a stream, or EMPTY, or GONE; and its mark
     marks: Ints  # (streams,) integers, or hashes of strings
     text: Bytes
     firsts: Ints  # (streams,) places of strings in `text`
@@ -194,12 +197,12 @@ def _slot(known: Known, mark: int, text: Bytes, start: int, end: int) -> int:
     mask = slots.shape[0] - 1
     at = (mark if known.strings else _mix(mark)) & mask
     vacant = -1
-    while slots[at] != EMPTY:
-        s = slots[at]
+    while slots[at, 0] != EMPTY:
+        s = slots[at, 0]
         if s == GONE:
             if vacant < 0:
                 vacant = at
-        elif known.marks[s] == mark and (
+        elif slots[at, 1] == mark and (
             not known.strings or _equal(text, start, end, known.text, known.firsts[s], known.lengths[s])
         ):
             return at
@@ -210,10 +213,14 @@ def _slot(known: Known, mark: int, text: Bytes, start: int, end: int) -> int:
 @kernel
 def find(known: Known, marks: Ints, text: Bytes, starts: Ints, ends: Ints, out: Ints) -> int:
     """out <- the numbers of streams, -1 where there is none. Returns how many there are not."""
-    missing = 0
+    missing, slots = 0, known.slots
+    mask, base = slots.shape[0] - 1, slots.ctypes.data
     for i in range(marks.shape[0]):
+        if i + AHEAD < marks.shape[0]:
+            mark = marks[i + AHEAD]
+            fetch(base + SLOT * ((mark if known.strings else _mix(mark)) & mask))
         at = _slot(known, marks[i], text, starts[i] if known.strings else 0, ends[i] if known.strings else 0)
-        out[i] = known.slots[at] if at >= 0 else -1
+        out[i] = slots[at, 0] if at >= 0 else -1
         missing += at < 0
     return missing
 
@@ -231,11 +238,12 @@ def enter(known: Known, marks: Ints, text: Bytes, starts: Ints, ends: Ints, free
         start, end = (starts[i], ends[i]) if known.strings else (0, 0)
         at = _slot(known, marks[i], text, start, end)
         if at >= 0:
-            out[i] = known.slots[at]
+            out[i] = known.slots[at, 0]
             continue
         s = free[count]
         count += 1
-        known.slots[-1 - at] = out[i] = s
+        known.slots[-1 - at, 0] = out[i] = s
+        known.slots[-1 - at, 1] = marks[i]
         known.marks[s] = marks[i]
         if known.strings:
             known.firsts[s], known.lengths[s] = top, end - start
@@ -253,9 +261,9 @@ def leave(known: Known, streams: Ints) -> None:
         s = streams[i]
         mark = known.marks[s]
         at = (mark if known.strings else _mix(mark)) & mask
-        while known.slots[at] != s:
+        while known.slots[at, 0] != s:
             at = (at + 1) & mask
-        known.slots[at] = GONE
+        known.slots[at, 0] = GONE
 
 
 @kernel
@@ -265,9 +273,9 @@ def spread(known: Known, streams: Ints) -> None:
     for i in range(streams.shape[0]):
         mark = known.marks[streams[i]]
         at = (mark if known.strings else _mix(mark)) & mask
-        while known.slots[at] != EMPTY:
+        while known.slots[at, 0] != EMPTY:
             at = (at + 1) & mask
-        known.slots[at] = streams[i]
+        known.slots[at, 0], known.slots[at, 1] = streams[i], mark
 
 
 # --------------------------------------------------------------------------------------------------------------- table
@@ -288,7 +296,7 @@ class KeyTable:
     def __init__(self) -> None:
         self.kind: str | None = None
         self.alive = np.zeros(0, dtype=np.bool_)  # by number
-        self._slots = np.full(FEWEST, EMPTY, dtype=np.int64)
+        self._slots = np.full((FEWEST, 2), EMPTY, dtype=np.int64)
         self._filled = 0  # slots that are not EMPTY
         self._marks = self._firsts = self._lengths = np.zeros(0, dtype=np.int64)
         self._text, self._top, self._waste = np.zeros(0, dtype=np.uint8), 0, 0
@@ -354,9 +362,9 @@ class KeyTable:
             if self._waste > self._top // 2 + 4096:
                 self._compact()
             self._text = grown(self._text, self._top + text)
-        if 2 * (self._filled + streams) > self._slots.size:
+        if 2 * (self._filled + streams) > len(self._slots):
             size = 1 << max(FEWEST.bit_length() - 1, (3 * (self.count + streams)).bit_length())
-            self._slots = np.full(size, EMPTY, dtype=np.int64)
+            self._slots = np.full((size, 2), EMPTY, dtype=np.int64)
             spread(self._known, np.flatnonzero(self.alive))
             self._filled = self.count
 

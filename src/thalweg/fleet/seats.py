@@ -91,17 +91,16 @@ class Seat:
         `bases` are the addresses of the streams' words. Where nothing is compiled, `rows` are these words.
         """
         ends = np.empty(heads.size, dtype=np.int64)
-        closed = Closed(bind(batch))
+        closed, size = Closed(bind(batch)), WORD * self.width
         if not PLAIN:
-            run_fleet(step, self._seat, closed, self._words, self._places, self._offsets, bases, heads, ends)
+            run_fleet(step, self._seat, closed, size, self._words, self._places, self._offsets, bases, heads, ends)
             return ends
         assert rows is not None
         for g in range(heads.size):
             self._enter(rows[g])
             one = slice(g, g + 1)
-            run_fleet(
-                step, self._seat, closed, self._words, self._places, self._offsets, bases[one], heads[one], ends[one]
-            )
+            words = self._words, self._places, self._offsets
+            run_fleet(step, self._seat, closed, size, *words, bases[one], heads[one], ends[one])
             rows[g] = self._leave()
         return ends
 

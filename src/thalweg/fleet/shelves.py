@@ -21,7 +21,8 @@ class Shelf:
 
     def __init__(self, width: int) -> None:
         self.width = width
-        self.rows = max(1, min(CHUNK // max(width, 1), 1 << 16))  # of a chunk
+        self._shift = max(0, min(16, (CHUNK // max(width, 1)).bit_length() - 1))
+        self.rows = 1 << self._shift  # of a chunk
         self._chunks: list[NDArray[np.int64] | None] = []
         self._bases = np.zeros(0, dtype=np.int64)
         self._counts = np.zeros(0, dtype=np.int64)  # streams in each chunk
@@ -64,8 +65,7 @@ class Shelf:
 
     def addresses(self, places: Ints) -> Ints:
         """Return where the words of streams are."""
-        chunk = places // self.rows
-        return self._bases[chunk] + (places - chunk * self.rows) * (WORD * self.width)
+        return self._bases[places >> self._shift] + (places & (self.rows - 1)) * (WORD * self.width)
 
     def _chunked(self, places: Ints) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], Ints]]:
         """Yield chunks, the rows wanted of each, and their indices in `places`."""
