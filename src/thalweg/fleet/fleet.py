@@ -28,7 +28,6 @@ __all__ = ["Fleet", "FleetError"]
 NEVER = -(2**63)  # a time before all others
 FEW = 256  # chains for which a second thread is not worth its start
 PORTIONS = 100  # of a batch, between which a progress bar moves
-ABSENT = 1e300  # a column that is not known, in `thalweg.parts.forecast`
 
 
 class Fleet:
@@ -40,6 +39,9 @@ class Fleet:
         A fresh one, such as `Forecaster(lags=8)` or `Tracker(Ball(4))`. Every key gets one like it when it comes first.
     id_col, time_col, target_col : str
         The columns of frames with keys, times and targets. `time_col=None`: rows of a key are in order as they come.
+    columns : sequence of str
+        Features of a `TrackingRegressor`, experts of an `Aggregator`. A `Forecaster` has its own; a `ConformalTracker`
+        has the column y_hat, with forecasts.
     threads : int
         How many streams are played at the same time.
 
@@ -69,13 +71,14 @@ class Fleet:
         id_col: str = "unique_id",
         time_col: str | None = "ds",
         target_col: str = "y",
+        columns: Sequence[str] = (),
         threads: int = 2,
     ) -> None:
         self.id_col = check_text("Fleet", "id_col", id_col)
         self.time_col = None if time_col is None else check_text("Fleet", "time_col", time_col)
         self.target_col = check_text("Fleet", "target_col", target_col)
         self.threads = check_count("Fleet", "threads", threads, most=256)
-        self._family: Family = family_of(template)
+        self._family: Family = family_of(template, [check_text("Fleet", "columns", name) for name in columns])
         self.template = template
         self.bad: list[Bad] = []
         self.batches = 0
@@ -125,7 +128,7 @@ class Fleet:
         owner = "Fleet.run"
         self._family.refuse(owner, "run")
         read = self._read(owner, rows, y, X, time, targets=True)
-        self._check_rows(read, learns=True)
+        self._family.check(read, self.target_col, True)
         said = self._commit(
             owner, "run", read, {"values": read.target, "columns": read.columns}, on_bad, progress=progress
         )
@@ -140,7 +143,7 @@ class Fleet:
         owner = "Fleet.predict"
         self._family.refuse(owner, "predict")
         read = self._read(owner, keys, None, X, None, targets=False)
-        self._check_rows(read, learns=False)
+        self._family.check(read, self.target_col, False)
         said = self._commit(owner, "predict", read, {"columns": read.columns}, on_bad)
         return read.like([self.id_col], self._family.names("predict"), said)
 
@@ -163,7 +166,7 @@ class Fleet:
         elif X is not None:
             raise InputError(f"{owner} takes X only where the template has columns.")
         read = Rows(names, bad, None, np.zeros(0), columns)
-        self._check_rows(read, learns=False)
+        self._family.check(read, self.target_col, False)
         said = self._commit(owner, "forecast", read, {"columns": read.columns}, "raise")
         whole = said.reshape(len(names), -1, H)[:: H if C else 1].transpose(0, 2, 1)
         return np.ascontiguousarray(whole[:, :, 0] if whole.shape[2] == 1 else whole)
@@ -196,7 +199,7 @@ class Fleet:
             if losses is not None:
                 raise InputError(f"{owner} takes losses for learners only. Give keys and y.")
             data = {"values": values_of(owner, "y", y, (n,))}
-            check_numbers(bad, "y", data["values"], missing=True)
+            check_numbers(bad, "y", data["values"], missing="forecast" in self._family.calls)
         self._commit(owner, "update", Rows(names, bad, times, np.zeros(0), np.zeros((n, 0))), data, on_bad, progress)
 
     def _read(self, owner: str, rows: Any, y: Any, X: Any, time: Any, *, targets: bool) -> Rows:
@@ -222,14 +225,6 @@ class Fleet:
             values_of(owner, "y", y, (n,)) if targets else np.zeros(n),
             values_of(owner, "X", X, (n, len(columns))) if columns else np.zeros((n, 0)),
         )
-
-    def _check_rows(self, rows: Rows, *, learns: bool) -> None:
-        """Note rows with numbers that cannot be played."""
-        if learns:
-            check_numbers(rows.bad, self.target_col, rows.target, missing=True)
-        for j, name in enumerate(self._family.columns):
-            check_numbers(rows.bad, name, rows.columns[:, j], missing=True)
-        rows.columns[np.isnan(rows.columns)] = ABSENT
 
     def _read_feedback(
         self, owner: str, n: int, gradients: Any, losses: Any, bad: dict[int, str]

@@ -15,6 +15,7 @@ from thalweg._kernels.jit import Kernel
 from thalweg._kernels.kinds import kind
 from thalweg._kernels.pointers import Pointer
 from thalweg.errors import InputError
+from thalweg.fleet.reading import Rows, check_numbers
 from thalweg.fleet.seats import Seat
 
 __all__ = ["Family", "Growth", "Room", "Sizes", "ordered", "pointer_to"]
@@ -98,6 +99,13 @@ class Family(ABC):
         return ""
 
     # ------------------------------------------------------------------ rows
+
+    def check(self, rows: Rows, target: str, learns: bool) -> None:
+        """Note rows with numbers that cannot be played; here any may be missing."""
+        if learns:
+            check_numbers(rows.bad, target, rows.target, missing=True)
+        for j, name in enumerate(self.columns):
+            check_numbers(rows.bad, name, rows.columns[:, j], missing=True)
 
     @abstractmethod
     def batch(self, call: str, following: Ints, data: Mapping[str, NDArray[Any]]) -> tuple[Kernel[..., Any], Any]:

@@ -16,7 +16,9 @@ from thalweg._kernels.pointers import Pointer, call
 from thalweg.estimators.forecaster import Forecaster
 from thalweg.fleet.families.base import Family, Growth, ordered
 from thalweg.fleet.kernels import DONE, FULL, REFUSED, stopped
+from thalweg.fleet.reading import Rows
 from thalweg.parts.forecast.model import ASKED, CHECK, PLAYED, ROUNDS, answer, ask
+from thalweg.parts.forecast.past import ABSENT
 
 __all__ = ["Forecasters", "Seer", "Values", "forecast_rows"]
 
@@ -121,6 +123,11 @@ class Forecasters(Family):
         return Growth(ordered(sizes), fields)
 
     # ------------------------------------------------------------------ rows
+
+    def check(self, rows: Rows, target: str, learns: bool) -> None:
+        """See `Family`: columns that are not known are ABSENT."""
+        super().check(rows, target, learns)
+        rows.columns[np.isnan(rows.columns)] = ABSENT
 
     def batch(self, call: str, following: Ints, data: Mapping[str, NDArray[Any]]) -> tuple[Kernel[..., Any], Any]:
         """See `Family`."""
