@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +19,18 @@ from thalweg._kernels.jit import PLAIN
 from thalweg._progress import progress_bar
 from thalweg._types import Array
 from thalweg._validate import check_choice, check_count, check_text, told
-from thalweg.errors import InputError
+from thalweg.errors import InputError, StateError
+from thalweg.files import load
+from thalweg.fleet.durable import keys_as_arrays, keys_of_arrays, load_segments, write_streams
 from thalweg.fleet.families import Family, Room, family_of
 from thalweg.fleet.families.base import Sizes, pointer_to
 from thalweg.fleet.kernels import DONE, FULL, REASONS, chain
+from thalweg.fleet.journal import Journal, entries
 from thalweg.fleet.keys import KeyTable, Keys, grown, read_keys
 from thalweg.fleet.reading import Bad, FleetError, Rows, check_numbers, is_frame, read_frame, read_times, values_of
+from thalweg.fleet.segments import read_segment
 from thalweg.fleet.shelves import Shelf, shift
+from thalweg.fleet.store import MANIFEST, TEMPLATE, Store, read_manifest
 
 __all__ = ["Fleet", "FleetError"]
 
@@ -44,6 +53,9 @@ class Fleet:
         has the column y_hat, with forecasts.
     threads : int
         How many streams are played at the same time.
+    folder : path, optional
+        A new folder for the fleet: rows are on disk before their answers are given, and `checkpoint` writes the streams.
+        `Fleet.open` continues after whatever happened.
 
     Attributes
     ----------
@@ -73,12 +85,15 @@ class Fleet:
         target_col: str = "y",
         columns: Sequence[str] = (),
         threads: int = 2,
+        folder: str | os.PathLike[str] | None = None,
     ) -> None:
         self.id_col = check_text("Fleet", "id_col", id_col)
         self.time_col = None if time_col is None else check_text("Fleet", "time_col", time_col)
         self.target_col = check_text("Fleet", "target_col", target_col)
         self.threads = check_count("Fleet", "threads", threads, most=256)
-        self._family: Family = family_of(template, [check_text("Fleet", "columns", name) for name in columns])
+        names = [check_text("Fleet", "columns", name) for name in columns]
+        self._family: Family = family_of(template, names)
+        self._takes_columns = bool(names)
         self.template = template
         self.bad: list[Bad] = []
         self.batches = 0
@@ -94,6 +109,11 @@ class Fleet:
         self._last = np.zeros(0, dtype=np.int64)  # scratch space of `chain`
         self._pool: ThreadPoolExecutor | None = None
         self._fresh = self._room_of(self._family.first)
+        self.lost: list[Any] = []  # keys of streams that were damaged on disk
+        self._gone: list[Ints] = []  # numbers that were given back since the last checkpoint
+        self._store: Store | None = None
+        if folder is not None:
+            self._found(Path(folder))
 
     # ------------------------------------------------------------------ rounds
 
@@ -271,14 +291,17 @@ class Fleet:
             good = np.setdiff1d(np.arange(n), list(rows.bad))
             keys, data = keys.rows(good), {name: array[good] for name, array in data.items()}
             times = None if times is None else times[good]
+        times = None if times is None else np.ascontiguousarray(times)
         streams = self._table.find(keys)
         new = self._table.add(keys, streams) if learns else np.zeros(0, dtype=np.int64)
         try:
             self._enroll()
             following, heads = self._chains(owner, keys, streams, times, good)
             self._birth(new)
+            if call != "decide":  # which changes nothing that another call would not
+                self._note({"call": call}, keys, {} if times is None else {"times": times}, data)
         except BaseException:
-            self._table.remove(new)
+            self._unborn(new)
             raise
         said, refused = self._play(call, following, heads, streams, data, owner, progress)
         if learns:
@@ -341,6 +364,13 @@ class Fleet:
         shelf.write(places, room.seats[0].fresh)
         self._room[streams], self._place[streams] = self._fresh, places
         self._latest[streams], self._seen[streams], self._dirty[streams] = NEVER, self.batches, True
+
+    def _unborn(self, streams: Ints) -> None:
+        """Undo births."""
+        born = streams[self._room[streams] >= 0] if self._room.size > streams.max(initial=-1) else streams[:0]
+        self._rooms[self._fresh][1].give(self._place[born])
+        self._room[born] = -1
+        self._table.remove(streams)
 
     def _play(
         self,
@@ -457,7 +487,12 @@ class Fleet:
                 continue
             wanted.setdefault((here, self._room_of(growth.sizes)), []).append((stream, growth.fields))
         for (here, there), found in wanted.items():
-            self._move(here, there, np.array([stream for stream, _ in found]), [fields for _, fields in found])
+            some = np.array([stream for stream, _ in found])
+            try:
+                self._move(here, there, some, [fields for _, fields in found])
+            except MemoryError:
+                lacking = np.isin(streams[rows], some)
+                refused += [(row, "there is no memory for its stream to grow") for row in rows[lacking].tolist()]
         return refused
 
     def _move(self, here: int, there: int, streams: Ints, fields: list[Mapping[str, Sequence[int]]]) -> None:
@@ -513,15 +548,22 @@ class Fleet:
         why = self._family.same(learner)
         if why:
             raise InputError(f"{owner}: {told(learner)} does not belong in this fleet: {why}.")
-        names, stream = self._find(owner, key)
+        names, _ = self._find(owner, key)
         self._table.check(owner, names)
-        room, shelf = self._rooms[number := self._room_of(self._family.sizes(learner))]
-        words, place = self._family.words(learner), shelf.take(1)
+        sizes, words = self._family.sizes(learner), self._family.words(learner)
+        self._note({"call": "set", "sizes": sizes}, names, {"words": words}, {})
+        self._put(names, sizes, words)
+
+    def _put(self, keys: Keys, sizes: Sizes, words: Ints) -> None:
+        """Put a stream in the place of a key."""
+        number = self._room_of(sizes)
+        shelf = self._rooms[number][1]
+        found = self._table.find(keys)
+        new = self._table.add(keys, found)
+        self._enroll()
+        stream, place = int(found[0]), shelf.take(1)
         shelf.write(place, words[None])
-        if stream < 0:
-            found = np.full(1, -1, dtype=np.int64)
-            stream = int(self._table.add(names, found)[0])
-            self._enroll()
+        if new.size:
             self._latest[stream] = NEVER
         else:
             self._rooms[self._room[stream]][1].give(self._place[stream : stream + 1])
@@ -536,6 +578,10 @@ class Fleet:
         self._drop(np.array([stream]))
 
     def _drop(self, streams: Ints) -> None:
+        if not streams.size:
+            return
+        self._note({"call": "drop"}, self._table.some(streams), {}, {})
+        self._gone.append(streams)
         for number in np.unique(self._room[streams]).tolist():
             mine = streams[self._room[streams] == number]
             self._rooms[number][1].give(self._place[mine])
@@ -584,6 +630,182 @@ class Fleet:
             first = self._family.memory(room.learner).block.plan._layout[0][self._family.rounds_at][2]
             found[mine] = shelf.column(self._place[streams[mine]], first)
         return found
+
+    # ------------------------------------------------------------------ on disk
+
+    def _found(self, folder: Path) -> None:
+        """Make the folder of a new fleet."""
+        if (folder / MANIFEST).exists():
+            raise InputError(f"{folder} has a fleet already. Continue it: Fleet.open({str(folder)!r}).")
+        folder.mkdir(parents=True, exist_ok=True)
+        store = Store(folder)
+        try:
+            self.template.save(folder / TEMPLATE)
+            self._store = store
+            self.checkpoint()
+        except BaseException:
+            self._store = None
+            store.close()
+            raise
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        columns = list(self._family.columns) if self._takes_columns else []
+        return {"id_col": self.id_col, "time_col": self.time_col, "target_col": self.target_col, "columns": columns}
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str], *, threads: int = 2, on_damage: str = "raise") -> Self:
+        """Continue a fleet from its folder: the last checkpoint, and all rows that came after it.
+
+        on_damage="drop" goes on without streams whose bytes are damaged; `lost` lists their keys. Otherwise they are an
+        error that lists them.
+        """
+        path = Path(folder)
+        check_choice("Fleet.open", "on_damage", on_damage, ("raise", "drop"))
+        manifest = read_manifest(path)
+        template = load(path / TEMPLATE)
+        fleet = cls(template, threads=threads, **manifest["facts"]["options"])
+        store = Store(path)
+        try:
+            fleet._load(store, manifest, on_damage == "drop")
+        except BaseException:
+            store.close()
+            raise
+        return fleet
+
+    def _load(self, store: Store, manifest: dict[str, Any], drop: bool) -> None:
+        facts, segments = manifest["facts"], []
+        for _, segment in store.load(manifest):
+            if isinstance(segment, StateError):
+                raise segment
+            segments.append(segment)
+        lost = load_segments(self, segments, facts["top"])
+        path = store.journal_path(store.generation)
+        if lost and not drop:
+            names = ", ".join(repr(key) for key, _ in lost[:5])
+            raise FleetError(
+                f"Fleet.open: {len(lost)} streams are damaged on disk: {names}{', ...' * (len(lost) > 5)}. Restore the "
+                "folder from a backup, or go on without them: on_damage='drop'.",
+                [Bad(-1, key, "damaged on disk") for key, _ in lost],
+            )
+        self.lost = [key for key, _ in lost]
+        self.batches = facts["batches"]
+        store.home = np.zeros(facts["top"], dtype=np.int64)
+        for (generation, _, _), segment in zip(store.segments, reversed(segments), strict=True):
+            store.home[segment.names.streams] = generation
+        self._dirty[:] = False
+        if lost:
+            self._gone.append(np.array([stream for _, stream in lost]))
+        end = self._replay(path, drop)
+        store.journal = Journal(path, end)
+        self._store = store
+        if lost:
+            self.checkpoint()
+
+    def _replay(self, path: Path, drop: bool) -> int:
+        """Play the calls of a journal again; returns where it ends."""
+        end = 0
+        try:
+            for facts, arrays, end in entries(path):
+                self._again(facts, arrays)
+        except StateError:
+            if not drop:
+                raise
+        return end
+
+    def _again(self, facts: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        keys = keys_of_arrays(arrays)
+        for name in ("keys", "lengths", "text"):
+            arrays.pop(name, None)
+        if self.lost:
+            lost = set(self.lost)
+            kept = np.array([row for row in range(len(keys)) if keys[row] not in lost], dtype=np.int64)
+            n, keys = len(keys), keys.rows(kept)
+            if facts["call"] not in ("set", "drop"):
+                arrays = {name: one[kept] if len(one) == n else one for name, one in arrays.items()}
+            elif not kept.size:
+                return
+        if facts["call"] == "set":
+            self._put(keys, tuple((name, size) for name, size in facts["sizes"]), arrays["words"])
+        elif facts["call"] == "drop":
+            self._drop(self._table.find(keys))
+        else:
+            times = arrays.pop("times", None)
+            with contextlib.suppress(FleetError):  # rows that were refused were refused before
+                n = len(keys)
+                rows = Rows(keys, {}, times, np.zeros(n), np.zeros((n, 0)))
+                self._commit("Fleet.open", facts["call"], rows, arrays, "raise")
+
+    def _note(
+        self,
+        facts: Mapping[str, Any],
+        keys: Keys,
+        arrays: Mapping[str, NDArray[Any]],
+        data: Mapping[str, NDArray[Any]],
+    ) -> None:
+        """Write a call to the journal, if there is one."""
+        if self._store is None:
+            return
+        journal = self._store.journal
+        if journal is None:
+            raise InputError("This fleet was closed. Continue it: Fleet.open(folder).")
+        journal.append(facts, {**keys_as_arrays(keys), **arrays, **data})
+
+    def checkpoint(self) -> int:
+        """Write all streams that changed since the last checkpoint; returns the bytes written.
+
+        It is there or it is not: a crash, or a full disk, leaves the one before, and the rows that came after it.
+        """
+        store = self._store
+        if store is None:
+            raise InputError("Fleet.checkpoint needs a fleet with folder=... For bytes in memory: to_bytes().")
+        store.home = grown(store.home, self._table.top)
+        alive = np.flatnonzero(self._table.alive)
+        dirty = alive[self._dirty[alive]]
+        streams = np.concatenate([dirty, store.old(dirty.size, alive.size, alive[~self._dirty[alive]])])
+        gone = np.concatenate([np.zeros(0, dtype=np.int64), *self._gone])
+        gone = np.setdiff1d(gone, alive)  # numbers that were used again are written
+        facts = {"options": self._options, "batches": self.batches, "top": self._table.top, "alive": int(alive.size)}
+        written = store.commit(
+            lambda file: write_streams(self, file, streams, gone, {}), streams, alive, gone, facts
+        )
+        self._dirty[:] = False
+        self._gone = []
+        return written
+
+    def close(self) -> None:
+        """Give the folder back: another process may open it. Nothing is lost, with or without a checkpoint."""
+        if self._store is not None:
+            self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def to_bytes(self) -> bytes:
+        """Return all streams as bytes, for `from_bytes` with the same template."""
+        file = io.BytesIO()
+        alive = np.flatnonzero(self._table.alive)
+        facts = {"batches": self.batches, "top": self._table.top, "settings": self._family.template._settings()}
+        write_streams(self, file, alive, np.zeros(0, dtype=np.int64), facts)
+        return file.getvalue()
+
+    @classmethod
+    def from_bytes(cls, template: Any, data: bytes, **options: Any) -> Self:
+        """Return a fleet with the streams that `to_bytes` gave; `template` and options as of the constructor."""
+        fleet = cls(template, **options)
+        segment = read_segment("Fleet.from_bytes", data)
+        if segment.facts["settings"] != fleet._family.template._settings():
+            raise StateError("Fleet.from_bytes: these streams have other arguments than the template.")
+        lost = load_segments(fleet, [segment], segment.facts["top"])
+        if lost or segment.damage:
+            raise StateError(f"Fleet.from_bytes: the bytes are damaged, {len(lost)} streams are lost.")
+        fleet.batches = segment.facts["batches"]
+        return fleet
+
+    # ------------------------------------------------------------------ looking at it
 
     @property
     def nbytes(self) -> int:

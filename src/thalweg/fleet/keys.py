@@ -321,7 +321,7 @@ class KeyTable:
 
     def check(self, owner: str, keys: Keys) -> None:
         """Refuse keys of another kind."""
-        if self.kind is not None and keys.kind != self.kind and len(keys):
+        if self.count and keys.kind != self.kind and len(keys):
             raise InputError(f"{owner}: the keys of this fleet are {self.kind}. Got {keys.kind}: {keys[0]!r}.")
 
     def find(self, keys: Keys) -> Ints:
@@ -337,9 +337,10 @@ class KeyTable:
         most = int(unknown.sum())
         if not most:
             return np.zeros(0, dtype=np.int64)
-        if self.kind is None or not self.count:
+        if not self.count:
             self.kind = keys.kind
-        self._reserve(most, int((keys.ends - keys.starts)[unknown].sum()) if keys.kind == STRINGS else 0)
+        self._reserve(most, int((keys.ends - keys.starts)[unknown].sum()) if keys.kind == STRINGS else 0,
+                      self._next + most)
         fresh = np.arange(self._next, self._next + max(0, most - self._free.size))
         free = np.concatenate([self._free[::-1][:most], fresh])
         count = int(enter(self._known, keys.numbers, keys.text, keys.starts, keys.ends, free, self._top, out))
@@ -354,8 +355,7 @@ class KeyTable:
         self.alive[new] = True
         return new
 
-    def _reserve(self, streams: int, text: int) -> None:
-        top = self._next + streams
+    def _reserve(self, streams: int, text: int, top: int) -> None:
         self._marks, self.alive = grown(self._marks, top), grown(self.alive, top)
         if self.kind == STRINGS:
             self._firsts, self._lengths = grown(self._firsts, top), grown(self._lengths, top)
@@ -367,6 +367,29 @@ class KeyTable:
             self._slots = np.full((size, 2), EMPTY, dtype=np.int64)
             spread(self._known, np.flatnonzero(self.alive))
             self._filled = self.count
+
+    # ------------------------------------------------------------------ loading
+
+    def begin(self, top: int) -> None:
+        """Begin to restore keys whose numbers are below `top`."""
+        self._next, self._free = top, _NONE
+        self._marks, self.alive = grown(self._marks, top), grown(self.alive, top)
+
+    def restore(self, keys: Keys, streams: Ints) -> None:
+        """Give these numbers to these keys, which all differ."""
+        self.kind = keys.kind
+        text = int((keys.ends - keys.starts).sum()) if keys.kind == STRINGS else 0
+        self._reserve(streams.size, text, self._next)
+        out = np.full(len(keys), -1, dtype=np.int64)
+        enter(self._known, keys.numbers, keys.text, keys.starts, keys.ends, streams, self._top, out)
+        self._top += text
+        self._filled += streams.size
+        self.count += streams.size
+        self.alive[streams] = True
+
+    def settle(self) -> None:
+        """End: numbers that nobody has are free."""
+        self._free = np.flatnonzero(~self.alive[: self._next])[::-1].copy()
 
     def _compact(self) -> None:
         """Drop the texts of keys that are gone."""
