@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,41 +13,39 @@ from thalweg.errors import StateError
 from thalweg.fleet.families.base import Sizes
 from thalweg.fleet.keys import INTEGERS, STRINGS, Keys, hash_texts
 from thalweg.fleet.segments import Class, Names, Segment, write_segment
-
-if TYPE_CHECKING:
-    from thalweg.fleet.fleet import Fleet
+from thalweg.fleet.streams import Streams
 
 __all__ = ["keys_as_arrays", "keys_of_arrays", "load_segments", "write_streams"]
 
 _NONE = np.zeros(0, dtype=np.int64)
 
 
-def write_streams(fleet: Fleet, file: BinaryIO, streams: Ints, gone: Ints, facts: dict[str, Any]) -> int:
+def write_streams(memory: Streams, file: BinaryIO, streams: Ints, gone: Ints, facts: dict[str, Any]) -> int:
     """Write streams as a segment, class by class; returns its length."""
-    streams = streams[np.argsort(fleet._room[streams], kind="stable")]
+    streams = streams[np.argsort(memory.room[streams], kind="stable")]
     classes = []
-    for number in np.unique(fleet._room[streams]).tolist():
-        room, shelf = fleet._rooms[number]
-        places = fleet._place[streams[fleet._room[streams] == number]]
-        width = fleet._family.memory(room.learner).block.plan.words
+    for number in np.unique(memory.room[streams]).tolist():
+        room, shelf = memory.rooms[number]
+        places = memory.place[streams[memory.room[streams] == number]]
+        width = memory.family.memory(room.learner).block.plan.words
 
         def read(first: int, last: int, shelf: Any = shelf, places: Ints = places, width: int = width) -> Any:
             return shelf.read(places[first:last])[:, :width]
 
         classes.append(Class(room.sizes, width, places.size, read))
-    names = Names(streams, fleet._latest[streams], fleet._seen[streams], fleet._table.some(streams), gone)
+    names = Names(streams, memory.latest[streams], memory.seen[streams], memory.table.some(streams), gone)
     return write_segment(file, facts, names, classes)
 
 
-def load_segments(fleet: Fleet, segments: Iterable[Segment], top: int) -> list[tuple[Any, int]]:
-    """Put the streams of segments, newest first, into a fleet that has none; returns keys and numbers of damaged ones.
+def load_segments(memory: Streams, segments: Iterable[Segment], top: int) -> list[tuple[Any, int]]:
+    """Put the streams of segments, newest first, into a memory that has none; returns keys and numbers of damaged ones.
 
     All numbers of streams are below `top`. A stream is that of the newest segment it is in.
     """
     known = np.zeros(top, dtype=np.bool_)
     lost: list[tuple[Any, int]] = []
-    fleet._table.begin(top)
-    fleet._enroll()
+    memory.table.begin(top)
+    memory.enroll()
     for segment in segments:
         names = segment.names
         if names.streams.size and int(names.streams.max()) >= top:
@@ -56,30 +54,30 @@ def load_segments(fleet: Fleet, segments: Iterable[Segment], top: int) -> list[t
             here = slice(first, first + len(words))
             streams = names.streams[here]
             mine = ~known[streams]
-            lost += [(names.keys[first + i], int(streams[i])) for i in np.flatnonzero(mine & ~sound).tolist()]
+            lost += [(names.keys.key(first + i), int(streams[i])) for i in np.flatnonzero(mine & ~sound).tolist()]
             chosen = np.flatnonzero(mine & sound)
             if chosen.size:
-                _place(fleet, sizes, words[chosen], streams[chosen])
-                fleet._latest[streams[chosen]] = names.latest[here][chosen]
-                fleet._seen[streams[chosen]] = names.seen[here][chosen]
-                fleet._table.restore(names.keys.rows(chosen + first), streams[chosen])
+                _place(memory, sizes, words[chosen], streams[chosen])
+                memory.latest[streams[chosen]] = names.latest[here][chosen]
+                memory.seen[streams[chosen]] = names.seen[here][chosen]
+                memory.table.restore(names.keys.rows(chosen + first), streams[chosen])
         known[names.streams] = True
         known[names.gone] = True
-    fleet._table.settle()
+    memory.table.settle()
     return lost
 
 
-def _place(fleet: Fleet, sizes: Sizes, words: NDArray[np.int64], streams: Ints) -> None:
+def _place(memory: Streams, sizes: Sizes, words: NDArray[np.int64], streams: Ints) -> None:
     """Give streams their memory."""
-    number = fleet._room_of(sizes)
-    room, shelf = fleet._rooms[number]
-    if words.shape[1] != fleet._family.memory(room.learner).block.plan.words:
+    number = memory.room_of(sizes)
+    room, shelf = memory.rooms[number]
+    if words.shape[1] != memory.family.memory(room.learner).block.plan.words:
         raise StateError(f"Streams of {words.shape[1]} words do not fit this version of thalweg.")
     if shelf.width != words.shape[1]:  # arrays beside the block follow from it
-        words = np.stack([fleet._family.words(fleet._family.learner(sizes, one)) for one in words])
+        words = np.stack([memory.family.words(memory.family.learner(sizes, one)) for one in words])
     places = shelf.take(streams.size)
     shelf.write(places, words)
-    fleet._room[streams], fleet._place[streams] = number, places
+    memory.room[streams], memory.place[streams] = number, places
 
 
 # ----------------------------------------------------------------------------------------------------- keys as arrays

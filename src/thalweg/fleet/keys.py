@@ -41,7 +41,7 @@ class Keys(NamedTuple):
     def __len__(self) -> int:
         return self.numbers.size
 
-    def __getitem__(self, row: int) -> Any:
+    def key(self, row: int) -> Any:
         """Return the key of a row."""
         if self.kind == INTEGERS:
             return int(self.numbers[row])
@@ -166,14 +166,14 @@ def hash_texts(text: Bytes, starts: Ints, ends: Ints, out: Ints) -> None:
         h = np.int64(-3750763034362895579)
         for j in range(starts[i], ends[i]):
             h = (h ^ np.int64(text[j])) * np.int64(1099511628211)
-        out[i] = _mix(h)
+        out[i] = _mix(int(h))
 
 
 @inner
 def _equal(text: Bytes, start: int, end: int, other: Bytes, first: int, length: int) -> bool:
     if end - start != length:
         return False
-    for j in range(length):
+    for j in range(length):  # noqa: SIM110  # kernels have no generators
         if text[start + j] != other[first + j]:
             return False
     return True
@@ -205,9 +205,9 @@ def _slot(known: Known, mark: int, text: Bytes, start: int, end: int) -> int:
         elif slots[at, 1] == mark and (
             not known.strings or _equal(text, start, end, known.text, known.firsts[s], known.lengths[s])
         ):
-            return at
+            return int(at)
         at = (at + 1) & mask
-    return -1 - (at if vacant < 0 else vacant)
+    return int(-1 - (at if vacant < 0 else vacant))
 
 
 @kernel
@@ -322,7 +322,7 @@ class KeyTable:
     def check(self, owner: str, keys: Keys) -> None:
         """Refuse keys of another kind."""
         if self.count and keys.kind != self.kind and len(keys):
-            raise InputError(f"{owner}: the keys of this fleet are {self.kind}. Got {keys.kind}: {keys[0]!r}.")
+            raise InputError(f"{owner}: the keys of this fleet are {self.kind}. Got {keys.kind}: {keys.key(0)!r}.")
 
     def find(self, keys: Keys) -> Ints:
         """Return numbers; -1 where a key is unknown."""
@@ -339,8 +339,9 @@ class KeyTable:
             return np.zeros(0, dtype=np.int64)
         if not self.count:
             self.kind = keys.kind
-        self._reserve(most, int((keys.ends - keys.starts)[unknown].sum()) if keys.kind == STRINGS else 0,
-                      self._next + most)
+        self._reserve(
+            most, int((keys.ends - keys.starts)[unknown].sum()) if keys.kind == STRINGS else 0, self._next + most
+        )
         fresh = np.arange(self._next, self._next + max(0, most - self._free.size))
         free = np.concatenate([self._free[::-1][:most], fresh])
         count = int(enter(self._known, keys.numbers, keys.text, keys.starts, keys.ends, free, self._top, out))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -14,9 +15,13 @@ from thalweg._validate import LARGEST, real_array, told
 from thalweg.errors import InputError
 from thalweg.fleet.keys import Keys, read_keys
 
-__all__ = ["Bad", "FleetError", "Rows", "check_numbers", "is_frame", "read_frame", "read_times", "values_of"]
+__all__ = [
+    "Bad", "FleetError", "Rows", "check_numbers", "is_frame", "read_frame", "read_moment",
+    "read_times", "values_of",
+]  # fmt: skip
 
 SHOWN = 3  # bad rows that a message names
+INTEGERS, MOMENTS = "integers", "datetimes"  # kinds of times
 
 
 class Bad(NamedTuple):
@@ -51,6 +56,7 @@ class Rows(NamedTuple):
     target: Floats
     columns: Floats  # (n, C)
     frame: Any = None  # narwhals' view
+    clock: str = ""  # INTEGERS or MOMENTS, of the times
 
     def like(self, kept: Sequence[str], names: Sequence[str], values: Floats) -> Any:
         """Return new columns (n, len(names)) for the same rows: a frame of the same kind, or an array."""
@@ -83,15 +89,15 @@ def read_frame(
             raise InputError(f"{owner}: the frame has no column {name!r}. It has {there}.")
     keys, bad = read_keys(owner, f"column {id_col!r}", _key_values(nw, table.get_column(id_col)))
     n = len(table)
-    times = None
+    times, clock = None, ""
     if time_col:
-        times, missing = _frame_times(owner, nw, time_col, table.get_column(time_col))
+        times, missing, clock = _frame_times(owner, nw, time_col, table.get_column(time_col))
         for row in missing:
             bad.setdefault(row, f"column {time_col!r} is missing")
     y = _numbers(owner, nw, target, table.get_column(target)) if target else np.zeros(n)
     found = [_numbers(owner, nw, name, table.get_column(name)) for name in columns]
     X = np.stack(found, axis=1) if found else np.zeros((n, 0))
-    return Rows(keys, bad, times, y, X, table)
+    return Rows(keys, bad, times, y, X, table, clock)
 
 
 def _key_values(nw: Any, series: Any) -> Any:
@@ -113,31 +119,44 @@ def _numbers(owner: str, nw: Any, name: str, series: Any) -> Floats:
     return values
 
 
-def _frame_times(owner: str, nw: Any, name: str, series: Any) -> tuple[Ints, list[int]]:
-    missing = np.flatnonzero(series.is_null().to_numpy()).tolist()
+def _frame_times(owner: str, nw: Any, name: str, series: Any) -> tuple[Ints, list[int], str]:
+    missing, clock = np.flatnonzero(series.is_null().to_numpy()).tolist(), INTEGERS
     if series.dtype == nw.Date:
         series = series.cast(nw.Datetime("us"))
     if series.dtype.is_temporal() and series.dtype != nw.Duration and series.dtype != nw.Time:
-        series = series.dt.timestamp("ns")
+        series, clock = series.dt.timestamp("ns"), MOMENTS
     elif not series.dtype.is_integer():
         raise InputError(
             f"{owner}: column {name!r} must hold dates, datetimes or integers. Its type is {series.dtype}. Convert it."
         )
     if missing:
         series = series.fill_null(0)
-    return np.array(series.to_numpy(), dtype=np.int64), missing
+    return np.array(series.to_numpy(), dtype=np.int64), missing, clock
 
 
-def read_times(owner: str, given: Any, count: int) -> Ints:
-    """Return times of rows: integers or NumPy's datetimes."""
-    array = np.asarray(given)
+def read_times(owner: str, given: Any, count: int) -> tuple[Ints, str]:
+    """Return times of rows, integers or NumPy's datetimes, and which of the two they are."""
+    array, clock = np.asarray(given), INTEGERS
     if array.dtype.kind == "M":
         if np.isnat(array).any():
             raise InputError(f"{owner}: time has NaT in row {int(np.argmax(np.isnat(array)))}.")
-        array = array.astype("datetime64[ns]").view(np.int64)
+        array, clock = array.astype("datetime64[ns]").view(np.int64), MOMENTS
     if array.dtype.kind not in "iu" or array.shape != (count,):
         raise InputError(f"{owner}: time must be {count} integers or datetimes. Got {told(given)}.")
-    return array.astype(np.int64)
+    return array.astype(np.int64), clock
+
+
+def read_moment(owner: str, given: Any) -> tuple[int, str]:
+    """Return one time, an integer or a datetime, and which of the two it is."""
+    if isinstance(given, datetime.datetime) and given.tzinfo is not None:
+        given = given.astimezone(datetime.UTC).replace(tzinfo=None)
+    if isinstance(given, str | datetime.date):
+        try:
+            given = np.datetime64(given, "ns")
+        except ValueError:
+            raise InputError(f"{owner}: {given!r} is no time.") from None
+    found, clock = read_times(owner, np.reshape(given, 1), 1)
+    return int(found[0]), clock
 
 
 def values_of(owner: str, name: str, given: Any, shape: tuple[int, ...]) -> Floats:

@@ -35,7 +35,7 @@ class Class(NamedTuple):
 
     sizes: Sizes
     width: int  # words of each
-    count: int
+    streams: int
     read: Callable[[int, int], NDArray[np.int64]]  # first, last -> their words
 
 
@@ -55,15 +55,15 @@ class Names(NamedTuple):
 def write_segment(file: BinaryIO, facts: dict[str, Any], names: Names, classes: list[Class]) -> int:
     """Write a segment; returns its length. `facts` are kept in the header."""
     body = _pack(names)
-    listed = [{"sizes": list(map(list, one.sizes)), "width": one.width, "count": one.count} for one in classes]
+    listed = [{"sizes": list(map(list, one.sizes)), "width": one.width, "count": one.streams} for one in classes]
     said = {"format": FORMAT, "kind": names.keys.kind, "count": names.streams.size, "gone": names.gone.size}
     header = json.dumps({**said, "text": _text_size(names.keys), "classes": listed, "facts": facts}).encode()
     written = file.write(MAGIC) + _section(file, header) + _section(file, body)
     for one in classes:
-        sums = np.empty(one.count, dtype="<u4")
+        sums = np.empty(one.streams, dtype="<u4")
         step = max(1, AT_ONCE // max(1, 8 * one.width))
-        for first in range(0, one.count, step):
-            last = min(one.count, first + step)
+        for first in range(0, one.streams, step):
+            last = min(one.streams, first + step)
             words = np.ascontiguousarray(one.read(first, last), dtype="<i8")
             sums[first:last] = _checksums(words)
             written += file.write(words.data)
@@ -79,7 +79,7 @@ def _section(file: BinaryIO, data: bytes) -> int:
 
 def _checksums(words: NDArray[np.int64]) -> NDArray[np.uint32]:
     """Return a checksum of every row."""
-    crc, view = zlib.crc32, memoryview(words).cast("B") if words.size else memoryview(b"")
+    crc, view = zlib.crc32, words.reshape(-1).view(np.uint8).data
     size = 8 * words.shape[1]
     return np.array([crc(view[at : at + size]) for at in range(0, size * len(words), size)], dtype="<u4")
 

@@ -65,7 +65,8 @@ class Shelf:
 
     def addresses(self, places: Ints) -> Ints:
         """Return where the words of streams are."""
-        return self._bases[places >> self._shift] + (places & (self.rows - 1)) * (WORD * self.width)
+        bases: Ints = self._bases[places >> self._shift]
+        return bases + (places & (self.rows - 1)) * (WORD * self.width)
 
     def _chunked(self, places: Ints) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], Ints]]:
         """Yield chunks, the rows wanted of each, and their indices in `places`."""

@@ -23,16 +23,16 @@ from thalweg.errors import InputError, StateError
 from thalweg.fleet.journal import Journal
 from thalweg.fleet.segments import Segment, read_segment
 
-__all__ = ["MANIFEST", "TEMPLATE", "Store", "open_segment", "read_manifest", "sync_folder"]
+__all__ = ["MANIFEST", "TEMPLATE", "Store", "open_segment", "read_manifest", "sync"]
 
 MANIFEST, LOCK, TEMPLATE = "MANIFEST", "LOCK", "template.npz"
 FORMAT = 1
 LIMIT = 2.0  # streams in all segments, over those alive
 
 
-def sync_folder(folder: Path) -> None:
-    """Wait until the names in a folder are on disk."""
-    file = os.open(folder, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on disk."""
+    file = os.open(path, os.O_RDONLY)
     try:
         os.fsync(file)
     finally:
@@ -125,28 +125,35 @@ class Store:
         kept.append([generation, int(streams.size), size])
         try:
             os.fsync(following._file)
-            self._replace({"format": FORMAT, "generation": generation, "segments": kept, "facts": facts})
+            draft = self._draft({"format": FORMAT, "generation": generation, "segments": kept, "facts": facts})
+            os.replace(draft, self.folder / MANIFEST)
         except BaseException:
             following.close()
             with contextlib.suppress(OSError):
                 path.unlink(missing_ok=True)
                 journal.unlink(missing_ok=True)
             raise
-        if self.journal is not None:
-            self.journal.close()
-        self.generation, self.segments, self.home, self.journal = generation, kept, home, following
+        before, self.journal = self.journal, following
+        if before is not None:
+            before.close()
+        self.generation, self.segments, self.home = generation, kept, home
+        try:
+            sync(self.folder)
+        except BaseException:  # nobody knows which manifest a crash would leave: nothing more is written or deleted
+            self.close()
+            raise
         self._tidy()
         return size
 
-    def _replace(self, manifest: dict[str, Any]) -> None:
+    def _draft(self, manifest: dict[str, Any]) -> Path:
+        """Write a manifest beside the present one."""
         body = json.dumps(manifest).encode()
         draft = self.folder / f"{MANIFEST}.draft"
         with open(draft, "wb") as file:
             file.write(f"{zlib.crc32(body):08x}\n".encode() + body)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(draft, self.folder / MANIFEST)
-        sync_folder(self.folder)
+        return draft
 
     def _tidy(self) -> None:
         """Delete files that no manifest names any more."""
@@ -194,7 +201,9 @@ def _locked(folder: Path) -> Any:
         file.seek(0)
         owner = file.read().strip()
         file.close()
-        raise StateError(f"{folder} is open in another process ({owner or 'unknown'}). Close that fleet first.") from None
+        raise StateError(
+            f"{folder} is open in another process ({owner or 'unknown'}). Close that fleet first."
+        ) from None
     file.truncate(0)
     file.write(f"process {os.getpid()}\n")
     file.flush()

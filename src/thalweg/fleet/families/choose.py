@@ -45,8 +45,8 @@ def family_of(template: Any, columns: Sequence[str]) -> Family:
         family = Deciders(template)
     else:
         raise InputError(
-            f"Fleet cannot play {name}. It takes Forecaster, ConformalTracker, TrackingRegressor, Aggregator, and learners "
-            "such as Tracker."
+            f"Fleet cannot play {name}. It takes Forecaster, ConformalTracker, TrackingRegressor, Aggregator, and "
+            "learners such as Tracker."
         )
     if why:
         raise InputError(f"Fleet cannot play {name}: {why}.")

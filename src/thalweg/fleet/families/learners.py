@@ -100,7 +100,7 @@ class Deciders(Family):
         """Return the reason why a learner cannot be in a fleet, or nothing."""
         machine = template.machine
         if not machine.looped or machine.guests:
-            return "only Python can play it: a domain or a part of yours has no compiled code"
+            return "its rounds, its domain or a part of yours need Python"
         if not machine.one_gradient:
             return "its members ask for gradients of their own, which update(keys, gradients) cannot give"
         own = [name for name in OWN if getattr(type(template), name) is not getattr(Learner, name)]
@@ -178,8 +178,8 @@ class Deciders(Family):
         if batch.beyond[0] and not self._told_horizon:
             self._told_horizon = True
             warnings.warn(
-                f"{type(self.template).__name__} was tuned for {self.template.horizon} rounds, and streams of the fleet "
-                "have played more: their guarantee no longer covers the run. Give a longer horizon.",
+                f"{type(self.template).__name__} was tuned for {self.template.horizon} rounds, and streams of the "
+                "fleet have played more: their guarantee no longer covers the run. Give a longer horizon.",
                 HorizonWarning,
                 stacklevel=outside(),
             )
