@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thalweg._core.state import Floats, Ints
+from thalweg._extras import need
 from thalweg._interrupts import interrupts
 from thalweg._types import Array
-from thalweg._validate import check_choice, check_count, check_text, told
+from thalweg._validate import check_choice, check_count, check_flag, check_text, told
 from thalweg.errors import InputError, StateError
 from thalweg.files import load
 from thalweg.fleet.durable import keys_as_arrays, keys_of_arrays, load_segments, write_streams
@@ -282,6 +283,8 @@ class Fleet:
     ) -> Floats:
         """Play a batch whose rows were read: all that can be refused is, then it is played."""
         check_choice(owner, "on_bad", on_bad, ("raise", "skip"))
+        if check_flag(owner, "progress", progress):
+            need("tqdm.auto", "lab", f"{owner}(progress=True)")
         self._streams.table.check(owner, rows.keys)
         self._check_clock(owner, rows.clock)
         learns, n = call in ("run", "update"), len(rows.keys)

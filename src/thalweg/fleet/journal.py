@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import struct
+import weakref
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -30,7 +31,8 @@ class Journal:
 
     def __init__(self, path: Path, end: int) -> None:
         self.path, self._end, self._broken = path, end, False
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o644)
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._close = weakref.finalize(self, os.close, self._file)
         os.ftruncate(self._file, end)
 
     @property
@@ -59,7 +61,11 @@ class Journal:
 
     def close(self) -> None:
         """Close the file."""
-        os.close(self._file)
+        self._close()
+
+    def sync(self) -> None:
+        """Wait until it is on disk."""
+        os.fsync(self._file)
 
 
 def _write(file: int, data: bytes, at: int) -> None:

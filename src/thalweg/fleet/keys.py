@@ -150,7 +150,7 @@ def _texts(text: Bytes, starts: Ints, ends: Ints) -> Keys:
 
 
 @inner
-def _mix(x: int) -> int:
+def _mix(x: Any) -> Any:
     """A one-to-one function of 64 bits whose result depends on all of them (the end of splitmix64)."""
     x ^= (x >> 30) & 0x3_FFFF_FFFF
     x *= -4658895280553007687
@@ -166,7 +166,7 @@ def hash_texts(text: Bytes, starts: Ints, ends: Ints, out: Ints) -> None:
         h = np.int64(-3750763034362895579)
         for j in range(starts[i], ends[i]):
             h = (h ^ np.int64(text[j])) * np.int64(1099511628211)
-        out[i] = _mix(int(h))
+        out[i] = _mix(h)
 
 
 @inner

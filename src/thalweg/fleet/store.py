@@ -11,6 +11,7 @@ import contextlib
 import json
 import mmap
 import os
+import weakref
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -75,7 +76,7 @@ class Store:
         self.segments: list[list[Any]] = []  # generation, streams in it, bytes; oldest first
         self.home = np.zeros(0, dtype=np.int64)
         self.journal: Journal | None = None
-        self._lock = _locked(folder)
+        self._unlock = weakref.finalize(self, os.close, _locked(folder))  # also where a fleet is simply dropped
 
     # ------------------------------------------------------------------ names
 
@@ -124,7 +125,7 @@ class Store:
             raise
         kept.append([generation, int(streams.size), size])
         try:
-            os.fsync(following._file)
+            following.sync()
             draft = self._draft({"format": FORMAT, "generation": generation, "segments": kept, "facts": facts})
             os.replace(draft, self.folder / MANIFEST)
         except BaseException:
@@ -175,7 +176,7 @@ class Store:
         if self.journal is not None:
             self.journal.close()
             self.journal = None
-        self._lock.close()
+        self._unlock()
 
 
 def open_segment(path: Path) -> Segment | StateError:
@@ -190,21 +191,20 @@ def open_segment(path: Path) -> Segment | StateError:
         return error if isinstance(error, StateError) else StateError(f"{path.name} cannot be read: {error}")
 
 
-def _locked(folder: Path) -> Any:
+def _locked(folder: Path) -> int:
     """Return an open file that holds the lock of a folder."""
     import fcntl  # of POSIX only
 
-    file = open(folder / LOCK, "a+")  # noqa: SIM115  # held while the fleet is open
+    file = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        file.seek(0)
-        owner = file.read().strip()
-        file.close()
+        owner = os.read(file, 100).decode(errors="replace").strip()
+        os.close(file)
         raise StateError(
-            f"{folder} is open in another process ({owner or 'unknown'}). Close that fleet first."
+            f"{folder} is open in another process or fleet ({owner or 'unknown'}). Close that one first."
         ) from None
-    file.truncate(0)
-    file.write(f"process {os.getpid()}\n")
-    file.flush()
+    with contextlib.suppress(OSError):  # a full disk: the lock holds without a name
+        os.ftruncate(file, 0)
+        os.write(file, f"process {os.getpid()}\n".encode())
     return file

@@ -75,9 +75,9 @@ def cover_rows(seat: Any, batch: Any, first: int) -> int:
         if answers:
             row = sides.clock[ANSWERED] % sides.horizon
             e = rows.values[tail] - rows.forecasts[tail]
-            call(sides.answer, sides.above, row, max(e, 0.0) if sides.two else abs(e))
+            call(sides.answer, sides.above, row, max(e, 0.0) + 0.0 if sides.two else abs(e))  # 0.0 for -0.0
             if sides.two:
-                call(sides.answer, sides.below, row, max(-e, 0.0))
+                call(sides.answer, sides.below, row, max(-e, 0.0) + 0.0)
             sides.clock[ANSWERED] += 1
             tail = rows.following[tail]
     return tail  # DONE
@@ -106,7 +106,7 @@ def answer_rows(seat: Any, batch: Any, first: int) -> int:
         if sides.clock[ASKED] == sides.clock[ANSWERED]:
             return stopped(t, REFUSED)
         e = rows.values[t] - sides.forecasts[sides.clock[ANSWERED] % sides.horizon]
-        above, below = (max(e, 0.0), max(-e, 0.0)) if sides.two else (abs(e), abs(e))
+        above, below = (max(e, 0.0) + 0.0, max(-e, 0.0) + 0.0) if sides.two else (abs(e), abs(e))
         if not answer_sides(seat, above, below):
             return stopped(t, FULL)
         t = rows.following[t]

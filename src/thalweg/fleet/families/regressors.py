@@ -23,7 +23,7 @@ from thalweg.fleet.reading import Rows, check_numbers
 from thalweg.parts.linear import LinearLayout
 from thalweg.parts.linear.rows import play_row
 
-__all__ = ["Examples", "Model", "Regressors", "learn_rows"]
+__all__ = ["Examples", "Model", "Regressors", "learn_rows", "model_tree"]
 
 TURN = "i8", "f8", "f8", "b1", "i8", "i8[1]", "f8[1]"  # what `play_row` takes besides the handle
 
@@ -65,6 +65,20 @@ def learn_rows(seat: Any, batch: Any, first: int) -> int:
     return t  # DONE
 
 
+def model_tree(memory: Memory, features: int) -> Model:
+    """Return a linear model as steps see it."""
+    handle, layout = memory.handle, memory.layout
+    assert isinstance(layout, LinearLayout)
+    return Model(
+        Pointer(play_row, f"f8(any,{','.join(TURN)})", (handle.kind, *TURN)),
+        Closed(handle),
+        memory.state.clock,
+        np.arange(1, features + 1),
+        np.zeros(features),
+        layout.rounds(memory.sizes),
+    )
+
+
 class Regressors(Family):
     """`TrackingRegressor` without a constraint."""
 
@@ -95,16 +109,7 @@ class Regressors(Family):
 
     def tree(self, learner: Any) -> Model:
         """See `Family`."""
-        memory, n = learner._memory, len(self.columns)
-        handle = memory.handle
-        return Model(
-            Pointer(play_row, f"f8(any,{','.join(TURN)})", (handle.kind, *TURN)),
-            Closed(handle),
-            memory.state.clock,
-            np.arange(1, n + 1),
-            np.zeros(n),
-            memory.layout.rounds(memory.sizes),
-        )
+        return model_tree(learner._memory, len(self.columns))
 
     def grow(self, learner: Any) -> Growth:
         """See `Family`."""
