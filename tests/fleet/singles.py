@@ -99,7 +99,7 @@ def assert_same(one, other):
     for name in theirs:
         if not name.startswith("facts."):
             a, b = np.asarray(mine[name]), np.asarray(theirs[name])
-            assert a.shape == b.shape and a.tobytes() == b.tobytes(), name
+            assert (a.shape, a.tobytes()) == (b.shape, b.tobytes()), name
 
 
 def assert_equal(fleet, singles):

@@ -1,11 +1,11 @@
 """Long frames of any kind, in and out; bad rows are named, and nothing is played."""
 
+import contextlib
 import datetime
 
 import numpy as np
 import pandas as pd
 import polars as pl
-import pyarrow as pa
 import pytest
 
 import thalweg as tw
@@ -15,7 +15,11 @@ from thalweg.errors import InputError
 from thalweg.estimators import Forecaster
 from thalweg.fleet import FleetError
 
-KINDS = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
+KINDS = {"pandas": pd.DataFrame, "polars": pl.DataFrame}
+with contextlib.suppress(ImportError):
+    import pyarrow as pa
+
+    KINDS["pyarrow"] = pa.table
 
 
 def rows(days=20, keys=("tea", "coffee")):
@@ -71,7 +75,10 @@ def test_rows_are_played_by_time_and_come_back_in_their_order():
     assert_same_fleets(one, other)
 
 
-@pytest.mark.parametrize("times", [list(range(40)), [datetime.date(2024, 1, 1) + datetime.timedelta(k) for k in range(40)]])
+DAYS = [datetime.date(2024, 1, 1) + datetime.timedelta(k) for k in range(40)]
+
+
+@pytest.mark.parametrize("times", [list(range(40)), DAYS])
 def test_kinds_of_times(times):
     fleet = make()
     fleet.run(pl.DataFrame({"unique_id": ["a"] * 40, "ds": times, "y": [1.0] * 40}))
@@ -131,7 +138,8 @@ def test_bad_rows_can_be_left_out():
     bad["y"][6], bad["unique_id"][11] = float("inf"), None
     said = fleet.run(pl.DataFrame(bad), on_bad="skip")
     assert [(row, key) for row, key, _ in fleet.bad] == [(6, "tea"), (11, None)]
-    assert said["thalweg"].is_nan().to_list()[6] and len(said) == 40
+    assert said["thalweg"].is_nan().to_list()[6]
+    assert len(said) == 40
     kept = [k for k in range(40) if k not in (6, 11)]
     clean.run(pl.DataFrame(data)[kept])
     assert_same_fleets(fleet, clean)
@@ -172,7 +180,8 @@ def test_empty_frames():
     fleet.run(pl.DataFrame(rows()))
     before = fleet.to_bytes()
     assert len(fleet.run(empty)) == 0
-    assert len(fleet) == 2 and len(before) == len(fleet.to_bytes())
+    assert len(fleet) == 2
+    assert len(before) == len(fleet.to_bytes())
 
 
 def test_feedback_is_checked_before_anything_is_played():
@@ -198,8 +207,11 @@ def test_feedback_is_checked_before_anything_is_played():
 def test_one_stream():
     fleet, data = make(), rows()
     fleet.run(pd.DataFrame(data))
-    assert "tea" in fleet and "water" not in fleet and 5 not in fleet
-    assert len(fleet) == 2 and sorted(fleet) == ["coffee", "tea"]
+    assert "tea" in fleet
+    assert "water" not in fleet
+    assert 5 not in fleet
+    assert len(fleet) == 2
+    assert sorted(fleet) == ["coffee", "tea"]
     with pytest.raises(KeyError, match="water"):
         fleet["water"]
     with pytest.raises(KeyError, match="water"):
@@ -209,7 +221,8 @@ def test_one_stream():
     with pytest.raises(InputError, match="it is a Tracker"):
         fleet["tea"] = tw.Tracker(Ball(2))
     del fleet["tea"]
-    assert fleet.keys() == ["coffee"] and fleet.rounds(["tea", "coffee"]).tolist() == [0, 20]
+    assert fleet.keys() == ["coffee"]
+    assert fleet.rounds(["tea", "coffee"]).tolist() == [0, 20]
     assert "Fleet of 1 Forecaster" in repr(fleet)
 
 
@@ -220,13 +233,15 @@ def test_idle_streams_are_forgotten():
     size = fleet.nbytes
     assert fleet.forget(idle_since=datetime.datetime(2024, 1, 4)) == 0
     assert fleet.forget(idle_since=datetime.datetime(2024, 1, 6)) == 1
-    assert sorted(fleet) == ["coffee", "milk"] and fleet.nbytes < size
+    assert sorted(fleet) == ["coffee", "milk"]
+    assert fleet.nbytes < size
     fleet.run(frame.filter(pl.col("unique_id") == "tea"))  # it is born again, in the same place
     assert fleet.rounds(["tea"]).tolist() == [20]
     by_batch = fleet_of(ESTIMATORS["Forecaster"])
     by_batch.run(["a", "b"], [1.0, 2.0])
     by_batch.run(["a"], [1.0])
-    assert by_batch.forget(idle_since=2) == 1 and by_batch.keys() == ["a"]
+    assert by_batch.forget(idle_since=2) == 1
+    assert by_batch.keys() == ["a"]
 
 
 def test_progress_changes_nothing(capsys):

@@ -172,7 +172,7 @@ class Fleet:
         owner = "Fleet.forecast"
         self._family.refuse(owner, "forecast")
         names, bad = read_keys(owner, "keys", keys)
-        n, H, C = len(names), self.template.horizon, len(self._family.columns)
+        n, H, C = names.size, self.template.horizon, len(self._family.columns)
         columns = np.zeros((n, 0))
         if C:
             columns = values_of(owner, "X", X, (n, H, C)).reshape(n * H, C)
@@ -183,7 +183,7 @@ class Fleet:
         read = Rows(names, bad, None, np.zeros(0), columns)
         self._family.check(read, self.target_col, False)
         said = self._commit(owner, "forecast", read, {"columns": read.columns}, "raise")
-        whole = said.reshape(len(names), -1, H)[:: H if C else 1].transpose(0, 2, 1)
+        whole = said.reshape(names.size, -1, H)[:: H if C else 1].transpose(0, 2, 1)
         return np.ascontiguousarray(whole[:, :, 0] if whole.shape[2] == 1 else whole)
 
     def decide(self, keys: Any) -> Array:
@@ -192,10 +192,10 @@ class Fleet:
         self._family.refuse(owner, "decide")
         names, bad = read_keys(owner, "keys", keys)
         said = self._commit(
-            owner, "decide", Rows(names, bad, None, np.zeros(0), np.zeros((len(names), 0))), {}, "raise"
+            owner, "decide", Rows(names, bad, None, np.zeros(0), np.zeros((names.size, 0))), {}, "raise"
         )
         said[self._strangers] = self.template.decision.ravel()
-        return said.reshape(len(names), *self.template.domain.shape)
+        return said.reshape(names.size, *self.template.domain.shape)
 
     def update(
         self, keys: Any, y: Any, losses: Any = None, *, time: Any = None, on_bad: str = "raise", progress: bool = False
@@ -208,7 +208,7 @@ class Fleet:
         owner = "Fleet.update"
         self._family.refuse(owner, "update")
         names, bad = read_keys(owner, "keys", keys)
-        n = len(names)
+        n = names.size
         times, clock = (None, "") if time is None else read_times(owner, time, n)
         if "decide" in self._family.calls:
             data = self._read_feedback(owner, n, y, losses, bad)
@@ -229,7 +229,7 @@ class Fleet:
             time_col, target = (self.time_col, self.target_col) if targets else (None, None)
             return read_frame(owner, rows, self.id_col, time_col, target, columns)
         keys, bad = read_keys(owner, "keys", rows)
-        n = len(keys)
+        n = keys.size
         if targets and y is None:
             raise InputError(f"{owner} needs a data frame, or keys and y. Got {told(rows)}.")
         if columns and X is None:
@@ -287,7 +287,7 @@ class Fleet:
             need("tqdm.auto", "lab", f"{owner}(progress=True)")
         self._streams.table.check(owner, rows.keys)
         self._check_clock(owner, rows.clock)
-        learns, n = call in ("run", "update"), len(rows.keys)
+        learns, n = call in ("run", "update"), rows.keys.size
         self._refuse(owner, rows, on_bad)
         keys, times, good = rows.keys, rows.times, None
         if rows.bad:
@@ -297,6 +297,7 @@ class Fleet:
         times = None if times is None else np.ascontiguousarray(times)
         memory = self._streams
         streams = memory.table.find(keys)
+        mark = memory.table.mark()
         new = memory.table.add(keys, streams) if learns else np.zeros(0, dtype=np.int64)
         with interrupts() as stop:
             try:
@@ -312,7 +313,7 @@ class Fleet:
                     facts, beside = {"call": call, "clock": rows.clock}, {} if times is None else {"times": times}
                     self._note(facts, keys, beside, data)
             except BaseException:
-                memory.unborn(new)
+                memory.unborn(new, mark)
                 raise
             with self._in_step():
                 refused = memory.play(kernel, batch, heads, streams, owner, progress)
@@ -525,8 +526,8 @@ class Fleet:
             arrays.pop(name, None)
         if self.lost:
             lost = set(self.lost)
-            kept = np.array([row for row in range(len(keys)) if keys.key(row) not in lost], dtype=np.int64)
-            n, keys = len(keys), keys.rows(kept)
+            kept = np.array([row for row in range(keys.size) if keys.key(row) not in lost], dtype=np.int64)
+            n, keys = keys.size, keys.rows(kept)
             if facts["call"] not in ("set", "drop"):
                 arrays = {name: one[kept] if len(one) == n else one for name, one in arrays.items()}
             elif not kept.size:
@@ -538,7 +539,7 @@ class Fleet:
         else:
             times = arrays.pop("times", None)
             with contextlib.suppress(FleetError):  # rows that were refused were refused before
-                n = len(keys)
+                n = keys.size
                 rows = Rows(keys, {}, times, np.zeros(n), np.zeros((n, 0)), clock=facts["clock"])
                 self._commit("Fleet.open", facts["call"], rows, arrays, "raise")
 

@@ -38,7 +38,9 @@ class Keys(NamedTuple):
     starts: Ints
     ends: Ints
 
-    def __len__(self) -> int:
+    @property
+    def size(self) -> int:
+        """How many there are."""
         return self.numbers.size
 
     def key(self, row: int) -> Any:
@@ -79,7 +81,7 @@ def read_keys(owner: str, name: str, given: Any) -> tuple[Keys, dict[int, str]]:
         if array.dtype.kind == "u" and array.size and int(array.max()) >= 2**63:
             row = int(np.argmax(array >= 2**63))
             raise InputError(f"{owner}: {name} has {array[row]} in row {row}. Integer keys are below 2**63.")
-        return Keys(INTEGERS, np.ascontiguousarray(array, dtype=np.int64), _NO_TEXT, _NONE, _NONE), {}
+        return Keys(INTEGERS, np.require(array, np.int64, ["C", "W"]), _NO_TEXT, _NONE, _NONE), {}
     return _of_list(owner, name, values)
 
 
@@ -321,12 +323,12 @@ class KeyTable:
 
     def check(self, owner: str, keys: Keys) -> None:
         """Refuse keys of another kind."""
-        if self.count and keys.kind != self.kind and len(keys):
+        if self.count and keys.kind != self.kind and keys.size:
             raise InputError(f"{owner}: the keys of this fleet are {self.kind}. Got {keys.kind}: {keys.key(0)!r}.")
 
     def find(self, keys: Keys) -> Ints:
         """Return numbers; -1 where a key is unknown."""
-        out = np.full(len(keys), -1, dtype=np.int64)
+        out = np.full(keys.size, -1, dtype=np.int64)
         if self.count:
             find(self._known, keys.numbers, keys.text, keys.starts, keys.ends, out)
         return out
@@ -381,7 +383,7 @@ class KeyTable:
         self.kind = keys.kind
         text = int((keys.ends - keys.starts).sum()) if keys.kind == STRINGS else 0
         self._reserve(streams.size, text, self._next)
-        out = np.full(len(keys), -1, dtype=np.int64)
+        out = np.full(keys.size, -1, dtype=np.int64)
         enter(self._known, keys.numbers, keys.text, keys.starts, keys.ends, streams, self._top, out)
         self._top += text
         self._filled += streams.size
@@ -410,6 +412,15 @@ class KeyTable:
         self._free = np.concatenate([self._free, streams])
         if self.kind == STRINGS:
             self._waste += int(self._lengths[streams].sum())
+
+    def mark(self) -> tuple[int, Ints]:
+        """Return the numbers that are free, for `undo`."""
+        return self._next, self._free
+
+    def undo(self, streams: Ints, mark: tuple[int, Ints]) -> None:
+        """Forget keys that were added since a mark."""
+        self.remove(streams)
+        self._next, self._free = mark
 
     def keys(self, streams: Ints) -> list[Any]:
         """Return the keys of these streams."""

@@ -70,7 +70,8 @@ class Rows(NamedTuple):
 
 def is_frame(data: Any) -> bool:
     """Whether this is a data frame: something with columns by name."""
-    return not isinstance(data, np.ndarray) and (hasattr(data, "columns") or hasattr(data, "column_names"))
+    kind = type(data)
+    return kind is not np.ndarray and (hasattr(kind, "columns") or hasattr(kind, "column_names"))
 
 
 def read_frame(

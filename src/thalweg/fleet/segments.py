@@ -119,7 +119,8 @@ class Segment(NamedTuple):
             size = 8 * width * count
             room = max(0, min(count, (len(self.data) - at) // max(1, 8 * width)))
             words = np.zeros((count, width), dtype=np.int64)
-            words[:room] = np.frombuffer(self.data, "<i8", room * width, at).reshape(room, width)
+            if room:
+                words[:room] = np.frombuffer(self.data, "<i8", room * width, at).reshape(room, width)
             sound = np.zeros(count, dtype=np.bool_)
             if at + size + 4 * count <= len(self.data):
                 sound = np.frombuffer(self.data, "<u4", count, at + size) == _checksums(words)

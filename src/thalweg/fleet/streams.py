@@ -90,12 +90,12 @@ class Streams:
         self.room[streams], self.place[streams] = self._fresh, places
         self.latest[streams], self.seen[streams], self.dirty[streams] = NEVER, self.batches, True
 
-    def unborn(self, streams: Ints) -> None:
-        """Undo births."""
+    def unborn(self, streams: Ints, mark: tuple[int, Ints]) -> None:
+        """Undo births since a mark of the table."""
         born = streams[self.room[streams] >= 0] if self.room.size > streams.max(initial=-1) else streams[:0]
         self.rooms[self._fresh][1].give(self.place[born])
         self.room[born] = -1
-        self.table.remove(streams)
+        self.table.undo(streams, mark)
 
     def put(self, keys: Keys, sizes: Sizes, words: Ints) -> None:
         """Put a stream in the place of a key."""
@@ -117,7 +117,7 @@ class Streams:
         """Forget streams. Their places and numbers are used again."""
         for number in np.unique(self.room[streams]).tolist():
             self.rooms[number][1].give(self.place[streams[self.room[streams] == number]])
-        self.room[streams] = -1
+        self.room[streams], self.latest[streams] = -1, NEVER
         self.table.remove(streams)
 
     def learner(self, stream: int) -> Any:

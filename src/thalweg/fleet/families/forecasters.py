@@ -151,7 +151,7 @@ class Forecasters(Family):
         """See `Family`: means, then the bounds of each level."""
         n, V, H = batch.lower.shape
         bounds = np.stack([batch.lower, batch.upper], axis=2).reshape(n, 2 * V, H)
-        return np.concatenate([batch.mean[:, None], bounds], axis=1).reshape(n, -1)
+        return np.concatenate([batch.mean[:, None], bounds], axis=1).reshape(n, (1 + 2 * V) * H)
 
     def names(self, call: str) -> tuple[str, ...]:
         """See `Family`."""

@@ -42,6 +42,12 @@ def _fits(sides: Any) -> bool:
 
 
 @inner
+def _above(e: float) -> float:
+    """The part above 0; 0.0 for -0.0."""
+    return e if e > 0.0 else 0.0
+
+
+@inner
 def _enclose(sides: Any, rows: Any, t: int) -> None:
     """band <- the interval of row t."""
     rows.band[t, 0] = rows.forecasts[t] - (rows.out[t, 1] if sides.two else rows.out[t, 0])
@@ -75,9 +81,9 @@ def cover_rows(seat: Any, batch: Any, first: int) -> int:
         if answers:
             row = sides.clock[ANSWERED] % sides.horizon
             e = rows.values[tail] - rows.forecasts[tail]
-            call(sides.answer, sides.above, row, max(e, 0.0) + 0.0 if sides.two else abs(e))  # 0.0 for -0.0
+            call(sides.answer, sides.above, row, _above(e) if sides.two else abs(e))
             if sides.two:
-                call(sides.answer, sides.below, row, max(-e, 0.0) + 0.0)
+                call(sides.answer, sides.below, row, _above(-e))
             sides.clock[ANSWERED] += 1
             tail = rows.following[tail]
     return tail  # DONE
@@ -106,7 +112,7 @@ def answer_rows(seat: Any, batch: Any, first: int) -> int:
         if sides.clock[ASKED] == sides.clock[ANSWERED]:
             return stopped(t, REFUSED)
         e = rows.values[t] - sides.forecasts[sides.clock[ANSWERED] % sides.horizon]
-        above, below = (max(e, 0.0) + 0.0, max(-e, 0.0) + 0.0) if sides.two else (abs(e), abs(e))
+        above, below = (_above(e), _above(-e)) if sides.two else (abs(e), abs(e))
         if not answer_sides(seat, above, below):
             return stopped(t, FULL)
         t = rows.following[t]
