@@ -33,6 +33,7 @@ COMMANDS = (
     "thresholds",
     "tracker",
     "show",
+    "fleet",
     "bench",
     "sample",
     "combination",

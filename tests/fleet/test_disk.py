@@ -373,3 +373,22 @@ def test_rows_are_on_disk_before_their_answers(tmp_path, monkeypatch):
     twin.run(keys, y)
     assert_same_fleets(tw.Fleet.open(tmp_path / "f"), twin)
     assert isinstance(fleet._store, Store)
+
+
+def test_the_command_says_what_is_in_a_folder(tmp_path, call):
+    pytest.importorskip("typer", reason="the command line needs typer: pip install 'thalweg[lab]'")
+    fleet, twin = played(tmp_path / "f", batches=4, checkpoints=(1, 2))
+    code, out, _ = call("fleet", tmp_path / "f", "--keys", 2)
+    assert code == 0
+    lines = out.splitlines()
+    assert lines[0] == "Fleet of Forecaster(lags=4; 0 rounds played)"
+    assert lines[1].startswith(f"streams   {len(twin)}: 'shop ")
+    assert lines[3] == f"journal   1 calls with {len(batch(3, PLAIN())[0])} rows since checkpoint 3"
+    assert lines[-1] == "damage    none"
+    fleet.close()
+    (file,) = segments(tmp_path / "f")
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+    assert ".segment: 1 streams: 'shop " in call("fleet", tmp_path / "f")[1]
+    assert call("fleet", tmp_path)[0] == 1

@@ -22,6 +22,7 @@ __all__ = [
 
 SHOWN = 3  # bad rows that a message names
 INTEGERS, MOMENTS = "integers", "datetimes"  # kinds of times
+FARTHEST = 9_214_646_400_000_000  # microseconds from 1970 that fit into 64 bits as nanoseconds: to the end of 2261
 
 
 class Bad(NamedTuple):
@@ -93,8 +94,8 @@ def read_frame(
     times, clock = None, ""
     if time_col:
         times, missing, clock = _frame_times(owner, nw, time_col, table.get_column(time_col))
-        for row in missing:
-            bad.setdefault(row, f"column {time_col!r} is missing")
+        for row, why in missing.items():
+            bad.setdefault(row, f"column {time_col!r} is {why}")
     y = _numbers(owner, nw, target, table.get_column(target)) if target else np.zeros(n)
     found = [_numbers(owner, nw, name, table.get_column(name)) for name in columns]
     X = np.stack(found, axis=1) if found else np.zeros((n, 0))
@@ -102,11 +103,16 @@ def read_frame(
 
 
 def _key_values(nw: Any, series: Any) -> Any:
-    if series.dtype.is_integer() and not series.is_null().any():
+    if _is_word(nw, series.dtype) and not series.is_null().any():
         return series.to_numpy()
     if series.dtype in (nw.Categorical, nw.Enum):
         series = series.cast(nw.String)
     return series.to_list()
+
+
+def _is_word(nw: Any, dtype: Any) -> bool:
+    """Whether these are integers of at most 64 bits."""
+    return bool(dtype.is_integer()) and dtype not in (nw.Int128, nw.UInt128)
 
 
 def _numbers(owner: str, nw: Any, name: str, series: Any) -> Floats:
@@ -120,19 +126,24 @@ def _numbers(owner: str, nw: Any, name: str, series: Any) -> Floats:
     return values
 
 
-def _frame_times(owner: str, nw: Any, name: str, series: Any) -> tuple[Ints, list[int], str]:
-    missing, clock = np.flatnonzero(series.is_null().to_numpy()).tolist(), INTEGERS
+def _frame_times(owner: str, nw: Any, name: str, series: Any) -> tuple[Ints, dict[int, str], str]:
+    null = np.array(series.is_null().to_numpy(), dtype=np.bool_)
+    times, clock, bad = np.zeros(len(series), dtype=np.int64), INTEGERS, dict.fromkeys(np.flatnonzero(null), "missing")
     if series.dtype == nw.Date:
         series = series.cast(nw.Datetime("us"))
     if series.dtype.is_temporal() and series.dtype != nw.Duration and series.dtype != nw.Time:
-        series, clock = series.dt.timestamp("ns"), MOMENTS
-    elif not series.dtype.is_integer():
+        clock, rows = MOMENTS, np.flatnonzero(~null)
+        micro = np.array(series.filter(~series.is_null()).dt.timestamp("us").to_numpy(), dtype=np.int64)
+        far = np.abs(micro) > FARTHEST
+        bad |= dict.fromkeys(rows[far], "not between 1678 and 2261")
+        null[rows[far]] = True
+    elif not _is_word(nw, series.dtype):
         raise InputError(
             f"{owner}: column {name!r} must hold dates, datetimes or integers. Its type is {series.dtype}. Convert it."
         )
-    if missing:
-        series = series.fill_null(0)
-    return np.array(series.to_numpy(), dtype=np.int64), missing, clock
+    kept = series[np.flatnonzero(~null).tolist()] if null.any() else series
+    times[~null] = (kept.dt.timestamp("ns") if clock == MOMENTS else kept).to_numpy()
+    return times, {int(row): why for row, why in bad.items()}, clock
 
 
 def read_times(owner: str, given: Any, count: int) -> tuple[Ints, str]:
