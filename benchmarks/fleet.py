@@ -21,7 +21,9 @@ import thalweg as tw
 from thalweg.domains import Ball, Box
 from thalweg.estimators import ConformalTracker, Forecaster
 
-SINGLE = 20_000  # rounds of a single run
+AGE = 200  # rounds of streams before they are measured
+SINGLE = 2 * AGE  # rounds of a single run, which is so old on average
+REPEATS = 20
 TURNS = 4
 
 
@@ -59,18 +61,22 @@ class Case:
         return lambda: fleet.update(keys, g, paid)
 
     def single(self):
-        """A run of one learner; seconds a round."""
-        one = self.make()
-        if isinstance(one, Forecaster):
-            y = 5 + self.rng.standard_normal(SINGLE)
-            return cpu(lambda: one.run(y)) / SINGLE
-        if isinstance(one, ConformalTracker):
-            f = self.rng.standard_normal(SINGLE)
-            y = f + self.rng.standard_normal(SINGLE)
-            return cpu(lambda: one.run(f, y)) / SINGLE
-        d = one.domain.dim
-        world = tw.problems.LinearModel(0.1 * self.rng.standard_normal((SINGLE, d)), self.rng.standard_normal(SINGLE))
-        return cpu(lambda: tw.play(one, world)) / SINGLE
+        """Runs of single learners of the same age; seconds a round."""
+        f, d = self.rng.standard_normal(SINGLE), getattr(getattr(self.make(), "domain", None), "dim", 1)
+        y = 5 + self.rng.standard_normal(SINGLE)
+        world = tw.problems.LinearModel(0.1 * self.rng.standard_normal((SINGLE, d)), y)
+        learners = [self.make() for _ in range(REPEATS)]
+
+        def play():
+            for one in learners:
+                if isinstance(one, Forecaster):
+                    one.run(y)
+                elif isinstance(one, ConformalTracker):
+                    one.run(f, y)
+                else:
+                    tw.play(one, world)
+
+        return cpu(play) / SINGLE / REPEATS
 
     def by_hand(self, count=300, rounds=30):
         """A dict of learners, called from Python; seconds a round, and bytes a learner."""
@@ -104,8 +110,9 @@ def measure(case, threads):
     before = resident()
     fleet = tw.Fleet(case.make(), time_col=None, threads=threads)
     born = cpu(case.update(fleet, rng.permutation(n))) / n
-    for _ in range(30 if n <= 100_000 else 2):
-        case.update(fleet, rng.permutation(n))()
+    for some in np.array_split(np.arange(n), max(1, n // 50_000)):
+        for _ in range(AGE // 20):
+            case.update(fleet, np.repeat(some, 20))()
     single, one, eight = [], [], []
     for _ in range(TURNS):
         single.append(case.single())
@@ -131,11 +138,11 @@ def frames(streams):
     case = Case(name, lambda: Forecaster(lags=8, season=None), streams)
     fleet = tw.Fleet(case.make(), time_col=None, threads=1)
     names, single, found = [f"house-{k:07d}" for k in range(streams)], [], []
-    for turn in range(TURNS + 30):
+    for turn in range(TURNS + 100):
         order = rng.permutation(streams)
         frame = pl.DataFrame({"unique_id": [names[k] for k in order], "y": 5 + rng.standard_normal(streams)})
         seconds = cpu(lambda frame=frame: fleet.run(frame)) / streams
-        if turn >= 30:
+        if turn >= 100:
             found.append(seconds)
             single.append(case.single())
     s, a = min(single), min(found)

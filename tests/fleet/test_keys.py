@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from thalweg.errors import InputError
 from thalweg.fleet.keys import STRINGS, Keys, KeyTable, read_keys
+from thalweg.fleet.shelves import Shelf
 
 INTEGERS = st.integers(-(2**63), 2**63 - 1) | st.integers(0, 20)
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=6)
@@ -86,3 +87,24 @@ def test_missing_keys_are_named():
     assert list(read_keys("t", "keys", [1, None, 3])[1]) == [1]
     assert read_keys("t", "keys", [None])[1] == {0: "keys is missing"}
     assert read_keys("t", "keys", [])[0].size == 0
+
+
+def test_shelves_give_memory_back_and_lose_nothing():
+    shelf, rng = Shelf(3000), np.random.default_rng(0)
+    assert shelf.rows < 400
+    places = shelf.take(2000)
+    words = rng.integers(-(2**62), 2**62, (2000, 3000))
+    shelf.write(places, words)
+    for share in (0.9, 0.3, 0.5):
+        keep = rng.random(places.size) < share
+        shelf.give(places[~keep])
+        places, words = places[keep], words[keep]
+        if shelf.loose():
+            places = shelf.pack(places)
+        assert (shelf.read(places) == words).all()
+        assert sum(one is not None for one in shelf._chunks) <= 1 + 1.2 * len(places) / shelf.rows + 1
+        more = shelf.take(50)
+        assert not set(more.tolist()) & set(places.tolist())
+        shelf.write(more, np.zeros(3000, dtype=np.int64))
+        assert (shelf.read(places) == words).all()
+        shelf.give(more)

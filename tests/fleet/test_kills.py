@@ -37,7 +37,7 @@ def kill_once(folder, rng, wait):
     said = []
     reader = threading.Thread(target=lambda: said.extend(process.stdout), daemon=True)
     reader.start()
-    while not any(line.startswith("answered") for line in said):
+    while not any(line.startswith("answered ") for line in said):
         assert process.poll() is None, process.stderr.read()
         time.sleep(0.002)
     if rng.random() < 0.5:  # in a checkpoint
@@ -53,7 +53,8 @@ def kill_once(folder, rng, wait):
     reader.join()
     process.stdout.close()
     process.stderr.close()
-    return max(int(line.split()[1]) for line in said if line.startswith("answered"))
+    whole = [line for line in said if line.startswith("answered ") and line.endswith("\n")]
+    return max(int(line.split()[1]) for line in whole)
 
 
 def kill_many(folder, kills, seed=0, wait=0.3):

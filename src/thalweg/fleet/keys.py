@@ -19,7 +19,7 @@ from thalweg._kernels.jit import inner, kernel
 from thalweg._validate import told
 from thalweg.errors import InputError
 
-__all__ = ["INTEGERS", "STRINGS", "KeyTable", "Keys", "read_keys"]
+__all__ = ["INTEGERS", "STRINGS", "KeyTable", "Keys", "Mark", "read_keys"]
 
 INTEGERS, STRINGS = "integers", "strings"
 EMPTY, GONE = -1, -2  # of the slots of a table
@@ -27,6 +27,7 @@ FEWEST = 1024  # slots
 SLOT = 16  # bytes
 AHEAD = 8  # keys whose slots are asked for ahead of time
 Bytes = NDArray[np.uint8]
+Mark = tuple[int, Ints, str | None]
 
 
 class Keys(NamedTuple):
@@ -413,14 +414,14 @@ class KeyTable:
         if self.kind == STRINGS:
             self._waste += int(self._lengths[streams].sum())
 
-    def mark(self) -> tuple[int, Ints]:
-        """Return the numbers that are free, for `undo`."""
-        return self._next, self._free
+    def mark(self) -> Mark:
+        """Return the numbers that are free and the kind of keys, for `undo`."""
+        return self._next, self._free, self.kind
 
-    def undo(self, streams: Ints, mark: tuple[int, Ints]) -> None:
+    def undo(self, streams: Ints, mark: Mark) -> None:
         """Forget keys that were added since a mark."""
         self.remove(streams)
-        self._next, self._free = mark
+        self._next, self._free, self.kind = mark
 
     def keys(self, streams: Ints) -> list[Any]:
         """Return the keys of these streams."""

@@ -12,7 +12,8 @@ from thalweg._kernels.kinds import address
 
 __all__ = ["Shelf", "shift"]
 
-CHUNK = 1 << 22  # words of a chunk, about: memory is only taken once it is written
+CHUNK = 1 << 20  # words of a chunk, about: memory is only taken once it is written
+WASTE = 1.1  # memory over that of the streams in it, from which on a shelf is worth packing
 WORD = 8
 
 
@@ -46,9 +47,7 @@ class Shelf:
             self._free = np.concatenate([new, self._free])
         places = self._free[self._free.size - count :][::-1]
         for k in np.unique(places // self.rows).tolist():
-            if self._chunks[k] is None:
-                chunk = np.empty((self.rows, self.width), dtype=np.int64)
-                self._chunks[k], self._bases[k] = chunk, address(chunk)
+            self._allocate(k)
         self._free = self._free[: self._free.size - count]
         np.add.at(self._counts, places // self.rows, 1)
         self.count += count
@@ -62,6 +61,33 @@ class Shelf:
         for k in np.unique(places // self.rows).tolist():
             if self._counts[k] == 0:
                 self._chunks[k], self._bases[k] = None, 0
+
+    def loose(self) -> bool:
+        """Whether `pack` would free memory."""
+        chunks = sum(one is not None for one in self._chunks)
+        return chunks > 1 and (chunks - 1) * self.rows > WASTE * self.count
+
+    def pack(self, places: Ints) -> Ints:
+        """Move all streams, which have these places, to the first ones; returns their new places."""
+        far, least = places >= places.size, np.ones(places.size, dtype=np.bool_)
+        least[places[~far]] = False
+        found = places.copy()
+        found[far] = np.flatnonzero(least)
+        words = self.read(places[far])
+        for k in np.unique(found[far] >> self._shift).tolist():
+            self._allocate(k)
+        self._counts[:] = 0
+        np.add.at(self._counts, found >> self._shift, 1)
+        self.write(found[far], words)
+        for k in np.flatnonzero(self._counts == 0).tolist():
+            self._chunks[k], self._bases[k] = None, 0
+        self._free = np.arange(places.size, len(self._chunks) * self.rows)[::-1].copy()
+        return found
+
+    def _allocate(self, k: int) -> None:
+        if self._chunks[k] is None:
+            chunk = np.empty((self.rows, self.width), dtype=np.int64)
+            self._chunks[k], self._bases[k] = chunk, address(chunk)
 
     def addresses(self, places: Ints) -> Ints:
         """Return where the words of streams are."""

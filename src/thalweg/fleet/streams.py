@@ -90,7 +90,7 @@ class Streams:
         self.room[streams], self.place[streams] = self._fresh, places
         self.latest[streams], self.seen[streams], self.dirty[streams] = NEVER, self.batches, True
 
-    def unborn(self, streams: Ints, mark: tuple[int, Ints]) -> None:
+    def unborn(self, streams: Ints, mark: Mark) -> None:
         """Undo births since a mark of the table."""
         born = streams[self.room[streams] >= 0] if self.room.size > streams.max(initial=-1) else streams[:0]
         self.rooms[self._fresh][1].give(self.place[born])
@@ -119,6 +119,7 @@ class Streams:
             self.rooms[number][1].give(self.place[streams[self.room[streams] == number]])
         self.room[streams], self.latest[streams] = -1, NEVER
         self.table.remove(streams)
+        self._pack()
 
     def learner(self, stream: int) -> Any:
         """Return an ordinary learner with the state of a stream, one of its own."""
@@ -164,7 +165,15 @@ class Streams:
                 refused += self._play_some(kernel, batch, some, streams)
                 tick(some.size)
         self.dirty[streams[heads]] = True
+        self._pack()
         return refused
+
+    def _pack(self) -> None:
+        """Give memory back that streams have left behind."""
+        for number, (_, shelf) in enumerate(self.rooms):
+            if shelf.loose():
+                mine = np.flatnonzero(self.room == number)
+                self.place[mine] = shelf.pack(self.place[mine])
 
     def _play_some(self, kernel: Any, batch: Any, heads: Ints, streams: Ints) -> list[tuple[int, str]]:
         refused: list[tuple[int, str]] = []
