@@ -15,7 +15,7 @@ from thalweg._progress import progress_bar
 from thalweg.fleet.families import Family, Room
 from thalweg.fleet.families.base import Sizes, pointer_to
 from thalweg.fleet.kernels import DONE, FULL, REASONS, chain
-from thalweg.fleet.keys import Keys, KeyTable, grown
+from thalweg.fleet.keys import Keys, KeyTable, Mark, grown
 from thalweg.fleet.shelves import Shelf, shift
 
 __all__ = ["NEVER", "Streams"]
