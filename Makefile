@@ -49,12 +49,12 @@ docs: env  ## Build the documentation site, site/index.html; warnings are errors
 
 # Every direct requirement at its lowest bound, on Python 3.11 or 3.12; what those require is the newest that goes with
 # them, and may warn. A sample stands for all tests: import, rounds, sets, data, commands, engines, a study, and what
-# scikit-learn and river ask of estimators.
+# scikit-learn, river and sktime ask of estimators.
 SAMPLE := README.md tests/domains/test_domains.py tests/lab/test_tables.py tests/lab/test_streams.py \
           tests/lab/test_jobs.py tests/lab/test_study.py tests/test_cli.py \
-          tests/test_files.py::test_the_file_of_this_release_is_read_by_every_later_one \
+          tests/test_files.py::test_a_file_of_a_release_is_read_by_every_later_one \
           tests/estimators/test_frames.py tests/estimators/test_sklearn_checks.py tests/estimators/test_river.py \
-          tests/lab/test_forecast.py \
+          tests/estimators/test_river_forecaster.py tests/estimators/test_sktime.py tests/lab/test_forecast.py \
           -k 'not bench and not marker and not ctrl_c_ends and not long_runs and not progress_doubles and not over_seeds'
 oldest: $(OLDEST)/.ready  ## Try the oldest versions that pyproject.toml allows
 	$(OLDEST)/bin/python -m pytest -n $(JOBS) --dist loadfile -W default $(SAMPLE)

@@ -70,7 +70,8 @@ def by_hand(tw: Any) -> dict[str, Any]:
     loss = tw.losses.Squared(g, 1.0)
     system = tw.control.double_integrator()
     controller, state = tw.EfficientControl(system, 10**6), np.zeros(system.state_dim)
-    cost = tw.control.Quadratic(np.eye(system.state_dim), np.eye(system.input_dim))
+    quadratic = getattr(tw.control, "QuadraticCost", None) or tw.control.Quadratic  # its name before
+    cost = quadratic(np.eye(system.state_dim), np.eye(system.input_dim))
     for _ in range(late.delay):
         late.advance()
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import thalweg as tw
+from tests.samples import same
 from tests.twins.delayed import interleaved
 from tests.worlds import CountedLoss, CountedSet, ball, ellipsoid, flat_polytope, slow_box
 from thalweg.errors import HorizonWarning, InputError
@@ -45,10 +46,6 @@ def losses(X, count=60, seed=0):
     A = rng.standard_normal((count, *X.shape))
     A /= np.linalg.norm(A.reshape(count, -1), axis=1).reshape(count, *(1,) * len(X.shape))
     return [tw.losses.Squared(a, b) for a, b in zip(A, rng.uniform(-1, 1, count), strict=True)]
-
-
-def same(one, two):
-    return one.keys() == two.keys() and all(np.array_equal(one[key], two[key]) for key in one)
 
 
 def step_all(learner, fs, delays):

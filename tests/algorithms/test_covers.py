@@ -358,55 +358,6 @@ def test_a_learner_without_a_horizon_grows_past_its_first_guess(gradients, horiz
     assert_same_run(run.decisions, roomy.decisions)
 
 
-@pytest.mark.parametrize("name", MAKERS)
-@pytest.mark.parametrize("when", [2, 40, 77])
-def test_restore_across_growth_continues_bit_for_bit(name, when):
-    domain, stream = setting(horizon=100)
-    whole = decisions_of(MAKERS[name](domain, stream, 3), stream.losses)
-
-    saver = MAKERS[name](domain, stream, 3)
-    decisions_of(saver, stream.losses[:when])
-    saved = saver.state()
-    markers = saver.markers
-    fresh = MAKERS[name](domain, stream, 3)  # fewer slots than the state needs
-    grown = MAKERS[name](domain, stream, 3)  # more than it needs
-    decisions_of(grown, stream.losses)
-    for learner in (fresh, grown):
-        learner.restore(saved)
-        assert learner.markers == markers
-        assert inner(learner).born.tolist() == inner(saver).born.tolist()
-        np.testing.assert_array_equal(decisions_of(learner, stream.losses[when:]), whole[when:])
-        assert learner.queries == grown.queries
-    # The saved state was not touched by those who went on from it.
-    again = MAKERS[name](domain, stream, 3)
-    again.restore(saved)
-    np.testing.assert_array_equal(decisions_of(again, stream.losses[when:]), whole[when:])
-
-
-@pytest.mark.parametrize("name", MAKERS)
-def test_restore_into_a_learner_with_many_more_slots_continues_bit_for_bit(name):
-    """Nine slots against five: enough for compiled sums over slots to be grouped in another way."""
-    domain, stream = setting(horizon=300)
-    one, two = MAKERS[name](domain, stream, 3), MAKERS[name](domain, stream, 3)
-    decisions_of(one, stream.losses[:20])
-    decisions_of(two, stream.losses)
-    two.restore(one.state())
-    np.testing.assert_array_equal(decisions_of(two, stream.losses[20:80]), decisions_of(one, stream.losses[20:80]))
-
-
-@pytest.mark.parametrize("name", MAKERS)
-def test_reset_after_growth(name):
-    domain, stream = setting(horizon=100)
-    learner = MAKERS[name](domain, stream, 3)
-    first = decisions_of(learner, stream.losses)
-    learner.reset()
-    assert learner.markers == [1]
-    np.testing.assert_array_equal(decisions_of(learner, stream.losses), first)
-
-
-# ----------------------------------------------------------------------------------------------------- pools on a cover
-
-
 def pools(judge, gradients):
     ball = tw.domains.Ball(3)
     pool = tw.experts.Pool([tw.experts.Descent(ball, step) for step in (0.1, 1.0)], judge=judge)

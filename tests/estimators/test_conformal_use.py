@@ -10,13 +10,19 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from river import linear_model
+from river import linear_model, time_series
 from sklearn.linear_model import LinearRegression, SGDRegressor
 
-import thalweg as tw
 from tests.samples import same
-from thalweg.errors import InputError, StateError
-from thalweg.estimators import ConformalForecaster, ConformalTracker, TrackingRegression, interval_plots
+from thalweg.errors import InputError
+from thalweg.estimators import (
+    ConformalForecaster,
+    ConformalTracker,
+    Forecaster,
+    TrackingForecaster,
+    TrackingRegression,
+    interval_plots,
+)
 
 SMALL = {"windows": (8, 30), "halflives": (1, 5)}
 KINDS = {
@@ -40,55 +46,6 @@ def rounds(tracker, count, seed=0, late=0):
 
 
 # ------------------------------------------------------------------------------------------------- stop and resume
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("how", ["state", "file", "pickle", "deepcopy", "copy"])
-def test_it_goes_on_bit_for_bit(kind, how, tmp_path):
-    tracker = ConformalTracker(0.8, **SMALL, **KINDS[kind])
-    rounds(tracker, 120, late=tracker.horizon - 1)
-    if how == "state":
-        other = ConformalTracker(0.8, **SMALL, **KINDS[kind])
-        other.restore(tracker.state())
-    elif how == "file":
-        tracker.save(tmp_path / "tracker.npz")
-        other = tw.load(tmp_path / "tracker.npz")
-    elif how == "pickle":
-        other = pickle.loads(pickle.dumps(tracker))
-    else:
-        other = copy.copy(tracker) if how == "copy" else copy.deepcopy(tracker)
-    assert other.waiting == tracker.waiting == tracker.horizon - 1
-    for t in tracker, other:
-        while t.waiting:
-            t.update(0.25)
-    before = rounds(tracker, 60, seed=1)
-    assert rounds(other, 60, seed=1) == before  # the first had no part in the second
-    assert same(tracker.state(), other.state())
-
-
-def test_reset_and_clone_begin_anew():
-    tracker = ConformalTracker(**SMALL)
-    first = rounds(tracker, 50)
-    clone = tracker.clone()
-    assert clone.rounds == 0
-    assert rounds(clone, 50) == first
-    tracker.reset()
-    assert tracker.rounds == 0
-    assert rounds(tracker, 50) == first
-
-
-def test_a_state_of_other_settings_is_refused():
-    tracker = ConformalTracker(0.9, **SMALL)
-    rounds(tracker, 20)
-    for other in (
-        ConformalTracker(0.8, **SMALL),
-        ConformalTracker(0.9, windows=(8, 31), halflives=(1, 5)),
-        ConformalTracker(0.9, asymmetric=True, **SMALL),
-        ConformalTracker(0.9, horizon=2, **SMALL),
-    ):
-        with pytest.raises(StateError, match="it was saved with"):
-            other.restore(tracker.state())
-        assert other.rounds == 0
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -337,6 +294,67 @@ def test_models_of_three_kinds(kind, horizon):
             elif kind is by_sklearn:
                 alone.partial_fit([x], [y])
     assert inside / 400 == pytest.approx(0.8, abs=0.03)
+
+
+WAVE = 10 + 3 * np.sin(np.arange(300) * np.pi / 6) + 0.3 * np.random.default_rng(9).standard_normal(300)
+
+
+@pytest.mark.parametrize("columns", [(), ("a",)])
+def test_a_forecaster_of_a_series(columns):
+    """The same as a loop that asks the forecaster and the tracker; a value that is missing goes to neither."""
+    alone, tracker = Forecaster(columns, season=12), ConformalTracker(0.8)
+    forecaster, inside = ConformalForecaster(Forecaster(columns, season=12), ConformalTracker(0.8)), []
+    before = copy.deepcopy(tracker)
+    for t, y in enumerate(WAVE):
+        x = [float(t % 5)] if columns else None
+        said, found = alone.predict(x), forecaster.predict_interval(x)
+        assert found == (tracker.predict_interval(said) if t else (-np.inf, np.inf))
+        assert forecaster.predict(x) == said or t == 0
+        missing = 100 <= t < 130 or t % 9 == 5
+        forecaster.update((None, np.nan)[t % 2] if missing else y)
+        alone.update(None if missing else y)
+        if missing:
+            tracker = copy.deepcopy(before)
+        elif t:
+            tracker.update(y)
+        before = copy.deepcopy(tracker)
+        inside.append(found[0] <= y <= found[1])
+    assert np.mean(inside[20:100] + inside[140:]) == pytest.approx(0.8, abs=0.05)
+    again = pickle.loads(pickle.dumps(forecaster))
+    assert again.predict_interval(x) == forecaster.predict_interval(x)
+
+
+def test_forecasters_of_river():
+    forecaster, inside = ConformalForecaster(TrackingForecaster(season=12), ConformalTracker(0.8)), []
+    other = ConformalForecaster(Forecaster(season=12, horizon=12), ConformalTracker(0.8))
+    smooth = ConformalForecaster(time_series.HoltWinters(alpha=0.3), ConformalTracker(0.8))
+    for y in WAVE[:3]:
+        smooth.model.learn_one(y)
+    for y in WAVE:
+        low, high = forecaster.predict_interval()
+        assert (low, high) == other.predict_interval()
+        inside.append([low <= y <= high, np.less_equal(*smooth.predict_interval())])
+        for one in (forecaster, other, smooth):
+            one.update(y)
+    assert np.mean(inside, axis=0) == pytest.approx([0.8, 1.0], abs=0.05)
+
+
+def test_a_forecaster_of_a_series_takes_answers_one_by_one():
+    with pytest.raises(InputError, match=r"needs a tracker with horizon=1.*levels"):
+        ConformalForecaster(Forecaster(), ConformalTracker(horizon=2))
+    forecaster = ConformalForecaster(Forecaster())
+    for y in (1.0, 2.0):
+        forecaster.predict_interval()
+        forecaster.update(y)
+    before = forecaster.model.state()
+    with pytest.raises(InputError, match="nothing waits"):
+        forecaster.update(3.0)
+    forecaster.predict_interval()
+    with pytest.raises(InputError, match="y must be a number"):
+        forecaster.update(np.inf)
+    assert forecaster.model.rounds == before["clock"][0] == 2
+    forecaster.update(3.0)
+    assert forecaster.model.rounds == 3
 
 
 def test_a_model_that_is_not_to_learn_does_not():

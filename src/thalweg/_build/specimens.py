@@ -229,7 +229,7 @@ def _learners() -> Iterator[Specimen]:
             yield f"{name} on {ground}", partial(_play_on, domain, make)
 
 
-def _build(recipe: Recipe, domain: Domain) -> Any:
+def _build(recipe: Recipe, domain: Domain) -> object:
     return recipe.build(_setting(domain))
 
 
@@ -467,7 +467,7 @@ def _controllers() -> Iterator[Specimen]:
 def _steer(kind: Any, constants: control.Constants | None) -> None:
     system = control.double_integrator()
     controller = kind(system, HORIZON, memory=1, constants=constants)
-    cost = control.Quadratic([1.0, 1.0], [1.0])
+    cost = control.QuadraticCost([1.0, 1.0], [1.0])
     for _ in range(2):
         control.simulate(controller, system, cost, 0.1 * _numbers(2, 2))
         controller.restore(controller.state())
@@ -476,7 +476,7 @@ def _steer(kind: Any, constants: control.Constants | None) -> None:
 
 
 def _policies() -> None:
-    system, cost = control.double_integrator(), control.Absolute([1.0, 1.0], [1.0])
+    system, cost = control.double_integrator(), control.AbsoluteCost([1.0, 1.0], [1.0])
     wind = 0.1 * _numbers(6, 2)
     for policies in (_numbers(2, 1, 2), _numbers(6, 2, 1, 2)):
         controller = control.Planted(system, policies=policies)

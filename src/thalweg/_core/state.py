@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from thalweg.errors import StateError
 
 __all__ = [
-    "Block", "Field", "Floats", "Ints", "Part", "Past", "Plan", "Rule", "Seen", "at_most", "field", "part", "scratch",
-    "several",
+    "Block", "Field", "Floats", "Ints", "Nothing", "Part", "Past", "Plan", "Rule", "Seen", "at_most", "field", "part",
+    "scratch", "several",
 ]  # fmt: skip
 
 Floats = NDArray[np.float64]
@@ -89,6 +89,10 @@ class Part:
     """The place of another declared state, or of its settings."""
 
 
+class Nothing(NamedTuple):
+    """A state without fields, for a part that is not there."""
+
+
 class Several(Part):
     """The place of any number of states of one kind, or of their settings: a tuple."""
 
@@ -130,15 +134,15 @@ def declared(kind: type) -> dict[str, Field | Part]:
 # ---------------------------------------------------------------------------------------------------------------- plans
 
 
-def _no_relations(s: Any, c: Any, past: Past) -> Iterator[tuple[str, bool]]:
+def _no_relations(s: object, c: object, past: Past) -> Iterator[tuple[str, bool]]:
     yield from ()
 
 
-def _same_past(s: Any, c: Any, past: Past) -> Mapping[str, Past]:
+def _same_past(s: object, c: object, past: Past) -> Mapping[str, Past]:
     return {}
 
 
-def _zeros(s: Any, c: Any) -> None:
+def _zeros(s: object, c: object) -> None:
     pass
 
 
@@ -172,7 +176,7 @@ class Plan:
     settings: Any
     sizes: Mapping[str, int] = dataclasses.field(default_factory=dict)
     parts: Mapping[str, Plan] = dataclasses.field(default_factory=dict)
-    facts: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    facts: Mapping[str, object] = dataclasses.field(default_factory=dict)
     holds: Callable[[Any, Any, Past], Iterator[tuple[str, bool]]] = _no_relations
     pasts: Callable[[Any, Any, Past], Mapping[str, Past]] = _same_past
     begin: Callable[[Any, Any], None] = _zeros
@@ -261,6 +265,16 @@ def _reserve(plan: Plan) -> None:
             raise StateError("The state would be far larger than the file.")
 
 
+def _words(plan: Plan) -> NDArray[np.int64]:
+    try:
+        return np.zeros(plan.words, WORD)
+    except MemoryError:
+        raise MemoryError(
+            f"A state of these sizes needs {8 * plan.words / 2**30:.3g} GB, more memory than there is. Choose smaller "
+            "ones: fewer features, lags or members, a shorter delay."
+        ) from None
+
+
 class Block:
     """One object's memory, and its arrays as views of it.
 
@@ -279,7 +293,7 @@ class Block:
     def __init__(self, plan: Plan, memory: NDArray[np.int64] | None = None) -> None:
         _reserve(plan)
         self.plan = plan
-        self.memory = memory = np.zeros(plan.words, WORD) if memory is None else memory
+        self.memory = memory = _words(plan) if memory is None else memory
         self.arrays = {
             name: np.ndarray(shape, said.dtype, memory, 8 * first)
             for name, (said, shape, first) in plan._layout[0].items()
@@ -361,7 +375,7 @@ def _settings(plan: Plan) -> Any:
     return kind._make(made)  # type: ignore[attr-defined]
 
 
-def _look(plan: Plan, s: Any, c: Any, past: Past) -> Iterator[tuple[str, bool]]:
+def _look(plan: Plan, s: object, c: object, past: Past) -> Iterator[tuple[str, bool]]:
     """Yield (name, holds) for every rule and relation of a state."""
     pasts = plan.pasts(s, c, past)
     for name, said in declared(plan.state).items():

@@ -19,7 +19,7 @@ import numpy as np
 
 from thalweg._kernels.kinds import address, formats, kind, words
 
-__all__ = ["CONTIGUOUS", "Closed", "Handle", "Unbound", "bind", "data", "parts"]
+__all__ = ["CONTIGUOUS", "AnyHandle", "Closed", "Handle", "Unbound", "bind", "data", "parts"]
 
 ndarray = np.ndarray
 CONTIGUOUS = 1  # the bit of `flags.num`
@@ -31,7 +31,7 @@ def _data_reader() -> Callable[[Any], int]:
     """The quickest way to the address of an array: NumPy's C interface has it right behind the head of the object."""
     head, read = object.__basicsize__, ctypes.c_void_p.from_address
 
-    def quick(array: Any) -> int:
+    def quick(array: object) -> int:
         return read(id(array) + head).value or 0
 
     sample = np.arange(3.0)
@@ -70,7 +70,7 @@ class Handle:
     __slots__ = ("__weakref__", "_row", "address", "kind", "tree")
     word_kind = ""  # see `kinds.kind`: it is in `kind`
 
-    def __init__(self, tree: Any) -> None:
+    def __init__(self, tree: object) -> None:
         key: list[Any] = []
         row: list[Any] = []
         _read(tree, key, row)
@@ -79,13 +79,14 @@ class Handle:
         if known is None:
             text = kind(tree)
             known = _known[found] = f"*{text}", struct.Struct(formats(text)).pack
-        self.tree, self.kind = tree, known[0]
+        self.tree: Any = tree
+        self.kind = known[0]
         packed = known[1](*row)
         self._row = ctypes.create_string_buffer(packed, max(len(packed), 1))
         self.address = ctypes.addressof(self._row)
 
 
-def bind(tree: Any) -> Handle:
+def bind(tree: object) -> Handle:
     """Hand a tree of parts over to compiled code. The arrays stay the same arrays; the tree itself cannot change."""
     return Handle(tree)
 
@@ -95,13 +96,8 @@ class Unbound:
 
     __slots__ = ("tree",)
 
-    def __init__(self, tree: Any) -> None:
-        self.tree = tree
-
-
-def parts(handle: Any) -> Any:
-    """The tree of a handle."""
-    return handle.tree
+    def __init__(self, tree: object) -> None:
+        self.tree: Any = tree
 
 
 class Closed:
@@ -117,3 +113,11 @@ class Closed:
     def tree(self) -> Any:
         """The tree, where nothing is compiled."""
         return self.handle.tree
+
+
+AnyHandle = Handle | Unbound | Closed
+
+
+def parts(handle: AnyHandle) -> Any:
+    """The tree of a handle."""
+    return handle.tree

@@ -49,14 +49,16 @@ class Entry:
 
     __slots__ = ("direct", "function", "keep", "name", "pack", "returns")
 
-    def __init__(self, name: str, kinds: tuple[str, ...], returns: str, address: int, direct: int, keep: Any) -> None:
+    def __init__(
+        self, name: str, kinds: tuple[str, ...], returns: str, address: int, direct: int, keep: object
+    ) -> None:
         self.name, self.returns, self.direct, self.keep = name, returns, direct, keep
         self.pack = struct.Struct("".join(map(formats, kinds))).pack
         result = ctypes.c_double if returns == "f8" else ctypes.c_int64
         self.function: Any = ctypes.CFUNCTYPE(result, ctypes.c_void_p)(address)
         self.function.argtypes = (ctypes.c_void_p,)
 
-    def read(self, result: Any) -> Any:
+    def read(self, result: object) -> Any:
         """Convert the number that an entry returned; raise if it reports a failure."""
         if self.returns == "f8":
             if result != result and struct.pack("d", result) == FAILED_FLOAT:
@@ -130,11 +132,11 @@ class Kernel(Generic[P, R]):
         """The address that other kernels call."""
         return self.entry(kinds).direct
 
-    def ready(self, *arguments: Any) -> Call:
+    def ready(self, *arguments: object) -> Call:
         """A call with these arguments, to be made many times."""
         return Call(self, arguments)
 
-    def ready_in_python(self, *arguments: Any) -> Any:
+    def ready_in_python(self, *arguments: object) -> Any:
         """As `ready`, of the function itself: its arguments may be what compiled code cannot take."""
         return PlainCall(self.function, arguments)
 
@@ -170,7 +172,7 @@ class PlainKernel(Kernel[P, R]):
             PlainKernel.record(self, kinds)
         return 0
 
-    def ready(self, *arguments: Any) -> Any:
+    def ready(self, *arguments: object) -> Any:
         """A call with these arguments, to be made many times."""
         return PlainCall(self, arguments)
 
@@ -211,7 +213,7 @@ class PlainCall:
         """The function's result."""
         return self.kernel(*self.floats)
 
-    def read(self, result: Any) -> Any:
+    def read(self, result: object) -> Any:
         """As it is."""
         return result
 
@@ -258,7 +260,7 @@ def optional(function: F) -> F:
 
 
 def _choosing(function: F, table: dict[type, Callable[..., Any]]) -> F:
-    def choose(part: Any, *rest: Any) -> Any:
+    def choose(part: object, *rest: object) -> Any:
         return table[object if type(part) not in table and object in table else type(part)](part, *rest)
 
     choose.__name__, choose.__qualname__, choose.__doc__ = function.__name__, function.__qualname__, function.__doc__

@@ -16,10 +16,14 @@ _PLACES = {
     "Mixture": "mixture",
     "Oracle": "aggregator",
     "StreamingPCA": "streaming_pca",
+    "ThalwegForecaster": "sktime",
     "TrackingClassifier": "classifier",
+    "TrackingForecaster": "river_forecaster",
     "TrackingLogistic": "river_models",
     "TrackingRegression": "river_models",
     "TrackingRegressor": "regressor",
+    "backtest": "long_frames",
+    "forecast": "long_frames",
     "oracle": "aggregator",
 }  # the file of each name
 

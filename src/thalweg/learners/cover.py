@@ -60,7 +60,7 @@ Build = Callable[[int], Expert]
 COVERS = {"compact": covers.COMPACT, "geometric": covers.GEOMETRIC}
 LEVELS = 62  # counters have 64 bits
 SLOTS = 4  # at first, capacity for 15 markers, and so many more at a time: the state moves rarely
-FIRST_MARKS, MORE_MARKS = 16, 4  # kept at first, and the factor by which they grow
+FIRST_MARKS = 16  # kept at first
 MARKS_KEPT = 65_536  # at most, so that memory stays bounded on an endless stream
 LOOK_AHEAD = 64  # thresholds are tabled this many markers ahead, so that compiled runs need not stop for each
 
@@ -200,7 +200,7 @@ def _slots(markers: int) -> int:
     return min(max(-(-markers.bit_length() // SLOTS), 1) * SLOTS, LEVELS)
 
 
-class Covered(Machine):
+class Covered(Machine[CoverState, CoverSettings]):
     """Experts on a cover under a meta-learner; see `Cover` for the arguments. Slots (K) and kept markers (M) grow."""
 
     by_value = judges = True  # members with gradients of their own are judged by values
@@ -297,7 +297,7 @@ class Covered(Machine):
             self._look_up(m)
         full = (m + 1) >> K > 0
         if m + full >= M:  # a marker early where slots grow, too: one move for both
-            M = min(MORE_MARKS * M, MARKS_KEPT)
+            M = min(2 * M, MARKS_KEPT)
         return {"K": _slots(m + 1) if full else K, "M": M}
 
     def sizes_of(self, saved: Mapping[str, NDArray[Any]]) -> dict[str, int]:
@@ -310,7 +310,7 @@ class Covered(Machine):
             raise ValueError(f"it has {K} slots and {m} markers")
         if self.threshold is None:
             return {"K": K, "M": 0}
-        least, most = max(m, FIRST_MARKS), max(MORE_MARKS * (m + 1), FIRST_MARKS)
+        least, most = max(m, FIRST_MARKS), max(2 * (m + 1), FIRST_MARKS)
         if not min(least, MARKS_KEPT) <= M <= min(most, MARKS_KEPT) or M.bit_count() != 1:
             raise ValueError(f"it keeps {M} of {m} markers")
         return {"K": K, "M": M}

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 
 from thalweg._core.memory import Memory
 from thalweg._core.rules import counter_field, counters, feasible
-from thalweg._core.saving import check_kind, inside, plain, read, unfit
+from thalweg._core.saving import check_kind, check_names, inside, plain, read, unfit
 from thalweg._core.state import Floats, Ints, Past, Plan, field, scratch
 from thalweg._interrupts import interrupts
 from thalweg._kernels.clock import CLIPPED, FRESH, GRADIENTS, ROUNDS, VALUES
@@ -106,7 +106,7 @@ class Turns(Waiting):
         yield "copies", np.unique(waiting).size == waiting.size
 
 
-def _begin(s: DelayedState, c: Any) -> None:
+def _begin(s: DelayedState, c: object) -> None:
     s.holders[0] = 0
 
 
@@ -195,7 +195,7 @@ class Delayed(Late):
             self._copies.append(self._new_copy(self._copies[0]))
         self._list_guests(memory)
 
-    def _new_copy(self, like: Any) -> Any:
+    def _new_copy(self, like: object) -> Any:
         """Return one more learner, checked; the first is `like` nobody."""
         name = type(self).__name__
         made = ask(name, "make_learner", self.make_learner, self.domain)
@@ -428,11 +428,12 @@ class Delayed(Late):
 
     # ------------------------------------------------------------------ stop and resume
 
-    def restore(self, saved: Mapping[str, Any]) -> None:
+    def restore(self, saved: Mapping[str, object]) -> None:
         """As `Learner.restore`."""
         memory, saved = self._memory, plain(saved)
         check_kind(self, saved)
         block, sizes = read(self, memory.layout, saved, self._square_bound)
+        check_names(self, saved, block.arrays, [f"copy{k}." for k in range(int(block.state.copies[0]))])
         copies: list[Any] = []
         for k in range(int(block.state.copies[0])):
             copies.append(self._new_copy(self._copies[0]))
@@ -455,13 +456,13 @@ def _roll_back(before: list[tuple[Learner, Any]]) -> None:
         learner._memory.roll_back(kept)
 
 
-def _has(made: Any, name: str) -> bool:
+def _has(made: object, name: str) -> bool:
     """Whether an object has an attribute; a decision is not made for that."""
     missing = object()
     return inspect.getattr_static(made, name, missing) is not missing or (name != "decision" and hasattr(made, name))
 
 
-def _alike(one: Any, other: Any) -> bool:
+def _alike(one: object, other: object) -> bool:
     """Whether two learners were built alike."""
     try:
         if isinstance(one, Learner) and isinstance(other, Learner):

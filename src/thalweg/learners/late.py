@@ -30,14 +30,14 @@ from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.learners import loop
 from thalweg.learners.base import Learner, watch_horizon
-from thalweg.learners.machine import Machine
+from thalweg.learners.machine import AnyMachine
 from thalweg.losses import Loss
 from thalweg.problems import LinearModel
 
 __all__ = ["Late", "Waiting", "read_delays"]
 
 
-def read_delays(owner: str, domain: Domain, delay: Any, max_delay: Any, entries: int = 1) -> int:
+def read_delays(owner: str, domain: Domain, delay: object, max_delay: object, entries: int = 1) -> int:
     """Return the largest delay; `entries` numbers are remembered for each entry of a decision."""
     if (delay is None) == (max_delay is None):
         raise InputError(
@@ -50,7 +50,7 @@ def read_delays(owner: str, domain: Domain, delay: Any, max_delay: Any, entries:
     return most
 
 
-class Waiting(Machine):
+class Waiting(AnyMachine):
     """Rounds that wait for feedback: a state with the fields x ("R d"), due ("R", -1 at first) and clock.
 
     `plan` gives the plan; R is the largest delay plus 1.
@@ -165,7 +165,7 @@ class Late(Learner):
         t = self.rounds
         return tuple(s for s in range(max(0, t - self.max_delay), t + 1) if self._memory.state.due[s % self._rows] < 0)
 
-    def _remembered(self, call: str, round: Any) -> int:
+    def _remembered(self, call: str, round: object) -> int:
         who, t = f"{type(self).__name__}.{call}", self.rounds
         s = check_count(who, "round", round, least=0)
         if s > t:
@@ -181,7 +181,7 @@ class Late(Learner):
         s = self.rounds if self._asked is None else self._asked
         return f"{type(self).__name__}, round {s} (counted from 0)"
 
-    def _whose(self, round: Any) -> int:
+    def _whose(self, round: object) -> int:
         """Whose feedback comes."""
         if round is not None:
             s = self._remembered("update", round)
@@ -260,7 +260,7 @@ class Late(Learner):
         watch_horizon(self)
         return paid
 
-    def _read_delay(self, delay: Any, who: str | None = None) -> int:
+    def _read_delay(self, delay: object, who: str | None = None) -> int:
         if delay is None:
             return self.max_delay
         number = real_number(delay)

@@ -42,7 +42,7 @@ from thalweg.parts.records import MARKERS, OTHERS, account, begin_records, credi
 __all__ = ["SPARE", "TrackerSettings", "TrackerState", "curved_in_use", "helpers_in_use"]
 
 NOTHING = 1e-300  # of a squared gradient, and of a loss
-LARGEST = 1e150  # of a loss
+LARGEST_LOSS = 1e150  # of a loss
 ENOUGH = 4.0  # gradients, to know something of curvature without values
 SPARE = 2  # rows beyond those in use, at most
 
@@ -111,7 +111,7 @@ def _decision(s: TrackerState, c: TrackerSettings) -> Floats:
 @implement(learn, TrackerState)
 def _learn(s: TrackerState, c: TrackerSettings, h: Floats, loss: float) -> bool:
     f = loss - c.floor
-    if f < 0.0 or LARGEST < f < np.inf:
+    if f < 0.0 or LARGEST_LOSS < f < np.inf:
         return False
     s.clock[ROUNDS] += 1
     s.clock[GRADIENTS] += 1

@@ -26,13 +26,13 @@ from thalweg.learners.base import read_start
 from thalweg.learners.machine import Machine
 from thalweg.learners.tracker.kernels import (
     ENOUGH,
+    LARGEST_LOSS,
     SPARE,
     TrackerSettings,
     TrackerState,
     curved_in_use,
     helpers_in_use,
 )
-from thalweg.learners.tracker.kernels import LARGEST as LARGEST_LOSS
 from thalweg.parts.curvature import curvature_plan
 from thalweg.parts.cut_descent import (
     BELOW,
@@ -56,11 +56,11 @@ __all__ = ["MARKS_KEPT", "Tracking", "multipliers"]
 SMALL = 64  # entries of a decision up to which members with curvature are worth their d^2
 SLOTS = 2  # of the cover at first, capacity for 3 markers, and more at a time
 MARKS_KEPT = 64  # the rounds of so many markers are remembered
-LARGEST = 1e145  # of a gradient times the diameter: its square can then be added up
+LARGEST_PRODUCT = 1e145  # of a gradient times the diameter: its square can then be added up
 CLOSE, SLACK = 1e-9, 1 + 1e-6  # rounding errors of points and weights, and of sums over rounds
 
 
-class Tracking(Machine):
+class Tracking(Machine[TrackerState, TrackerSettings]):
     """The machine of `Tracker` on the ball around its domain.
 
     Member rows (N) and cover slots (S) grow. The first round decides how many rows, helpers (H) and members with
@@ -117,7 +117,7 @@ class Tracking(Machine):
             f"{owner} was told that no loss is below loss_floor = {self.floor:g}. Give the lower bound that "
             "holds for your losses, or loss_floor=None to do without their values."
         )
-        self.square = (LARGEST / max(1.0, domain.diameter)) ** 2
+        self.square = (LARGEST_PRODUCT / max(1.0, domain.diameter)) ** 2
         self.directions = directions or (FULL, np.zeros(0))
         self.home = (domain.center if start is None else read_start(owner, domain, start)).ravel().copy()
 

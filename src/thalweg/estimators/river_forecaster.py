@@ -1,0 +1,166 @@
+"""The forecaster for river."""
+
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from thalweg._core.memory import Memory
+from thalweg._core.saving import read
+from thalweg._extras import need
+from thalweg._types import Array
+from thalweg._validate import check_count, real_number, told
+from thalweg.errors import InputError
+from thalweg.estimators import _fitted
+from thalweg.estimators.forecaster import Forecaster, is_missing
+from thalweg.parts.forecast.model import ASKED
+from thalweg.parts.forecast.past import ABSENT
+
+need("river", "river", "TrackingForecaster")
+
+from river.time_series.base import Forecaster as RiverForecaster  # noqa: E402
+
+__all__ = ["TrackingForecaster"]
+
+Features = dict[Hashable, Any]
+
+
+class _Series:
+    """A model as `thalweg.estimators._fitted` takes it."""
+
+    def __init__(self, forecaster: Forecaster) -> None:
+        self.forecaster = forecaster
+
+    @property
+    def memory(self) -> Memory:
+        """That of the forecaster."""
+        return self.forecaster._memory
+
+    @property
+    def rounds(self) -> int:
+        """Rows learned so far."""
+        return self.forecaster.rounds
+
+
+def _read_names(value: Any) -> dict[Hashable, None]:
+    names = dict.fromkeys(_fitted.words(value))
+    if len(names) < len(value):
+        raise ValueError("two features have one name")
+    return names
+
+
+def _asked(model: Forecaster, row: Array) -> bool:
+    """Whether the present round was forecast with these columns."""
+    s = model._memory.state
+    return bool(s.clock[ASKED] and np.array_equal(s.columns.row, np.where(np.isnan(row), ABSENT, row)))
+
+
+def _restored(self: Any, facts: Mapping[str, Any], saved: Callable[[int], Mapping[str, Any]]) -> tuple[_Series, ...]:
+    """See `thalweg.estimators._fitted.Fitted`."""
+    model = self._build(len(facts["_names"]))
+    model._memory.adopt(*read(self, model._memory.layout, saved(0)))
+    return (_Series(model),)
+
+
+class TrackingForecaster(RiverForecaster):
+    """A series forecast up to `horizon` steps ahead, for river: seasons, missing values, and nothing to tune.
+
+    It is `thalweg.estimators.Forecaster`. The features of the first row that are numbers are its columns: one that is
+    missing later counts as not known, and others that come later are left out.
+
+    Parameters
+    ----------
+    horizon
+        Steps ahead that may be asked for.
+    season
+        The number of rounds after which the series repeats itself, several of them, None, or "auto".
+    lags
+        Past values that one of the candidates looks at; "auto" is the last 4.
+    loss
+        "squared" or "absolute": the errors by which candidates are compared.
+
+    Examples
+    --------
+    >>> from river import datasets
+    >>> from thalweg.estimators import TrackingForecaster
+    >>> model = TrackingForecaster(season=12)
+    >>> for x, y in datasets.AirlinePassengers():
+    ...     model.learn_one(y)
+    >>> [round(said) for said in model.forecast(3)]
+    [45..., 42..., 46...]
+    """
+
+    _noun = "estimator"
+    _facts: ClassVar[Mapping[str, Callable[[Any], Any]]] = {"_names": _read_names}
+    _prefix = "forecaster."
+    _models: tuple[_Series, ...]
+    _names: dict[Hashable, None]  # of the columns, in their order
+
+    _arguments, _settings, _restored = _fitted.arguments, _fitted.settings, _restored
+    state, restore, save, __copy__ = _fitted.state, _fitted.restore, _fitted.save, _fitted.copied
+    rounds = property(_fitted.rounds)
+
+    def __init__(
+        self,
+        horizon: int = 12,
+        season: str | int | Sequence[int] | None = "auto",
+        lags: str | int | Sequence[int] = "auto",
+        loss: str = "squared",
+    ) -> None:
+        self.horizon = horizon
+        self.season = season
+        self.lags = lags
+        self.loss = loss
+
+    def _build(self, columns: int) -> Forecaster:
+        names = [str(k) for k in range(columns)]
+        return Forecaster(names, lags=self.lags, season=self.season, horizon=self.horizon, loss=self.loss)
+
+    def learn_one(self, y: float | None, x: Features | None = None) -> None:
+        """See a value, and the features of its round; None or nan: it is missing, and the time passes."""
+        if _fitted.is_fitted(self):
+            self._learn(self._models[0].forecaster, self._names, y, x)
+            return
+        names = dict.fromkeys(name for name, value in (x or {}).items() if not math.isnan(real_number(value)))
+        model = self._build(len(names))
+        self._learn(model, names, y, x)
+        _fitted.learned(self, self, _models=(_Series(model),), _names=names)
+
+    def _learn(self, model: Forecaster, names: dict[Hashable, None], y: Any, x: Features | None) -> None:
+        if not names:
+            model.update(y)
+            return
+        row = self._row(names, x)
+        with model._memory.all_or_nothing():
+            if not _asked(model, row):
+                model.predict(row)
+            model.update(y)
+
+    def forecast(self, horizon: int, xs: list[Features] | None = None) -> list[float]:
+        """Return forecasts of the next `horizon` values, 0 before the first; `xs` has the features of their rounds."""
+        steps = check_count(f"{type(self).__name__}.forecast", "horizon", horizon)
+        if xs is not None and len(xs) != steps:
+            raise InputError(f"{type(self).__name__}.forecast needs as many rows in 'xs' as steps. Got {len(xs)}.")
+        if steps > self.horizon:
+            raise InputError(
+                f"{type(self).__name__} was built to forecast up to {self.horizon} steps. Got horizon={steps}. Build it "
+                f"with horizon={steps}."
+            )
+        if not _fitted.is_fitted(self):
+            return [0.0] * steps
+        model, rows = self._models[0].forecaster, None
+        if self._names:
+            rows = np.full((model.horizon, len(self._names)), np.nan)
+            for h, x in enumerate(xs or ()):
+                rows[h] = self._row(self._names, x)
+        said = model.forecast(rows).mean[:steps]
+        return np.nan_to_num(said).tolist()
+
+    def _row(self, names: dict[Hashable, None], x: Features | None) -> Array:
+        """Return the features that are columns; nan where one is not known."""
+        found = [(x or {}).get(name) for name in names]
+        try:
+            return np.array([np.nan if is_missing(value) else float(value) for value in found])  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            raise InputError(f"{type(self).__name__}: features must be numbers. Got {told(x)}.") from None
