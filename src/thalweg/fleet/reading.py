@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from thalweg._core.state import Floats, Ints
 from thalweg._extras import need
-from thalweg._validate import LARGEST, real_array, told
+from thalweg._validate import LARGEST_ENTRY, real_array, told
 from thalweg.errors import InputError
 from thalweg.fleet.keys import Keys, read_keys
 
@@ -183,7 +183,7 @@ def values_of(owner: str, name: str, given: Any, shape: tuple[int, ...]) -> Floa
 
 def check_numbers(bad: dict[int, str], name: str, values: NDArray[Any], *, missing: bool) -> None:
     """Note the rows with a number that is too large; or not there, unless that is allowed."""
-    fine = np.abs(values) <= LARGEST
+    fine = np.abs(values) <= LARGEST_ENTRY
     if missing:
         fine |= np.isnan(values)
     if fine.all():

@@ -16,7 +16,7 @@ from thalweg._kernels.pointers import Pointer, call
 from thalweg.errors import InputError
 from thalweg.estimators.aggregator import Aggregator
 from thalweg.estimators.aggregator.kernels import ANSWERED, PREDICTED, answer, ask, recall
-from thalweg.estimators.aggregator.machine import Turns
+from thalweg.estimators.aggregator.machine import CopyHandles
 from thalweg.estimators.aggregator.reading import read_answers, read_rows
 from thalweg.fleet.families.base import Family, Growth, ordered
 from thalweg.fleet.kernels import FULL, REFUSED, stopped
@@ -104,7 +104,7 @@ class Combiners(Family):
         """See `Family`."""
         return learner._memory
 
-    def _turns(self, learner: Aggregator) -> Turns:
+    def _turns(self, learner: Aggregator) -> CopyHandles:
         learner._door(0)
         assert learner._turns is not None
         return learner._turns
