@@ -22,7 +22,7 @@ from thalweg.errors import StateError
 from thalweg.fleet.families.base import Sizes
 from thalweg.fleet.keys import INTEGERS, STRINGS, Keys, hash_texts
 
-__all__ = ["FORMAT", "Class", "Names", "Segment", "read_segment", "write_segment"]
+__all__ = ["FORMAT", "ClassToWrite", "Names", "Segment", "read_segment", "write_segment"]
 
 FORMAT = 1
 MAGIC = b"TWFLEET1"
@@ -30,7 +30,7 @@ FRAME = struct.Struct("<QI")  # length and checksum of a section
 AT_ONCE = 1 << 22  # bytes that are written or checked together
 
 
-class Class(NamedTuple):
+class ClassToWrite(NamedTuple):
     """Streams of one class to be written."""
 
     sizes: Sizes
@@ -52,7 +52,7 @@ class Names(NamedTuple):
 # ------------------------------------------------------------------------------------------------------------- writing
 
 
-def write_segment(file: BinaryIO, facts: dict[str, Any], names: Names, classes: list[Class]) -> int:
+def write_segment(file: BinaryIO, facts: dict[str, Any], names: Names, classes: list[ClassToWrite]) -> int:
     """Write a segment; returns its length. `facts` are kept in the header."""
     body = _pack(names)
     listed = [{"sizes": list(map(list, one.sizes)), "width": one.width, "count": one.streams} for one in classes]

@@ -15,7 +15,7 @@ from thalweg._kernels.jit import Kernel
 from thalweg._kernels.kinds import kind
 from thalweg._kernels.pointers import Pointer
 from thalweg.errors import InputError
-from thalweg.fleet.reading import Rows, check_numbers
+from thalweg.fleet.reading import BatchRows, check_numbers
 from thalweg.fleet.seats import Seat
 
 __all__ = ["Family", "Growth", "Room", "Sizes", "ordered", "pointer_to"]
@@ -100,7 +100,7 @@ class Family(ABC):
 
     # ------------------------------------------------------------------ rows
 
-    def check(self, rows: Rows, target: str, learns: bool) -> None:
+    def check(self, rows: BatchRows, target: str, learns: bool) -> None:
         """Note rows with numbers that cannot be played; here any may be missing."""
         if learns:
             check_numbers(rows.bad, target, rows.target, missing=True)
