@@ -303,6 +303,7 @@ WAVE = 10 + 3 * np.sin(np.arange(300) * np.pi / 6) + 0.3 * np.random.default_rng
 def test_a_forecaster_of_a_series(columns):
     """The same as a loop that asks the forecaster and the tracker; a value that is missing goes to neither."""
     alone, tracker = Forecaster(columns, season=12), ConformalTracker(0.8)
+    before = copy.deepcopy(tracker)
     forecaster, inside = ConformalForecaster(Forecaster(columns, season=12), ConformalTracker(0.8)), []
     before = copy.deepcopy(tracker)
     for t, y in enumerate(WAVE):

@@ -1,4 +1,4 @@
-"""The forecaster: its twin, no look-ahead, rows as runs, saved bit for bit, finite always, trouble harmless."""
+"""The forecaster: its twin, no look-ahead, runs and rows the same, saved bit for bit, finite always, little trouble."""
 
 import copy
 import logging
@@ -76,7 +76,7 @@ def stacked(run):
     return np.stack([run.mean, *run.lower.values(), *run.upper.values()], axis=1)
 
 
-# ------------------------------------------------------------------------------------------------------- the equations
+# -------------------------------------------------------------------------------------------------------- the equations
 
 
 @pytest.mark.parametrize("options", OPTIONS)
@@ -141,7 +141,7 @@ def test_a_column_that_is_not_known_is_left_out():
     assert f.predict([None]) == f.predict({"x": np.nan})
 
 
-# ------------------------------------------------------------------------------------------------------- no look-ahead
+# -------------------------------------------------------------------------------------------------------- no look-ahead
 
 
 @pytest.mark.parametrize("options", OPTIONS)

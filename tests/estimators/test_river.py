@@ -18,7 +18,7 @@ from thalweg.estimators import TrackingClassifier, TrackingRegressor
 
 river = pytest.importorskip("river")
 
-from river import checks, compose, datasets, linear_model, optim, preprocessing  # noqa: E402
+from river import checks, compose, datasets, linear_model, optim, preprocessing, stream  # noqa: E402
 
 from tests.samples import same  # noqa: E402
 from thalweg.estimators import TrackingLogistic, TrackingRegression  # noqa: E402
@@ -488,3 +488,21 @@ def test_damaged_states_are_refused():
         with pytest.raises(StateError):
             model.restore(before | {key: value})
     assert all(np.array_equal(before[key], value) for key, value in model.state().items())
+
+
+@pytest.mark.parametrize("delay", [20, 50])
+def test_late_labels_are_no_worse_than_the_last_known_one(delay):
+    """Compared on rows for which a label is known; before the first one nobody knows anything."""
+    model, last, waiting, found = TrackingRegression(), None, {}, []
+    for i, x, y in stream.simulate_qa(datasets.TrumpApproval(), moment=None, delay=delay, copy=True):
+        if y is None:
+            waiting[i] = model.predict_one(x), last
+            continue
+        said, label = waiting.pop(i)
+        if label is not None:
+            found.append([abs(said - y), abs(label - y)])
+        model.learn_one(x, y)
+        last = y
+    ours, repeated = np.mean(found, axis=0)
+    assert len(found) == 1001 - delay
+    assert ours < repeated

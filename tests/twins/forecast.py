@@ -263,7 +263,7 @@ class Forecaster:
         return below, (h - below) / max(above - below, 1), above
 
     def judge(self, y):
-        """(1) of `pool`."""
+        """(1) of `combination`."""
         least = 1e-4 * (self.high - self.low)
         for h in anchors(self.H):
             said = self.said.get((self.t + 1 - h, h))

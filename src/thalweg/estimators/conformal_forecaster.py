@@ -37,9 +37,10 @@ class ConformalForecaster:
     Notes
     -----
     It is pickled and copied with its model. `tracker.save` writes the tracker alone to a file.
+    A forecaster of a series gets its answers one by one, so the tracker's horizon is 1. An answer that is missing, None
+    or nan, lets the time pass. Before the first value its interval is (-inf, inf).
     Whenever Ctrl-C comes, a call has been made or has not. A model of this package that fails to learn is as before the
-    call. A forecaster of a series gets its answers one by one, so the tracker's horizon is 1; an answer that is missing,
-    None or nan, lets the time pass. Before it has seen a value its interval is (-inf, inf). With any other model the first Ctrl-C waits until the model and the tracker have learned; one that fails while
+    call. With any other model the first Ctrl-C waits until the model and the tracker have learned; one that fails while
     it learns may have changed, and the tracker then waits for the same answer again.
 
     Examples
@@ -73,8 +74,8 @@ class ConformalForecaster:
             )
         if _of_series(model) and self.tracker.horizon > 1:
             raise InputError(
-                f"{name} around a forecaster of a series needs a tracker with horizon=1. Got {self.tracker.horizon}. For "
-                "intervals of several steps use Forecaster(horizon=..., levels=...)."
+                f"{name} around a forecaster of a series needs a tracker with horizon=1. Got {self.tracker.horizon}. "
+                "For intervals of several steps use Forecaster(horizon=..., levels=...)."
             )
         self.learn = check_flag(name, "learn", learn)
         self._rows: dict[int, Any] = {}  # x of the predictions that wait, by the number of the round
@@ -159,7 +160,8 @@ class ConformalForecaster:
 
 def _of_series(model: Any) -> bool:
     """Whether a model forecasts a series: `Forecaster`, or one that is called as those of river are."""
-    return isinstance(model, Forecaster) or (hasattr(model, "forecast") and hasattr(model, "learn_one"))
+    last = getattr(model, "_last_step", model)  # a pipeline of river has `forecast` whatever it ends with
+    return isinstance(model, Forecaster) or (hasattr(last, "forecast") and hasattr(model, "learn_one"))
 
 
 def _memories(model: Any) -> list[Memory]:

@@ -146,7 +146,7 @@ class Forecaster(Kept, Recorded):
     ...     forecaster.update(y)
     >>> year = forecaster.forecast()
     >>> truth = 100 + np.arange(240, 252) / 4 + 20 * np.sin(2 * np.pi * np.arange(240, 252) / 12)
-    >>> bool(np.abs(year.mean - truth).max() < 2.0), bool((year.lower[0.9] < truth).all())
+    >>> bool(np.abs(year.mean - truth).max() < 3.0), bool((year.lower[0.9] < truth).all())
     (True, True)
     """
 
@@ -392,7 +392,7 @@ class Forecaster(Kept, Recorded):
         bad = np.flatnonzero(~((np.abs(values) <= LARGEST_ENTRY) | (values == ABSENT)))
         if bad.size:
             raise InputError(
-                f"{self._who()}: the column {self.columns[bad[0]]!r} must be a number up to {LARGEST_ENTRY:g} in size. "
+                f"{self._who()}: the column {self.columns[bad[0]]!r} must be a number of at most {LARGEST_ENTRY:g}. "
                 f"Got {told(items[bad[0]])}."
             )
         return values

@@ -144,8 +144,8 @@ class TrackingForecaster(RiverForecaster):
             raise InputError(f"{type(self).__name__}.forecast needs as many rows in 'xs' as steps. Got {len(xs)}.")
         if steps > self.horizon:
             raise InputError(
-                f"{type(self).__name__} was built to forecast up to {self.horizon} steps. Got horizon={steps}. Build it "
-                f"with horizon={steps}."
+                f"{type(self).__name__} was built to forecast up to {self.horizon} steps. Got horizon={steps}. "
+                f"Build it with horizon={steps}."
             )
         if not _fitted.is_fitted(self):
             return [0.0] * steps
@@ -155,7 +155,8 @@ class TrackingForecaster(RiverForecaster):
             for h, x in enumerate(xs or ()):
                 rows[h] = self._row(self._names, x)
         said = model.forecast(rows).mean[:steps]
-        return np.nan_to_num(said).tolist()
+        found: list[float] = np.nan_to_num(said).tolist()
+        return found
 
     def _row(self, names: dict[Hashable, None], x: Features | None) -> Array:
         """Return the features that are columns; nan where one is not known."""

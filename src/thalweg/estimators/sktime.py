@@ -21,7 +21,7 @@ __all__ = ["ThalwegForecaster"]
 LEAST, MOST = 0.01, 0.999  # levels of intervals
 
 
-class ThalwegForecaster(BaseForecaster):
+class ThalwegForecaster(BaseForecaster):  # type: ignore[misc]  # sktime has no types
     """`thalweg.estimators.Forecaster` for sktime: seasons, missing values and intervals, with nothing to tune.
 
     `update` learns from the new values and nothing is fitted again. Exogenous columns must be numbers; where X is not

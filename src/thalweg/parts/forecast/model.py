@@ -7,7 +7,8 @@ Candidates, in this order. Those in logarithms exist while all values are positi
     seasonal naive, four smoothings, the same in logarithms, lags, seasonal differences (also in logarithms), the
     direct model (also in logarithms)
 
-All forecasts are held in the range of values seen, widened by itself on both sides.
+Drift is there from the 4th value on, and every linear model from its 3rd row on. All forecasts but the naive ones are
+held in the range of cleaned values (`thalweg.parts.forecast.past`), widened by itself on both sides.
 """
 
 from collections.abc import Iterator

@@ -10,6 +10,9 @@ Candidates read z, not the values themselves. With f the forecast of y and s the
     z = f where y is missing. When a value returns after g of them, its error e is spread over the gap:
     z_{t-j} += e (g + 1 - j)/(g + 1),  j = 1..g                                                                      (3)
 
+s is a mean over the last 20 errors, each cut at 8 s; errors after a gap are left out, and before there are 10 of them
+nothing is an outlier. Naive forecasts and drift start from z instead of y while y is an outlier.
+
 Space 0 holds values, space 1 their logarithms, as long as all values are positive.
 """
 

@@ -3,7 +3,7 @@
     d = z_t - z_{t-1} less their median, cut at 4 robust deviations;  r(l) = sum d_t d_{t-l} / sum d_t^2            (1)
 
 A season is a lag l >= 3 where r has a peak above 3/sqrt(n), the higher the better, and no multiple of one that was
-taken already.
+taken already. The test is made after 30 rounds, and then whenever there are half as many more, of the last 256 values.
 """
 
 import math

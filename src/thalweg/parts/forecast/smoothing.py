@@ -4,9 +4,10 @@
     e = z - forecast 1;  l += phi b + a e;  b = phi b + a beta e;  s[t] += gamma (1 - a) e                          (2)
 
 A missing value is passed with e = 0. After g of them a = alpha (1 + g alpha)/(1 + g alpha^2). Without a season
-a >= 1/(n + 1), so that the first values count as a mean. With one, it starts when two seasons are known: the slope from
-their means, s from the mean deviations. Rows of the bank: three without a season, four for every season, each
-in both spaces (`thalweg.parts.forecast.past`). A grid of rates takes the place of a fit: the combination chooses.
+a >= 1/(n + 1) for the n-th value, so that the first values count nearly as a mean. With one, it starts when two seasons
+are known: the slope from their means, s from the mean deviations. Rows of the bank: three without a season, four for
+every season, each in both spaces (`thalweg.parts.forecast.past`). A grid of rates takes the place of a fit: the
+combination chooses.
 
 References
 ----------
