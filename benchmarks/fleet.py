@@ -22,8 +22,8 @@ from thalweg.domains import Ball, Box
 from thalweg.estimators import ConformalTracker, Forecaster
 
 AGE = 200  # rounds of streams before they are measured
-SINGLE = 2 * AGE  # rounds of a single run, which is so old on average
-REPEATS = 20
+SINGLE = 2000  # rounds of a single run
+REPEATS = 5
 TURNS = 4
 
 
@@ -61,7 +61,7 @@ class Case:
         return lambda: fleet.update(keys, g, paid)
 
     def single(self):
-        """Runs of single learners of the same age; seconds a round."""
+        """Runs of single learners; seconds a round."""
         f, d = self.rng.standard_normal(SINGLE), getattr(getattr(self.make(), "domain", None), "dim", 1)
         y = 5 + self.rng.standard_normal(SINGLE)
         world = tw.problems.LinearModel(0.1 * self.rng.standard_normal((SINGLE, d)), y)

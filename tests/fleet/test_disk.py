@@ -17,7 +17,7 @@ from thalweg.domains import Ball
 from thalweg.errors import InputError, StateError
 from thalweg.fleet import FleetError
 from thalweg.fleet.segments import read_segment
-from thalweg.fleet.store import Store
+from thalweg.fleet.store import FleetStore
 
 PLAIN = ESTIMATORS["Forecaster"]
 
@@ -372,7 +372,7 @@ def test_rows_are_on_disk_before_their_answers(tmp_path, monkeypatch):
         fleet.run(keys, y)
     twin.run(keys, y)
     assert_same_fleets(tw.Fleet.open(tmp_path / "f"), twin)
-    assert isinstance(fleet._store, Store)
+    assert isinstance(fleet._store, FleetStore)
 
 
 def test_the_command_says_what_is_in_a_folder(tmp_path, call):

@@ -43,8 +43,8 @@ from thalweg.estimators._linear import FreeModel
 from thalweg.estimators._subspace import SubspaceModel, read_layout
 from thalweg.experts import AdaGradDescent, Descent, Expert, Pool
 from thalweg.fleet.families.base import pointer_to
-from thalweg.fleet.families.regressors import Examples, learn_rows, model_tree
-from thalweg.fleet.seats import Seat
+from thalweg.fleet.families.regressors import ExampleRows, learn_rows, model_tree
+from thalweg.fleet.seats import StreamSeat
 from thalweg.learners.cover import Cover
 from thalweg.learners.late import Late
 from thalweg.learners.one_projection import surrogate_gradient
@@ -704,7 +704,7 @@ def _fleet_mixtures(loss: str) -> None:
 def _fleet_models() -> None:
     """The step of linear models, as `thalweg.fleet.families.regressors` has it: that needs scikit-learn."""
     memory = FreeModel(LinearLayout(2)).memory
-    seat = Seat(model_tree(memory, 2), memory.block)
-    batch = Examples(np.full(1, -1), _numbers(1, 2), np.ones(1), True, np.zeros((1, 1)))
+    seat = StreamSeat(model_tree(memory, 2), memory.block)
+    batch = ExampleRows(np.full(1, -1), _numbers(1, 2), np.ones(1), True, np.zeros((1, 1)))
     heads = np.zeros(1, dtype=np.int64)
     seat.play(pointer_to(learn_rows, seat.tree, batch), batch, seat.fresh[None].copy(), heads.copy(), heads)

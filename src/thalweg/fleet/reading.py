@@ -16,8 +16,15 @@ from thalweg.errors import InputError
 from thalweg.fleet.keys import Keys, read_keys
 
 __all__ = [
-    "Bad", "FleetError", "Rows", "check_numbers", "is_frame", "read_frame", "read_moment",
-    "read_times", "values_of",
+    "Bad",
+    "BatchRows",
+    "FleetError",
+    "check_numbers",
+    "is_frame",
+    "read_frame",
+    "read_moment",
+    "read_times",
+    "values_of",
 ]  # fmt: skip
 
 SHOWN = 3  # bad rows that a message names
@@ -48,7 +55,7 @@ class FleetError(InputError):
         return cls(f"{owner}: {shown}{more}. {end}", rows)
 
 
-class Rows(NamedTuple):
+class BatchRows(NamedTuple):
     """A batch as it came."""
 
     keys: Keys
@@ -77,7 +84,7 @@ def is_frame(data: Any) -> bool:
 
 def read_frame(
     owner: str, frame: Any, id_col: str, time_col: str | None, target: str | None, columns: Sequence[str]
-) -> Rows:
+) -> BatchRows:
     """Return the rows of a long frame. Cells that are missing are nan."""
     nw = need("narwhals", "frames", "A data frame")
     try:
@@ -99,7 +106,7 @@ def read_frame(
     y = _numbers(owner, nw, target, table.get_column(target)) if target else np.zeros(n)
     found = [_numbers(owner, nw, name, table.get_column(name)) for name in columns]
     X = np.stack(found, axis=1) if found else np.zeros((n, 0))
-    return Rows(keys, bad, times, y, X, table, clock)
+    return BatchRows(keys, bad, times, y, X, table, clock)
 
 
 def _key_values(nw: Any, series: Any) -> Any:

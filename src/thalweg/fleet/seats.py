@@ -24,12 +24,12 @@ from thalweg._kernels.kinds import address
 from thalweg._kernels.pointers import Pointer
 from thalweg.fleet.kernels import run_fleet
 
-__all__ = ["Seat"]
+__all__ = ["StreamSeat"]
 
 WORD = 8  # bytes
 
 
-class Seat:
+class StreamSeat:
     """A learner that plays any stream of its sizes.
 
     Parameters

@@ -22,7 +22,7 @@ from thalweg.errors import StateError
 from thalweg.fleet.families.base import Sizes
 from thalweg.fleet.keys import INTEGERS, STRINGS, Keys, hash_texts
 
-__all__ = ["FORMAT", "Class", "Names", "Segment", "read_segment", "write_segment"]
+__all__ = ["FORMAT", "ClassToWrite", "Segment", "SegmentNames", "read_segment", "write_segment"]
 
 FORMAT = 1
 MAGIC = b"TWFLEET1"
@@ -30,7 +30,7 @@ FRAME = struct.Struct("<QI")  # length and checksum of a section
 AT_ONCE = 1 << 22  # bytes that are written or checked together
 
 
-class Class(NamedTuple):
+class ClassToWrite(NamedTuple):
     """Streams of one class to be written."""
 
     sizes: Sizes
@@ -39,7 +39,7 @@ class Class(NamedTuple):
     read: Callable[[int, int], NDArray[np.int64]]  # first, last -> their words
 
 
-class Names(NamedTuple):
+class SegmentNames(NamedTuple):
     """Who is in a segment, class by class; and who is gone since the one before."""
 
     streams: Ints  # their numbers
@@ -52,7 +52,7 @@ class Names(NamedTuple):
 # ------------------------------------------------------------------------------------------------------------- writing
 
 
-def write_segment(file: BinaryIO, facts: dict[str, Any], names: Names, classes: list[Class]) -> int:
+def write_segment(file: BinaryIO, facts: dict[str, Any], names: SegmentNames, classes: list[ClassToWrite]) -> int:
     """Write a segment; returns its length. `facts` are kept in the header."""
     body = _pack(names)
     listed = [{"sizes": list(map(list, one.sizes)), "width": one.width, "count": one.streams} for one in classes]
@@ -88,7 +88,7 @@ def _text_size(keys: Keys) -> int:
     return int((keys.ends - keys.starts).sum()) if keys.kind == STRINGS else 0
 
 
-def _pack(names: Names) -> bytes:
+def _pack(names: SegmentNames) -> bytes:
     keys = names.keys
     parts = [names.streams.astype("<u4"), names.latest.astype("<i8"), names.seen.astype("<u4")]
     if keys.kind == STRINGS:
@@ -107,7 +107,7 @@ class Segment(NamedTuple):
     """A segment that was opened: who is in it, and where their words are."""
 
     facts: dict[str, Any]
-    names: Names
+    names: SegmentNames
     classes: list[tuple[Sizes, int, int, int]]  # sizes, width, count, and where their words begin
     data: memoryview
     damage: list[str]  # sections of which the second copy was needed
@@ -182,7 +182,7 @@ def _names_size(said: dict[str, Any]) -> int:
     return 16 * int(said["count"]) + int(keys) + 4 * int(said["gone"])
 
 
-def _unpack(said: dict[str, Any], body: bytes) -> Names:
+def _unpack(said: dict[str, Any], body: bytes) -> SegmentNames:
     n, at = said["count"], 0
 
     def take(kind: str, count: int) -> Ints:
@@ -203,4 +203,4 @@ def _unpack(said: dict[str, Any], body: bytes) -> Names:
         keys = Keys(STRINGS, hashes, text, starts, ends)
     else:
         keys = Keys(INTEGERS, take("<i8", n), no_text, none, none)
-    return Names(streams, latest, seen, keys, take("<u4", said["gone"]))
+    return SegmentNames(streams, latest, seen, keys, take("<u4", said["gone"]))

@@ -24,7 +24,7 @@ from thalweg.errors import InputError, StateError
 from thalweg.fleet.journal import Journal
 from thalweg.fleet.segments import Segment, read_segment
 
-__all__ = ["MANIFEST", "TEMPLATE", "Store", "open_segment", "read_manifest", "sync"]
+__all__ = ["MANIFEST", "TEMPLATE", "FleetStore", "open_segment", "read_manifest", "sync"]
 
 MANIFEST, LOCK, TEMPLATE = "MANIFEST", "LOCK", "template.npz"
 FORMAT = 1
@@ -59,7 +59,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return found
 
 
-class Store:
+class FleetStore:
     """An open folder, locked.
 
     Attributes

@@ -15,8 +15,8 @@ from thalweg._kernels.jit import Kernel
 from thalweg._kernels.kinds import kind
 from thalweg._kernels.pointers import Pointer
 from thalweg.errors import InputError
-from thalweg.fleet.reading import Rows, check_numbers
-from thalweg.fleet.seats import Seat
+from thalweg.fleet.reading import BatchRows, check_numbers
+from thalweg.fleet.seats import StreamSeat
 
 __all__ = ["Family", "Growth", "Room", "Sizes", "ordered", "pointer_to"]
 
@@ -35,7 +35,7 @@ class Room(NamedTuple):
 
     sizes: Sizes
     learner: Any
-    seats: tuple[Seat, ...]
+    seats: tuple[StreamSeat, ...]
 
 
 def pointer_to(kernel: Kernel[..., Any], tree: Any, batch: Any) -> Pointer:
@@ -100,7 +100,7 @@ class Family(ABC):
 
     # ------------------------------------------------------------------ rows
 
-    def check(self, rows: Rows, target: str, learns: bool) -> None:
+    def check(self, rows: BatchRows, target: str, learns: bool) -> None:
         """Note rows with numbers that cannot be played; here any may be missing."""
         if learns:
             check_numbers(rows.bad, target, rows.target, missing=True)
@@ -153,10 +153,10 @@ class Family(ABC):
         learner = self.learner(sizes)
         return Room(sizes, learner, tuple(self.seat(self.learner(sizes)) for _ in range(threads)))
 
-    def seat(self, learner: Any) -> Seat:
+    def seat(self, learner: Any) -> StreamSeat:
         """Return a learner as a seat."""
         tree = self.tree(learner)
-        return Seat(tree, self.memory(learner).block, self.spare(learner), learner)
+        return StreamSeat(tree, self.memory(learner).block, self.spare(learner), learner)
 
     def words(self, learner: Any) -> Ints:
         """Return the words of a learner as a stream's."""

@@ -20,16 +20,16 @@ from thalweg.estimators.aggregator.machine import CopyHandles
 from thalweg.estimators.aggregator.reading import read_answers, read_rows
 from thalweg.fleet.families.base import Family, Growth, ordered
 from thalweg.fleet.kernels import FULL, REFUSED, stopped
-from thalweg.fleet.reading import Rows
+from thalweg.fleet.reading import BatchRows
 
-__all__ = ["Combiner", "Combiners", "Opinions", "combine_rows"]
+__all__ = ["CombinerSeat", "Combiners", "OpinionRows", "combine_rows"]
 
 ASK = "i8", "f8[1]", "f8[1]", "f8[1]", "i8[1]"
 RECALL = "i8", "f8[1]"
 ANSWER = "i8", "f8", "f8", "i8[1]"
 
 
-class Combiner(NamedTuple):
+class CombinerSeat(NamedTuple):
     """An aggregator as steps see it."""
 
     ask: Pointer
@@ -40,7 +40,7 @@ class Combiner(NamedTuple):
     w: Floats  # (K,) scratch space
 
 
-class Opinions(NamedTuple):
+class OpinionRows(NamedTuple):
     """The rows of a batch."""
 
     following: Ints  # (n,)
@@ -109,10 +109,10 @@ class Combiners(Family):
         assert learner._turns is not None
         return learner._turns
 
-    def tree(self, learner: Aggregator) -> Combiner:
+    def tree(self, learner: Aggregator) -> CombinerSeat:
         """See `Family`."""
         handle = self._turns(learner)[0]
-        return Combiner(
+        return CombinerSeat(
             Pointer(ask, f"f8(any,{','.join(ASK)})", (handle.kind, *ASK)),
             Pointer(recall, f"f8(any,{','.join(RECALL)})", (handle.kind, *RECALL)),
             Pointer(answer, f"b1(any,{','.join(ANSWER)})", (handle.kind, *ANSWER)),
@@ -139,7 +139,7 @@ class Combiners(Family):
 
     # ------------------------------------------------------------------ rows
 
-    def check(self, rows: Rows, target: str, learns: bool) -> None:
+    def check(self, rows: BatchRows, target: str, learns: bool) -> None:
         """See `Family`: as an aggregator reads rows and answers."""
         loss, X, y = self.template.loss, rows.columns, rows.target
 
@@ -165,9 +165,9 @@ class Combiners(Family):
             _, X, A = read_rows("Fleet", data["columns"], None, None, loss=self.template.loss)
         values = data["values"] if learns else np.zeros(0)
         begun, said = np.zeros(n, dtype=np.int64), np.full((n, 1), np.nan)
-        return combine_rows, Opinions(following, X, A, values, asks, learns, begun, said)
+        return combine_rows, OpinionRows(following, X, A, values, asks, learns, begun, said)
 
-    def said(self, call: str, batch: Opinions) -> Floats:
+    def said(self, call: str, batch: OpinionRows) -> Floats:
         """See `Family`."""
         return batch.said
 
@@ -175,7 +175,7 @@ class Combiners(Family):
         """See `Family`."""
         return ("thalweg",)
 
-    def mend(self, batch: Opinions, row: int, why: int, learner: Aggregator) -> str:
+    def mend(self, batch: OpinionRows, row: int, why: int, learner: Aggregator) -> str:
         """See `Family`."""
         if learner.waiting:
             return "a prediction of its key waits for an answer: call update first"

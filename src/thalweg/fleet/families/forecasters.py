@@ -16,16 +16,16 @@ from thalweg._kernels.pointers import Pointer, call
 from thalweg.estimators.forecaster import Forecaster
 from thalweg.fleet.families.base import Family, Growth, ordered
 from thalweg.fleet.kernels import DONE, FULL, REFUSED, stopped
-from thalweg.fleet.reading import Rows
+from thalweg.fleet.reading import BatchRows
 from thalweg.parts.forecast.model import ASKED, CHECK, PLAYED, ROUNDS, answer, ask
 from thalweg.parts.forecast.past import ABSENT
 
-__all__ = ["Forecasters", "Seer", "Values", "forecast_rows"]
+__all__ = ["ForecasterSeat", "Forecasters", "ValueRows", "forecast_rows"]
 
 MEAN = "thalweg"  # the column of forecasts
 
 
-class Seer(NamedTuple):
+class ForecasterSeat(NamedTuple):
     """A forecaster as steps see it."""
 
     ask: Pointer
@@ -38,7 +38,7 @@ class Seer(NamedTuple):
     upper: Floats
 
 
-class Values(NamedTuple):
+class ValueRows(NamedTuple):
     """The rows of a batch."""
 
     following: Ints  # (n,)
@@ -102,11 +102,11 @@ class Forecasters(Family):
         """See `Family`."""
         return self.template.clone()  # type: ignore[no-any-return]
 
-    def tree(self, learner: Forecaster) -> Seer:
+    def tree(self, learner: Forecaster) -> ForecasterSeat:
         """See `Family`."""
         memory = learner._memory
         handle, s, c = memory.handle, memory.state, memory.settings
-        return Seer(
+        return ForecasterSeat(
             Pointer(ask, "f8(any,i8)", (handle.kind, "i8")),
             Pointer(answer, "i8(any,f8)", (handle.kind, "f8")),
             Closed(handle),
@@ -124,7 +124,7 @@ class Forecasters(Family):
 
     # ------------------------------------------------------------------ rows
 
-    def check(self, rows: Rows, target: str, learns: bool) -> None:
+    def check(self, rows: BatchRows, target: str, learns: bool) -> None:
         """See `Family`: columns that are not known are ABSENT."""
         super().check(rows, target, learns)
         rows.columns[np.isnan(rows.columns)] = ABSENT
@@ -134,7 +134,7 @@ class Forecasters(Family):
         n, H, V = following.size, self.template.horizon, len(self.template.levels)
         asks, learns = call != "update", call in ("run", "update")
         steps = 0 if not asks else H if call == "forecast" else 1
-        values = Values(
+        values = ValueRows(
             following,
             data["columns"] if asks else np.zeros((n, 0)),
             data["values"] if learns else np.zeros(0),
@@ -147,7 +147,7 @@ class Forecasters(Family):
         )
         return forecast_rows, values
 
-    def said(self, call: str, batch: Values) -> Floats:
+    def said(self, call: str, batch: ValueRows) -> Floats:
         """See `Family`: means, then the bounds of each level."""
         n, V, H = batch.lower.shape
         bounds = np.stack([batch.lower, batch.upper], axis=2).reshape(n, 2 * V, H)
@@ -158,6 +158,6 @@ class Forecasters(Family):
         bounds = (f"{MEAN}-{side}-{100 * level:.10g}" for level in self.template.levels for side in ("lo", "hi"))
         return MEAN, *bounds
 
-    def mend(self, batch: Values, row: int, why: int, learner: Forecaster) -> str:
+    def mend(self, batch: ValueRows, row: int, why: int, learner: Forecaster) -> str:
         """See `Family`."""
         return "predict must come first, with the columns of this round"

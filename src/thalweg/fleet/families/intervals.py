@@ -16,15 +16,15 @@ from thalweg._kernels.pointers import call
 from thalweg.estimators.conformal import ConformalTracker
 from thalweg.fleet.families.base import Family, Growth, ordered
 from thalweg.fleet.kernels import FULL, REFUSED, stopped
-from thalweg.fleet.reading import Rows, check_numbers
+from thalweg.fleet.reading import BatchRows, check_numbers
 from thalweg.parts.conformal import ANSWERED, ASKED, Sides, SideTurn, answer_sides, ask_sides
 
-__all__ = ["Errors", "Trackers", "answer_rows", "ask_rows", "cover_rows"]
+__all__ = ["ErrorRows", "Trackers", "answer_rows", "ask_rows", "cover_rows"]
 
 FORECAST = "y_hat"  # the column of forecasts
 
 
-class Errors(NamedTuple):
+class ErrorRows(NamedTuple):
     """The rows of a batch."""
 
     following: Ints  # (n,)
@@ -154,7 +154,7 @@ class Trackers(Family):
 
     # ------------------------------------------------------------------ rows
 
-    def check(self, rows: Rows, target: str, learns: bool) -> None:
+    def check(self, rows: BatchRows, target: str, learns: bool) -> None:
         """See `Family`: nothing may be missing."""
         check_numbers(rows.bad, FORECAST, rows.columns[:, 0], missing=False)
         if learns:
@@ -166,9 +166,9 @@ class Trackers(Family):
         forecasts = np.zeros(0) if call == "update" else np.ascontiguousarray(data["columns"][:, 0])
         values = np.zeros(0) if call == "predict" else data["values"]
         band = np.full((0 if call == "update" else n, 2), np.nan)
-        return STEPS[call], Errors(following, forecasts, values, band, np.zeros(n, dtype=np.int64), np.zeros((n, 2)))
+        return STEPS[call], ErrorRows(following, forecasts, values, band, np.zeros(n, dtype=np.int64), np.zeros((n, 2)))
 
-    def said(self, call: str, batch: Errors) -> Floats:
+    def said(self, call: str, batch: ErrorRows) -> Floats:
         """See `Family`."""
         return batch.band
 
@@ -176,7 +176,7 @@ class Trackers(Family):
         """See `Family`."""
         return "low", "high"
 
-    def mend(self, batch: Errors, row: int, why: int, learner: ConformalTracker) -> str:
+    def mend(self, batch: ErrorRows, row: int, why: int, learner: ConformalTracker) -> str:
         """See `Family`."""
         if learner.waiting:
             return f"{learner.waiting} prediction(s) of its key wait for an answer: call update first"

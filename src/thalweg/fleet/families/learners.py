@@ -21,13 +21,13 @@ from thalweg.fleet.kernels import DONE, FULL, LARGE, REFUSED, stopped
 from thalweg.learners import loop
 from thalweg.learners.base import Learner, outside
 
-__all__ = ["Deciders", "Feedback", "Machine", "decide_rows", "update_rows"]
+__all__ = ["Deciders", "FeedbackRows", "MachineSeat", "decide_rows", "update_rows"]
 
 OWN = ("update", "decision", "_decide", "_play_round", "_call_round", "_tree", "_grow", "_forget")
 LARGEST = float(np.finfo(np.float64).max)
 
 
-class Machine(NamedTuple):
+class MachineSeat(NamedTuple):
     """A learner as steps see it."""
 
     ready: Pointer
@@ -38,7 +38,7 @@ class Machine(NamedTuple):
     clock: Ints
 
 
-class Feedback(NamedTuple):
+class FeedbackRows(NamedTuple):
     """The rows of a batch."""
 
     following: Ints  # (n,)
@@ -116,10 +116,10 @@ class Deciders(Family):
         """See `Family`."""
         return self.template.clone()  # type: ignore[no-any-return]
 
-    def tree(self, learner: Learner) -> Machine:
+    def tree(self, learner: Learner) -> MachineSeat:
         """See `Family`."""
         handle, turn = learner._memory.handle, loop.TURN
-        return Machine(
+        return MachineSeat(
             Pointer(loop.ready, "none(any)", (handle.kind,)),
             Pointer(loop.update, f"i8(any,{','.join(turn)})", (handle.kind, *turn)),
             Closed(handle),
@@ -140,7 +140,7 @@ class Deciders(Family):
         template, n, updates = self.template, following.size, call == "update"
         d = template.domain.dim
         forever = template.horizon is None or template.anytime
-        feedback = Feedback(
+        feedback = FeedbackRows(
             following,
             data["gradients"] if updates else np.zeros((0, d)),
             data["losses"] if updates else np.zeros(0),
@@ -153,7 +153,7 @@ class Deciders(Family):
         )
         return (update_rows if updates else decide_rows), feedback
 
-    def said(self, call: str, batch: Feedback) -> Floats:
+    def said(self, call: str, batch: FeedbackRows) -> Floats:
         """See `Family`: decisions."""
         return batch.decisions
 
@@ -161,7 +161,7 @@ class Deciders(Family):
         """See `Family`."""
         return ()
 
-    def mend(self, batch: Feedback, row: int, why: int, learner: Learner) -> str:
+    def mend(self, batch: FeedbackRows, row: int, why: int, learner: Learner) -> str:
         """Clip a gradient that is too large, where the learner is to do that."""
         if why == REFUSED:
             memory = learner._memory
@@ -173,7 +173,7 @@ class Deciders(Family):
         batch.clipped[row] = 1
         return ""
 
-    def after(self, batch: Feedback) -> None:
+    def after(self, batch: FeedbackRows) -> None:
         """Warn once that streams are past the horizon."""
         if batch.beyond[0] and not self._told_horizon:
             self._told_horizon = True

@@ -19,16 +19,16 @@ from thalweg.estimators import _fitted
 from thalweg.estimators._linear import FreeModel
 from thalweg.fleet.families.base import Family, Growth, ordered
 from thalweg.fleet.kernels import FULL, stopped
-from thalweg.fleet.reading import Rows, check_numbers
+from thalweg.fleet.reading import BatchRows, check_numbers
 from thalweg.parts.linear import LinearLayout
 from thalweg.parts.linear.rows import play_row
 
-__all__ = ["Examples", "Model", "Regressors", "learn_rows", "model_tree"]
+__all__ = ["ExampleRows", "ModelSeat", "Regressors", "learn_rows", "model_tree"]
 
 TURN = "i8", "f8", "f8", "b1", "i8", "i8[1]", "f8[1]"  # what `play_row` takes besides the handle
 
 
-class Model(NamedTuple):
+class ModelSeat(NamedTuple):
     """A linear model as steps see it."""
 
     play: Pointer
@@ -39,7 +39,7 @@ class Model(NamedTuple):
     rounds: int  # how many rows there is capacity for
 
 
-class Examples(NamedTuple):
+class ExampleRows(NamedTuple):
     """The rows of a batch."""
 
     following: Ints  # (n,)
@@ -65,11 +65,11 @@ def learn_rows(seat: Any, batch: Any, first: int) -> int:
     return t  # DONE
 
 
-def model_tree(memory: Memory, features: int) -> Model:
+def model_tree(memory: Memory, features: int) -> ModelSeat:
     """Return a linear model as steps see it."""
     handle, layout = memory.handle, memory.layout
     assert isinstance(layout, LinearLayout)
-    return Model(
+    return ModelSeat(
         Pointer(play_row, f"f8(any,{','.join(TURN)})", (handle.kind, *TURN)),
         Closed(handle),
         memory.state.clock,
@@ -107,7 +107,7 @@ class Regressors(Family):
         """See `Family`."""
         return copy.deepcopy(self.template)
 
-    def tree(self, learner: Any) -> Model:
+    def tree(self, learner: Any) -> ModelSeat:
         """See `Family`."""
         return model_tree(learner._memory, len(self.columns))
 
@@ -119,7 +119,7 @@ class Regressors(Family):
 
     # ------------------------------------------------------------------ rows
 
-    def check(self, rows: Rows, target: str, learns: bool) -> None:
+    def check(self, rows: BatchRows, target: str, learns: bool) -> None:
         """See `Family`: nothing may be missing."""
         for j, name in enumerate(self.columns):
             check_numbers(rows.bad, name, rows.columns[:, j], missing=False)
@@ -130,9 +130,9 @@ class Regressors(Family):
         """See `Family`."""
         learns = call == "run"
         values = data["values"] if learns else np.zeros(0)
-        return learn_rows, Examples(following, data["columns"], values, learns, np.full((following.size, 1), np.nan))
+        return learn_rows, ExampleRows(following, data["columns"], values, learns, np.full((following.size, 1), np.nan))
 
-    def said(self, call: str, batch: Examples) -> Floats:
+    def said(self, call: str, batch: ExampleRows) -> Floats:
         """See `Family`."""
         return batch.said
 
