@@ -52,7 +52,7 @@ docs: env  ## Build the documentation site, site/index.html; warnings are errors
 # scikit-learn, river and sktime ask of estimators.
 SAMPLE := README.md tests/domains/test_domains.py tests/lab/test_tables.py tests/lab/test_streams.py \
           tests/lab/test_jobs.py tests/lab/test_study.py tests/test_cli.py \
-          tests/test_files.py::test_the_file_of_this_release_is_read_by_every_later_one \
+          tests/test_files.py::test_a_file_of_a_release_is_read_by_every_later_one \
           tests/estimators/test_frames.py tests/estimators/test_sklearn_checks.py tests/estimators/test_river.py \
           tests/estimators/test_river_forecaster.py tests/estimators/test_sktime.py tests/lab/test_forecast.py \
           -k 'not bench and not marker and not ctrl_c_ends and not long_runs and not progress_doubles and not over_seeds'

@@ -1,6 +1,7 @@
 """Shared test settings, of doctests too."""
 
 import resource
+import signal
 
 import hypothesis
 import pytest
@@ -14,7 +15,11 @@ for profile, count in {"fast": 40, "slow": 100}.items():  # see `tests.worlds.ex
 
 
 def pytest_configure(config):
-    """Limit the memory, so that a leak is a red test and not a dead machine; draw more examples for slow tests."""
+    """Limit the memory, so that a leak is a red test and not a dead machine; draw more examples for slow tests.
+
+    Ctrl-C does what it always does, also where the tests run in the background: `nohup make test &` ignores it.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     resource.setrlimit(resource.RLIMIT_DATA, (8 * GIGABYTE, resource.getrlimit(resource.RLIMIT_DATA)[1]))
     hypothesis.settings.load_profile("fast" if config.option.markexpr == "not slow" else "slow")
 

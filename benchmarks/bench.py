@@ -45,8 +45,9 @@ STAGES = 25
 # True for the paper's problem at every d: features and models are at most 3 long, the noise is at most 0.1.
 GRADIENT_BOUND, SMOOTHNESS, LOSS_BOUND = 3 * 18.1, 9.0, 18.1**2 / 2
 
-COMPILED_TARGET = 2.0  # times the limit
-INTERACTIVE_TARGET = 25.0  # times the limit
+COMPILED_TARGETS = {8: 1.5}  # times the limit, by dimension
+COMPILED_TARGET = 2.0  # at all others
+INTERACTIVE_TARGET = 10.0  # times the limit
 START_TARGET = 4.0  # times the processor time of `import numpy`
 AGREEMENT_TARGET = 1e-9  # largest difference of an entry of a decision
 
@@ -92,6 +93,7 @@ def machine(limit: Limit) -> dict[str, str]:
     except (OSError, StopIteration):
         cpu = platform.processor() or platform.machine()
     return {
+        "date": time.strftime("%Y-%m-%d"),
         "CPU": f"{cpu}, {os.cpu_count()} cores",
         "Python": platform.python_version(),
         "NumPy": np.__version__,
@@ -164,9 +166,10 @@ def print_compiled(results: list[dict[str, Any]]) -> None:
     rows = []
     for r in results:
         bare = [f"{r['limit_us']:.2f}", f"{r['limit_spread']:.2f}"] if "ratio" in r else ["-", "-"]
-        ratio = [f"{r['ratio']:.2f}", mark(r["ratio"], COMPILED_TARGET)] if "ratio" in r else ["-", "-"]
+        target = COMPILED_TARGETS.get(r["d"], COMPILED_TARGET)
+        ratio = [f"{r['ratio']:.2f}", f"{mark(r['ratio'], target)} <= {target:g}"] if "ratio" in r else ["-", "-"]
         rows.append([r["d"], r["N"], *bare, f"{r['us']:.2f}", f"{r['spread']:.2f}", *ratio])
-    heads = ["d", "N", "limit us", "spread", "play us", "spread", "ratio", f"<= {COMPILED_TARGET:g}"]
+    heads = ["d", "N", "limit us", "spread", "play us", "spread", "ratio", "target"]
     table(f"1. A compiled run, microseconds a round ({results[0]['rounds']} rounds)", heads, rows)
     if "ratio" in results[0]:
         heads = ["d", "rounds compared", "largest difference", f"<= {AGREEMENT_TARGET:g}", "decisions on the boundary"]

@@ -1,10 +1,11 @@
-"""Two versions of thalweg side by side, in one run: compiled rounds, interactive rounds, and the cold start.
+"""Two versions of thalweg side by side, in one run: compiled rounds, rounds by hand, and the cold start.
 
     git worktree add /tmp/before COMMIT
-    python benchmarks/versus.py /tmp/before/src [--quick] [--cold]
+    python benchmarks/versus.py /tmp/before/src [--quick] [--cold] [--cache DIR] [--only NAME ...]
 
 Each version runs in processes of its own, which take turns; times are processor time, the best of all turns, since
-noise only ever adds. Losses are printed too: they say whether both played the same game.
+noise only ever adds. Losses are printed too: they say whether both played the same game. A process that imports
+another version than it was asked for ends the comparison.
 """
 
 from __future__ import annotations
@@ -54,6 +55,49 @@ def build(tw: Any, name: str, domain: Any) -> Any:
     return getattr(tw, name)(domain, **{key: value for key, value in options.items() if key in known})
 
 
+def by_hand(tw: Any) -> dict[str, Any]:
+    """Functions that play 1000 rounds of something, one at a time."""
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    g, x, ball = np.full(8, 0.1), np.zeros(8), tw.problems.paper_ellipsoid(8)
+    a, y = rng.standard_normal((1000, 5)), np.cumsum(rng.standard_normal(1000)).tolist()
+    named = [dict(zip("abcde", row, strict=True)) for row in a.tolist()]
+    tracker = tw.Tracker(ball)
+    late = tw.Delayed(ball, tw.Tracker, delay=10)
+    forecaster, intervals = tw.estimators.Forecaster(lags=8), tw.estimators.ConformalTracker()
+    aggregator, model = tw.estimators.Aggregator(), tw.estimators.TrackingRegression()
+    loss = tw.losses.Squared(g, 1.0)
+    system = tw.control.double_integrator()
+    controller, state = tw.EfficientControl(system, 10**6), np.zeros(system.state_dim)
+    quadratic = getattr(tw.control, "QuadraticCost", None) or tw.control.Quadratic  # its name before
+    cost = quadratic(np.eye(system.state_dim), np.eye(system.input_dim))
+    for _ in range(late.delay):
+        late.advance()
+
+    def rounds(play: Any) -> Any:
+        def run() -> None:
+            for t in range(1000):
+                play(t)
+
+        return run
+
+    return {
+        "Tracker, decision + update without a loss": rounds(lambda t: (tracker.decision, tracker.update(g))),
+        "Delayed(Tracker), the same + advance": rounds(lambda t: (late.decision, late.update(g), late.advance())),
+        "Forecaster(lags=8), predict + update": rounds(lambda t: (forecaster.predict(), forecaster.update(y[t]))),
+        "ConformalTracker, predict_interval + update": rounds(
+            lambda t: (intervals.predict_interval(y[t - 1]), intervals.update(y[t]))
+        ),
+        "Aggregator of 5, predict + update": rounds(lambda t: (aggregator.predict(a[t]), aggregator.update(y[t]))),
+        "TrackingRegression of 5, predict + learn": rounds(
+            lambda t: (model.predict_one(named[t]), model.learn_one(named[t], y[t]))
+        ),
+        "losses.Squared, value + gradient": rounds(lambda t: (loss.value(x), loss.gradient(x))),
+        "EfficientControl, act + observe": rounds(lambda t: (controller.act(state), controller.observe(cost, state))),
+    }
+
+
 def best(repeats: int, run: Any) -> float:
     """The least processor time of several runs."""
     times = []
@@ -93,7 +137,19 @@ def work(names: list[str], turns: int) -> None:
                     learner.update(gradient, 0.01)
 
             found[name]["round"] = best(turns, rounds) / 2000 * 1e6
-    print(json.dumps(found))
+    tell(found)
+
+
+def work_by_hand(turns: int) -> None:
+    """In a process of its own: time rounds by hand; us a round by name."""
+    import thalweg as tw
+
+    warnings.simplefilter("ignore")
+    found = {}
+    for name, run in by_hand(tw).items():
+        run()
+        found[name] = best(turns, run) / 1000 * 1e6
+    tell(found)
 
 
 def start(name: str, mode: str) -> None:
@@ -108,34 +164,55 @@ def start(name: str, mode: str) -> None:
     else:
         learner.update(np.full(8, 0.1), 0.1)
     _ = learner.decision
-    print(json.dumps(time.process_time()))
+    tell(time.process_time())
 
 
-def ask(source: str, cache: str, *arguments: str) -> Any:
-    """What a process of one version prints."""
-    given = os.environ | {"PYTHONPATH": source, "NUMBA_CACHE_DIR": cache}
-    done = subprocess.run([sys.executable, HERE, *arguments], env=given, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout.splitlines()[-1])
+def tell(found: Any) -> None:
+    """In a process of one version: print a result, and the folder that thalweg was imported from."""
+    import thalweg as tw
+
+    print(json.dumps([str(pathlib.Path(tw.__file__).resolve().parents[1]), found]))
+
+
+def ask(source: pathlib.Path, cache: str, *arguments: str) -> Any:
+    """Return the result of a process of one version; end the comparison if it imported another one."""
+    given = os.environ | {"PYTHONPATH": str(source), "NUMBA_CACHE_DIR": cache}
+    done = subprocess.run([sys.executable, HERE, *arguments], env=given, stdout=subprocess.PIPE, text=True, check=True)
+    imported, found = json.loads(done.stdout.splitlines()[-1])
+    if pathlib.Path(imported) != source:
+        sys.exit(f"versus: a process that was to import thalweg from {source} has imported that of {imported}.")
+    return found
+
+
+def folder_of(text: str) -> pathlib.Path:
+    """Return the folder that holds a version of the package."""
+    folder = pathlib.Path(text).resolve()
+    if not (folder / "thalweg" / "__init__.py").is_file():
+        raise argparse.ArgumentTypeError(f"{text} holds no package thalweg; give the folder `src` of a checkout")
+    return folder
 
 
 def main() -> None:
     """Compare."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("before", help="the folder `src` of the version to compare with")
+    parser.add_argument("before", type=folder_of, help="the folder `src` of the version to compare with")
     parser.add_argument("--quick", action="store_true", help="fewer turns")
     parser.add_argument("--cold", action="store_true", help="the cold start as well (minutes)")
+    parser.add_argument("--cache", help="keep what Numba compiles in this folder, for the next comparison")
+    parser.add_argument("--only", nargs="+", choices=NAMES, default=NAMES, help="compare these learners")
     options = parser.parse_args()
-    versions = {"before": options.before, "now": str(HERE.parents[1] / "src")}
+    versions = {"before": options.before, "now": HERE.parents[1] / "src"}
     with tempfile.TemporaryDirectory() as folder:
+        warm = options.cache or folder
         times: dict[tuple[str, str], list[dict[str, Any]]] = {}
         for _ in range(2 if options.quick else 5):
             for version, source in versions.items():
-                for name, row in ask(source, f"{folder}/{version}", "--work", *NAMES).items():
+                for name, row in ask(source, f"{warm}/{version}", "--work", *options.only).items():
                     times.setdefault((name, version), []).append(row)
         print(
             f"{'us a round, best of all':28s}{'play':>8s}{'before':>8s}{'ratio':>7s}{'update':>9s}{'before':>8s}   loss"
         )
-        for name in NAMES:
+        for name in options.only:
             now, before = times[name, "now"], times[name, "before"]
             a, b = min(row["play"] for row in now), min(row["play"] for row in before)
             line = f"{name:28s}{a:8.3f}{b:8.3f}{a / b:7.2f}"
@@ -144,6 +221,15 @@ def main() -> None:
             else:
                 line += " " * 17
             print(f"{line}   {now[0]['loss']:.9g} {before[0]['loss']:.9g}")
+        hands: dict[str, list[dict[str, float]]] = {version: [] for version in versions}
+        for _ in range(0 if options.only != NAMES else 2 if options.quick else 5):
+            for version, source in versions.items():
+                hands[version].append(ask(source, f"{warm}/{version}", "--hand"))
+        if hands["now"]:
+            print(f"\n{'by hand, us a round':46s}{'now':>8s}{'before':>8s}{'ratio':>7s}")
+        for name in hands["now"][0] if hands["now"] else ():
+            a, b = (min(found[name] for found in hands[version]) for version in ("now", "before"))
+            print(f"{name:46s}{a:8.2f}{b:8.2f}{a / b:7.2f}")
         if options.cold:
             print("\nprocessor seconds from a cold start to the end of the first round (now, before)")
             for name, mode in [
@@ -164,6 +250,8 @@ def main() -> None:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--work"]:
         work(sys.argv[2:], 8)
+    elif sys.argv[1:2] == ["--hand"]:
+        work_by_hand(8)
     elif sys.argv[1:2] == ["--start"]:
         start(*sys.argv[2:4])
     else:

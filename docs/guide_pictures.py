@@ -1,8 +1,8 @@
-"""Pictures of the guides: sets and projections, a fleet of forecasters, a service that is killed.
+"""Pictures of the guides: forecasts, sets and projections, a fleet of forecasters, a service that is killed.
 
     python docs/guide_pictures.py [--out DIR]
 
-Writes domains.png, many-streams.png and service.png to DIR (docs/img when left out) in seconds.
+Writes forecast.png, domains.png, many-streams.png and service.png to DIR (docs/img when left out) in seconds.
 Needs: pip install 'thalweg[lab]'
 """
 
@@ -16,6 +16,11 @@ import numpy as np
 
 import thalweg as tw
 from thalweg.estimators import Forecaster
+from thalweg.estimators._panel import read_panel
+from thalweg.estimators.long_frames import maker
+from thalweg.lab import forecast as lab
+from thalweg.lab.columns import read_long
+from thalweg.lab.sample import demand
 
 HERE = pathlib.Path(__file__).parent
 BLUE, RED = "#0072B2", "#D55E00"
@@ -47,6 +52,16 @@ def domains():
     return figure
 
 
+def forecast():
+    """The picture of `thalweg forecast load.csv --target demand --time hour --horizon 24 --plot`."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "load.csv"
+        path.write_bytes(demand())
+        frame = read_long(path, "demand", time="hour").frame
+    panel = read_panel("load.csv", frame, None, "hour", "demand", (), "infer")
+    return lab.picture(lab.play(panel, maker(panel, "auto", horizon=24, levels=(0.8, 0.95)), "demand of load.csv"))
+
+
 def many_streams():
     """The houses of docs/many-streams.md, saved and loaded after 270 rounds."""
     rng, rounds, restart = np.random.default_rng(0), 300, 270
@@ -56,9 +71,9 @@ def many_streams():
             path = pathlib.Path(folder) / f"{house}.npz"
             values = 10 + house + np.sin(np.arange(rounds) / 4) + 0.1 * rng.normal(size=rounds)
             forecaster = Forecaster(lags=8)
-            before, _ = forecaster.run(values[:restart])
+            before = forecaster.run(values[:restart]).mean[:, 0]
             forecaster.save(path)
-            after, _ = tw.load(path).run(values[restart:])
+            after = tw.load(path).run(values[restart:]).mean[:, 0]
             ax.plot(values, color="0.3", linewidth=1.2, label="value")
             ax.plot(np.r_[before, after], color=RED, linewidth=1.2, label="forecast")
             ax.set_xlim(240, rounds)
@@ -101,7 +116,8 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--out", type=pathlib.Path, default=HERE / "img")
     out = parser.parse_args().out
-    for name, draw in {"domains": domains, "many-streams": many_streams, "service": service}.items():
+    pictures = {"forecast": forecast, "domains": domains, "many-streams": many_streams, "service": service}
+    for name, draw in pictures.items():
         draw().savefig(out / f"{name}.png", dpi=130)
 
 

@@ -22,6 +22,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 
 import thalweg as tw
 from thalweg import control, errors, pca
@@ -46,9 +47,9 @@ HOOKS = {
 }
 FILES = {"load", "save", "extended"}  # tests/test_files.py
 RECORDS = {
-    *("Run", "Queries", "Simulation", "StrongStability", "Subspace", "IntervalRegret", "Assumption", "Certificate"),
+    *("Run", "Queries", "Simulation", "StrongStability", "Subspace", "SubspaceRegret", "Assumption", "Certificate"),
     *("CertifiedInterval", "Comparator", "Regret", "WorstInterval", "CoverRecord", "Card", "Variant", "Recipe"),
-    *("Between", "Expert", "Source", "Stream", "Table", "Witness", "Witnesses"),
+    *("Between", "CoverExpert", "IntervalRegret", "Source", "Stream", "Table", "Witness", "Witnesses"),
 }
 
 # ------------------------------------------------------------------------------------------------ what may be passed
@@ -57,7 +58,7 @@ BALL = tw.domains.Ball(2, radius=2.0)
 SYSTEM = control.double_integrator()
 FEATURES, LABELS = np.array([[1.0, 0.5], [0.0, 1.0], [-1.0, 0.25]]), np.array([1.0, -1.0, 1.0])
 PROBLEM = tw.problems.LinearRegression(FEATURES, LABELS, comparators=0.1 * FEATURES)
-COST = control.Quadratic([1.0, 1.0], [1.0])
+COST = control.QuadraticCost([1.0, 1.0], [1.0])
 WIND = control.sinusoid(6, [0.0, 1.0], bound=0.1)
 POLICY = control.DAC(SYSTEM, memory=2)
 DRIFT = np.array([[0.1, 0.0, 0.2, 0.0], [0.0, 0.3, 0.0, 0.1], [0.2, 0.1, 0.0, 0.0], [0.1, 0.1, 0.1, 0.3]])
@@ -224,9 +225,9 @@ VALID: dict[str, Any] = {
     "memory": lambda: 2,
     "constants": lambda: control.Constants([1.0, 0.5], 3.0, 2.0),
     "disturbance_bound": lambda: 1.0,
-    **{f"{name}.Q": (lambda: [1.0, 1.0]) for name in ("control", "LQR", "BangBang", "Quadratic")},
+    **{f"{name}.Q": (lambda: [1.0, 1.0]) for name in ("control", "LQR", "BangBang", "QuadraticCost")},
     **{f"{name}.Q": (lambda: [1.0, 1.0]) for name in ("closed_loop_norm", "h_infinity_gain", "lqr_gain")},
-    **{f"{name}.R": (lambda: [1.0]) for name in ("LQR", "BangBang", "Quadratic")},
+    **{f"{name}.R": (lambda: [1.0]) for name in ("LQR", "BangBang", "QuadraticCost")},
     **{f"{name}.R": (lambda: [1.0]) for name in ("closed_loop_norm", "h_infinity_gain", "lqr_gain")},
     "q": lambda: [1.0, 2.0],
     "r": lambda: [0.5],
@@ -282,6 +283,21 @@ VALID: dict[str, Any] = {
     "update.x": lambda of: np.full(of.dim, 0.2),
     "transform.x": lambda of: np.full(of.dim, 0.2),
     "regret_bound.start": lambda: 0,
+    # long frames
+    "frame": lambda: pl.DataFrame({"unique_id": ["a"] * 12, "ds": range(12), "y": [k % 4 + 0.5 for k in range(12)]}),
+    **{f"{name}.horizon": (lambda: 2) for name in ("forecast", "backtest")},
+    **{f"{name}.columns": (lambda: ()) for name in ("forecast", "backtest")},
+    **{f"{name}.loss": (lambda: "squared") for name in ("forecast", "backtest")},
+    "backtest.step_size": lambda: 2,
+    "n_windows": lambda: 2,
+    "levels": lambda: (0.8,),
+    "id_col": lambda: "unique_id",
+    "time_col": lambda: "ds",
+    "target_col": lambda: "y",
+    "future": lambda: None,
+    "freq": lambda: 1,
+    "season": lambda: 4,
+    "lags": lambda: 2,
     # lab
     "lab.build.name": lambda: "OGD",
     "draw.name": lambda: "piecewise",
@@ -718,7 +734,7 @@ def probe(made):
             u = made.act(x)
             yield "input", u
             x = made.system.step(x, u, np.full(x.shape, min(0.1, (made.disturbance_bound or 1.0) / 10)))
-            made.observe(control.Quadratic(np.ones(x.size), np.ones(u.size)), x)
+            made.observe(control.QuadraticCost(np.ones(x.size), np.ones(u.size)), x)
     elif isinstance(made, tw.domains.Domain):
         yield "project", made.project(made.center)
         yield "project", made.project(made.center + min(1.0, made.radius))

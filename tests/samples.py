@@ -10,6 +10,7 @@ import functools
 import importlib
 import inspect
 import pathlib
+import re
 import sys
 import warnings
 from collections.abc import Callable
@@ -22,6 +23,7 @@ import thalweg as tw
 from tests.machines.cases import COMBINATIONS
 from tests.worlds import LEARNERS, G, T, clip, ellipsoid, slow_box
 from thalweg._core.memory import Memory
+from thalweg.extend import Floats, InPython, Ints, counter_field, field, inside
 from thalweg.testing._learner import _same, _stream
 
 ROUNDS = 40  # of a run that a sample has behind it
@@ -65,7 +67,29 @@ def _decision(learner):
 
 def learner(make):
     again = {"domain.project": clip} if isinstance(make().domain, tw.domains.Custom) else {}
+    again |= {"cls": InPlainPython} if isinstance(make(), InPlainPython) else {}
+    again |= {"make_inner": InPlainPython} if getattr(make(), "make_inner", None) is InPlainPython else {}
     return Sample(make, functools.partial(_step, make), _feasible, _decision, again)
+
+
+class PlainState(NamedTuple):
+    x: Floats = field("d", inside("domain"))
+    clock: Ints = counter_field()
+
+
+class InPlainPython(tw.Learner):
+    """Descent in plain Python."""
+
+    def __init__(self, domain):
+        self.domain = domain
+        super().__init__(InPython(domain, PlainState, self.learn, begin=self.begin))
+
+    def begin(self, s):
+        s.x[:] = self.domain.project(self.domain.center).ravel()
+
+    def learn(self, s, gradient, loss):
+        s.x[:] -= 0.1 * gradient
+        s.x[:] = self.domain._project_flat(s.x.copy())
 
 
 MORE = {
@@ -94,6 +118,15 @@ MORE = {
         ),
         delay=1,
     ),
+    "OneProjection of a reduction": lambda: tw.OneProjection(
+        ellipsoid(), functools.partial(tw.EfficientCBCE, gradient_bound=G)
+    ),
+    "EfficientCBCE custom": lambda: tw.EfficientCBCE(slow_box(), gradient_bound=G),
+    "CutkoskyAdaptive custom": lambda: tw.CutkoskyAdaptive(slow_box(), T, G),
+    "in Python": lambda: InPlainPython(slow_box()),
+    "in Python, reduced": lambda: tw.OneProjection(ellipsoid(), InPlainPython),
+    "Tracker simplex": lambda: tw.Tracker(tw.domains.Simplex(3), start=[0.0, 0.5, 0.5]),
+    "Tracker matrix, no values": lambda: tw.Tracker(tw.domains.Ball((2, 2)), loss_floor=None),
     "EfficientDelayed, any order": lambda: tw.EfficientDelayed(ellipsoid(), T, G, max_delay=3),
 }  # fmt: skip
 
@@ -126,7 +159,7 @@ def _stable(found):
 def _control(found, t):
     at, push = np.random.default_rng(t % STREAM).normal(size=(2, 2))
     u = np.array(found.act(at))
-    found.observe(tw.control.Quadratic([1.0, 1.0], [1.0]), found.system.step(at, u, 0.1 * push))
+    found.observe(tw.control.QuadraticCost([1.0, 1.0], [1.0]), found.system.step(at, u, 0.1 * push))
     return u
 
 
@@ -158,23 +191,24 @@ CONTROL = ("EfficientControl", "GPC", "LQR", "LinearFeedback", "Planted", "Screa
 ROWS = np.random.default_rng(7).standard_normal((STREAM, 3)) * [1.0, 10.0, 0.1] + [0.0, 3.0, 0.0]
 VALUES = ROWS @ [1.0, -0.2, 4.0] + 0.1 * np.random.default_rng(8).standard_normal(STREAM)
 CLASSES = (np.median(VALUES) < VALUES).astype(int)
+THREE = np.digitize(VALUES, np.quantile(VALUES, [0.3, 0.7]))
 NAMES = ("a", "b", "c")
 
 
 def _regress(model, t):
-    said = model.predict(ROWS[[t]])[0] if _played(model) else 0.0
+    said = model.predict(ROWS[[t]])[0] if model.rounds else 0.0
     model.partial_fit(ROWS[[t]], VALUES[[t]])
     return said
 
 
-def _classify(model, t):
-    said = model.predict_proba(ROWS[[t]])[0, 1] if _played(model) else 0.5
-    model.partial_fit(ROWS[[t]], CLASSES[[t]], classes=[0, 1])
+def _classify(model, t, labels=CLASSES):
+    said = model.decision_function(ROWS[[t]]) if model.rounds else np.zeros(1 if labels is CLASSES else 3)
+    model.partial_fit(ROWS[[t]], labels[[t]], classes=np.unique(labels))
     return said
 
 
-def _river(model, t):
-    x = dict(zip(NAMES, ROWS[t].tolist(), strict=True))
+def _river(model, t, names=NAMES):
+    x = dict(zip(names, ROWS[t].tolist(), strict=False))
     if hasattr(model, "predict_proba_one"):
         said = model.predict_proba_one(x).get(True, 0.5)
         model.learn_one(x, bool(CLASSES[t]))
@@ -184,17 +218,25 @@ def _river(model, t):
     return said
 
 
+def _open(model, t):
+    """Names come and go, and there are more and more of them."""
+    return _river(model, t, [f"x{t % 5}", t // 7])
+
+
 def _subspace(model, t):
-    said = np.abs(model.transform(ROWS[[t]])).sum() if _played(model) else 0.0
+    said = np.abs(model.transform(ROWS[[t]])).sum() if model.rounds else 0.0
     model.partial_fit(ROWS[[t]])
     return said
 
 
-def _combine(model, t):
-    while model.waiting:  # a round that was interrupted after its forecast
-        model.update(VALUES[t])
-    said = model.predict(VALUES[t] + ROWS[t] / 10)
-    model.update(VALUES[t])
+def _combine(model, t, answers=VALUES):
+    """Answers come as late as they may; after an interrupted round one more waits."""
+    forecasts = 1 / (1 + np.exp(-ROWS[t])) if model.loss == "log" else VALUES[t] + ROWS[t] / 10
+    while model.waiting >= model.horizon:
+        model.update(answers[t])
+    said = model.predict(forecasts)
+    if model.waiting == model.horizon:
+        model.update(answers[t])
     return said
 
 
@@ -206,6 +248,15 @@ def _interval(model, t):
 
 SERIES = 20 + 5 * np.sin(np.arange(STREAM) * np.pi / 3) + 0.3 * ROWS[:, 0]  # a season of 6, and gaps
 SERIES[7::23] = SERIES[18::47] = SERIES[19::47] = np.nan
+
+
+def _band(model, t):
+    while model.waiting >= model.horizon:
+        model.update(VALUES[t])
+    said = model.predict_interval(ROWS[t, 0])
+    if model.waiting == model.horizon:
+        model.update(VALUES[t])
+    return said
 
 
 def _series(model, t):
@@ -229,25 +280,18 @@ def _scale(model, t):
     return model.run(ROWS[[t]])
 
 
-def _played(model):
-    return getattr(model, "rounds", 0) > 0
-
-
 def _estimate(play, model, t):
     said = np.asarray(play(model, t % STREAM), dtype=float).ravel()
     return said if model.rounds > 5 else np.nan_to_num(said)  # nothing is known at first
 
 
-def _count(model):
-    return model.rounds
-
-
 def _estimator(name, **options):
-    place = "scaling" if name == "Standardiser" else "estimators"
-    return getattr(importlib.import_module(f"thalweg.{place}"), name.partition(",")[0])(**options)
+    place, kind = "scaling" if name == "Standardiser" else "estimators", re.split("[ ,]", name)[0]
+    return getattr(importlib.import_module(f"thalweg.{place}"), kind)(**options)
 
 
-ESTIMATORS = {
+_classify_three = functools.partial(_classify, labels=THREE)
+ESTIMATORS = {  # those that are named by their class, then variants
     "Aggregator": ({}, _combine),
     "ConformalTracker": ({}, _interval),
     "Forecaster": ({"lags": 2, "horizon": 3, "levels": (0.5, 0.9)}, _series),
@@ -259,6 +303,20 @@ ESTIMATORS = {
     "TrackingLogistic": ({}, _river),
     "TrackingRegression": ({}, _river),
     "TrackingRegressor": ({}, _regress),
+    "Aggregator late": ({"horizon": 3}, _combine),
+    "Aggregator fixed share": ({"rule": "FS"}, _combine),
+    "Aggregator prod": ({"rule": "MLprod"}, _combine),
+    "Aggregator log": ({"loss": "log"}, functools.partial(_combine, answers=CLASSES)),
+    "ConformalTracker late": ({"horizon": 3, "windows": (8, 30), "halflives": (1, 5)}, _band),
+    "ConformalTracker two sides": ({"asymmetric": True, "horizon": 2}, _band),
+    "TrackingClassifier hinge": ({"loss": "hinge"}, _classify),
+    "TrackingClassifier three": ({}, _classify_three),
+    "TrackingClassifier ball": ({"constraint": "ball", "radius": 3.0}, _classify_three),
+    "TrackingLogistic open": ({}, _open),
+    "TrackingRegression open": ({"loss": "huber"}, _open),
+    "TrackingRegressor huber": ({"loss": "huber"}, _regress),
+    "TrackingRegressor plain": ({"guests": False, "fit_intercept": False}, _regress),
+    "TrackingRegressor simplex": ({"constraint": "simplex"}, _regress),
 }
 
 # ------------------------------------------------------------------------------------------------------------ all of it
@@ -298,25 +356,8 @@ def play(name, made, first, last):
 
 
 def make(name):
-    """A fresh one; the test is skipped where its module cannot be imported or it has no `Memory` yet."""
-    if name in APPLIED and (why := _not_yet(name)):
-        pytest.skip(why)
+    """A fresh one."""
     return SAMPLES[name].make()
-
-
-def ready(names):
-    """Those of these samples that can be played."""
-    return [name for name in names if name not in APPLIED or not _not_yet(name)]
-
-
-@functools.cache
-def _not_yet(name):
-    """Why a sample cannot be played yet."""
-    try:
-        SAMPLES[name].rounds(probe := SAMPLES[name].make(), 0)
-    except (ImportError, AttributeError) as error:
-        return f"{name}: {error}"
-    return None if memory(probe) else f"{name} has no Memory"
 
 
 def played(name, rounds=ROUNDS):

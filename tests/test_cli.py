@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import signal
+import stat
 import subprocess
 import sys
 from dataclasses import replace
@@ -25,6 +26,7 @@ pytest.importorskip("typer", reason="the command line needs typer: pip install '
 
 COMMANDS = (
     "list",
+    "forecast",
     "run",
     "compare",
     "reproduce",
@@ -37,6 +39,7 @@ COMMANDS = (
     "sample",
     "combination",
     "conformal",
+    "forecasting",
 )
 CALL = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from thalweg.cli import main; main()"
 
@@ -201,6 +204,53 @@ def test_run_keeps_the_losses_of_all_rounds(call, tmp_path, ending):
     assert [p.name for p in path.parent.iterdir()] == [path.name]
 
 
+def test_rows_of_a_file_and_rounds_of_a_stream(call, load, fails):
+    total = len(load.read_text().splitlines()) - 1
+    said = f"the first 24 of {total} rows; {total - 24} were left out\n"
+    code, out, err = call("forecast", load, "--target", "y", "--rows", 24)
+    assert code == 0
+    assert "24 rows; forecast 1 step ahead" in out
+    assert err.startswith(said)
+    code, out, err = call("run", "OGD", load, "--target", "y", "--rows", 24)
+    assert (code, err) == (0, said)
+    assert "OGD on load.csv: 24 rounds" in out
+    for words in (["forecast", load], ["run", "OGD", load]):
+        assert "left out" not in "".join(call(*words, "--target", "y")[1:])
+    for words in (["run", load], ["run", "OGD", load], ["compare", "OGD", "--on", load]):
+        assert "For the first 24 rows of a file type --rows 24" in fails(*words, "--target", "y", "--horizon", 24)
+    assert "--rows" in fails("run", "gradual", "--rows", 24)
+
+
+def test_a_file_given_to_run_says_the_new_word(fails, load):
+    message = "is a file: type thalweg forecast "
+    assert message in fails("run", load, "--target", "y")
+    assert message in fails("run", load, "--target", "y", "--domain", "ball:radius=3")
+    assert "thalweg run Tracker -" in fails("run", "-", "--target", "y")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with a name")
+def test_results_replace_files_only_and_keep_permissions(call, fails, load, tmp_path):
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    code, _, err = call("forecast", load, "--target", "y", "--out", pipe)
+    assert code == 1
+    assert "no regular file" in err
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    mine = tmp_path / "mine.csv"
+    mine.touch(0o600)
+    assert call("forecast", load, "--target", "y", "--out", mine)[0] == 0
+    assert stat.S_IMODE(mine.stat().st_mode) == 0o600
+    assert mine.stat().st_size > 0
+
+
+def test_two_results_do_not_share_a_file(fails, load, tmp_path):
+    (tmp_path / "link.csv").symlink_to("x.csv")
+    for other in ("x.csv", tmp_path / "x.csv", "link.csv"):
+        words = ["forecast", load, "--target", "y", "--out", "x.csv", "--save", other]
+        assert "Two results would be written" in fails(*words)
+    assert not (tmp_path / "x.csv").exists()
+
+
 def test_run_on_a_file(call, load):
     stream = read_table(load, "y").stream
     total = tw.play(build("OGD", stream), stream.problem).total_loss
@@ -217,20 +267,20 @@ def test_run_on_a_file(call, load):
         scale=False,
         intercept=False,
         domain="box:lower=-2,upper=2",
-        horizon=50,
+        rows=50,
         loss="absolute",
     ).stream
     total = tw.play(build("OGD", stream), stream.problem).total_loss
-    options = ["--features", "b", "--no-scale", "--no-intercept", "--domain", "box:lower=-2,upper=2", "--horizon", 50]
+    options = ["--features", "b", "--no-scale", "--no-intercept", "--domain", "box:lower=-2,upper=2", "--rows", 50]
     found = json.loads(call("run", "OGD", load, "--target", "y", *options, "--loss", "absolute", "--json")[1])
     assert found["total_loss"] == total
     assert (found["features"], found["rounds"], found["loss"]) == (["b"], 50, "absolute")
 
 
-def test_run_plays_the_tracker_on_a_set_or_a_stream_where_nothing_else_is_named(call, load):
+def test_run_plays_the_tracker_on_a_stream_where_nothing_else_is_named(call, load):
     stream = read_table(load, "y").stream
     total = tw.play(tw.Tracker(stream.domain), stream.problem).total_loss
-    code, out, _ = call("run", load, "--target", "y", "--domain", "ball:radius=3")
+    code, out, _ = call("run", "Tracker", load, "--target", "y", "--domain", "ball:radius=3")
     assert code == 0
     assert out.startswith("Tracker on load.csv: 120 rounds")
     assert f"total loss   {total:.6g}\n" in out
@@ -306,7 +356,7 @@ def test_run_on_another_domain(call):
         (["run", "OGD", "load.csv", "--target", "y", "--features", "a,y"], "'y' is given twice"),
         (["run", "OGD", "load.csv", "--target", "y", "--features", "a,q"], "no column 'q'"),
         (["run", "OGD", "load.csv", "--target", "y", "--domain", "bal"], "no domain 'bal'"),
-        (["run", "OGD", "load.csv", "--target", "y", "--horizon", "1"], "has 1 row(s) of data"),
+        (["run", "OGD", "load.csv", "--target", "y", "--rows", "1"], "has 1 row(s) of data"),
         (["run", "OGD", "load.csv", "--target", "y", "--loss", "logistic"], "column 'y', row 1: the logistic loss"),
         (["run", "OGD", "load.csv", "--target", "y", "--loss", "hinge"], "column 'y', row 1: the hinge loss needs"),
         (["run", "Sword", "load.csv", "--target", "y", "--loss", "absolute"], "Sword needs losses that are smooth"),
@@ -698,7 +748,8 @@ def test_reproduce_passes_its_options_on(call, asked):
 
 @pytest.mark.parametrize(("name", "folder"), [("reproduce", "paper"), ("control", "control"), ("pca", "pca"),
                                               ("thresholds", "thresholds"), ("tracker", "tracker"),
-                                              ("conformal", "conformal")])  # fmt: skip
+                                              ("conformal", "conformal"),
+                                              ("forecasting", "forecasting")])  # fmt: skip
 def test_every_study_has_a_command(call, asked, name, folder):
     code, out, _ = call(name)
     assert (code, out) == (0, f"Open results/{folder}/index.html\n")

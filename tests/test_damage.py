@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 
 import thalweg as tw
-from tests import damage, damaged_files, samples
+from tests import damage, damaged_files
 from tests.samples import QUIET, SAMPLES, blocks, every, fields, memories, played, same
 from thalweg._core import saving
+from thalweg._core.saving import FREE
 from thalweg._kernels.clock import FRESH
+from thalweg._recorded import build, describe
 from thalweg.errors import StateError
 
 pytestmark = QUIET
@@ -26,7 +28,7 @@ EACH = 75  # damaged states of each sample: 10,000 in all
 
 @every
 def test_a_damaged_state_is_refused_or_can_be_played(name):
-    found, faults = damage.campaign(samples.make(name) and name, EACH)
+    found, faults = damage.campaign(name, EACH)
     assert not faults, f"{len(faults)} of {EACH}:\n{faults[0]}"
     assert found["refused"] > EACH / 4
 
@@ -34,7 +36,7 @@ def test_a_damaged_state_is_refused_or_can_be_played(name):
 @every
 @pytest.mark.slow
 def test_every_field_in_every_way(name):
-    faults = damage.campaign(samples.make(name) and name)[1]
+    faults = damage.campaign(name)[1]
     assert not faults, f"{len(faults)}:\n{faults[0]}"
 
 
@@ -95,7 +97,6 @@ RECORDED = json.loads(damage.RECORD.read_text())
 @pytest.mark.parametrize("name", RECORDED)
 def test_what_was_refused_is_refused(name):
     """Rules and relations may become stricter, never weaker: `python -m tests.damage --record` renews the record."""
-    samples.make(name)
     found = damage.refusals(name)
     assert found.keys() == RECORDED[name].keys()
     for field, before in RECORDED[name].items():
@@ -105,9 +106,9 @@ def test_what_was_refused_is_refused(name):
 
 @pytest.mark.slow
 def test_every_class_of_states_is_recorded():
-    names = [name for name in samples.ready(SAMPLES) if name in RECORDED]
+    names = [name for name in SAMPLES if name in RECORDED]
     recorded = set().union(*(damage.kinds(played(name)) for name in names))
-    assert all(damage.kinds(played(name)) <= recorded for name in samples.ready(SAMPLES))
+    assert all(damage.kinds(played(name)) <= recorded for name in SAMPLES)
 
 
 @every
@@ -123,6 +124,20 @@ def test_shapes_are_compared_before_anything_is_allocated(name, monkeypatch):
         made.restore(saved)
 
 
+@every
+def test_entries_that_nobody_reads_are_refused(name):
+    made = played(name, 6)
+    saved, before = made.state(), blocks(made)
+    prefixes = {key.rpartition(".")[0] + "." for key in saved if "." in key} | {""}
+    for prefix in prefixes - {key for key in prefixes if "settings." in key}:
+        with pytest.raises(StateError, match="cannot restore"):
+            made.restore(saved | {f"{prefix}nobody": np.zeros(1)})
+    with pytest.raises(StateError, match="cannot restore"):
+        made.restore(saved | {"settings.nobody": "1"})
+    assert blocks(made) == before
+    made.restore(saved)
+
+
 @pytest.mark.parametrize(
     "saved",
     [{1: 2}, {"class": np.array(["a", "b"])}, {"class": "SOGD", "schema": [[1], [2, 3]]}, {"class": [[1], [2, 3]]}],
@@ -135,9 +150,41 @@ def test_mappings_that_are_no_states_are_refused(saved):
         learner.restore(learner.state() | {7: 7} | saved | {"x": None})
 
 
+def _others(value):
+    """Other values for an argument."""
+    if isinstance(value, bool | np.bool_):
+        return [not value]
+    if isinstance(value, int | float):
+        return [2 * value, value + 1, value / 2]
+    if isinstance(value, str):
+        return ["own", "shared", "absolute", "BOA", "hinge", "huber"]
+    return []
+
+
+def test_states_with_other_arguments_are_refused():
+    """Every argument that is a number, a word or a truth value, where another one can be built."""
+    tried = set()
+    for name in SAMPLES:
+        made = played(name, 3)
+        before, given = made.state(), made._arguments()
+        for argument, value in given.items():
+            if argument in FREE:
+                continue
+            for other in _others(value):
+                try:
+                    twin = build(type(made), {**given, argument: other})
+                except (tw.errors.InputError, tw.errors.MissingExtraError):
+                    continue
+                if describe(other) == describe(getattr(twin, argument)) != describe(getattr(made, argument)):
+                    tried.add((type(made).__name__, argument))
+                    with pytest.raises(StateError, match="it was saved with"):
+                        twin.restore(before)
+                    assert twin.rounds == 0
+    assert len(tried) > 60
+
+
 def test_states_of_others_are_refused():
-    names = samples.ready(list(SAMPLES))
-    everybody = {type(made).__name__: made for made in (played(name, 3) for name in names)}
+    everybody = {type(made).__name__: made for made in (played(name, 3) for name in SAMPLES)}
     for made in everybody.values():
         before = made.state()
         for other in everybody.values():

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 import thalweg as tw
+from tests.samples import same
 from tests.twins.delayed import interleaved
 from tests.worlds import CountedLoss, CountedSet, ball, ellipsoid, flat_polytope, slow_box
 from thalweg.errors import HorizonWarning, InputError
 from thalweg.extend import Floats, InPython, Ints, counter_field, field
+from thalweg.learners.late import Late
 
 G = 6.0
 LEARNERS = {
@@ -44,10 +46,6 @@ def losses(X, count=60, seed=0):
     A = rng.standard_normal((count, *X.shape))
     A /= np.linalg.norm(A.reshape(count, -1), axis=1).reshape(count, *(1,) * len(X.shape))
     return [tw.losses.Squared(a, b) for a, b in zip(A, rng.uniform(-1, 1, count), strict=True)]
-
-
-def same(one, two):
-    return one.keys() == two.keys() and all(np.array_equal(one[key], two[key]) for key in one)
 
 
 def step_all(learner, fs, delays):
@@ -516,3 +514,65 @@ def test_what_waits_by_hand_is_not_taken_for_turns():
     run, (_, losses) = tw.play(one, problem[20:]), by_hand(other, problem[20:])
     assert np.array_equal(run.losses, losses)
     check_same_state(one, other)
+
+
+# ---------------------------------------------------------------------------------------------------- feedback by hand
+
+
+def counted(monkeypatch):
+    """Whose feedback takes the longer way, as it comes."""
+    found, usual = [], Late.update
+
+    def update(self, *given, **named):
+        found.append(self)
+        usual(self, *given, **named)
+
+    monkeypatch.setattr(Late, "update", update)
+    return found
+
+
+@pytest.mark.parametrize("where", SETS)
+def test_usual_feedback_and_any_other_end_in_one_state(where, monkeypatch):
+    """Arrays and floats go to the copy as they are; lists and NumPy's numbers take the longer way."""
+    X, longer = SETS[where](), counted(monkeypatch)
+    quick, slow = (tw.Delayed(X, tw.Tracker, max_delay=3) for _ in range(2))
+    rng, came = np.random.default_rng(0), 0
+    for _ in range(90):
+        if rng.random() < 0.8:  # a decision that nobody reads is played all the same
+            assert np.array_equal(quick.decision, slow.decision)
+        for s in [s for s in quick.outstanding if rng.random() < 0.4]:
+            g, value = rng.standard_normal(X.shape), None if rng.random() < 0.2 else rng.random()
+            quick.update(g, value, round=s)
+            slow.update(g.tolist(), None if value is None else np.float64(value), round=s)
+            came += 1
+        quick.advance()
+        slow.advance()
+    assert same(quick.state(), slow.state())
+    assert quick.queries == slow.queries
+    assert sum(one is slow for one in longer) == came > 50
+    usual = len(X.shape) == 1 and tw.Tracker(X).machine.looped  # others have no usual round
+    assert (sum(one is quick for one in longer) < came / 2) == usual
+
+
+def test_long_gradients_by_hand(monkeypatch):
+    """They are clipped and counted, or refused with nothing changed, whichever way feedback comes."""
+    longer = counted(monkeypatch)
+    clips, refuses = (
+        tw.Delayed(ellipsoid(), partial(tw.EfficientDynamic, horizon=60, gradient_bound=1.0, on_violation=how), delay=1)
+        for how in ("clip", "raise")
+    )
+    g = np.array([0.3, -0.5, 0.2])
+    for t in range(20):
+        for learner in (clips, refuses):
+            _ = learner.decision
+            if t > 3:
+                before = learner.state()
+                if learner is refuses:
+                    with pytest.raises(InputError, match="above gradient_bound"):
+                        learner.update(9.0 * g)
+                    assert same(learner.state(), before)
+                learner.update(9.0 * g if learner is clips and t % 2 else g)
+            learner.advance()
+    assert (clips.clipped, refuses.clipped) == (8, 0)
+    assert clips.queries.gradients == refuses.queries.gradients == 16
+    assert sum(one is clips for one in longer) < 16

@@ -88,6 +88,60 @@ def test_check_learner_says_how_to_check_a_class_without_a_card():
         check_learner(Mine)
 
 
+def test_check_learner_does_not_pass_over_a_class_whose_card_is_none():
+    class Carded(Mine):
+        card = None
+
+    with pytest.raises(tw.errors.InputError, match=r"check_learner\(lambda: Carded\(\.\.\.\)\)"):
+        check_learner(Carded)
+
+    class Ready(Carded):
+        card = None
+
+        def __init__(self):
+            super().__init__(BALL)
+
+    with pytest.raises(AssertionError, match="check_feasible"):  # it writes nan
+        check_learner(Ready)
+
+
+class Busy(tw.Learner):
+    """Projects four times a round."""
+
+    def __init__(self, projections, how):
+        self.how = how
+        super().__init__(InPython(BALL, Whole, self._learn, projections=projections))
+
+    def _learn(self, s, gradient, loss):
+        y = s.x - 0.1 * gradient
+        for _ in range(3):
+            self.how(y)
+        s.x[:] = BALL.project(y)
+
+
+@pytest.mark.parametrize("how", [BALL.project, BALL.distance, BALL.contains])
+def test_check_learner_counts_projections_itself(how):
+    check_learner(lambda: Busy(4, how))
+    with pytest.raises(AssertionError, match="10 rounds projected 40 times onto the domain, which were counted as 10"):
+        check_learner(lambda: Busy(1, how))
+    assert "_project_flat" not in vars(BALL)
+
+
+def test_check_domain_tells_of_a_solver_that_is_not_exact():
+    def near(y, off=1e-7):
+        x = y / max(1.0, np.linalg.norm(y))
+        return x + off * np.sign(np.sin(1e9 * y.sum()))
+
+    rough = tw.domains.Custom(near, shape=2, center=0.0, radius=1.0)
+    with pytest.raises(AssertionError, match=r"It passes with tol=1e-06: .*solver.*tol=1e-06.*tolerance=1e-06"):
+        check_domain(rough)
+    check_domain(rough, tol=1e-6)
+    wrong = tw.domains.Custom(lambda y: 0.5 * np.clip(y, -1, 1), shape=2, center=0.0, radius=1.0)
+    with pytest.raises(AssertionError) as caught:
+        check_domain(wrong)
+    assert "It passes" not in str(caught.value)
+
+
 def test_load_takes_a_list_of_classes_and_refuses_others(tmp_path):
     path = tmp_path / "a.npz"
     Mine(BALL).save(path)

@@ -65,3 +65,14 @@ def test_version_is_the_distribution_version():
     from importlib.metadata import version
 
     assert thalweg.__version__ == version("thalweg")
+
+
+def test_no_two_classes_have_one_name():
+    found = [
+        node.name
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+    ]
+    assert len(found) > 300
+    assert not {name for name in found if found.count(name) > 1}

@@ -1,7 +1,5 @@
 """Running standardisation: by the past only, exact in units, and sound where there is nothing to scale by."""
 
-import pickle
-
 import numpy as np
 import pytest
 
@@ -50,24 +48,6 @@ def test_what_does_not_vary_is_nothing(value):
     assert not Standardiser(1).run(noisy).any() or value == 0.0
 
 
-def test_states(rows, tmp_path):
-    scale = Standardiser(3)
-    scale.run(rows[:100])
-    saved, copy = scale.state(), pickle.loads(pickle.dumps(scale))
-    z = scale.run(rows[100:])
-    assert np.array_equal(copy.run(rows[100:]), z)
-    other = Standardiser(3)
-    other.restore(saved)
-    other.save(tmp_path / "scale.npz")
-    assert np.array_equal(tw.load(tmp_path / "scale.npz").run(rows[100:]), z)
-    assert np.array_equal(other.run(rows[100:]), z)
-    saved["squares"][1] = -1.0
-    with pytest.raises(StateError, match="means and spreads"):
-        other.restore(saved)
-    other.reset()
-    assert other.rounds == 0
-
-
 @pytest.mark.parametrize("bad", [[[np.nan, 1, 2]], [[1, 2]], [1.0, 2.0, 3.0], "text", [[1e200, 0, 0]]])
 def test_bad_rows_change_nothing(rows, bad):
     scale = Standardiser(3)
@@ -85,3 +65,20 @@ def test_bad_arguments():
     with pytest.raises(InputError, match="center"):
         Standardiser(1, center="yes")
     assert tw.scaling.Standardiser is Standardiser
+
+
+@pytest.mark.parametrize("row", [[[1.0], [1.0, 2.0]], [[1.0, 2.0]], 1.0, None, "ab", [1.0, np.nan]])
+def test_a_row_must_be_numbers(row):
+    with pytest.raises(InputError, match="The 'row' parameter of Standardiser"):
+        Standardiser(2).update(row)
+
+
+@pytest.mark.parametrize("center", [True, False])
+def test_a_mean_or_spread_beyond_all_numbers_is_refused(center):
+    scale = Standardiser(2, center=center)
+    scale.run([[1.0, 2.0], [3.0, 5.0]])
+    before = scale.state()
+    for name, value in (("mean", 1e300), ("mean", -1e101), ("squares", np.inf), ("spread", np.nan)):
+        with pytest.raises(StateError, match=name):
+            scale.restore(before | {name: np.full(2, value)})
+        assert all(np.array_equal(before[key], now) for key, now in scale.state().items())

@@ -43,25 +43,6 @@ def test_repr_shows_what_is_not_the_default(name):
 
 
 @every
-@pytest.mark.filterwarnings("ignore::thalweg.errors.HorizonWarning")
-def test_a_clone_has_the_same_arguments_and_has_played_nothing(name):
-    learner = LEARNERS[name]()
-    f = tw.losses.Squared(np.linspace(0.1, 0.5, learner.domain.dim).reshape(learner.domain.shape), 0.5)
-    first = [np.array(learner.decision)]
-    for _ in range(3):
-        learner.step(f)
-        first.append(np.array(learner.decision))
-    twin = learner.clone()
-    assert type(twin) is type(learner)
-    assert twin.rounds == 0
-    assert twin._given.keys() == learner._given.keys()
-    assert all(twin._given[key] is value for key, value in learner._given.items())
-    for x in first:
-        np.testing.assert_array_equal(twin.decision, x)
-        twin.step(f)
-
-
-@every
 def test_as_it_is_built_one_gradient_a_round_is_enough(name):
     """With no word on gradients `update` works, for every method that takes gradients at all."""
     learner = LEARNERS[name]()

@@ -3,7 +3,7 @@
 A learner decides, the world reveals a loss, the learner moves. `domains` are the feasible sets, `losses` and `problems`
 what the world does, `play` runs one against the other. The rest is loaded when first used: `regret` measures a run,
 `testing` checks parts of your own, `theorems` holds the guarantees, `control`, `pca` and `estimators` are applications,
-and `scaling` standardises rows.
+and `scaling` standardises rows. `forecast` and `backtest` take long data frames.
 """
 
 import importlib
@@ -49,6 +49,7 @@ from thalweg.play import Run, play
 if TYPE_CHECKING:
     from thalweg import control, estimators, extend, pca, regret, scaling, testing, theorems
     from thalweg.control import EfficientControl
+    from thalweg.estimators.long_frames import backtest, forecast
     from thalweg.pca import EfficientPCA
 
 __all__ = [
@@ -87,6 +88,7 @@ __all__ = [
     "SwordPP",
     "Tracker",
     "__version__",
+    "backtest",
     "cards",
     "control",
     "domains",
@@ -95,6 +97,7 @@ __all__ = [
     "experts",
     "extend",
     "files",
+    "forecast",
     "load",
     "losses",
     "metas",
@@ -108,6 +111,8 @@ __all__ = [
 ]
 
 _LATER = {
+    "backtest": "estimators",
+    "forecast": "estimators",
     "control": "control",
     "EfficientControl": "control",
     "estimators": "estimators",

@@ -40,7 +40,7 @@ class Recorded:
     def __init_subclass__(cls) -> None:
         KINDS[cls.__qualname__] = cls
 
-    def __new__(cls, *args: Any, **options: Any) -> Self:
+    def __new__(cls, *args: object, **options: object) -> Self:
         """Record the arguments."""
         self = super().__new__(cls)
         try:
@@ -55,7 +55,7 @@ class Recorded:
         return self
 
     @classmethod
-    def _explain(cls, count: int, options: Mapping[str, Any]) -> None:
+    def _explain(cls, count: int, options: Mapping[str, object]) -> None:
         """Arguments that do not fit: raise a TypeError that says how to write the call, where that can be told."""
 
     def _arguments(self) -> dict[str, Any]:
@@ -63,7 +63,7 @@ class Recorded:
         return self._given
 
 
-def _kept(value: Any) -> Any:
+def _kept(value: object) -> Any:
     """An argument that no one else can change."""
     if isinstance(value, np.ndarray):
         if value.flags.writeable or not value.flags.owndata:
@@ -78,13 +78,13 @@ def _kept(value: Any) -> Any:
     return value
 
 
-def build(kind: type, arguments: Mapping[str, Any]) -> Any:
+def build(kind: type, arguments: Mapping[str, object]) -> Any:
     """An object from recorded arguments."""
     positional, named = _call(kind, arguments)
     return kind(*positional, **named)
 
 
-def initialise(made: Any, arguments: Mapping[str, Any]) -> None:
+def initialise(made: Any, arguments: Mapping[str, object]) -> None:
     """Run the constructor of an object that was made without arguments, such as a copy."""
     positional, named = _call(type(made), arguments)
     made.__init__(*positional, **named)
@@ -96,7 +96,7 @@ def _call(kind: type, arguments: Mapping[str, Any]) -> tuple[tuple[Any, ...], di
     return tuple(named.pop(rest[0], ())) if rest else (), named
 
 
-def public_name(value: Any) -> str | None:
+def public_name(value: object) -> str | None:
     """The name of a class or function of this package, not of one inside another; None for anything else."""
     if not isinstance(value, type | types.FunctionType) or not value.__module__.startswith("thalweg."):
         return None
@@ -104,7 +104,7 @@ def public_name(value: Any) -> str | None:
     return name if getattr(sys.modules.get(value.__module__), name, None) is value else None
 
 
-def describe(value: Any) -> str:
+def describe(value: object) -> str:
     """An argument as text. Two of the same text mean the same, but for functions, which cannot be compared.
 
     Numbers are written exactly, 2 as 2.0 and as [2]; an array longer than a few numbers by a hash.

@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 from thalweg.errors import InputError, MissingExtraError, ProjectionError, StateError
 
 __all__ = [
-    "LARGEST",
-    "WIDEST",
+    "LARGEST_ENTRY",
+    "LARGEST_FLOAT",
+    "LARGEST_SCALE",
+    "MOST_COUNTED",
     "ask",
     "check_array",
     "check_callable",
@@ -40,18 +42,18 @@ __all__ = [
     "wrong",
 ]
 
-LARGEST = 1e100  # of an entry of an array, and of the size of a set: squares can still be computed
-WIDEST = 1e50  # of a number > 0, and of 1 over it: products of six can still be computed
-MOST = 2**62  # of a count: counters have 64 bits
-FLOAT = float(np.finfo(np.float64).max)
-ENTRIES = 2**30  # of an array that an argument asks for: 8 GB
+LARGEST_ENTRY = 1e100  # of an entry of an array, and of the size of a set: squares can still be computed
+LARGEST_SCALE = 1e50  # of a number > 0, and of 1 over it: products of six can still be computed
+MOST_COUNTED = 2**62  # of a count: counters have 64 bits
+LARGEST_FLOAT = float(np.finfo(np.float64).max)
+MOST_ENTRIES = 2**30  # of an array that an argument asks for: 8 GB
 
 PACKAGE = InputError, StateError, ProjectionError, MissingExtraError
 
 Choice = TypeVar("Choice", bound=str | bool)
 
 
-def told(value: Any) -> str:
+def told(value: object) -> str:
     """What came, as text for a message: its `repr`, if it has one, and not too long."""
     try:
         text = repr(value)
@@ -79,7 +81,7 @@ def wrong(owner: str, name: str, expected: str, got: object) -> InputError:
 # ---------------------------------------------------------------------------------------------------------- numbers
 
 
-def real_array(value: Any) -> NDArray[np.float64] | None:
+def real_array(value: object) -> NDArray[np.float64] | None:
     """Real numbers as a float64 array, which is `value` itself where it is one; None for anything else."""
     if type(value) is np.ndarray and value.dtype == np.float64:
         return value
@@ -95,7 +97,7 @@ def real_array(value: Any) -> NDArray[np.float64] | None:
         return None
 
 
-def real_number(value: Any) -> float:
+def real_number(value: object) -> float:
     """A real number; nan for anything else, an infinite one where it is too large for a float."""
     if isinstance(value, float):
         return float(value)
@@ -110,7 +112,7 @@ def real_number(value: Any) -> float:
     return math.nan if array is None or array.ndim else float(array)
 
 
-def check_number(owner: str, name: str, value: Any) -> float:
+def check_number(owner: str, name: str, value: object) -> float:
     """A finite number."""
     number = real_number(value)
     if not math.isfinite(number):
@@ -118,7 +120,7 @@ def check_number(owner: str, name: str, value: Any) -> float:
     return number
 
 
-def check_positive(owner: str, name: str, value: Any, largest: float = WIDEST) -> float:
+def check_positive(owner: str, name: str, value: object, largest: float = LARGEST_SCALE) -> float:
     """A number above zero, from 1e-50 to 1e50."""
     number = real_number(value)
     if not 0 < number < math.inf:
@@ -128,7 +130,7 @@ def check_positive(owner: str, name: str, value: Any, largest: float = WIDEST) -
     return number
 
 
-def check_nonnegative(owner: str, name: str, value: Any, largest: float = WIDEST) -> float:
+def check_nonnegative(owner: str, name: str, value: object, largest: float = LARGEST_SCALE) -> float:
     """Zero or a number above it, up to 1e50; what is next to nothing may count as nothing."""
     number = real_number(value)
     if not 0 <= number < math.inf:
@@ -136,7 +138,7 @@ def check_nonnegative(owner: str, name: str, value: Any, largest: float = WIDEST
     return check_positive(owner, name, number, largest) if number > 1 else number
 
 
-def check_count(owner: str, name: str, value: Any, least: int = 1, most: int = MOST) -> int:
+def check_count(owner: str, name: str, value: object, least: int = 1, most: int = MOST_COUNTED) -> int:
     """A whole number of at least 1 (or 0), and at most 2^62 (or another one)."""
     count = least - 1
     if isinstance(value, int) and not isinstance(value, bool):
@@ -151,16 +153,16 @@ def check_count(owner: str, name: str, value: Any, least: int = 1, most: int = M
     return count
 
 
-def check_entries(owner: str, name: str, value: Any, entries: int) -> None:
+def check_entries(owner: str, name: str, value: object, entries: int) -> None:
     """Whether arrays of so many entries, which `value` asks for, may be made."""
-    if entries > ENTRIES:
+    if entries > MOST_ENTRIES:
         raise InputError(
             f"The '{name}' parameter of {owner} asks for an array of {entries:.3g} entries, more than 2^30. "
             f"Got {told(value)}."
         )
 
 
-def check_shape(owner: str, name: str, value: Any) -> tuple[int, ...]:
+def check_shape(owner: str, name: str, value: object) -> tuple[int, ...]:
     """A dimension (whole number) or a tuple of them."""
     entries = value if isinstance(value, tuple | list) else (value,)
     if not 0 < len(entries) <= 32:
@@ -173,11 +175,11 @@ def check_shape(owner: str, name: str, value: Any) -> tuple[int, ...]:
 def check_array(
     owner: str,
     name: str,
-    value: Any,
+    value: object,
     shape: tuple[int, ...] | None = None,
     ndim: int | None = None,
     finite: bool = True,
-    largest: float = LARGEST,
+    largest: float = LARGEST_ENTRY,
 ) -> NDArray[np.float64]:
     """A real array of the given shape (or number of axes), as a new C-contiguous float64 array.
 
@@ -191,7 +193,7 @@ def check_array(
     if ndim is not None and numbers.ndim != ndim:
         raise InputError(f"The '{name}' parameter of {owner} must have {ndim} axes. Got shape {numbers.shape}.")
     array: NDArray[np.float64] = np.array(numbers, order="C")
-    if array.size == 0 or np.abs(array).max() <= min(largest, FLOAT):  # False for nan
+    if array.size == 0 or np.abs(array).max() <= min(largest, LARGEST_FLOAT):  # False for nan
         return array
     if not finite and np.isnan(array).any():
         raise InputError(
@@ -211,7 +213,7 @@ def check_array(
     return array
 
 
-def check_positives(owner: str, name: str, value: Any, count: int) -> NDArray[np.float64]:
+def check_positives(owner: str, name: str, value: object, count: int) -> NDArray[np.float64]:
     """`count` numbers above zero, at most 1e100, or one number that stands for all of them."""
     array = check_array(owner, name, value)
     array = check_array(owner, name, np.full(count, array) if array.ndim == 0 else array, shape=(count,))
@@ -223,28 +225,28 @@ def check_positives(owner: str, name: str, value: Any, count: int) -> NDArray[np
 # -------------------------------------------------------------------------------------------------------- all else
 
 
-def check_choice(owner: str, name: str, value: Any, choices: tuple[Choice, ...]) -> Choice:
+def check_choice(owner: str, name: str, value: object, choices: tuple[Choice, ...]) -> Choice:
     """One of a few words or truth values."""
     if not isinstance(value, str | bool) or value not in choices:
         raise wrong(owner, name, "one of " + ", ".join(map(repr, choices)), value)
     return choices[choices.index(value)]
 
 
-def check_text(owner: str, name: str, value: Any) -> str:
+def check_text(owner: str, name: str, value: object) -> str:
     """A name, or another text."""
     if not isinstance(value, str):
         raise wrong(owner, name, "text", value)
     return value
 
 
-def check_flag(owner: str, name: str, value: Any) -> bool:
+def check_flag(owner: str, name: str, value: object) -> bool:
     """A truth value."""
     if not isinstance(value, bool | np.bool_):
         raise wrong(owner, name, "True or False", value)
     return bool(value)
 
 
-def check_items(owner: str, name: str, value: Any, what: str) -> list[Any]:
+def check_items(owner: str, name: str, value: object, what: str) -> list[Any]:
     """The items of a list, or of anything else that can be gone through once."""
     try:
         if isinstance(value, str | bytes) or not isinstance(value, Iterable):
@@ -261,7 +263,7 @@ def check_callable(owner: str, name: str, value: Any) -> Callable[..., Any]:
     return value  # type: ignore[no-any-return]
 
 
-def ask(owner: str, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+def ask(owner: str, name: str, function: Callable[..., Any], *arguments: object) -> Any:
     """What a function that was given as an argument answers; an error of its own is told as such."""
     try:
         return function(*arguments)
@@ -271,7 +273,7 @@ def ask(owner: str, name: str, function: Callable[..., Any], *arguments: Any) ->
         raise InputError(f"The '{name}' function of {owner} failed with {type(error).__name__}: {error}") from error
 
 
-def check_rng(owner: str, rng: Any, name: str = "rng") -> np.random.Generator:
+def check_rng(owner: str, rng: object, name: str = "rng") -> np.random.Generator:
     """A source of randomness, or a seed for one."""
     sources = np.random.Generator | np.random.BitGenerator | np.random.SeedSequence | np.random.RandomState
     try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from thalweg._validate import check_count, check_flag, real_number, wrong
 from thalweg.domains import Domain
@@ -17,7 +17,9 @@ from thalweg.domains._base import read_domain
 from thalweg.errors import InputError
 from thalweg.learners.base import Learner
 from thalweg.learners.one_projection import OneProjection
-from thalweg.theorems import Theorem
+
+if TYPE_CHECKING:
+    from thalweg.theorems import Theorem
 
 __all__ = ["KINDS", "Card", "Recipe", "Setting", "Variant", "markdown", "recipes"]
 

@@ -1,6 +1,9 @@
 """What can go wrong, by name. Every message says who, what was expected, what came and what to do."""
 
-__all__ = ["ClippingWarning", "HorizonWarning", "InputError", "MissingExtraError", "ProjectionError", "StateError"]
+__all__ = [
+    "ClippingWarning", "GapWarning", "HorizonWarning", "InputError", "MissingExtraError", "ProjectionError",
+    "StateError",
+]  # fmt: skip
 
 
 class InputError(ValueError):
@@ -25,3 +28,7 @@ class HorizonWarning(UserWarning):
 
 class ClippingWarning(UserWarning):
     """Many gradients were scaled down to a bound that is too small for the losses."""
+
+
+class GapWarning(UserWarning):
+    """Rows are missing between the times of a series; they count as missing values."""

@@ -158,7 +158,7 @@ def play(
     )
 
 
-def _read_delays(learner: Any, delay: Any, T: int) -> list[int] | None:
+def _read_delays(learner: object, delay: object, T: int) -> list[int] | None:
     """How late the feedback of each round comes; None: as the learner has it."""
     if delay is None:
         return None

@@ -15,9 +15,9 @@ from thalweg._kernels.handle import Handle, parts
 from thalweg._kernels.jit import kernel
 from thalweg._recorded import Recorded
 from thalweg._types import Array
-from thalweg._validate import LARGEST, check_array, check_count, check_flag
+from thalweg._validate import LARGEST_ENTRY, check_array, check_count, check_flag
 from thalweg.errors import InputError
-from thalweg.parts.spread import MOST, see, spread_holds, standard
+from thalweg.parts.spread import MOST_SPREADS, see, spread_holds, standard
 
 __all__ = ["Standardiser"]
 
@@ -26,7 +26,7 @@ class ScaleState(NamedTuple):
     """As `thalweg.parts.spread.SpreadState`, with a number in every column of every row."""
 
     seen: Floats = field("D", within(0.0, "rounds"))
-    mean: Floats = field("D", magnitude(LARGEST))
+    mean: Floats = field("D", magnitude(LARGEST_ENTRY))
     squares: Floats = field("D", within(0.0, np.inf))
     spread: Floats = field("D", within(0.0, np.inf))
     clock: Ints = counter_field(1)  # rows
@@ -49,7 +49,7 @@ def _rows(handle: Handle, X: Floats, learn: bool, out: Floats) -> None:
     s, c = parts(handle)
     for t in range(X.shape[0]):
         for j in range(X.shape[1]):
-            out[t, j] = min(max(standard(s, j, X[t, j]), -MOST), MOST)
+            out[t, j] = min(max(standard(s, j, X[t, j]), -MOST_SPREADS), MOST_SPREADS)
             if learn:
                 see(s, j, X[t, j], c.centred)
         if learn:
@@ -108,7 +108,7 @@ class Standardiser(Kept, Recorded):
 
     def update(self, row: ArrayLike) -> None:
         """See one more row."""
-        self._play("update", np.asarray(row)[None], True)
+        self._play("update", check_array(f"{type(self).__name__}.update", "row", row, ndim=1)[None], True)
 
     def transform(self, rows: ArrayLike) -> Array:
         """Rows standardised by what was seen so far, a new array. Nothing changes."""

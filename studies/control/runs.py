@@ -122,13 +122,13 @@ def pushes(plant: Plant, kind: str, horizon: int, seed: int) -> Any:
 
 def costs_of(plant: Plant, kind: str, horizon: int) -> list[tc.Cost]:
     """The costs of all rounds."""
-    usual = tc.Quadratic(plant.Q, plant.R)
+    usual = tc.QuadraticCost(plant.Q, plant.R)
     if kind == "fixed":
         return tc.stages([usual], horizon, STAGE)
     if kind == "switching":
-        return tc.stages([usual, tc.Quadratic(plant.Q / 10, 10 * plant.R)], horizon, STAGE)
+        return tc.stages([usual, tc.QuadraticCost(plant.Q / 10, 10 * plant.R)], horizon, STAGE)
     q, r, wide = np.diag(plant.Q), np.diag(plant.R), 5 * plant.bound
-    return tc.stages([usual, tc.Huber(2 * q, 2 * r, wide), tc.Absolute(wide * q, wide * r)], horizon, STAGE)
+    return tc.stages([usual, tc.HuberCost(2 * q, 2 * r, wide), tc.AbsoluteCost(wide * q, wide * r)], horizon, STAGE)
 
 
 def _so_far(costs: Array) -> list[float]:
@@ -199,7 +199,7 @@ def truncation(*, plant: str, memories: list[int], horizon: int) -> Row:
     K, other = p.gain, tc.lqr_gain(p.system, p.Q, 4 * p.R)
     loop = p.system.A - p.system.B @ other
     few = np.array([(K - other) @ np.linalg.matrix_power(loop, i) for i in range(5)])
-    cost, w = tc.Quadratic(p.Q, p.R), pushes(p, "walk", T, seed_of(f"truncation/{plant}"))
+    cost, w = tc.QuadraticCost(p.Q, p.R), pushes(p, "walk", T, seed_of(f"truncation/{plant}"))
     errors = []
     for H in memories:
         policy = tc.DAC(p.system, gain=K, memory=H)
@@ -233,7 +233,7 @@ def sensitivity(*, plant: str, disturbance: str, costs: str, seed: int, horizon:
 def stability(*, plant: str, horizon: int) -> Row:
     """What theory and estimates say about a plant."""
     p, K = PLANTS[plant], PLANTS[plant].gain
-    cost, w = tc.Quadratic(p.Q, p.R), pushes(p, "wave", horizon, 0)
+    cost, w = tc.QuadraticCost(p.Q, p.R), pushes(p, "wave", horizon, 0)
     certificate, ours = tc.strong_stability(p.system, K), tc.estimated_constants(p.system, K)
     theory = tc.theory_constants(p.system, K, horizon=horizon, disturbance_bound=p.bound, growth=cost.growth)
     H, level = tc.h_infinity_gain(p.system, p.Q, p.R)
@@ -272,7 +272,7 @@ def time_step(*, states: int, rounds: int, memory: int = 5) -> Row:
     A, B = rng.standard_normal((states, states)), rng.standard_normal((states, inputs))
     A *= 0.9 / np.abs(np.linalg.eigvals(A)).max()
     system = tc.LinearSystem(A, B)
-    cost = tc.Quadratic(np.ones(states), np.ones(inputs))
+    cost = tc.QuadraticCost(np.ones(states), np.ones(inputs))
     w = tc.random_walk(rounds, rng.standard_normal(states), 1.0, rng=rng)
     K = tc.lqr_gain(system)
     result: Row = {"states": states, "inputs": inputs, "memory": memory, "rounds": rounds}

@@ -25,7 +25,7 @@ from thalweg.problems import LinearRegression, paper_ellipsoid
 
 REFERENCE = "OGD, best step"
 STEPS = range(-20, 21)
-LARGEST = 128  # entries of a decision up to which d^2 numbers a round are played
+LARGEST_DIMENSION = 128  # entries of a decision up to which d^2 numbers a round are played
 
 Method = Callable[[Stream], "Array | None"]
 
@@ -69,7 +69,7 @@ def _played(learner: tw.Learner, stream: Stream) -> Array:
 
 
 def _least_squares(stream: Stream, forgetting: float) -> Array | None:
-    if stream.problem.loss != "squared" or stream.domain.dim > LARGEST:
+    if stream.problem.loss != "squared" or stream.domain.dim > LARGEST_DIMENSION:
         return None
     return peers.least_squares(stream, forgetting)
 

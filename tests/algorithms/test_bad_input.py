@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import thalweg as tw
+from tests.samples import same
 from tests.worlds import LEARNERS, ball, ellipsoid
 from thalweg.errors import ClippingWarning, InputError, ProjectionError, StateError
 
@@ -15,10 +16,6 @@ GOOD = np.array([1.0, -0.5, 0.25])
 
 def learner(**settings):
     return tw.EfficientDynamic(X, 50, 6.0, 2.0, **settings)
-
-
-def same(a, b):
-    return a.keys() == b.keys() and all(np.array_equal(a[k], b[k]) for k in a)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Every learner keeps every promise, and the checks notice one that does not."""
 
 import dataclasses
-import pickle
 from typing import NamedTuple
 
 import numpy as np
@@ -21,12 +20,6 @@ from thalweg.testing import LEARNER_CHECKS, STANDARD, check_learner
 @pytest.mark.parametrize("name", LEARNERS)
 def test_learner(name, check):
     check(LEARNERS[name])
-
-
-@pytest.mark.parametrize("name", [name for name in LEARNERS if "custom" not in name and "observed" not in name])
-def test_our_learners_can_be_pickled(name):
-    """`check_copies` holds a pickled learner to the run of the first; here: all of ours on built-in sets do pickle."""
-    assert pickle.loads(pickle.dumps(LEARNERS[name]())).queries == LEARNERS[name]().queries
 
 
 SMALL = {

@@ -358,50 +358,41 @@ def test_a_learner_without_a_horizon_grows_past_its_first_guess(gradients, horiz
     assert_same_run(run.decisions, roomy.decisions)
 
 
-@pytest.mark.parametrize("name", MAKERS)
-@pytest.mark.parametrize("when", [2, 40, 77])
-def test_restore_across_growth_continues_bit_for_bit(name, when):
-    domain, stream = setting(horizon=100)
-    whole = decisions_of(MAKERS[name](domain, stream, 3), stream.losses)
-
-    saver = MAKERS[name](domain, stream, 3)
-    decisions_of(saver, stream.losses[:when])
-    saved = saver.state()
-    markers = saver.markers
-    fresh = MAKERS[name](domain, stream, 3)  # fewer slots than the state needs
-    grown = MAKERS[name](domain, stream, 3)  # more than it needs
-    decisions_of(grown, stream.losses)
-    for learner in (fresh, grown):
-        learner.restore(saved)
-        assert learner.markers == markers
-        assert inner(learner).born.tolist() == inner(saver).born.tolist()
-        np.testing.assert_array_equal(decisions_of(learner, stream.losses[when:]), whole[when:])
-        assert learner.queries == grown.queries
-    # The saved state was not touched by those who went on from it.
-    again = MAKERS[name](domain, stream, 3)
-    again.restore(saved)
-    np.testing.assert_array_equal(decisions_of(again, stream.losses[when:]), whole[when:])
+def pools(judge, gradients):
+    ball = tw.domains.Ball(3)
+    pool = tw.experts.Pool([tw.experts.Descent(ball, step) for step in (0.1, 1.0)], judge=judge)
+    return tw.Cover(ball, pool, meta=tw.metas.AdaptMLProd("observed"), gradients=gradients)
 
 
-@pytest.mark.parametrize("name", MAKERS)
-def test_restore_into_a_learner_with_many_more_slots_continues_bit_for_bit(name):
-    """Nine slots against five: enough for compiled sums over slots to be grouped in another way."""
-    domain, stream = setting(horizon=300)
-    one, two = MAKERS[name](domain, stream, 3), MAKERS[name](domain, stream, 3)
-    decisions_of(one, stream.losses[:20])
-    decisions_of(two, stream.losses)
-    two.restore(one.state())
-    np.testing.assert_array_equal(decisions_of(two, stream.losses[20:80]), decisions_of(one, stream.losses[20:80]))
+@pytest.mark.parametrize(("judge", "gradients"), [("linear", "shared"), ("value", "own")])
+def test_pools_on_a_cover_play_as_they_step(judge, gradients):
+    rng = np.random.default_rng(0)
+    problem = tw.problems.LinearRegression(rng.standard_normal((60, 3)) / 2, rng.standard_normal(60))
+    whole, single = pools(judge, gradients), pools(judge, gradients)
+    run = tw.play(whole, problem, decisions=True)
+    assert np.array_equal(run.decisions, decisions_of(single, problem))
+    same_state(whole.state(), single.state())
 
 
-@pytest.mark.parametrize("name", MAKERS)
-def test_reset_after_growth(name):
-    domain, stream = setting(horizon=100)
-    learner = MAKERS[name](domain, stream, 3)
-    first = decisions_of(learner, stream.losses)
-    learner.reset()
-    assert learner.markers == [1]
-    np.testing.assert_array_equal(decisions_of(learner, stream.losses), first)
+@pytest.mark.parametrize(("judge", "gradients"), [("linear", "own"), ("value", "shared")])
+def test_pools_that_a_cover_cannot_judge_are_refused(judge, gradients):
+    needed = "value" if gradients == "own" else "linear"
+    message = f"Cover with gradients='{gradients}' needs a Pool with judge='{needed}'. Got one with judge='{judge}'"
+    with pytest.raises(InputError, match=message):
+        pools(judge, gradients)
+
+
+def test_a_prior_of_Hedge_holds_whatever_the_capacity():
+    """Three slots for three rounds, where the state has four; later slots count as much as an average one."""
+    ball, prior = tw.domains.Ball(2), np.array([0.7, 0.2, 0.1])
+    learner = tw.Cover(
+        ball, tw.experts.Descent(ball, 0.1), meta=tw.metas.Hedge(rate=0.1, prior=prior), horizon=3, anytime=True
+    )
+    for t in range(1, 40):
+        slots = [k for k in range(6) if t >> k & 1]  # experts alive are the one-bits of t
+        expected = np.append(prior, [1 / 3] * 3)[slots]
+        np.testing.assert_allclose(learner.weights, expected / expected.sum(), rtol=1e-12)
+        learner.update([0.0, 0.0])
 
 
 def same_state(one, two):

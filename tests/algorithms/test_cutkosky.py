@@ -18,7 +18,7 @@ from tests.twins.dynamic import flattened
 from tests.worlds import CountedLoss, flat_polytope, tau_of
 from thalweg._kernels.clock import ENTRIES, PROJECTIONS
 from thalweg.algorithms.cutkosky import CutkoskyAdaptive, CutkoskyPrintedVariant, EfficientCutkosky
-from thalweg.errors import HorizonWarning, InputError, ProjectionError, StateError
+from thalweg.errors import HorizonWarning, InputError, ProjectionError
 from thalweg.learners import residual as kernels
 from thalweg.learners.contract import learn
 from thalweg.learners.one_projection import surrogate_gradient
@@ -812,16 +812,6 @@ def test_bad_arguments(name, arguments, message):
     make = LEARNERS[name]
     with pytest.raises(InputError, match=message):
         make(*arguments[:3], **({"epsilon": arguments[3]} if len(arguments) > 3 else {}))
-
-
-@pytest.mark.parametrize("name", LEARNERS)
-def test_states_of_other_settings_are_refused(name):
-    make, X = LEARNERS[name], tw.domains.Ball(2)
-    saved = make(X, 10, 1.0).state()
-    with pytest.raises(StateError, match="epsilon"):
-        make(X, 10, 1.0, epsilon=0.5).restore(saved)
-    with pytest.raises(StateError, match="horizon"):
-        make(X, 11, 1.0).restore(saved)
 
 
 def test_levels_are_told():

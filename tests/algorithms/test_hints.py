@@ -506,7 +506,7 @@ def unhinted(learner, slopes):
 
 
 def check_perfect(domain, horizons):
-    """With perfect hints regret does not grow with T, and stays within what the theorem allows."""
+    """With perfect hints and a path of one length regret does not grow with T, and stays within the theorem's bound."""
     X, ours, others = CORNERS[domain](), [], []
     for T in horizons:
         slopes, u = turning(X, T)
@@ -523,6 +523,41 @@ def check_perfect(domain, horizons):
 @pytest.mark.parametrize("domain", CORNERS)
 def test_with_perfect_hints_regret_does_not_grow(domain):
     check_perfect(domain, (100, 300, 4000))
+
+
+def test_with_perfect_hints_regret_grows_with_the_path():
+    """The best decision jumps from end to end in every round: P = 2 (T - 1). Against a fixed one regret stays small."""
+    X, found = tw.domains.Box([-1.0], [1.0]), {}
+    for T in (100, 1000, 10_000):
+        slopes = 0.1 * (-1.0) ** np.arange(T)[:, None]
+        decisions = hinted(X, slopes, slopes)
+        found[T] = float((slopes * decisions).sum() + 0.1 * T)
+        P = 2.0 * (T - 1)
+        assert found[T] <= most(tw.EfficientOptimistic(X, T, 1.0), P, 1.0, 0.0, 0.0)[0]
+        assert float((slopes * decisions).sum()) <= most(tw.EfficientOptimistic(X, T, 1.0), 0.0, 0.0, 0.0, 0.0)[0]
+    assert [round(r) for r in found.values()] == [10, 97, 953]
+
+
+@pytest.mark.parametrize("domain", CORNERS)
+def test_small_losses_bound_regret_too(domain):
+    """(T2) with Q <= 2 L sum f(x): squared losses that a drifting u explains up to noise, under hints of any kind."""
+    X, T, rng = CORNERS[domain](), 600, generator(domain, "small")
+    features = rng.normal(size=(T, X.dim))
+    features /= np.linalg.norm(features, axis=1, keepdims=True)  # L = 1
+    u = np.array([X.project(X.center + 0.5 * X.radius * np.sin(t / 100 + np.arange(X.dim))) for t in range(T)])
+    labels = (features * u).sum(axis=1) + 0.05 * rng.normal(size=T)
+    P, first = ref.path_length(u), float(np.linalg.norm(u[0] - X.center))
+    F = float((((features * u).sum(axis=1) - labels) ** 2).sum() / 2)
+    for opposite in (False, True):
+        learner, paid, squares = tw.EfficientOptimistic(X, T, 2 * X.radius + 1.0), 0.0, 0.0
+        for a, b in zip(features, labels, strict=True):
+            if opposite:
+                learner.hint((b - a @ X.center) * a)
+            error = a @ learner.decision - b
+            paid, squares = paid + error**2 / 2, squares + error**2
+            learner.update(error * a)
+        assert squares <= 2 * paid * (1 + 1e-12)
+        assert paid - F <= most(learner, P, first, 0.0, 2 * paid)[1]
 
 
 @pytest.mark.slow

@@ -283,10 +283,3 @@ def test_a_loss_with_memory():
 def test_bad_arguments(make, arguments, named):
     with pytest.raises(InputError, match=named):
         make(tw.domains.Ball(2), *arguments[:2], switching_cost=arguments[2])
-
-
-def test_a_state_of_another_price_is_refused():
-    X = tw.domains.Ball(2)
-    one, other = Scream(X, 10, 1.0, switching_cost=1.0), Scream(X, 10, 1.0, switching_cost=1.5)
-    with pytest.raises(tw.errors.StateError):
-        other.restore(one.state())

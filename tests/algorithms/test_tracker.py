@@ -10,6 +10,7 @@ import pytest
 from thalweg.lab.studies.tracker import cases, runs
 
 import thalweg as tw
+from tests.samples import same
 from tests.twins import tracker as ref
 from tests.twins.dynamic import along, everything
 from tests.twins.test_tracker_twin import FLAT, PLANE, VECTORS, near
@@ -519,10 +520,6 @@ def test_without_values_none_is_counted():
 
 
 # ------------------------------------------------------------------------------------------------------------ refusals
-
-
-def same(a, b):
-    return a.keys() == b.keys() and all(np.array_equal(a[key], b[key]) for key in a)
 
 
 @pytest.mark.parametrize(

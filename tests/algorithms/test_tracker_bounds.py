@@ -10,6 +10,7 @@ import thalweg as tw
 from tests.twins import tracker_bounds as bounds
 from tests.twins.dynamic import Linear
 from tests.twins.test_tracker_bounds import ROUNDING, attack
+from thalweg.algorithms.tracker import Tracked
 from thalweg.learners.contract import core
 from thalweg.parts.records import ANCHORED, GAINED, MARKERS, SEEN
 
@@ -88,12 +89,12 @@ def all_bounds_hold(seed, T):
 
 @pytest.mark.parametrize(("seed", "T"), [(seed, 64) for seed in range(20, 32)] + [(3, 256), (11, 256)])
 def test_bounds(seed, T):
-    """(T1), (T1'), the best member, and (T2) on all dyadic intervals."""
+    """(T1), (T1'); (4), (4'), (T2) and (T2*) on all dyadic intervals, against paths from 0 to the longest."""
     all_bounds_hold(seed, T)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1000, 1200))
+@pytest.mark.parametrize("seed", range(1000, 1300))
 def test_bounds_on_many_problems(seed):
     all_bounds_hold(seed, 256)
 
@@ -150,4 +151,52 @@ def test_the_bound_on_intervals_can_fail(kind):
     losses = [Linear(np.array([1.0, 0.0]), 2.0)] * T
     log = bounds.play(kind(tw.domains.Ball(2), curvature=False), losses)
     lost = bounds.regret(log, np.tile([-1.0, 0.0], (T, 1)))[T // 2 :].sum()
-    assert (lost <= bounds.interval(log, T // 2, T, 0.0)) == (kind is Seen)
+    for bound in (bounds.interval, bounds.interval_at_once):
+        assert (lost <= bound(log, T // 2, T, 0.0)) == (kind is Seen)
+
+
+def sides(T, stages):
+    """Slopes +1 and -1 on [-1, 1] in turns, losses >= 1, and the better end in each round: 2 (stages - 1) of path."""
+    slopes = np.repeat(np.resize([1.0, -1.0], stages), T // stages)[:, None]
+    return slopes, -slopes
+
+
+def lines(slopes):
+    """Losses 2 + <g, x>."""
+    return tw.problems.FromLosses([Linear(g, 2.0) for g in slopes], shape=(1,))
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_certificate_on_intervals_can_fail(sign):
+    """A learner that runs up the hill exceeds (T2*) on a moving path; (T2), with its 59 pieces, would allow it."""
+    X, T, stages = tw.domains.Box([-1.0], [1.0]), 24_000, 60
+    slopes, u = sides(T, stages)
+    learner = tw.Tracker(X, curvature=False)
+    fed = tw.play(learner, lines(sign * slopes), decisions=True)
+    paid = 2 + (fed.decisions * slopes).sum(axis=1)
+    theorem = Tracked(learner, paid, np.ones(T))
+    start, P = T // 2, 2.0 * (stages // 2 - 1)
+    lost = float((paid - 2 - (u * slopes).sum(axis=1))[start:].sum())
+    assert (lost <= theorem.interval(start, T, P)) == (sign == 1)
+
+
+@pytest.mark.parametrize("values", [True, False])
+def test_the_certificate_has_the_smaller_of_two_bounds(values):
+    """`Tracked` has the numbers of the twin: on a ball whose border is never reached h is the gradient."""
+    rng = np.random.default_rng(4)
+    seen = Seen(tw.domains.Ball(2, radius=9.0), curvature=False)
+    slopes = rng.normal(size=(600, 2))
+    losses = [Linear(g / np.linalg.norm(g), 60.0) for g in slopes]
+    log = bounds.play(seen, losses, values)
+    log.rounds[-1].N += 2  # the certificate counts the places of two members with curvature,
+    log.curved = 1.0  # without values their priors,
+    log.anchorings = lambda start, stop: (seen.learner.anchored,) * 2  # and all anchorings as those of one record
+    assert log.markers(0, 600) > 10
+    theorem = Tracked(seen.learner, np.array([r.paid for r in log.rounds]), log.squares)
+    smaller = set()
+    for start in (0, 100, 300, 590, 598):
+        for P in (0.0, 3.0, 12.0, 300.0):
+            both = [f(log, start, 600, P, blind=not values) for f in (bounds.interval, bounds.interval_at_once)]
+            smaller.add(int(np.argmin(both)))
+            assert theorem.interval(start, 600, P) == pytest.approx(min(both), rel=1e-12)
+    assert smaller == {0, 1}

@@ -10,10 +10,10 @@ from tests.control.test_systems import COSTS, PLANTS, every_plant, random_system
 from tests.domains.test_projections_solvers import nearest, triangle
 from thalweg.control import (
     DAC,
-    Absolute,
+    AbsoluteCost,
     LinearFeedback,
     Planted,
-    Quadratic,
+    QuadraticCost,
     TruncatedLoss,
     best_policies,
     double_integrator,
@@ -98,7 +98,7 @@ def test_the_truncated_loss_is_a_loss(kind):
 def test_no_matrices_is_linear_feedback(plant):
     s, T = PLANTS[plant](), 200
     w = 0.1 * np.random.default_rng(0).standard_normal((T, s.state_dim))
-    cost = Quadratic(np.ones(s.state_dim), np.ones(s.input_dim))
+    cost = QuadraticCost(np.ones(s.state_dim), np.ones(s.input_dim))
     K = lqr_gain(s)
     dac, linear = Planted(s, policies=np.zeros((5, s.input_dim, s.state_dim))), LinearFeedback(s, gain=K)
     a, b = (simulate(c, s, cost, w) for c in (dac, linear))
@@ -115,7 +115,7 @@ def test_a_dac_can_play_another_linear_controller(plant):
     F = s.A - s.B @ other
     M = np.array([(K - other) @ np.linalg.matrix_power(F, i) for i in range(H)])
     w = sinusoid(T, np.ones(s.state_dim), 0.1, period=15)
-    cost = Quadratic(np.ones(s.state_dim), np.ones(s.input_dim))
+    cost = QuadraticCost(np.ones(s.state_dim), np.ones(s.input_dim))
     a, b = simulate(Planted(s, policies=M, gain=K), s, cost, w), simulate(LinearFeedback(s, gain=other), s, cost, w)
     assert np.abs(a.states - b.states).max() < 1e-8 * np.abs(b.states).max()
 
@@ -126,7 +126,7 @@ def test_the_truncated_loss_tends_to_the_real_cost_as_memory_grows(plant):
     s, T = PLANTS[plant](), 160
     rng = np.random.default_rng(0)
     w = random_walk(T, rng.standard_normal(s.state_dim), 1.0, rng=0)
-    cost = Quadratic(np.ones(s.state_dim), np.ones(s.input_dim))
+    cost = QuadraticCost(np.ones(s.state_dim), np.ones(s.input_dim))
     few = 0.1 * rng.standard_normal((3, s.input_dim, s.state_dim))
     real = simulate(Planted(s, policies=few), s, cost, w)
     errors = []
@@ -207,7 +207,7 @@ def test_the_best_policies_are_optimal():
     policy = DAC(s, memory=3)
     X = SpectralBalls(policy.shape, 0.4)
     w = random_walk(T, [0.3, 1.0], 1.0, step=0.4, rng=1)
-    costs = stages([Quadratic([1, 1], [1]), Quadratic([1, 0], [9])], T, 30)
+    costs = stages([QuadraticCost([1, 1], [1]), QuadraticCost([1, 0], [9])], T, 30)
     best, gap = best_policies(policy, X, costs, w, [0, 30])
     assert gap < 1e-3
     assert np.ptp(best[:30], axis=0).max() == 0
@@ -219,7 +219,7 @@ def test_the_best_policies_are_optimal():
         for _ in range(50):
             other = X.project(best[first] + 0.2 * rng.standard_normal(policy.shape))
             assert sum(f.value(other) for f in part) >= least - gap
-    kinks = [Absolute([1.0, 1.0], [0.5])] * 30
+    kinks = [AbsoluteCost([1.0, 1.0], [0.5])] * 30
     bent, gap = best_policies(policy, X, kinks, w[:30])
     zero = sum(policy.loss(kinks[0], policy.past_of(w, t)).value(np.zeros(policy.shape)) for t in range(30))
     least = sum(policy.loss(kinks[0], policy.past_of(w, t)).value(bent[0]) for t in range(30))
@@ -232,7 +232,7 @@ def test_best_policies_checks_its_starts():
     X = SpectralBalls(policy.shape, 1.0)
     for starts in ([1], [0, 0], [0, 99]):
         with pytest.raises(InputError, match="starts"):
-            best_policies(policy, X, [Quadratic([1, 1], [1])] * 5, np.zeros((5, 2)), starts)
+            best_policies(policy, X, [QuadraticCost([1, 1], [1])] * 5, np.zeros((5, 2)), starts)
 
 
 def test_any_learner_can_learn_a_policy():
@@ -241,7 +241,7 @@ def test_any_learner_can_learn_a_policy():
     policy = DAC(s, memory=10)
     w = sinusoid(300, [0.0, 1.0], 0.5, period=30)
     problem = tw.problems.FromLosses(
-        [policy.loss(Quadratic([1, 1], [1]), policy.past_of(w, t)) for t in range(300)], shape=policy.shape
+        [policy.loss(QuadraticCost([1, 1], [1]), policy.past_of(w, t)) for t in range(300)], shape=policy.shape
     )
     X = SpectralBalls(policy.shape, 0.5)
     run = tw.play(tw.SOGD(X), problem)

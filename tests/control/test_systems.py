@@ -1,6 +1,7 @@
 """Plants, gains, disturbances and costs: against identities, finite differences and python-control."""
 
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -12,13 +13,16 @@ from hypothesis import strategies as st
 from thalweg.control import (
     DAC,
     LQR,
-    Absolute,
+    AbsoluteCost,
     BangBang,
-    Huber,
+    EfficientControl,
+    HuberCost,
     LinearFeedback,
     LinearSystem,
-    Quadratic,
+    QuadraticCost,
+    TruncatedLoss,
     batch_reactor,
+    best_policies,
     boeing_747,
     closed_loop_norm,
     double_integrator,
@@ -30,12 +34,14 @@ from thalweg.control import (
     piecewise,
     random_walk,
     recorded,
+    simulate,
     sinusoid,
     stages,
     strong_stability,
     theory_constants,
 )
 from thalweg.control.gains import solving
+from thalweg.domains import SpectralBalls
 from thalweg.errors import InputError
 
 PLANTS = {make.__name__: make for make in (double_integrator, inverted_pendulum, boeing_747, batch_reactor)}
@@ -44,7 +50,9 @@ every_plant = pytest.mark.parametrize("plant", PLANTS)
 
 def random_system(rng, states=4, inputs=2, radius=1.1):
     A = rng.standard_normal((states, states))
-    return LinearSystem(A * radius / np.abs(np.linalg.eigvals(A)).max(), rng.standard_normal((states, inputs)))
+    poles = np.linalg.eigvals(A)
+    sign = -1.0 if poles.real.max() < 0 else 1.0  # not as in continuous time
+    return LinearSystem(sign * A * radius / np.abs(poles).max(), rng.standard_normal((states, inputs)))
 
 
 # ------------------------------------------------------------------------------------------------------------- system
@@ -364,7 +372,7 @@ def test_bang_bang_takes_the_dearer_side(plant):
     s, rng = PLANTS[plant](), np.random.default_rng(0)
     push = BangBang(s, 0.3)
     K = lqr_gain(s)
-    cost = Quadratic(np.eye(s.state_dim), np.eye(s.input_dim))
+    cost = QuadraticCost(np.eye(s.state_dim), np.eye(s.input_dim))
     for _ in range(5):
         x, u = rng.standard_normal(s.state_dim), rng.standard_normal(s.input_dim)
         w = push(0, x, u)
@@ -384,9 +392,11 @@ def test_bang_bang_takes_the_dearer_side(plant):
 # -------------------------------------------------------------------------------------------------------------- costs
 
 COSTS = {
-    "quadratic": lambda rng: Quadratic((lambda m: m @ m.T)(rng.standard_normal((3, 3))), np.diag(rng.uniform(0, 2, 2))),
-    "huber": lambda rng: Huber(rng.uniform(0, 2, 3), rng.uniform(0, 2, 2), width=0.7),
-    "absolute": lambda rng: Absolute(rng.uniform(0, 2, 3), rng.uniform(0, 2, 2)),
+    "quadratic": lambda rng: QuadraticCost(
+        (lambda m: m @ m.T)(rng.standard_normal((3, 3))), np.diag(rng.uniform(0, 2, 2))
+    ),
+    "huber": lambda rng: HuberCost(rng.uniform(0, 2, 3), rng.uniform(0, 2, 2), width=0.7),
+    "absolute": lambda rng: AbsoluteCost(rng.uniform(0, 2, 3), rng.uniform(0, 2, 2)),
 }
 
 
@@ -417,7 +427,7 @@ def test_costs_grow_as_they_state(name):
 
 
 def test_stages_take_turns():
-    a, b, c = (Absolute([1.0], [float(k)]) for k in range(3))
+    a, b, c = (AbsoluteCost([1.0], [float(k)]) for k in range(3))
     assert stages([a, b, c], 8, 2) == [a, a, b, b, c, c, a, a]
 
 
@@ -428,7 +438,7 @@ def test_theory_constants_hold_for_every_policy_and_disturbance():
     """State, action and gradient of random policies at their caps, under disturbances aligned to be bad."""
     rng, W, T = np.random.default_rng(0), 0.5, 200
     s = LinearSystem([[0.9, 0.5], [0.0, 0.8]], [[0.0], [1.0]])
-    cost = Quadratic([2.0, 1.0], [0.5])
+    cost = QuadraticCost([2.0, 1.0], [0.5])
     c = theory_constants(s, horizon=T, disturbance_bound=W, growth=cost.growth)
     policy = DAC(s, memory=c.memory)
     price = 0.0
@@ -493,9 +503,9 @@ def test_estimated_caps_are_the_responses_of_the_linear_controller(plant):
         (lambda: lqr_gain(double_integrator(), Q=[[1.0, 2.0], [0.0, 1.0]]), "symmetric"),
         (lambda: LQR(double_integrator(), Q=np.eye(3)), "shape"),
         (lambda: LQR("plant"), "LinearSystem"),
-        (lambda: Quadratic([[1.0, 0.0], [0.0, -1.0]], [1.0]), ">= 0"),
-        (lambda: Huber([-1.0], [1.0]), ">= 0"),
-        (lambda: Huber([1.0], [1.0], width=0.0), "width"),
+        (lambda: QuadraticCost([[1.0, 0.0], [0.0, -1.0]], [1.0]), ">= 0"),
+        (lambda: HuberCost([-1.0], [1.0]), ">= 0"),
+        (lambda: HuberCost([1.0], [1.0], width=0.0), "width"),
         (lambda: stages([], 3, 1), "one or more"),
         (lambda: sinusoid(10, [0.0, 0.0]), "zero"),
         (lambda: recorded(np.arange(5.0)), "direction"),
@@ -507,3 +517,31 @@ def test_estimated_caps_are_the_responses_of_the_linear_controller(plant):
 def test_bad_input_is_told(call, told):
     with pytest.raises(InputError, match=told):
         call()
+
+
+def test_a_system_of_continuous_time_is_noticed():
+    A, B = [[-3.0, 1.0], [0.0, -0.5]], [[0.0], [1.0]]
+    with pytest.warns(UserWarning, match=r"eigenvalues from -3 to -0\.5.*LinearSystem\.sampled\(A, B, period\)"):
+        LinearSystem(A, B)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        LinearSystem.sampled(A, B, 0.1)
+        for quiet in ([[-0.9]], [[1.2]], [[-1.0]], [[-3.0, 0.0], [0.0, 0.1]]):
+            LinearSystem(quiet, np.ones((len(quiet), 1)))
+
+
+@pytest.mark.parametrize(
+    "cost", [QuadraticCost([1.0], [1.0, 1.0]), QuadraticCost([1.0, 1.0], [1.0, 1.0]), AbsoluteCost([1.0], [1.0])]
+)
+def test_a_cost_of_other_sizes_is_refused_before_the_first_round(cost):
+    s, w = double_integrator(), np.zeros((5, 2))
+    policy, controller = DAC(s, memory=2), EfficientControl(s, 5)
+    told = "state\\(s\\) and .* input\\(s\\). The system has 2 and 1"
+    for costs in (cost, [QuadraticCost([1.0, 1.0], [1.0])] * 4 + [cost]):
+        with pytest.raises(InputError, match=told):
+            simulate(controller, s, costs, w)
+    controller.act(np.zeros(2))  # no round had begun
+    with pytest.raises(InputError, match=told):
+        best_policies(policy, SpectralBalls(policy.shape, 1.0), [cost] * 5, w)
+    with pytest.raises(InputError, match=told):
+        TruncatedLoss(policy, cost, np.zeros((5, 2)))

@@ -560,3 +560,56 @@ def test_check_domain_takes_a_tolerance():
     with pytest.raises(AssertionError):
         check_domain(sloppy)
     check_domain(sloppy, tol=1e-5)
+
+
+def one_point(rng, kind):
+    """Inequalities that only one point satisfies, up to rounding of the right-hand sides; and that point."""
+    n = int(rng.integers(1, 7))
+    p = np.round(rng.standard_normal(n), 2) * 10.0 ** rng.integers(-2, 3)
+    A = rng.standard_normal((3 * n, n))
+    if kind == "pairs":
+        A = np.vstack([A, -A])
+    elif kind == "sum":
+        A = np.vstack([A, -A.sum(axis=0)])
+    else:  # a cone and a plane through its tip
+        v = rng.standard_normal(n)
+        A[A @ v > 0] *= -1
+        A = np.vstack([A, -A.sum(axis=0)])
+    b = A @ p
+    return A, b + 2.0**-52 * np.abs(b) * rng.integers(-1, 2, b.size), p
+
+
+@pytest.mark.parametrize("kind", ["pairs", "sum", "cone"])
+def test_a_polytope_of_one_point_projects_onto_it(kind):
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        A, b, p = one_point(rng, kind)
+        size = max(np.abs(p).max(), 1e-2)
+        # what rounding of b does to the point
+        near = 1e-12 * size * np.linalg.norm(np.linalg.pinv(A), 2) * np.linalg.norm(A, 2) * len(A)
+        polytope = Polytope(A, b)
+        for y in (p, np.zeros(p.size), p + rng.standard_normal(p.size), 1e3 * size * rng.standard_normal(p.size)):
+            assert np.abs(polytope.project(y) - p).max() <= near
+
+
+def test_a_polytope_that_is_empty_by_a_little_is_refused_when_it_is_built():
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        A, b, p = one_point(rng, "sum")
+        b[-1] -= 1e-9 * np.linalg.norm(A[-1]) * max(np.abs(p).max(), 1e-2)
+        with pytest.raises(InputError, match="empty"):
+            Polytope(A, b)
+
+
+def test_the_tip_of_a_cone_is_projected_onto_from_afar():
+    """The set is 1e-13 across: what the optimality conditions say of it is rounding."""
+    rng = np.random.default_rng(3)
+    for _ in range(60):
+        n = int(rng.integers(2, 7))
+        p, A, v = rng.standard_normal(n), rng.standard_normal((3 * n, n)), rng.standard_normal(n)
+        A[A @ v > 0] *= -1
+        A = np.vstack([A, -A.sum(axis=0)])
+        b = A @ p + 1e-13 * rng.random(len(A))
+        polytope = Polytope(A, b)
+        for y in p + 10.0 ** rng.uniform(0, 4, (12, 1)) * rng.standard_normal((12, n)):
+            assert (A @ polytope.project(y) - b).max() <= 1e-10 * np.abs(A).max() * np.abs(p).max()

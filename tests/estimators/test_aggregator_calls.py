@@ -2,7 +2,6 @@
 
 import contextlib
 import copy
-import pickle
 import re
 import sys
 
@@ -13,15 +12,13 @@ import pytest
 
 import thalweg as tw
 from tests.estimators.test_aggregator import binary, stream
+from tests.hostile import Rude
+from tests.samples import same
 from thalweg.errors import InputError, StateError
-from thalweg.estimators import Aggregator, Mixture, oracle
+from thalweg.estimators import Aggregator, ConformalTracker, Mixture, oracle
 
 SLOW = pytest.mark.slow
 NAMES = ["gam", "ar", "gbm", "naive"]
-
-
-def same(one, two):
-    return one.keys() == two.keys() and all(np.array_equal(one[key], two[key]) for key in one)
 
 
 # --------------------------------------------------------------------------------------------------------------- frames
@@ -85,6 +82,116 @@ def test_time_must_not_go_backwards():
     assert one.rounds == 4
 
 
+ZONE = {"tz": "Europe/Berlin"}
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        pd.date_range("2026-10-25", periods=6, freq="h", **ZONE),  # the clock goes back, time does not
+        pd.to_timedelta(range(6), unit="h"),
+        pl.date_range(pl.date(2026, 1, 1), pl.date(2026, 1, 6), eager=True),
+        pl.datetime_range(pl.datetime(2026, 1, 1), pl.datetime(2026, 1, 6), eager=True, time_zone="UTC"),
+        pl.Series([1, 2, 3, 4, 5, 6]).cast(pl.Duration),
+        range(6),
+        np.arange(6.0),
+    ],
+    ids=str,
+)
+def test_times_of_several_kinds(when):
+    X, y, _ = stream(T=6)
+    cells = {"when": when, **dict(zip(NAMES, X.T, strict=True))}
+    frame = pl.DataFrame(cells) if isinstance(when, pl.Series) else pd.DataFrame(cells)
+    one = Aggregator(horizon=4)
+    assert np.array_equal(one.run(frame[2:], y[2:], time="when").said, Aggregator(horizon=4).run(X[2:], y[2:]).said)
+    with pytest.raises(InputError, match=r"experts\['when'\] goes backwards from the call before"):
+        one.run(frame[:2], y[:2], time="when")
+    with pytest.raises(InputError, match="goes backwards in row 1"):
+        one.run(frame[::-1], y, time="when")
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        list("abcdef"),
+        [*map(str, range(6))],
+        pd.Categorical(list("abcdef"), ordered=True),
+        [1, "a", 2.0, None, 3, 4],
+        [pd.Timestamp("2026"), *pd.date_range("2027", periods=5, **ZONE)],
+        pd.period_range("2026", periods=6),
+        pd.interval_range(0, 6),
+        [True] * 6,
+    ],
+    ids=str,
+)
+def test_what_is_no_time_is_refused(when):
+    X, y, _ = stream(T=6)
+    one = Aggregator()
+    for kind in (Aggregator, lambda: ConformalTracker(0.9)):
+        data = pd.DataFrame({"when": when, **dict(zip(NAMES, X.T, strict=True))})
+        data = data[["when", NAMES[0]]] if kind is not Aggregator else data
+        with pytest.raises(InputError, match=r"\['when'\] must hold numbers, dates or durations. Its type is"):
+            kind().run(data, y, time="when")
+    assert one.rounds == 0
+    with pytest.raises(InputError, match=r"\['when'\] has an empty cell in row 1"):
+        one.run(pd.DataFrame({"when": [1.0, np.nan, 3.0], "a": [1.0, 2, 3]}), y[:3], time="when")
+
+
+def test_names_of_columns():
+    X, y, _ = stream(T=6)
+    frame = pd.DataFrame(X, columns=[*range(X.shape[1])])
+    found = Aggregator().run(frame, y)
+    assert found.names == tuple(map(str, range(X.shape[1])))
+    assert [*found.weights.columns] == [*found.names]
+    named = Aggregator()
+    named.run(frame[1:], y[1:])
+    with pytest.raises(InputError, match="has a column '9', but the experts are 0, 1"):
+        named.run(frame.rename(columns={0: 9}), y)
+    when = frame.rename(columns={0: "a"}).assign(**{"t": range(6)}).rename(columns={"t": 7})
+    assert [*Aggregator().run(when, y, time=7).predictions.columns] == [7, "prediction"]
+    for names, words in (
+        ([("a", "b"), ("a", "c"), *"de"][: X.shape[1]], "must be named by text or whole numbers. Got ('a', 'b')"),
+        ([*"aabc"][: X.shape[1]], "has two columns called 'a'"),
+        ([0, "0", *"ab"][: X.shape[1]], "two columns of experts have one name, as text"),
+    ):
+        bad = pd.DataFrame(X)
+        bad.columns = names
+        with pytest.raises(InputError, match=re.escape(words)):
+            Aggregator().run(bad, y)
+
+
+def test_frames_without_columns_and_lazy_ones():
+    X, y, _ = stream(T=6)
+    with pytest.raises(InputError, match="experts must have a column for each expert"):
+        Aggregator().run(pd.DataFrame(), [])
+    one = Aggregator()
+    one.run(pd.DataFrame(X, columns=NAMES), y)
+    assert len(one.predict(pd.DataFrame())) == 0
+    lazy = pl.DataFrame(X, schema=NAMES).lazy()
+    for call in (lambda: one.predict(lazy), lambda: ConformalTracker(0.9).run(lazy, y)):
+        with pytest.raises(InputError, match="array of real numbers or a data frame"):  # and no warning
+            call()
+
+
+def test_a_run_of_no_rounds():
+    found = Aggregator().run(np.zeros((0, 2)), [])
+    assert np.isnan(found.loss())
+    assert found.losses.shape == (0,)
+    assert found.expert_losses().shape == (0, 2)
+    for kind in ("weights", "box", "cumulative", "average", "contributions", "oracle"):
+        with pytest.raises(InputError, match="at least one round"):
+            found.plot(kind)
+
+
+def test_dollars_in_names_are_no_formula():
+    X, y, _ = stream(T=20)
+    found = Aggregator().run(pd.DataFrame(X, columns=[r"$\frac{1$", "US$", "$x$", "d"][: X.shape[1]]), y)
+    for kind in ("weights", "box", "cumulative", "average", "contributions"):
+        ax = found.plot(kind)
+        ax.figure.canvas.draw()
+    assert [text.get_text() for text in found.plot("weights").get_legend().get_texts()][2] == r"\$x\$"
+
+
 # ------------------------------------------------------------------------------------------------------------ bad input
 
 
@@ -130,6 +237,12 @@ def test_arguments_that_cannot_be_used(options, words):
         (lambda a: a.run(np.ones((2, 4)), [1.0, 1e61]), "an answer is larger"),
         (lambda a: a.run(np.ones((0, 0)), []), "a column for each expert"),
         (lambda a: a.predict(np.ones(4), time="when"), "no data frame"),
+        (lambda a: a.predict(np.ones(4), awake=[10**400, 1, 1, 1]), "awake must be an array of real numbers"),
+        (lambda a: a.predict(np.ones(4), awake=[[1], [1, 2]]), "awake must be an array of real numbers"),
+        (lambda a: a.predict(np.ones(4), awake="yes!"), "awake must be an array of real numbers"),
+        (lambda a: a.run([[1.0, 2.0], [1.0]], [1.0, 2.0]), "experts must be an array of real numbers"),
+        (lambda a: a.predict([Rude(), Rude()]), "experts must be an array of real numbers"),
+        (lambda a: a.update(Rude()), "y must be an array of real numbers"),
     ],
 )
 def test_calls_that_are_refused_change_nothing(call, words):
@@ -301,26 +414,6 @@ def test_a_guest_that_fails_has_changed_nothing():
 
 
 # ---------------------------------------------------------------------------------------------------------------- saved
-
-
-@pytest.mark.parametrize("options", [{}, {"horizon": 3}, {"rule": "FS"}, {"loss": "log"}, {"rule": "MLprod"}])
-def test_it_continues_bit_for_bit(options, tmp_path):
-    X, y = binary(T=80) if options.get("loss") == "log" else stream(T=80)[:2]
-    whole = Aggregator(**options)
-    expected = whole.run(X, y).said
-    one = Aggregator(**options)
-    one.run(X[:41], y[:41])
-    first = one.predict(X[41])  # in the middle of a round
-    one.save(tmp_path / "a.npz")
-    copies = [tw.load(tmp_path / "a.npz"), pickle.loads(pickle.dumps(one)), copy.deepcopy(one), Aggregator(**options)]
-    copies[-1].restore(one.state())
-    assert first == expected[41]
-    for other in (one, *copies):
-        other.update(y[41])
-        np.testing.assert_array_equal(other.run(X[42:], y[42:]).said, expected[42:])
-        np.testing.assert_array_equal(other.weights_, whole.weights_)
-        assert other.rounds == 80
-    assert repr(copies[0]) == repr(one)
 
 
 @pytest.mark.parametrize("small", [0.0, 1e-300, 1e-160, 1e-9])

@@ -13,9 +13,8 @@ import pytest
 from river import linear_model, time_series
 from sklearn.linear_model import LinearRegression, SGDRegressor
 
-import thalweg as tw
 from tests.samples import same
-from thalweg.errors import InputError, StateError
+from thalweg.errors import InputError
 from thalweg.estimators import (
     ConformalForecaster,
     ConformalTracker,
@@ -47,55 +46,6 @@ def rounds(tracker, count, seed=0, late=0):
 
 
 # ------------------------------------------------------------------------------------------------- stop and resume
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("how", ["state", "file", "pickle", "deepcopy", "copy"])
-def test_it_goes_on_bit_for_bit(kind, how, tmp_path):
-    tracker = ConformalTracker(0.8, **SMALL, **KINDS[kind])
-    rounds(tracker, 120, late=tracker.horizon - 1)
-    if how == "state":
-        other = ConformalTracker(0.8, **SMALL, **KINDS[kind])
-        other.restore(tracker.state())
-    elif how == "file":
-        tracker.save(tmp_path / "tracker.npz")
-        other = tw.load(tmp_path / "tracker.npz")
-    elif how == "pickle":
-        other = pickle.loads(pickle.dumps(tracker))
-    else:
-        other = copy.copy(tracker) if how == "copy" else copy.deepcopy(tracker)
-    assert other.waiting == tracker.waiting == tracker.horizon - 1
-    for t in tracker, other:
-        while t.waiting:
-            t.update(0.25)
-    before = rounds(tracker, 60, seed=1)
-    assert rounds(other, 60, seed=1) == before  # the first had no part in the second
-    assert same(tracker.state(), other.state())
-
-
-def test_reset_and_clone_begin_anew():
-    tracker = ConformalTracker(**SMALL)
-    first = rounds(tracker, 50)
-    clone = tracker.clone()
-    assert clone.rounds == 0
-    assert rounds(clone, 50) == first
-    tracker.reset()
-    assert tracker.rounds == 0
-    assert rounds(tracker, 50) == first
-
-
-def test_a_state_of_other_settings_is_refused():
-    tracker = ConformalTracker(0.9, **SMALL)
-    rounds(tracker, 20)
-    for other in (
-        ConformalTracker(0.8, **SMALL),
-        ConformalTracker(0.9, windows=(8, 31), halflives=(1, 5)),
-        ConformalTracker(0.9, asymmetric=True, **SMALL),
-        ConformalTracker(0.9, horizon=2, **SMALL),
-    ):
-        with pytest.raises(StateError, match="it was saved with"):
-            other.restore(tracker.state())
-        assert other.rounds == 0
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -355,6 +305,7 @@ def test_a_forecaster_of_a_series(columns):
     alone, tracker = Forecaster(columns, season=12), ConformalTracker(0.8)
     before = copy.deepcopy(tracker)
     forecaster, inside = ConformalForecaster(Forecaster(columns, season=12), ConformalTracker(0.8)), []
+    before = copy.deepcopy(tracker)
     for t, y in enumerate(WAVE):
         x = [float(t % 5)] if columns else None
         said, found = alone.predict(x), forecaster.predict_interval(x)

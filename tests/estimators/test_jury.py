@@ -1,5 +1,7 @@
 """The jury: weights over candidates, the same whatever the unit of gains, and good on every stretch."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ from thalweg._core.state import Block
 from thalweg._kernels.handle import bind, parts
 from thalweg._kernels.jit import kernel
 from thalweg.parts.jury import judge, jury_plan
-from thalweg.parts.records import slots_for
+from thalweg.parts.records import ANCHORED, MARKERS, slots_for
 
 
 @kernel
@@ -91,3 +93,57 @@ def test_rounds_in_which_nobody_gains_change_nothing(losses):
     for _ in range(1000):
         judge(jury, room, np.zeros(4))
     assert np.array_equal(before, jury.weights)
+
+
+def heard(gains, T, N):
+    """Play gains(t, weights); the gains of every round, and how many markers there were after it."""
+    jury, room = new_jury(np.ones(N), T)
+    handle = bind((jury, room))
+    q, markers = np.empty((T, N)), np.empty(T, dtype=int)
+    for t in range(T):
+        q[t] = gains(t, jury.weights)
+        q[t] -= max(float(jury.weights @ q[t]), 0.0)  # together they never gain
+        hear(handle, q[t])
+        markers[t] = jury.records.counts[MARKERS]
+    return q, markers, int(jury.records.counts[ANCHORED])
+
+
+def allowed(q, markers, anchored, start, stop):
+    """(1) with its constants: (T2*) of docs/why-the-tracker-works.md without members that move."""
+    sizes = np.abs(q[:stop]).max(axis=1)
+    F, X, m = sizes.max(), float((sizes[start:] ** 2).sum()), int(markers[stop - 1])
+    inside = m - (int(markers[start - 1]) if start else 0)
+    if inside == 0:
+        return 16 * F, 0.0
+    n, L = 1 + math.floor(math.log2(inside)), math.log(8 * m / 3 * (4 + 3 * math.log(m) + 3 * anchored))
+    root = math.sqrt(5) * (2 * (math.e - 2) + math.log(q.shape[1])) + 2.5 * math.sqrt((1 + anchored) * L)
+    return 17 * F + (20.1 * n * L + 1) * F, math.sqrt(n * X) * root
+
+
+@pytest.mark.parametrize("style", ["random", "against", "one", "scales", "turns"])
+def test_gains_on_every_interval(style):
+    rng, T, N = np.random.default_rng(7), 1024, 3
+    scale = 10.0 ** np.repeat(rng.uniform(-2, 2, 16), T // 16)
+    gains = {
+        "random": lambda t, w: rng.standard_normal(N),
+        "against": lambda t, w: np.eye(N)[np.argmin(w)] - 0.5,
+        "one": lambda t, w: np.array([1.0, 0.0, -1.0]),
+        "scales": lambda t, w: scale[t] * rng.standard_normal(N),
+        "turns": lambda t, w: np.roll([1.0, 0.0, -1.0], t // 200),
+    }
+    q, markers, anchored = heard(gains[style], T, N)
+    assert markers[-1] >= 4
+    for size in (1, 4, 16, 64, 256, 1024):
+        for start in range(0, T, size):
+            most = sum(allowed(q, markers, anchored, start, start + size))
+            assert q[start : start + size].sum(axis=0).max() <= most
+
+
+def test_after_a_large_gain_small_ones_count_little():
+    """(1) needs its second term: one candidate gains in round 0, the other a millionth of that in each later one."""
+    T = 40_000
+    q, markers, anchored = heard(lambda t, w: (-1.0 if t == 0 else 1e-6) * np.array([-w[1], w[0]]), T, 2)
+    gained = q[1:, 1].sum()
+    root = math.sqrt((q[1:] ** 2).max(axis=1).sum()) * math.log(T)
+    assert gained > 8 * root
+    assert gained <= sum(allowed(q, markers, anchored, 1, T))

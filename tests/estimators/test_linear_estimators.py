@@ -1,7 +1,7 @@
 """TrackingRegressor and TrackingClassifier: constraints, scikit-learn's ways of use, files, and what is refused."""
 
 import copy
-import pickle
+import itertools
 import tracemalloc
 import warnings
 
@@ -18,6 +18,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 import thalweg as tw
+from tests.hostile import Rude
+from tests.samples import same
 from thalweg.domains import Ball, Custom, L1Ball
 from thalweg.errors import InputError, StateError
 from thalweg.estimators import TrackingClassifier, TrackingRegressor, _linear
@@ -41,10 +43,6 @@ MODELS = {
     "three": (TrackingClassifier(), THREE),
     "constrained classifier": (TrackingClassifier(constraint="ball", radius=3.0), THREE),
 }
-
-
-def same(one, two):
-    return one.keys() == two.keys() and all(np.array_equal(one[key], two[key]) for key in one)
 
 
 def names(model, y):
@@ -114,6 +112,17 @@ def test_progressive_predictions_are_those_before_each_row(case):
     assert np.array_equal(other.predict(X), model.predict(X))
 
 
+def test_a_prediction_is_the_one_just_before_the_row_is_learned(case):
+    """Bit for bit, whatever the means of the features are."""
+    model, y = case
+    far = X + 1e5 * np.arange(1, X.shape[1] + 1)
+    model.fit(far[:100], y[:100])
+    for t in range(100, 130):
+        row = far[t : t + 1]
+        said = (getattr(model, "predict_proba", None) or getattr(model, "decision_function", model.predict))(row)
+        assert np.array_equal(model.predict_then_fit(row, y[t : t + 1]), said)
+
+
 def test_later_rows_change_nothing_said_before(case):
     model, y = case
     known = names(model, y)
@@ -165,6 +174,31 @@ def test_under_a_constraint_it_is_the_tracker_on_raw_rows():
     assert np.isclose(moved.intercept_, 65, atol=0.5)
 
 
+@pytest.mark.parametrize("constraint", [None, "ball", "simplex", "nonnegative", "box"])
+@pytest.mark.parametrize("loss", ["squared_error", "huber", "absolute_error", "quantile"])
+def test_rows_of_any_size_are_learned_or_refused(constraint, loss):
+    """Weights, targets and features up to 1e100, alone and together: no nan, no warning, nothing left half done."""
+    rng = np.random.default_rng(0)
+    usual = rng.standard_normal((20, 3)), rng.standard_normal(20)
+    for size in itertools.product((1.0, 1e100), repeat=3):
+        model = TrackingRegressor(loss, constraint=constraint, radius=1e40).fit(*usual)
+        before = model.state()
+        rows = np.full((2, 3), size[0]) * [[1.0], [-1.0]], np.array([size[1], -size[1]])
+        said = ""
+        try:
+            model.partial_fit(*rows, sample_weight=[size[2], 1.0])
+        except InputError as error:
+            said = str(error)
+        if said:
+            assert constraint is not None
+            assert "A model with a constraint scales nothing" in said
+            assert all(np.array_equal(before[key], value) for key, value in model.state().items())
+        assert np.isfinite(model.predict(np.vstack([usual[0], rows[0]]))).all()
+        again = TrackingRegressor(loss, constraint=constraint, radius=1e40)
+        again.restore(model.state())
+        assert np.array_equal(again.predict(usual[0]), model.predict(usual[0]))
+
+
 def test_weights_under_a_constraint():
     rows = RNG.normal(size=(120, 3))
     y = rows @ [0.5, 0.3, 0.2]
@@ -211,25 +245,6 @@ def test_frames_and_their_names(frame):
     assert model.n_samples_seen_ == 400
 
 
-def test_files(case, tmp_path):
-    model, y = case
-    with pytest.raises(NotFittedError):
-        model.predict(X)
-    learn(model, X[:200], y[:200])
-    path = tmp_path / "model.npz"
-    model.save(path)
-    others = [tw.load(path), pickle.loads(pickle.dumps(model)), copy.deepcopy(model), copy.copy(model), clone(model)]
-    others[-1].restore(model.state())
-    said = model.predict_then_fit(X, y)
-    for other in others:
-        assert other.n_samples_seen_ == 200
-        assert np.array_equal(other.predict_then_fit(X, y), said)
-        assert np.array_equal(other.coef_, model.coef_)
-        assert other.get_params().keys() == model.get_params().keys()
-    with pytest.raises(StateError):
-        clone(model).set_params(fit_intercept=not model.fit_intercept).restore(model.state())
-
-
 def test_a_model_before_its_first_row_can_be_saved(tmp_path):
     path = tmp_path / "model.npz"
     TrackingRegressor("huber").save(path)
@@ -242,14 +257,6 @@ def test_a_damaged_state_of_one_class_is_refused():
     saved["engine.2.clock"] = saved["engine.2.clock"] + [3, 0]
     with pytest.raises(StateError, match="same number of rows"):
         clone(model).restore(saved)
-
-
-def test_a_copy_is_independent(case):
-    model, y = case
-    learn(model, X[:100], y[:100])
-    before, other = model.state(), copy.copy(model)
-    other.partial_fit(X[100:], y[100:])
-    assert same(before, model.state())
 
 
 def test_arguments_that_changed_after_fit_are_refused_when_it_is_saved(tmp_path):
@@ -340,21 +347,6 @@ def interrupt(monkeypatch, after):
         monkeypatch.setattr(kind, "learn", learn_and_stop)
 
 
-@pytest.mark.parametrize("rows", [0, 50])
-def test_an_interrupted_fit_has_not_been(case, rows, monkeypatch):
-    model, y = case
-    if rows:
-        learn(model, X[:50], y[:50])
-    before, attributes = model.state(), [*vars(model)]
-    with monkeypatch.context() as patch:
-        interrupt(patch, 0)
-        with pytest.raises(KeyboardInterrupt):
-            model.fit(pd.DataFrame(X, columns=["a", "b", "c"]), y)
-    assert same(before, model.state())
-    assert [*vars(model)] == attributes
-    assert model.fit(X, y).n_samples_seen_ == 400
-
-
 @pytest.mark.parametrize("name", ["three", "constrained classifier"])
 @pytest.mark.parametrize("rows", [1, 200])
 def test_rows_are_learned_by_all_classes_or_by_none(name, rows, monkeypatch):
@@ -404,6 +396,13 @@ def test_a_weight_near_one_is_nearly_weight_one():
     one = TrackingClassifier().fit(X, WORDS)
     near = TrackingClassifier().fit(X, WORDS, sample_weight=np.full(400, 1 + 1e-12))
     assert np.allclose(one.predict_proba(X), near.predict_proba(X), atol=1e-7)
+
+
+@pytest.mark.parametrize("make", [TrackingRegressor, TrackingClassifier])
+def test_guests_are_for_up_to_512_features(make):
+    for guests, features, there in ((True, 512, True), (True, 513, False), ("auto", 100, True), ("auto", 101, False)):
+        model = make(guests=guests).fit(np.eye(4, features), [0, 1, 0, 1])
+        assert (len(model._models[0].memory.state.guests.B) > 0) is there
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -458,6 +457,23 @@ def refused(model, call, match, kind=InputError):
     after = model.state()
     assert before.keys() == after.keys()
     assert all(np.array_equal(before[key], after[key]) for key in before)
+
+
+@pytest.mark.parametrize("make", [TrackingRegressor, TrackingClassifier])
+def test_rows_of_several_lengths_and_of_no_numbers(make):
+    with pytest.raises(InputError, match=f"{make.__name__}: X and y must be arrays of numbers, all rows of one length"):
+        make().fit([[1.0, 2.0], [1.0]], [0, 1])
+    model = make().fit([[1.0, 2.0], [2.0, 1.0]], [0, 1])
+    with pytest.raises(InputError, match="all rows of one length"):
+        model.predict([[1.0, 2.0], [1.0]])
+    for bad in (10**400, -(10**5000), Rude(), [Rude(), Rude()]):
+        for call in (lambda x: model.predict(x), lambda x: make().fit(x, [0, 1])):
+            with pytest.raises((InputError, TypeError), match=make.__name__):
+                call(bad)
+        with pytest.raises(InputError, match="sample_weight must be an array of numbers"):
+            make().fit(np.eye(2), [0, 1], sample_weight=bad)
+    with pytest.raises(InputError, match="inf in column 0, row 0"):
+        model.predict(np.full((1, 2), np.longdouble("1e400")))
 
 
 def test_nan_names_the_column_and_the_row(case):

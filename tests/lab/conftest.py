@@ -1,5 +1,9 @@
 """Reports that several files look at, written once."""
 
+import dataclasses
+import json
+import sys
+
 import pytest
 
 
@@ -11,3 +15,24 @@ def paper(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("paper")
     return study.run(STUDY, folder, "small", engine="serial", progress=False, command="thalweg reproduce --small")
+
+
+@pytest.fixture(scope="module")
+def page(request, tmp_path_factory):
+    """The page of a study, in its folder: of that whose size `FEW` a module of tests has."""
+    from thalweg.lab import study
+
+    few = dataclasses.replace(_study(request).STUDY, sizes={"small": request.module.FEW})
+    return study.run(few, tmp_path_factory.mktemp("study"), "small", engine="serial", progress=False)
+
+
+@pytest.fixture(scope="module")
+def results(request, page):
+    """The results of that study by the names of its runs."""
+    kept = [json.loads(path.read_text()) for path in (page.parent / "runs").iterdir()]
+    found = {one["name"]: one["result"] for one in kept}
+    return {job.name: found[job.name] for job in _study(request).plan(request.module.FEW)}
+
+
+def _study(request):
+    return sys.modules[type(request.module.FEW).__module__]

@@ -91,6 +91,30 @@ def test_an_unknown_name_gets_near_ones(short):
         build("zzz", short)
 
 
+OWN = """
+import thalweg as tw
+from thalweg.cards import Card
+
+class Mine(tw.EfficientDynamic):
+    card = Card("a learner with a card", "dynamic", "?", ("1", "1", "0"), "nobody", smooth=True)
+
+class Plain(tw.SOGD):
+    pass
+"""
+
+
+def test_a_class_of_ones_own_is_built_as_its_card_says(tmp_path, monkeypatch, absolute):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "own_with_card.py").write_text(OWN)
+    stream = draw("piecewise", horizon=70)
+    mine = build("own_with_card:Mine", stream)
+    assert (mine.horizon, mine.gradient_bound) == (70, stream.gradient_bound)
+    assert type(build("own_with_card:Plain", stream)).__name__ == "Plain"
+    with pytest.raises(InputError, match="own_with_card:Mine needs losses that are smooth"):
+        build("own_with_card:Mine", absolute)
+
+
 def test_what_needs_smooth_losses_says_so(absolute):
     for name, recipe in ALGORITHMS.items():
         if recipe.card.smooth:

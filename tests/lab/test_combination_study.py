@@ -1,26 +1,18 @@
 """The study of combination runs at small size; its peers are what their formulas say, and it tells what it found."""
 
 import csv
-import dataclasses
 
 import numpy as np
 import pytest
 from thalweg.lab.studies.combination import peers, report, runs
-from thalweg.lab.studies.combination.study import SIZES, STUDY, Size, available, plan
+from thalweg.lab.studies.combination.study import SIZES, Size, available, plan
 
 from tests.estimators.test_aggregator import opera_python, stream
-from thalweg.lab import study
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
 FEW = Size(("calm", "short"), 2, 120)
-
-
-@pytest.fixture(scope="module")
-def page(tmp_path_factory):
-    few = dataclasses.replace(STUDY, sizes={"small": FEW})
-    return study.run(few, tmp_path_factory.mktemp("combination"), "small", engine="serial", progress=False)
 
 
 @pytest.mark.parametrize(("name", "rule"), [("BOA, opera-python", "BOA"), ("ML-Poly, opera-python", "MLpol")])

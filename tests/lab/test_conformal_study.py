@@ -2,16 +2,14 @@
 
 import csv
 import dataclasses
-import json
 import math
 
 import numpy as np
 import pytest
 from thalweg.lab.studies.conformal import cases, peers, report, runs
-from thalweg.lab.studies.conformal.study import SIZES, STUDY, available, plan
+from thalweg.lab.studies.conformal.study import SIZES, available
 
 from thalweg.estimators import ConformalTracker
-from thalweg.lab import study
 from thalweg.lab.report import part
 
 pytest.importorskip("matplotlib")
@@ -19,19 +17,6 @@ pytest.importorskip("jinja2")
 
 FEW = dataclasses.replace(SIZES["small"], streams=("stationary", "levels"), delayed=("stationary",))
 ALPHA = runs.ALPHA
-
-
-@pytest.fixture(scope="module")
-def page(tmp_path_factory):
-    few = dataclasses.replace(STUDY, sizes={"small": FEW})
-    return study.run(few, tmp_path_factory.mktemp("conformal"), "small", engine="serial", progress=False)
-
-
-@pytest.fixture(scope="module")
-def results(page):
-    kept = [json.loads(path.read_text()) for path in (page.parent / "runs").iterdir()]
-    found = {one["name"]: one["result"] for one in kept}
-    return {job.name: found[job.name] for job in plan(FEW)}
 
 
 @pytest.fixture(scope="module")

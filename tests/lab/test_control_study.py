@@ -93,7 +93,12 @@ def test_costs_change_as_they_say():
     assert np.array_equal(switching[250].R, 10 * p.R)
     assert switching[500] is switching[0]
     mixed = runs.costs_of(p, "mixed", 900)
-    assert [type(mixed[t]).__name__ for t in (0, 250, 500, 750)] == ["Quadratic", "Huber", "Absolute", "Quadratic"]
+    assert [type(mixed[t]).__name__ for t in (0, 250, 500, 750)] == [
+        "QuadraticCost",
+        "HuberCost",
+        "AbsoluteCost",
+        "QuadraticCost",
+    ]
 
 
 def test_decompositions_are_counted_where_they_happen():
@@ -130,8 +135,8 @@ def test_trajectories_draw_what_happened():
 
     s = tc.double_integrator()
     w = tc.sinusoid(40, [0.0, 1.0], 0.1, period=10)
-    run = tc.simulate(tc.LQR(s), s, tc.Quadratic([1, 1], [1]), w)
-    other = tc.simulate(tc.LQR(s, R=9.0), s, tc.Quadratic([1, 1], [1]), w)
+    run = tc.simulate(tc.LQR(s), s, tc.QuadraticCost([1, 1], [1]), w)
+    other = tc.simulate(tc.LQR(s, R=9.0), s, tc.QuadraticCost([1, 1], [1]), w)
     figure = trajectories({"one": run, "other": other}, states=[1], first=10, last=30)
     state, force, cost = figure.axes
     assert np.array_equal(state.lines[0].get_xdata(), np.arange(10, 30))

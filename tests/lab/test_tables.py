@@ -161,11 +161,30 @@ def test_standard_input(monkeypatch):
     assert len(read_table("-", "y").stream.problem) == 2
 
 
-def test_horizon_takes_the_first_rows_and_looks_at_no_others(write):
+def test_rows_takes_the_first_rows_and_looks_at_no_others(write):
     path = write("a,y\n1,2\n3,4\nx,900\n")
-    table = read_table(path, "y", horizon=2)
+    table = read_table(path, "y", rows=2)
     assert len(table.stream.problem) == 2
     assert table.scales == {"a": 3.0, "y": 4.0}
+    assert table.remarks == ("the first 2 of 3 rows; 1 were left out",)
+    assert read_table(write("a,y\n1,2\n3,4\n5,6\n"), "y", rows=3).remarks == ()
+
+
+def test_wide_tables_and_long_cells_make_short_messages(write):
+    names = [f"c{k}" for k in range(3000)]
+    path = write(",".join(names) + "\n" + ",".join("1" * 3000) + "\n" + ",".join("2" * 3000) + "\n")
+    for call in (
+        lambda: read_table(path, None),
+        lambda: read_table(path, "y"),
+        lambda: read_table(path, "c1", time="y"),
+    ):
+        with pytest.raises(InputError, match=r"c0, c1, .*\.\.\. \(3000 in all\)") as caught:
+            call()
+        assert len(str(caught.value)) < 1000
+    for cell in ("1" * 200_000, "x" * 200_000):
+        with pytest.raises(InputError, match="column 'a', row 1") as caught:
+            read_table(write(f"a,y\n{cell},2\n3,4\n"), "y", features=["a"])
+        assert len(str(caught.value)) < 1000
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,9 @@ import sys
 import numpy as np
 import pytest
 from thalweg.lab.studies.thresholds import report, runs
-from thalweg.lab.studies.thresholds.study import SIZES, STUDY, available, contenders, plan
+from thalweg.lab.studies.thresholds.study import SIZES, available, contenders, plan
 
 import thalweg as tw
-from thalweg.lab import study
 from thalweg.lab.report import part, pick
 from thalweg.lab.streams import planted
 
@@ -21,19 +20,6 @@ pytest.importorskip("jinja2")
 
 SMALL = SIZES["small"]
 FEW = dataclasses.replace(SMALL, series=("piecewise", "gradual"))
-
-
-@pytest.fixture(scope="module")
-def page(tmp_path_factory):
-    few = dataclasses.replace(STUDY, sizes={"small": FEW})
-    return study.run(few, tmp_path_factory.mktemp("thresholds"), "small", engine="serial", progress=False)
-
-
-@pytest.fixture(scope="module")
-def results(page):
-    kept = [json.loads(path.read_text()) for path in (page.parent / "runs").iterdir()]
-    found = {one["name"]: one["result"] for one in kept}
-    return {job.name: found[job.name] for job in plan(FEW)}
 
 
 def test_what_the_runs_show(results):

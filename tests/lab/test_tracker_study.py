@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from thalweg.lab.studies.tracker import cases, peers, report, runs
 from thalweg.lab.studies.tracker.cases import AFTER_CALM, CASES
-from thalweg.lab.studies.tracker.study import SIZES, STUDY, available, plan
+from thalweg.lab.studies.tracker.study import SIZES, available, plan
 
 import thalweg as tw
-from thalweg.lab import study
 from thalweg.lab.jobs import seed_of
 from thalweg.lab.report import part
 from thalweg.lab.streams import measured
@@ -21,19 +20,6 @@ pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
 FEW = dataclasses.replace(SIZES["small"], streams=("jumps", "ball-1000", "level", "hinge-jumps", "simplex"))
-
-
-@pytest.fixture(scope="module")
-def page(tmp_path_factory):
-    few = dataclasses.replace(STUDY, sizes={"small": FEW})
-    return study.run(few, tmp_path_factory.mktemp("tracker"), "small", engine="serial", progress=False)
-
-
-@pytest.fixture(scope="module")
-def results(page):
-    kept = [json.loads(path.read_text()) for path in (page.parent / "runs").iterdir()]
-    found = {one["name"]: one["result"] for one in kept}
-    return {job.name: found[job.name] for job in plan(FEW)}
 
 
 # ----------------------------------------------------------------------------------------------------------- the report

@@ -1,16 +1,18 @@
 """The door to compiled code: copies are independent, growth is noticed, and nothing is kept that is no longer used."""
 
-import copy
 import gc
-import pickle
+import struct
 import sys
 import weakref
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 import thalweg as tw
 from tests.worlds import ball, ellipsoid, fixed
+from thalweg._kernels import kinds
+from thalweg._kernels.handle import bind
 
 G = 6.0
 MAKERS = {
@@ -19,7 +21,6 @@ MAKERS = {
     "Cover": lambda: tw.EfficientAdaptive(ellipsoid(), 100, G, 2.0, threshold=fixed(4.0)),
     "levels": lambda: tw.EfficientCutkosky(ellipsoid(), 100, G),
 }
-COPIES = {"deepcopy": copy.deepcopy, "pickle": lambda learner: pickle.loads(pickle.dumps(learner))}
 
 
 def gradients(rounds, seed=0):
@@ -37,35 +38,6 @@ def played(learner, rows):
 def words(learner):
     """All that changes: one array."""
     return learner._memory.block.memory
-
-
-@pytest.mark.parametrize("how", COPIES)
-@pytest.mark.parametrize("name", MAKERS)
-def test_a_copy_in_mid_run_goes_its_own_way(name, how):
-    """The first goes on as if it had not been copied, the copy as if it were the first; no array is shared."""
-    rows, others = gradients(40), gradients(20, seed=1)
-    straight = played(MAKERS[name](), rows)
-    learner = MAKERS[name]()
-    played(learner, rows[:20])
-    twin = COPIES[how](learner)
-    assert not np.shares_memory(words(learner), words(twin))
-    played(twin, others)  # elsewhere
-    np.testing.assert_array_equal(played(learner, rows[20:]), straight[20:])
-    again = MAKERS[name]()
-    played(again, rows[:20])
-    late = COPIES[how](again)
-    played(again, others)
-    np.testing.assert_array_equal(played(late, rows[20:]), straight[20:])
-
-
-@pytest.mark.parametrize("name", MAKERS)
-def test_a_clone_in_mid_run_is_fresh(name):
-    learner, rows = MAKERS[name](), gradients(30)
-    first = played(learner, rows)
-    fresh = learner.clone()
-    assert fresh.rounds == 0
-    assert learner.rounds == 30
-    np.testing.assert_array_equal(played(fresh, rows), first)
 
 
 def long_run(threshold=None):
@@ -121,13 +93,32 @@ def test_a_learner_that_is_gone_leaves_no_array_behind(name):
     assert left() is None
 
 
-def test_a_restored_state_reaches_compiled_code():
-    """Also one with other slots than the learner had: its arrays are new ones."""
-    rows = gradients(60)
-    learner, other = long_run(), long_run()
-    played(learner, rows[:20])
-    saved = learner.state()
-    ahead = played(learner, rows[20:])
-    played(other, rows[30:45])
-    other.restore(saved)
-    np.testing.assert_array_equal(played(other, rows[20:]), ahead)
+class Pair(NamedTuple):
+    first: Any
+    second: Any
+
+
+def test_the_kind_of_a_tree_is_found_by_everything_that_it_depends_on():
+    """Kinds are remembered by a key; trees that differ in one respect follow each other here, and come again."""
+    a = np.arange(6.0)
+    frozen = a.copy()
+    frozen.flags.writeable = False
+    leaves = [a, a.reshape(2, 3), a[::2], frozen, a.astype(np.int64), a.astype(np.float32), 1.0, 1, True, None]
+    leaves += [
+        np.float64(1.0),
+        np.int64(1),
+        (a,),
+        (a, a),
+        (a, 1.0),
+        ((a,), a),
+        Pair(a, 1.0),
+        Pair(1.0, a),
+        Pair((), ()),
+    ]
+    trees = [made for one in leaves for made in ((one, 1.0), Pair(one, 1.0), Pair(a, one), (one,))]
+    for tree in trees * 2:
+        row = []
+        kinds.words(tree, row)
+        handle = bind(tree)
+        assert handle.kind == f"*{kinds.kind(tree)}"
+        assert bytes(handle._row)[: 8 * len(row)] == struct.pack(kinds.formats(kinds.kind(tree)), *row)

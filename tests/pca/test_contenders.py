@@ -100,45 +100,6 @@ def test_deterministic_and_without_look_ahead(make):
     assert same(part[1:], [w[:18] for w in whole[1:]])
 
 
-def test_reset_is_as_new(make):
-    instances = stream(make(), 40)
-    learner = make()
-    first = play(learner, instances)
-    learner.reset()
-    assert learner.rounds == learner.eigendecompositions == 0
-    assert same(play(learner, instances), first)
-
-
-def test_resumed_at_any_round(make):
-    instances = stream(make(), 12)
-    whole = play(make(), instances)
-    for split in range(13):
-        first = make()
-        play(first, instances[:split])
-        saved = first.state()
-        kept = copy.deepcopy(saved)
-        second = make(rng=99)
-        play(second, stream(second, 5, seed=1))
-        second.restore(saved)
-        rest = play(second, instances[split:])
-        assert same(rest[1:], [w[split:] for w in whole[1:]])
-        assert rest[0] == whole[0][split:]
-        assert all(np.array_equal(kept[key], saved[key]) for key in saved)
-        play(first, instances[split:])
-        assert first.queries == second.queries
-        assert all(isinstance(value, np.ndarray | int | float | str) for value in saved.values())
-
-
-def test_copied_in_mid_run(make):
-    instances = stream(make(), 30)
-    learner = make()
-    play(learner, instances[:11])
-    twins = [copy.deepcopy(learner), pickle.loads(pickle.dumps(learner))]
-    whole = play(learner, instances[11:])
-    for twin in twins:
-        assert same(play(twin, instances[11:]), whole)
-
-
 def test_a_copy_asks_no_generator_and_warns_not_again(recwarn):
     rng = np.random.default_rng(3)
     with pytest.warns(RankWarning):
@@ -211,24 +172,6 @@ def test_a_clone_is_fresh_and_draws_the_same(make, kind):
     assert same(play(twin.clone(), instances), whole)
     if kind == "generator":
         assert rng.bit_generator.state == asked
-
-
-def test_hostile_states_are_refused(make):
-    learner = make()
-    play(learner, stream(learner, 9))
-    before = learner.state()
-    hostile = {
-        "counters": before | {"clock": -before["clock"]},
-        "seed": before | {"seed": np.array([-1])},
-        "schema": before | {"schema": 1},
-    }
-    if "spectrum" in before:
-        hostile["eigenvalues"] = before | {"spectrum": np.ones(learner.dim)}
-    for message, state in hostile.items():
-        with pytest.raises(StateError, match=message):
-            learner.restore(state)
-        after = learner.state()
-        assert all(np.array_equal(before[key], after[key]) for key in before)
 
 
 @pytest.mark.parametrize("kind", [EfficientPCA, AdaptivePCA])

@@ -1,9 +1,7 @@
 """Online PCA with one eigendecomposition a round: sampling, Algorithm 5 and its twins, its bound, bad input, state."""
 
-import copy
 import itertools
 import math
-import pickle
 import tracemalloc
 
 import numpy as np
@@ -16,7 +14,7 @@ import thalweg as tw
 from tests.twins.fantope import capped
 from thalweg._kernels import pca as kernels
 from thalweg.domains import Ball, Fantope
-from thalweg.errors import InputError, ProjectionError, StateError
+from thalweg.errors import InputError, ProjectionError
 from thalweg.pca import DescentPCA, EfficientPCA, RankWarning, _base, dyadic_regret, guarantee, sampling
 
 # ---------------------------------------------------------------------------------------------------------- streams
@@ -771,31 +769,3 @@ def test_restoring_a_longer_run_into_a_new_learner():
     other.restore(early)
     other.partial_fit(rows[100:600])
     assert [other.update(x) for x in rows[600:]] == rest
-
-
-def test_states_that_do_not_fit_are_refused():
-    learner = EfficientPCA(4, 1, rng=0).partial_fit(switching(4, 1, 20, 10))
-    before = learner.state()
-    others = {
-        "dim": EfficientPCA(5, 1).state(),
-        "radius": EfficientPCA(4, 1, surrogate=paper_ball(4, 1)).state(),
-        "gradient_bound": EfficientPCA(4, 1, gradient_bound=2.0).state(),
-        "births": before | {"clock": before["clock"] + np.array([1, 0, 0, 0, 0, 0])},
-        "nan or infinite": before | {"y": np.full(10, np.nan)},
-        "another learner": DescentPCA(4, 1, 10).state(),
-    }
-    for message, state in others.items():
-        with pytest.raises(StateError, match=message):
-            learner.restore(state)
-        after = learner.state()
-        assert all(np.array_equal(before[key], after[key]) for key in before)
-
-
-def test_copies_go_on_alike():
-    rows = switching(5, 2, 60, 20)
-    learner = EfficientPCA(5, 2, rng=0).partial_fit(rows[:25])
-    twins = [copy.deepcopy(learner), pickle.loads(pickle.dumps(learner))]
-    whole = [learner.update(x) for x in rows[25:]]
-    for twin in twins:
-        assert [twin.update(x) for x in rows[25:]] == whole
-        assert np.array_equal(twin.components, learner.components)

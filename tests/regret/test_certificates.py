@@ -78,6 +78,8 @@ MAKERS = {
     "AFLH, shared": (False, lambda rng, X, T, G, L: tw.AFLH(X, T, gradient_bound=G)),
     "EfficientAOA": (False, lambda rng, X, T, G, L: tw.EfficientAOA(X, gradient_bound=G, horizon=T)),
     "EfficientCutkosky": (False, lambda rng, X, T, G, L: tw.EfficientCutkosky(X, T, G)),
+    "Tracker": (True, lambda rng, X, T, G, L: tw.Tracker(X)),
+    "Tracker, without values": (False, lambda rng, X, T, G, L: tw.Tracker(X, loss_floor=None)),
     "OGD": (False, lambda rng, X, T, G, L: tw.OGD(X, horizon=T, gradient_bound=G)),
     "OGD, anytime": (False, lambda rng, X, T, G, L: tw.OGD(X, gradient_bound=G)),
     "SOGD": (False, lambda rng, X, T, G, L: tw.SOGD(X)),
@@ -323,6 +325,66 @@ def test_losses_that_are_negative_outside_the_domain_accuse_nobody(decisions):
     assert outside.held is (False if decisions else None)
     assert (outside in certificate.failed) is decisions
     assert ("promises nothing" if decisions else "unless an unknown assumption failed") in repr(certificate)
+
+
+class Falling:
+    """1e-6 at the learner's decision and less to its right."""
+
+    def __init__(self, place):
+        self.place = place
+
+    def value(self, x):
+        return 1e-6 + float(self.place[0] - x[0])
+
+    def gradient(self, x):
+        return np.array([-1.0])
+
+
+FALLING = {
+    "Tracker": lambda X: tw.Tracker(X, curvature=False),
+    "Tracker, floor": lambda X: tw.Tracker(X, curvature=False, loss_floor=-1.0),
+    "Tracker, without values": lambda X: tw.Tracker(X, curvature=False, loss_floor=None),
+    "EfficientDynamic": lambda X: tw.EfficientDynamic(X, 1000, 1.0, 1e6),
+}
+
+
+@pytest.mark.parametrize("name", FALLING)
+def test_losses_below_the_floor_at_a_comparator_accuse_nobody(name):
+    """Every loss paid is above the floor, that of the comparator is not: the proof says nothing."""
+    X, losses = tw.domains.Box([-1.0], [1.0]), []
+    learner = FALLING[name](X)
+    for _ in range(1000):
+        losses.append(Falling(learner.decision.copy()))
+        assert learner.step(losses[-1]) == 1e-6
+    problem = tw.problems.FromLosses(losses, shape=(1,))
+    again = FALLING[name](X)
+    certificate = certify(again, problem, tw.play(again, problem, decisions=True))
+    assert not certificate.violated
+    assert "VIOLATED" not in repr(certificate)
+    floors = [a for a in certificate.assumptions if a.name.startswith("losses >= ") and "outside" not in a.name]
+    if name == "Tracker, without values":
+        assert floors == []
+        assert certificate.holds
+        return
+    least = min(1e-6 + float(loss.place[0]) - 1.0 for loss in losses)
+    floor = -1.0 if "floor" in name else 0.0
+    assert [(a.name, a.held) for a in floors] == [(f"losses >= {floor:g}", least >= floor)]
+    assert certificate.holds is (name != "Tracker")
+    if least < floor:
+        assert f"least {least:.4g}, of 'best fixed' in round 0" in floors[0].seen
+
+
+def test_the_floor_is_looked_at_where_comparators_move_too():
+    X = tw.domains.Box([-1.0], [1.0])
+    problem = tw.problems.LinearLosses(np.ones((40, 1)))
+    learner = tw.Tracker(X, loss_floor=-1.0)
+    run = tw.play(learner, problem, decisions=True)
+    for far, held in ((-1.0, True), (-1.5, False)):
+        u = np.where(np.arange(40) == 7, far, 0.5)[:, None]
+        certificate = certify(learner, problem, run, comparators={"mine": u}, intervals=[(4, 12)])
+        floor = next(a for a in certificate.assumptions if a.name == "losses >= -1")
+        assert floor.held is held
+        assert held or floor.seen == "least -1.5, of 'mine' in round 7"
 
 
 def test_losses_of_ones_own_that_are_never_negative_pass():

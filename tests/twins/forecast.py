@@ -104,7 +104,7 @@ class Forecaster:
         self.positive, self.seen, self.gap, self.rounds, self.check = True, 0, 0, 0, 30
         self.first = self.last = self.low = self.high = None
         self.s, self.errors, self.side, self.odd = 0.0, 0, 0, 0.0
-        self.stayed, self.returned, self.trusted, self.changes = 0, 0, False, []
+        self.stayed, self.returned, self.trusted, self.largest, self.changes = 0, 0, False, 0.0, []
         self.parts = {(0, p): Season(0, lags, horizon) for p in range(2)}
         self.parts |= {(m, p): Season(m, lags, horizon) for m in season for p in range(2)}
         self.said = {}  # (time, horizon) -> {candidate: forecast}
@@ -270,7 +270,8 @@ class Forecaster:
             if said is None:
                 continue
             best = min([S / N for S, N in self.losses[h].values() if N > 5], default=math.inf)
-            cut = max(25 * best, least**2) if self.squared else max(5 * best, least)
+            most = 9 + 91 / h
+            cut = max(most * best, least**2) if self.squared else max(math.sqrt(most) * best, least)
             keep = 1 - 0.02 / math.sqrt(h)
             for k, f in said.items():
                 S, N = self.losses[h].get(k, (0.0, 0.0))
@@ -414,14 +415,17 @@ class Forecaster:
             self.s += ((min(abs(e), 8 * s) if s > 0 else abs(e)) - s) / min(self.errors, 20)
         self.side, self.trusted, self.odd = side, False, y
         if before:
-            stayed = side != -before if trusted else side == before and abs(y - odd) < abs(e) / 2
+            stayed = abs(y - odd) < abs(y - self.expected)
             self.stayed, self.returned = self.stayed + stayed, self.returned + (not stayed)
             if stayed and not trusted:
+                self.largest = max(self.largest, abs(e))
+                self.expected = f
                 self.change_level(y, odd)
                 return y
+        self.expected = f
         if not side:
             return y
-        if self.stayed > 2 * self.returned + 1:
+        if self.stayed > 2 * self.returned and abs(e) <= 2 * self.largest:
             self.trusted = True
             self.change_level(y, y)
             self.side = side

@@ -161,20 +161,39 @@ def member_on_interval(log, start, stop):
     return log.radius * (4.25 * math.sqrt(S) + 4 * log.longest(stop))
 
 
-def interval(log, start, stop, length, *, kappa=KAPPA, blind=False):
-    """(T2) for rounds [start, stop) and a comparator of this path length on them."""
-    last, R = log.rounds[stop - 1], log.radius
-    G = log.longest(stop)
-    pieces = 1 + math.floor(length / R)
-    bound = 17 * pieces * log.phi[:stop].max()
-    markers = log.markers(start, stop)
-    if markers == 0:
-        return bound
-    segments = pieces * (1 + math.floor(math.log2(markers)))
-    S = log.squares[start:stop].sum()
+def member_on_any_path(log, start, stop, length):
+    """(4'): the same for any path, where a member may join on the way."""
+    S, square = log.squares[start:stop].sum(), 2 + 2 * length / log.radius
+    return log.radius * (4.95 * math.sqrt(square * S) + 1.415 * square * log.longest(stop))
+
+
+def records_on_interval(log, start, stop, n, kappa=KAPPA, blind=False):
+    """What n records one after the other lose on [start, stop) to a member, and to the mixture of all records."""
+    last = log.rounds[stop - 1]
     L = logarithm(last.m, log.anchorings(0, stop)[0] + last.changes, 3 / last.m)
     E = 1 + log.anchorings(start, stop)[1]
     prior = prior_cost(log, last.K) if blind else math.log(last.N)
-    root = 4.25 + math.sqrt(5) * (kappa + prior) + 5 * math.sqrt(E * L)
-    steep = segments * (4 + (32 if E == 1 else 40.2) * L) + 2
-    return bound + R * math.sqrt(segments * S) * root + R * G * steep
+    root = math.sqrt(5) * (kappa + prior) + 5 * math.sqrt(E * L)
+    steep = n * (32 if E == 1 else 40.2) * L + 2
+    return log.radius * (root * math.sqrt(n * log.squares[start:stop].sum()) + steep * log.longest(stop))
+
+
+def interval(log, start, stop, length, *, kappa=KAPPA, blind=False):
+    """(T2) for rounds [start, stop) and a comparator of this path length on them."""
+    pieces, markers = 1 + math.floor(length / log.radius), log.markers(start, stop)
+    bound = 17 * pieces * log.phi[:stop].max()
+    if markers == 0:
+        return bound
+    n = pieces * (1 + math.floor(math.log2(markers)))
+    member = log.radius * (4.25 * math.sqrt(n * log.squares[start:stop].sum()) + 4 * n * log.longest(stop))
+    return bound + member + records_on_interval(log, start, stop, n, kappa, blind)
+
+
+def interval_at_once(log, start, stop, length, *, kappa=KAPPA, blind=False):
+    """(T2*) for rounds [start, stop) and a comparator of this path length on them."""
+    R, S, markers, F = log.radius, log.squares[start:stop].sum(), log.markers(start, stop), log.phi[:stop].max()
+    if markers == 0:
+        return 16 * F
+    n = 1 + math.floor(math.log2(markers))
+    member = R * (4.95 * math.sqrt((2 * n + 2 * length / R) * S) + 2.83 * (n + length / R) * log.longest(stop))
+    return 17 * F + member + records_on_interval(log, start, stop, n, kappa, blind)

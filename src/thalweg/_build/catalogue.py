@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from thalweg._kernels import jit
 from thalweg._kernels.library import PACKAGE
@@ -29,7 +29,7 @@ def record() -> list[Wanted]:
         raise RuntimeError("Recording needs NUMBA_DISABLE_JIT=1 in the environment, before anything is imported.")
     found: set[Wanted] = set()
 
-    def note(kernel: jit.Kernel[..., Any], kinds: tuple[str, ...]) -> None:
+    def note(kernel: jit.Kernel[..., object], kinds: tuple[str, ...]) -> None:
         if kernel.__module__.startswith("thalweg."):
             found.add(Wanted(kernel.place, kinds))
 

@@ -48,7 +48,7 @@ def compiler() -> str | None:
 def build(folder: Path, *, installed: bool, jobs: int | None = None, say: Callable[[str], None] = print) -> None:
     """Make the library and its manifest in `folder`. Compile only kernels that are out of date."""
     from thalweg._compiler.emit import levels
-    from thalweg._compiler.store import Store
+    from thalweg._compiler.store import CodeStore
     from thalweg._compiler.store import folder as cache
 
     cc = compiler()
@@ -58,7 +58,7 @@ def build(folder: Path, *, installed: bool, jobs: int | None = None, say: Callab
     if _is_current(folder, installed, stamp):
         return
     with tempfile.TemporaryDirectory() as scratch:
-        store = Store(cache() or Path(scratch))
+        store = CodeStore(cache() or Path(scratch))
         wanted, best = recorded(), levels()
         named = {library.digest(*one): one for one in wanted}
         missing = [one for name, one in named.items() if any(store.get(name, level) is None for level in best)]
@@ -66,7 +66,7 @@ def build(folder: Path, *, installed: bool, jobs: int | None = None, say: Callab
             say(f"compiling {len(missing)} of {len(wanted)} kernels")
             _compile(missing, jobs or os.cpu_count() or 1, Path(scratch), say)
         files: dict[tuple[str, str], int] = {}
-        entries: dict[str, Any] = {}
+        entries: dict[str, object] = {}
         objects: dict[str, list[Path]] = {level: [] for level in best}
         for level in best:
             for name, one in named.items():
@@ -173,9 +173,9 @@ def work(lines: Iterable[str], answer: Callable[[str], None]) -> None:
     """A worker: compile the groups that come as lines of JSON, and say each kernel that is done."""
     from thalweg._compiler.emit import levels
     from thalweg._compiler.process import compile_all
-    from thalweg._compiler.store import Store, folder
+    from thalweg._compiler.store import CodeStore, folder
 
-    store, best = Store(folder()), levels()
+    store, best = CodeStore(folder()), levels()
     gc.set_threshold(50_000, 20, 1000)  # Numba makes many objects that live as long as the process
     for line in lines:
         gc.freeze()

@@ -225,7 +225,7 @@ def _learners() -> Iterator[Specimen]:
             yield f"{name} on {ground}", partial(_play_on, domain, make)
 
 
-def _build(recipe: Recipe, domain: Domain) -> Any:
+def _build(recipe: Recipe, domain: Domain) -> object:
     return recipe.build(_setting(domain))
 
 
@@ -266,7 +266,7 @@ def _hinted(X: Domain) -> Any:
 # --------------------------------------------------------------------------------------------- machines of one's own
 
 
-def _experts(domain: Domain, metas: tuple[str, ...]) -> dict[str, Expert]:
+def _experts(domain: Domain, metas: tuple[str, ...], judge: str = "linear") -> dict[str, Expert]:
     """Every expert that lives on a domain, with pools under these meta-learners."""
     singles: dict[str, Callable[[float], Expert]] = {"Descent": partial(_descent, domain)}
     if isinstance(domain, Ball):
@@ -274,7 +274,7 @@ def _experts(domain: Domain, metas: tuple[str, ...]) -> dict[str, Expert]:
     found = {name: single(0.1) for name, single in singles.items()}
     for name, single in singles.items():
         for meta in metas:
-            found[f"{name}s under {meta}"] = Pool([single(0.1), single(1.0)], meta=METAS[meta]())
+            found[f"{name}s under {meta}"] = Pool([single(0.1), single(1.0)], meta=METAS[meta](), judge=judge)
     return found
 
 
@@ -294,9 +294,9 @@ def _alone() -> Iterator[Specimen]:
 def _covers() -> Iterator[Specimen]:
     """Every expert on intervals under every meta-learner."""
     for ground, domain in _grounds().items():
-        for name, expert in _experts(domain, IN_COVERS).items():
-            for meta, make in METAS.items():
-                for gradients in ("shared", "own"):
+        for gradients, judge in (("shared", "linear"), ("own", "value")):
+            for name, expert in _experts(domain, IN_COVERS, judge).items():
+                for meta, make in METAS.items():
                     cover = partial(Cover, domain, expert, meta=make(), gradients=gradients)
                     yield f"{meta} over {name}, {gradients}, on {ground}", partial(_play_new, cover)
 
@@ -463,7 +463,7 @@ def _controllers() -> Iterator[Specimen]:
 def _steer(kind: Any, constants: control.Constants | None) -> None:
     system = control.double_integrator()
     controller = kind(system, HORIZON, memory=1, constants=constants)
-    cost = control.Quadratic([1.0, 1.0], [1.0])
+    cost = control.QuadraticCost([1.0, 1.0], [1.0])
     for _ in range(2):
         control.simulate(controller, system, cost, 0.1 * _numbers(2, 2))
         controller.restore(controller.state())
@@ -472,7 +472,7 @@ def _steer(kind: Any, constants: control.Constants | None) -> None:
 
 
 def _policies() -> None:
-    system, cost = control.double_integrator(), control.Absolute([1.0, 1.0], [1.0])
+    system, cost = control.double_integrator(), control.AbsoluteCost([1.0, 1.0], [1.0])
     wind = 0.1 * _numbers(6, 2)
     for policies in (_numbers(2, 1, 2), _numbers(6, 2, 1, 2)):
         controller = control.Planted(system, policies=policies)

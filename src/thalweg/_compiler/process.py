@@ -9,7 +9,7 @@ import llvmlite.binding as llvm
 from numba.core.registry import cpu_target
 
 from thalweg._compiler.emit import Code, levels
-from thalweg._compiler.store import Kept, Store, folder, name_of
+from thalweg._compiler.store import CodeStore, CompiledCode, folder, name_of
 from thalweg._kernels import library
 from thalweg._kernels.jit import Entry, Kernel
 
@@ -19,9 +19,9 @@ _engines: list[Any] = []  # they own the machine code
 _said: set[str] = set()
 
 
-def compile_now(kernel: Kernel[..., Any], kinds: tuple[str, ...]) -> Entry:
+def compile_now(kernel: Kernel[..., object], kinds: tuple[str, ...]) -> Entry:
     """Machine code for a kernel with arguments of these kinds, from the cache or compiled."""
-    name, level, store = library.digest(kernel.place, kinds), library.level() or _best(), Store(folder())
+    name, level, store = library.digest(kernel.place, kinds), library.level() or _best(), CodeStore(folder())
     kept = store.get(name, level)
     if kept is None:
         _say(library.why(kernel, kinds))
@@ -30,14 +30,14 @@ def compile_now(kernel: Kernel[..., Any], kinds: tuple[str, ...]) -> Entry:
 
 
 def compile_all(
-    kernel: Kernel[..., Any], kinds: tuple[str, ...], wanted: tuple[str, ...], store: Store
-) -> dict[str, Kept]:
+    kernel: Kernel[..., object], kinds: tuple[str, ...], wanted: tuple[str, ...], store: CodeStore
+) -> dict[str, CompiledCode]:
     """Compile a kernel for several levels of processors, and keep it where it can be kept."""
     name = library.digest(kernel.place, kinds)
     code = Code(kernel, kinds, name)
     files = sorted(name_of(file) for file in code.sources)
     sources = [(file, library.content(file) or "") for file in files]
-    found = {level: Kept(code.returns, sources, code.machine_code(level)) for level in wanted}
+    found = {level: CompiledCode(code.returns, sources, code.machine_code(level)) for level in wanted}
     if code.lasting and all(digest for _, digest in sources):
         for level, kept in found.items():
             store.put(name, level, kept)
@@ -58,7 +58,7 @@ def _say(reason: str) -> None:
         print(f"thalweg: {reason} This takes seconds, once.", file=sys.stderr, flush=True)  # noqa: T201
 
 
-def _load(kernel: Kernel[..., Any], kinds: tuple[str, ...], name: str, kept: Kept) -> Entry:
+def _load(kernel: Kernel[..., object], kinds: tuple[str, ...], name: str, kept: CompiledCode) -> Entry:
     """Put machine code into this process."""
     if kernel.allocates:
         cpu_target.target_context.refresh()  # starts the runtime that owns arrays

@@ -23,12 +23,12 @@ import numpy as np
 
 from thalweg._kernels.library import PACKAGE, content
 
-__all__ = ["Kept", "Store", "folder", "name_of"]
+__all__ = ["CodeStore", "CompiledCode", "folder", "name_of"]
 
 KEPT = 4  # versions of a kernel, as of a few branches
 
 
-class Kept(NamedTuple):
+class CompiledCode(NamedTuple):
     """Machine code of a kernel."""
 
     returns: str
@@ -70,13 +70,13 @@ def name_of(file: str) -> str:
         return file
 
 
-class Store:
+class CodeStore:
     """Machine code in a folder. Files that cannot be read or written are as if they were not there."""
 
     def __init__(self, where: Path | None) -> None:
         self._where = None if where is None else where / _toolchain()
 
-    def get(self, name: str, level: str) -> Kept | None:
+    def get(self, name: str, level: str) -> CompiledCode | None:
         """Machine code of a kernel that belongs to the sources as they are now."""
         if self._where is None:
             return None
@@ -86,10 +86,10 @@ class Store:
                 with contextlib.suppress(OSError):
                     code = (self._where / kept["file"]).read_bytes()
                     if _digest(code) == kept["digest"]:  # a truncated file would end the process
-                        return Kept(kept["returns"], sources, code)
+                        return CompiledCode(kept["returns"], sources, code)
         return None
 
-    def put(self, name: str, level: str, kept: Kept) -> None:
+    def put(self, name: str, level: str, kept: CompiledCode) -> None:
         """Keep machine code."""
         if self._where is None:
             return

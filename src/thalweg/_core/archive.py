@@ -28,7 +28,7 @@ from thalweg.errors import InputError, MissingExtraError, StateError
 
 __all__ = [
     "KINDS",
-    "LONGEST",
+    "LONGEST_TEXT",
     "SCHEMA",
     "TEXT",
     "Archive",
@@ -36,16 +36,17 @@ __all__ = [
     "plain_text",
     "read_path",
     "reading",
+    "replacing",
     "write_archive",
 ]
 
 SCHEMA = 4  # version of the layout of files and states
 TEXT = "thalweg.json"
 KINDS = {"f": 8, "i": 8, "u": 8, "b": 1}  # arrays that are read, and the most bytes of a number
-LONGEST = 2**26  # bytes of the text
+LONGEST_TEXT = 2**26  # bytes of the text
 
 
-def read_path(owner: str, path: Any) -> str | os.PathLike[str]:
+def read_path(owner: str, path: object) -> str | os.PathLike[str]:
     if not isinstance(path, str | os.PathLike) or not os.fspath(path) or "\0" in os.fspath(path):
         raise wrong(owner, "path", "the path of a file", path)
     return path
@@ -53,14 +54,16 @@ def read_path(owner: str, path: Any) -> str | os.PathLike[str]:
 
 def write_archive(path: str | os.PathLike[str], text: str, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write a file whole or not at all."""
-    with _replacing(pathlib.Path(os.path.realpath(path))) as file, zipfile.ZipFile(file, "w") as archive:
+    target = pathlib.Path(os.path.realpath(path))
+    draft = target.with_name(f".thalweg-{uuid.uuid4().hex}.tmp")
+    with replacing(target, draft) as file, zipfile.ZipFile(file, "w") as archive:
         for name, content in [(TEXT, text.encode()), *((f"{k}.npy", _to_npy(v)) for k, v in arrays.items())]:
             archive.writestr(zipfile.ZipInfo(name), content)  # of 1980: the same learner makes the same file
 
 
 @contextlib.contextmanager
-def _replacing(path: pathlib.Path) -> Iterator[BinaryIO]:
-    """A file to write. It takes the place of `path` once it is complete and on the disk, else nothing is left of it.
+def replacing(path: pathlib.Path, draft: pathlib.Path) -> Iterator[BinaryIO]:
+    """Open the draft of a file. It takes the place of `path` once it is on the disk, else nothing is left of it.
 
     Only a regular file is replaced, and its permissions are kept.
     """
@@ -70,7 +73,6 @@ def _replacing(path: pathlib.Path) -> Iterator[BinaryIO]:
         mode = None
     if mode is not None and not stat.S_ISREG(mode):
         raise InputError(f"{os.fspath(path)!r} is no regular file and is not replaced. Give the path of a file.")
-    draft = path.with_name(f".thalweg-{uuid.uuid4().hex}.tmp")
     try:
         with open(draft, "xb") as file:
             if mode is not None:
@@ -138,11 +140,11 @@ class Archive:
             raise StateError("The file says that it holds more than it has bytes.")
         if TEXT not in self._members:
             raise StateError(f"The file was not made by thalweg: it has no {TEXT}.")
-        if self._members[TEXT].file_size > LONGEST:
-            raise StateError(f"The {TEXT} of the file is longer than {LONGEST} bytes.")
+        if self._members[TEXT].file_size > LONGEST_TEXT:
+            raise StateError(f"The {TEXT} of the file is longer than {LONGEST_TEXT} bytes.")
         text = self._zip.read(TEXT).decode()
         about = json.loads(text, parse_constant=_refuse, object_pairs_hook=_once)
-        self.about: dict[str, Any] = is_(dict, about)
+        self.about: dict[str, object] = is_(dict, about)
         self.version, self.schema = is_(str, about.get("thalweg")), is_(int, about.get("schema"))
         if self.schema > SCHEMA:
             raise StateError(
@@ -165,7 +167,7 @@ class Archive:
         return array.astype(dtype.newbyteorder("="))
 
 
-def is_(kind: type, value: Any) -> Any:
+def is_(kind: type, value: object) -> Any:
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise StateError(f"The {TEXT} of the file is damaged: expected {kind.__name__}, got {type(value).__name__}.")
     return value
@@ -175,7 +177,7 @@ def _refuse(word: str) -> None:
     raise StateError(f"The {TEXT} of the file is damaged: it has {word[:20]!r}.")
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _once(pairs: list[tuple[str, object]]) -> dict[str, Any]:
     if len(dict(pairs)) < len(pairs):
         raise StateError(f"The {TEXT} of the file is damaged: a name stands twice.")
     return dict(pairs)

@@ -29,7 +29,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from thalweg._core.archive import KINDS, LONGEST, SCHEMA, Archive, is_, plain_text, read_path, reading, write_archive
+from thalweg._core.archive import (
+    KINDS,
+    LONGEST_TEXT,
+    SCHEMA,
+    Archive,
+    is_,
+    plain_text,
+    read_path,
+    reading,
+    write_archive,
+)
 from thalweg._core.state import at_most
 from thalweg._recorded import KINDS as RECORDED
 from thalweg._recorded import Recorded, build, parameters, public_name
@@ -54,7 +64,7 @@ def write(learner: Any, path: str | os.PathLike[str]) -> None:
     state = {key: writer.plain(value, f"state.{key}") for key, value in learner.state().items()}
     about = {"thalweg": __version__, "schema": SCHEMA, "rounds": learner.rounds}
     text = json.dumps(about | {"objects": writer.objects, "state": state}, allow_nan=False)
-    if len(text) > LONGEST:
+    if len(text) > LONGEST_TEXT:
         raise StateError(f"{type(learner).__name__} has more names and words than a file may hold: {len(text)} bytes.")
     write_archive(path, text, writer.arrays)
 
@@ -65,7 +75,7 @@ class _Writer:
     def __init__(self) -> None:
         self.objects: list[dict[str, Any]] = []
         self.arrays: dict[str, NDArray[Any]] = {}
-        self._places: dict[int, tuple[int, Any]] = {}  # of objects by id; who is kept alive keeps its id
+        self._places: dict[int, tuple[int, object]] = {}  # of objects by id; who is kept alive keeps its id
 
     def add(self, value: Any) -> int:
         """The place of an object among `objects`, behind what it is built from."""
@@ -83,7 +93,7 @@ class _Writer:
             self.objects.append(entry)
         return self._places[id(value)][0]
 
-    def plain(self, value: Any, name: str) -> Any:
+    def plain(self, value: object, name: str) -> object:
         """A value as JSON can hold it."""
         if isinstance(value, np.generic):
             value = value.item()
@@ -111,7 +121,7 @@ class _Writer:
 # ----------------------------------------------------------------------------------------------------------------- load
 
 
-def load(path: str | os.PathLike[str], *, cls: type | tuple[type, ...] = (), **arguments: Any) -> Any:
+def load(path: str | os.PathLike[str], *, cls: type | tuple[type, ...] = (), **arguments: object) -> Any:
     """What `save` wrote: a learner, a PCA learner or a controller that goes on where it was, bit for bit.
 
     Parameters
@@ -155,7 +165,7 @@ def load(path: str | os.PathLike[str], *, cls: type | tuple[type, ...] = (), **a
     return learner if horizon is None else learner.extended(horizon)
 
 
-def _public(name: str) -> Any:
+def _public(name: str) -> object:
     """Return the class or function of this package that a file may name, or None.
 
     Classes with recorded arguments are found once their module is imported, as those of the package's public modules
@@ -182,7 +192,7 @@ class _Reader:
         self.own = {kind.__qualname__: kind for kind in classes}
         self.objects = is_(list, archive.about.get("objects"))
         self.used: set[str] = set()
-        self.built: dict[int, Any] = {}
+        self.built: dict[int, object] = {}
         numbers = sum(array.size for array in archive.arrays.values())
         self.room = [max(ROOM, 64 * numbers)]
 
@@ -224,7 +234,7 @@ class _Reader:
             getattr(who, "components", None)  # of a PCA learner: what it draws
             learner.restore(before)
 
-    def _kind(self, entry: dict[str, Any]) -> Any:
+    def _kind(self, entry: dict[str, object]) -> Any:
         name = is_(str, entry.get("class", entry.get("partial")))
         if name in self.own:
             return self.own[name]
@@ -239,7 +249,7 @@ class _Reader:
             )
         return kind
 
-    def _build(self, place: int, path: str, who: str, depth: int) -> Any:
+    def _build(self, place: int, path: str, who: str, depth: int) -> object:
         """Object `place`; `path` is its dotted name and `who` the learner."""
         if place not in self.built:
             entry = is_(dict, self.objects[place])
@@ -267,7 +277,7 @@ class _Reader:
                 raise StateError(f"{self.path!r} names {kind.__name__} as a class, which it is not.")
         return self.built[place]
 
-    def _read(self, value: Any, path: str, who: str, depth: int, before: int = 0) -> Any:
+    def _read(self, value: object, path: str, who: str, depth: int, before: int = 0) -> Any:
         """A value of (2); objects must lie before the one they are for."""
         if path in self.given:
             self.used.add(path)
@@ -328,7 +338,7 @@ def _size(kind: type, given: Mapping[str, Any]) -> int:
     return size
 
 
-def _count(value: Any) -> int:
+def _count(value: object) -> int:
     """A number that is to be a count; 0 where it is none, which the constructor will say."""
     return int(min(value, 2**64)) if isinstance(value, int | float) and value > 0 else 0
 
@@ -372,7 +382,7 @@ def summary(path: str | os.PathLike[str]) -> str:
     return "\n".join([*head, "", *columns[0], "", *columns[1]])
 
 
-def _tell(objects: list[dict[str, Any]], archive: Archive, value: Any, depth: int) -> str:
+def _tell(objects: list[dict[str, Any]], archive: Archive, value: object, depth: int) -> str:
     """A value of (2) as text."""
     deeper: Callable[[Any], str] = functools.partial(_tell, objects, archive, depth=depth + 1)
     if depth > 5:

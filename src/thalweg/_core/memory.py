@@ -21,6 +21,7 @@ __all__ = [
     "Fixed",
     "Layout",
     "Memory",
+    "Saved",
     "Snapshot",
     "memory_only",
     "roll_back",
@@ -31,6 +32,7 @@ __all__ = [
 
 F = TypeVar("F", bound=Callable[..., Any])
 Sizes = Mapping[str, int]
+Saved = Mapping[str, NDArray[Any]]  # the arrays of a saved state, by name
 Snapshot = tuple[Block, Sizes, NDArray[np.int64]]
 
 
@@ -43,11 +45,11 @@ class Layout(Protocol):
     def plan(self, sizes: Sizes) -> Plan:
         """Return the plan for these sizes."""
 
-    def sizes_of(self, saved: Mapping[str, NDArray[Any]]) -> Sizes:
+    def sizes_of(self, saved: Saved) -> Sizes:
         """Return the sizes of a saved state; raise ValueError with the reason if no run can have them."""
 
 
-def whole_numbers(saved: Mapping[str, NDArray[Any]], key: str, entries: int) -> list[int]:
+def whole_numbers(saved: Saved, key: str, entries: int) -> list[int]:
     """Return a saved array of counters, from which sizes are read; raise ValueError if it is none."""
     array = saved[key]
     if array.dtype.kind != "i" or array.shape != (entries,):
@@ -69,7 +71,7 @@ class Fixed:
         """The one plan."""
         return self._plan
 
-    def sizes_of(self, saved: Mapping[str, NDArray[Any]]) -> Sizes:
+    def sizes_of(self, saved: Saved) -> Sizes:
         """None can change."""
         return {}
 
@@ -80,7 +82,7 @@ def memory_only(state: F) -> F:
     return state
 
 
-def _has_memory_only(guest: Any) -> bool:
+def _has_memory_only(guest: object) -> bool:
     return getattr(getattr(type(guest), "state", None), "memory_only", False)
 
 
@@ -94,7 +96,7 @@ def roll_back(guest: Any, kept: Any) -> None:
     (guest.roll_back if hasattr(guest, "snapshot") else guest.restore)(kept)
 
 
-def _pair(block: Block) -> Any:
+def _pair(block: Block) -> object:
     return block.state, block.settings
 
 
@@ -133,14 +135,25 @@ class Memory:
         self.settings: Any
         self.sizes: Sizes
         if start is None:
-            self.reset()
-        else:
-            self.adopt(*start)
+            sizes = layout.sizes()
+            start = Block.fresh(layout.plan(sizes)), sizes
+        self.adopt(*start)
 
     def reset(self) -> None:
         """Start over with a fresh block of the first sizes. Guests are not touched."""
         sizes = self.layout.sizes()
-        self.adopt(Block.fresh(self.layout.plan(sizes)), sizes)
+        plan = self.block.plan if sizes == self.sizes else self.layout.plan(sizes)
+        self.adopt(Block.fresh(plan), sizes)
+
+    def rewind(self) -> bool:
+        """Write the state before the first round into the present block, in one step; False if the sizes do not fit.
+
+        Handles and calls stay bound, and the owner is not told.
+        """
+        if self.guests or self.layout.sizes() != self.sizes:
+            return False
+        self.block.memory[:] = Block.fresh(self.block.plan).memory
+        return True
 
     def adopt(self, block: Block, sizes: Sizes) -> None:
         """Swap: from here on this block is the state."""
@@ -168,7 +181,7 @@ class Memory:
         """In place of the handle, for functions of kernels that Python calls."""
         return Unbound(self._tree(self.block))
 
-    def call(self, kernel: Kernel[..., Any], *arguments: Any) -> Call:
+    def call(self, kernel: Kernel[..., Any], *arguments: object) -> Call:
         """Return a call of `kernel(handle, *arguments)` that is bound once and kept until the block moves.
 
         Arguments are bound at the first call: arrays that belong to this memory's owner for good, and numbers, which
@@ -197,7 +210,7 @@ class Memory:
         with together((self,)):
             yield
 
-    def _remember(self) -> tuple[Snapshot, Mapping[str, Any], dict[str, Any]]:
+    def _remember(self) -> tuple[Snapshot, Mapping[str, object], dict[str, Any]]:
         """Return a snapshot, and the guests with theirs: their memory where that is all they have."""
         guests = {
             name: guest._memory._remember() if _has_memory_only(guest) else snapshot(guest)

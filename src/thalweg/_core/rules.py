@@ -7,9 +7,10 @@ that a run left is never refused.
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from thalweg._core.state import Floats, Rule, Seen, field
+from thalweg._validate import MOST_COUNTED
 
 __all__ = [
     "CLOSE",
@@ -28,7 +29,6 @@ __all__ = [
 
 CLOSE = 1e-9  # relative rounding error of a point, or of a sum of weights
 SLACK = 1 + 1e-6  # relative rounding error of a sum over rounds
-MOST_COUNTED = 2**62
 
 
 class _Set(Protocol):
@@ -56,7 +56,7 @@ def born(m: int, slots: int, *, geometric: bool = False) -> list[int]:
     return [(m >> k << k) * (geometric or m >> k & 1) for k in range(slots)]
 
 
-def within_bounds(values: NDArray[Any], low: Any, high: Any, alive: Any = ...) -> bool:
+def within_bounds(values: NDArray[Any], low: ArrayLike, high: ArrayLike, alive: Any = ...) -> bool:
     """Whether low <= values <= high for members that are alive, up to rounding; False for nan."""
     most = SLACK * np.asarray(high)
     return bool(((values >= low) & (values <= most))[alive].all())
@@ -108,7 +108,7 @@ def simplex(seen: Seen) -> bool:
     return shares(seen.value, alive)
 
 
-def _bound(seen: Seen, high: float | str) -> Any:
+def _bound(seen: Seen, high: float | str) -> ArrayLike:
     """A number, or the fact, property of the past or other field that a name stands for."""
     if not isinstance(high, str):
         return high

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any, Self, cast
 
 import numpy as np
@@ -23,7 +23,9 @@ from thalweg._validate import told
 from thalweg.domains._base import show
 from thalweg.errors import StateError
 
-__all__ = ["Kept", "call_text", "check_kind", "fill", "inside", "plain", "read", "settings", "unfit", "write"]
+__all__ = [
+    "Kept", "call_text", "check_kind", "check_names", "fill", "inside", "plain", "read", "settings", "unfit", "write",
+]  # fmt: skip
 
 FREE = ("on_violation", "disturbance_bound", "owner", "rng")  # arguments that may differ: the seed is in the state
 
@@ -39,13 +41,13 @@ def settings(owner: Any) -> dict[str, Any]:
 
 def write(owner: Any, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
     """Return a state: class, schema, settings, and copies of the arrays."""
-    saved: dict[str, Any] = {"class": type(owner).__name__, "schema": SCHEMA}
+    saved: dict[str, object] = {"class": type(owner).__name__, "schema": SCHEMA}
     saved.update({f"settings.{key}": copy.copy(value) for key, value in owner._settings().items()})
     saved.update({key: array.copy() for key, array in arrays.items()})
     return saved
 
 
-def unfit(owner: Any, why: str) -> StateError:
+def unfit(owner: object, why: str) -> StateError:
     """Return the error of a refused state."""
     name = type(owner).__name__
     return StateError(f"{name} cannot restore this state: {why}. Restore one that {name}.state() gave, or reset().")
@@ -60,7 +62,7 @@ def inside(saved: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     }
 
 
-def plain(saved: Any) -> Any:
+def plain(saved: object) -> Any:
     """Return a saved state with text and numbers that NumPy made arrays of as plain values again."""
     if not isinstance(saved, Mapping):
         return saved  # which is refused
@@ -94,8 +96,16 @@ def check_kind(owner: Any, saved: Any) -> None:
             )
 
 
+def check_names(owner: Any, saved: Mapping[str, Any], names: Container[str], prefixes: Iterable[str] = ()) -> None:
+    """Refuse a state with entries beside its kind, these names and those with these prefixes."""
+    read_elsewhere = ("settings.", *prefixes)
+    for key in saved:
+        if key not in names and key not in ("class", "schema") and not str(key).startswith(read_elsewhere):
+            raise unfit(owner, f"it has an entry {told(key)}, which is none of this {owner._noun}'s")
+
+
 def read(
-    owner: Any, layout: Layout, saved: Mapping[str, Any], square: float = np.inf
+    owner: object, layout: Layout, saved: Mapping[str, object], square: float = np.inf
 ) -> tuple[Block, Mapping[str, int]]:
     """Return a new block with a saved state, and its sizes, if a run can have left it."""
     arrays = {  # of numbers, without masks
@@ -114,7 +124,7 @@ def read(
     return fill(owner, plan, saved, square), sizes
 
 
-def fill(owner: Any, plan: Plan, saved: Mapping[str, Any], square: float = np.inf) -> Block:
+def fill(owner: object, plan: Plan, saved: Mapping[str, Any], square: float = np.inf) -> Block:
     """Return a new block with these arrays: shapes, types and finite numbers are checked before it is allocated."""
     given = {name: _array(owner, saved, name, said.dtype, shape) for name, said, shape in plan.fields()}
     block = Block(plan)
@@ -128,7 +138,7 @@ def fill(owner: Any, plan: Plan, saved: Mapping[str, Any], square: float = np.in
 
 
 def _array(
-    owner: Any, saved: Mapping[str, Any], key: str, dtype: np.dtype[Any], shape: tuple[int, ...]
+    owner: object, saved: Mapping[str, object], key: str, dtype: np.dtype[Any], shape: tuple[int, ...]
 ) -> NDArray[Any]:
     """Return one array of a saved state, checked."""
     given = saved.get(key)
@@ -145,7 +155,7 @@ def _array(
     return array
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return value if isinstance(value, str) else told(value)
 
 
@@ -158,7 +168,7 @@ def _apart(a: str, b: str, most: int = 200) -> tuple[str, str]:
     return f"...{a[start : start + most]}...", f"...{b[start : start + most]}..."
 
 
-def _agree(theirs: Any, mine: Any) -> bool:
+def _agree(theirs: object, mine: object) -> bool:
     """Whether two settings are the same: words exactly, numbers up to the logarithms of another machine."""
     if isinstance(mine, str) or theirs is None:
         return isinstance(theirs, str) and theirs == mine
@@ -172,7 +182,7 @@ def _agree(theirs: Any, mine: Any) -> bool:
 # ------------------------------------------------------------------------------------------------- for classes of ours
 
 
-def record(made: Any, given: dict[str, Any]) -> None:
+def record(made: Any, given: dict[str, object]) -> None:
     """Keep arguments, and set those left out and those given as attributes."""
     kind = type(made)
     made._given = given
@@ -197,7 +207,7 @@ class Kept:
     _given: dict[str, Any]
     _square_bound = float("inf")  # the largest square norm of a gradient that is accepted
 
-    def __new__(cls, *args: Any, **options: Any) -> Self:
+    def __new__(cls, *args: object, **options: object) -> Self:
         """Record the arguments, as attributes too."""
         self = super().__new__(cls, *args, **options)  # `Recorded` comes after this class
         if hasattr(self, "_given"):
@@ -205,7 +215,7 @@ class Kept:
         return self
 
     @classmethod
-    def _explain(cls, count: int, options: Mapping[str, Any]) -> None:
+    def _explain(cls, count: int, options: Mapping[str, object]) -> None:
         places = [p.name for p in parameters(cls).values() if p.kind is p.POSITIONAL_OR_KEYWORD]
         named = [p for p in parameters(cls).values() if p.kind is p.KEYWORD_ONLY]
         if named and count > len(places):
@@ -249,13 +259,14 @@ class Kept:
             found |= {f"{prefix}{key}": value for key, value in guest.state().items()}
         return found
 
-    def restore(self, saved: Mapping[str, Any]) -> None:
+    def restore(self, saved: Mapping[str, object]) -> None:
         """Continue from a saved state, bit for bit. A state of another class is refused and nothing changes."""
         memory, saved = self._memory, plain(saved)
         check_kind(self, saved)
         block, sizes = read(self, memory.layout, saved, self._square_bound)
         with memory.all_or_nothing():
             memory.adopt(block, sizes)
+            check_names(self, saved, block.arrays, memory.guests)
             for prefix, guest in memory.guests.items():
                 guest.restore(inside(saved, prefix))
 
@@ -339,16 +350,16 @@ def _shown(made: Any) -> str:
     return ", ".join(shown)
 
 
-def _told(one: Any) -> dict[str, Any]:
+def _told(one: object) -> dict[str, Any]:
     """Return which warnings were given already."""
     return {name: value for name, value in getattr(one, "__dict__", {}).items() if name.startswith("_told_")}
 
 
-def _equal(a: Any, b: Any) -> bool:
+def _equal(a: object, b: object) -> bool:
     return a is b or (isinstance(a, str | int | float) and isinstance(b, str | int | float) and a == b)
 
 
-def _show(value: Any) -> str:
+def _show(value: object) -> str:
     """Return an argument as short text."""
     if isinstance(value, np.ndarray | list | tuple) or (isinstance(value, float) and not isinstance(value, bool)):
         try:

@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from thalweg.errors import StateError
 
 __all__ = [
-    "Block", "Field", "Floats", "Ints", "Part", "Past", "Plan", "Rule", "Seen", "at_most", "field", "part", "scratch",
-    "several",
+    "Block", "Field", "Floats", "Ints", "Nothing", "Part", "Past", "Plan", "Rule", "Seen", "at_most", "field", "part",
+    "scratch", "several",
 ]  # fmt: skip
 
 Floats = NDArray[np.float64]
@@ -89,6 +89,10 @@ class Part:
     """The place of another declared state, or of its settings."""
 
 
+class Nothing(NamedTuple):
+    """A state without fields, for a part that is not there."""
+
+
 class Several(Part):
     """The place of any number of states of one kind, or of their settings: a tuple."""
 
@@ -130,15 +134,15 @@ def declared(kind: type) -> dict[str, Field | Part]:
 # ---------------------------------------------------------------------------------------------------------------- plans
 
 
-def _no_relations(s: Any, c: Any, past: Past) -> Iterator[tuple[str, bool]]:
+def _no_relations(s: object, c: object, past: Past) -> Iterator[tuple[str, bool]]:
     yield from ()
 
 
-def _same_past(s: Any, c: Any, past: Past) -> Mapping[str, Past]:
+def _same_past(s: object, c: object, past: Past) -> Mapping[str, Past]:
     return {}
 
 
-def _zeros(s: Any, c: Any) -> None:
+def _zeros(s: object, c: object) -> None:
     pass
 
 
@@ -172,7 +176,7 @@ class Plan:
     settings: Any
     sizes: Mapping[str, int] = dataclasses.field(default_factory=dict)
     parts: Mapping[str, Plan] = dataclasses.field(default_factory=dict)
-    facts: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    facts: Mapping[str, object] = dataclasses.field(default_factory=dict)
     holds: Callable[[Any, Any, Past], Iterator[tuple[str, bool]]] = _no_relations
     pasts: Callable[[Any, Any, Past], Mapping[str, Past]] = _same_past
     begin: Callable[[Any, Any], None] = _zeros
@@ -193,25 +197,25 @@ class Plan:
     def _layout(self) -> tuple[dict[str, tuple[Field, tuple[int, ...], int]], int]:
         """Every array by its dotted name with its declaration, shape and place in the block; and the block's length."""
         found: dict[str, tuple[Field, tuple[int, ...], int]] = {}
-        at = 0
-        for name, said in declared(self.state).items():
-            if isinstance(said, Part):
-                for prefix, plan in self._inside(name, said):
-                    inside, length = plan._layout
-                    for inner, (field, shape, first) in inside.items():
-                        found[f"{prefix}{inner}"] = field, shape, at + first
-                    at += length
-            else:
-                shape = self.shape(said)
-                found[name] = said, shape, at
-                at += math.prod(shape)
-        return found, at
+        return found, self._lay_out("", 0, found)
 
-    def _inside(self, name: str, said: Part) -> list[tuple[str, Plan]]:
-        """Return the plans at a place, by the prefixes of their names."""
-        if isinstance(said, Several):
-            return [(f"{name}.{k}.", plan) for k, plan in enumerate(self.several[name])]
-        return [(f"{name}.", self.parts[name])]
+    def _lay_out(self, prefix: str, at: int, found: dict[str, tuple[Field, tuple[int, ...], int]]) -> int:
+        """Append the arrays to `found`, with their names behind a prefix, from word `at` on; return the end."""
+        shapes: dict[tuple[str, ...], tuple[tuple[int, ...], int]] = {}  # many fields have the same
+        for name, said in declared(self.state).items():
+            if isinstance(said, Several):
+                for k, plan in enumerate(self.several[name]):
+                    at = plan._lay_out(f"{prefix}{name}.{k}.", at, found)
+            elif isinstance(said, Part):
+                at = self.parts[name]._lay_out(f"{prefix}{name}.", at, found)
+            else:
+                known = shapes.get(said.shape)
+                if known is None:
+                    shape = self.shape(said)
+                    known = shapes[said.shape] = shape, math.prod(shape)
+                found[prefix + name] = said, known[0], at
+                at += known[1]
+        return at
 
     def fields(self) -> Iterator[tuple[str, Field, tuple[int, ...]]]:
         """Yield every array by its dotted name, depth first: a part is one slice of the block."""
@@ -261,6 +265,16 @@ def _reserve(plan: Plan) -> None:
             raise StateError("The state would be far larger than the file.")
 
 
+def _words(plan: Plan) -> NDArray[np.int64]:
+    try:
+        return np.zeros(plan.words, WORD)
+    except MemoryError:
+        raise MemoryError(
+            f"A state of these sizes needs {8 * plan.words / 2**30:.3g} GB, more memory than there is. Choose smaller "
+            "ones: fewer features, lags or members, a shorter delay."
+        ) from None
+
+
 class Block:
     """One object's memory, and its arrays as views of it.
 
@@ -279,7 +293,7 @@ class Block:
     def __init__(self, plan: Plan, memory: NDArray[np.int64] | None = None) -> None:
         _reserve(plan)
         self.plan = plan
-        self.memory = memory = np.zeros(plan.words, WORD) if memory is None else memory
+        self.memory = memory = _words(plan) if memory is None else memory
         self.arrays = {
             name: np.ndarray(shape, said.dtype, memory, 8 * first)
             for name, (said, shape, first) in plan._layout[0].items()
@@ -303,7 +317,7 @@ class Block:
         block.plan = plan
         block.arrays = {key.removeprefix(prefix): array for key, array in self.arrays.items() if key.startswith(prefix)}
         first = next((first for key, (_, _, first) in self.plan._layout[0].items() if key.startswith(prefix)), 0)
-        block.memory = self.memory[first : first + plan.words]
+        block.memory = self.memory[first : first + sum(array.size for array in block.arrays.values())]
         block.state, block.settings = getattr(self.state, name), getattr(self.settings, name)
         return block
 
@@ -342,24 +356,26 @@ def _tree(plan: Plan, arrays: Iterator[NDArray[Any]]) -> Any:
 
 
 def _settings(plan: Plan) -> Any:
+    """Return the settings of a plan with those of its parts and new scratch space."""
     if not plan.settings:
         return plan.settings
-    made: dict[str, Any] = {}
     kind: type = type(plan.settings)
     said = declared(kind)
-    for name, value in plan.settings._asdict().items():
-        if isinstance(value, Several):
-            made[name] = tuple([_settings(one) for one in plan.several[name]])
-        elif isinstance(value, Part):
-            made[name] = _settings(plan.parts[name])
-        elif isinstance(value, Field):
+    made = []
+    for name, value in zip(kind._fields, plan.settings, strict=True):  # type: ignore[attr-defined]  # a NamedTuple
+        if isinstance(value, Field):
             one = said[name]
             assert isinstance(one, Field)
-            made[name] = np.zeros(plan.shape(value), one.dtype)
-    return plan.settings._replace(**made)
+            value = np.zeros(plan.shape(value), one.dtype)
+        elif isinstance(value, Several):
+            value = tuple([_settings(one) for one in plan.several[name]])
+        elif isinstance(value, Part):
+            value = _settings(plan.parts[name])
+        made.append(value)
+    return kind._make(made)  # type: ignore[attr-defined]
 
 
-def _look(plan: Plan, s: Any, c: Any, past: Past) -> Iterator[tuple[str, bool]]:
+def _look(plan: Plan, s: object, c: object, past: Past) -> Iterator[tuple[str, bool]]:
     """Yield (name, holds) for every rule and relation of a state."""
     pasts = plan.pasts(s, c, past)
     for name, said in declared(plan.state).items():

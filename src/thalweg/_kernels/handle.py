@@ -12,11 +12,56 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from collections.abc import Callable
 from typing import Any
 
-from thalweg._kernels.kinds import formats, kind, words
+import numpy as np
 
-__all__ = ["Closed", "Handle", "Unbound", "bind", "parts"]
+from thalweg._kernels.kinds import address, formats, kind, words
+
+__all__ = ["CONTIGUOUS", "AnyHandle", "Closed", "Handle", "Unbound", "bind", "data", "parts"]
+
+ndarray = np.ndarray
+CONTIGUOUS = 1  # the bit of `flags.num`
+# Kinds of trees that were bound before and the packing of their words, by keys that are quicker to compute.
+_known: dict[tuple[Any, ...], tuple[str, Callable[..., bytes]]] = {}
+
+
+def _data_reader() -> Callable[[Any], int]:
+    """The quickest way to the address of an array: NumPy's C interface has it right behind the head of the object."""
+    head, read = object.__basicsize__, ctypes.c_void_p.from_address
+
+    def quick(array: object) -> int:
+        return read(id(array) + head).value or 0
+
+    sample = np.arange(3.0)
+    return quick if all(quick(one) == one.ctypes.data for one in (sample, sample[1:], sample[::-1])) else address
+
+
+data = _data_reader()
+
+
+def _read(tree: Any, key: list[Any], row: list[Any]) -> None:
+    """Append the words of a tree to `row`, and to `key` everything that its kind depends on."""
+    key.append(type(tree))
+    for value in tree:
+        cls = type(value)
+        if cls is ndarray:
+            flags = value.flags.num
+            key += value.dtype, value.ndim, flags
+            row.append(data(value))
+            row += value.shape
+            if not flags & CONTIGUOUS:
+                row += value.strides
+        elif cls is float or cls is int or cls is bool:
+            key.append(cls)
+            row.append(value)
+        elif isinstance(value, tuple):
+            _read(value, key, row)
+        else:
+            key.append(kind(value))
+            words(value, row)
+    key.append(None)
 
 
 class Handle:
@@ -25,17 +70,23 @@ class Handle:
     __slots__ = ("__weakref__", "_row", "address", "kind", "tree")
     word_kind = ""  # see `kinds.kind`: it is in `kind`
 
-    def __init__(self, tree: Any) -> None:
+    def __init__(self, tree: object) -> None:
+        key: list[Any] = []
         row: list[Any] = []
-        words(tree, row)
-        text = kind(tree)
-        data = struct.pack(formats(text), *row)
-        self.tree, self.kind = tree, f"*{text}"
-        self._row = ctypes.create_string_buffer(data, max(len(data), 1))
+        _read(tree, key, row)
+        found = tuple(key)
+        known = _known.get(found)
+        if known is None:
+            text = kind(tree)
+            known = _known[found] = f"*{text}", struct.Struct(formats(text)).pack
+        self.tree: Any = tree
+        self.kind = known[0]
+        packed = known[1](*row)
+        self._row = ctypes.create_string_buffer(packed, max(len(packed), 1))
         self.address = ctypes.addressof(self._row)
 
 
-def bind(tree: Any) -> Handle:
+def bind(tree: object) -> Handle:
     """Hand a tree of parts over to compiled code. The arrays stay the same arrays; the tree itself cannot change."""
     return Handle(tree)
 
@@ -45,13 +96,8 @@ class Unbound:
 
     __slots__ = ("tree",)
 
-    def __init__(self, tree: Any) -> None:
-        self.tree = tree
-
-
-def parts(handle: Any) -> Any:
-    """The tree of a handle."""
-    return handle.tree
+    def __init__(self, tree: object) -> None:
+        self.tree: Any = tree
 
 
 class Closed:
@@ -67,3 +113,11 @@ class Closed:
     def tree(self) -> Any:
         """The tree, where nothing is compiled."""
         return self.handle.tree
+
+
+AnyHandle = Handle | Unbound | Closed
+
+
+def parts(handle: AnyHandle) -> Any:
+    """The tree of a handle."""
+    return handle.tree

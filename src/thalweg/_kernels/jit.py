@@ -14,16 +14,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
-import numpy as np
 from numpy import ndarray
 
 from thalweg._kernels import library
-from thalweg._kernels.handle import Handle
-from thalweg._kernels.kinds import address, formats, kind, words
+from thalweg._kernels.handle import CONTIGUOUS, Handle, data
+from thalweg._kernels.kinds import formats, kind, words
 from thalweg._kernels.pointers import Pointer
 
 __all__ = [
-    "PLAIN", "Entry", "Kernel", "allocating", "data", "generic", "implement", "inlined", "inner", "kernel", "optional",
+    "PLAIN", "Entry", "Kernel", "allocating", "generic", "implement", "inlined", "inner", "kernel", "optional",
 ]  # fmt: skip
 
 PLAIN = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
@@ -37,23 +36,8 @@ INNER: list[Callable[..., Any]] = []
 KERNELS: list[Kernel[..., Any]] = []
 CHOSEN: dict[Callable[..., Any], dict[type, Callable[..., Any]]] = {}
 
-CONTIGUOUS = 1  # the bit of `flags.num`
 FAILED = -(2**63)  # returned by an entry whose kernel raised, where it returns no float
 FAILED_FLOAT = struct.pack("q", 0x7FF8_7468_616C_7767)  # the same where it does: a nan with "thalwg" in it
-
-
-def _data_reader() -> Callable[[Any], int]:
-    """The quickest way to the address of an array: NumPy's C interface has it right behind the head of the object."""
-    head, read = object.__basicsize__, ctypes.c_void_p.from_address
-
-    def quick(array: Any) -> int:
-        return read(id(array) + head).value or 0
-
-    sample = np.arange(3.0)
-    return quick if all(quick(one) == one.ctypes.data for one in (sample, sample[1:], sample[::-1])) else address
-
-
-data = _data_reader()
 
 
 class Entry:
@@ -65,14 +49,16 @@ class Entry:
 
     __slots__ = ("direct", "function", "keep", "name", "pack", "returns")
 
-    def __init__(self, name: str, kinds: tuple[str, ...], returns: str, address: int, direct: int, keep: Any) -> None:
+    def __init__(
+        self, name: str, kinds: tuple[str, ...], returns: str, address: int, direct: int, keep: object
+    ) -> None:
         self.name, self.returns, self.direct, self.keep = name, returns, direct, keep
         self.pack = struct.Struct("".join(map(formats, kinds))).pack
         result = ctypes.c_double if returns == "f8" else ctypes.c_int64
         self.function: Any = ctypes.CFUNCTYPE(result, ctypes.c_void_p)(address)
         self.function.argtypes = (ctypes.c_void_p,)
 
-    def read(self, result: Any) -> Any:
+    def read(self, result: object) -> Any:
         """Convert the number that an entry returned; raise if it reports a failure."""
         if self.returns == "f8":
             if result != result and struct.pack("d", result) == FAILED_FLOAT:
@@ -146,11 +132,11 @@ class Kernel(Generic[P, R]):
         """The address that other kernels call."""
         return self.entry(kinds).direct
 
-    def ready(self, *arguments: Any) -> Call:
+    def ready(self, *arguments: object) -> Call:
         """A call with these arguments, to be made many times."""
         return Call(self, arguments)
 
-    def ready_in_python(self, *arguments: Any) -> Any:
+    def ready_in_python(self, *arguments: object) -> Any:
         """As `ready`, of the function itself: its arguments may be what compiled code cannot take."""
         return PlainCall(self.function, arguments)
 
@@ -186,7 +172,7 @@ class PlainKernel(Kernel[P, R]):
             PlainKernel.record(self, kinds)
         return 0
 
-    def ready(self, *arguments: Any) -> Any:
+    def ready(self, *arguments: object) -> Any:
         """A call with these arguments, to be made many times."""
         return PlainCall(self, arguments)
 
@@ -227,7 +213,7 @@ class PlainCall:
         """The function's result."""
         return self.kernel(*self.floats)
 
-    def read(self, result: Any) -> Any:
+    def read(self, result: object) -> Any:
         """As it is."""
         return result
 
@@ -274,7 +260,7 @@ def optional(function: F) -> F:
 
 
 def _choosing(function: F, table: dict[type, Callable[..., Any]]) -> F:
-    def choose(part: Any, *rest: Any) -> Any:
+    def choose(part: object, *rest: object) -> Any:
         return table[object if type(part) not in table and object in table else type(part)](part, *rest)
 
     choose.__name__, choose.__qualname__, choose.__doc__ = function.__name__, function.__qualname__, function.__doc__

@@ -42,12 +42,12 @@ Ints = NDArray[np.int64]
 
 
 @generic
-def start(e: Any, c: Any, k: int, i: int, point: Floats) -> None:
+def start(e: object, c: object, k: int, i: int, point: Floats) -> None:
     """Member i of group k starts anew, at `point`."""
 
 
 @generic
-def move(e: Any, c: Any, k: int, n: int, h: Floats, scores: Floats) -> None:
+def move(e: object, c: object, k: int, n: int, h: Floats, scores: Floats) -> None:
     """The first half of a round, with one gradient h for the n members of group k.
 
     scores[k, i] <- the loss <h, y_i> of each; then it moves.
@@ -55,12 +55,12 @@ def move(e: Any, c: Any, k: int, n: int, h: Floats, scores: Floats) -> None:
 
 
 @generic
-def move_own(e: Any, c: Any, k: int, n: int, H: Floats, values: Floats, g: Floats) -> None:
+def move_own(e: object, c: object, k: int, n: int, H: Floats, values: Floats, g: Floats) -> None:
     """As `move`, where each point has a gradient and a value of its own (H, values), and g is the combination's."""
 
 
 @optional
-def settle(e: Any, c: Any, k: int, n: int) -> None:
+def settle(e: object, c: object, k: int, n: int) -> None:
     """The second half of a round, after the points have been projected: nothing, unless an expert says otherwise."""
 
 
@@ -77,7 +77,7 @@ def spots(e: Any) -> Floats:
 
 
 @optional
-def leaves(e: Any, c: Any, k: int) -> int:
+def leaves(e: object, c: object, k: int) -> int:
     """How many points the expert of group k keeps, the first so many in row k of `spots`: 1, or those of members."""
     return 1
 
@@ -102,23 +102,23 @@ def _always(born: None, i: int) -> bool:
 
 
 @optional
-def clear(m: Any, c: Any, k: int) -> None:
+def clear(m: object, c: object, k: int) -> None:
     """Group k starts anew: nothing to do, unless it keeps more than what `admit` sets."""
 
 
 @generic
-def admit(m: Any, c: Any, k: int, i: int, index: int) -> None:
+def admit(m: object, c: object, k: int, i: int, index: int) -> None:
     """Member i of group k is new, the `index`-th (from 1) that was ever created there."""
 
 
 @generic
-def fits(m: Any, c: Any, k: int, n: int, born: Ints | None, r: Floats) -> bool:
+def fits(m: object, c: object, k: int, n: int, born: Ints | None, r: Floats) -> bool:
     """Whether the gains (or losses) r of the members are within the range they were said to have."""
     ...
 
 
 @generic
-def feed(m: Any, c: Any, k: int, n: int, born: Ints | None, base: float, losses: Floats, square: float) -> None:
+def feed(m: object, c: object, k: int, n: int, born: Ints | None, base: float, losses: Floats, square: float) -> None:
     """A round: member i lost losses[i], the combination `base`, so its gain is r = base - losses[i].
 
     `square` is the square norm of the round's gradient.
@@ -126,5 +126,5 @@ def feed(m: Any, c: Any, k: int, n: int, born: Ints | None, base: float, losses:
 
 
 @generic
-def weigh(m: Any, c: Any, k: int, n: int, born: Ints | None, p: Floats) -> None:
+def weigh(m: object, c: object, k: int, n: int, born: Ints | None, p: Floats) -> None:
     """p <- the weights of those alive, summing to 1; 0 for the others."""

@@ -44,7 +44,7 @@ class Pointer:
         if known is None:
             _known[self._place] = self
 
-    def __call__(self, *arguments: Any) -> Any:
+    def __call__(self, *arguments: object) -> Any:
         return self.kernel(*arguments)
 
     @cached_property
@@ -70,6 +70,6 @@ def _find(module: str, name: str) -> Pointer:
     return _known[module, name]
 
 
-def call(pointer: Pointer, *arguments: Any) -> Any:
+def call(pointer: Pointer, *arguments: object) -> Any:
     """The result of the kernel at `pointer`. Inside a kernel, arrays must be contiguous, as its signature says."""
     return pointer(*arguments)

@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from thalweg._kernels.handle import parts
+from thalweg._kernels.handle import AnyHandle, parts
 from thalweg._kernels.hulls import flatten
 from thalweg._kernels.jit import kernel
 from thalweg._kernels.parts import Floats, feed, move, settle
@@ -24,7 +24,7 @@ class LatePool(NamedTuple):
 
 
 @kernel
-def learn(handle: Any, g: Floats, x: Floats, y: Floats, points: Floats) -> None:
+def learn(handle: AnyHandle, g: Floats, x: Floats, y: Floats, points: Floats) -> None:
     """The gradient g of a round with the decision x, the point y and the members' points (N, d)."""
     late = parts(handle)
     e, c, h = late.state, late.settings, late.h
@@ -45,7 +45,7 @@ def learn(handle: Any, g: Floats, x: Floats, y: Floats, points: Floats) -> None:
 
 
 @kernel
-def reweigh(handle: Any) -> None:
+def reweigh(handle: AnyHandle) -> None:
     """The weights and the point of the next round."""
     late = parts(handle)
     settle(late.state, late.settings, 0, 1)

@@ -25,12 +25,12 @@ from thalweg.experts import Descent
 from thalweg.learners.base import bounded
 from thalweg.learners.cover import Cover
 from thalweg.metas import LeadingHistory
-from thalweg.theorems import Covered, bounds, path_length
+from thalweg.theorems import CoverTheorem, bounds, path_length
 
 __all__ = ["AFLH", "LeadingHistories"]
 
 
-class LeadingHistories(Covered):
+class LeadingHistories(CoverTheorem):
     """`AFLH`: exponential weights with a share for every newborn, over descents with steps of their age."""
 
     name = "follow the leading history on a compact cover (Hazan & Seshadhri 2009)"

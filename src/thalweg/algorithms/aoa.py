@@ -32,7 +32,7 @@ from thalweg.learners.cover import Cover, OnCover
 from thalweg.learners.ensemble import descents
 from thalweg.learners.one_projection import OneProjection
 from thalweg.metas import AdaNormalHedge, Hedge
-from thalweg.theorems import Covered, bounds, path_length, pool_bound
+from thalweg.theorems import CoverTheorem, bounds, path_length, pool_bound
 
 __all__ = ["AOA", "EfficientAOA", "Intervals"]
 
@@ -102,7 +102,7 @@ class AOA(Cover):
         )
 
 
-class Intervals(Covered):
+class Intervals(CoverTheorem):
     """`EfficientAOA`: AdaNormalHedge over Theorem 2's ensembles, each tuned to the length of its interval."""
 
     name = "AdaNormalHedge on a geometric cover (Section 4.2)"

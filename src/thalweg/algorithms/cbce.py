@@ -27,7 +27,7 @@ from thalweg.learners.base import bounded
 from thalweg.learners.cover import Cover, OnCover
 from thalweg.learners.one_projection import OneProjection
 from thalweg.metas import CoinBetting
-from thalweg.theorems import Covered, bounds, path_length
+from thalweg.theorems import CoverTheorem, bounds, path_length
 
 __all__ = ["CBCE", "Betting", "EfficientCBCE"]
 
@@ -113,7 +113,7 @@ class CBCE(Cover):
         )
 
 
-class Betting(Covered):
+class Betting(CoverTheorem):
     """`EfficientCBCE`: coin betting over descent with steps 2R/(G sqrt n)."""
 
     name = "coin betting on a cover (Section 3.2)"

@@ -32,7 +32,7 @@ from thalweg.learners.one_projection import OneProjection, check_surrogate
 from thalweg.learners.residual import ResidualLevels
 from thalweg.theorems import Theorem, bounds
 
-__all__ = ["CutkoskyAdaptive", "CutkoskyPrintedVariant", "EfficientCutkosky", "Levels"]
+__all__ = ["CutkoskyAdaptive", "CutkoskyPrintedVariant", "EfficientCutkosky", "LevelsTheorem"]
 
 SHORTEST = 8  # rounds: shorter intervals of a level are not worth a bound of their own
 ORDER = "sqrt((D^2 + D P_I) sum_I ||g||^2), up to logarithms"
@@ -98,7 +98,7 @@ class CutkoskyAdaptive(ResidualLevels):
         super().__init__(domain, horizon, gradient_bound, epsilon=epsilon, on_violation=on_violation)
 
 
-class Levels(Theorem):
+class LevelsTheorem(Theorem):
     r"""`EfficientCutkosky`: the levels of `thalweg.learners.residual`, in units of G R.
 
     On an interval J of level i, against a fixed point: sqrt(2) times the bound of its parameter-free learner (1 times
@@ -181,7 +181,7 @@ class EfficientCutkosky(OneProjection):
         bound=ORDER,
         queries=("1", "1", "0"),
         source="Cutkosky 2020 in the reduction",
-        theorem=Levels,
+        theorem=LevelsTheorem,
     )
 
     inner: CutkoskyAdaptive

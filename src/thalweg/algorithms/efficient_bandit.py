@@ -13,11 +13,12 @@ fits into X. With u_t uniform on the unit sphere of the hull's directions:
 
 Pi_{X_a} is one projection onto X (`thalweg.domains._shrunk`). g_t is an unbiased gradient at x_t of the smoothed loss,
 the mean of f_t over the ball of radius delta (Flaxman, Kalai, McMahan, SODA 2005). What is paid is the mean
-of the values asked. If every f_t is G-Lipschitz, then for all u_t in X with path length P_T
+of the values asked. If every f_t is G-Lipschitz, then for all u_t in X with path length P_T, fixed beforehand,
 
     E sum_t paid_t - f_t(u_t) <= pool(M, P_T) + T G (delta + a rho)                                    (4)
 
-with the bound of Theorem 2 for gradients of mean square M^2, and with R the radius of Y:
+with the bound of Theorem 2 for gradients of mean square M^2, and with R the radius of Y. The expectation is over the
+directions u_t of (1) and (2). f_t may depend on those of earlier rounds; comparators may not depend on any.
 
     one point:     M = k B/delta where |f_t| <= B,   delta = sqrt(K k B R/(G (1 + rho/r))) T^{-1/4}    (5)
     two points:    M = k G/sqrt(k - 1) (on a line G),   delta = R/((1 + rho/r) sqrt(T))                (6)
@@ -61,7 +62,7 @@ from thalweg.errors import InputError
 from thalweg.learners.base import Learner, Queries, bounded, read_start
 from thalweg.learners.ensemble import Ensemble
 from thalweg.learners.feedback import ROUNDING
-from thalweg.learners.machine import Machine
+from thalweg.learners.machine import AnyMachine
 from thalweg.learners.one_projection import Reduced, ReducedSettings, as_reduced
 from thalweg.theorems import pool_bound
 
@@ -103,7 +104,7 @@ class Bandit(Reduced):
 
     one_gradient = False  # it takes values
 
-    def __init__(self, domain: Domain, inner: Machine, *, target: Shrunk, steepest: float, seed: int) -> None:
+    def __init__(self, domain: Domain, inner: AnyMachine, *, target: Shrunk, steepest: float, seed: int) -> None:
         super().__init__(domain, inner, target=target)
         self.square, self.seed = (steepest * (1 + ROUNDING)) ** 2, seed
 
@@ -279,7 +280,7 @@ class EfficientBandit(Learner):
             raise InputError(f"{self._who()}: update takes {what}, the loss at `queries_at`. Got {told(values)}.")
         self._take(v.reshape(n).tolist())
 
-    def step(self, f: Any) -> float:
+    def step(self, f: object) -> float:
         """One round from the loss itself: asks `f.value` at `queries_at`, moves, and returns the mean of the values."""
         if not hasattr(f, "value"):
             raise InputError(f"{self._who()}: step needs a loss with f.value(x). Got {told(f)}.")
@@ -375,7 +376,7 @@ class EfficientBandit(Learner):
         return super()._restarted(rounds) | {"rng": int(seed)}
 
 
-def _read_interior(owner: str, X: Domain, interior: Any) -> tuple[Array, float]:
+def _read_interior(owner: str, X: Domain, interior: object) -> tuple[Array, float]:
     """A ball inside, as far as that can be tried: along the axes and at random."""
     if not isinstance(interior, tuple | list) or len(interior) != 2:
         raise wrong(owner, "interior", "a point and a radius: (point, radius)", interior)

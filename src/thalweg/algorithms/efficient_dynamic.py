@@ -14,7 +14,6 @@ regret O(sqrt((F_T + P_T)(1 + P_T))). The pools are in `thalweg.algorithms.pools
 """
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,7 +36,7 @@ class Dynamic(Theorem):
 
     whole = True
 
-    def __init__(self, learner: Any, paid: Array, squares: Array) -> None:
+    def __init__(self, learner: object, paid: Array, squares: Array) -> None:
         super().__init__(learner, paid, squares)
         self.small_loss = self.L > 0
         self.name = "Theorem 3 (small loss)" if self.small_loss else "Theorem 2"

@@ -25,12 +25,12 @@ from thalweg.experts import Descent
 from thalweg.learners.base import bounded
 from thalweg.learners.cover import Cover
 from thalweg.metas import Prod
-from thalweg.theorems import Covered, bounds, path_length
+from thalweg.theorems import CoverTheorem, bounds, path_length
 
 __all__ = ["SAOL", "StronglyAdaptive"]
 
 
-class StronglyAdaptive(Covered):
+class StronglyAdaptive(CoverTheorem):
     """`SAOL`: Prod over descents, each tuned to the length of its interval."""
 
     name = "Prod on a geometric cover (Daniely et al. 2015)"

@@ -127,7 +127,7 @@ def _propose(s: SwordPPState, c: SwordPPSettings, loss: float) -> None:
 # -------------------------------------------------------------------------------------------------------------- machine
 
 
-class SwordPPMachine(Machine):
+class SwordPPMachine(Machine[SwordPPState, SwordPPSettings]):
     """Optimistic members on X, two projections each, and an optimistic Hedge with correction above them."""
 
     def __init__(self, domain: Domain, steps: Floats, gradient_bound: float, smoothness: float, origin: Floats) -> None:

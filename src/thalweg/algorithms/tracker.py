@@ -17,8 +17,9 @@ at the markers of a compact cover. (2) is in `thalweg.parts.cut_descent`, (3) in
 (5) in `records`.
 
 For every T and every path in X of length P, regret is of order R sqrt(S_T (1 + P/R)), up to logarithms; on every
-interval I of order R sqrt(S_I (1 + P_I/R) log^2 T). For smooth f_t >= 0 sqrt(S_I) is of order sqrt(L F_I). No constant
-is known beforehand. 1 projection, 1 gradient, 1 value a round.
+interval I of order R sqrt(S_I (P_I/R + log^2 T)), up to G (P_I + R log^2 T) with G the longest gradient so far. For
+smooth f_t >= 0 sqrt(S_I) is of order sqrt(L F_I). No constant is known beforehand. 1 projection, 1 gradient, 1 value a
+round.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from thalweg.learners.contract import core
 from thalweg.learners.one_projection import OneProjection
 from thalweg.learners.tracker import TrackerSettings, TrackerState, Tracking
 from thalweg.learners.tracker.machine import multipliers
-from thalweg.parts.cut_descent import COUNT
+from thalweg.parts.cut_descent import BELOW, COUNT
 from thalweg.parts.records import ANCHORED, CHANGES, MARKERS, OTHERS
 from thalweg.theorems import Theorem, path_length
 
@@ -51,15 +52,16 @@ REACH = 2048**2  # rounds, times L, for which the grid of a record is long enoug
 
 
 class Tracked(Theorem):
-    """`Tracker`, on every interval and against any path: (T1'), (T2) of docs/why-the-tracker-works.md."""
+    """`Tracker`, on every interval and against any path: (T1'), (T2) and (T2*) of docs/why-the-tracker-works.md."""
 
-    name = "(T1'), (T2)"
+    name = "(T1'), (T2), (T2*)"
 
     def __init__(self, learner: Any, paid: Array, squares: Array) -> None:
         super().__init__(learner, paid, squares)
         self.learner = learner
         self.whole = not learner.intervals
         floor = learner.loss_floor
+        self.floor = floor if learner.queries.values > 0 else None
         self.blind = floor is None or learner.queries.values < learner.rounds
         phi = 2 * self.R * np.sqrt(squares)  # at least what the learner saw: a surrogate gradient is no longer
         self.phi = np.maximum.accumulate(phi if self.blind else np.minimum(phi, 2 * (paid - floor)))
@@ -75,26 +77,33 @@ class Tracked(Theorem):
         return min(whole, self.interval(start, stop, P) if self.learner.intervals else math.inf)
 
     def interval(self, start: int, stop: int, P: float) -> float:
-        """(T2)."""
-        M = 1 + math.floor(P / self.R)
-        before = 17 * M * float(self.phi[stop - 1])
+        """The smaller of (T2) and (T2*)."""
+        F = float(self.phi[stop - 1])
         marked = int(((self.markers > start) & (self.markers <= stop)).sum())
         if self.forgotten and start < self.markers[0]:
             marked += min(self.forgotten, (stop - start) // 16 + 1)
         if marked == 0:
-            return before
+            return 16 * F
         m = self.forgotten + int((self.markers <= stop).sum())
         a, N = self.learner.anchored, self.learner.weights.size
         c = self.learner.multipliers
-        prior = math.log(SPREAD) + math.log(c[-1] / c[0]) / 2 if self.blind else math.log(N)
+        prior = math.log(SPREAD) + math.log(c[-1] / c[BELOW]) / 2 if self.blind else math.log(N)
         L = math.log(8 * m / 3 * (4 + 3 * math.log(m) + 3 * (a + self.learner.changes)))
         if stop > REACH * L:
             return math.inf
-        n = M * (1 + math.floor(math.log2(marked)))
-        root = 4.25 + math.sqrt(5) * (KAPPA + prior) + 5 * math.sqrt((1 + a) * L)
-        steep = n * (4 + (32 if a == 0 else 40.2) * L) + 2
         S = float(self.squares[stop] - self.squares[start])
-        return before + self.R * math.sqrt(n * S) * root + self.R * float(self.longest[stop - 1]) * steep
+        root, steep = self.R * math.sqrt(S), self.R * float(self.longest[stop - 1])
+
+        def records(n: int) -> float:
+            """What n records one after the other lose to a member, and to the mixture of all records."""
+            mixed = math.sqrt(5) * (KAPPA + prior) + 5 * math.sqrt((1 + a) * L)
+            return root * math.sqrt(n) * mixed + steep * (n * (32 if a == 0 else 40.2) * L + 2)
+
+        path, n = P / self.R, 1 + math.floor(math.log2(marked))
+        M = 1 + math.floor(path)
+        pieces = records(M * n) + 4.25 * root * math.sqrt(M * n) + 4 * steep * M * n + 17 * M * F
+        at_once = records(n) + 4.95 * root * math.sqrt(2 * n + 2 * path) + 2.83 * steep * (n + path) + 17 * F
+        return min(pieces, at_once)
 
 
 def _weights(learner: Learner, s: TrackerState, c: TrackerSettings) -> Array:
@@ -182,7 +191,7 @@ class Tracker(OneProjection):
     card = Card(
         about="nothing to set but the domain",
         regret="interval dynamic",
-        bound="sqrt(S_I (1 + P_I) log^2 T)",
+        bound="sqrt(S_I (P_I + log^2 T))",
         queries=("1", "1", "1"),
         source="this library, docs/why-the-tracker-works.md",
         theorem=Tracked,

@@ -6,7 +6,7 @@ A controller acts on the state and observes what came of it; `simulate` runs one
 
 from thalweg.control.constants import Constants, estimated_constants, theory_constants
 from thalweg.control.controller import Controller
-from thalweg.control.costs import Absolute, Cost, Huber, Quadratic, stages
+from thalweg.control.costs import AbsoluteCost, Cost, HuberCost, QuadraticCost, stages
 from thalweg.control.disturbances import BangBang, piecewise, random_walk, recorded, sinusoid
 from thalweg.control.efficient import EfficientControl
 from thalweg.control.gains import StrongStability, lqr_gain, strong_stability
@@ -26,18 +26,18 @@ __all__ = [
     "DAC",
     "GPC",
     "LQR",
-    "Absolute",
+    "AbsoluteCost",
     "BangBang",
     "Constants",
     "Controller",
     "Cost",
     "EfficientControl",
-    "Huber",
+    "HuberCost",
     "LearnedController",
     "LinearFeedback",
     "LinearSystem",
     "Planted",
-    "Quadratic",
+    "QuadraticCost",
     "ScreamControl",
     "Simulation",
     "StrongStability",

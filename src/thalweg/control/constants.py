@@ -37,7 +37,7 @@ from thalweg.errors import InputError
 __all__ = ["Constants", "estimated_constants", "theory_constants"]
 
 FORGOTTEN = 0.1  # a memory is long enough when less than this much of a push is left after it
-LONGEST = 50  # the longest memory that is chosen by itself
+LONGEST_MEMORY = 50  # the longest memory that is chosen by itself
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def estimated_constants(
     loop = closed_loop(system, K)
     radius = float(np.abs(np.linalg.eigvals(loop)).max())
     memory = None if memory is None else check_count(who, "memory", memory)
-    far = LONGEST + 2 + (memory or 0)
+    far = LONGEST_MEMORY + 2 + (memory or 0)
     far += math.ceil(math.log(1e-3) / math.log(radius)) if radius > 1e-3 else 3  # beyond, all has decayed
     power = np.eye(system.state_dim)
     left, response = [], []
@@ -128,7 +128,7 @@ def estimated_constants(
     if memory is None:
         later = np.maximum.accumulate(left[::-1])[::-1]  # of ||F^j||, j >= 1 .. : the largest from there on
         short = np.flatnonzero(later <= FORGOTTEN)
-        memory = int(min(LONGEST, max(1, short[0]))) if short.size else LONGEST
+        memory = int(min(LONGEST_MEMORY, max(1, short[0]))) if short.size else LONGEST_MEMORY
     if memory > len(response):
         raise wrong(who, "memory", f"at most {len(response)}", memory)
     caps = s * np.maximum.accumulate(response[::-1])[::-1][:memory]

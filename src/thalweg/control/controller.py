@@ -14,7 +14,7 @@ from thalweg._core.state import Floats, Ints, Past, Plan, field
 from thalweg._interrupts import interrupts
 from thalweg._recorded import Recorded, parameters
 from thalweg._types import Array
-from thalweg._validate import LARGEST, check_positive, real_array, told
+from thalweg._validate import LARGEST_ENTRY, check_positive, real_array, told
 from thalweg.control.costs import Cost
 from thalweg.control.gains import check_gain
 from thalweg.control.system import LinearSystem
@@ -191,10 +191,12 @@ class Controller(Kept, Recorded, ABC):
             raise InputError(
                 f"{self._who()}: {what} has shape {x.shape}, the system has {self.system.state_dim} states."
             )
-        if not np.abs(x).max() <= LARGEST:  # or nan
+        if not np.abs(x).max() <= LARGEST_ENTRY:  # or nan
             if not np.isfinite(x).all():
                 raise InputError(
                     f"{self._who()}: {what} has entries that are nan or infinite. Check the sensor or the simulation."
                 )
-            raise InputError(f"{self._who()}: {what} has entries beyond {LARGEST:g}. Check that the gain stabilises.")
+            raise InputError(
+                f"{self._who()}: {what} has entries beyond {LARGEST_ENTRY:g}. Check that the gain stabilises."
+            )
         return x.copy()

@@ -4,7 +4,7 @@ A controller asks for gradients only; `value` is what `simulate` records. Costs 
 """
 
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike
 from thalweg._types import Array
 from thalweg._validate import check_array, check_count, check_entries, check_items, check_positive, told
 from thalweg.control.gains import weight
+from thalweg.control.system import LinearSystem
 from thalweg.errors import InputError
 
-__all__ = ["Absolute", "Cost", "Huber", "Quadratic", "check_costs", "stages"]
+__all__ = ["AbsoluteCost", "Cost", "HuberCost", "QuadraticCost", "check_costs", "stages"]
 
 
 @runtime_checkable
@@ -30,7 +31,7 @@ class Cost(Protocol):
         ...
 
 
-class Quadratic:
+class QuadraticCost:
     """x'Q x + u'R u.
 
     Parameters
@@ -40,7 +41,7 @@ class Quadratic:
 
     Examples
     --------
-    >>> cost = Quadratic([1.0, 0.0], [2.0])
+    >>> cost = QuadraticCost([1.0, 0.0], [2.0])
     >>> cost.value(np.array([3.0, 1.0]), np.array([1.0]))
     11.0
     >>> cost.gradients(np.array([3.0, 1.0]), np.array([1.0]))
@@ -48,8 +49,13 @@ class Quadratic:
     """
 
     def __init__(self, Q: ArrayLike, R: ArrayLike) -> None:
-        self.Q = weight("Quadratic", "Q", Q, definite=False)
-        self.R = weight("Quadratic", "R", R, definite=False)
+        self.Q = weight("QuadraticCost", "Q", Q, definite=False)
+        self.R = weight("QuadraticCost", "R", R, definite=False)
+
+    @property
+    def dims(self) -> tuple[int, int]:
+        """Numbers of states and inputs."""
+        return len(self.Q), len(self.R)
 
     @property
     def growth(self) -> float:
@@ -67,7 +73,7 @@ class Quadratic:
         return 2 * (self.Q @ state), 2 * (self.R @ action)
 
     def __repr__(self) -> str:
-        return f"Quadratic(Q={_short(self.Q)}, R={_short(self.R)})"
+        return f"QuadraticCost(Q={_short(self.Q)}, R={_short(self.R)})"
 
 
 class _Separable:
@@ -80,6 +86,11 @@ class _Separable:
             if not weights.size or (weights < 0).any():
                 least = f"{weights.min():g}" if weights.size else "none"
                 raise InputError(f"The '{key}' parameter of {name} must be weights >= 0. Got {least}.")
+
+    @property
+    def dims(self) -> tuple[int, int]:
+        """Numbers of states and inputs."""
+        return self.q.size, self.r.size
 
     def _phi(self, z: Array) -> Array:
         raise NotImplementedError
@@ -98,7 +109,7 @@ class _Separable:
         return self.q * self._slope(state), self.r * self._slope(action)
 
 
-class Absolute(_Separable):
+class AbsoluteCost(_Separable):
     """sum q_j |x_j| + sum r_k |u_k|. Its subgradient at 0 is 0.
 
     Parameters
@@ -108,7 +119,7 @@ class Absolute(_Separable):
 
     Examples
     --------
-    >>> Absolute([1.0, 2.0], [0.5]).value(np.array([-1.0, 3.0]), np.array([2.0]))
+    >>> AbsoluteCost([1.0, 2.0], [0.5]).value(np.array([-1.0, 3.0]), np.array([2.0]))
     8.0
     """
 
@@ -124,10 +135,10 @@ class Absolute(_Separable):
         return np.sign(z)
 
     def __repr__(self) -> str:
-        return f"Absolute(q={_short(self.q)}, r={_short(self.r)})"
+        return f"AbsoluteCost(q={_short(self.q)}, r={_short(self.r)})"
 
 
-class Huber(_Separable):
+class HuberCost(_Separable):
     """Quadratic near 0 and linear beyond `width`: phi(z) = z^2/2 for |z| <= width, width (|z| - width/2) else.
 
     Parameters
@@ -139,13 +150,13 @@ class Huber(_Separable):
 
     Examples
     --------
-    >>> Huber([1.0], [0.0], width=1.0).value(np.array([3.0]), np.array([0.0]))
+    >>> HuberCost([1.0], [0.0], width=1.0).value(np.array([3.0]), np.array([0.0]))
     2.5
     """
 
     def __init__(self, q: ArrayLike, r: ArrayLike, width: float = 1.0) -> None:
         super().__init__(q, r)
-        self.width = check_positive("Huber", "width", width)
+        self.width = check_positive("HuberCost", "width", width)
 
     @property
     def growth(self) -> float:
@@ -160,7 +171,7 @@ class Huber(_Separable):
         return np.clip(z, -self.width, self.width)
 
     def __repr__(self) -> str:
-        return f"Huber(q={_short(self.q)}, r={_short(self.r)}, width={self.width:g})"
+        return f"HuberCost(q={_short(self.q)}, r={_short(self.r)}, width={self.width:g})"
 
 
 def stages(costs: Sequence[Cost], horizon: int, length: int) -> list[Cost]:
@@ -168,7 +179,7 @@ def stages(costs: Sequence[Cost], horizon: int, length: int) -> list[Cost]:
 
     Examples
     --------
-    >>> calm, strict = Absolute([1.0], [1.0]), Absolute([9.0], [1.0])
+    >>> calm, strict = AbsoluteCost([1.0], [1.0]), AbsoluteCost([9.0], [1.0])
     >>> [cost is strict for cost in stages([calm, strict], horizon=5, length=2)]
     [False, False, True, True, False]
     """
@@ -178,14 +189,20 @@ def stages(costs: Sequence[Cost], horizon: int, length: int) -> list[Cost]:
     return [each[(t // n) % len(each)] for t in range(T)]
 
 
-def check_costs(owner: str, costs: Any) -> list[Cost]:
-    """One or more costs, or an error."""
+def check_costs(owner: str, costs: object, system: LinearSystem | None = None) -> list[Cost]:
+    """One or more costs, for that system if there is one, or an error."""
     each = check_items(owner, "costs", costs, "a list of costs")
     if not each:
         raise InputError(f"{owner} needs one or more costs. Got none.")
     for cost in each:
         if not isinstance(cost, Cost):
             raise InputError(f"{owner}: a cost needs value(x, u) and gradients(x, u). Got {told(cost)}.")
+        states, inputs = getattr(cost, "dims", None) or (None, None)
+        if system is not None and states is not None and (states, inputs) != (system.state_dim, system.input_dim):
+            raise InputError(
+                f"{owner}: {cost!r} weighs {states} state(s) and {inputs} input(s). The system has "
+                f"{system.state_dim} and {system.input_dim}."
+            )
     return each
 
 

@@ -30,11 +30,11 @@ class EfficientControl(LearnedController):
     Examples
     --------
     >>> import numpy as np
-    >>> from thalweg.control import EfficientControl, Quadratic, boeing_747, simulate, sinusoid
+    >>> from thalweg.control import EfficientControl, QuadraticCost, boeing_747, simulate, sinusoid
     >>> plane = boeing_747()
     >>> wind = sinusoid(500, [1.0, 1.0, 0.0, 0.0], bound=2.0, period=40)
     >>> controller = EfficientControl(plane, horizon=500, memory=6)
-    >>> result = simulate(controller, plane, Quadratic([1, 1, 1, 1], [1, 1]), wind)
+    >>> result = simulate(controller, plane, QuadraticCost([1, 1, 1, 1], [1, 1]), wind)
     >>> result.queries.projections, result.rounds
     (485, 500)
 

@@ -13,7 +13,6 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -125,7 +124,7 @@ def _solve(a: Array, b: Array) -> Array:
     return np.asarray(np.linalg.solve(a, b), dtype=np.float64)
 
 
-def check_system(owner: str, system: Any) -> None:
+def check_system(owner: str, system: object) -> None:
     """A LinearSystem, or an error."""
     if not isinstance(system, LinearSystem):
         raise InputError(f"The 'system' parameter of {owner} must be a LinearSystem. Got {told(system)}.")

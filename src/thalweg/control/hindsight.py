@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from thalweg import regret
 from thalweg._types import Array
 from thalweg._validate import check_array, check_count, check_items, wrong
-from thalweg.control.costs import Cost, Quadratic, check_costs
+from thalweg.control.costs import Cost, QuadraticCost, check_costs
 from thalweg.control.policy import DAC, TruncatedLoss
 from thalweg.domains import Domain
 from thalweg.domains._base import read_domain
@@ -62,11 +62,11 @@ def best_policies(
 
     Examples
     --------
-    >>> from thalweg.control import DAC, Quadratic, best_policies, double_integrator, sinusoid
+    >>> from thalweg.control import DAC, QuadraticCost, best_policies, double_integrator, sinusoid
     >>> from thalweg.domains import SpectralBalls
     >>> policy = DAC(double_integrator(), memory=2)
     >>> wind = sinusoid(100, [0.0, 1.0], period=20)
-    >>> best, gap = best_policies(policy, SpectralBalls(policy.shape, 1.0), [Quadratic([1, 1], [1])] * 100, wind)
+    >>> best, gap = best_policies(policy, SpectralBalls(policy.shape, 1.0), [QuadraticCost([1, 1], [1])] * 100, wind)
     >>> best.shape, gap < 0.01
     ((100, 2, 1, 2), True)
     """
@@ -76,7 +76,7 @@ def best_policies(
     if read_domain(who, domain).shape != policy.shape:
         raise InputError(f"{who} needs a domain of policies, of shape {policy.shape}. Got {domain!r}.")
     w = check_array(who, "disturbances", disturbances, ndim=2)
-    T, each = len(w), check_costs(who, costs)
+    T, each = len(w), check_costs(who, costs, policy.system)
     begun = [check_count(who, "starts", s, 0) for s in check_items(who, "starts", starts, "a list of rounds")]
     bounds = [*begun, T]
     if len(each) < T or bounds[0] != 0 or (np.diff(bounds) <= 0).any():
@@ -88,7 +88,7 @@ def best_policies(
     gap = 0.0
     for first, last in itertools.pairwise(bounds):
         rounds = [(each[t], policy.past_of(w, t)) for t in range(first, last)]
-        if all(isinstance(cost, Quadratic) for cost, _ in rounds):
+        if all(isinstance(cost, QuadraticCost) for cost, _ in rounds):
             best = regret.best_fixed(FromLosses([_Sum(policy, rounds)], shape=policy.shape), domain, tol=tol)
         else:
             losses = [TruncatedLoss(policy, cost, past) for cost, past in rounds]
@@ -107,7 +107,7 @@ class _Sum:
         still = np.zeros(policy.shape)
         lag = np.arange(H)[:, None] + np.arange(1, H + 2)  # [i, j] -> past[i + j + 1] = w_{t-1-j-(i+1)}
         for cost, past in rounds:
-            assert isinstance(cost, Quadratic)
+            assert isinstance(cost, QuadraticCost)
             y, v = policy.truncated(still, past)
             Y = np.einsum("jak,ijl->aikl", policy.responses, past[lag]).reshape(d, -1)  # (1)
             direct = np.einsum("ak,il->aikl", np.eye(n), past[:H]).reshape(n, -1)

@@ -33,7 +33,7 @@ from thalweg.learners.base import Learner, Queries
 
 __all__ = ["LearnedController", "LearnedState"]
 
-LARGEST = 1e60  # of a disturbance, where no bound was given: products of a few can then be added up
+LARGEST_DISTURBANCE = 1e60  # of a disturbance, where no bound was given: products of a few can then be added up
 LEARNER = "learner."  # the prefix of the learner's names in saved states
 SEEN, LENGTH, PRICE, BOUND, LAMBDA = 0, 1, 2, 3, 4  # entries of the array of scales
 
@@ -55,7 +55,7 @@ class _Seat(dict[str, Learner]):
     scales: tuple[float, float] = 0.0, 0.0
 
 
-class _Calls(NamedTuple):
+class _PolicyCalls(NamedTuple):
     """The kernels of a round, and their arrays."""
 
     action: Any
@@ -107,7 +107,7 @@ class LearnedController(Controller):
     """
 
     horizon: int
-    _longest = LARGEST
+    _longest = LARGEST_DISTURBANCE
 
     def __init__(
         self,
@@ -148,14 +148,14 @@ class LearnedController(Controller):
 
     # ------------------------------------------------------------------ the state
 
-    def _begin(self, s: LearnedState, c: Any) -> None:
+    def _begin(self, s: LearnedState, c: object) -> None:
         G, price = self.constants.gradient_bound, self.constants.switching_cost
         if G is not None and price is not None:
             s.scales[BOUND:] = G, price
 
     def _moved(self, memory: Memory) -> None:
         """Forget calls that were bound to other arrays, and seat the learner that the scales ask for."""
-        self._bound: _Calls | None = None
+        self._bound: _PolicyCalls | None = None
         self._seat(memory)
 
     def _seat(self, memory: Memory) -> None:
@@ -170,9 +170,9 @@ class LearnedController(Controller):
         """The learner of (3); None while the scales are measured."""
         return self._memory.guests.get(LEARNER)
 
-    def _holds(self, s: LearnedState, c: Any, past: Past) -> Iterator[tuple[str, bool]]:
+    def _holds(self, s: LearnedState, c: object, past: Past) -> Iterator[tuple[str, bool]]:
         yield from in_turn(s)
-        longest = self.disturbance_bound or LARGEST
+        longest = self.disturbance_bound or LARGEST_DISTURBANCE
         yield "past disturbances", within_bounds(np.linalg.norm(s.past, axis=1), 0.0, longest)
         known = int(s.known[0])
         yield "past disturbances", known <= len(s.past) and not s.past[past.rounds + known :].any()
@@ -183,7 +183,7 @@ class LearnedController(Controller):
         G, price, n = self.constants.gradient_bound, self.constants.switching_cost, 2 * self.memory + 1
         if G is not None and price is not None:
             return bool(scales.tolist() == [0.0, 0.0, 0.0, G, price])
-        if not (within_bounds(scales, 0.0, LARGEST**2) and scales[SEEN] in range(min(n, rounds) + 1)):
+        if not (within_bounds(scales, 0.0, LARGEST_DISTURBANCE**2) and scales[SEEN] in range(min(n, rounds) + 1)):
             return False
         bounds = self.constants.margin * scales[[LENGTH, PRICE]] if scales[SEEN] == n else np.zeros(2)
         return np.array_equal(scales[BOUND:], bounds)
@@ -227,19 +227,19 @@ class LearnedController(Controller):
         past[0] = w  # (2)
 
     @property
-    def _calls(self) -> _Calls:
+    def _calls(self) -> _PolicyCalls:
         if self._bound is None:
             self._bound = self._prepare()
         return self._bound
 
-    def _prepare(self) -> _Calls:
+    def _prepare(self) -> _PolicyCalls:
         (H, n, d), past, zeros = self.policy.shape, self._memory.state.past, np.zeros
         M, x, u, y, v, c_x, c_u = zeros((H, n, d)), zeros(d), zeros(n), zeros(d), zeros(n), zeros(d), zeros(n)
         q, r, G = zeros(d), zeros((H + 1, n)), zeros((H, n, d))
         read, gain = M.view(), self.gain.view()
         read.flags.writeable = gain.flags.writeable = False  # also in a copy: one compiled version of each kernel
         plant = self.policy.response._replace(gain=gain)
-        return _Calls(
+        return _PolicyCalls(
             kernels.action.ready(read, past, gain, x, u),
             kernels.truncate.ready(read, past, plant, y, v),
             kernels.gradient.ready(past, plant, c_x, c_u, q, r, G),

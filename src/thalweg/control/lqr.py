@@ -1,7 +1,6 @@
 """Linear state feedback, u = -K x: LQR, and any other gain."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,7 +36,7 @@ class LinearFeedback(Controller):
     def _learn(self, cost: Cost, w: Array) -> None:
         return
 
-    def _holds(self, s: ControllerState, c: Any, past: Past) -> Iterator[tuple[str, bool]]:
+    def _holds(self, s: ControllerState, c: object, past: Past) -> Iterator[tuple[str, bool]]:
         yield from in_turn(s)
         yield "input", self._answers(s, np.zeros(self.system.input_dim))
 

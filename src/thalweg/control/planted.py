@@ -1,7 +1,7 @@
 """A given disturbance-action policy: the yardstick of learned ones."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -61,7 +61,7 @@ class Planted(Controller):
         self.policy = DAC(system, gain=self.gain, memory=given.shape[-3])
         self._allocate(PlantedState, self._holds, {"P": 2 * self.policy.memory + 1})
 
-    def _holds(self, s: PlantedState, c: Any, past: Past) -> Iterator[tuple[str, bool]]:
+    def _holds(self, s: PlantedState, c: object, past: Past) -> Iterator[tuple[str, bool]]:
         yield from in_turn(s)
         yield "past disturbances", not s.past[past.rounds :].any()  # none before the start
 

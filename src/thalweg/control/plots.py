@@ -56,10 +56,10 @@ def trajectories(
 
     Examples
     --------
-    >>> from thalweg.control import LQR, Quadratic, double_integrator, simulate, sinusoid
+    >>> from thalweg.control import LQR, QuadraticCost, double_integrator, simulate, sinusoid
     >>> from thalweg.control.plots import trajectories
     >>> system = double_integrator()
-    >>> run = simulate(LQR(system), system, Quadratic([1, 1], [1]), sinusoid(100, [0, 1], bound=0.1))
+    >>> run = simulate(LQR(system), system, QuadraticCost([1, 1], [1]), sinusoid(100, [0, 1], bound=0.1))
     >>> [axis.get_ylabel() for axis in trajectories({"LQR": run}).axes]
     ['state 0', 'state 1', 'input 0', 'cost so far']
     """

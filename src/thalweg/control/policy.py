@@ -144,7 +144,7 @@ class TruncatedLoss:
     def __init__(self, policy: DAC, cost: Cost, past: ArrayLike) -> None:
         if not isinstance(policy, DAC):
             raise wrong("TruncatedLoss", "policy", "a DAC", policy)
-        check_costs("TruncatedLoss", [cost])
+        check_costs("TruncatedLoss", [cost], policy.system)
         self.policy, self.cost = policy, cost
         self.past = check_array("TruncatedLoss", "past", past, shape=(2 * policy.memory + 1, policy.system.state_dim))
 

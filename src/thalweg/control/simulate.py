@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -108,9 +107,9 @@ def simulate(
 
     Examples
     --------
-    >>> from thalweg.control import LQR, Quadratic, double_integrator, simulate, sinusoid
+    >>> from thalweg.control import LQR, QuadraticCost, double_integrator, simulate, sinusoid
     >>> system = double_integrator()
-    >>> run = simulate(LQR(system), system, Quadratic([1, 1], [1]), sinusoid(100, [0, 1], bound=0.1))
+    >>> run = simulate(LQR(system), system, QuadraticCost([1, 1], [1]), sinusoid(100, [0, 1], bound=0.1))
     >>> run.rounds, round(run.total_cost, 2)
     (100, 28.6)
     """
@@ -133,7 +132,7 @@ def simulate(
         T = len(w) if rounds is None else min(len(w), check_count("simulate", "rounds", rounds))
         w = check_array("simulate", "disturbances", w[:T], shape=(T, system.state_dim))
     check_entries("simulate", "rounds", rounds, (T + 1) * (system.state_dim + system.input_dim))
-    each = _costs_of(costs, T)
+    each = _costs_of(costs, T, system)
     x = np.zeros(system.state_dim) if start is None else check_array(
         "simulate", "start", start, shape=(system.state_dim,)
     )  # fmt: skip
@@ -172,15 +171,16 @@ def simulate(
     )
 
 
-def _costs_of(costs: Any, T: int) -> Callable[[int], Cost]:
+def _costs_of(costs: object, T: int, system: LinearSystem) -> Callable[[int], Cost]:
     """The cost of each round."""
     if isinstance(costs, Cost):
+        check_costs("simulate", [costs], system)
         return lambda t: costs
     if not isinstance(costs, Sequence):
         raise InputError(
             f"simulate needs a cost with value(x, u) and gradients(x, u), or a list of them. Got {told(costs)}."
         )
-    each = check_costs("simulate", costs)
+    each = check_costs("simulate", costs, system)
     if len(each) < T:
         raise InputError(
             f"simulate: there are {len(each)} costs for {T} rounds. Give one cost for all, or one for each."

@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._recorded import Recorded
 from thalweg._types import Array
-from thalweg._validate import LARGEST, check_array, check_positive, wrong
+from thalweg._validate import LARGEST_ENTRY, check_array, check_positive, wrong
 from thalweg.control.equations import exponential
 from thalweg.errors import InputError
 
 __all__ = ["LinearSystem"]
 
 
+def _matrices(A: ArrayLike, B: ArrayLike) -> tuple[Array, Array]:
+    who = "LinearSystem"
+    a, b = check_array(who, "A", A, ndim=2), check_array(who, "B", B, ndim=2)
+    d = a.shape[0]
+    if a.shape != (d, d) or d == 0:
+        raise InputError(f"The 'A' parameter of {who} must be a square matrix. Got shape {a.shape}.")
+    if b.shape[0] != d or b.shape[1] == 0:
+        raise InputError(
+            f"The 'B' parameter of {who} must have {d} rows, as A has, and a column for each input. "
+            f"Got shape {b.shape}."
+        )
+    return a, b
+
+
 class LinearSystem(Recorded):
     """x_{t+1} = A x_t + B u_t + w_t with state x, input u and disturbance w.
+
+    The matrices are those of discrete time. For dx/dt = A x + B u write `LinearSystem.sampled(A, B, period)`. Where A
+    looks like one of continuous time, all real parts of its eigenvalues below 0 and one below -1, a warning says so.
 
     Parameters
     ----------
@@ -39,16 +58,14 @@ class LinearSystem(Recorded):
     """
 
     def __init__(self, A: ArrayLike, B: ArrayLike) -> None:
-        who = "LinearSystem"
-        self.A = check_array(who, "A", A, ndim=2)
-        self.B = check_array(who, "B", B, ndim=2)
-        d = self.A.shape[0]
-        if self.A.shape != (d, d) or d == 0:
-            raise InputError(f"The 'A' parameter of {who} must be a square matrix. Got shape {self.A.shape}.")
-        if self.B.shape[0] != d or self.B.shape[1] == 0:
-            raise InputError(
-                f"The 'B' parameter of {who} must have {d} rows, as A has, and a column for each input. "
-                f"Got shape {self.B.shape}."
+        self.A, self.B = _matrices(A, B)
+        poles = np.linalg.eigvals(self.A).real
+        if poles.max() < 0 and poles.min() < -1:
+            warnings.warn(
+                f"LinearSystem: A has eigenvalues from {poles.min():.3g} to {poles.max():.3g}, as one of continuous "
+                "time. In discrete time this system swings and grows. For dx/dt = A x + B u write "
+                "LinearSystem.sampled(A, B, period).",
+                stacklevel=2,
             )
         self.A.flags.writeable = self.B.flags.writeable = False
         self.state_dim, self.input_dim = self.B.shape
@@ -56,14 +73,16 @@ class LinearSystem(Recorded):
     @classmethod
     def sampled(cls, A: ArrayLike, B: ArrayLike, period: float) -> LinearSystem:
         """The system dx/dt = A x + B u, its input held between samples `period` apart (zero-order hold)."""
-        held = cls(A, B)  # checks the shapes
+        A, B = _matrices(A, B)
         h = check_positive("LinearSystem.sampled", "period", period)
-        d, n = held.state_dim, held.input_dim
+        d, n = B.shape
         with np.errstate(all="ignore"):
-            free = exponential(h * held.A)
-            pushed = exponential(h * np.block([[held.A, held.B], [np.zeros((n, d + n))]]))[:d, d:]
-        if not max(np.abs(free).max(), np.abs(pushed).max()) <= LARGEST:
-            raise wrong("LinearSystem.sampled", "period", f"short enough that nothing grows beyond {LARGEST:g}", period)
+            free = exponential(h * A)
+            pushed = exponential(h * np.block([[A, B], [np.zeros((n, d + n))]]))[:d, d:]
+        if not max(np.abs(free).max(), np.abs(pushed).max()) <= LARGEST_ENTRY:
+            raise wrong(
+                "LinearSystem.sampled", "period", f"short enough that nothing grows beyond {LARGEST_ENTRY:g}", period
+            )
         return cls(free, pushed)
 
     def step(self, state: ArrayLike, action: ArrayLike, disturbance: ArrayLike | None = None) -> Array:

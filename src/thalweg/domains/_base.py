@@ -14,7 +14,7 @@ from thalweg._kernels import hulls, projections
 from thalweg._kernels.pointers import Pointer
 from thalweg._recorded import Recorded
 from thalweg._types import Array
-from thalweg._validate import LARGEST, check_nonnegative, real_array, told
+from thalweg._validate import LARGEST_ENTRY, check_nonnegative, real_array, told
 from thalweg.errors import InputError
 
 if TYPE_CHECKING:
@@ -83,8 +83,14 @@ class Domain(Recorded, ABC):
         self.shape = shape
         self.dim = math.prod(shape)
         self.center = np.array(center, dtype=np.float64).reshape(shape)
-        if not float(np.abs(self.center).max()) <= LARGEST or LARGEST < radius < math.inf or math.isnan(radius):
-            raise InputError(f"A {type(self).__name__} must lie within {LARGEST:g} of the origin: choose other units.")
+        if (
+            not float(np.abs(self.center).max()) <= LARGEST_ENTRY
+            or LARGEST_ENTRY < radius < math.inf
+            or math.isnan(radius)
+        ):
+            raise InputError(
+                f"A {type(self).__name__} must lie within {LARGEST_ENTRY:g} of the origin: choose other units."
+            )
         self.center.flags.writeable = False
         least = POINT * (float(np.abs(self.center).max()) or 1.0)
         self.radius = max(float(radius), least)
@@ -270,7 +276,7 @@ class Domain(Recorded, ABC):
         return f", center={show(self.center)}" if self.center.any() else ""
 
 
-def read_domain(owner: str, domain: Any) -> Domain:
+def read_domain(owner: str, domain: object) -> Domain:
     """A domain, or an error that says what to pass instead."""
     if not isinstance(domain, Domain):
         raise InputError(
@@ -294,7 +300,7 @@ def orthonormal(rows: Array) -> Array:
     return np.ascontiguousarray(vectors[sizes > RANK * sizes[0]])
 
 
-def show(values: Any) -> str:
+def show(values: object) -> str:
     """An array as short text for a `repr`."""
     array = np.asarray(values)
     if array.size == 1:

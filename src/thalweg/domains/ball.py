@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._kernels import projections
-from thalweg._validate import LARGEST, check_array, check_positive, check_shape
+from thalweg._validate import LARGEST_ENTRY, check_array, check_positive, check_shape
 from thalweg.domains._base import Array, Domain, length
 
 __all__ = ["Ball"]
@@ -36,7 +36,7 @@ class Ball(Domain):
     def __init__(self, shape: int | tuple[int, ...], radius: float = 1.0, center: ArrayLike | None = None) -> None:
         size = check_shape("Ball", "shape", shape)
         c = np.zeros(size) if center is None else check_array("Ball", "center", center, shape=size)
-        R = check_positive("Ball", "radius", radius, LARGEST)
+        R = check_positive("Ball", "radius", radius, LARGEST_ENTRY)
         self._state_facts(size, c, R, 2 * R)
         self.par = np.concatenate([[R], c.ravel()])
 

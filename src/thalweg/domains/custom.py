@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._validate import LARGEST, check_array, check_callable, check_positive, check_shape
+from thalweg._validate import LARGEST_ENTRY, check_array, check_callable, check_positive, check_shape
 from thalweg.domains._base import Array, Domain, length
 from thalweg.errors import InputError, ProjectionError
 
@@ -68,9 +68,9 @@ class Custom(Domain):
         size = check_shape("Custom", "shape", shape)
         c = check_array("Custom", "center", center)
         c = np.full(size, c) if c.ndim == 0 else check_array("Custom", "center", c, shape=size)
-        R = check_positive("Custom", "radius", radius, LARGEST)
+        R = check_positive("Custom", "radius", radius, LARGEST_ENTRY)
         self.tolerance = check_positive("Custom", "tolerance", tolerance)
-        D = 2 * R if diameter is None else check_positive("Custom", "diameter", diameter, LARGEST)
+        D = 2 * R if diameter is None else check_positive("Custom", "diameter", diameter, LARGEST_ENTRY)
         self._state_facts(size, c, R, D)
         if normals is not None:
             rows = check_array("Custom", "normals", normals)

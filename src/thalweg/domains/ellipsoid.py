@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._kernels import projections
-from thalweg._validate import LARGEST, check_array, check_positive
+from thalweg._validate import LARGEST_ENTRY, check_array, check_positive
 from thalweg.domains._base import Array, Domain, show
 from thalweg.errors import InputError
 
@@ -40,7 +40,7 @@ class Ellipsoid(Domain):
 
     def __init__(self, weights: ArrayLike, bound: float = 1.0, center: ArrayLike | None = None) -> None:
         E = check_array("Ellipsoid", "weights", weights)
-        self.weights, self.bound = E, check_positive("Ellipsoid", "bound", bound, LARGEST)
+        self.weights, self.bound = E, check_positive("Ellipsoid", "bound", bound, LARGEST_ENTRY)
         n = E.shape[0] if E.ndim else 0
         if n == 0 or E.shape not in ((n,), (n, n)):
             raise InputError(

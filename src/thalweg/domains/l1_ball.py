@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._kernels import projections
-from thalweg._validate import LARGEST, check_array, check_positive, check_shape
+from thalweg._validate import LARGEST_ENTRY, check_array, check_positive, check_shape
 from thalweg.domains._base import Array, Domain
 
 __all__ = ["L1Ball"]
@@ -34,7 +34,7 @@ class L1Ball(Domain):
     def __init__(self, shape: int | tuple[int, ...], radius: float = 1.0, center: ArrayLike | None = None) -> None:
         size = check_shape("L1Ball", "shape", shape)
         c = np.zeros(size) if center is None else check_array("L1Ball", "center", center, shape=size)
-        r = check_positive("L1Ball", "radius", radius, LARGEST)
+        r = check_positive("L1Ball", "radius", radius, LARGEST_ENTRY)
         self._state_facts(size, c, r, 2 * r)
         self.par = np.concatenate([[r], c.ravel()])
 

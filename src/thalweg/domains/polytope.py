@@ -18,6 +18,10 @@ Mask = NDArray[np.bool_]
 # Accuracy demanded of an answer, in units of the size of the set: of the constraints, and of the optimality conditions
 # relative to the distance of the point.
 EXACT = 1e-11
+# The unit of a set that is tiny against its distance from the origin, over that distance: EXACT of it is rounding.
+LEAST = 64 * float(np.finfo(float).eps) / EXACT
+# A set of this radius, in its unit, is as good as a point: across it is less than what `tolerance` allows.
+TINY = 100 * EXACT
 # The active constraints are first guessed for a point no further away than this, in the same units.
 NEAR = 1e3
 # What rounding makes of the inner product of two orthogonal unit vectors, or less.
@@ -34,7 +38,8 @@ class Polytope(Domain):
     Projecting is a quadratic programme. Non-negative least squares (Lawson and Hanson) guess which constraints hold
     with equality; from the nearest point with these equalities an active-set method walks along faces to the answer,
     and is usually there already. It never leaves the set, however far away the point is. An answer is accepted only if
-    it satisfies all constraints and the optimality conditions, to 1e-11 of the size of the set.
+    it satisfies all constraints and the optimality conditions, to 1e-11 of the size of the set, or to rounding where
+    the set is tiny against its distance from the origin.
 
     The smallest box around the set, found by 2n linear programmes, gives the centre, the radius and the diameter:
     correct, in general not tight. Of an unbounded set they are infinite, and the centre is the point nearest to the
@@ -128,10 +133,25 @@ class Polytope(Domain):
                 self._state_facts(size, (low + up) / 2, diameter / 2, diameter)
         bounded = math.isfinite(self.radius)
         if bounded:
-            self._origin, self._unit = self.center.ravel(), self.radius
+            self._origin = self.center.ravel()
+            self._unit = max(self.radius, LEAST * float(np.abs(self._origin).max()))
         self._find_flat()
-        if not bounded:
-            self._state_facts(size, self._project_flat(np.zeros(n)), np.inf, np.inf)
+        if ball is None:
+            self._check_center(size)
+
+    def _check_center(self, size: tuple[int, ...]) -> None:
+        """Refuse a set without points, which linear programmes may overlook; find the centre of an unbounded one."""
+        try:
+            nearest = self._project_flat(self.center.ravel())
+            if (self._A @ nearest - self._b).max() > 10 * EXACT * self._unit:  # of those that are constant on the hull
+                raise ProjectionError(f"{self!r}: a constraint contradicts others that hold with equality.")
+        except ProjectionError as error:
+            raise InputError(
+                f"Polytope: no point was found that satisfies all constraints to {EXACT:g} of the size of the set. It "
+                "is empty by a little, or nearly so: loosen 'b', or give equalities as 'A_eq'."
+            ) from error
+        if not math.isfinite(self.radius):
+            self._state_facts(size, nearest, np.inf, np.inf)
 
     def _find_flat(self) -> None:
         """Find the affine hull; move the ball into it; express the inequalities in coordinates of it."""
@@ -165,7 +185,7 @@ class Polytope(Domain):
         from scipy.optimize import linprog, nnls
 
         m = len(self._rows)
-        rounding = 8 * np.finfo(float).eps * float(np.abs(self._origin).max()) / self._unit  # of the sides
+        rounding = LEAST * EXACT * float(np.abs(self._origin).max()) / self._unit  # of the sides
         sums = np.vstack([self._rows.T, self._sides * (EXACT / (EXACT + rounding))])
         # the largest sum of u with u <= 1 and u <= multipliers
         answer = linprog(
@@ -241,6 +261,8 @@ class Polytope(Domain):
             return self._origin + unit * (self._basis @ v) if len(self._E) else y.copy()
         start = self._guess(v * (NEAR / max(NEAR, length(v))), sides) or self._guess(np.zeros_like(v), sides)
         x = None if start is None else self._walk(v, sides, *start)
+        if x is None and start is not None and self.radius <= TINY * unit:
+            x = start[0]  # as near as any other point
         if x is None:
             raise ProjectionError(
                 f"{self!r}: no point was found that satisfies all constraints and the optimality conditions to "

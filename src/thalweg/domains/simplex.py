@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from thalweg._kernels import hulls, projections
-from thalweg._validate import LARGEST, check_count, check_entries, check_positive
+from thalweg._validate import LARGEST_ENTRY, check_count, check_entries, check_positive
 from thalweg.domains._base import Array, Domain
 
 __all__ = ["Simplex"]
@@ -37,7 +37,7 @@ class Simplex(Domain):
     def __init__(self, dim: int, total: float = 1.0) -> None:
         n = check_count("Simplex", "dim", dim)
         check_entries("Simplex", "dim", dim, n)
-        self.total = check_positive("Simplex", "total", total, LARGEST)
+        self.total = check_positive("Simplex", "total", total, LARGEST_ENTRY)
         # the diameter is the distance of two vertices; one dimension has one vertex
         diameter = self.total * math.sqrt(2) if n > 1 else 0.0
         self._state_facts((n,), np.full(n, self.total / n), self.total * math.sqrt(1 - 1 / n), diameter)

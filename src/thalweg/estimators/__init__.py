@@ -22,6 +22,8 @@ _PLACES = {
     "TrackingLogistic": "river_models",
     "TrackingRegression": "river_models",
     "TrackingRegressor": "regressor",
+    "backtest": "long_frames",
+    "forecast": "long_frames",
     "oracle": "aggregator",
 }  # the file of each name
 

@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from thalweg._core.memory import Memory
+from thalweg._core.memory import Memory, Saved
 from thalweg._core.rules import counter_field, magnitude
 from thalweg._core.saving import inside, read, unfit
 from thalweg._core.state import Block, Floats, Ints, Plan, field
 from thalweg._types import Array
-from thalweg._validate import LARGEST
+from thalweg._validate import LARGEST_ENTRY
 from thalweg.algorithms.tracker import Tracker
 from thalweg.domains import Domain
+from thalweg.errors import InputError
 from thalweg.losses import absolute, hinge, huber, logistic, pinball, squared
 from thalweg.play import play
 from thalweg.problems import LinearModel
@@ -42,7 +42,7 @@ KINDS: dict[str, tuple[Any, str, str | None]] = {  # kernels; the problem by nam
 class ConstrainedState(NamedTuple):
     """Sums that means follow from; coefficients are the learner's."""
 
-    sums: Floats = field("S", magnitude(LARGEST * 2.0**62))  # of the features, then of the label
+    sums: Floats = field("S", magnitude(LARGEST_ENTRY * 2.0**62))  # of the features, then of the label
     clock: Ints = counter_field(1)  # rows learned
 
 
@@ -71,7 +71,7 @@ class ConstrainedLayout:
         """None can change."""
         return {}
 
-    def sizes_of(self, saved: Mapping[str, NDArray[Any]]) -> dict[str, int]:
+    def sizes_of(self, saved: Saved) -> dict[str, int]:
         """None can change."""
         return {}
 
@@ -95,7 +95,7 @@ class ConstrainedModel:
         self.memory = Memory(layout, guests={"learner.": self.learner}, start=start)
 
     @classmethod
-    def restored(cls, owner: Any, layout: ConstrainedLayout, saved: Mapping[str, Any]) -> Self:
+    def restored(cls, owner: object, layout: ConstrainedLayout, saved: Mapping[str, object]) -> Self:
         """Return one in a saved state of `owner`."""
         made = cls(layout, read(owner, layout, saved))
         made.learner.restore(inside(saved, "learner."))
@@ -119,15 +119,22 @@ class ConstrainedModel:
 
     def learn(self, X: Array, y: Array, weights: Array) -> Array:
         """Learn rows, one after the other. Returns the prediction of each before it was learned."""
-        with self.memory.all_or_nothing():
-            if KINDS[self.loss][1] and (weights == 1).all():
-                return self._play(X, y)
-            return np.array([self._row(*row) for row in zip(X, y, weights, strict=True)])
+        try:
+            with self.memory.all_or_nothing(), np.errstate(over="ignore", invalid="ignore"):
+                if KINDS[self.loss][1] and (weights == 1).all():
+                    return self._play(X, y)
+                return np.array([self._row(*row) for row in zip(X, y, weights, strict=True)])
+        except InputError as error:
+            raise InputError(
+                "A model with a constraint scales nothing, and a row is too large for it: choose other units of X and "
+                f"y, or smaller weights. {error}"
+            ) from error
 
     def predict(self, X: Array) -> Array:
         """Predict rows; for "log_loss" the probability of +1."""
-        w, b = self.coefficients()
-        return self._told((X * w).sum(axis=1) + b)
+        w, mean = self.learner.decision.ravel(), self._means()
+        # as `learn` computes it, bit for bit
+        return self._told(self._level(mean[-1]) + ((X - mean[:-1]) * w).sum(axis=1))
 
     def coefficients(self) -> tuple[Array, float]:
         """(1)."""

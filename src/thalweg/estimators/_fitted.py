@@ -77,17 +77,17 @@ class Fitted(Protocol):
 # ------------------------------------------------------------------------------------------------------------ arguments
 
 
-def arguments(self: Any) -> dict[str, Any]:
+def arguments(self: object) -> dict[str, Any]:
     """Return the arguments as they are now."""
     return {name: getattr(self, name) for name in parameters(type(self))}
 
 
-def settings(self: Any) -> dict[str, Any]:
+def settings(self: object) -> dict[str, Any]:
     """Return all arguments as text."""
     return saving.settings(self)
 
 
-def is_fitted(self: Any) -> bool:
+def is_fitted(self: object) -> bool:
     """Whether there is a model."""
     return "_models" in vars(self)
 
@@ -132,7 +132,7 @@ def state(self: Any) -> dict[str, Any]:
     return saved
 
 
-def restore(self: Any, saved: Mapping[str, Any]) -> None:
+def restore(self: Any, saved: Mapping[str, object]) -> None:
     """Continue from a saved state, bit for bit. A state of another class is refused and nothing changes."""
     saved = saving.plain(saved)
     saving.check_kind(self, saved)
@@ -153,7 +153,10 @@ def restore(self: Any, saved: Mapping[str, Any]) -> None:
             raise saving.unfit(self, "its classes have not learned the same number of rows")
         fitted |= {"_models": models, "_fitted_with": self._settings()}
     gone = {*self._facts, "_models", "_fitted_with"}
-    self.__dict__ = {key: value for key, value in vars(self).items() if key not in gone} | fitted
+    other = shadow(self)
+    other.__dict__ = {key: value for key, value in vars(self).items() if key not in gone} | fitted
+    saving.check_names(self, saved, state(other))
+    self.__dict__ = vars(other)
 
 
 def save(self: Any, path: str | os.PathLike[str]) -> None:
@@ -176,14 +179,14 @@ def copied(self: E) -> E:
 # ---------------------------------------------------------------------------------------------------------------- facts
 
 
-def words(value: Any) -> Any:
+def words(value: object) -> Any:
     """Read a saved list of names, as a new array."""
     if not isinstance(value, np.ndarray) or value.ndim != 1:
         raise ValueError(f"a list of names is needed. Got {told(value)}")
     return value.copy()
 
 
-def _plain(key: str, value: Any) -> dict[str, Any]:
+def _plain(key: str, value: object) -> dict[str, Any]:
     """Return a fact as a state holds it: names as a list, with the type of their array."""
     if isinstance(value, dict):
         return {key: list(value), f"{key}.dtype": "object"}
@@ -192,7 +195,7 @@ def _plain(key: str, value: Any) -> dict[str, Any]:
     return {key: value.copy() if isinstance(value, np.ndarray) else value}
 
 
-def _saved_fact(owner: Any, saved: Mapping[str, Any], key: str) -> Any:
+def _saved_fact(owner: object, saved: Mapping[str, object], key: str) -> Any:
     """Return a fact from a state: the inverse of `_plain`, with names as an array."""
     value = saved[key]
     if f"{key}.dtype" not in saved:
@@ -216,7 +219,7 @@ def _check_unchanged(owner: Any) -> None:
             )
 
 
-def _check_savable(owner: Any, fact: Any) -> None:
+def _check_savable(owner: object, fact: object) -> None:
     """Refuse names and classes that no file can hold."""
     if isinstance(fact, np.ndarray) and fact.dtype.kind not in "OU":
         if fact.dtype.kind not in KINDS or fact.dtype.itemsize > 8:
@@ -227,14 +230,14 @@ def _check_savable(owner: Any, fact: Any) -> None:
                 raise _unsavable(owner, f"{told(name)}, a {type(name).__name__}")
 
 
-def _unsavable(owner: Any, what: str) -> StateError:
+def _unsavable(owner: object, what: str) -> StateError:
     return StateError(
         f"{type(owner).__name__} cannot be saved to a file with {what}, among its names or classes: use words, whole "
         "numbers or tuples of them. Copies and pickles work."
     )
 
 
-def _can_be_read(name: Any, depth: int) -> bool:
+def _can_be_read(name: object, depth: int) -> bool:
     """Whether a file gives this name back as one that is equal to it."""
     if type(name) is tuple:
         return depth < DEEPEST and all(_can_be_read(one, depth + 1) for one in name)

@@ -4,6 +4,8 @@ A frame's columns are looked at one by one, so that what is wrong is named by co
 for order and never taken for a number.
 """
 
+import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -15,10 +17,10 @@ from thalweg._types import Array
 from thalweg._validate import real_array, told
 from thalweg.errors import InputError
 
-__all__ = ["Table", "column", "series", "table"]
+__all__ = ["FrameTable", "cells", "column", "moments", "series", "table"]
 
 
-class Table(NamedTuple):
+class FrameTable(NamedTuple):
     """Numbers with names, and where they came from."""
 
     values: Array  # (n, d); nan where a cell is empty and that is allowed
@@ -32,19 +34,20 @@ class Table(NamedTuple):
             return values
         nw = need("narwhals", "frames", "A data frame")
         native = nw.get_native_namespace(self.frame)
-        columns = values.reshape(len(values), -1)
+        columns = values.reshape(len(values), math.prod(values.shape[1:]))
         made = [nw.new_series(name, columns[:, i].copy(), backend=native) for i, name in enumerate(names)]
         kept = [] if self.time is None or self.time in names else [self.time]
-        return self.frame.with_columns(*made).select(*kept, *names).to_native()  # pandas keeps the index of the rows
+        chosen = self.frame.with_columns(*made).select(*map(nw.col, (*kept, *names)))
+        return chosen.to_native()  # pandas keeps the index of the rows
 
 
-def table(owner: str, name: str, data: Any, *, time: str | None = None, empty: bool = False) -> Table:
+def table(owner: str, name: str, data: object, *, time: str | None = None, empty: bool = False) -> FrameTable:
     """The rows of an array or a data frame, checked; `empty`: whether cells may be, which makes them nan."""
-    frame = _frame(data)
+    frame = _frame(owner, name, data)
     if frame is None:
         if time is not None:
             raise InputError(f"The 'time' parameter of {owner} names a column, but {name} is no data frame.")
-        return Table(_array(owner, name, data, 2, empty), None)
+        return FrameTable(_array(owner, name, data, 2, empty), None)
     if not hasattr(frame, "columns"):  # a series
         frame = frame.to_frame()
     if time is not None:
@@ -52,12 +55,12 @@ def table(owner: str, name: str, data: Any, *, time: str | None = None, empty: b
     names = tuple(key for key in frame.columns if key != time)
     columns = [_column(owner, f"{name}[{key!r}]", frame.get_column(key), empty) for key in names]
     values = np.stack(columns, axis=1) if columns else np.zeros((len(frame), 0))
-    return Table(values, names, frame, time)
+    return FrameTable(values, names, frame, time)
 
 
-def column(owner: str, name: str, data: Any) -> Array:
+def column(owner: str, name: str, data: object) -> Array:
     """One number a row, of an array, a series or a frame with one column."""
-    frame = _frame(data)
+    frame = _frame(owner, name, data)
     if frame is None:
         return _array(owner, name, data, 1, False)
     if hasattr(frame, "columns"):
@@ -67,33 +70,39 @@ def column(owner: str, name: str, data: Any) -> Array:
     return _column(owner, name, frame, False)
 
 
-def series(owner: str, name: str, data: Any, *, time: str | None = None) -> Table:
+def series(owner: str, name: str, data: object, *, time: str | None = None) -> FrameTable:
     """As `column`, with where it came from: a table of one column, beside the time."""
-    frame = _frame(data)
+    frame = _frame(owner, name, data)
     if time is None:
         one = frame.alias(name).to_frame() if frame is not None and not hasattr(frame, "columns") else frame
-        return Table(column(owner, name, data)[:, None], None, one)
+        return FrameTable(column(owner, name, data)[:, None], None, one)
     found = table(owner, name, data, time=time)
     if found.values.shape[1] != 1:
         raise InputError(f"{owner}: {name} must have one column beside {time!r}. Got {found.values.shape[1]}.")
     return found
 
 
-def _frame(data: Any) -> Any:
+def _frame(owner: str, name: str, data: Any) -> Any:
     """narwhals' view of a data frame or series; None for anything else. It is asked for only where it may help."""
     root = type(data).__module__.partition(".")[0]
     if root in ("builtins", "numpy", "array", "collections"):
         return None
-    if not (hasattr(data, "columns") or hasattr(data, "dtype") or hasattr(data, "column_names")):
+    kind = type(data)  # asked for its columns, a lazy frame would compute them
+    if not (hasattr(kind, "columns") or hasattr(kind, "dtype") or hasattr(kind, "column_names")):
         return None
     nw = need("narwhals", "frames", f"A table of {root}")
     try:
         return nw.from_native(data, eager_only=True, allow_series=True)
+    except nw.exceptions.DuplicateError:
+        twice = [key for key, count in Counter(data.columns).items() if count > 1]
+        raise InputError(
+            f"{owner}: {name} has two columns called {told(twice[0])}. Give each a name of its own."
+        ) from None
     except TypeError:
         return None
 
 
-def _array(owner: str, name: str, data: Any, ndim: int, empty: bool) -> Array:
+def _array(owner: str, name: str, data: object, ndim: int, empty: bool) -> Array:
     array = real_array(data)
     if array is None:
         raise InputError(f"{owner}: {name} must be an array of real numbers or a data frame. Got {told(data)}.")
@@ -112,8 +121,7 @@ def _column(owner: str, name: str, series: Any, empty: bool) -> Array:
     nw = need("narwhals", "frames", "A data frame")
     if not (series.dtype.is_numeric() or series.dtype == nw.Boolean):
         raise InputError(f"{owner}: {name} must hold numbers. Its type is {series.dtype}. Leave it out or convert it.")
-    values: NDArray[np.float64] = np.array(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
-    values[series.is_null().to_numpy()] = np.nan
+    values = cells(series)
     bad = np.isinf(values) if empty else ~np.isfinite(values)
     if bad.any():
         row = int(np.argmax(bad))
@@ -122,12 +130,29 @@ def _column(owner: str, name: str, series: Any, empty: bool) -> Array:
     return values
 
 
+def cells(series: Any) -> Array:
+    """Return the numbers of a column; nan where a cell is empty."""
+    nw = need("narwhals", "frames", "A data frame")
+    values: NDArray[np.float64] = np.array(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
+    values[series.is_null().to_numpy()] = np.nan
+    return values
+
+
 def _check_order(owner: str, name: str, frame: Any, time: str) -> None:
+    """Refuse a time that is no number, date or duration, that is empty somewhere, or that goes backwards."""
+    nw = need("narwhals", "frames", "A data frame")
     if time not in frame.columns:
-        raise InputError(f"The 'time' parameter of {owner} must be a column of {name}. Got {time!r}.")
-    times = frame[time]
-    if times.is_null().any():
-        raise InputError(f"{owner}: {name}[{time!r}] has an empty cell in row {int(times.is_null().arg_max())}.")
+        raise InputError(f"The 'time' parameter of {owner} must be a column of {name}. Got {told(time)}.")
+    times = frame.get_column(time)
+    if not (times.dtype.is_numeric() or times.dtype.is_temporal()) or times.dtype == nw.Time:
+        raise InputError(
+            f"{owner}: {name}[{time!r}] must hold numbers, dates or durations. Its type is {times.dtype}. Convert it, "
+            "for instance with pandas.to_datetime."
+        )
+    empty = times.is_null() | ~times.is_finite() if times.dtype.is_float() else times.is_null()
+    if empty.any():
+        row = int(empty.arg_max())
+        raise InputError(f"{owner}: {name}[{time!r}] has an empty cell in row {row}, counted from 0. Fill it in.")
     later = (times.head(len(times) - 1) > times.tail(len(times) - 1)).to_numpy() if len(times) > 1 else np.zeros(0)
     if later.any():
         row = int(np.argmax(later)) + 1
@@ -135,3 +160,14 @@ def _check_order(owner: str, name: str, frame: Any, time: str) -> None:
             f"{owner}: {name}[{time!r}] goes backwards in row {row}, counted from 0: from {times[row - 1]} to "
             f"{times[row]}. Sort the rows by time."
         )
+
+
+def moments(came: FrameTable) -> tuple[float, float]:
+    """Return the first and the last time of a table, as numbers."""
+    nw = need("narwhals", "frames", "A data frame")
+    times = came.frame.get_column(came.time)
+    if times.dtype == nw.Duration:
+        times = times.dt.total_microseconds()
+    elif times.dtype.is_temporal():
+        times = (times.cast(nw.Datetime("us")) if times.dtype == nw.Date else times).dt.timestamp("us")
+    return float(times[0]), float(times[len(times) - 1])

@@ -11,10 +11,20 @@ from thalweg._core.memory import Memory
 from thalweg._core.saving import read
 from thalweg._core.state import Block
 from thalweg._types import Array
-from thalweg.parts.linear import LinearLayout, moved
+from thalweg._validate import check_choice
+from thalweg.parts.linear import WIDEST, LinearLayout, moved
 from thalweg.parts.linear.rows import LEVEL, LinearState, play_row, play_rows
 
-__all__ = ["FreeModel"]
+__all__ = ["FreeModel", "read_guests"]
+
+MANY = 100  # features up to which guests come by themselves
+
+
+def read_guests(owner: str, guests: Any, features: int) -> bool:
+    """Whether there are guests among so many features, by the argument `guests`."""
+    choices: tuple[str | bool, ...] = "auto", True, False
+    wanted = check_choice(owner, "guests", guests, choices)
+    return features <= (MANY if wanted == "auto" else WIDEST) and bool(wanted)
 
 
 class _Row:
@@ -69,7 +79,7 @@ class FreeModel:
         self.memory = Memory(layout, moved=self._forget, start=start)
 
     @classmethod
-    def restored(cls, owner: Any, layout: LinearLayout, saved: Mapping[str, Any]) -> Self:
+    def restored(cls, owner: object, layout: LinearLayout, saved: Mapping[str, object]) -> Self:
         """Return one in a saved state of `owner`; nothing is allocated before all shapes are as they should be."""
         return cls(layout, read(owner, layout, saved))
 

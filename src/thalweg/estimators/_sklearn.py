@@ -12,20 +12,19 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from thalweg._core.saving import unfit
 from thalweg._types import Array
-from thalweg._validate import LARGEST, check_choice, check_count, check_flag, check_positive, told
+from thalweg._validate import LARGEST_ENTRY, check_count, check_flag, check_positive, told
 from thalweg.domains import Ball, Box, Domain, Simplex
 from thalweg.errors import InputError
 from thalweg.estimators._constrained import ConstrainedLayout, ConstrainedModel
 from thalweg.estimators._fitted import rounds, words
-from thalweg.estimators._linear import FreeModel
+from thalweg.estimators._linear import FreeModel, read_guests
 from thalweg.parts.linear import LinearLayout
 
 __all__ = [
     "FACTS", "TargetModel", "check_weights", "layout", "new_model", "read_rows", "restored_models", "samples_seen",
-    "sound_rows", "writable",
+    "sound_rows", "tried", "validated", "writable",
 ]  # fmt: skip
 
-MANY = 100  # features up to which guests come by themselves
 CONSTRAINTS = ("nonnegative", "simplex", "ball", "box")
 # Some versions refuse weights that are all 0; rows of a stream may have them.
 ZEROS = {key: True for key in signature(_check_sample_weight).parameters if key == "allow_all_zero_weights"}
@@ -36,7 +35,7 @@ FACTS: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
-def writable(array: Any) -> Array:
+def writable(array: object) -> Array:
     """Return the array for compiled code, which has one type of arrays; a copy of one that is read only."""
     return np.require(array, np.float64, ["C", "W"])
 
@@ -48,13 +47,11 @@ def layout(self: Any, loss: str, par: float, features: int) -> LinearLayout | Co
     """Return the layout of a model of one target, by the arguments, which are checked here."""
     name = type(self).__name__
     intercept = check_flag(name, "fit_intercept", self.fit_intercept)
-    choices: tuple[str | bool, ...] = "auto", True, False
-    guests = check_choice(name, "guests", self.guests, choices)
+    guests = read_guests(name, self.guests, features)
     domain = _domain(self, name, features)
     if domain is not None:
         return ConstrainedLayout(domain, loss, par, intercept)
-    wanted = features <= MANY if guests == "auto" else bool(guests)
-    return LinearLayout(features, loss, par, intercept, wanted)
+    return LinearLayout(features, loss, par, intercept, guests)
 
 
 def new_model(described: LinearLayout | ConstrainedLayout) -> TargetModel:
@@ -113,16 +110,33 @@ def _domain(self: Any, name: str, features: int) -> Domain | None:
 # ----------------------------------------------------------------------------------------------------------------- rows
 
 
+def validated(self: Any, *tables: Any, **options: Any) -> Any:
+    """As scikit-learn's `validate_data`; other errors than its own, which NumPy or objects raise, are told as ours."""
+    return tried(self, "X and y must be arrays of numbers, all rows of one length", validate_data, *tables, **options)
+
+
+def tried(self: Any, expected: str, check: Callable[..., Any], *tables: Any, **options: Any) -> Any:
+    try:
+        with np.errstate(over="ignore"):  # of a longer float: infinite, which is refused later
+            return check(self, *tables, **options)
+    except (ValueError, TypeError) as error:
+        if "inhomogeneous" not in str(error) and "array element with a sequence" not in str(error):
+            raise
+        raise InputError(f"{type(self).__name__}: {expected}. {error}") from None
+    except Exception as error:  # whatever an object raises that is asked for its numbers
+        raise InputError(f"{type(self).__name__}: {expected}. {type(error).__name__}: {error}") from error
+
+
 def read_rows(self: Any, X: Any) -> Array:
     """Return checked rows for a fitted model."""
     options = {"dtype": np.float64, "order": "C", "ensure_all_finite": False, "reset": False}
-    return sound_rows(self, validate_data(self, X, **options))
+    return sound_rows(self, validated(self, X, **options))
 
 
-def sound_rows(self: Any, rows: Any) -> Array:
+def sound_rows(self: object, rows: object) -> Array:
     """Return rows for compiled code; refuse numbers that are not finite or too large, with their place."""
     X = writable(rows)
-    bad = ~(np.abs(X) <= LARGEST)
+    bad = ~(np.abs(X) <= LARGEST_ENTRY)
     if bad.any():
         row, column = map(int, np.argwhere(bad)[0])
         names = getattr(self, "feature_names_in_", None)
@@ -130,24 +144,29 @@ def sound_rows(self: Any, rows: Any) -> Array:
         where = f"column {column if names is None else names[column]!r}, row {row}"
         raise InputError(
             f"{type(self).__name__}: X has {what} in {where}, counted from 0. It must be finite, neither NaN nor "
-            f"inf, and at most {LARGEST:g} in size. Remove the row or fill it in."
+            f"inf, and at most {LARGEST_ENTRY:g} in size. Remove the row or fill it in."
         )
     return X
 
 
-def check_weights(self: Any, X: Array, sample_weight: Any, whole: bool) -> Array:
+def check_weights(self: object, X: Array, sample_weight: object, whole: bool) -> Array:
     """Return the weights of rows; those of a whole `fit` must not all be 0."""
     if sample_weight is None:
         return np.ones(len(X))
-    weights: Array = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True, **ZEROS)
+    options = {"dtype": np.float64, "ensure_non_negative": True, **ZEROS}
+    weights: Array = tried(
+        self, "sample_weight must be an array of numbers", lambda _: _check_sample_weight(sample_weight, X, **options)
+    )
     if whole and not weights.any():
         raise InputError(f"{type(self).__name__}: Sample weights must contain at least one non-zero number.")
-    if not (weights <= LARGEST).all():
-        raise InputError(f"{type(self).__name__}: sample_weight must be at most {LARGEST:g}. Got {weights.max():g}.")
+    if not (weights <= LARGEST_ENTRY).all():
+        raise InputError(
+            f"{type(self).__name__}: sample_weight must be at most {LARGEST_ENTRY:g}. Got {weights.max():g}."
+        )
     return writable(weights)
 
 
-def samples_seen(self: Any) -> int:
+def samples_seen(self: object) -> int:
     """Rows learned since `fit`, or since the first `partial_fit`."""
     check_is_fitted(self)
     return rounds(self)

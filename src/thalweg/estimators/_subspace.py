@@ -17,7 +17,7 @@ from thalweg.parts.subspace import SubspaceLayout, SubspaceState, learn_rows, pu
 __all__ = ["SubspaceModel", "read_layout"]
 
 
-def read_layout(dim: Any, rank: Any, halflives: Any, center: Any) -> SubspaceLayout:
+def read_layout(dim: object, rank: object, halflives: object, center: object) -> SubspaceLayout:
     """Return the layout for the arguments of `StreamingPCA`, checked."""
     name = "StreamingPCA"
     d = check_count(name, "n_features", dim)
@@ -35,7 +35,7 @@ def read_layout(dim: Any, rank: Any, halflives: Any, center: Any) -> SubspaceLay
     return SubspaceLayout(d, k, lives, center)
 
 
-class _Row(NamedTuple):
+class _BoundRow(NamedTuple):
     """The bound call of one row, and its arrays."""
 
     call: Call
@@ -59,12 +59,12 @@ class SubspaceModel:
         self.memory = Memory(layout, moved=self._forget, start=start)
 
     @classmethod
-    def restored(cls, owner: Any, layout: SubspaceLayout, saved: Mapping[str, Any]) -> Self:
+    def restored(cls, owner: object, layout: SubspaceLayout, saved: Mapping[str, object]) -> Self:
         """Return one in a saved state of `owner`; nothing is allocated before all shapes are as they should be."""
         return cls(layout, read(owner, layout, saved))
 
     def _forget(self, memory: Memory) -> None:
-        self._row: _Row | None = None
+        self._row: _BoundRow | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         memory = self.memory
@@ -112,9 +112,9 @@ class SubspaceModel:
             learn_rows(memory.handle, X, lost)
         return lost
 
-    def _bind(self) -> _Row:
+    def _bind(self) -> _BoundRow:
         x, lost = np.zeros((1, self.layout.dim)), np.zeros(1)
-        return _Row(learn_rows.ready(self.memory.handle, x, lost), x, lost)
+        return _BoundRow(learn_rows.ready(self.memory.handle, x, lost), x, lost)
 
     def put_in_order(self) -> None:
         """Sort directions by their variances, the largest first."""

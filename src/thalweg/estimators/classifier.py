@@ -9,11 +9,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from thalweg._core.memory import together
 from thalweg._types import Array
-from thalweg._validate import LARGEST, check_choice, told
+from thalweg._validate import LARGEST_ENTRY, check_choice, told
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.estimators import _fitted, _sklearn
@@ -26,7 +26,7 @@ __all__ = ["TrackingClassifier"]
 LOSSES = ("log_loss", "hinge")
 
 
-def _read_classes(value: Any) -> NDArray[Any]:
+def _read_classes(value: object) -> NDArray[Any]:
     """Read saved classes."""
     classes: NDArray[Any] = _fitted.words(value)
     if len(classes) < 2 or not np.array_equal(np.unique(classes), classes):
@@ -128,17 +128,17 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # ------------------------------------------------------------------ learning
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: object, y: object, sample_weight: object = None) -> Self:
         """Restart and learn the rows of X (n, d) with classes y (n,), one after the other."""
         self._learn(X, y, None, sample_weight, True, True)
         return self
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: object, y: object, classes: object = None, sample_weight: object = None) -> Self:
         """Learn further rows, one after the other. The first call needs all `classes` there will be."""
         self._learn_on(X, y, classes, sample_weight)
         return self
 
-    def predict_then_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Array:
+    def predict_then_fit(self, X: object, y: object, classes: object = None, sample_weight: object = None) -> Array:
         """As `partial_fit`, and return what was said of each row just before it was learned.
 
         Probabilities (n, classes) for "log_loss", else scores as of `decision_function`. This is how good the model is
@@ -147,7 +147,7 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         said = self._learn_on(X, y, classes, sample_weight)
         return self._chances(said) if self._gives_probabilities() else self._scores(said)
 
-    def _learn_on(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Array:
+    def _learn_on(self, X: object, y: object, classes: object, sample_weight: object) -> Array:
         first = not self.__sklearn_is_fitted__()
         if first and classes is None:
             raise InputError(f"{type(self).__name__}.partial_fit needs all classes at its first call: classes=[...].")
@@ -155,9 +155,10 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any, anew: bool, whole: bool = False) -> Array:
         trial = _fitted.shadow(self)
-        X, y = validate_data(trial, X, y, reset=anew, dtype=np.float64, order="C", ensure_all_finite=False)
+        X, y = _sklearn.validated(trial, X, y, reset=anew, dtype=np.float64, order="C", ensure_all_finite=False)
         rows, weights = _sklearn.sound_rows(trial, X), _sklearn.check_weights(trial, X, sample_weight, whole)
-        check_classification_targets(y)
+        with np.errstate(invalid="ignore"):  # it tries whether huge numbers are whole
+            check_classification_targets(y)
         if anew:
             trial.classes_ = self._read_all_classes(y if classes is None else classes)
         elif classes is not None and not np.array_equal(np.unique(np.asarray(classes)), self.classes_):
@@ -195,13 +196,13 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "predict_then_fit a dict, or sample_weight."
             )
         of_class = compute_class_weight(self.class_weight, classes=classes, y=y)
-        if not ((of_class >= 0) & (of_class <= LARGEST)).all():
+        if not ((of_class >= 0) & (of_class <= LARGEST_ENTRY)).all():
             raise InputError(
-                f"{name}: class_weight must be numbers from 0 to {LARGEST:g}. Got {told(self.class_weight)}."
+                f"{name}: class_weight must be numbers from 0 to {LARGEST_ENTRY:g}. Got {told(self.class_weight)}."
             )
-        return _sklearn.writable(np.minimum(weights * of_class[codes], LARGEST))
+        return _sklearn.writable(np.minimum(weights * of_class[codes], LARGEST_ENTRY))
 
-    def _read_all_classes(self, given: Any) -> NDArray[Any]:
+    def _read_all_classes(self, given: object) -> NDArray[Any]:
         classes: NDArray[Any] = np.unique(np.asarray(given))
         if len(classes) < 2:
             raise InputError(
@@ -214,23 +215,23 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # ------------------------------------------------------------------ predictions
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: object) -> Array:
         """Scores (n,) of the second of two classes, or (n, classes): log odds for "log_loss"."""
         return self._scores(self._said(X))
 
     @available_if(_gives_chances)  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: object) -> Array:
         """Probabilities (n, classes). Only for "log_loss"."""
         return self._chances(self._said(X))
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: object) -> NDArray[Any]:
         """The most probable class of each row of X (n, d), by what was learned so far. Nothing changes."""
         scores = self.decision_function(X)
         chosen = (scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)
         predicted: NDArray[Any] = self.classes_[chosen]
         return predicted
 
-    def _said(self, X: Any) -> Array:
+    def _said(self, X: object) -> Array:
         check_is_fitted(self)
         X = _sklearn.read_rows(self, X)
         return np.stack([model.predict(X) for model in self._models], axis=1)

@@ -9,13 +9,14 @@ with alpha = 1 - coverage. The candidates e_k are quantiles of the past, long an
 them). The weights w_k are those of a `Tracker` on the simplex, for the pinball loss, which is the interval score.
 They begin at the square roots of what the candidates remember.
 Weights and candidates make intervals short. (2) makes the coverage right, whatever they are. If
-s_t <= exp(U) sum_k w_k e_k,t, 0 <= U <= 40, in all of T rounds but N (where the candidates are 0: the first, and the
-first after a long run of zeros), then
+s_t <= exp(U) sum_k w_k e_k,t, 0 <= U <= 44 - eta (1 - alpha), in all of T rounds but the first and N others in which
+the candidates are 0, then
 
-    misses <= alpha T + U/eta + 1 + N                                                                               (3)
+    misses <= alpha T + U/eta + (1 - alpha)(1 + N)                                                                  (3)
 
-and if also s_t > exp(-L) sum_k w_k e_k,t in all rounds, 0 <= L < 2 - eta, then misses >= alpha T - L/eta - 1. With
-answers h rounds late eta is correction/h^(3/4), each 1 is an h and L < 2 - h eta. docs/intervals.md has the proof.
+and if s_t > exp(-L) sum_k w_k e_k,t in all rounds, 0 <= L <= 2 - eta alpha, then misses >= alpha T - L/eta - alpha.
+With answers h rounds late eta is correction/h^(3/4), 1 + N is h + N, and eta is h eta in both conditions.
+docs/intervals.md has the proof.
 """
 
 from __future__ import annotations
@@ -25,12 +26,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from thalweg._core.memory import Memory
+from thalweg._core.memory import Memory, Saved
 from thalweg._core.rules import counters, within
 from thalweg._core.saving import Kept
-from thalweg._core.state import Block, Floats, Ints, Past, Plan, field, part
+from thalweg._core.state import Block, Floats, Ints, Nothing, Past, Plan, field, part
 from thalweg._kernels.clock import ROUNDS
 from thalweg._kernels.handle import Closed, bind
 from thalweg._recorded import Recorded
@@ -50,7 +50,18 @@ from thalweg.estimators._frames import column, series
 from thalweg.learners import loop
 from thalweg.learners.weighing import Weighing, pending
 from thalweg.parts import conformal as kernels
-from thalweg.parts.conformal import ANSWERED, ASKED, LARGEST, MISSED, Sides, SideTurn, side_plan, sort
+from thalweg.parts.conformal import (
+    ANSWERED,
+    ASKED,
+    LARGEST_SCORE,
+    MISSED,
+    Sides,
+    SideSettings,
+    SideState,
+    SideTurn,
+    side_plan,
+    sort,
+)
 from thalweg.parts.weigher import Weigher
 
 __all__ = ["ConformalTracker"]
@@ -59,16 +70,12 @@ PATIENCE = 10.0  # over alpha: zeros in a row
 PLACES = "above", "below"
 
 
-class Nothing(NamedTuple):
-    """A state without fields, for a side that is not there."""
-
-
 class ConformalState(NamedTuple):
     """One side or two, and up to h predictions that wait for their answer."""
 
     forecasts: Floats = field("h")  # of the predictions that wait: the i-th is forecasts[i % h]
     kinds: Ints = field("h", within(0, 1))  # 1 where there is one, 0 where a score is waited for
-    above: Any = part()
+    above: SideState = part()
     below: Any = part()  # nothing, where there is one side
     clock: Ints = field("2", counters)  # rounds that were answered, and asked
 
@@ -76,7 +83,7 @@ class ConformalState(NamedTuple):
 class ConformalSettings(NamedTuple):
     """Those of the sides."""
 
-    above: Any = part()
+    above: SideSettings = part()
     below: Any = part()
 
 
@@ -117,7 +124,7 @@ class Covering:
         """See `Layout.sizes`."""
         return self.weighing.sizes()
 
-    def sizes_of(self, saved: Mapping[str, NDArray[Any]]) -> dict[str, int]:
+    def sizes_of(self, saved: Saved) -> dict[str, int]:
         """See `Layout.sizes_of`."""
         return self.weighing.sizes_of(saved, [f"{place}.weights." for place in PLACES[: 1 + self._two]])
 
@@ -146,11 +153,11 @@ class Covering:
         """Relations that the next round relies on."""
         answered, asked = s.clock.tolist()
         yield "clock", 0 <= asked - answered <= self._horizon
-        yield "forecasts", bool((np.abs(s.forecasts) <= LARGEST).all())
+        yield "forecasts", bool((np.abs(s.forecasts) <= LARGEST_SCORE).all())
         yield "clock", all(side.weights.clock[ROUNDS] <= answered for side in self.sides(s))
 
 
-class _Calls(NamedTuple):
+class _IntervalCalls(NamedTuple):
     """A round by hand: bound calls, and views, which are quicker to read than arrays."""
 
     ask: Any
@@ -264,7 +271,7 @@ class ConformalTracker(Kept, Recorded):
 
     def _forget(self, memory: Memory) -> None:
         """Drop calls that are bound to other arrays, and make the scratch space that follows from the state."""
-        self._calls: _Calls | None = None
+        self._calls: _IntervalCalls | None = None
         self._out = np.zeros(2)
         for side, settings in zip(self._layout.sides(memory.state), self._layout.sides(memory.settings), strict=True):
             sort(side, settings)
@@ -351,7 +358,7 @@ class ConformalTracker(Kept, Recorded):
 
     def _read(self, what: str, value: Any) -> float:
         number = real_number(value)
-        if not -LARGEST <= number <= LARGEST:  # nor nan
+        if not -LARGEST_SCORE <= number <= LARGEST_SCORE:  # nor nan
             raise InputError(f"{self._who()}: {what} must be a number of at most 1e100 in size. Got {told(value)}.")
         return number
 
@@ -420,7 +427,7 @@ class ConformalTracker(Kept, Recorded):
         return sheet.like(out[:, 0].copy(), ("threshold",))
 
     def _check_sizes(self, name: str, what: str, numbers: Array) -> None:
-        large = np.abs(numbers) > LARGEST
+        large = np.abs(numbers) > LARGEST_SCORE
         if large.any():
             row = int(np.argmax(large))
             raise InputError(
@@ -494,9 +501,9 @@ class ConformalTracker(Kept, Recorded):
         weigher = weighing.weigher(s.weights, c.weights, unbegun, self._memory.sizes)
         return SideTurn(s._replace(weights=None), c._replace(weights=None), weigher)
 
-    def _prepare(self) -> _Calls:
+    def _prepare(self) -> _IntervalCalls:
         """Bind the calls of a round by hand."""
         handle, s = self._memory.handle, self._memory.state
         ask, answer = kernels.ask_sides.ready(handle, 0.0, 0, self._out), kernels.answer_sides.ready(handle, 0.0, 0.0)
-        calls = self._calls = _Calls(ask, answer, s.clock.data, s.forecasts.data, s.kinds.data, self._out.data)
+        calls = self._calls = _IntervalCalls(ask, answer, s.clock.data, s.forecasts.data, s.kinds.data, self._out.data)
         return calls

@@ -2,7 +2,7 @@
 
 Simple candidates each forecast all steps: naive, drift, seasonal naive, exponential smoothings, linear models of past
 values (`thalweg.parts.forecast` has one file for each). For every horizon they are combined by their errors at that
-horizon (`thalweg.parts.forecast.pool`), and intervals come from the errors of the combination
+horizon (`thalweg.parts.forecast.combination`), and intervals come from the errors of the combination
 (`thalweg.parts.forecast.spans`). Everything is learned row by row, in units of the values seen so far: nothing is
 fitted to the future, and nothing is to be tuned.
 """
@@ -24,7 +24,7 @@ from thalweg._progress import progress_bar
 from thalweg._recorded import Recorded
 from thalweg._types import Array
 from thalweg._validate import (
-    LARGEST,
+    LARGEST_ENTRY,
     check_choice,
     check_count,
     check_items,
@@ -36,9 +36,9 @@ from thalweg._validate import (
 )
 from thalweg.errors import InputError
 from thalweg.estimators.forecasts import Forecast, Forecasts
+from thalweg.parts.forecast.combination import anchors
 from thalweg.parts.forecast.model import ASKED, CHECK, FOUND, ROUNDS, answer, ask, candidates, forecast_plan, play
 from thalweg.parts.forecast.past import ABSENT, CHANGED, CHANGES, TIME
-from thalweg.parts.forecast.pool import anchors
 from thalweg.parts.forecast.seasons import KEPT, find_seasons, next_check
 from thalweg.parts.records import rounds_for, slots_for, slots_of
 
@@ -256,9 +256,9 @@ class Forecaster(Kept, Recorded):
     def update(self, value: float | None) -> None:
         """See the value that was forecast; None or nan: it is missing. With columns, call `predict` before."""
         y = np.nan if value is None else real_number(value)
-        if not abs(y) <= LARGEST and not is_missing(value):
+        if not abs(y) <= LARGEST_ENTRY and not is_missing(value):
             raise InputError(
-                f"{self._who()}: a value must be a number of at most {LARGEST:g} in size, or None where it is missing. "
+                f"{self._who()}: a value must be a number of at most {LARGEST_ENTRY:g} in size, None if missing. "
                 f"Got {told(value)}."
             )
         if self.columns and not self._memory.state.clock[ASKED]:
@@ -381,10 +381,10 @@ class Forecaster(Kept, Recorded):
         if len(items) != len(self.columns):
             raise InputError(f"{self._who()}: row must have the columns {list(self.columns)}. Got {told(row)}.")
         values = np.array([ABSENT if is_missing(item) else real_number(item) for item in items])
-        bad = np.flatnonzero(~((np.abs(values) <= LARGEST) | (values == ABSENT)))
+        bad = np.flatnonzero(~((np.abs(values) <= LARGEST_ENTRY) | (values == ABSENT)))
         if bad.size:
             raise InputError(
-                f"{self._who()}: the column {self.columns[bad[0]]!r} must be a number of at most {LARGEST:g} in size. "
+                f"{self._who()}: the column {self.columns[bad[0]]!r} must be a number up to {LARGEST_ENTRY:g} in size. "
                 f"Got {told(items[bad[0]])}."
             )
         return values
@@ -401,12 +401,12 @@ class Forecaster(Kept, Recorded):
             got = told(rows) if X is None else f"shape {X.shape}"
             raise InputError(f"{owner} needs '{argument}' of shape ({count}, {len(self.columns)}). Got {got}.")
         X = np.where(np.isnan(X), ABSENT, X)
-        bad = np.argwhere(~((np.abs(X) <= LARGEST) | (X == ABSENT)))
+        bad = np.argwhere(~((np.abs(X) <= LARGEST_ENTRY) | (X == ABSENT)))
         if bad.size:
             row, column = bad[0].tolist()
             raise InputError(
                 f"{owner}: '{argument}' has {X[row, column]} in row {row}, column {self.columns[column]!r}. "
-                f"Numbers are at most {LARGEST:g} in size, nan where one is not known."
+                f"Numbers are at most {LARGEST_ENTRY:g} in size, nan where one is not known."
             )
         return np.ascontiguousarray(X)
 
@@ -436,10 +436,10 @@ def _read_values(owner: str, values: Any) -> Array:
     if array is None or array.ndim != 1:
         got = told(values) if array is None else f"shape {array.shape}"
         raise InputError(f"{owner} needs 'values', a list of numbers; None or nan where one is missing. Got {got}.")
-    bad = np.flatnonzero(np.abs(array) > LARGEST)
+    bad = np.flatnonzero(np.abs(array) > LARGEST_ENTRY)
     if bad.size:
         raise InputError(
-            f"{owner}: values[{bad[0]}] is {array[bad[0]]}. A value must be a number of at most {LARGEST:g} in size."
+            f"{owner}: values[{bad[0]}] is {array[bad[0]]}. A value must be a number up to {LARGEST_ENTRY:g} in size."
         )
     return np.array(array)  # a copy, which can be written: one kind of array less for kernels
 

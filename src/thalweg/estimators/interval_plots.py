@@ -27,7 +27,9 @@ RED, GREY = "#d55e00", "0.35"
 FAR = 30.0  # widths whose largest is this many times the smallest get a logarithmic axis
 
 
-def coverage_over_time(y: Any, bands: Any, *, coverage: float = 0.9, window: int = 100, ax: Axes | None = None) -> Axes:
+def coverage_over_time(
+    y: object, bands: object, *, coverage: float = 0.9, window: int = 100, ax: Axes | None = None
+) -> Axes:
     """The share of the last `window` answers that were inside, with the target.
 
     Between the grey lines lie 95 % of such shares where every round is inside with the wanted chance, by itself.
@@ -77,7 +79,7 @@ def coverage_over_time(y: Any, bands: Any, *, coverage: float = 0.9, window: int
     return ax
 
 
-def width_over_time(bands: Any, *, window: int = 100, ax: Axes | None = None) -> Axes:
+def width_over_time(bands: object, *, window: int = 100, ax: Axes | None = None) -> Axes:
     """The mean width of the last `window` intervals.
 
     Parameters
@@ -115,7 +117,7 @@ def width_over_time(bands: Any, *, window: int = 100, ax: Axes | None = None) ->
     return ax
 
 
-def band(y: Any, limits: Any, *, first: int = 0, last: int | None = None, ax: Axes | None = None) -> Axes:
+def band(y: object, limits: object, *, first: int = 0, last: int | None = None, ax: Axes | None = None) -> Axes:
     """The series with the intervals around it, and what was missed.
 
     Parameters
@@ -170,7 +172,7 @@ def _means(values: Any, n: int) -> Array:
     return means
 
 
-def _read(owner: str, y: Any, bands: Any) -> tuple[Array, dict[str, Array]]:
+def _read(owner: str, y: object, bands: object) -> tuple[Array, dict[str, Array]]:
     """What came, where it is given, and the intervals by name; as many of each."""
     frame = hasattr(bands, "columns") or hasattr(bands, "column_names")
     named = bands if isinstance(bands, Mapping) and not frame else {"intervals": bands}

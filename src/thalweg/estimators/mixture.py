@@ -61,9 +61,9 @@ class Mixture:
 
     def __init__(
         self,
-        y: Any,
-        experts: Any,
-        awake: Any = None,
+        y: object,
+        experts: object,
+        awake: object = None,
         model: str = "BOA",
         loss_type: str = "mse",
         loss_gradient: bool = True,
@@ -73,11 +73,11 @@ class Mixture:
         self._runs: list[Combination] = []
         self.update(experts, y, awake)
 
-    def update(self, new_experts: Any, new_y: Any, awake: Any = None) -> None:
+    def update(self, new_experts: object, new_y: object, awake: object = None) -> None:
         """Further rounds."""
         self._runs.append(self.aggregator.run(new_experts, new_y, awake))
 
-    def predict(self, new_experts: Any, awake: Any = None) -> Array:
+    def predict(self, new_experts: object, awake: object = None) -> Array:
         """Combine forecasts with the present weights, without learning and without waiting for answers."""
         _, X, A = self.aggregator._read("Mixture.predict", new_experts, awake, None)
         w = A * self.w

@@ -5,11 +5,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from thalweg._core.memory import Memory
 from thalweg._types import Array
-from thalweg._validate import LARGEST, check_choice, check_positive, real_number, wrong
+from thalweg._validate import LARGEST_ENTRY, check_choice, check_positive, real_number, wrong
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.estimators import _fitted, _sklearn
@@ -49,7 +49,7 @@ class TrackingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         For "huber": errors beyond `epsilon` times the running scale of errors count linearly. Under a constraint
         `epsilon` is in units of the target.
     guests : {"auto", True, False}
-        Whether least-squares models take part, at O(d^2) a row; "auto": up to 100 features.
+        Whether least-squares models take part, at O(d^2) a row; "auto": up to 100 features, True: up to 512.
 
     Attributes
     ----------
@@ -128,7 +128,9 @@ class TrackingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             par = check_positive(name, "epsilon", self.epsilon)
         return _sklearn.layout(self, loss, par, features)
 
-    def _restored(self, facts: Mapping[str, Any], saved: Callable[[int], Mapping[str, Any]]) -> tuple[TargetModel, ...]:
+    def _restored(
+        self, facts: Mapping[str, object], saved: Callable[[int], Mapping[str, object]]
+    ) -> tuple[TargetModel, ...]:
         return _sklearn.restored_models(self, 1, facts, saved, self._layout)
 
     @property
@@ -137,17 +139,17 @@ class TrackingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     # ------------------------------------------------------------------ rows
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: object, y: object, sample_weight: object = None) -> Self:
         """Restart and learn the rows of X (n, d) with targets y (n,), one after the other."""
         self._learn(X, y, sample_weight, True, True)
         return self
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: object, y: object, sample_weight: object = None) -> Self:
         """Learn further rows, one after the other."""
         self._learn(X, y, sample_weight, not self.__sklearn_is_fitted__())
         return self
 
-    def predict_then_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Array:
+    def predict_then_fit(self, X: object, y: object, sample_weight: object = None) -> Array:
         """As `partial_fit`, and return what was predicted for each row just before it was learned (n,).
 
         This is how good the model is on a stream (prequential or progressive validation): no prediction has seen its
@@ -155,22 +157,22 @@ class TrackingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """
         return self._learn(X, y, sample_weight, not self.__sklearn_is_fitted__())
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: object) -> Array:
         """Predict the rows of X (n, d) by what was learned so far. Nothing changes."""
         check_is_fitted(self)
         return self._models[0].predict(_sklearn.read_rows(self, X))
 
-    def _learn(self, X: Any, y: Any, sample_weight: Any, anew: bool, whole: bool = False) -> Array:
+    def _learn(self, X: Any, y: object, sample_weight: Any, anew: bool, whole: bool = False) -> Array:
         trial = _fitted.shadow(self)
         options = {"dtype": np.float64, "order": "C", "ensure_all_finite": False, "y_numeric": True}
-        X, y = validate_data(trial, X, y, reset=anew, **options)
+        X, y = _sklearn.validated(trial, X, y, reset=anew, **options)
         rows, weights = _sklearn.sound_rows(trial, X), _sklearn.check_weights(trial, X, sample_weight, whole)
         targets = _sklearn.writable(y)
-        if not (np.abs(targets) <= LARGEST).all():
-            row = int(np.argmax(~(np.abs(targets) <= LARGEST)))
+        if not (np.abs(targets) <= LARGEST_ENTRY).all():
+            row = int(np.argmax(~(np.abs(targets) <= LARGEST_ENTRY)))
             raise InputError(
                 f"{type(self).__name__}: y has {targets[row]} in row {row}, counted from 0. It must be at most "
-                f"{LARGEST:g} in size."
+                f"{LARGEST_ENTRY:g} in size."
             )
         if not anew:
             return self._models[0].learn(rows, targets, weights)

@@ -10,11 +10,20 @@ from numpy.typing import NDArray
 from thalweg._extras import need
 from thalweg._interrupts import interrupts
 from thalweg._types import Array
-from thalweg._validate import LARGEST, check_choice, check_flag, check_positive, real_number, told, wrong
+from thalweg._validate import (
+    LARGEST_ENTRY,
+    check_choice,
+    check_flag,
+    check_items,
+    check_positive,
+    real_number,
+    told,
+    wrong,
+)
 from thalweg.errors import InputError
 from thalweg.estimators import _fitted
 from thalweg.estimators._frames import column, table
-from thalweg.estimators._linear import FreeModel
+from thalweg.estimators._linear import FreeModel, read_guests
 from thalweg.parts.linear import LinearLayout
 
 need("river", "river", "TrackingRegression")
@@ -23,7 +32,6 @@ from river import base  # noqa: E402
 
 __all__ = ["TrackingLogistic", "TrackingRegression"]
 
-MANY = 100  # features up to which guests come by themselves
 LEAST = 8  # features there is room for at first
 PLAIN = {float}
 Features = dict[Hashable, Any]
@@ -44,9 +52,8 @@ def _read_names(value: Any) -> dict[Hashable, int]:
 
 def _sizes(self: Any, count: int) -> tuple[int, bool]:
     """Return the capacity for so many features, and whether there are guests."""
-    choices: tuple[str | bool, ...] = "auto", True, False
-    guests = check_choice(type(self).__name__, "guests", self.guests, choices)
-    return max(LEAST, 1 << max(count - 1, 0).bit_length()), count <= MANY if guests == "auto" else bool(guests)
+    guests = read_guests(type(self).__name__, self.guests, count)
+    return max(LEAST, 1 << max(count - 1, 0).bit_length()), guests
 
 
 def _layout(self: Any, count: int) -> LinearLayout:
@@ -56,7 +63,9 @@ def _layout(self: Any, count: int) -> LinearLayout:
     return LinearLayout(features, loss, par, intercept, guests, open=True)
 
 
-def _restored(self: Any, facts: Mapping[str, Any], saved: Callable[[int], Mapping[str, Any]]) -> tuple[FreeModel, ...]:
+def _restored(
+    self: object, facts: Mapping[str, Any], saved: Callable[[int], Mapping[str, Any]]
+) -> tuple[FreeModel, ...]:
     """See `thalweg.estimators._fitted.Fitted`."""
     count = len(facts["_names"])
     model = FreeModel.restored(self, _layout(self, count), saved(0))
@@ -99,29 +108,34 @@ def _learn_with(self: Any, names: Iterable[Hashable], learn: Callable[[FreeModel
 # ----------------------------------------------------------------------------------------------------------------- rows
 
 
-def _values(self: Any, x: Features) -> list[float]:
+def _values(self: object, x: Features) -> list[float]:
     """Return the numbers of a row, checked."""
-    values = given = [*x.values()]
+    try:
+        values = given = [*x.values()]
+    except (AttributeError, TypeError):
+        raise InputError(
+            f"{type(self).__name__}: x must be a dict of features by name, {{'a': 1.0, 'b': 2.0}}. Got {told(x)}."
+        ) from None
     if {*map(type, given)} != PLAIN:
         try:
             array = np.array(given)
-        except ValueError:  # lists among them
+        except (ValueError, TypeError):  # lists among them, or objects that cannot be asked
             array = np.array(None)
-        if array.dtype != np.float64:
+        if array.dtype != np.float64 or array.ndim != 1:
             array = _numbers(self, x, array)
         values = array.tolist()
-    if not math.hypot(*given) <= LARGEST:  # or nan
-        for name, value in x.items():
-            if not abs(value) <= LARGEST:
-                what = "NaN" if math.isnan(value) else str(value)
+    if not math.hypot(*values) <= LARGEST_ENTRY:  # or nan
+        for name, value in zip(x, values, strict=True):
+            if not abs(value) <= LARGEST_ENTRY:
+                what = "NaN" if math.isnan(value) else told(x[name])
                 raise InputError(
-                    f"{type(self).__name__}: feature {name!r} is {what}. It must be a finite number of at most "
-                    f"{LARGEST:g} in size. Leave it out of the row where it is not known."
+                    f"{type(self).__name__}: feature {told(name)} is {what}. It must be a finite number of at most "
+                    f"{LARGEST_ENTRY:g} in size. Leave it out of the row where it is not known."
                 )
     return values
 
 
-def _numbers(self: Any, x: Features, values: NDArray[Any]) -> Array:
+def _numbers(self: object, x: Features, values: NDArray[Any]) -> Array:
     """Return numbers that are not all floats."""
     if values.dtype.kind in "iubf" and values.ndim == 1:
         return values.astype(np.float64)
@@ -129,10 +143,10 @@ def _numbers(self: Any, x: Features, values: NDArray[Any]) -> Array:
         number = isinstance(value, bool | float) or not math.isnan(real_number(value))
         if isinstance(value, str | bytes) or not number:
             raise InputError(
-                f"{type(self).__name__}: feature {name!r} must be a number. Got {told(value)}. "
+                f"{type(self).__name__}: feature {told(name)} must be a number. Got {told(value)}. "
                 "Encode it before, for instance with river.preprocessing.OneHotEncoder, or leave it out."
             )
-    return np.array([float(value) for value in x.values()])
+    return np.array([float(value) if isinstance(value, bool) else real_number(value) for value in x.values()])
 
 
 def _predict(self: Any, x: Features) -> float | None:
@@ -169,12 +183,12 @@ def _play(model: FreeModel, at: list[int], values: list[float], y: float, w: flo
     model.play(at, values, y, w, True, used)
 
 
-def _many(self: Any, X: Any) -> tuple[Array, list[Hashable]]:
+def _many(self: object, X: object) -> tuple[Array, list[Hashable]]:
     rows = table(type(self).__name__, "X", X)
     return rows.values, list(range(rows.values.shape[1])) if rows.names is None else list(rows.names)
 
 
-def _learn_many(self: Any, X: Any, y: Array) -> None:
+def _learn_many(self: object, X: object, y: Array) -> None:
     values, names = _many(self, X)
     if len(values) != len(y):
         raise InputError(f"{type(self).__name__}.learn_many: X has {len(values)} rows and y has {len(y)}.")
@@ -198,15 +212,15 @@ def _predict_many(self: Any, X: Any) -> Array | None:
     return found
 
 
-def _series(X: Any, values: Any) -> Any:
+def _series(X: object, values: object) -> Any:
     pandas = need("pandas", "river", "predict_many")
-    kind = pandas.DataFrame if isinstance(values, dict) else pandas.Series
-    return kind(values, index=getattr(X, "index", None))
+    kind, index = pandas.DataFrame if isinstance(values, dict) else pandas.Series, getattr(X, "index", None)
+    return kind(values, index=None if callable(index) else index)  # a list has a method of that name
 
 
-def _weight(self: Any, w: Any) -> float:
+def _weight(self: object, w: object) -> float:
     weight = real_number(w)
-    if not 0 <= weight <= LARGEST:
+    if not 0 <= weight <= LARGEST_ENTRY:
         raise InputError(f"{type(self).__name__}: w must be a number >= 0. Got {told(w)}.")
     return weight
 
@@ -248,7 +262,7 @@ class TrackingRegression(base.MiniBatchRegressor):
     epsilon
         For "huber": errors beyond `epsilon` times the running scale of errors count linearly.
     guests
-        Whether least-squares models take part, at O(d^2) a row; "auto": up to 100 features.
+        Whether least-squares models take part, at O(d^2) a row; "auto": up to 100 features, True: up to 512.
 
     Examples
     --------
@@ -300,9 +314,9 @@ class TrackingRegression(base.MiniBatchRegressor):
     def learn_one(self, x: Features, y: float, w: float = 1.0) -> None:
         """Learn a row of features by name, with its target; `w` is its weight; one of weight 0 is left out."""
         target = real_number(y)
-        if not abs(target) <= LARGEST:
+        if not abs(target) <= LARGEST_ENTRY:
             raise InputError(
-                f"{type(self).__name__}: y must be a number of at most {LARGEST:g} in size. Got {told(y)}."
+                f"{type(self).__name__}: y must be a number of at most {LARGEST_ENTRY:g} in size. Got {told(y)}."
             )
         _learn(self, x, target, _weight(self, w))
 
@@ -311,7 +325,7 @@ class TrackingRegression(base.MiniBatchRegressor):
         found = _predict(self, x)
         return 0.0 if found is None else found
 
-    def learn_many(self, X: Any, y: Any) -> None:
+    def learn_many(self, X: object, y: object) -> None:
         """Learn the rows of a data frame, one after the other."""
         _learn_many(self, X, column(type(self).__name__, "y", y))
 
@@ -331,7 +345,7 @@ class TrackingLogistic(base.MiniBatchClassifier):
     fit_intercept
         Whether there is an intercept.
     guests
-        Whether Kalman filters take part, at O(d^2) a row; "auto": up to 100 features.
+        Whether Kalman filters take part, at O(d^2) a row; "auto": up to 100 features, True: up to 512.
 
     Examples
     --------
@@ -364,7 +378,7 @@ class TrackingLogistic(base.MiniBatchClassifier):
     def _loss(self) -> tuple[str, float]:
         return "log_loss", 0.5
 
-    def _label(self, y: Any) -> float:
+    def _label(self, y: object) -> float:
         if isinstance(y, bool | np.bool_) or (isinstance(y, int | np.integer) and y in (0, 1)):
             return 1.0 if y else -1.0
         raise InputError(f"{type(self).__name__}: y must be True or False. Got {told(y)}.")
@@ -374,7 +388,7 @@ class TrackingLogistic(base.MiniBatchClassifier):
         weight = _weight(self, w)
         _learn(self, x, self._label(y), weight)
 
-    def predict_proba_one(self, x: Features, **kwargs: Any) -> dict[Label, float]:
+    def predict_proba_one(self, x: Features, **kwargs: object) -> dict[Label, float]:
         """The probabilities of False and True; 1/2 each before the first row is learned. Nothing changes."""
         found = _predict(self, x)
         found = 0.5 if found is None else found
@@ -382,7 +396,8 @@ class TrackingLogistic(base.MiniBatchClassifier):
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn the rows of a data frame, one after the other."""
-        _learn_many(self, X, np.array([self._label(label) for label in y]))
+        labels = check_items(type(self).__name__, "y", y, "a list of truth values")
+        _learn_many(self, X, np.array([self._label(label) for label in labels]))
 
     def predict_proba_many(self, X: Any) -> Any:
         """The probabilities of False and True for the rows of a data frame: a pandas DataFrame."""

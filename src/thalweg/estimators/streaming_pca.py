@@ -14,12 +14,14 @@ from thalweg._validate import check_count
 from thalweg.errors import InputError
 from thalweg.estimators import _fitted
 from thalweg.estimators._subspace import SubspaceModel, read_layout
-from thalweg.parts.subspace import LARGEST
+from thalweg.parts.subspace import LARGEST_FEATURE
 
 need("sklearn", "sklearn", "StreamingPCA")
 
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin  # noqa: E402
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data  # noqa: E402
+from sklearn.utils.validation import check_array, check_is_fitted  # noqa: E402
+
+from thalweg.estimators._sklearn import tried, validated  # noqa: E402
 
 __all__ = ["StreamingPCA"]
 
@@ -114,13 +116,13 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     # ---------------------------------------------------------------------------------------------------------- learn
 
-    def fit(self, X: ArrayLike, y: Any = None) -> Self:
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Forget everything and learn the rows of X (n, d), one after the other. Returns the estimator."""
         del y
         self._begin(X, ordered=True)
         return self
 
-    def partial_fit(self, X: ArrayLike, y: Any = None) -> Self:
+    def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
         """Learn the rows of X (n, d), one after the other. If one is refused, none was learned."""
         del y
         self.update(X)
@@ -153,15 +155,17 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def _rows(self, X: ArrayLike, *, reset: bool = False) -> Array:
         """Return the rows of a table as a new array; refuse numbers that are not finite or too large."""
-        read = validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite=False)
+        read = validated(self, X, reset=reset, dtype=np.float64, ensure_all_finite=False)
         rows = np.array(read, dtype=np.float64, order="C")
-        fine = np.abs(rows) <= LARGEST  # false for nan
+        fine = np.abs(rows) <= LARGEST_FEATURE  # false for nan
         if not fine.all():
             row, column = (int(i) for i in np.argwhere(~fine)[0])
             names = getattr(self, "feature_names_in_", getattr(X, "columns", None))
             place = f"row {row}, column {column}" + (f" ({names[column]!r})" if names is not None else "")
             found = rows[row, column]
-            what = "NaN" if np.isnan(found) else "infinity" if np.isinf(found) else f"{found:g}, above {LARGEST:g}"
+            what = (
+                "NaN" if np.isnan(found) else "infinity" if np.isinf(found) else f"{found:g}, above {LARGEST_FEATURE:g}"
+            )
             raise InputError(f"StreamingPCA: X has {what} in {place}, counted from 0. Remove the row or fill it in.")
         return rows
 
@@ -186,7 +190,9 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def inverse_transform(self, X: ArrayLike) -> Array:
         """Rows of features (n, d) from coordinates (n, k)."""
         check_is_fitted(self)
-        coordinates = check_array(X, dtype=np.float64, estimator=self)
+        coordinates = tried(
+            self, "X must be rows of numbers", lambda _: check_array(X, dtype=np.float64, estimator=self)
+        )
         if coordinates.shape[1] != self._n_features_out:
             raise InputError(
                 f"StreamingPCA.inverse_transform needs rows of {self._n_features_out} coordinates. "

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -41,10 +41,10 @@ class Expert(Recorded, ABC):
         """Return the plan of these experts: a sequence of groups, padded to one length."""
 
     @staticmethod
-    def table(experts: Sequence[Sequence[Any]], name: str) -> Floats:
+    def table(experts: Sequence[Sequence[object]], name: str) -> Floats:
         """A number of each expert, (K, N); groups that are shorter than others repeat their last."""
-        N = max(map(len, experts))
-        return np.array([[float(getattr(group[min(i, len(group) - 1)], name)) for i in range(N)] for group in experts])
+        N, rows = max(map(len, experts)), [[getattr(expert, name) for expert in group] for group in experts]
+        return np.array([row + row[-1:] * (N - len(row)) for row in rows], dtype=np.float64)
 
     def __repr__(self) -> str:
         return call_text(self)

@@ -68,7 +68,7 @@ class OnSet(NamedTuple):
 
 
 @generic
-def _bring_back(ground: Any, point: Floats) -> None:
+def _bring_back(ground: object, point: Floats) -> None:
     """Project a point, in place."""
 
 
@@ -116,7 +116,9 @@ def _descend(e: DescentState, c: DescentSettings, k: int, i: int, h: Floats) -> 
 
 
 @generic
-def _descend_all(ground: Any, e: DescentState, c: DescentSettings, k: int, n: int, h: Floats, scores: Floats) -> None:
+def _descend_all(
+    ground: object, e: DescentState, c: DescentSettings, k: int, n: int, h: Floats, scores: Floats
+) -> None:
     """(1) and (3) for all."""
 
 

@@ -30,12 +30,12 @@ from thalweg.errors import InputError, MissingExtraError
 from thalweg.lab._say import tell
 from thalweg.lab._store import LabError, Task, to_json
 
-__all__ = ["Engine", "Outcome", "choose_engine", "find_function"]
+__all__ = ["Engine", "JobOutcome", "choose_engine", "find_function"]
 
 CONNECT_SECONDS = 5  # how long a scheduler that does not answer may keep the user waiting
 
 
-class Outcome(NamedTuple):
+class JobOutcome(NamedTuple):
     """What became of a task: the JSON of its result, or one line about the error and where it came from."""
 
     result: str = ""
@@ -44,7 +44,7 @@ class Outcome(NamedTuple):
     version: str = thalweg.__version__
 
 
-Outcomes = Generator[tuple[Task, Outcome], None, None]
+Outcomes = Generator[tuple[Task, JobOutcome], None, None]
 Engine = Callable[[list[Task]], Outcomes]
 
 
@@ -78,18 +78,18 @@ def find_function(function: str) -> Callable[..., Any]:
     return found  # type: ignore[no-any-return]
 
 
-def _perform(function: str, arguments: str) -> Outcome:
+def _perform(function: str, arguments: str) -> JobOutcome:
     """Run one task, wherever this is. What goes wrong inside is told, not raised."""
     try:
         result = find_function(function)(**json.loads(arguments))
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        return Outcome(error=_one_line(error), trace=traceback.format_exc())
+        return JobOutcome(error=_one_line(error), trace=traceback.format_exc())
     try:
-        return Outcome(to_json(result))
+        return JobOutcome(to_json(result))
     except Exception as error:
-        return Outcome(error=f"its result cannot be kept: {error}")
+        return JobOutcome(error=f"its result cannot be kept: {error}")
 
 
 def _one_line(error: BaseException) -> str:
@@ -103,7 +103,7 @@ def _one_line(error: BaseException) -> str:
 
 
 def _serial(tasks: list[Task]) -> Outcomes:
-    def interrupt(number: int, frame: Any) -> None:
+    def interrupt(number: int, frame: object) -> None:
         raise KeyboardInterrupt
 
     with _on_ctrl_c(interrupt):  # else `thalweg.play` stops early and returns, and the job looks finished
@@ -185,7 +185,7 @@ def _ctrl_c_held() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
-def _perform_in_child(parent: int, index: int, function: str, arguments: str) -> tuple[int, Outcome]:
+def _perform_in_child(parent: int, index: int, function: str, arguments: str) -> tuple[int, JobOutcome]:
     _settle_child(parent)
     return index, _perform(function, arguments)
 
@@ -243,7 +243,7 @@ def _dask(tasks: list[Task], workers: int | None, scheduler: str | None) -> Outc
             if future.status == "cancelled":
                 raise LabError(f"Lost the Dask scheduler at {scheduler}. Start it and run the same command again.")
             failed = future.status == "error"  # no Thalweg on the worker, or too many workers died over this task
-            outcome = Outcome(error=_one_line(answer[1])) if failed else Outcome(*answer)
+            outcome = JobOutcome(error=_one_line(answer[1])) if failed else JobOutcome(*answer)
             if outcome.version != thalweg.__version__:
                 versions = f"{outcome.version}, this process {thalweg.__version__}"
                 raise LabError(f"A Dask worker has Thalweg {versions}. Install the same everywhere.")

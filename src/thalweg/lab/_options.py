@@ -14,8 +14,9 @@ from thalweg.lab.streams import STREAMS
 from thalweg.lab.tables import DOMAIN, LOSSES
 
 __all__ = [
-    "Decimal", "Domain", "Empty", "Engine", "Features", "Horizon", "Intercept", "Lags", "LossName", "Missing",
-    "Progress", "Scale", "Scheduler", "Target", "Time", "Workers", "describe_data",
+    "Decimal", "Domain", "Empty", "Engine", "Features", "ForecastColumns", "Horizon", "Intercept", "Lags", "Levels",
+    "LossName", "Missing", "Progress", "Rows", "Scale", "Scheduler", "Season", "Target", "Time", "Workers",
+    "describe_data", "read_lags", "read_levels", "read_season",
 ]  # fmt: skip
 
 
@@ -25,7 +26,7 @@ class Empty(StrEnum):
     raise_, drop, previous = MISSING
 
 
-class Loss(StrEnum):
+class LossChoice(StrEnum):
     """Losses of a prediction."""
 
     squared, absolute, logistic, huber, pinball, hinge = LOSSES
@@ -38,7 +39,7 @@ Features = Annotated[
     str | None,
     typer.Option(help="The columns to predict it from; all others that hold numbers when left out.", metavar="A,B,C"),
 ]
-LossName = Annotated[Loss | None, typer.Option(help="Loss of a prediction, for a file. [default: squared]")]
+LossName = Annotated[LossChoice | None, typer.Option(help="Loss of a prediction, for a file. [default: squared]")]
 Domain = Annotated[
     str | None,
     typer.Option(
@@ -64,9 +65,8 @@ Lags = Annotated[
         metavar="N|A,B,C",
     ),
 ]
-Horizon = Annotated[
-    int | None, typer.Option(help="Rounds: the length of a synthetic stream, or the first so many of data.", min=1)
-]
+Horizon = Annotated[int | None, typer.Option(help="Rounds of a synthetic stream.", min=1)]
+Rows = Annotated[int | None, typer.Option(help="For a file: only its first so many rows.", min=1)]
 Progress = Annotated[
     bool | None,
     typer.Option("--progress/--no-progress", help="Progress on stderr. [default: on a terminal]", show_default=False),
@@ -76,16 +76,62 @@ Scheduler = Annotated[str | None, typer.Option(help="Address of a Dask scheduler
 Workers = Annotated[int | None, typer.Option(help="Processes. [default: one a core]", min=1)]
 
 
+ForecastColumns = Annotated[
+    str | None, typer.Option("--columns", help="Columns that are known in advance.", metavar="A,B,C")
+]
+Levels = Annotated[
+    str | None, typer.Option(help="Coverage of the intervals, in percent. [default: 80,95]", metavar="A,B,C")
+]
+Season = Annotated[
+    str | None,
+    typer.Option(
+        help="Steps after which the series repeats itself: 24, or 24,168. [default: by the step of time, or found]",
+        metavar="N|A,B|none",
+    ),
+]
+
+
+def read_numbers(word: str, text: str | None) -> list[int] | None:
+    """Return whole numbers as they are typed: 24 or 1,2,24."""
+    if text is None:
+        return None
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(f"{word} must be a number, as 24, or a list of them, as 1,2,24. Got {text!r}.") from None
+
+
+def read_levels(text: str | None) -> tuple[float, ...] | None:
+    """Return levels as they are typed, in percent."""
+    if text is None:
+        return None
+    try:
+        found = tuple(float(part) for part in text.split(",") if part.strip())
+    except ValueError:
+        found = (0.0,)
+    if not all(1 <= level <= 99.9 for level in found) or len(set(found)) < len(found):
+        raise InputError(f"--levels must be percentages from 1 to 99.9, as 80,95. Got {text!r}.")
+    return tuple(level / 100 for level in found)
+
+
+def read_season(text: str | None) -> list[int] | tuple[()] | str | None:
+    """Return a season as it is typed; None where it is left out."""
+    if text is None or text == "auto":
+        return text
+    return () if text == "none" else read_numbers("--season", text)
+
+
 def describe_data(
     source: str,
     target: list[str] | None,
     features: str | None,
-    loss: Loss | None,
+    loss: LossChoice | None,
     domain: str | None,
     intercept: bool,
     scale: bool,
     horizon: int | None,
     *,
+    rows: int | None = None,
     lags: str | None = None,
     time: str | None = None,
     missing: Empty = Empty.raise_,
@@ -93,12 +139,17 @@ def describe_data(
 ) -> dict[str, Any]:
     """What to play on, in plain values: see `thalweg.lab.compare.open_data`."""
     if source in STREAMS:
-        if target or features or loss or not intercept or not scale or lags or time or missing != "raise":
+        if target or features or loss or not intercept or not scale or lags or time or missing != "raise" or rows:
             raise InputError(
-                f"{source!r} is a stream of its own: --target, --features, --loss, --lags, --time, --missing, "
+                f"{source!r} is a stream of its own: --target, --features, --loss, --lags, --time, --missing, --rows, "
                 "--no-intercept and --no-scale are for files."
             )
         return {"stream": source, "horizon": horizon, "domain": domain}
+    if horizon is not None:
+        raise InputError(
+            "--horizon is the length of a synthetic stream. For the first "
+            f"{horizon} rows of a file type --rows {horizon}."
+        )
     path = pathlib.Path(source)
     if source != "-" and not path.suffix and not path.exists():
         raise InputError(
@@ -115,20 +166,15 @@ def describe_data(
         "domain": domain or DOMAIN,
         "intercept": intercept,
         "scale": scale,
-        "horizon": horizon,
-        "lags": read_lags_text(lags),
+        "rows": rows,
+        "lags": read_lags(lags),
         "time": time,
         "missing": missing.value,
         "decimal": decimal,
     }
 
 
-def read_lags_text(lags: str | None) -> int | list[int]:
-    """Lags as they are typed."""
-    if lags is None:
-        return 0
-    try:
-        numbers = [int(part) for part in lags.split(",")]
-    except ValueError:
-        raise InputError(f"--lags must be a number, as 24, or a list of them, as 1,2,24. Got {lags!r}.") from None
-    return numbers[0] if len(numbers) == 1 and "," not in lags else numbers
+def read_lags(lags: str | None) -> int | list[int]:
+    """Return lags as they are typed."""
+    numbers = read_numbers("--lags", lags) or [0]
+    return numbers[0] if len(numbers) == 1 and "," not in (lags or "") else numbers

@@ -1,9 +1,7 @@
-"""What `thalweg run` does: play an algorithm, forecast a file, forecast rows as they arrive. It prints and writes."""
+"""The command `thalweg run`: play an algorithm, print its losses and write them."""
 
-import functools
 import json
 import pathlib
-import sys
 from dataclasses import asdict
 from typing import Any
 
@@ -12,17 +10,14 @@ import typer
 import thalweg as tw
 from thalweg._validate import visible
 from thalweg.errors import InputError
-from thalweg.estimators import Forecaster
-from thalweg.lab import forecast as lab
 from thalweg.lab._say import note, say, terminal
 from thalweg.lab._store import refuse_to_overwrite, write_file
-from thalweg.lab.columns import read_columns
+from thalweg.lab.columns import listed
 from thalweg.lab.compare import open_data
-from thalweg.lab.pictures import save as to_image
 from thalweg.lab.runs import FIRST_LINE, describe, losses_as, play_stream
 from thalweg.lab.tables import read_table
 
-__all__ = ["forecast_file", "forecast_live", "play"]
+__all__ = ["play"]
 
 
 def play(
@@ -42,7 +37,9 @@ def play(
     table = None if "stream" in data else read_table(**data)
     stream = table.stream if table else open_data(data, seed)
     if table and table.left_out:
-        note(visible(f"left out, since they hold no number: {', '.join(table.left_out)}"))
+        note(visible(f"left out, since they hold no number: {listed(table.left_out)}"))
+    for remark in table.remarks if table else ():
+        note(remark)
     tell = _tell if terminal(progress) else None
     with_decisions = out is not None and out.suffix.lower() == ".npz"
     report, losses, decisions = play_stream(algorithm, stream, tell=tell, decisions=with_decisions)
@@ -57,84 +54,6 @@ def play(
         raise typer.Exit(130)
 
 
-def _forecaster(data: dict[str, Any], columns: list[str], difference: bool, resume: pathlib.Path | None) -> Any:
-    """A new forecaster for these columns, or the one that was kept, if it is one for them."""
-    fresh = None
-    if resume is None or data["lags"] or difference or data["loss"] != "squared":
-        fresh = Forecaster(columns, lags=data["lags"], loss=data["loss"], difference=difference)
-    if resume is None:
-        return fresh
-    kept = tw.load(resume)
-    if not isinstance(kept, Forecaster):
-        raise InputError(f"{resume} holds a {type(kept).__name__}, no forecaster that --save kept.")
-    if list(kept.columns) != columns:
-        theirs, mine = (", ".join(names) or "none" for names in (kept.columns, columns))
-        raise InputError(f"{resume} was kept for other columns: {theirs}. Here they are: {mine}.")
-    if fresh is not None and fresh._settings() != kept._settings():
-        raise InputError(f"{resume} was kept with other --lags, --loss or --difference. Leave them out to go on.")
-    return kept
-
-
-def forecast_file(
-    data: dict[str, Any],
-    difference: bool,
-    out: pathlib.Path | None,
-    save: pathlib.Path | None,
-    resume: pathlib.Path | None,
-    plot: pathlib.Path | None,
-    as_json: bool,
-) -> None:
-    """Every row of a file, before it is seen."""
-    for path, endings in ((out, (".csv", ".parquet", ".json")), (plot, (".png", ".html"))):
-        if path is not None and path.suffix.lower() not in endings:
-            raise InputError(f"{'--out' if path is out else '--plot'} must end in {', '.join(endings)}. Got {path}.")
-    refuse_to_overwrite(data["source"], *(path for path in (out, save, plot) if path is not None))
-    read = {key: data[key] for key in ("features", "time", "missing", "decimal", "horizon")}
-    columns = read_columns(data["source"], data["target"], **read)
-    if columns.left_out:
-        note(f"left out, since they hold no number: {', '.join(columns.left_out)}")
-    if columns.dropped:
-        note(f"{columns.dropped} row(s) with an empty cell were dropped")
-    if not columns.features and not data["lags"] and resume is None:
-        raise InputError(
-            f"{columns.name} has no column with numbers beside {columns.target!r}. Type --lags 8 to forecast it from "
-            "its past."
-        )
-    forecaster = _forecaster(data, list(columns.features), difference, resume)
-    outcome = lab.forecast(columns, forecaster)
-    if as_json:
-        about = {"target": columns.target, "features": columns.features, "lags": forecaster.lags}
-        say(json.dumps(about | {"rows": outcome.rows(), "warning": outcome.warning}, indent=2))
-    else:
-        say(lab.in_words(outcome))
-    if out is not None:
-        write_file(out, lab.as_table(outcome, out.suffix.lower()))
-    if plot is not None:
-        page = plot.suffix.lower() == ".html"
-        write_file(plot, lab.as_page(outcome) if page else to_image(lab.picture(outcome), "png"))
-    if save is not None:
-        forecaster.save(save)
-
-
-def forecast_live(
-    data: dict[str, Any], difference: bool, save: pathlib.Path | None, resume: pathlib.Path | None
-) -> None:
-    """Rows as they arrive on stdin."""
-    if data["target"] is None:
-        raise InputError("standard input: say which column is the target.")
-    if sys.stdin is None:
-        raise InputError("The standard input is closed. Name a file instead of -.")
-
-    def write(line: str) -> None:
-        sys.stdout.write(line)
-        sys.stdout.flush()
-
-    shared = {key: data[key] for key in ("features", "time", "missing", "decimal")}
-    keep = None if save is None else lambda forecaster: forecaster.save(save)
-    make = functools.partial(_forecaster, data, difference=difference, resume=resume)
-    lab.live(sys.stdin, write, data["target"], lambda names: make(columns=names), keep=keep, note=note, **shared)
-
-
 def _tell(rounds: int, mean: float, recent: float, queries: tw.Queries, seconds: float) -> None:
     """A line of progress, after twice the rounds of the one before; the first with its head."""
     if rounds <= FIRST_LINE:
@@ -142,5 +61,5 @@ def _tell(rounds: int, mean: float, recent: float, queries: tw.Queries, seconds:
     _cells(rounds, f"{mean:.5g}", f"{recent:.5g}", *asdict(queries).values(), f"{seconds:.3f}")
 
 
-def _cells(*cells: Any) -> None:
+def _cells(*cells: object) -> None:
     note("  ".join(str(cell).rjust(11) for cell in cells))

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 from thalweg._validate import visible
 
@@ -32,7 +31,7 @@ def terminal(wanted: bool | None) -> bool:
     return sys.stderr.isatty() if wanted is None else wanted
 
 
-def aligned(heads: Sequence[str], rows: Sequence[Sequence[Any]], left: int = 1) -> str:
+def aligned(heads: Sequence[str], rows: Sequence[Sequence[object]], left: int = 1) -> str:
     """Columns as text: the first ones to the left, the others to the right."""
     cells = [[str(cell) for cell in row] for row in (heads, *rows)]
     widths = [max(len(row[k]) for row in cells) for k in range(len(heads))]

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import thalweg
+from thalweg._core.archive import replacing
 from thalweg.errors import InputError
 from thalweg.lab._say import tell
 
@@ -102,10 +103,12 @@ def _alive(process: int) -> bool:
 
 
 def refuse_to_overwrite(source: str | int, *written: pathlib.Path) -> None:
-    """`InputError` where a file to be written is the one that is read, whatever it is called; 0 is stdin."""
-    for path in written:
+    """`InputError` where a file to be written is the one that is read, or another of them; 0 is stdin."""
+    for k, path in enumerate(written):
         if os.path.exists(source) and path.exists() and os.path.samefile(source, path):
             raise InputError(f"{path} is the input and would be overwritten. Choose another place for the results.")
+        if any(os.path.realpath(path) == os.path.realpath(other) for other in written[:k]):
+            raise InputError(f"Two results would be written to {path}. Choose another place for one of them.")
 
 
 def write_file(path: pathlib.Path, content: bytes) -> pathlib.Path:
@@ -121,15 +124,8 @@ def write_file(path: pathlib.Path, content: bytes) -> pathlib.Path:
 
 def _replace(path: pathlib.Path, content: bytes) -> None:
     draft = path.with_name(f"{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.tmp")
-    try:
-        with open(draft, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())  # a full disk may show itself only here
-        os.replace(draft, path)
-    finally:
-        with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)
+    with replacing(path, draft) as file:
+        file.write(content)
 
 
 @contextlib.contextmanager
@@ -159,7 +155,7 @@ def file_name(name: str) -> str:
     return f"{readable}-{hashlib.sha256(name.encode()).hexdigest()[:12]}.json"
 
 
-def to_json(value: Any) -> str:
+def to_json(value: object) -> str:
     """A dict as JSON with sorted keys.
 
     Raises ValueError with one line that names the key, where JSON has no word for a value.
@@ -170,7 +166,7 @@ def to_json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, allow_nan=False)
 
 
-def _check_json(value: Any, where: str) -> None:
+def _check_json(value: object, where: str) -> None:
     if isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, str):

@@ -51,8 +51,8 @@ def build(name: str, stream: Stream) -> tw.Learner:
     Parameters
     ----------
     name : str
-        A key of `ALGORITHMS`, whatever its case; or "module:function", a function of yours that takes the domain and
-        returns a learner.
+        A key of `ALGORITHMS`, whatever its case; or "module:name": a learner class of yours with a card, built as the
+        card says, or a function (or another class) that takes the domain and returns a learner.
     stream : Stream
         What it will play.
 
@@ -72,8 +72,13 @@ def build(name: str, stream: Stream) -> tw.Learner:
         raise wrong("build", "stream", "a Stream", stream)
     known = find("algorithm", check_text("build", "name", name), ALGORITHMS)
     if ":" in known:
-        return _own(known, "learner", tw.Learner, stream.domain)  # type: ignore[no-any-return]
-    recipe = ALGORITHMS[known]
+        made = _imported(known)
+        card = vars(made).get("card") if isinstance(made, type) and issubclass(made, tw.Learner) else None
+        if card is None:
+            return _called(known, made, "learner", tw.Learner, stream.domain)  # type: ignore[no-any-return]
+        recipe = Recipe(known, made, card)
+    else:
+        recipe = ALGORITHMS[known]
     setting = stream.setting
     card = recipe.card
     if card.smooth and not setting.small_loss:
@@ -100,8 +105,8 @@ def find(kind: str, name: str, known: Iterable[str]) -> str:
     raise InputError(f"There is no {kind} {name!r}.{hint} 'thalweg list {kind}s' names all.")
 
 
-def _own(text: str, what: str, kind: type, *arguments: Any) -> Any:
-    """What "module:function" returns; modules of the present folder are found, too."""
+def _imported(text: str) -> Any:
+    """The function or class that "module:name" names; modules of the present folder are found, too."""
     module, _, name = text.partition(":")
     here = os.getcwd()
     sys.path.insert(0, here)
@@ -115,6 +120,11 @@ def _own(text: str, what: str, kind: type, *arguments: Any) -> Any:
         sys.path.remove(here)
     if not callable(function):
         raise InputError(f"{text!r}: {module} has no function {name!r}. Write module:function.")
+    return function
+
+
+def _called(text: str, function: Callable[..., Any], what: str, kind: type, *arguments: Any) -> Any:
+    """What it returns."""
     made = ask(text, what, function, *arguments)
     if not isinstance(made, kind):
         raise InputError(f"{text!r} must return a thalweg {kind.__name__}. Got {told(made)}.")
@@ -187,7 +197,7 @@ def build_domain(text: str, dim: int) -> Domain:
     """
     name, _, rest = check_text("build_domain", "text", text).partition(":")
     if rest.isidentifier() and name.strip().lower() not in map(str.lower, DOMAINS):
-        return _own(text, "domain", Domain, dim)  # type: ignore[no-any-return]
+        return _called(text, _imported(text), "domain", Domain, dim)  # type: ignore[no-any-return]
     shape = DOMAINS[find("domain", name.strip(), DOMAINS)]
     if shape.make is None:
         typed = ", ".join(key for key, other in DOMAINS.items() if other.make is not None)

@@ -10,15 +10,15 @@ import io
 import pathlib
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from thalweg._extras import need
-from thalweg._validate import check_choice, check_count, check_items, check_text, visible, wrong
+from thalweg._validate import check_choice, check_count, check_items, check_text, told, visible, wrong
 from thalweg.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,12 +28,18 @@ __all__ = [
     "MISSING",
     "READERS",
     "Columns",
+    "Long",
+    "Order",
     "cell_number",
-    "check_order",
+    "check_named",
     "choose_columns",
+    "header_of",
     "lagged",
+    "listed",
+    "no_number",
     "read_columns",
-    "separator_of",
+    "read_header",
+    "read_long",
 ]
 
 Array = NDArray[np.float64]
@@ -41,6 +47,8 @@ Array = NDArray[np.float64]
 MISSING = "raise", "drop", "previous"  # what to do where a cell is empty
 COMMA = r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?"  # a number with a decimal comma
 YES, NO = ("true", "yes"), ("false", "no")
+SHOWN = 20  # names in a message
+GAP = 1.5  # usual steps of time, beyond which rows are missing
 READERS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet"}
 
 
@@ -66,6 +74,10 @@ class Columns:
         Columns that hold no number at all.
     dropped : int
         Rows that were dropped since a cell was empty.
+    read, whole : int
+        Rows that were read, and rows of the table: more, where only the first ones were asked for.
+    remarks : tuple of str
+        What to tell of the times: those that repeat, and gaps.
     """
 
     name: str
@@ -77,6 +89,14 @@ class Columns:
     times: list[str]
     left_out: tuple[str, ...]
     dropped: int
+    read: int
+    whole: int
+    remarks: tuple[str, ...]
+
+    def left_over(self) -> str | None:
+        """Say which rows of the table were not read; None where all were."""
+        rest = self.whole - self.read
+        return f"the first {self.read} of {self.whole} rows; {rest} were left out" if rest else None
 
 
 def read_columns(
@@ -87,13 +107,13 @@ def read_columns(
     time: str | None = None,
     missing: str = "raise",
     decimal: str = ".",
-    horizon: int | None = None,
+    rows: int | None = None,
 ) -> Columns:
     """Read the target and the features of a table.
 
     Parameters
     ----------
-    source, target, features, horizon
+    source, target, features, rows
         As for `read_table`.
     time : str, optional
         The column that says when a row was. It must not go backwards, and is never a feature.
@@ -111,26 +131,112 @@ def read_columns(
         features = [check_text("read_table", "features", key) for key in names]
     name = "standard input" if str(source) == "-" else visible(str(source))
     frame = _read(source, name, decimal)
-    if horizon is not None:
-        frame = frame.head(check_count("read_table", "horizon", horizon))
+    whole = len(frame)
+    if rows is not None:
+        frame = frame.head(check_count("read_table", "rows", rows))
     if len(frame) < 2:
         raise InputError(f"{name} has {len(frame)} row(s) of data. At least 2 are needed.")
     if target is None:
-        raise InputError(f"{name}: say which column is the target. Its columns are {', '.join(frame.columns)}.")
+        raise InputError(f"{name}: say which column is the target. Its columns are {listed(frame.columns)}.")
     chosen, left_out = choose_columns(name, frame, check_text("read_table", "target", target), features, time)
-    if time is not None:
-        check_order(name, frame[time])
-    needed = {key: _numbers(name, frame[key], missing, features is None and key != target) for key in (target, *chosen)}
+    remarks = () if time is None else _check_order(name, frame[time])
+    needed = {
+        key: _numbers(name, frame[key], missing, features is None and key != target, decimal)
+        for key in (target, *chosen)
+    }
     kept = np.ones(len(frame), dtype=bool)
     if missing == "drop":
         kept = np.isfinite(np.array(list(needed.values()))).all(axis=0)
         if kept.sum() < 2:
             raise InputError(f"{name} has {kept.sum()} row(s) in which no cell is empty. At least 2 are needed.")
-    rows = np.array([needed[key] for key in chosen]).reshape(len(chosen), len(frame)).T
+    table = np.array([needed[key] for key in chosen]).reshape(len(chosen), len(frame)).T
     said = frame[time].to_list() if time is not None else range(1, len(frame) + 1)
     times = [str(one) for one, keep in zip(said, kept, strict=True) if keep]
     dropped = int((~kept).sum())
-    return Columns(name, target, tuple(chosen), needed[target][kept], rows[kept], time, times, tuple(left_out), dropped)
+    return Columns(
+        name,
+        target,
+        tuple(chosen),
+        needed[target][kept],
+        table[kept],
+        time,
+        times,
+        tuple(left_out),
+        dropped,
+        len(frame),
+        whole,
+        remarks,
+    )
+
+
+class Long(NamedTuple):
+    """A table of one or many series, for `thalweg.estimators.long_frames`."""
+
+    name: str  # of the file, fit to be shown
+    frame: pl.DataFrame  # names of series, times, target and further columns
+    whole: int  # rows of the table: more, where only the first ones were asked for
+    unused: tuple[str, ...]  # columns with numbers that nobody asked for
+
+
+def read_long(
+    source: str | pathlib.Path,
+    target: str | None,
+    *,
+    id: str | None = None,
+    time: str | None = None,
+    columns: Sequence[str] = (),
+    decimal: str = ".",
+    rows: int | None = None,
+) -> Long:
+    """Read these columns of a table; empty cells are allowed, and null. Without a target: further columns only."""
+    check_choice("read_long", "decimal", decimal, (".", ","))
+    name = "standard input" if str(source) == "-" else visible(str(source))
+    frame = _read(source, name, decimal)
+    whole = len(frame)
+    if rows is not None:
+        frame = frame.head(rows)
+    if len(frame) == 0:
+        raise InputError(f"{name} has no rows of data.")
+    asked = {"target": [target] if target else [], "id": [id] if id else [], "time": [time] if time else []}
+    check_named(name, frame.columns, asked | {"column": list(columns)})
+    polars = _polars()
+    numbers = {key: _numbers(name, frame[key], "drop", False, decimal) for key in (*asked["target"], *columns)}
+    made = [polars.Series(key, column, nan_to_null=True) for key, column in numbers.items()]
+    if id:
+        made.append(frame[id].str.strip_chars() if frame[id].dtype == polars.String else frame[id])
+    if time:
+        made.append(_times(name, frame[time]))
+    chosen = {one.name for one in made}
+    unused = tuple(key for key in frame.columns if key not in chosen and _parse(frame[key]).count())
+    return Long(name, polars.DataFrame(made), whole, unused)
+
+
+def check_named(name: str, names: Sequence[str], asked: dict[str, list[str]]) -> None:
+    """Refuse columns that are not there, or that are named twice."""
+    seen: dict[str, str] = {}
+    for kind, keys in asked.items():
+        for key in keys:
+            if key not in names:
+                raise InputError(f"{name} has no column {told(key)} for --{kind}. Its columns are {listed(names)}.")
+            if key in seen:
+                raise InputError(f"The column {told(key)} is given twice: as {seen[key]} and as {kind}.")
+            seen[key] = kind
+
+
+def _times(name: str, column: pl.Series) -> pl.Series:
+    """Return times as integers or dates; as they are, where some cell is neither."""
+    polars = _polars()
+    times = _moments(column)
+    if times.dtype == polars.Float64 and column.dtype == polars.String:
+        whole = times.cast(polars.Int64, strict=False)
+        if times.null_count() == 0 and not (whole == times).all():
+            row = int(np.argmax((whole != times).to_numpy()))
+            raise InputError(
+                f"{name}, column {column.name!r}, row {row + 1}: {told(column[row])[1:-1]} is no whole number. Times "
+                "are whole numbers or dates; leave --time out to go by rows."
+            )
+        times = whole
+    return column if times.null_count() > column.null_count() else times.alias(column.name)
 
 
 def choose_columns(
@@ -139,7 +245,7 @@ def choose_columns(
     """The columns of the features, checked; and those left out, since they hold no number."""
     if time is not None:
         if time not in frame.columns:
-            raise InputError(f"{name} has no column {time!r} for the time. Its columns are {', '.join(frame.columns)}.")
+            raise InputError(f"{name} has no column {time!r} for the time. Its columns are {listed(frame.columns)}.")
         if time == target or time in (features or ()):
             what = "target" if time == target else "a feature"
             raise InputError(f"The column {time!r} is given twice: as the time and as {what}.")
@@ -148,9 +254,11 @@ def choose_columns(
     for key in left_out:
         if frame[key].dtype == _polars().String and re.fullmatch(COMMA, str(frame[key][0] or "").strip()):
             raise InputError(
-                f"{name}, column {key!r}, row 1: {frame[key][0]!r} is no number. Type --decimal , if that is its mark."
+                f"{name}, column {key!r}, row 1: {told(frame[key][0])} is no number. Type --decimal , if that is its "
+                "mark."
             )
-    return [key for key in chosen if key not in left_out], left_out
+    without = set(left_out)
+    return [key for key in chosen if key not in without], left_out
 
 
 def lagged(columns: Columns, lags: Sequence[int]) -> Columns:
@@ -168,17 +276,17 @@ def lagged(columns: Columns, lags: Sequence[int]) -> Columns:
 
 def _choose(name: str, columns: list[str], target: str, features: Sequence[str] | None) -> list[str]:
     """The columns of the features, checked."""
+    known = set(columns)
     for key in (target, *(features or ())):
-        if key not in columns:
+        if key not in known:
             kind = "target" if key == target else "feature"
-            raise InputError(f"{name} has no column {key!r} for a {kind}. Its columns are {', '.join(columns)}.")
+            raise InputError(f"{name} has no column {told(key)} for a {kind}. Its columns are {listed(columns)}.")
     if features is None:
         return [key for key in columns if key != target]
     if target in features:
         raise InputError(f"The column {target!r} is given twice: as the target and as a feature.")
-    twice = [key for k, key in enumerate(features) if key in features[:k]]
-    if twice:
-        raise InputError(f"The feature {twice[0]!r} is given twice.")
+    if (twice := _repeated(features)) is not None:
+        raise InputError(f"The feature {told(twice)} is given twice.")
     return list(features)
 
 
@@ -234,7 +342,7 @@ def _read_csv(content: bytes, name: str) -> pl.DataFrame:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise InputError(f"{name} is no text in UTF-8: see line {line}. Save it as UTF-8.") from None
-    separator = separator_of(content.lstrip().partition(b"\n")[0].decode())
+    separator = separator_of(header_of(io.StringIO(content.decode("utf-8-sig").lstrip(), newline="")))
     try:
         frame: pl.DataFrame = polars.read_csv(
             io.BytesIO(content), has_header=False, infer_schema_length=0, separator=separator
@@ -243,10 +351,7 @@ def _read_csv(content: bytes, name: str) -> pl.DataFrame:
         _refuse_ragged(content, separator, name)
         reason = "a quotation mark is never closed." if content.count(b'"') % 2 else _first_line(error)
         raise InputError(f"{name} is no CSV that can be read: {reason}") from None
-    names = [str(cell or "").strip() or f"unnamed_{k}" for k, cell in enumerate(frame.row(0), start=1)]
-    twice = [key for k, key in enumerate(names) if key in names[:k]]
-    if twice:
-        raise InputError(f"{name} has two columns called {twice[0]!r}. Give each a name of its own.")
+    names = _names(name, frame.row(0))
     frame = frame.slice(1)
     frame.columns = names
     while len(frame) and all(cell is None for cell in frame.row(-1)):  # blank lines at the end
@@ -254,6 +359,49 @@ def _read_csv(content: bytes, name: str) -> pl.DataFrame:
     if frame[names[-1]].null_count():  # a row that is too short has none in its last column
         _refuse_ragged(content, separator, name)
     return frame
+
+
+def header_of(lines: Iterator[str]) -> str:
+    """Take the header from the lines of a CSV: one line, or several where a name in quotation marks has line breaks."""
+    header = ""
+    for line in lines:
+        header += line
+        if header.count('"') % 2 == 0:
+            break
+    return header
+
+
+def read_header(header: str, name: str) -> tuple[list[str], str]:
+    """Return the names of columns, each another, and the mark between them."""
+    mark = separator_of(header)
+    try:
+        cells = next(csv.reader(io.StringIO(header.lstrip("\ufeff"), newline=""), delimiter=mark), [])
+    except csv.Error as error:
+        raise InputError(f"{name}: its header cannot be read: {error}.") from None
+    return _names(name, cells), mark
+
+
+def _names(name: str, cells: Sequence[Any]) -> list[str]:
+    names = [str(cell or "").strip() or f"unnamed_{k}" for k, cell in enumerate(cells, start=1)]
+    if (twice := _repeated(names)) is not None:
+        raise InputError(f"{name} has two columns called {told(twice)}. Give each a name of its own.")
+    return names
+
+
+def _repeated(names: Sequence[str]) -> str | None:
+    """Return the first name that is there twice."""
+    seen: set[str] = set()
+    for key in names:
+        if key in seen:
+            return key
+        seen.add(key)
+    return None
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names for a message: all, or the first ones of many."""
+    shown = ", ".join(told(key)[1:-1] for key in names[:SHOWN])
+    return shown if len(names) <= SHOWN else f"{shown}, ... ({len(names)} in all)"
 
 
 def separator_of(header: str) -> str:
@@ -315,7 +463,13 @@ def cell_number(cell: str, decimal: str) -> float | None:
         return None
 
 
-def _numbers(name: str, column: pl.Series, missing: str = "raise", optional: bool = False) -> Array:
+def no_number(cell: str, decimal: str) -> str:
+    """Say that a cell holds no number, and what to do."""
+    comma = ", or type --decimal , if that is its mark" if decimal == "." and re.fullmatch(COMMA, cell.strip()) else ""
+    return f"{told(cell.strip())} is no number. Correct it{comma}"
+
+
+def _numbers(name: str, column: pl.Series, missing: str, optional: bool, decimal: str) -> Array:
     """The finite numbers of a column, or an error that names the first cell that holds none.
 
     Empty cells are nan where rows are to be dropped, and what the row before had where that is wanted. `optional` is a
@@ -344,29 +498,115 @@ def _numbers(name: str, column: pl.Series, missing: str = "raise", optional: boo
     if cell is None or not str(cell).strip():
         raise InputError(f"{place}: the cell is empty. Fill it, or type --missing drop or --missing previous{others}.")
     if parsed[k] is None:
-        comma = ", or type --decimal , if that is its mark" if "," in str(cell) else ""
-        raise InputError(f"{place}: {str(cell)!r} is no number. Correct it{comma}{others}.")
-    raise InputError(f"{place}: {str(cell).strip()} is not finite. Correct it or drop the row{others}.")
+        raise InputError(f"{place}: {no_number(str(cell), decimal)}{others}.")
+    raise InputError(f"{place}: {told(str(cell).strip())[1:-1]} is not finite. Correct it or drop the row{others}.")
 
 
-def check_order(name: str, column: pl.Series) -> None:
-    """Refuse a column of times that goes backwards, or has an empty cell."""
+# ---------------------------------------------------------------------------------------------------------------- times
+
+
+def _moments(column: pl.Series) -> pl.Series:
+    """Times that can be compared: numbers where a cell is one, else dates, else the text as it is."""
     polars = _polars()
-    times = column
-    if column.dtype == polars.String:
-        times = column.str.strip_chars()
-        numbers = times.cast(polars.Float64, strict=False)
-        dates = times.str.to_datetime(strict=False) if not numbers.count() else None
-        times = numbers if numbers.count() else dates if dates is not None and dates.count() else times
+    if column.dtype != polars.String:
+        return column
+    text = column.str.strip_chars()
+    numbers = text.cast(polars.Float64, strict=False)
+    if numbers.count():
+        return numbers
+    try:
+        dates = text.str.to_datetime(strict=False)
+    except polars.exceptions.PolarsError:  # no date at all
+        return text
+    return dates if dates.count() else text
+
+
+def _check_order(name: str, column: pl.Series) -> tuple[str, ...]:
+    """Refuse a column of times that goes backwards, or has an empty cell. Return what to tell: repeats, and gaps."""
+    times = _moments(column)
     place = f"{name}, column {column.name!r}, row"
     empty = np.flatnonzero(times.is_null().to_numpy())
     if empty.size:
-        cell = column[int(empty[0])]
-        what = "the cell is empty" if cell is None or not str(cell).strip() else f"{str(cell)!r} is no time"
-        raise InputError(f"{place} {empty[0] + 1}: {what}. Correct it, or leave --time out.")
-    back = np.flatnonzero((times.head(-1) > times.tail(-1)).to_numpy()) if len(times) > 1 else np.zeros(0, dtype=int)
+        raise InputError(f"{place} {empty[0] + 1}: {_no_time(column[int(empty[0])])}")
+    try:
+        ahead, level = times.head(-1) > times.tail(-1), times.head(-1) == times.tail(-1)
+    except _polars().exceptions.PolarsError:
+        raise InputError(f"{place} 1: times of type {column.dtype} have no order. Leave --time out.") from None
+    back = np.flatnonzero(ahead.to_numpy())
     if back.size:
         k = int(back[0]) + 1
-        raise InputError(
-            f"{place} {k + 1}: time goes back, from {column[k - 1]} to {column[k]}. Sort the rows by time."
-        )
+        raise InputError(f"{place} {k + 1}: {_goes_back(column[k - 1], column[k])}")
+    return _repeats(column, np.flatnonzero(level.to_numpy()) + 1) + _gaps(column, times)
+
+
+def _no_time(cell: Any) -> str:
+    what = "the cell is empty" if cell is None or not str(cell).strip() else f"{told(str(cell))} is no time"
+    return f"{what}. Correct it, or leave --time out."
+
+
+def _goes_back(before: Any, now: Any) -> str:
+    return f"time goes back, from {told(str(before))[1:-1]} to {told(str(now))[1:-1]}. Sort the rows by time."
+
+
+def _repeats(column: pl.Series, rows: NDArray[Any]) -> tuple[str, ...]:
+    if not rows.size:
+        return ()
+    first = int(rows[0])
+    return (
+        f"{column.name}: {rows.size} row(s) have the time of the row before, first row {first + 1}, {column[first]}",
+    )
+
+
+def _have_steps(times: pl.Series) -> bool:
+    return bool(times.dtype.is_numeric() or times.dtype.is_temporal())
+
+
+def _gaps(column: pl.Series, times: pl.Series) -> tuple[str, ...]:
+    """Tell of gaps where most steps are the same: longer ones than that and a half."""
+    if not _have_steps(times) or len(times) < 4:
+        return ()
+    steps = times.diff().to_physical().cast(_polars().Float64).to_numpy()[1:]
+    sizes, counts = np.unique(steps[steps > 0], return_counts=True)
+    if not counts.size or 2 * counts.max() < counts.sum():
+        return ()
+    usual = sizes[np.argmax(counts)]
+    wide = np.flatnonzero(steps > GAP * usual) + 1
+    if not wide.size:
+        return ()
+    k = int(wide[np.argmax(steps[wide - 1])])
+    missing = round(steps[k - 1] / usual) - 1
+    return (
+        f"{column.name}: {wide.size} gap(s); the longest, of {missing} row(s), is before row {k + 1}, from "
+        f"{column[k - 1]} to {column[k]}",
+    )
+
+
+class Order:
+    """The order of times that arrive one by one: as for a file, they must not go backwards.
+
+    Told are times that repeat, and steps that are longer by half than any before.
+    """
+
+    def __init__(self, name: str, column: str) -> None:
+        self.place, self.longest = f"{name}, column {column!r}, row", 0.0
+        self.before: str | None = None
+
+    def see(self, cell: str, row: int) -> str | None:
+        """Take in the next time; return the remark on it."""
+        polars = _polars()
+        times = _moments(polars.Series([cell] if self.before is None else [self.before, cell], dtype=polars.String))
+        if not cell.strip() or times.null_count():
+            raise InputError(f"{self.place} {row}: {_no_time(cell)}")
+        if self.before is None:
+            self.before = cell
+            return None
+        if times[0] > times[1]:
+            raise InputError(f"{self.place} {row}: {_goes_back(self.before, cell)}")
+        before, self.before = told(self.before)[1:-1], cell
+        if times[0] == times[1]:
+            return f"{self.place} {row}: it has the time of the row before, {before}"
+        if not _have_steps(times):
+            return None
+        step, usual = float(times.diff().to_physical()[1]), self.longest
+        self.longest = max(usual, step)
+        return f"{self.place} {row}: a gap, from {before} to {told(cell)[1:-1]}" if 0 < GAP * usual < step else None

@@ -98,8 +98,8 @@ def thalweg(
     \b
     thalweg list                                        what there is
     thalweg sample load.csv                             a file to try it on: a year of hourly demand
-    thalweg run load.csv --target demand --lags 24      forecasts, beside simple ones
-    thalweg run EfficientDynamic piecewise              another algorithm, on a stream
+    thalweg forecast load.csv --target demand           the next values, and errors beside simple forecasts
+    thalweg run EfficientDynamic piecewise              an algorithm, on a stream
     thalweg compare Tracker SOGD --on piecewise         several of them
     thalweg reproduce                                   the paper's experiments
     thalweg control, thalweg pca                        studies of its two applications
@@ -161,6 +161,111 @@ def list_(
         typer.echo(aligned(heads, [list(row.values()) for row in rows], left=len(heads)))
 
 
+# ------------------------------------------------------------------------------------------------------------- forecast
+
+
+Beside = StrEnum("Beside", ["statsforecast"])
+Errors = StrEnum("Errors", ["squared", "absolute"])
+
+
+@app.command()
+def forecast(
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="A .csv or .parquet file; - for CSV from stdin.", show_default=False)
+    ],
+    *,
+    target: Annotated[str, typer.Option(help="The column to forecast.", metavar="COLUMN", show_default=False)],
+    id_: Annotated[
+        str | None,
+        typer.Option("--id", help="The column that names series, where there are several.", metavar="COLUMN"),
+    ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(help="The column with dates or whole numbers. Without it rows are in order.", metavar="COLUMN"),
+    ] = None,
+    horizon: Annotated[int | None, typer.Option(help="Steps ahead. [default: 1]", min=1)] = None,
+    levels: option.Levels = None,
+    columns: option.ForecastColumns = None,
+    future: Annotated[
+        str | None, typer.Option(help="A file with these columns for the rows to come.", metavar="FILE")
+    ] = None,
+    freq: Annotated[
+        str, typer.Option(help="The step of time: 15min, h, D, B, W, MS, ... or a whole number.", metavar="STEP")
+    ] = "infer",
+    season: option.Season = None,
+    lags: Annotated[
+        str | None, typer.Option(help="Past values to look at: 8, or 1,2,24. [default: 4]", metavar="N|A,B,C")
+    ] = None,
+    loss: Annotated[Errors | None, typer.Option(help="Errors to go by. [default: squared]")] = None,
+    decimal: option.Decimal = ".",
+    rows: option.Rows = None,
+    windows: Annotated[
+        int | None, typer.Option(help="Errors of the last so many windows only. [default: of all rows]", min=1)
+    ] = None,
+    beside: Annotated[
+        Beside | None, typer.Option(help="Also fit the models of this library to the last windows (5 of them).")
+    ] = None,
+    out: Annotated[
+        pathlib.Path | None,
+        typer.Option(help="Write the forecasts after the last row: .csv, .parquet or .json.", metavar="FILE"),
+    ] = None,
+    backtest: Annotated[
+        pathlib.Path | None,
+        typer.Option(help="Write the forecasts of all past values: .csv, .parquet or .json.", metavar="FILE"),
+    ] = None,
+    plot: Annotated[pathlib.Path | None, typer.Option(help="Draw them: .png or .html.", metavar="FILE")] = None,
+    save: Annotated[
+        pathlib.Path | None, typer.Option(help="Keep the forecaster of one series, to go on later.", metavar="FILE")
+    ] = None,
+    resume: Annotated[
+        pathlib.Path | None,
+        typer.Option(help="Go on with a forecaster that --save kept; the first row is the next one.", metavar="FILE"),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    progress: option.Progress = None,
+) -> None:
+    """Forecast one or many series of a file, with intervals, and say how good forecasts of its past would have been.
+
+    Every past value is forecast from the rows before it, 1 to --horizon steps ahead, and the errors stand beside those
+    of repeating the last value or the last season. Empty targets and times without a row are missing values. From
+    stdin, rows are forecast as they arrive.
+
+    \b
+    thalweg forecast load.csv --target demand --time hour --horizon 24
+    thalweg forecast load.csv --target demand --time hour --horizon 24 --out next.csv --plot next.png
+    thalweg forecast sales.csv --target sold --id shop --time day --horizon 14 --levels 80,95 --out next.parquet
+    thalweg forecast load.csv --target demand --time hour --columns degrees,workday --future tomorrow.csv --horizon 24
+    thalweg forecast load.csv --target demand --time hour --horizon 24 --beside statsforecast
+    thalweg forecast new.csv --target demand --time hour --resume demand.npz --save demand.npz
+    tail -f load.csv | thalweg forecast - --target demand --time hour --save demand.npz
+    """
+    from thalweg.lab._forecast import Asked, forecast_file, forecast_live
+
+    if id_ is not None and (save or resume):
+        raise InputError("--save and --resume keep one series: leave --id out, or split the file by series.")
+    given = {
+        "horizon": horizon,
+        "levels": option.read_levels(levels),
+        "lags": None if lags is None else option.read_lags(lags),
+        "loss": loss.value if loss else None,
+    }
+    names = [name.strip() for name in (columns or "").split(",") if name.strip()]
+    step = int(freq) if freq.isdigit() else freq
+    asked = Asked(file, target, id_, time, names, step, option.read_season(season), given, decimal, save, resume)
+    if file == "-":
+        if out or backtest or plot or as_json or rows or future or windows or beside:
+            raise InputError(
+                "From stdin forecasts go to stdout as they are made: leave out --out, --backtest, --plot, --json, "
+                "--rows, --future, --windows and --beside."
+            )
+        forecast_live(asked)
+        return
+    forecast_file(
+        asked, future=future, rows=rows, windows=windows, beside=beside.value if beside else None, out=out,
+        backtest=backtest, plot=plot, as_json=as_json, progress=progress,
+    )  # fmt: skip
+
+
 # ------------------------------------------------------------------------------------------------------------------ run
 
 
@@ -170,8 +275,8 @@ def run(
         list[str],
         typer.Argument(
             metavar="[ALGORITHM] STREAM_OR_FILE",
-            help="See 'thalweg list'. A .csv or .parquet file; - for CSV from stdin. Without an algorithm, a file is "
-            f"forecast row by row; on a stream {USUAL} plays.",
+            help=f"See 'thalweg list'. A .csv or .parquet file; - for CSV from stdin. Without an algorithm, {USUAL} "
+            "plays a stream.",
             show_default=False,
         ),
     ],
@@ -179,9 +284,6 @@ def run(
     target: option.Target = None,
     features: option.Features = None,
     lags: option.Lags = None,
-    difference: Annotated[
-        bool, typer.Option("--difference", help="For a forecast: only steps of the target count, not its level.")
-    ] = False,
     time: option.Time = None,
     missing: option.Missing = option.Empty.raise_,
     decimal: option.Decimal = ".",
@@ -194,44 +296,27 @@ def run(
     intercept: option.Intercept = True,
     scale: option.Scale = True,
     horizon: option.Horizon = None,
+    rows: option.Rows = None,
     seed: Annotated[int, typer.Option(help="What a synthetic stream is drawn from.", min=0)] = 0,
     out: Annotated[
         pathlib.Path | None,
-        typer.Option(
-            help="Keep all rows: forecasts, losses and weights as .csv, .parquet or .json; of an algorithm its losses, "
-            "as .csv, .json or .npz (with decisions).",
-            metavar="FILE",
-        ),
+        typer.Option(help="Keep the losses, as .csv, .json or .npz (with decisions).", metavar="FILE"),
     ] = None,
-    save: Annotated[
-        pathlib.Path | None, typer.Option(help="Of a forecast: keep what was learned, to go on later.", metavar="FILE")
-    ] = None,
-    resume: Annotated[
-        pathlib.Path | None, typer.Option(help="Of a forecast: go on from what --save kept.", metavar="FILE")
-    ] = None,
-    plot: Annotated[pathlib.Path | None, typer.Option(help="Of a forecast: .png or .html.", metavar="FILE")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     progress: option.Progress = None,
 ) -> None:
-    """Forecast a file row by row, or play an algorithm on a stream or a file.
+    """Play an algorithm on a stream or a file.
 
-    A forecast is made for every row before its target is looked at, in the units of the target, and stands beside
-    what simple forecasts would have got. From stdin, rows are forecast as they arrive.
-
-    An algorithm that is named plays the whole file: scales and bounds are computed before the first round, so they look
-    ahead; losses are in scaled units. Progress is a line after 16, 32, 64, ... rounds.
+    It plays the whole file: scales and bounds are computed before the first round, so they look ahead; losses are in
+    scaled units. Progress is a line after 16, 32, 64, ... rounds. To forecast a file type thalweg forecast.
 
     \b
-    thalweg run load.csv --target demand --lags 24
-    thalweg run load.csv --target demand --lags 1,2,24,168 --time hour --save demand.npz --out forecasts.csv
-    thalweg run new.csv --target demand --time hour --resume demand.npz
-    tail -f load.csv | thalweg run - --target demand --lags 24
     thalweg run EfficientDynamic piecewise
     thalweg run Sword gradual --horizon 5000 --seed 3 --json
     thalweg run SOGD load.csv --target demand --features degrees,workday --domain box:lower=-2,upper=2
     thalweg run load.csv --target demand --learner mine:make_learner --domain mine:make_set
     """
-    from thalweg.lab._run import forecast_file, forecast_live, play
+    from thalweg.lab._run import play
 
     algorithm, source = _algorithm_and_source(words)
     data = option.describe_data(
@@ -243,26 +328,20 @@ def run(
         intercept,
         scale,
         horizon,
+        rows=rows,
         lags=lags,
         time=time,
         missing=missing,
         decimal=decimal,
     )
-    named = len(words) == 2 or learner is not None or domain is not None or not (intercept and scale)
-    if "stream" in data or named or data["loss"] not in ("squared", "absolute"):
-        only = {"--difference": difference, "--save": save, "--resume": resume, "--plot": plot}
-        if any(only.values()):
-            word = next(name for name, given in only.items() if given)
-            raise InputError(f"{word} is for forecasts of a file: name no algorithm, learner, domain or scale with it.")
-        if learner is not None and len(words) == 2:
-            raise InputError(f"Give {words[0]} or --learner {learner}, not both.")
-        play(learner or algorithm, source, data, seed, out, as_json, progress)
-    elif source == "-":
-        if out or plot or as_json or horizon:
-            raise InputError("From stdin forecasts go to stdout as they are made: leave out --out, --plot and --json.")
-        forecast_live(data, difference, save, resume)
-    else:
-        forecast_file(data, difference, out, save, resume, plot, as_json)
+    if learner is not None and len(words) == 2:
+        raise InputError(f"Give {words[0]} or --learner {learner}, not both.")
+    if "stream" not in data and len(words) == 1 and learner is None:
+        raise InputError(
+            f"{source} is a file: type thalweg forecast {source} to forecast it, or name an algorithm to play on it: "
+            f"thalweg run {USUAL} {source}."
+        )
+    play(learner or algorithm, source, data, seed, out, as_json, progress)
 
 
 def _algorithm_and_source(words: list[str]) -> tuple[str, str]:
@@ -283,7 +362,8 @@ def compare(
         list[str] | None,
         typer.Argument(
             metavar="ALGORITHM",
-            help=f"See 'thalweg list algorithms'; {USUAL} where none is named.",
+            help=f"See 'thalweg list algorithms'; {USUAL} where none is named. MODULE:NAME is a learner of yours: a "
+            "class with a card, or a function of a domain that returns it.",
             show_default=False,
         ),
     ] = None,
@@ -306,6 +386,7 @@ def compare(
     intercept: option.Intercept = True,
     scale: option.Scale = True,
     horizon: option.Horizon = None,
+    rows: option.Rows = None,
     engine: option.Engine = "serial",
     workers: option.Workers = None,
     scheduler: option.Scheduler = None,
@@ -321,6 +402,7 @@ def compare(
     thalweg compare Tracker OGD Sword EfficientDynamic --on piecewise
     thalweg compare SACS-eager EfficientAdaptive-eager --on ball-piecewise --seeds 10 --out results/adaptive
     thalweg compare OGD SOGD EfficientCutkosky --on load.csv --target demand
+    thalweg compare Tracker mine:MyLearner --on piecewise
     """
     from thalweg.lab import compare as lab
     from thalweg.lab.runs import tidy
@@ -336,6 +418,7 @@ def compare(
         intercept,
         scale,
         horizon,
+        rows=rows,
         lags=lags,
         time=time,
         missing=missing,
@@ -344,11 +427,11 @@ def compare(
     folder = out or pathlib.Path("results") / f"compare-{pathlib.Path(on).stem}"
     watched = terminal(progress)
     how: dict[str, Any] = {"engine": engine, "workers": workers, "scheduler": scheduler, "progress": watched}
-    rows = lab.compare(algorithms or [USUAL], data, folder, seeds=seeds, **how)
-    if rows[0]["runs"] < seeds:
+    found = lab.compare(algorithms or [USUAL], data, folder, seeds=seeds, **how)
+    if found[0]["runs"] < seeds:
         note("one run each: on data that is given a seed changes nothing")
     cells = [
-        [row["algorithm"], tidy(row["loss_mean"], 5), *(tidy(row[key], 3) for key in lab.COLUMNS[3:])] for row in rows
+        [row["algorithm"], tidy(row["loss_mean"], 5), *(tidy(row[key], 3) for key in lab.COLUMNS[3:])] for row in found
     ]
     heads = ["algorithm", "total loss", "sd", "projections", "gradients", "values", "markers", "seconds"]
     typer.echo(aligned(heads, cells))
@@ -435,7 +518,7 @@ def sample(
 
     \b
     thalweg sample load.csv
-    thalweg run load.csv --target demand --time hour --lags 24
+    thalweg forecast load.csv --target demand --time hour --horizon 24
     """
     from thalweg.lab.sample import demand
 

@@ -1,15 +1,14 @@
-"""From a table to a forecast: every row forecast before it is seen, beside what one would have got for free.
+"""From a table to forecasts: the next steps of every series, and errors by horizon beside simple forecasts.
 
-Errors are in the units of the target. Simple forecasts are made of the same rows; those in hindsight know all of them
-and are no forecasts, but show what there was to be had.
+Every row was forecast from the rows before it. Errors are in the units of the target; those of several series are in
+units of the mean absolute step of each, and their mean over series is told.
 """
 
 from __future__ import annotations
 
-import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,317 +16,391 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thalweg._extras import need
+from thalweg._types import Array
 from thalweg._validate import visible
-from thalweg.errors import InputError
+from thalweg.estimators._frequencies import DAY
+from thalweg.estimators._panel import Panel
 from thalweg.estimators.forecaster import Forecaster
+from thalweg.estimators.forecasts import Forecast
+from thalweg.estimators.long_frames import MEAN, Places, as_backtest, as_forecast, at_cutoffs, cutoffs, play_panel
 from thalweg.lab._say import aligned
-from thalweg.lab.columns import Columns, cell_number, lagged, separator_of
-from thalweg.lab.pictures import panels, save
+from thalweg.lab.pictures import BLUE, COLOURS, GREY, VERMILION, legend, panels, save, style
 from thalweg.lab.report import number
+from thalweg.regret._axes import plain
 
-__all__ = ["Outcome", "as_page", "as_table", "forecast", "in_words", "live", "picture"]
+__all__ = ["NAIVE", "SEASONAL", "Outcome", "as_page", "as_table", "in_words", "picture", "play", "summary"]
 
-Array = NDArray[np.float64]
-
-OURS, LAST, MEAN = "forecast", "repeating the last value", "mean of all values so far"
-WORSE = 1.0  # of the loss of the simplest forecast: beyond, a reader is told
-SHOWN = 400  # rows of a picture
+NAIVE, SEASONAL = "naive", "seasonal naive"
+STEPS = 1, 2, 3, 6, 12, 24, 48, 96, 168, 336, 1000  # horizons of the table, and the last
+FANS = 6  # series of a picture
+SHOWN = 300  # values before a fan, at most
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Forecasts of all rows, and what they are to be held against.
+    """Forecasts of a panel.
 
     Attributes
     ----------
-    columns : Columns
+    panel : Panel
         The data.
-    forecasts : dict
-        Of every row by name: "forecast" is ours; nan where there was no past to forecast from.
-    hindsight : dict
-        The same, of what knows all rows.
-    weights : array (n, 2)
-        How much the simple forecast and the model counted, row by row.
-    loss : str
-        "squared" or "absolute".
-    lags : tuple of int
-        Of the series itself.
+    about : str
+        Name of the target and of the file.
+    ahead : list of Forecast
+        After the last row of each series.
+    rows : list of pairs of arrays
+        (t, h) of the forecasts of past values, h + 1 steps ahead, made before the value at t.
+    parts : list of lists of arrays
+        At these places: forecasts, and lower and upper ends for each level.
+    others : dict of lists of arrays
+        Forecasts of others at the same places, by name.
+    forecaster : Forecaster
+        That of the last series.
+    seasons : list of int
+        The season of the seasonal naive forecast of each series; 1 where there is none.
     """
 
-    columns: Columns
-    forecasts: dict[str, Array]
-    hindsight: dict[str, Array]
-    weights: Array
-    loss: str
-    lags: tuple[int, ...]
+    panel: Panel
+    about: str
+    ahead: list[Forecast]
+    rows: list[Places]
+    parts: list[list[Array]]
+    others: dict[str, list[Array]]
+    forecaster: Forecaster
+    seasons: list[int]
 
-    @property
-    def scored(self) -> NDArray[np.bool_]:
-        """The rows that all forecasts have."""
-        known: NDArray[np.bool_] = np.isfinite(np.array(list(self.forecasts.values()))).all(axis=0)
-        return known
+    def errors(self) -> tuple[list[dict[str, Any]], list[str]]:
+        """Return a row for each horizon, and one for all: errors by name, and shares within each level.
 
-    def rows(self) -> list[dict[str, Any]]:
-        """Errors of each forecast over the scored rows, and its loss over that of repeating the last value."""
-        y, scored = self.columns.values, self.scored
-        losses = {name: self._loss(p)[scored] for name, p in (self.forecasts | self.hindsight).items()}
-        least = float(losses[LAST].mean())
+        Only places count that every forecast has. Names without any are left out.
+        """
+        said = {MEAN: [part[0] for part in self.parts], **self.others}
+        names = [name for name, parts in said.items() if any(np.isfinite(part).any() for part in parts)]
+        H, levels = self.forecaster.horizon, self.forecaster.levels
+        squared = self.forecaster.loss == "squared"
+        losses = np.full((len(names), len(self.panel), H + 1), np.nan)
+        inside = np.full((len(levels), len(self.panel), H + 1), np.nan)
+        for s, (t, h) in enumerate(self.rows):
+            values = self.panel.series(s)[0]
+            y, scale = values[t + h], unit(values) if len(self.panel) > 1 else 1.0
+            known = np.isfinite(np.array([said[name][s] for name in names])).all(axis=0)
+            for step in range(H + 1):
+                at = known & (h == step) if step < H else known
+                if not at.any():
+                    continue
+                for k, name in enumerate(names):
+                    e = np.abs(y[at] - said[name][s][at])
+                    losses[k, s, step] = (np.sqrt((e**2).mean()) if squared else e.mean()) / scale
+                for v in range(len(levels)):
+                    low, high = self.parts[s][1 + 2 * v][at], self.parts[s][2 + 2 * v][at]
+                    if (there := np.isfinite(low)).any():
+                        inside[v, s, step] = ((low <= y[at]) & (y[at] <= high))[there].mean()
         table = []
-        for name, p in (self.forecasts | self.hindsight).items():
-            error = (y - p)[scored]
-            mean = float(losses[name].mean())
-            table.append({
-                "forecast": name,
-                "rmse": float(np.sqrt((error**2).mean())),
-                "mae": float(np.abs(error).mean()),
-                "ratio": mean / least if least > 0 else (1.0 if mean == 0 else float("inf")),
-                "hindsight": name in self.hindsight,
-            })  # fmt: skip
-        return table
+        for step in [n - 1 for n in STEPS if n < H] + [H - 1, H]:
+            row: dict[str, Any] = {"step": step + 1 if step < H else "all"}
+            row |= {name: _mean(losses[k, :, step]) for k, name in enumerate(names)}
+            row |= {f"within {100 * level:g} %": _mean(inside[v, :, step]) for v, level in enumerate(levels)}
+            table.append(row)
+        return table[1:] if H == 1 else table, names
 
-    def _loss(self, p: Array) -> Array:
-        error = self.columns.values - p
-        loss: Array = error**2 if self.loss == "squared" else np.abs(error)
-        return loss
-
-    @property
     def warning(self) -> str | None:
-        """What to tell a user whose forecast is no better than a simple one."""
-        rows = {row["forecast"]: row["ratio"] for row in self.rows()}
-        best = min((name for name in self.forecasts if name != OURS), key=lambda name: rows[name])
-        if rows[OURS] <= WORSE * rows[best]:
+        """Return the advice for a forecast that a simple one has beaten."""
+        table, _ = self.errors()
+        row = table[-1]
+        simple = {name: row[name] for name in (NAIVE, SEASONAL) if row.get(name) is not None}
+        if not simple or row[MEAN] is None:
             return None
-        much = 100 * (rows[OURS] / rows[best] - 1)
-        text = f"The forecast lost {number(much, 2)} % more than {best}"
-        more = "give it other columns or lags" if self.lags else "type --lags 24 to use the last 24 values as well"
-        return f"{text}: use the simple one, or {more}."
+        best = min(simple, key=lambda name: simple[name])
+        if row[MEAN] <= simple[best]:
+            return None
+        much = f"{number(100 * (row[MEAN] / simple[best] - 1), 2)} % more" if simple[best] > 0 else "more"
+        return f"The forecast lost {much} than the {best} one, which is simpler."
 
 
-def forecast(columns: Columns, forecaster: Forecaster) -> Outcome:
-    """Forecast every row before it is seen."""
-    ours, weights = forecaster.run(columns.values, columns.rows)
-    lags = forecaster.lags
-    past = {OURS: ours} | _simple(columns.values, lags[0] if lags else 1)
-    return Outcome(columns, past, _hindsight(columns, lags, past[LAST]), weights, forecaster.loss, lags)
+def unit(values: Array) -> float:
+    """Return the mean absolute step of a series; 1 where it does not move."""
+    steps = np.abs(np.diff(values[~np.isnan(values)]))
+    return float(steps.mean()) or 1.0 if steps.size else 1.0
 
 
-def _simple(y: Array, lag: int) -> dict[str, Array]:
-    """Forecasts that need no learner."""
-    last = np.r_[np.full(min(lag, y.size), np.nan), y[: max(0, y.size - lag)]]
-    means = np.r_[np.nan, np.cumsum(y)[:-1] / np.arange(1, y.size)]
-    return {LAST: last, MEAN: means}
+def _mean(numbers: Array) -> float | None:
+    known = numbers[np.isfinite(numbers)]
+    return float(known.mean()) if known.size else None
 
 
-def _hindsight(columns: Columns, lags: tuple[int, ...], last: Array) -> dict[str, Array]:
-    """Least squares on all rows at once, from one feature and from all. Without all lags: the last value repeated."""
-    first = max(lags, default=0)
-    if columns.values.size < first + 2:
-        return {}
-    whole = lagged(columns, lags)
-    found: dict[str, Array] = {}
-    X, y = whole.rows, whole.values
-    if X.shape[1] == 0:
-        return found
+def repeated(values: Array, season: int, t: NDArray[np.int64], h: NDArray[np.int64]) -> Array:
+    """Return the last known value before t that lies whole seasons before t + h; nan where there is none."""
+    rows = -(-values.size // season)
+    padded = np.full(rows * season, np.nan)
+    padded[: values.size] = values
+    grid = padded.reshape(rows, season)
+    latest = np.maximum.accumulate(np.where(np.isnan(grid), -1, np.arange(rows)[:, None]), axis=0)
+    filled = np.where(latest < 0, np.nan, np.take_along_axis(grid, np.maximum(latest, 0), axis=0)).ravel()
+    at = t + h - season * (h // season + 1)
+    return np.where(at < 0, np.nan, filled[np.maximum(at, 0)])
 
-    def fitted(features: Array) -> Array:
-        design = np.c_[np.ones(y.size), features]
-        scale = np.abs(design).max(axis=0)
-        weights = np.linalg.lstsq(design / np.where(scale > 0, scale, 1.0), y, rcond=None)[0]
-        best: Array = np.r_[last[:first], design / np.where(scale > 0, scale, 1.0) @ weights]
-        return best
 
-    alone = [fitted(X[:, [j]]) for j in range(X.shape[1])]
-    best = int(np.argmin([((y - p[first:]) ** 2).sum() for p in alone]))
-    found[f"best single feature, {whole.features[best]}"] = alone[best]
-    found["best fixed weights"] = fitted(X)
-    return found
+def play(
+    panel: Panel,
+    make: Callable[[], Forecaster],
+    about: str,
+    *,
+    ahead: Array | None = None,
+    windows: int | None = None,
+    beside: Callable[[Panel, int, int, list[int]], dict[str, Array]] | None = None,
+    progress: bool = False,
+) -> Outcome:
+    """Forecast every series of a panel, and all its past values; only those of the last `windows`, where it is given.
+
+    `beside(panel, horizon, windows, seasons)` returns forecasts of others, (S, windows, H) by name.
+    """
+    made: list[Forecaster] = []
+
+    def keep() -> Forecaster:
+        made[:] = [make()]
+        return made[0]
+
+    rows, parts, said, seasons = [], [], [], []
+    for s, (run, after) in enumerate(play_panel(panel, keep, ahead, progress, "thalweg forecast")):
+        forecaster = made[0]
+        H = forecaster.horizon
+        at = cutoffs(panel.series(s)[0], H, 1 if windows is None else H, windows)
+        rows.append(at)
+        parts.append(at_cutoffs(run, at))
+        said.append(after)
+        seasons.append((*forecaster.seasons, *forecaster.found, 1)[0])
+    others = {NAIVE: [repeated(panel.series(s)[0], 1, *at) for s, at in enumerate(rows)]}
+    if max(seasons) > 1:
+        others[SEASONAL] = [repeated(panel.series(s)[0], seasons[s], *at) for s, at in enumerate(rows)]
+    if beside is not None and windows is not None:
+        begin = [size - windows * H for size in panel.sizes]
+        for name, found in beside(panel, H, windows, seasons).items():
+            others[name] = [found[s, (t - begin[s]) // H, h] for s, (t, h) in enumerate(rows)]
+    return Outcome(panel, about, said, rows, parts, others, forecaster, seasons)
 
 
 # ------------------------------------------------------------------------------------------------------------- to read
 
 
 def in_words(outcome: Outcome) -> str:
-    """The table that a user sees."""
-    columns, rows = outcome.columns, outcome.rows()
-    parts = [f"its values {_listed(outcome.lags)} back"] * bool(outcome.lags)
-    parts += [", ".join(columns.features)] * bool(columns.features)
-    head = f"{columns.target} of {columns.name}: {int(outcome.scored.sum())} rows, forecast one row ahead"
-    ratio = "squared" if outcome.loss == "squared" else "absolute"
-    cells = [("", "root mean square", "mean absolute", f"{ratio}, over"), ("", "error", "error", "repeating")]
-    for hindsight in (False, True):
-        if hindsight and outcome.hindsight:
-            cells.append(("in hindsight, knowing all rows", "", "", ""))
-        for row in (row for row in rows if row["hindsight"] is hindsight):
-            name = f"  {row['forecast']}" if hindsight else row["forecast"]
-            cells.append((name, f"{row['rmse']:.6g}", f"{row['mae']:.6g}", f"{row['ratio']:.4g}"))
-    table = aligned(cells[0], cells[1:])
-    said = [outcome.warning] if outcome.warning else []
-    lines = [head, f"from {' and '.join(parts)}", "", *table.split("\n"), *([""] * bool(said)), *said]
+    """Return the tables that a user sees."""
+    panel, forecaster = outcome.panel, outcome.forecaster
+    table, names = outcome.errors()
+    H, one = forecaster.horizon, len(panel) == 1
+    steps = "1 step" if H == 1 else f"1 to {H} steps"
+    each = "rows" if panel.clock.dtype is None else f"times, {panel.frequency} apart"
+    of = "" if one else f" of {len(panel)} series"
+    lines = [f"{outcome.about}: {panel.values.size} {each}{of}; forecast {steps} ahead"]
+    seasons = forecaster.seasons or (forecaster.found if one else ())
+    told = f"seasons {' and '.join(map(str, seasons))}" if seasons else "seasons are looked for in each series"
+    told = "no season" if not seasons and (one or not forecaster._layout.search) else told
+    lines.append(f"from its past, {told}" + (f", and {', '.join(panel.columns)}" if panel.columns else ""))
+    lines += ["", *_errors_in_words(outcome, table, names)]
+    if one:
+        lines += ["", *_ahead_in_words(outcome)]
+    if (warning := outcome.warning()) is not None:
+        lines += ["", warning]
     return "\n".join(map(visible, lines))
 
 
-def _listed(lags: Sequence[int]) -> str:
-    """1, 2, 3, 4, 24 as "1 to 4, 24"."""
-    runs: list[list[int]] = []
-    for lag in lags:
-        if runs and lag == runs[-1][-1] + 1:
-            runs[-1].append(lag)
-        else:
-            runs.append([lag])
-    return ", ".join(str(r[0]) if len(r) == 1 else f"{r[0]} to {r[-1]}" for r in runs)
+def _errors_in_words(outcome: Outcome, table: list[dict[str, Any]], names: list[str]) -> list[str]:
+    kind = "root mean square" if outcome.forecaster.loss == "squared" else "mean absolute"
+    unit = "" if len(outcome.panel) == 1 else ", in mean steps of each series"
+    levels = [key for key in table[0] if key.startswith("within")]
+    cells = []
+    for row in table:
+        step = "all steps" if row["step"] == "all" else f"{row['step']} ahead"
+        cells.append([step, *(_cell(row[name], ".5g") for name in names), *(_cell(row[key], ".1%") for key in levels)])
+    return [f"{kind} errors{unit}", *aligned(["", *names, *levels], cells).split("\n")]
 
 
-def as_table(outcome: Outcome, ending: str) -> bytes:
-    """Forecasts, losses and weights of every row, as .csv, .parquet or .json."""
-    polars = need("polars", "lab", "A table of forecasts")
-    columns = outcome.columns
-    ours = outcome.forecasts[OURS]
-    frame = polars.DataFrame({
-        columns.time or "row": columns.times if columns.time else [int(row) for row in columns.times],
-        columns.target: columns.values,
-        "forecast": ours,
-        "loss": outcome._loss(ours),
-        "weight of the simple forecast": outcome.weights[:, 0],
-        "weight of the model": outcome.weights[:, 1],
-    }, nan_to_null=True)  # fmt: skip
-    file = io.BytesIO()
-    if ending == ".parquet":
-        frame.write_parquet(file)
-    elif ending == ".json":
-        return (json.dumps(frame.to_dict(as_series=False)) + "\n").encode()
+def _cell(value: float | None, form: str) -> str:
+    return "" if value is None else format(value, form)
+
+
+def _ahead_in_words(outcome: Outcome) -> list[str]:
+    """Return the forecasts after the last row, at the horizons of the table."""
+    panel, said = outcome.panel, outcome.ahead[0]
+    H, levels = said.mean.size, tuple(said.lower)
+    steps = np.array([n - 1 for n in STEPS if n < H] + [H - 1])
+    times = time_texts(panel, np.zeros(steps.size, dtype=np.int64), panel.sizes[0] + steps)
+    ends = [ends[level][steps] for level in levels for ends in (said.lower, said.upper)]
+    numbers = np.column_stack([said.mean[steps], *ends])
+    cells = [
+        [time, *(_cell(None if np.isnan(x) else float(x), ".6g") for x in row)]
+        for time, row in zip(times, numbers, strict=True)
+    ]
+    heads = ["next", "forecast", *(text for level in levels for text in (f"{100 * level:g} % from", "to"))]
+    return aligned(heads, cells).split("\n")
+
+
+def time_texts(panel: Panel, series: NDArray[np.int64], places: NDArray[np.int64]) -> list[str]:
+    """Return times as text: dates where all are, and an offset where there is a time zone."""
+    times = panel.times(series, places)
+    if panel.clock.counted:
+        return [str(time + (panel.clock.dtype is None)) for time in times.tolist()]  # rows are counted from 1
+    column = panel.clock.column("time", times, panel.backend)
+    form = "%Y-%m-%d" if not (times % DAY).any() and panel.clock.zone is None else "%Y-%m-%d %H:%M"
+    form += ":%S" * bool((times % 60_000_000).any()) + "%z" * (panel.clock.zone is not None)
+    texts: list[str] = column.dt.to_string(form).to_list()
+    return texts
+
+
+def summary(outcome: Outcome) -> dict[str, Any]:
+    """Return the tables for programs."""
+    table, _ = outcome.errors()
+    panel, f = outcome.panel, outcome.forecaster
+    return {
+        "about": outcome.about, "series": len(panel), "rows": panel.values.size,
+        "missing": int(np.isnan(panel.values).sum()), "step": str(panel.frequency), "horizon": f.horizon,
+        "levels": f.levels, "seasons": f.seasons, "columns": panel.columns, "errors": table,
+        "warning": outcome.warning(),
+    }  # fmt: skip
+
+
+def as_table(outcome: Outcome, ending: str, past: bool = False) -> bytes:
+    """Return forecasts after the last row, or of all past values, as .csv, .parquet or .json."""
+    panel = outcome.panel
+    if past:
+        frame = as_backtest(panel, outcome.rows, outcome.parts, outcome.forecaster.levels)
+        t, h = (np.concatenate([one[k] for one in outcome.rows]) for k in range(2))
+        series, places = (
+            np.repeat(np.arange(len(panel)), [t.size for t, _ in outcome.rows]),
+            {panel.names[1]: t + h, "cutoff": t - 1},
+        )
     else:
-        frame.write_csv(file)
+        frame, H = as_forecast(panel, outcome.ahead), outcome.forecaster.horizon
+        series = np.repeat(np.arange(len(panel)), H)
+        places = {panel.names[1]: panel.sizes[series] + np.tile(np.arange(H), len(panel))}
+    if ending == ".parquet":
+        return _written(frame.write_parquet)
+    if not panel.clock.counted or panel.clock.dtype is None:
+        texts = {key: time_texts(panel, series, at) for key, at in places.items()}
+        polars = panel.backend
+        whole = polars.Int64 if panel.clock.dtype is None else polars.String
+        frame = frame.with_columns(polars.Series(key, column).cast(whole) for key, column in texts.items())
+    if ending == ".json":
+        return (json.dumps(frame.to_dict(as_series=False)) + "\n").encode()
+    return _written(frame.write_csv)
+
+
+def _written(write: Callable[[Any], Any]) -> bytes:
+    file = io.BytesIO()
+    write(file)
     return file.getvalue()
 
 
+# ----------------------------------------------------------------------------------------------------------- to look at
+
+
 def picture(outcome: Outcome) -> Any:
-    """The last rows with their forecasts, and how far ahead of repeating the last value the forecast is."""
-    y, scored = outcome.columns.values, outcome.scored
-    figure, [[above], [below]] = panels(9.0, 5.6, rows=2)
-    tail = slice(max(0, y.size - SHOWN), y.size)
-    t = np.arange(1, y.size + 1)
-    above.plot(t[tail], y[tail], color="0.25", linewidth=1.4, label=outcome.columns.target)
-    above.plot(t[tail], outcome.forecasts[OURS][tail], color="#D55E00", linewidth=1.2, label="forecast")
-    above.set_title(f"The last {min(SHOWN, y.size)} rows", loc="left", fontsize=10, parse_math=False)
-    above.legend(frameon=False, fontsize=9, loc="best")
-    saved = np.where(scored, outcome._loss(outcome.forecasts[LAST]) - outcome._loss(outcome.forecasts[OURS]), 0.0)
-    below.plot(t, np.cumsum(saved), color="#0072B2", linewidth=1.4)
-    below.axhline(0.0, color="0.6", linewidth=0.8)
-    below.set_title("Loss saved so far over repeating the last value (below 0: lost)", loc="left", fontsize=10)
-    below.set_xlabel("row")
-    for axes in (above, below):
-        axes.grid(alpha=0.3)
+    """Draw the last values with the forecasts before and after the last row, and errors by horizon for one series."""
+    with style():
+        return _picture(outcome)
+
+
+def _picture(outcome: Outcome) -> Any:
+    count = min(len(outcome.panel), FANS)
+    if count == 1:
+        figure, [[above], [below]] = panels(9.0, 6.4, rows=2)
+        _fan(outcome, above, 0)
+        _curves(outcome, below)
+        legend(figure, above, "upper center", 4)
+        return figure
+    figure, axes = panels(10.0, 2.3 * -(-count // 2) + 0.4, rows=-(-count // 2), columns=2)
+    for s, axis in enumerate(axes.flat):
+        if s < count:
+            _fan(outcome, axis, s)
+        else:
+            axis.set_axis_off()
+    legend(figure, axes[0, 0], "upper center", 4)
     return figure
 
 
+def _moments(panel: Panel, s: int, places: NDArray[np.int64]) -> Any:
+    times = panel.times(np.full(places.size, s), places)
+    return times + (panel.clock.dtype is None) if panel.clock.counted else times.astype("M8[us]")
+
+
+def _fan(outcome: Outcome, axis: Any, s: int) -> None:
+    """Draw the end of a series, its last forecast with all answers, and the one after it."""
+    panel, said, H = outcome.panel, outcome.ahead[s], outcome.forecaster.horizon
+    values = panel.series(s)[0]
+    T = values.size
+    tail = np.arange(max(0, T - max(min(SHOWN, 6 * H), 60)), T)
+    levels = sorted(said.lower, reverse=True)
+    fans = [(T, said.mean, [(said.lower[level], said.upper[level]) for level in levels])]
+    last = outcome.rows[s][0] == T - H
+    if H > 1 and last.sum() == H:
+        index = [outcome.forecaster.levels.index(level) for level in levels]
+        ends = [(outcome.parts[s][1 + 2 * v][last], outcome.parts[s][2 + 2 * v][last]) for v in index]
+        fans.append((T - H, outcome.parts[s][0][last], ends))
+    for k, (begin, mean, ends) in enumerate(fans):
+        x = _moments(panel, s, np.arange(begin, begin + H))
+        for level, (low, high), shade in zip(levels, ends, np.linspace(0.15, 0.35, len(levels)), strict=True):
+            label = f"{100 * level:g} %" if k == 0 else None
+            if H > 1:
+                axis.fill_between(x, low, high, color=VERMILION, alpha=shade, linewidth=0, label=label)
+            else:
+                axis.errorbar(x, mean, [mean - low, high - mean], color=VERMILION, alpha=2 * shade, label=label)
+        axis.plot(
+            x,
+            mean,
+            color=VERMILION,
+            linewidth=1.4,
+            marker="." if H == 1 else None,
+            label="forecast" if k == 0 else None,
+        )
+    axis.plot(_moments(panel, s, tail), values[tail], color="0.2", linewidth=1.2, label=plain(panel.names[2]))
+    axis.axvline(_moments(panel, s, np.array([T - 1]))[0], color="0.6", linewidth=0.8, linestyle=":")
+    name = panel.labels[s]
+    title = f"{outcome.about}: the last {tail.size} values and the next {H}" if name is None else str(name)
+    axis.set_title(visible(title), loc="left", fontsize=10, parse_math=False)
+    axis.grid(alpha=0.3)
+    axis.margins(x=0.01)
+    if not panel.clock.counted:
+        dates = need("matplotlib.dates", "lab", "A picture")
+        places = dates.AutoDateLocator(maxticks=8)
+        axis.xaxis.set_major_locator(places)
+        axis.xaxis.set_major_formatter(dates.ConciseDateFormatter(places))
+
+
+def _curves(outcome: Outcome, axis: Any) -> None:
+    """Draw errors by horizon."""
+    said = {MEAN: outcome.parts[0][0], **{name: parts[0] for name, parts in outcome.others.items()}}
+    (t, h), H = outcome.rows[0], outcome.forecaster.horizon
+    y = outcome.panel.series(0)[0][t + h]
+    looks = {MEAN: (VERMILION, "o"), NAIVE: (GREY, "s"), SEASONAL: (BLUE, "^")}
+    for k, (name, p) in enumerate(said.items()):
+        known = np.isfinite(p)
+        if not known.any():
+            continue
+        e = [np.abs(y - p)[known & (h == step)] for step in range(H)]
+        loss = [
+            np.nan if not x.size else np.sqrt((x**2).mean()) if outcome.forecaster.loss == "squared" else x.mean()
+            for x in e
+        ]
+        colour, mark = looks.get(name, (COLOURS[k % len(COLOURS)], "x"))
+        axis.plot(np.arange(1, H + 1), loss, color=colour, marker=mark, markersize=4, linewidth=1.2, label=name)
+    kind = "Root mean square" if outcome.forecaster.loss == "squared" else "Mean absolute"
+    axis.set_title(f"{kind} error by steps ahead", loc="left", fontsize=10)
+    axis.set_ylim(bottom=0)
+    axis.grid(alpha=0.3)
+    axis.legend(frameon=False, fontsize=9)
+
+
 def as_page(outcome: Outcome) -> bytes:
-    """A page of its own: the table and the picture."""
+    """Return a page of its own: the tables and the picture."""
     import base64
     import html
 
     image = base64.b64encode(save(picture(outcome), "png")).decode()
-    title = html.escape(visible(f"{outcome.columns.target} of {outcome.columns.name}"))
+    title = html.escape(visible(outcome.about))
     return (
         f"<!doctype html><html lang='en'><meta charset='utf-8'><title>{title}</title>"
         "<meta name='viewport' content='width=device-width'>"
         "<style>body{font:16px/1.5 sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
         "img{max-width:100%}pre{overflow-x:auto}</style>"
         f"<h1>{title}</h1><pre>{html.escape(in_words(outcome))}</pre>"
-        f"<img alt='the forecast beside the values, and the loss saved' src='data:image/png;base64,{image}'></html>\n"
+        f"<img alt='the last values with fans of forecasts' src='data:image/png;base64,{image}'></html>\n"
     ).encode()
-
-
-# -------------------------------------------------------------------------------------------------------- row by row
-
-
-def live(
-    lines: Iterable[str],
-    write: Callable[[str], None],
-    target: str,
-    make: Callable[[list[str]], Forecaster],
-    *,
-    features: Sequence[str] | None = None,
-    time: str | None = None,
-    missing: str = "raise",
-    decimal: str = ".",
-    keep: Callable[[Forecaster], None] | None = None,
-    note: Callable[[str], None] = lambda text: None,
-) -> None:
-    """Forecast every row of a CSV as it arrives: `write` gets the forecast before the target of the row is looked at.
-
-    A row whose target is empty is a question: it is answered, and nothing is learned from it. After every row that was
-    learned `keep` is called, so that a run that ends at any moment can be resumed after the last row that was kept.
-    """
-    name = "standard input"
-    text = iter(lines)
-    header = next(text, "")
-    if not header.strip():
-        raise InputError(f"{name} is empty. Its first line must name the columns.")
-    mark = separator_of(header)
-    names = [cell.strip() for cell in next(csv.reader([header.lstrip("\ufeff")], delimiter=mark))]
-    for what, key in (("target", target), ("time", time), *(("feature", key) for key in features or ())):
-        if key is not None and key not in names:
-            raise InputError(f"{name} has no column {key!r} for a {what}. Its columns are {', '.join(names)}.")
-    forecaster: Forecaster | None = None
-    before: dict[str, float] = {}
-    label = time or "row"
-    write(f"{_quoted(label)},forecast\n")
-    for count, cells in _rows(text, mark, name, len(names)):
-        row = dict(zip(names, cells, strict=True))
-        if forecaster is None:
-            others = [key for key in names if key not in (target, time)]
-            chosen = list(features) if features is not None else [
-                key for key in others if cell_number(row[key], decimal) is not None
-            ]  # fmt: skip
-            left = [key for key in others if features is None and key not in chosen]
-            if left:
-                note(f"left out, since the first row has no number there: {', '.join(left)}")
-            forecaster = make(chosen)
-        numbers = {}
-        for key in forecaster.columns:
-            numbers[key] = _cell(name, count, key, row[key], missing, decimal, before)
-            if numbers[key] is None:
-                break
-        if None in numbers.values():
-            note(f"{name}, column {key!r}, row {count}: the cell is empty; the row is dropped")
-            continue
-        said = forecaster.predict(numbers)
-        write(f"{_quoted(row[time]) if time else count},{'' if np.isnan(said) else repr(said)}\n")
-        if row[target].strip():
-            forecaster.update(_cell(name, count, target, row[target], "raise", decimal, before))  # type: ignore[arg-type]
-            if keep is not None:
-                keep(forecaster)
-
-
-def _rows(lines: Iterator[str], mark: str, name: str, wanted: int) -> Iterator[tuple[int, list[str]]]:
-    for count, cells in enumerate((row for row in csv.reader(lines, delimiter=mark) if row), start=1):
-        if len(cells) != wanted:
-            raise InputError(
-                f"{name}, row {count}: {len(cells)} value(s), but the header names {wanted} column(s). Correct the row."
-            )
-        yield count, cells
-
-
-def _cell(
-    name: str, row: int, key: str, cell: str, missing: str, decimal: str, before: dict[str, float]
-) -> float | None:
-    """A number of a row; None where the row is to be dropped."""
-    value = cell_number(cell, decimal)
-    place = f"{name}, column {key!r}, row {row}"
-    if value is not None and np.isfinite(value):
-        before[key] = value
-        return value
-    if cell.strip():
-        comma = ", or type --decimal , if that is its mark" if "," in cell else ""
-        raise InputError(f"{place}: {cell.strip()!r} is no finite number. Correct it{comma}.")
-    if missing == "drop":
-        return None
-    if missing == "previous" and key in before:
-        return before[key]
-    raise InputError(f"{place}: the cell is empty. Fill it, or type --missing drop or --missing previous.")
-
-
-def _quoted(cell: str) -> str:
-    file = io.StringIO()
-    csv.writer(file, lineterminator="").writerow([cell])
-    return file.getvalue()

@@ -22,7 +22,7 @@ from typing import Any
 
 from thalweg._extras import need
 from thalweg.errors import InputError
-from thalweg.lab._engines import Outcome, choose_engine, find_function
+from thalweg.lab._engines import JobOutcome, choose_engine, find_function
 from thalweg.lab._say import tell
 from thalweg.lab._store import LabError, Store, Task, to_json
 
@@ -49,7 +49,7 @@ class Job:
     arguments: dict[str, Any] = field(default_factory=dict)
 
 
-def job(name: str, function: Callable[..., Any], **arguments: Any) -> Job:
+def job(name: str, function: Callable[..., Any], **arguments: object) -> Job:
     """The job of this name that calls a function of a module."""
     return Job(name, f"{function.__module__}:{function.__name__}", arguments)
 
@@ -111,7 +111,7 @@ def run_jobs(
     perform = choose_engine(engine, workers, scheduler)
     store = Store(pathlib.Path(folder))
     results = {task.name: kept for task in tasks if (kept := store.load(task)) is not None}
-    failures: dict[str, Outcome] = {}
+    failures: dict[str, JobOutcome] = {}
     missing = [task for task in tasks if task.name not in results]
     if not missing:
         return results

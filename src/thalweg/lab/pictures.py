@@ -66,7 +66,7 @@ def side(name: str) -> Look:
     return (BLUE, "o", "-") if name.startswith("Efficient") else (VERMILION, "s", "--")
 
 
-def panels(width: float, height: float, rows: int = 1, columns: int = 1, **shared: Any) -> tuple[Any, Any]:
+def panels(width: float, height: float, rows: int = 1, columns: int = 1, **shared: object) -> tuple[Any, Any]:
     """A Figure of so many inches, and its axes in rows and columns."""
     figure = new_figure("A picture", width, height)
     return figure, figure.subplots(rows, columns, squeeze=False, **shared)

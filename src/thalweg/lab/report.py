@@ -33,7 +33,7 @@ def part(results: Results, name: str) -> list[Row]:
     return [row for key, row in results.items() if key.startswith(f"{name}/")]
 
 
-def pick(rows: Iterable[Row], **wanted: Any) -> list[Row]:
+def pick(rows: Iterable[Row], **wanted: object) -> list[Row]:
     """The rows with these entries."""
     return [row for row in rows if all(row[key] == value for key, value in wanted.items())]
 
@@ -150,7 +150,7 @@ def to_csv(rows: Sequence[Row], columns: Sequence[str] | None = None) -> bytes:
     return text.getvalue().encode()
 
 
-def _harmless(cell: Any) -> Any:
+def _harmless(cell: object) -> Any:
     """A cell that nothing runs: numbers as they are, text that looks like a formula after an apostrophe."""
     if not isinstance(cell, str):
         return cell

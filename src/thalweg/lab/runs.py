@@ -8,7 +8,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,11 @@ from thalweg.algorithms import thresholds
 from thalweg.lab.catalog import ALGORITHMS, build, find
 from thalweg.lab.report import Row, number
 from thalweg.lab.streams import Stream
-from thalweg.lab.tables import Table
 from thalweg.problems import LinearModel
 from thalweg.theorems import step_sizes
+
+if TYPE_CHECKING:
+    from thalweg.lab.tables import Table
 
 __all__ = [
     "FORECASTS", "best_time", "counted", "curve_rounds", "describe", "experts", "forecast_losses", "load_kernels",
@@ -166,7 +168,7 @@ def scaled_adaptive(stream: Stream, scale: float, looseness: float = 1.0, **opti
     return tw.EfficientAdaptive(stream.domain, T, looseness * G, L, threshold=lambda m: scale * C(m), **options)
 
 
-def experts(learner: Any, rounds: int) -> tuple[int | None, float | None, int | None]:
+def experts(learner: object, rounds: int) -> tuple[int | None, float | None, int | None]:
     """Markers so far, mean and largest number of experts alive in these rounds; None without a cover.
 
     In a compact cover the experts alive are the one-bits of the newest marker's number, in the other its digits.
@@ -192,7 +194,7 @@ def counted(learner: tw.Learner, run: tw.Run) -> Row:
     return row | dict(zip(("markers", "experts", "most_experts"), experts(learner, run.rounds), strict=True))
 
 
-def steps(learner: Any) -> Array | None:
+def steps(learner: object) -> Array | None:
     """The step sizes of a learner without a cover; None where it has none."""
     inner = getattr(learner, "inner", learner)
     return step_sizes(inner.expert) if isinstance(inner, tw.Alone) else getattr(inner, "step_sizes", None)
@@ -205,7 +207,7 @@ def one_thread(run: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @functools.wraps(run)
-    def limited(**arguments: Any) -> Any:
+    def limited(**arguments: object) -> Any:
         with need("threadpoolctl", "lab", run.__name__).threadpool_limits(1):
             return run(**arguments)
 

@@ -135,7 +135,7 @@ def _processor() -> str:
         return platform.processor() or platform.machine()
 
 
-def write(study: Study, folder: Path, data: Any, facts: Row) -> Path:
+def write(study: Study, folder: Path, data: object, facts: Row) -> Path:
     """Write everything; returns the path of the page."""
     facts = facts | study.facts(data)
     images = {}
@@ -153,7 +153,7 @@ def write(study: Study, folder: Path, data: Any, facts: Row) -> Path:
         raise LabError(f"{error} All finished runs are kept.") from error.__cause__
 
 
-def _page(study: Study, data: Any, facts: Row, images: Mapping[str, bytes]) -> str:
+def _page(study: Study, data: object, facts: Row, images: Mapping[str, bytes]) -> str:
     """The page. It refers to nothing outside itself."""
     from thalweg.lab import studies  # they import this module
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import pathlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from thalweg._validate import check_choice, check_flag
+from thalweg._validate import check_choice, check_count, check_flag, check_items, wrong
 from thalweg.errors import InputError
-from thalweg.estimators.forecaster import read_lags
 from thalweg.lab.catalog import build_domain
 from thalweg.lab.columns import lagged, read_columns
 from thalweg.lab.streams import Stream, measured
@@ -27,6 +27,7 @@ Array = NDArray[np.float64]
 
 LOSSES = ("squared", "absolute", "logistic", "huber", "pinball", "hinge")
 DOMAIN = "ball:radius=3"
+LONGEST_LAG = 100_000
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,8 @@ class Table:
         What each column was divided by.
     left_out : tuple of str
         Columns that hold no number at all.
+    remarks : tuple of str
+        What to tell of the rows: times that repeat, gaps, rows that were not read.
     """
 
     stream: Stream
@@ -53,6 +56,7 @@ class Table:
     features: tuple[str, ...]
     scales: dict[str, float]
     left_out: tuple[str, ...]
+    remarks: tuple[str, ...]
 
 
 def read_table(
@@ -64,7 +68,7 @@ def read_table(
     domain: str = DOMAIN,
     intercept: bool = True,
     scale: bool = True,
-    horizon: int | None = None,
+    rows: int | None = None,
     lags: int | Sequence[int] = 0,
     time: str | None = None,
     missing: str = "raise",
@@ -89,7 +93,7 @@ def read_table(
         Add a column of ones.
     scale : bool
         Divide each feature and the target by its largest absolute value (1 for classes).
-    horizon : int, optional
+    rows : int, optional
         Read only the first so many rows.
     lags : int or sequence of int
         Earlier values of the target as features: 8 for the last 8, (1, 24) for these. The first rows then go.
@@ -102,25 +106,37 @@ def read_table(
     """
     check_choice("read_table", "loss", loss, LOSSES)
     intercept, scale = (check_flag("read_table", *flag) for flag in (("intercept", intercept), ("scale", scale)))
-    shared = {"features": features, "time": time, "missing": missing, "decimal": decimal, "horizon": horizon}
-    columns = lagged(read_columns(source, target, **shared), read_lags("read_table", lags))  # type: ignore[arg-type]
+    shared = {"features": features, "time": time, "missing": missing, "decimal": decimal, "rows": rows}
+    columns = lagged(read_columns(source, target, **shared), _read_lags(lags))  # type: ignore[arg-type]
     name, target, chosen = columns.name, columns.target, list(columns.features)
-    labels, rows = columns.values, columns.rows.T
-    if not rows.any() and not intercept:
+    labels, table = columns.values, columns.rows.T
+    if not table.any() and not intercept:
         raise InputError(f"{name} has no feature that is not 0 in every row, and no intercept is wanted.")
 
     scales = dict.fromkeys((*chosen, target), 1.0)
     if scale:
-        named = zip((*chosen, target), (*rows, labels), strict=True)
+        named = zip((*chosen, target), (*table, labels), strict=True)
         scales = {key: float(np.abs(column).max()) or 1.0 for key, column in named}  # 1 where all are 0
     if loss in ("logistic", "hinge"):
         labels = _signs(name, target, labels, loss)
-    rows = rows / np.array([scales[key] for key in chosen])[:, None]
+    table = table / np.array([scales[key] for key in chosen])[:, None]
     if intercept:
-        rows, chosen = np.vstack([rows, np.ones(labels.size)]), [*chosen, "intercept"]
-    problem = LinearModel(rows.T, labels / scales[target], loss)
+        table, chosen = np.vstack([table, np.ones(labels.size)]), [*chosen, "intercept"]
+    problem = LinearModel(table.T, labels / scales[target], loss)
     stream = measured(pathlib.Path(name).name, build_domain(domain, len(chosen)), problem)
-    return Table(stream, target, tuple(chosen), scales, columns.left_out)
+    remarks = columns.remarks + tuple(filter(None, [columns.left_over()]))
+    return Table(stream, target, tuple(chosen), scales, columns.left_out, remarks)
+
+
+def _read_lags(lags: Any) -> tuple[int, ...]:
+    """Return lags in ascending order; a number n stands for 1..n."""
+    if isinstance(lags, int | np.integer) and not isinstance(lags, bool):
+        return tuple(range(1, check_count("read_table", "lags", lags, least=0, most=LONGEST_LAG) + 1))
+    items = check_items("read_table", "lags", lags, "a number, or a list of whole numbers")
+    found = sorted(check_count("read_table", "lags", item, most=LONGEST_LAG) for item in items)
+    if len(set(found)) < len(found):
+        raise wrong("read_table", "lags", "a list of different whole numbers", lags)
+    return tuple(found)
 
 
 def _signs(name: str, target: str, labels: Array, loss: str) -> Array:

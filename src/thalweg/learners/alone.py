@@ -98,7 +98,7 @@ def project_members(domain: Domain, memory: Memory, loss: float) -> None:
     loop.finish(memory.handle, loss)
 
 
-class Single(Machine):
+class Single(Machine[SingleState, SingleSettings]):
     """An expert that plays by itself, from `origin` on; where `own`, each member asks for a gradient of its own."""
 
     judges = False  # experts are not judged by values
@@ -137,7 +137,7 @@ def read_origin(owner: str, domain: Domain, start: ArrayLike | None, home: Domai
     return np.ascontiguousarray((home or domain).project(read_start(owner, domain, start)).ravel())
 
 
-def points(learner: Learner, s: Any, c: Any) -> Array:
+def points(learner: Learner, s: Any, c: object) -> Array:
     """y_{t,i}, the members' points, (N, *shape)."""
     return spots(s.experts).reshape(-1, *learner.domain.shape).copy()
 

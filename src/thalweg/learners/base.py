@@ -26,14 +26,14 @@ from thalweg._kernels.hulls import FULL
 from thalweg._kernels.jit import Call
 from thalweg._recorded import Recorded, build, parameters
 from thalweg._types import Array
-from thalweg._validate import WIDEST, check_array, check_count, real_array, told
+from thalweg._validate import LARGEST_FLOAT, LARGEST_SCALE, check_array, check_count, real_array, told
 from thalweg.domains import Domain
 from thalweg.domains._base import read_domain
 from thalweg.errors import ClippingWarning, HorizonWarning, InputError
 from thalweg.learners import loop, own
 from thalweg.learners.contract import Own, core, room
 from thalweg.learners.feedback import Feedback
-from thalweg.learners.machine import Machine
+from thalweg.learners.machine import AnyMachine
 from thalweg.learners.usual import Usual, round_call
 from thalweg.losses import Loss
 from thalweg.losses._phi import QUERY, Phi
@@ -56,7 +56,6 @@ __all__ = [
 
 T = TypeVar("T")
 TUNED = frozenset({"gradient_bound", "smoothness", "loss_bound", "step_size", "step_sizes", "scale", "horizon"})
-LARGEST = float(np.finfo(np.float64).max)
 MANY = 100  # clipped gradients, before a warning
 PLAYED = loop.PLAYED
 
@@ -182,22 +181,22 @@ class Learner(Kept, Recorded):
     _told_horizon = False
     _told_clipping = False
 
-    def __new__(cls, *args: Any, **options: Any) -> Self:
+    def __new__(cls, *args: object, **options: object) -> Self:
         """Record the arguments. Numbers are multiplied with the size of the set, so both must be of a size for it."""
         self = super().__new__(cls, *args, **options)
         given = getattr(self, "_given", {})
         domain = given.get("domain")
         R = domain.radius if isinstance(domain, Domain) and not TUNED.isdisjoint(given) else 1.0
-        if not (1 / WIDEST <= R <= WIDEST or math.isinf(R)):
+        if not (1 / LARGEST_SCALE <= R <= LARGEST_SCALE or math.isinf(R)):
             raise InputError(
-                f"{cls.__name__} needs a domain with a radius from {1 / WIDEST:g} to {WIDEST:g}. Got {domain!r}. "
-                "Choose other units."
+                f"{cls.__name__} needs a domain with a radius from {1 / LARGEST_SCALE:g} to {LARGEST_SCALE:g}. "
+                f"Got {domain!r}. Choose other units."
             )
         return self
 
     def __init__(
         self,
-        machine: Machine,
+        machine: AnyMachine,
         *,
         horizon: int | None = None,
         gradient_bound: float | None = None,
@@ -352,7 +351,7 @@ class Learner(Kept, Recorded):
                     self._usual = Usual(self)
                 return
             if status == loop.LARGE:
-                clipped, bound = clipped + self._shorten_all(), LARGEST
+                clipped, bound = clipped + self._shorten_all(), LARGEST_FLOAT
             elif status == loop.FULL:
                 with memory.all_or_nothing():
                     self._grow()
@@ -455,7 +454,9 @@ class Learner(Kept, Recorded):
 
     def reset(self) -> None:
         """Return to the first round."""
-        super().reset()
+        self._forget_decision()
+        if not (self.machine.looped and self._memory.rewind()):
+            super().reset()
         self._told_horizon = False
 
     def extended(self, horizon: int) -> Self:
@@ -501,7 +502,7 @@ def extended(learner: Any, horizon: int) -> Any:
     return longer
 
 
-def check_takes_losses(owner: str, learner: Any) -> None:
+def check_takes_losses(owner: str, learner: object) -> None:
     """Refuse a learner that takes instances, not losses or gradients: a PCA learner."""
     if getattr(learner, "takes_instances", False):
         raise InputError(

@@ -40,30 +40,30 @@ class Own(NamedTuple):
 
 
 @generic
-def decision(s: Any, c: Any) -> Floats:
+def decision(s: object, c: object) -> Floats:
     """The decision of the present round, to be read only. A reduction projects, unless it has done so before."""
     ...
 
 
 @optional
-def room(s: Any, c: Any) -> bool:
+def room(s: object, c: object) -> bool:
     """Whether the arrays have room for one more round: yes, unless a machine says otherwise."""
     return True
 
 
 @generic
-def learn(s: Any, c: Any, h: Floats, loss: float) -> bool:
+def learn(s: object, c: object, h: Floats, loss: float) -> bool:
     """Take in the gradient and the loss of the round, and count. False, with nothing changed, where it must refuse."""
     ...
 
 
 @generic
-def propose(s: Any, c: Any, loss: float) -> None:
+def propose(s: object, c: object, loss: float) -> None:
     """Make the next decision, after the points have been projected."""
 
 
 @optional
-def notice(s: Any, c: Any, g: Floats) -> None:
+def notice(s: object, c: object, g: Floats) -> None:
     """After `propose`: g was the gradient at the decision, whatever a reduction made of it. Nothing, unless a machine
     guesses from it."""
 
@@ -72,19 +72,19 @@ def notice(s: Any, c: Any, g: Floats) -> None:
 
 
 @generic
-def asks(s: Any, k: int) -> bool:
+def asks(s: object, k: int) -> bool:
     """Whether expert k is alive: its members ask for gradients of their own."""
     ...
 
 
 @generic
-def learn_own(s: Any, c: Any, own: Own, g: Floats, loss: float) -> bool:
+def learn_own(s: object, c: object, own: Own, g: Floats, loss: float) -> bool:
     """As `learn`, from what the members asked for."""
     ...
 
 
 @generic
-def charged(s: Any, own: Own, loss: float) -> float:
+def charged(s: object, own: Own, loss: float) -> float:
     """The loss that `propose` gets."""
     ...
 
@@ -93,17 +93,17 @@ def charged(s: Any, own: Own, loss: float) -> float:
 
 
 @optional
-def core(part: Any) -> Any:
+def core(part: object) -> Any:
     """The machine inside: its state of a state, its settings of settings."""
     return part
 
 
 @optional
-def reduce(s: Any, c: Any, g: Floats) -> Floats:
+def reduce(s: object, c: object, g: Floats) -> Floats:
     """The gradient that the core sees. Nothing changes."""
     return g
 
 
 @optional
-def count(s: Any, c: Any, loss: float) -> None:
+def count(s: object, c: object, loss: float) -> None:
     """A round was played: count it and its queries. A machine counts for itself."""

@@ -44,7 +44,7 @@ from thalweg._validate import (
 )
 from thalweg.domains import Domain
 from thalweg.errors import InputError
-from thalweg.experts import Expert
+from thalweg.experts import Expert, Pool
 from thalweg.experts._base import planned
 from thalweg.learners.alone import project_members
 from thalweg.learners.base import Learner, Shown, bounded
@@ -59,8 +59,8 @@ Build = Callable[[int], Expert]
 
 COVERS = {"compact": covers.COMPACT, "geometric": covers.GEOMETRIC}
 LEVELS = 62  # counters have 64 bits
-FIRST_SLOTS = 4  # capacity for 15 markers
-FIRST_MARKS = 16
+SLOTS = 4  # at first, capacity for 15 markers, and so many more at a time: the state moves rarely
+FIRST_MARKS = 16  # kept at first
 MARKS_KEPT = 65_536  # at most, so that memory stays bounded on an endless stream
 LOOK_AHEAD = 64  # thresholds are tabled this many markers ahead, so that compiled runs need not stop for each
 
@@ -195,7 +195,12 @@ def _propose(s: CoverState, c: CoverSettings, loss: float) -> None:
 # -------------------------------------------------------------------------------------------------------------- machine
 
 
-class Covered(Machine):
+def _slots(markers: int) -> int:
+    """Return the slots of a state with capacity for so many markers."""
+    return min(max(-(-markers.bit_length() // SLOTS), 1) * SLOTS, LEVELS)
+
+
+class Covered(Machine[CoverState, CoverSettings]):
     """Experts on a cover under a meta-learner; see `Cover` for the arguments. Slots (K) and kept markers (M) grow."""
 
     by_value = judges = True  # members with gradients of their own are judged by values
@@ -229,15 +234,25 @@ class Covered(Machine):
         k = check_count(f"{self.owner}.level", "k", k, least=0)
         if k > LEVELS:
             raise wrong(f"{self.owner}.level", "k", f"at most {LEVELS}", k)
-        while len(self._levels) <= k:
+        return self._first_levels(k + 1)[k]
+
+    def _first_levels(self, count: int) -> list[Expert]:
+        """Return the experts of so many levels, from level 0 on."""
+        while len(self._levels) < count:
             made = self.expert
             if not isinstance(made, Expert):
                 check_callable(self.owner, "expert", made)
                 made = ask(self.owner, "expert", made, 2 ** len(self._levels))
             if not isinstance(made, Expert) or made.domain is not self.domain:
                 raise InputError(f"{self.owner} needs experts of thalweg.experts on its own domain. Got {told(made)}.")
+            gradients, judge = ("shared", "linear") if self.one_gradient else ("own", "value")
+            if isinstance(made, Pool) and made.judge != judge:
+                raise InputError(
+                    f"{self.owner} with gradients={gradients!r} needs a Pool with judge={judge!r}. "
+                    f"Got one with judge={made.judge!r}."
+                )
             self._levels.append(made)
-        return self._levels[k]
+        return self._levels[:count]
 
     @property
     def thresholds(self) -> Floats:
@@ -273,14 +288,17 @@ class Covered(Machine):
 
     def sizes(self) -> dict[str, int]:
         """Return capacity for the first markers."""
-        return {"K": FIRST_SLOTS, "M": 0 if self.threshold is None else FIRST_MARKS}
+        return {"K": SLOTS, "M": 0 if self.threshold is None else FIRST_MARKS}
 
     def larger(self, s: CoverState, c: CoverSettings) -> dict[str, int]:
-        """Return one more slot for twice as many markers; the ring of marks grows before it wraps."""
+        """Return more slots, each for twice as many markers; the ring of marks grows before it wraps."""
         m, K, M = int(s.markers[0]), s.born.size, s.marks.size
         if self.threshold is not None and m >= self._table.size:
             self._look_up(m)
-        return {"K": K + 1 if (m + 1) >> K else K, "M": min(2 * M, MARKS_KEPT) if m >= M else M}
+        full = (m + 1) >> K > 0
+        if m + full >= M:  # a marker early where slots grow, too: one move for both
+            M = min(2 * M, MARKS_KEPT)
+        return {"K": _slots(m + 1) if full else K, "M": M}
 
     def sizes_of(self, saved: Mapping[str, NDArray[Any]]) -> dict[str, int]:
         """Return the lengths of the two fields that grow, bounded by the markers so far."""
@@ -288,27 +306,24 @@ class Covered(Machine):
         (m,), (t, *_) = whole_numbers(saved, "markers", 1), whole_numbers(saved, "clock", 6)
         if not (m == t + 1 if self.threshold is None else 1 <= m <= t + 1):
             raise ValueError(f"it has {m} markers after {t} rounds")
-        if not m.bit_length() <= K <= max((m + 1).bit_length(), FIRST_SLOTS):
+        if not m.bit_length() <= K <= _slots(m + 1):
             raise ValueError(f"it has {K} slots and {m} markers")
         if self.threshold is None:
             return {"K": K, "M": 0}
-        if (
-            not min(max(m, FIRST_MARKS), MARKS_KEPT) <= M <= min(max(2 * m, FIRST_MARKS), MARKS_KEPT)
-            or M.bit_count() != 1
-        ):
+        least, most = max(m, FIRST_MARKS), max(2 * (m + 1), FIRST_MARKS)
+        if not min(least, MARKS_KEPT) <= M <= min(most, MARKS_KEPT) or M.bit_count() != 1:
             raise ValueError(f"it keeps {M} of {m} markers")
         return {"K": K, "M": M}
 
     def plan(self, sizes: Mapping[str, int]) -> Plan:
         """See `Machine.plan`."""
         K = sizes["K"]
-        levels = [self.level(k) for k in range(K)]
         return Plan(
             CoverState,
             CoverSettings(self._table, self.origin, self.current, COVERS[self.cover]),
             sizes={**sizes, "d": self.domain.dim},
             parts={
-                "experts": planned([[expert] for expert in levels]),
+                "experts": planned([[expert] for expert in self._first_levels(K)]),
                 "meta": planned_metas([self._weigher], [K]),
             },
             facts={"domain": self.domain},
@@ -437,7 +452,8 @@ class Cover(OnCover, Learner):
     restart : {"center", "current"}
         Where a newborn starts: the domain's centre, or the last combined decision.
     gradients : {"shared", "own"}
-        One gradient for all and no values, or a gradient and a value for each expert (then call `step`).
+        One gradient for all and no values, or a gradient and a value for each expert (then call `step`). A `Pool` has
+        judge="linear" with the first, judge="value" with the second.
     nonnegative : bool
         Refuse negative losses.
     anytime : bool

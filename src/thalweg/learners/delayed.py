@@ -22,25 +22,29 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from thalweg._core.memory import Memory
 from thalweg._core.rules import counter_field, counters, feasible
-from thalweg._core.saving import check_kind, inside, plain, read, unfit
-from thalweg._core.state import Floats, Ints, Past, Plan, field
+from thalweg._core.saving import check_kind, check_names, inside, plain, read, unfit
+from thalweg._core.state import Floats, Ints, Past, Plan, field, scratch
 from thalweg._interrupts import interrupts
 from thalweg._kernels.clock import CLIPPED, FRESH, GRADIENTS, ROUNDS, VALUES
+from thalweg._kernels.handle import parts
+from thalweg._kernels.jit import Call, kernel
 from thalweg._types import Array
 from thalweg._validate import ask, told, wrong
 from thalweg.domains import Domain
 from thalweg.errors import InputError, StateError
 from thalweg.learners import loop
-from thalweg.learners.base import Learner, Queries, bounded, check_takes_losses, read_decision
+from thalweg.learners.base import Learner, Queries, bounded, check_takes_losses, read_decision, watch_horizon
 from thalweg.learners.late import Late, Waiting, read_delays
 from thalweg.problems import LinearModel
 
 __all__ = ["Delayed"]
 
 SHORTEST = 16  # rounds of each copy that are played at a time, at first
+NOBODY = NONE = -1  # no copy; no feedback
 
 
 class DelayedState(NamedTuple):
@@ -53,13 +57,43 @@ class DelayedState(NamedTuple):
     clock: Ints = counter_field()
 
 
+class DelayedSettings(NamedTuple):
+    """Scratch space."""
+
+    waits: Ints = scratch("R")  # 1 for a copy that waits
+
+
+@kernel
+def open_round(handle: Any, t: int) -> int:
+    """Begin round t; return the copy that plays it, or NOBODY if one more is needed, and nothing has changed.
+
+    Takes a handle of a `loop.Game`.
+    """
+    game = parts(handle)
+    s, c = game.state, game.settings
+    rows, count = s.due.shape[0], s.copies[0]
+    for k in range(count):
+        c.waits[k] = 0
+    for row in range(rows):
+        if row != t % rows and s.holders[row] >= 0 and (s.due[row] < 0 or s.due[row] >= t):
+            c.waits[s.holders[row]] = 1
+    for k in range(count):
+        if c.waits[k] == 0:  # (1)
+            s.due[t % rows] = NONE
+            s.holders[t % rows] = k
+            s.clock[ROUNDS] = t
+            s.clock[FRESH] = 0
+            return k
+    return NOBODY
+
+
 class Turns(Waiting):
     """The rounds of `Delayed`."""
 
     def plan(self, sizes: Mapping[str, int]) -> Plan:
         """See `Machine.plan`."""
         sizes = {"R": self.rows, "d": self.domain.dim}
-        return Plan(DelayedState, (), sizes, holds=self.holds, begin=_begin)
+        return Plan(DelayedState, DelayedSettings(), sizes, holds=self.holds, begin=_begin)
 
     def holds(self, s: DelayedState, c: Any, past: Past) -> Iterator[tuple[str, bool]]:
         """See `Machine.holds`."""
@@ -72,7 +106,7 @@ class Turns(Waiting):
         yield "copies", np.unique(waiting).size == waiting.size
 
 
-def _begin(s: DelayedState, c: Any) -> None:
+def _begin(s: DelayedState, c: object) -> None:
     s.holders[0] = 0
 
 
@@ -153,13 +187,15 @@ class Delayed(Late):
     def _forget(self, memory: Memory) -> None:
         """Have as many copies as the state counts."""
         super()._forget(memory)
+        self._holders = memory.state.holders.data
+        self._opens: Call | None = None  # a bound call of `open_round`
         count = int(memory.state.copies[0])
         del self._copies[count:]
         while len(self._copies) < count:
             self._copies.append(self._new_copy(self._copies[0]))
-        memory.guests = {f"copy{k}.": copy for k, copy in enumerate(self._copies)}
+        self._list_guests(memory)
 
-    def _new_copy(self, like: Any) -> Any:
+    def _new_copy(self, like: object) -> Any:
         """Return one more learner, checked; the first is `like` nobody."""
         name = type(self).__name__
         made = ask(name, "make_learner", self.make_learner, self.domain)
@@ -193,10 +229,23 @@ class Delayed(Late):
 
     # ------------------------------------------------------------------ a round
 
+    @property
+    def decision(self) -> Array:
+        """See `Late.decision`."""
+        clock = self._clock
+        if self._shown is None and not clock[FRESH]:
+            row = clock[ROUNDS] % self._rows
+            copy = self._copies[self._holders[row]]
+            if isinstance(copy, Learner):
+                shown = copy.decision
+                self._memory.state.x[row] = shown if self._line is not None else shown.ravel()
+                clock[FRESH] = 1
+                self._shown = shown
+        return super().decision if self._shown is None else self._shown
+
     def _decide_late(self) -> Array:
-        copy = self._copies[self._memory.state.holders.data[self.rounds % self._rows]]
-        if isinstance(copy, Learner):
-            return copy.decision.ravel()
+        """Return the decision of somebody else's learner, checked."""
+        copy = self._copies[self._holders[self.rounds % self._rows]]
         x = read_decision(self._who(), copy, self.domain)
         if not feasible(self.domain, x):
             raise InputError(
@@ -206,16 +255,60 @@ class Delayed(Late):
         return x
 
     def _open(self, t: int) -> None:
-        state, row = self._memory.state, t % self._rows
-        state.due[row], state.holders[row] = -1, -1
-        waits = np.zeros(len(self._copies) + 2, dtype=bool)  # the last entry, -1, is for rows of no round
-        waits[state.holders[(state.due < 0) | (state.due >= t)]] = True
-        k = int(np.argmin(waits[:-1]))  # (1)
-        if k == len(self._copies):
+        if self._begin_round(t) == NOBODY:
             self._copies.append(self._new_copy(self._copies[0]))
-            state.copies[0] = k + 1
-            self._memory.guests = {f"copy{k}.": copy for k, copy in enumerate(self._copies)}
-        state.holders[row] = k
+            self._memory.state.copies[0] = len(self._copies)
+            self._list_guests(self._memory)
+            self._begin_round(t)
+
+    def _begin_round(self, t: int) -> int:
+        """Call `open_round`."""
+        call = self._opens
+        if call is None:
+            call = self._opens = open_round.ready(self._memory.handle, 0)
+        call.integers[1] = t
+        return int(call.run())
+
+    def _list_guests(self, memory: Memory) -> None:
+        memory.guests = {f"copy{k}.": copy for k, copy in enumerate(self._copies)}
+
+    def update(self, gradient: ArrayLike, loss: float | None = None, *, round: int | None = None) -> None:
+        """See `Late.update`. The usual feedback goes to the copy as it is; everything else takes longer."""
+        s, t, clock = self._whose(round), self._clock[ROUNDS], self._clock
+        row, due = s % self._rows, self._due
+        copy = self._copies[self._holders[row]]
+        usual = copy._usual if isinstance(copy, Learner) and (s < t or clock[FRESH]) else None
+        if usual is None or copy._shown is None or not usual.take(gradient, loss):
+            super().update(gradient, loss, round=s)
+            return
+        asked, values, learned, shown = clock[GRADIENTS], clock[VALUES], usual.clock[ROUNDS], copy._shown
+        try:
+            due[row], clock[GRADIENTS] = t, asked + 1
+            if loss is not None and self.uses_loss:
+                clock[VALUES] = values + 1
+            copy._shown = None
+            for one in copy._windows:
+                one._shown = None
+            played = usual.play.run() == loop.PLAYED
+            if not played:
+                due[row], clock[GRADIENTS], clock[VALUES], copy._shown = NONE, asked, values, shown
+        except BaseException:
+            with interrupts():
+                if usual.clock[ROUNDS] == learned:
+                    due[row], clock[GRADIENTS], clock[VALUES], copy._shown = NONE, asked, values, shown
+            raise
+        if not played:
+            super().update(gradient, loss, round=s)
+        elif learned >= usual.until:
+            watch_horizon(copy)
+
+    def advance(self) -> None:
+        """See `Late.advance`. It is one call where the decision was read and a copy is free."""
+        if self._clock[FRESH]:
+            self._shown = None
+            if self._begin_round(self._clock[ROUNDS] + 1) != NOBODY:
+                return
+        super().advance()
 
     def _take(self, s: int, gradient: Array, loss: float | None) -> None:
         """Nothing: `_commit` lets the copy learn once all else is done."""
@@ -223,7 +316,7 @@ class Delayed(Late):
     def _commit(self, s: int, due: int | None, loss: float | None, clipped: bool, *, end: bool) -> None:
         """As `Late._commit`. Nobody asks the copy before the feedback is due, so it may learn at once, last of all."""
         state, rows, t = self._memory.state, self._rows, self.rounds
-        copy, count, clock = self._copies[state.holders.data[s % rows]], len(self._copies), state.clock
+        copy, count, clock = self._copies[self._holders[s % rows]], len(self._copies), state.clock
         ours = isinstance(copy, Learner)  # whose rounds are whole, or were not
         theirs = (copy.rounds if ours else copy.state()) if due is not None else None
         mine, coming = s % rows, (t + 1) % rows
@@ -237,7 +330,6 @@ class Delayed(Late):
                 clock[VALUES] += self.uses_loss and loss is not None
             if end:
                 self._shown = None
-                clock[ROUNDS], clock[FRESH] = t + 1, 0
                 self._open(t + 1)
             if due is not None:
                 copy.update(self._feedback.g.reshape(self.domain.shape), loss)
@@ -246,7 +338,7 @@ class Delayed(Late):
                 if due is None or not (ours and copy.rounds > theirs):
                     del self._copies[count:]
                     state.copies[0] = count
-                    self._memory.guests = {f"copy{k}.": one for k, one in enumerate(self._copies)}
+                    self._list_guests(self._memory)
                     clock[:], state.due[mine] = before[0], before[1]
                     if end:
                         state.due[coming], state.holders[coming] = before[2:]
@@ -323,9 +415,8 @@ class Delayed(Late):
             last = t + j + (len(part) - 1) * rows
             state.x[last % rows], state.due[last % rows] = played[-1], last + self.max_delay
         self._shown = None
-        state.clock[[ROUNDS, GRADIENTS]] += count
+        state.clock[GRADIENTS] += count
         state.clock[VALUES] += count * self.uses_loss
-        state.clock[FRESH] = 0
         self._open(t + count)
         return refused
 
@@ -337,11 +428,12 @@ class Delayed(Late):
 
     # ------------------------------------------------------------------ stop and resume
 
-    def restore(self, saved: Mapping[str, Any]) -> None:
+    def restore(self, saved: Mapping[str, object]) -> None:
         """As `Learner.restore`."""
         memory, saved = self._memory, plain(saved)
         check_kind(self, saved)
         block, sizes = read(self, memory.layout, saved, self._square_bound)
+        check_names(self, saved, block.arrays, [f"copy{k}." for k in range(int(block.state.copies[0]))])
         copies: list[Any] = []
         for k in range(int(block.state.copies[0])):
             copies.append(self._new_copy(self._copies[0]))
@@ -364,13 +456,13 @@ def _roll_back(before: list[tuple[Learner, Any]]) -> None:
         learner._memory.roll_back(kept)
 
 
-def _has(made: Any, name: str) -> bool:
+def _has(made: object, name: str) -> bool:
     """Whether an object has an attribute; a decision is not made for that."""
     missing = object()
     return inspect.getattr_static(made, name, missing) is not missing or (name != "decision" and hasattr(made, name))
 
 
-def _alike(one: Any, other: Any) -> bool:
+def _alike(one: object, other: object) -> bool:
     """Whether two learners were built alike."""
     try:
         if isinstance(one, Learner) and isinstance(other, Learner):

@@ -44,7 +44,7 @@ def descents(
     return Pool(members, meta=meta, judge=judge)
 
 
-def _weights(learner: Learner, s: Any, c: Any) -> Array:
+def _weights(learner: Learner, s: Any, c: object) -> Array:
     """p_t, how much each member counts in the present decision."""
     found: Array = s.experts.weights[0].copy()
     return found

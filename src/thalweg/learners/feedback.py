@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,14 +11,13 @@ from numpy.typing import ArrayLike
 from thalweg._core.state import Floats
 from thalweg._kernels.hulls import FULL, flatten
 from thalweg._kernels.vectors import square_norm
-from thalweg._validate import check_choice, check_positive, real_array, real_number, told
+from thalweg._validate import LARGEST_FLOAT, check_choice, check_positive, real_array, real_number, told
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 
 __all__ = ["FLOAT64", "ROUNDING", "Feedback"]
 
 FLOAT64 = np.dtype(np.float64)
-LARGEST = float(np.finfo(np.float64).max)
 ROUNDING = 1e-9  # a gradient may exceed its bound by this much, relatively: bounds are computed in floating point too
 
 
@@ -69,7 +67,7 @@ class Feedback:
         self.name, self.who, self.shape, self.hull = name, who, domain.shape, hull
         self.bound = None if bound is None else check_positive(name, "gradient_bound", bound)
         self.on_violation = check_choice(name, "on_violation", on_violation, ("raise", "clip"))
-        self.square = min(LARGEST, square) if self.bound is None else (self.bound * (1 + ROUNDING)) ** 2
+        self.square = min(LARGEST_FLOAT, square) if self.bound is None else (self.bound * (1 + ROUNDING)) ** 2
         self.floor, self.needs_loss = floor, needs_loss
         self.why_floor = why_floor or self._why_floor
         self.largest_loss, self.too_large = largest_loss, too_large
@@ -133,7 +131,7 @@ class Feedback:
 
     # ------------------------------------------------------------------ losses
 
-    def read_loss(self, loss: Any) -> float | None:
+    def read_loss(self, loss: object) -> float | None:
         """Return the loss that `update` was given, checked."""
         if loss is None:
             if self.needs_loss:
@@ -141,7 +139,7 @@ class Feedback:
             return None
         return self.read_paid(loss)
 
-    def read_paid(self, loss: Any) -> float:
+    def read_paid(self, loss: object) -> float:
         """Return a loss that was paid, checked."""
         value = real_number(loss)
         if not math.isfinite(value):
@@ -159,7 +157,7 @@ class Feedback:
             "Add a constant to the loss, or use a learner without small-loss theory."
         )
 
-    def check_loss_object(self, f: Any) -> None:
+    def check_loss_object(self, f: object) -> None:
         """Refuse an object without `value` and `gradient`."""
         if not (hasattr(f, "value") and hasattr(f, "gradient")):
             raise InputError(f"{self.who()}: step needs a loss with f.value(x) and f.gradient(x). Got {told(f)}.")

@@ -26,7 +26,7 @@ class PythonSettings(NamedTuple):
     machine: InPython
 
 
-def _decision(s: Any, c: PythonSettings) -> Floats:
+def _decision(s: object, c: PythonSettings) -> Floats:
     return c.machine.view(s)
 
 
@@ -41,11 +41,11 @@ def _learn(s: Any, c: PythonSettings, h: Floats, loss: float) -> bool:
     return True
 
 
-def _propose(s: Any, c: PythonSettings, loss: float) -> None:
+def _propose(s: object, c: PythonSettings, loss: float) -> None:
     pass
 
 
-class InPython(Machine):
+class InPython(Machine[Any, PythonSettings]):
     """Rounds in plain Python, each all or nothing. Kernels for its state's class can be written later.
 
     Parameters

@@ -30,14 +30,14 @@ from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.learners import loop
 from thalweg.learners.base import Learner, watch_horizon
-from thalweg.learners.machine import Machine
+from thalweg.learners.machine import AnyMachine
 from thalweg.losses import Loss
 from thalweg.problems import LinearModel
 
 __all__ = ["Late", "Waiting", "read_delays"]
 
 
-def read_delays(owner: str, domain: Domain, delay: Any, max_delay: Any, entries: int = 1) -> int:
+def read_delays(owner: str, domain: Domain, delay: object, max_delay: object, entries: int = 1) -> int:
     """Return the largest delay; `entries` numbers are remembered for each entry of a decision."""
     if (delay is None) == (max_delay is None):
         raise InputError(
@@ -50,7 +50,7 @@ def read_delays(owner: str, domain: Domain, delay: Any, max_delay: Any, entries:
     return most
 
 
-class Waiting(Machine):
+class Waiting(AnyMachine):
     """Rounds that wait for feedback: a state with the fields x ("R d"), due ("R", -1 at first) and clock.
 
     `plan` gives the plan; R is the largest delay plus 1.
@@ -104,6 +104,7 @@ class Late(Learner):
     def _forget(self, memory: Memory) -> None:
         super()._forget(memory)
         self._oldest = 0  # no round before it waits
+        self._clock, self._due = memory.state.clock.data, memory.state.due.data  # quicker than arrays, entry by entry
 
     # ------------------------------------------------------------------ what a new one defines
 
@@ -127,16 +128,18 @@ class Late(Learner):
     @property
     def decision(self) -> Array:
         """The point that the learner plays in this round: a read-only array of the domain's shape, always feasible."""
-        if self._shown is None:
-            s, t = self._memory.state, self.rounds
-            row: Array = s.x[t % self._rows]
-            if not s.clock[FRESH]:
+        shown = self._shown
+        if shown is None:
+            row: Array = self._memory.state.x[self._clock[ROUNDS] % self._rows]
+            if not self._clock[FRESH]:
                 row[:] = self._decide_late()
-                s.clock[FRESH] = 1
-            shown: Array = row.reshape(self.domain.shape).copy()
-            shown.flags.writeable = False
+                self._clock[FRESH] = 1
+            shown = row.copy()
+            if self._line is None:
+                shown = shown.reshape(self.domain.shape)
+            shown.setflags(False)  # type: ignore[call-arg]  # by position, as in `Learner.decision`
             self._shown = shown
-        return self._shown
+        return shown
 
     def decision_at(self, round: int) -> Array:
         """The decision of a round that is remembered: the present one, or one of the `max_delay` before it.
@@ -162,7 +165,7 @@ class Late(Learner):
         t = self.rounds
         return tuple(s for s in range(max(0, t - self.max_delay), t + 1) if self._memory.state.due[s % self._rows] < 0)
 
-    def _remembered(self, call: str, round: Any) -> int:
+    def _remembered(self, call: str, round: object) -> int:
         who, t = f"{type(self).__name__}.{call}", self.rounds
         s = check_count(who, "round", round, least=0)
         if s > t:
@@ -178,7 +181,7 @@ class Late(Learner):
         s = self.rounds if self._asked is None else self._asked
         return f"{type(self).__name__}, round {s} (counted from 0)"
 
-    def _whose(self, round: Any) -> int:
+    def _whose(self, round: object) -> int:
         """Whose feedback comes."""
         if round is not None:
             s = self._remembered("update", round)
@@ -191,9 +194,9 @@ class Late(Learner):
             raise InputError(
                 f"{self._who()}: say which round the feedback is of, counted from 0: update(gradient, loss, round=...)."
             )
-        t, due = self.rounds, self._memory.state.due.data
-        s = max(self._oldest, t - self.max_delay)
-        while s <= t and due[s % self._rows] >= 0:
+        t, due, rows = self._clock[ROUNDS], self._due, self._rows
+        s = max(self._oldest, t - rows + 1)
+        while s <= t and due[s % rows] >= 0:
             s += 1
         self._oldest = s
         if s > t:
@@ -257,7 +260,7 @@ class Late(Learner):
         watch_horizon(self)
         return paid
 
-    def _read_delay(self, delay: Any, who: str | None = None) -> int:
+    def _read_delay(self, delay: object, who: str | None = None) -> int:
         if delay is None:
             return self.max_delay
         number = real_number(delay)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from thalweg._kernels.clock import CLIPPED
-from thalweg._kernels.handle import Closed, Handle, parts
+from thalweg._kernels.handle import AnyHandle, Closed, Handle, parts
 from thalweg._kernels.hulls import flatten
 from thalweg._kernels.jit import inner, kernel
 from thalweg._kernels.kinds import kind
@@ -90,14 +90,14 @@ class Rounds(NamedTuple):
 
 
 @kernel
-def ready(handle: Any) -> None:
+def ready(handle: AnyHandle) -> None:
     """See to it that the decision is where it is to be found: a reduction projects."""
     game = parts(handle)
     decision(game.state, game.settings)
 
 
 @kernel
-def update(handle: Any, loss: float, square_bound: float, clipped: int, whole: bool) -> int:
+def update(handle: AnyHandle, loss: float, square_bound: float, clipped: int, whole: bool) -> int:
     """One round from the gradient in game.g, or from what is in `own`. Nothing else changes unless it is PLAYED.
 
     `clipped` gradients of the round were shortened. Not `whole`, it ends before the next decision is made: Python
@@ -121,7 +121,7 @@ def update(handle: Any, loss: float, square_bound: float, clipped: int, whole: b
 
 
 @kernel
-def finish(handle: Any, loss: float) -> None:
+def finish(handle: AnyHandle, loss: float) -> None:
     """What `update` leaves out where it does not play a whole round."""
     game = parts(handle)
     machine, settings = core(game.state), core(game.settings)
@@ -159,12 +159,12 @@ def _learn(own: Own | None, game: Game, loss: float) -> bool:
 
 
 @inner
-def _charged(own: Own | None, machine: Any, loss: float) -> float:
+def _charged(own: Own | None, machine: object, loss: float) -> float:
     return loss if own is None else charged(machine, own, loss)
 
 
 @kernel
-def ask(handle: Any, loss: Charge, rounds: Rounds, t: int) -> bool:
+def ask(handle: AnyHandle, loss: Charge, rounds: Rounds, t: int) -> bool:
     """What the members ask for in round t, into `own`; returns whether all values are such as a round may have."""
     game = parts(handle)
     s, c, own = game.state, game.settings, game.own
@@ -233,7 +233,7 @@ def ahead(handle: Handle) -> Ahead:
 
 
 @kernel
-def update_ahead(handle: Any, loss: float, square_bound: float, clipped: int, whole: bool) -> int:
+def update_ahead(handle: AnyHandle, loss: float, square_bound: float, clipped: int, whole: bool) -> int:
     """`update` and, if the round is PLAYED, `ready`. Takes a handle of an `Ahead`."""
     game = parts(handle)
     status: int = call(game.update, game.handle, loss, square_bound, clipped, whole)
@@ -243,7 +243,7 @@ def update_ahead(handle: Any, loss: float, square_bound: float, clipped: int, wh
 
 
 @kernel
-def play(machine: Any, charge: Any, rounds: Rounds, first: int, last: int) -> int:
+def play(machine: AnyHandle, charge: AnyHandle, rounds: Rounds, first: int, last: int) -> int:
     """Play rounds first..last-1; stop before one that must be refused or needs more room.
 
     `machine` is a handle of a `Seat`, `charge` one of the loss. Returns the first round that was not played.

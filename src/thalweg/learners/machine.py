@@ -9,20 +9,30 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
-from numpy.typing import NDArray
-
-from thalweg._core.memory import Memory
-from thalweg._core.state import Floats, Past, Plan
+from thalweg._core.memory import Memory, Saved
+from thalweg._core.state import Floats, Ints, Past, Plan
 from thalweg._kernels.clock import CLIPPED, FRESH, GRADIENTS, ROUNDS
 from thalweg._kernels.projections import PYTHON
 from thalweg.domains import Domain
 
-__all__ = ["Machine"]
+__all__ = ["AnyMachine", "Machine"]
 
 
-class Machine(ABC):
+class Clocked(Protocol):
+    """A state with counters."""
+
+    @property
+    def clock(self) -> Ints:
+        """See `thalweg._kernels.clock`."""
+
+
+S = TypeVar("S", bound=Clocked)
+C = TypeVar("C")
+
+
+class Machine(ABC, Generic[S, C]):
     """A value that plans a state, and says what only Python can do for it.
 
     Attributes
@@ -75,15 +85,15 @@ class Machine(ABC):
         """Return the sizes of a fresh state."""
         return {}
 
-    def larger(self, s: Any, c: Any) -> dict[str, int]:
+    def larger(self, s: S, c: C) -> dict[str, int]:
         """Return sizes with capacity for one more round."""
         return self.sizes()
 
-    def sizes_of(self, saved: Mapping[str, NDArray[Any]]) -> dict[str, int]:
+    def sizes_of(self, saved: Saved) -> dict[str, int]:
         """Return the sizes of a saved state; raise ValueError with the reason if no run can have them."""
         return self.sizes()
 
-    def holds(self, s: Any, c: Any, past: Past) -> Iterator[tuple[str, bool]]:
+    def holds(self, s: S, c: C, past: Past) -> Iterator[tuple[str, bool]]:
         """Yield (name, holds) for relations between fields; here that counters agree."""
         t, gradients = s.clock[ROUNDS], s.clock[GRADIENTS]
         yield "counters", bool(gradients == t if self.one_gradient else gradients >= t)
@@ -92,7 +102,7 @@ class Machine(ABC):
     # ------------------------------------------------------------------ rounds
 
     @property
-    def core(self) -> Machine:
+    def core(self) -> AnyMachine:
         """The machine inside all reductions."""
         return self
 
@@ -117,16 +127,19 @@ class Machine(ABC):
         return self.whole and not self.in_python
 
     @abstractmethod
-    def view(self, s: Any) -> Floats:
+    def view(self, s: S) -> Floats:
         """Return the array that holds the decision, flat."""
 
-    def decide(self, memory: Memory) -> None:  # noqa: B027  # nothing to do, unless a machine says otherwise
+    def decide(self, memory: Memory) -> None:  # nothing to do, unless a machine says otherwise
         """Make the decision of the present round; only lazy machines have to."""
 
     def finish(self, memory: Memory, loss: float) -> None:
         """End a round whose projections only Python can compute."""
         raise NotImplementedError(f"{type(self).__name__} plays its rounds whole")
 
-    def refusal(self, s: Any, c: Any) -> str:
+    def refusal(self, s: S, c: C) -> str:
         """Return the reason why feedback was refused."""
         raise NotImplementedError(f"{type(self).__name__} refuses no feedback")
+
+
+AnyMachine = Machine[Any, Any]

@@ -19,9 +19,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from thalweg._core.memory import Memory
+from thalweg._core.memory import Memory, Saved
 from thalweg._core.rules import counter_field, feasible
 from thalweg._core.saving import inside
 from thalweg._core.state import Floats, Ints, Past, Plan, field, part, scratch
@@ -39,7 +39,7 @@ from thalweg.errors import InputError
 from thalweg.learners import loop
 from thalweg.learners.base import Learner, bounded, check_takes_losses, read_decision
 from thalweg.learners.contract import core, count, decision, learn, propose, reduce
-from thalweg.learners.machine import Machine
+from thalweg.learners.machine import AnyMachine, Machine
 
 __all__ = [
     "OneProjection",
@@ -129,7 +129,7 @@ def as_reduced(state: T) -> T:
 # -------------------------------------------------------------------------------------------------------------- machine
 
 
-class Reduced(Machine):
+class Reduced(Machine[ReducedState, ReducedSettings]):
     """`inner` on a set around X, with one projection onto X in a round.
 
     Parameters
@@ -151,7 +151,7 @@ class Reduced(Machine):
     def __init__(
         self,
         domain: Domain,
-        inner: Machine,
+        inner: AnyMachine,
         *,
         flattens: bool = True,
         target: Domain | None = None,
@@ -169,7 +169,7 @@ class Reduced(Machine):
         return (self.domain.flat, self.domain.flat_par) if self._flattens else (FULL, np.zeros(0))
 
     @property
-    def core(self) -> Machine:
+    def core(self) -> AnyMachine:
         """See `Machine.core`."""
         return self.inner.core
 
@@ -193,7 +193,7 @@ class Reduced(Machine):
         """Return those of the machine inside."""
         return self.inner.larger(s.inner, c.inner)
 
-    def sizes_of(self, saved: Mapping[str, NDArray[Any]]) -> dict[str, int]:
+    def sizes_of(self, saved: Saved) -> dict[str, int]:
         """Return those of the machine inside."""
         return self.inner.sizes_of(inside(saved, "inner."))
 
@@ -285,7 +285,7 @@ def _guest_propose(s: GuestState, c: GuestSettings, loss: float) -> None:
     pass
 
 
-class ReducedGuest(Machine):
+class ReducedGuest(Machine[GuestState, GuestSettings]):
     """A learner that compiled code cannot run inside the reduction, projected onto `domain` once a round.
 
     The guest is an object with `decision`, `update`, `state`, `restore` and `reset`. Its state is saved under `inner.`;
@@ -425,10 +425,10 @@ class OneProjection(Learner):
         self.surrogate, self.inner = Y, inner
         bound = getattr(inner, "gradient_bound", None) if gradient_bound is None else gradient_bound
         flattens = surrogate is None  # a set of one's own need not lie in the flat: gradients stay as they are
-        ours: Machine | None = inner if isinstance(inner, Machine) else None
+        ours: AnyMachine | None = inner if isinstance(inner, Machine) else None
         if isinstance(inner, Learner) and _trusted(inner, bound):
             ours = inner.machine  # becomes a part of this one's, and the learner stays a window on that part
-        machine: Machine
+        machine: AnyMachine
         if ours is None:
             machine = ReducedGuest(self._who, domain, Y, inner, flattens=flattens)
         else:

@@ -125,7 +125,7 @@ def _notice(s: HintedState, c: HintedSettings, g: Floats) -> None:
 # -------------------------------------------------------------------------------------------------------------- machine
 
 
-class Hinted(Machine):
+class Hinted(Machine[HintedState, HintedSettings]):
     """Descents on a ball that lean on a hint; see `Optimistic` for the arguments."""
 
     def __init__(

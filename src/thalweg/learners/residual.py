@@ -322,7 +322,7 @@ def _learn(s: LevelsState, c: LevelsSettings, h: Floats, loss: float) -> bool:
 # -------------------------------------------------------------------------------------------------------------- machine
 
 
-class Levels(Machine):
+class Levels(Machine[LevelsState, LevelsSettings]):
     """Parameter-free learners in a row, on `domain`; all but the last on `ball` where one is given.
 
     Parameters

@@ -8,14 +8,13 @@ import numpy as np
 
 from thalweg._kernels.handle import bind
 from thalweg._kernels.jit import Call
+from thalweg._validate import LARGEST_FLOAT
 from thalweg.learners import loop
 
 if TYPE_CHECKING:
     from thalweg.learners.base import Learner
 
 __all__ = ["Usual"]
-
-LARGEST = float(np.finfo(np.float64).max)
 FOREVER = 2**63 - 1
 ndarray = np.ndarray
 
@@ -41,10 +40,10 @@ class Usual:
         self.clock = memory.state.clock.data
         self._gradient: Any = feedback.g.data  # takes an array only of its own type and shape
         self._optional, self._unknown = not machine.needs_loss, machine.unknown  # of the loss
-        self._least = max(feedback.floor, -LARGEST)
+        self._least = max(feedback.floor, -LARGEST_FLOAT)
         self.until = FOREVER if learner.horizon is None or learner.anytime else learner.horizon
 
-    def take(self, gradient: Any, loss: Any) -> bool:
+    def take(self, gradient: object, loss: object) -> bool:
         """Take the feedback of a usual round; False where it needs a longer look."""
         if type(gradient) is not ndarray:
             return False
@@ -52,7 +51,7 @@ class Usual:
             if not self._optional:
                 return False
             loss = self._unknown
-        elif type(loss) is not float or not self._least <= loss <= LARGEST:
+        elif type(loss) is not float or not self._least <= loss <= LARGEST_FLOAT:
             return False
         try:
             self._gradient[:] = gradient

@@ -8,14 +8,13 @@ needs capacity for whatever it may begin with. Once all have begun, most of it i
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thalweg._core.memory import Saved, whole_numbers
 from thalweg._core.saving import inside
 from thalweg._core.state import Ints, Plan
-from thalweg._kernels.handle import Closed, bind, parts
+from thalweg._kernels.handle import AnyHandle, Closed, bind, parts
 from thalweg._kernels.jit import kernel
 from thalweg._kernels.pointers import Pointer
 from thalweg._types import Array
@@ -34,7 +33,7 @@ __all__ = ["Weighing", "pending"]
 
 
 @kernel
-def room(handle: Any) -> bool:
+def room(handle: AnyHandle) -> bool:
     """Whether there is capacity for one more round. Takes a handle of a `Game`."""
     game = parts(handle)
     return has_room(core(game.state), core(game.settings))
@@ -65,10 +64,10 @@ class Weighing:
         """Return the plan for these sizes."""
         return self.machine.plan(sizes)
 
-    def sizes_of(self, saved: Mapping[str, NDArray[Any]], places: Sequence[str]) -> dict[str, int]:
+    def sizes_of(self, saved: Saved, places: Sequence[str]) -> dict[str, int]:
         """Return the sizes of those saved at these prefixes; raise ValueError if no run can have them."""
         found = self.machine.sizes_of(inside(saved, places[0]))
-        blank = any(saved[f"{place}inner.members.sizes"].ravel()[COUNT] == 0 for place in places)
+        blank = any(whole_numbers(saved, f"{place}inner.members.sizes", 3)[COUNT] == 0 for place in places)
         return {**found, "first": int(blank)}
 
     def larger(

@@ -125,7 +125,7 @@ class PredictionLoss:
         return cls.check_parameter(owner, given.get(cls.parameter_name, cls.default))
 
     @classmethod
-    def check_parameter(cls, owner: str, value: Any) -> float:
+    def check_parameter(cls, owner: str, value: object) -> float:
         """The parameter, if it may have that value."""
         return check_number(owner, str(cls.parameter_name), value)
 

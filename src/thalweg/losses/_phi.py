@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thalweg._kernels.jit import PLAIN, Entry, data, inner, kernel
+from thalweg._kernels.handle import data
+from thalweg._kernels.jit import PLAIN, Entry, inner, kernel
 from thalweg._kernels.pointers import Pointer, call
 
 __all__ = ["QUERY", "Phi", "each", "each_prox", "of_kernels", "query", "slope_at", "value_at"]

@@ -1,7 +1,5 @@
 """Huber's loss: squared for small errors e = z - b, linear beyond delta."""
 
-from typing import Any
-
 from numpy.typing import ArrayLike
 
 from thalweg._kernels.jit import kernel
@@ -74,6 +72,6 @@ class Huber(PredictionLoss):
         self._record(features, label, delta=delta)
 
     @classmethod
-    def check_parameter(cls, owner: str, value: Any) -> float:
+    def check_parameter(cls, owner: str, value: object) -> float:
         """Above 0."""
         return check_positive(owner, "delta", value)

@@ -1,7 +1,5 @@
 """The quantile loss: tau (b - z) where the prediction is too low, (1 - tau) (z - b) where it is too high."""
 
-from typing import Any
-
 from numpy.typing import ArrayLike
 
 from thalweg._kernels.jit import kernel
@@ -77,7 +75,7 @@ class Pinball(PredictionLoss):
         self._record(features, label, tau=tau)
 
     @classmethod
-    def check_parameter(cls, owner: str, value: Any) -> float:
+    def check_parameter(cls, owner: str, value: object) -> float:
         """Between 0 and 1."""
         tau = check_positive(owner, "tau", value)
         if tau >= 1:

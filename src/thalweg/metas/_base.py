@@ -17,7 +17,7 @@ __all__ = ["OVER", "Meta", "fits_range", "planned"]
 OVER = 1.0 + 1e-9  # |r| may exceed its range by rounding
 
 
-def fits_range(m: Any, c: Any, k: int, n: int, born: Ints | None, r: Floats) -> bool:
+def fits_range(m: object, c: Any, k: int, n: int, born: Ints | None, r: Floats) -> bool:
     """`fits` of a meta-learner with a range c.spans[k] for each group."""
     fine = True
     for i in range(n):

@@ -149,7 +149,11 @@ class Hedge(Meta):
         epsilon = np.empty(K)
         for k, (meta, n) in enumerate(zip(metas, sizes, strict=True)):
             members = n if meta.members is None else meta.members
-            log_prior[k, :n] = np.log(meta.weights(members)[:n] if n <= members else np.full(n, 1.0 / members))
+            meta.check(members)
+            prior = np.full(max(n, members), 1.0 / members)  # a group that grows may get more than it was said to have
+            if meta.prior is not None:
+                prior[:members] = meta.prior
+            log_prior[k, :n] = np.log(prior[:n])
             epsilon[k] = np.sqrt(np.log(members)) if meta.rate is None else meta.rate
         radius = np.array([meta.radius or 0.0 for meta in metas])
         return Plan(HedgeState, HedgeSettings(log_prior, epsilon, radius), {"K": K, "N": N}, holds=_holds)

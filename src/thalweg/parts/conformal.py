@@ -35,14 +35,14 @@ import numpy as np
 
 from thalweg._core.rules import counters
 from thalweg._core.state import Floats, Ints, Past, Plan, field, part, scratch
-from thalweg._kernels.handle import Closed, Handle, parts
+from thalweg._kernels.handle import AnyHandle, Closed, Handle, parts
 from thalweg._kernels.jit import inner, kernel
 from thalweg._kernels.pointers import Pointer, call
 from thalweg._kernels.vectors import copy, dot
 from thalweg.parts.weigher import Weigher, fits, teach
 
 __all__ = [
-    "ANSWERED", "ASKED", "LARGEST", "MISSED", "SideSettings", "SideState", "SideTurn", "Sides", "answer_sides",
+    "ANSWERED", "ASKED", "LARGEST_SCORE", "MISSED", "SideSettings", "SideState", "SideTurn", "Sides", "answer_sides",
     "ask_sides", "pointers", "run_sides", "side_plan", "sort",
 ]  # fmt: skip
 
@@ -50,7 +50,7 @@ RATIOS = 1000  # that are remembered for each half-life
 STEEPEST = 2.0**64  # of a ratio
 LOWEST, HIGHEST = -2.0, 44.0  # of theta
 LONG = 10  # times its patience: zeros in a row after which theta forgets them
-LARGEST = 1e100  # of a score or a forecast
+LARGEST_SCORE = 1e100  # of a score or a forecast
 ANSWERED, ASKED = 0, 1  # of the clock of all sides
 MISSED, ZEROS, KEPT = 0, 1, 2  # of the counts of a side; zeros in a row so far, scores in `recent` ever
 
@@ -122,10 +122,10 @@ def _holds(s: SideState, c: SideSettings, past: Past) -> Iterator[tuple[str, boo
     yield "scores", all(bool((one >= 0).all()) for one in numbers)
     yield "ratios", bool((s.ratios <= STEEPEST).all())
     top = float(s.recent.max(initial=0.0))
-    yield "means", top <= LARGEST and bool((s.means <= top).all() and (s.candidates <= 2 * top).all())
+    yield "means", top <= LARGEST_SCORE and bool((s.means <= top).all() and (s.candidates <= 2 * top).all())
     yield "counts", bool((s.counts <= answered + 1).all() and ((s.counts >= 1) | (s.means == 0)).all())
     yield "theta", bool(((s.theta >= LOWEST) & (s.theta <= HIGHEST)).all())
-    largest = 2 * LARGEST
+    largest = 2 * LARGEST_SCORE
     yield "predictions", bool((s.advice <= largest).all() and (s.scales <= largest).all())
     yield "predictions", bool((s.asked <= math.exp(44.5) * largest).all())
 
@@ -249,7 +249,7 @@ def _propose(s: SideState, c: SideSettings) -> None:
 
 
 @kernel
-def ask(handle: Any, row: int) -> float:
+def ask(handle: AnyHandle, row: int) -> float:
     """The threshold of the next round, (1). It waits for an answer in this row."""
     turn = parts(handle)
     s, weigher = turn.state, turn.weigher
@@ -262,13 +262,13 @@ def ask(handle: Any, row: int) -> float:
 
 
 @kernel
-def room(handle: Any) -> bool:
+def room(handle: AnyHandle) -> bool:
     """Whether there is capacity for one more answer."""
     return fits(parts(handle).weigher)
 
 
 @kernel
-def answer(handle: Any, row: int, score: float) -> None:
+def answer(handle: AnyHandle, row: int, score: float) -> None:
     """The score of the round that waits in this row; there is room for it."""
     turn = parts(handle)
     s, c, weigher = turn.state, turn.settings, turn.weigher
@@ -324,7 +324,7 @@ def pointers(handle: Handle) -> tuple[Pointer, Pointer, Pointer]:
 
 
 @kernel
-def ask_sides(handle: Any, forecast: float, kind: int, out: Floats) -> None:
+def ask_sides(handle: AnyHandle, forecast: float, kind: int, out: Floats) -> None:
     """Thresholds of the next round: out[0] above and, of two sides, out[1] below. `kind` 1: there is a forecast."""
     sides = parts(handle)
     row = sides.clock[ASKED] % sides.horizon
@@ -336,7 +336,7 @@ def ask_sides(handle: Any, forecast: float, kind: int, out: Floats) -> None:
 
 
 @kernel
-def answer_sides(handle: Any, above: float, below: float) -> bool:
+def answer_sides(handle: AnyHandle, above: float, below: float) -> bool:
     """The scores of the first round that waits for them. False, with nothing changed, where there is no capacity."""
     sides = parts(handle)
     if not call(sides.room, sides.above) or (sides.two and not call(sides.room, sides.below)):
@@ -350,7 +350,7 @@ def answer_sides(handle: Any, above: float, below: float) -> bool:
 
 
 @kernel
-def run_sides(handle: Any, above: Floats, below: Floats, first: int, out: Floats) -> int:
+def run_sides(handle: AnyHandle, above: Floats, below: Floats, first: int, out: Floats) -> int:
     """Steps from `first` on: thresholds into out (T, 2). Returns the first that was not made, for lack of capacity.
 
     In step t round t is asked, if there is one, and round t - horizon + 1 is answered. There are T + horizon - 1 steps.

@@ -29,7 +29,7 @@ from thalweg._core.state import Floats, Ints, Past, Plan, field, scratch
 from thalweg._kernels.jit import inner, kernel
 
 __all__ = [
-    "LARGEST",
+    "LARGEST_FORECAST",
     "MemoriesSettings",
     "MemoriesState",
     "begin_memories",
@@ -42,7 +42,7 @@ BEFORE = 4.0  # rounds that everybody is taken to have erred
 COMMON = 0.5  # of it in common
 LEVEL = 1e-9  # of 1: slopes up to it are 0
 LARGEST_SUM = 1e300
-LARGEST = 1e60  # of a forecast: squares of squares of differences can be added up
+LARGEST_FORECAST = 1e60  # of a forecast: squares of squares of differences can be added up
 
 
 class MemoriesState(NamedTuple):
@@ -87,8 +87,8 @@ def _holds(s: MemoriesState, c: MemoriesSettings, past: Past) -> Iterator[tuple[
     root = np.sqrt(np.maximum(np.einsum("kii->ki", s.S), 0.0))
     largest = root[:, :, None] * root[:, None]
     lost = 1e-150 * (root[:, :, None] + root[:, None]) + 1e-300  # where a square underflows and a product does not
-    yield "waiting forecasts", bool(((s.a >= 0) & (s.a <= 1)).all() and (np.abs(s.x) <= LARGEST).all())
-    yield "answers", bool((np.abs(s.y) <= LARGEST).all())
+    yield "waiting forecasts", bool(((s.a >= 0) & (s.a <= 1)).all() and (np.abs(s.x) <= LARGEST_FORECAST).all())
+    yield "answers", bool((np.abs(s.y) <= LARGEST_FORECAST).all())
     yield "memories", within_bounds(s.n, 0.0, most[:, None])
     yield "memories", bool((np.abs(s.S - s.S.transpose(0, 2, 1)) <= CLOSE * largest + lost).all())
     yield "memories", not root[s.n == 0].any() and bool((np.abs(s.S) <= SLACK * largest + lost).all())

@@ -25,7 +25,7 @@ from thalweg._core.state import Floats, Plan, field
 from thalweg._kernels.hulls import flatten
 from thalweg._kernels.jit import inner
 from thalweg._kernels.vectors import copy, dot, square_norm
-from thalweg.parts.cut_descent import Around, MembersState, bring_back
+from thalweg.parts.cut_descent import Around, CutDescentState, bring_back
 
 __all__ = [
     "BLIND_SHARE",
@@ -45,15 +45,15 @@ ALARM, DRIFT, WINDOW = 12.0, 2.0, 100.0  # of (2), (3)
 ROUNDING = 1e-14  # of the largest nu
 EVIDENT = 1e3  # times the noise level
 JUMP = 10.0  # the error that restarted D counts at most so many times the noise level
-LARGEST = 1e150  # of an entry of P, of an error and of a step
+LARGEST_CURVATURE = 1e150  # of an entry of P, of an error and of a step
 NOISE, SUM, ROUNDS, MOST = 0, 1, 2, 3  # of `watch`: the mean of nu, a, the rounds D has seen, the largest nu
 
 
 class CurvatureState(NamedTuple):
     """C is 0, D is 1; Q of them, none where nobody follows curvature."""
 
-    P: Floats = field("Q d d", magnitude(5 * LARGEST))
-    watch: Floats = field("4", within(0.0, 5 * LARGEST))  # the errors of D
+    P: Floats = field("Q d d", magnitude(5 * LARGEST_CURVATURE))
+    watch: Floats = field("4", within(0.0, 5 * LARGEST_CURVATURE))  # the errors of D
 
 
 def curvature_plan(members: int, dim: int) -> Plan:
@@ -63,15 +63,15 @@ def curvature_plan(members: int, dim: int) -> Plan:
 
 @inner
 def _reset(P: Floats, size: float) -> None:
-    if not size < LARGEST:  # or nan
-        size = LARGEST
+    if not size < LARGEST_CURVATURE:  # or nan
+        size = LARGEST_CURVATURE
     for i in range(P.shape[0]):
         for j in range(P.shape[0]):
             P[i, j] = size if i == j else 0.0
 
 
 @inner
-def begin_curvature(s: CurvatureState, members: MembersState, around: Around, prior: float) -> None:
+def begin_curvature(s: CurvatureState, members: CutDescentState, around: Around, prior: float) -> None:
     """The first round: at home, and with this prior each."""
     for i in range(2):
         copy(around.home, members.points[i])
@@ -102,7 +102,7 @@ def _ahead(P: Floats, around: Around, h: Floats, u: Floats) -> float:
 @inner
 def _fits(w: float, u: Floats, f: float) -> bool:
     """Whether P is as it should be: w >= 0, and the step of (1) takes away no more than there can be."""
-    return 0.0 <= w < np.inf and square_norm(u) <= 2.0 * LARGEST * (2.0 * f + w)
+    return 0.0 <= w < np.inf and square_norm(u) <= 2.0 * LARGEST_CURVATURE * (2.0 * f + w)
 
 
 @inner
@@ -116,13 +116,13 @@ def gain_of(h: Floats, y: Floats, point: Floats) -> float:
 
 @inner
 def _error(f: float, gain: float) -> float:
-    return min((2.0 * f - gain) * ((2.0 * f - gain) / (4.0 * f)), LARGEST)
+    return min((2.0 * f - gain) * ((2.0 * f - gain) / (4.0 * f)), LARGEST_CURVATURE)
 
 
 @inner
 def move_curved(
-    s: CurvatureState, members: MembersState, around: Around, h: Floats, n: float, f: float, y: Floats, gains: Floats,
-    u: Floats, count: int,
+    s: CurvatureState, members: CutDescentState, around: Around, h: Floats, n: float, f: float, y: Floats,
+    gains: Floats, u: Floats, count: int,
 ) -> bool:  # fmt: skip
     """(1)-(3) for the first one or both; the gains are written before anyone moves. u is scratch space.
 
@@ -158,7 +158,7 @@ def move_curved(
             s.watch[ROUNDS] += 1.0
             s.watch[NOISE] += (nu - s.watch[NOISE]) / min(s.watch[ROUNDS], WINDOW)
         step, square = (2.0 * f - gain) / (2.0 * f + w), 0.0
-        if not (_fits(w, u, f) and abs(step) * np.sqrt(square_norm(u)) < LARGEST):
+        if not (_fits(w, u, f) and abs(step) * np.sqrt(square_norm(u)) < LARGEST_CURVATURE):
             continue  # f and h are too far apart for floating point
         for j in range(d):
             point[j] -= step * u[j]

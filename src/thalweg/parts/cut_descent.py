@@ -26,7 +26,7 @@ __all__ = [
     "FIRST_ROWS",
     "MOST_ROWS",
     "Around",
-    "MembersState",
+    "CutDescentState",
     "begin_members",
     "bring_back",
     "join",
@@ -55,7 +55,7 @@ class Around(NamedTuple):
     normals: Floats
 
 
-class MembersState(NamedTuple):
+class CutDescentState(NamedTuple):
     """Rows 0 and 1 are the members with curvature, row 2 + i the descent with k = k0 - 4 + i. Rows N grow."""
 
     points: Floats = field("N d")
@@ -66,7 +66,7 @@ class MembersState(NamedTuple):
 
 def members_plan(rows: int, dim: int) -> Plan:
     """Return the plan of so many rows."""
-    return Plan(MembersState, (), {"N": rows, "d": dim})
+    return Plan(CutDescentState, (), {"N": rows, "d": dim})
 
 
 @inner
@@ -75,7 +75,7 @@ def _log_prior(k: int, k0: int) -> float:
 
 
 @inner
-def begin_members(s: MembersState, around: Around, f: float, n: float) -> float:
+def begin_members(s: CutDescentState, around: Around, f: float, n: float) -> float:
     """The first round: steps of about the length that reaches the cut. Returns the sum of the priors."""
     k0 = -6
     if 0.0 < f < np.inf:
@@ -103,7 +103,7 @@ def bring_back(around: Around, point: Floats, square: float) -> None:
 
 
 @inner
-def move_descents(s: MembersState, around: Around, h: Floats, n: float, f: float, y: Floats, gains: Floats) -> None:
+def move_descents(s: CutDescentState, around: Around, h: Floats, n: float, f: float, y: Floats, gains: Floats) -> None:
     """(1)-(3); the gains are written before anyone moves."""
     length = around.radius / np.sqrt(s.sums[SQUARES]) * s.sums[SHORTEST]
     for i in range(CURVED, s.sizes[COUNT]):
@@ -122,7 +122,7 @@ def move_descents(s: MembersState, around: Around, h: Floats, n: float, f: float
 
 
 @inner
-def join(s: MembersState, y: Floats) -> None:
+def join(s: CutDescentState, y: Floats) -> None:
     """(4)."""
     while s.sums[NEXT] * np.sqrt(s.sums[SQUARES]) <= 2.0 * s.sums[LENGTHS] and s.sizes[COUNT] < s.points.shape[0]:
         s.sizes[TOP] += 1
@@ -133,7 +133,7 @@ def join(s: MembersState, y: Floats) -> None:
 
 
 @inner
-def rows_needed(s: MembersState) -> int:
+def rows_needed(s: CutDescentState) -> int:
     """Return the rows that the next round may use, after the first one.
 
     With q = (sum of ||h||)^2 / S, a round adds 1 to q at most (Cauchy-Schwarz), and 2^(K+1) > 2 sqrt(q) >= 2 after (4).

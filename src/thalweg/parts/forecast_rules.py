@@ -30,7 +30,7 @@ import numpy as np
 from thalweg._core.rules import within
 from thalweg._core.state import Floats, Ints, Past, Plan, field
 from thalweg._kernels.jit import inner
-from thalweg.parts.covariance import LARGEST, LARGEST_SUM
+from thalweg.parts.covariance import LARGEST_FORECAST, LARGEST_SUM
 
 __all__ = [
     "BAYES",
@@ -103,7 +103,7 @@ def rules_plan(rows: Sequence[Row], experts: int) -> Plan:
 
 def _holds(s: RulesState, c: RulesSettings, past: Past) -> Iterator[tuple[str, bool]]:
     """Relations that the next round relies on: in (3), an expert with squares has a largest regret."""
-    yield "rules", bool((s.V >= 0).all() and (s.B >= 0).all() and (np.abs(s.A) < LARGEST**3).all())
+    yield "rules", bool((s.V >= 0).all() and (s.B >= 0).all() and (np.abs(s.A) < LARGEST_FORECAST**3).all())
     yield "rules", not ((s.V > 0) & (s.B == 0) & (c.kinds == MLPROD)[:, None]).any()
 
 

@@ -3,14 +3,16 @@
 In every round candidate i has gained q_i over what was played, for instance l'(z)(z - z_i) where z was played and z_i
 was its advice. Then, with nothing to set,
 
-    for every interval I:   sum_{t in I} q_i <= O(sqrt(sum_{t in I} max_k q_k^2 log^2 T))                           (1)
+    for every interval I:   sum_{t in I} q_i <= O(sqrt(sum_{t in I} max_k q_k^2) log T + max |q| log^2 T)           (1)
 
-as long as sum_i w_i q_i <= 0: it is 0 where gains are linear in the advice, and what is played is the mean by w.
+with the largest |q| of all rounds up to the end of I, as long as sum_i w_i q_i <= 0: it is 0 where gains are linear in
+the advice, and what is played is the mean by w. The second term is needed: after one large gain small ones count
+little. docs/why-the-tracker-works.md has the proof.
 Weights do not change when all gains are multiplied by a positive number.
 """
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,6 +24,7 @@ from thalweg.parts.records import (
     MARKERS,
     OTHERS,
     RATES,
+    RecordsState,
     account,
     begin_records,
     credit,
@@ -36,7 +39,7 @@ __all__ = ["JurySettings", "JuryState", "begin_jury", "judge", "jury_plan"]
 class JuryState(NamedTuple):
     """Weights over N candidates."""
 
-    records: Any = part()
+    records: RecordsState = part()
     weights: Floats = field("N", simplex, called="jury")
     heard: Ints = field("1", counters, called="jury")  # rounds
 

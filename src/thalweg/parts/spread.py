@@ -3,7 +3,7 @@
 A column's mean m and sum of squares Q after n numbers (Welford):
 
     n += 1;  a = x - m;  m += a/n;  Q += a (x - m);  spread = sqrt(Q/n)                                            (1)
-    z = (x - m)/spread; 0 while the spread is nothing beside the mean. Users cut it to [-10, 10], `MOST`            (2)
+    z = (x - m)/spread; 0 while the spread is nothing beside the mean. Users cut it to [-10, 10], `MOST_SPREADS`    (2)
 
 Without centring m stays 0 and the spread is the root of the mean square. All of it scales exactly: numbers multiplied
 by a power of two give the same z, bit for bit.
@@ -18,11 +18,11 @@ import numpy as np
 from thalweg._core.rules import magnitude, within
 from thalweg._core.state import Floats, Past, Plan, field
 from thalweg._kernels.jit import inner
-from thalweg._validate import LARGEST
+from thalweg._validate import LARGEST_ENTRY
 
-__all__ = ["MOST", "SpreadState", "see", "spread_holds", "spread_plan", "standard"]
+__all__ = ["MOST_SPREADS", "SpreadState", "see", "spread_holds", "spread_plan", "standard"]
 
-MOST = 10.0  # of a number in units of its spread
+MOST_SPREADS = 10.0  # of a number in units of its spread
 NOTHING = 2.0**-40  # of the mean: a spread up to here is rounding
 
 
@@ -30,7 +30,7 @@ class SpreadState(NamedTuple):
     """D columns; one may have seen fewer numbers than another."""
 
     seen: Floats = field("D", within(0.0, "rounds"), called="means and spreads")  # how many numbers
-    mean: Floats = field("D", magnitude(LARGEST), called="means and spreads")
+    mean: Floats = field("D", magnitude(LARGEST_ENTRY), called="means and spreads")
     squares: Floats = field("D", within(0.0, np.inf), called="means and spreads")  # Q
     spread: Floats = field("D", within(0.0, np.inf), called="means and spreads")
 
@@ -47,7 +47,7 @@ def spread_holds(centred: bool, s: Any, c: Any, past: Past) -> Iterator[tuple[st
     yield "means and spreads", bool(((seen % 1 == 0) & (seen <= rounds)).all() and not squares[seen <= known].any())
     yield "means and spreads", not mean[(seen == 0) | (not centred)].any()
     yield "means and spreads", np.allclose(s.spread**2 * seen, squares, rtol=1e-9, atol=0.0)
-    yield "means and spreads", bool((squares <= rounds * 4 * LARGEST**2).all())
+    yield "means and spreads", bool((squares <= rounds * 4 * LARGEST_ENTRY**2).all())
 
 
 @inner

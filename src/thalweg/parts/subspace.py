@@ -33,24 +33,32 @@ are put in the order of their variances.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thalweg._core.memory import Saved
 from thalweg._core.rules import CLOSE, SLACK, counter_field, simplex, within
 from thalweg._core.state import Floats, Ints, Past, Plan, field, part, scratch
-from thalweg._kernels.handle import parts
+from thalweg._kernels.handle import AnyHandle, parts
 from thalweg._kernels.jit import inner, kernel
 from thalweg._kernels.vectors import decay, dot
 from thalweg._types import Array
 from thalweg.parts.follow import align, diagonal, multiply, outside, turn, widen
-from thalweg.parts.jury import begin_jury, judge, jury_plan
+from thalweg.parts.jury import JurySettings, JuryState, begin_jury, judge, jury_plan
 from thalweg.parts.records import rounds_for, slots_for, slots_of
 
-__all__ = ["LARGEST", "SubspaceLayout", "SubspaceSettings", "SubspaceState", "learn_rows", "put_in_order", "weights"]
+__all__ = [
+    "LARGEST_FEATURE",
+    "SubspaceLayout",
+    "SubspaceSettings",
+    "SubspaceState",
+    "learn_rows",
+    "put_in_order",
+    "weights",
+]
 
-LARGEST = 1e70  # of an entry: fourth powers can still be added up
+LARGEST_FEATURE = 1e70  # of an entry: fourth powers can still be added up
 SETTLED = 10  # times k + 1 rows
 COMBINED = 0.5  # the prior of the candidates that combine members
 SURE, FAST, CENTRAL = 0, 1, 2  # the sets of weights w, b, e
@@ -66,7 +74,7 @@ class SubspaceState(NamedTuple):
     mu: Floats = field("M d")
     S: Floats = field("M d d")
     frames: Floats = field("E k d")  # F_m, F_w, F_b
-    jury: Any = part()  # of M + 4
+    jury: JuryState = part()  # of M + 4
     w: Floats = field("3 M", simplex, called="weights")  # w, b, e
     means: Floats = field("3 d")  # by each
     sums: Floats = field("2 M")  # of (5) and (6), less the least of them,
@@ -84,7 +92,7 @@ class SubspaceSettings(NamedTuple):
     forget: Floats  # (M,)
     center: bool
     logs: Floats  # (M,) log-priors
-    jury: Any = part()
+    jury: JurySettings = part()
     lost: Floats = scratch("L")  # M + 4
     slope: Floats = scratch("M")
     z: Floats = scratch("d")
@@ -265,7 +273,7 @@ def put_in_order(F: Floats, variances: Floats) -> None:
 
 
 @kernel
-def learn_rows(handle: Any, X: Floats, lost: Floats) -> None:
+def learn_rows(handle: AnyHandle, X: Floats, lost: Floats) -> None:
     """Learn one row after the other; `lost` <- the energy of each outside of F before it is learned.
 
     X has d columns and `lost` an entry for each row, and there are slots for so many rows.
@@ -314,7 +322,7 @@ class SubspaceLayout:
         """Return the sizes of a fresh state."""
         return {"slots": self.slots(0)}
 
-    def sizes_of(self, saved: Mapping[str, NDArray[Any]]) -> dict[str, int]:
+    def sizes_of(self, saved: Saved) -> dict[str, int]:
         """Return the slots of a saved state, which must be enough for its rows."""
         slots, rows = slots_of(saved["jury.records.born"]), int(saved["clock"].flat[0])
         if rows > rounds_for(slots):
@@ -369,13 +377,13 @@ def _holds(s: SubspaceState, c: SubspaceSettings, past: Past) -> Iterator[tuple[
     N = np.array([rounds if one == 1.0 else (1.0 - one**rounds) / (1.0 - one) for one in f])
     N2 = np.array([rounds if one == 1.0 else (1.0 - one ** (2 * rounds)) / (1.0 - one * one) for one in f])
     yield "N", bool((np.abs(s.N - N) <= CLOSE * N).all() and (np.abs(s.N2 - N2) <= CLOSE * N2).all())
-    traces, most = np.trace(S, axis1=1, axis2=2), 4 * d * LARGEST**2 * SLACK * np.maximum(N, 1.0)
+    traces, most = np.trace(S, axis1=1, axis2=2), 4 * d * LARGEST_FEATURE**2 * SLACK * np.maximum(N, 1.0)
     yield "S", bool((np.abs(S - S.transpose(0, 2, 1)).max(axis=(1, 2)) <= CLOSE * traces).all())
     yield "S", bool(((traces <= most) & (np.linalg.eigvalsh(S)[:, 0] >= -CLOSE * traces)).all())
     for name, means in (("mu", s.mu), ("mean", s.mean), ("means", s.means)):
-        yield name, bool((np.abs(means) <= SLACK * LARGEST * c.center).all())
+        yield name, bool((np.abs(means) <= SLACK * LARGEST_FEATURE * c.center).all())
     yield "variances", bool(s.variances.sum() <= SLACK * s.total[0])
     sums, B = s.sums, s.largest
     yield "sums", bool((sums.min(axis=1) == 0).all() and (sums.max(axis=1) <= SLACK * rounds * B).all())
-    yield "largest", bool((16 * d * SLACK * LARGEST**2 >= B).all())
+    yield "largest", bool((16 * d * SLACK * LARGEST_FEATURE**2 >= B).all())
     yield "jury", int(s.jury.heard[0]) == max(rounds - k - 2, 0)  # each row after the first k + 2 is judged

@@ -9,7 +9,7 @@ from thalweg.pca._base import PCALearner, RankWarning
 from thalweg.pca.adaptive import AdaptivePCA
 from thalweg.pca.descent import DescentPCA
 from thalweg.pca.efficient import EfficientPCA
-from thalweg.pca.hindsight import IntervalRegret, Subspace, best_subspace, dyadic_regret
+from thalweg.pca.hindsight import Subspace, SubspaceRegret, best_subspace, dyadic_regret
 from thalweg.pca.oja import OjaPCA
 from thalweg.pca.yuan_lamperski import YuanLamperskiPCA
 
@@ -17,11 +17,11 @@ __all__ = [
     "AdaptivePCA",
     "DescentPCA",
     "EfficientPCA",
-    "IntervalRegret",
     "OjaPCA",
     "PCALearner",
     "RankWarning",
     "Subspace",
+    "SubspaceRegret",
     "YuanLamperskiPCA",
     "best_subspace",
     "dyadic_regret",

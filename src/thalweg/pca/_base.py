@@ -279,7 +279,7 @@ class PCALearner(Kept, Recorded, ABC):
                 clock[PROJECTIONS] += 1
                 clock[FRESH] = 1
 
-    def partial_fit(self, X: ArrayLike, y: Any = None) -> Self:
+    def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
         """Play one round for each row of X (n, d), in order; all of them or, if one is refused or interrupted, none."""
         del y  # as in scikit-learn
         rows = self._read_numbers("X", X)

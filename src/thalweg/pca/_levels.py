@@ -6,16 +6,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from thalweg._core.rules import MOST_COUNTED, born, shares
+from thalweg._core.memory import Saved
+from thalweg._core.rules import born, shares
 from thalweg._core.state import Past, Plan
 from thalweg._kernels.covers import COMPACT, place_marker
 from thalweg._kernels.jit import inner
 from thalweg._kernels.parts import admit
 from thalweg._types import Array
+from thalweg._validate import MOST_COUNTED
 from thalweg.pca._base import PCALearner, agree
 from thalweg.pca.guarantee import step_size
 
-__all__ = ["CoverPCA", "Levels", "enter"]
+__all__ = ["CoverPCA", "LevelsLayout", "enter"]
 
 LEVELS = 8  # slots of a new learner, for the first 255 rounds
 
@@ -28,7 +30,7 @@ def enter(s: Any, c: Any, t: int) -> int:
     return newest
 
 
-class Levels:
+class LevelsLayout:
     """The layout of a state with K slots, one for each level of the compact cover.
 
     Parameters
@@ -48,7 +50,7 @@ class Levels:
         """Return the plan for so many slots."""
         return self._plan(sizes["K"])
 
-    def sizes_of(self, saved: Mapping[str, NDArray[Any]]) -> dict[str, int]:
+    def sizes_of(self, saved: Saved) -> dict[str, int]:
         """Return the slots of a saved state: those its round needs, and at most one more."""
         t, K = int(saved["clock"].flat[0]) + 1, saved["born"].size
         if not 0 < t <= MOST_COUNTED + 1:
@@ -64,7 +66,7 @@ class CoverPCA(PCALearner):
     """Experts that live in the rounds i, .., i + lowbit(i) - 1, in slots by level, under a meta-learner.
 
     The state of a new one has `meta`, `weights` and `born`, the round (counted from 1) in which the expert of each
-    level started, or 0. Its constructor ends with `self._allocate(Levels(plan))`.
+    level started, or 0. Its constructor ends with `self._allocate(LevelsLayout(plan))`.
     """
 
     anytime = True
@@ -85,7 +87,7 @@ class CoverPCA(PCALearner):
         if self._full:
             self._memory.grow({"K": self._memory.sizes["K"] + 1})
 
-    def _pasts(self, s: Any, c: Any, past: Past) -> Mapping[str, Past]:
+    def _pasts(self, s: Any, c: object, past: Past) -> Mapping[str, Past]:
         births = s.born[None]
         return {"meta": Past(births > 0, births, past.rounds + 1 - births, past.rounds, past.square)}
 

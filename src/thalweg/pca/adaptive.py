@@ -19,14 +19,14 @@ from thalweg._core.rules import counter_field, feasible
 from thalweg._core.state import Floats, Ints, Past, Plan, field, part, scratch
 from thalweg._kernels.clock import FRESH, PROJECTIONS
 from thalweg._kernels.covers import slots_in_use
-from thalweg._kernels.handle import Handle, bind, parts
+from thalweg._kernels.handle import AnyHandle, Handle, bind, parts
 from thalweg._kernels.jit import kernel
 from thalweg._kernels.parts import clear, feed, weigh
 from thalweg._kernels.pca import cap
 from thalweg._types import Array
 from thalweg.metas import AdaptMLProd
 from thalweg.pca._base import assemble, close, gram, loss_at, orthonormal, seed_field, symmetric
-from thalweg.pca._levels import CoverPCA, Levels, enter
+from thalweg.pca._levels import CoverPCA, LevelsLayout, enter
 
 __all__ = ["AdaptivePCA", "MatrixSettings", "MatrixState"]
 
@@ -54,7 +54,7 @@ class MatrixSettings(NamedTuple):
 
 
 @kernel
-def reweigh(handle: Any, t: int) -> int:
+def reweigh(handle: AnyHandle, t: int) -> int:
     """Begin round t: feed the losses of the round before, relative to the combination; experts leave, one enters.
 
     Returns the slot of the newborn. The first round has nothing to feed.
@@ -89,7 +89,7 @@ class AdaptivePCA(CoverPCA):
         self, dim: int, rank: int, *, gradient_bound: float = 1.0, rng: np.random.Generator | int | None = None
     ) -> None:
         super().__init__(dim, rank, gradient_bound=gradient_bound, rng=rng)
-        self._allocate(Levels(self._plan))
+        self._allocate(LevelsLayout(self._plan))
 
     def _plan(self, K: int) -> Plan:
         meta = AdaptMLProd(self.gradient_bound * self.domain.diameter)  # (2)

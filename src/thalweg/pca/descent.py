@@ -7,7 +7,7 @@ G sqrt(k (d - k) T/d). After a change it can be as large on far fewer rounds. 1 
 """
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -82,11 +82,11 @@ class DescentPCA(PCALearner):
         plan = Plan(DescentPCAState, (), {"d": self.dim}, holds=self._holds, begin=self._begin)
         self._allocate(Fixed(plan))
 
-    def _begin(self, s: DescentPCAState, c: Any) -> None:
+    def _begin(self, s: DescentPCAState, c: object) -> None:
         s.seed[0] = self._seed
         s.A[...] = self.domain.center
 
-    def _holds(self, s: DescentPCAState, c: Any, past: Past) -> Iterator[tuple[str, bool]]:
+    def _holds(self, s: DescentPCAState, c: object, past: Past) -> Iterator[tuple[str, bool]]:
         yield from agree(s, self.rank)
         far = float(np.sqrt(self.rank)) + self.step_size * self.gradient_bound
         yield "decision", orthonormal(s.A) if s.clock[FRESH] else symmetric(s.A, far)

@@ -30,7 +30,7 @@ from thalweg._core.rules import counter_field, within_bounds
 from thalweg._core.state import Floats, Ints, Past, Plan, field, part, scratch
 from thalweg._kernels.clock import FRESH, GRADIENTS, PROJECTIONS, ROUNDS
 from thalweg._kernels.covers import slots_in_use
-from thalweg._kernels.handle import bind, parts
+from thalweg._kernels.handle import AnyHandle, bind, parts
 from thalweg._kernels.jit import inner, kernel
 from thalweg._kernels.parts import clear, feed, weigh
 from thalweg._kernels.pca import cap, pack, pack_vector, thin, unpack
@@ -42,7 +42,7 @@ from thalweg.errors import InputError
 from thalweg.metas import AdaptMLProd
 from thalweg.pca import guarantee
 from thalweg.pca._base import close, orthonormal, seed_field
-from thalweg.pca._levels import CoverPCA, Levels, enter
+from thalweg.pca._levels import CoverPCA, LevelsLayout, enter
 
 __all__ = ["EfficientPCA", "PackedSettings", "PackedState"]
 
@@ -100,7 +100,7 @@ def _begin(s: PackedState, c: PackedSettings, t: int) -> None:
 
 
 @kernel
-def begin(handle: Any) -> None:
+def begin(handle: AnyHandle) -> None:
     """The first round begins."""
     s, c = parts(handle)
     _begin(s, c, 1)
@@ -132,7 +132,7 @@ def _surrogate_gradient(s: PackedState, c: PackedSettings, direct: bool, shift: 
 
 
 @kernel
-def settle(handle: Any, rank: int, values: np.ndarray, V: np.ndarray) -> None:
+def settle(handle: AnyHandle, rank: int, values: np.ndarray, V: np.ndarray) -> None:
     """Take over the eigendecomposition of C + y: A <- V, its eigenvectors in rows, and the decision's spectrum."""
     s, _ = parts(handle)
     copy(values, s.values)
@@ -144,7 +144,7 @@ def settle(handle: Any, rank: int, values: np.ndarray, V: np.ndarray) -> None:
 
 
 @kernel
-def play_round(handle: Any) -> float:
+def play_round(handle: AnyHandle) -> float:
     """A round of Algorithm 5, from the packed gradient h = -X to the next combination y. Returns <h, P>.
 
     The rows of A (d, d) are the eigenvectors of C + y and of the decision P, `values` and `spectrum` their eigenvalues.
@@ -243,7 +243,7 @@ class EfficientPCA(CoverPCA):
         self._start, self._center = np.empty(n), np.empty(n)
         pack(k / d * np.eye(d) - self.surrogate.center, self._start)
         pack(np.array(self.surrogate.center), self._center)
-        self._allocate(Levels(self._plan))
+        self._allocate(LevelsLayout(self._plan))
 
     def _plan(self, K: int) -> Plan:
         d, n, R = self.dim, self._start.size, self.surrogate.radius
@@ -321,7 +321,7 @@ class EfficientPCA(CoverPCA):
         return guarantee.interval_bound(start, stop, self.dim, self.rank, self.gradient_bound, self.surrogate.radius)
 
 
-def _ball(surrogate: Any, d: int, k: int) -> Ball:
+def _ball(surrogate: object, d: int, k: int) -> Ball:
     """A ball of symmetric matrices that contains the Fantope, or an error.
 
     The projections P farthest from the centre C are those with the least trace(P C): ||P - C||^2 = k - 2 trace(P C) +

@@ -14,7 +14,7 @@ from thalweg._types import Array
 from thalweg._validate import check_array, check_count
 from thalweg.errors import InputError
 
-__all__ = ["IntervalRegret", "Subspace", "best_subspace", "dyadic_regret"]
+__all__ = ["Subspace", "SubspaceRegret", "best_subspace", "dyadic_regret"]
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Subspace:
 
 
 @dataclass(frozen=True)
-class IntervalRegret:
+class SubspaceRegret:
     """Rounds [start, stop), counted from 0: what the learner paid, and how much more than the best projection."""
 
     start: int
@@ -50,7 +50,7 @@ def best_subspace(X: ArrayLike, rank: int) -> Subspace:
     return Subspace(np.ascontiguousarray(U[:, ::-1].T[:k]), float(np.maximum(values[:-k], 0.0).sum()))
 
 
-def dyadic_regret(losses: ArrayLike, X: ArrayLike, rank: int, *, shortest: int = 1) -> Iterator[IntervalRegret]:
+def dyadic_regret(losses: ArrayLike, X: ArrayLike, rank: int, *, shortest: int = 1) -> Iterator[SubspaceRegret]:
     """Regret on every interval of the geometric cover, rounds i 2^j, .., (i + 1) 2^j - 1 counted from 1.
 
     Parameters
@@ -66,7 +66,7 @@ def dyadic_regret(losses: ArrayLike, X: ArrayLike, rank: int, *, shortest: int =
 
     Yields
     ------
-    IntervalRegret
+    SubspaceRegret
         Short intervals first.
 
     Examples
@@ -89,7 +89,7 @@ def dyadic_regret(losses: ArrayLike, X: ArrayLike, rank: int, *, shortest: int =
                 values = np.linalg.eigvalsh(small)[:-k]  # ascending: all but the k largest
                 start = length - 1 + i * length
                 mine = float(paid[start : start + length].sum())
-                yield IntervalRegret(start, start + length, mine, mine - float(np.maximum(values, 0.0).sum()))
+                yield SubspaceRegret(start, start + length, mine, mine - float(np.maximum(values, 0.0).sum()))
         length *= 2
 
 

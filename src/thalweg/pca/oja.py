@@ -6,7 +6,7 @@ No eigendecomposition; a QR factorisation of a d x k matrix a round.
 """
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -69,11 +69,11 @@ class OjaPCA(PCALearner):
         sizes = {"d": self.dim, "k": self.rank}
         self._allocate(Fixed(Plan(OjaPCAState, (), sizes, holds=self._holds, begin=self._begin)))
 
-    def _begin(self, s: OjaPCAState, c: Any) -> None:
+    def _begin(self, s: OjaPCAState, c: object) -> None:
         s.seed[0] = self._seed
         s.W[...] = np.linalg.qr(np.random.default_rng(self._seed).standard_normal((self.dim, self.rank)))[0]
 
-    def _holds(self, s: OjaPCAState, c: Any, past: Past) -> Iterator[tuple[str, bool]]:
+    def _holds(self, s: OjaPCAState, c: object, past: Past) -> Iterator[tuple[str, bool]]:
         yield from agree(s, self.rank)
         yield "basis", orthonormal(s.W.T)
 

@@ -14,7 +14,7 @@ of W_{t+1}.
 
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -90,10 +90,10 @@ class YuanLamperskiPCA(PCALearner):
         self.rate = math.log1p(math.sqrt(2 * (m * math.log(d * (1 + m * T)) + 1) / L))
         self._allocate(Fixed(Plan(WeightedState, (), {"d": d}, holds=self._holds, begin=self._begin)))
 
-    def _begin(self, s: WeightedState, c: Any) -> None:
+    def _begin(self, s: WeightedState, c: object) -> None:
         s.seed[0] = self._seed  # A = 0 is ln W_1 up to a multiple of I, which (1) removes
 
-    def _holds(self, s: WeightedState, c: Any, past: Past) -> Iterator[tuple[str, bool]]:
+    def _holds(self, s: WeightedState, c: object, past: Past) -> Iterator[tuple[str, bool]]:
         yield from agree(s, self.rank)
         w, least = s.weights, self.share / self.dim
         if s.clock[FRESH]:

@@ -86,7 +86,7 @@ class FromFunctions(Problem):
 class _FunctionLoss:
     """Round t of `FromFunctions`."""
 
-    def __init__(self, value: Any, gradient: Any, shape: tuple[int, ...], t: int) -> None:
+    def __init__(self, value: object, gradient: object, shape: tuple[int, ...], t: int) -> None:
         self._value, self._gradient, self.shape, self._t = value, gradient, shape, t
 
     def value(self, x: ArrayLike) -> float:

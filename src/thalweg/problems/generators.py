@@ -10,8 +10,6 @@ Features and noise are drawn before the path of :math:`w^*_t`. So one seed gives
 however many stages there are and however long the steps.
 """
 
-from typing import Any
-
 import numpy as np
 
 from thalweg._kernels import projections
@@ -179,7 +177,7 @@ def gradual(
 
 
 def _data(
-    owner: str, domain: Domain, horizon: int, rng: Any, feature_radius: float | None, noise: float
+    owner: str, domain: Domain, horizon: int, rng: object, feature_radius: float | None, noise: float
 ) -> tuple[int, Array, Array, np.random.Generator]:
     """Check the common arguments; draw features and noise."""
     if not np.isfinite(read_domain(owner, domain).radius):

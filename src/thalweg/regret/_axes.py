@@ -8,13 +8,13 @@ from thalweg._extras import new_figure
 from thalweg._validate import told
 from thalweg.errors import InputError
 
-__all__ = ["axes", "colors", "describe", "legend"]
+__all__ = ["axes", "colors", "describe", "legend", "plain"]
 
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
 SEARCHED = 200_000  # points among which matplotlib may look for a free corner for a legend
 
 
-def axes(owner: str, ax: Any, *, width: float = 9.0, height: float = 4.2) -> tuple[Any, bool]:
+def axes(owner: str, ax: object, *, width: float = 9.0, height: float = 4.2) -> tuple[Any, bool]:
     """The Axes to draw on, and whether they are ours. A new figure is not pyplot's: nothing global changes."""
     if ax is not None:
         if not hasattr(ax, "plot") or not hasattr(ax, "figure"):
@@ -42,6 +42,11 @@ def describe(ax: Any, x: str, y: str, title: str) -> None:
         ax.set_ylabel(y)
     if not ax.get_title():
         ax.set_title(title, fontsize="medium")
+
+
+def plain(text: str) -> str:
+    """Return a name from data as matplotlib shows it: dollar signs are no formula."""
+    return text.replace("$", r"\$")
 
 
 def legend(ax: Any, own: bool, notes: Mapping[str, Any] | None = None) -> None:

@@ -61,6 +61,13 @@ class CertifiedInterval(NamedTuple):
         return self.bound - self.regret
 
 
+class _Low(NamedTuple):
+    """The least loss so far, at a decision or at a comparator, and its place."""
+
+    loss: float
+    where: str
+
+
 @dataclass(frozen=True)
 class Certificate:
     """A theorem evaluated on a run.
@@ -190,7 +197,8 @@ def certify(
     windows = _windows(problem, intervals, allowed)
     moving = {} if allowed.still else _named(problem, comparators)
     solver = Windows(problem, learner.domain, 1e-4)  # the theorem holds for every comparator: no need for the very best
-    rows = []
+    floor = 0.0 if allowed.small_loss else allowed.floor
+    rows, lowest = [], _Low(float(paid.min()), f"in round {int(paid.argmin())}")
     with progress_bar("certify", len(windows), progress, "interval") as tick:
         for r, s in windows:
             part = problem[r:s]
@@ -200,9 +208,11 @@ def certify(
             pairs |= {name: (u.decisions.reshape(paid.size, -1)[r:s], u.losses[r:s]) for name, u in moving.items()}
             for name, (u, losses) in pairs.items():
                 regret = float(paid[r:s].sum() - losses.sum())
-                rows.append(CertifiedInterval(r, s, name, regret, allowed.bound(r, s, u, losses)))
+                lowest = min(lowest, _Low(float(losses.min()), f"of '{name}' in round {r + int(losses.argmin())}"))
+                assumed = losses if floor is None else np.maximum(losses, floor)
+                rows.append(CertifiedInterval(r, s, name, regret, allowed.bound(r, s, u, assumed)))
             tick(1)
-    checks = _assumptions(learner, allowed, problem, run, paid, squares, moving)
+    checks = _assumptions(learner, allowed, problem, run, paid, squares, moving, floor, lowest)
     return Certificate(f"{type(learner).__name__}, {allowed.name}", tuple(rows), tuple(checks), digest(paid))
 
 
@@ -269,6 +279,8 @@ def _assumptions(
     paid: Array,
     squares: Array,
     moving: Mapping[str, Comparator],
+    floor: float | None,
+    lowest: _Low,
 ) -> Iterator[Assumption]:
     """What the theorem needs, and what was seen of it."""
     G = learner.gradient_bound
@@ -283,10 +295,9 @@ def _assumptions(
             held = longest <= G * (1 + ROUNDING)
             where = "" if held else f", in round {int(np.argmax(squares))}"
             yield Assumption(name, held, f"longest {longest:.4g}{where}")
+    if floor is not None:
+        yield _above(floor, lowest, float(np.abs(paid).max()))
     if theorem.small_loss:
-        least = float(paid.min())
-        where = "" if least >= 0 else f", in round {int(np.argmin(paid))}"
-        yield Assumption("losses >= 0", least >= 0, f"least {least:.4g}{where}")
         yield _smooth(learner, problem)
         yield _outside(learner, problem, run, paid, squares)
     lam = getattr(learner, "strong_convexity", None)
@@ -303,6 +314,12 @@ def _assumptions(
         points = np.unique(u.decisions.reshape(len(u.losses), -1), axis=0)
         out = sum(not learner.domain.contains(point.reshape(problem.shape), 1e-6) for point in points)
         yield Assumption(f"comparators in the domain: {name}", out == 0, f"{out} of {len(points)} points outside")
+
+
+def _above(floor: float, lowest: _Low, largest: float) -> Assumption:
+    """The proofs use that no loss on X is below the floor. Decisions alone do not show it."""
+    held = lowest.loss >= floor - ROUNDING * max(abs(floor), largest)
+    return Assumption(f"losses >= {floor:g}", held, f"least {lowest.loss:.4g}" + ("" if held else f", {lowest.where}"))
 
 
 def _decisions(run: Run | ArrayLike) -> Array | None:

@@ -21,7 +21,7 @@ from thalweg.regret._minimize import minimize
 from thalweg.regret._rounds import check_problem, check_window, total
 from thalweg.regret.windows import STEPS, Windows
 
-__all__ = ["Comparator", "Rounds", "best_fixed", "best_per_round", "path_length"]
+__all__ = ["Comparator", "ProximalRounds", "best_fixed", "best_per_round", "path_length"]
 
 SMALLER = 10.0 ** -np.arange(10)  # how the weight of the proximal term falls while a round is minimised
 
@@ -142,7 +142,7 @@ def best_per_round(problem: Problem, domain: Domain, *, tol: float = 1e-9) -> Co
     (array([0., 1.]), 2.0)
     """
     problem = check_problem("best_per_round", problem, domain)
-    rounds = Rounds(problem, domain, check_positive("best_per_round", "tol", tol))
+    rounds = ProximalRounds(problem, domain, check_positive("best_per_round", "tol", tol))
     T, d = len(problem), domain.dim
     start = np.tile(domain._project_flat(domain.center.ravel()), (T, 1))
     Z, lower = rounds.minimise(np.zeros((T, d)), start)
@@ -150,7 +150,7 @@ def best_per_round(problem: Problem, domain: Domain, *, tol: float = 1e-9) -> Co
     return Comparator(Z.reshape(T, *domain.shape), losses, max(0.0, float(losses.sum() - lower.sum())))
 
 
-class Rounds:
+class ProximalRounds:
     """Proximal steps of all rounds of a problem: compiled where problem and set are built in."""
 
     def __init__(self, problem: Problem, domain: Domain, tol: float) -> None:

@@ -24,7 +24,7 @@ from thalweg.regret._rounds import check_problem
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["CoverRecord", "Expert", "cover", "record_cover"]
+__all__ = ["CoverExpert", "CoverRecord", "cover", "record_cover"]
 
 Rounds = NDArray[np.int64]
 
@@ -38,7 +38,7 @@ LINES, TICKS = 40, 1500  # so many markers get a line across the picture, so man
 ROOM = 0.035, 0.009  # of the width, for the name of a marker: for the s, and for each digit
 
 
-class Expert(NamedTuple):
+class CoverExpert(NamedTuple):
     """An expert of a cover: its level k, the marker i that started it, and its rounds [start, stop), from 0.
 
     It lives for 2^k unit intervals, from marker i to marker i + 2^k, or to the end of the run.
@@ -98,10 +98,10 @@ class CoverRecord:
         return born, self.markers[born - 1], ends[born + length - 1]
 
     @property
-    def experts(self) -> tuple[Expert, ...]:
+    def experts(self) -> tuple[CoverExpert, ...]:
         """All that lived, by level and birth."""
         return tuple(
-            Expert(k, int(i), int(a), int(b))
+            CoverExpert(k, int(i), int(a), int(b))
             for k in range(self.levels)
             for i, a, b in zip(*self.lives(k), strict=True)
         )
@@ -257,7 +257,7 @@ def cover(record: CoverRecord, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _ensemble(learner: Any) -> Cover:
+def _ensemble(learner: object) -> Cover:
     """The cover ensemble that a learner is, or has inside."""
     found = learner
     while not isinstance(found, Cover):

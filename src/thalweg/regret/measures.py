@@ -210,7 +210,7 @@ def adaptive(
     """
     paid, problem = played("adaptive", run, problem, domain)
     windows = Windows(problem, domain, check_positive("adaptive", "tol", tol))
-    sums = Sums(paid)
+    sums = WindowSums(paid)
     step = None if stride is None else check_count("adaptive", "stride", stride)
     grids = [(tau, *_starts(paid.size, tau, step)) for tau in _lengths("adaptive", paid.size, lengths)]
     rows = []
@@ -255,7 +255,7 @@ def interval_dynamic(
     """
     paid, problem = played("interval_dynamic", run, problem, None)
     against = comparator_of("interval_dynamic", problem, comparators)
-    sums, minus = Sums(paid), Sums(against.losses)
+    sums, minus = WindowSums(paid), WindowSums(against.losses)
 
     def regret(k: int, r: int, s: int) -> float:
         return float(paid[r:s].sum() - against.losses[r:s].sum())
@@ -268,7 +268,7 @@ def interval_dynamic(
     return IntervalRegret(tuple(rows), "interval dynamic", digest(paid))
 
 
-class Sums:
+class WindowSums:
     """Sums of terms over many windows, and what rounding can add to them or take away.
 
     They are put together from sums over 1, 2, 4, ... terms, so no window holds the rounding of terms outside of it.

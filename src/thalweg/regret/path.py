@@ -9,12 +9,12 @@ from thalweg.domains import Domain, Simplex
 from thalweg.errors import InputError
 from thalweg.problems import Problem
 from thalweg.regret._rounds import check_problem
-from thalweg.regret.comparators import Comparator, Rounds, best_fixed, best_per_round, path_length
+from thalweg.regret.comparators import Comparator, ProximalRounds, best_fixed, best_per_round, path_length
 
 __all__ = ["best_path"]
 
 RELAX = 1.6  # over-relaxation of the multiplier method
-LARGEST = 1e300  # of a price: nobody moves long before
+LARGEST_PRICE = 1e300  # of a price: nobody moves long before
 NOTHING = 1e-30  # of the radius: so short a way changes no digit of a loss
 LOOK = 20  # steps between two looks at the gap
 
@@ -77,7 +77,7 @@ def best_path(
     if (price is None) == (budget is None):
         raise InputError("best_path needs a price on movement or a budget for it, exactly one of the two.")
     name = "budget" if price is None else "price"
-    amount = check_nonnegative("best_path", name, budget if price is None else price, LARGEST)
+    amount = check_nonnegative("best_path", name, budget if price is None else price, LARGEST_PRICE)
     check_positive("best_path", "tol", tol)
     steps = check_count("best_path", "steps", steps)
     fixed = best_fixed(problem, domain)
@@ -96,7 +96,7 @@ class _Path:
         self, problem: Problem, domain: Domain, priced: bool, amount: float, fixed: Comparator, free: Comparator
     ) -> None:
         self.problem, self.domain, self.priced, self.amount = problem, domain, priced, amount
-        self.rounds = Rounds(problem, domain, 1e-10)
+        self.rounds = ProximalRounds(problem, domain, 1e-10)
         self.best, self.objective = fixed, fixed.loss
         self.bound = free.loss - free.gap  # a lower bound on every objective
         self.save = max(fixed.loss - self.bound, 0.0)

@@ -24,13 +24,21 @@ from thalweg.play import Run
 from thalweg.problems import Problem
 from thalweg.regret._axes import axes, colors, describe, legend
 from thalweg.regret.comparators import Comparator
-from thalweg.regret.covers import CoverRecord, Expert, cover, record_cover
+from thalweg.regret.covers import CoverExpert, CoverRecord, cover, record_cover
 from thalweg.regret.measures import IntervalRegret, dynamic
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["CoverRecord", "Expert", "cover", "cumulative_loss", "record_cover", "regret_by_length", "regret_over_time"]
+__all__ = [
+    "CoverExpert",
+    "CoverRecord",
+    "cover",
+    "cumulative_loss",
+    "record_cover",
+    "regret_by_length",
+    "regret_over_time",
+]
 
 Rounds = NDArray[np.int64]
 
@@ -41,9 +49,9 @@ FAR = 10.0  # a bound this many times the regret asks for a logarithmic axis
 
 
 def cumulative_loss(
-    runs: Mapping[str, Any],
+    runs: Mapping[str, object],
     *,
-    comparators: Mapping[str, Any] | None = None,
+    comparators: Mapping[str, object] | None = None,
     log: bool = False,
     ax: Axes | None = None,
 ) -> Axes:
@@ -174,7 +182,7 @@ def regret_over_time(
 
 
 def regret_by_length(
-    *measured: IntervalRegret, bound: Any = None, labels: Sequence[str] | None = None, ax: Axes | None = None
+    *measured: IntervalRegret, bound: object = None, labels: Sequence[str] | None = None, ax: Axes | None = None
 ) -> Axes:
     """The largest regret of the intervals of each length, and what was allowed.
 
@@ -257,7 +265,7 @@ def regret_by_length(
     return ax
 
 
-def _tables(owner: str, parameter: str, given: Any) -> dict[str, Array]:
+def _tables(owner: str, parameter: str, given: object) -> dict[str, Array]:
     """Losses by name, a row a run."""
     if not isinstance(given, Mapping):
         raise InputError(
@@ -267,7 +275,7 @@ def _tables(owner: str, parameter: str, given: Any) -> dict[str, Array]:
     return {str(name): _table(owner, f"{parameter}[{name!r}]", value) for name, value in given.items()}
 
 
-def _table(owner: str, parameter: str, value: Any) -> Array:
+def _table(owner: str, parameter: str, value: object) -> Array:
     losses = getattr(value, "losses", value)
     if isinstance(losses, list | tuple) and any(hasattr(one, "losses") or np.ndim(one) for one in losses):
         rows = [check_array(owner, parameter, getattr(one, "losses", one), ndim=1) for one in losses]
@@ -283,7 +291,7 @@ def _table(owner: str, parameter: str, value: Any) -> Array:
     return table
 
 
-def _bound(owner: str, bound: Any, t: Rounds) -> Array:
+def _bound(owner: str, bound: object, t: Rounds) -> Array:
     """The bound after t rounds, for all t."""
     if callable(bound):
         bound = [float(bound(int(s))) for s in t]
@@ -291,7 +299,7 @@ def _bound(owner: str, bound: Any, t: Rounds) -> Array:
     return np.full(t.size, values) if values.ndim == 0 else check_array(owner, "bound", values, (t.size,), finite=False)
 
 
-def _bounds_by_length(owner: str, bound: Any) -> tuple[Array, Array, Array]:
+def _bounds_by_length(owner: str, bound: object) -> tuple[Array, Array, Array]:
     """Lengths, and the smallest and the largest bound of each."""
     if isinstance(bound, Mapping):
         pairs: Iterable[tuple[Any, Any]] = bound.items()

@@ -10,7 +10,7 @@ import functools
 import pickle
 import tracemalloc
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -79,7 +79,7 @@ def _update(learner: Any, gradient: Any, loss: float) -> None:
         learner.update(gradient, loss)
 
 
-def _same(a: Any, b: Any) -> bool:
+def _same(a: object, b: object) -> bool:
     if isinstance(a, Mapping):
         return isinstance(b, Mapping) and a.keys() == b.keys() and all(_same(a[k], b[k]) for k in a)
     return bool(np.array_equal(np.asarray(a), np.asarray(b)))
@@ -329,21 +329,48 @@ def check_bounded_memory(make: Make) -> None:
     assert _size(learner.state()) <= 2 * size + 4096, "the state grows with the rounds"
 
 
-def _size(state: Mapping[str, Any]) -> int:
+def _size(state: Mapping[str, object]) -> int:
     return sum(np.asarray(value).nbytes for value in state.values())
 
 
 def check_queries(make: Make) -> None:
-    """Queries only grow, and a one-gradient learner asks for one gradient a round."""
+    """Queries only grow, a one-gradient learner asks for one gradient a round, and no projection is left out."""
     learner = make()
     stream = _stream(make, 10)
     before = learner.queries
-    _play(learner, stream)
+    with _counting(learner.domain) as found:
+        for f in stream:  # and no decision after it: that belongs to the next round
+            learner.step(f)
     asked = learner.queries - before
     assert min(asked.projections, asked.gradients, asked.values) >= 0, f"queries went down: {asked}"
     assert learner.rounds == 10, f"10 rounds were counted as {learner.rounds}"
     if getattr(learner, "one_gradient", True):
         assert asked.gradients == 10, f"10 rounds with one gradient each were counted as {asked.gradients}"
+    assert found.count <= asked.projections, (
+        f"10 rounds projected {found.count} times onto the domain, which were counted as {asked.projections}: see "
+        "`InPython(projections=)`"
+    )
+
+
+class _Projections:
+    """Projections onto a domain that Python asked for; those within compiled code are counted there."""
+
+    def __init__(self, project: Callable[[Array], Array]) -> None:
+        self.project, self.count = project, 0
+
+    def __call__(self, y: Array) -> Array:
+        self.count += 1
+        return self.project(y)
+
+
+@contextlib.contextmanager
+def _counting(domain: Any) -> Iterator[_Projections]:
+    """Count the projections onto this very domain, also those of `contains` and `distance`."""
+    found = vars(domain)["_project_flat"] = _Projections(domain._project_flat)
+    try:
+        yield found
+    finally:
+        del vars(domain)["_project_flat"]
 
 
 LEARNER_CHECKS = tuple(
@@ -387,7 +414,7 @@ def check_learner(make: Callable[[], Learner] | type[Learner]) -> None:
     >>> check_learner(tw.SOGD)
     """
     check_callable("check_learner", "make", make)
-    if isinstance(make, type) and "card" in vars(make):
+    if isinstance(make, type) and vars(make).get("card") is not None:
         for recipe in [recipe for recipe in recipes().values() if recipe.kind is make]:
             check_learner(functools.partial(recipe.build, STANDARD))
         return

@@ -4,6 +4,6 @@ The theorem of a method stands in the file of that method.
 """
 
 from thalweg.theorems import bounds
-from thalweg.theorems._base import Covered, Marked, Theorem, path_length, pool_bound, step_sizes
+from thalweg.theorems._base import CoverTheorem, Marked, Theorem, path_length, pool_bound, step_sizes
 
-__all__ = ["Covered", "Marked", "Theorem", "bounds", "path_length", "pool_bound", "step_sizes"]
+__all__ = ["CoverTheorem", "Marked", "Theorem", "bounds", "path_length", "pool_bound", "step_sizes"]

@@ -6,21 +6,25 @@ each adds the regret of its meta-learner and of its expert, until the end of the
 bounds hold at any time). What lies before marker p adds at most what the run can have lost there.
 """
 
+from __future__ import annotations
+
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from thalweg._types import Array
 from thalweg.errors import InputError
-from thalweg.experts import Pool
-from thalweg.metas import Hedge
 from thalweg.theorems import bounds
 
-__all__ = ["Covered", "Marked", "Theorem", "path_length", "pool_bound", "step_sizes"]
+if TYPE_CHECKING:
+    from thalweg.experts import Pool
+    from thalweg.metas import Hedge
+
+__all__ = ["CoverTheorem", "Marked", "Theorem", "path_length", "pool_bound", "step_sizes"]
 
 
 class Theorem(ABC):
@@ -45,6 +49,9 @@ class Theorem(ABC):
         Whether it needs smooth losses >= 0, for ||grad f||^2 <= 2 L f.
     still : bool
         Whether it speaks of comparators that stand still only.
+    floor : float or None
+        The lower bound that it needs of every loss, at the decisions and at the comparators; None: it needs none, or 0
+        with `small_loss`.
 
     Notes
     -----
@@ -56,6 +63,7 @@ class Theorem(ABC):
     whole = False
     small_loss = False
     still = False
+    floor: float | None = None
 
     def __init__(self, learner: Any, paid: Array, squares: Array) -> None:
         self.paid, self.squares = paid, squares
@@ -86,7 +94,7 @@ def pool_bound(pool: Pool, R: float, G: float, L: float, n: int, P: float, first
 
     With L = 0 for gradients of length <= G and a fixed rate, else for L-smooth losses >= 0 and the self-confident one.
     """
-    steps, meta = step_sizes(pool), cast(Hedge, pool.meta)
+    steps, meta = step_sizes(pool), cast("Hedge", pool.meta)
     a = bounds.descent(steps, R, P, first)
     if L == 0:
         Q = G**2 * n
@@ -96,7 +104,7 @@ def pool_bound(pool: Pool, R: float, G: float, L: float, n: int, P: float, first
     return bounds.small_loss(F, a + more, k * math.sqrt(2 * L), steps * L)
 
 
-class Covered(Theorem):
+class CoverTheorem(Theorem):
     """A bound that adds up over the pieces of a cover."""
 
     def bound(self, start: int, stop: int, u: Array, losses: Array) -> float:
@@ -127,7 +135,7 @@ class Covered(Theorem):
         """The bound of one piece."""
 
 
-class Marked(Covered):
+class Marked(CoverTheorem):
     """Covers whose markers the losses place."""
 
     small_loss = True
@@ -157,7 +165,7 @@ class Marked(Covered):
         return markers
 
     def pieces(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
-        """As in `Covered`, from the markers of the run."""
+        """As in `CoverTheorem`, from the markers of the run."""
         k = int(np.searchsorted(self.markers, start))
         begin = int(self.markers[k]) if k < self.markers.size else stop
         if begin > start:

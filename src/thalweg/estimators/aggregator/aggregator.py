@@ -24,14 +24,15 @@ from thalweg._validate import (
     wrong,
 )
 from thalweg.errors import InputError
+from thalweg.estimators._frames import moments
 from thalweg.estimators.aggregator import kernels
 from thalweg.estimators.aggregator.guests import Hosted, Names
 from thalweg.estimators.aggregator.kernels import ANSWERED, PREDICTED
-from thalweg.estimators.aggregator.machine import Candidates, Combining, Turns
+from thalweg.estimators.aggregator.machine import Candidates, Combining, CopyHandles
 from thalweg.estimators.aggregator.oracles import Oracle, oracle
-from thalweg.estimators.aggregator.reading import Rows, moments, one_row, read_answers, read_rows, row
+from thalweg.estimators.aggregator.reading import Rows, one_row, read_answers, read_rows, row
 from thalweg.estimators.aggregator.result import Combination
-from thalweg.parts.covariance import LARGEST, MemoriesState, foresee, foresee_rounds
+from thalweg.parts.covariance import LARGEST_FORECAST, MemoriesState, foresee, foresee_rounds
 from thalweg.parts.forecast_losses import CLOSEST, CODES
 from thalweg.parts.forecast_rules import COVARIANCE, FAMILIES, Row
 
@@ -45,13 +46,13 @@ FLOAT = np.dtype(np.float64)
 ndarray = np.ndarray
 
 
-def read_loss(owner: str, loss: Any) -> str:
+def read_loss(owner: str, loss: object) -> str:
     """Return a loss by its name or by OPERA's."""
     name = loss.lower() if isinstance(loss, str) else loss
     return check_choice(owner, "loss", OPERA.get(name, name) if isinstance(name, str) else name, tuple(CODES))
 
 
-def read_rule(owner: str, name: str, rule: Any) -> str:
+def read_rule(owner: str, name: str, rule: object) -> str:
     """Return the name of a rule, in whatever case it is given."""
     known = {key.lower(): key for key in (*FAMILIES, "Tracker")}
     if not isinstance(rule, str) or rule.lower() not in known:
@@ -59,7 +60,7 @@ def read_rule(owner: str, name: str, rule: Any) -> str:
     return known[rule.lower()]
 
 
-class _Calls(NamedTuple):
+class _CombiningCalls(NamedTuple):
     """Calls of one copy, bound to its arrays."""
 
     take: Any
@@ -71,19 +72,19 @@ class _Hand:
 
     __slots__ = ("_arrays", "_bounds", "_turns", "calls", "clock", "row", "shape")
 
-    def __init__(self, block: Block, turns: Turns, experts: int, least: float, largest: float) -> None:
+    def __init__(self, block: Block, turns: CopyHandles, experts: int, least: float, largest: float) -> None:
         self.row, *rest = (np.zeros(experts) for _ in range(4))
         self._turns, self._bounds, self._arrays = turns, (least, largest), (*rest, block.state.clock)
         self.clock, self.shape = block.state.clock.data, (experts,)
-        self.calls: dict[int, _Calls] = {}
+        self.calls: dict[int, _CombiningCalls] = {}
 
-    def copy(self, k: int) -> _Calls:
+    def copy(self, k: int) -> _CombiningCalls:
         """Return the calls of copy k."""
         found = self.calls.get(k)
         if found is None:
             door = self._turns[k]
             take = kernels.take.ready(door, k, *self._bounds, self.row, *self._arrays)
-            found = self.calls[k] = _Calls(take, kernels.answer.ready(door, k, 0.0, 0.0, self._arrays[-1]))
+            found = self.calls[k] = _CombiningCalls(take, kernels.answer.ready(door, k, 0.0, 0.0, self._arrays[-1]))
         return found
 
 
@@ -136,7 +137,7 @@ class Aggregator(Kept, Recorded):
     """
 
     _noun = "aggregator"
-    _turns: Turns | None = None
+    _turns: CopyHandles | None = None
 
     def __init__(
         self,
@@ -145,7 +146,7 @@ class Aggregator(Kept, Recorded):
         tau: float = 0.5,
         gradient: bool = True,
         horizon: int = 1,
-        guests: Any = "auto",
+        guests: object = "auto",
         rule: str | None = None,
     ) -> None:
         name = type(self).__name__
@@ -164,7 +165,7 @@ class Aggregator(Kept, Recorded):
         self._hosted = [[Hosted(guest) for guest in own] for _ in range(self.horizon)]
         self._names = Names()
         self._plain = not own and self.loss not in ("percentage", "log")  # any finite answer will do
-        self._bounds = (CLOSEST, 1 - CLOSEST) if self.loss == "log" else (-LARGEST, LARGEST)
+        self._bounds = (CLOSEST, 1 - CLOSEST) if self.loss == "log" else (-LARGEST_FORECAST, LARGEST_FORECAST)
         self._layout = Combining(self.loss, self.tau, self.gradient, self.horizon, self._candidates)
         rules = {f"copies.{k}.guest{n}.": one for k, some in enumerate(self._hosted) for n, one in enumerate(some)}
         self._memory = Memory(self._layout, moved=self._forget, guests={"facts.": self._names, **rules})
@@ -210,7 +211,7 @@ class Aggregator(Kept, Recorded):
     def _door(self, k: int) -> Any:
         """Return copy k as kernels take it."""
         if self._turns is None:
-            self._turns = Turns(self._memory.block, self._memory.sizes)
+            self._turns = CopyHandles(self._memory.block, self._memory.sizes)
         return self._turns[k]
 
     def _ready(self) -> None:
@@ -231,7 +232,7 @@ class Aggregator(Kept, Recorded):
 
     # ------------------------------------------------------------------ rounds
 
-    def predict(self, experts: Any, awake: Any = None, *, time: str | None = None) -> Any:
+    def predict(self, experts: object, awake: object = None, *, time: str | None = None) -> Any:
         """Combine forecasts of the next round, or of a few rounds, which then wait for `update`.
 
         Parameters
@@ -241,7 +242,7 @@ class Aggregator(Kept, Recorded):
         awake : array or data frame of the same shape, optional
             How much of each expert is awake, from 0 to 1.
         time : str, optional
-            The column of the frame that holds the time, which must not go backwards.
+            The column of the frame that holds the time: numbers, dates or durations, which must not go backwards.
 
         Returns
         -------
@@ -269,7 +270,7 @@ class Aggregator(Kept, Recorded):
         self._ready()
         return float(answers[0]) if one is not None else rows.came.like(answers, ["prediction"])
 
-    def _take(self, hand: _Hand, given: Any) -> float | None:
+    def _take(self, hand: _Hand, given: object) -> float | None:
         """`predict` for the one row that comes every round; None where it is anything else, or must be refused."""
         if type(given) is not ndarray or given.dtype is not FLOAT or given.shape != hand.shape:
             return None
@@ -299,7 +300,7 @@ class Aggregator(Kept, Recorded):
     def update(self, y: Any) -> None:
         """Learn from the answer: one number, or one a round, for the forecasts that have waited longest."""
         hand = self._hand
-        if hand is not None and self._plain and isinstance(y, float) and abs(y) <= LARGEST:
+        if hand is not None and self._plain and isinstance(y, float) and abs(y) <= LARGEST_FORECAST:
             answered = hand.clock[ANSWERED]
             said = self._said.pop(answered % self.horizon, None)
             if said is not None and hand.clock[PREDICTED] > answered:
@@ -308,7 +309,8 @@ class Aggregator(Kept, Recorded):
                 if answer.run() == 1:
                     return
         who = f"{type(self).__name__}.update"
-        Y = read_answers(who, np.reshape(y, 1) if np.ndim(y) == 0 and real_array(y) is not None else y, self.loss)
+        one = real_array(y)
+        Y = read_answers(who, one.reshape(1) if one is not None and one.ndim == 0 else y, self.loss)
         if len(Y) > self.waiting:
             raise InputError(
                 f"{who}: {len(Y)} answers came, but {self.waiting} forecasts wait for one. Call predict first."
@@ -341,7 +343,7 @@ class Aggregator(Kept, Recorded):
             said = kernels.recall(door, k, np.empty(self.n_experts_))
         return kernels.answer(door, k, y, said, self._memory.state.clock)
 
-    def run(self, experts: Any, y: Any, awake: Any = None, *, time: str | None = None) -> Combination:
+    def run(self, experts: object, y: object, awake: object = None, *, time: str | None = None) -> Combination:
         """Many rounds: `predict` and `update` for each row, in compiled code.
 
         No forecast knows more than the answers up to `horizon` rounds before it.
@@ -453,11 +455,11 @@ class Aggregator(Kept, Recorded):
             raise AttributeError(f"{type(self).__name__} has no expert_names_: no data frame has come.")
         return np.array(self._names.names, dtype=object)
 
-    def oracle(self, experts: Any, y: Any, model: str = "convex", awake: Any = None) -> Oracle:
+    def oracle(self, experts: object, y: object, model: str = "convex", awake: object = None) -> Oracle:
         """The best in hindsight by the loss of this aggregator; see `thalweg.estimators.oracle`."""
         return oracle(experts, y, model, loss=self.loss, tau=self.tau, awake=awake)
 
-    def restore(self, saved: Mapping[str, Any]) -> None:
+    def restore(self, saved: Mapping[str, object]) -> None:
         """Continue from a saved state, bit for bit. A state of another class is refused and nothing changes."""
         with self._memory.all_or_nothing():
             super().restore(saved)
@@ -467,7 +469,7 @@ class Aggregator(Kept, Recorded):
 
     # ------------------------------------------------------------------ checks, before anything changes
 
-    def _read(self, who: str, experts: Any, awake: Any, time: str | None) -> Rows:
+    def _read(self, who: str, experts: object, awake: object, time: str | None) -> Rows:
         """Return the table as it came, forecasts (0 for nan) and who is awake, in the order of the experts."""
         count, names = self._memory.sizes["K"], self._names.names
         return read_rows(who, experts, awake, time, loss=self.loss, count=count, names=names)

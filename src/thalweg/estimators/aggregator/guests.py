@@ -40,7 +40,7 @@ class Hosted:
         self._check()
         return dict(self.guest.state())
 
-    def restore(self, saved: Mapping[str, Any]) -> None:
+    def restore(self, saved: Mapping[str, object]) -> None:
         """Let it continue from a saved state."""
         self._check()
         self.guest.restore(dict(saved))
@@ -73,13 +73,13 @@ class Names:
         """Return them as a list, if there are any."""
         return {} if self.names is None else {"expert_names_": list(self.names)}
 
-    def restore(self, saved: Mapping[str, Any]) -> None:
+    def restore(self, saved: Mapping[str, object]) -> None:
         """Take those of a saved state."""
         names = saved.get("expert_names_")
-        if names is not None and not (
-            isinstance(names, list) and all(isinstance(one, str | int | float) for one in names)
+        if saved.keys() - {"expert_names_"} or not (
+            names is None or (isinstance(names, list) and all(isinstance(one, str | int | float) for one in names))
         ):
-            raise StateError("Aggregator cannot restore this state: 'facts.expert_names_' must be a list of words.")
+            raise StateError("Aggregator cannot restore this state: its only fact is 'facts.expert_names_', a list.")
         self.names = None if names is None else tuple(names)
 
     def reset(self) -> None:

@@ -17,14 +17,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from thalweg._core.state import Floats, Ints, field, part, scratch
-from thalweg._kernels.handle import parts
+from thalweg._kernels.handle import AnyHandle, parts
 from thalweg._kernels.jit import inner, kernel
 from thalweg._kernels.pointers import call
 from thalweg.parts.covariance import MemoriesSettings, MemoriesState, foresee
 from thalweg.parts.cut_descent import COUNT
 from thalweg.parts.forecast_losses import LOG, cost, slope
-from thalweg.parts.forecast_rules import BAYES, believe, learn_rule, normalise
-from thalweg.parts.jury import judge
+from thalweg.parts.forecast_rules import BAYES, RulesSettings, RulesState, believe, learn_rule, normalise
+from thalweg.parts.jury import JurySettings, JuryState, judge
 from thalweg.parts.records import MARKERS, OTHERS
 from thalweg.parts.weigher import Weigher, fits, teach
 
@@ -50,8 +50,8 @@ ROUNDING = 1e-13  # relative, of a mean of forecasts
 class CopyState(NamedTuple):
     """One of the copies that take turns."""
 
-    rules: Any = part()
-    jury: Any = part()
+    rules: RulesState = part()
+    jury: JuryState = part()
     held: Floats = field("L K")  # weights by the memories, of the round that waits
     tracker: Any = part()  # nothing, where the Tracker is no candidate
 
@@ -63,8 +63,8 @@ class CopySettings(NamedTuple):
     tau: float
     gradient: bool
     tracked: bool
-    rules: Any = part()
-    jury: Any = part()
+    rules: RulesSettings = part()
+    jury: JurySettings = part()
     tracker: Any = part()
     weights: Floats = scratch("N K")  # of the candidates
     gains: Floats = scratch("N")
@@ -119,7 +119,7 @@ def read(row: Floats, least: float, largest: float, x: Floats, a: Floats) -> boo
 
 
 @kernel
-def propose(handle: Any, x: Floats, a: Floats, held: Floats, w: Floats) -> float:
+def propose(handle: AnyHandle, x: Floats, a: Floats, held: Floats, w: Floats) -> float:
     """w <- the weights of a round for those awake; the guests' are there. Returns the forecast."""
     turn = parts(handle)
     s, c, tracker = turn.state, turn.settings, turn.weigher
@@ -144,7 +144,7 @@ def propose(handle: Any, x: Floats, a: Floats, held: Floats, w: Floats) -> float
 
 
 @kernel
-def ask(handle: Any, row: int, x: Floats, a: Floats, w: Floats, clock: Ints) -> float:
+def ask(handle: AnyHandle, row: int, x: Floats, a: Floats, w: Floats, clock: Ints) -> float:
     """`propose` for the next round, which then waits in this row, and the clock goes on."""
     turn = parts(handle)
     foresee(turn.memories, turn.remembering, row, x, a, turn.state.held)
@@ -154,7 +154,15 @@ def ask(handle: Any, row: int, x: Floats, a: Floats, w: Floats, clock: Ints) -> 
 
 @kernel
 def take(
-    handle: Any, row: int, least: float, largest: float, given: Floats, x: Floats, a: Floats, w: Floats, clock: Ints
+    handle: AnyHandle,
+    row: int,
+    least: float,
+    largest: float,
+    given: Floats,
+    x: Floats,
+    a: Floats,
+    w: Floats,
+    clock: Ints,
 ) -> float:
     """`ask` for forecasts as they came, nan where an expert sleeps. Where they must be refused: nan, and no round."""
     if not read(given, least, largest, x, a):
@@ -163,14 +171,14 @@ def take(
 
 
 @kernel
-def recall(handle: Any, row: int, w: Floats) -> float:
+def recall(handle: AnyHandle, row: int, w: Floats) -> float:
     """`propose` once more for the round that waits in this row."""
     turn = parts(handle)
     return propose(handle, turn.memories.x[row], turn.memories.a[row], turn.state.held, w)
 
 
 @kernel
-def _learn(handle: Any, x: Floats, a: Floats, p: float, y: float) -> None:
+def _learn(handle: AnyHandle, x: Floats, a: Floats, p: float, y: float) -> None:
     """One round, after `propose`; there is room for it."""
     turn = parts(handle)
     s, c, tracker = turn.state, turn.settings, turn.weigher
@@ -197,7 +205,7 @@ def _learn(handle: Any, x: Floats, a: Floats, p: float, y: float) -> None:
 
 
 @kernel
-def answer(handle: Any, row: int, y: float, said: float, clock: Ints) -> bool:
+def answer(handle: AnyHandle, row: int, y: float, said: float, clock: Ints) -> bool:
     """The answer to the round in this row, for which `propose` said this; and the clock goes on.
 
     False, with nothing changed, where there is no capacity for it.
@@ -214,7 +222,16 @@ def answer(handle: Any, row: int, y: float, said: float, clock: Ints) -> bool:
 
 @kernel
 def rounds(
-    handle: Any, X: Floats, A: Floats, Y: Floats, held: Floats, first: int, step: int, wait: bool, W: Floats, P: Floats
+    handle: AnyHandle,
+    X: Floats,
+    A: Floats,
+    Y: Floats,
+    held: Floats,
+    first: int,
+    step: int,
+    wait: bool,
+    W: Floats,
+    P: Floats,
 ) -> int:
     """The rounds first, first + step, ...; weights and forecasts into W and P. Returns the first that was not played.
 

@@ -7,28 +7,24 @@ from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thalweg._core.memory import Saved
 from thalweg._core.rules import counters, magnitude, shares
-from thalweg._core.state import Block, Floats, Ints, Past, Plan, field, part, several
+from thalweg._core.state import Block, Floats, Ints, Nothing, Past, Plan, field, part, several
 from thalweg._kernels.clock import ROUNDS
 from thalweg._kernels.handle import Handle, bind
 from thalweg.estimators.aggregator.kernels import ANSWERED, PREDICTED, CopySettings, CopyState, Turn
 from thalweg.learners.weighing import Weighing, pending
-from thalweg.parts.covariance import begin_memories, memories_plan
+from thalweg.parts.covariance import MemoriesSettings, MemoriesState, begin_memories, memories_plan
 from thalweg.parts.forecast_losses import CODES, PERCENTAGE
 from thalweg.parts.forecast_rules import COVARIANCE, Row, rules_plan
 from thalweg.parts.jury import begin_jury, jury_plan
 from thalweg.parts.records import MARKERS, MOST_SLOTS
 from thalweg.parts.weigher import Weigher
 
-__all__ = ["AggregatorSettings", "AggregatorState", "Candidates", "Combining", "Turns"]
+__all__ = ["AggregatorSettings", "AggregatorState", "Candidates", "Combining", "CopyHandles"]
 
 FIRST_SLOTS = 1  # of the jury
-
-
-class Nothing(NamedTuple):
-    """A state without fields, for a part that is not there."""
 
 
 LARGEST_TIME = 1e300
@@ -38,7 +34,7 @@ class AggregatorState(NamedTuple):
     """Round t is played by copy t mod h. Before the first call the experts are not known, and there are no copies."""
 
     copies: Any = several()
-    memories: Any = part()
+    memories: MemoriesState = part()
     time: Floats = field("2", magnitude(LARGEST_TIME))  # whether there was one, and the last
     clock: Ints = field("2", counters, called="counters")  # rounds that were answered, and predicted
 
@@ -47,7 +43,7 @@ class AggregatorSettings(NamedTuple):
     """Those of the parts."""
 
     copies: Any = several()
-    memories: Any = part()
+    memories: MemoriesSettings = part()
 
 
 class Candidates(NamedTuple):
@@ -104,7 +100,7 @@ class Combining:
         own = _weighing(experts).sizes() if tracked else {}
         return self.sizes() | {"K": experts, "J": FIRST_SLOTS} | own
 
-    def sizes_of(self, saved: Mapping[str, NDArray[Any]]) -> dict[str, int]:
+    def sizes_of(self, saved: Saved) -> dict[str, int]:
         """See `Layout.sizes_of`."""
         _, K = saved["memories.x"].shape
         if K == 0:
@@ -196,7 +192,7 @@ def _blank(s: AggregatorState, c: AggregatorSettings, past: Past) -> Iterator[tu
     yield "counters", not (s.clock.any() or s.time.any())
 
 
-class Turns:
+class CopyHandles:
     """The copies of one block as kernels take them; each is handed over when it is needed."""
 
     def __init__(self, block: Block, sizes: Mapping[str, int]) -> None:

@@ -13,7 +13,6 @@ An expert that sleeps says what the mean of those awake says.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -27,7 +26,7 @@ from thalweg.estimators.aggregator.result import costs
 __all__ = ["MODELS", "Oracle", "oracle"]
 
 MODELS = "expert", "convex", "linear", "shifting"
-MOST = 1000  # changes that are tried unless more are asked for
+MOST_CHANGES = 1000  # changes that are tried unless more are asked for
 EXACT = 1e-10  # of the mean log loss, what is left to gain
 
 
@@ -60,13 +59,13 @@ class Oracle:
 
 
 def oracle(
-    experts: Any,
-    y: Any,
+    experts: object,
+    y: object,
     model: str = "convex",
     *,
     loss: str = "square",
     tau: float = 0.5,
-    awake: Any = None,
+    awake: object = None,
     changes: int | None = None,
 ) -> Oracle:
     """The best combination in hindsight.
@@ -99,7 +98,11 @@ def oracle(
         raise InputError("oracle needs at least one round. Got none.")
     T, K = X.shape
     if model == "shifting":
-        most = min(T - 1, MOST) if changes is None else check_count("oracle", "changes", changes, least=0, most=T - 1)
+        most = (
+            min(T - 1, MOST_CHANGES)
+            if changes is None
+            else check_count("oracle", "changes", changes, least=0, most=T - 1)
+        )
         losses = np.empty(most + 1)
         _shifting(costs(loss, tau, X, Y), np.full((most + 1, K), np.inf), losses)
         losses = np.minimum.accumulate(losses) / T
@@ -121,7 +124,7 @@ def oracle(
     return Oracle(model, float(costs(loss, tau, said, Y).mean()), w, said)
 
 
-def _read(experts: Any, y: Any, awake: Any, loss: str) -> tuple[Array, Array, str]:
+def _read(experts: object, y: object, awake: object, loss: str) -> tuple[Array, Array, str]:
     from thalweg.estimators.aggregator.aggregator import read_loss
 
     loss = read_loss("oracle", loss)

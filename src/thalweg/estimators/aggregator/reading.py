@@ -6,29 +6,28 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from thalweg._extras import need
 from thalweg._types import Array
 from thalweg._validate import real_array, told
 from thalweg.errors import InputError
-from thalweg.estimators._frames import Table, column, table
-from thalweg.parts.covariance import LARGEST
+from thalweg.estimators._frames import FrameTable, column, table
+from thalweg.parts.covariance import LARGEST_FORECAST
 from thalweg.parts.forecast_losses import CLOSEST
 
-__all__ = ["Rows", "moments", "one_row", "read_answers", "read_rows", "row"]
+__all__ = ["Rows", "one_row", "read_answers", "read_rows", "row"]
 
 
 class Rows(NamedTuple):
     """Forecasts of some rounds, in the order of the experts."""
 
-    came: Table  # as it was given
+    came: FrameTable  # as it was given
     X: Array  # (n, K); 0 where an expert sleeps
     A: Array  # (n, K) how much of each is awake
 
 
 def read_rows(
     who: str,
-    experts: Any,
-    awake: Any,
+    experts: object,
+    awake: object,
     time: str | None,
     *,
     loss: str,
@@ -48,7 +47,7 @@ def read_rows(
     count, names
         How many experts there are since the first call (0 before it), and their names.
     """
-    came = table(who, "experts", experts, time=time, empty=True)
+    came = _named(who, "experts", table(who, "experts", experts, time=time, empty=True))
     names = came.names if names is None else names
     X = _columns(who, "experts", came, names)
     if X.shape[1] == 0:
@@ -60,7 +59,7 @@ def read_rows(
         )
     A = np.where(np.isnan(X), 0.0, 1.0)
     if awake is not None:
-        given = _columns(who, "awake", table(who, "awake", awake), names)
+        given = _columns(who, "awake", _named(who, "awake", table(who, "awake", awake)), names)
         if given.shape != X.shape:
             raise InputError(f"{who}: awake has shape {given.shape}, experts {X.shape}. Give one a forecast.")
         if not ((given >= 0) & (given <= 1)).all():
@@ -77,42 +76,59 @@ def read_rows(
         if not ((X >= 0) & (X <= 1)).all():
             raise InputError(f"{who}: for loss='log' forecasts must be probabilities of y = 1, from 0 to 1.")
         X = np.clip(X, CLOSEST, 1 - CLOSEST)
-    elif (np.abs(X) > LARGEST).any():
-        raise InputError(f"{who}: a forecast is larger than {LARGEST:g}. Choose other units.")
+    elif (np.abs(X) > LARGEST_FORECAST).any():
+        raise InputError(f"{who}: a forecast is larger than {LARGEST_FORECAST:g}. Choose other units.")
     return Rows(came, X, A)
 
 
-def read_answers(who: str, y: Any, loss: str) -> Array:
+def read_answers(who: str, y: object, loss: str) -> Array:
     """Return one number a round, for compiled code: contiguous, and not read-only."""
     Y = np.array(column(who, "y", y))
-    if (np.abs(Y) > LARGEST).any():
-        raise InputError(f"{who}: an answer is larger than {LARGEST:g}. Choose other units.")
-    if loss == "percentage" and (np.abs(Y) < 1 / LARGEST).any():
+    if (np.abs(Y) > LARGEST_FORECAST).any():
+        raise InputError(f"{who}: an answer is larger than {LARGEST_FORECAST:g}. Choose other units.")
+    if loss == "percentage" and (np.abs(Y) < 1 / LARGEST_FORECAST).any():
         raise InputError(f"{who}: y is 0 in row {int(np.argmin(np.abs(Y)))}; a percentage of it says nothing.")
     if loss == "log" and not ((Y == 0) | (Y == 1)).all():
         raise InputError(f"{who}: for loss='log' y must be 0 or 1. Got {told(Y[(Y != 0) & (Y != 1)][0].item())}.")
     return Y
 
 
-def one_row(experts: Any) -> Array | None:
+def one_row(experts: object) -> Array | None:
     """Return one round's forecasts as a row; None if they are anything else."""
     if type(experts) is np.ndarray:
         return experts.reshape(1, -1) if experts.ndim == 1 else None
-    if isinstance(experts, list | tuple) and experts and np.ndim(experts[0]) == 0:
-        array = real_array(experts)
-        return None if array is None else array.reshape(1, -1)
-    return None
+    array = real_array(experts) if isinstance(experts, list | tuple) and experts else None
+    return None if array is None or array.ndim != 1 else array.reshape(1, -1)
 
 
-def row(awake: Any) -> Any:
+def row(awake: object) -> Any:
     """Return one round's `awake` as a row."""
-    array = None if awake is None else real_array(np.asarray(awake) * 1.0)
+    given: Any = awake
+    if isinstance(awake, list | tuple):
+        given = [float(one) if isinstance(one, bool) else one for one in awake]
+    array = real_array(given.astype(np.float64) if getattr(given, "dtype", None) == np.bool_ else given)
     return awake if array is None or array.ndim != 1 else array.reshape(1, -1)
 
 
-def _columns(who: str, what: str, came: Table, names: tuple[str, ...] | None) -> Array:
+def _named(who: str, what: str, came: FrameTable) -> FrameTable:
+    """Return the table with names that are text; whole numbers are written out."""
+    if came.names is None:
+        return came
+    strange = [name for name in came.names if not isinstance(name, str | int)]
+    if strange:
+        raise InputError(
+            f"{who}: columns of {what} must be named by text or whole numbers. Got {told(strange[0])}. Rename them, "
+            'for instance by frame.columns = ["_".join(name) for name in frame.columns].'
+        )
+    names = tuple(map(str, came.names))
+    if len(set(names)) < len(names):
+        raise InputError(f"{who}: two columns of {what} have one name, as text: {told(list(came.names))}. Rename one.")
+    return came._replace(names=names)
+
+
+def _columns(who: str, what: str, came: FrameTable, names: tuple[str, ...] | None) -> Array:
     """Return the columns of these experts: by name where they have names, nan where one is missing."""
-    if came.names is None or names is None:
+    if came.names is None or not names:
         return came.values
     new = [name for name in came.names if name not in names]
     if new:
@@ -122,12 +138,3 @@ def _columns(who: str, what: str, came: Table, names: tuple[str, ...] | None) ->
         )
     empty = np.full(len(came.values), np.nan if what == "experts" else 1.0)
     return np.stack([came.values[:, came.names.index(n)] if n in came.names else empty for n in names], axis=1)
-
-
-def moments(came: Table) -> tuple[float, float]:
-    """Return the first and the last time of a table, as numbers."""
-    nw = need("narwhals", "frames", "A data frame")
-    times = came.frame[came.time]
-    if not times.dtype.is_numeric():
-        times = times.cast(nw.Datetime("us")).dt.timestamp("us")
-    return float(times[0]), float(times[len(times) - 1])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,8 +11,10 @@ import numpy as np
 from thalweg._kernels.jit import kernel
 from thalweg._types import Array
 from thalweg._validate import check_choice
-from thalweg.estimators._frames import Table
+from thalweg.errors import InputError
+from thalweg.estimators._frames import FrameTable
 from thalweg.parts.forecast_losses import CODES, cost
+from thalweg.regret._axes import plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,7 +33,7 @@ def _costs(kind: int, tau: float, P: Array, Y: Array, out: Array) -> None:
 
 def costs(loss: str, tau: float, forecasts: Array, y: Array) -> Array:
     """What forecasts cost: one a row, or a column for each expert."""
-    P = np.ascontiguousarray(forecasts.reshape(len(y), -1))
+    P = np.ascontiguousarray(forecasts.reshape(len(y), math.prod(forecasts.shape[1:])))
     out = np.empty_like(P)
     _costs(CODES[loss], tau, P, y, out)
     return out.reshape(forecasts.shape)
@@ -67,7 +70,7 @@ class Combination:
     loss_name: str
     tau: float
     title: str
-    came: Table = field(repr=False)
+    came: FrameTable = field(repr=False)
 
     @property
     def predictions(self) -> Any:
@@ -85,8 +88,8 @@ class Combination:
         return costs(self.loss_name, self.tau, self.said, self.y)
 
     def loss(self) -> float:
-        """The mean loss."""
-        return float(self.losses.mean())
+        """The mean loss; nan without rounds."""
+        return float(self.losses.mean()) if len(self.y) else float("nan")
 
     def expert_losses(self) -> Array:
         """What each expert's forecast cost, (T, K); nan where it slept."""
@@ -108,4 +111,7 @@ class Combination:
         """
         from thalweg.estimators.aggregator import pictures
 
-        return getattr(pictures, check_choice("plot", "kind", kind, PICTURES))(self, ax, most)  # type: ignore[no-any-return]
+        draw = getattr(pictures, check_choice("plot", "kind", kind, PICTURES))
+        if not len(self.y):
+            raise InputError("plot needs at least one round. Got none.")
+        return draw(replace(self, names=tuple(map(plain, self.names))), ax, most)  # type: ignore[no-any-return]

@@ -39,11 +39,12 @@ from thalweg.parts.cut_descent import (
 from thalweg.parts.estimate import AGE, HELPERS, begin_estimate, estimate
 from thalweg.parts.records import MARKERS, OTHERS, account, begin_records, credit, mark, mix, recall
 
-__all__ = ["TrackerSettings", "TrackerState", "curved_in_use", "helpers_in_use"]
+__all__ = ["SPARE", "TrackerSettings", "TrackerState", "curved_in_use", "helpers_in_use"]
 
 NOTHING = 1e-300  # of a squared gradient, and of a loss
-LARGEST = 1e150  # of a loss
+LARGEST_LOSS = 1e150  # of a loss
 ENOUGH = 4.0  # gradients, to know something of curvature without values
+SPARE = 2  # rows beyond those in use, at most
 
 
 class TrackerState(NamedTuple):
@@ -99,7 +100,7 @@ def _room(s: TrackerState, c: TrackerSettings) -> bool:
     fits = rows_needed(s.members) <= rows and (not c.intervals or (markers + 1) >> slots == 0)
     if c.embedded:
         return fits and helpers >= helpers_in_use(s) and curved >= curved_in_use(s)
-    return fits and rows <= count + 1 and helpers == helpers_in_use(s) and curved == curved_in_use(s)
+    return fits and rows <= count + SPARE and helpers == helpers_in_use(s) and curved == curved_in_use(s)
 
 
 @implement(decision, TrackerState)
@@ -110,7 +111,7 @@ def _decision(s: TrackerState, c: TrackerSettings) -> Floats:
 @implement(learn, TrackerState)
 def _learn(s: TrackerState, c: TrackerSettings, h: Floats, loss: float) -> bool:
     f = loss - c.floor
-    if f < 0.0 or LARGEST < f < np.inf:
+    if f < 0.0 or LARGEST_LOSS < f < np.inf:
         return False
     s.clock[ROUNDS] += 1
     s.clock[GRADIENTS] += 1

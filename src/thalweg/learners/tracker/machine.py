@@ -24,8 +24,15 @@ from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.learners.base import read_start
 from thalweg.learners.machine import Machine
-from thalweg.learners.tracker.kernels import ENOUGH, TrackerSettings, TrackerState, curved_in_use, helpers_in_use
-from thalweg.learners.tracker.kernels import LARGEST as LARGEST_LOSS
+from thalweg.learners.tracker.kernels import (
+    ENOUGH,
+    LARGEST_LOSS,
+    SPARE,
+    TrackerSettings,
+    TrackerState,
+    curved_in_use,
+    helpers_in_use,
+)
 from thalweg.parts.curvature import curvature_plan
 from thalweg.parts.cut_descent import (
     BELOW,
@@ -47,13 +54,13 @@ from thalweg.parts.records import BEHIND, GAINED, MARKERS, MOST_SLOTS, OTHERS, r
 __all__ = ["MARKS_KEPT", "Tracking", "multipliers"]
 
 SMALL = 64  # entries of a decision up to which members with curvature are worth their d^2
-FIRST_SLOTS = 2  # capacity for 3 markers
+SLOTS = 2  # of the cover at first, capacity for 3 markers, and more at a time
 MARKS_KEPT = 64  # the rounds of so many markers are remembered
-LARGEST = 1e145  # of a gradient times the diameter: its square can then be added up
+LARGEST_PRODUCT = 1e145  # of a gradient times the diameter: its square can then be added up
 CLOSE, SLACK = 1e-9, 1 + 1e-6  # rounding errors of points and weights, and of sums over rounds
 
 
-class Tracking(Machine):
+class Tracking(Machine[TrackerState, TrackerSettings]):
     """The machine of `Tracker` on the ball around its domain.
 
     Member rows (N) and cover slots (S) grow. The first round decides how many rows, helpers (H) and members with
@@ -110,7 +117,7 @@ class Tracking(Machine):
             f"{owner} was told that no loss is below loss_floor = {self.floor:g}. Give the lower bound that "
             "holds for your losses, or loss_floor=None to do without their values."
         )
-        self.square = (LARGEST / max(1.0, domain.diameter)) ** 2
+        self.square = (LARGEST_PRODUCT / max(1.0, domain.diameter)) ** 2
         self.directions = directions or (FULL, np.zeros(0))
         self.home = (domain.center if start is None else read_start(owner, domain, start)).ravel().copy()
 
@@ -119,20 +126,31 @@ class Tracking(Machine):
     def sizes(self) -> dict[str, int]:
         """Return capacity for whatever the first round may begin with."""
         helpers, curved = (HELPERS, 2) if self.curved else (0, 0)
-        return {"N": FIRST_ROWS, "S": FIRST_SLOTS if self.intervals else 0, "H": helpers, "Q": curved}
+        return {"N": FIRST_ROWS, "S": SLOTS if self.intervals else 0, "H": helpers, "Q": curved}
 
     def larger(self, s: TrackerState, c: TrackerSettings) -> dict[str, int]:
-        """Return the sizes that the next round needs; after the first round they can be smaller."""
+        """Return the sizes that the next rounds need; after the first round they can be smaller.
+
+        Rows and slots get two more at a time, so that the state moves half as often.
+        """
         count, m = int(s.members.sizes[COUNT]), int(s.records.counts[MARKERS])
         if count == 0:
             return self.sizes()
-        N, S = _sizes(s)[:2]
+        rows, S = _sizes(s)[:2]
+        if rows > count + SPARE:
+            rows = count + 1
+        elif rows < rows_needed(s.members):
+            rows = min(count + SPARE, MOST_ROWS)
         return {
-            "N": max(int(rows_needed(s.members)), min(N, count + 1)),
-            "S": S + 1 if self.intervals and (m + 1) >> S else S,
+            "N": rows,
+            "S": self._slots(m + 1) if (m + 1) >> S else S,
             "H": int(helpers_in_use(s)),
             "Q": int(curved_in_use(s)),
         }
+
+    def _slots(self, markers: int) -> int:
+        """Return the slots of a state with capacity for so many markers."""
+        return min(-(-markers.bit_length() // SLOTS) * SLOTS, MOST_SLOTS) if self.intervals else 0
 
     def sizes_of(self, saved: Mapping[str, NDArray[Any]]) -> dict[str, int]:
         """Return the lengths of the fields that grow, bounded by what has been played."""
@@ -166,13 +184,13 @@ class Tracking(Machine):
         steps = SHORTEST_FIRST <= k0 <= LONGEST_FIRST and K >= 1 and count == CURVED + K - k0 + BELOW + 1
         if not (steps and count <= MOST_ROWS and t > 0):
             return f"it has {count} members from step {k0} to {K} after {t} rounds"
-        rows = MOST_ROWS if self.embedded else min(count + 1, MOST_ROWS)
+        rows = MOST_ROWS if self.embedded else min(count + SPARE, MOST_ROWS)
         if not (count <= N <= rows or N == FIRST_ROWS >= count):
             return f"it has {N} rows for {count} members"
         most = min(2**MOST_SLOTS - 2, t // 16) if self.intervals else 0
         if not 0 <= m <= most:
             return f"its records do not fit its {m} markers"
-        if not m.bit_length() <= S <= (MOST_SLOTS if self.embedded else max((m + 1).bit_length(), first["S"])):
+        if not m.bit_length() <= S <= (MOST_SLOTS if self.embedded else self._slots(m + 1)):
             return f"it has {S} slots for {m} markers"
         if H not in (0, first["H"]) or not 0 <= Q <= first["Q"]:
             return f"it has {H} helpers and {Q} members with curvature"

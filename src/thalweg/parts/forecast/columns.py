@@ -12,7 +12,7 @@ import numpy as np
 
 from thalweg._core.state import Floats, Ints, Past, Plan, field, part, scratch
 from thalweg._kernels.jit import generic, implement, inner
-from thalweg._validate import LARGEST
+from thalweg._validate import LARGEST_ENTRY
 from thalweg.parts.forecast.past import hold, is_there, size_or_absent
 from thalweg.parts.linear.plan import LinearLayout, begin_linear
 from thalweg.parts.linear.rows import learn_row, predict_row
@@ -40,7 +40,7 @@ class ColumnsState(NamedTuple):
     """A linear model, and the columns of the present round."""
 
     model: Any = part()
-    row: Floats = field("C", size_or_absent(LARGEST), called="columns")  # ABSENT where one is not known
+    row: Floats = field("C", size_or_absent(LARGEST_ENTRY), called="columns")  # ABSENT where one is not known
 
 
 class ColumnsSettings(NamedTuple):
@@ -148,7 +148,10 @@ def _design(c: ColumnsSettings, line: Floats, at: int, t: int, row: Floats) -> i
     c.at[0], c.x[0] = 1, line[at - 1]
     for k in range(K - 1):
         if c.lags[k + 1] <= t:
-            c.at[n], c.x[n] = k + 2, hold(line[at - c.lags[k]] - line[at - c.lags[k + 1]], -LARGEST, LARGEST)
+            c.at[n], c.x[n] = (
+                k + 2,
+                hold(line[at - c.lags[k]] - line[at - c.lags[k + 1]], -LARGEST_ENTRY, LARGEST_ENTRY),
+            )
             n += 1
     for j in range(row.shape[0]):
         if is_there(row[j]):
@@ -174,4 +177,4 @@ def _say(
 def _learn(e: ColumnsState, c: ColumnsSettings, line: Floats, L: int, t: int, z: float) -> None:
     n = _design(c, line, L, t, e.row)
     said = predict_row(e.model, c.model, c.at[:n], c.x[:n])
-    learn_row(e.model, c.model, c.at[:n], c.x[:n], hold(z - line[L - 1], -LARGEST, LARGEST), 1.0, said)
+    learn_row(e.model, c.model, c.at[:n], c.x[:n], hold(z - line[L - 1], -LARGEST_ENTRY, LARGEST_ENTRY), 1.0, said)

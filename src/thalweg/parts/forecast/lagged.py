@@ -17,7 +17,7 @@ import numpy as np
 from thalweg._core.rules import within
 from thalweg._core.state import Floats, Ints, Past, Plan, field, scratch
 from thalweg._kernels.jit import inner
-from thalweg.parts.forecast.past import hold
+from thalweg.parts.forecast.past import TIME, HistoryState, hold
 from thalweg.parts.forecast.ridge import are_sums, learn_ridge, packed, solve_ridge
 
 __all__ = ["KAPPA", "LaggedSettings", "LaggedState", "lagged_plan", "learn_lagged", "reach", "say_lagged"]
@@ -38,16 +38,18 @@ class LaggedSettings(NamedTuple):
     """Constants and scratch space."""
 
     lags: Ints
+    seasons: Ints  # (Q,)
     x: Floats = scratch("D")
     w: Floats = scratch("D")
     root: Floats = scratch("T")
 
 
-def lagged_plan(lags: tuple[int, ...], seasons: int) -> Plan:
-    """Return the plan of the models with these lags and so many seasons."""
+def lagged_plan(lags: tuple[int, ...], seasons: tuple[int, ...]) -> Plan:
+    """Return the plan of the models with these lags and seasons."""
     D = max(len(lags) - 1, 0) + 6
-    sizes = {"I": 1 + 3 * seasons, "D": D, "T": packed(D)}
-    return Plan(LaggedState, LaggedSettings(np.array(lags, dtype=np.int64)), sizes, holds=_holds)
+    sizes = {"I": 1 + 3 * len(seasons), "D": D, "T": packed(D)}
+    settings = LaggedSettings(np.array(lags, dtype=np.int64), np.array(seasons, dtype=np.int64))
+    return Plan(LaggedState, settings, sizes, holds=_holds)
 
 
 def reach(lags: tuple[int, ...], seasons: tuple[int, ...]) -> int:
@@ -63,6 +65,15 @@ def _holds(s: LaggedState, c: LaggedSettings, past: Past) -> Iterator[tuple[str,
 def _model(kind: int, q: int, p: int) -> int:
     """The index of a model."""
     return 0 if q < 0 else 1 + 3 * q + (0 if kind == LAGS else 1 + p)
+
+
+@inner
+def _season(c: LaggedSettings, q: int) -> int:
+    """The length of season q; 0 where there is none."""
+    m = 0
+    if q >= 0:
+        m = c.seasons[q]
+    return m
 
 
 @inner
@@ -102,12 +113,13 @@ def _features(c: LaggedSettings, line: Floats, at: int, kind: int, m: int, mean:
 
 @inner
 def say_lagged(
-    s: LaggedState, c: LaggedSettings, kind: int, q: int, p: int, m: int, line: Floats, L: int, t: int, mean: float,
-    step: float, low: float, high: float, out: Floats,
+    s: LaggedState, c: LaggedSettings, history: HistoryState, line: Floats, kind: int, q: int, p: int, low: float,
+    high: float, out: Floats,
 ) -> bool:  # fmt: skip
-    """out[h - 1] <- forecasts, held between low and high; False where there are none yet."""
-    i = _model(kind, q, p)
-    if t <= _needs(c, kind, m) or s.rows[i] <= 2.0:
+    """out[h - 1] <- forecasts of season q (-1: none) in space p, held between low and high; False: none yet."""
+    i, m, L = _model(kind, q, p), _season(c, q), history.z.shape[1]
+    mean, step = history.mean[p], history.step[p]
+    if history.counts[TIME] <= _needs(c, kind, m) or s.rows[i] <= 2.0:
         return False
     d = _features(c, line, L, kind, m, mean, step)
     solve_ridge(s.A[i], s.c[i], d, s.rows[i], KAPPA, c.root, c.w)
@@ -125,13 +137,13 @@ def say_lagged(
 
 @inner
 def learn_lagged(
-    s: LaggedState, c: LaggedSettings, kind: int, q: int, p: int, m: int, line: Floats, L: int, t: int, mean: float,
-    step: float, z: float,
-) -> None:  # fmt: skip
+    s: LaggedState, c: LaggedSettings, history: HistoryState, line: Floats, kind: int, q: int, p: int, z: float
+) -> None:
     """The value z."""
-    if t > _needs(c, kind, m):
+    m, L = _season(c, q), history.z.shape[1]
+    if history.counts[TIME] > _needs(c, kind, m):
         i = _model(kind, q, p)
-        d = _features(c, line, L, kind, m, mean, step)
+        d = _features(c, line, L, kind, m, history.mean[p], history.step[p])
         base = line[L - 1] if kind == LAGS else line[L - m]
         s.rows[i] += 1.0
         learn_ridge(s.A[i], s.c[i], c.x, d, z - base)

@@ -20,8 +20,9 @@ from thalweg._core.rules import counters
 from thalweg._core.state import Floats, Ints, Past, Plan, field, part, scratch
 from thalweg._kernels.handle import Handle, parts
 from thalweg._kernels.jit import inner, kernel
-from thalweg._validate import LARGEST
+from thalweg._validate import LARGEST_ENTRY
 from thalweg.parts.forecast.columns import columns_plan, give_rows, has_capacity, keep_row, learn_columns, say_columns
+from thalweg.parts.forecast.combination import combination_plan, judge_candidates, weigh_candidates
 from thalweg.parts.forecast.direct import BASE, direct_plan, learn_direct, shift_bases, solve_direct
 from thalweg.parts.forecast.lagged import LAGS, SEASONAL_DIFFERENCES, lagged_plan, learn_lagged, reach, say_lagged
 from thalweg.parts.forecast.past import (
@@ -30,12 +31,12 @@ from thalweg.parts.forecast.past import (
     CHANGES,
     COUNTS,
     ERRORS,
+    EXPECTED,
     FIRST,
     GAP,
     HIGH,
     LAST,
     LOW,
-    ODD,
     OUTLIER,
     POSITIVE,
     RETURNED,
@@ -43,6 +44,7 @@ from thalweg.parts.forecast.past import (
     SEEN,
     SIDE,
     STAYED,
+    STEP,
     TIME,
     TRUSTED,
     WARM,
@@ -59,7 +61,6 @@ from thalweg.parts.forecast.past import (
     usual,
     usual_error,
 )  # fmt: skip
-from thalweg.parts.forecast.pool import judge_candidates, pool_plan, weigh_candidates
 from thalweg.parts.forecast.smoothing import (
     SEASONAL_ROWS,
     bank_plan,
@@ -96,7 +97,7 @@ class ForecastState(NamedTuple):
     pool: Any = part()
     spans: Any = part()
     columns: Any = part()
-    told: Floats = field("1", size_or_absent(LARGEST), called="forecast", start=ABSENT)  # of the next value
+    told: Floats = field("1", size_or_absent(LARGEST_ENTRY), called="forecast", start=ABSENT)  # of the next value
     found: Ints = field(str(FOUND), counters, called="seasons")  # in the series itself; 0: none
     clock: Ints = field("3", counters, called="counters")
 
@@ -157,7 +158,7 @@ def forecast_plan(
     every = (*seasons, *found)
     Q, plain = len(every), not seasons
     K, V = len(candidates(seasons, found, columns)), len(levels)
-    pool = pool_plan(horizon, K, loss == "squared")
+    pool = combination_plan(horizon, K, loss == "squared")
     A, S = pool.sizes["A"], pool.sizes["S"]
 
     def begin(s: ForecastState, c: ForecastSettings) -> None:
@@ -168,7 +169,7 @@ def forecast_plan(
     inside = {
         "history": history_plan(max(length, reach(lags, every)), horizon),
         "bank": bank_plan(every),
-        "lagged": lagged_plan(lags, Q),
+        "lagged": lagged_plan(lags, every),
         "direct": direct_plan(2 * (int(plain) + Q), A, S),
         "pool": pool,
         "spans": spans_plan(levels, A, S),
@@ -202,7 +203,7 @@ def _holds(s: ForecastState, c: ForecastSettings, past: Past) -> Iterator[tuple[
 def _bounds(s: ForecastState) -> tuple[float, float]:
     """The range of values seen, widened by itself, and no wider than that of all values."""
     low, high = s.history.marks[LOW], s.history.marks[HIGH]
-    return max(low - (high - low), -LARGEST), min(high + (high - low), LARGEST)
+    return max(low - (high - low), -LARGEST_ENTRY), min(high + (high - low), LARGEST_ENTRY)
 
 
 @inner
@@ -296,8 +297,7 @@ def _speak(s: ForecastState, c: ForecastSettings, known: int) -> None:
     say(s.bank, c.bank, -1, 0, 2, t, c.smoothed[2])
     _put(s, c.smoothed[2], 0, low, high, out[TREND])
     line = c.history.line
-    if not say_lagged(s.lagged, c.lagged, LAGS, -1, 0, 0, line[0], L, t, history.mean[0], history.step[0], low, high,
-                      out[LAGGED]):  # fmt: skip
+    if not say_lagged(s.lagged, c.lagged, history, line[0], LAGS, -1, 0, low, high, out[LAGGED]):
         _hush(out[LAGGED])
     if c.plain:
         for p in range(2):
@@ -328,8 +328,7 @@ def _speak_season(s: ForecastState, c: ForecastSettings, q: int, low: float, hig
         out[first, h] = line[0, L - m + h % m]
     if s.bank.started[q + 1] == 0 and t >= 2 * m:
         start_season(s.bank, c.bank, q, t, line, L)
-    say_lagged(s.lagged, c.lagged, LAGS, q, 0, m, line[0], L, t, history.mean[0], history.step[0], low, high,
-               out[first + 9])  # fmt: skip
+    say_lagged(s.lagged, c.lagged, history, line[0], LAGS, q, 0, low, high, out[first + 9])
     low_z, high_z = low, high
     for p in range(2):
         i = 2 * (int(c.plain) + q) + p
@@ -342,9 +341,9 @@ def _speak_season(s: ForecastState, c: ForecastSettings, q: int, low: float, hig
         _direct(s, c, i, q, p, low, high, out[first + 12 + p])
         if p == 1:
             low_z, high_z = -700.0, np.log(max(high, 1e-300))
-        if say_lagged(s.lagged, c.lagged, SEASONAL_DIFFERENCES, q, p, m, line[p], L, t, history.mean[p],
-                      history.step[p], low_z, high_z, out[first + 10 + p]):  # fmt: skip
-            _put(s, out[first + 10 + p], p, low, high, out[first + 10 + p])
+        differences = out[first + 10 + p]
+        if say_lagged(s.lagged, c.lagged, history, line[p], SEASONAL_DIFFERENCES, q, p, low_z, high_z, differences):
+            _put(s, differences, p, low, high, differences)
 
 
 @inner
@@ -426,21 +425,23 @@ def _clean(s: ForecastState, c: ForecastSettings, y: float) -> float:
     side = 0
     if history.counts[ERRORS] >= WARM and abs(e) > OUTLIER * scale and scale > 0.0:
         side = 1 if e > 0.0 else -1
-    before, odd, trusted = history.counts[SIDE], history.marks[ODD], history.counts[TRUSTED]
+    before, odd, trusted = history.counts[SIDE], history.marks[LAST], history.counts[TRUSTED]
     if history.counts[GAP] == 0:
         usual_error(history, e)
     history.counts[SIDE] = side
     history.counts[TRUSTED] = 0
-    history.marks[ODD] = y
     if before != 0:
-        stayed = side != -before if trusted == 1 else side == before and abs(y - odd) < 0.5 * abs(e)
+        stayed = abs(y - odd) < abs(y - history.marks[EXPECTED])
         history.counts[STAYED if stayed else RETURNED] += 1
         if stayed and trusted == 0:
+            history.marks[EXPECTED] = f
+            history.marks[STEP] = max(history.marks[STEP], abs(e))
             _change_level(s, c, y, odd)
             return y
+    history.marks[EXPECTED] = f
     if side == 0:
         return y
-    if history.counts[STAYED] > 2 * history.counts[RETURNED] + 1:
+    if history.counts[STAYED] > 2 * history.counts[RETURNED] and abs(e) <= 2.0 * history.marks[STEP]:
         history.counts[TRUSTED] = 1
         _change_level(s, c, y, y)
         history.counts[SIDE] = side
@@ -518,7 +519,7 @@ def _learn_models(s: ForecastState, c: ForecastSettings, clean: float) -> None:
     """Linear models learn the cleaned value."""
     history = s.history
     L, t, line = history.z.shape[1], history.counts[TIME], c.history.line
-    learn_lagged(s.lagged, c.lagged, LAGS, -1, 0, 0, line[0], L, t, history.mean[0], history.step[0], clean)
+    learn_lagged(s.lagged, c.lagged, history, line[0], LAGS, -1, 0, clean)
     learn_columns(s.columns, c.columns, line[0], L, t, clean)
     for p in range(2):
         if not usual(history, p):
@@ -526,23 +527,9 @@ def _learn_models(s: ForecastState, c: ForecastSettings, clean: float) -> None:
         z = clean if p == 0 else np.log(clean)
         for q in range(-1, c.seasons.shape[0]):
             if q >= 0:
-                m = c.seasons[q]
                 if p == 0:
-                    learn_lagged(s.lagged, c.lagged, LAGS, q, 0, m, line[0], L, t, history.mean[0], history.step[0], z)
-                learn_lagged(
-                    s.lagged,
-                    c.lagged,
-                    SEASONAL_DIFFERENCES,
-                    q,
-                    p,
-                    m,
-                    line[p],
-                    L,
-                    t,
-                    history.mean[p],
-                    history.step[p],
-                    z,
-                )
+                    learn_lagged(s.lagged, c.lagged, history, line[0], LAGS, q, 0, z)
+                learn_lagged(s.lagged, c.lagged, history, line[p], SEASONAL_DIFFERENCES, q, p, z)
             if q >= 0 or c.plain:
                 i = 2 * (int(c.plain) + q) + p
                 for a in range(c.pool.horizons.shape[0]):

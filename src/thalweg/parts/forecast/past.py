@@ -3,10 +3,10 @@
 Candidates read z, not the values themselves. With f the forecast of y and s the running mean of its absolute errors:
 
     z = f + 5 s or f - 5 s where |y - f| > 8 s                an outlier; else z = y                                 (1)
-    where two outliers in a row lie on one side and close together, the level of the series has changed: y - f is
+    where the next value is closer to an outlier than to its forecast, the level of the series has changed: y - f is
     added to all of z and to every level that candidates keep, z = y, and s is learned again                         (2)
-    where more than twice as many outliers have turned out to be (2) as not, and two at least, the next one is taken
-    for a change of level at once
+    where more than twice as many outliers have turned out to be (2) as not, the next one is taken for a change of
+    level at once, if it is at most twice as large as the largest of them
     z = f where y is missing. When a value returns after g of them, its error e is spread over the gap:
     z_{t-j} += e (g + 1 - j)/(g + 1),  j = 1..g                                                                      (3)
 
@@ -24,7 +24,7 @@ import numpy as np
 from thalweg._core.rules import SLACK, counters, magnitude, within
 from thalweg._core.state import Floats, Ints, Past, Plan, Rule, field, scratch
 from thalweg._kernels.jit import inner
-from thalweg._validate import LARGEST
+from thalweg._validate import LARGEST_ENTRY
 
 __all__ = [
     "ABSENT", "CHANGES", "FIRST", "GAP", "HIGH", "LAST", "LOW", "SEEN", "SPACES", "TIME", "HistorySettings",
@@ -38,7 +38,8 @@ CHANGES = 64  # the latest changes of level that are remembered
 OUTLIER, COUNTS = 8.0, 5.0  # mean errors: from there on a value is an outlier; it counts for so many
 MEMORY = 20.0  # rounds of the mean absolute error
 WARM = 10  # errors before an outlier can be told
-LOW, HIGH, FIRST, LAST, SCALE, ODD = range(6)  # of `marks`: range, first and last value, mean |error|, last outlier
+# of `marks`: range, first and last value, s, the forecast of the last value, and the largest error that was (2)
+LOW, HIGH, FIRST, LAST, SCALE, EXPECTED, STEP = range(7)
 TIME, SEEN, GAP, POSITIVE, SIDE, ERRORS, CHANGED, STAYED, RETURNED, TRUSTED = range(10)  # of `counts`
 
 
@@ -50,10 +51,10 @@ def size_or_absent(high: float) -> Rule:
 class HistoryState(NamedTuple):
     """The last L values in both spaces, and a summary of all of them."""
 
-    z: Floats = field("2 L", magnitude(LARGEST), called="past")  # that of time t at t modulo L
-    mean: Floats = field("2", magnitude(LARGEST))
-    step: Floats = field("2", within(0.0, 4 * LARGEST))  # mean |z_t - z_{t-1}|
-    marks: Floats = field("6", magnitude(2 * LARGEST))
+    z: Floats = field("2 L", magnitude(LARGEST_ENTRY), called="past")  # that of time t at t modulo L
+    mean: Floats = field("2", magnitude(LARGEST_ENTRY))
+    step: Floats = field("2", within(0.0, 4 * LARGEST_ENTRY))  # mean |z_t - z_{t-1}|
+    marks: Floats = field("7", magnitude(2 * LARGEST_ENTRY))
     changes: Ints = field(str(CHANGES), counters)  # rounds; the i-th at i modulo their number
     # time since the first value, values seen, missing ones in a row, whether all are > 0, the side of an outlier in
     # the last round (-1, 0, 1), errors counted, changes, outliers that were changes of level and that were not,
@@ -129,11 +130,11 @@ def lay_out(s: HistoryState, c: HistorySettings) -> None:
 def rebase(s: HistoryState, shift: float, shift_log: float) -> None:
     """(2): the level of the series has changed."""
     for i in range(s.z.shape[1]):
-        s.z[0, i] = hold(s.z[0, i] + shift, -LARGEST, LARGEST)
+        s.z[0, i] = hold(s.z[0, i] + shift, -LARGEST_ENTRY, LARGEST_ENTRY)
         s.z[1, i] += shift_log
-    s.mean[0] = hold(s.mean[0] + shift, -LARGEST, LARGEST)
+    s.mean[0] = hold(s.mean[0] + shift, -LARGEST_ENTRY, LARGEST_ENTRY)
     s.mean[1] += shift_log
-    s.marks[FIRST] = hold(s.marks[FIRST] + shift, -LARGEST, LARGEST)
+    s.marks[FIRST] = hold(s.marks[FIRST] + shift, -LARGEST_ENTRY, LARGEST_ENTRY)
 
 
 @inner
@@ -176,7 +177,7 @@ def spread_back(s: HistoryState, e: float, e_log: float) -> None:
     L, t, g = s.z.shape[1], s.counts[TIME], s.counts[GAP]
     for j in range(1, min(g, L - 1) + 1):
         part = float(g + 1 - j) / float(g + 1)
-        s.z[0, (t - j) % L] = hold(s.z[0, (t - j) % L] + e * part, -LARGEST, LARGEST)
+        s.z[0, (t - j) % L] = hold(s.z[0, (t - j) % L] + e * part, -LARGEST_ENTRY, LARGEST_ENTRY)
         s.z[1, (t - j) % L] += e_log * part
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from thalweg._core.rules import magnitude, within
 from thalweg._core.state import Floats, Ints, Plan, field
 from thalweg._kernels.jit import inner
-from thalweg._validate import LARGEST
+from thalweg._validate import LARGEST_ENTRY
 
 __all__ = [
     "PLAIN", "PLAIN_ROWS", "SEASONAL", "SEASONAL_ROWS", "BankSettings", "BankState", "bank_plan", "coast", "plain_row",
@@ -31,7 +31,9 @@ __all__ = [
 # alpha, beta, phi, gamma
 PLAIN = ((0.15, 0.0, 1.0, 0.0), (0.6, 0.0, 1.0, 0.0), (0.5, 0.05, 0.9, 0.0))
 SEASONAL = ((0.05, 0.0, 1.0, 0.05), (0.35, 0.0, 1.0, 0.3), (0.5, 0.05, 0.95, 0.3), (0.9, 0.3, 0.98, 0.3))
-FARTHEST = 1e6 * LARGEST  # of levels and seasons: (2) is stable, and adds up to a few times m of the largest value
+FARTHEST = (
+    1e6 * LARGEST_ENTRY
+)  # of levels and seasons: (2) is stable, and adds up to a few times m of the largest value
 PLAIN_ROWS, SEASONAL_ROWS = len(PLAIN), len(SEASONAL)
 PLAIN_BASE, SEASONAL_BASE = 1, 1  # the row in a group whose errors direct models use
 

@@ -25,7 +25,7 @@ import numpy as np
 from thalweg._core.rules import magnitude, within
 from thalweg._core.state import Floats, Ints, Past, Plan, field, scratch
 from thalweg._kernels.jit import inner
-from thalweg._validate import LARGEST
+from thalweg._validate import LARGEST_ENTRY
 from thalweg.parts.forecast.past import ABSENT, is_there, size_or_absent
 
 __all__ = ["SpansSettings", "SpansState", "learn_scale", "learn_span", "say_spans", "spans_plan", "wait_for_answer"]
@@ -52,7 +52,7 @@ class SpansState(NamedTuple):
     theta: Floats = field("A V", magnitude(HIGHEST))
     scale: Floats = field("3", within(0.0, LARGEST_SCORE))
     heard: Ints = field("1", within(0, 2.0**62), called="scale")  # errors in `scale`
-    means: Floats = field("S", size_or_absent(LARGEST), called="waiting forecasts", start=ABSENT)
+    means: Floats = field("S", size_or_absent(LARGEST_ENTRY), called="waiting forecasts", start=ABSENT)
     units: Floats = field("S", within(1.0 / FARTHEST, FARTHEST), called="waiting units", start=1.0)  # g^k
     waiting: Floats = field("S V", size_or_absent(100 * LARGEST_SCORE), called="waiting thresholds", start=ABSENT)
 

@@ -20,7 +20,7 @@ import numpy as np
 from thalweg._core.rules import magnitude, within
 from thalweg._core.state import Floats, Ints, Plan, field
 from thalweg._kernels.jit import inner
-from thalweg._validate import LARGEST
+from thalweg._validate import LARGEST_ENTRY
 from thalweg.losses.logistic import prox_slope
 from thalweg.parts.linear.losses import HUBER, LOG, QUANTILE, Lesson
 from thalweg.parts.linear.offsets import move_offset
@@ -46,10 +46,10 @@ VAGUE = 100.0  # a variance is not blown up beyond this
 class GuestsState(NamedTuple):
     """G guests, D positions; G = 0 where there are none."""
 
-    B: Floats = field("G D", magnitude(LARGEST**1.5), called="coefficients")
-    S: Floats = field("G D D", magnitude(LARGEST**1.4), called="covariances")
-    offset: Floats = field("G", magnitude(LARGEST**1.5), called="coefficients")  # added to a prediction
-    left: Floats = field("G", within(0.0, LARGEST**2.5), called="errors left over")  # the mean absolute one
+    B: Floats = field("G D", magnitude(LARGEST_ENTRY**1.5), called="coefficients")
+    S: Floats = field("G D D", magnitude(LARGEST_ENTRY**1.4), called="covariances")
+    offset: Floats = field("G", magnitude(LARGEST_ENTRY**1.5), called="coefficients")  # added to a prediction
+    left: Floats = field("G", within(0.0, LARGEST_ENTRY**2.5), called="errors left over")  # the mean absolute one
 
 
 def guests_plan(count: int, positions: int) -> Plan:

@@ -18,7 +18,7 @@ import numpy as np
 from thalweg._core.rules import magnitude, within
 from thalweg._core.state import Floats, Ints, Plan, field
 from thalweg._kernels.jit import inner
-from thalweg._validate import LARGEST
+from thalweg._validate import LARGEST_ENTRY
 from thalweg.parts.linear.losses import QUANTILE, SQUARED, Lesson, pull, slope
 from thalweg.parts.linear.offsets import move_offset
 
@@ -36,16 +36,16 @@ __all__ = [
 RATES = 10.0 * 4.0 ** np.arange(-5, 3)  # 10 c
 BELIEVED = np.array([1, 2, 4, 3, 2, 1, 1, 1]) / 15  # at the start: steps that are neither short nor long come first
 MEMORY = 0.999  # of offsets
-LARGEST_SQUARES = LARGEST**3  # the sum stops here: weights may be as large as labels
+LARGEST_SQUARES = LARGEST_ENTRY**3  # the sum stops here: weights may be as large as labels
 
 
 class MembersState(NamedTuple):
     """M members, D positions, of which 0 is the intercept."""
 
-    W: Floats = field("D M", magnitude(LARGEST**1.5), called="coefficients")
+    W: Floats = field("D M", magnitude(LARGEST_ENTRY**1.5), called="coefficients")
     G: Floats = field("D M", within(0.0, LARGEST_SQUARES), called="squared gradients")
-    offset: Floats = field("M", magnitude(LARGEST**1.5), called="coefficients")  # added to a prediction
-    left: Floats = field("M", within(0.0, LARGEST**2.5), called="errors left over")  # the mean absolute one
+    offset: Floats = field("M", magnitude(LARGEST_ENTRY**1.5), called="coefficients")  # added to a prediction
+    left: Floats = field("M", within(0.0, LARGEST_ENTRY**2.5), called="errors left over")  # the mean absolute one
 
 
 def members_plan(positions: int) -> Plan:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thalweg._core.state import Block, Past, Plan
-from thalweg._validate import LARGEST
+from thalweg._validate import LARGEST_ENTRY
 from thalweg.parts.jury import begin_jury, jury_plan
 from thalweg.parts.linear.guests import BELIEVED as BELIEVED_GUESTS
 from thalweg.parts.linear.guests import FORGET, begin_guests, guests_plan
@@ -20,7 +20,7 @@ from thalweg.parts.records import rounds_for, slots_for, slots_of
 from thalweg.parts.shares import begin_shares, shares_plan
 from thalweg.parts.spread import spread_plan
 
-__all__ = ["KINDS", "LinearLayout", "begin_linear", "moved"]
+__all__ = ["KINDS", "WIDEST", "LinearLayout", "begin_linear", "moved"]
 
 KINDS = {
     "squared_error": SQUARED,
@@ -32,6 +32,7 @@ KINDS = {
 }
 BY_CANDIDATE = ("jury.records.A", "jury.records.p", "jury.weights", "shares.beliefs")  # arrays with a column for each
 GUESTS = 0.7  # prior weight of all guests together
+WIDEST = 512  # features up to which there can be guests: they take 40 D^2 bytes, and O(D^2) a row
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,8 @@ class LinearLayout:
     intercept : bool
         Whether there is one. Without, features and labels are not centred.
     guests : bool
-        Whether there are guests at the start; a row then costs O(positions in use squared), without O(present).
+        Whether there are guests at the start, where `features` is at most `WIDEST`; a row then costs O(positions in use
+        squared), without O(present).
     open : bool
         Whether no position is in use at the start.
     """
@@ -65,7 +67,11 @@ class LinearLayout:
 
     def sizes(self) -> dict[str, int]:
         """Return the sizes of a fresh state."""
-        return {"features": self.features, "guests": int(self.guests), "slots": self.slots(0)}
+        return {
+            "features": self.features,
+            "guests": int(self.guests and self.features <= WIDEST),
+            "slots": self.slots(0),
+        }
 
     def sizes_of(self, saved: Mapping[str, NDArray[Any]]) -> dict[str, int]:
         """Return the sizes of a saved state: those of a fresh one, but for the slots."""
@@ -123,7 +129,7 @@ def _holds(s: LinearState, c: LinearSettings, past: Past) -> Iterator[tuple[str,
     yield "positions", not s.features.seen[max(used, 0) :].any()
     yield "jury", int(s.jury.heard[0]) <= rows
     level, unit, low, high, scale, gauge, _ = s.target
-    yield "labels", bool(min(unit, scale, gauge) >= 0 and low <= high and max(-low, high, abs(level)) <= LARGEST)
+    yield "labels", bool(min(unit, scale, gauge) >= 0 and low <= high and max(-low, high, abs(level)) <= LARGEST_ENTRY)
     classes = c.kind in (LOG, HINGE)
     yield "labels", bool((unit == gauge == 1.0) if classes else (unit == s.label.spread[0]))
 

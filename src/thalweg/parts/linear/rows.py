@@ -31,7 +31,7 @@ from thalweg.parts.linear.guests import follow_guests, move_guests, score_guests
 from thalweg.parts.linear.losses import HINGE, HUBER, LARGEST_GAIN, LOG, QUANTILE, Lesson, chance, gain
 from thalweg.parts.linear.members import follow_members, learns, move_members, score_members
 from thalweg.parts.shares import share
-from thalweg.parts.spread import MOST, see, standard
+from thalweg.parts.spread import MOST_SPREADS, see, standard
 
 __all__ = [
     "GAUGE",
@@ -109,14 +109,14 @@ def predict_row(s: LinearState, c: LinearSettings, at: Ints, x: Floats) -> float
     far = False
     for k in range(1, n):
         c.at[k] = at[k - 1]
-        far |= abs(standard(s.features, at[k - 1], x[k - 1])) > MOST
+        far |= abs(standard(s.features, at[k - 1], x[k - 1])) > MOST_SPREADS
     low, high = -SURE, SURE
     if c.kind != LOG and c.kind != HINGE:
         wide = BEYOND * (s.target[HIGH] - s.target[LOW])
         low, high = s.target[LOW] - wide, s.target[HIGH] + wide
     played = c.other[0] = np.nan
     for turn in range(0 if far else 1, 2):  # what is not played, then what is
-        most = np.inf if (s.target[UNCUT] > 0.0) == (turn == 1) else MOST
+        most = np.inf if (s.target[UNCUT] > 0.0) == (turn == 1) else MOST_SPREADS
         for k in range(1, n):
             c.z[k] = min(max(standard(s.features, at[k - 1], x[k - 1]), -most), most)
         _scores(s, c, n)
@@ -185,7 +185,7 @@ def _see_label(s: LinearState, c: LinearSettings, played: float, y: float) -> fl
         else:
             rate = 1.0 / np.sqrt(min(s.label.seen[0], 400.0))
             s.target[SCALE] *= np.exp(rate * ((1.0 if e > s.target[SCALE] else 0.0) - INSIDE))
-    away = MOST * unit
+    away = MOST_SPREADS * unit
     return float(min(max(y, s.label.mean[0] - away), s.label.mean[0] + away))
 
 
@@ -217,10 +217,10 @@ def learn_row(s: LinearState, c: LinearSettings, at: Ints, x: Floats, y: float, 
     y = _see_label(s, c, played, y)
     _see_features(s, c, at, x)
     par = c.par * s.target[SCALE] if c.kind == HUBER else c.par
-    largest = MOST
+    largest = MOST_SPREADS
     for k in range(1, n):
         largest = max(largest, abs(c.z[k]))
-    weight *= (MOST / largest) ** 2
+    weight *= (MOST_SPREADS / largest) ** 2
     if s.target[UNIT] > 0.0:
         _scores(s, c, n)
         lesson = Lesson(c.kind, par, y, s.target[UNIT], np.float64(s.clock[0]), weight)

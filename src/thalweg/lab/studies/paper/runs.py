@@ -10,7 +10,6 @@ import functools
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -128,7 +127,7 @@ def play_one(
     return row
 
 
-def settings(learner: Any) -> Row:
+def settings(learner: object) -> Row:
     """What explains a result: the size and largest step of a pool, the loss at which a cover starts a second expert."""
     found, C = steps(learner), getattr(getattr(learner, "inner", learner), "threshold", None)
     return {

@@ -3,13 +3,13 @@
 With S_k and N_k the discounted sum and number of the losses of candidate k at horizon h, and v_k their mean, drawn
 towards the harmonic mean `ref` of all means:
 
-    S_k = lam S_k + min(loss, 25 min_j S_j/N_j);  N_k = lam N_k + 1;  lam = 1 - 0.02/sqrt(h)                        (1)
+    S_k = lam S_k + min(loss, c min_j S_j/N_j);  N_k = lam N_k + 1;  lam = 1 - 0.02/sqrt(h),  c = 9 + 91/h         (1)
     v_k = (S_k + 5 ref)/(N_k + 5);  n_k = max(N_k, min(max_j N_j, 20))                                              (2)
     w_k ~ exp(-0.15 n_k/sqrt(h) (v_k/min_j v_j - 1))                                                                (3)
 
-The loss is the square of the error; for absolute errors it is its size, with 5 in the place of 25 and 0.3 in that of
-0.15. Between two horizons weights are interpolated. A candidate that says nothing sleeps: its weight goes to the
-others. After g missing values, a forecast of h steps takes the weights of g + h, and nobody learns from it. Errors
+The loss is the square of the error; for absolute errors it is its size, with sqrt(c) in the place of c and 0.3 in
+that of 0.15. Between two horizons weights are interpolated. A candidate that says nothing sleeps: its weight goes to
+the others. After g missing values, a forecast of h steps takes the weights of g + h, and nobody learns from it. Errors
 beyond the cut in (1) tell little of who is better, and without it one outlier decides for a long time.
 """
 
@@ -20,27 +20,29 @@ import numpy as np
 from thalweg._core.rules import within
 from thalweg._core.state import Floats, Ints, Plan, field, scratch
 from thalweg._kernels.jit import inner
-from thalweg._validate import LARGEST
+from thalweg._validate import LARGEST_ENTRY
 from thalweg.parts.forecast.past import ABSENT, is_there, size_or_absent
 
-__all__ = ["PoolSettings", "PoolState", "anchors", "judge_candidates", "pool_plan", "weigh_candidates"]
+__all__ = [
+    "CombinationSettings", "CombinationState", "anchors", "combination_plan", "judge_candidates", "weigh_candidates",
+]  # fmt: skip
 
 FORGET, PRIOR, TRUST, WARM = 0.02, 5.0, 0.15, 5.0
 FEW = 20.0
-CUT = 25.0
+CUT, MORE = 9.0, 91.0
 NOTHING = 50.0  # exp(-50) of the best weight: lost in rounding, and a candidate that is alone has all
 LARGEST_LOSS = 1e203
 
 
-class PoolState(NamedTuple):
+class CombinationState(NamedTuple):
     """Losses of K candidates at A horizons, and what they said, until the answer is there."""
 
     losses: Floats = field("A K", within(0.0, LARGEST_LOSS), called="losses of candidates")
     counts: Floats = field("A K", within(0.0, 2.0**40), called="losses of candidates")
-    said: Floats = field("S K", size_or_absent(LARGEST), called="waiting forecasts", start=ABSENT)
+    said: Floats = field("S K", size_or_absent(LARGEST_ENTRY), called="waiting forecasts", start=ABSENT)
 
 
-class PoolSettings(NamedTuple):
+class CombinationSettings(NamedTuple):
     """Constants and scratch space."""
 
     horizons: Ints  # (A,)
@@ -59,20 +61,20 @@ def anchors(horizon: int) -> tuple[int, ...]:
     return (*(h for h in found if h < horizon), horizon)
 
 
-def pool_plan(horizon: int, candidates: int, squared: bool) -> Plan:
+def combination_plan(horizon: int, candidates: int, squared: bool) -> Plan:
     """Return the plan of a combination of so many candidates."""
     h = np.array(anchors(horizon), dtype=np.int64)
     steps = np.arange(1, horizon + 1)
     below = np.searchsorted(h, steps, side="right") - 1
     above = h[np.minimum(below + 1, h.size - 1)]
     part = (steps - h[below]) / np.maximum(above - h[below], 1)
-    settings = PoolSettings(h, np.cumsum(h) - h, below.astype(np.int64), part.astype(np.float64), squared)
+    settings = CombinationSettings(h, np.cumsum(h) - h, below.astype(np.int64), part.astype(np.float64), squared)
     sizes = {"A": h.size, "K": candidates, "S": int(h.sum())}
-    return Plan(PoolState, settings, sizes)
+    return Plan(CombinationState, settings, sizes)
 
 
 @inner
-def weigh_candidates(s: PoolState, c: PoolSettings, forecasts: Floats) -> None:
+def weigh_candidates(s: CombinationState, c: CombinationSettings, forecasts: Floats) -> None:
     """weights[a] <- (2) and (3), not normalised, of candidates with a forecast in column 0; 0 for the others."""
     K = s.losses.shape[1]
     for a in range(c.horizons.shape[0]):
@@ -99,14 +101,15 @@ def weigh_candidates(s: PoolState, c: PoolSettings, forecasts: Floats) -> None:
 
 
 @inner
-def judge_candidates(s: PoolState, c: PoolSettings, a: int, slot: int, y: float, least: float) -> None:
+def judge_candidates(s: CombinationState, c: CombinationSettings, a: int, slot: int, y: float, least: float) -> None:
     """(1): the answer to the forecasts that wait in this slot. Errors up to `least` are never cut."""
     K, best = s.losses.shape[1], np.inf
     keep = 1.0 - FORGET / np.sqrt(float(c.horizons[a]))
     for k in range(K):
         if s.counts[a, k] > WARM:
             best = min(best, s.losses[a, k] / s.counts[a, k])
-    cut = max(CUT * best, least * least) if c.squared else max(np.sqrt(CUT) * best, least)
+    most = CUT + MORE / float(c.horizons[a])
+    cut = max(most * best, least * least) if c.squared else max(np.sqrt(most) * best, least)
     for k in range(K):
         if is_there(s.said[slot, k]):
             e = y - s.said[slot, k]

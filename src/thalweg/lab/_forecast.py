@@ -1,0 +1,192 @@
+"""The command `thalweg forecast`: forecast a file or rows that arrive, print tables and write results."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import sys
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import thalweg as tw
+from thalweg.errors import GapWarning, InputError
+from thalweg.estimators import Forecaster
+from thalweg.estimators._frequencies import read_frequency
+from thalweg.estimators._panel import Panel, read_future, read_panel
+from thalweg.estimators.forecaster import AUTO
+from thalweg.estimators.long_frames import maker
+from thalweg.lab import forecast as lab
+from thalweg.lab._say import note, say, terminal
+from thalweg.lab._store import refuse_to_overwrite, write_file
+from thalweg.lab.beside import BESIDE
+from thalweg.lab.columns import listed, read_long
+from thalweg.lab.live import live
+from thalweg.lab.pictures import save as to_image
+
+__all__ = ["Asked", "forecast_file", "forecast_live"]
+
+USUAL = {"horizon": 1, "levels": (0.8, 0.95), "lags": AUTO, "loss": "squared"}
+WINDOWS = 5  # that other libraries are fitted for
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Options of the command as they were typed; None where one was left out."""
+
+    source: str
+    target: str
+    id: str | None
+    time: str | None
+    columns: list[str]
+    freq: str | int
+    season: Any
+    options: dict[str, Any]  # horizon, levels, lags and loss
+    decimal: str
+    save: pathlib.Path | None
+    resume: pathlib.Path | None
+
+    def kept(self) -> Forecaster | None:
+        """Return the forecaster that --save kept, if it goes with the options that were typed."""
+        if self.resume is None:
+            return None
+        kept = tw.load(self.resume)
+        if not isinstance(kept, Forecaster):
+            raise InputError(f"{self.resume} holds a {type(kept).__name__}, no forecaster that --save kept.")
+        if list(kept.columns) != self.columns:
+            theirs, mine = (", ".join(names) or "none" for names in (kept.columns, self.columns))
+            raise InputError(f"{self.resume} was kept for other columns: {theirs}. Here they are: {mine}.")
+        given = {key: value for key, value in self.options.items() if value is not None}
+        if self.season is not None:
+            given["season"] = self.season
+        other = Forecaster(**kept._arguments() | given)._settings()
+        for key, value in kept._settings().items():
+            if other[key] != value:
+                raise InputError(f"{self.resume} was kept with {key} = {value}. Leave --{key} out to go on.")
+        return kept
+
+
+def forecast_file(
+    asked: Asked,
+    *,
+    future: str | None,
+    rows: int | None,
+    windows: int | None,
+    beside: str | None,
+    out: pathlib.Path | None,
+    backtest: pathlib.Path | None,
+    plot: pathlib.Path | None,
+    as_json: bool,
+    progress: bool | None,
+) -> None:
+    """Forecast all series of a file."""
+    tables = (".csv", ".parquet", ".json")
+    for word, path, endings in (
+        ("--out", out, tables),
+        ("--backtest", backtest, tables),
+        ("--plot", plot, (".png", ".html")),
+    ):
+        if path is not None and path.suffix.lower() not in endings:
+            raise InputError(f"{word} must end in {', '.join(endings)}. Got {path}.")
+    written = [path for path in (out, backtest, plot, asked.save) if path is not None]
+    refuse_to_overwrite(asked.source, *written)
+    if future is not None:
+        refuse_to_overwrite(future, *written)
+        if not asked.columns:
+            raise InputError("--future has the columns of rows to come: name them with --columns.")
+    others = None if beside is None else BESIDE[beside]()
+    table = read_long(asked.source, asked.target, id=asked.id, time=asked.time, columns=asked.columns,
+                      decimal=asked.decimal, rows=rows)  # fmt: skip
+    panel, remarks = _panel(asked, table.name, table.frame)
+    if len(table.frame) < table.whole:
+        remarks.append(
+            f"the first {len(table.frame)} of {table.whole} rows; {table.whole - len(table.frame)} were left out"
+        )
+    if table.unused:
+        remarks.append(f"not used: {listed(table.unused)}. Name those that are known in advance with --columns")
+    kept = asked.kept()
+    chosen = USUAL | {key: value for key, value in asked.options.items() if value is not None}
+    make = maker(panel, AUTO if asked.season is None else asked.season, **chosen)
+    first = make() if kept is None else kept
+    ahead = None
+    if future is not None:
+        rest = read_long(future, None, id=asked.id, time=asked.time, columns=asked.columns, decimal=asked.decimal)
+        ahead = _named(lambda: read_future(rest.name, rest.frame, panel, asked.time, first.horizon, 1), "future, ")
+    elif asked.columns:
+        unknown = f"{', '.join(asked.columns)} of the next {first.horizon} row(s) are not known"
+        remarks.append(f"{unknown}: give them with --future FILE")
+    count = windows or (WINDOWS if others is not None else None)
+    if count is not None and (panel.sizes <= count * first.horizon).any():
+        raise InputError(
+            f"{table.name}: {count} windows of {first.horizon} steps need series of more than {count * first.horizon} "
+            "times. Type a smaller --windows."
+        )
+    for remark in remarks:
+        note(remark)
+    outcome = lab.play(
+        panel, make if kept is None else lambda: first, f"{asked.target} of {table.name}", ahead=ahead, windows=count,
+        beside=others, progress=terminal(progress),
+    )  # fmt: skip
+    say(json.dumps(lab.summary(outcome), indent=2) if as_json else lab.in_words(outcome))
+    for path, past in ((out, False), (backtest, True)):
+        if path is not None:
+            write_file(path, lab.as_table(outcome, path.suffix.lower(), past))
+    if plot is not None:
+        page = plot.suffix.lower() == ".html"
+        write_file(plot, lab.as_page(outcome) if page else to_image(lab.picture(outcome), "png"))
+    if asked.save is not None:
+        outcome.forecaster.save(asked.save)
+
+
+def _panel(asked: Asked, name: str, frame: Any) -> tuple[Panel, list[str]]:
+    """Return the panel, and remarks on its gaps."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", GapWarning)
+        panel: Panel = _named(lambda: read_panel(
+            name, frame, asked.id, asked.time, asked.target, asked.columns, asked.freq, 1
+        ), "frame, ")  # fmt: skip
+    return panel, [str(warning.message) for warning in said]
+
+
+def _named(read: Any, where: str) -> Any:
+    """Call a reader of frames; its words for arguments become those of the command line."""
+    try:
+        return read()
+    except InputError as error:
+        text = str(error).replace(f": {where}", ", ")
+        for argument, word in (("columns=[...]", "--columns"), ("freq=", "--freq "), (" for id_col", " for --id"),
+                               (" for time_col", " for --time")):  # fmt: skip
+            text = text.replace(argument, word)
+        raise InputError(text.replace("--freq  for each", "--freq for each").replace("--freq .", "--freq.")) from None
+
+
+def forecast_live(asked: Asked) -> None:
+    """Forecast rows as they arrive on stdin."""
+    if sys.stdin is None:
+        raise InputError("The standard input is closed. Name a file instead of -.")
+
+    def write(line: str) -> None:
+        sys.stdout.write(line)
+        sys.stdout.flush()
+
+    frequency = read_frequency("thalweg forecast", asked.freq, isinstance(asked.freq, int))
+    if frequency is not None and asked.time is None:
+        raise InputError("--freq is the step of the times in a column: name it with --time.")
+    kept, save = asked.kept(), asked.save
+    chosen = USUAL | {key: value for key, value in asked.options.items() if value is not None}
+    season = asked.season
+    if season is None:
+        season = (frequency.seasons if frequency is not None else ()) or AUTO
+    live(
+        sys.stdin,
+        write,
+        asked.target,
+        lambda: Forecaster(asked.columns, season=season, **chosen) if kept is None else kept,
+        id=asked.id,
+        time=asked.time,
+        columns=asked.columns,
+        frequency=frequency,
+        decimal=asked.decimal,
+        keep=None if save is None else lambda forecaster: forecaster.save(save),
+        note=note,
+    )

@@ -1,0 +1,185 @@
+"""Rows of a CSV that are forecast as they arrive: each is answered before its target is looked at."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import numpy as np
+
+from thalweg._validate import told
+from thalweg.errors import InputError
+from thalweg.estimators._frequencies import Anchors, Frequency
+from thalweg.estimators._panel import read_instant
+from thalweg.estimators.forecaster import Forecaster
+from thalweg.estimators.forecasts import column_names
+from thalweg.lab.columns import Order, cell_number, check_named, header_of, listed, no_number, read_header
+
+__all__ = ["live"]
+
+NAME = "standard input"
+
+
+class _Series:
+    """One series of the pipe: its forecaster, and the order of its times."""
+
+    def __init__(self, forecaster: Forecaster, time: str | None, frequency: Frequency | None) -> None:
+        self.forecaster, self.frequency = forecaster, frequency
+        self.order, self.asked = None if time is None else Order(NAME, time), False
+        self.anchors: Anchors | None = None
+        self.next = 0  # steps from the first time to that of the next value
+
+    def pass_time(self, cell: str, row: int) -> str | None:
+        """See the time of a row; times without a row before it are missing values. Return the remark on it."""
+        if self.order is None:
+            return None
+        remark = self.order.see(cell, row)
+        if self.frequency is None:
+            return None if self.asked else remark  # a question has the time of its answer
+        now = np.array([_instant(cell, row)])
+        if self.anchors is None:
+            self.anchors = self.frequency.anchors(now, np.array([0]))
+        places, fits = self.frequency.places(now, self.anchors)
+        if not fits[0]:
+            raise InputError(
+                f"{NAME}, row {row}: {told(cell)[1:-1]} is no whole number of steps of {self.frequency} after the "
+                "first time. Correct it, or leave --freq out."
+            )
+        gap = int(places[0]) - self.next
+        if gap < 0:
+            raise InputError(
+                f"{NAME}, row {row}: it has the time of the row before, {told(cell)[1:-1]}. Remove one of them."
+            )
+        self.next += gap
+        for _ in range(gap):
+            if self.forecaster.columns:
+                self.forecaster.predict(np.full(len(self.forecaster.columns), np.nan))
+            self.forecaster.update(None)
+        return f"{NAME}, row {row}: {gap} row(s) are missing before {told(cell)[1:-1]}" if gap else None
+
+    def ask(self, numbers: list[float]) -> list[list[float]]:
+        """Return a line of numbers for each step: the forecast, and the ends of its intervals."""
+        f, X = self.forecaster, None
+        if f.columns:
+            X = np.full((f.horizon, len(f.columns)), np.nan)
+            X[0] = numbers
+        said = f.forecast(X)
+        ends = [ends[level] for level in said.lower for ends in (said.lower, said.upper)]
+        lines: list[list[float]] = np.column_stack([said.mean, *ends]).tolist()
+        return lines
+
+
+def live(
+    lines: Iterable[str],
+    write: Callable[[str], None],
+    target: str,
+    make: Callable[[], Forecaster],
+    *,
+    id: str | None = None,
+    time: str | None = None,
+    columns: Sequence[str] = (),
+    frequency: Frequency | None = None,
+    decimal: str = ".",
+    keep: Callable[[Forecaster], None] | None = None,
+    note: Callable[[str], None] = lambda text: None,
+) -> None:
+    """Forecast every row of a CSV as it arrives: `write` gets a line for each step before the target is looked at.
+
+    Step 1 is the row itself. A row whose target is empty is a question: it is answered, and nothing is learned from it.
+    After every row that was learned `keep` is called, so that a run that ends at any moment can be resumed after the
+    last row that was kept. With a frequency, times without a row are missing values.
+    """
+    text = iter(lines)
+    header = header_of(text)
+    if not header.strip():
+        raise InputError(f"{NAME} is empty. Its first line must name the columns.")
+    names, mark = read_header(header, NAME)
+    named = {"target": [target], "id": [id] if id else [], "time": [time] if time else []}
+    check_named(NAME, names, named | {"column": list(columns)})
+    known: dict[str, _Series] = {}
+    first = make()
+    heads = [
+        *([id] if id else []),
+        time or "row",
+        "step",
+        "thalweg",
+        *(n for pair in column_names(first.levels) for n in pair),
+    ]
+    write(",".join(map(_quoted, heads)) + "\n")
+    for count, cells in _rows(text, mark, len(names)):
+        row = dict(zip(names, cells, strict=True))
+        label = row[id].strip() if id else ""
+        if id and not label:
+            raise InputError(f"{NAME}, column {id!r}, row {count}: the cell is empty. Name the series.")
+        if label not in known:
+            known[label] = _Series(first if not known else make(), time, frequency)
+        series = known[label]
+        numbers = [_cell(count, key, row[key], decimal) for key in columns]
+        remark = series.pass_time(row[time], count) if time else None
+        if remark is not None:
+            note(remark)
+        place = [*([_quoted(label)] if id else []), _quoted(row[time]) if time else str(count)]
+        for step, said in enumerate(series.ask(numbers), start=1):
+            write(",".join([*place, str(step), *("" if x != x else repr(x) for x in said)]) + "\n")
+        series.asked = not row[target].strip()
+        if not series.asked:
+            series.forecaster.update(_cell(count, target, row[target], decimal))
+            series.next += 1
+            if keep is not None:
+                keep(series.forecaster)
+    if not known:
+        note(f"{NAME} has no rows: its columns are {listed(names)}")
+
+
+def _instant(cell: str, row: int) -> int:
+    """Return a time as a whole number: microseconds, or the integer that it is."""
+    text = cell.strip()
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return read_instant(text)
+    except ValueError:
+        raise InputError(
+            f"{NAME}, row {row}: {told(text)} is no time such as 2025-01-31 14:00. Correct it, or leave --freq out."
+        ) from None
+
+
+def _rows(lines: Iterator[str], mark: str, wanted: int) -> Iterator[tuple[int, list[str]]]:
+    rows, count = csv.reader(lines, delimiter=mark), 0
+    while True:
+        try:
+            cells = next(rows, None)
+        except csv.Error as error:
+            raise InputError(f"{NAME}, row {count + 1}: it cannot be read: {error}. Correct the row.") from None
+        if cells is None:
+            return
+        if not cells:  # a blank line
+            continue
+        count += 1
+        if len(cells) != wanted:
+            raise InputError(
+                f"{NAME}, row {count}: {len(cells)} value(s), but the header names {wanted} column(s). Correct the row."
+            )
+        yield count, cells
+
+
+def _cell(row: int, key: str, cell: str, decimal: str) -> float:
+    """Return a number of a row; nan where the cell is empty."""
+    value = cell_number(cell, decimal)
+    place = f"{NAME}, column {key!r}, row {row}"
+    if value is not None and np.isfinite(value):
+        return value
+    if value is not None:
+        raise InputError(f"{place}: {told(cell.strip())[1:-1]} is not finite. Correct it.")
+    if cell.strip():
+        raise InputError(f"{place}: {no_number(cell, decimal)}.")
+    return float("nan")
+
+
+def _quoted(cell: str) -> str:
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\r\n").writerow([cell])  # a cell with either mark is quoted
+    return file.getvalue().removesuffix("\r\n")
