@@ -1,8 +1,4 @@
-<<<<<<< HEAD
 """The forecaster: its twin, no look-ahead, runs and rows the same, saved bit for bit, finite always, little trouble."""
-=======
-"""The forecaster: its twin, no look-ahead, rows as runs, saved bit for bit, finite always, trouble harmless."""
->>>>>>> adapters
 
 import copy
 import logging
