@@ -35,6 +35,7 @@ COMMANDS = (
     "thresholds",
     "tracker",
     "show",
+    "fleet",
     "bench",
     "sample",
     "combination",

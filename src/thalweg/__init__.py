@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from thalweg import control, estimators, extend, pca, regret, scaling, testing, theorems
     from thalweg.control import EfficientControl
     from thalweg.estimators.long_frames import backtest, forecast
+    from thalweg.fleet import Fleet
     from thalweg.pca import EfficientPCA
 
 __all__ = [
@@ -79,6 +80,7 @@ __all__ = [
     "EfficientPCA",
     "EfficientScream",
     "Ensemble",
+    "Fleet",
     "Learner",
     "OneProjection",
     "Queries",
@@ -119,6 +121,7 @@ _LATER = {
     "extend": "extend",
     "pca": "pca",
     "EfficientPCA": "pca",
+    "Fleet": "fleet",
     "regret": "regret",
     "scaling": "scaling",
     "testing": "testing",

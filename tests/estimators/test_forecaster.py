@@ -1,4 +1,4 @@
-"""The forecaster: its twin, no look-ahead, rows as runs, saved bit for bit, finite always, trouble harmless."""
+"""The forecaster: its twin, no look-ahead, runs and rows the same, saved bit for bit, finite always, little trouble."""
 
 import copy
 import logging

@@ -348,3 +348,20 @@ def test_sizes_of_a_state_must_be_those_of_its_arrays():
     with pytest.raises(StateError, match="n_components"):
         StreamingPCA(1, halflives=SMALL).restore(saved)
     pca.restore(saved)
+
+
+@pytest.mark.parametrize("exponent", range(-320, 61, 10))
+def test_numbers_of_any_size(exponent):
+    """Down to 1e-50 in their unit, below it as 0; numbers that vary in their last digit only, too."""
+    rng = np.random.default_rng(0)
+    rows = np.clip(rng.standard_normal((30, 3)), -0.99, 0.99)
+    usual = StreamingPCA(2).fit(rows)
+    scaled = rows * 10.0**exponent
+    found = StreamingPCA(2)
+    assert np.isfinite(found.fit_transform(scaled)).all()
+    if exponent > -48:
+        np.testing.assert_allclose(found.components_, usual.components_, atol=1e-6)
+    for nearly in (1.0 + 1e-15 * rows, np.c_[scaled, rows]):
+        assert np.isfinite(
+            StreamingPCA(2).fit_transform(nearly * (10.0**exponent if nearly.shape[1] == 3 else 1))
+        ).all()

@@ -371,11 +371,11 @@ def test_a_full_disk_leaves_no_half_file(number, tmp_path, monkeypatch):
             raise OSError(number, os.strerror(number), self.path)
 
     def full(path, mode="r", **options):
-        if mode == "wb" and "toy-2" in str(path):
+        if mode == "xb" and "toy-2" in str(path):
             return Full(path)
         return open(path, mode, **options)
 
-    monkeypatch.setattr("thalweg.lab._store.open", full, raising=False)
+    monkeypatch.setattr("thalweg._core.archive.open", full, raising=False)
     with pytest.raises(LabError, match="Free some space and run the same command again") as error:
         run(loggers(4, tmp_path), tmp_path / "out")
     assert one_line(error).endswith(f"2 of 4 runs are finished and kept in {tmp_path / 'out'}.")

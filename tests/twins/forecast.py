@@ -263,7 +263,7 @@ class Forecaster:
         return below, (h - below) / max(above - below, 1), above
 
     def judge(self, y):
-        """(1) of `pool`."""
+        """(1) of `combination`."""
         least = 1e-4 * (self.high - self.low)
         for h in anchors(self.H):
             said = self.said.get((self.t + 1 - h, h))
@@ -408,7 +408,9 @@ class Forecaster:
             return y
         f, s = self.told, self.s
         e = y - f
-        side = int(np.sign(e)) if self.errors >= 10 and s > 0 and abs(e) > 8 * s else 0
+        seasons = (*self.given, *self.found)
+        calm = max((*(2 * m for m in seasons), 60 if self.search else 0), default=0)
+        side = int(np.sign(e)) if self.t >= calm and self.errors >= 10 and s > 0 and abs(e) > 8 * s else 0
         before, odd, trusted = self.side, self.odd, self.trusted
         if not self.gap:
             self.errors += 1

@@ -42,6 +42,9 @@ from thalweg.estimators._constrained import ConstrainedLayout, ConstrainedModel
 from thalweg.estimators._linear import FreeModel
 from thalweg.estimators._subspace import SubspaceModel, read_layout
 from thalweg.experts import AdaGradDescent, Descent, Expert, Pool
+from thalweg.fleet.families.base import pointer_to
+from thalweg.fleet.families.regressors import ExampleRows, learn_rows, model_tree
+from thalweg.fleet.seats import StreamSeat
 from thalweg.learners.cover import Cover
 from thalweg.learners.late import Late
 from thalweg.learners.one_projection import surrogate_gradient
@@ -86,6 +89,7 @@ def specimens() -> Iterator[Specimen]:
         _controllers,
         _subspaces,
         _forecasts,
+        _fleets,
     ):
         yield from part()
 
@@ -650,3 +654,57 @@ def _scale(center: bool) -> None:
     scale.run(_numbers(3, 2))
     scale.update(_numbers(2))
     scale.transform(_numbers(3, 2))
+
+
+def _fleets() -> Iterator[Specimen]:
+    """Fleets: the loop over streams, and the steps of every family."""
+    for columns in ((), ("a", "b")):
+        yield f"Fleet of Forecaster, {len(columns)} columns", partial(_fleet_forecasts, columns)
+    yield "Fleet of learners", _fleet_decisions
+    for asymmetric in (False, True):
+        yield f"Fleet of ConformalTracker, {asymmetric}", partial(_fleet_intervals, asymmetric)
+    for loss in ("square", "log"):
+        yield f"Fleet of Aggregator, {loss}", partial(_fleet_mixtures, loss)
+    yield "Fleet of linear models", _fleet_models
+
+
+def _fleet_forecasts(columns: tuple[str, ...]) -> None:
+    fleet = tw.Fleet(estimators.Forecaster(columns, lags=2, season=None, levels=(0.8,)))
+    keys, X = ["a", "b", "a", "b"], _numbers(4, 2) if columns else None
+    fleet.run(keys, _numbers(4), X)
+    fleet.predict(keys, X)
+    fleet.update(keys[:2], _numbers(2))
+    fleet.forecast(keys[:2], _numbers(2, 1, 2) if columns else None)
+    del fleet["a"]
+    tw.Fleet.from_bytes(fleet.template, fleet.to_bytes())
+
+
+def _fleet_decisions() -> None:
+    fleet = tw.Fleet(tw.OGD(Ball(2), horizon=HORIZON, gradient_bound=LARGE))
+    many = np.arange(600)  # the table of keys has to grow
+    fleet.update(many, _numbers(600, 2))
+    fleet.decide(many)
+
+
+def _fleet_intervals(asymmetric: bool) -> None:
+    fleet = tw.Fleet(estimators.ConformalTracker(windows=(2, 3), halflives=(1, 2), asymmetric=asymmetric))
+    fleet.run([1, 2, 1], _numbers(3), _numbers(3, 1))
+    fleet.predict([1, 2], _numbers(2, 1))
+    fleet.update([1, 2], _numbers(2))
+
+
+def _fleet_mixtures(loss: str) -> None:
+    fleet = tw.Fleet(estimators.Aggregator(loss), columns=["a", "b", "c"])
+    X = np.abs(_numbers(3, 3)) / 2 + 0.1
+    fleet.run([1, 2, 1], np.ones(3), X)
+    fleet.predict([1, 2], X[:2])
+    fleet.update([1, 2], np.ones(2))
+
+
+def _fleet_models() -> None:
+    """The step of linear models, as `thalweg.fleet.families.regressors` has it: that needs scikit-learn."""
+    memory = FreeModel(LinearLayout(2)).memory
+    seat = StreamSeat(model_tree(memory, 2), memory.block)
+    batch = ExampleRows(np.full(1, -1), _numbers(1, 2), np.ones(1), True, np.zeros((1, 1)))
+    heads = np.zeros(1, dtype=np.int64)
+    seat.play(pointer_to(learn_rows, seat.tree, batch), batch, seat.fresh[None].copy(), heads.copy(), heads)

@@ -354,7 +354,7 @@ class ConformalTracker(Kept, Recorded):
         if not self.asymmetric:
             return abs(error), abs(error)
         larger = np.maximum if isinstance(error, np.ndarray) else max
-        return larger(error, 0.0), larger(-error, 0.0)
+        return larger(error, 0.0) + 0.0, larger(-error, 0.0) + 0.0  # 0.0 for -0.0
 
     def _read(self, what: str, value: Any) -> float:
         number = real_number(value)

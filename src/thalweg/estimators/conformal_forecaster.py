@@ -160,7 +160,8 @@ class ConformalForecaster:
 
 def _of_series(model: Any) -> bool:
     """Whether a model forecasts a series: `Forecaster`, or one that is called as those of river are."""
-    return isinstance(model, Forecaster) or (hasattr(model, "forecast") and hasattr(model, "learn_one"))
+    last = getattr(model, "_last_step", model)  # a pipeline of river has `forecast` whatever it ends with
+    return isinstance(model, Forecaster) or (hasattr(last, "forecast") and hasattr(model, "learn_one"))
 
 
 def _memories(model: Any) -> list[Memory]:

@@ -25,6 +25,8 @@ from thalweg.estimators._sklearn import tried, validated  # noqa: E402
 
 __all__ = ["StreamingPCA"]
 
+LEAST = 1e-50  # of an entry that is not taken for 0: fourth powers of its rounding can still be added up
+
 
 class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Principal component analysis of a stream whose subspace, mean and scale may move. There is nothing to tune.
@@ -70,7 +72,8 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     -----
     Rows are learned one after the other, so it makes no difference in which batches they come. A row costs
     O(M d^2 k) for M members, and no eigendecomposition: with d = 100 and k = 10 half a millisecond.
-    Components do not depend on the unit of the features, as long as it is the same for all.
+    Components do not depend on the unit of the features, as long as it is the same for all. Entries may be up to 1e70
+    in size; one below 1e-50 counts as 0.
 
     Examples
     --------
@@ -167,6 +170,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                 "NaN" if np.isnan(found) else "infinity" if np.isinf(found) else f"{found:g}, above {LARGEST_FEATURE:g}"
             )
             raise InputError(f"StreamingPCA: X has {what} in {place}, counted from 0. Remove the row or fill it in.")
+        rows[np.abs(rows) < LEAST] = 0.0
         return rows
 
     def _layout(self, features: int) -> Any:

@@ -80,7 +80,10 @@ class Store:
         """Keep a result. Returns it as `load` will."""
         kept: dict[str, Any] = {"name": task.name, "function": task.function, "version": thalweg.__version__}
         kept |= {"arguments": json.loads(task.arguments), "result": json.loads(result)}
-        write_file(self.path(task.name), f"{to_json(kept | {'sha256': _digest(kept)})}\n".encode())
+        path = self.path(task.name)
+        if path.is_fifo():
+            path.unlink()  # it was told when it was read
+        write_file(path, f"{to_json(kept | {'sha256': _digest(kept)})}\n".encode())
         return kept["result"]  # type: ignore[no-any-return]
 
 

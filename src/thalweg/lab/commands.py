@@ -486,6 +486,24 @@ def show(
 
 
 @app.command()
+def fleet(
+    folder: Annotated[
+        pathlib.Path, typer.Argument(metavar="FOLDER", help="What Fleet(..., folder=FOLDER) wrote.", show_default=False)
+    ],
+    keys: Annotated[int, typer.Option(help="How many keys to show.", min=0)] = 5,
+) -> None:
+    """Say what is in the folder of a fleet: template, keys, rounds, journal, bytes, damage. Nothing changes.
+
+    \b
+    thalweg fleet state/
+    thalweg fleet state/ --keys 100
+    """
+    from thalweg.fleet.describe import describe
+
+    typer.echo(describe(folder, keys))
+
+
+@app.command()
 def bench(rounds: Annotated[int, typer.Option(help="Rounds of a run.", min=1)] = 20_000) -> None:
     """Measure the speed of every algorithm.
 

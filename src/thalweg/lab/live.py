@@ -21,7 +21,7 @@ __all__ = ["live"]
 NAME = "standard input"
 
 
-class _Series:
+class _LiveSeries:
     """One series of the pipe: its forecaster, and the order of its times."""
 
     def __init__(self, forecaster: Forecaster, time: str | None, frequency: Frequency | None) -> None:
@@ -97,7 +97,7 @@ def live(
     names, mark = read_header(header, NAME)
     named = {"target": [target], "id": [id] if id else [], "time": [time] if time else []}
     check_named(NAME, names, named | {"column": list(columns)})
-    known: dict[str, _Series] = {}
+    known: dict[str, _LiveSeries] = {}
     first = make()
     heads = [
         *([id] if id else []),
@@ -113,7 +113,7 @@ def live(
         if id and not label:
             raise InputError(f"{NAME}, column {id!r}, row {count}: the cell is empty. Name the series.")
         if label not in known:
-            known[label] = _Series(first if not known else make(), time, frequency)
+            known[label] = _LiveSeries(first if not known else make(), time, frequency)
         series = known[label]
         numbers = [_cell(count, key, row[key], decimal) for key in columns]
         remark = series.pass_time(row[time], count) if time else None

@@ -61,6 +61,7 @@ from thalweg.parts.forecast.past import (
     usual,
     usual_error,
 )  # fmt: skip
+from thalweg.parts.forecast.seasons import LONGEST
 from thalweg.parts.forecast.smoothing import (
     SEASONAL_ROWS,
     bank_plan,
@@ -107,6 +108,7 @@ class ForecastSettings(NamedTuple):
 
     seasons: Ints  # (Q,)
     plain: bool  # whether there is a direct model without a season: candidates 4, and 5 in logarithms
+    calm: int  # rounds before an outlier can be told: two seasons, since a season may look like changes of level
     at_columns: int  # candidate of the columns, -1 where there are none
     at_seasons: int  # the first candidate with a season
     search: bool  # whether there are tests for seasons
@@ -178,7 +180,12 @@ def forecast_plan(
     return Plan(
         ForecastState,
         ForecastSettings(
-            np.array(every, dtype=np.int64), plain, OTHERS + 2 * plain if columns else -1, K - SEASONAL * Q, check > 0
+            np.array(every, dtype=np.int64),
+            plain,
+            max((*(2 * m for m in every), LONGEST if check else 0), default=0),
+            OTHERS + 2 * plain if columns else -1,
+            K - SEASONAL * Q,
+            check > 0,
         ),
         {"K": K, "H": horizon, "V": V},
         inside,
@@ -423,7 +430,7 @@ def _clean(s: ForecastState, c: ForecastSettings, y: float) -> float:
     f, scale = s.told[0], history.marks[SCALE]
     e = y - f
     side = 0
-    if history.counts[ERRORS] >= WARM and abs(e) > OUTLIER * scale and scale > 0.0:
+    if history.counts[TIME] >= c.calm and history.counts[ERRORS] >= WARM and abs(e) > OUTLIER * scale > 0.0:
         side = 1 if e > 0.0 else -1
     before, odd, trusted = history.counts[SIDE], history.marks[LAST], history.counts[TRUSTED]
     if history.counts[GAP] == 0:

@@ -13,7 +13,8 @@ Candidates read z, not the values themselves. With f the forecast of y and s the
 s is a mean over the last 20 errors, each cut at 8 s; errors after a gap are left out, and before there are 10 of them
 nothing is an outlier. Naive forecasts and drift start from z instead of y while y is an outlier.
 
-Space 0 holds values, space 1 their logarithms, as long as all values are positive.
+Before two seasons are known there are no outliers: a season may look like changes of level. Space 0 holds values, space
+1 their logarithms, as long as all values are positive.
 """
 
 from collections.abc import Iterator

@@ -1,0 +1,8 @@
+"""Fleets: one learner a key, a million keys on one machine.
+
+`thalweg.fleet.fleet` has the class, `thalweg.fleet.seats` how a stream's memory is put under a learner's own kernels.
+"""
+
+from thalweg.fleet.fleet import Fleet, FleetError
+
+__all__ = ["Fleet", "FleetError"]

@@ -1,0 +1,103 @@
+"""Fleets as bytes: their streams in segments, and the journal of their calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thalweg._core.state import Ints
+from thalweg.errors import StateError
+from thalweg.fleet.families.base import Sizes
+from thalweg.fleet.keys import INTEGERS, STRINGS, Keys, hash_texts
+from thalweg.fleet.segments import ClassToWrite, Segment, SegmentNames, write_segment
+from thalweg.fleet.streams import Streams
+
+__all__ = ["keys_as_arrays", "keys_of_arrays", "load_segments", "write_streams"]
+
+_NONE = np.zeros(0, dtype=np.int64)
+
+
+def write_streams(memory: Streams, file: BinaryIO, streams: Ints, gone: Ints, facts: dict[str, Any]) -> int:
+    """Write streams as a segment, class by class; returns its length."""
+    streams = streams[np.argsort(memory.room[streams], kind="stable")]
+    classes = []
+    for number in np.unique(memory.room[streams]).tolist():
+        room, shelf = memory.rooms[number]
+        places = memory.place[streams[memory.room[streams] == number]]
+        width = memory.family.memory(room.learner).block.plan.words
+
+        def read(first: int, last: int, shelf: Any = shelf, places: Ints = places, width: int = width) -> Any:
+            return shelf.read(places[first:last])[:, :width]
+
+        classes.append(ClassToWrite(room.sizes, width, places.size, read))
+    names = SegmentNames(streams, memory.latest[streams], memory.seen[streams], memory.table.some(streams), gone)
+    return write_segment(file, facts, names, classes)
+
+
+def load_segments(memory: Streams, segments: Iterable[Segment], top: int) -> list[tuple[Any, int]]:
+    """Put the streams of segments, newest first, into a memory that has none; returns keys and numbers of damaged ones.
+
+    All numbers of streams are below `top`. A stream is that of the newest segment it is in.
+    """
+    known = np.zeros(top, dtype=np.bool_)
+    lost: list[tuple[Any, int]] = []
+    memory.table.begin(top)
+    memory.enroll()
+    for segment in segments:
+        names = segment.names
+        if names.streams.size and int(names.streams.max()) >= top:
+            raise StateError("A segment has more streams than the manifest says. Restore both from one backup.")
+        for sizes, first, words, sound in segment.words():
+            here = slice(first, first + len(words))
+            streams = names.streams[here]
+            mine = ~known[streams]
+            lost += [(names.keys.key(first + i), int(streams[i])) for i in np.flatnonzero(mine & ~sound).tolist()]
+            chosen = np.flatnonzero(mine & sound)
+            if chosen.size:
+                _place(memory, sizes, words[chosen], streams[chosen])
+                memory.latest[streams[chosen]] = names.latest[here][chosen]
+                memory.seen[streams[chosen]] = names.seen[here][chosen]
+                memory.table.restore(names.keys.rows(chosen + first), streams[chosen])
+        known[names.streams] = True
+        known[names.gone] = True
+    memory.table.settle()
+    return lost
+
+
+def _place(memory: Streams, sizes: Sizes, words: NDArray[np.int64], streams: Ints) -> None:
+    """Give streams their memory."""
+    number = memory.room_of(sizes)
+    room, shelf = memory.rooms[number]
+    if words.shape[1] != memory.family.memory(room.learner).block.plan.words:
+        raise StateError(f"Streams of {words.shape[1]} words do not fit this version of thalweg.")
+    if shelf.width != words.shape[1]:  # arrays beside the block follow from it
+        words = np.stack([memory.family.words(memory.family.learner(sizes, one)) for one in words])
+    places = shelf.take(streams.size)
+    shelf.write(places, words)
+    memory.room[streams], memory.place[streams] = number, places
+
+
+# ----------------------------------------------------------------------------------------------------- keys as arrays
+
+
+def keys_as_arrays(keys: Keys) -> dict[str, NDArray[Any]]:
+    """Return the keys of a batch as arrays for a journal."""
+    if keys.kind == INTEGERS:
+        return {"keys": keys.numbers}
+    lengths = keys.ends - keys.starts
+    within = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    return {"lengths": lengths.astype("<u4"), "text": keys.text[np.repeat(keys.starts, lengths) + within]}
+
+
+def keys_of_arrays(arrays: Mapping[str, NDArray[Any]]) -> Keys:
+    """Return the keys of a batch again."""
+    if "keys" in arrays:
+        return Keys(INTEGERS, arrays["keys"], np.zeros(0, dtype=np.uint8), _NONE, _NONE)
+    lengths = arrays["lengths"].astype(np.int64)
+    ends = np.cumsum(lengths)
+    hashes = np.empty(ends.size, dtype=np.int64)
+    hash_texts(arrays["text"], ends - lengths, ends, hashes)
+    return Keys(STRINGS, hashes, arrays["text"], ends - lengths, ends)

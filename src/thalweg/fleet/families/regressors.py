@@ -1,0 +1,141 @@
+"""Linear models of rows: `TrackingRegressor`."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thalweg._core.memory import Memory
+from thalweg._core.state import Floats, Ints
+from thalweg._kernels.handle import Closed, parts
+from thalweg._kernels.jit import Kernel, kernel
+from thalweg._kernels.pointers import Pointer, call
+from thalweg.errors import InputError
+from thalweg.estimators import _fitted
+from thalweg.estimators._linear import FreeModel
+from thalweg.fleet.families.base import Family, Growth, ordered
+from thalweg.fleet.kernels import FULL, stopped
+from thalweg.fleet.reading import BatchRows, check_numbers
+from thalweg.parts.linear import LinearLayout
+from thalweg.parts.linear.rows import play_row
+
+__all__ = ["ExampleRows", "ModelSeat", "Regressors", "learn_rows", "model_tree"]
+
+TURN = "i8", "f8", "f8", "b1", "i8", "i8[1]", "f8[1]"  # what `play_row` takes besides the handle
+
+
+class ModelSeat(NamedTuple):
+    """A linear model as steps see it."""
+
+    play: Pointer
+    handle: Closed
+    clock: Ints
+    at: Ints  # (C,) positions of the features
+    x: Floats  # (C,) scratch space
+    rounds: int  # how many rows there is capacity for
+
+
+class ExampleRows(NamedTuple):
+    """The rows of a batch."""
+
+    following: Ints  # (n,)
+    columns: Floats  # (n, C)
+    values: Floats  # (n,)
+    learn: bool
+    said: Floats  # (n, 1)
+
+
+@kernel
+def learn_rows(seat: Any, batch: Any, first: int) -> int:
+    """Predict the rows of a chain, each before it is learned."""
+    model, rows = parts(seat), parts(batch)
+    t, n = first, model.x.shape[0]
+    while t >= 0:
+        if rows.learn and model.clock[0] >= model.rounds:
+            return stopped(t, FULL)
+        for j in range(n):
+            model.x[j] = rows.columns[t, j]
+        y, weight = (rows.values[t], 1.0) if rows.learn else (0.0, 0.0)
+        rows.said[t, 0] = call(model.play, model.handle, n, y, weight, rows.learn, 0, model.at, model.x)
+        t = rows.following[t]
+    return t  # DONE
+
+
+def model_tree(memory: Memory, features: int) -> ModelSeat:
+    """Return a linear model as steps see it."""
+    handle, layout = memory.handle, memory.layout
+    assert isinstance(layout, LinearLayout)
+    return ModelSeat(
+        Pointer(play_row, f"f8(any,{','.join(TURN)})", (handle.kind, *TURN)),
+        Closed(handle),
+        memory.state.clock,
+        np.arange(1, features + 1),
+        np.zeros(features),
+        layout.rounds(memory.sizes),
+    )
+
+
+class Regressors(Family):
+    """`TrackingRegressor` without a constraint."""
+
+    calls = ("run", "predict")
+
+    def __init__(self, template: Any, columns: tuple[str, ...]) -> None:
+        if not columns:
+            raise InputError("Fleet of TrackingRegressor needs columns=[...]: the names of its features.")
+        if template.constraint is not None:
+            raise InputError("Fleet cannot play TrackingRegressor with a constraint.")
+        fitted = copy.deepcopy(template)
+        layout = template._layout(len(columns))
+        assert isinstance(layout, LinearLayout)
+        names = np.array(columns, dtype=object)
+        _fitted.learned(
+            fitted, fitted, _models=(FreeModel(layout),), n_features_in_=len(columns), feature_names_in_=names
+        )
+        super().__init__(fitted)
+        self.columns = columns
+
+    def memory(self, learner: Any) -> Memory:
+        """See `Family`."""
+        return learner._memory  # type: ignore[no-any-return]
+
+    def blank(self) -> Any:
+        """See `Family`."""
+        return copy.deepcopy(self.template)
+
+    def tree(self, learner: Any) -> ModelSeat:
+        """See `Family`."""
+        return model_tree(learner._memory, len(self.columns))
+
+    def grow(self, learner: Any) -> Growth:
+        """See `Family`."""
+        memory = learner._memory
+        slots = memory.layout.slots(learner.rounds + 1)
+        return Growth(ordered({**memory.sizes, "slots": slots}), {})
+
+    # ------------------------------------------------------------------ rows
+
+    def check(self, rows: BatchRows, target: str, learns: bool) -> None:
+        """See `Family`: nothing may be missing."""
+        for j, name in enumerate(self.columns):
+            check_numbers(rows.bad, name, rows.columns[:, j], missing=False)
+        if learns:
+            check_numbers(rows.bad, target, rows.target, missing=False)
+
+    def batch(self, call: str, following: Ints, data: Mapping[str, NDArray[Any]]) -> tuple[Kernel[..., Any], Any]:
+        """See `Family`."""
+        learns = call == "run"
+        values = data["values"] if learns else np.zeros(0)
+        return learn_rows, ExampleRows(following, data["columns"], values, learns, np.full((following.size, 1), np.nan))
+
+    def said(self, call: str, batch: ExampleRows) -> Floats:
+        """See `Family`."""
+        return batch.said
+
+    def names(self, call: str) -> tuple[str, ...]:
+        """See `Family`."""
+        return ("thalweg",)

@@ -1,0 +1,444 @@
+"""Keys of streams, integers or strings, and the table that finds their numbers.
+
+The table is compiled open addressing. Integers are hashed by a function that is one to one, so two different ones never
+have the same hash. Strings are compared byte by byte wherever their hashes agree: a collision costs a comparison and
+nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thalweg._core.state import Ints
+from thalweg._kernels.fetching import fetch
+from thalweg._kernels.jit import inner, kernel
+from thalweg._validate import told
+from thalweg.errors import InputError
+
+__all__ = ["INTEGERS", "STRINGS", "KeyTable", "Keys", "Mark", "read_keys"]
+
+INTEGERS, STRINGS = "integers", "strings"
+EMPTY, GONE = -1, -2  # of the slots of a table
+FEWEST = 1024  # slots
+SLOT = 16  # bytes
+AHEAD = 8  # keys whose slots are asked for ahead of time
+Bytes = NDArray[np.uint8]
+Mark = tuple[int, Ints, str | None]
+
+
+class Keys(NamedTuple):
+    """Keys of the rows of a batch."""
+
+    kind: str
+    numbers: Ints  # integers themselves; or hashes of strings
+    text: Bytes  # of strings, one after the other, in UTF-8
+    starts: Ints
+    ends: Ints
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+        return self.numbers.size
+
+    def key(self, row: int) -> Any:
+        """Return the key of a row."""
+        if self.kind == INTEGERS:
+            return int(self.numbers[row])
+        return self.text[self.starts[row] : self.ends[row]].tobytes().decode()
+
+    def rows(self, chosen: NDArray[Any]) -> Keys:
+        """Return the keys of some rows."""
+        if self.kind == INTEGERS:
+            return self._replace(numbers=np.ascontiguousarray(self.numbers[chosen]))
+        numbers, starts, ends = (np.ascontiguousarray(one[chosen]) for one in (self.numbers, self.starts, self.ends))
+        return Keys(self.kind, numbers, self.text, starts, ends)
+
+
+# ------------------------------------------------------------------------------------------------------------- reading
+
+_NONE = np.zeros(0, dtype=np.int64)
+_NO_TEXT = np.zeros(0, dtype=np.uint8)
+
+
+def read_keys(owner: str, name: str, given: Any) -> tuple[Keys, dict[int, str]]:
+    """Return keys, and the rows whose key is missing with the reason. Other kinds of keys are refused by name."""
+    values = given.tolist() if isinstance(given, np.ndarray) and given.dtype.kind in "OT" else given
+    array = values if isinstance(values, np.ndarray) else None
+    if array is None:
+        values = list(values) if isinstance(values, Iterable) and not isinstance(values, str | bytes) else None
+        if values is None:
+            raise InputError(f"{owner}: {name} must be a list of keys. Got {told(given)}.")
+    elif array.ndim != 1:
+        raise InputError(f"{owner}: {name} must have one axis. Got shape {array.shape}.")
+    if array is not None and array.dtype.kind == "U":
+        values, array = array.tolist(), None
+    if array is not None:
+        if array.dtype.kind not in "iu":
+            raise InputError(f"{owner}: {name} must be integers or strings. Got {array.dtype}. Convert them.")
+        if array.dtype.kind == "u" and array.size and int(array.max()) >= 2**63:
+            row = int(np.argmax(array >= 2**63))
+            raise InputError(f"{owner}: {name} has {array[row]} in row {row}. Integer keys are below 2**63.")
+        return Keys(INTEGERS, np.require(array, np.int64, ["C", "W"]), _NO_TEXT, _NONE, _NONE), {}
+    return _of_list(owner, name, values)
+
+
+def _of_list(owner: str, name: str, values: list[Any]) -> tuple[Keys, dict[int, str]]:
+    bad: dict[int, str] = {}
+    try:
+        joined = "\0".join(values)
+    except TypeError:
+        return _of_mixed(owner, name, values)
+    try:
+        text = np.frombuffer(joined.encode(), dtype=np.uint8)
+    except UnicodeEncodeError:
+        row = next(row for row, value in enumerate(values) if not _encodes(value))
+        raise InputError(f"{owner}: {name} has a key in row {row} that is no valid Unicode: {values[row]!r}.") from None
+    cuts = np.flatnonzero(text == 0)
+    if cuts.size != max(len(values) - 1, 0):
+        row = next(row for row, value in enumerate(values) if "\0" in value)
+        raise InputError(f"{owner}: {name} has a key with a zero character in row {row}: {values[row]!r}. Remove it.")
+    starts, ends = np.concatenate([[0], cuts + 1]), np.concatenate([cuts, [text.size]])
+    if not values:
+        starts = ends = _NONE
+    return _texts(np.array(text), starts, ends), bad
+
+
+def _encodes(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _of_mixed(owner: str, name: str, values: list[Any]) -> tuple[Keys, dict[int, str]]:
+    """Read a list that is not of strings only: integers, or something is missing."""
+    bad = {row: f"{name} is missing" for row, value in enumerate(values) if _missing(value)}
+    kinds = {str: STRINGS, int: INTEGERS}
+    found: str | None = None
+    for row, value in enumerate(values):
+        if row in bad:
+            continue
+        if isinstance(value, np.integer | np.str_):
+            value = values[row] = value.item()
+        kind = kinds.get(type(value))
+        if kind is None or (found is not None and kind != found):
+            raise InputError(
+                f"{owner}: {name} must be integers or strings, all of one kind. Got {told(value)} in row {row}."
+            )
+        if kind == INTEGERS and not -(2**63) <= value < 2**63:
+            raise InputError(f"{owner}: {name} has {value} in row {row}. Integer keys are of 64 bits.")
+        found = kind
+    if found == INTEGERS:
+        array = np.array([0 if row in bad else value for row, value in enumerate(values)], dtype=np.int64)
+        return Keys(INTEGERS, array, _NO_TEXT, _NONE, _NONE), bad
+    return _of_list(owner, name, ["" if row in bad else value for row, value in enumerate(values)])[0], bad
+
+
+def _missing(value: Any) -> bool:
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
+
+
+def _texts(text: Bytes, starts: Ints, ends: Ints) -> Keys:
+    hashes = np.empty(starts.size, dtype=np.int64)
+    hash_texts(text, starts, ends, hashes)
+    return Keys(STRINGS, hashes, text, starts, ends)
+
+
+# ------------------------------------------------------------------------------------------------------------- kernels
+
+
+@inner
+def _mix(x: Any) -> Any:
+    """A one-to-one function of 64 bits whose result depends on all of them (the end of splitmix64)."""
+    x ^= (x >> 30) & 0x3_FFFF_FFFF
+    x *= -4658895280553007687
+    x ^= (x >> 27) & 0x1F_FFFF_FFFF
+    x *= -7723592293110705685
+    return x ^ ((x >> 31) & 0x1_FFFF_FFFF)
+
+
+@kernel
+def hash_texts(text: Bytes, starts: Ints, ends: Ints, out: Ints) -> None:
+    """out <- hashes of texts: FNV-1a, then mixed."""
+    for i in range(starts.shape[0]):
+        h = np.int64(-3750763034362895579)
+        for j in range(starts[i], ends[i]):
+            h = (h ^ np.int64(text[j])) * np.int64(1099511628211)
+        out[i] = _mix(h)
+
+
+@inner
+def _equal(text: Bytes, start: int, end: int, other: Bytes, first: int, length: int) -> bool:
+    if end - start != length:
+        return False
+    for j in range(length):  # noqa: SIM110  # kernels have no generators
+        if text[start + j] != other[first + j]:
+            return False
+    return True
+
+
+class Known(NamedTuple):
+    """A table as kernels see it."""
+
+    slots: Ints  # (2^k, 2) the number of a stream, or EMPTY, or GONE; and its mark
+    marks: Ints  # (streams,) integers, or hashes of strings
+    text: Bytes
+    firsts: Ints  # (streams,) places of strings in `text`
+    lengths: Ints
+    strings: bool
+
+
+@inner
+def _slot(known: Known, mark: int, text: Bytes, start: int, end: int) -> int:
+    """The slot of a key; or, below 0, -1 - the slot where it would be."""
+    slots = known.slots
+    mask = slots.shape[0] - 1
+    at = (mark if known.strings else _mix(mark)) & mask
+    vacant = -1
+    while slots[at, 0] != EMPTY:
+        s = slots[at, 0]
+        if s == GONE:
+            if vacant < 0:
+                vacant = at
+        elif slots[at, 1] == mark and (
+            not known.strings or _equal(text, start, end, known.text, known.firsts[s], known.lengths[s])
+        ):
+            return int(at)
+        at = (at + 1) & mask
+    return int(-1 - (at if vacant < 0 else vacant))
+
+
+@kernel
+def find(known: Known, marks: Ints, text: Bytes, starts: Ints, ends: Ints, out: Ints) -> int:
+    """out <- the numbers of streams, -1 where there is none. Returns how many there are not."""
+    missing, slots = 0, known.slots
+    mask, base = slots.shape[0] - 1, slots.ctypes.data
+    for i in range(marks.shape[0]):
+        if i + AHEAD < marks.shape[0]:
+            mark = marks[i + AHEAD]
+            fetch(base + SLOT * ((mark if known.strings else _mix(mark)) & mask))
+        at = _slot(known, marks[i], text, starts[i] if known.strings else 0, ends[i] if known.strings else 0)
+        out[i] = slots[at, 0] if at >= 0 else -1
+        missing += at < 0
+    return missing
+
+
+@kernel
+def enter(known: Known, marks: Ints, text: Bytes, starts: Ints, ends: Ints, free: Ints, top: int, out: Ints) -> int:
+    """Give a number from `free` to every key whose entry of `out` is -1. There is room. Returns how many were new.
+
+    Texts are appended at `top`.
+    """
+    count = 0
+    for i in range(marks.shape[0]):
+        if out[i] != -1:
+            continue
+        start, end = (starts[i], ends[i]) if known.strings else (0, 0)
+        at = _slot(known, marks[i], text, start, end)
+        if at >= 0:
+            out[i] = known.slots[at, 0]
+            continue
+        s = free[count]
+        count += 1
+        known.slots[-1 - at, 0] = out[i] = s
+        known.slots[-1 - at, 1] = marks[i]
+        known.marks[s] = marks[i]
+        if known.strings:
+            known.firsts[s], known.lengths[s] = top, end - start
+            for j in range(start, end):
+                known.text[top] = text[j]
+                top += 1
+    return count
+
+
+@kernel
+def leave(known: Known, streams: Ints) -> None:
+    """Remove the keys of these streams."""
+    mask = known.slots.shape[0] - 1
+    for i in range(streams.shape[0]):
+        s = streams[i]
+        mark = known.marks[s]
+        at = (mark if known.strings else _mix(mark)) & mask
+        while known.slots[at, 0] != s:
+            at = (at + 1) & mask
+        known.slots[at, 0] = GONE
+
+
+@kernel
+def spread(known: Known, streams: Ints) -> None:
+    """Enter these streams, whose keys all differ, into a table that is empty."""
+    mask = known.slots.shape[0] - 1
+    for i in range(streams.shape[0]):
+        mark = known.marks[streams[i]]
+        at = (mark if known.strings else _mix(mark)) & mask
+        while known.slots[at, 0] != EMPTY:
+            at = (at + 1) & mask
+        known.slots[at, 0], known.slots[at, 1] = streams[i], mark
+
+
+# --------------------------------------------------------------------------------------------------------------- table
+
+
+def grown(array: NDArray[Any], size: int, value: int = 0) -> NDArray[Any]:
+    """Return the array, or a larger copy with room for so many entries; new ones have this value."""
+    if size <= len(array):
+        return array
+    larger = np.full((max(size, len(array) + len(array) // 4, 16), *array.shape[1:]), value, dtype=array.dtype)
+    larger[: len(array)] = array
+    return larger
+
+
+class KeyTable:
+    """Numbers of streams by their keys. Numbers that were given back are used again."""
+
+    def __init__(self) -> None:
+        self.kind: str | None = None
+        self.alive = np.zeros(0, dtype=np.bool_)  # by number
+        self._slots = np.full((FEWEST, 2), EMPTY, dtype=np.int64)
+        self._filled = 0  # slots that are not EMPTY
+        self._marks = self._firsts = self._lengths = np.zeros(0, dtype=np.int64)
+        self._text, self._top, self._waste = np.zeros(0, dtype=np.uint8), 0, 0
+        self._next = 0  # numbers from here on were never given
+        self._free = np.zeros(0, dtype=np.int64)
+        self.count = 0
+
+    @property
+    def _known(self) -> Known:
+        return Known(self._slots, self._marks, self._text, self._firsts, self._lengths, self.kind == STRINGS)
+
+    @property
+    def top(self) -> int:
+        """All numbers given are below it."""
+        return self._next
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the table and of the keys."""
+        arrays = self._slots, self._marks, self._firsts, self._lengths, self._text, self.alive, self._free
+        return sum(one.nbytes for one in arrays)
+
+    def check(self, owner: str, keys: Keys) -> None:
+        """Refuse keys of another kind."""
+        if self.count and keys.kind != self.kind and keys.size:
+            raise InputError(f"{owner}: the keys of this fleet are {self.kind}. Got {keys.kind}: {keys.key(0)!r}.")
+
+    def find(self, keys: Keys) -> Ints:
+        """Return numbers; -1 where a key is unknown."""
+        out = np.full(keys.size, -1, dtype=np.int64)
+        if self.count:
+            find(self._known, keys.numbers, keys.text, keys.starts, keys.ends, out)
+        return out
+
+    def add(self, keys: Keys, out: Ints) -> Ints:
+        """Give numbers to unknown keys, those of rows where `out` is -1; writes them there and returns them."""
+        unknown = out == -1
+        most = int(unknown.sum())
+        if not most:
+            return np.zeros(0, dtype=np.int64)
+        if not self.count:
+            self.kind = keys.kind
+        self._reserve(
+            most, int((keys.ends - keys.starts)[unknown].sum()) if keys.kind == STRINGS else 0, self._next + most
+        )
+        fresh = np.arange(self._next, self._next + max(0, most - self._free.size))
+        free = np.concatenate([self._free[::-1][:most], fresh])
+        count = int(enter(self._known, keys.numbers, keys.text, keys.starts, keys.ends, free, self._top, out))
+        new = free[:count]
+        reused = min(count, self._free.size)
+        self._free = self._free[: self._free.size - reused]
+        self._next += count - reused
+        if self.kind == STRINGS:
+            self._top += int(self._lengths[new].sum())
+        self._filled += count  # at most: a slot that was GONE is used again
+        self.count += count
+        self.alive[new] = True
+        return new
+
+    def _reserve(self, streams: int, text: int, top: int) -> None:
+        self._marks, self.alive = grown(self._marks, top), grown(self.alive, top)
+        if self.kind == STRINGS:
+            self._firsts, self._lengths = grown(self._firsts, top), grown(self._lengths, top)
+            if self._waste > self._top // 2 + 4096:
+                self._compact()
+            self._text = grown(self._text, self._top + text)
+        if 2 * (self._filled + streams) > len(self._slots):
+            size = 1 << max(FEWEST.bit_length() - 1, (3 * (self.count + streams)).bit_length())
+            self._slots = np.full((size, 2), EMPTY, dtype=np.int64)
+            spread(self._known, np.flatnonzero(self.alive))
+            self._filled = self.count
+
+    # ------------------------------------------------------------------ loading
+
+    def begin(self, top: int) -> None:
+        """Begin to restore keys whose numbers are below `top`."""
+        self._next, self._free = top, _NONE
+        self._marks, self.alive = grown(self._marks, top), grown(self.alive, top)
+
+    def restore(self, keys: Keys, streams: Ints) -> None:
+        """Give these numbers to these keys, which all differ."""
+        self.kind = keys.kind
+        text = int((keys.ends - keys.starts).sum()) if keys.kind == STRINGS else 0
+        self._reserve(streams.size, text, self._next)
+        out = np.full(keys.size, -1, dtype=np.int64)
+        enter(self._known, keys.numbers, keys.text, keys.starts, keys.ends, streams, self._top, out)
+        self._top += text
+        self._filled += streams.size
+        self.count += streams.size
+        self.alive[streams] = True
+
+    def settle(self) -> None:
+        """End: numbers that nobody has are free."""
+        self._free = np.flatnonzero(~self.alive[: self._next])[::-1].copy()
+
+    def _compact(self) -> None:
+        """Drop the texts of keys that are gone."""
+        alive = np.flatnonzero(self.alive)
+        keys = self.keys(alive)
+        joined = np.frombuffer("".join(keys).encode(), dtype=np.uint8)
+        self._firsts[alive] = np.cumsum(self._lengths[alive]) - self._lengths[alive]
+        self._text, self._top, self._waste = joined.copy(), joined.size, 0
+
+    def remove(self, streams: Ints) -> None:
+        """Forget the keys of these streams; their numbers are free."""
+        if not streams.size:
+            return
+        leave(self._known, streams)
+        self.alive[streams] = False
+        self.count -= streams.size
+        self._free = np.concatenate([self._free, streams])
+        if self.kind == STRINGS:
+            self._waste += int(self._lengths[streams].sum())
+
+    def mark(self) -> Mark:
+        """Return the numbers that are free and the kind of keys, for `undo`."""
+        return self._next, self._free, self.kind
+
+    def undo(self, streams: Ints, mark: Mark) -> None:
+        """Forget keys that were added since a mark."""
+        self.remove(streams)
+        self._next, self._free, self.kind = mark
+
+    def keys(self, streams: Ints) -> list[Any]:
+        """Return the keys of these streams."""
+        if self.kind != STRINGS:
+            found: list[Any] = self._marks[streams].tolist()
+            return found
+        text = self._text.tobytes()
+        firsts, lengths = self._firsts[streams].tolist(), self._lengths[streams].tolist()
+        return [text[first : first + length].decode() for first, length in zip(firsts, lengths, strict=True)]
+
+    def some(self, streams: Ints) -> Keys:
+        """Return the keys of these streams as those of a batch."""
+        if self.kind != STRINGS:
+            return Keys(INTEGERS, self._marks[streams], _NO_TEXT, _NONE, _NONE)
+        lengths = self._lengths[streams]
+        ends = np.cumsum(lengths)
+        starts = ends - lengths
+        within = np.arange(int(lengths.sum())) - np.repeat(starts, lengths)
+        text = self._text[np.repeat(self._firsts[streams], lengths) + within]
+        return Keys(STRINGS, self._marks[streams], text, starts, ends)

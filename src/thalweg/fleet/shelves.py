@@ -1,0 +1,143 @@
+"""Memory of streams: a matrix of words for every capacity class, in chunks that never move."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thalweg._core.state import Block, Ints, Plan
+from thalweg._kernels.kinds import address
+
+__all__ = ["Shelf", "shift"]
+
+CHUNK = 1 << 20  # words of a chunk, about: memory is only taken once it is written
+WASTE = 1.1  # memory over that of the streams in it, from which on a shelf is worth packing
+WORD = 8
+
+
+class Shelf:
+    """Rows of one width. Chunks without a stream give their memory back."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self._shift = max(0, min(16, (CHUNK // max(width, 1)).bit_length() - 1))
+        self.rows = 1 << self._shift  # of a chunk
+        self._chunks: list[NDArray[np.int64] | None] = []
+        self._bases = np.zeros(0, dtype=np.int64)
+        self._counts = np.zeros(0, dtype=np.int64)  # streams in each chunk
+        self._free = np.zeros(0, dtype=np.int64)
+        self.count = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the streams in it."""
+        return WORD * self.width * self.count
+
+    def take(self, count: int) -> Ints:
+        """Return places for so many streams, in ascending order of memory; all or, without memory, MemoryError."""
+        lacking = count - self._free.size
+        if lacking > 0:
+            first, more = len(self._chunks), -(-lacking // self.rows)
+            self._chunks += [None] * more
+            self._bases = np.concatenate([self._bases, np.zeros(more, dtype=np.int64)])
+            self._counts = np.concatenate([self._counts, np.zeros(more, dtype=np.int64)])
+            new = np.arange(first * self.rows, (first + more) * self.rows)[::-1]
+            self._free = np.concatenate([new, self._free])
+        places = self._free[self._free.size - count :][::-1]
+        for k in np.unique(places // self.rows).tolist():
+            self._allocate(k)
+        self._free = self._free[: self._free.size - count]
+        np.add.at(self._counts, places // self.rows, 1)
+        self.count += count
+        return places
+
+    def give(self, places: Ints) -> None:
+        """Give places back."""
+        self._free = np.concatenate([self._free, places])
+        np.subtract.at(self._counts, places // self.rows, 1)
+        self.count -= places.size
+        for k in np.unique(places // self.rows).tolist():
+            if self._counts[k] == 0:
+                self._chunks[k], self._bases[k] = None, 0
+
+    def loose(self) -> bool:
+        """Whether `pack` would free memory."""
+        chunks = sum(one is not None for one in self._chunks)
+        return chunks > 1 and (chunks - 1) * self.rows > WASTE * self.count
+
+    def pack(self, places: Ints) -> Ints:
+        """Move all streams, which have these places, to the first ones; returns their new places."""
+        far, least = places >= places.size, np.ones(places.size, dtype=np.bool_)
+        least[places[~far]] = False
+        found = places.copy()
+        found[far] = np.flatnonzero(least)
+        words = self.read(places[far])
+        for k in np.unique(found[far] >> self._shift).tolist():
+            self._allocate(k)
+        self._counts[:] = 0
+        np.add.at(self._counts, found >> self._shift, 1)
+        self.write(found[far], words)
+        for k in np.flatnonzero(self._counts == 0).tolist():
+            self._chunks[k], self._bases[k] = None, 0
+        self._free = np.arange(places.size, len(self._chunks) * self.rows)[::-1].copy()
+        return found
+
+    def _allocate(self, k: int) -> None:
+        if self._chunks[k] is None:
+            chunk = np.empty((self.rows, self.width), dtype=np.int64)
+            self._chunks[k], self._bases[k] = chunk, address(chunk)
+
+    def addresses(self, places: Ints) -> Ints:
+        """Return where the words of streams are."""
+        bases: Ints = self._bases[places >> self._shift]
+        return bases + (places & (self.rows - 1)) * (WORD * self.width)
+
+    def _chunked(self, places: Ints) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], Ints]]:
+        """Yield chunks, the rows wanted of each, and their indices in `places`."""
+        chunk = places // self.rows
+        order = np.argsort(chunk, kind="stable")
+        found = np.unique(chunk)
+        cuts = np.searchsorted(chunk[order], [*found, np.iinfo(np.int64).max])
+        for n, k in enumerate(found.tolist()):
+            mine = order[cuts[n] : cuts[n + 1]]
+            memory = self._chunks[k]
+            assert memory is not None
+            yield memory, places[mine] - k * self.rows, mine
+
+    def read(self, places: Ints) -> NDArray[np.int64]:
+        """Return copies of the words of these streams (n, width)."""
+        out = np.empty((places.size, self.width), dtype=np.int64)
+        for memory, rows, mine in self._chunked(places):
+            out[mine] = memory[rows]
+        return out
+
+    def column(self, places: Ints, at: int) -> Ints:
+        """Return one word of each of these streams."""
+        out = np.empty(places.size, dtype=np.int64)
+        for memory, rows, mine in self._chunked(places):
+            out[mine] = memory[rows, at]
+        return out
+
+    def write(self, places: Ints, words: NDArray[np.int64]) -> None:
+        """Write words (n, width), or one row for all."""
+        for memory, rows, mine in self._chunked(places):
+            memory[rows] = words if words.ndim == 1 else words[mine]
+
+
+def shift(old: Plan, new: Plan) -> tuple[Ints, Ints, Ints]:
+    """Return how words move when a block changes its size: from which, to which, and the words that all begin with."""
+    begin = Block(new)
+    for name, value in new.starts():
+        begin.arrays[name][...] = value
+    number = Block(old, np.arange(old.words))
+    target = Block(new, np.arange(new.words))
+    sources, targets = [], []
+    for name, theirs in target.arrays.items():
+        mine = number.arrays[name]
+        both = tuple([slice(0, min(n)) for n in zip(mine.shape, theirs.shape, strict=True)])
+        sources.append(mine[both].view(np.int64).ravel())
+        targets.append(theirs[both].view(np.int64).ravel())
+    none = np.zeros(0, dtype=np.int64)
+    return np.concatenate([none, *sources]), np.concatenate([none, *targets]), begin.memory

@@ -1,0 +1,310 @@
+"""The memory of a fleet: streams in classes by their sizes, played by seats, moved to a larger class when full."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thalweg._core.state import Ints
+from thalweg._kernels.jit import PLAIN
+from thalweg._progress import progress_bar
+from thalweg.fleet.families import Family, Room
+from thalweg.fleet.families.base import Sizes, pointer_to
+from thalweg.fleet.kernels import DONE, FULL, REASONS, chain
+from thalweg.fleet.keys import Keys, KeyTable, Mark, grown
+from thalweg.fleet.shelves import Shelf, shift
+
+__all__ = ["NEVER", "Streams"]
+
+NEVER = -(2**63)  # a time before all others
+FEW = 256  # chains for which a second thread is not worth its start
+PORTIONS = 100  # of a batch, between which a progress bar moves
+
+
+class Streams:
+    """The streams of a fleet, by number.
+
+    Attributes
+    ----------
+    table : KeyTable
+        Their numbers by key.
+    rooms : list of (Room, Shelf)
+        Classes, each with its memory.
+    room, place : arrays
+        The class of each stream, -1 where it is not alive, and its place there.
+    latest, seen : arrays
+        The last time of each stream, and the last batch that it was in.
+    dirty : array
+        Whether it changed since the last checkpoint.
+    batches, rows : int
+        Batches that were learned, and their rows.
+    """
+
+    def __init__(self, family: Family, threads: int) -> None:
+        self.family, self.threads, self.batches, self.rows = family, threads, 0, 0
+        self.table = KeyTable()
+        self.rooms: list[tuple[Room, Shelf]] = []
+        self._number: dict[Sizes, int] = {}  # of rooms
+        self._shifts: dict[tuple[int, int], tuple[Ints, Ints, Ints]] = {}
+        self.room = np.zeros(0, dtype=np.int32)
+        self.place = np.zeros(0, dtype=np.int64)
+        self.latest = np.zeros(0, dtype=np.int64)
+        self.seen = np.zeros(0, dtype=np.int64)
+        self.dirty = np.zeros(0, dtype=np.bool_)
+        self._last = np.zeros(0, dtype=np.int64)  # scratch space of `chain`
+        self._pool: ThreadPoolExecutor | None = None
+        self._fresh = self.room_of(family.first)
+
+    @property
+    def alive(self) -> Ints:
+        """The numbers of all streams."""
+        return np.flatnonzero(self.table.alive)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all streams, their keys, and the arrays with an entry for each."""
+        beside = self.room, self.place, self.latest, self.seen, self.dirty, self._last
+        return sum(shelf.nbytes for _, shelf in self.rooms) + self.table.nbytes + sum(one.nbytes for one in beside)
+
+    # ------------------------------------------------------------------ who is there
+
+    def enroll(self) -> None:
+        """Make room in the arrays that have an entry for every stream."""
+        top = self.table.top
+        if top > self.room.size:
+            self.room, self.place = grown(self.room, top, -1), grown(self.place, top)
+            self.latest, self.seen = grown(self.latest, top, NEVER), grown(self.seen, top)
+            self.dirty, self._last = grown(self.dirty, top), grown(self._last, top, -1)
+
+    def birth(self, streams: Ints) -> None:
+        """Give fresh streams their memory."""
+        if not streams.size:
+            return
+        room, shelf = self.rooms[self._fresh]
+        places = shelf.take(streams.size)
+        shelf.write(places, room.seats[0].fresh)
+        self.room[streams], self.place[streams] = self._fresh, places
+        self.latest[streams], self.seen[streams], self.dirty[streams] = NEVER, self.batches, True
+
+    def unborn(self, streams: Ints, mark: Mark) -> None:
+        """Undo births since a mark of the table."""
+        born = streams[self.room[streams] >= 0] if self.room.size > streams.max(initial=-1) else streams[:0]
+        self.rooms[self._fresh][1].give(self.place[born])
+        self.room[born] = -1
+        self.table.undo(streams, mark)
+
+    def put(self, keys: Keys, sizes: Sizes, words: Ints) -> None:
+        """Put a stream in the place of a key."""
+        number = self.room_of(sizes)
+        shelf = self.rooms[number][1]
+        found = self.table.find(keys)
+        new = self.table.add(keys, found)
+        self.enroll()
+        stream, place = int(found[0]), shelf.take(1)
+        shelf.write(place, words[None])
+        if new.size:
+            self.latest[stream] = NEVER
+        else:
+            self.rooms[self.room[stream]][1].give(self.place[stream : stream + 1])
+        self.room[stream], self.place[stream] = number, place[0]
+        self.seen[stream], self.dirty[stream] = self.batches, True
+
+    def drop(self, streams: Ints) -> None:
+        """Forget streams. Their places and numbers are used again."""
+        for number in np.unique(self.room[streams]).tolist():
+            self.rooms[number][1].give(self.place[streams[self.room[streams] == number]])
+        self.room[streams], self.latest[streams] = -1, NEVER
+        self.table.remove(streams)
+        self._pack()
+
+    def learner(self, stream: int) -> Any:
+        """Return an ordinary learner with the state of a stream, one of its own."""
+        room, shelf = self.rooms[self.room[stream]]
+        return self.family.learner(room.sizes, shelf.read(self.place[stream : stream + 1])[0])
+
+    def rounds(self, streams: Ints) -> Ints:
+        """Return how many rounds streams have played; 0 for the number -1."""
+        found = np.zeros(streams.size, dtype=np.int64)
+        rooms = np.where(streams < 0, -1, self.room[streams]) if self.room.size else np.full(streams.size, -1)
+        for number in np.unique(rooms[rooms >= 0]).tolist():
+            room, shelf = self.rooms[number]
+            mine = np.flatnonzero(rooms == number)
+            first = self.family.memory(room.learner).block.plan._layout[0][self.family.rounds_at][2]
+            found[mine] = shelf.column(self.place[streams[mine]], first)
+        return found
+
+    # ------------------------------------------------------------------ rounds
+
+    def chains(self, streams: Ints, times: Ints | None) -> tuple[Ints, Ints, list[int]]:
+        """Return the row after each row, the first row of every stream, and rows whose time does not come later."""
+        n = streams.size
+        order = np.arange(n)
+        if times is not None and n > 1 and (times[1:] < times[:-1]).any():
+            order = np.argsort(times, kind="stable")
+        following, heads = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+        heads = heads[: int(chain(streams, order, self._last, following, heads))]
+        if times is None:
+            return following, heads, []
+        late = np.flatnonzero((following >= 0) & (times[following] <= times))
+        early = heads[times[heads] <= self.latest[streams[heads]]]
+        return following, heads, sorted([*following[late].tolist(), *early.tolist()])
+
+    def play(
+        self, kernel: Any, batch: Any, heads: Ints, streams: Ints, owner: str, progress: bool
+    ) -> list[tuple[int, str]]:
+        """Play chains; returns the rows that were refused, with the reasons."""
+        refused: list[tuple[int, str]] = []
+        size = max(FEW, -(-heads.size // PORTIONS)) if progress else max(heads.size, 1)
+        with progress_bar(owner, heads.size, progress, "stream") as tick:
+            for begin in range(0, heads.size, size):
+                some = heads[begin : begin + size]
+                refused += self._play_some(kernel, batch, some, streams)
+                tick(some.size)
+        self.dirty[streams[heads]] = True
+        self._pack()
+        return refused
+
+    def _pack(self) -> None:
+        """Give memory back that streams have left behind."""
+        for number, (_, shelf) in enumerate(self.rooms):
+            if shelf.loose():
+                mine = np.flatnonzero(self.room == number)
+                self.place[mine] = shelf.pack(self.place[mine])
+
+    def _play_some(self, kernel: Any, batch: Any, heads: Ints, streams: Ints) -> list[tuple[int, str]]:
+        refused: list[tuple[int, str]] = []
+        stuck: set[tuple[int, int]] = set()
+        while heads.size:
+            rooms = self.room[streams[heads]]
+            ends = np.empty(heads.size, dtype=np.int64)
+            for number in np.unique(rooms).tolist():
+                mine = np.flatnonzero(rooms == number) if (rooms != number).any() else slice(None)
+                ends[mine] = self._play_room(number, kernel, batch, heads[mine], streams)
+            left = ends[ends != DONE]
+            rows, why = left // REASONS, left % REASONS
+            full = why == FULL
+            for row, reason in zip(rows[~full].tolist(), why[~full].tolist(), strict=True):
+                said = self._mend(batch, row, reason, int(streams[row]), stuck)
+                if said:
+                    refused.append((row, said))
+                    full[rows == row] = False
+                else:
+                    full[rows == row] = True
+                    why[rows == row] = -1
+            lacking = rows[full & (why == FULL)]
+            for row, said in self._grow(lacking, streams):
+                refused.append((row, said))
+                full[rows == row] = False
+            heads = rows[full]
+        return sorted(refused)
+
+    def _play_room(self, number: int, kernel: Any, batch: Any, heads: Ints, streams: Ints) -> Ints:
+        """Play chains of streams of one class; returns the results of their steps."""
+        room, shelf = self.rooms[number]
+        places = self.place[streams[heads]]
+        bases = shelf.addresses(places)
+        step = pointer_to(kernel, room.seats[0].tree, batch)
+        if PLAIN:
+            words = shelf.read(places)
+            ends = room.seats[0].play(step, batch, words, bases, heads)
+            shelf.write(places, words)
+            return ends
+        count = len(room.seats) if heads.size >= FEW else 1
+        cuts = [heads.size * i // count for i in range(count + 1)]
+
+        def part(i: int) -> Ints:
+            some = slice(cuts[i], cuts[i + 1])
+            return room.seats[i].play(step, batch, None, bases[some], np.ascontiguousarray(heads[some]))
+
+        if count == 1:
+            return part(0)
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="thalweg-fleet")
+        return np.concatenate(list(self._pool.map(part, range(count))))
+
+    def _mend(self, batch: Any, row: int, why: int, stream: int, stuck: set[tuple[int, int]]) -> str:
+        """Mend a row that was refused, once; or return the reason why it cannot be played."""
+        learner = self._visit(stream)
+        if (row, why) in stuck:
+            return "it was refused"
+        stuck.add((row, why))
+        return self.family.mend(batch, row, why, learner)
+
+    # ------------------------------------------------------------------ growth
+
+    def room_of(self, sizes: Sizes) -> int:
+        """Return the number of the class with these sizes, a new one if there is none."""
+        number = self._number.get(sizes)
+        if number is None:
+            room = self.family.room(sizes, self.threads)
+            number = self._number[sizes] = len(self.rooms)
+            self.rooms.append((room, Shelf(room.seats[0].width)))
+        return number
+
+    def _visit(self, stream: int) -> Any:
+        """Return an ordinary learner with the state of a stream, to be asked and not to be played."""
+        room, shelf = self.rooms[self.room[stream]]
+        memory = self.family.memory(room.learner)
+        memory.block.memory[:] = shelf.read(self.place[stream : stream + 1])[0, : memory.block.memory.size]
+        return room.learner
+
+    def _grow(self, rows: Ints, streams: Ints) -> list[tuple[int, str]]:
+        """Move streams that have no capacity for these rows to larger classes; returns those that cannot be."""
+        refused: list[tuple[int, str]] = []
+        wanted: dict[tuple[int, int], list[tuple[int, Mapping[str, Sequence[int]]]]] = {}
+        full = "there is no memory for its stream to grow"
+        for row in rows.tolist():
+            stream = int(streams[row])
+            here = int(self.room[stream])
+            try:
+                growth = self.family.grow(self._visit(stream))
+                there = self.room_of(growth.sizes)
+            except MemoryError:
+                refused.append((row, full))
+                continue
+            if here == there and not growth.fields:
+                refused.append((row, "it has no capacity for another round"))
+                continue
+            wanted.setdefault((here, there), []).append((row, growth.fields))
+        for (here, there), found in wanted.items():
+            some = [row for row, _ in found]
+            try:
+                self._move(here, there, streams[some], [fields for _, fields in found])
+            except MemoryError:
+                refused += [(row, full) for row in some]
+        return refused
+
+    def _move(self, here: int, there: int, streams: Ints, fields: list[Mapping[str, Sequence[int]]]) -> None:
+        """Move streams from one class to another, and set fields there."""
+        (_, shelf), (room, other) = self.rooms[here], self.rooms[there]
+        words = shelf.read(self.place[streams])
+        if here != there:
+            words = self._shifted(here, there, words)
+        plan = self.family.memory(room.learner).block.plan
+        for name in fields[0]:
+            _, shape, first = plan._layout[0][name]
+            words[:, first : first + int(np.prod(shape))] = [one[name] for one in fields]
+        if here == there:
+            shelf.write(self.place[streams], words)
+            return
+        places = other.take(streams.size)
+        other.write(places, words)
+        shelf.give(self.place[streams])
+        self.room[streams], self.place[streams] = there, places
+
+    def _shifted(self, here: int, there: int, words: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return words of streams as they are in another class."""
+        mine, theirs = (self.family.memory(self.rooms[k][0].learner).block.plan for k in (here, there))
+        found = self._shifts.get((here, there))
+        if found is None:
+            found = self._shifts[here, there] = shift(mine, theirs)
+        source, target, begin = found
+        moved = np.empty((len(words), self.rooms[there][1].width), dtype=np.int64)
+        moved[:, : begin.size] = begin
+        moved[:, target] = words[:, source]
+        moved[:, begin.size :] = words[:, mine.words :]
+        return moved

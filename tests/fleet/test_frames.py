@@ -1,0 +1,256 @@
+"""Long frames of any kind, in and out; bad rows are named, and nothing is played."""
+
+import contextlib
+import datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import thalweg as tw
+from tests.fleet.singles import ESTIMATORS, assert_same_fleets, batch, fleet_of
+from thalweg.domains import Ball
+from thalweg.errors import InputError
+from thalweg.estimators import Forecaster
+from thalweg.fleet import FleetError
+
+KINDS = {"pandas": pd.DataFrame, "polars": pl.DataFrame}
+with contextlib.suppress(ImportError):
+    import pyarrow as pa
+
+    KINDS["pyarrow"] = pa.table
+
+
+def rows(days=20, keys=("tea", "coffee")):
+    start = datetime.datetime(2024, 1, 1)
+    return {
+        "unique_id": [key for _ in range(days) for key in keys],
+        "ds": [start + datetime.timedelta(days=d) for d in range(days) for _ in keys],
+        "y": [10.0 * (k + 1) + np.sin(d) for d in range(days) for k in range(len(keys))],
+        "other": ["x"] * (days * len(keys)),
+    }
+
+
+def make(**options):
+    return tw.Fleet(Forecaster(season=None, levels=(0.8,)), **options)
+
+
+def columns_of(frame):
+    return list(frame.column_names if hasattr(frame, "column_names") else frame.columns)
+
+
+def numbers(frame, name):
+    return np.array(frame[name].to_numpy(), dtype=np.float64)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_kind_comes_back(kind):
+    data = rows()
+    out = make().run(KINDS[kind](data))
+    assert type(out) is type(KINDS[kind](data))
+    assert columns_of(out) == ["unique_id", "ds", "y", "thalweg", "thalweg-lo-80", "thalweg-hi-80"]
+    plain = tw.Fleet(Forecaster(season=None, levels=(0.8,)), time_col=None).run(data["unique_id"], data["y"])
+    assert numbers(out, "thalweg").tobytes() == plain[:, 0].tobytes()
+    ahead = make()
+    ahead.run(KINDS[kind](data))
+    said = ahead.predict(KINDS[kind]({"unique_id": ["coffee", "nobody"]}))
+    assert columns_of(said) == ["unique_id", "thalweg", "thalweg-lo-80", "thalweg-hi-80"]
+    assert np.isnan(numbers(said, "thalweg")).tolist() == [False, True]
+
+
+def test_pandas_keeps_its_index():
+    frame = pd.DataFrame(rows()).set_index(np.arange(100, 140))
+    assert make().run(frame).index.tolist() == list(range(100, 140))
+
+
+def test_rows_are_played_by_time_and_come_back_in_their_order():
+    frame = pl.DataFrame(rows())
+    mixed = frame.sample(fraction=1.0, shuffle=True, seed=3)
+    one, other = make(), make()
+    straight, said = one.run(frame), other.run(mixed)
+    assert said["y"].to_list() == mixed["y"].to_list()
+    both = said.join(straight, on=["unique_id", "ds"])
+    assert both["thalweg"].equals(both["thalweg_right"], null_equal=True)
+    assert_same_fleets(one, other)
+
+
+DAYS = [datetime.date(2024, 1, 1) + datetime.timedelta(k) for k in range(40)]
+
+
+@pytest.mark.parametrize("times", [list(range(40)), DAYS])
+def test_kinds_of_times(times):
+    fleet = make()
+    fleet.run(pl.DataFrame({"unique_id": ["a"] * 40, "ds": times, "y": [1.0] * 40}))
+    with pytest.raises(FleetError, match=r"row 0 \(key 'a'\): its time is not after"):
+        fleet.run(pl.DataFrame({"unique_id": ["a"], "ds": times[-1:], "y": [1.0]}))
+    other = [datetime.datetime(2030, 1, 1)] if isinstance(times[0], int) else [5]
+    with pytest.raises(InputError, match="the times of this fleet are"):
+        fleet.run(pl.DataFrame({"unique_id": ["b"], "ds": other, "y": [1.0]}))
+    assert fleet.keys() == ["a"]
+
+
+def test_keys_may_be_categories_or_integers():
+    data = rows()
+    plain = make().run(pl.DataFrame(data))["thalweg"]
+    for frame in (pl.DataFrame(data).with_columns(pl.col("unique_id").cast(pl.Categorical)),
+                  pd.DataFrame(data).astype({"unique_id": "category"})):  # fmt: skip
+        assert numbers(make().run(frame), "thalweg").tobytes() == plain.to_numpy().tobytes()
+    numbered = make()
+    numbered.run(pd.DataFrame(data | {"unique_id": [0, 7] * 20}))
+    assert numbered.keys() == [0, 7]
+    with pytest.raises(InputError, match="keys of this fleet are integers"):
+        numbered.run(pd.DataFrame(data))
+
+
+BAD = {
+    "a huge value": ({"y": 1e200}, "y is 1e\\+200"),
+    "an infinite value": ({"y": float("inf")}, "y is inf"),
+    "no key": ({"unique_id": None}, "is missing"),
+    "no time": ({"ds": None}, "is missing"),
+    "the same time twice": ({"ds": datetime.datetime(2024, 1, 3)}, "its time is not after"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_rows_are_named_and_nothing_is_played(name):
+    changes, why = BAD[name]
+    fleet, data = make(), rows()
+    fleet.run(pl.DataFrame(data).head(4))
+    before = fleet.to_bytes()
+    later = {key: list(column[4:]) for key, column in data.items()}
+    later["unique_id"].append("a new one")
+    later["ds"].append(datetime.datetime(2024, 1, 1))
+    later["y"].append(1.0)
+    later["other"].append("x")
+    for column, value in changes.items():
+        later[column][4] = value
+    with pytest.raises(FleetError, match=rf"row \d+ .*{why}.*Nothing was played") as error:
+        fleet.run(pl.DataFrame(later))
+    assert any(row in (2, 4) for row, _, _ in error.value.rows)
+    assert fleet.to_bytes() == before
+    assert fleet.keys() == ["tea", "coffee"]
+
+
+def test_bad_rows_can_be_left_out():
+    fleet, clean, data = make(), make(), rows()
+    bad = {key: list(column) for key, column in data.items()}
+    bad["y"][6], bad["unique_id"][11] = float("inf"), None
+    said = fleet.run(pl.DataFrame(bad), on_bad="skip")
+    assert [(row, key) for row, key, _ in fleet.bad] == [(6, "tea"), (11, None)]
+    assert said["thalweg"].is_nan().to_list()[6]
+    assert len(said) == 40
+    kept = [k for k in range(40) if k not in (6, 11)]
+    clean.run(pl.DataFrame(data)[kept])
+    assert_same_fleets(fleet, clean)
+    fleet.run(pl.DataFrame({"unique_id": ["tea"], "ds": [datetime.datetime(2025, 1, 1)], "y": [1.0]}), on_bad="skip")
+    assert fleet.bad == []
+
+
+def test_missing_values_pass_the_time():
+    data = rows()
+    data["y"][7] = None
+    fleet = make()
+    fleet.run(pl.DataFrame(data))
+    assert fleet.rounds(["coffee"]).tolist() == [20]
+
+
+@pytest.mark.parametrize(
+    ("frame", "why"),
+    [
+        ({"unique_id": ["a"], "ds": [1]}, "no column 'y'"),
+        ({"unique_id": ["a"], "ds": [1], "y": ["text"]}, "must hold numbers"),
+        ({"unique_id": ["a"], "ds": ["text"], "y": [1.0]}, "dates, datetimes or integers"),
+        ({"unique_id": ["a"], "ds": [1.5], "y": [1.0]}, "dates, datetimes or integers"),
+        ({"unique_id": [1.5], "ds": [1], "y": [1.0]}, "integers or strings"),
+        ({"unique_id": [[1]], "ds": [1], "y": [1.0]}, "integers or strings"),
+    ],
+)
+def test_frames_that_cannot_be_read(frame, why):
+    with pytest.raises(InputError, match=why):
+        make().run(pl.DataFrame(frame))
+    with pytest.raises(InputError, match="narwhals cannot read"):
+        make().run(pl.DataFrame({"unique_id": ["a"]}).lazy())
+
+
+def test_empty_frames():
+    fleet = make()
+    empty = pl.DataFrame(rows()).head(0)
+    assert len(fleet.run(empty)) == 0
+    fleet.run(pl.DataFrame(rows()))
+    before = fleet.to_bytes()
+    assert len(fleet.run(empty)) == 0
+    assert len(fleet) == 2
+    assert len(before) == len(fleet.to_bytes())
+
+
+def test_feedback_is_checked_before_anything_is_played():
+    fleet = tw.Fleet(tw.Tracker(Ball(2)))
+    g, paid = np.ones((3, 2)), np.ones(3)
+    fleet.update([1, 2, 1], g, paid)
+    before = fleet.to_bytes()
+    for gradients, losses, why in [
+        (g * [[1], [np.nan], [1]], paid, r"row 1 \(key 2\): gradient has entries"),
+        (g, [1.0, 1.0, -1.0], r"row 2 \(key 1\): loss is -1"),
+        (g, [1.0, np.inf, 1.0], r"row 1 \(key 2\): loss must be finite"),
+        (g[:2], paid, "shape"),
+        ("text", paid, "real numbers"),
+    ]:
+        with pytest.raises(InputError, match=why):
+            fleet.update([1, 2, 1], gradients, losses)
+    for call in (lambda: fleet.run([1], [1.0]), lambda: fleet.predict([1]), lambda: fleet.forecast([1])):
+        with pytest.raises(InputError, match="They have decide, update"):
+            call()
+    assert fleet.to_bytes() == before
+
+
+def test_one_stream():
+    fleet, data = make(), rows()
+    fleet.run(pd.DataFrame(data))
+    assert "tea" in fleet
+    assert "water" not in fleet
+    assert 5 not in fleet
+    assert len(fleet) == 2
+    assert sorted(fleet) == ["coffee", "tea"]
+    with pytest.raises(KeyError, match="water"):
+        fleet["water"]
+    with pytest.raises(KeyError, match="water"):
+        del fleet["water"]
+    with pytest.raises(InputError, match="has lags"):
+        fleet["tea"] = Forecaster(season=None, levels=(0.8,), lags=2)
+    with pytest.raises(InputError, match="it is a Tracker"):
+        fleet["tea"] = tw.Tracker(Ball(2))
+    del fleet["tea"]
+    assert fleet.keys() == ["coffee"]
+    assert fleet.rounds(["tea", "coffee"]).tolist() == [0, 20]
+    assert "Fleet of 1 Forecaster" in repr(fleet)
+
+
+def test_idle_streams_are_forgotten():
+    fleet, data = make(), rows(keys=("tea", "coffee", "milk"))
+    frame = pl.DataFrame(data)
+    fleet.run(frame.filter((pl.col("unique_id") != "tea") | (pl.col("ds") < datetime.datetime(2024, 1, 5))))
+    size = fleet.nbytes
+    assert fleet.forget(idle_since=datetime.datetime(2024, 1, 4)) == 0
+    assert fleet.forget(idle_since=datetime.datetime(2024, 1, 6)) == 1
+    assert sorted(fleet) == ["coffee", "milk"]
+    assert fleet.nbytes < size
+    fleet.run(frame.filter(pl.col("unique_id") == "tea"))  # it is born again, in the same place
+    assert fleet.rounds(["tea"]).tolist() == [20]
+    by_batch = fleet_of(ESTIMATORS["Forecaster"])
+    by_batch.run(["a", "b"], [1.0, 2.0])
+    by_batch.run(["a"], [1.0])
+    assert by_batch.forget(idle_since=2) == 1
+    assert by_batch.keys() == ["a"]
+
+
+def test_progress_changes_nothing(capsys):
+    template = ESTIMATORS["Forecaster"]
+    one, other = fleet_of(template), fleet_of(template)
+    keys, y, _ = batch(0, template(), 2000, 700)
+    assert one.run(keys, y, progress=True).tobytes() == other.run(keys, y).tobytes()
+    assert_same_fleets(one, other)
+    assert "stream" in capsys.readouterr().err
+    with pytest.raises(InputError, match="progress"):
+        one.run(keys, y, progress="yes")
+    assert_same_fleets(one, other)

@@ -1,0 +1,122 @@
+"""Hostile frames: refused by row and key, or played as the documentation says; refused ones change nothing."""
+
+import datetime
+import random
+import resource
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import thalweg as tw
+from tests.fleet.singles import assert_same_fleets
+from thalweg.errors import InputError
+from thalweg.estimators import Forecaster
+from thalweg.fleet import FleetError
+
+KEYS = ["a", "b", "c", "", "ü", "a" * 200, "a\0", None, float("nan"), 1, 2.5, True, (1, 2), b"a", "\ud800", [], 2**70]
+TIMES = [1, 2, 3, 0, -5, None, "x", 1.5, 2**63 - 1, -(2**63), datetime.datetime(2024, 1, 1), datetime.date(1, 1, 1)]
+VALUES = [1.0, -2.0, 0.0, -0.0, 5, None, float("nan"), float("inf"), 1e99, 1e101, -1e308, "x", True, [1.0], 2**70, 1j]
+
+
+def frame(rng, start):
+    """A frame, mostly sound; each column is odd with some probability."""
+    n = rng.choice([0, 1, 2, 5, 20])
+    odd = [rng.random() < 0.3 for _ in range(4)]
+    data = {
+        "unique_id": [rng.choice(KEYS if odd[0] and rng.random() < 0.4 else KEYS[:3]) for _ in range(n)],
+        "ds": [rng.choice(TIMES) if odd[1] and rng.random() < 0.4 else start + k for k in range(n)],
+        "y": [rng.choice(VALUES if odd[2] and rng.random() < 0.4 else VALUES[:5]) for _ in range(n)],
+        "x": [rng.choice(VALUES if odd[3] and rng.random() < 0.4 else VALUES[:5]) for _ in range(n)],
+    }
+    if rng.random() < 0.05:
+        del data[rng.choice(list(data))]
+    if rng.random() < 0.1:
+        data["extra"] = ["?"] * n
+    kinds = [pd.DataFrame, lambda d: pl.DataFrame(d, strict=False)]
+    try:
+        return rng.choice(kinds)(data)
+    except Exception:  # no frame can hold that
+        return None
+
+
+def check(count, seed):
+    rng, refused, played = random.Random(seed), 0, 0
+    fleet = None
+    for start in range(1, 20 * count, 20):
+        given = frame(rng, start)
+        if start % 1000 == 1:  # a time far ahead is the last of its key
+            fleet = tw.Fleet(Forecaster(["x"], season=None, lags=2))
+        if given is None:
+            continue
+        before, skip = fleet.to_bytes(), rng.random() < 0.3
+        why = None
+        try:
+            out = fleet.run(given, on_bad="skip" if skip else "raise")
+        except InputError as error:
+            why = error
+        if why is None:
+            assert len(out) == len(given)
+            assert type(out) is type(given)
+            played += 1
+            continue
+        refused += 1
+        assert "\n" not in str(why)
+        assert fleet.to_bytes() == before
+        if isinstance(why, FleetError):
+            assert all(0 <= row < len(given) and said for row, _, said in why.rows)
+            assert "row" in str(why)
+    assert refused > count / 10
+    assert played > count / 10
+
+
+def test_hostile_frames():
+    check(300, 0)
+
+
+@pytest.mark.slow
+def test_many_hostile_frames():
+    check(10_000, 1)
+
+
+def test_what_cannot_be_played_leaves_no_trace():
+    fleet, other = (tw.Fleet(Forecaster(season=None)) for _ in range(2))
+    good = {"unique_id": ["a", "b"], "ds": [1, 2], "y": [1.0, 2.0]}
+    fleet.run(pd.DataFrame(good))
+    other.run(pd.DataFrame(good))
+    for bad in ({"y": [1.0, np.inf]}, {"ds": [2, 2]}, {"unique_id": ["new", None]}, {"unique_id": [1, 2]}):
+        with pytest.raises(InputError):
+            fleet.run(pd.DataFrame(good | {"ds": [3, 4]} | bad))
+    assert_same_fleets(fleet, other)
+    later = pd.DataFrame(good | {"ds": [3, 4]})
+    assert fleet.run(later).equals(other.run(later))
+
+
+CROWD = """
+import resource, numpy as np, thalweg as tw
+from thalweg.domains import Ball
+fleet = tw.Fleet(tw.OGD(Ball(50), horizon=10, gradient_bound=1.0), threads=1)
+fleet.update(np.arange(10), np.zeros((10, 50)))
+before = fleet.to_bytes()
+keys, g = np.arange({count}), np.zeros(({count}, 50))
+used = int(open("/proc/self/statm").read().split()[0]) * 4096
+resource.setrlimit(resource.RLIMIT_AS, (used + {spare}, used + {spare}))
+try:
+    fleet.update(keys, g)
+except MemoryError:
+    print("refused", len(fleet), fleet.to_bytes() == before)
+fleet.update(np.arange(20), np.zeros((20, 50)))
+print("goes on", len(fleet))
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits memory as Linux does")
+@pytest.mark.parametrize("spare", [20_000_000, 100_000_000, 170_000_000])
+def test_more_keys_than_memory(spare):
+    program = CROWD.format(count=200_000, spare=spare)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.splitlines() == ["refused 10 True", "goes on 20"], done.stderr
+    assert resource.RLIMIT_AS

@@ -1,0 +1,110 @@
+"""Keys: the table is a dict, collisions are resolved, other kinds are refused."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from thalweg.errors import InputError
+from thalweg.fleet.keys import STRINGS, Keys, KeyTable, read_keys
+from thalweg.fleet.shelves import Shelf
+
+INTEGERS = st.integers(-(2**63), 2**63 - 1) | st.integers(0, 20)
+TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=6)
+
+
+def check(batches):
+    table, known = KeyTable(), {}
+    for keys, gone in batches:
+        names, bad = read_keys("t", "keys", keys)
+        assert not bad
+        found = table.find(names)
+        assert found.tolist() == [known.get(key, -1) for key in keys]
+        table.add(names, found)
+        for key, stream in zip(keys, found.tolist(), strict=True):
+            assert known.setdefault(key, stream) == stream
+        assert len(set(known.values())) == len(known) == table.count
+        leaving = [known.pop(key) for key in dict.fromkeys(keys[:gone])]
+        table.remove(np.array(leaving, dtype=np.int64))
+        assert dict(zip(table.keys(np.flatnonzero(table.alive)), np.flatnonzero(table.alive), strict=True)) == known
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.tuples(st.lists(INTEGERS, min_size=1, max_size=30), st.integers(0, 10)), max_size=8))
+def test_integers(batches):
+    check(batches)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.tuples(st.lists(TEXTS, min_size=1, max_size=30), st.integers(0, 10)), max_size=8))
+def test_texts(batches):
+    check(batches)
+
+
+def test_many_keys_and_numbers_used_again():
+    check([([f"key {i}" for i in range(3000)], 2000), ([f"other {i}" for i in range(5000)], 4999), (["key 2500"], 0)])
+    check([(list(range(-500, 3000)), 3000), (list(range(10_000)), 0)])
+
+
+def test_different_texts_with_one_hash_are_different_keys():
+    names, _ = read_keys("t", "keys", ["first", "second", "third", "first", "firsts"])
+    same = names._replace(numbers=np.full(5, 42))
+    table, found = KeyTable(), np.full(5, -1, dtype=np.int64)
+    table.add(same, found)
+    assert found.tolist() == [0, 1, 2, 0, 3]
+    assert table.find(same).tolist() == [0, 1, 2, 0, 3]
+    table.remove(np.array([1]))
+    assert table.find(same).tolist() == [0, -1, 2, 0, 3]
+    assert isinstance(same, Keys)
+    assert same.kind == STRINGS
+
+
+@pytest.mark.parametrize(
+    ("keys", "why"),
+    [
+        ([1.5, 2.5], "integers or strings"),
+        ([True, False], "integers or strings"),
+        ([1, "a"], "all of one kind"),
+        ([("a", 1)], "integers or strings"),
+        ([2**70], "64 bits"),
+        (np.array([2**63], dtype=np.uint64), r"below 2\*\*63"),
+        (np.array([1.0]), "float64"),
+        (np.zeros((2, 2), dtype=np.int64), "one axis"),
+        (np.array(["2020-01-01"], dtype="datetime64[D]"), "datetime64"),
+        (["a\0b", "c"], "zero character in row 0"),
+        (["fine", "\ud800"], "valid Unicode"),
+        (5, "a list of keys"),
+        ("text", "a list of keys"),
+    ],
+)
+def test_other_keys_are_refused(keys, why):
+    with pytest.raises(InputError, match=why):
+        read_keys("t", "keys", keys)
+
+
+def test_missing_keys_are_named():
+    assert list(read_keys("t", "keys", ["a", None, "b", float("nan")])[1]) == [1, 3]
+    assert list(read_keys("t", "keys", [1, None, 3])[1]) == [1]
+    assert read_keys("t", "keys", [None])[1] == {0: "keys is missing"}
+    assert read_keys("t", "keys", [])[0].size == 0
+
+
+def test_shelves_give_memory_back_and_lose_nothing():
+    shelf, rng = Shelf(3000), np.random.default_rng(0)
+    assert shelf.rows < 400
+    places = shelf.take(2000)
+    words = rng.integers(-(2**62), 2**62, (2000, 3000))
+    shelf.write(places, words)
+    for share in (0.9, 0.3, 0.5):
+        keep = rng.random(places.size) < share
+        shelf.give(places[~keep])
+        places, words = places[keep], words[keep]
+        if shelf.loose():
+            places = shelf.pack(places)
+        assert (shelf.read(places) == words).all()
+        assert sum(one is not None for one in shelf._chunks) <= 1 + 1.2 * len(places) / shelf.rows + 1
+        more = shelf.take(50)
+        assert not set(more.tolist()) & set(places.tolist())
+        shelf.write(more, np.zeros(3000, dtype=np.int64))
+        assert (shelf.read(places) == words).all()
+        shelf.give(more)
