@@ -123,7 +123,7 @@ def test_rivers_own_evaluation():
         (lambda model: model.forecast(2, [{}]), "as many rows in 'xs' as steps. Got 1"),
         (lambda model: model.learn_one("much", {"a": 1.0}), "a value must be a number"),
         (lambda model: model.learn_one(1.0, {"a": "much"}), "features must be numbers"),
-        (lambda model: model.learn_one(1.0, {"a": 1e101}), "the column 'a' must be a number up to 1e"),
+        (lambda model: model.learn_one(1.0, {"a": 1e101}), r"the column 'a' must be a number .*1e"),
         (lambda model: TrackingForecaster(horizon=0).learn_one(1.0), "'horizon' parameter"),
         (lambda model: TrackingForecaster(season="month").learn_one(1.0), "'season' parameter"),
     ],
