@@ -1,7 +1,7 @@
 """The forecaster for river."""
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -58,7 +58,7 @@ def _asked(model: Forecaster, row: Array) -> bool:
 
 def _restored(self: Any, facts: Mapping[str, Any], saved: Callable[[int], Mapping[str, Any]]) -> tuple[_Series, ...]:
     """See `thalweg.estimators._fitted.Fitted`."""
-    model = self._build(len(facts["_names"]))
+    model = self._build(facts["_names"])
     model._memory.adopt(*read(self, model._memory.layout, saved(0)))
     return (_Series(model),)
 
@@ -113,9 +113,11 @@ class TrackingForecaster(RiverForecaster):
         self.lags = lags
         self.loss = loss
 
-    def _build(self, columns: int) -> Forecaster:
-        names = [str(k) for k in range(columns)]
-        return Forecaster(names, lags=self.lags, season=self.season, horizon=self.horizon, loss=self.loss)
+    def _build(self, names: Collection[Hashable]) -> Forecaster:
+        words = [str(name) for name in names]
+        if len(set(words)) < len(words):  # 1 and "1"
+            words = [f"{k}: {word}" for k, word in enumerate(words)]
+        return Forecaster(words, lags=self.lags, season=self.season, horizon=self.horizon, loss=self.loss)
 
     def learn_one(self, y: float | None, x: Features | None = None) -> None:
         """See a value, and the features of its round; None or nan: it is missing, and the time passes."""
@@ -123,7 +125,7 @@ class TrackingForecaster(RiverForecaster):
             self._learn(self._models[0].forecaster, self._names, y, x)
             return
         names = dict.fromkeys(name for name, value in (x or {}).items() if not math.isnan(real_number(value)))
-        model = self._build(len(names))
+        model = self._build(names)
         self._learn(model, names, y, x)
         _fitted.learned(self, self, _models=(_Series(model),), _names=names)
 
