@@ -45,7 +45,7 @@ HOOKS = {
     "read_parameter",
     "curvature_from",
 }
-FILES = {"load", "save", "extended"}  # tests/test_files.py
+FILES = {"load", "save", "extended", "Fleet"}  # tests/test_files.py, tests/fleet/test_hostile.py
 RECORDS = {
     *("Run", "Queries", "Simulation", "StrongStability", "Subspace", "SubspaceRegret", "Assumption", "Certificate"),
     *("CertifiedInterval", "Comparator", "Regret", "WorstInterval", "CoverRecord", "Card", "Variant", "Recipe"),

@@ -14,6 +14,7 @@ import contextlib
 import hashlib
 import os
 import pathlib
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -125,7 +126,8 @@ def run_jobs(
                 if outcome.error:
                     failures[task.name] = outcome
                 else:
-                    results[task.name] = store.save(task, outcome.result)
+                    with _undisturbed():  # a result that is kept is counted
+                        results[task.name] = store.save(task, outcome.result)
                 show(f"{task.name} failed" if outcome.error else task.name)
     except KeyboardInterrupt:
         tell(f"{so_far()}; run the same command again to go on.")
@@ -140,6 +142,19 @@ def run_jobs(
             failure.add_note(outcome.trace)
         raise failure
     return {task.name: results[task.name] for task in tasks}
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let Ctrl-C wait until the body is done, whoever handles it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _to_tasks(jobs: Iterable[Job]) -> list[Task]:
