@@ -164,7 +164,7 @@ def test_times_are_written_as_they_are_read(tmp_path, call):
         pl.DataFrame({"t": text, "y": np.sin(np.arange(45))}).write_csv(tmp_path / "a.csv")
         code, out, err = call("forecast", "a.csv", "--target", "y", "--time", "t", "--out", "n.csv")
         assert (code, err) == (0, "")
-        assert pl.read_csv(tmp_path / "n.csv", infer_schema=False)["t"].to_list() == [last]
+        assert pl.read_csv(tmp_path / "n.csv", infer_schema_length=0)["t"].to_list() == [last]
         assert f"\n{last} " in out
     (tmp_path / "z.csv").write_text("t,y\n" + "".join(f"2024-01-{k:02}T00:00Z,{k % 7}\n" for k in range(1, 30)))
     assert call("forecast", "z.csv", "--target", "y", "--time", "t", "--out", "n.csv")[0] == 0
