@@ -18,7 +18,7 @@ from tests.lab import toy_jobs
 from tests.lab.toy_jobs import PATIENCE, alive, files, loggers, one_line, run, squares, wait_until
 from thalweg.cli import main
 from thalweg.errors import MissingExtraError
-from thalweg.lab import _engines
+from thalweg.lab import _engines, _store
 from thalweg.lab.jobs import Job, LabError
 
 # -------------------------------------------------------------------------------------------------- ended from outside
@@ -161,6 +161,29 @@ def test_ctrl_c_waits_until_the_workers_are_there():
     with pytest.raises(KeyboardInterrupt):
         begin()
     assert reached
+
+
+@pytest.mark.usefixtures("_ctrl_c")
+def test_ctrl_c_in_another_thread_waits_until_a_result_is_kept_and_counted(monkeypatch, tmp_path, capsys):
+    """The system gives the signal to any thread that does not block it; Dask's loop is one."""
+    done = threading.Event()
+    threading.Thread(target=done.wait).start()
+    usual = _store.Store.save
+
+    def save(store, task, result):
+        kept = usual(store, task, result)
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.01)  # here it would be raised: the file is there, the result not yet counted
+        return kept
+
+    monkeypatch.setattr(_store.Store, "save", save)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run(squares(3), tmp_path)
+    finally:
+        done.set()
+    assert len(files(tmp_path)) == 1
+    assert "1 of 3 runs are finished" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("_ctrl_c")

@@ -19,6 +19,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any
 
 from thalweg._extras import need
@@ -146,15 +147,22 @@ def run_jobs(
 
 @contextlib.contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Let Ctrl-C wait until the body is done, whoever handles it."""
-    if not hasattr(signal, "pthread_sigmask"):
+    """Let Ctrl-C wait until the body is done, whoever handles it.
+
+    To block the signal would not do: it is blocked in one thread, and Dask has others that take it.
+    """
+    usual = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(usual):
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    came: list[tuple[int, FrameType | None]] = []
+    signal.signal(signal.SIGINT, lambda number, frame: came.append((number, frame)))
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, usual)
+    if came:
+        usual(*came[0])
 
 
 def _to_tasks(jobs: Iterable[Job]) -> list[Task]:
