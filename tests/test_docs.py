@@ -27,7 +27,7 @@ PAGES = {path.name: path for path in (*sorted((ROOT / "docs").glob("*.md")), ROO
 BLOCK = re.compile(
     r"(?:<!-- not run: (?P<why>[^>]+) -->\n)?^```(?P<kind>python|console)\n(?P<text>.*?)^```", re.M | re.S
 )
-LONG = {"reproduce", "control", "pca", "tracker", "thresholds", "combination", "conformal", "bench"}
+LONG = {"reproduce", "study", "bench"}
 OTHERS = ("pip ", "make ", "docker ", "python ")  # commands that are not ours
 RUNNER = CliRunner()
 
