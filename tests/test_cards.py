@@ -1,4 +1,4 @@
-"""A card is all that a new learner needs: list, certify, the laboratory, the checks and the table of algorithms read it."""
+"""A card is all that a new learner needs: list, certify, the laboratory, the checks and the docs read it."""
 
 import pathlib
 from typing import NamedTuple

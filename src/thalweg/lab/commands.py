@@ -119,7 +119,7 @@ Kind = StrEnum("Kind", ["algorithms", "domains", "streams"])
 def list_(
     kind: Annotated[Kind | None, typer.Argument(help="Only these.", show_default=False)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
-    as_markdown: Annotated[bool, typer.Option("--markdown", help="The table of algorithms as the docs have it.")] = False,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="The table of the documentation.")] = False,
 ) -> None:
     """Name the algorithms, domains and streams.
 
