@@ -186,7 +186,10 @@ def _built(place, kind):
 
 
 PCA = ("AdaptivePCA", "DescentPCA", "EfficientPCA", "OjaPCA", "YuanLamperskiPCA")
-CONTROL = ("EfficientControl", "GPC", "LQR", "LinearFeedback", "Planted", "ScreamControl")
+CONTROL = (
+    "EfficientControl", "GPC", "IntegralLQR", "LQR", "LinearFeedback", "Planted", "Preview", "ScreamControl",
+    "TrackingControl",
+)  # fmt: skip
 
 ROWS = np.random.default_rng(7).standard_normal((STREAM, 3)) * [1.0, 10.0, 0.1] + [0.0, 3.0, 0.0]
 VALUES = ROWS @ [1.0, -0.2, 4.0] + 0.1 * np.random.default_rng(8).standard_normal(STREAM)
