@@ -262,6 +262,15 @@ def _band(model, t):
     return said
 
 
+def _bands(model, t):
+    while model.waiting >= model.horizon:
+        model.update(VALUES[t])
+    said = model.predict_intervals(ROWS[t, 0])
+    if model.waiting == model.horizon:
+        model.update(VALUES[t])
+    return said
+
+
 def _series(model, t):
     """Forecasts of all steps, as far as there are any; a value now and then is missing."""
     rows = ROWS[np.arange(t, t + model.horizon) % STREAM] if model.columns else None
@@ -296,6 +305,7 @@ def _estimator(name, **options):
 _classify_three = functools.partial(_classify, labels=THREE)
 ESTIMATORS = {  # those that are named by their class, then variants
     "Aggregator": ({}, _combine),
+    "ConformalBands": ({"coverages": (0.5, 0.8), "horizon": 2, "windows": (8, 30), "halflives": (1, 5)}, _bands),
     "ConformalTracker": ({}, _interval),
     "Forecaster": ({"lags": 2, "horizon": 3, "levels": (0.5, 0.9)}, _series),
     "Forecaster, columns": ({"columns": NAMES, "lags": (1, 5), "season": 3, "loss": "absolute"}, _series),

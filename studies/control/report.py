@@ -71,9 +71,7 @@ def _controllers(scenes: Sequence[Row]) -> TextTable:
     body = []
     for kind in distinct(scenes, "costs"):
         here = grouped(pick(scenes, costs=kind)).values()
-        paid = {
-            name: [float(np.mean([relative(s, name) for s in found])) for found in here] for name in CONTROLLERS
-        }
+        paid = {name: [float(np.mean([relative(s, name) for s in found])) for found in here] for name in CONTROLLERS}
         for name, ratios in paid.items():
             level = sum(mine <= 1.02 * theirs for mine, theirs in zip(ratios, paid[PREVIEW], strict=True))
             ahead = sum(mine <= theirs for mine, theirs in zip(ratios, paid[PREVIEW], strict=True))

@@ -1,7 +1,7 @@
 """Control of plants that engineers know: the plants, their disturbances and costs, and what one run measures.
 
-Eight controllers meet the same disturbances; for quadratic costs so do the best policies in hindsight. Beside that: time
-of a step against the number of states, the truncated loss against the real cost, and what the choices of
+Eight controllers meet the same disturbances; for quadratic costs so do the best policies in hindsight. Beside that:
+time of a step against the number of states, the truncated loss against the real cost, and what the choices of
 `thalweg.control.estimated_constants` do. Every function returns what JSON can hold.
 """
 
@@ -190,7 +190,7 @@ def _planted(p: Plant, K: Array, costs: list[tc.Cost], w: Array, T: int) -> Row:
 
 
 def trajectory(*, plant: str, horizon: int) -> Row:
-    """States, inputs and costs of LQR, EfficientControl and TrackingControl in the last rounds of a wave with switching costs."""
+    """States, inputs and costs of three controllers in the last rounds of a wave with switching costs."""
     p, T = PLANTS[plant], horizon
     costs, w = costs_of(p, "switching", T), pushes(p, "wave", T, 0)
     first = max(0, T - SHOWN)

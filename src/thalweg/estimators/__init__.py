@@ -10,6 +10,7 @@ from typing import Any
 _PLACES = {
     "Aggregator": "aggregator",
     "Combination": "aggregator",
+    "ConformalBands": "conformal_bands",
     "ConformalForecaster": "conformal_forecaster",
     "ConformalTracker": "conformal",
     "Forecaster": "forecaster",
