@@ -305,7 +305,7 @@ def _estimator(name, **options):
 _classify_three = functools.partial(_classify, labels=THREE)
 ESTIMATORS = {  # those that are named by their class, then variants
     "Aggregator": ({}, _combine),
-    "ConformalBands": ({"coverages": (0.5, 0.8), "horizon": 2, "windows": (8, 30), "halflives": (1, 5)}, _bands),
+    "ConformalBands": ({"coverages": (0.5, 0.8), "windows": (8, 30), "halflives": (1, 5)}, _bands),
     "ConformalTracker": ({}, _interval),
     "Forecaster": ({"lags": 2, "horizon": 3, "levels": (0.5, 0.9)}, _series),
     "Forecaster, columns": ({"columns": NAMES, "lags": (1, 5), "season": 3, "loss": "absolute"}, _series),

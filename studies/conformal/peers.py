@@ -24,11 +24,11 @@ With Q(p) the conformal quantile of the last W scores, the ceil(p (n + 1))-th of
 
 (3) is called FACI in the first version of the paper. (4) and (5) must be told a scale D: they get the largest of the
 first 100 scores. Their authors let thresholds be infinite where a <= 0 in (2) and (3); here it is the largest score.
-(8) starts at 0 with the D of (4); its authors have scores between 0 and 1 and D = 1. (9) is as published, with initial wealth 1 whatever the
-unit. (11) to (13) follow the code of their authors, in which E corrects the threshold and is not added up in x; rates
-are theirs, too: 1, 0.5, 0.1 and 0.05, of which they show the best for each data set. Of UP-OCP (Liu, Dobriban, Orabona,
-arXiv 2602.03168) no code and only the abstract was at hand: (10) is the reduction that it describes with the usual
-prior, and may differ from theirs in details.
+(8) starts at 0 with the D of (4); its authors have scores between 0 and 1 and D = 1. (9) is as published, with initial
+wealth 1 whatever the unit. (11) to (13) follow the code of their authors, in which E corrects the threshold and is not
+added up in x; rates are theirs, too: 1, 0.5, 0.1 and 0.05, of which they show the best for each data set. Of UP-OCP
+(Liu, Dobriban, Orabona, arXiv 2602.03168) no code and only the abstract was at hand: (10) is the reduction that it
+describes with the usual prior, and may differ from theirs in details.
 """
 
 from __future__ import annotations
