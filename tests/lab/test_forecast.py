@@ -439,8 +439,8 @@ def test_a_name_with_a_line_break_is_a_name(tmp_path, call):
 @pytest.mark.parametrize(("rows", "options", "forecasts", "runs"), [
     ("3,1\n2,2\n1,3\n", [], "row 2: 't' goes back, from 3 to 2. Sort", "row 2: time goes back, from 3 to 2"),
     ("10,1\n9,2\n", [], "row 2: 't' goes back", "row 2: time goes back"),  # as text 9 would be later
-    ("2020-01-02,1\n2020-01-01 23:00,2\n", [], "row 2: 't' goes back, from 2020-01-02 to 2020-01-01 23:00. Sort the rows "
-     "by time (where clocks go back, use times with a time zone).", "row 2: time goes back"),
+    ("2020-01-02,1\n2020-01-01 23:00,2\n", [], "row 2: 't' goes back, from 2020-01-02 to 2020-01-01 23:00. Sort the "
+     "rows by time (where clocks go back, use times with a time zone).", "row 2: time goes back"),
     ("2020-01-02T00:00Z,1\n2020-01-02T00:30+01:00,2\n", [], "row 2: 't' goes back", "row 2: time goes back"),
     ("1,1\n2,2\n2,3\n3,4\n", [], "row 3: it has the 't' of row 2, 2. Remove one of them", None),
     ("1,1\n1,2\n0,3\n", [], "row 2: it has the 't' of row 1, 1. Remove", "row 3: time goes back"),

@@ -7,6 +7,8 @@ library whose rules it follows: `pip install 'thalweg[sklearn]'`, `'thalweg[rive
 import importlib
 from typing import Any
 
+from thalweg.errors import MissingExtraError
+
 _PLACES = {
     "Aggregator": "aggregator",
     "Combination": "aggregator",
@@ -27,14 +29,22 @@ _PLACES = {
     "oracle": "aggregator",
 }  # the file of each name
 
-__all__ = sorted(_PLACES)
-
 
 def __getattr__(name: str) -> Any:
+    if name == "__all__":  # of a star import: names whose libraries are installed
+        return [one for one in sorted(_PLACES) if _installed(one)]
     if name not in _PLACES:
         raise AttributeError(f"module 'thalweg.estimators' has no attribute {name!r}")
     return getattr(importlib.import_module(f"thalweg.estimators.{_PLACES[name]}"), name)
 
 
+def _installed(name: str) -> bool:
+    try:
+        __getattr__(name)
+    except MissingExtraError:
+        return False
+    return True
+
+
 def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(__all__))
+    return sorted(set(globals()) | set(_PLACES))
