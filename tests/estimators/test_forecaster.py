@@ -588,7 +588,7 @@ def test_a_forecast_as_a_frame():
 
 
 @pytest.mark.parametrize(("rows", "message"), [
-    (pl.LazyFrame({"a": [1.0, 2, 3]}), r"needs 'rows' of shape \(3, 1\). Got <LazyFrame"),  # it warns if asked for columns
+    (pl.LazyFrame({"a": [1.0, 2, 3]}), r"needs 'rows' of shape \(3, 1\). Got <LazyFrame"),
     (pl.DataFrame({"a": ["1", "2", "x"]}), r"rows\['a'\] must hold numbers. Its type is String"),
     (pd.DataFrame({"a": pd.date_range("2020", periods=3)}), r"rows\['a'\] must hold numbers. Its type is Datetime"),
     (pd.DataFrame({"b": [1.0, 2, 3]}), "rows has no column 'a'. Its columns are b"),
@@ -597,6 +597,7 @@ def test_a_forecast_as_a_frame():
     (pd.DataFrame({"a": [1.0, 1e200, 3]}), "'rows' has 1e.200 in row 1"),
 ])  # fmt: skip
 def test_frames_that_do_not_fit_are_refused(rows, message):
+    """A lazy frame warns where it is asked for its columns, and warnings are errors."""
     forecaster = Forecaster(["a"], lags=2)
     with pytest.raises(InputError, match=message):
         forecaster.run([1.0, 2, 3], rows)

@@ -320,7 +320,8 @@ class _Rows:
         first, second = int(rows[k]), int(rows[k + 1])
         if times[k] == times[k + 1]:
             raise self._repeat(time_col, first, second, int(times[k]), clock)
-        raise goes_back(self.place(second), time_col, *map(clock.text, times[k : k + 2].tolist()), _wall(clock))
+        before, now = (clock.text(int(time)) for time in times[k : k + 2])
+        raise goes_back(self.place(second), time_col, before, now, _wall(clock))
 
     def refuse_repeats(self, time_col: str, times: Ints, order: Ints, series: Ints, clock: Clock) -> None:
         """Refuse two rows of one series and time."""

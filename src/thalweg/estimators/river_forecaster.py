@@ -5,10 +5,10 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+from river.time_series.base import Forecaster as RiverForecaster
 
 from thalweg._core.memory import Memory
 from thalweg._core.saving import read
-from thalweg._extras import need
 from thalweg._types import Array
 from thalweg._validate import check_count, real_number, told
 from thalweg.errors import InputError
@@ -16,10 +16,6 @@ from thalweg.estimators import _fitted
 from thalweg.estimators.forecaster import Forecaster, is_missing
 from thalweg.parts.forecast.model import ASKED
 from thalweg.parts.forecast.past import ABSENT
-
-need("river", "river", "TrackingForecaster")
-
-from river.time_series.base import Forecaster as RiverForecaster  # noqa: E402
 
 __all__ = ["TrackingForecaster"]
 

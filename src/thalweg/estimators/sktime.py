@@ -5,16 +5,12 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
+from sktime.forecasting.base import BaseForecaster, ForecastingHorizon
 
-from thalweg._extras import need
 from thalweg._types import Array
 from thalweg._validate import check_count
 from thalweg.estimators.forecaster import Forecaster
-
-need("sktime", "sktime", "ThalwegForecaster")
-
-import pandas as pd  # noqa: E402  # sktime needs it
-from sktime.forecasting.base import BaseForecaster, ForecastingHorizon  # noqa: E402
 
 __all__ = ["ThalwegForecaster"]
 
