@@ -155,7 +155,10 @@ def _frame_times(owner: str, nw: Any, name: str, series: Any) -> tuple[Ints, dic
 
 def read_times(owner: str, given: Any, count: int) -> tuple[Ints, str]:
     """Return times of rows, integers or NumPy's datetimes, and which of the two they are."""
-    array, clock = np.asarray(given), INTEGERS
+    try:
+        array, clock = np.asarray(given), INTEGERS
+    except Exception:  # of any object's
+        raise InputError(f"{owner}: time must be {count} integers or datetimes. Got {told(given)}.") from None
     if array.dtype.kind == "M":
         if np.isnat(array).any():
             raise InputError(f"{owner}: time has NaT in row {int(np.argmax(np.isnat(array)))}.")
@@ -174,7 +177,11 @@ def read_moment(owner: str, given: Any) -> tuple[int, str]:
             given = np.datetime64(given, "ns")
         except ValueError:
             raise InputError(f"{owner}: {given!r} is no time.") from None
-    found, clock = read_times(owner, np.reshape(given, 1), 1)
+    try:
+        one = np.reshape(given, 1)
+    except Exception:  # several, or of any object's
+        raise InputError(f"{owner}: a time is an integer or a datetime. Got {told(given)}.") from None
+    found, clock = read_times(owner, one, 1)
     return int(found[0]), clock
 
 
