@@ -157,3 +157,11 @@ def test_what_is_no_time_is_refused(time):
 def test_what_is_no_folder_or_column_is_refused(options):
     with pytest.raises(InputError, match=r"folder|columns|path"):
         tw.Fleet(TrackingRegressor(), **options)
+
+
+def test_two_columns_of_one_name_are_refused():
+    fleet = tw.Fleet(Forecaster())
+    frame = pd.DataFrame([["a", 1, 2.0, 3.0]], columns=["unique_id", "ds", "y", "y"])
+    with pytest.raises(InputError, match="two columns of one name"):
+        fleet.run(frame)
+    assert len(fleet) == 0

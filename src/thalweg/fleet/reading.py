@@ -91,6 +91,8 @@ def read_frame(
         table = nw.from_native(frame, eager_only=True)
     except TypeError:
         raise InputError(f"{owner}: narwhals cannot read {told(frame)}. Give a data frame that is in memory.") from None
+    except nw.exceptions.DuplicateError:
+        raise InputError(f"{owner}: the frame has two columns of one name. Give each a name of its own.") from None
     wanted = [id_col, *([time_col] if time_col else []), *([target] if target else []), *columns]
     for name in wanted:
         if name not in table.columns:
