@@ -8,7 +8,7 @@ from thalweg.errors import MissingExtraError
 __all__ = ["need", "new_figure"]
 
 
-def need(module: str, extra: str, who: str) -> Any:
+def need(module: str, extra: str, who: str, package: str = "") -> Any:
     """An optional module, or an error that says who needs it and how to get it.
 
     Examples
@@ -22,8 +22,8 @@ def need(module: str, extra: str, who: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError:
-        package = module.partition(".")[0]
-        raise MissingExtraError(f"{who} needs {package}. Install it with: pip install 'thalweg[{extra}]'") from None
+        missing = package or module.partition(".")[0]
+        raise MissingExtraError(f"{who} needs {missing}. Install it with: pip install 'thalweg[{extra}]'") from None
 
 
 def new_figure(who: str, width: float, height: float) -> Any:

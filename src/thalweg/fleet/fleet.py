@@ -27,6 +27,7 @@ from thalweg.fleet.reading import (
     Bad,
     BatchRows,
     FleetError,
+    LateRowsError,
     check_numbers,
     is_frame,
     read_frame,
@@ -66,7 +67,7 @@ class Fleet:
     Attributes
     ----------
     bad : list of (row, key, why)
-        BatchRows that the last call with on_bad="skip" left out.
+        Rows that the last call with on_bad="skip" left out.
     batches : int
         Calls that were played.
 
@@ -283,6 +284,23 @@ class Fleet:
     ) -> Floats:
         """Play a batch whose rows were read: all that can be refused is, then it is played."""
         check_choice(owner, "on_bad", on_bad, ("raise", "skip"))
+        try:
+            return self._attempt(owner, call, rows, data, on_bad, progress)
+        except LateRowsError as error:
+            if on_bad == "raise":
+                raise
+            rows.bad.update({bad.row: bad.why for bad in error.rows})
+        return self._attempt(owner, call, rows, data, on_bad, progress)
+
+    def _attempt(
+        self,
+        owner: str,
+        call: str,
+        rows: BatchRows,
+        data: Mapping[str, NDArray[Any]],
+        on_bad: str,
+        progress: bool,
+    ) -> Floats:
         if check_flag(owner, "progress", progress):
             need("tqdm.auto", "lab", f"{owner}(progress=True)")
         self._streams.table.check(owner, rows.keys)
@@ -306,7 +324,7 @@ class Fleet:
                 if late:
                     why = "its time is not after that of the row before it of the same key"
                     found = [Bad(r if good is None else int(good[r]), keys.key(r), why) for r in late]
-                    raise FleetError.of(owner, found, "Nothing was played.")
+                    raise LateRowsError.of(owner, found, "Nothing was played.")
                 memory.birth(new)
                 kernel, batch = self._family.batch(call, following, data)
                 if call != "decide":  # which changes nothing that another call would not
