@@ -1,5 +1,8 @@
 """Keys: the table is a dict, collisions are resolved, other kinds are refused."""
 
+import itertools
+import os
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -173,3 +176,23 @@ def test_shelves_give_memory_back_and_lose_nothing():
         shelf.write(more, np.zeros(3000, dtype=np.int64))
         assert (shelf.read(places) == words).all()
         shelf.give(more)
+
+
+def test_memory_that_streams_leave_goes_back():
+    def resident():
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * 4096
+
+    if not os.path.exists("/proc/self/statm"):
+        pytest.skip("the memory of this process is not known")
+    before, shelves = resident(), [Shelf(width) for width in (3000, 2900, 2950, 3050)]
+    places = shelves[0].take(20 * shelves[0].rows)
+    shelves[0].write(places, np.ones(3000, dtype=np.int64))
+    for here, there in itertools.pairwise(shelves):  # streams change their size, a chunk at a time
+        moved = []
+        for some in np.split(places, 20):
+            moved.append(there.take(some.size))
+            there.write(moved[-1], np.ones(there.width, dtype=np.int64))
+            here.give(some)
+        places = np.concatenate(moved)
+    assert resident() - before < 1.05 * there.nbytes

@@ -42,9 +42,7 @@ from thalweg.fleet.streams import Streams
 
 __all__ = ["Fleet", "FleetError"]
 
-NEVER = -(2**63)  # a time before all others
-FEW = 256  # chains for which a second thread is not worth its start
-PORTIONS = 100  # of a batch, between which a progress bar moves
+LONG = 1 << 26  # bytes of a journal that may be longer than the streams themselves
 
 
 class Fleet:
@@ -285,6 +283,7 @@ class Fleet:
     ) -> Floats:
         """Play a batch whose rows were read: all that can be refused is, then it is played."""
         check_choice(owner, "on_bad", on_bad, ("raise", "skip"))
+        self._shorten()
         try:
             return self._attempt(owner, call, rows, data, on_bad, progress)
         except LateRowsError as error:
@@ -586,9 +585,19 @@ class Fleet:
             self.close()
             raise
 
+    def _shorten(self) -> None:
+        """Write a checkpoint if the journal is longer than all streams: a restart would play it again."""
+        store = self._store
+        if store is None or store.journal is None or store.journal.size <= max(LONG, self.nbytes):
+            return
+        with contextlib.suppress(OSError):  # the journal is still there, and goes on
+            self.checkpoint()
+
     def checkpoint(self) -> int:
         """Write all streams that changed since the last checkpoint; returns the bytes written.
 
+        One is written without being asked for when the rows since the last one take more bytes than all streams, and
+        more than 64 MB.
         It is there or it is not: a crash, or a full disk, leaves the one before, and the rows that came after it.
         """
         store = self._store
