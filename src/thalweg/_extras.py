@@ -8,7 +8,7 @@ from thalweg.errors import MissingExtraError
 __all__ = ["missing", "need", "new_figure"]
 
 
-def need(module: str, extra: str, who: str) -> Any:
+def need(module: str, extra: str, who: str, package: str = "") -> Any:
     """An optional module, or an error that says who needs it and how to get it.
 
     Examples
@@ -22,7 +22,7 @@ def need(module: str, extra: str, who: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError:
-        raise missing(module.partition(".")[0], extra, who) from None
+        raise missing(package or module.partition(".")[0], extra, who) from None
 
 
 def missing(package: str, extra: str, who: str) -> MissingExtraError:

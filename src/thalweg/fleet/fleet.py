@@ -29,6 +29,7 @@ from thalweg.fleet.reading import (
     Bad,
     BatchRows,
     FleetError,
+    LateRowsError,
     check_numbers,
     is_frame,
     read_frame,
@@ -42,9 +43,7 @@ from thalweg.fleet.streams import Streams
 
 __all__ = ["Fleet", "FleetError"]
 
-NEVER = -(2**63)  # a time before all others
-FEW = 256  # chains for which a second thread is not worth its start
-PORTIONS = 100  # of a batch, between which a progress bar moves
+LONG = 1 << 26  # bytes of a journal that may be longer than the streams themselves
 
 
 class Fleet:
@@ -68,7 +67,7 @@ class Fleet:
     Attributes
     ----------
     bad : list of (row, key, why)
-        BatchRows that the last call with on_bad="skip" left out.
+        Rows that the last call with on_bad="skip" left out.
     batches : int
         Calls that were played.
 
@@ -287,6 +286,24 @@ class Fleet:
     ) -> Floats:
         """Play a batch whose rows were read: all that can be refused is, then it is played."""
         check_choice(owner, "on_bad", on_bad, ("raise", "skip"))
+        self._shorten()
+        try:
+            return self._attempt(owner, call, rows, data, on_bad, progress)
+        except LateRowsError as error:
+            if on_bad == "raise":
+                raise
+            rows.bad.update({bad.row: bad.why for bad in error.rows})
+        return self._attempt(owner, call, rows, data, on_bad, progress)
+
+    def _attempt(
+        self,
+        owner: str,
+        call: str,
+        rows: BatchRows,
+        data: Mapping[str, NDArray[Any]],
+        on_bad: str,
+        progress: bool,
+    ) -> Floats:
         if check_flag(owner, "progress", progress):
             need("tqdm.auto", "lab", f"{owner}(progress=True)")
         self._streams.table.check(owner, rows.keys)
@@ -310,7 +327,7 @@ class Fleet:
                 if late:
                     why = "its time is not after that of the row before it of the same key"
                     found = [Bad(r if good is None else int(good[r]), keys.key(r), why) for r in late]
-                    raise FleetError.of(owner, found, "Nothing was played.")
+                    raise LateRowsError.of(owner, found, "Nothing was played.")
                 memory.birth(new)
                 kernel, batch = self._family.batch(call, following, data)
                 if call != "decide":  # which changes nothing that another call would not
@@ -571,9 +588,19 @@ class Fleet:
             self.close()
             raise
 
+    def _shorten(self) -> None:
+        """Write a checkpoint if the journal is longer than all streams: a restart would play it again."""
+        store = self._store
+        if store is None or store.journal is None or store.journal.size <= max(LONG, self.nbytes):
+            return
+        with contextlib.suppress(OSError):  # the journal is still there, and goes on
+            self.checkpoint()
+
     def checkpoint(self) -> int:
         """Write all streams that changed since the last checkpoint; returns the bytes written.
 
+        One is written without being asked for when the rows since the last one take more bytes than all streams, and
+        more than 64 MB.
         It is there or it is not: a crash, or a full disk, leaves the one before, and the rows that came after it.
         """
         store = self._store

@@ -19,6 +19,7 @@ __all__ = [
     "Bad",
     "BatchRows",
     "FleetError",
+    "LateRowsError",
     "check_numbers",
     "is_frame",
     "read_frame",
@@ -53,6 +54,10 @@ class FleetError(InputError):
         shown = "; ".join(f"row {row} (key {key!r}): {why}" for row, key, why in rows[:SHOWN])
         more = f"; and {len(rows) - SHOWN} more, see `rows` of this error" if len(rows) > SHOWN else ""
         return cls(f"{owner}: {shown}{more}. {end}", rows)
+
+
+class LateRowsError(FleetError):
+    """Rows whose times are not after those of the rows before them of the same keys."""
 
 
 class BatchRows(NamedTuple):
