@@ -12,12 +12,13 @@ from typing import Any, BinaryIO, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from thalweg._core.archive import read_path
 from thalweg._core.html import fact_table
 from thalweg._core.state import Floats, Ints
 from thalweg._extras import need
 from thalweg._interrupts import interrupts
 from thalweg._types import Array
-from thalweg._validate import check_choice, check_count, check_flag, check_text, told
+from thalweg._validate import check_choice, check_count, check_flag, check_items, check_text, told
 from thalweg.errors import InputError, StateError
 from thalweg.files import load
 from thalweg.fleet.durable import keys_as_arrays, keys_of_arrays, load_segments, write_streams
@@ -97,7 +98,8 @@ class Fleet:
         self.time_col = None if time_col is None else check_text("Fleet", "time_col", time_col)
         self.target_col = check_text("Fleet", "target_col", target_col)
         self.threads = check_count("Fleet", "threads", threads, most=256)
-        names = [check_text("Fleet", "columns", name) for name in columns]
+        named = check_items("Fleet", "columns", columns, "a list of names")
+        names = [check_text("Fleet", "columns", name) for name in named]
         self._family: Family = family_of(template, names)
         self._takes_columns = bool(names)
         self.template = template
@@ -108,7 +110,7 @@ class Fleet:
         self._gone: list[Ints] = []  # numbers that were given back since the last checkpoint
         self._store: FleetStore | None = None
         if folder is not None:
-            self._found(Path(folder))
+            self._found(Path(read_path("Fleet", folder)))
 
     # ------------------------------------------------------------------ rounds
 
@@ -183,7 +185,8 @@ class Fleet:
         read = BatchRows(names, bad, None, np.zeros(0), columns)
         self._family.check(read, self.target_col, False)
         said = self._commit(owner, "forecast", read, {"columns": read.columns}, "raise")
-        whole = said.reshape(names.size, -1, H)[:: H if C else 1].transpose(0, 2, 1)
+        width = 1 + 2 * len(self.template.levels)
+        whole = said.reshape(names.size, width, H)[:: H if C else 1].transpose(0, 2, 1)
         return np.ascontiguousarray(whole[:, :, 0] if whole.shape[2] == 1 else whole)
 
     def decide(self, keys: Any) -> Array:
@@ -484,7 +487,7 @@ class Fleet:
         on_damage="drop" goes on without streams whose bytes are damaged; `lost` lists their keys. Otherwise they are an
         error that lists them.
         """
-        path = Path(folder)
+        path = Path(read_path("Fleet.open", folder))
         check_choice("Fleet.open", "on_damage", on_damage, ("raise", "drop"))
         manifest = read_manifest(path)
         template = load(path / TEMPLATE)

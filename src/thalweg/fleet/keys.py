@@ -7,7 +7,6 @@ nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,9 +69,12 @@ def read_keys(owner: str, name: str, given: Any) -> tuple[Keys, dict[int, str]]:
     values = given.tolist() if isinstance(given, np.ndarray) and given.dtype.kind in "OT" else given
     array = values if isinstance(values, np.ndarray) else None
     if array is None:
-        values = list(values) if isinstance(values, Iterable) and not isinstance(values, str | bytes) else None
-        if values is None:
-            raise InputError(f"{owner}: {name} must be a list of keys. Got {told(given)}.")
+        try:
+            if isinstance(values, str | bytes):
+                raise TypeError
+            values = list(values)
+        except Exception:  # of any object's
+            raise InputError(f"{owner}: {name} must be a list of keys. Got {told(given)}.") from None
     elif array.ndim != 1:
         raise InputError(f"{owner}: {name} must have one axis. Got shape {array.shape}.")
     if array is not None and array.dtype.kind == "U":
@@ -141,7 +143,9 @@ def _of_mixed(owner: str, name: str, values: list[Any]) -> tuple[Keys, dict[int,
 
 
 def _missing(value: Any) -> bool:
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
+    if isinstance(value, float | np.floating):
+        return bool(np.isnan(value))
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def _texts(text: Bytes, starts: Ints, ends: Ints) -> Keys:

@@ -68,13 +68,8 @@ def run(
     check_choice(OWNER, "on_bad", on_bad, ("raise", "skip"))
     count = check_count(OWNER, "shards", shards, most=2**31 - 1)
     when = check_text(OWNER, "time_col", time_col)
-    options: dict[str, Any] = {
-        "id_col": id_col,
-        "time_col": when,
-        "target_col": target_col,
-        "columns": tuple(columns),
-        "threads": 1,
-    }
+    names_of = {"id_col": id_col, "time_col": when, "target_col": target_col}
+    options: dict[str, Any] = {**names_of, "columns": tuple(columns), "threads": 1}
     family = Fleet(template, **options)._family
     family.refuse(OWNER, "run")
     names = (target_col, *family.names("run"))
