@@ -410,7 +410,8 @@ def best_errors(y, truth, kind, use):
     """
     t, mean = np.arange(LONG + H), np.zeros((LONG, H))
     waves = [wave(2 * np.pi * t / m) for m in (12, 6) for wave in (np.sin, np.cos)]
-    X = np.column_stack([t**0, *(waves if kind in ("season", "trend") else []), *([t / LONG] if kind == "trend" else [])])
+    columns = {"season": waves, "trend": [*waves, t / LONG]}.get(kind, [])
+    X = np.column_stack([t**0, *columns])
     A, c, last = 1e-9 * np.eye(X.shape[1]), np.zeros(X.shape[1]), 0.0
     for now in range(LONG):
         mean[now] = last if kind == "walk" else X[now : now + H] @ np.linalg.solve(A, c)
@@ -478,6 +479,10 @@ def test_changes_are_told(caplog):
 
 
 # ----------------------------------------------------------------------------------------------------- states and input
+
+
+def test_a_state_is_small():
+    assert Forecaster(season=24, horizon=24, levels=(0.8, 0.95))._memory.block.memory.nbytes <= 50_000
 
 
 def test_states_that_do_not_fit_are_refused():

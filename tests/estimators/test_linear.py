@@ -65,7 +65,8 @@ def weigher(loss, guests=True, last=False):
 
 
 REAL = ["squared_error", "huber", "quantile"]
-TWINS = [(loss, intercept, False) for loss in LOSSES for intercept in (True, False)] + [(loss, True, True) for loss in REAL]
+TWINS = [(loss, intercept, False) for loss in LOSSES for intercept in (True, False)]
+TWINS += [(loss, True, True) for loss in REAL]
 
 
 @pytest.mark.parametrize(("loss", "intercept", "last"), TWINS)

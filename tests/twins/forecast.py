@@ -290,7 +290,7 @@ class Forecaster:
             held = [1.0, *(np.clip(a / b, 0.2, 5) if b > 0 else 1.0 for a, b in ((s, S), (abs(mean[h - 1]), F)))]
             unit = float(np.mean(held)) ** h**-0.25
             kept = len(self.spans[h]["scores"])
-            scores = sorted(self.spans[h]["scores"][kept // 4 :][-120:])
+            scores = sorted(self.spans[h]["scores"][kept // 4 :][-100:])
             n, below = len(scores), max([k for k in anchors(self.H) if k < h], default=None)
             for level in self.levels:
                 now = math.inf

@@ -6,9 +6,9 @@
 A missing value is passed with e = 0. After g of them a = alpha (1 + g alpha)/(1 + g alpha^2). Without a season
 a >= 1/(n + 1) for the n-th value, so that the first values count nearly as a mean. With one, it starts when two seasons
 are known: the slope from their means, s from the mean deviations. Where these differ by more than 8 mean steps of the
-series, as after a strike in one of the two seasons, s is the smaller one. Rows of the bank: three without a season, four
-for every season, each in both spaces (`thalweg.parts.forecast.past`). A grid of rates takes the place of a fit: the
-combination chooses.
+series, as after a strike in one of the two seasons, s is the smaller one. Rows of the bank: three without a season,
+four for every season, each in both spaces (`thalweg.parts.forecast.past`). A grid of rates takes the place of a fit:
+the combination chooses.
 
 References
 ----------

@@ -10,7 +10,7 @@ Errors e at horizon h are compared in units of g, which says how large errors ar
 S is the mean absolute error of one step, s that with a half-life of 10 rounds, f the forecast and F the mean of |f|.
 E is the quantile of n scores u with rank level (n + 1), and N that of a normal distribution with their mean square: it
 is the steadier one while there are few scores. Every sqrt(h)-th score is kept, since neighbours are nearly the same at
-long horizons. The last 120 count, without the first quarter of all: then the candidates knew little.
+long horizons. The last 100 count, without the first quarter of all: then the candidates knew little.
 (3) keeps the coverage right whatever the quantiles are: over T answers the misses are at most
 (1 - level) T + U/eta + h where exp(U) g^k Q always was enough, as in `thalweg.estimators.conformal`.
 
@@ -33,7 +33,7 @@ from thalweg.parts.forecast.past import ABSENT, is_there, size_or_absent
 
 __all__ = ["SpansSettings", "SpansState", "learn_scale", "learn_span", "say_spans", "spans_plan", "wait_for_answer"]
 
-WINDOW = 120
+WINDOW = 100
 OLD = 4  # the first of so many parts of all scores does not count
 RATE, LOWEST, HIGHEST = 0.05, -2.0, 5.0
 FEW = 10  # scores of a horizon
