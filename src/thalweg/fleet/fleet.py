@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from thalweg._core.html import fact_table
 from thalweg._core.state import Floats, Ints
 from thalweg._extras import need
 from thalweg._interrupts import interrupts
@@ -659,6 +660,10 @@ class Fleet:
 
     def __repr__(self) -> str:
         return f"Fleet of {len(self)} {type(self.template).__name__}, {self.nbytes / 1e6:.1f} MB"
+
+    def _repr_html_(self) -> str:
+        facts = [("template", repr(self.template)), ("keys", len(self)), ("batches", self.batches)]
+        return fact_table("Fleet", [*facts, ("size", f"{self.nbytes / 1e6:.1f} MB")])
 
 
 def _unpickled(cls: type[Fleet], template: Any, data: bytes, options: dict[str, Any]) -> Fleet:
