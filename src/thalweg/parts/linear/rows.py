@@ -15,17 +15,19 @@ mean. Any other is not, as words of a text: absent, it is 0. A round:
     z anew; all learn from the label, which is cut to 10 spreads. A row with a feature beyond them has its weight
     times (10/z)^2                                                                                                  (6)
 
-Candidates are the guests, then the members.
+Candidates are the guests, then the members, then the last label where the layout wants it: a guard for streams whose
+labels hardly move from row to row, or come late.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from thalweg._core.rules import counters
+from thalweg._core.rules import counters, magnitude
 from thalweg._core.state import Floats, Ints, field, part, scratch
 from thalweg._kernels.handle import Handle, parts
 from thalweg._kernels.jit import inner, kernel
+from thalweg._validate import LARGEST_ENTRY
 from thalweg.parts.jury import judge
 from thalweg.parts.linear.guests import follow_guests, move_guests, score_guests
 from thalweg.parts.linear.losses import HINGE, HUBER, LARGEST_GAIN, LOG, QUANTILE, Lesson, chance, gain
@@ -69,6 +71,7 @@ class LinearState(NamedTuple):
     # LEVEL: where predictions count from; UNIT of labels; LOW, HIGH: their range; SCALE of errors; GAUGE: the unit of
     # gains; UNCUT: the gain of not cutting features
     target: Floats = field("7", called="labels")
+    last: Floats = field("R", magnitude(LARGEST_ENTRY), called="labels")  # the last one, where it is a candidate
     clock: Ints = field("2", counters, called="counters")  # rows learned; positions in use with the intercept
 
 
@@ -99,6 +102,8 @@ def _scores(s: LinearState, c: LinearSettings, n: int) -> None:
         c.p[i] = s.target[LEVEL]
     score_guests(s.guests, c.at, c.z, n, c.p)
     score_members(s.members, c.at, c.z, n, s.guests.B.shape[0], c.p)
+    if s.last.shape[0] > 0:
+        c.p[c.p.shape[0] - 1] = s.last[0]
 
 
 @inner
@@ -215,6 +220,8 @@ def learn_row(s: LinearState, c: LinearSettings, at: Ints, x: Floats, y: float, 
     n, K = at.shape[0] + 1, s.guests.B.shape[0]
     s.clock[0] += 1
     _weigh(s, c, played, y, weight)
+    if s.last.shape[0] > 0:
+        s.last[0] = y
     y = _see_label(s, c, played, y)
     _see_features(s, c, at, x)
     par = c.par * s.target[SCALE] if c.kind == HUBER else c.par
