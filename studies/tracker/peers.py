@@ -86,10 +86,10 @@ def least_squares(stream: Stream, forgetting: float) -> Array:
     return losses
 
 
-def filters(stream: Stream) -> Array:
-    """The losses of (6)."""
+def filters(stream: Stream, projected: bool = True) -> Array:
+    """The losses of (6), projected or not."""
     losses, unit = np.empty(len(stream.problem)), float(np.mean(stream.problem.features**2))
-    _filter(_world(stream), LAMBDAS, WALKS / unit, 1 / (RIDGE * unit), _start(stream), losses)
+    _filter(_world(stream), LAMBDAS, WALKS / unit, 1 / (RIDGE * unit), _start(stream), projected, losses)
     return losses
 
 
@@ -184,7 +184,8 @@ def _least_squares(world: World, forgetting: float, first: float, start: Array, 
 
 
 @allocating
-def _filter(world: World, lambdas: Array, walks: Array, first: float, start: Array, losses: Array) -> None:
+def _filter(world: World, lambdas: Array, walks: Array, first: float, start: Array, projected: bool,
+            losses: Array) -> None:  # fmt: skip
     a, b = world.features, world.labels
     (T, d), K = a.shape, lambdas.shape[0]
     x, u, work = start.copy(), np.zeros(d), np.zeros(d)
@@ -239,7 +240,10 @@ def _filter(world: World, lambdas: Array, walks: Array, first: float, start: Arr
             weights[k] /= total
             for j in range(d):
                 u[j] += weights[k] * w[k, j]
-        call(world.onto, world.par, u, x, work)
+        if projected:
+            call(world.onto, world.par, u, x, work)
+        else:
+            x[:] = u
 
 
 @allocating
