@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 
 import numpy as np
-from thalweg.lab.studies.tracker.cases import Array, Case, Generator, _dot, _lags, _rows, _sphere, _stages
+from thalweg.lab.studies.tracker.cases import ALL, Array, Case, Generator, _dot, _lags, _rows, _sphere, _stages
 
+from thalweg._extras import need
 from thalweg.domains import Ball, Box, Domain, Simplex
-from thalweg.lab import streams
 from thalweg.lab.streams import Stream, measured
 from thalweg.problems import LinearRegression
 
-__all__ = ["APART", "OPEN", "SQUARED"]
+__all__ = ["APART", "GROUP", "OPEN", "SQUARED"]
+
+GROUP = "squared"
 
 
 def _stream(domain: Domain, a: Array, b: Array) -> Stream:
@@ -163,11 +166,11 @@ def _bounded(rng: Generator, T: int) -> Stream:
 # ---------------------------------------------------------------------------------------------------------------- real
 
 
-def _lagged(name: str, column: str, lags: tuple[int, ...], radius: float) -> object:
+def _lagged(name: str, column: str, lags: tuple[int, ...], radius: float) -> Callable[[Generator, int], Stream]:
     """A series of statsmodels from its past and an intercept, in units of its first tenth's mean."""
 
     def make(rng: Generator, T: int) -> Stream:
-        module = streams._need(f"statsmodels.datasets.{name}")
+        module = need(f"statsmodels.datasets.{name}", "peers", "This stream")
         z = np.asarray(module.load_pandas().data[column], dtype=float)
         z = z[np.isfinite(z)][: T + max(lags)]
         return _stream(Ball(len(lags) + 1, radius=radius), *_lags(z / z[: z.size // 10].mean(), lags))
@@ -215,3 +218,4 @@ APART: dict[str, Case] = {
 }  # fmt: skip
 
 SQUARED = OPEN | APART
+ALL[GROUP] = SQUARED  # so `draw` finds them
