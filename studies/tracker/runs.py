@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from thalweg.lab.studies.tracker import peers
+from thalweg.lab.studies.tracker import peers, squared
 from thalweg.lab.studies.tracker.cases import ALL, calm_of, draw
 
 import thalweg as tw
@@ -135,7 +135,7 @@ def play_one(*, case: str, method: str, group: str = "", horizon: int | None = N
     elif method == "persistence" and not spec.series:
         losses = None
     else:
-        losses = (METHODS | BESIDE_BANK)[method](stream)
+        losses = (BESIDE_BANK if group == squared.GROUP else METHODS)[method](stream)
     if losses is not None:
         row["total_loss"] = float(losses[-len(change.problem) :].sum())
     return row
