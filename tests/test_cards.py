@@ -1,4 +1,4 @@
-"""A card is all that a new learner needs: list, certify, the laboratory, the checks and the README read it."""
+"""A card is all that a new learner needs: list, certify, the laboratory, the checks and the docs read it."""
 
 import pathlib
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from thalweg.regret import certify
 from thalweg.testing import STANDARD, check_learner
 from thalweg.theorems import Theorem
 
-README = pathlib.Path(__file__).parents[1] / "README.md"
+TABLE = pathlib.Path(__file__).parents[1] / "docs" / "algorithms.md"
 
 
 class Reach(Theorem):
@@ -148,4 +148,4 @@ def test_a_round_costs_what_the_card_says(name):
 def test_the_readme_has_the_table():
     """`thalweg list --markdown` prints what belongs there."""
     assert CliRunner().invoke(app, ["list", "--markdown"]).output == markdown() + "\n"
-    assert f"\n\n{markdown()}\n\n" in README.read_text(encoding="utf-8")
+    assert f"\n\n{markdown()}\n\n" in TABLE.read_text(encoding="utf-8")

@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import pathlib
+import re
 import signal
 import stat
 import subprocess
@@ -21,6 +22,7 @@ from thalweg.cli import main
 from thalweg.errors import InputError
 from thalweg.lab import ALGORITHMS, DOMAINS, STREAMS, build, draw, read_table
 from thalweg.lab.runs import forecast_losses, measure, play_stream
+from thalweg.lab.studies import STUDIES
 
 pytest.importorskip("typer", reason="the command line needs typer: pip install 'thalweg[lab]'")
 
@@ -30,17 +32,11 @@ COMMANDS = (
     "run",
     "compare",
     "reproduce",
-    "control",
-    "pca",
-    "thresholds",
-    "tracker",
+    "study",
     "show",
     "fleet",
     "bench",
     "sample",
-    "combination",
-    "conformal",
-    "forecasting",
 )
 CALL = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from thalweg.cli import main; main()"
 
@@ -373,7 +369,7 @@ def test_run_on_another_domain(call):
         (["compare", "OGD", "--on", "gradual", "--horizon", "20", "--engine", "abacus"], "'engine'"),
         (["compare", "OGD", "--on", "gradual", "--horizon", "20", "--out", "load.csv"], "Cannot write"),
         (["reproduce", "--full", "--small"], "exclude each other"),
-        (["control", "--full"], "'size' parameter of run must be"),
+        (["study", "control", "--full"], "'size' parameter of run must be"),
     ],
 )
 def test_errors_are_one_line(fails, load, tmp_path, arguments, message):
@@ -747,17 +743,24 @@ def test_reproduce_passes_its_options_on(call, asked):
                      "workers": 3, "scheduler": None, "progress": False}  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "folder"), [("reproduce", "paper"), ("control", "control"), ("pca", "pca"),
-                                              ("thresholds", "thresholds"), ("tracker", "tracker"),
-                                              ("conformal", "conformal"),
-                                              ("forecasting", "forecasting")])  # fmt: skip
-def test_every_study_has_a_command(call, asked, name, folder):
-    code, out, _ = call(name)
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_study_has_a_command(call, asked, name):
+    words, folder = (["reproduce"], "paper") if name == "reproduce" else (["study", name], name)
+    code, out, _ = call(*words)
     assert (code, out) == (0, f"Open results/{folder}/index.html\n")
     assert (asked["study"], asked["size"], asked["engine"], asked["progress"]) == (name, "usual", "local", True)
-    help_text = call(name, "--help")[1]
-    assert f"thalweg {name} --small --out /tmp/look" in help_text
+    help_text = call(*words, "--help")[1]
+    assert f"thalweg {' '.join(words)} --small --out /tmp/look" in help_text
     assert ("--full" in help_text) == (name == "reproduce")
+
+
+def test_studies_are_listed_and_where_there_are_none_it_says_where_they_are(call, fails, monkeypatch):
+    code, out, err = call("study")
+    assert (code, err) == (0, "")
+    assert all(re.search(rf"^  {name} ", out, re.M) for name in STUDIES if name != "reproduce")
+    monkeypatch.setattr("thalweg.lab.commands.OUTSIDE", None)
+    assert "Clone the repository" in fails("study")
+    assert "Clone the repository" in fails("study", "tracker", "--small")
 
 
 def test_bench_has_a_line_for_every_algorithm(call):

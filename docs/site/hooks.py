@@ -1,8 +1,7 @@
 """What the documentation site needs beside MkDocs.
 
-Pages that are made: the API reference, the table of algorithms (out of the README, where a test holds it to
-`thalweg list --markdown`), changelog, contributing, and files of the repository that pages link to. Formulas of
-docstrings become MathML, which browsers draw by themselves.
+Pages that are made: the API reference, changelog, contributing, security, and files of the repository that pages link
+to. Formulas of docstrings become MathML, which browsers draw by themselves.
 """
 
 import ast
@@ -19,7 +18,12 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
 ROOT = pathlib.Path(__file__).parents[2]
-MADE = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", "README.md": "index.md"}
+MADE = {
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
+    "README.md": "index.md",
+}
 MODULES = ("domains", "losses", "problems", "experts", "metas", "regret", "control", "pca", "estimators", "scaling",
            "testing", "files", "lab")  # fmt: skip
 LINK = re.compile(r"(?<=\]\()(?!https?:|#)([^)#\s]+)(#[^)\s]*)?(?=\))")
@@ -49,10 +53,7 @@ def on_files(files, config):
     def add(path, text):
         files.append(File.generated(config, path, content=text))
 
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    table = readme.partition("## Algorithms\n")[2].partition("\n## ")[0].partition("[How to choose]")[0]
-    add("algorithms.md", "---\nhide: [toc]\n---\n\n# Algorithms\n" + moved(table, "", "algorithms.md"))
-    for name in ("CHANGELOG.md", "CONTRIBUTING.md"):
+    for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"):
         add(MADE[name], moved((ROOT / name).read_text(encoding="utf-8"), "", MADE[name]))
     add("api/thalweg.md", reference("thalweg", ROOT / "src/thalweg/__init__.py", leave={*MODULES, "cards", "theorems"}))
     for name in MODULES:
@@ -98,9 +99,7 @@ def moved(text, folder, page):
 
     def new(match):
         target = posixpath.normpath(posixpath.join(folder, match[1]))
-        if target == "README.md" and match[2] == "#algorithms":
-            place = "algorithms.md"
-        elif target.startswith("docs/"):
+        if target.startswith("docs/"):
             place = target.removeprefix("docs/")
         elif (ROOT / target).is_file():
             place = MADE.get(target, f"files/{target}.md")

@@ -95,7 +95,7 @@ class Variant:
     bound : str, optional
         The order of its regret.
     queries : tuple of 3 str, optional
-        What a round costs. A variant that states it has a row in the table of the README.
+        What a round costs. A variant that states it has a row in the table of docs/algorithms.md.
     source : str, optional
         Who published it.
     """
@@ -182,7 +182,7 @@ class Recipe:
     name: str
     kind: type[Learner]
     card: Card
-    tabled: bool = True  # whether it has a row in the table of the README
+    tabled: bool = True  # whether it has a row in the table of docs/algorithms.md
 
     def build(self, setting: Setting) -> Learner:
         """A fresh learner.
@@ -235,7 +235,7 @@ def _reduced(kind: type[Learner]) -> bool:
 
 
 def markdown() -> str:
-    """The table of the README; learners with one projection a round are bold."""
+    """The table of docs/algorithms.md; learners with one projection a round are bold."""
     lines = ["| learner | projections | gradients | values | regret | of order | source |", "|" + "---|" * 7]
     for recipe in recipes().values():
         card, bold = recipe.card, "**" if _reduced(recipe.kind) else ""

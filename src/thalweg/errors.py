@@ -1,8 +1,8 @@
 """What can go wrong, by name. Every message says who, what was expected, what came and what to do."""
 
 __all__ = [
-    "ClippingWarning", "GapWarning", "HorizonWarning", "InputError", "MissingExtraError", "ProjectionError",
-    "StateError",
+    "ClippingWarning", "GapWarning", "HorizonWarning", "InputError", "MissingExtraError", "PluginWarning",
+    "ProjectionError", "StateError",
 ]  # fmt: skip
 
 
@@ -32,3 +32,7 @@ class ClippingWarning(UserWarning):
 
 class GapWarning(UserWarning):
     """Rows are missing between the times of a series; they count as missing values."""
+
+
+class PluginWarning(UserWarning):
+    """An entry point of another package that cannot be used."""

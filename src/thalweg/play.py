@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from thalweg._core.html import fact_table
 from thalweg._interrupts import Stop, interrupts
 from thalweg._progress import progress_bar
 from thalweg._types import Array
@@ -25,6 +26,7 @@ __all__ = ["Run", "play"]
 
 Tick = Callable[[int], Any]
 
+QUERIES = ("projections", "gradients", "values")
 BLOCK_SECONDS = 0.1  # how long compiled code runs between two looks at Ctrl-C and the progress bar
 
 
@@ -67,14 +69,26 @@ class Run:
 
     def __repr__(self) -> str:
         rounds = max(1, self.rounds)
-        per_round = ", ".join(
-            f"{getattr(self.queries, name) / rounds:g} {name}" for name in ("projections", "gradients", "values")
-        )
+        per_round = ", ".join(f"{getattr(self.queries, name) / rounds:g} {name}" for name in QUERIES)
         return (
             f"Run({self.rounds} rounds, total loss {self.total_loss:.6g}, {self.seconds:.3g} s, a round: {per_round}"
             + (f", {self.clipped} clipped" if self.clipped else "")
             + (", interrupted)" if self.interrupted else ")")
         )
+
+    def _repr_html_(self) -> str:
+        rounds = max(1, self.rounds)
+        counts = [(f"{name} a round", f"{getattr(self.queries, name) / rounds:g}") for name in QUERIES]
+        facts = [
+            ("rounds", self.rounds),
+            ("total loss", f"{self.total_loss:.6g}"),
+            ("mean loss", f"{self.total_loss / rounds:.6g}"),
+            *counts,
+            ("seconds", f"{self.seconds:.3g}"),
+        ]
+        facts += [("clipped gradients", self.clipped)] * bool(self.clipped)
+        facts += [("interrupted", "yes")] * self.interrupted
+        return fact_table("Run", facts)
 
 
 def play(

@@ -5,6 +5,6 @@ simple means, and on made-up experts; with experts that sleep and with answers t
 a page that explains them. Interrupted, the same command again goes on where it was.
 
 \b
-thalweg combination
-thalweg combination --small --out /tmp/look
+thalweg study combination
+thalweg study combination --small --out /tmp/look
 """

@@ -5,6 +5,6 @@ on synthetic drifts: interval scores, coverage of the whole and of every 100 rou
 explains them. Interrupted, the same command again goes on where it was.
 
 \b
-thalweg conformal
-thalweg conformal --small --out /tmp/look
+thalweg study conformal
+thalweg study conformal --small --out /tmp/look
 """

@@ -4,6 +4,6 @@ LQR, H-infinity, GPC, Scream and ours on known plants with changing costs and di
 with pictures and a page that explains them. Interrupted, the same command again goes on where it was.
 
 \b
-thalweg control
-thalweg control --small --out /tmp/look
+thalweg study control
+thalweg study control --small --out /tmp/look
 """

@@ -5,6 +5,6 @@ river, on real series that packages carry: errors, coverage and scores of interv
 that explains them. Interrupted, the same command again goes on where it was.
 
 \b
-thalweg forecasting
-thalweg forecasting --small --out /tmp/look
+thalweg study forecasting
+thalweg study forecasting --small --out /tmp/look
 """

@@ -5,6 +5,6 @@ compression loss, guarantee and time, with pictures and a page that explains the
 goes on where it was.
 
 \b
-thalweg pca
-thalweg pca --small --out /tmp/look
+thalweg study pca
+thalweg study pca --small --out /tmp/look
 """

@@ -5,6 +5,6 @@ other learners, on drifting regressions and on real series: losses, with picture
 Interrupted, the same command again goes on where it was.
 
 \b
-thalweg thresholds
-thalweg thresholds --small --out /tmp/look
+thalweg study thresholds
+thalweg study thresholds --small --out /tmp/look
 """

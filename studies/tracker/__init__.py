@@ -6,6 +6,6 @@ all dyadic intervals; and where it is known to fail. With pictures and a page th
 command again goes on where it was.
 
 \b
-thalweg tracker
-thalweg tracker --small --out /tmp/look
+thalweg study tracker
+thalweg study tracker --small --out /tmp/look
 """

@@ -148,7 +148,7 @@ def test_the_page_stands_alone(report):
         for kind in ("png", "pdf"):
             assert (page.parent / f"pca-{name}.{kind}").stat().st_size > 5000
     facts = json.loads((page.parent / "about.json").read_text())
-    assert facts["command"] == "thalweg pca --small"
+    assert facts["command"] == "thalweg study pca --small"
     assert facts["runs"] == len(plan(SMALL))
     with open(page.parent / "runs.csv", newline="") as file:
         rows = list(csv.DictReader(file))

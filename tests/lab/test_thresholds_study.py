@@ -57,7 +57,7 @@ def test_the_report_is_whole(page, results):
     assert [float(line["total_loss"]) for line in lines] == [row["total_loss"] for row in rows]
     seed = int.from_bytes(hashlib.sha256(b"piecewise/rep1").digest()[:8], "big")
     assert {int(line["seed"]) for line in lines if (line["series"], line["rep"]) == ("piecewise", "1")} == {seed}
-    assert json.loads((folder / "about.json").read_text())["command"] == "thalweg thresholds --small"
+    assert json.loads((folder / "about.json").read_text())["command"] == "thalweg study thresholds --small"
     text = page.read_text(encoding="utf-8")
     assert text.count("<img ") == text.count("data:image/png;base64,") == 2
     assert "A trial." in text

@@ -77,7 +77,7 @@ def test_the_report_is_whole(page, results):
         lines = list(csv.DictReader(file))
     paid = [row["total_loss"] for row in part(results, "run")]
     assert [float(line["total_loss"]) if line["total_loss"] else None for line in lines] == paid
-    assert json.loads((folder / "about.json").read_text())["command"] == "thalweg tracker --small"
+    assert json.loads((folder / "about.json").read_text())["command"] == "thalweg study tracker --small"
     text = page.read_text(encoding="utf-8")
     assert text.count("<img ") == text.count("data:image/png;base64,") == 3
     tables = report.tables(results)

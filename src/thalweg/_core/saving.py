@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from thalweg._core import files
 from thalweg._core.archive import SCHEMA
+from thalweg._core.html import fact_table
 from thalweg._core.memory import Layout, Memory, memory_only, roll_back, snapshot
 from thalweg._core.state import Block, Past, Plan
 from thalweg._recorded import Recorded, build, describe, initialise, parameters
@@ -331,6 +332,11 @@ class Kept:
     def __repr__(self) -> str:
         shown = _shown(self)
         return f"{type(self).__name__}({shown}{'; ' * bool(shown)}{self.rounds} rounds played)"
+
+    def _repr_html_(self) -> str:
+        given = [(name, _show(value)) for name, value in self._given.items() if value is not None]
+        size = f"{self._memory.block.memory.nbytes / 1000:.1f} kB of state"
+        return fact_table(type(self).__name__, [*given, ("rounds", self.rounds), ("size", size)])
 
 
 def call_text(made: Recorded) -> str:

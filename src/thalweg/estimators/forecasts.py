@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from thalweg._core.html import row_table
 from thalweg._extras import need
 from thalweg._types import Array
 
@@ -36,6 +37,14 @@ class Forecast:
     lower: dict[float, Array]
     upper: dict[float, Array]
     answers: NDArray[np.int64]
+
+    def _repr_html_(self) -> str:
+        heads, rows = ["step", "forecast"], [[k + 1, float(value)] for k, value in enumerate(self.mean)]
+        for level in self.lower:
+            heads += [f"{100 * level:g} % from", "to"]
+            for row, low, high in zip(rows, self.lower[level], self.upper[level], strict=True):
+                row += [float(low), float(high)]
+        return row_table(f"Forecast, {self.mean.size} steps ahead", heads, rows)
 
     def to_frame(self, backend: str = "polars") -> Any:
         """Return a data frame with the columns step, thalweg, and thalweg-lo-80, thalweg-hi-80 for every level.

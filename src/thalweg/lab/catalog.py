@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import importlib
 import os
 import sys
@@ -15,6 +16,7 @@ from thalweg._validate import ask, check_text, told, wrong
 from thalweg.cards import Recipe, recipes
 from thalweg.domains import Ball, Box, Domain, L1Ball, Simplex
 from thalweg.errors import InputError
+from thalweg.lab import plugins
 from thalweg.lab.streams import Stream
 from thalweg.learners.late import Late
 
@@ -22,16 +24,20 @@ __all__ = ["ALGORITHMS", "DOMAINS", "USUAL", "Recipe", "Shape", "build", "build_
 
 
 class _Algorithms(Mapping[str, Recipe]):
-    """Every learner with a card and its variants, also those that were written since."""
+    """Every learner with a card and its variants, also those of other packages and those that were written since."""
+
+    def _all(self) -> dict[str, Recipe]:
+        plugins.load_learners()
+        return recipes()
 
     def __getitem__(self, name: str) -> Recipe:
-        return recipes()[name]
+        return self._all()[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(recipes())
+        return iter(self._all())
 
     def __len__(self) -> int:
-        return len(recipes())
+        return len(self._all())
 
 
 ALGORITHMS = _Algorithms()
@@ -152,7 +158,7 @@ def _ellipsoid(dim: int, diameter: float, condition: float) -> Domain:
     return tw.problems.paper_ellipsoid(dim, diameter, condition=condition)
 
 
-DOMAINS: dict[str, Shape] = {
+OURS: dict[str, Shape] = {
     "ball": Shape("all points within a distance of the origin", {"radius": 3.0}, Ball),
     "box": Shape(
         "every entry between two numbers",
@@ -172,6 +178,25 @@ DOMAINS: dict[str, Shape] = {
     "Fantope": Shape("matrices with eigenvalues in [0, 1] that sum to k"),
     "Custom": Shape("any projection of yours"),
 }
+
+
+class _Domains(Mapping[str, Shape]):
+    """Our sets and those of other packages."""
+
+    def _all(self) -> dict[str, Shape]:
+        return OURS | {name: Shape(*found) for name, found in plugins.domains().items() if name not in OURS}
+
+    def __getitem__(self, name: str) -> Shape:
+        return self._all()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+
+DOMAINS = _Domains()
 
 
 def build_domain(text: str, dim: int) -> Domain:
@@ -213,4 +238,4 @@ def build_domain(text: str, dim: int) -> Domain:
             options[key] = float(value)
         except ValueError:
             raise InputError(f"The option {key!r} of the domain {name!r} must be a number. Got {value!r}.") from None
-    return shape.make(dim, **options)
+    return _called(name, functools.partial(shape.make, **options), "domain", Domain, dim)  # type: ignore[no-any-return]

@@ -25,7 +25,7 @@ from thalweg.lab._say import aligned, note, say, terminal
 from thalweg.lab._store import LabError, write_file
 from thalweg.lab.catalog import ALGORITHMS, DOMAINS, USUAL, find
 from thalweg.lab.streams import STREAMS
-from thalweg.lab.studies import STUDIES
+from thalweg.lab.studies import OUTSIDE, REPRODUCE, STUDIES
 
 __all__ = ["app"]
 
@@ -34,6 +34,12 @@ EXPECTED = (InputError, MissingExtraError, ProjectionError, StateError, LabError
 
 class Commands(TyperGroup):
     """All commands; errors that a user can mend end as one line."""
+
+    ORDER = ("sample", "forecast", "run", "compare", "list", "show", "fleet", "bench", "reproduce", "study")
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Names in the order of the help: daily work first."""
+        return sorted(super().list_commands(ctx), key=self.ORDER.index)
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
         """Read the arguments; also prints help."""
@@ -76,7 +82,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
 )
 
 
@@ -89,23 +95,17 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def thalweg(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which one.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
-    """Online convex optimisation when the best decision keeps moving.
+    """Online learning when the best answer keeps moving.
 
     \b
-    thalweg list                                        what there is
-    thalweg sample load.csv                             a file to try it on: a year of hourly demand
-    thalweg forecast load.csv --target demand           the next values, and errors beside simple forecasts
-    thalweg run EfficientDynamic piecewise              an algorithm, on a stream
-    thalweg compare Tracker SOGD --on piecewise         several of them
-    thalweg reproduce                                   the paper's experiments
-    thalweg control, thalweg pca                        studies of its two applications
-    thalweg thresholds                                  a study of when experts should be born
-    thalweg show learner.npz                            what is in the file of a saved learner
-    thalweg COMMAND --help                              more about a command
+    thalweg sample load.csv                         write a file to try: a year of hourly demand
+    thalweg forecast load.csv --target demand       forecast it, with errors beside naive forecasts
+    thalweg compare Tracker SOGD --on piecewise     play two algorithms on the same stream
+    thalweg COMMAND --help                          options and examples of a command
     """
 
 
@@ -115,11 +115,11 @@ def thalweg(
 Kind = StrEnum("Kind", ["algorithms", "domains", "streams"])
 
 
-@app.command("list")
+@app.command("list", short_help="List the algorithms, domains and streams.")
 def list_(
     kind: Annotated[Kind | None, typer.Argument(help="Only these.", show_default=False)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
-    as_markdown: Annotated[bool, typer.Option("--markdown", help="The algorithms as the README has them.")] = False,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="The table of the documentation.")] = False,
 ) -> None:
     """Name the algorithms, domains and streams.
 
@@ -168,7 +168,7 @@ Beside = StrEnum("Beside", ["statsforecast"])
 Errors = StrEnum("Errors", ["squared", "absolute"])
 
 
-@app.command()
+@app.command(short_help="Forecast the series of a file, with intervals.")
 def forecast(
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="A .csv or .parquet file; - for CSV from stdin.", show_default=False)
@@ -442,11 +442,28 @@ def compare(
 # ------------------------------------------------------------------------------------------------- studies and bench
 
 
+class Studies(TyperGroup):
+    """The studies of a checkout; in an installed package there are none, and the error says where they are."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments."""
+        if OUTSIDE is None and not {"-h", "--help"} & set(args):
+            raise InputError(
+                "The studies are not part of the installed package. Clone the repository and run pip install -e "
+                "'.[lab]' there, or type thalweg reproduce for the paper's experiments."
+            )
+        return super().parse_args(ctx, args)
+
+
+studies = typer.Typer(cls=Studies, rich_markup_mode=None)
+app.add_typer(studies, name="study", short_help="Compare our methods with those of others.")
+
+
 def _add_study(name: str, package: ModuleType) -> None:
-    """The command of a study. Its help is the docstring of the study's package; what it needs is imported when run."""
+    """Add the command of a study. Its help is the docstring of the study's package; the study is imported when run."""
     folder, about_full = pathlib.Path("results", package.__name__.rpartition(".")[2]), getattr(package, "FULL", "")
 
-    @app.command(name, help=package.__doc__)
+    @(app if name == REPRODUCE else studies).command(name, help=package.__doc__)
     def command(
         out: Annotated[pathlib.Path, typer.Option(help="Folder for results.", metavar="DIR")] = folder,
         full: Annotated[bool, typer.Option("--full", help=about_full, hidden=not about_full)] = False,
@@ -471,7 +488,22 @@ for name, package in STUDIES.items():
     _add_study(name, package)
 
 
-@app.command()
+@studies.callback(invoke_without_command=True)
+def study(context: typer.Context) -> None:
+    """Run a study: our methods beside those of others, with tables, pictures and a page.
+
+    The studies are in the repository of Thalweg, not in its wheel. Each keeps its runs in a folder: interrupted, the
+    same command again resumes. 'thalweg reproduce' runs the paper's experiments.
+
+    \b
+    thalweg study tracker
+    thalweg study pca --small --out /tmp/look
+    """
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command(short_help="Describe the file of a saved learner.")
 def show(
     file: Annotated[
         pathlib.Path, typer.Argument(metavar="FILE", help="What learner.save(FILE) wrote.", show_default=False)
@@ -485,7 +517,7 @@ def show(
     typer.echo(tw.files.summary(file))
 
 
-@app.command()
+@app.command(short_help="Describe the folder of a fleet.")
 def fleet(
     folder: Annotated[
         pathlib.Path, typer.Argument(metavar="FOLDER", help="What Fleet(..., folder=FOLDER) wrote.", show_default=False)
@@ -525,7 +557,7 @@ def bench(rounds: Annotated[int, typer.Option(help="Rounds of a run.", min=1)] =
     typer.echo(aligned(["algorithm", "us a round", "spread", "projections", "gradients", "values"], rows))
 
 
-@app.command()
+@app.command(short_help="Write a file to try: a year of hourly demand.")
 def sample(
     path: Annotated[pathlib.Path, typer.Argument(help="The file to write.", metavar="FILE")] = pathlib.Path("load.csv"),
 ) -> None:

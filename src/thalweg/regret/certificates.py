@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from thalweg._core.html import row_table
 from thalweg._progress import progress_bar
 from thalweg._types import Array
 from thalweg._validate import check_items, told, wrong
@@ -115,6 +116,11 @@ class Certificate:
     def table(self) -> list[dict[str, Any]]:
         """The rows as plain dictionaries, for a data frame or a CSV file."""
         return [row._asdict() | {"slack": row.slack} for row in self.rows]
+
+    def _repr_html_(self) -> str:
+        heads = ("interval", "against", "regret", "bound", "slack")
+        rows = [(f"[{row.start}, {row.stop})", row.against, row.regret, row.bound, row.slack) for row in self.rows]
+        return row_table(repr(self).partition("\n")[0], heads, rows)
 
     def __repr__(self) -> str:
         broken = sum(row.slack < 0 for row in self.rows)

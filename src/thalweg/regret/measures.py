@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from thalweg._core.html import fact_table, row_table
 from thalweg._progress import progress_bar
 from thalweg._types import Array
 from thalweg._validate import check_array, check_count, check_items, check_positive, told, wrong
@@ -57,6 +58,18 @@ class Regret:
         return (
             f"Regret({self.value:.6g}{gap}: paid {self.loss:.6g}, comparator {self.comparator.loss:.6g} with path "
             f"length {self.comparator.path_length:.4g})"
+        )
+
+    def _repr_html_(self) -> str:
+        return fact_table(
+            "Regret",
+            [
+                ("regret", f"{self.value:.6g}"),
+                ("at most this much more", f"{self.gap:.2g}"),
+                ("paid", f"{self.loss:.6g}"),
+                ("comparator paid", f"{self.comparator.loss:.6g}"),
+                ("comparator's path length", f"{self.comparator.path_length:.4g}"),
+            ],
         )
 
 
@@ -105,6 +118,11 @@ class IntervalRegret(Sequence[WorstInterval]):
             grid = "" if row.exact else f"   of {row.intervals} looked at"
             lines.append(_line(row.length, f"{row.regret:.6g}", f"{row.gap:.1e}", f"[{row.start}, {row.stop})") + grid)
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = [(row.length, row.regret, f"{row.gap:.1e}", f"[{row.start}, {row.stop})") for row in self.rows]
+        title = f"{self.kind.capitalize()} regret: the worst interval of each length"
+        return row_table(title, ("length", "regret", "gap", "interval"), rows)
 
 
 def _line(*cells: object) -> str:

@@ -1,7 +1,8 @@
 """The studies: a package each, with the help of its command in the docstring and a `Study` in the module `study`.
 
 The reproduction of the paper is installed with the package. The others are in the folder `studies` of a checkout and
-are found here as well, as `thalweg.lab.studies.NAME`. A new one is a package there: its command has its name.
+are found here as well, as `thalweg.lab.studies.NAME`. A new one is a package there: its command is
+`thalweg study NAME`.
 """
 
 import importlib
@@ -10,7 +11,9 @@ from types import ModuleType
 
 from thalweg.lab.studies import paper
 
-__all__ = ["OUTSIDE", "STUDIES"]
+__all__ = ["OUTSIDE", "REPRODUCE", "STUDIES"]
+
+REPRODUCE = "reproduce"  # the command of the paper's reproduction
 
 
 def _outside() -> pathlib.Path | None:
@@ -21,7 +24,7 @@ def _outside() -> pathlib.Path | None:
 
 
 OUTSIDE = _outside()
-STUDIES: dict[str, ModuleType] = {"reproduce": paper}  # by command
+STUDIES: dict[str, ModuleType] = {REPRODUCE: paper}  # by command
 if OUTSIDE is not None:
     __path__.append(str(OUTSIDE))
     for _package in sorted(OUTSIDE.glob("*/__init__.py")):
