@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 from thalweg.lab.studies.combination import peers, runs
-from thalweg.lab.studies.forecasting import series
+from thalweg.lab.studies.forecasting import series as forecasting
 
 from thalweg._types import Array
 from thalweg.errors import MissingExtraError
@@ -89,7 +89,7 @@ KINDS = {"simple": simple, "models": models}
 @functools.lru_cache(maxsize=4)  # a worker plays many contenders on the same data
 def draw(name: str, kind: str, horizon: int | None) -> tuple[Array, Array]:
     """Forecasts and what came true, in units of the series' mean step; fewer rounds than `FEWEST` where it is short."""
-    z, m = series.values(name), max(series.SERIES[name].season, 2)
+    z, m = forecasting.values(name), max(forecasting.SERIES[name].season, 2)
     if z.size < 3 * m + 20:
         return np.empty((0, 1)), np.empty(0)
     X, y = KINDS[kind](z, m)
@@ -109,9 +109,9 @@ def installed(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def play_one(*, name: str, kind: str, who: str, horizon: int | None) -> Row:
+def play_one(*, series: str, kind: str, who: str, horizon: int | None) -> Row:
     """The error of one contender on one panel: the root of its mean square."""
-    X, y = draw(name, kind, horizon)
+    X, y = draw(series, kind, horizon)
     started = time.perf_counter()
     if who == HINDSIGHT:
         rmse = float(np.sqrt(((X - y[:, None]) ** 2).mean(axis=0).min()))
@@ -120,5 +120,5 @@ def play_one(*, name: str, kind: str, who: str, horizon: int | None) -> Row:
             Aggregator(rule=OPERA.get(who)).run(X, y).said
         )  # fmt: skip
         rmse = float(np.sqrt(np.mean((said - y) ** 2)))
-    row: Row = {"series": name, "kind": kind, "half": series.SERIES[name].half, "who": who, "rounds": y.size}
+    row: Row = {"series": series, "kind": kind, "half": forecasting.SERIES[series].half, "who": who, "rounds": y.size}
     return row | {"experts": X.shape[1], "rmse": rmse, "seconds": time.perf_counter() - started}

@@ -39,7 +39,7 @@ def plan(size: Size) -> list[Job]:
             given = {"series": name, "variant": variant, "rep": rep, "who": who, "horizon": size.horizon}
             jobs.append(job(f"run/{name}/{variant}/rep-{rep}/{who}", runs.play_one, **given))
     for name, kind, who in itertools.product(size.panels, panels.KINDS, panels.CONTENDERS):
-        given = {"name": name, "kind": kind, "who": who, "horizon": size.horizon}
+        given = {"series": name, "kind": kind, "who": who, "horizon": size.horizon}
         jobs.append(job(f"{report.PANELS}/{name}/{kind}/{who}", panels.play_one, **given))
     return jobs
 

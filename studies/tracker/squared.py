@@ -51,10 +51,7 @@ def _fourier(rng: Generator, T: int, *, count: int, period: float = 0.0, stages:
     """Random features of a point in the plane; the function to learn is a sum of two bumps that move, or jump."""
     x = rng.uniform(-1, 1, (T, 2))
     a = np.cos(x @ (1.5 * rng.standard_normal((2, count))) + rng.uniform(0, 2 * math.pi, count)) * math.sqrt(2 / count)
-    if period:
-        centres = 0.7 * _smooth(rng, T, 4, period)
-    else:
-        centres = _stages(rng.uniform(-0.7, 0.7, (stages, 4)), T)
+    centres = 0.7 * _smooth(rng, T, 4, period) if period else _stages(rng.uniform(-0.7, 0.7, (stages, 4)), T)
     z = sum(sign * np.exp(-2 * ((x - centres[:, k : k + 2]) ** 2).sum(axis=1)) for k, sign in ((0, 1), (2, -1)))
     return _stream(Ball(count, radius=10.0), a, z + noise * rng.standard_normal(T))
 
@@ -137,7 +134,8 @@ def _ramp(rng: Generator, T: int) -> Stream:
     """From one model to its opposite, at a steady pace."""
     ends, a = _sphere(rng, 2, 5), _rows(rng, T, 5)
     share = np.linspace(0, 1, T)[:, None]
-    return _stream(Ball(5, radius=1.5), a, _dot(a, (1 - share) * ends[0] + share * ends[1]) + 0.3 * rng.standard_normal(T))
+    w = (1 - share) * ends[0] + share * ends[1]
+    return _stream(Ball(5, radius=1.5), a, _dot(a, w) + 0.3 * rng.standard_normal(T))
 
 
 def _gain(rng: Generator, T: int) -> Stream:
@@ -184,7 +182,8 @@ OPEN: dict[str, Case] = {
     "features-40": Case("40 random features, a function that moves", 4_000, P(_fourier, count=40, period=2500.0)),
     "walk-slow": Case("d = 8, steps of 0.01", 4_000, P(_walking, step=0.01)),
     "walk-fast": Case("d = 8, steps of 0.05", 4_000, P(_walking, step=0.05)),
-    "walk-condition": Case("d = 8, condition 1e3, steps of 0.02", 4_000, P(_walking, step=0.02, condition=1e3, noise=0.05)),
+    "walk-condition": Case("d = 8, condition 1e3, steps of 0.02", 4_000,
+                           P(_walking, step=0.02, condition=1e3, noise=0.05)),
     "walk-tails": Case("d = 8, Student's noise, steps of 0.02", 4_000, P(_walking, step=0.02, tails=3.0, noise=0.1)),
     "ar-turning": Case("an autoregression whose root turns", 4_000, P(_autoregressive, period=2000.0), series=True),
     "circle-2": Case("d = 2, round a circle in 500 rounds", 4_000, P(_circle, period=500.0, noise=0.1)),
@@ -197,7 +196,8 @@ OPEN: dict[str, Case] = {
 }  # fmt: skip
 
 APART: dict[str, Case] = {
-    "features-60": Case("60 random features, a function that moves slowly", 6_000, P(_fourier, count=60, period=5000.0)),
+    "features-60": Case("60 random features, a function that moves slowly", 6_000,
+                        P(_fourier, count=60, period=5000.0)),
     "features-30": Case("30 random features, a function that jumps twice", 4_000, P(_fourier, count=30, stages=3)),
     "walk-16": Case("d = 16, steps of 0.02", 6_000, P(_walking, d=16, step=0.02)),
     "half-walk": Case("6 coefficients walk, 6 stand", 4_000, P(_walking, d=6, still=6, step=0.03)),

@@ -28,7 +28,10 @@ class Size:
 
 
 FEW = ("jumps", "ball-1000", "level", "hinge-jumps", "simplex", "sea")
-SIZES = {"usual": Size(), "small": Size(FEW, ("walk", "absolute"), ("one giant loss",), ("circle-2", "shares"), 400, 1, ((400, 4),), 256)}
+SIZES = {
+    "usual": Size(),
+    "small": Size(FEW, ("walk", "absolute"), ("one giant loss",), ("circle-2", "shares"), 400, 1, ((400, 4),), 256),
+}
 LOW_FLOOR = ("jumps-noisy", "jumps-rare", "ball-30", "ball-1000")  # where the Tracker is also told a floor too low
 
 
@@ -61,9 +64,7 @@ def plan(size: Size) -> list[Job]:
 
 def available(size: Size) -> Size:
     """Without the streams whose data is not installed."""
-    return replace(
-        size, streams=cases.installed(size.streams), squared=cases.installed(size.squared, squared.GROUP)
-    )
+    return replace(size, streams=cases.installed(size.streams), squared=cases.installed(size.squared, squared.GROUP))
 
 
 STUDY = Study(

@@ -158,8 +158,9 @@ def _learn(s: TrackerState, c: TrackerSettings, h: Floats, loss: float) -> bool:
     members.sums[LENGTHS] += np.sqrt(n)
     move_descents(members, c.around, h, n, f, s.y, c.gains)  # (3)
     if blind:
-        c.gains[RESTARTING] = gain_of(h, s.y, members.points[RESTARTING])
-        value = max(estimate(s.estimate, c.around, h, n, s.y, members.points[RESTARTING], c.trust), NOTHING)  # it may underflow
+        mixed = members.points[RESTARTING]
+        c.gains[RESTARTING] = gain_of(h, s.y, mixed)
+        value = max(estimate(s.estimate, c.around, h, n, s.y, mixed, c.trust), NOTHING)  # it may underflow
         value = f if f < np.inf else value
         if s.estimate.seen[AGE] == ENOUGH:
             fresh(s.curvature.P[0], value, n)
