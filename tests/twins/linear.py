@@ -178,13 +178,19 @@ class Linear:
         return np.array([float(self.intercept), *(c.standard(v) for c, v in zip(self.columns, x, strict=True))])
 
     def say(self, z):
+        far = np.abs(z[1:]).max(initial=0.0)
         p = np.array([c.w @ z + c.offset + self.level for c in self.candidates] + self.last)
         if self.classes:
             p = np.clip(p, -SURE, SURE)
             return sigmoid(p) if self.loss.name == "log_loss" else p
         seen = self.labels.numbers or [0.0]
         wide = (max(seen) - min(seen)) / 2
-        return np.clip(p, min(seen) - wide, max(seen) + wide)
+        low, high = min(seen) - wide, max(seen) + wide
+        accurate = len(self.labels.numbers) >= 30 and 0 < self.scale <= 0.3 * self.unit
+        if accurate and self.loss.name in ("squared_error", "huber"):
+            low = min(low, self.labels.mean - far * self.unit)
+            high = max(high, self.labels.mean + far * self.unit)
+        return np.clip(p, low, high)
 
     def learn(self, x, y, weight=1.0):
         z, other = self.row(x), None
@@ -235,7 +241,7 @@ class Linear:
             if 0 < self.unit <= 2.0**60 * before:
                 for c in self.candidates:
                     c.rescale(self.unit / before, self.loss.name == "quantile")
-        if self.loss.name == "huber" and not first:
+        if not first:
             e = abs(played - y)
             step = np.exp(((e > self.scale) - 0.3173) / np.sqrt(min(n, 400)))
             self.scale = self.scale * step if self.scale > 0 else e
