@@ -9,7 +9,7 @@ __all__ = ["need", "new_figure"]
 
 
 def need(module: str, extra: str, who: str) -> Any:
-    """An optional module, or an error that says who needs it and how to get it.
+    """Import an optional module, or raise an error that names its user and its extra.
 
     Examples
     --------
@@ -27,7 +27,7 @@ def need(module: str, extra: str, who: str) -> Any:
 
 
 def new_figure(who: str, width: float, height: float) -> Any:
-    """An empty matplotlib Figure of so many inches. It is not pyplot's: nothing global changes."""
+    """Return an empty matplotlib Figure, sizes in inches. It is not pyplot's: nothing global changes."""
     need("matplotlib", "lab", who)
     figure = need("matplotlib.figure", "lab", who).Figure(figsize=(width, height), layout="constrained")
     need("matplotlib.backends.backend_agg", "lab", who).FigureCanvasAgg(figure)

@@ -47,7 +47,7 @@ class Recorded:
             given = _signature(cls).bind(*args, **options).arguments
         except TypeError:
             cls._explain(len(args), options)
-            return self  # the constructor says what is wrong; a copy is made without arguments
+            return self  # the constructor raises the error; a copy is made without arguments
         for name, parameter in parameters(cls).items():
             if parameter.kind is parameter.VAR_KEYWORD:
                 given |= given.pop(name, {})

@@ -1,4 +1,4 @@
-"""The command `thalweg`. What it can do is in `thalweg.lab.commands`, which needs the extra `lab`."""
+"""The command `thalweg`. Its subcommands are in `thalweg.lab.commands`, which needs the extra `lab`."""
 
 import errno
 import os

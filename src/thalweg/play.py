@@ -32,7 +32,7 @@ BLOCK_SECONDS = 0.1  # how long compiled code runs between two looks at Ctrl-C a
 
 @dataclass(frozen=True)
 class Run:
-    """What `play` returns.
+    """The record of a run, as `play` returns it.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ def play(
     decisions: bool = False,
     progress: bool = False,
 ) -> Run:
-    """Play `learner` against the rounds of `problem` and return what happened.
+    """Play `learner` against the rounds of `problem` and return the record of the run.
 
     The learner goes on from the state it is in. Where the learner, its domain and the problem are all built in, the
     whole loop is compiled; otherwise each round is a `step`. Both are the same code: no bit differs.
@@ -110,9 +110,9 @@ def play(
     learner : Learner
         Any learner, yours or ours: only `step`, `queries` and `domain` are used on the Python path.
     problem : Problem or iterable of losses
-        What it plays against.
+        The opponent.
     rounds : int, optional
-        Play only the first so many rounds; needed for an endless problem.
+        Play only this number of rounds; needed for an endless problem.
     delay : int or array of ints, optional
         For a learner with late feedback (`Delayed`, `EfficientDelayed`): how many rounds late that of each round comes,
         or of all; negative: never. That of the learner when left out.
@@ -123,8 +123,8 @@ def play(
 
     Notes
     -----
-    Ctrl-C ends the run after the round at hand and returns what was played; a second one interrupts at once. A round
-    that must be refused raises, and the error names the round; the learner then stands just before that round.
+    Ctrl-C ends the run after the current round and returns the rounds played; a second one interrupts at once. A round
+    that must be refused raises, and the error names the round; the learner is then in the state just before that round.
 
     Examples
     --------

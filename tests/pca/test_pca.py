@@ -669,7 +669,7 @@ def test_bad_arguments(arguments, message):
 
 def test_a_large_rank_says_what_changes_and_works():
     """The bound needs k (d - k)/d only, so nothing breaks beyond d/2."""
-    with pytest.warns(RankWarning, match=r"What changes: bounds have k \(d - k\)/d = 0.75 in the place of k") as told:
+    with pytest.warns(RankWarning, match=r"its bounds have k \(d - k\)/d = 0.75 in the place of k") as told:
         learner = EfficientPCA(4, 3, rng=0)
     assert told[0].filename == __file__
     rows = switching(4, 3, 511, 100)

@@ -1,4 +1,4 @@
-"""The list of kernels in the library: what the specimens ask for, recorded in plain Python in a few seconds."""
+"""The list of kernels in the library: those that the specimens call, recorded in plain Python in a few seconds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Wanted(NamedTuple):
 
 
 def record() -> list[Wanted]:
-    """Play all specimens and note what they ask for. Kernels must be plain functions: NUMBA_DISABLE_JIT=1."""
+    """Play all specimens and record the kernels they call. Kernels must be plain functions: NUMBA_DISABLE_JIT=1."""
     from thalweg._build.specimens import specimens
 
     if not jit.PLAIN:

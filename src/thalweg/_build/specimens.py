@@ -1,7 +1,7 @@
 """Specimens: small runs that together ask for every kernel of the package, with arguments of every type it is given.
 
-The build plays them in plain Python, records which kernel was called with arguments of which types, and compiles what
-was recorded. So a specimen need not do anything sensible, but it has to ask: for both sides of a choice that is made
+The build plays them in plain Python, records which kernel was called with arguments of which types, and compiles these
+kernels. So a specimen need not do anything sensible, but it has to ask: for both sides of a choice that is made
 while compiling (an array or None, the class of a part), for arrays that are read-only where there are such, for `play`
 as well as `step` and `update`. Sizes and values do not matter. Nothing here needs an extra: estimators that follow the
 rules of another library are there as the engines behind them.
@@ -71,11 +71,11 @@ METAS: dict[str, Callable[[], Meta]] = {
     "LeadingHistory": lambda: LeadingHistory(0.1, LARGE),
     "Prod": lambda: Prod(LARGE),
 }
-IN_COVERS = ("Hedge",)  # whom pools obey that live on intervals: each one more is another 54 machines
+IN_COVERS = ("Hedge",)  # meta-learners of pools on intervals: each one more is another 54 machines
 
 
 def specimens() -> Iterator[Specimen]:
-    """Every specimen: its name, and what plays it."""
+    """Yield every specimen: its name and the function that plays it."""
     for part in (
         _domains,
         _losses,
@@ -159,7 +159,7 @@ def _sets() -> dict[str, Domain]:
 
 
 def _domains() -> Iterator[Specimen]:
-    """Projections of points inside, outside and far away, and what else a set is asked."""
+    """Projections of points inside, outside and far away, and the other methods of sets."""
     for name, domain in {**_sets(), "HalfSpace": HalfSpace([1.0, 1.0], 0.5)}.items():
         yield f"domain {name}", partial(_project, domain)
     for name in ("Ball", "Box"):
@@ -310,7 +310,7 @@ def _play_new(make: Callable[[], Any]) -> None:
 
 
 def _others() -> Iterator[Specimen]:
-    """What learners share with others: prices, judges, thresholds, room that has to grow."""
+    """Options shared by several learners: prices, judges, thresholds, capacity that has to grow."""
     ball = Ball(2)
     priced = partial(tw.Ensemble, ball, [0.1, 1.0], switching_cost=1.0, prior=[0.5, 0.5], meta_rate=0.1)
     yield "Ensemble, priced", partial(_play_new, priced)
@@ -439,7 +439,7 @@ def _compare(loss: str, domain: Domain) -> None:
 
 
 def _minimise(loss: str, domain: Domain) -> None:
-    """Where only Python can project, minimising is Python as well: what it asks of losses is all there is."""
+    """Minimise in Python, for a set that only Python can project onto: only methods of losses are kernels."""
     problem = _problem(domain, loss)[:1]
     regret.best_fixed(problem, domain, tol=0.5)
     regret.witnesses(tw.play(tw.SOGD(domain), problem), problem, domain)
@@ -471,7 +471,7 @@ def _steer(kind: Any, constants: control.Constants | None) -> None:
     for _ in range(2):
         control.simulate(controller, system, cost, 0.1 * _numbers(2, 2))
         controller.restore(controller.state())
-        controller = copy.deepcopy(controller)  # what was read-only is not in a copy
+        controller = copy.deepcopy(controller)  # arrays that were read-only are writable in a copy
         control.simulate(controller, system, cost, 0.1 * _numbers(2, 2))
 
 
@@ -559,7 +559,7 @@ def _combine(loss: str, gradient: bool) -> None:
 
 
 class _Guest:
-    """A rule of the user's own: everybody alike."""
+    """A rule of the user's own: equal weights."""
 
     def weights(self, x: Array, awake: Array) -> Array:
         return awake

@@ -1,8 +1,8 @@
 """From the LLVM code of a kernel to machine code with two doors.
 
-`k<name>(row)` is what Python calls: it takes the address of a row of words (`thalweg._kernels.kinds`) and returns the
-result, or a number that says the kernel raised. `d<name>(result, word, word, ...)` is what other kernels call: it
-writes the result and returns whether it raised.
+Python calls `k<name>(row)`: it takes the address of a row of words (`thalweg._kernels.kinds`) and returns the result,
+or a number that says the kernel raised. Other kernels call `d<name>(result, word, word, ...)`: it writes the result and
+returns whether it raised.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ class Memory:
     layout : Layout
         How large the block can be.
     tree : callable
-        Block -> what kernels take as a handle; (state, settings) when left out.
+        Block -> the handle that kernels take; (state, settings) when left out.
     moved : callable, optional
         Called with this memory whenever the arrays are others or were rolled back: forget views and shown values.
     guests : mapping, optional

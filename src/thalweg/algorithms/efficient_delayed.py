@@ -1,8 +1,8 @@
 """Dynamic regret with late gradients, one projection a round: Mild-OGD of Wan, Yao, Song, Zhang (ICML 2024), reduced.
 
 Y is a ball of radius R around X, D the diameter of X. In round t play x_t = Pi_X(y_t). The gradient of round s comes
-when the point of the members is z_i, not y_{s,i} any more. With h_s the surrogate gradient from what is remembered of
-round s, x_s, y_s and all y_{s,i} (`learners.one_projection`), each one that comes makes a step, in the order of rounds
+when the point of the members is z_i, not y_{s,i} any more. With h_s the surrogate gradient from the remembered
+x_s, y_s and all y_{s,i} (`learners.one_projection`), each one that comes makes a step, in the order of rounds
 where several come at once:
 
     z_i     <- Pi_Y(z_i - eta_i h_s)                                                       (1)
@@ -151,12 +151,12 @@ class EfficientDelayed(Late):
     start : array, optional
         A point of the domain to begin at; that nearest to the centre of Y when left out.
     on_violation : {"raise", "clip"}
-        What to do with a gradient above the bound.
+        Treatment of gradients above the bound.
 
     Notes
     -----
-    The calls are those of `Delayed`. All rounds feed one learner, where `Delayed` has copies: what one round teaches is
-    of use in the next. With `delay=0` it is `EfficientDynamic` without smoothness. The points of all members are
+    The calls are those of `Delayed`. All rounds feed one learner, where `Delayed` has copies: each round is
+    used by the next. With `delay=0` it is `EfficientDynamic` without smoothness. The points of all members are
     remembered for every round that waits: (max_delay + 1) N d numbers.
 
     Examples
@@ -249,7 +249,7 @@ class EfficientDelayed(Late):
         kept = state.gradients[row].copy(), state.x[row], state.y[row], state.points[row]
         _late_pool.learn(self._memory.handle, *kept)  # (1), (2)
 
-    # ------------------------------------------------------------------ what it tells
+    # ------------------------------------------------------------------ inspection
 
     @property
     def overtaken(self) -> int:

@@ -39,7 +39,7 @@ def sacs(*, L: float, D: float, delta: float) -> float:
 
 
 def mu(T: int) -> float:
-    """mu_T = ln(1 + (1 + ln(1 + T)) / (2e)): what an unknown number of experts costs Adapt-ML-Prod."""
+    """mu_T = ln(1 + (1 + ln(1 + T)) / (2e)): the cost of an unknown number of experts in Adapt-ML-Prod."""
     return math.log(1 + (1 + math.log(1 + T)) / (2 * math.e))
 
 

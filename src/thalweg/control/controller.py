@@ -153,7 +153,7 @@ class Controller(Kept, Recorded, ABC):
                 "Check the state and the model."
             )
 
-    # ------------------------------------------------------------------ what it tells
+    # ------------------------------------------------------------------ inspection
 
     @property
     def queries(self) -> Queries:

@@ -1,4 +1,4 @@
-"""What every feasible set states about itself."""
+"""The base class of feasible sets."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Domain(Recorded, ABC):
     def directions(self, v: ArrayLike) -> Array:
         """The part of `v` in the directions of the affine hull, as a new array: the span of all differences of points.
 
-        What is left of a gradient then still says all about the loss on the set. On a set with inner points it is `v`.
+        This part of a gradient still determines the loss on the set. On a set with inner points it is `v`.
 
         Examples
         --------
@@ -152,7 +152,7 @@ class Domain(Recorded, ABC):
         self._state_facts(self.shape, self.center.ravel() - off, radius, min(self.diameter, 2 * radius))
 
     def _normals(self) -> Array:
-        """Orthonormal rows that span what is orthogonal to all directions."""
+        """Orthonormal rows that span the orthogonal complement of all directions."""
         if self.flat == hulls.NORMALS:
             return self.flat_par.reshape(-1, self.dim)
         return (
@@ -184,7 +184,7 @@ class Domain(Recorded, ABC):
         if not radius > self.tolerance * self._scale(point):
             raise InputError(
                 f"{self!r} has no interior: no ball of its affine hull lies in it, or none larger than rounding. "
-                "Enlarge the set, or state what it lies in: equalities of a Polytope, normals of a Custom set."
+                "Enlarge the set, or state its affine hull: equalities of a Polytope, normals of a Custom set."
             )
         point = np.array(point, dtype=np.float64).reshape(self.shape)
         point.flags.writeable = False
@@ -277,7 +277,7 @@ class Domain(Recorded, ABC):
 
 
 def read_domain(owner: str, domain: object) -> Domain:
-    """A domain, or an error that says what to pass instead."""
+    """Return a domain, or raise an error that says how to make one."""
     if not isinstance(domain, Domain):
         raise InputError(
             f"The 'domain' parameter of {owner} must be a thalweg Domain. Got {told(domain)}. "

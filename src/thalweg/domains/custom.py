@@ -20,7 +20,7 @@ SLACK = 1e-6
 class Custom(Domain):
     """Any convex set, given by a function that returns the nearest point.
 
-    What the function returns is checked in every call: shape, nan, the enclosing ball, and `contains` if given.
+    The result of the function is checked in every call: shape, nan, the enclosing ball, and `contains` if given.
     `thalweg.testing.check_domain` finds out whether the function really is a projection.
 
     Parameters

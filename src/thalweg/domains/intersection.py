@@ -23,7 +23,7 @@ __all__ = ["Intersection"]
 
 # Dykstra's algorithm is tried on points no more than so many radii away, for so many rounds.
 NEAR, DYKSTRA = 3.0, 100
-# What rounding may do to an answer, relative to the distance of the point.
+# Rounding error of an answer, relative to the distance of the point.
 ROUNDING = 64 * np.finfo(float).eps
 # Earlier rounds from which a reflection learns, and how much worse than the last one it may be.
 MEMORY, WORSE = 10, 2.0
@@ -41,7 +41,7 @@ class Intersection(Domain):
     Nearby points are tried with Dykstra's algorithm, which takes back the step that a set made last time before it
     projects onto it again, and stops when these steps stay the same (Birgin and Raydan). Where it is slow, and for far
     points, averaged reflections take its place; where these are slow, too, polyhedra among the members become one
-    `Polytope` and balls are taken off one by one. What is returned, x for y, is within `tol` of every set, and normals
+    `Polytope` and balls are taken off one by one. The result x for y is within `tol` of every set, and normals
     of the sets certify it: <y - x, z - x> <= 0 for all z in the set, up to `tol` times ||y - x|| or the scale.
 
     Centre and radius are those of the smallest enclosing ball among the members, the diameter is the smallest among

@@ -170,7 +170,7 @@ class FreeModel:
             call.entry.read(said)
         return said
 
-    # ------------------------------------------------------------------ what it tells
+    # ------------------------------------------------------------------ inspection
 
     @property
     def weights(self) -> Array:

@@ -445,7 +445,7 @@ class ConformalTracker(Kept, Recorded):
                 pass
         return out if self.asymmetric else out[:, :1]
 
-    # ------------------------------------------------------------------ what it tells
+    # ------------------------------------------------------------------ inspection
 
     @property
     def waiting(self) -> int:

@@ -350,7 +350,7 @@ class Forecaster(Kept, Recorded):
             if self.on_change is not None:
                 self.on_change(self, change)
 
-    # ------------------------------------------------------------------ what it tells
+    # ------------------------------------------------------------------ inspection
 
     @property
     def candidates(self) -> tuple[str, ...]:

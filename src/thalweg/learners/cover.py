@@ -196,7 +196,7 @@ def _propose(s: CoverState, c: CoverSettings, loss: float) -> None:
 
 
 def _slots(markers: int) -> int:
-    """Return the slots of a state with capacity for so many markers."""
+    """Return the slots of a state with capacity for a number of markers."""
     return min(max(-(-markers.bit_length() // SLOTS), 1) * SLOTS, LEVELS)
 
 
@@ -237,7 +237,7 @@ class Covered(Machine[CoverState, CoverSettings]):
         return self._first_levels(k + 1)[k]
 
     def _first_levels(self, count: int) -> list[Expert]:
-        """Return the experts of so many levels, from level 0 on."""
+        """Return the experts of the first levels."""
         while len(self._levels) < count:
             made = self.expert
             if not isinstance(made, Expert):
@@ -440,12 +440,12 @@ class Cover(OnCover, Learner):
     domain : Domain
         Where the experts live.
     expert : Expert or callable
-        What lives on an interval, on `domain`; or `expert(length)`, which builds the one for intervals of that many
+        The expert on an interval, on `domain`; or `expert(length)`, which builds the one for intervals of that many
         unit intervals.
     meta : Meta
-        Who is believed.
+        The meta-learner that weighs the experts.
     cover : {"compact", "geometric"}
-        Who is alive.
+        The intervals on which experts live.
     threshold : callable, optional
         m -> C_m > 0, the loss that ends the m-th unit interval: a problem-dependent cover. Left out, every round is a
         unit interval.
@@ -459,7 +459,7 @@ class Cover(OnCover, Learner):
     anytime : bool
         The guarantee needs no horizon, so none is missed past it.
     owner : str, optional
-        Who speaks in error messages: the method that this cover is a part of.
+        The name in error messages: the method that this cover is a part of.
     horizon, gradient_bound, on_violation
         As for every `Learner`. The horizon tells a meta-learner how many experts to expect.
 

@@ -11,8 +11,8 @@ of the path as copy k sees it,
     R(n, P) = c sqrt(n (1 + P))  gives  c sqrt(K T (1 + P_T)) at most, by Cauchy and Schwarz.                       (3)
 
 There are at most as many copies as rounds ever waited at once, and one: K <= max_delay + 1. (3) is the order of the
-lower bound (Wan, Yao, Song, Zhang, ICML 2024). A round whose feedback never comes has no part in (2): it costs at most
-what one round can, G D.
+lower bound (Wan, Yao, Song, Zhang, ICML 2024). A round whose feedback never comes has no part in (2): it costs at
+most G D.
 """
 
 from __future__ import annotations
@@ -131,8 +131,9 @@ class Delayed(Late):
     `decision` is that of the present round; `update(gradient, loss, round=s)` brings feedback of round s, counted from
     0; `advance()` ends the present round. Decisions of `max_delay` rounds are remembered (`decision_at`), so that their
     gradients can be computed when the answer comes; older rounds are forgotten. `step` and `play(..., delay=...)`
-    simulate all that. A round costs what it costs the learner: one projection and at most one gradient for those of one
-    projection. Where losses drift fast, one learner for all rounds can be better: `EfficientDelayed`.
+    simulate all that. A round costs as much as one of the learner: one projection and at most one gradient where it
+    is a learner of one projection. Where losses drift fast, one learner for all rounds can be better:
+    `EfficientDelayed`.
 
     Examples
     --------
@@ -196,7 +197,7 @@ class Delayed(Late):
         self._list_guests(memory)
 
     def _new_copy(self, like: object) -> Any:
-        """Return one more learner, checked; the first is `like` nobody."""
+        """Return one more learner, checked to be built `like` the first, if there is one."""
         name = type(self).__name__
         made = ask(name, "make_learner", self.make_learner, self.domain)
         missing = [n for n in ("decision", "update", "state", "restore", "reset") if not _has(made, n)]
@@ -244,7 +245,7 @@ class Delayed(Late):
         return super().decision if self._shown is None else self._shown
 
     def _decide_late(self) -> Array:
-        """Return the decision of somebody else's learner, checked."""
+        """Return the decision of a foreign learner, checked."""
         copy = self._copies[self._holders[self.rounds % self._rows]]
         x = read_decision(self._who(), copy, self.domain)
         if not feasible(self.domain, x):
@@ -311,10 +312,10 @@ class Delayed(Late):
         super().advance()
 
     def _take(self, s: int, gradient: Array, loss: float | None) -> None:
-        """Nothing: `_commit` lets the copy learn once all else is done."""
+        """Do nothing: in `_commit` the copy learns once all else is done."""
 
     def _commit(self, s: int, due: int | None, loss: float | None, clipped: bool, *, end: bool) -> None:
-        """As `Late._commit`. Nobody asks the copy before the feedback is due, so it may learn at once, last of all."""
+        """As `Late._commit`. The copy is idle until the feedback is due, so it may learn at once, last of all."""
         state, rows, t = self._memory.state, self._rows, self.rounds
         copy, count, clock = self._copies[self._holders[s % rows]], len(self._copies), state.clock
         ours = isinstance(copy, Learner)  # whose rounds are whole, or were not
@@ -358,7 +359,7 @@ class Delayed(Late):
 
     @property
     def copies(self) -> int:
-        """How many copies there are: one more than rounds ever waited at once."""
+        """The number of copies: one more than rounds ever waited at once."""
         return len(self._copies)
 
     # ------------------------------------------------------------------ whole runs

@@ -1,14 +1,14 @@
-"""Rounds whose feedback comes later: what is remembered of them, and when it counts.
+"""Rounds with delayed feedback: their remembered decisions, and the time at which feedback counts.
 
 Rounds are counted from 0; the present one is t. Of the rounds t - m, ..., t, m the largest delay, the decision is
-remembered and feedback is taken; what comes for round s during round t counts from round t + 1 on. Round s has row
+remembered and feedback is taken; feedback for round s during round t counts from round t + 1 on. Round s has row
 s mod (m + 1) of every array:
 
     x_s         its decision
     due_s       the round at whose end its feedback counts; -1 as long as there is none                    (1)
 
-When a round ends, what is due is applied in the order of rounds, so the order in which it came within the round does
-not matter. A round that is older than m without feedback is forgotten.
+When a round ends, all feedback that is due is applied in the order of rounds, so the order in which it came within the
+round does not matter. A round that is older than m without feedback is forgotten.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Late(Learner):
         self._oldest = 0  # no round before it waits
         self._clock, self._due = memory.state.clock.data, memory.state.due.data  # quicker than arrays, entry by entry
 
-    # ------------------------------------------------------------------ what a new one defines
+    # ------------------------------------------------------------------ to be defined by subclasses
 
     @abstractmethod
     def _decide_late(self) -> Array:
@@ -123,7 +123,7 @@ class Late(Learner):
     def _settle(self, s: int) -> None:
         """Apply the feedback of round s, which is due."""
 
-    # ------------------------------------------------------------------ what is remembered
+    # ------------------------------------------------------------------ remembered rounds
 
     @property
     def decision(self) -> Array:
@@ -182,7 +182,7 @@ class Late(Learner):
         return f"{type(self).__name__}, round {s} (counted from 0)"
 
     def _whose(self, round: object) -> int:
-        """Whose feedback comes."""
+        """The round that feedback belongs to."""
         if round is not None:
             s = self._remembered("update", round)
             if self._memory.state.due[s % self._rows] >= 0:
@@ -206,7 +206,7 @@ class Late(Learner):
     # ------------------------------------------------------------------ the calls of a round
 
     def update(self, gradient: ArrayLike, loss: float | None = None, *, round: int | None = None) -> None:
-        """Feedback of a past round, or of the present one: the gradient at `decision_at(round)`, and the loss.
+        """Give feedback for a past round, or the present one: the gradient at `decision_at(round)`, and the loss.
 
         It counts from the next round on; `advance` ends the present one. Feedback may come in any order and may never
         come.
@@ -230,13 +230,13 @@ class Late(Learner):
         self._commit(s, self.rounds, value, clipped, end=False)
 
     def advance(self) -> None:
-        """End the present round, whether or not feedback came. What came for past rounds counts from now on."""
+        """End the present round, with or without feedback. Feedback for past rounds counts from now on."""
         _ = self.decision  # never read: it is played all the same
         self._commit(self.rounds, None, None, clipped=False, end=True)
         watch_horizon(self)
 
     def step(self, f: Loss, *, delay: int | None = None) -> float:
-        """One round with feedback that comes late: asks f at the decision, ends the round, and returns the loss paid.
+        """Play one round with delayed feedback: ask f at the decision, end the round, and return the loss paid.
 
         The gradient counts `delay` rounds later than it would without delay.
 

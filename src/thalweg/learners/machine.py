@@ -33,7 +33,7 @@ C = TypeVar("C")
 
 
 class Machine(ABC, Generic[S, C]):
-    """A value that plans a state, and says what only Python can do for it.
+    """A value that plans a state, and has the operations on it that need Python.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ class Machine(ABC, Generic[S, C]):
 
     @property
     def guests(self) -> Mapping[str, Any]:
-        """Objects of somebody else whose state is not in the block, by the prefix of their names."""
+        """Foreign objects whose state is not in the block, by the prefix of their names."""
         return {}
 
     @property

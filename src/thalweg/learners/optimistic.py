@@ -220,7 +220,7 @@ def _error(learner: Learner, s: HintedState, c: HintedSettings) -> float:
 
 
 class Optimistic(Learner):
-    """What `EfficientOptimistic` runs on the ball around its domain. Its decision may lie outside the ball.
+    """The inner learner of `EfficientOptimistic`, on the ball around its domain. Its decision may lie outside the ball.
 
     Parameters
     ----------

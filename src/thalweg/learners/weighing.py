@@ -1,4 +1,4 @@
-"""Weights on a simplex that follow a moving optimum: a Tracker as a part of somebody else's state.
+"""Weights on a simplex that follow a moving optimum: a Tracker as a part of another state.
 
 Estimators that weigh candidates plan one or more of these inside their own state (`Weighing.plan`), hand them to their
 kernels (`Weighing.weigher`) and grow them between rounds: their sizes are the same for all of them. The first round

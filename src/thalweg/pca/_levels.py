@@ -54,7 +54,7 @@ class LevelsLayout:
         """Return the slots of a saved state: those its round needs, and at most one more."""
         t, K = int(saved["clock"].flat[0]) + 1, saved["born"].size
         if not 0 < t <= MOST_COUNTED + 1:
-            raise ValueError("its counters are negative, or beyond what can be counted")
+            raise ValueError("its counters are negative, or too large")
         if not 0 < K <= max(LEVELS, (t + 1).bit_length()):
             raise ValueError(f"it has {K} levels in round {t}")
         if t >> K:
@@ -97,7 +97,7 @@ class CoverPCA(PCALearner):
         yield "births", s.born.tolist() == born(past.rounds + 1, s.born.size)
         yield "weights", shares(s.weights, s.born > 0)
 
-    # ------------------------------------------------------------------ what it tells
+    # ------------------------------------------------------------------ inspection
 
     @property
     def active(self) -> int:

@@ -1,4 +1,4 @@
-r"""What the theorems allow, with every constant: regret bounds of single pieces of a run.
+r"""Regret bounds of single pieces of a run, with every constant.
 
 Notation: R the radius of the surrogate ball Y, G the gradient bound, n the rounds of the piece, P the comparator's path
 length in it, F its loss, Q >= sum of squared gradient norms. For L-smooth losses f >= 0, ||grad f||^2 <= 2 L f, so

@@ -433,7 +433,7 @@ class Aggregator(Kept, Recorded):
         if asked:
             self._memory.settings.copies[k].weights[-len(asked) :] = asked
 
-    # ------------------------------------------------------------------ what it tells
+    # ------------------------------------------------------------------ inspection
 
     @property
     def waiting(self) -> int:
