@@ -1,6 +1,6 @@
 """Tables in and out: arrays, or data frames of any kind through narwhals, and the same kind comes back.
 
-A frame's columns are looked at one by one, so that what is wrong is named by column and row. A time column is checked
+A frame's columns are read one by one, so that errors name column and row. A time column is checked
 for order and never taken for a number.
 """
 

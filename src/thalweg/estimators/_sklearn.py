@@ -1,4 +1,4 @@
-"""Rows, weights and models of the linear estimators for scikit-learn: the part that does not know what a label is.
+"""Rows, weights and models of the linear estimators for scikit-learn: the part that is the same for all labels.
 
 Functions take the estimator first. It has the arguments `constraint`, `radius`, `fit_intercept` and `guests`.
 """

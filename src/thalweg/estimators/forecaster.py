@@ -110,7 +110,7 @@ class Forecaster(Kept, Recorded):
         Names of columns that are known before the target: temperature, hour, price of yesterday. For more than one
         step ahead they must be known for all of them.
     lags : "auto", int or sequence of int
-        Past values that one of the candidates looks at: 8 stands for the last 8 values, (1, 2, 24, 168) for these.
+        Past values that one of the candidates looks at: 8 means the last 8 values, (1, 2, 24, 168) for these.
         "auto" is 4. Seasonal candidates have lags of their own.
     season : "auto", None, int or sequence of int
         The number of rounds after which the series repeats itself: 24 for hours of a day, (24, 168) for days and weeks,
@@ -430,7 +430,7 @@ def _stacked(parts: list[Array], width: int) -> Array:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value stands for a missing one: None, nan, and those of data frame libraries."""
+    """Whether a value is missing: None, nan, and those of data frame libraries."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, float | np.floating) and bool(np.isnan(value))
@@ -479,7 +479,7 @@ def _read_levels(owner: str, levels: Any) -> tuple[float, ...]:
 
 
 def read_lags(owner: str, lags: Any) -> tuple[int, ...]:
-    """Return lags in ascending order, from 1 on; a number n stands for 1..n."""
+    """Return lags in ascending order, from 1 on; a number n means 1..n."""
     if isinstance(lags, int | np.integer) and not isinstance(lags, bool):
         return tuple(range(1, check_count(owner, "lags", lags, least=1, most=MOST_LAGS) + 1))
     items = check_items(owner, "lags", lags, f"'auto', a number, or a list of up to {MOST_LAGS} whole numbers")

@@ -37,11 +37,11 @@ def coverage_over_time(
     Parameters
     ----------
     y : array or series
-        What came.
+        The observations.
     bands : array (T, 2), data frame, or a mapping of names to them
         The intervals.
     coverage : float
-        What was asked for.
+        The coverage asked for.
     window : int
         Rounds that a share is taken of.
     ax : Axes, optional
@@ -118,12 +118,12 @@ def width_over_time(bands: object, *, window: int = 100, ax: Axes | None = None)
 
 
 def band(y: object, limits: object, *, first: int = 0, last: int | None = None, ax: Axes | None = None) -> Axes:
-    """The series with the intervals around it, and what was missed.
+    """Draw the series with the intervals around it, and the points missed.
 
     Parameters
     ----------
     y : array or series
-        What came.
+        The observations.
     limits : array (T, 2) or data frame
         The intervals.
     first, last : int
@@ -173,7 +173,7 @@ def _means(values: Any, n: int) -> Array:
 
 
 def _read(owner: str, y: object, bands: object) -> tuple[Array, dict[str, Array]]:
-    """What came, where it is given, and the intervals by name; as many of each."""
+    """Return the observations, where given, and the intervals by name; as many of each."""
     frame = hasattr(bands, "columns") or hasattr(bands, "column_names")
     named = bands if isinstance(bands, Mapping) and not frame else {"intervals": bands}
     found = {str(name): _limits(owner, limits) for name, limits in named.items()}

@@ -69,7 +69,7 @@ class ThalwegForecaster(BaseForecaster):  # type: ignore[misc]  # sktime has no 
         "capability:pred_int:insample": True,
         "capability:update": True,
     }
-    _config: ClassVar[dict[str, Any]] = {"remember_data": False}  # it has what it needs
+    _config: ClassVar[dict[str, Any]] = {"remember_data": False}  # the forecaster keeps its own
 
     def __init__(
         self,

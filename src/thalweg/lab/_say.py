@@ -1,4 +1,4 @@
-"""What is told to people: nothing in it can steer their terminal."""
+"""Messages to users: nothing in them can control the terminal."""
 
 import sys
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ def note(text: str) -> None:
 
 
 def terminal(wanted: bool | None) -> bool:
-    """Whether to show progress: as asked, else where somebody watches."""
+    """Whether to show progress: as asked, else on a terminal."""
     return sys.stderr.isatty() if wanted is None else wanted
 
 

@@ -1,4 +1,4 @@
-"""Algorithms and sets by name: what a user types, and how it is built for a stream."""
+"""Algorithms and sets by name: their text form, and how they are built for a stream."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def build(name: str, stream: Stream) -> tw.Learner:
         A key of `ALGORITHMS`, whatever its case; or "module:name": a learner class of yours with a card, built as the
         card says, or a function (or another class) that takes the domain and returns a learner.
     stream : Stream
-        What it will play.
+        The stream to play.
 
     Returns
     -------
@@ -130,7 +130,7 @@ def _imported(text: str) -> Any:
 
 
 def _called(text: str, function: Callable[..., Any], what: str, kind: type, *arguments: Any) -> Any:
-    """What it returns."""
+    """Return the result, checked to be of this kind."""
     made = ask(text, what, function, *arguments)
     if not isinstance(made, kind):
         raise InputError(f"{text!r} must return a thalweg {kind.__name__}. Got {told(made)}.")
@@ -142,7 +142,7 @@ def _called(text: str, function: Callable[..., Any], what: str, kind: type, *arg
 
 @dataclass(frozen=True)
 class Shape:
-    """A set by name: one line about it and, where numbers describe it, what builds it from (dimension, options)."""
+    """A set by name: one line about it and, where numbers describe it, its builder from (dimension, options)."""
 
     about: str
     options: dict[str, float] = field(default_factory=dict)
@@ -150,7 +150,7 @@ class Shape:
 
     @property
     def usage(self) -> str:
-        """What may follow the name, with the defaults; empty for sets that are built in Python only."""
+        """The options after the name, with the defaults; empty for sets that are built in Python only."""
         return ",".join(f"{key}={value:g}" for key, value in self.options.items())
 
 

@@ -1,4 +1,4 @@
-"""What the pictures of studies share: one look for each learner, axes, legends and files."""
+"""Common parts of the pictures of studies: one look for each learner, axes, legends and files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One side of `ConformalTracker`: candidates for a quantile of the scores, their weights, and what keeps the coverage.
+"""One side of `ConformalTracker`: candidates for a quantile of the scores, their weights, and coverage control.
 
 A round, with alpha the share that may be missed and e_k the candidates, w_k their weights (a `Tracker` on the simplex):
 
@@ -14,12 +14,12 @@ A round, with alpha the share that may be missed and e_k the candidates, w_k the
     and r_h the (1 - alpha)-quantile of the last 1000 ratios s/m_h, m_h of when s was predicted                      (5)
     m_h <= M;  e_k <= 2 M'                                                                                          (6)
 
-with M the largest and M' the second largest score of the shortest window: what is left of a level that is gone does no
-harm for longer than that window, and a single huge score next to none. A quantile of n numbers is at place
+with M the largest and M' the second largest score of the shortest window: after a drop of the level, old scores matter
+no longer than that window, and a single huge score hardly at all. A quantile of n numbers is at place
 (1 - alpha)(n + 1) of the sorted ones, between neighbours linear.
 
 After more than 10/alpha zeros in a row windows and means are empty, the threshold is 0 and the rest waits until a score
-is above 0: a zero is covered whatever the threshold is. After more than 100/alpha theta is what it was before them.
+is above 0: a zero is covered whatever the threshold is. After more than 100/alpha theta has its value before them.
 
 Scores times a power of two give thresholds times that power, bit for bit, as long as nothing underflows: everything
 above is linear in the scores, or made of ratios of them.
@@ -65,7 +65,7 @@ class SideState(NamedTuple):
     means: Floats = field("H")  # m_h
     counts: Floats = field("H")  # n_h
     candidates: Floats = field("K")  # e_k of the present round
-    theta: Floats = field("2")  # and what it was before the present run of zeros
+    theta: Floats = field("2")  # and its value before the present run of zeros
     asked: Floats = field("h")  # thresholds that wait for an answer: the i-th is asked[i % h]
     advice: Floats = field("h K")  # e_k of those rounds
     scales: Floats = field("h H")  # m_h of those rounds
@@ -189,7 +189,7 @@ def _replace(sorted_: Floats, n: int, old: float, new: float) -> None:
     sorted_[i] = new
 
 
-# -------------------------------------------------------------------------------------------------- what is remembered
+# -------------------------------------------------------------------------------------------------- remembered scores
 
 
 @inner

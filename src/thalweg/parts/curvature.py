@@ -50,7 +50,7 @@ NOISE, SUM, ROUNDS, MOST = 0, 1, 2, 3  # of `watch`: the mean of nu, a, the roun
 
 
 class CurvatureState(NamedTuple):
-    """C is 0, D is 1; Q of them, none where nobody follows curvature."""
+    """C is 0, D is 1; Q of them, none where no member follows curvature."""
 
     P: Floats = field("Q d d", magnitude(5 * LARGEST_CURVATURE))
     watch: Floats = field("4", within(0.0, 5 * LARGEST_CURVATURE))  # the errors of D
@@ -107,7 +107,7 @@ def _fits(w: float, u: Floats, f: float) -> bool:
 
 @inner
 def gain_of(h: Floats, y: Floats, point: Floats) -> float:
-    """Return what a member at this point would have gained over y."""
+    """Return the gain of a member at this point over y."""
     gain = 0.0
     for j in range(h.shape[0]):
         gain += h[j] * (y[j] - point[j])

@@ -123,8 +123,8 @@ class PCALearner(Kept, Recorded, ABC):
         seed = check_rng(name, rng).integers(2**63)
         if 2 * k > d:
             warnings.warn(
-                f"{name}: rank k = {k} is more than half of dim d = {d}, which the paper's theorem excludes. The method "
-                f"is the same; its bounds have k (d - k)/d = {k * (d - k) / d:g} in the place of k.",
+                f"{name}: rank k = {k} is more than half of dim d = {d}, which the paper's theorem excludes. The "
+                f"method is the same; its bounds have k (d - k)/d = {k * (d - k) / d:g} in the place of k.",
                 RankWarning,
                 stacklevel=outside(),
             )

@@ -1,6 +1,6 @@
 """The best decisions in hindsight: least squares on a set for many windows, and proximal steps of all rounds.
 
-Every answer comes with a bound on what it misses of the optimum. It needs only projections onto the set X, and a ball
+Every answer comes with a bound on its gap to the optimum. It needs only projections onto the set X, and a ball
 (c, R) around X. Let x+ = Pi_X(x - grad F(x)/L) for a convex F. Then <x - grad F(x)/L - x+, u - x+> <= 0 for u in X, so
 
     F(x+) - F(u) <= F(x+) - F(x) - <grad F(x), x+ - x> + L <x - x+, x+ - u>                                    (1)
@@ -54,7 +54,7 @@ class Sums(NamedTuple):
 
 
 class Term(NamedTuple):
-    """What is added to the loss of a round: <q, z> + rho/2 ||z - v||^2. With a leading axis, of many rounds."""
+    """A term added to the loss of a round: <q, z> + rho/2 ||z - v||^2. With a leading axis, of many rounds."""
 
     q: np.ndarray
     v: np.ndarray
@@ -63,7 +63,7 @@ class Term(NamedTuple):
 
 @kernel
 def _add_round(a: np.ndarray, y: float, row: np.ndarray) -> None:
-    """row += what a round adds to it."""
+    """row += the terms of a round."""
     d, k = a.shape[0], 0
     for i in range(d):
         for j in range(i + 1):
@@ -142,7 +142,7 @@ def _cholesky_solve(A: np.ndarray, b: np.ndarray, C: np.ndarray, w: np.ndarray) 
 
 @kernel
 def _miss(g: np.ndarray, x: np.ndarray, c: np.ndarray, R: float) -> float:
-    """max over the ball of <g, x - u>: what a point with gradient g can miss."""
+    """max over the ball of <g, x - u>: the largest gap of a point with gradient g."""
     inner, square = 0.0, 0.0
     for j in range(x.shape[0]):
         inner += g[j] * (x[j] - c[j])
@@ -172,9 +172,9 @@ def _fit(
     work: np.ndarray,
     C: np.ndarray,
 ) -> float:
-    """w <- the minimiser of w'Aw/2 - b'w on the set, from the point w; returns a bound on what it misses.
+    """w <- the minimiser of w'Aw/2 - b'w on the set, from the point w; returns a bound on its gap.
 
-    The unconstrained minimiser if it lies in the set, else accelerated projected gradients, started anew whenever the
+    The unconstrained minimiser if it lies in the set, else accelerated projected gradients, restarted whenever the
     momentum points uphill. Overwrites w, work and C.
     """
     d, c, R = b.shape[0], X.center, X.radius
@@ -268,9 +268,9 @@ def fit_windows(
     found: Fits,
     room: WindowRoom,
 ) -> None:
-    """The least-squares decision of every window [starts[k], stops[k]): its loss and a bound on what it misses.
+    """The least-squares decision of every window [starts[k], stops[k]): its loss and a bound on its gap.
 
-    What rounding can add to a loss, or take away: every term of a window goes through a few sums only, so it errs by at
+    Rounding errors of a loss: every term of a window goes through a few sums only, so it errs by at
     most that many EPS times the sizes of the window's own terms at points of at most the size U of the set. The gap
     holds it. Each window starts where the one before ended up. Overwrites `found` and `room`.
     """

@@ -1,7 +1,7 @@
 """Linear models of the value h steps ahead, one for each of a few horizons, on top of an exponential smoothing.
 
     z_{t+h-1} - base_h from z_{t-1} - base_h, two steps of z, the last two errors of the base, and for a season its last
-    error and its last value in the phase of the target; what two other smoothings say of the target; a constant     (1)
+    error and its last value in the phase of the target; the forecasts of two other smoothings; a constant           (1)
 
 Pairs of features and answer are complete h rounds later, so features wait. Horizons between two of those that have a
 model take the weights of the lower one. Weights are those of least squares (`thalweg.parts.forecast.ridge`), with a

@@ -1,4 +1,4 @@
-"""The plan of a linear model: its candidates, their weights, and how many features and rows there is room for."""
+"""The plan of a linear model: its candidates, their weights, and the capacity for features and rows."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -78,7 +78,7 @@ class LinearLayout:
         return self.sizes() | {"slots": slots_of(saved["jury.records.born"]) if self.slots(0) else 0}
 
     def slots(self, rounds: int) -> int:
-        """Return the slots that so many rows need; for the log loss the jury does not judge."""
+        """Return the slots that a number of rows needs; for the log loss the jury does not judge."""
         return 0 if self.loss == "log_loss" else slots_for(rounds)
 
     def rounds(self, sizes: Mapping[str, int]) -> int:
