@@ -214,7 +214,7 @@ def check_array(
 
 
 def check_positives(owner: str, name: str, value: object, count: int) -> NDArray[np.float64]:
-    """`count` numbers above zero, at most 1e100, or one number that stands for all of them."""
+    """Return `count` numbers above zero, at most 1e100; one number is repeated."""
     array = check_array(owner, name, value)
     array = check_array(owner, name, np.full(count, array) if array.ndim == 0 else array, shape=(count,))
     if not (array > 0).all():

@@ -179,5 +179,5 @@ def _refuse(word: str) -> None:
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, Any]:
     if len(dict(pairs)) < len(pairs):
-        raise StateError(f"The {TEXT} of the file is damaged: a name stands twice.")
+        raise StateError(f"The {TEXT} of the file is damaged: a name occurs twice.")
     return dict(pairs)

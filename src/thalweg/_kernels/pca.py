@@ -134,7 +134,7 @@ def thin(values: np.ndarray, sigma: np.ndarray, V: np.ndarray, work: np.ndarray,
     shift = values[zeros] - sigma[zeros] if direct else 0.0
     w = zeros + ones if direct else between + ones
     first = zeros if direct else 0  # rows up to here are taken,
-    skipped = between if direct else zeros  # and so many after them left out
+    skipped = between if direct else zeros  # and this number after them skipped
     left, right = work[: w * d], work[w * d : 2 * w * d]  # (w, d) each
     for c in range(w):
         i = c if c < first else c + skipped

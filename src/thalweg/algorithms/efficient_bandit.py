@@ -141,7 +141,7 @@ class EfficientBandit(Learner):
         G, a Lipschitz constant of every loss. With two points, values that differ by more than it allows are refused.
     loss_bound : float, optional
         B >= |f_t|. Needed with one point, where regret grows with its root: subtract from the losses the part known
-        beforehand. A value beyond it is refused.
+        in advance. A value beyond it is refused.
     points : {1, 2}
         How many values a round has. Two are worth much more than one: regret of order sqrt(T), not T^{3/4}.
     exploration : float, optional

@@ -145,9 +145,9 @@ class EfficientDelayed(Late):
     gradient_bound : float
         G.
     delay : int, optional
-        Feedback always comes so many rounds later, and in order.
+        Feedback always comes this many rounds later, and in order.
     max_delay : int, optional
-        It comes at most so many rounds later, in any order, or never. One of the two is given.
+        It comes at most this many rounds later, in any order, or never. One of the two is given.
     start : array, optional
         A point of the domain to begin at; that nearest to the centre of Y when left out.
     on_violation : {"raise", "clip"}

@@ -12,7 +12,7 @@ Threshold = str | float | Callable[[int], float]  # a theory's by name, one numb
 
 
 def read(owner: str, threshold: Threshold, **named: Callable[[int], float]) -> Callable[[int], float]:
-    """The function m -> C_m that a `threshold` argument stands for."""
+    """Return the function m -> C_m for a `threshold` argument."""
     if callable(threshold):
         return threshold
     if isinstance(threshold, str):

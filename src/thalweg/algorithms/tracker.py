@@ -18,7 +18,7 @@ at the markers of a compact cover. (2) is in `thalweg.parts.cut_descent`, (3) in
 
 For every T and every path in X of length P, regret is of order R sqrt(S_T (1 + P/R)), up to logarithms; on every
 interval I of order R sqrt(S_I (P_I/R + log^2 T)), up to G (P_I + R log^2 T) with G the longest gradient so far. For
-smooth f_t >= 0 sqrt(S_I) is of order sqrt(L F_I). No constant is known beforehand. 1 projection, 1 gradient, 1 value a
+smooth f_t >= 0 sqrt(S_I) is of order sqrt(L F_I). No constant is known in advance. 1 projection, 1 gradient, 1 value a
 round.
 """
 

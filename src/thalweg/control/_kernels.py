@@ -1,4 +1,4 @@
-"""Disturbance-action policies: what they do, the state and action they lead to, and the gradient of a loss of these.
+"""Disturbance-action policies: their inputs, the state and action they lead to, and the gradient of a loss of these.
 
 A policy is `M` (H, d_u, d_x). `past` (2H + 1, d_x) holds the disturbances, newest first: past[k] = w_{t-1-k}. With
 F = A - BK:
@@ -23,7 +23,7 @@ __all__ = ["Response", "action", "gradient", "truncate"]
 
 
 class Response(NamedTuple):
-    """What a system under a gain makes of inputs and disturbances."""
+    """The response of a system under a gain to inputs and disturbances."""
 
     powers: np.ndarray  # (H + 1, d_x, d_x) F^j, j = 0..H
     responses: np.ndarray  # (H + 1, d_x, d_u) F^j B

@@ -108,7 +108,7 @@ def closed_loop_norm(
 ) -> float:
     """The largest gain from disturbance to cost over frequencies, sup ||[Q^1/2; -R^1/2 K] (e^{is} I - A + B K)^{-1}||.
 
-    From a grid of frequencies, refined around the largest; so it can be too small by what happens between two of them.
+    From a grid of frequencies, refined around the largest; so it can miss a peak between two of them.
     """
     who = "closed_loop_norm"
     K = check_gain(who, system, gain)

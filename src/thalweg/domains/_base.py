@@ -27,7 +27,7 @@ __all__ = ["Array", "Domain", "read_domain"]
 POINT = 1e-12
 # Sums of larger entries of a point could overflow.
 BIGGEST = 1e300
-# Further away than so many radii, a point is moved to this distance in the same direction: to all digits and many more
+# Further away than these radii, a point is moved to this distance in the same direction: to all digits and many more
 # its projection onto a bounded set is the same.
 FARTHEST = 1e100
 # Rows are linearly dependent when a singular value is smaller than this, relative to the largest.

@@ -30,7 +30,7 @@ class Custom(Domain):
     shape : int or tuple of int
         Shape of a point.
     center, radius : array, float
-        A ball that contains the set. A number as centre stands for all entries.
+        A ball that contains the set. A number as centre is used for all entries.
     diameter : float, optional
         An upper bound of the distance of two points of the set. 2 radius when left out.
     contains : callable, optional

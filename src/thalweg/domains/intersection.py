@@ -21,7 +21,7 @@ from thalweg.errors import InputError, ProjectionError
 
 __all__ = ["Intersection"]
 
-# Dykstra's algorithm is tried on points no more than so many radii away, for so many rounds.
+# Dykstra's algorithm is tried on points at most NEAR radii away, for DYKSTRA rounds.
 NEAR, DYKSTRA = 3.0, 100
 # Rounding error of an answer, relative to the distance of the point.
 ROUNDING = 64 * np.finfo(float).eps

@@ -59,7 +59,7 @@ class Fitted(Protocol):
         Fitted attributes that sizes follow from: their names, and functions that read saved ones. They raise an error
         where a saved one cannot be used.
     _prefix : str
-        Of the names of arrays in saved states; "{}" stands for the number of a model.
+        Prefix of the names of arrays in saved states; "{}" is the number of a model.
     """
 
     _noun: str

@@ -107,7 +107,7 @@ class Frequency:
         return steps, fits & (rest == 0)
 
     def times(self, places: Ints, anchors: Anchors) -> Ints:
-        """Return the times so many steps after the anchor."""
+        """Return the times at these numbers of steps after the anchor."""
         if self.kind in (FIXED, COUNTED):
             return anchors.first + places * self.step
         clock = anchors.first % DAY

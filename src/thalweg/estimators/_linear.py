@@ -21,7 +21,7 @@ MANY = 100  # features up to which guests come by themselves
 
 
 def read_guests(owner: str, guests: Any, features: int) -> bool:
-    """Whether there are guests among so many features, by the argument `guests`."""
+    """Whether there are guests with this number of features, by the argument `guests`."""
     choices: tuple[str | bool, ...] = "auto", True, False
     wanted = check_choice(owner, "guests", guests, choices)
     return features <= (MANY if wanted == "auto" else WIDEST) and bool(wanted)

@@ -189,7 +189,7 @@ class ConformalTracker(Kept, Recorded):
         Two sides on their own, each missing half as often, for errors that are larger on one side. Intervals still
         hold the forecast. Scores are then errors with a sign, y - y_hat, and `threshold()` is a pair.
     horizon : int
-        How late answers come: up to so many predictions may wait for theirs. Update answers the oldest.
+        The largest delay of answers: up to this many predictions may wait for theirs. Update answers the oldest.
 
     Notes
     -----

@@ -313,7 +313,7 @@ class Forecaster(Kept, Recorded):
         )
 
     def _make_room(self, rounds: int) -> None:
-        """Look for seasons if it is time, and see to it that there is capacity for so many rounds."""
+        """Look for seasons if it is time, and grow to capacity for a number of rounds."""
         memory = self._memory
         sizes, fields = self._room_for(rounds)
         if sizes != memory.sizes:
@@ -322,7 +322,7 @@ class Forecaster(Kept, Recorded):
             memory.block.arrays[name][:] = values
 
     def _room_for(self, rounds: int) -> tuple[dict[str, int], dict[str, tuple[int, ...]]]:
-        """Return the sizes that so many rounds need, and fields to set once they are there. Nothing changes."""
+        """Return the sizes needed for a number of rounds, and fields to set after growing. Nothing changes."""
         memory, sizes = self._memory, dict(self._memory.sizes)
         if self.columns and rounds > rounds_for(sizes["slots"]):
             sizes["slots"] = slots_for(rounds)
@@ -344,7 +344,7 @@ class Forecaster(Kept, Recorded):
         return np.asarray(s.z[0, np.arange(max(0, t - L), t) % L])
 
     def _tell(self, before: int) -> None:
-        """Log changes since there were so many, and call `on_change`."""
+        """Log the changes after the first `before`, and call `on_change`."""
         for change in self.changes[before - int(self._memory.state.history.counts[CHANGED]) :]:
             log.info("%s: the level of the series changed, evident in round %d", type(self).__name__, change)
             if self.on_change is not None:
@@ -398,7 +398,7 @@ class Forecaster(Kept, Recorded):
         return values
 
     def _read_rows(self, call: str, argument: str, rows: Any, count: int) -> Array:
-        """Return columns of so many rounds."""
+        """Return the columns of a number of rounds."""
         owner = f"{type(self).__name__}.{call}"
         if rows is None:
             raise InputError(f"{owner} needs '{argument}': {count} rows with the columns {', '.join(self.columns)}.")

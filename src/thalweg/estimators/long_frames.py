@@ -129,8 +129,8 @@ def backtest(
     step_size : int
         Steps from one cutoff to the next, counted back from the last cutoff with `horizon` answers. 1: all cutoffs.
     n_windows : int, optional
-        The last so many of the cutoffs with `horizon` answers. When left out: all of them from the first row on, and
-        those near the end with fewer answers.
+        The number of cutoffs, the last ones with `horizon` answers. When left out: all of them from the first row on,
+        and those near the end with fewer answers.
     frame, horizon, levels, id_col, time_col, target_col, columns, freq, season, lags, loss, progress
         As for `forecast`.
 

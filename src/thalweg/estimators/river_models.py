@@ -51,13 +51,13 @@ def _read_names(value: Any) -> dict[Hashable, int]:
 
 
 def _sizes(self: Any, count: int) -> tuple[int, bool]:
-    """Return the capacity for so many features, and whether there are guests."""
+    """Return the capacity for a number of features, and whether there are guests."""
     guests = read_guests(type(self).__name__, self.guests, count)
     return max(LEAST, 1 << max(count - 1, 0).bit_length()), guests
 
 
 def _layout(self: Any, count: int) -> LinearLayout:
-    """Return the layout of a model of so many features; arguments are checked here."""
+    """Return the layout of a model of a number of features; arguments are checked here."""
     intercept = check_flag(type(self).__name__, "fit_intercept", self.fit_intercept)
     (loss, par), (features, guests) = self._loss(), _sizes(self, count)
     return LinearLayout(features, loss, par, intercept, guests, open=True)

@@ -361,7 +361,7 @@ class Fleet:
         return names, int(self._streams.table.find(names)[0]) if names.kind == self._streams.table.kind else -1
 
     def __getitem__(self, key: Any) -> Any:
-        """Return an ordinary learner with the state of this key. What it plays from there on is not the fleet's."""
+        """Return an ordinary learner with the state of this key. Its further rounds do not change the fleet."""
         _, stream = self._find("Fleet[key]", key)
         if stream < 0:
             raise KeyError(key)

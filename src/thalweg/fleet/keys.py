@@ -285,7 +285,7 @@ def spread(known: Known, streams: Ints) -> None:
 
 
 def grown(array: NDArray[Any], size: int, value: int = 0) -> NDArray[Any]:
-    """Return the array, or a larger copy with room for so many entries; new ones have this value."""
+    """Return the array, or a larger copy with capacity for `size` entries; new ones have this value."""
     if size <= len(array):
         return array
     larger = np.full((max(size, len(array) + len(array) // 4, 16), *array.shape[1:]), value, dtype=array.dtype)
@@ -392,7 +392,7 @@ class KeyTable:
         self.alive[streams] = True
 
     def settle(self) -> None:
-        """End: numbers that nobody has are free."""
+        """End: numbers without a key are free."""
         self._free = np.flatnonzero(~self.alive[: self._next])[::-1].copy()
 
     def _compact(self) -> None:

@@ -66,7 +66,7 @@ Lags = Annotated[
     ),
 ]
 Horizon = Annotated[int | None, typer.Option(help="Rounds of a synthetic stream.", min=1)]
-Rows = Annotated[int | None, typer.Option(help="For a file: only its first so many rows.", min=1)]
+Rows = Annotated[int | None, typer.Option(help="For a file: only its first N rows.", min=1)]
 Progress = Annotated[
     bool | None,
     typer.Option("--progress/--no-progress", help="Progress on stderr. [default: on a terminal]", show_default=False),

@@ -200,7 +200,7 @@ def forecast(
     decimal: option.Decimal = ".",
     rows: option.Rows = None,
     windows: Annotated[
-        int | None, typer.Option(help="Errors of the last so many windows only. [default: of all rows]", min=1)
+        int | None, typer.Option(help="Errors of the last N windows only. [default: of all rows]", min=1)
     ] = None,
     beside: Annotated[
         Beside | None, typer.Option(help="Also fit the models of this library to the last windows (5 of them).")

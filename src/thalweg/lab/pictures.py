@@ -67,7 +67,7 @@ def side(name: str) -> Look:
 
 
 def panels(width: float, height: float, rows: int = 1, columns: int = 1, **shared: object) -> tuple[Any, Any]:
-    """A Figure of so many inches, and its axes in rows and columns."""
+    """Return a Figure, sizes in inches, and its axes in rows and columns."""
     figure = new_figure("A picture", width, height)
     return figure, figure.subplots(rows, columns, squeeze=False, **shared)
 
@@ -100,7 +100,7 @@ def label_axes(axes: Any, x: str = "", y: str = "") -> None:
 
 
 def note(axis: Any, text: str, at: tuple[float, float], away: tuple[float, float], **options: Any) -> None:
-    """A text so many points away from a place."""
+    """Write a text beside a point of the axes, at an offset in points."""
     axis.annotate(text, at, away, textcoords="offset points", fontsize=9, **options)
 
 

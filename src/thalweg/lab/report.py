@@ -62,7 +62,7 @@ def mean(rows: Iterable[Row], *keys: str) -> Any:
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """So many digits, or all those before the point; a dash for None."""
+    """Return a number with this many digits, or all those before the point; a dash for None."""
     if value is None:
         return "–"
     return f"{value:,.0f}" if abs(value) >= 10**digits else f"{value:.{digits}g}"

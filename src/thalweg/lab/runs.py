@@ -215,7 +215,7 @@ def one_thread(run: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def best_time(work: Callable[[], Any], repeats: int, prepare: Callable[[], Any] = lambda: None) -> float:
-    """Processor seconds of some work, the best of so many times: noise only ever adds. `prepare` is not counted."""
+    """Measure processor seconds of some work, the best of several times: noise only adds. `prepare` is not counted."""
 
     def once() -> float:
         prepare()
@@ -260,7 +260,7 @@ def describe(summary: dict[str, Any], table: Table | None, scale: bool) -> str:
 
 
 def tidy(value: float | None, digits: int) -> str:
-    """A number with so many digits, or all those before its point; "-" for none."""
+    """Return a number with this many digits, or all those before its point; "-" for none."""
     return number(value, digits).replace(",", "").replace("–", "-")
 
 

@@ -1,7 +1,7 @@
 """Streams to play on: drifting regressions with a planted model, and real series from installed packages.
 
 A stream is a problem with its domain and the constants that learners ask for. The constants hold in every round and are
-known beforehand: from how the data is drawn, or, for real data, from the range it was scaled by.
+known in advance: from how the data is drawn, or, for real data, from the range it was scaled by.
 """
 
 from __future__ import annotations
@@ -218,7 +218,7 @@ def draw(name: str, seed: int = 0, *, horizon: int | None = None, dim: int | Non
     seed : int
         The seed of synthetic data; real data is always the same.
     horizon : int, optional
-        Rounds. Synthetic streams have 20 000 when left out; real ones are cut to the first so many.
+        Rounds. Synthetic streams have 20 000 when left out; real ones are cut to this length.
     dim : int, optional
         Entries of a decision, for synthetic streams; 8 when left out, 20 on "ball-piecewise".
 

@@ -94,7 +94,7 @@ def read_table(
     scale : bool
         Divide each feature and the target by its largest absolute value (1 for classes).
     rows : int, optional
-        Read only the first so many rows.
+        Read only this number of rows, the first ones.
     lags : int or sequence of int
         Earlier values of the target as features: 8 for the last 8, (1, 24) for these. The first rows then go.
     time, missing, decimal
@@ -129,7 +129,7 @@ def read_table(
 
 
 def _read_lags(lags: Any) -> tuple[int, ...]:
-    """Return lags in ascending order; a number n stands for 1..n."""
+    """Return lags in ascending order; a number n means 1..n."""
     if isinstance(lags, int | np.integer) and not isinstance(lags, bool):
         return tuple(range(1, check_count("read_table", "lags", lags, least=0, most=LONGEST_LAG) + 1))
     items = check_items("read_table", "lags", lags, "a number, or a list of whole numbers")

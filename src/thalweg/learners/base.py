@@ -323,7 +323,7 @@ class Learner(Kept, Recorded):
             one._shown = None
 
     def _play_round(self, loss: float | None, clipped: int) -> None:
-        """Play a round from the gradient in the buffer, of which `clipped` were shortened before."""
+        """Play a round from the gradient in the buffer; `clipped` gradients of it were shortened before."""
         paid = self.machine.unknown if loss is None else loss
         self._forget_decision()
         if self.machine.in_python:

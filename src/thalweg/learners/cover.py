@@ -59,7 +59,7 @@ Build = Callable[[int], Expert]
 
 COVERS = {"compact": covers.COMPACT, "geometric": covers.GEOMETRIC}
 LEVELS = 62  # counters have 64 bits
-SLOTS = 4  # at first, capacity for 15 markers, and so many more at a time: the state moves rarely
+SLOTS = 4  # at first, capacity for 15 markers, and 4 more at a time: the state moves rarely
 FIRST_MARKS = 16  # kept at first
 MARKS_KEPT = 65_536  # at most, so that memory stays bounded on an endless stream
 LOOK_AHEAD = 64  # thresholds are tabled this many markers ahead, so that compiled runs need not stop for each

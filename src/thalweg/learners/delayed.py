@@ -44,7 +44,7 @@ from thalweg.problems import LinearModel
 __all__ = ["Delayed"]
 
 SHORTEST = 16  # rounds of each copy that are played at a time, at first
-NOBODY = NONE = -1  # no copy; no feedback
+NO_COPY = NONE = -1  # no copy; no feedback
 
 
 class DelayedState(NamedTuple):
@@ -65,7 +65,7 @@ class DelayedSettings(NamedTuple):
 
 @kernel
 def open_round(handle: Any, t: int) -> int:
-    """Begin round t; return the copy that plays it, or NOBODY if one more is needed, and nothing has changed.
+    """Begin round t; return the copy that plays it, or NO_COPY if one more is needed, and nothing has changed.
 
     Takes a handle of a `loop.Game`.
     """
@@ -84,7 +84,7 @@ def open_round(handle: Any, t: int) -> int:
             s.clock[ROUNDS] = t
             s.clock[FRESH] = 0
             return k
-    return NOBODY
+    return NO_COPY
 
 
 class Turns(Waiting):
@@ -122,9 +122,9 @@ class Delayed(Late):
         `decision`, `update(gradient, loss)`, `state`, `restore` and `reset`. Where it takes a horizon, that is the
         number of rounds one copy plays: T/(delay + 1).
     delay : int, optional
-        Feedback always comes so many rounds later, and in order: `update` need not say of which round.
+        Feedback always comes this many rounds later, and in order: `update` needs no round.
     max_delay : int, optional
-        Feedback comes at most so many rounds later, in any order. One of the two is given.
+        Feedback comes at most this many rounds later, in any order. One of the two is given.
 
     Notes
     -----
@@ -256,7 +256,7 @@ class Delayed(Late):
         return x
 
     def _open(self, t: int) -> None:
-        if self._begin_round(t) == NOBODY:
+        if self._begin_round(t) == NO_COPY:
             self._copies.append(self._new_copy(self._copies[0]))
             self._memory.state.copies[0] = len(self._copies)
             self._list_guests(self._memory)
@@ -307,7 +307,7 @@ class Delayed(Late):
         """See `Late.advance`. It is one call where the decision was read and a copy is free."""
         if self._clock[FRESH]:
             self._shown = None
-            if self._begin_round(self._clock[ROUNDS] + 1) != NOBODY:
+            if self._begin_round(self._clock[ROUNDS] + 1) != NO_COPY:
                 return
         super().advance()
 

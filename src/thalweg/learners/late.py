@@ -41,8 +41,8 @@ def read_delays(owner: str, domain: Domain, delay: object, max_delay: object, en
     """Return the largest delay; `entries` numbers are remembered for each entry of a decision."""
     if (delay is None) == (max_delay is None):
         raise InputError(
-            f"{owner} needs one of 'delay', where feedback always comes so many rounds later, and 'max_delay', "
-            f"where it comes at most so many later. Got delay={told(delay)}, max_delay={told(max_delay)}."
+            f"{owner} needs one of 'delay', the fixed number of rounds until feedback comes, and 'max_delay', "
+            f"the largest such number. Got delay={told(delay)}, max_delay={told(max_delay)}."
         )
     which, given = ("delay", delay) if max_delay is None else ("max_delay", max_delay)
     most = check_count(owner, which, given, least=0)

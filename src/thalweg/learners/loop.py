@@ -122,7 +122,7 @@ def update(handle: AnyHandle, loss: float, square_bound: float, clipped: int, wh
 
 @kernel
 def finish(handle: AnyHandle, loss: float) -> None:
-    """Complete a round of which `update` played only the first part."""
+    """Complete a round after `update` has played its first part."""
     game = parts(handle)
     machine, settings = core(game.state), core(game.settings)
     propose(machine, settings, _charged(game.own, machine, loss))

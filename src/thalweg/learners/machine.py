@@ -52,7 +52,7 @@ class Machine(ABC, Generic[S, C]):
     square : float
         The largest square norm of a gradient that is accepted where the learner has no bound.
     unknown : float
-        Stands for a loss that was not given.
+        The value used for a loss that was not given.
     in_python : bool
         A round runs functions that only Python can call.
     lazy : bool

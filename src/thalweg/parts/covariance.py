@@ -130,7 +130,7 @@ def _moments(s: MemoriesState, c: MemoriesSettings, k: int, a: Floats) -> bool:
 
 @inner
 def _solve(c: MemoriesSettings, count: int) -> None:
-    """z <- the solution of M z = 1 among the first so many that are active, by Cholesky: G'G = M."""
+    """z <- the solution of M z = 1 among the first active ones, by Cholesky: G'G = M."""
     G, z, active = c.G, c.z, c.active
     for i in range(count - 1, -1, -1):  # loops that begin at 0 are vectorised
         row = G[i]
@@ -182,7 +182,7 @@ def _descend(c: MemoriesSettings, a: Floats) -> int:
 
 @inner
 def _minimise(c: MemoriesSettings, a: Floats) -> None:
-    """u <- the least of u' M u/2 - sum u over u >= 0 of those awake, some of which are > 0 (Lawson and Hanson)."""
+    """u <- the least of u' M u/2 - sum u over u >= 0 of those awake, not all 0 (Lawson and Hanson)."""
     u, active = c.u, c.active
     for _ in range(3 * u.shape[0]):
         count = _descend(c, a)
@@ -239,7 +239,7 @@ def foresee(s: MemoriesState, c: MemoriesSettings, row: int, x: Floats, a: Float
 
 @kernel
 def foresee_rounds(s: MemoriesState, c: MemoriesSettings, row: int, X: Floats, A: Floats, Y: Floats, W: Floats) -> None:
-    """W (T, L, K) <- the weights of T rounds, the first of which has this row. All are answered."""
+    """W (T, L, K) <- the weights of T rounds from this row on. All are answered."""
     for t in range(X.shape[0]):
         foresee(s, c, row, X[t], A[t], W[t])
         s.y[row], s.answered[row] = Y[t], 1

@@ -44,7 +44,7 @@ BLIND_SHARE = 1.0  # the same without values, where descents are worth less
 ALARM, DRIFT, WINDOW = 12.0, 2.0, 100.0  # of (2), (3)
 ROUNDING = 1e-14  # of the largest nu
 EVIDENT = 1e3  # times the noise level
-JUMP = 10.0  # the error that restarted D counts at most so many times the noise level
+JUMP = 10.0  # the error that restarted D counts as at most this many noise levels
 LARGEST_CURVATURE = 1e150  # of an entry of P, of an error and of a step
 NOISE, SUM, ROUNDS, MOST = 0, 1, 2, 3  # of `watch`: the mean of nu, a, the rounds D has seen, the largest nu
 

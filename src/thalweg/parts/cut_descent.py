@@ -65,7 +65,7 @@ class CutDescentState(NamedTuple):
 
 
 def members_plan(rows: int, dim: int) -> Plan:
-    """Return the plan of so many rows."""
+    """Return the plan of a number of rows."""
     return Plan(CutDescentState, (), {"N": rows, "d": dim})
 
 

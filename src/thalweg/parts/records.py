@@ -92,7 +92,7 @@ class RecordsState(NamedTuple):
 
 
 def records_plan(members: int, slots: int, marks: int = 0, holds: Holds | None = None) -> Plan:
-    """Return the plan of records over so many members with capacity for 2^slots - 1 markers; no slots, no intervals."""
+    """Return the plan of records over `members` with capacity for 2^slots - 1 markers; no slots, no intervals."""
     sizes = {"J": OTHERS + slots, "B": OTHERS + slots - 1, "N": members, "M": marks}
     return Plan(RecordsState, (), sizes) if holds is None else Plan(RecordsState, (), sizes, holds=holds)
 

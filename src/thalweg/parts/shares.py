@@ -32,7 +32,7 @@ class SharesState(NamedTuple):
 
 
 def shares_plan(candidates: int, used: bool = True) -> Plan:
-    """Return the plan of shares over so many candidates."""
+    """Return the plan of shares over a number of candidates."""
     return Plan(SharesState, (), {"H": RATES.size if used else 0, "N": candidates})
 
 

@@ -276,7 +276,7 @@ def put_in_order(F: Floats, variances: Floats) -> None:
 def learn_rows(handle: AnyHandle, X: Floats, lost: Floats) -> None:
     """Learn one row after the other; `lost` <- the energy of each outside of F before it is learned.
 
-    X has d columns and `lost` an entry for each row, and there are slots for so many rows.
+    X has d columns and `lost` an entry for each row, and there must be slots for all rows.
     """
     s, c = parts(handle)
     M, (k, d) = s.w.shape[1], s.F.shape
@@ -330,7 +330,7 @@ class SubspaceLayout:
         return {"slots": slots}
 
     def slots(self, rounds: int) -> int:
-        """Return the slots that so many rows need."""
+        """Return the slots that a number of rows needs."""
         return slots_for(rounds)
 
     def rounds(self, sizes: Mapping[str, int]) -> int:

@@ -47,7 +47,7 @@ class LevelsLayout:
         return {"K": LEVELS}
 
     def plan(self, sizes: Mapping[str, int]) -> Plan:
-        """Return the plan for so many slots."""
+        """Return the plan for a number of slots."""
         return self._plan(sizes["K"])
 
     def sizes_of(self, saved: Saved) -> dict[str, int]:

@@ -25,7 +25,7 @@ __all__ = ["interval_bound", "step_size"]
 
 
 def step_size(dim: int, rank: int, G: float, rounds: int) -> float:
-    r"""The step of gradient descent from (k/d) I for so many rounds, :math:`\sqrt{k(d-k)/(d \tau)}/G`.
+    r"""The step of gradient descent from (k/d) I for a number tau of rounds, :math:`\sqrt{k(d-k)/(d \tau)}/G`.
 
     The sources print it without the root, which does not minimise their bound.
     """

@@ -252,7 +252,7 @@ class WindowRoom(NamedTuple):
 
 
 def window_room(sums: Sums, d: int) -> WindowRoom:
-    """Scratch space for windows of so many dimensions."""
+    """Return scratch space for windows in this dimension."""
     A, C, v, w = np.empty((d, d)), np.empty((d, d)), np.empty(d), np.empty(d)
     return WindowRoom(np.empty(sums.nodes.shape[1]), A, C, v, w, np.empty((5, d)))
 

@@ -34,7 +34,7 @@ KEPT = 512  # at least twice as many markers does a learner remember
 FRAMED = 180  # bars in a row, at most, that are outlined
 CROWDED = 400  # more bars than that in a row cannot be told apart: the row is drawn as a band
 BANDS = 200  # pieces of a band
-LINES, TICKS = 40, 1500  # so many markers get a line across the picture, so many at least a tick
+LINES, TICKS = 40, 1500  # up to this many markers get a line across the picture, up to this many a tick
 ROOM = 0.035, 0.009  # of the width, for the name of a marker: for the s, and for each digit
 
 
@@ -128,7 +128,7 @@ def record_cover(
     problem : Problem
         The rounds: finitely many.
     every : int, optional
-        Record every so many rounds, and soon (after a sixteenth of it) after a new marker. About 1/400 of the rounds
+        Rounds between two records; a sixteenth of it after a new marker. About 1/400 of the rounds
         when left out; 1 records every round.
     progress : bool
         Show a progress bar (extra `lab`).

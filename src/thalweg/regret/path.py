@@ -46,7 +46,7 @@ def best_path(
         Stop when the gap is at most `tol` times the possible saving of a path: the loss of the best fixed decision
         minus the sum of the least losses of the rounds.
     steps : int
-        At most so many steps; then the best path found, with its gap.
+        The largest number of steps; then the best path found, with its gap.
     progress : bool
         Show a progress bar (extra `lab`).
 

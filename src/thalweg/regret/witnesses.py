@@ -75,8 +75,8 @@ class Witnesses:
     @property
     def accused(self) -> bool:
         """Whether the run does no better than a fixed point where descent does."""
-        stands = self.moved is False and self.loss - self.rows[2].loss > LEARNABLE * self.scale
-        return stands or (self.learnable and self.loss >= self.rows[0].loss - 1e-9 * self.scale)
+        fixed = self.moved is False and self.loss - self.rows[2].loss > LEARNABLE * self.scale
+        return fixed or (self.learnable and self.loss >= self.rows[0].loss - 1e-9 * self.scale)
 
     @property
     def verdict(self) -> str:
@@ -144,8 +144,8 @@ def witnesses(run: Run | ArrayLike, problem: Problem, domain: Domain) -> Witness
     >>> seen = tw.regret.witnesses(tw.play(tw.Tracker(ball), problem), problem, ball)
     >>> seen.accused
     False
-    >>> stands = tw.regret.witnesses(problem.losses_of([0.0, 0.0, 0.0]), problem, ball)
-    >>> stands.accused, stands.verdict
+    >>> fixed = tw.regret.witnesses(problem.losses_of([0.0, 0.0, 0.0]), problem, ball)
+    >>> fixed.accused, fixed.verdict
     (True, 'BROKEN: it pays as much as the centre, a fixed point')
     """
     paid, problem = played("witnesses", run, problem, domain)

@@ -152,7 +152,7 @@ def coin_betting(n: int, t: int, R: float, G: float) -> float:
 
 @formula
 def prod(n: int, t: int, length: int) -> float:
-    r"""Prod against the expert of an interval of so many rounds, after n of them and until round t, in units of c.
+    r"""Prod against the expert of an interval of this length, after n of them and until round t, in units of c.
 
     With :math:`\eta = \min(1/2, length^{-1/2})`: :math:`\eta n + \ln(2t)/\eta`. The weights of all experts so far,
     fewer than 2t, never sum to more than their number, and :math:`\ln(1 + x) \ge x - x^2` for x >= -1/2.

@@ -83,7 +83,7 @@ class Turn(NamedTuple):
 
 @inner
 def _mean(w: Floats, x: Floats) -> float:
-    """sum_i w_i x_i of those with weight: who sleeps may say nan."""
+    """sum_i w_i x_i of those with weight: sleeping experts may have nan."""
     total = 0.0
     for i in range(w.shape[0]):
         total += w[i] * x[i] if w[i] > 0.0 else 0.0
@@ -92,7 +92,7 @@ def _mean(w: Floats, x: Floats) -> float:
 
 @inner
 def _apart(a: float, b: float) -> float:
-    """a - b, where that is not only rounding: of experts who agree, rounding must not say who is better."""
+    """a - b, where that is not only rounding: rounding must not rank experts that agree."""
     return a - b if abs(a - b) > ROUNDING * abs(a) else 0.0
 
 
@@ -107,15 +107,15 @@ def _has_room(turn: Turn) -> bool:
 
 @kernel
 def read(row: Floats, least: float, largest: float, x: Floats, a: Floats) -> bool:
-    """x, a <- forecasts and who is awake. False if all experts sleep or a forecast is out of range."""
-    somebody = False
+    """x, a <- forecasts and the experts awake. False if all experts sleep or a forecast is out of range."""
+    any_awake = False
     for i in range(row.shape[0]):
         awake = not np.isnan(row[i])
         if awake and not (least <= row[i] <= largest):
             return False
         x[i], a[i] = (row[i], 1.0) if awake else (0.0, 0.0)
-        somebody = somebody or awake
-    return somebody
+        any_awake = any_awake or awake
+    return any_awake
 
 
 @kernel
@@ -195,7 +195,7 @@ def _learn(handle: AnyHandle, x: Floats, a: Floats, p: float, y: float) -> None:
         if n == 0 and c.tracked:
             for i in range(K):
                 tracker.g[i] = -c.r[i]
-                if not c.gradient:  # sum_i u_i l_i, where who sleeps loses what was paid
+                if not c.gradient:  # sum_i u_i l_i, where a sleeping expert loses as much as the combination
                     paid -= tracker.x[i] * c.r[i]
             teach(tracker, max(paid, 0.0))
         elif m < M:

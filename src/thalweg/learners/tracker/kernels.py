@@ -8,7 +8,7 @@ A round with the gradient h, n = ||h||^2, and f >= 0 the loss at the decision (i
     records see q_i = min(r_i, 2f)                                    `records`                                (4)
     a marker, where it is time for one; longer steps join; without values, after 4 gradients, members
     with curvature join                                                                                        (5)
-    p <- what the records believe; y <- sum_i p_i y_i                                                          (6)
+    p <- weights of the records; y <- sum_i p_i y_i                                                          (6)
 
 A round without a gradient changes nothing.
 """
@@ -67,7 +67,7 @@ class TrackerSettings(NamedTuple):
     curvature: bool  # members with curvature are wanted
     intervals: bool
     floor: float  # of the losses; -inf where they are not to be used
-    embedded: bool  # a part of somebody else's state, which may have more capacity than needed
+    embedded: bool  # a part of another state, which may have more capacity than needed
     gains: Floats = scratch("N")
     scores: Floats = scratch("J N")
     u: Floats = scratch("d")

@@ -54,7 +54,7 @@ class ColumnsSettings(NamedTuple):
 
 
 def columns_plan(columns: int, lags: tuple[int, ...], horizon: int, loss: str, slots: int) -> Plan:
-    """Return the plan for so many columns."""
+    """Return the plan for a number of columns."""
     if columns == 0:
         return Plan(NoColumns, ())
     features = 1 + max(0, len(lags) - 1) + columns
@@ -71,7 +71,7 @@ def columns_plan(columns: int, lags: tuple[int, ...], horizon: int, loss: str, s
 
 @generic
 def has_capacity(e: Any, rounds: int) -> bool:
-    """Whether there is room for so many rounds."""
+    """Whether there is capacity for a number of rounds."""
     ...
 
 

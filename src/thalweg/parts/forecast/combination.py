@@ -62,7 +62,7 @@ def anchors(horizon: int) -> tuple[int, ...]:
 
 
 def combination_plan(horizon: int, candidates: int, squared: bool) -> Plan:
-    """Return the plan of a combination of so many candidates."""
+    """Return the plan of a combination of a number of candidates."""
     h = np.array(anchors(horizon), dtype=np.int64)
     steps = np.arange(1, horizon + 1)
     below = np.searchsorted(h, steps, side="right") - 1

@@ -44,7 +44,7 @@ class DirectSettings(NamedTuple):
 
 
 def direct_plan(models: int, horizons: int, slots: int) -> Plan:
-    """Return the plan for so many models at so many horizons, whose sum is `slots`."""
+    """Return the plan for a number of models and of horizons; the sum of the horizons is `slots`."""
     sizes = {"M": models, "A": horizons, "S": slots, "D": FEATURES, "X": FEATURES + 1, "T": packed(FEATURES)}
     return Plan(DirectState, DirectSettings(), sizes, holds=_holds)
 

@@ -82,7 +82,7 @@ def _holds(s: SpansState, c: SpansSettings, past: Past) -> Iterator[tuple[str, b
 
 @inner
 def _thinned(h: int) -> int:
-    """Of so many scores one is kept."""
+    """The number of scores out of which one is kept."""
     return max(1, h // 4)
 
 

@@ -49,7 +49,7 @@ class MembersState(NamedTuple):
 
 
 def members_plan(positions: int) -> Plan:
-    """Return the plan of members with so many coefficients each."""
+    """Return the plan of members with a number of coefficients each."""
     return Plan(MembersState, (), {"D": positions, "M": RATES.size})
 
 
