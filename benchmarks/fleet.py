@@ -4,7 +4,7 @@
     python benchmarks/fleet.py --streams 10000
 
 Processor time, the least of a few turns of everything that is compared. Resident memory is that of the process, less
-what it was before the fleet.
+that before the fleet.
 """
 
 import argparse
