@@ -58,7 +58,7 @@ def losses(groups: Groups) -> Any:
 
 
 def over_time(groups: Groups) -> Any:
-    """The loss over the rounds: a row for each stream that changes; left: drawn subspaces, right: leading directions."""
+    """The loss over the rounds: a row a stream that changes; left: drawn subspaces, right: leading directions."""
     streams = [stream for stream in groups[OURS] if stream not in ("still", "slow rotation")]
     names = [name for name in SHOWN if name != "AdaptivePCA" and name in groups]
     figure, axes = panels(11.5, 1.0 + 2.3 * len(streams), len(streams), 2, sharex="row", sharey="row")
