@@ -46,7 +46,7 @@ from thalweg.fleet.families.base import pointer_to
 from thalweg.fleet.families.regressors import ExampleRows, learn_rows, model_tree
 from thalweg.fleet.seats import StreamSeat
 from thalweg.learners.cover import Cover
-from thalweg.learners.late import Late
+from thalweg.learners.delayed_feedback import DelayedFeedback
 from thalweg.learners.one_projection import surrogate_gradient
 from thalweg.losses import KINDS
 from thalweg.metas import AdaNormalHedge, AdaptMLProd, CoinBetting, Hedge, LeadingHistory, Meta, Prod
@@ -84,7 +84,7 @@ def specimens() -> Iterator[Specimen]:
         _covers,
         _others,
         _reductions,
-        _late,
+        _delayed,
         _regret,
         _controllers,
         _subspaces,
@@ -213,7 +213,7 @@ def _update(learner: Any, f: Any) -> None:
     """Rounds by gradients: one that is given at once, one after the decision was read."""
     for _ in range(2):
         learner.update(f.gradient(np.zeros(learner.domain.shape)), 1.0)
-        if isinstance(learner, Late):
+        if isinstance(learner, DelayedFeedback):
             learner.advance()
         _ = learner.decision
 
@@ -353,7 +353,7 @@ def _reductions() -> Iterator[Specimen]:
     for name, target in _sets().items():
         yield f"OneProjection onto {name}", partial(_reduce, target, tw.SOGD, None)
     for name, recipe in recipes().items():
-        taken = recipe.kind.values_only or issubclass(recipe.kind, Late | tw.OneProjection)
+        taken = recipe.kind.values_only or issubclass(recipe.kind, DelayedFeedback | tw.OneProjection)
         if not taken and recipe.build(_setting(X)).one_gradient:
             yield f"OneProjection of {name}", partial(_reduce, X, partial(_build, recipe), Ball(2))
     twice: dict[str, Make] = {
@@ -392,8 +392,8 @@ def _cover_of(name: str, meta: str, domain: Domain) -> Cover:
     return Cover(domain, _experts(domain, IN_COVERS)[name], meta=METAS[meta]())
 
 
-def _late() -> Iterator[Specimen]:
-    """Late feedback: copies that take turns, in order and in any order."""
+def _delayed() -> Iterator[Specimen]:
+    """Delayed feedback: copies that take turns, in order and in any order."""
     for name in ("SOGD", "Tracker", "EfficientDynamic", "CutkoskyAdaptive", "SwordPP", "CBCE-shared"):
         for ground, domain in _grounds().items():
             yield f"Delayed {name} on {ground}", partial(_delay, partial(_build, recipes()[name]), domain)

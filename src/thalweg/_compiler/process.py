@@ -21,7 +21,7 @@ _said: set[str] = set()
 
 def compile_now(kernel: Kernel[..., object], kinds: tuple[str, ...]) -> Entry:
     """Machine code for a kernel with arguments of these kinds, from the cache or compiled."""
-    name, level, store = library.digest(kernel.place, kinds), library.level() or _best(), CodeStore(folder())
+    name, level, store = library.digest(kernel.qualified_name, kinds), library.level() or _best(), CodeStore(folder())
     kept = store.get(name, level)
     if kept is None:
         _say(library.why(kernel, kinds))
@@ -33,7 +33,7 @@ def compile_all(
     kernel: Kernel[..., object], kinds: tuple[str, ...], wanted: tuple[str, ...], store: CodeStore
 ) -> dict[str, CompiledCode]:
     """Compile a kernel for several levels of processors, and keep it where it can be kept."""
-    name = library.digest(kernel.place, kinds)
+    name = library.digest(kernel.qualified_name, kinds)
     code = Code(kernel, kinds, name)
     files = sorted(name_of(file) for file in code.sources)
     sources = [(file, library.content(file) or "") for file in files]
@@ -70,4 +70,4 @@ def _load(kernel: Kernel[..., object], kinds: tuple[str, ...], name: str, kept: 
     engine.finalize_object()
     _engines.append(engine)
     address, direct = (engine.get_function_address(f"{door}{name}") for door in "kd")
-    return Entry(kernel.place, kinds, kept.returns, address, direct, engine)
+    return Entry(kernel.qualified_name, kinds, kept.returns, address, direct, engine)

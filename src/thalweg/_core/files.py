@@ -50,7 +50,7 @@ __all__ = ["SCHEMA", "load", "summary", "write"]
 
 PLACES = ("domains", "experts", "metas", "", "control", "pca", "estimators", "scaling")  # where public names are
 DEEPEST = 16  # values in values
-ROOM = 2**24  # numbers that objects may hold together without a word; beyond, 64 times those of the file
+BUDGET = 2**24  # numbers that objects may hold together without a word; beyond, 64 times those of the file
 
 
 # ----------------------------------------------------------------------------------------------------------------- save
@@ -194,7 +194,7 @@ class _Reader:
         self.used: set[str] = set()
         self.built: dict[int, object] = {}
         numbers = sum(array.size for array in archive.arrays.values())
-        self.room = [max(ROOM, 64 * numbers)]
+        self.budget = [max(BUDGET, 64 * numbers)]
 
     def learner(self) -> Any:
         """The learner, in its state."""
@@ -263,11 +263,11 @@ class _Reader:
                 positional = self._read(is_(list, entry.get("positional")), f"{below}args", who, depth, place)
                 self.built[place] = functools.partial(kind, *positional, **read)
             elif isinstance(kind, type):
-                self.room[0] -= _size(kind, read)
-                if self.room[0] < 0:
+                self.budget[0] -= _size(kind, read)
+                if self.budget[0] < 0:
                     raise StateError(f"{self.path!r} describes sets or learners that are far larger than the file.")
                 try:
-                    with at_most(self.room):
+                    with at_most(self.budget):
                         self.built[place] = build(kind, read)
                 except (StateError, MissingExtraError, Warning):
                     raise

@@ -164,7 +164,7 @@ class Memory:
             self._moved(self)
 
     def grow(self, sizes: Sizes) -> None:
-        """Move to a larger block: the same numbers, and more room."""
+        """Move to a larger block: the same numbers, and more capacity."""
         self.adopt(self.block.moved(self.layout.plan(sizes)), sizes)
 
     # ------------------------------------------------------------------ compiled code

@@ -244,24 +244,24 @@ class Plan:
 # --------------------------------------------------------------------------------------------------------------- blocks
 
 
-_room: ContextVar[list[int] | None] = ContextVar("room", default=None)  # words that new blocks may have together
+_budget: ContextVar[list[int] | None] = ContextVar("budget", default=None)  # words that new blocks may have together
 
 
 @contextmanager
-def at_most(room: list[int]) -> Iterator[None]:
-    """Refuse new blocks that together have more than room[0] words, before they are allocated: for untrusted files."""
-    before = _room.set(room)
+def at_most(budget: list[int]) -> Iterator[None]:
+    """Refuse new blocks that together exceed budget[0] words, before they are allocated: for untrusted files."""
+    before = _budget.set(budget)
     try:
         yield
     finally:
-        _room.reset(before)
+        _budget.reset(before)
 
 
 def _reserve(plan: Plan) -> None:
-    room = _room.get()
-    if room is not None:
-        room[0] -= plan.words + plan.scratch_words
-        if room[0] < 0:
+    budget = _budget.get()
+    if budget is not None:
+        budget[0] -= plan.words + plan.scratch_words
+        if budget[0] < 0:
             raise StateError("The state would be far larger than the file.")
 
 

@@ -89,7 +89,7 @@ class Kernel(Generic[P, R]):
         self._known: dict[tuple[Any, ...], Entry] = {}  # the same by a key that is quicker to compute
 
     @property
-    def place(self) -> str:
+    def qualified_name(self) -> str:
         """Module and name, by which the library knows it."""
         return f"{self.__module__}:{self.__qualname__}"
 
@@ -144,7 +144,7 @@ class Kernel(Generic[P, R]):
         return self.__qualname__
 
     def __repr__(self) -> str:
-        return f"<kernel {self.place}>"
+        return f"<kernel {self.qualified_name}>"
 
 
 class PlainKernel(Kernel[P, R]):

@@ -28,7 +28,7 @@ def read_guests(owner: str, guests: Any, features: int) -> bool:
 
 
 class _Row:
-    """The bound call of one row, the arrays that it reads, and how many rows there is room for."""
+    """The bound call of one row, the arrays that it reads, and the capacity in rows."""
 
     def __init__(self, memory: Memory) -> None:
         size = memory.sizes["features"]
@@ -49,7 +49,7 @@ class FreeModel:
     weights >= 0.
 
     Where features come as they please, begin with an open layout: no position is in use yet, and `used` of a call says
-    how many are from then on. A position that is new has coefficients 0. `move` makes room for more, or drops guests.
+    how many are from then on. A position that is new has coefficients 0. `move` grows the capacity, or drops guests.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ class FreeModel:
         return int(self.memory.state.clock[1]) - 1
 
     def move(self, features: int, *, guests: bool) -> None:
-        """Make room for more features, or drop the guests: the other candidates share their weight."""
+        """Grow the capacity for features, or drop the guests: the other candidates share their weight."""
         sizes = {**self.memory.sizes, "features": features, "guests": int(guests)}
         self.memory.adopt(moved(self.memory.block, self.layout.plan(sizes)), sizes)
 

@@ -312,7 +312,7 @@ class ConformalTracker(Kept, Recorded):
         return played == 1 or answer.entry.read(played)  # type: ignore[no-any-return]
 
     def _grow(self) -> bool:
-        """Make room for another answer; False where there is nothing to change."""
+        """Grow to capacity for another answer; False where there is nothing to change."""
         memory = self._memory
         sizes = self._layout.larger(memory.state, memory.sizes)
         if sizes == memory.sizes:

@@ -198,7 +198,7 @@ class Forecaster(Kept, Recorded):
         calls = self._calls or self._ready()
         if 0 < calls[2][CHECK] <= calls[2][ROUNDS]:
             with self._memory.all_or_nothing():
-                self._make_room(self.rounds + 1)
+                self._ensure_capacity(self.rounds + 1)
             calls = self._ready()
         call = calls[0]
         call.integers[1] = 0
@@ -269,7 +269,7 @@ class Forecaster(Kept, Recorded):
         if status := call.run():
             call.entry.read(status)
             with self._memory.all_or_nothing():  # it was not played
-                self._make_room(self.rounds + 1)
+                self._ensure_capacity(self.rounds + 1)
                 call = self._ready()[1]
                 call.floats[1] = y
                 call.entry.read(call.run())
@@ -293,7 +293,7 @@ class Forecaster(Kept, Recorded):
         with memory.all_or_nothing(), progress_bar(name, T, progress, "row") as tick:
             changes, t = int(memory.state.history.counts[CHANGED]), 0
             while t < T:
-                self._make_room(self.rounds + 1)
+                self._ensure_capacity(self.rounds + 1)
                 stop = min(T, t + CHUNK)
                 shares = np.empty((stop - t, memory.settings.shares.size))
                 window = slice(t, min(T, stop + H - 1))
@@ -312,16 +312,16 @@ class Forecaster(Kept, Recorded):
             self.candidates,
         )
 
-    def _make_room(self, rounds: int) -> None:
+    def _ensure_capacity(self, rounds: int) -> None:
         """Look for seasons if it is time, and grow to capacity for a number of rounds."""
         memory = self._memory
-        sizes, fields = self._room_for(rounds)
+        sizes, fields = self._sizes_for(rounds)
         if sizes != memory.sizes:
             memory.grow(sizes)
         for name, values in fields.items():
             memory.block.arrays[name][:] = values
 
-    def _room_for(self, rounds: int) -> tuple[dict[str, int], dict[str, tuple[int, ...]]]:
+    def _sizes_for(self, rounds: int) -> tuple[dict[str, int], dict[str, tuple[int, ...]]]:
         """Return the sizes needed for a number of rounds, and fields to set after growing. Nothing changes."""
         memory, sizes = self._memory, dict(self._memory.sizes)
         if self.columns and rounds > rounds_for(sizes["slots"]):

@@ -32,7 +32,7 @@ from river import base  # noqa: E402
 
 __all__ = ["TrackingLogistic", "TrackingRegression"]
 
-LEAST = 8  # features there is room for at first
+LEAST = 8  # capacity for features at first
 PLAIN = {float}
 Features = dict[Hashable, Any]
 Label = bool | str | int  # as river has it; here it must be True or False

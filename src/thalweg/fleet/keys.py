@@ -391,8 +391,8 @@ class KeyTable:
         self.count += streams.size
         self.alive[streams] = True
 
-    def settle(self) -> None:
-        """End: numbers without a key are free."""
+    def rebuild_free(self) -> None:
+        """Collect the free numbers, after the last `restore`: those without a key."""
         self._free = np.flatnonzero(~self.alive[: self._next])[::-1].copy()
 
     def _compact(self) -> None:

@@ -18,7 +18,7 @@ from thalweg.domains import Ball, Box, Domain, L1Ball, Simplex
 from thalweg.errors import InputError
 from thalweg.lab import plugins
 from thalweg.lab.streams import Stream
-from thalweg.learners.late import Late
+from thalweg.learners.delayed_feedback import DelayedFeedback
 
 __all__ = ["ALGORITHMS", "DOMAINS", "USUAL", "Recipe", "Shape", "build", "build_domain", "prompt"]
 
@@ -44,8 +44,10 @@ ALGORITHMS = _Algorithms()
 
 
 def prompt() -> dict[str, Recipe]:
-    """Those that get a gradient right after every decision: with late feedback, or values only, it is another game."""
-    return {name: r for name, r in ALGORITHMS.items() if not (r.kind.values_only or issubclass(r.kind, Late))}
+    """Return those that get a gradient right after every decision, not delayed feedback or values only."""
+    return {
+        name: r for name, r in ALGORITHMS.items() if not (r.kind.values_only or issubclass(r.kind, DelayedFeedback))
+    }
 
 
 USUAL = "Tracker"  # where none is named: it needs no constants

@@ -31,7 +31,7 @@ from thalweg.domains import Domain
 from thalweg.domains._base import read_domain
 from thalweg.errors import ClippingWarning, HorizonWarning, InputError
 from thalweg.learners import loop, own
-from thalweg.learners.contract import Own, core, room
+from thalweg.learners.contract import Own, core, has_capacity
 from thalweg.learners.feedback import Feedback
 from thalweg.learners.machine import AnyMachine
 from thalweg.learners.usual import Usual, round_call
@@ -411,17 +411,17 @@ class Learner(Kept, Recorded):
                 seat = loop.seat(self._memory.handle, asks, self._view, g, charge, rounds)
                 self._seated = bind(seat), seat
             played = int(loop.play(self._seated[0], handle, rounds, played, last))
-            if played == last or not self._makes_room():
+            if played == last or not self._grow_if_full():
                 break
         if self.machine.ahead:
             self.machine.decide(self._memory)  # so a run ends as rounds by hand do
         watch_horizon(self)
         return played
 
-    def _makes_room(self) -> bool:
+    def _grow_if_full(self) -> bool:
         """Grow if there is no capacity for one more round; False if there is, or if growing fails: `step` says why."""
         memory = self._memory
-        if room(core(memory.state), core(memory.settings)):
+        if has_capacity(core(memory.state), core(memory.settings)):
             return False
         try:
             self._grow()

@@ -17,12 +17,12 @@ __all__ = [
     "core",
     "count",
     "decision",
+    "has_capacity",
     "learn",
     "learn_own",
-    "notice",
     "propose",
     "reduce",
-    "room",
+    "see_gradient",
 ]
 
 
@@ -46,7 +46,7 @@ def decision(s: object, c: object) -> Floats:
 
 
 @optional
-def room(s: object, c: object) -> bool:
+def has_capacity(s: object, c: object) -> bool:
     """Whether the arrays have capacity for one more round. Default: True."""
     return True
 
@@ -63,7 +63,7 @@ def propose(s: object, c: object, loss: float) -> None:
 
 
 @optional
-def notice(s: object, c: object, g: Floats) -> None:
+def see_gradient(s: object, c: object, g: Floats) -> None:
     """Receive, after `propose`, the gradient g at the decision, unchanged by any reduction. Default: nothing."""
 
 

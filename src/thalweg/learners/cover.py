@@ -48,7 +48,7 @@ from thalweg.experts import Expert, Pool
 from thalweg.experts._base import planned
 from thalweg.learners.alone import project_members
 from thalweg.learners.base import Learner, Shown, bounded
-from thalweg.learners.contract import Own, asks, charged, decision, learn, learn_own, propose, room
+from thalweg.learners.contract import Own, asks, charged, decision, has_capacity, learn, learn_own, propose
 from thalweg.learners.machine import Machine
 from thalweg.metas import Meta
 from thalweg.metas._base import planned as planned_metas
@@ -100,8 +100,8 @@ def _decision(s: CoverState, c: CoverSettings) -> Floats:
     return s.y
 
 
-@implement(room, CoverState)
-def _room(s: CoverState, c: CoverSettings) -> bool:
+@implement(has_capacity, CoverState)
+def _has_capacity(s: CoverState, c: CoverSettings) -> bool:
     m, kept = s.markers[0], s.marks.shape[0]
     tabled = c.thresholds.shape[0] == 0 or (m < c.thresholds.shape[0] and (m < kept or kept >= MARKS_KEPT))
     return (m + 1) >> s.born.shape[0] == 0 and tabled

@@ -1,4 +1,4 @@
-"""Late feedback for any learner: copies of it take turns (Weinberger & Ordentlich 2002; Joulani et al. 2013).
+"""Delayed feedback for any learner: copies of it take turns (Weinberger & Ordentlich 2002; Joulani et al. 2013).
 
 A copy that played a round waits for its feedback and plays no other round before. Round t is played by the first copy
 that waits for nothing; if none does, a new one is made. With a fixed delay d that is copy t mod (d + 1).            (1)
@@ -38,7 +38,7 @@ from thalweg.domains import Domain
 from thalweg.errors import InputError, StateError
 from thalweg.learners import loop
 from thalweg.learners.base import Learner, Queries, bounded, check_takes_losses, read_decision, watch_horizon
-from thalweg.learners.late import Late, Waiting, read_delays
+from thalweg.learners.delayed_feedback import DelayedFeedback, Waiting, read_delays
 from thalweg.problems import LinearModel
 
 __all__ = ["Delayed"]
@@ -110,8 +110,8 @@ def _begin(s: DelayedState, c: object) -> None:
     s.holders[0] = 0
 
 
-class Delayed(Late):
-    """Any one-gradient learner with feedback that comes late, in any order, or never.
+class Delayed(DelayedFeedback):
+    """Any one-gradient learner with delayed feedback, in any order, or never.
 
     Parameters
     ----------
@@ -207,14 +207,14 @@ class Delayed(Late):
         check_takes_losses(name, made)
         kind = type(made).__name__
         if getattr(made, "takes_late", False):
-            raise InputError(f"{name} cannot use {kind}, which takes late feedback itself.")
+            raise InputError(f"{name} cannot use {kind}, which takes delayed feedback itself.")
         if getattr(made, "values_only", False):
             raise InputError(
-                f"{name} cannot use {kind}, which takes values: late feedback is one gradient a round. Use another one."
+                f"{name} cannot use {kind}, which takes values: delayed feedback is one gradient a round. Use another."
             )
         if not getattr(made, "one_gradient", True):
             raise InputError(
-                f"{name} cannot use {kind} with gradients='own': late feedback is one gradient a round. "
+                f"{name} cannot use {kind} with gradients='own': delayed feedback is one gradient a round. "
                 "Use gradients='shared'."
             )
         if isinstance(made, Learner) and made.domain is not self.domain:
@@ -232,7 +232,7 @@ class Delayed(Late):
 
     @property
     def decision(self) -> Array:
-        """See `Late.decision`."""
+        """See `DelayedFeedback.decision`."""
         clock = self._clock
         if self._shown is None and not clock[FRESH]:
             row = clock[ROUNDS] % self._rows
@@ -244,7 +244,7 @@ class Delayed(Late):
                 self._shown = shown
         return super().decision if self._shown is None else self._shown
 
-    def _decide_late(self) -> Array:
+    def _make_decision(self) -> Array:
         """Return the decision of a foreign learner, checked."""
         copy = self._copies[self._holders[self.rounds % self._rows]]
         x = read_decision(self._who(), copy, self.domain)
@@ -274,7 +274,7 @@ class Delayed(Late):
         memory.guests = {f"copy{k}.": copy for k, copy in enumerate(self._copies)}
 
     def update(self, gradient: ArrayLike, loss: float | None = None, *, round: int | None = None) -> None:
-        """See `Late.update`. The usual feedback goes to the copy as it is; everything else takes longer."""
+        """See `DelayedFeedback.update`. The usual feedback goes to the copy as it is; everything else takes longer."""
         s, t, clock = self._whose(round), self._clock[ROUNDS], self._clock
         row, due = s % self._rows, self._due
         copy = self._copies[self._holders[row]]
@@ -304,7 +304,7 @@ class Delayed(Late):
             watch_horizon(copy)
 
     def advance(self) -> None:
-        """See `Late.advance`. It is one call where the decision was read and a copy is free."""
+        """See `DelayedFeedback.advance`. It is one call where the decision was read and a copy is free."""
         if self._clock[FRESH]:
             self._shown = None
             if self._begin_round(self._clock[ROUNDS] + 1) != NO_COPY:
@@ -315,7 +315,7 @@ class Delayed(Late):
         """Do nothing: in `_commit` the copy learns once all else is done."""
 
     def _commit(self, s: int, due: int | None, loss: float | None, clipped: bool, *, end: bool) -> None:
-        """As `Late._commit`. The copy is idle until the feedback is due, so it may learn at once, last of all."""
+        """As `DelayedFeedback._commit`. The copy is idle until the feedback is due, so it may learn at once."""
         state, rows, t = self._memory.state, self._rows, self.rounds
         copy, count, clock = self._copies[self._holders[s % rows]], len(self._copies), state.clock
         ours = isinstance(copy, Learner)  # whose rounds are whole, or were not

@@ -25,12 +25,12 @@ from thalweg.learners.contract import (
     core,
     count,
     decision,
+    has_capacity,
     learn,
     learn_own,
-    notice,
     propose,
     reduce,
-    room,
+    see_gradient,
 )
 
 __all__ = [
@@ -52,7 +52,12 @@ __all__ = [
 ]
 
 TURN = "f8", "f8", "i8", "b1"  # arguments of `update` after the handle
-PLAYED, LARGE, FULL, BEYOND = 0, 1, 2, 3  # a round was played; its gradient is too large; no room; feedback too large
+PLAYED, LARGE, FULL, BEYOND = (
+    0,
+    1,
+    2,
+    3,
+)  # a round was played; its gradient is too large; no capacity; feedback too large
 
 
 class Game(NamedTuple):
@@ -106,7 +111,7 @@ def update(handle: AnyHandle, loss: float, square_bound: float, clipped: int, wh
     game = parts(handle)
     s, c = game.state, game.settings
     machine, settings = core(s), core(c)
-    if not room(machine, settings):
+    if not has_capacity(machine, settings):
         return FULL
     if not _within(game.own, game, square_bound):
         return LARGE
@@ -114,7 +119,7 @@ def update(handle: AnyHandle, loss: float, square_bound: float, clipped: int, wh
         return BEYOND
     if whole:
         propose(machine, settings, _charged(game.own, machine, loss))
-        notice(machine, settings, game.g)
+        see_gradient(machine, settings, game.g)
     count(s, c, loss)
     s.clock[CLIPPED] += clipped
     return PLAYED
@@ -126,7 +131,7 @@ def finish(handle: AnyHandle, loss: float) -> None:
     game = parts(handle)
     machine, settings = core(game.state), core(game.settings)
     propose(machine, settings, _charged(game.own, machine, loss))
-    notice(machine, settings, game.g)
+    see_gradient(machine, settings, game.g)
 
 
 # `own` is a separate argument below, so that Numba sees which branch it may leave out.
@@ -244,7 +249,7 @@ def update_ahead(handle: AnyHandle, loss: float, square_bound: float, clipped: i
 
 @kernel
 def play(machine: AnyHandle, charge: AnyHandle, rounds: Rounds, first: int, last: int) -> int:
-    """Play rounds first..last-1; stop before one that must be refused or needs more room.
+    """Play rounds first..last-1; stop before one that must be refused or needs more capacity.
 
     `machine` is a handle of a `Seat`, `charge` one of the loss. Returns the first round that was not played.
     """

@@ -467,7 +467,7 @@ def _check_inner(name: str, inner: Any) -> None:
     check_takes_losses(name, inner)
     if getattr(inner, "takes_late", False):
         raise InputError(
-            f"{name} cannot use {type(inner).__name__}, which takes late feedback: the reduction gives it at once. "
+            f"{name} cannot use {type(inner).__name__}, which takes delayed feedback: the reduction gives it at once. "
             f"Put Delayed outside, Delayed(domain, lambda X: {name}(X, make_inner), delay=...), or use "
             "EfficientDelayed."
         )

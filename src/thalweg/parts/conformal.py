@@ -262,14 +262,14 @@ def ask(handle: AnyHandle, row: int) -> float:
 
 
 @kernel
-def room(handle: AnyHandle) -> bool:
+def has_capacity(handle: AnyHandle) -> bool:
     """Whether there is capacity for one more answer."""
     return fits(parts(handle).weigher)
 
 
 @kernel
 def answer(handle: AnyHandle, row: int, score: float) -> None:
-    """The score of the round that waits in this row; there is room for it."""
+    """The score of the round that waits in this row; there is capacity for it."""
     turn = parts(handle)
     s, c, weigher = turn.state, turn.settings, turn.weigher
     missed = 1.0 if score > s.asked[row] else 0.0
@@ -302,7 +302,7 @@ class Sides(NamedTuple):
     """One side, or two of a kind: the kernels of a round and their arguments."""
 
     ask: Pointer
-    room: Pointer
+    has_capacity: Pointer
     answer: Pointer
     above: Closed
     below: Closed
@@ -314,11 +314,11 @@ class Sides(NamedTuple):
 
 
 def pointers(handle: Handle) -> tuple[Pointer, Pointer, Pointer]:
-    """Return `ask`, `room` and `answer` for a side whose handle has this type."""
+    """Return `ask`, `has_capacity` and `answer` for a side whose handle has this type."""
     kind = handle.kind
     return (
         Pointer(ask, "f8(any,i8)", (kind, "i8")),
-        Pointer(room, "b1(any)", (kind,)),
+        Pointer(has_capacity, "b1(any)", (kind,)),
         Pointer(answer, "none(any,i8,f8)", (kind, "i8", "f8")),
     )
 
@@ -339,7 +339,7 @@ def ask_sides(handle: AnyHandle, forecast: float, kind: int, out: Floats) -> Non
 def answer_sides(handle: AnyHandle, above: float, below: float) -> bool:
     """The scores of the first round that waits for them. False, with nothing changed, where there is no capacity."""
     sides = parts(handle)
-    if not call(sides.room, sides.above) or (sides.two and not call(sides.room, sides.below)):
+    if not call(sides.has_capacity, sides.above) or (sides.two and not call(sides.has_capacity, sides.below)):
         return False
     row = sides.clock[ANSWERED] % sides.horizon
     call(sides.answer, sides.above, row, above)
@@ -358,7 +358,9 @@ def run_sides(handle: AnyHandle, above: Floats, below: Floats, first: int, out: 
     sides = parts(handle)
     T, late = above.shape[0], sides.horizon - 1
     for t in range(first, T + late):
-        if t >= late and (not call(sides.room, sides.above) or (sides.two and not call(sides.room, sides.below))):
+        if t >= late and (
+            not call(sides.has_capacity, sides.above) or (sides.two and not call(sides.has_capacity, sides.below))
+        ):
             return t
         if t < T:
             row = sides.clock[ASKED] % sides.horizon

@@ -41,7 +41,7 @@ __all__ = [
     "account",
     "begin_records",
     "credit",
-    "has_room",
+    "has_slots",
     "mark",
     "mix",
     "recall",
@@ -116,7 +116,7 @@ def slots_of(born: NDArray[Any]) -> int:
 
 
 @inner
-def has_room(s: RecordsState, rounds: int) -> bool:
+def has_slots(s: RecordsState, rounds: int) -> bool:
     """Whether there are slots for a number of rounds."""
     return (rounds // 16 + 1) >> (s.born.shape[0] - 1) == 0
 

@@ -82,7 +82,7 @@ class CoverPCA(PCALearner):
         """Whether there is no slot for the expert that starts next round."""
         return bool((self.rounds + 2) >> self._memory.state.born.size)
 
-    def _make_room(self) -> None:
+    def _add_slot(self) -> None:
         """Add a slot for the expert that starts next round, if there is none."""
         if self._full:
             self._memory.grow({"K": self._memory.sizes["K"] + 1})

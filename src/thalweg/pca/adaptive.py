@@ -141,7 +141,7 @@ class AdaptivePCA(CoverPCA):
 
     def _learn(self, instance: Array) -> float:
         with self._round():
-            self._make_room()
+            self._add_slot()
             s, c = self._memory.state, self._memory.settings
             t, X, moved = self.rounds + 1, gram(instance), {}
             for level in np.flatnonzero(s.born):

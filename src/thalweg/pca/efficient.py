@@ -132,7 +132,7 @@ def _surrogate_gradient(s: PackedState, c: PackedSettings, direct: bool, shift: 
 
 
 @kernel
-def settle(handle: AnyHandle, rank: int, values: np.ndarray, V: np.ndarray) -> None:
+def take_decomposition(handle: AnyHandle, rank: int, values: np.ndarray, V: np.ndarray) -> None:
     """Take over the eigendecomposition of C + y: A <- V, its eigenvectors in rows, and the decision's spectrum."""
     s, _ = parts(handle)
     copy(values, s.values)
@@ -288,7 +288,7 @@ class EfficientPCA(CoverPCA):
     def _spectrum(self) -> tuple[Array, Array]:
         s = self._memory.state
         if not s.clock[FRESH]:
-            settle(self._memory.handle, self.rank, *self._diagonalise(s.A.copy()))  # (1)
+            take_decomposition(self._memory.handle, self.rank, *self._diagonalise(s.A.copy()))  # (1)
         return s.spectrum, s.A
 
     def _learn(self, instance: Array) -> float:
@@ -297,7 +297,7 @@ class EfficientPCA(CoverPCA):
         if not self._full:
             return self._play(instance)
         with self._memory.all_or_nothing():
-            self._make_room()
+            self._add_slot()
             return self._play(instance)
 
     def _play(self, instance: Array) -> float:

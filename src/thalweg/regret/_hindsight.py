@@ -240,7 +240,7 @@ class Fits(NamedTuple):
     rounding: np.ndarray  # (K,) the part of it that floating point takes
 
 
-class WindowRoom(NamedTuple):
+class WindowScratch(NamedTuple):
     """Scratch space of `fit_windows`."""
 
     row: np.ndarray  # as a row of `Sums.nodes`
@@ -251,10 +251,10 @@ class WindowRoom(NamedTuple):
     work: np.ndarray  # (5, d)
 
 
-def window_room(sums: Sums, d: int) -> WindowRoom:
+def window_scratch(sums: Sums, d: int) -> WindowScratch:
     """Return scratch space for windows in this dimension."""
     A, C, v, w = np.empty((d, d)), np.empty((d, d)), np.empty(d), np.empty(d)
-    return WindowRoom(np.empty(sums.nodes.shape[1]), A, C, v, w, np.empty((5, d)))
+    return WindowScratch(np.empty(sums.nodes.shape[1]), A, C, v, w, np.empty((5, d)))
 
 
 @kernel
@@ -266,18 +266,18 @@ def fit_windows(
     tol: float,
     steps: int,
     found: Fits,
-    room: WindowRoom,
+    scratch: WindowScratch,
 ) -> None:
     """The least-squares decision of every window [starts[k], stops[k]): its loss and a bound on its gap.
 
     Rounding errors of a loss: every term of a window goes through a few sums only, so it errs by at
     most that many EPS times the sizes of the window's own terms at points of at most the size U of the set. The gap
-    holds it. Each window starts where the one before ended up. Overwrites `found` and `room`.
+    holds it. Each window starts where the one before ended up. Overwrites `found` and `scratch`.
     """
     center, R = X.center, X.radius
     d = center.shape[0]
     points, losses, gaps, rounding = found.points, found.losses, found.gaps, found.rounding
-    row, A, C, v, w, work = room.row, room.A, room.C, room.v, room.w, room.work
+    row, A, C, v, w, work = scratch.row, scratch.A, scratch.C, scratch.v, scratch.w, scratch.work
     U = R
     for j in range(d):
         U += abs(center[j])
@@ -409,7 +409,7 @@ def proximal_rounds(
     X: Ground,
     Z: np.ndarray,
     lower: np.ndarray,
-    room: np.ndarray,
+    scratch: np.ndarray,
 ) -> None:
     """Z[t] <- argmin over X of f_t(z) + <q, z> + rho/2 ||z - v||^2, row t of `terms`: by a search for one multiplier.
 
@@ -418,10 +418,10 @@ def proximal_rounds(
 
         f(u) + <q, u> >= tangent(<a, z>, s) + <q, z> + rho <v - z, u - z>.
 
-    Overwrites Z, lower and the scratch space `room`, (2, d).
+    Overwrites Z, lower and the scratch space `scratch`, (2, d).
     """
     T, d = features.shape
-    y, work = room[0], room[1]
+    y, work = scratch[0], scratch[1]
     for t in range(T):
         a, b, z, v, q, rho = features[t], labels[t], Z[t], terms.v[t], terms.q[t], terms.rho[t]
         s = _multiplier(loss, a, b, Term(q, v, rho), X, z, y, work)

@@ -174,8 +174,8 @@ class ProximalRounds:
             problem, phi = self.problem, self.problem.phi
             kind = hindsight.Kind(phi.slope, phi.prox_slope, phi.tangent, problem.parameter, problem.kinked)
             ground = hindsight.Ground(X.onto, X.par, X.center.ravel(), X.radius)
-            terms, room = hindsight.Term(Q, V, rho), np.empty((2, Z.shape[1]))
-            hindsight.proximal_rounds(kind, problem.features, problem.labels, terms, ground, Z, lower, room)
+            terms, scratch = hindsight.Term(Q, V, rho), np.empty((2, Z.shape[1]))
+            hindsight.proximal_rounds(kind, problem.features, problem.labels, terms, ground, Z, lower, scratch)
             return Z, lower
         c, R = X.center.ravel(), X.radius
         for t in range(T):

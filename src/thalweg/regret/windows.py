@@ -100,6 +100,6 @@ class Windows:
         X, n = self.domain, starts.size
         found = hindsight.Fits(np.empty((n, X.dim)), np.empty(n), np.empty(n), np.empty(n))
         ground = hindsight.Ground(X.onto, X.par, X.center.ravel(), X.radius)
-        room = hindsight.window_room(self._sums, ground.center.size)
-        hindsight.fit_windows(self._sums, starts, stops, ground, self.tol, COMPILED_STEPS, found, room)
+        scratch = hindsight.window_scratch(self._sums, ground.center.size)
+        hindsight.fit_windows(self._sums, starts, stops, ground, self.tol, COMPILED_STEPS, found, scratch)
         return found

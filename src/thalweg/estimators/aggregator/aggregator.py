@@ -222,7 +222,7 @@ class Aggregator(Kept, Recorded):
             self._hand = _Hand(self._memory.block, self._turns, self.n_experts_, *self._bounds)
 
     def _grow(self, full: Sequence[int]) -> bool:
-        """Make room for another round of these copies; False where there is nothing to change."""
+        """Grow to capacity for another round of these copies; False where there is nothing to change."""
         memory = self._memory
         sizes = self._layout.larger(memory.state, full, memory.sizes)
         if sizes == memory.sizes:

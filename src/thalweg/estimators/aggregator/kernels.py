@@ -97,7 +97,7 @@ def _apart(a: float, b: float) -> float:
 
 
 @inner
-def _has_room(turn: Turn) -> bool:
+def _has_capacity(turn: Turn) -> bool:
     """Whether there is capacity for one more round."""
     records, c = turn.state.jury.records, turn.settings
     if c.gains.shape[0] > 1 and (records.counts[MARKERS] + 1) >> (records.V.shape[0] - OTHERS) > 0:
@@ -179,7 +179,7 @@ def recall(handle: AnyHandle, row: int, w: Floats) -> float:
 
 @kernel
 def _learn(handle: AnyHandle, x: Floats, a: Floats, p: float, y: float) -> None:
-    """One round, after `propose`; there is room for it."""
+    """One round, after `propose`; there is capacity for it."""
     turn = parts(handle)
     s, c, tracker = turn.state, turn.settings, turn.weigher
     K, M, d = x.shape[0], c.rules.kinds.shape[0], slope(c.loss, c.tau, p, y)
@@ -211,7 +211,7 @@ def answer(handle: AnyHandle, row: int, y: float, said: float, clock: Ints) -> b
     False, with nothing changed, where there is no capacity for it.
     """
     turn = parts(handle)
-    if not _has_room(turn):
+    if not _has_capacity(turn):
         return False
     memories = turn.memories
     _learn(handle, memories.x[row], memories.a[row], said, y)
@@ -241,7 +241,7 @@ def rounds(
     turn = parts(handle)
     for t in range(first, Y.shape[0], step):
         begun = turn.settings.tracked and turn.weigher.first and turn.weigher.members[COUNT] > 0
-        if (wait and begun) or not _has_room(turn):
+        if (wait and begun) or not _has_capacity(turn):
             return t
         P[t] = propose(handle, X[t], A[t], held[t], W[t])
         _learn(handle, X[t], A[t], P[t], Y[t])

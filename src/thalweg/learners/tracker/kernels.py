@@ -22,7 +22,7 @@ from thalweg._core.state import Floats, Ints, field, part, scratch
 from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS, VALUES
 from thalweg._kernels.jit import implement, inner
 from thalweg._kernels.vectors import square_norm
-from thalweg.learners.contract import decision, learn, propose, room
+from thalweg.learners.contract import decision, has_capacity, learn, propose
 from thalweg.parts.curvature import BLIND_SHARE, SHARE, begin_curvature, fresh, gain_of, move_curved
 from thalweg.parts.cut_descent import (
     COUNT,
@@ -86,11 +86,11 @@ def curved_in_use(s: TrackerState) -> int:
     return 1 if s.estimate.seen[AGE] > 0.0 else 2 * s.curved[0]
 
 
-@implement(room, TrackerState)
-def _room(s: TrackerState, c: TrackerSettings) -> bool:
+@implement(has_capacity, TrackerState)
+def _has_capacity(s: TrackerState, c: TrackerSettings) -> bool:
     """Whether the sizes fit the next round: enough for all it may add and, unless embedded, not much more.
 
-    Which members and helpers there are is known after the first round: until then there is room for all of them.
+    Which members and helpers there are is known after the first round: until then there is capacity for all of them.
     """
     count, rows = s.members.sizes[COUNT], s.p.shape[0]
     helpers, curved = s.estimate.errors.shape[0], s.curvature.P.shape[0]

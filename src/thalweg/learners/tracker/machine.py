@@ -64,7 +64,7 @@ class Tracking(Machine[TrackerState, TrackerSettings]):
     """The machine of `Tracker` on the ball around its domain.
 
     Member rows (N) and cover slots (S) grow. The first round decides how many rows, helpers (H) and members with
-    curvature (Q) there are; room for the others is given back before the second.
+    curvature (Q) there are; capacity for the others is given back before the second.
 
     Parameters
     ----------

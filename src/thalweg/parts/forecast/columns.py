@@ -16,7 +16,7 @@ from thalweg._validate import LARGEST_ENTRY
 from thalweg.parts.forecast.past import hold, is_there, size_or_absent
 from thalweg.parts.linear.plan import LinearLayout, begin_linear
 from thalweg.parts.linear.rows import learn_row, predict_row
-from thalweg.parts.records import has_room
+from thalweg.parts.records import has_slots
 
 __all__ = [
     "ColumnsState",
@@ -124,8 +124,8 @@ def _nothing(e: NoColumns, c: Any, line: Floats, L: int, t: int, z: float) -> No
 
 
 @implement(has_capacity, ColumnsState)
-def _room(e: ColumnsState, rounds: int) -> bool:
-    return has_room(e.model.jury.records, rounds)
+def _has_capacity(e: ColumnsState, rounds: int) -> bool:
+    return has_slots(e.model.jury.records, rounds)
 
 
 @implement(give_rows, ColumnsState)

@@ -44,7 +44,7 @@ class LinearLayout:
     Attributes
     ----------
     features : int
-        Positions there is room for at the start. They count from 1.
+        Positions with capacity at the start. They count from 1.
     loss : str
         A key of `KINDS`. Labels of "log_loss" and "hinge" are -1 and +1.
     par : float

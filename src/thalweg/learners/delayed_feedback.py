@@ -34,7 +34,7 @@ from thalweg.learners.machine import AnyMachine
 from thalweg.losses import Loss
 from thalweg.problems import LinearModel
 
-__all__ = ["Late", "Waiting", "read_delays"]
+__all__ = ["DelayedFeedback", "Waiting", "read_delays"]
 
 
 def read_delays(owner: str, domain: Domain, delay: object, max_delay: object, entries: int = 1) -> int:
@@ -82,12 +82,12 @@ class Waiting(AnyMachine):
         yield "decisions", feasible(self.domain, s.x[played]) if played.any() else True
 
 
-class Late(Learner):
+class DelayedFeedback(Learner):
     """A learner whose feedback comes `delay` rounds later, or at most `max_delay`, in any order, or never.
 
     Notes
     -----
-    A new one hands a `Waiting` machine to the constructor and defines `_decide_late`, `_open`, `_take` and `_settle`.
+    A new one hands a `Waiting` machine to the constructor and defines `_make_decision`, `_open`, `_take` and `_apply`.
     """
 
     machine: Waiting
@@ -109,7 +109,7 @@ class Late(Learner):
     # ------------------------------------------------------------------ to be defined by subclasses
 
     @abstractmethod
-    def _decide_late(self) -> Array:
+    def _make_decision(self) -> Array:
         """Return the decision of the present round, flat. Raises with nothing changed."""
 
     @abstractmethod
@@ -120,7 +120,7 @@ class Late(Learner):
     def _take(self, s: int, gradient: Array, loss: float | None) -> None:
         """Take the feedback of round s."""
 
-    def _settle(self, s: int) -> None:
+    def _apply(self, s: int) -> None:
         """Apply the feedback of round s, which is due."""
 
     # ------------------------------------------------------------------ remembered rounds
@@ -132,7 +132,7 @@ class Late(Learner):
         if shown is None:
             row: Array = self._memory.state.x[self._clock[ROUNDS] % self._rows]
             if not self._clock[FRESH]:
-                row[:] = self._decide_late()
+                row[:] = self._make_decision()
                 self._clock[FRESH] = 1
             shown = row.copy()
             if self._line is None:
@@ -245,18 +245,18 @@ class Late(Learner):
         f : Loss
             The loss.
         delay : int, optional
-            How many rounds late, or a negative number: never, and no gradient is asked for. That of the learner when
+            The delay in rounds, or a negative number: never, and no gradient is asked for. That of the learner when
             left out.
         """
-        late = self._read_delay(delay)
+        wait = self._read_delay(delay)
         self._feedback.check_loss_object(f)
         t = self.rounds
         if self._memory.state.due[t % self._rows] >= 0:
             raise InputError(f"{self._who()}: the present round has had its feedback. Call advance() to end it.")
         x = self.decision
         paid = self._feedback.read_paid(f.value(x))
-        clipped = late >= 0 and self._read_feedback(f.gradient(x))
-        self._commit(t, t + late if late >= 0 else None, paid, clipped, end=True)
+        clipped = wait >= 0 and self._read_feedback(f.gradient(x))
+        self._commit(t, t + wait if wait >= 0 else None, paid, clipped, end=True)
         watch_horizon(self)
         return paid
 
@@ -300,7 +300,7 @@ class Late(Learner):
         t, state = self.rounds, self._memory.state
         self._shown = None
         for s in sorted(t - (t - row) % self._rows for row in np.flatnonzero(state.due == t).tolist()):
-            self._settle(s)
+            self._apply(s)
         state.clock[ROUNDS], state.clock[FRESH] = t + 1, 0
         self._open(t + 1)
 

@@ -1,4 +1,4 @@
-"""A pool of descents whose gradients come late: the kernel of `EfficientDelayed`."""
+"""A pool of descents with delayed gradients: the kernel of `EfficientDelayed`."""
 
 from typing import Any, NamedTuple
 
@@ -9,10 +9,10 @@ from thalweg._kernels.parts import Floats, feed, move, settle
 from thalweg._kernels.reduction import surrogate_gradient
 from thalweg._kernels.vectors import dot
 
-__all__ = ["LatePool", "learn", "reweigh"]
+__all__ = ["DelayedPool", "learn", "reweigh"]
 
 
-class LatePool(NamedTuple):
+class DelayedPool(NamedTuple):
     """A pool, and the constants of the reduction around it."""
 
     state: Any  # of a Pool
@@ -26,14 +26,14 @@ class LatePool(NamedTuple):
 @kernel
 def learn(handle: AnyHandle, g: Floats, x: Floats, y: Floats, points: Floats) -> None:
     """Learn from the gradient g of a round with the decision x, the point y and the members' points (N, d)."""
-    late = parts(handle)
-    e, c, h = late.state, late.settings, late.h
+    pool = parts(handle)
+    e, c, h = pool.state, pool.settings, pool.h
     for j in range(h.shape[0]):
         h[j] = y[j] - x[j]
-    flatten(late.flat, late.normals, g)
-    flatten(late.flat, late.normals, h)
-    surrogate_gradient(g, h, late.tol, h)
-    flatten(late.flat, late.normals, h)  # removes rounding errors
+    flatten(pool.flat, pool.normals, g)
+    flatten(pool.flat, pool.normals, h)
+    surrogate_gradient(g, h, pool.tol, h)
+    flatten(pool.flat, pool.normals, h)  # removes rounding errors
     n, base, square = c.sizes[0], 0.0, 0.0
     for j in range(h.shape[0]):
         square += h[j] * h[j]
@@ -47,5 +47,5 @@ def learn(handle: AnyHandle, g: Floats, x: Floats, y: Floats, points: Floats) ->
 @kernel
 def reweigh(handle: AnyHandle) -> None:
     """Compute the weights and the point of the next round."""
-    late = parts(handle)
-    settle(late.state, late.settings, 0, 1)
+    pool = parts(handle)
+    settle(pool.state, pool.settings, 0, 1)
