@@ -21,7 +21,7 @@ from thalweg.pca import DescentPCA, EfficientPCA, RankWarning, _base, dyadic_reg
 
 
 def switching(d, k, rounds, period, noise=0.1, seed=0):
-    """Unit vectors near a subspace that is drawn anew after each period."""
+    """Unit vectors near a subspace that is redrawn after each period."""
     rng = np.random.default_rng(seed)
     rows = np.empty((rounds, d))
     for t in range(rounds):
