@@ -56,7 +56,7 @@ class Recorded:
 
     @classmethod
     def _explain(cls, count: int, options: Mapping[str, object]) -> None:
-        """Arguments that do not fit: raise a TypeError that says how to write the call, where that can be told."""
+        """Raise a TypeError for arguments that do not fit, with the right call where it is clear."""
 
     def _arguments(self) -> dict[str, Any]:
         """Arguments by name that build another one of the kind."""
@@ -105,7 +105,7 @@ def public_name(value: object) -> str | None:
 
 
 def describe(value: object) -> str:
-    """An argument as text. Two of the same text mean the same, but for functions, which cannot be compared.
+    """Return an argument as text. Equal texts mean equal arguments, except for functions, which cannot be compared.
 
     Numbers are written exactly, 2 as 2.0 and as [2]; an array longer than a few numbers by a hash.
 

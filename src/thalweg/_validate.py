@@ -82,7 +82,7 @@ def wrong(owner: str, name: str, expected: str, got: object) -> InputError:
 
 
 def real_array(value: object) -> NDArray[np.float64] | None:
-    """Real numbers as a float64 array, which is `value` itself where it is one; None for anything else."""
+    """Return real numbers as a float64 array, `value` itself where it is one; None for anything else."""
     if type(value) is np.ndarray and value.dtype == np.float64:
         return value
     try:
@@ -98,7 +98,7 @@ def real_array(value: object) -> NDArray[np.float64] | None:
 
 
 def real_number(value: object) -> float:
-    """A real number; nan for anything else, an infinite one where it is too large for a float."""
+    """Return a real number; nan for anything else, inf where it is too large for a float."""
     if isinstance(value, float):
         return float(value)
     if isinstance(value, int | Fraction | Decimal) and not isinstance(value, bool):
@@ -139,7 +139,7 @@ def check_nonnegative(owner: str, name: str, value: object, largest: float = LAR
 
 
 def check_count(owner: str, name: str, value: object, least: int = 1, most: int = MOST_COUNTED) -> int:
-    """A whole number of at least 1 (or 0), and at most 2^62 (or another one)."""
+    """Return a whole number from `least` to `most`."""
     count = least - 1
     if isinstance(value, int) and not isinstance(value, bool):
         count = value

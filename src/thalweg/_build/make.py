@@ -170,7 +170,7 @@ def _feed(
 
 
 def work(lines: Iterable[str], answer: Callable[[str], None]) -> None:
-    """A worker: compile the groups that come as lines of JSON, and say each kernel that is done."""
+    """Run a worker: compile the groups that come as lines of JSON, and report each finished kernel."""
     from thalweg._compiler.emit import levels
     from thalweg._compiler.process import compile_all
     from thalweg._compiler.store import CodeStore, folder

@@ -111,7 +111,7 @@ def _frozen(array: Array) -> Array:
 
 
 def _problem(domain: Domain, loss: str = "squared") -> LinearModel:
-    """A few rounds on a domain, such as every loss takes."""
+    """A few rounds on a domain, with data that every loss accepts."""
     features, labels = np.abs(_numbers(ROUNDS, *domain.shape)) + 0.1, np.where(np.arange(ROUNDS) % 2, 1.0, -1.0)
     return LinearModel(features, np.abs(labels) if loss == "log" else labels, loss)
 
@@ -132,7 +132,7 @@ def _by_hand() -> Custom:
 
 
 def _grounds() -> dict[str, Domain]:
-    """A set of each kind that machines tell apart: a ball, a compiled projection, one in Python."""
+    """A set of each kind that machines distinguish: a ball, a compiled projection, one in Python."""
     return {"Ball": Ball(2), "Box": Box(-1.0, 1.0, shape=2), "Custom": _by_hand()}
 
 

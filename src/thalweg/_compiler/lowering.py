@@ -61,7 +61,7 @@ class Lowered(JITCodeLibrary):  # type: ignore[misc]
         self._finalized = True
 
     def add_source(self, function: Any) -> None:
-        """Note where a function comes from, and the constants that are compiled into it."""
+        """Record the source file of a function, and the constants that are compiled into it."""
         self.sources.add(function.__code__.co_filename)
         for name in function.__code__.co_names:
             value = function.__globals__.get(name)

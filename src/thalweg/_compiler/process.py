@@ -32,7 +32,7 @@ def compile_now(kernel: Kernel[..., object], kinds: tuple[str, ...]) -> Entry:
 def compile_all(
     kernel: Kernel[..., object], kinds: tuple[str, ...], wanted: tuple[str, ...], store: CodeStore
 ) -> dict[str, CompiledCode]:
-    """Compile a kernel for several levels of processors, and keep it where it can be kept."""
+    """Compile a kernel for several levels of processors, and cache it if possible."""
     name = library.digest(kernel.qualified_name, kinds)
     code = Code(kernel, kinds, name)
     files = sorted(name_of(file) for file in code.sources)
@@ -45,14 +45,14 @@ def compile_all(
 
 
 def _best() -> str:
-    """The level of this processor, where there is no library that says it."""
+    """The level of this processor, used without a library."""
     features = llvm.get_host_cpu_features()
     best, *rest = levels()
     return rest[0] if rest and not all(features.get(name) for name in ("avx2", "fma", "bmi2", "movbe")) else best
 
 
 def _say(reason: str) -> None:
-    """Say why the next seconds are spent, once for each kernel."""
+    """Print the reason of a compilation, once for each kernel."""
     if reason not in _said:
         _said.add(reason)
         print(f"thalweg: {reason} This takes seconds, once.", file=sys.stderr, flush=True)  # noqa: T201

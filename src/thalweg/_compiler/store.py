@@ -25,7 +25,7 @@ from thalweg._kernels.library import PACKAGE, content
 
 __all__ = ["CodeStore", "CompiledCode", "folder", "name_of"]
 
-KEPT = 4  # versions of a kernel, as of a few branches
+KEPT = 4  # versions of a kernel, for a few branches
 
 
 class CompiledCode(NamedTuple):

@@ -63,7 +63,7 @@ def write_archive(path: str | os.PathLike[str], text: str, arrays: Mapping[str, 
 
 @contextlib.contextmanager
 def replacing(path: pathlib.Path, draft: pathlib.Path) -> Iterator[BinaryIO]:
-    """Open the draft of a file. It takes the place of `path` once it is on the disk, else nothing is left of it.
+    """Open a draft that replaces `path` once it is on disk; on an error it is deleted.
 
     Only a regular file is replaced, and its permissions are kept.
     """

@@ -90,11 +90,11 @@ class Kernel(Generic[P, R]):
 
     @property
     def qualified_name(self) -> str:
-        """Module and name, by which the library knows it."""
+        """Module and name, its key in the library."""
         return f"{self.__module__}:{self.__qualname__}"
 
     def __call__(self, *arguments: P.args, **_: P.kwargs) -> R:
-        """The result; compiled now if there is no machine code for arguments of these kinds."""
+        """Call the kernel; compile it first if there is no machine code for arguments of these kinds."""
         key: list[Any] = []
         row: list[Any] = []
         for argument in arguments:

@@ -1,4 +1,4 @@
-"""The numbers a learning controller is tuned with: how large its policies may be, and two scales of its loss.
+"""Tuning constants of a learning controller: the size of its policies, and two scales of its loss.
 
 The theory (Zhao, Yan, Wang, Zhou, JMLR 24, 2023, Section 5) has, for a (kappa, gamma)-strongly stable gain, kappa_B =
 max(1, ||B||), tau = kappa_B kappa^3, disturbances up to W and costs with ||grad c|| <= G_c D where ||x||, ||u|| <= D:
@@ -91,7 +91,7 @@ def estimated_constants(
     strength: float = 1.0,
     margin: float = 8.0,
 ) -> Constants:
-    """Caps from how the linear controller itself responds; the two scales are left to be measured.
+    """Return caps from the response of the linear controller; the two scales are measured later.
 
     To a push w, i rounds ago, u = -K x responds with -K F^{i-1} w, F = A - B K. The learned part may be `strength`
     times as strong as the strongest such response from then on:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Array", "Domain", "read_domain"]
 
 # A set of one point states this radius, relative to its scale: algorithms divide by radii, and no iterate that is at
-# most this far from the point is told apart from it by `contains`.
+# most this far from the point is distinguished from it by `contains`.
 POINT = 1e-12
 # Sums of larger entries of a point could overflow.
 BIGGEST = 1e300
@@ -201,12 +201,12 @@ class Domain(Recorded, ABC):
         return deepest(self, [self])
 
     def _depth(self, point: Array) -> tuple[float, Array] | None:
-        """How far inside a flat point lies, or less: concave in the point; and a supergradient. None if not known."""
+        """A lower bound on the depth of a flat point, concave in the point; and a supergradient. None if not known."""
         return None
 
     @property
     def surrogate(self) -> Domain:
-        """The tightest cheap set around this one: the enclosing ball, unless a set knows better."""
+        """The tightest cheap set around this one. Default: the enclosing ball."""
         return self._enclosing_ball()
 
     def _enclosing_ball(self) -> Ball:
@@ -293,7 +293,7 @@ def length(v: Array) -> float:
 
 
 def orthonormal(rows: Array) -> Array:
-    """Orthonormal rows with the same span: those of longer singular values than rounding makes."""
+    """Orthonormal rows with the same span, up to singular values of the size of rounding errors."""
     if not rows.any():
         return np.zeros((0, rows.shape[1]))
     _, sizes, vectors = np.linalg.svd(rows, full_matrices=False)

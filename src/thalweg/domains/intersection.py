@@ -36,7 +36,7 @@ TRIALS = 200
 
 
 class Intersection(Domain):
-    """The points that lie in all of several sets. Projecting goes round the sets, to a tolerance.
+    """The points that lie in all of several sets. Projections alternate between the sets, to a tolerance.
 
     Nearby points are tried with Dykstra's algorithm, which takes back the step that a set made last time before it
     projects onto it again, and stops when these steps stay the same (Birgin and Raydan). Where it is slow, and for far
@@ -82,7 +82,7 @@ class Intersection(Domain):
         self._find_flat()
 
     def _find_flat(self) -> None:
-        """The affine hull as far as the members tell: their own, and half-spaces that meet in a plane."""
+        """The affine hull as known from the members: theirs, and half-spaces that meet in a plane."""
         flats = [d for d in self.domains if d.flat]
         walls = [d for d in self.domains if isinstance(d, HalfSpace)]
         planes = [p.par for p, q in itertools.combinations(walls, 2) if np.array_equal(p.par, -q.par)]

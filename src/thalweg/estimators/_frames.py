@@ -21,7 +21,7 @@ __all__ = ["FrameTable", "cells", "column", "moments", "series", "table"]
 
 
 class FrameTable(NamedTuple):
-    """Numbers with names, and where they came from."""
+    """Numbers with names, and their source."""
 
     values: Array  # (n, d); nan where a cell is empty and that is allowed
     names: tuple[str, ...] | None  # of the columns of a frame
@@ -83,7 +83,7 @@ def series(owner: str, name: str, data: object, *, time: str | None = None) -> F
 
 
 def _frame(owner: str, name: str, data: Any) -> Any:
-    """narwhals' view of a data frame or series; None for anything else. It is asked for only where it may help."""
+    """narwhals' view of a data frame or series; None for anything else. It is imported only where it may help."""
     root = type(data).__module__.partition(".")[0]
     if root in ("builtins", "numpy", "array", "collections"):
         return None

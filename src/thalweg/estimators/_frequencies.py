@@ -192,7 +192,7 @@ def _of_word(word: str) -> Frequency | None:
 def infer(times: Ints, same: NDArray[np.bool_], counted: bool) -> Frequency | None:
     """Return the most common step between neighbours of one series; None where no series has two times.
 
-    `same` tells of each time but the first whether it is of the series of the one before.
+    `same`: for each time but the first, whether it belongs to the same series as the one before.
     """
     steps, counts = np.unique(np.diff(times)[same], return_counts=True)
     if not steps.size:

@@ -115,7 +115,7 @@ class FreeModel:
         self.memory.adopt(moved(self.memory.block, self.layout.plan(sizes)), sizes)
 
     def _reserve(self, rows: int) -> None:
-        """See to it that there are slots for further rows."""
+        """Grow to slots for further rows."""
         memory, needed = self.memory, self.rounds + rows
         if needed > self.layout.rounds(memory.sizes):
             memory.grow({**memory.sizes, "slots": self.layout.slots(needed)})

@@ -195,7 +195,7 @@ class _Rows:
         return ids
 
     def read_times(self, time_col: str | None) -> tuple[Ints, Ints, Clock]:
-        """Return instants, local times, and how they are told."""
+        """Return instants, local times, and their text form."""
         if time_col is None:
             rows = np.arange(len(self.frame), dtype=np.int64)
             return rows, rows, Clock(None, True)

@@ -44,14 +44,14 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Linear classification on a stream: it keeps up when the data change, and there is nothing to tune.
 
     As `TrackingRegressor`, for classes: logistic models, or support vector machines, that learn side by side under
-    weights that follow the models that were right lately. More than two classes are each told from the rest.
+    weights that follow the models that were right lately. More than two classes are handled one against the rest.
 
     Parameters
     ----------
     loss : {"log_loss", "hinge"}
         "log_loss" gives probabilities.
     constraint, radius, fit_intercept, guests
-        As of `TrackingRegressor`. The constraint holds for the coefficients of every class.
+        As for `TrackingRegressor`. The constraint holds for the coefficients of every class.
     class_weight : dict or "balanced", optional
         Weights of the rows of a class, times `sample_weight`; 1 for a class that a dict does not name. "balanced": rows
         divided by (classes times rows of the class), which only `fit` can know.
@@ -141,7 +141,7 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_then_fit(self, X: object, y: object, classes: object = None, sample_weight: object = None) -> Array:
         """As `partial_fit`, and return the prediction for each row just before it was learned.
 
-        Probabilities (n, classes) for "log_loss", else scores as of `decision_function`. This is how good the model is
+        Probabilities (n, classes) for "log_loss", else scores as in `decision_function`. This is how good the model is
         on a stream: nothing returned has seen its own class, nor a later one.
         """
         said = self._learn_on(X, y, classes, sample_weight)

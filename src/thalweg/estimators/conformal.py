@@ -93,7 +93,7 @@ class Covering:
     Parameters
     ----------
     alpha, eta, patience, windows, keep
-        As of `SideSettings`.
+        As for `SideSettings`.
     horizon : int
         h.
     start : array
@@ -489,7 +489,7 @@ class ConformalTracker(Kept, Recorded):
         return np.stack(found[::-1]) if self.asymmetric else found[0].copy()
 
     def extended(self, horizon: int) -> Any:
-        """Nothing to extend: it can go on for ever. Its horizon is how late answers come."""
+        """Refuse: there is nothing to extend, it can go on for ever. Its horizon is the delay of answers."""
         raise InputError(f"{type(self).__name__} plays any number of rounds: it can go on as it is.")
 
     # ------------------------------------------------------------------ compiled code

@@ -85,7 +85,7 @@ def width_over_time(bands: object, *, window: int = 100, ax: Axes | None = None)
     Parameters
     ----------
     bands, window, ax
-        As of `coverage_over_time`.
+        As for `coverage_over_time`.
 
     Examples
     --------
@@ -173,7 +173,7 @@ def _means(values: Any, n: int) -> Array:
 
 
 def _read(owner: str, y: object, bands: object) -> tuple[Array, dict[str, Array]]:
-    """Return the observations, where given, and the intervals by name; as many of each."""
+    """What came, where it is given, and the intervals by name; as many of each."""
     frame = hasattr(bands, "columns") or hasattr(bands, "column_names")
     named = bands if isinstance(bands, Mapping) and not frame else {"intervals": bands}
     found = {str(name): _limits(owner, limits) for name, limits in named.items()}

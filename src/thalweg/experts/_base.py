@@ -51,7 +51,7 @@ class Expert(Recorded, ABC):
 
     @property
     def origin(self) -> Floats:
-        """Where it starts unless it is told otherwise: the point of the domain nearest to the centre."""
+        """The default starting point: the point of the domain nearest to the centre."""
         return np.ascontiguousarray(self.domain.project(self.domain.center).ravel())
 
 

@@ -282,7 +282,7 @@ class Fleet:
         on_bad: str,
         progress: bool = False,
     ) -> Floats:
-        """Play a batch whose rows were read: all that can be refused is, then it is played."""
+        """Play a batch of rows: validate all of them, then play."""
         check_choice(owner, "on_bad", on_bad, ("raise", "skip"))
         if check_flag(owner, "progress", progress):
             need("tqdm.auto", "lab", f"{owner}(progress=True)")
@@ -551,7 +551,7 @@ class Fleet:
         arrays: Mapping[str, NDArray[Any]],
         data: Mapping[str, NDArray[Any]],
     ) -> None:
-        """Write a call to the journal, if there is one."""
+        """Append a call to the journal, if there is one."""
         if self._store is None:
             return
         journal = self._store.journal
@@ -631,7 +631,7 @@ class Fleet:
 
     @classmethod
     def from_bytes(cls, template: Any, data: bytes, **options: Any) -> Self:
-        """Return a fleet with the streams that `to_bytes` gave; `template` and options as of the constructor."""
+        """Return a fleet with the streams that `to_bytes` gave; `template` and options as for the constructor."""
         fleet = cls(template, **options)
         segment = read_segment("Fleet.from_bytes", data)
         if segment.facts["settings"] != fleet._family.template._settings():

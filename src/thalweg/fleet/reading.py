@@ -56,7 +56,7 @@ class FleetError(InputError):
 
 
 class BatchRows(NamedTuple):
-    """A batch as it came."""
+    """A batch as the caller gave it."""
 
     keys: Keys
     bad: dict[int, str]  # reasons by row

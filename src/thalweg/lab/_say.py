@@ -9,13 +9,13 @@ __all__ = ["aligned", "note", "say", "tell", "terminal"]
 
 
 def tell(text: str) -> None:
-    """A line on stderr, where there is one."""
+    """Print a line on stderr, if there is one."""
     if sys.stderr is not None:
         sys.stderr.write(f"{visible(text)}\n")
 
 
 def say(text: str, err: bool = False) -> None:
-    """Print lines in which no name can steer the terminal."""
+    """Print lines without control characters of the terminal."""
     import typer
 
     typer.echo("\n".join(map(visible, text.split("\n"))), err=err)

@@ -57,7 +57,7 @@ class Store:
         return self.runs / file_name(name)
 
     def load(self, task: Task) -> dict[str, Any] | None:
-        """The result of this very task; None if there is none, or a damaged one, which is told."""
+        """Return the result of this very task; None if there is none, or a damaged one, which is reported."""
         path = self.path(task.name)
         if path.is_dir():
             raise LabError(f"Cannot write to {path}: it is a folder. Move it away, or choose another folder.")
@@ -82,7 +82,7 @@ class Store:
         kept |= {"arguments": json.loads(task.arguments), "result": json.loads(result)}
         path = self.path(task.name)
         if path.is_fifo():
-            path.unlink()  # it was told when it was read
+            path.unlink()  # it was reported when it was read
         write_file(path, f"{to_json(kept | {'sha256': _digest(kept)})}\n".encode())
         return kept["result"]  # type: ignore[no-any-return]
 
@@ -106,7 +106,7 @@ def _alive(process: int) -> bool:
 
 
 def refuse_to_overwrite(source: str | int, *written: pathlib.Path) -> None:
-    """`InputError` where a file to be written is the one that is read, or another of them; 0 is stdin."""
+    """Raise InputError if a file to be written is the one that is read, or is listed twice; 0 is stdin."""
     for k, path in enumerate(written):
         if os.path.exists(source) and path.exists() and os.path.samefile(source, path):
             raise InputError(f"{path} is the input and would be overwritten. Choose another place for the results.")

@@ -102,7 +102,7 @@ def build(name: str, stream: Stream) -> tw.Learner:
 
 
 def find(kind: str, name: str, known: Iterable[str]) -> str:
-    """The known name that was meant, whatever its case; an error that names near ones if there is none."""
+    """Return the known name, whatever its case; raise an error that lists near ones if there is none."""
     if ":" in name:
         return name  # a function of the user's own
     names = {key.lower(): key for key in known}

@@ -262,7 +262,7 @@ def choose_columns(
 
 
 def lagged(columns: Columns, lags: Sequence[int]) -> Columns:
-    """With earlier values of the target as features, "demand 24 back". The first rows, which have none, go."""
+    """Add earlier values of the target as features, "demand 24 back". The first rows, which have none, are dropped."""
     first, y = max(lags, default=0), columns.values
     if y.size < first + 2:
         raise InputError(f"{columns.name} has {y.size} rows. With a lag of {first} at least {first + 2} are needed.")
@@ -562,7 +562,7 @@ def _have_steps(times: pl.Series) -> bool:
 
 
 def _gaps(column: pl.Series, times: pl.Series) -> tuple[str, ...]:
-    """Tell of gaps where most steps are the same: longer ones than that and a half."""
+    """Return remarks on gaps, steps 1.5 times the usual one, where most steps are the same."""
     if not _have_steps(times) or len(times) < 4:
         return ()
     steps = times.diff().to_physical().cast(_polars().Float64).to_numpy()[1:]
@@ -584,7 +584,7 @@ def _gaps(column: pl.Series, times: pl.Series) -> tuple[str, ...]:
 class Order:
     """The order of times that arrive one by one: as for a file, they must not go backwards.
 
-    Told are times that repeat, and steps that are longer by half than any before.
+    Reports times that repeat, and steps that are longer by half than any before.
     """
 
     def __init__(self, name: str, column: str) -> None:

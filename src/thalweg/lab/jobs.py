@@ -107,7 +107,7 @@ def run_jobs(
     Notes
     -----
     Ctrl-C stops the workers, says how many runs are kept, and raises KeyboardInterrupt. Workers of a
-    scheduler that was given end the run at hand by themselves.
+    scheduler that was given end the current run by themselves.
     """
     tasks = _to_tasks(jobs)
     perform = choose_engine(engine, workers, scheduler)

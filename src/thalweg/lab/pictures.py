@@ -62,7 +62,7 @@ def style() -> Any:
 
 
 def side(name: str) -> Look:
-    """Colour, mark and line where only two sides are told apart: methods with one projection, and all others."""
+    """Colour, mark and line by two sides: methods with one projection, and all others."""
     return (BLUE, "o", "-") if name.startswith("Efficient") else (VERMILION, "s", "--")
 
 

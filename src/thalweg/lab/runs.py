@@ -125,7 +125,7 @@ def forecast_losses(problem: LinearModel) -> dict[str, Array]:
 
 
 def load_kernels(algorithm: str, stream: Stream) -> None:
-    """Play two rounds that do not count, so that kernels are loaded, and those of parts of one's own compiled."""
+    """Play two rounds that do not count, to load kernels and compile those of the user's parts."""
     with interrupts() as stop:
         tw.play(build(algorithm, stream), stream.problem, rounds=2)
     if stop.asked:

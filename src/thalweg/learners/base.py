@@ -338,7 +338,7 @@ class Learner(Kept, Recorded):
         watch_horizon(self)
 
     def _call_round(self, loss: float, clipped: int, *, whole: bool) -> None:
-        """Call `loop.update`; a round that it refuses is mended and played where that is possible."""
+        """Call `loop.update`; a refused round is repaired and played if possible."""
         bound, memory = self._square_bound, self._memory
         while True:
             if self._turn is None:

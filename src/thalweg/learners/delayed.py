@@ -352,7 +352,7 @@ class Delayed(DelayedFeedback):
 
     @property
     def queries(self) -> Queries:
-        """As of every learner; projections are those of all copies."""
+        """As for every learner; projections are those of all copies."""
         mine = super().queries
         theirs = sum(getattr(copy, "queries", Queries()).projections for copy in self._copies)
         return Queries(theirs, mine.gradients, mine.values)

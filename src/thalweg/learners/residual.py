@@ -188,7 +188,7 @@ def locate(u: Floats, b: float, a: Floats, z: float, o: Floats, R: float, spot: 
 def weigh_level(
     search: Floats, spot: Floats, point: Floats, a: Floats, q: float, R: float, tol: float, gap: Floats
 ) -> bool:
-    """f(z) of (7) from a spot and the point of the set nearest to it; says whether the search is over.
+    """Compute f(z) of (7) from a point and its projection onto the set; return whether the search is over.
 
     It is over at once for a spot in the set. Overwrites search, and gap with (r(z), q - z).
     """
@@ -240,7 +240,7 @@ def _place_level(s: LevelsState, c: LevelsSettings, k: int) -> bool:
 
 @inner
 def _place_in_set(s: LevelsState, c: LevelsSettings, k: int, b: float) -> None:
-    """(2) for the set: counts how many projections onto it that took."""
+    """Make (2) for the set, and count its projections."""
     u, a, gap = s.directions[k], s.chain[k], s.gaps[k]
     q = b * u[a.shape[0]]
     begin_search(c.search, abs(b), q)  # ||p|| <= |b|

@@ -178,7 +178,7 @@ def _insert(sorted_: Floats, n: int, value: float) -> None:
 
 @inner
 def _replace(sorted_: Floats, n: int, old: float, new: float) -> None:
-    """One of n numbers goes, another comes."""
+    """Replace one of n sorted numbers by another."""
     i = _place(sorted_, n, old)
     while i + 1 < n and sorted_[i + 1] < new:
         sorted_[i] = sorted_[i + 1]
@@ -269,7 +269,7 @@ def has_capacity(handle: AnyHandle) -> bool:
 
 @kernel
 def answer(handle: AnyHandle, row: int, score: float) -> None:
-    """The score of the round that waits in this row; there is capacity for it."""
+    """Learn the score of the round that waits in this row; there must be capacity for it."""
     turn = parts(handle)
     s, c, weigher = turn.state, turn.settings, turn.weigher
     missed = 1.0 if score > s.asked[row] else 0.0
@@ -337,7 +337,7 @@ def ask_sides(handle: AnyHandle, forecast: float, kind: int, out: Floats) -> Non
 
 @kernel
 def answer_sides(handle: AnyHandle, above: float, below: float) -> bool:
-    """The scores of the first round that waits for them. False, with nothing changed, where there is no capacity."""
+    """Learn the scores of the first round that waits. False, with nothing changed, where there is no capacity."""
     sides = parts(handle)
     if not call(sides.has_capacity, sides.above) or (sides.two and not call(sides.has_capacity, sides.below)):
         return False

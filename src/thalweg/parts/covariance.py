@@ -1,4 +1,4 @@
-"""Weights from the covariance of the experts' errors, as of Bates and Granger (1969), and at least 0.
+"""Weights from the covariance of the experts' errors, after Bates and Granger (1969), and at least 0.
 
 With e_i = x_i - y the error of expert i, or (x_i - y)/|y| for percentages, a_i how much of it is awake, sums over the
 rounds that are known and f <= 1 for forgetting, a memory has
@@ -38,7 +38,7 @@ __all__ = [
     "memories_plan",
 ]
 
-BEFORE = 4.0  # rounds that everybody is taken to have erred
+BEFORE = 4.0  # prior rounds with equal errors of all experts
 COMMON = 0.5  # of it in common
 LEVEL = 1e-9  # of 1: slopes up to it are 0
 LARGEST_SUM = 1e300
@@ -46,7 +46,7 @@ LARGEST_FORECAST = 1e60  # of a forecast: squares of squares of differences can 
 
 
 class MemoriesState(NamedTuple):
-    """L memories of K experts, and the h rounds that they do not know yet."""
+    """L memories of K experts, and the h rounds without answers yet."""
 
     S: Floats = field("L K K", magnitude(LARGEST_SUM))
     n: Floats = field("L K")

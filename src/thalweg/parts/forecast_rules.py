@@ -43,10 +43,10 @@ __all__ = [
     "Row",
     "RulesSettings",
     "RulesState",
-    "believe",
     "learn_rule",
     "normalise",
     "rules_plan",
+    "weigh_rule",
 ]
 
 BOA, MLPOL, MLPROD, SHARE, BAYES = range(5)  # those from SHARE on keep logarithms of weights
@@ -114,7 +114,7 @@ def _step(c: RulesSettings, s: RulesState, m: int, i: int) -> float:
 
 
 @inner
-def believe(s: RulesState, c: RulesSettings, m: int, a: Floats, w: Floats) -> None:
+def weigh_rule(s: RulesState, c: RulesSettings, m: int, a: Floats, w: Floats) -> None:
     """w <- the weights of rule m among those awake."""
     K, kind = w.shape[0], c.kinds[m]
     top, judged = -np.inf, 0.0

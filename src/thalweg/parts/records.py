@@ -39,12 +39,12 @@ __all__ = [
     "RATES",
     "RecordsState",
     "account",
+    "begin_change",
     "begin_records",
     "credit",
     "has_slots",
     "mark",
     "mix",
-    "recall",
     "records_plan",
     "rounds_for",
     "slots_for",
@@ -146,7 +146,7 @@ def _begin(s: RecordsState, j: int, flat: int, prior: float) -> None:
 def begin_records(s: RecordsState, logs: Floats, first: int, count: int, scores: Floats) -> None:
     """The first round: record 0 over these rows."""
     _begin(s, 0, 0, 0.0)
-    _believe(s, 0, logs, first, count, scores)
+    _weigh(s, 0, logs, first, count, scores)
     s.weights[0] = 1.0
 
 
@@ -193,7 +193,7 @@ def credit(s: RecordsState, largest: float, scores: Floats) -> None:
 
 @inner
 def mark(s: RecordsState, phi: float, blind: bool, round: int) -> None:
-    """A marker, where it is time for one."""
+    """Place a marker if one is due."""
     s.totals[LARGEST] = max(s.totals[LARGEST], phi)
     s.totals[SINCE] += phi
     if 0.0 < ENOUGH * s.totals[LARGEST] <= s.totals[SINCE]:
@@ -206,15 +206,15 @@ def mark(s: RecordsState, phi: float, blind: bool, round: int) -> None:
 
 
 @inner
-def recall(s: RecordsState) -> None:
-    """An evident change."""
+def begin_change(s: RecordsState) -> None:
+    """Start the record of an evident change."""
     s.counts[CHANGES] += 1
     s.born[CHANGE - 1] = s.counts[CHANGES]
     _begin(s, CHANGE, TRUSTING, np.log(3.0))
 
 
 @inner
-def _believe(s: RecordsState, j: int, logs: Floats, first: int, count: int, scores: Floats) -> None:
+def _weigh(s: RecordsState, j: int, logs: Floats, first: int, count: int, scores: Floats) -> None:
     """(2)."""
     U = s.B[j] * s.B[j] + s.V[j]
     rate = 1.0 / np.sqrt(U) if U > NOTHING * NOTHING else 0.0
@@ -257,7 +257,7 @@ def mix(s: RecordsState, logs: Floats, first: int, count: int, p: Floats, scores
     least, top = s.counts[MINIMUM], -np.inf
     for j in range(J):
         if _alive(s, j):
-            _believe(s, j, logs, first, count, scores)
+            _weigh(s, j, logs, first, count, scores)
             if least > s.anchors[j] + BEHIND:
                 s.anchors[j] = least
                 s.R[j] = s.W[j] = 0.0

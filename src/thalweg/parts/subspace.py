@@ -200,7 +200,7 @@ def _combine(s: SubspaceState, c: SubspaceSettings, x: Floats) -> None:
 
 
 @inner
-def _hear(s: SubspaceState, c: SubspaceSettings, x: Floats) -> None:
+def _judge_combined(s: SubspaceState, c: SubspaceSettings, x: Floats) -> None:
     """Compute the losses of the combined candidates on a row, and the slopes of (6)."""
     M, (k, d), z = s.w.shape[1], s.F.shape, c.z
     for around in range(3):
@@ -285,7 +285,7 @@ def learn_rows(handle: AnyHandle, X: Floats, lost: Floats) -> None:
         for j in range(d):
             c.z[j] = x[j] - s.mean[j]
         lost[t] = outside(s.F, c.z) if seen > 0 or not c.center else 0.0
-        _hear(s, c, x)
+        _judge_combined(s, c, x)
         for m in range(M):
             _move_member(s, c, m, x)
         if seen > k + 1:

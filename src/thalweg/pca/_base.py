@@ -337,7 +337,7 @@ class PCALearner(Kept, Recorded, ABC):
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RankWarning)  # it was told when the first one was built
+            warnings.simplefilter("ignore", RankWarning)  # warned already when the first one was built
             super().__setstate__(kept)
 
     def _uniform(self) -> float:

@@ -165,7 +165,7 @@ def _check_project(domain: Domain, y: Array) -> Array:
 
 
 def _in_place(domain: Domain, y: Array) -> Array:
-    """The projected point by the compiled projection, as loops call it, or by the method when there is none."""
+    """Return the point projected by the compiled projection, as in loops, or by the method without one."""
     if domain.onto is projections.PYTHON:
         return domain.project(y)
     flat = y.ravel().copy()

@@ -80,7 +80,7 @@ class Theorem(ABC):
 
 
 def path_length(u: Array) -> float:
-    """P, how far the flat decisions u move in all."""
+    """P, the length of the path of the flat decisions u."""
     return float(np.linalg.norm(np.diff(u, axis=0), axis=1).sum())
 
 

@@ -102,7 +102,7 @@ def confident_hedge(N: int, R: float, G: float) -> tuple[float, float]:
 
 @formula
 def optimistic(distances: Array, steps: Array, R: float, G: float, C: float, E: float, Q: float) -> float:
-    r"""Descents that lean on hints, and the same without, under one Hedge; `distances` as of `descent`.
+    r"""Descents that lean on hints, and the same without, under one Hedge; `distances` as for `descent`.
 
     With :math:`\rho = R + \eta_N G/2` and :math:`\ell = \ln 2N` the least of
     :math:`a_i + (\sqrt{\eta_i E/2} + \rho\sqrt{2\ell/\eta_i})^2` and :math:`a_i + \eta_i Q/2 + 2\rho\sqrt{\ell Q}`,

@@ -117,7 +117,7 @@ class Aggregator(Kept, Recorded):
     Attributes
     ----------
     weights_ : array
-        Those of the next forecast, if everybody is awake.
+        Those of the next forecast, if all experts are awake.
     n_experts_, expert_names_
         How many experts there are, since the first call; their names, if they came in a data frame.
 
@@ -409,7 +409,7 @@ class Aggregator(Kept, Recorded):
 
     @property
     def weights_(self) -> Array:
-        """Weights of the next forecast, if everybody is awake."""
+        """Weights of the next forecast, if all experts are awake."""
         if not self._memory.sizes["K"]:
             raise AttributeError(f"{type(self).__name__} has no weights_ before the first call of predict or run.")
         s, c = self._memory.state, self._memory.settings

@@ -23,7 +23,7 @@ from thalweg._kernels.pointers import call
 from thalweg.parts.covariance import MemoriesSettings, MemoriesState, foresee
 from thalweg.parts.cut_descent import COUNT
 from thalweg.parts.forecast_losses import LOG, cost, slope
-from thalweg.parts.forecast_rules import BAYES, RulesSettings, RulesState, believe, learn_rule, normalise
+from thalweg.parts.forecast_rules import BAYES, RulesSettings, RulesState, learn_rule, normalise, weigh_rule
 from thalweg.parts.jury import JurySettings, JuryState, judge
 from thalweg.parts.records import MARKERS, OTHERS
 from thalweg.parts.weigher import Weigher, fits, teach
@@ -130,7 +130,7 @@ def propose(handle: AnyHandle, x: Floats, a: Floats, held: Floats, w: Floats) ->
             c.weights[0, i] = max(tracker.x[i], 0.0)
         normalise(a, c.weights[0])
     for m in range(M):
-        believe(s.rules, c.rules, m, a, c.weights[first + m])
+        weigh_rule(s.rules, c.rules, m, a, c.weights[first + m])
     for k in range(held.shape[0]):
         for i in range(K):
             c.weights[first + M + k, i] = held[k, i]
@@ -145,7 +145,7 @@ def propose(handle: AnyHandle, x: Floats, a: Floats, held: Floats, w: Floats) ->
 
 @kernel
 def ask(handle: AnyHandle, row: int, x: Floats, a: Floats, w: Floats, clock: Ints) -> float:
-    """`propose` for the next round, which then waits in this row, and the clock goes on."""
+    """Make `propose` for the next round, which then waits in this row, and advance the clock."""
     turn = parts(handle)
     foresee(turn.memories, turn.remembering, row, x, a, turn.state.held)
     clock[PREDICTED] += 1
@@ -164,7 +164,7 @@ def take(
     w: Floats,
     clock: Ints,
 ) -> float:
-    """`ask` for forecasts as they came, nan where an expert sleeps. Where they must be refused: nan, and no round."""
+    """As `ask`, for raw forecasts, nan where an expert sleeps. Returns nan, and plays no round, for invalid ones."""
     if not read(given, least, largest, x, a):
         return np.nan
     return ask(handle, row, x, a, w, clock)
@@ -206,7 +206,7 @@ def _learn(handle: AnyHandle, x: Floats, a: Floats, p: float, y: float) -> None:
 
 @kernel
 def answer(handle: AnyHandle, row: int, y: float, said: float, clock: Ints) -> bool:
-    """The answer to the round in this row, for which `propose` said this; and the clock goes on.
+    """Learn the answer to the round in this row, given its forecast by `propose`; advance the clock.
 
     False, with nothing changed, where there is no capacity for it.
     """

@@ -77,7 +77,7 @@ def oracle(
     model : {"expert", "convex", "linear", "shifting"}
         One expert, fixed weights that sum to 1, any fixed weights, or experts that change.
     loss, tau
-        As of `Aggregator`.
+        As for `Aggregator`.
     changes : int, optional
         For "shifting": how many changes to try; 1000 when left out, or as many as the rounds allow.
 

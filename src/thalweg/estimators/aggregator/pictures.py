@@ -47,7 +47,7 @@ def _thin(T: int) -> Any:
 
 
 def _shares(table: Array, T: int) -> tuple[Array, Array]:
-    """Means over as many stretches as can be seen, and where these are in the middle."""
+    """Means over as many stretches as can be seen, and their midpoints."""
     edges = np.unique(np.linspace(0, T, min(T, POINTS // 4) + 1).astype(np.int64))
     means = np.add.reduceat(table, edges[:-1], axis=0) / np.diff(edges)[:, None]
     return (edges[:-1] + edges[1:] + 1) / 2, means
@@ -105,7 +105,7 @@ def cumulative(run: Combination, ax: Axes | None, most: int) -> Axes:
 
 
 def average(run: Combination, ax: Axes | None, most: int) -> Axes:
-    """The mean loss of everybody, of the uniform mixture, and of the best fixed weights in hindsight."""
+    """Draw the mean loss of each expert, of the uniform mixture, and of the best fixed weights in hindsight."""
     ax, _ = axes("plot", ax)
     who = _Cast(run, most)
     theirs = run.expert_losses()

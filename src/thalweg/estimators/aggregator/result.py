@@ -56,7 +56,7 @@ class Combination:
     names : tuple of str
         The experts.
     loss_name, tau
-        As of the aggregator.
+        As for the aggregator.
     title : str
         The name of the combination in pictures.
     """

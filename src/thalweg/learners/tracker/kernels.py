@@ -37,7 +37,7 @@ from thalweg.parts.cut_descent import (
     rows_needed,
 )
 from thalweg.parts.estimate import AGE, HELPERS, begin_estimate, estimate
-from thalweg.parts.records import MARKERS, OTHERS, account, begin_records, credit, mark, mix, recall
+from thalweg.parts.records import MARKERS, OTHERS, account, begin_change, begin_records, credit, mark, mix
 
 __all__ = ["SPARE", "TrackerSettings", "TrackerState", "curved_in_use", "helpers_in_use"]
 
@@ -156,7 +156,7 @@ def _learn(s: TrackerState, c: TrackerSettings, h: Floats, loss: float) -> bool:
         phi = min(2.0 * f, 2.0 * c.around.radius * np.sqrt(n))
         mark(records, phi, f == np.inf, s.clock[ROUNDS])  # (5)
         if evident:
-            recall(records)
+            begin_change(records)
     join(members, s.y)
     if s.estimate.seen[AGE] == ENOUGH:
         s.curved[0] = 1

@@ -71,7 +71,7 @@ class Tracking(Machine[TrackerState, TrackerSettings]):
     domain : Ball
         Y.
     intervals, curvature, loss_floor
-        As of `Tracker`.
+        As for `Tracker`.
     start : array, optional
         Where members begin; the centre when left out.
     directions : (int, array), optional
@@ -114,7 +114,7 @@ class Tracking(Machine[TrackerState, TrackerSettings]):
             self.floor, self.largest_loss = self.loss_floor, LARGEST_LOSS
         self.nonnegative = self.floor >= 0.0
         self.why_floor = (
-            f"{owner} was told that no loss is below loss_floor = {self.floor:g}. Give the lower bound that "
+            f"{owner} assumes that no loss is below loss_floor = {self.floor:g}. Give the lower bound that "
             "holds for your losses, or loss_floor=None to do without their values."
         )
         self.square = (LARGEST_PRODUCT / max(1.0, domain.diameter)) ** 2

@@ -52,7 +52,7 @@ LEAP = 2.0**60  # a spread that grows by this factor in a row is unrelated to th
 BEYOND = 0.5  # of the range of labels
 SURE = 12.0  # the largest score for the log loss
 SAME = 2.0**-44  # two predictions that differ by rounding only
-INSIDE = 0.3173  # of errors beyond the scale, as of a normal distribution beyond its deviation
+INSIDE = 0.3173  # of errors beyond the scale, as for a normal distribution beyond its deviation
 LEVEL, UNIT, LOW, HIGH, SCALE, GAUGE, UNCUT = range(7)  # of `target`
 
 
@@ -248,7 +248,7 @@ def play_rows(
 
 @kernel
 def play_row(handle: Handle, count: int, y: float, weight: float, learn: bool, used: int, at: Ints, x: Floats) -> float:
-    """One row as of `play_rows`, with the first `count` of these positions and values; returns its prediction."""
+    """Play one row as in `play_rows`, with the first `count` of these positions and values; returns its prediction."""
     s, c = parts(handle)
     said = predict_row(s, c, at[:count], x[:count])
     if learn and weight > 0.0:

@@ -1,4 +1,4 @@
-"""The paper's experiments, all of them: which runs there are, and the study made of them.
+"""All experiments of the paper: the list of runs, and the study made of them.
 
 Everything is one kind of run (`runs.play_one`). The tables and pictures only select from these runs.
 """
