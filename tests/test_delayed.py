@@ -420,7 +420,7 @@ def test_decisions_of_others_that_lie_outside():
 
 def test_the_floor_of_losses_is_that_of_the_learner():
     g = np.array([0.1, 0.2, 0.3])
-    with pytest.raises(InputError, match="loss is -1, but Tracker was told that no loss is below loss_floor = 0"):
+    with pytest.raises(InputError, match="loss is -1, but Tracker assumes that no loss is below loss_floor = 0"):
         tw.Delayed(ellipsoid(), tw.Tracker, delay=1).update(g, -1.0)
     tw.Delayed(ellipsoid(), partial(tw.Tracker, loss_floor=-2.0), delay=1).update(g, -1.0)
     with pytest.raises(InputError, match="the guarantee of SACS needs losses >= 0"):

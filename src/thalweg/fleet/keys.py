@@ -230,7 +230,7 @@ def find(known: Known, marks: Ints, text: Bytes, starts: Ints, ends: Ints, out: 
 
 @kernel
 def enter(known: Known, marks: Ints, text: Bytes, starts: Ints, ends: Ints, free: Ints, top: int, out: Ints) -> int:
-    """Give a number from `free` to every key whose entry of `out` is -1. Capacity must suffice. Returns how many are new.
+    """Give a number from `free` to every key whose entry of `out` is -1. Capacity must suffice. Returns how many.
 
     Texts are appended at `top`.
     """
