@@ -9,7 +9,7 @@ __all__ = ["need", "new_figure"]
 
 
 def need(module: str, extra: str, who: str) -> Any:
-    """Import an optional module, or raise an error that names its user and its extra.
+    """An optional module, or an error that says who needs it and how to get it.
 
     Examples
     --------

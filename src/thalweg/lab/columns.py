@@ -562,7 +562,7 @@ def _have_steps(times: pl.Series) -> bool:
 
 
 def _gaps(column: pl.Series, times: pl.Series) -> tuple[str, ...]:
-    """Return remarks on gaps, steps 1.5 times the usual one, where most steps are the same."""
+    """Tell of gaps where most steps are the same: longer ones than that and a half."""
     if not _have_steps(times) or len(times) < 4:
         return ()
     steps = times.diff().to_physical().cast(_polars().Float64).to_numpy()[1:]
@@ -584,7 +584,7 @@ def _gaps(column: pl.Series, times: pl.Series) -> tuple[str, ...]:
 class Order:
     """The order of times that arrive one by one: as for a file, they must not go backwards.
 
-    Reports times that repeat, and steps that are longer by half than any before.
+    Told are times that repeat, and steps that are longer by half than any before.
     """
 
     def __init__(self, name: str, column: str) -> None:
