@@ -155,8 +155,8 @@ class EfficientDelayed(DelayedFeedback):
 
     Notes
     -----
-    The calls are those of `Delayed`. All rounds feed one learner, where `Delayed` has copies: each round is
-    used by the next. With `delay=0` it is `EfficientDynamic` without smoothness. The points of all members are
+    The calls are those of `Delayed`. All rounds feed one learner, where `Delayed` has copies: so every
+    round helps the next. With `delay=0` it is `EfficientDynamic` without smoothness. The points of all members are
     remembered for every round that waits: (max_delay + 1) N d numbers.
 
     Examples

@@ -52,12 +52,7 @@ __all__ = [
 ]
 
 TURN = "f8", "f8", "i8", "b1"  # arguments of `update` after the handle
-PLAYED, LARGE, FULL, BEYOND = (
-    0,
-    1,
-    2,
-    3,
-)  # a round was played; its gradient is too large; no capacity; feedback too large
+PLAYED, LARGE, FULL, BEYOND = 0, 1, 2, 3  # played; gradient too large; no capacity; feedback too large
 
 
 class Game(NamedTuple):

@@ -7,7 +7,7 @@ gradient so far. Then the loss was s_j ||h||^2 / 2, and a helper knows its own g
     E_j <- 0.999 E_j + e_j^2;   t <- 0.999 t + 1;   w_j ~ s_j^(-1/4) E_j^(-t/2)                                    (2)
     2f = ||h||^2 2^(sum_j w_j (1-j)) R/G                                      the estimate of twice the loss        (3)
 
-Wrong suppositions meet larger gradients than others. (2) are the chances of Gaussian errors of unknown width,
+Wrong suppositions meet larger gradients than others. (2) are the likelihoods of Gaussian errors of unknown width,
 with a prior that likes short steps. For f = e^2/2, h = e a with ||a||^2 = 1/s_j, (1) makes this round's error 0.
 """
 
