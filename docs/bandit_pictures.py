@@ -1,4 +1,4 @@
-"""Regret of values alone against the horizon: the picture and the table of docs/late-early-and-little.md.
+"""Regret of values alone against the horizon: the picture and the table of docs/feedback-proofs.md.
 
     python docs/bandit_pictures.py [--out DIR] [--longest 1000000]
 

@@ -1,4 +1,4 @@
-"""The picture and the tables of hints on docs/late-early-and-little.md.
+"""The picture and the tables of hints on docs/feedback-proofs.md.
 
     python docs/hint_pictures.py [--out DIR] [--rounds 1000000]
 

@@ -1,4 +1,4 @@
-"""The table and the picture of docs/late-early-and-little.md, "Late".
+"""The tables and the picture of docs/feedback-proofs.md, "Measurements: delay".
 
     python docs/late_pictures.py
 

@@ -1,4 +1,4 @@
-"""EfficientOptimistic: the inequalities of docs/late-early-and-little.md one by one, its bounds with every constant on
+"""EfficientOptimistic: the inequalities of docs/feedback-proofs.md one by one, its bounds with every constant on
 random and hostile streams, what hints are worth, and the rules of `hint`.
 
 e = g - m is the error of a hint, E the sum of ||e||^2, S that of ||h||^2, Q that of ||g||^2. rho = R + eta_N G/2,

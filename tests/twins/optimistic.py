@@ -1,6 +1,6 @@
 """Slow twins of the methods that guess the next gradient, one member at a time; see `tests.twins.dynamic`.
 
-[O25]  EfficientOptimistic of this package, docs/late-early-and-little.md.
+[O25]  EfficientOptimistic of this package, docs/feedback-proofs.md.
 [Z24]  Zhao, Zhang, Zhang, Zhou. Adaptivity and non-stationarity. JMLR 25, 2024.                        (Sword++)
 """
 

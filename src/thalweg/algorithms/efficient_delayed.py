@@ -21,7 +21,7 @@ and with at most B earlier rounds still waiting when the feedback of a round cou
     regret <= ln N/epsilon + epsilon R^2 Q/2 + min_i (a/eta_i + eta_i Q/2) + G min(2BP, nD) + M G D                 (7)
     Q = (1 + 2 tau) n G^2 with tau = m if B = 0, else 2m,   a = min(5R^2/2 + RP, ||y_1 - u_1||^2/2 + 2RP)
 
-which is of order G sqrt((1 + tau) T R (R + P)). The proof is in docs/late-early-and-little.md. The same method with a
+which is of order G sqrt((1 + tau) T R (R + P)). The proof is in docs/feedback-proofs.md. The same method with a
 price on moving is Efficient-Smelt-DOGD of Yang, Yang, Jiang, Wan, Zhang (IJCAI 2025). 1 projection, 1 gradient, 0
 values a round.
 """

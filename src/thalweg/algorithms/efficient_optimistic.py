@@ -18,7 +18,7 @@ m_t||^2 and B = 5R^2/2 + R P_T + 4 Rho^2 ln M, for ||g_t|| <= G and any comparat
     regret <= 2.5 sqrt(B E_T) + 2B/eta_N + C sqrt(ln M).
 
 For L-smooth losses and m_t = g_{t-1}, E_T may be replaced by (16/15)(G^2 + 2 V_T), V_T = sum_t sup_X ||grad f_t - grad
-f_{t-1}||^2, and the 4 in B by 10. The proof is in docs/late-early-and-little.md.
+f_{t-1}||^2, and the 4 in B by 10. The proof is in docs/feedback-proofs.md.
 1 projection, 1 gradient, 0 values a round.
 """
 
@@ -44,7 +44,7 @@ __all__ = ["EfficientOptimistic", "Guessed"]
 
 
 class Guessed(Theorem):
-    """`EfficientOptimistic`: (T1) and (T2) of docs/late-early-and-little.md. From the first round to any other."""
+    """`EfficientOptimistic`: (T1) and (T2) of docs/feedback-proofs.md. From the first round to any other."""
 
     name = "(T1), (T2)"
     whole = True
@@ -109,7 +109,7 @@ class EfficientOptimistic(OneProjection):
         regret="dynamic",
         bound="sqrt((1 + P_T + E_T)(1 + P_T))",
         queries=("1", "1", "0"),
-        source="this library, docs/late-early-and-little.md",
+        source="this library, docs/feedback-proofs.md",
         arguments=lambda s: {"smoothness": None},
         theorem=Guessed,
         variants={

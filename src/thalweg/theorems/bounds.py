@@ -106,7 +106,7 @@ def optimistic(distances: Array, steps: Array, R: float, G: float, C: float, E: 
 
     With :math:`\rho = R + \eta_N G/2` and :math:`\ell = \ln 2N` the least of
     :math:`a_i + (\sqrt{\eta_i E/2} + \rho\sqrt{2\ell/\eta_i})^2` and :math:`a_i + \eta_i Q/2 + 2\rho\sqrt{\ell Q}`,
-    plus :math:`C\sqrt{\ell}`: (T1) and (T2) of docs/late-early-and-little.md.
+    plus :math:`C\sqrt{\ell}`: (T1) and (T2) of docs/feedback-proofs.md.
     """
     rho, log = R + float(np.max(steps)) * G / 2, math.log(2 * np.size(steps))
     leaning = distances + (np.sqrt(steps * E / 2) + rho * np.sqrt(2 * log / steps)) ** 2
