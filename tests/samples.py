@@ -315,6 +315,7 @@ ESTIMATORS = {  # those that are named by their class, then variants
     "TrackingLogistic open": ({}, _open),
     "TrackingRegression open": ({"loss": "huber"}, _open),
     "TrackingRegressor huber": ({"loss": "huber"}, _regress),
+    "TrackingRegressor quantile": ({"loss": "quantile", "quantile": 0.9}, _regress),
     "TrackingRegressor plain": ({"guests": False, "fit_intercept": False}, _regress),
     "TrackingRegressor simplex": ({"constraint": "simplex"}, _regress),
 }

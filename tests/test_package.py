@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import thalweg
 
 PACKAGE = Path(thalweg.__file__).parent
@@ -50,6 +52,41 @@ def test_no_module_is_passed_as_an_argument():
 def test_every_public_name_exists_and_has_a_docstring():
     for name in thalweg.__all__:
         assert getattr(thalweg, name).__doc__, name
+
+
+WITHOUT = {
+    "sklearn": {"StreamingPCA", "ThalwegForecaster", "TrackingClassifier", "TrackingRegressor"},  # sktime needs it
+    "river": {"TrackingForecaster", "TrackingLogistic", "TrackingRegression"},
+    "sktime": {"ThalwegForecaster"},
+    "pandas": {"ThalwegForecaster"},  # which sktime needs
+    "narwhals": None,  # which newer versions of scikit-learn need
+    **{name: set() for name in ("matplotlib", "polars", "typer", "tqdm", "jinja2", "numba", "distributed")},
+}  # names that a library's absence takes away
+
+
+@pytest.mark.parametrize("library", WITHOUT)
+def test_star_imports_work_where_a_library_is_missing(library):
+    code = f"""
+import sys
+sys.modules[{library!r}] = None  # cannot be imported
+from thalweg import *
+from thalweg.errors import MissingExtraError
+from thalweg.estimators import *
+from thalweg.control import *; from thalweg.extend import *; from thalweg.fleet import *; from thalweg.lab import *
+from thalweg.pca import *; from thalweg.regret import *; from thalweg.testing import *
+import thalweg.estimators
+for name in dir(thalweg.estimators):
+    try:
+        getattr(thalweg.estimators, name)
+    except MissingExtraError as error:
+        assert name not in globals()
+        assert str(error).startswith(f"{{name}} needs ") and "pip install 'thalweg[" in str(error), error
+        print(name)
+assert Forecaster and Aggregator and ConformalForecaster
+"""
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert WITHOUT[library] in (None, set(done.stdout.split()))
 
 
 def test_every_requirement_says_from_which_version_on():

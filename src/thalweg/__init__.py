@@ -3,7 +3,8 @@
 A learner decides, the world reveals a loss, the learner moves. `domains` are the feasible sets, `losses` and `problems`
 describe the world, `play` runs one against the other. The rest is loaded when first used: `regret` measures a run,
 `testing` checks parts of your own, `theorems` holds the guarantees, `control`, `pca` and `estimators` are applications,
-and `scaling` standardises rows. `forecast` and `backtest` take long data frames.
+and `scaling` standardises rows. `forecast` and `backtest` take long data frames; `Fleet` has a learner for every key,
+and `spark` takes fleets to an engine.
 """
 
 import importlib
@@ -47,7 +48,7 @@ from thalweg.learners.one_projection import OneProjection
 from thalweg.play import Run, play
 
 if TYPE_CHECKING:
-    from thalweg import control, estimators, extend, pca, regret, scaling, testing, theorems
+    from thalweg import control, estimators, extend, pca, regret, scaling, spark, testing, theorems
     from thalweg.control import EfficientControl
     from thalweg.estimators.long_frames import backtest, forecast
     from thalweg.fleet import Fleet
@@ -108,6 +109,7 @@ __all__ = [
     "problems",
     "regret",
     "scaling",
+    "spark",
     "testing",
     "theorems",
 ]
@@ -124,6 +126,7 @@ _LATER = {
     "Fleet": "fleet",
     "regret": "regret",
     "scaling": "scaling",
+    "spark": "spark",
     "testing": "testing",
     "theorems": "theorems",
 }

@@ -5,10 +5,10 @@ from typing import Any
 
 from thalweg.errors import MissingExtraError
 
-__all__ = ["need", "new_figure"]
+__all__ = ["missing", "need", "new_figure"]
 
 
-def need(module: str, extra: str, who: str) -> Any:
+def need(module: str, extra: str, who: str, package: str = "") -> Any:
     """An optional module, or an error that says who needs it and how to get it.
 
     Examples
@@ -22,8 +22,12 @@ def need(module: str, extra: str, who: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError:
-        package = module.partition(".")[0]
-        raise MissingExtraError(f"{who} needs {package}. Install it with: pip install 'thalweg[{extra}]'") from None
+        raise missing(package or module.partition(".")[0], extra, who) from None
+
+
+def missing(package: str, extra: str, who: str) -> MissingExtraError:
+    """The error of a library that is not there."""
+    return MissingExtraError(f"{who} needs {package}. Install it with: pip install 'thalweg[{extra}]'")
 
 
 def new_figure(who: str, width: float, height: float) -> Any:

@@ -613,3 +613,28 @@ def test_the_tip_of_a_cone_is_projected_onto_from_afar():
         polytope = Polytope(A, b)
         for y in p + 10.0 ** rng.uniform(0, 4, (12, 1)) * rng.standard_normal((12, n)):
             assert (A @ polytope.project(y) - b).max() <= 1e-10 * np.abs(A).max() * np.abs(p).max()
+
+
+def test_bounds_that_an_earlier_answer_attains_need_no_linear_programme(monkeypatch):
+    """The box is the same as that of one programme for every entry and side."""
+    asked, least = [], Polytope._least
+
+    def count(self, direction):
+        asked.append(direction)
+        return least(self, direction)
+
+    monkeypatch.setattr(Polytope, "_least", count)
+    rng, n = np.random.default_rng(0), 12
+    sides = np.vstack([np.eye(n), -np.eye(n)])
+    climb = np.vstack([-np.diff(np.eye(n), axis=0), 2 * sides])  # x_1 <= x_2 <= ...
+    for A, b, most in (
+        (sides, rng.uniform(1, 2, 2 * n), 2),
+        (climb, np.r_[np.zeros(n - 1), np.ones(2 * n)], 2),
+        (np.vstack([rng.normal(size=(30, n)), sides]), np.r_[np.full(30, 0.5), np.ones(2 * n)], 2 * n + 2),
+    ):
+        asked.clear()
+        polytope = Polytope(A, b)
+        assert len(asked) <= most
+        found = [[sign * least(polytope, sign * np.eye(n)[j])[0] for j in range(n)] for sign in (1.0, -1.0)]
+        assert np.allclose(polytope.center, np.mean(found, axis=0), rtol=0, atol=1e-9)
+        assert np.isclose(polytope.diameter, np.linalg.norm(found[1] - np.array(found[0])), rtol=0, atol=1e-9)

@@ -5,6 +5,8 @@ import logging
 import pickle
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 
 import thalweg as tw
@@ -583,3 +585,28 @@ def test_a_forecast_as_a_frame():
     assert (said.answers == [149, 148, 147]).all()
     assert sum(f.weights.values()) == pytest.approx(1.0)
     assert f.run(WORLDS["season"]).weights.shape == (T, len(f.candidates))
+
+
+@pytest.mark.parametrize(("rows", "message"), [
+    (pl.LazyFrame({"a": [1.0, 2, 3]}), r"needs 'rows' of shape \(3, 1\). Got <LazyFrame"),
+    (pl.DataFrame({"a": ["1", "2", "x"]}), r"rows\['a'\] must hold numbers. Its type is String"),
+    (pd.DataFrame({"a": pd.date_range("2020", periods=3)}), r"rows\['a'\] must hold numbers. Its type is Datetime"),
+    (pd.DataFrame({"b": [1.0, 2, 3]}), "rows has no column 'a'. Its columns are b"),
+    (pd.DataFrame([[1, 2]] * 3, columns=["a", "a"]), "rows has two columns called 'a'"),
+    (pd.DataFrame({"a": [1.0, np.inf, 3]}), r"rows\['a'\] has inf in row 1"),
+    (pd.DataFrame({"a": [1.0, 1e200, 3]}), "'rows' has 1e.200 in row 1"),
+])  # fmt: skip
+def test_frames_that_do_not_fit_are_refused(rows, message):
+    """A lazy frame warns where it is asked for its columns, and warnings are errors."""
+    forecaster = Forecaster(["a"], lags=2)
+    with pytest.raises(InputError, match=message):
+        forecaster.run([1.0, 2, 3], rows)
+    assert forecaster.rounds == 0
+
+
+def test_columns_of_a_frame_are_found_by_name():
+    run = Forecaster(["a", "b"], lags=2).run([1.0, 2, 3], [[1, 4], [np.nan, 5], [3, 6]])
+    cells = {"b": [4, 5, 6], "day": ["x", "y", "z"], "a": [1, None, 3]}
+    for frame in (pl.DataFrame(cells), pd.DataFrame(cells | {"a": pd.array([1, None, 3], dtype="Int64")})):
+        found = Forecaster(["a", "b"], lags=2).run([1.0, 2, 3], frame)
+        assert np.array_equal(found.mean, run.mean, equal_nan=True)

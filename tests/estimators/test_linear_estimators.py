@@ -1,5 +1,6 @@
 """TrackingRegressor and TrackingClassifier: constraints, scikit-learn's ways of use, files, and what is refused."""
 
+import contextlib
 import copy
 import itertools
 import tracemalloc
@@ -249,6 +250,30 @@ def test_a_model_before_its_first_row_can_be_saved(tmp_path):
     path = tmp_path / "model.npz"
     TrackingRegressor("huber").save(path)
     assert tw.load(path).fit(X, Y).loss == "huber"
+
+
+LARGEST = {
+    "members.W": 1e150, "members.offset": 1e150, "members.left": 1e250, "members.G": 1e300,
+    "guests.B": 1e150, "guests.offset": 1e150, "guests.left": 1e250, "guests.S": 1e140,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["regressor", "huber", "quantile", "plain", "classifier", "hinge"])
+@pytest.mark.parametrize("field", LARGEST)
+def test_a_state_with_the_largest_entry_goes_on_to_one_that_fits(name, field):
+    """Coefficients stop at the largest one, and a guest out of range restarts: files can be read later, too."""
+    made, y = MODELS[name]
+    base = learn(clone(made), X[:17], y[:17])
+    saved = base.state()
+    key = next(key for key in saved if key.endswith(field))
+    for i, sign in itertools.product(range(saved[key].size), (1, -1)):
+        changed = saved[key].copy()
+        changed.flat[i] = sign * LARGEST[field]
+        model = copy.copy(base)
+        with contextlib.suppress(StateError):  # other relations may not hold
+            model.restore(saved | {key: changed})
+        learn(model, X[17:60], y[17:60])
+        model.restore(model.state())
 
 
 def test_a_damaged_state_of_one_class_is_refused():

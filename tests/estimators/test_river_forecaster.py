@@ -9,6 +9,8 @@ import pytest
 from river import base, checks, datasets, metrics, time_series
 
 import thalweg as tw
+from tests.hostile import Rude
+from tests.samples import same
 from thalweg.errors import InputError
 from thalweg.estimators import Forecaster, TrackingForecaster
 
@@ -144,3 +146,23 @@ def test_names_of_features_that_look_alike():
     for t in range(20):
         model.learn_one(1.0 * t, {1: 1.0, "1": 2.0})
     assert len(model.forecast(1)) == 1
+
+
+@pytest.mark.parametrize(
+    "x", [Rude(), 3, "p", [("p", 1.0)], np.eye(2), {"p": "2"}, {"p": [1.0]}, {"p": 10**400}, {"p": 1e200}]
+)
+def test_what_is_no_row_of_features_is_refused(x):
+    fresh, model = TrackingForecaster(3), TrackingForecaster(3)
+    for y in (1.0, 2.0):
+        model.learn_one(y, {"p": y})
+    before = model.state()
+    with pytest.raises(InputError, match=r"feature|column"):
+        model.learn_one(3.0, x)
+    with pytest.raises(InputError, match=r"feature|'X'"):
+        model.forecast(1, [x])
+    with pytest.raises(InputError, match="xs"):
+        model.forecast(1, 3.0)
+    if not isinstance(x, dict):
+        with pytest.raises(InputError, match="features by name"):
+            fresh.learn_one(1.0, x)
+    assert same(model.state(), before)

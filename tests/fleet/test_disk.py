@@ -54,6 +54,30 @@ def test_checkpoint_journal_and_restart(name, tmp_path):
     assert_same_fleets(tw.Fleet.open(tmp_path / "f"), twin)
 
 
+def test_a_journal_that_is_longer_than_the_streams_becomes_a_checkpoint(tmp_path, monkeypatch):
+    monkeypatch.setattr("thalweg.fleet.fleet.LONG", 1)
+    fleet, twin = played(tmp_path / "f", batches=3, checkpoints=())
+    generation, most = fleet._store.generation, 0
+    go_on(fleet, twin, range(3, 60))
+    assert fleet._store.generation > generation
+    for seed in range(60, 90):
+        go_on(fleet, twin, [seed])
+        most = max(most, fleet._store.journal.size / fleet.nbytes)
+    assert 0.5 < most < 1.5  # a batch may go beyond
+    fleet.close()
+    assert_same_fleets(tw.Fleet.open(tmp_path / "f"), twin)
+
+
+def test_a_checkpoint_that_nobody_asked_for_may_fail(tmp_path, monkeypatch):
+    fleet, twin = played(tmp_path / "f", batches=3, checkpoints=())
+    monkeypatch.setattr("thalweg.fleet.fleet.LONG", 1)
+    monkeypatch.setattr(type(fleet), "nbytes", 0)
+    monkeypatch.setattr(fleet._store, "commit", lambda *given: (_ for _ in ()).throw(OSError("no room")))
+    go_on(fleet, twin, range(3, 6))
+    fleet.close()
+    assert_same_fleets(tw.Fleet.open(tmp_path / "f"), twin)
+
+
 def test_learners_restart(tmp_path):
     rng, fleet = np.random.default_rng(0), tw.Fleet(tw.Tracker(Ball(3)), folder=tmp_path / "f")
     twin = tw.Fleet(tw.Tracker(Ball(3)))

@@ -90,6 +90,24 @@ def test_kinds_of_times(times):
     assert fleet.keys() == ["a"]
 
 
+def test_late_rows_are_skipped():
+    fleet, other = make(), make()
+    keys = ["a", "b", "a", "b", "a", "a", "a"]
+    times, y = [3, 3, 5, 4, 5, 2, 9], np.arange(7.0)
+    for one in (fleet, other):
+        one.run(["a"], [1.0], time=[3])
+    with pytest.raises(FleetError) as error:
+        fleet.run(keys, y, time=times)
+    assert [bad.row for bad in error.value.rows] == [0, 4, 5]
+    said = fleet.run(keys, y, time=times, on_bad="skip")
+    assert [(bad.row, bad.key) for bad in fleet.bad] == [(0, "a"), (4, "a"), (5, "a")]
+    kept = [1, 2, 3, 6]
+    want = other.run([keys[k] for k in kept], y[kept], time=[times[k] for k in kept])
+    assert np.isnan(said[[0, 4, 5]]).all()
+    assert said[kept].tobytes() == want.tobytes()
+    assert_same_fleets(fleet, other)
+
+
 def test_keys_may_be_categories_or_integers():
     data = rows()
     plain = make().run(pl.DataFrame(data))["thalweg"]

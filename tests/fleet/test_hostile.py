@@ -13,8 +13,9 @@ import pytest
 
 import thalweg as tw
 from tests.fleet.singles import assert_same_fleets
+from tests.hostile import Rude
 from thalweg.errors import InputError
-from thalweg.estimators import Forecaster
+from thalweg.estimators import Forecaster, TrackingRegressor
 from thalweg.fleet import FleetError
 
 KEYS = ["a", "b", "c", "", "ü", "a" * 200, "a\0", None, float("nan"), 1, 2.5, True, (1, 2), b"a", "\ud800", [], 2**70]
@@ -120,3 +121,47 @@ def test_more_keys_than_memory(spare):
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout.splitlines() == ["refused 10 True", "goes on 20"], done.stderr
     assert resource.RLIMIT_AS
+
+
+@pytest.mark.parametrize("keys", [Rude(), [Rude()], [np.ones(2)], np.eye(2).tolist(), 3, "tea", [1.5], [None, 2.5]])
+def test_what_is_no_list_of_keys_is_refused(keys):
+    fleet = tw.Fleet(Forecaster(horizon=2), time_col=None)
+    fleet.run(["a", "b"], [1.0, 2.0])
+    before = fleet.to_bytes()
+    for call in (fleet.forecast, fleet.predict, fleet.rounds, lambda keys: fleet.run(keys, [1.0, 2.0])):
+        with pytest.raises(InputError, match="key"):
+            call(keys)
+    assert fleet.to_bytes() == before
+
+
+def test_no_keys_have_no_forecasts():
+    assert tw.Fleet(Forecaster(horizon=2)).forecast([]).shape == (0, 2)
+    assert tw.Fleet(Forecaster(horizon=3, levels=(0.8, 0.9))).forecast([]).shape == (0, 3, 5)
+    assert tw.Fleet(Forecaster(["p"], horizon=2)).forecast([], np.zeros((0, 2, 1))).shape == (0, 2)
+
+
+@pytest.mark.parametrize("time", [Rude(), [1, 2], [], np.eye(2), 1.5, "soon", None])
+def test_what_is_no_time_is_refused(time):
+    fleet = tw.Fleet(Forecaster())
+    fleet.run(["a", "b"], [1.0, 2.0], time=[5, 6])
+    with pytest.raises(InputError, match="time"):
+        fleet.forget(idle_since=time)
+    with pytest.raises(InputError, match="time"):
+        fleet.run(["a"], [1.0], time=[Rude()] if time is None else time)
+    assert fleet.keys() == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "options", [{"folder": 1e50}, {"folder": ["x"]}, {"folder": ""}, {"columns": 3}, {"columns": [3]}]
+)
+def test_what_is_no_folder_or_column_is_refused(options):
+    with pytest.raises(InputError, match=r"folder|columns|path"):
+        tw.Fleet(TrackingRegressor(), **options)
+
+
+def test_two_columns_of_one_name_are_refused():
+    fleet = tw.Fleet(Forecaster())
+    frame = pd.DataFrame([["a", 1, 2.0, 3.0]], columns=["unique_id", "ds", "y", "y"])
+    with pytest.raises(InputError, match="two columns of one name"):
+        fleet.run(frame)
+    assert len(fleet) == 0

@@ -1,12 +1,15 @@
 """Keys: the table is a dict, collisions are resolved, other kinds are refused."""
 
+import itertools
+import os
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thalweg.errors import InputError
-from thalweg.fleet.keys import STRINGS, Keys, KeyTable, read_keys
+from thalweg.fleet.keys import STRINGS, Keys, KeyTable, read_keys, shard_of
 from thalweg.fleet.shelves import Shelf
 
 INTEGERS = st.integers(-(2**63), 2**63 - 1) | st.integers(0, 20)
@@ -59,6 +62,71 @@ def test_different_texts_with_one_hash_are_different_keys():
     assert same.kind == STRINGS
 
 
+def xxh64(data, seed):
+    """XXH64 of bytes, from its specification, in Python's integers."""
+    p1, p2, p3 = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9
+    p4, p5, ones = 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5, 2**64 - 1
+
+    def rotated(x, bits):
+        x &= ones
+        return (x << bits | x >> 64 - bits) & ones
+
+    def lane(old, word):
+        return rotated(old + word * p2, 31) * p1 & ones
+
+    def word(at, size):
+        return int.from_bytes(data[at : at + size], "little")
+
+    at, h = 0, seed + p5
+    if len(data) >= 32:
+        lanes = [seed + p1 + p2, seed + p2, seed, seed - p1]
+        while at + 32 <= len(data):
+            lanes = [lane(old, word(at + 8 * k, 8)) for k, old in enumerate(lanes)]
+            at += 32
+        h = sum(rotated(one, bits) for one, bits in zip(lanes, (1, 7, 12, 18), strict=True))
+        for one in lanes:
+            h = (h ^ lane(0, one)) * p1 + p4 & ones
+    h += len(data)
+    while at + 8 <= len(data):
+        h, at = rotated(h ^ lane(0, word(at, 8)), 27) * p1 + p4 & ones, at + 8
+    if at + 4 <= len(data):
+        h, at = rotated(h ^ word(at, 4) * p1, 23) * p2 + p3 & ones, at + 4
+    for k in range(at, len(data)):
+        h = rotated(h ^ data[k] * p5, 11) * p1 & ones
+    h = ((h & ones) ^ (h & ones) >> 33) * p2 & ones
+    h = (h ^ h >> 29) * p3 & ones
+    return h ^ h >> 32
+
+
+def shard(data, shards):
+    found = xxh64(data, 42)
+    return (found - 2**64 if found >= 2**63 else found) % shards
+
+
+def test_the_hash_of_this_test_is_the_one_that_is_specified():
+    assert xxh64(b"", 0) == 0xEF46DB3751D8E999  # of the authors' test vectors
+    assert xxh64(b"Nobody inspects the spammish repetition", 0) == 0xFBCEA83C8A378BF1
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(TEXTS | st.text("abcdef", max_size=100), min_size=1, max_size=5), st.integers(1, 2**31 - 1))
+def test_shards_of_texts(keys, shards):
+    assert shard_of(keys, shards).tolist() == [shard(key.encode(), shards) for key in keys]
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(INTEGERS, min_size=1, max_size=5), st.integers(1, 2**31 - 1))
+def test_shards_of_integers(keys, shards):
+    assert shard_of(keys, shards).tolist() == [shard(key.to_bytes(8, "little", signed=True), shards) for key in keys]
+
+
+def test_shards_are_refused():
+    with pytest.raises(InputError, match="shards"):
+        shard_of(["a"], 0)
+    with pytest.raises(InputError, match="row 1 is missing"):
+        shard_of(["a", None], 3)
+
+
 @pytest.mark.parametrize(
     ("keys", "why"),
     [
@@ -108,3 +176,23 @@ def test_shelves_give_memory_back_and_lose_nothing():
         shelf.write(more, np.zeros(3000, dtype=np.int64))
         assert (shelf.read(places) == words).all()
         shelf.give(more)
+
+
+def test_memory_that_streams_leave_goes_back():
+    def resident():
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * 4096
+
+    if not os.path.exists("/proc/self/statm"):
+        pytest.skip("the memory of this process is not known")
+    before, shelves = resident(), [Shelf(width) for width in (3000, 2900, 2950, 3050)]
+    places = shelves[0].take(20 * shelves[0].rows)
+    shelves[0].write(places, np.ones(3000, dtype=np.int64))
+    for here, there in itertools.pairwise(shelves):  # streams change their size, a chunk at a time
+        moved = []
+        for some in np.split(places, 20):
+            moved.append(there.take(some.size))
+            there.write(moved[-1], np.ones(there.width, dtype=np.int64))
+            here.give(some)
+        places = np.concatenate(moved)
+    assert resident() - before < 1.05 * there.nbytes

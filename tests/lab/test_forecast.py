@@ -218,7 +218,7 @@ def test_columns_of_rows_to_come(file, call, fails):
 def test_gaps_and_empty_targets_are_missing_values(tmp_path, call):
     y = [None if k in (5, 6) else k % 4 + 0.5 for k in range(30)]
     full = "t,y\n" + "".join(f"{k},{'' if v is None else v}\n" for k, v in enumerate(y))
-    holes = "t,y\n" + "".join(f"{k},{v}\n" for k, v in reversed(list(enumerate(y))) if v is not None)
+    holes = "t,y\n" + "".join(f"{k},{v}\n" for k, v in enumerate(y) if v is not None)
     (tmp_path / "full.csv").write_text(full)
     (tmp_path / "holes.csv").write_text(holes)
     words = ["--target", "y", "--time", "t", "--horizon", 2]
@@ -253,6 +253,35 @@ def test_a_saved_forecast_goes_on_tomorrow(file, call, fails):
     assert "Leave --horizon out" in fails("forecast", "b.csv", *usual, "--horizon", 7, "--resume", "kept.npz")
     assert "nowhere.npz" in fails("forecast", "b.csv", *usual, "--resume", "nowhere.npz")
     assert "keep one series" in fails("forecast", "b.csv", *usual, "--id", "windy", "--save", "x.npz")
+
+
+@pytest.mark.parametrize("freq", [[], ["--freq", "1"]])
+def test_a_resumed_file_or_pipe_may_begin_with_an_empty_row(tmp_path, call, monkeypatch, freq):
+    """The first rows after --resume have no target and no column: they are missing values, or questions of a pipe."""
+    y = [f"{k},{k % 5},{k % 4 + 0.5}\n" for k in range(30)]
+    y[18] = "18,,1.5\n"
+    y[20] = "20,,\n"  # where the second part begins
+    y[21] = "21,2,\n"
+    words = ["--target", "y", "--time", "t", "--columns", "x", *freq]
+    parts = {"whole": y, "first": y[:20], "second": y[20:]}
+    for name, rows in parts.items():
+        (tmp_path / f"{name}.csv").write_text("t,x,y\n" + "".join(rows))
+    for name, more in (("whole", []), ("first", []), ("second", ["--resume", "first.npz"])):
+        err = call("forecast", f"{name}.csv", *words, *more, "--out", f"{name}.out.csv", "--save", f"{name}.npz")[2]
+        assert err.endswith("give them with --future FILE\n")
+    assert (tmp_path / "second.out.csv").read_text() == (tmp_path / "whole.out.csv").read_text()
+    assert (tmp_path / "second.npz").read_bytes() == (tmp_path / "whole.npz").read_bytes()
+
+    said = {}
+    for name, more in (("whole", []), ("first", []), ("second", ["--resume", "first.live.npz"])):
+        text = (tmp_path / f"{name}.csv").read_bytes()
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+        code, said[name], _ = call("forecast", "-", *words, *more, "--save", f"{name}.live.npz")
+        assert code == 0
+    head, *rows = said["whole"].splitlines()
+    assert [head, *rows[20:]] == said["second"].splitlines()
+    assert (tmp_path / "second.live.npz").read_bytes() == (tmp_path / "whole.live.npz").read_bytes()
+    assert tw.load(tmp_path / "second.live.npz").rounds == (30 if freq else 28)  # time passes only with --freq
 
 
 def test_windows(file, call, fails):
@@ -358,7 +387,7 @@ def test_gaps_of_a_pipe_are_missing_values_where_the_step_is_known():
     ]  # fmt: skip
     with pytest.raises(InputError, match="row 2: 2024-01-01 05:00 is no whole number of steps of 1 day"):
         stream("t,load\n2024-01-01,1\n2024-01-01 05:00,2\n", time="t", frequency=Frequency("fixed", DAY))
-    with pytest.raises(InputError, match="row 2: it has the time of the row before"):
+    with pytest.raises(InputError, match="row 2: it has the 't' of row 1, 2024-01-01"):
         stream("t,load\n2024-01-01,1\n2024-01-01,2\n", time="t", frequency=Frequency("fixed", DAY))
 
 
@@ -395,20 +424,6 @@ def test_a_pipe_refuses_what_a_file_refuses(tmp_path):
             read_long(tmp_path / "f.csv", "load", **options)
         with pytest.raises(InputError, match=message):
             stream(text, **options)
-    for text, message in (
-        ("t,load\n3,1\n2,2\n1,3\n", "row 2: time goes back, from 3 to 2"),
-        ("t,load\n2020-01-02,1\n2020-01-01 23:00,2\n", "row 2: time goes back"),
-        ("t,load\n10,1\n9,2\n", "row 2: time goes back"),  # as text 9 would be later
-        ("t,load\n1,1\n,2\n", "row 2: the cell is empty"),
-        ("t,load\n1,1\nx,2\n", "row 2: 'x' is no time"),
-    ):
-        (tmp_path / "f.csv").write_text(text)
-        with pytest.raises(InputError, match=message):
-            read_columns(
-                tmp_path / "f.csv", "load", time="t"
-            )  # as algorithms play it; forecasts sort the rows of a file
-        with pytest.raises(InputError, match=message):
-            stream(text, time="t")
     long = "a,load\n" + "1" * 200_000 + ",1\n2,2\n"
     with pytest.raises(InputError, match="standard input, row 1: it cannot be read"):
         stream(long)
@@ -421,7 +436,49 @@ def test_a_name_with_a_line_break_is_a_name(tmp_path, call):
     assert stream(text, time="a\nb")[0][0] == '"a'
 
 
-def test_times_that_repeat_and_gaps_are_told(tmp_path):
+@pytest.mark.parametrize(("rows", "options", "forecasts", "runs"), [
+    ("3,1\n2,2\n1,3\n", [], "row 2: 't' goes back, from 3 to 2. Sort", "row 2: time goes back, from 3 to 2"),
+    ("10,1\n9,2\n", [], "row 2: 't' goes back", "row 2: time goes back"),  # as text 9 would be later
+    ("2020-01-02,1\n2020-01-01 23:00,2\n", [], "row 2: 't' goes back, from 2020-01-02 to 2020-01-01 23:00. Sort the "
+     "rows by time (where clocks go back, use times with a time zone).", "row 2: time goes back"),
+    ("2020-01-02T00:00Z,1\n2020-01-02T00:30+01:00,2\n", [], "row 2: 't' goes back", "row 2: time goes back"),
+    ("1,1\n2,2\n2,3\n3,4\n", [], "row 3: it has the 't' of row 2, 2. Remove one of them", None),
+    ("1,1\n1,2\n0,3\n", [], "row 2: it has the 't' of row 1, 1. Remove", "row 3: time goes back"),
+    ("2020-01-01,1\n2020-01-02,2\n2020-01-02,3\n", ["--freq", "D"],
+     "row 3: it has the 't' of row 2, 2020-01-02. Remove one of them, or add them up (where clocks go back", None),
+    ("1,1\n1.5,2\n", [], "row 2: 1.5 is no whole number", None),
+    ("1,1\n,2\n", [], "row 2: the cell is empty", "row 2: the cell is empty"),
+    ("1,1\n2,2\nx,3\n", [], "row 3: 'x' is no time", "row 3: 'x' is no time"),
+    ("Monday,1\nTuesday,2\n", [], "'Monday'", None),
+    ("2024-01,1\n2024-02,2\n2024-03,3\n2024-02,4\n", [], "row 4: 't' goes back", "row 4: time goes back"),
+])  # fmt: skip
+def test_times_of_a_file_and_a_pipe_are_refused_alike(tmp_path, call, monkeypatch, rows, options, forecasts, runs):
+    """`run` takes several rows of one time: each is a round."""
+    (tmp_path / "f.csv").write_text("t,load\n" + rows)
+    for command, message in ((["forecast", *options], forecasts), (["run", "SOGD"], runs)):
+        for source in ("f.csv", "-"):
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO((tmp_path / "f.csv").read_bytes())))
+            code, _, err = call(*command, source, "--target", "load", "--time", "t")
+            assert (code, err.count("\n")) == (1, 1) if message else code == 0
+            assert (message or "") in err
+
+
+def test_times_of_a_series_are_apart_in_files_and_pipes(tmp_path, call, monkeypatch):
+    good = "s,t,load\na,1,1\nb,1,1\na,2,1\nb,2,1\na,3,1\nb,3,1\n"
+    for text, message in (
+        (good, ""),
+        (good + "a,2,1\n", "series 'a', row 7: 't' goes back, from 3 to 2"),
+        (good + "b,3,1\n", "series 'b', row 7: it has the 't' of row 6, 3"),
+    ):
+        (tmp_path / "f.csv").write_text(text)
+        for source in ("f.csv", "-"):
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO((tmp_path / "f.csv").read_bytes())))
+            code, _, err = call("forecast", source, "--target", "load", "--time", "t", "--id", "s")
+            assert code == bool(message)
+            assert message in err
+
+
+def test_gaps_are_told_of_files_and_pipes(tmp_path, call):
     for step in ("1h", "1mo", None):
         times = list(range(20))
         if step:
@@ -429,17 +486,33 @@ def test_times_that_repeat_and_gaps_are_told(tmp_path):
             times = dates.dt.to_string("%Y-%m-%d %H:%M").to_list()
         repeat = f"1 row(s) have the time of the row before, first row 6, {times[4]}"
         gap = f"1 gap(s); the longest, of 3 row(s), is before row 6, from {times[4]} to {times[8]}"
+        late = f"1 gap(s); the longest, of 2 row(s), is before row 2, from {times[0]} to {times[3]}"
         for rows, wanted in (
             (times, []),
             ([*times[:5], times[4], *times[5:]], [repeat]),
             (times[:5] + times[8:], [gap]),
+            (times[:1] + times[3:], [late]),
         ):
             text = "t,load\n" + "".join(f"{t},{k % 7}\n" for k, t in enumerate(rows))
             (tmp_path / "f.csv").write_text(text)
             assert list(read_columns(tmp_path / "f.csv", "load", time="t").remarks) == [f"t: {one}" for one in wanted]
+            if wanted == [repeat]:
+                continue
             notes = stream(text, time="t")[1]
-            assert len(notes) == len(wanted)
-            assert all("row 6: " in note for note in notes)
+            assert [note.partition(", from ")[2] for note in notes] == [one.partition(", from ")[2] for one in wanted]
+            err = call("forecast", "f.csv", "--target", "load", "--time", "t")[2]
+            assert ("rows are missing" in err) == bool(wanted)
+
+
+def test_every_gap_of_a_pipe_is_told_and_another_step_becomes_the_usual_one():
+    def gaps(times):
+        text = "t,load\n" + "".join(f"{t},1\n" for t in times)
+        return [note.partition(": a gap, from ")[2] for note in stream(text, time="t")[1]]
+
+    assert gaps([0, 1, 2, 5, 6, 9, 10, 11]) == ["2 to 5", "6 to 9"]
+    slower = [*range(60), *range(60, 600, 6)]
+    assert gaps(slower) == [f"{t} to {t + 6}" for t in range(60, 60 + 6 * 8, 6)]  # eight are gaps
+    assert gaps(np.cumsum(2 ** np.arange(40)).tolist()) == []  # no usual step
 
 
 def test_dollars_in_a_name_are_no_formula(call, file):
@@ -518,9 +591,9 @@ MALFORMED = {
         "bad.csv, row 3: it has the 't' of row 2, 3. Remove one of them",
     ),
     "repeated in a series": (
-        "s,t,y\nb,1,1\na,1,2\na,2,4\na,1,5\n",
+        "s,t,y\nb,1,1\na,1,2\na,2,4\na,2,5\n",
         ["--time", "t", "--id", "s"],
-        "bad.csv, series 'a', row 4: it has the 't' of row 2, 1.",
+        "bad.csv, series 'a', row 4: it has the 't' of row 3, 2.",
     ),
     "no such date": (
         "t,y\n2025-01-02,2\nlater,4\n",

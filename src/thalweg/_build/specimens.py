@@ -44,6 +44,7 @@ from thalweg.estimators._subspace import SubspaceModel, read_layout
 from thalweg.experts import AdaGradDescent, Descent, Expert, Pool
 from thalweg.fleet.families.base import pointer_to
 from thalweg.fleet.families.regressors import ExampleRows, learn_rows, model_tree
+from thalweg.fleet.keys import shard_of
 from thalweg.fleet.seats import StreamSeat
 from thalweg.learners.cover import Cover
 from thalweg.learners.delayed_feedback import DelayedFeedback
@@ -684,6 +685,7 @@ def _fleet_decisions() -> None:
     many = np.arange(600)  # the table of keys has to grow
     fleet.update(many, _numbers(600, 2))
     fleet.decide(many)
+    shard_of(many, 2)
 
 
 def _fleet_intervals(asymmetric: bool) -> None:

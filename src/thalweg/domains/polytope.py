@@ -41,7 +41,7 @@ class Polytope(Domain):
     it satisfies all constraints and the optimality conditions, to 1e-11 of the size of the set, or to rounding where
     the set is tiny against its distance from the origin.
 
-    The smallest box around the set, found by 2n linear programmes, gives the centre, the radius and the diameter:
+    The smallest box around the set, found by up to 2n linear programmes, gives the centre, the radius and the diameter:
     correct, in general not tight. Of an unbounded set they are infinite, and the centre is the point nearest to the
     origin.
 
@@ -212,20 +212,41 @@ class Polytope(Domain):
         return bool(excess.max() <= self._reach(tol, x))
 
     def _bounding_box(self) -> tuple[Array, Array]:
-        """The smallest and largest value of every entry over the set; infinite as soon as one is."""
+        """The smallest and largest value of every entry over the set; infinite as soon as one is.
+
+        A linear programme for each, unless the answer of an earlier one attains a bound that is a row of A: it is then
+        the smallest or largest value. Linear programmes take nearly all the time of building a set.
+        """
         n = self._A.shape[1]
-        if self._least(np.zeros(n)) == np.inf:
-            raise InputError("Polytope is empty: no point satisfies all constraints. Loosen 'b'.")
-        box = np.empty((2, n))
+        box, stated = np.full((2, n), np.nan), self._stated_box()
         for side, sign in enumerate((1.0, -1.0)):
-            for j in range(n):
-                box[side, j] = sign * self._least(sign * np.eye(n)[j])
-                if np.isinf(box[side, j]):
+            for j in range(-1, n):  # first all bounds at once
+                if j >= 0 and not np.isnan(box[side, j]):
+                    continue
+                value, x = self._least(sign * (np.isfinite(stated[side]).astype(float) if j < 0 else np.eye(n)[j]))
+                if value == np.inf:
+                    raise InputError("Polytope is empty: no point satisfies all constraints. Loosen 'b'.")
+                if value == -np.inf:
                     return np.full(n, -np.inf), np.full(n, np.inf)
+                if j >= 0:
+                    box[side, j] = sign * value
+                attained = np.isnan(box) & (np.abs(x - stated) <= EXACT * self._unit)
+                box[attained] = stated[attained]
         return box[0], box[1]
 
-    def _least(self, direction: Array) -> float:
-        """min <direction, x> over the set: -inf when unbounded, inf when there is no point."""
+    def _stated_box(self) -> Array:
+        """The bounds (2, n) of single entries among the inequalities; infinite where there is none."""
+        box = np.array([[-np.inf], [np.inf]]).repeat(self._A.shape[1], axis=1)
+        single = np.count_nonzero(self._A, axis=1) == 1
+        rows, columns = np.nonzero(self._A[single])
+        ends = self._b[single][rows] / self._A[single][rows, columns]
+        upper = self._A[single][rows, columns] > 0
+        np.maximum.at(box[0], columns[~upper], ends[~upper])
+        np.minimum.at(box[1], columns[upper], ends[upper])
+        return box
+
+    def _least(self, direction: Array) -> tuple[float, Array]:
+        """min <direction, x> over the set, and where it is: -inf when unbounded, inf when there is no point."""
         from scipy.optimize import linprog
 
         for presolve in (True, False):  # presolving may end with "unbounded or empty"
@@ -239,13 +260,15 @@ class Polytope(Domain):
                 method="highs",
                 options={"presolve": presolve},
             )
-            if answer.status in (0, 2, 3):
-                return {0: (answer.fun or 0.0) * self._unit, 2: np.inf, 3: -np.inf}[answer.status]
+            if answer.status == 0:
+                return (answer.fun or 0.0) * self._unit, answer.x * self._unit
+            if answer.status in (2, 3):
+                return {2: np.inf, 3: -np.inf}[answer.status], np.full(direction.size, np.nan)
         raise InputError(f"Polytope: the linear programme of its bounds failed. Rescale 'A' and 'b'. {answer.message}")
 
     def _support(self, directions: Array) -> Array:
         """One linear programme a row."""
-        return np.array([-self._least(-direction) for direction in directions])
+        return np.array([-self._least(-direction)[0] for direction in directions])
 
     def _faces(self) -> tuple[Array, Array, Array, Array]:
         return self._A, self._b, self._E, self._e

@@ -7,6 +7,9 @@ library whose rules it follows: `pip install 'thalweg[sklearn]'`, `'thalweg[rive
 import importlib
 from typing import Any
 
+from thalweg._extras import missing
+from thalweg.errors import MissingExtraError
+
 _PLACES = {
     "Aggregator": "aggregator",
     "Combination": "aggregator",
@@ -26,15 +29,37 @@ _PLACES = {
     "forecast": "long_frames",
     "oracle": "aggregator",
 }  # the file of each name
-
-__all__ = sorted(_PLACES)
+_NEEDS = {
+    "classifier": "sklearn",
+    "regressor": "sklearn",
+    "river_forecaster": "river",
+    "river_models": "river",
+    "sktime": "sktime",
+    "streaming_pca": "sklearn",
+}  # the library, and extra, of a file
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__all__":  # of a star import: names whose libraries are installed
+        return [one for one in sorted(_PLACES) if _installed(one)]
     if name not in _PLACES:
         raise AttributeError(f"module 'thalweg.estimators' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"thalweg.estimators.{_PLACES[name]}"), name)
+    place = _PLACES[name]
+    try:
+        return getattr(importlib.import_module(f"thalweg.estimators.{place}"), name)
+    except ImportError as error:
+        if place not in _NEEDS:
+            raise
+        raise missing(_NEEDS[place], _NEEDS[place], name) from error
+
+
+def _installed(name: str) -> bool:
+    try:
+        __getattr__(name)
+    except MissingExtraError:
+        return False
+    return True
 
 
 def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(__all__))
+    return sorted(set(globals()) | set(_PLACES))

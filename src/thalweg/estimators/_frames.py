@@ -17,7 +17,7 @@ from thalweg._types import Array
 from thalweg._validate import real_array, told
 from thalweg.errors import InputError
 
-__all__ = ["FrameTable", "cells", "column", "moments", "series", "table"]
+__all__ = ["FrameTable", "cells", "column", "moments", "named", "series", "table"]
 
 
 class FrameTable(NamedTuple):
@@ -56,6 +56,19 @@ def table(owner: str, name: str, data: object, *, time: str | None = None, empty
     columns = [_column(owner, f"{name}[{key!r}]", frame.get_column(key), empty) for key in names]
     values = np.stack(columns, axis=1) if columns else np.zeros((len(frame), 0))
     return FrameTable(values, names, frame, time)
+
+
+def named(owner: str, name: str, data: object, names: Sequence[str]) -> Array | None:
+    """Return these columns of a data frame, nan where a cell is empty; None where `data` is none."""
+    frame = _frame(owner, name, data)
+    if frame is None or not hasattr(frame, "columns"):
+        return None
+    there = set(frame.columns)
+    for key in names:
+        if key not in there:
+            shown = ", ".join(map(str, frame.columns[:5])) + ", ..." * (len(there) > 5)
+            raise InputError(f"{owner}: {name} has no column {key!r}. Its columns are {shown}.")
+    return np.stack([_column(owner, f"{name}[{key!r}]", frame.get_column(key), True) for key in names], axis=1)
 
 
 def column(owner: str, name: str, data: object) -> Array:

@@ -22,13 +22,14 @@ from thalweg.errors import GapWarning, InputError
 from thalweg.estimators._frames import cells
 from thalweg.estimators._frequencies import COUNTED, Anchors, Frequency, infer, read_frequency, time_text
 
-__all__ = ["Clock", "Panel", "read_future", "read_instant", "read_panel"]
+__all__ = ["Clock", "Panel", "goes_back", "instant", "read_future", "read_moment", "read_panel", "repeats", "said"]
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 DENSEST = 100  # grid times for each row: beyond, the frequency is taken to be wrong
 SHOWN = 8  # names of columns in a message
+ZONE = "", " (where clocks go back, use times with a time zone)"  # advice for dates without a zone
 
 
 @dataclass(frozen=True)
@@ -262,7 +263,7 @@ class _Rows:
                 f"{self.place(row)}: {time_col!r} is {told(texts[row])}: some times have a time zone and some have "
                 "none. Give all of them one."
             )
-        numbers = {text: _instant(moment) for text, moment in found.items()}
+        numbers = {text: instant(moment) for text, moment in found.items()}
         return np.array([numbers[text] for text in texts], dtype=np.int64), "UTC" if any(aware) else None
 
     def read_numbers(self, key: str, argument: str, also: str) -> Array:
@@ -308,17 +309,46 @@ class _Rows:
         starts = np.flatnonzero(np.r_[True, labels[1:] != labels[:-1]])
         return order, starts, np.repeat(np.arange(starts.size), np.diff(np.r_[starts, n]))
 
+    def refuse_disorder(self, time_col: str, times: Ints, order: Ints, series: Ints, clock: Clock) -> None:
+        """Refuse the first row whose time is not later than that of the row of its series before it."""
+        came = np.lexsort((order, series))  # by series, with rows as they came
+        rows, times, series = order[came], times[came], series[came]
+        late = np.flatnonzero((times[1:] <= times[:-1]) & (series[1:] == series[:-1]))
+        if not late.size:
+            return
+        k = int(late[np.argmin(rows[late + 1])])
+        first, second = int(rows[k]), int(rows[k + 1])
+        if times[k] == times[k + 1]:
+            raise self._repeat(time_col, first, second, int(times[k]), clock)
+        before, now = (clock.text(int(time)) for time in times[k : k + 2])
+        raise goes_back(self.place(second), time_col, before, now, _wall(clock))
+
     def refuse_repeats(self, time_col: str, times: Ints, order: Ints, series: Ints, clock: Clock) -> None:
         """Refuse two rows of one series and time."""
         twice = (times[1:] == times[:-1]) & (series[1:] == series[:-1])
         if twice.any():
             k = int(np.argmax(twice))
             first, second = sorted((int(order[k]), int(order[k + 1])))
-            zone = "" if clock.counted or clock.zone else " (where clocks go back, use times with a time zone)"
-            raise InputError(
-                f"{self.place(second)}: it has the {time_col!r} of row {first + self.first_row}, "
-                f"{clock.text(int(times[k]))}. Remove one of them, or add them up{zone}."
-            )
+            raise self._repeat(time_col, first, second, int(times[k]), clock)
+
+    def _repeat(self, time_col: str, first: int, second: int, time: int, clock: Clock) -> InputError:
+        return repeats(self.place(second), time_col, first + self.first_row, clock.text(time), _wall(clock))
+
+
+def repeats(place: str, column: str, row: int, time: str, wall: bool) -> InputError:
+    """Return the error of a row that has the time of another; `wall`: whether times are dates without a zone."""
+    return InputError(
+        f"{place}: it has the {column!r} of row {row}, {time}. Remove one of them, or add them up{ZONE[wall]}."
+    )
+
+
+def goes_back(place: str, column: str, before: str, now: str, wall: bool) -> InputError:
+    """Return the error of a row that is earlier than the one before it; `wall` as in `repeats`."""
+    return InputError(f"{place}: {column!r} goes back, from {before} to {now}. Sort the rows by time{ZONE[wall]}.")
+
+
+def _wall(clock: Clock) -> bool:
+    return not clock.counted and clock.zone is None
 
 
 def _aware(times: Any) -> Any:
@@ -333,16 +363,11 @@ def _microseconds(native: Any) -> Ints:
     return found
 
 
-def _instant(moment: datetime.datetime) -> int:
+def instant(moment: datetime.datetime) -> int:
     """Return microseconds since 1970, of UTC where there is a time zone."""
     if moment.tzinfo is not None:
         moment = moment.astimezone(datetime.UTC).replace(tzinfo=None)
     return (moment - datetime.datetime(1970, 1, 1)) // datetime.timedelta(microseconds=1)
-
-
-def read_instant(text: str) -> int:
-    """Return microseconds since 1970 of a time as text; ValueError where it is none."""
-    return _instant(read_moment(text))
 
 
 def read_moment(text: Any) -> datetime.datetime:
@@ -377,8 +402,9 @@ def read_panel(
     columns: Sequence[str] | None,
     freq: Any,
     first_row: int = 0,
+    in_order: bool = False,
 ) -> Panel:
-    """Read a long frame; rows are counted from `first_row` in messages."""
+    """Read a long frame; rows are counted from `first_row` in messages. `in_order`: refuse times that go back."""
     for name, key in (("id_col", id_col), ("time_col", time_col), ("target_col", target_col)):
         if key is not None or name == "target_col":
             check_text(owner, name, key)
@@ -399,7 +425,8 @@ def read_panel(
         instants = local = np.empty_like(instants)
         instants[order] = np.arange(order.size) - starts[series]
     else:
-        table.refuse_repeats(time_col, instants[order], order, series, clock)
+        check = table.refuse_disorder if in_order else table.refuse_repeats
+        check(time_col, instants[order], order, series, clock)
     frequency, clock, anchors, places = _lay_out(table, freq, instants, local, clock, order, starts, series)
     sizes = places[np.r_[starts[1:] - 1, order.size - 1]] + 1
     _check_density(table, frequency, sizes, starts, order)

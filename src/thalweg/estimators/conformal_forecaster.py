@@ -195,4 +195,4 @@ def _together(model: Any, tracker: ConformalTracker) -> Iterator[None]:
 
 def _row(x: Any) -> Any:
     """One row for scikit-learn: a data frame with one row as it is."""
-    return x if getattr(x, "ndim", 1) == 2 or hasattr(x, "columns") else np.asarray(x).reshape(1, -1)
+    return x if getattr(x, "ndim", 1) == 2 or hasattr(type(x), "columns") else np.asarray(x).reshape(1, -1)

@@ -35,6 +35,7 @@ from thalweg._validate import (
     wrong,
 )
 from thalweg.errors import InputError
+from thalweg.estimators._frames import named
 from thalweg.estimators.forecasts import Forecast, Forecasts
 from thalweg.parts.forecast.combination import anchors
 from thalweg.parts.forecast.model import ASKED, CHECK, FOUND, ROUNDS, answer, ask, candidates, forecast_plan, play
@@ -402,9 +403,8 @@ class Forecaster(Kept, Recorded):
         owner = f"{type(self).__name__}.{call}"
         if rows is None:
             raise InputError(f"{owner} needs '{argument}': {count} rows with the columns {', '.join(self.columns)}.")
-        if hasattr(rows, "columns") and all(name in list(rows.columns) for name in self.columns):
-            rows = np.column_stack([np.asarray(rows[name], dtype=np.float64) for name in self.columns])
-        X = real_array(rows)
+        X = named(owner, argument, rows, self.columns) if self.columns else None
+        X = real_array(rows) if X is None else X
         if X is None or X.shape != (count, len(self.columns)):
             got = told(rows) if X is None else f"shape {X.shape}"
             raise InputError(f"{owner} needs '{argument}' of shape ({count}, {len(self.columns)}). Got {got}.")

@@ -15,7 +15,7 @@ import numpy as np
 from thalweg._types import Array
 from thalweg._validate import check_array, check_count, real_number, wrong
 from thalweg.errors import InputError
-from thalweg.estimators._frames import column
+from thalweg.estimators._frames import column, named
 from thalweg.regret._axes import axes, colors, describe, legend
 
 if TYPE_CHECKING:
@@ -174,9 +174,8 @@ def _means(values: Any, n: int) -> Array:
 
 def _read(owner: str, y: object, bands: object) -> tuple[Array, dict[str, Array]]:
     """What came, where it is given, and the intervals by name; as many of each."""
-    frame = hasattr(bands, "columns") or hasattr(bands, "column_names")
-    named = bands if isinstance(bands, Mapping) and not frame else {"intervals": bands}
-    found = {str(name): _limits(owner, limits) for name, limits in named.items()}
+    by_name = bands if isinstance(bands, Mapping) else {"intervals": bands}
+    found = {str(name): _limits(owner, limits) for name, limits in by_name.items()}
     if not found:
         raise InputError(f"{owner} needs intervals. Got an empty mapping.")
     came = np.zeros(0) if y is None else column(owner, "y", y)
@@ -187,9 +186,8 @@ def _read(owner: str, y: object, bands: object) -> tuple[Array, dict[str, Array]
 
 
 def _limits(owner: str, value: Any) -> Array:
-    if hasattr(value, "columns") or hasattr(value, "column_names"):
-        return np.stack([column(owner, key, value[key]) for key in ("low", "high")], axis=1)
-    limits = check_array(owner, "bands", value, ndim=2)
+    found = named(owner, "bands", value, ("low", "high"))
+    limits = check_array(owner, "bands", value if found is None else found, ndim=2)
     if limits.shape[1] != 2:
         raise InputError(f"{owner} needs intervals of two numbers, low and high. Got shape {limits.shape}.")
     return limits

@@ -5,25 +5,21 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+from river.time_series.base import Forecaster as RiverForecaster
 
 from thalweg._core.memory import Memory
 from thalweg._core.saving import read
-from thalweg._extras import need
 from thalweg._types import Array
-from thalweg._validate import check_count, real_number, told
+from thalweg._validate import check_count, check_items, real_number, told, wrong
 from thalweg.errors import InputError
 from thalweg.estimators import _fitted
 from thalweg.estimators.forecaster import Forecaster, is_missing
 from thalweg.parts.forecast.model import ASKED
 from thalweg.parts.forecast.past import ABSENT
 
-need("river", "river", "TrackingForecaster")
-
-from river.time_series.base import Forecaster as RiverForecaster  # noqa: E402
-
 __all__ = ["TrackingForecaster"]
 
-Features = dict[Hashable, Any]
+Features = Mapping[Hashable, Any]
 
 
 class _Series:
@@ -121,15 +117,16 @@ class TrackingForecaster(RiverForecaster):
 
     def learn_one(self, y: float | None, x: Features | None = None) -> None:
         """See a value, and the features of its round; None or nan: it is missing, and the time passes."""
+        x = self._features("learn_one", "x", x)
         if _fitted.is_fitted(self):
             self._learn(self._models[0].forecaster, self._names, y, x)
             return
-        names = dict.fromkeys(name for name, value in (x or {}).items() if not math.isnan(real_number(value)))
+        names = dict.fromkeys(name for name, value in x.items() if not math.isnan(real_number(value)))
         model = self._build(names)
         self._learn(model, names, y, x)
         _fitted.learned(self, self, _models=(_Series(model),), _names=names)
 
-    def _learn(self, model: Forecaster, names: dict[Hashable, None], y: Any, x: Features | None) -> None:
+    def _learn(self, model: Forecaster, names: dict[Hashable, None], y: Any, x: Features) -> None:
         if not names:
             model.update(y)
             return
@@ -139,11 +136,17 @@ class TrackingForecaster(RiverForecaster):
                 model.predict(row)
             model.update(y)
 
-    def forecast(self, horizon: int, xs: list[Features] | None = None) -> list[float]:
+    def forecast(self, horizon: int, xs: list[dict[Hashable, Any]] | None = None) -> list[float]:
         """Return forecasts of the next `horizon` values, 0 before the first; `xs` has the features of their rounds."""
         steps = check_count(f"{type(self).__name__}.forecast", "horizon", horizon)
-        if xs is not None and len(xs) != steps:
-            raise InputError(f"{type(self).__name__}.forecast needs as many rows in 'xs' as steps. Got {len(xs)}.")
+        rows_ahead = []
+        if xs is not None:
+            rows_ahead = check_items(f"{type(self).__name__}.forecast", "xs", xs, "a list of features by name")
+            if len(rows_ahead) != steps:
+                raise InputError(
+                    f"{type(self).__name__}.forecast needs as many rows in 'xs' as steps. Got {len(rows_ahead)}."
+                )
+            rows_ahead = [self._features("forecast", "xs", x) for x in rows_ahead]
         if steps > self.horizon:
             raise InputError(
                 f"{type(self).__name__} was built to forecast up to {self.horizon} steps. Got horizon={steps}. "
@@ -154,16 +157,24 @@ class TrackingForecaster(RiverForecaster):
         model, rows = self._models[0].forecaster, None
         if self._names:
             rows = np.full((model.horizon, len(self._names)), np.nan)
-            for h, x in enumerate(xs or ()):
+            for h, x in enumerate(rows_ahead):
                 rows[h] = self._row(self._names, x)
         said = model.forecast(rows).mean[:steps]
         found: list[float] = np.nan_to_num(said).tolist()
         return found
 
-    def _row(self, names: dict[Hashable, None], x: Features | None) -> Array:
+    def _features(self, call: str, argument: str, x: Any) -> Features:
+        if x is None:
+            return {}
+        if not isinstance(x, Mapping):
+            raise wrong(f"{type(self).__name__}.{call}", argument, "features by name", x)
+        return x
+
+    def _row(self, names: dict[Hashable, None], x: Features) -> Array:
         """Return the features that are columns; nan where one is not known."""
-        found = [(x or {}).get(name) for name in names]
-        try:
-            return np.array([np.nan if is_missing(value) else float(value) for value in found])  # type: ignore[arg-type]
-        except (TypeError, ValueError):
-            raise InputError(f"{type(self).__name__}: features must be numbers. Got {told(x)}.") from None
+        found = [x.get(name) for name in names]
+        row = np.array([np.nan if is_missing(value) else real_number(value) for value in found])
+        bad = [value for value, number in zip(found, row, strict=True) if np.isnan(number) and not is_missing(value)]
+        if bad:
+            raise InputError(f"{type(self).__name__}: features must be numbers. Got {told(bad[0])}.")
+        return row

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from river import base
 
 from thalweg._extras import need
 from thalweg._interrupts import interrupts
@@ -25,10 +26,6 @@ from thalweg.estimators import _fitted
 from thalweg.estimators._frames import column, table
 from thalweg.estimators._linear import FreeModel, read_guests
 from thalweg.parts.linear import LinearLayout
-
-need("river", "river", "TrackingRegression")
-
-from river import base  # noqa: E402
 
 __all__ = ["TrackingLogistic", "TrackingRegression"]
 

@@ -1,20 +1,17 @@
 """The forecaster for sktime."""
 
 import copy
+from array import array
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
+from sktime.forecasting.base import BaseForecaster, ForecastingHorizon
 
-from thalweg._extras import need
 from thalweg._types import Array
 from thalweg._validate import check_count
 from thalweg.estimators.forecaster import Forecaster
-
-need("sktime", "sktime", "ThalwegForecaster")
-
-import pandas as pd  # noqa: E402  # sktime needs it
-from sktime.forecasting.base import BaseForecaster, ForecastingHorizon  # noqa: E402
 
 __all__ = ["ThalwegForecaster"]
 
@@ -94,16 +91,17 @@ class ThalwegForecaster(BaseForecaster):  # type: ignore[misc]  # sktime has no 
 
     def _play(self, model: Forecaster, first: int = 0) -> Any:
         """Let a model see the values from `first` on."""
-        rows = np.asarray(self._rows[first:]).reshape(-1, len(self._columns)) if self._columns else None
-        return model.run(self._values[first:], rows)
+        width = len(self._columns)
+        rows = np.array(self._rows[first * width :]).reshape(-1, width) if width else None
+        return model.run(np.array(self._values[first:]), rows)
 
     # ------------------------------------------------------------------ learning
 
     def _fit(self, y: Any, X: Any, fh: Any) -> "ThalwegForecaster":
         self._name = y.name
         self._columns = () if X is None else tuple(map(str, X.columns))
-        self._values: list[float] = []
-        self._rows: list[Array] = []
+        self._values = array("d")
+        self._rows = array("d")  # row after row
         self._unit = _unit(y.index)
         ahead = 1 if fh is None else int(max(fh.to_relative(self.cutoff).to_numpy(), default=1))
         least = 1 if self.horizon is None else check_count(type(self).__name__, "horizon", self.horizon)
@@ -129,8 +127,8 @@ class ThalwegForecaster(BaseForecaster):  # type: ignore[misc]  # sktime has no 
         filled[steps[new] - 1] = values[new]
         if self._columns and X is not None:
             rows[steps[new] - 1] = X.reindex(y.index).to_numpy(dtype=np.float64)[new]
-        self._values += filled.tolist()
-        self._rows += list(rows)
+        self._values.extend(filled)
+        self._rows.extend(rows.ravel())
         self._last = y.index[-1]
 
     # ------------------------------------------------------------------ forecasts

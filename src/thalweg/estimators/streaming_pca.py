@@ -6,22 +6,17 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from thalweg._core.saving import unfit
-from thalweg._extras import need
 from thalweg._types import Array
 from thalweg._validate import check_count
 from thalweg.errors import InputError
 from thalweg.estimators import _fitted
+from thalweg.estimators._sklearn import tried, validated
 from thalweg.estimators._subspace import SubspaceModel, read_layout
 from thalweg.parts.subspace import LARGEST_FEATURE
-
-need("sklearn", "sklearn", "StreamingPCA")
-
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin  # noqa: E402
-from sklearn.utils.validation import check_array, check_is_fitted  # noqa: E402
-
-from thalweg.estimators._sklearn import tried, validated  # noqa: E402
 
 __all__ = ["StreamingPCA"]
 

@@ -4,5 +4,6 @@
 """
 
 from thalweg.fleet.fleet import Fleet, FleetError
+from thalweg.fleet.keys import shard_of
 
-__all__ = ["Fleet", "FleetError"]
+__all__ = ["Fleet", "FleetError", "shard_of"]

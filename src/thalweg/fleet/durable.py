@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from thalweg._core.state import Ints
 from thalweg.errors import StateError
 from thalweg.fleet.families.base import Sizes
-from thalweg.fleet.keys import INTEGERS, STRINGS, Keys, hash_texts
+from thalweg.fleet.hashing import hash_texts
+from thalweg.fleet.keys import INTEGERS, STRINGS, Keys
 from thalweg.fleet.segments import ClassToWrite, Segment, SegmentNames, write_segment
 from thalweg.fleet.streams import Streams
 

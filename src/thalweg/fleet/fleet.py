@@ -12,12 +12,13 @@ from typing import Any, BinaryIO, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from thalweg._core.archive import read_path
 from thalweg._core.html import fact_table
 from thalweg._core.state import Floats, Ints
 from thalweg._extras import need
 from thalweg._interrupts import interrupts
 from thalweg._types import Array
-from thalweg._validate import check_choice, check_count, check_flag, check_text, told
+from thalweg._validate import check_choice, check_count, check_flag, check_items, check_text, told
 from thalweg.errors import InputError, StateError
 from thalweg.files import load
 from thalweg.fleet.durable import keys_as_arrays, keys_of_arrays, load_segments, write_streams
@@ -28,6 +29,7 @@ from thalweg.fleet.reading import (
     Bad,
     BatchRows,
     FleetError,
+    LateRowsError,
     check_numbers,
     is_frame,
     read_frame,
@@ -41,9 +43,7 @@ from thalweg.fleet.streams import Streams
 
 __all__ = ["Fleet", "FleetError"]
 
-NEVER = -(2**63)  # a time before all others
-FEW = 256  # chains for which a second thread is not worth its start
-PORTIONS = 100  # of a batch, between which a progress bar moves
+LONG = 1 << 26  # bytes of a journal that may be longer than the streams themselves
 
 
 class Fleet:
@@ -67,7 +67,7 @@ class Fleet:
     Attributes
     ----------
     bad : list of (row, key, why)
-        BatchRows that the last call with on_bad="skip" left out.
+        Rows that the last call with on_bad="skip" left out.
     batches : int
         Calls that were played.
 
@@ -98,7 +98,8 @@ class Fleet:
         self.time_col = None if time_col is None else check_text("Fleet", "time_col", time_col)
         self.target_col = check_text("Fleet", "target_col", target_col)
         self.threads = check_count("Fleet", "threads", threads, most=256)
-        names = [check_text("Fleet", "columns", name) for name in columns]
+        named = check_items("Fleet", "columns", columns, "a list of names")
+        names = [check_text("Fleet", "columns", name) for name in named]
         self._family: Family = family_of(template, names)
         self._takes_columns = bool(names)
         self.template = template
@@ -109,7 +110,7 @@ class Fleet:
         self._gone: list[Ints] = []  # numbers that were given back since the last checkpoint
         self._store: FleetStore | None = None
         if folder is not None:
-            self._found(Path(folder))
+            self._found(Path(read_path("Fleet", folder)))
 
     # ------------------------------------------------------------------ rounds
 
@@ -184,7 +185,8 @@ class Fleet:
         read = BatchRows(names, bad, None, np.zeros(0), columns)
         self._family.check(read, self.target_col, False)
         said = self._commit(owner, "forecast", read, {"columns": read.columns}, "raise")
-        whole = said.reshape(names.size, -1, H)[:: H if C else 1].transpose(0, 2, 1)
+        width = 1 + 2 * len(self.template.levels)
+        whole = said.reshape(names.size, width, H)[:: H if C else 1].transpose(0, 2, 1)
         return np.ascontiguousarray(whole[:, :, 0] if whole.shape[2] == 1 else whole)
 
     def decide(self, keys: Any) -> Array:
@@ -284,6 +286,24 @@ class Fleet:
     ) -> Floats:
         """Play a batch of rows: validate all of them, then play."""
         check_choice(owner, "on_bad", on_bad, ("raise", "skip"))
+        self._shorten()
+        try:
+            return self._attempt(owner, call, rows, data, on_bad, progress)
+        except LateRowsError as error:
+            if on_bad == "raise":
+                raise
+            rows.bad.update({bad.row: bad.why for bad in error.rows})
+        return self._attempt(owner, call, rows, data, on_bad, progress)
+
+    def _attempt(
+        self,
+        owner: str,
+        call: str,
+        rows: BatchRows,
+        data: Mapping[str, NDArray[Any]],
+        on_bad: str,
+        progress: bool,
+    ) -> Floats:
         if check_flag(owner, "progress", progress):
             need("tqdm.auto", "lab", f"{owner}(progress=True)")
         self._streams.table.check(owner, rows.keys)
@@ -307,7 +327,7 @@ class Fleet:
                 if late:
                     why = "its time is not after that of the row before it of the same key"
                     found = [Bad(r if good is None else int(good[r]), keys.key(r), why) for r in late]
-                    raise FleetError.of(owner, found, "Nothing was played.")
+                    raise LateRowsError.of(owner, found, "Nothing was played.")
                 memory.birth(new)
                 kernel, batch = self._family.batch(call, following, data)
                 if call != "decide":  # which changes nothing that another call would not
@@ -467,7 +487,7 @@ class Fleet:
         on_damage="drop" goes on without streams whose bytes are damaged; `lost` lists their keys. Otherwise they are an
         error that lists them.
         """
-        path = Path(folder)
+        path = Path(read_path("Fleet.open", folder))
         check_choice("Fleet.open", "on_damage", on_damage, ("raise", "drop"))
         manifest = read_manifest(path)
         template = load(path / TEMPLATE)
@@ -568,9 +588,19 @@ class Fleet:
             self.close()
             raise
 
+    def _shorten(self) -> None:
+        """Write a checkpoint if the journal is longer than all streams: a restart would play it again."""
+        store = self._store
+        if store is None or store.journal is None or store.journal.size <= max(LONG, self.nbytes):
+            return
+        with contextlib.suppress(OSError):  # the journal is still there, and goes on
+            self.checkpoint()
+
     def checkpoint(self) -> int:
         """Write all streams that changed since the last checkpoint; returns the bytes written.
 
+        One is written without being asked for when the rows since the last one take more bytes than all streams, and
+        more than 64 MB.
         It is there or it is not: a crash, or a full disk, leaves the one before, and the rows that came after it.
         """
         store = self._store

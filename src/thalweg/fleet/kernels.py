@@ -15,7 +15,6 @@ __all__ = ["DONE", "FULL", "LARGE", "REASONS", "REFUSED", "chain", "run_fleet", 
 
 DONE = -1
 REASONS = 4
-AHEAD = 2  # streams
 FULL, LARGE, REFUSED = 0, 1, 2  # no capacity for the row; its gradient is too large; the machine refused it
 
 
@@ -31,6 +30,7 @@ def run_fleet(
     seat: Any,
     batch: Any,
     size: int,
+    ahead: int,
     words: Ints,
     places: Ints,
     offsets: Ints,
@@ -41,12 +41,12 @@ def run_fleet(
     """Play the chains that begin in rows `heads`, of streams whose memory begins at `bases`.
 
     Mounting a stream writes base + offset into those words of the seat that are addresses of a stream's arrays. Each
-    stream has `size` bytes; they are asked for ahead of time.
+    stream has `size` bytes; they are asked for `ahead` streams before it is played.
     """
     for g in range(heads.shape[0]):
-        if g + AHEAD < heads.shape[0]:
+        if g + ahead < heads.shape[0]:
             for line in range(0, size, LINE):
-                fetch(bases[g + AHEAD] + line)
+                fetch(bases[g + ahead] + line)
         base = bases[g]
         for i in range(places.shape[0]):
             words[places[i]] = base + offsets[i]

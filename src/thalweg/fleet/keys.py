@@ -1,13 +1,12 @@
 """Keys of streams, integers or strings, and the table that finds their numbers.
 
-The table is compiled open addressing. Integers are hashed by a function that is one to one, so two different ones never
-have the same hash. Strings are compared byte by byte wherever their hashes agree: a collision costs a comparison and
+The table is compiled open addressing. Integers are mixed by a function that is one to one, so two different ones never
+have the same mark. Strings are compared byte by byte wherever their hashes agree: a collision costs a comparison and
 nothing else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,10 +15,11 @@ from numpy.typing import NDArray
 from thalweg._core.state import Ints
 from thalweg._kernels.fetching import fetch
 from thalweg._kernels.jit import inner, kernel
-from thalweg._validate import told
+from thalweg._validate import check_count, told
 from thalweg.errors import InputError
+from thalweg.fleet.hashing import hash_integers, hash_texts, mix
 
-__all__ = ["INTEGERS", "STRINGS", "KeyTable", "Keys", "Mark", "read_keys"]
+__all__ = ["INTEGERS", "STRINGS", "KeyTable", "Keys", "Mark", "read_keys", "shard_of"]
 
 INTEGERS, STRINGS = "integers", "strings"
 EMPTY, GONE = -1, -2  # of the slots of a table
@@ -69,9 +69,12 @@ def read_keys(owner: str, name: str, given: Any) -> tuple[Keys, dict[int, str]]:
     values = given.tolist() if isinstance(given, np.ndarray) and given.dtype.kind in "OT" else given
     array = values if isinstance(values, np.ndarray) else None
     if array is None:
-        values = list(values) if isinstance(values, Iterable) and not isinstance(values, str | bytes) else None
-        if values is None:
-            raise InputError(f"{owner}: {name} must be a list of keys. Got {told(given)}.")
+        try:
+            if isinstance(values, str | bytes):
+                raise TypeError
+            values = list(values)
+        except Exception:  # of any object's
+            raise InputError(f"{owner}: {name} must be a list of keys. Got {told(given)}.") from None
     elif array.ndim != 1:
         raise InputError(f"{owner}: {name} must have one axis. Got shape {array.shape}.")
     if array is not None and array.dtype.kind == "U":
@@ -140,7 +143,9 @@ def _of_mixed(owner: str, name: str, values: list[Any]) -> tuple[Keys, dict[int,
 
 
 def _missing(value: Any) -> bool:
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
+    if isinstance(value, float | np.floating):
+        return bool(np.isnan(value))
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def _texts(text: Bytes, starts: Ints, ends: Ints) -> Keys:
@@ -149,27 +154,30 @@ def _texts(text: Bytes, starts: Ints, ends: Ints) -> Keys:
     return Keys(STRINGS, hashes, text, starts, ends)
 
 
+def shard_of(keys: Any, shards: int) -> Ints:
+    """Return the shard of each of these keys, 0 to shards - 1: pmod(xxhash64(key), shards) in Spark's words.
+
+    Integers are hashed as numbers of 64 bits, strings as UTF-8.
+
+    Examples
+    --------
+    >>> shard_of(["tea", "coffee", "tea"], 8).tolist()
+    [3, 2, 3]
+    """
+    owner = "shard_of"
+    count = check_count(owner, "shards", shards, most=2**31 - 1)
+    names, bad = read_keys(owner, "keys", keys)
+    if bad:
+        raise InputError(f"{owner}: the key in row {min(bad)} is missing.")
+    hashes = names.numbers
+    if names.kind == INTEGERS:
+        hashes = np.empty(names.size, dtype=np.int64)
+        hash_integers(names.numbers, hashes)
+    found: Ints = hashes % count
+    return found
+
+
 # ------------------------------------------------------------------------------------------------------------- kernels
-
-
-@inner
-def _mix(x: Any) -> Any:
-    """A one-to-one function of 64 bits whose result depends on all of them (the end of splitmix64)."""
-    x ^= (x >> 30) & 0x3_FFFF_FFFF
-    x *= -4658895280553007687
-    x ^= (x >> 27) & 0x1F_FFFF_FFFF
-    x *= -7723592293110705685
-    return x ^ ((x >> 31) & 0x1_FFFF_FFFF)
-
-
-@kernel
-def hash_texts(text: Bytes, starts: Ints, ends: Ints, out: Ints) -> None:
-    """out <- hashes of texts: FNV-1a, then mixed."""
-    for i in range(starts.shape[0]):
-        h = np.int64(-3750763034362895579)
-        for j in range(starts[i], ends[i]):
-            h = (h ^ np.int64(text[j])) * np.int64(1099511628211)
-        out[i] = _mix(h)
 
 
 @inner
@@ -198,7 +206,7 @@ def _slot(known: Known, mark: int, text: Bytes, start: int, end: int) -> int:
     """The slot of a key; or, below 0, -1 - the slot where it would be."""
     slots = known.slots
     mask = slots.shape[0] - 1
-    at = (mark if known.strings else _mix(mark)) & mask
+    at = mix(mark) & mask
     vacant = -1
     while slots[at, 0] != EMPTY:
         s = slots[at, 0]
@@ -221,7 +229,7 @@ def find(known: Known, marks: Ints, text: Bytes, starts: Ints, ends: Ints, out: 
     for i in range(marks.shape[0]):
         if i + AHEAD < marks.shape[0]:
             mark = marks[i + AHEAD]
-            fetch(base + SLOT * ((mark if known.strings else _mix(mark)) & mask))
+            fetch(base + SLOT * (mix(mark) & mask))
         at = _slot(known, marks[i], text, starts[i] if known.strings else 0, ends[i] if known.strings else 0)
         out[i] = slots[at, 0] if at >= 0 else -1
         missing += at < 0
@@ -263,7 +271,7 @@ def leave(known: Known, streams: Ints) -> None:
     for i in range(streams.shape[0]):
         s = streams[i]
         mark = known.marks[s]
-        at = (mark if known.strings else _mix(mark)) & mask
+        at = mix(mark) & mask
         while known.slots[at, 0] != s:
             at = (at + 1) & mask
         known.slots[at, 0] = GONE
@@ -275,7 +283,7 @@ def spread(known: Known, streams: Ints) -> None:
     mask = known.slots.shape[0] - 1
     for i in range(streams.shape[0]):
         mark = known.marks[streams[i]]
-        at = (mark if known.strings else _mix(mark)) & mask
+        at = mix(mark) & mask
         while known.slots[at, 0] != EMPTY:
             at = (at + 1) & mask
         known.slots[at, 0], known.slots[at, 1] = streams[i], mark

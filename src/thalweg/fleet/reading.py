@@ -19,6 +19,7 @@ __all__ = [
     "Bad",
     "BatchRows",
     "FleetError",
+    "LateRowsError",
     "check_numbers",
     "is_frame",
     "read_frame",
@@ -53,6 +54,10 @@ class FleetError(InputError):
         shown = "; ".join(f"row {row} (key {key!r}): {why}" for row, key, why in rows[:SHOWN])
         more = f"; and {len(rows) - SHOWN} more, see `rows` of this error" if len(rows) > SHOWN else ""
         return cls(f"{owner}: {shown}{more}. {end}", rows)
+
+
+class LateRowsError(FleetError):
+    """Rows whose times are not after those of the rows before them of the same keys."""
 
 
 class BatchRows(NamedTuple):
@@ -91,6 +96,8 @@ def read_frame(
         table = nw.from_native(frame, eager_only=True)
     except TypeError:
         raise InputError(f"{owner}: narwhals cannot read {told(frame)}. Give a data frame that is in memory.") from None
+    except nw.exceptions.DuplicateError:
+        raise InputError(f"{owner}: the frame has two columns of one name. Give each a name of its own.") from None
     wanted = [id_col, *([time_col] if time_col else []), *([target] if target else []), *columns]
     for name in wanted:
         if name not in table.columns:
@@ -155,7 +162,10 @@ def _frame_times(owner: str, nw: Any, name: str, series: Any) -> tuple[Ints, dic
 
 def read_times(owner: str, given: Any, count: int) -> tuple[Ints, str]:
     """Return times of rows, integers or NumPy's datetimes, and which of the two they are."""
-    array, clock = np.asarray(given), INTEGERS
+    try:
+        array, clock = np.asarray(given), INTEGERS
+    except Exception:  # of any object's
+        raise InputError(f"{owner}: time must be {count} integers or datetimes. Got {told(given)}.") from None
     if array.dtype.kind == "M":
         if np.isnat(array).any():
             raise InputError(f"{owner}: time has NaT in row {int(np.argmax(np.isnat(array)))}.")
@@ -174,7 +184,11 @@ def read_moment(owner: str, given: Any) -> tuple[int, str]:
             given = np.datetime64(given, "ns")
         except ValueError:
             raise InputError(f"{owner}: {given!r} is no time.") from None
-    found, clock = read_times(owner, np.reshape(given, 1), 1)
+    try:
+        one = np.reshape(given, 1)
+    except Exception:  # several, or of any object's
+        raise InputError(f"{owner}: a time is an integer or a datetime. Got {told(given)}.") from None
+    found, clock = read_times(owner, one, 1)
     return int(found[0]), clock
 
 

@@ -27,6 +27,7 @@ from thalweg.fleet.kernels import run_fleet
 __all__ = ["StreamSeat"]
 
 WORD = 8  # bytes
+NEAR, FARTHEST = 1 << 13, 8  # bytes and streams that are asked for ahead of time
 
 
 class StreamSeat:
@@ -47,6 +48,7 @@ class StreamSeat:
     def __init__(self, tree: Any, block: Block, spare: Sequence[NDArray[Any]] = (), owner: Any = None) -> None:
         self.tree, self.block, self.spare, self._owner = tree, block, tuple(spare), owner
         self.width = block.memory.size + sum(one.size for one in self.spare)
+        self._ahead = max(1, min(FARTHEST, NEAR // (WORD * self.width)))
         self.fresh = self._leave()
         rows, words, self._inside = _rows(bind(tree))
         self._words = np.concatenate(words)
@@ -93,14 +95,26 @@ class StreamSeat:
         ends = np.empty(heads.size, dtype=np.int64)
         closed, size = Closed(bind(batch)), WORD * self.width
         if not PLAIN:
-            run_fleet(step, self._seat, closed, size, self._words, self._places, self._offsets, bases, heads, ends)
+            run_fleet(
+                step,
+                self._seat,
+                closed,
+                size,
+                self._ahead,
+                self._words,
+                self._places,
+                self._offsets,
+                bases,
+                heads,
+                ends,
+            )
             return ends
         assert rows is not None
         for g in range(heads.size):
             self._enter(rows[g])
             one = slice(g, g + 1)
             words = self._words, self._places, self._offsets
-            run_fleet(step, self._seat, closed, size, *words, bases[one], heads[one], ends[one])
+            run_fleet(step, self._seat, closed, size, self._ahead, *words, bases[one], heads[one], ends[one])
             rows[g] = self._leave()
         return ends
 

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from thalweg._core.state import Ints
 from thalweg.errors import StateError
 from thalweg.fleet.families.base import Sizes
-from thalweg.fleet.keys import INTEGERS, STRINGS, Keys, hash_texts
+from thalweg.fleet.hashing import hash_texts
+from thalweg.fleet.keys import INTEGERS, STRINGS, Keys
 
 __all__ = ["FORMAT", "ClassToWrite", "Segment", "SegmentNames", "read_segment", "write_segment"]
 

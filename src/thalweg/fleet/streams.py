@@ -149,9 +149,12 @@ class Streams:
         heads = heads[: int(chain(streams, order, self._last, following, heads))]
         if times is None:
             return following, heads, []
-        late = np.flatnonzero((following >= 0) & (times[following] <= times))
-        early = heads[times[heads] <= self.latest[streams[heads]]]
-        return following, heads, sorted([*following[late].tolist(), *early.tolist()])
+        again = (following >= 0) & (times[following] <= times)
+        late = np.zeros(n, dtype=np.bool_)
+        late[following[again]] = True
+        if (times[heads] <= self.latest[streams[heads]]).any():
+            late |= (streams >= 0) & (times <= self.latest[streams])
+        return following, heads, np.flatnonzero(late).tolist()
 
     def play(
         self, kernel: Any, batch: Any, heads: Ints, streams: Ints, owner: str, progress: bool

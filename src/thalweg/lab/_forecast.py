@@ -143,7 +143,7 @@ def _panel(asked: Asked, name: str, frame: Any) -> tuple[Panel, list[str]]:
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", GapWarning)
         panel: Panel = _named(lambda: read_panel(
-            name, frame, asked.id, asked.time, asked.target, asked.columns, asked.freq, 1
+            name, frame, asked.id, asked.time, asked.target, asked.columns, asked.freq, 1, in_order=True
         ), "frame, ")  # fmt: skip
     return panel, [str(warning.message) for warning in said]
 

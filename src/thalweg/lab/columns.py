@@ -20,16 +20,17 @@ from numpy.typing import NDArray
 from thalweg._extras import need
 from thalweg._validate import check_choice, check_count, check_items, check_text, told, visible, wrong
 from thalweg.errors import InputError
+from thalweg.estimators._panel import instant, read_moment
 
 if TYPE_CHECKING:
     import polars as pl
 
 __all__ = [
+    "GAP",
     "MISSING",
     "READERS",
     "Columns",
     "Long",
-    "Order",
     "cell_number",
     "check_named",
     "choose_columns",
@@ -39,6 +40,7 @@ __all__ = [
     "no_number",
     "read_columns",
     "read_header",
+    "read_instant",
     "read_long",
 ]
 
@@ -223,20 +225,39 @@ def check_named(name: str, names: Sequence[str], asked: dict[str, list[str]]) ->
             seen[key] = kind
 
 
-def _times(name: str, column: pl.Series) -> pl.Series:
-    """Return times as integers or dates; as they are, where some cell is neither."""
+def _times(name: str, column: pl.Series, row: int = 1) -> pl.Series:
+    """Return times as integers or dates; as they are, where some cell is neither. Rows are counted from `row`."""
     polars = _polars()
     times = _moments(column)
     if times.dtype == polars.Float64 and column.dtype == polars.String:
         whole = times.cast(polars.Int64, strict=False)
-        if times.null_count() == 0 and not (whole == times).all():
-            row = int(np.argmax((whole != times).to_numpy()))
+        fits = (whole == times).fill_null(False).to_numpy()
+        if times[0] is not None and not fits.all():
+            k = int(np.argmin(fits))
+            place = f"{name}, column {column.name!r}, row {row + k}"
+            if times[k] is None:
+                raise InputError(f"{place}: {_no_time(column[k])}")
             raise InputError(
-                f"{name}, column {column.name!r}, row {row + 1}: {told(column[row])[1:-1]} is no whole number. Times "
-                "are whole numbers or dates; leave --time out to go by rows."
+                f"{place}: {told(column[k])[1:-1]} is no whole number. Times are whole numbers or dates; leave --time "
+                "out to go by rows."
             )
         times = whole
     return column if times.null_count() > column.null_count() else times.alias(column.name)
+
+
+def read_instant(name: str, column: str, cell: str, row: int) -> tuple[int, str]:
+    """Return a time as a number, read as those of a file, and its kind: a whole number, or microseconds of a date."""
+    polars = _polars()
+    if not cell.strip():
+        raise InputError(f"{name}, column {column!r}, row {row}: {_no_time(cell)}")
+    times = _times(name, polars.Series(column, [cell], dtype=polars.String), row)
+    if times.dtype == polars.Int64:
+        return int(times[0]), "a whole number"
+    try:
+        moment = times[0] if times.dtype == polars.Datetime else read_moment(cell)
+    except ValueError:
+        raise InputError(f"{name}, column {column!r}, row {row}: {_no_time(cell)}") from None
+    return instant(moment), "a date" if moment.tzinfo is None else "a date with a time zone"
 
 
 def choose_columns(
@@ -557,13 +578,9 @@ def _repeats(column: pl.Series, rows: NDArray[Any]) -> tuple[str, ...]:
     )
 
 
-def _have_steps(times: pl.Series) -> bool:
-    return bool(times.dtype.is_numeric() or times.dtype.is_temporal())
-
-
 def _gaps(column: pl.Series, times: pl.Series) -> tuple[str, ...]:
     """Tell of gaps where most steps are the same: longer ones than that and a half."""
-    if not _have_steps(times) or len(times) < 4:
+    if not (times.dtype.is_numeric() or times.dtype.is_temporal()) or len(times) < 4:
         return ()
     steps = times.diff().to_physical().cast(_polars().Float64).to_numpy()[1:]
     sizes, counts = np.unique(steps[steps > 0], return_counts=True)
@@ -579,34 +596,3 @@ def _gaps(column: pl.Series, times: pl.Series) -> tuple[str, ...]:
         f"{column.name}: {wide.size} gap(s); the longest, of {missing} row(s), is before row {k + 1}, from "
         f"{column[k - 1]} to {column[k]}",
     )
-
-
-class Order:
-    """The order of times that arrive one by one: as for a file, they must not go backwards.
-
-    Told are times that repeat, and steps that are longer by half than any before.
-    """
-
-    def __init__(self, name: str, column: str) -> None:
-        self.place, self.longest = f"{name}, column {column!r}, row", 0.0
-        self.before: str | None = None
-
-    def see(self, cell: str, row: int) -> str | None:
-        """Take in the next time; return the remark on it."""
-        polars = _polars()
-        times = _moments(polars.Series([cell] if self.before is None else [self.before, cell], dtype=polars.String))
-        if not cell.strip() or times.null_count():
-            raise InputError(f"{self.place} {row}: {_no_time(cell)}")
-        if self.before is None:
-            self.before = cell
-            return None
-        if times[0] > times[1]:
-            raise InputError(f"{self.place} {row}: {_goes_back(self.before, cell)}")
-        before, self.before = told(self.before)[1:-1], cell
-        if times[0] == times[1]:
-            return f"{self.place} {row}: it has the time of the row before, {before}"
-        if not _have_steps(times):
-            return None
-        step, usual = float(times.diff().to_physical()[1]), self.longest
-        self.longest = max(usual, step)
-        return f"{self.place} {row}: a gap, from {before} to {told(cell)[1:-1]}" if 0 < GAP * usual < step else None

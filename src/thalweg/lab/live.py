@@ -11,52 +11,91 @@ import numpy as np
 from thalweg._validate import told
 from thalweg.errors import InputError
 from thalweg.estimators._frequencies import Anchors, Frequency
-from thalweg.estimators._panel import read_instant
+from thalweg.estimators._panel import goes_back, repeats, said
 from thalweg.estimators.forecaster import Forecaster
 from thalweg.estimators.forecasts import column_names
-from thalweg.lab.columns import Order, cell_number, check_named, header_of, listed, no_number, read_header
+from thalweg.lab.columns import GAP, cell_number, check_named, header_of, listed, no_number, read_header, read_instant
 
 __all__ = ["live"]
 
 NAME = "standard input"
+MOST_VOTES = 10  # for the usual step: so many other steps make another one the usual one
+
+
+class _Times:
+    """The times of one series: each must be later than the one before.
+
+    Where most steps are about the same, one that is longer by half is a gap, as in a file.
+    """
+
+    def __init__(self, column: str, place: str) -> None:
+        self.column, self.place, self.row = column, place, 0
+        self.now, self.shown, self.kind = 0, "", ""  # the last time: as a number, as it came, and its kind
+        self.usual = self.votes = 0  # votes: how often a step was about the usual one, less how often it was not
+        self.widest, self.gap = 0, ""  # longest step while the usual one is not known, and the words for it
+
+    def see(self, cell: str, row: int, again: bool) -> str | None:
+        """Take in the next time, or the same one `again`; return the remark on it."""
+        now, kind = read_instant(NAME, self.column, cell, row)
+        shown, place, wall = told(cell.strip())[1:-1], f"{self.place}row {row}", kind == "a date"
+        first, step, before, last = not self.row, now - self.now, self.shown, self.row
+        if not first and kind != self.kind:
+            raise InputError(f"{place}: {self.column!r} is {kind}, {shown}; before it is {self.kind}. Correct it.")
+        if not first and step < 0:
+            raise goes_back(place, self.column, before, shown, wall)
+        if not first and step == 0 and not again:
+            raise repeats(place, self.column, last, shown, wall)
+        self.now, self.shown, self.kind, self.row = now, shown, kind, row
+        return None if first or step == 0 else self._gap(step, f"{place}: a gap, from {before} to {shown}")
+
+    def _gap(self, step: int, text: str) -> str | None:
+        if step > self.widest:
+            self.widest, self.gap = step, text
+        if self.usual < GAP * step and step < GAP * self.usual:
+            self.votes = min(self.votes + 1, MOST_VOTES)
+        elif self.votes:
+            self.votes -= 1
+        else:
+            self.usual, self.votes = step, 1
+        if self.votes < 2:
+            return None
+        wide, self.widest = self.widest > GAP * self.usual, 0
+        return self.gap if wide else None
 
 
 class _LiveSeries:
-    """One series of the pipe: its forecaster, and the order of its times."""
+    """One series of the pipe: its forecaster, and its times."""
 
-    def __init__(self, forecaster: Forecaster, time: str | None, frequency: Frequency | None) -> None:
+    def __init__(self, label: str, forecaster: Forecaster, time: str | None, frequency: Frequency | None) -> None:
         self.forecaster, self.frequency = forecaster, frequency
-        self.order, self.asked = None if time is None else Order(NAME, time), False
+        self.place = f"{NAME}, {said(label)}, " if label else f"{NAME}, "
+        self.times, self.asked = None if time is None else _Times(time, self.place), False
         self.anchors: Anchors | None = None
         self.next = 0  # steps from the first time to that of the next value
 
     def pass_time(self, cell: str, row: int) -> str | None:
         """See the time of a row; times without a row before it are missing values. Return the remark on it."""
-        if self.order is None:
+        if self.times is None:
             return None
-        remark = self.order.see(cell, row)
+        remark = self.times.see(cell, row, self.asked)  # a question has the time of its answer
         if self.frequency is None:
-            return None if self.asked else remark  # a question has the time of its answer
-        now = np.array([_instant(cell, row)])
+            return remark
+        now = np.array([self.times.now])
         if self.anchors is None:
             self.anchors = self.frequency.anchors(now, np.array([0]))
         places, fits = self.frequency.places(now, self.anchors)
         if not fits[0]:
             raise InputError(
-                f"{NAME}, row {row}: {told(cell)[1:-1]} is no whole number of steps of {self.frequency} after the "
+                f"{self.place}row {row}: {told(cell)[1:-1]} is no whole number of steps of {self.frequency} after the "
                 "first time. Correct it, or leave --freq out."
             )
         gap = int(places[0]) - self.next
-        if gap < 0:
-            raise InputError(
-                f"{NAME}, row {row}: it has the time of the row before, {told(cell)[1:-1]}. Remove one of them."
-            )
         self.next += gap
         for _ in range(gap):
             if self.forecaster.columns:
                 self.forecaster.predict(np.full(len(self.forecaster.columns), np.nan))
             self.forecaster.update(None)
-        return f"{NAME}, row {row}: {gap} row(s) are missing before {told(cell)[1:-1]}" if gap else None
+        return f"{self.place}row {row}: {gap} row(s) are missing before {told(cell)[1:-1]}" if gap else None
 
     def ask(self, numbers: list[float]) -> list[list[float]]:
         """Return a line of numbers for each step: the forecast, and the ends of its intervals."""
@@ -64,9 +103,9 @@ class _LiveSeries:
         if f.columns:
             X = np.full((f.horizon, len(f.columns)), np.nan)
             X[0] = numbers
-        said = f.forecast(X)
-        ends = [ends[level] for level in said.lower for ends in (said.lower, said.upper)]
-        lines: list[list[float]] = np.column_stack([said.mean, *ends]).tolist()
+        ahead = f.forecast(X)
+        ends = [ends[level] for level in ahead.lower for ends in (ahead.lower, ahead.upper)]
+        lines: list[list[float]] = np.column_stack([ahead.mean, *ends]).tolist()
         return lines
 
 
@@ -113,15 +152,15 @@ def live(
         if id and not label:
             raise InputError(f"{NAME}, column {id!r}, row {count}: the cell is empty. Name the series.")
         if label not in known:
-            known[label] = _LiveSeries(first if not known else make(), time, frequency)
+            known[label] = _LiveSeries(label, first if not known else make(), time, frequency)
         series = known[label]
         numbers = [_cell(count, key, row[key], decimal) for key in columns]
         remark = series.pass_time(row[time], count) if time else None
         if remark is not None:
             note(remark)
         place = [*([_quoted(label)] if id else []), _quoted(row[time]) if time else str(count)]
-        for step, said in enumerate(series.ask(numbers), start=1):
-            write(",".join([*place, str(step), *("" if x != x else repr(x) for x in said)]) + "\n")
+        for step, line in enumerate(series.ask(numbers), start=1):
+            write(",".join([*place, str(step), *("" if x != x else repr(x) for x in line)]) + "\n")
         series.asked = not row[target].strip()
         if not series.asked:
             series.forecaster.update(_cell(count, target, row[target], decimal))
@@ -130,21 +169,6 @@ def live(
                 keep(series.forecaster)
     if not known:
         note(f"{NAME} has no rows: its columns are {listed(names)}")
-
-
-def _instant(cell: str, row: int) -> int:
-    """Return a time as a whole number: microseconds, or the integer that it is."""
-    text = cell.strip()
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        return read_instant(text)
-    except ValueError:
-        raise InputError(
-            f"{NAME}, row {row}: {told(text)} is no time such as 2025-01-31 14:00. Correct it, or leave --freq out."
-        ) from None
 
 
 def _rows(lines: Iterator[str], mark: str, wanted: int) -> Iterator[tuple[int, list[str]]]:

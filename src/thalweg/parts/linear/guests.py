@@ -23,7 +23,7 @@ from thalweg._kernels.jit import inner
 from thalweg._validate import LARGEST_ENTRY
 from thalweg.losses.logistic import prox_slope
 from thalweg.parts.linear.losses import HUBER, LOG, QUANTILE, Lesson
-from thalweg.parts.linear.offsets import move_offset
+from thalweg.parts.linear.offsets import LARGEST_COEFFICIENT, LARGEST_LEFT, move_offset
 
 __all__ = [
     "BELIEVED",
@@ -41,15 +41,16 @@ PRIORS = np.array([0.2, 10.0, 1.0, 1.0, 1.0])  # P at the start, in units of the
 LOG_PRIORS = np.array([1.0, 100.0, 1.0, 1.0, 1.0])
 BELIEVED = np.array([0.35, 0.2, 0.25, 0.15, 0.05])  # at the start: long memories come first
 VAGUE = 100.0  # a variance is not blown up beyond this
+LARGEST_ROOT = LARGEST_ENTRY**1.4  # of a variance
 
 
 class GuestsState(NamedTuple):
     """G guests, D positions; G = 0 where there are none."""
 
-    B: Floats = field("G D", magnitude(LARGEST_ENTRY**1.5), called="coefficients")
-    S: Floats = field("G D D", magnitude(LARGEST_ENTRY**1.4), called="covariances")
-    offset: Floats = field("G", magnitude(LARGEST_ENTRY**1.5), called="coefficients")  # added to a prediction
-    left: Floats = field("G", within(0.0, LARGEST_ENTRY**2.5), called="errors left over")  # the mean absolute one
+    B: Floats = field("G D", magnitude(LARGEST_COEFFICIENT), called="coefficients")
+    S: Floats = field("G D D", magnitude(LARGEST_ROOT), called="covariances")
+    offset: Floats = field("G", magnitude(LARGEST_COEFFICIENT), called="coefficients")  # added to a prediction
+    left: Floats = field("G", within(0.0, LARGEST_LEFT), called="errors left over")  # the mean absolute one
 
 
 def guests_plan(count: int, positions: int) -> Plan:
@@ -59,9 +60,19 @@ def guests_plan(count: int, positions: int) -> Plan:
 
 def begin_guests(s: GuestsState, log: bool) -> None:
     """Before the first row; all arrays are 0."""
-    priors = LOG_PRIORS if log else PRIORS
     for k in range(len(s.B)):
-        np.fill_diagonal(s.S[k], np.sqrt(priors[k]))
+        restart(s, k, s.B.shape[1], log)
+
+
+@inner
+def restart(s: GuestsState, k: int, D: int, log: bool) -> None:
+    """Let guest k forget everything; D positions are in use."""
+    s.offset[k] = s.left[k] = 0.0
+    for j in range(D):
+        s.B[k, j] = 0.0
+        for b in range(D):
+            s.S[k, j, b] = 0.0
+        s.S[k, j, j] = np.sqrt(LOG_PRIORS[k] if log else PRIORS[k])
 
 
 @inner
@@ -86,7 +97,10 @@ def follow_guests(s: GuestsState, D: int, j: int, ratio: float, shift: float) ->
 
 @inner
 def move_guests(s: GuestsState, lesson: Lesson, at: Ints, z: Floats, n: int, D: int, p: Floats, f: Floats) -> None:
-    """(1) and (2), where p[k] is the prediction of guest k, its offset included, and f is scratch space (D,)."""
+    """(1) and (2), where p[k] is the prediction of guest k, its offset included, and f is scratch space (D,).
+
+    A guest whose numbers leave the range of a state restarts.
+    """
     kind, par, y, _, seen, weight = lesson
     for k in range(s.B.shape[0]):
         memory = FORGET[k]
@@ -110,6 +124,7 @@ def move_guests(s: GuestsState, lesson: Lesson, at: Ints, z: Floats, n: int, D: 
             push = c * e / (memory + c * h)
         a = memory + c * h
         shrink, grow = c / (a + np.sqrt(memory * a)), 1.0 / np.sqrt(memory)
+        fits = True
         for j in range(D):
             u = 0.0
             for b in range(D):
@@ -123,3 +138,6 @@ def move_guests(s: GuestsState, lesson: Lesson, at: Ints, z: Floats, n: int, D: 
             if memory < 1.0 and variance <= VAGUE * memory:
                 for b in range(D):
                     s.S[k, j, b] *= grow
+            fits &= abs(s.B[k, j]) <= LARGEST_COEFFICIENT and variance <= LARGEST_ROOT * LARGEST_ROOT  # False of a nan
+        if not fits:
+            restart(s, k, D, kind == LOG)

@@ -20,7 +20,7 @@ from thalweg._core.state import Floats, Ints, Plan, field
 from thalweg._kernels.jit import inner
 from thalweg._validate import LARGEST_ENTRY
 from thalweg.parts.linear.losses import QUANTILE, SQUARED, Lesson, pull, slope
-from thalweg.parts.linear.offsets import move_offset
+from thalweg.parts.linear.offsets import LARGEST_COEFFICIENT, LARGEST_LEFT, bounded, move_offset
 
 __all__ = [
     "BELIEVED",
@@ -42,10 +42,10 @@ LARGEST_SQUARES = LARGEST_ENTRY**3  # the sum stops here: weights may be as larg
 class MembersState(NamedTuple):
     """M members, D positions, of which 0 is the intercept."""
 
-    W: Floats = field("D M", magnitude(LARGEST_ENTRY**1.5), called="coefficients")
+    W: Floats = field("D M", magnitude(LARGEST_COEFFICIENT), called="coefficients")
     G: Floats = field("D M", within(0.0, LARGEST_SQUARES), called="squared gradients")
-    offset: Floats = field("M", magnitude(LARGEST_ENTRY**1.5), called="coefficients")  # added to a prediction
-    left: Floats = field("M", within(0.0, LARGEST_ENTRY**2.5), called="errors left over")  # the mean absolute one
+    offset: Floats = field("M", magnitude(LARGEST_COEFFICIENT), called="coefficients")  # added to a prediction
+    left: Floats = field("M", within(0.0, LARGEST_LEFT), called="errors left over")  # the mean absolute one
 
 
 def members_plan(positions: int) -> Plan:
@@ -74,9 +74,9 @@ def score_members(m: MembersState, at: Ints, z: Floats, n: int, first: int, p: F
 def follow_members(m: MembersState, j: int, ratio: float, shift: float) -> None:
     """Feature j has a new spread, `ratio` times the old one, and a new mean, `shift` new spreads further on."""
     for i in range(m.W.shape[1]):
-        m.W[j, i] *= ratio
+        m.W[j, i] = bounded(m.W[j, i] * ratio)
         m.G[j, i] /= ratio * ratio
-        m.W[0, i] += m.W[j, i] * shift
+        m.W[0, i] = bounded(m.W[0, i] + m.W[j, i] * shift)
 
 
 @inner
@@ -113,4 +113,4 @@ def move_members(
     for k in range(n):
         j = at[k]
         for i in range(M):
-            m.W[j, i] -= steps[k, i] * z[k] * slopes[i]
+            m.W[j, i] = bounded(m.W[j, i] - steps[k, i] * z[k] * slopes[i])

@@ -9,13 +9,24 @@ import numpy as np
 
 from thalweg._core.state import Floats
 from thalweg._kernels.jit import inner
+from thalweg._validate import LARGEST_ENTRY
 
-__all__ = ["move_offset"]
+__all__ = ["LARGEST_COEFFICIENT", "LARGEST_LEFT", "bounded", "move_offset"]
+
+LARGEST_COEFFICIENT = LARGEST_ENTRY**1.5  # coefficients and offsets stop here
+LARGEST_LEFT = LARGEST_ENTRY**2.5
+
+
+@inner
+def bounded(w: float) -> float:
+    """Return a coefficient, cut to the largest one that a state may have."""
+    return min(max(w, -LARGEST_COEFFICIENT), LARGEST_COEFFICIENT)
 
 
 @inner
 def move_offset(offset: Floats, left: Floats, k: int, tau: float, memory: float, e: float, seen: float) -> None:
     """(1) for model k."""
     rate = max(1.0 / seen, 1.0 - memory)
-    left[k] += rate * (abs(e) - left[k])
-    offset[k] -= np.sqrt(rate) * left[k] * ((1.0 - tau) if e > 0.0 else (-tau if e < 0.0 else 0.0))
+    left[k] += rate * (min(abs(e), LARGEST_LEFT) - left[k])
+    slope = (1.0 - tau) if e > 0.0 else (-tau if e < 0.0 else 0.0)
+    offset[k] = bounded(offset[k] - np.sqrt(rate) * left[k] * slope)

@@ -30,6 +30,7 @@ from thalweg.parts.jury import judge
 from thalweg.parts.linear.guests import follow_guests, move_guests, score_guests
 from thalweg.parts.linear.losses import HINGE, HUBER, LARGEST_GAIN, LOG, QUANTILE, Lesson, chance, gain
 from thalweg.parts.linear.members import follow_members, learns, move_members, score_members
+from thalweg.parts.linear.offsets import bounded
 from thalweg.parts.shares import share
 from thalweg.parts.spread import MOST_SPREADS, see, standard
 
@@ -173,7 +174,7 @@ def _see_label(s: LinearState, c: LinearSettings, played: float, y: float) -> fl
             ratio = unit / before
             for j in range(s.clock[1]):
                 for i in range(s.members.W.shape[1]):
-                    s.members.W[j, i] *= ratio
+                    s.members.W[j, i] = bounded(s.members.W[j, i] * ratio)
                     if learns(c.kind, i) != QUANTILE:
                         s.members.G[j, i] *= ratio * ratio
                 for k in range(s.guests.B.shape[0]):

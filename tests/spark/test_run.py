@@ -1,0 +1,245 @@
+"""Fleets on Spark are local fleets, bit for bit: frames at rest, micro-batches, restarts, their state."""
+
+import dataclasses
+import datetime
+import os
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+
+import thalweg as tw
+import thalweg.spark
+from tests.fleet.singles import assert_same
+from tests.spark.engine import assert_same_rows, local, needs_spark, rows, start
+from thalweg.errors import InputError, MissingExtraError, StateError
+from thalweg.estimators import Aggregator, ConformalTracker, Forecaster
+from thalweg.fleet import shard_of
+from thalweg.spark.shards import ShardJob
+
+pytestmark = needs_spark
+SCHEMA = "unique_id string, ds long, y double"
+
+
+@pytest.fixture(scope="module")
+def spark():
+    session = start()
+    yield session
+    session.stop()
+
+
+def on_spark(spark, frame, template, **options):
+    """The rows that Spark makes of a polars frame, as a polars frame."""
+    said = thalweg.spark.run(spark.createDataFrame(frame.to_arrow()), template, **options)
+    return pl.from_arrow(said.toArrow())
+
+
+# -------------------------------------------------------------------------------------------------------------- shards
+
+
+def test_the_shard_of_a_key_is_the_one_that_spark_finds(spark):
+    rng = np.random.default_rng(0)
+    letters = np.array(list("aé漢🐎 z"))
+    texts = ["", *("".join(rng.choice(letters, n)) for n in rng.integers(1, 80, 300))]
+    numbers = [0, -1, 2**63 - 1, -(2**63), *rng.integers(-(2**63), 2**63 - 1, 300).tolist()]
+    for keys, kind in ((texts, "string"), (numbers, "bigint")):
+        frame = spark.createDataFrame([(key,) for key in keys], f"k {kind}")
+        want = [row[0] for row in frame.selectExpr("pmod(xxhash64(k), 1000003)").collect()]
+        assert shard_of(keys, 1000003).tolist() == want
+
+
+# ------------------------------------------------------------------------------------------------------------- at rest
+
+TEMPLATES = {
+    "Forecaster": (lambda: Forecaster(lags=2, levels=(0.8,)), {}),
+    "Forecaster, columns": (lambda: Forecaster(["a.b", "c`d"], season=None), {}),
+    "ConformalTracker": (lambda: ConformalTracker(0.9, windows=(5, 20)), {}),
+    "Aggregator": (lambda: Aggregator(), {"columns": ["a.b", "c`d"]}),
+}
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_a_frame_at_rest(spark, name):
+    make, options = TEMPLATES[name]
+    frame = rows(1, columns=("y_hat", "a.b", "c`d"))
+    _, want = local(make(), frame, **options)
+    assert_same_rows(on_spark(spark, frame, make(), shards=5, **options), want)
+
+
+MOMENT = datetime.datetime(2025, 10, 26, 0, 30)  # an hour later clocks are set back in Berlin
+TIMES = {
+    "timestamps": [MOMENT.replace(tzinfo=datetime.UTC) + datetime.timedelta(minutes=20 * t) for t in range(12)],
+    "times without a zone": [MOMENT + datetime.timedelta(minutes=20 * t) for t in range(12)],
+    "dates": [MOMENT.date() + datetime.timedelta(days=t) for t in range(12)],
+    "integers": [10**18 + t for t in range(12)],
+}
+KINDS = dict(zip(TIMES, ("timestamp", "timestamp_ntz", "date", "bigint"), strict=True))
+
+
+@pytest.mark.parametrize("name", TIMES)
+def test_kinds_of_times_and_keys_that_are_integers(spark, name, tmp_path):
+    frame = rows(2, keys=5)
+    number = frame["unique_id"].str.slice(6).cast(pl.Int64)
+    frame = frame.with_columns(ds=pl.Series([TIMES[name][t] for t in frame["ds"]]), unique_id=number - 2**62)
+    _, want = local(Forecaster(season=None), frame)
+    frame.write_parquet(tmp_path / "in.parquet")
+    table = spark.read.parquet(str(tmp_path / "in.parquet"))
+    assert dict(table.dtypes)["ds"] == KINDS[name]
+    found = pl.from_arrow(thalweg.spark.run(table, Forecaster(season=None), shards=3).toArrow())
+    assert found.schema["unique_id"] == pl.Int64
+    assert_same_rows(found, want.with_columns(ds=want["ds"].cast(found.schema["ds"])))
+
+
+# ------------------------------------------------------------------------------------------------------------- streams
+
+
+def template():
+    return Forecaster(lags=2, levels=(0.8,))
+
+
+class Stream:
+    """A stream over parquet files, and its results."""
+
+    def __init__(self, spark, folder):
+        self.spark, self.folder, self.files, self.fed = spark, folder, 0, []
+        (folder / "in").mkdir()
+
+    def feed(self, frame):
+        """Write a file, the rows of a micro-batch."""
+        path = self.folder / "in" / f"{self.files}.parquet"
+        frame.write_parquet(path)
+        os.utime(path, (1e9 + self.files, 1e9 + self.files))  # Spark takes files by their age
+        self.files += 1
+        self.fed.append(frame)
+
+    def play(self, made=None, **options):
+        """Play all files that are new, one a micro-batch, in a new query with the same checkpoint."""
+        source = self.spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(f"{self.folder}/in")
+        said = thalweg.spark.run(source, made or template(), **{"shards": 5, **options})
+        writer = said.writeStream.option("checkpointLocation", f"{self.folder}/state").trigger(availableNow=True)
+        query = writer.start(f"{self.folder}/out", format="parquet")
+        query.awaitTermination()
+        return query
+
+    def found(self):
+        """All results, as readers of Spark's folders see them."""
+        return pl.from_arrow(self.spark.read.parquet(f"{self.folder}/out").toArrow())
+
+    def state(self):
+        """The values in the engine's state."""
+        table = self.spark.read.format("statestore").option("stateVarName", "streams").load(f"{self.folder}/state")
+        return {row["key"][0]: row["value"] for row in table.collect()}
+
+
+def test_micro_batches_a_restart_and_the_state(spark, tmp_path):
+    stream = Stream(spark, tmp_path)
+    for batch in range(2):
+        stream.feed(rows(batch, times=4, first=4 * batch))
+    query = stream.play()
+    assert [one["numInputRows"] for one in query.recentProgress if one["numInputRows"]] == [120, 120]
+    stream.feed(rows(2, keys=40, times=4, first=8))
+    stream.play()
+    fleet, want = local(template(), pl.concat(stream.fed))
+    assert_same_rows(stream.found(), want)
+    found = []
+    for shard, value in stream.state().items():
+        mine = tw.Fleet.from_bytes(template(), bytes(value["data"]))
+        assert (value["format"], value["shards"]) == (1, 5)
+        assert set(shard_of(mine.keys(), 5).tolist()) == {shard}
+        for key in mine:
+            assert_same(mine[key], fleet[key])
+        found += mine.keys()
+    assert sorted(found) == sorted(fleet.keys())
+
+
+def test_state_of_another_job_is_refused():
+    options = {"time_col": "ds", "threads": 1}
+    job = ShardJob(template(), options, (), ("result0",), 5, "raise")
+    fleet = job.fleet()
+    fleet.run(["a", "b"], [1.0, 2.0])
+    value = job.value(fleet)
+    assert job.fleet(value).keys() == ["a", "b"]
+    with pytest.raises(StateError, match=r"that of 5 shards\. Got shards=6"):
+        dataclasses.replace(job, shards=6).fleet(value)
+    with pytest.raises(StateError, match="other arguments than the template"):
+        dataclasses.replace(job, template=Forecaster(lags=3)).fleet(value)
+    with pytest.raises(StateError, match=r"the state has format 2; .* reads format 1"):
+        job.fleet((2, *value[1:]))
+    with pytest.raises(StateError, match="damaged"):
+        job.fleet((*value[:2], value[2][:2000]))
+
+
+def test_bad_rows(spark, tmp_path):
+    from pyspark.errors import StreamingQueryException
+
+    stream = Stream(spark, tmp_path)
+    stream.feed(rows(0, times=4, first=100))
+    late = pl.DataFrame({"unique_id": ["house 7", "house 8"], "ds": [50, 200], "y": [1.0, 2.0]})
+    bad = pl.DataFrame({"unique_id": ["house 9", None, "house 9"], "ds": [None, 300, 300], "y": [1.0, 2.0, 1e200]})
+    more = rows(1, times=4, first=400)
+    stream.feed(pl.concat([late, bad, more]))
+    with pytest.raises(StreamingQueryException, match=r"is missing in a row|'house 7' at ds = 50"):
+        stream.play()
+    assert len(stream.found()) == 120  # the first micro-batch
+    stream.play(on_bad="skip")
+    found = stream.found()
+    _, want = local(template(), pl.concat([stream.fed[0], late[1:], more]))
+    places = pl.concat([late[:1], bad]).select("unique_id", "ds").rows()
+    left = pl.Series([row in places for row in found.select("unique_id", "ds").rows()])
+    assert left.sum() == 4
+    assert found.filter(left)["thalweg"].is_null().all()
+    assert_same_rows(found.filter(~left), want)
+
+
+def test_a_late_row_is_named(spark):
+    twice = pl.concat([rows(0, keys=3), rows(1, keys=1, times=1, first=5)])
+    with pytest.raises(Exception, match=r"key 'house 0' at ds = 5: its time is not after .* The batch was not played"):
+        on_spark(spark, twice, template(), shards=1)
+
+
+def test_missing_keys_of_integers_come_back(spark):
+    big = 2**62 + 1  # a float would not hold it
+    frame = pl.DataFrame({"unique_id": [big, big, None, big], "ds": [1, big, 3, None], "y": [1.0, 2.0, 3.0, 4.0]})
+    found = on_spark(spark, frame, template(), shards=1, on_bad="skip").sort("y")
+    assert found.select("unique_id", "ds", "y").equals(frame)
+    assert found["thalweg"].is_null().to_list() == [True, False, True, True]  # nothing is known of the first value
+
+
+# ----------------------------------------------------------------------------------------------------------- arguments
+
+
+def test_arguments_are_checked(spark):
+    fine = spark.createDataFrame(rows(0).to_arrow())
+    for frame, made, options, why in (
+        (rows(0), template(), {}, "needs a Spark frame"),
+        (fine, tw.OGD(tw.domains.Ball(2), 10, 1.0), {}, "have no run"),
+        (fine, template(), {"time_col": None}, "time_col"),
+        (fine, template(), {"shards": 0}, "shards"),
+        (fine, template(), {"on_bad": "drop"}, "on_bad"),
+        (fine, template(), {"target_col": "sales"}, "no column 'sales'. It has unique_id, ds, y"),
+        (fine, template(), {"target_col": "unique_id"}, "must hold numbers. Its type is string"),
+        (fine, template(), {"id_col": "y"}, "must hold integers or strings. Its type is double"),
+        (fine, template(), {"time_col": "y"}, "must hold timestamps, dates or integers. Its type is double"),
+    ):
+        with pytest.raises(InputError, match=why):
+            thalweg.spark.run(frame, made, **options)
+
+
+def test_streams_need_the_state_store_that_keeps_them(spark, tmp_path):
+    name = "spark.sql.streaming.stateStore.providerClass"
+    source = spark.readStream.schema(SCHEMA).parquet(str(tmp_path))
+    found = spark.conf.get(name)
+    spark.conf.unset(name)
+    try:
+        with pytest.raises(InputError, match="need the RocksDB state store"):
+            thalweg.spark.run(source, template())
+    finally:
+        spark.conf.set(name, found)
+
+
+@pytest.mark.parametrize(("module", "package"), [("pyspark.sql", "pyspark"), ("pyarrow", "pyarrow")])
+def test_a_missing_library_is_named(monkeypatch, module, package):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtraError, match=rf"thalweg.spark.run needs {package}.*thalweg\[spark\]"):
+        thalweg.spark.run(None, template())
