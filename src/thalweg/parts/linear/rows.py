@@ -7,10 +7,10 @@ mean. Any other is not, as words of a text: absent, it is 0. A round:
 
     z <- the values, standardised by the past, cut to 10 spreads or not, whichever lost less so far; every candidate
     predicts                                                                                                        (1)
-    the prediction: the mean by weights, each one cut        to the range of labels so far, and half as much again   (2)
+    the prediction: the mean by weights, each one cut to the range of labels so far, and half as much again          (2)
     (where errors have been small, 0.3 of the label's spread or less, also to as many spreads from its mean as a z is
     from 0; squared and Huber's loss only)
-    weights <- by what each would have saved: a jury, or for the log loss shares                                     (3)
+    weights <- by the gain of each over the prediction: a jury, or for the log loss shares                           (3)
     mean and spread of the label, then of the features present, take in the row                                      (4)
     coefficients follow, so that each candidate's function stays the same; in the first 10 rows (of a feature,
     or of all) they stay as they are in standardised units instead, as nothing is known yet                          (5)
