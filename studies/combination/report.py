@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from thalweg.lab.studies.combination import panels
 from thalweg.lab.studies.combination.peers import PEERS
 from thalweg.lab.studies.combination.runs import CONTENDERS, HINDSIGHT, RULES, SERIES, VARIANTS
 
 from thalweg.lab.report import Ratios, Results, Row, TextTable, group, mean, number, part, pick
 
 OPERA = [*RULES, *PEERS]  # with default settings
+BOA = "BOA, OPERA"
+PANELS = "panel"
 
 
 def best_rule(rows: Sequence[Row]) -> float:
@@ -47,7 +50,32 @@ def tables(results: Results) -> dict[str, TextTable]:
             ratios = relative(rows, who)
             body.append([who, number(ratios.middle, 4), number(max(ratios.values()), 4), ratios.high])
         found[f"{variant}, relative"] = TextTable(["who", "geometric mean", "worst", "on"], body, (0, 3))
+    rows = part(results, PANELS)
+    return found | ({"panels": _panels(rows)} if rows else {})
+
+
+def over(rows: Sequence[Row], rivals: Sequence[str]) -> Ratios:
+    """By panel: the error of the Aggregator over the least of these rivals'."""
+    found = Ratios()
+    for place, here in group(rows, "series", "kind").items():
+        errors = {row["who"]: row["rmse"] for row in here}
+        found[place] = errors["Aggregator"] / min(errors[who] for who in rivals)
     return found
+
+
+def _panels(rows: Sequence[Row]) -> TextTable:
+    body = []
+    for kind in panels.KINDS:
+        for half in ("choose", "confirm"):
+            here = pick(rows, kind=kind, half=half)
+            if not here:
+                continue
+            boa, best, expert = (over(here, who) for who in ([BOA], OPERA, [panels.HINDSIGHT]))
+            ahead = sum(value < 1 for value in boa.values())
+            means = [number(one.middle, 4) for one in (boa, best, expert)]
+            body.append([kind, half, str(len(boa)), means[0], f"{ahead}", *means[1:], number(best[best.high], 4)])
+    heads = ["experts", "half", "panels", "over BOA", "ahead on", "over the best rule", "over the best expert"]
+    return TextTable([*heads, "worst, over the best rule"], body, (0, 1))
 
 
 def remarks(results: Results) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""The study of combination: who combines forecasts best, on 14 series, with experts that sleep and late answers."""
+"""The study of combination: who combines forecasts best, on 14 series, with experts that sleep and late answers.
+
+And on real panels: experts for each series of the study of forecasting.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,9 @@ import contextlib
 import itertools
 from dataclasses import dataclass, replace
 
-from thalweg.lab.studies.combination import figures, report, runs
+from thalweg.lab.studies.combination import figures, panels, report, runs
 from thalweg.lab.studies.combination.runs import CONTENDERS, SERIES, VARIANTS
+from thalweg.lab.studies.forecasting import series as forecasting
 
 from thalweg.errors import MissingExtraError
 from thalweg.lab.jobs import Job, job
@@ -21,9 +25,10 @@ class Size:
     series: tuple[str, ...] = tuple(SERIES)
     reps: int = 5  # repetitions of a made-up series, at most
     horizon: int | None = None  # rounds of every series; None: as many as it has
+    panels: tuple[str, ...] = tuple(forecasting.SERIES)
 
 
-SIZES = {"usual": Size(), "small": Size(("polls", "flights", "calm", "jumps", "short"), 2, 300)}
+SIZES = {"usual": Size(), "small": Size(("polls", "flights", "calm", "jumps", "short"), 2, 300, ())}
 
 
 def plan(size: Size) -> list[Job]:
@@ -33,6 +38,9 @@ def plan(size: Size) -> list[Job]:
         for rep, who in itertools.product(range(min(size.reps, SERIES[name].reps)), CONTENDERS):
             given = {"series": name, "variant": variant, "rep": rep, "who": who, "horizon": size.horizon}
             jobs.append(job(f"run/{name}/{variant}/rep-{rep}/{who}", runs.play_one, **given))
+    for name, kind, who in itertools.product(size.panels, panels.KINDS, panels.CONTENDERS):
+        given = {"series": name, "kind": kind, "who": who, "horizon": size.horizon}
+        jobs.append(job(f"{report.PANELS}/{name}/{kind}/{who}", panels.play_one, **given))
     return jobs
 
 
@@ -43,7 +51,7 @@ def available(size: Size) -> Size:
         with contextlib.suppress(MissingExtraError):
             runs.draw(name, VARIANTS[0], 0, 10)
             found.append(name)
-    return replace(size, series=tuple(found))
+    return replace(size, series=tuple(found), panels=panels.installed(size.panels))
 
 
 STUDY = Study(

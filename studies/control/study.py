@@ -1,4 +1,4 @@
-"""The study of control: four plants, six kinds of disturbances, three kinds of costs, five controllers."""
+"""The study of control: five plants, seven kinds of disturbances, three kinds of costs, eight controllers."""
 
 from __future__ import annotations
 

@@ -385,12 +385,12 @@ def calm_of(case: Case, horizon: int | None) -> int:
     return min(case.calm, 2 * horizon) if horizon else case.calm
 
 
-def installed(names: tuple[str, ...]) -> tuple[str, ...]:
+def installed(names: tuple[str, ...], group: str = "") -> tuple[str, ...]:
     """Those whose data is there."""
     found = []
     for name in names:
         with contextlib.suppress(MissingExtraError):
-            if CASES[name].real:
-                draw(name, "", 10)
+            if ALL[group][name].real:
+                draw(name, group, 100)
             found.append(name)
     return tuple(found)

@@ -15,10 +15,22 @@ Coin betting with the KT potential (Orabona and Pal, NIPS 2016), told G and held
 2020), with h_t the surrogate gradient of `thalweg.learners.one_projection`:
 
     y_{t+1} = c + (R - sum_s <h_s/G, y_s - c>) (-sum_s h_s/G) / (t + 1)                                            (5)
+
+A bank of least squares with forgetting and of Kalman filters for a walk, for squared losses: dynamic linear models with
+unknown variance (West and Harrison, Bayesian Forecasting and Dynamic Models, chapters 4 and 10). Member k has its mean
+w, its covariance P in units of the noise, the noise's variance s (n rounds of it, discounted by 0.99), and before each
+round widens P: by 1/lambda, or by q I, in units of features with variance 1:
+
+    e = b - a'w,  v = 1 + a'P a,  w <- w + P a e/v,  P <- P - P a a'P/v,  n <- 0.99 n + 1,  s <- s + (e^2/v - s)/n   (6)
+
+The bank is weighed by dynamic model averaging (Raftery, Karny and Ettler, Technometrics 2010): before each round the
+weights are raised to the power 0.99, after it they are multiplied by the density of b, Student's with n degrees of
+freedom around a'w with the squared width s v. What is played is Pi_X(sum of weight w).
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -27,11 +39,26 @@ from thalweg._kernels.jit import allocating
 from thalweg._kernels.pointers import Pointer, call
 from thalweg.lab.streams import Array, Stream
 
-__all__ = ["ADAGRAD", "ADAM", "SGD", "coin_betting", "least_squares", "optimiser", "persistence", "running_mean"]
+__all__ = [
+    "ADAGRAD",
+    "ADAM",
+    "SGD",
+    "coin_betting",
+    "filters",
+    "least_squares",
+    "optimiser",
+    "persistence",
+    "running_mean",
+]
 
 SGD, ADAGRAD, ADAM = 0, 1, 2
 BETA_1, BETA_2, EPS = 0.9, 0.999, 1e-8  # river's
-RIDGE = 0.01  # of the mean squared feature: 1/P at the start of (4)
+RIDGE = 0.01  # of the mean squared feature: 1/P at the start of (4) and (6)
+LAMBDAS = np.array([1.0, 0.999, 0.995, 0.99, 0.98, 0.95, 0.9, 1.0, 1.0, 1.0, 1.0, 1.0])  # of (6)
+WALKS = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1])  # q of (6)
+AVERAGING, STEADY = 0.99, 0.99  # the powers of weights, and the discount of the noise
+VAGUE = 1e4  # no variance of (6) grows beyond so many times that of the start
+LEAST = 1e-6  # of a weight, so that a member that was out of favour can come back
 
 
 # --------------------------------------------------------------------------------------------------------- as functions
@@ -56,6 +83,13 @@ def least_squares(stream: Stream, forgetting: float) -> Array:
     losses = np.empty(len(stream.problem))
     first = 1 / (RIDGE * float(np.mean(stream.problem.features**2)))
     _least_squares(_world(stream), forgetting, first, _start(stream), losses)
+    return losses
+
+
+def filters(stream: Stream, projected: bool = True) -> Array:
+    """The losses of (6), projected or not."""
+    losses, unit = np.empty(len(stream.problem)), float(np.mean(stream.problem.features**2))
+    _filter(_world(stream), LAMBDAS, WALKS / unit, 1 / (RIDGE * unit), _start(stream), projected, losses)
     return losses
 
 
@@ -147,6 +181,69 @@ def _least_squares(world: World, forgetting: float, first: float, start: Array, 
             P[:] = first * np.eye(d)
             w[:] = x
         call(world.onto, world.par, w, x, work)
+
+
+@allocating
+def _filter(world: World, lambdas: Array, walks: Array, first: float, start: Array, projected: bool,
+            losses: Array) -> None:  # fmt: skip
+    a, b = world.features, world.labels
+    (T, d), K = a.shape, lambdas.shape[0]
+    x, u, work = start.copy(), np.zeros(d), np.zeros(d)
+    w, P, weights = np.zeros((K, d)), np.zeros((K, d, d)), np.full(K, 1.0 / K)
+    noise, seen, scores = np.zeros(K), np.zeros(K), np.zeros(K)
+    for k in range(K):
+        w[k] = start
+        P[k] = first * np.eye(d)
+    for t in range(T):
+        z = 0.0
+        for j in range(d):
+            z += a[t, j] * x[j]
+        losses[t] = (z - b[t]) ** 2 / 2
+        total = 0.0
+        for k in range(K):
+            weights[k] = weights[k] ** AVERAGING + LEAST
+            total += weights[k]
+        top = -np.inf
+        for k in range(K):
+            for i in range(d):
+                grow = 1.0 / np.sqrt(lambdas[k]) if P[k, i, i] < VAGUE * first else 1.0
+                for j in range(d):  # rows and columns alike, so that P stays a covariance
+                    P[k, i, j] *= grow
+                    P[k, j, i] *= grow
+                P[k, i, i] += walks[k]
+            e, v = b[t], 1.0
+            for i in range(d):
+                e -= a[t, i] * w[k, i]
+                u[i] = 0.0
+                for j in range(d):
+                    u[i] += P[k, i, j] * a[t, j]
+                v += u[i] * a[t, i]
+            for i in range(d):
+                w[k, i] += u[i] * e / v  # (6)
+                for j in range(d):
+                    P[k, i, j] -= u[i] * u[j] / v
+            scores[k] = np.log(weights[k] / total)
+            if noise[k] > 0.0:
+                width, n = noise[k] * v, seen[k]
+                log = math.lgamma((n + 1) / 2) - math.lgamma(n / 2) - 0.5 * np.log(n * np.pi * width)
+                scores[k] += log - (n + 1) / 2 * np.log1p(e * e / (n * width))
+            seen[k] = STEADY * seen[k] + 1.0
+            noise[k] += (e * e / v - noise[k]) / seen[k]
+            top = max(top, scores[k])
+        total = 0.0
+        for k in range(K):
+            weights[k] = np.exp(scores[k] - top)
+            total += weights[k]
+        for j in range(d):
+            u[j] = 0.0
+        for k in range(K):
+            weights[k] /= total
+            for j in range(d):
+                u[j] += weights[k] * w[k, j]
+        if projected:
+            call(world.onto, world.par, u, x, work)
+        else:
+            x[:] = u
 
 
 @allocating

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from thalweg.lab.studies.tracker import peers
+from thalweg.lab.studies.tracker import peers, squared
 from thalweg.lab.studies.tracker.cases import ALL, calm_of, draw
 
 import thalweg as tw
@@ -93,6 +93,12 @@ METHODS: dict[str, Method] = {
     **{name: P(_learner, name=name) for name in (*OPTIONS, *LEARNERS)},
     **SIMPLE,
 }
+BANK, FREE = "filters", "filters, not projected"
+BESIDE_BANK: dict[str, Method] = {
+    **{name: METHODS[name] for name in ("Tracker", "Tracker, no curvature")},
+    BANK: peers.filters,
+    FREE: P(peers.filters, projected=False),
+}
 FRESH = "Tracker, fresh"  # one that begins at the change
 GOES_ON = "OGD, best step, goes on"  # through the calm with the step that is best for the change
 AFTER = (
@@ -129,7 +135,7 @@ def play_one(*, case: str, method: str, group: str = "", horizon: int | None = N
     elif method == "persistence" and not spec.series:
         losses = None
     else:
-        losses = METHODS[method](stream)
+        losses = (BESIDE_BANK if group == squared.GROUP else METHODS)[method](stream)
     if losses is not None:
         row["total_loss"] = float(losses[-len(change.problem) :].sum())
     return row

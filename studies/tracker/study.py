@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, replace
 
-from thalweg.lab.studies.tracker import cases, figures, report, runs
+from thalweg.lab.studies.tracker import cases, figures, report, runs, squared
 from thalweg.lab.studies.tracker.cases import AFTER_CALM, CALM, CASES, KNOWN_LIMITS, LIMITS
 
 from thalweg.lab.jobs import Job, job, seed_of
@@ -19,6 +19,7 @@ class Size:
     streams: tuple[str, ...] = tuple(CASES)
     calm: tuple[str, ...] = tuple(AFTER_CALM)
     limits: tuple[str, ...] = tuple(KNOWN_LIMITS)
+    squared: tuple[str, ...] = tuple(squared.SQUARED)  # beside a bank of filters
     horizon: int | None = None  # rounds of every stream at most, and half of those of a calm; None: as many as it has
     draws: int = 4  # of a synthetic stream, for the Tracker alone, besides the one that all play
     examples: tuple[tuple[int, int], ...] = ((2_000, 20), (10_000, 100))  # rounds and stages of PyNOL's
@@ -27,7 +28,10 @@ class Size:
 
 
 FEW = ("jumps", "ball-1000", "level", "hinge-jumps", "simplex", "sea")
-SIZES = {"usual": Size(), "small": Size(FEW, ("walk", "absolute"), ("one giant loss",), 400, 1, ((400, 4),), 256)}
+SIZES = {
+    "usual": Size(),
+    "small": Size(FEW, ("walk", "absolute"), ("one giant loss",), ("circle-2", "shares"), 400, 1, ((400, 4),), 256),
+}
 LOW_FLOOR = ("jumps-noisy", "jumps-rare", "ball-30", "ball-1000")  # where the Tracker is also told a floor too low
 
 
@@ -43,6 +47,9 @@ def plan(size: Size) -> list[Job]:
         for case, method in itertools.product(names, (runs.REFERENCE, *runs.AFTER)):
             shared = {"group": group, "case": case, "method": method, "horizon": size.horizon}
             jobs.append(job(f"{group}/{case}/{method}", runs.play_one, **shared))
+    for case, method in itertools.product(size.squared, runs.BESIDE_BANK):
+        shared = {"group": squared.GROUP, "case": case, "method": method, "horizon": size.horizon}
+        jobs.append(job(f"{squared.GROUP}/{case}/{method}", runs.play_one, **shared))
     drawn = [("", case) for case in size.streams if not CASES[case].real] + [(CALM, case) for case in size.calm]
     for group, case in drawn:
         shared = {"group": group, "case": case, "horizon": size.horizon, "draws": size.draws}
@@ -57,7 +64,7 @@ def plan(size: Size) -> list[Job]:
 
 def available(size: Size) -> Size:
     """Without the streams whose data is not installed."""
-    return replace(size, streams=cases.installed(size.streams))
+    return replace(size, streams=cases.installed(size.streams), squared=cases.installed(size.squared, squared.GROUP))
 
 
 STUDY = Study(

@@ -12,6 +12,7 @@ from tests.twins.dynamic import Linear
 from tests.twins.test_tracker_bounds import ROUNDING, attack
 from thalweg.algorithms.tracker import Tracked
 from thalweg.learners.contract import core
+from thalweg.learners.tracker.kernels import first_row
 from thalweg.parts.records import ANCHORED, GAINED, MARKERS, SEEN
 
 
@@ -37,7 +38,7 @@ class Seen:
     m = property(lambda self: int(self.state.records.counts[MARKERS]))
     changes = property(lambda self: self.learner.changes)
     Bt = property(lambda self: self.state.records.totals[SEEN])
-    rows = property(lambda self: slice(0 if self.state.curved[0] else 2, self.state.members.sizes[0]))
+    rows = property(lambda self: slice(int(first_row(self.state)), self.state.members.sizes[0]))
 
     def surrogate(self, g):
         X = self.learner.domain
@@ -50,7 +51,7 @@ class Seen:
     def members(self):
         multipliers = np.log2(self.learner.multipliers).astype(int).tolist()
         points = self.state.members.points[self.rows].copy()
-        steps = [None, None, *multipliers][self.rows]
+        steps = [*[None] * 4, *multipliers][self.rows]
         return [SimpleNamespace(k=k, point=point) for k, point in zip(steps, points, strict=True)]
 
     @property
@@ -188,8 +189,8 @@ def test_the_certificate_has_the_smaller_of_two_bounds(values):
     slopes = rng.normal(size=(600, 2))
     losses = [Linear(g / np.linalg.norm(g), 60.0) for g in slopes]
     log = bounds.play(seen, losses, values)
-    log.rounds[-1].N += 2  # the certificate counts the places of two members with curvature,
-    log.curved = 1.0  # without values their priors,
+    log.rounds[-1].N += 4  # the certificate counts the places of four members with curvature,
+    log.curved = 2.0  # without values their priors,
     log.anchorings = lambda start, stop: (seen.learner.anchored,) * 2  # and all anchorings as those of one record
     assert log.markers(0, 600) > 10
     theorem = Tracked(seen.learner, np.array([r.paid for r in log.rounds]), log.squares)

@@ -5,13 +5,14 @@ import pickle
 import numpy as np
 import pytest
 
-from tests.twins.linear import Linear, believed
+from tests.twins.linear import Column, Linear, believed
 from thalweg._core.state import Block
 from thalweg.errors import StateError
 from thalweg.estimators import TrackingRegressor
 from thalweg.estimators._linear import FreeModel
 from thalweg.parts.jury import judge, jury_plan
 from thalweg.parts.linear import LinearLayout
+from thalweg.parts.linear.rows import UNCUT
 from thalweg.parts.records import MOST_SLOTS
 from thalweg.parts.shares import begin_shares, share, shares_plan
 
@@ -47,9 +48,9 @@ def restored(model, saved):
     return FreeModel.restored(TrackingRegressor(), model.layout, saved)
 
 
-def weigher(loss, guests=True):
+def weigher(loss, guests=True, last=False):
     """The jury and the shares in plain Python, whose own tests are elsewhere."""
-    priors = believed(guests)
+    priors = believed(guests, last)
     jury = Block.fresh(jury_plan(priors, MOST_SLOTS))
     shares, weights = Block(shares_plan(priors.size)).state, priors.copy()
     begin_shares(shares, priors)
@@ -64,14 +65,20 @@ def weigher(loss, guests=True):
     return weigh
 
 
-@pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("loss", LOSSES)
-def test_twin(loss, intercept):
+REAL = ["squared_error", "huber", "quantile"]
+TWINS = [(loss, intercept, False) for loss in LOSSES for intercept in (True, False)]
+TWINS += [(loss, True, True) for loss in REAL]
+
+
+@pytest.mark.parametrize(("loss", "intercept", "last"), TWINS)
+def test_twin(loss, intercept, last):
     X, y, _ = rows(loss, n=120)
+    if last:
+        y += np.cumsum(np.random.default_rng(3).normal(size=120))  # so that the last label is worth something
     weights = np.where(np.arange(120) % 7 == 3, 2.5, 1.0)
-    twin = Linear(4, loss, par=LOSSES[loss], intercept=intercept, weigh=weigher(loss))
+    twin = Linear(4, loss, par=LOSSES[loss], intercept=intercept, last=last, weigh=weigher(loss, last=last))
     expected = np.array([twin.learn(*row) for row in zip(X, y, weights, strict=True)])
-    ahead, model = play(X, y, weights, loss, intercept=intercept)
+    ahead, model = play(X, y, weights, loss, intercept=intercept, last=last)
     assert np.abs(ahead - expected).max() <= 1e-6 * np.abs(expected).max()
     assert np.allclose(model.weights, twin.weights, atol=1e-5)
     coefficients, constant = model.coefficients()
@@ -339,6 +346,32 @@ def highest(rng, n, d):
 HOSTILE = [farthest, highest, constant, duplicated, units, outliers, jumps, wakes, explodes, vanishes, trend, rounding]
 
 
+def reaches(X, y, most):
+    """As many spreads from the mean of the labels as a feature is from its own, or `most`: for every row but one."""
+    columns, labels, found = [Column(True) for _ in X.T], Column(True), []
+    for row, label in zip(X, y, strict=True):
+        far = max(abs(column.standard(value)) for column, value in zip(columns, row, strict=True))
+        wide = min(far, most, 2.0**60) * labels.spread * (1 + 1e-6)
+        found.append((labels.mean - wide, labels.mean + wide))
+        for column, value in zip([*columns, labels], [*row, label], strict=True):
+            column.see(value)
+    return np.array(found)[1:]
+
+
+def test_an_accurate_model_is_believed_where_a_feature_is_far_out():
+    """Half the range of targets beyond them, unless a feature is that far out and errors are small."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(400, 3))
+    X[300, 1] = 9.0
+    for noise, loss, trusted in ((0.05, "squared_error", True), (0.05, "huber", True), (0.05, "quantile", False),
+                                 (2.0, "squared_error", False)):  # fmt: skip
+        y = X @ [0.2, 1.0, 0.0] + noise * rng.normal(size=400)
+        ahead, _ = play(X, y, loss=loss)
+        top = 1.5 * y[:300].max() - 0.5 * y[:300].min()
+        assert (ahead[300] > 1.05 * top) == trusted
+        assert ahead[300] < 10 * np.std(y[:300])
+
+
 @pytest.mark.parametrize("d", [1, 3, 60])
 @pytest.mark.parametrize("stream", HOSTILE)
 @pytest.mark.parametrize("loss", LOSSES)
@@ -353,8 +386,11 @@ def test_never_diverges(stream, loss, d):
     if loss not in ("log_loss", "hinge"):
         low, high = np.minimum.accumulate(y), np.maximum.accumulate(y)
         wide = (high - low)[:-1] * (0.5 + 1e-9) + 1e-9 * np.abs(y).max()
-        assert (ahead[1:] >= low[:-1] - wide).all()
-        assert (ahead[1:] <= high[:-1] + wide).all()
+        low, high, reach = low[:-1] - wide, high[:-1] + wide, np.zeros((n - 1, 2))
+        if loss in ("squared_error", "huber"):  # a z is cut to 10 spreads unless that has lost more
+            reach = reaches(X, y, 10.0 if model.memory.state.target[UNCUT] == 0 else np.inf)
+        assert (ahead[1:] >= np.minimum(low, reach[:, 0])).all()
+        assert (ahead[1:] <= np.maximum(high, reach[:, 1])).all()
     if stream is units and loss == "squared_error" and d == 3:
         assert np.std((ahead - y)[100:]) < 0.05 * np.std(y)
     if stream is jumps and loss == "squared_error" and d == 3:

@@ -4,7 +4,7 @@ import csv
 
 import numpy as np
 import pytest
-from thalweg.lab.studies.combination import peers, report, runs
+from thalweg.lab.studies.combination import panels, peers, report, runs
 from thalweg.lab.studies.combination.study import SIZES, Size, available, plan
 
 from tests.estimators.test_aggregator import opera_python, stream
@@ -12,7 +12,7 @@ from tests.estimators.test_aggregator import opera_python, stream
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
-FEW = Size(("calm", "short"), 2, 120)
+FEW = Size(("calm", "short"), 2, 120, ())
 
 
 @pytest.mark.parametrize(("name", "rule"), [("BOA, opera-python", "BOA"), ("ML-Poly, opera-python", "MLpol")])
@@ -71,6 +71,36 @@ def test_forecasts_know_only_what_was_known():
         later[z.size - len(y) + t - late + 1 :] += 5
         np.testing.assert_array_equal(runs.forecasts(later, 24, late)[0][: t + 1], X[: t + 1])
         assert not np.array_equal(runs.forecasts(later, 24, late)[0][t + 1], X[t + 1])
+
+
+@pytest.mark.parametrize("kind", panels.KINDS)
+def test_experts_of_panels_know_only_what_was_known(kind):
+    z, m = np.random.default_rng(0).normal(size=200).cumsum(), 6
+    X, y = panels.KINDS[kind](z, m)
+    later, t = z.copy(), 60
+    later[z.size - len(y) + t :] += 5
+    np.testing.assert_array_equal(panels.KINDS[kind](later, m)[0][: t + 1], X[: t + 1])
+    assert not np.array_equal(panels.KINDS[kind](later, m)[0][t + 1], X[t + 1])
+    assert np.isfinite(X).all()
+
+
+def test_experts_of_panels_find_a_world_that_is_simple():
+    z = np.zeros(400)
+    for t in range(2, 400):
+        z[t] = 1.6 * z[t - 1] - 0.8 * z[t - 2] + 0.01 * np.sin(t * t)
+    assert np.abs(panels.autoregressive(z, (1, 2)) - z)[200:].max() < 0.02
+    season = np.tile([1.0, 5.0, -2.0], 60)
+    assert np.abs(panels.damped(season, 3, 0.2, 0.0, 0.1, 0.95) - season).max() < 1e-12
+    np.testing.assert_allclose(panels.smoothed(np.array([2.0, 4.0, 0.0]), 0.5), [2.0, 2.0, 3.0])
+
+
+def test_ratios_of_panels():
+    rows = [{"series": "a", "kind": "simple", "half": "choose", "who": who, "rmse": 2.0} for who in panels.CONTENDERS]
+    rows[0]["rmse"], rows[1]["rmse"] = 1.0, 0.5  # the Aggregator, and BOA
+    assert panels.CONTENDERS[:2] == ["Aggregator", report.BOA]
+    assert report.over(rows, [report.BOA]) == {("a", "simple"): 2.0}
+    assert report.over(rows, [panels.HINDSIGHT]) == {("a", "simple"): 0.5}
+    assert report._panels(rows).body[0][:5] == ["simple", "choose", "1", "2", "0"]
 
 
 def test_the_report_says_what_the_runs_say(page):

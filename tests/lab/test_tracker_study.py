@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+import scipy.stats
 from thalweg.lab.studies.tracker import cases, peers, report, runs
 from thalweg.lab.studies.tracker.cases import AFTER_CALM, CASES
 from thalweg.lab.studies.tracker.study import SIZES, available, plan
@@ -214,6 +215,30 @@ def test_least_squares_are_the_least_weighted_squares(regression, forgetting):
         w = np.linalg.solve(left, a[:t].T @ (weights * b[:t]))
         paid.append((a[t] @ w - b[t]) ** 2 / 2)
     np.testing.assert_allclose(peers.least_squares(regression, forgetting), paid, rtol=1e-8, atol=1e-14)
+
+
+def test_the_bank_of_filters(regression):
+    """In information form, with densities of SciPy."""
+    a, b = regression.problem.features, regression.problem.labels
+    unit, K, T = float(np.mean(a**2)), len(peers.LAMBDAS), len(b)
+    w, P = np.zeros((K, 3)), [np.eye(3) / (peers.RIDGE * unit)] * K
+    logs, noise, seen, paid = np.zeros(K), np.zeros(K), np.zeros(K), []
+    for t in range(T):
+        weights = np.exp(logs - logs.max())
+        x = (weights / weights.sum()) @ w
+        paid.append((a[t] @ x - b[t]) ** 2 / 2)
+        weights = (weights / weights.sum()) ** 0.99 + 1e-6
+        logs = np.log(weights / weights.sum())
+        for k in range(K):
+            before = P[k] / peers.LAMBDAS[k] + peers.WALKS[k] / unit * np.eye(3)
+            e, v = b[t] - a[t] @ w[k], 1 + a[t] @ before @ a[t]
+            if seen[k] > 0:
+                logs[k] += scipy.stats.t.logpdf(e, seen[k], scale=np.sqrt(noise[k] * v))
+            P[k] = np.linalg.inv(np.linalg.inv(before) + np.outer(a[t], a[t]))
+            w[k] = w[k] + P[k] @ a[t] * e
+            seen[k] = 0.99 * seen[k] + 1
+            noise[k] += (e**2 / v - noise[k]) / seen[k]
+    np.testing.assert_allclose(peers.filters(regression, projected=False), paid, rtol=1e-6, atol=1e-12)
 
 
 @pytest.mark.parametrize("radius", [100.0, 0.3])

@@ -215,7 +215,7 @@ def combine(names, X, y, awake=None, loss="square", tau=0.5, gradient=True, late
     memories = [Held(X, y, A, keep, late, loss == "percentage") for keep in (1.0, 0.5 ** (1 / 64))]
     P, W = np.zeros(T), np.zeros((T, K))
     for k in range(late):
-        families = FAMILIES | {"covariance": lambda _, k=k: [(one.every(k, late), 0.5) for one in memories]}
+        families = FAMILIES | {"covariance": lambda _, k=k: [(one.every(k, late), 1.0) for one in memories]}
         candidates = [pair for name in names for pair in families[name](K)]
         P[k::late], W[k::late] = turns(candidates, X[k::late], y[k::late], A[k::late], loss, tau, gradient)
     return P, W

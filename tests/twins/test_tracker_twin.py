@@ -1,4 +1,4 @@
-"""The Tracker's twin: vectors from an earlier, separate program, and scaling."""
+"""The Tracker's twin: vectors from an earlier, separate program with other constants, filters, and scaling."""
 
 import math
 
@@ -6,14 +6,20 @@ import numpy as np
 import pytest
 
 import thalweg as tw
-from tests.twins.tracker import Renewed, Tracker
+from tests.twins.tracker import Curved, Fast, Renewed, Slow, Tracker
 
 PLANE = [((3, 4), 5), ((0, 5), 2), ((-1, 2), 0.5)]
 FLAT = [((1, 2, 4), 0.5), ((3, -1, 0), 1), ((0, 0, 2), 0.25)]
 
 
-def tracker(domain, **options):
-    return Tracker(domain.project, domain.center, domain.surrogate.radius, domain.directions, **options)
+class Earlier(Tracker):
+    """With the constants of the earlier program, and without walkers."""
+
+    below, kinds, share, weak = 4, (Curved, Renewed), 0.3, 1e-3
+
+
+def tracker(domain, kind=Tracker, **options):
+    return kind(domain.project, domain.center, domain.surrogate.radius, domain.directions, **options)
 
 
 def near(values):
@@ -74,7 +80,7 @@ VECTORS = {
 @pytest.mark.parametrize("name", VECTORS)
 def test_three_rounds_in_the_plane(name, intervals):
     curvature, values, k0, N, B, V, points = VECTORS[name]
-    twin = tracker(tw.domains.Ball(2), curvature=curvature, intervals=intervals)
+    twin = tracker(tw.domains.Ball(2), Earlier, curvature=curvature, intervals=intervals)
     assert feed(twin, PLANE, values) == near(points)
     assert (twin.k0, len(twin.members), twin.S) == (k0, N, 55)
     record = twin.records[0]
@@ -82,7 +88,7 @@ def test_three_rounds_in_the_plane(name, intervals):
 
 
 def test_three_rounds_on_the_simplex():
-    twin = tracker(tw.domains.Simplex(3), curvature=False)
+    twin = tracker(tw.domains.Simplex(3), Earlier, curvature=False)
     assert feed(twin, FLAT) == near(
         [[.425186005476390, .356296501369098, .218517493154512], [.325695827721331, .384556419449933, .289747752828736],
          [.330214675596800, .431852705080979, .237932619322222]]
@@ -101,7 +107,7 @@ def test_three_rounds_on_the_simplex():
     ],
 )  # fmt: skip
 def test_a_turning_stream(curvature, intervals, values, total, last, N, m, weight):
-    twin = tracker(tw.domains.Ball(2, radius=2.0), curvature=curvature, intervals=intervals)
+    twin = tracker(tw.domains.Ball(2, radius=2.0), Earlier, curvature=curvature, intervals=intervals)
     paid, points = turning(twin, values)
     assert paid == near(total)
     assert points[-1] == near(last)
@@ -110,6 +116,25 @@ def test_a_turning_stream(curvature, intervals, values, total, last, N, m, weigh
     for member in twin.members:
         if isinstance(member, Renewed):
             assert member.starts > 0  # the stream makes D start anew
+
+
+@pytest.mark.parametrize(("kind", "q"), [(Curved, 0.0), (Slow, 0.001), (Fast, 0.1)])
+def test_on_squared_losses_a_member_with_curvature_is_a_kalman_filter(kind, q):
+    """One that sees features and labels, in a ball that nobody leaves: it starts with P = I/(0.03 |a|^2)."""
+    twin, rng = tracker(tw.domains.Ball(3, radius=100.0)), np.random.default_rng(0)
+    a = rng.normal(size=(150, 3))
+    b = a @ [1.0, -2.0, 0.5] + 0.3 * rng.normal(size=150)
+    w, P, losses, squares = np.zeros(3), np.eye(3) / (0.03 * a[0] @ a[0]), 0.0, 0.0
+    for t in range(150):
+        e = a[t] @ twin.x - b[t]
+        twin.update(e * a[t], e**2 / 2)
+        gain = P @ a[t] / (1 + a[t] @ P @ a[t])
+        w, P = w + gain * (b[t] - a[t] @ w), P - np.outer(gain, P @ a[t])
+        share = 1 / min(t + 1, 100)
+        losses, squares = losses + share * (e**2 - losses), squares + share * (e**2 * a[t] @ a[t] - squares)
+        P = P + 3 * q * losses / squares * np.eye(3)
+        (member,) = (member for member in twin.members if type(member) is kind)
+        assert member.point == pytest.approx(w, rel=1e-9)
 
 
 @pytest.mark.parametrize("curvature", [False, True])

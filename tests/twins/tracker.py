@@ -38,12 +38,12 @@ class Curved:
 
     k = None
 
-    def __init__(self, home, flatten, f, n):
-        self.home, self.point, self.flatten = home, home.copy(), flatten
+    def __init__(self, home, flatten, f, n, weak):
+        self.home, self.point, self.flatten, self.weak = home, home.copy(), flatten, weak
         self.P = self.fresh(f, n)
 
     def fresh(self, f, n):
-        return 2 * f / (1e-3 * n) * np.eye(len(self.home))
+        return 2 * f / (self.weak * n) * np.eye(len(self.home))
 
     def move(self, h, n, f, gained, S, project, R):
         if not 0 < f < math.inf:
@@ -67,8 +67,8 @@ class Curved:
 class Renewed(Curved):
     """Member D: the same, and it starts anew when its errors say that the world has changed (a one-sided CUSUM)."""
 
-    def __init__(self, home, flatten, f, n):
-        super().__init__(home, flatten, f, n)
+    def __init__(self, *where):
+        super().__init__(*where)
         self.noise, self.alarm, self.rounds, self.starts, self.most = 0.0, 0.0, 0, 0, 0.0
         self.evident = False  # whether this round left no doubt of a change
 
@@ -94,6 +94,37 @@ class Renewed(Curved):
         self.rounds += 1
         self.noise += (nu - self.noise) / min(self.rounds, 100)
         return u, w, gained
+
+
+class Walker(Curved):
+    """A Kalman filter: the best decision walks, by sqrt(q) noise widths over the width of a feature in a round."""
+
+    def __init__(self, *where, q):
+        super().__init__(*where)
+        self.q, self.rounds, self.loss, self.square = q, 0, 0.0, 0.0
+
+    def move(self, h, n, f, gained, S, project, R):
+        if not 0 < f < math.inf:
+            return
+        self.rounds += 1
+        share = 1 / min(self.rounds, 100)
+        self.loss, self.square = self.loss + (2 * f - self.loss) * share, self.square + (n - self.square) * share
+        super().move(h, n, f, gained, S, project, R)
+        self.P = self.P + self.q * len(h) * self.loss / self.square * np.eye(len(h))
+
+
+class Slow(Walker):
+    """In small steps."""
+
+    def __init__(self, *where):
+        super().__init__(*where, q=0.001)
+
+
+class Fast(Walker):
+    """In large ones."""
+
+    def __init__(self, *where):
+        super().__init__(*where, q=0.1)
 
 
 class Mixed:
@@ -168,6 +199,10 @@ class Tracker:
     for y to count as outside X.
     """
 
+    below = 2  # descents with shorter steps than k0 at the start
+    kinds = Slow, Fast, Curved, Renewed  # members with curvature, where values are given
+    share, weak = 0.5, 0.03  # the prior of each over that of the descents, and the prior of their P
+
     def __init__(
         self,
         project,
@@ -240,12 +275,12 @@ class Tracker:
         if 0 < f < math.inf:
             self.k0 = min(max(math.floor(math.log2(2 * f / (math.sqrt(n) * self.radius))), -20), -4)
         self.K = 1
-        self.members = [Descent(k, self.home) for k in range(self.k0 - 4, self.K + 1)]
+        self.members = [Descent(k, self.home) for k in range(self.k0 - self.below, self.K + 1)]
         logs = [self.log_prior(member.k) for member in self.members]
         if self.curvature and len(self.center) <= CURVED and 0 < f < math.inf:
-            share = math.log(0.3 * sum(math.exp(log) for log in logs))
-            self.members += [kind(self.home, self.flatten, f, n) for kind in (Curved, Renewed)]
-            logs += [share, share]
+            share = math.log(self.share * sum(math.exp(log) for log in logs))
+            self.members += [kind(self.home, self.flatten, f, n, self.weak) for kind in self.kinds]
+            logs += [share] * len(self.kinds)
         elif self.curvature and len(self.center) <= CURVED and f == math.inf:
             self.mixed, self.share = Mixed(self.home), math.log(sum(math.exp(log) for log in logs))
         self.records = [Record(logs)]
@@ -292,7 +327,7 @@ class Tracker:
 
     def admit_blind(self, h, n, value):
         """Step 6: C, with this round behind it, and M."""
-        curved = Curved(self.home, self.flatten, value, n)
+        curved = Curved(self.home, self.flatten, value, n, self.weak)
         curved.move(h, n, value, float(h @ (self.y - self.home)), self.S, self.project_y, self.radius)
         for member in (curved, self.mixed):
             self.members.append(member)

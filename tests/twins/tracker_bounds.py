@@ -50,7 +50,7 @@ class Log:
 
     radius: float
     k0: int = 0
-    curved: float = 0.0  # the share of each of two members with curvature
+    curved: float = 0.0  # the share of all members with curvature
     rounds: list = field(default_factory=list)
     squares: np.ndarray | None = None  # |h|^2 of every round
     phi: np.ndarray | None = None
@@ -95,7 +95,7 @@ def play(twin, losses, values=True):
     log.phi = np.minimum([2 * r.f for r in log.rounds], 2 * twin.radius * np.sqrt(log.squares))
     log.k0 = twin.k0
     if any(member.k is None for member in twin.members):
-        log.curved = 0.3 if values else 1.0
+        log.curved = 2.0  # four of 1/2 with values, two of 1 without
     return log
 
 
@@ -110,7 +110,7 @@ def path(u):
 
 def spread(curved):
     """Z: the sum of all weights that members of record 0 can ever start with."""
-    return (3 + math.sqrt(2) - 1 / 16) * (1 + 2 * curved)
+    return (2.75 + math.sqrt(2)) * (1 + curved)
 
 
 def prior_cost(log, k):

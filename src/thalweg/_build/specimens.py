@@ -463,6 +463,7 @@ def _controllers() -> Iterator[Specimen]:
         for constants in (None, control.Constants(np.ones(1), LARGE, 1.0)):
             yield f"{kind.__name__}, {'measured' if constants is None else 'given'}", partial(_steer, kind, constants)
     yield "policies", _policies
+    yield "committee", _committee
 
 
 def _steer(kind: Any, constants: control.Constants | None) -> None:
@@ -474,6 +475,13 @@ def _steer(kind: Any, constants: control.Constants | None) -> None:
         controller.restore(controller.state())
         controller = copy.deepcopy(controller)  # what was read-only is not in a copy
         control.simulate(controller, system, cost, 0.1 * _numbers(2, 2))
+
+
+def _committee() -> None:
+    system, cost = control.double_integrator(), control.QuadraticCost([1.0, 1.0], [1.0])
+    controller = control.TrackingControl(system)
+    control.simulate(controller, system, cost, 0.1 * _numbers(3, 2))
+    control.simulate(copy.deepcopy(controller), system, cost, 0.1 * _numbers(3, 2))
 
 
 def _policies() -> None:

@@ -6,8 +6,9 @@ Y is a ball around X with centre c and radius R. Play x_t = Pi_X(y_t); let h_t b
     l_t(u) = max(-2f, <h_t, u - y_t>) <= f_t(u) - f_t(x_t) for u in X        the linear loss, cut                   (1)
     member k:  y_k <- Pi_Y(y_k - s_k h_t)                                   the proximal step of l_t,
                s_k = min(2^k R / sqrt(S_t), (2f - r_k)_+ / ||h_t||^2)        r_k = <h_t, y_t - y_k>                 (2)
-               for k = k0 - 4, ..., K; K grows while 2^(K+1) sqrt(S_t) <= 2 sum_s ||h_s||
+               for k = k0 - 2, ..., K; K grows while 2^(K+1) sqrt(S_t) <= 2 sum_s ||h_s||
     members C, D:  a step of recursive least squares on l_t; D restarts when its errors grow                    (3)
+               two walkers: a Kalman filter of a decision that walks, slowly or fast
                without values: C, with f estimated, and M, which the estimate is made by
     record j:  Hedge on the gains min(r_i, 2f) seen since its birth, rate 1/sqrt(B^2 + V)                          (4)
     y_{t+1} = sum_j w_j sum_i p_i^(j) y_i                                   w_j by what record j gained             (5)
@@ -47,7 +48,7 @@ __all__ = ["Tracked", "Tracker"]
 
 
 KAPPA = 2 * (math.e - 2)  # of the lemma on a record
-SPREAD = 3 * (3 + math.sqrt(2) - 1 / 16)  # Z: all priors that the members of record 0 can start with, without values
+SPREAD = 3 * (2.75 + math.sqrt(2))  # Z: all priors that the members of record 0 can start with
 REACH = 2048**2  # rounds, times L, for which the grid of a record is long enough
 
 
@@ -107,7 +108,7 @@ class Tracked(Theorem):
 
 
 def _weights(learner: Learner, s: TrackerState, c: TrackerSettings) -> Array:
-    """p_i: of two members with curvature (0 where there are none), then of the descents `multipliers`."""
+    """p_i: of two walkers, C and D (0 where there are none), then of the descents `multipliers`."""
     return s.p[: s.members.sizes[COUNT]].copy()
 
 
@@ -117,7 +118,7 @@ def _points(learner: Learner, s: TrackerState, c: TrackerSettings) -> Array:
 
 
 def _multipliers(learner: Learner, s: TrackerState, c: TrackerSettings) -> Array:
-    """2^k of the descents that are there, the first after 2 members with curvature."""
+    """2^k of the descents that are there, the first after 4 members with curvature."""
     return multipliers(s)
 
 
@@ -158,8 +159,8 @@ class Tracker(OneProjection):
     intervals : bool
         Whether to keep up on every stretch of time as well, and not only on the whole run. Costs scalars only.
     curvature : {"auto", True, False}
-        Whether two members follow the curvature of the losses, at d^2 numbers; "auto": where a decision has at most 64.
-        Without values it is estimated from the gradients.
+        Whether four members follow the curvature of the losses, at d^2 numbers each; "auto": where a decision has at
+        most 64. Without values there is one, and curvature is estimated from the gradients.
     loss_floor : float or None
         A known lower bound of the losses on the domain; a tight one helps. None: do without their values.
     start : array, optional

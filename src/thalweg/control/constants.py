@@ -14,6 +14,7 @@ They hold for every disturbance and every cost, and they are astronomical: learn
 """
 
 import math
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,7 +33,7 @@ from thalweg._validate import (
 )
 from thalweg.control.gains import check_gain, closed_loop, strong_stability
 from thalweg.control.system import LinearSystem
-from thalweg.errors import InputError
+from thalweg.errors import InputError, MemoryWarning
 
 __all__ = ["Constants", "estimated_constants", "theory_constants"]
 
@@ -98,7 +99,9 @@ def estimated_constants(
 
         c_i = strength * max_{j >= i} ||K F^{j-1}||
 
-    and the memory, where it is left out, is the least H with ||F^j|| <= 0.1 for all j > H, but at most 50.
+    and the memory, where it is left out, is the least H with ||F^j|| <= 0.1 for all j > H, but at most 50. Where that
+    cuts it short, a `MemoryWarning` says how much of a push is left after it, and if this is more than the push itself,
+    ||F^j|| >= 1 for some j > 50, an error: the truncated loss would then have little to do with the cost.
 
     Parameters
     ----------
@@ -128,7 +131,10 @@ def estimated_constants(
     if memory is None:
         later = np.maximum.accumulate(left[::-1])[::-1]  # of ||F^j||, j >= 1 .. : the largest from there on
         short = np.flatnonzero(later <= FORGOTTEN)
-        memory = int(min(LONGEST_MEMORY, max(1, short[0]))) if short.size else LONGEST_MEMORY
+        needed = int(max(1, short[0])) if short.size else None
+        memory = min(LONGEST_MEMORY, needed or LONGEST_MEMORY)
+        if needed != memory:
+            _refuse_or_warn(who, system, float(later[memory]), needed)
     if memory > len(response):
         raise wrong(who, "memory", f"at most {len(response)}", memory)
     caps = s * np.maximum.accumulate(response[::-1])[::-1][:memory]
@@ -137,6 +143,19 @@ def estimated_constants(
             f"{who}: the gain is zero, so it says nothing about the size of policies. Give Constants(caps=...)."
         )
     return Constants(np.maximum(caps, 1e-6 * caps[0]), margin=margin)
+
+
+def _refuse_or_warn(who: str, system: LinearSystem, left: float, needed: int | None) -> None:
+    """Say that the closed loop is too slow for the longest memory that is chosen by itself."""
+    enough = "" if needed is None else f"memory={needed} ({system.lasts(needed)}), "
+    said = (
+        f"{who}: the closed loop is slow. Of a push {left:.3g} times its size is left after "
+        f"{system.lasts(LONGEST_MEMORY)}, the longest memory that is chosen by itself. Give {enough}a faster gain or a "
+        "longer sampling period, or use TrackingControl, which needs no memory."
+    )
+    if left >= 1:
+        raise InputError(said)
+    warnings.warn(said, MemoryWarning, stacklevel=4)
 
 
 def theory_constants(

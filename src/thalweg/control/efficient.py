@@ -43,5 +43,5 @@ class EfficientControl(LearnedController):
 
     def _make_learner(self, gradient_bound: float, switching_cost: float) -> Learner:
         return EfficientScream(
-            self.domain, self.horizon, gradient_bound, switching_cost=switching_cost, on_violation=self.on_violation
+            self.domain, self.horizon, gradient_bound, switching_cost=switching_cost, on_violation=self._excess
         )

@@ -127,7 +127,9 @@ def _solve(a: Array, b: Array) -> Array:
 def check_system(owner: str, system: object) -> None:
     """A LinearSystem, or an error."""
     if not isinstance(system, LinearSystem):
-        raise InputError(f"The 'system' parameter of {owner} must be a LinearSystem. Got {told(system)}.")
+        known = hasattr(system, "A") and hasattr(system, "dt")
+        hint = " Write LinearSystem.from_control(plant)." if known else ""
+        raise InputError(f"The 'system' parameter of {owner} must be a LinearSystem. Got {told(system)}.{hint}")
 
 
 def closed_loop(system: LinearSystem, gain: Array) -> Array:

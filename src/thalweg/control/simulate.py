@@ -156,7 +156,8 @@ def simulate(
             controller.observe(each(t), x)
             seconds += time.perf_counter() - began
         except Exception as error:
-            error.add_note(f"In round {t} of the simulation, counted from 0.")
+            at = "" if system.period is None else f", {t * system.period:.4g} s after its start"
+            error.add_note(f"In round {t} of the simulation, counted from 0{at}.")
             raise
         states[t + 1], inputs[t] = x, u
     return Simulation(

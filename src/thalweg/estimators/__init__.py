@@ -13,6 +13,7 @@ from thalweg.errors import MissingExtraError
 _PLACES = {
     "Aggregator": "aggregator",
     "Combination": "aggregator",
+    "ConformalBands": "conformal_bands",
     "ConformalForecaster": "conformal_forecaster",
     "ConformalTracker": "conformal",
     "Forecaster": "forecaster",

@@ -174,7 +174,7 @@ class FreeModel:
 
     @property
     def weights(self) -> Array:
-        """Weights of the candidates, guests first."""
+        """Weights of the candidates: guests, members, the last label."""
         weights: Array = self.memory.state.jury.weights.copy()
         weights /= weights.sum()
         return weights
@@ -182,10 +182,11 @@ class FreeModel:
     def coefficients(self) -> tuple[Array, float]:
         """Return the mean of the candidates' coefficients by weight, in the units of the data; and of intercepts."""
         state: LinearState = self.memory.state
-        w, K = self.weights, len(state.guests.B)
-        standard = w[:K] @ state.guests.B + state.members.W @ w[K:]
+        w, K, M = self.weights, len(state.guests.B), state.members.W.shape[1]
+        standard = w[:K] @ state.guests.B + state.members.W @ w[K : K + M]
         mean, spread = state.features.mean, state.features.spread
         raw = np.divide(standard, spread, out=np.zeros_like(spread), where=spread > 0)[1:]
-        offset = w[:K] @ state.guests.offset + w[K:] @ state.members.offset
+        offset = w[:K] @ state.guests.offset + w[K : K + M] @ state.members.offset
+        offset += w[K + M :] @ (state.last - state.target[LEVEL])
         level = state.target[LEVEL] + standard[0] + offset
         return raw, float(level - raw @ mean[1:])

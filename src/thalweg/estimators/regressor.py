@@ -28,7 +28,7 @@ class TrackingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     Features and target are standardised by the rows before, so units do not matter. Several models learn side by side,
     from steps that hardly move to steps that jump, and, up to 100 features, least squares with long and short memory;
     what is predicted is their mean by weights that follow who has been right lately. No prediction is farther outside
-    the targets seen so far than half their range.
+    the targets seen so far than half their range, unless a feature is that far out itself and errors have been small.
 
     Parameters
     ----------

@@ -25,10 +25,13 @@ Look = tuple[str, str, Any]
 # Colour, mark and line of whoever is drawn by name: marks and lines say it again, for print.
 LOOKS: dict[str, Look] = {
     "LQR": (GREY, "|", "-"),
+    "IntegralLQR": (PINK, "^", "-"),
+    "Preview": (SKY, "P", "-"),
     "H-infinity": (GREEN, "v", "-"),
     "GPC": (ORANGE, "s", "-"),
     "ScreamControl": (VERMILION, "D", "--"),
     "EfficientControl": (BLUE, "o", "-"),
+    "TrackingControl": (BLACK, "*", "-"),
     "EfficientPCA": (BLUE, "o", "-"),
     "AdaptivePCA": (SKY, "s", "-"),
     "DescentPCA": (VERMILION, "v", "-"),

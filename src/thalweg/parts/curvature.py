@@ -1,10 +1,10 @@
-"""Two members that follow curvature: recursive least squares on the cut loss; one restarts when the world changes.
+"""Members that follow curvature: recursive least squares on the cut loss, one that restarts, and Kalman filters.
 
 With r = <h, y - y_C>, u = P h and w = <h, u>, in rounds with 0 < f < inf:
 
     y_C <- the ball's point nearest to y_C - u (2f - r)/(2f + w);   P <- P - u u'/(2f + w)               (1)
 
-P starts at 2f/(0.001 ||h||^2) I. For a squared loss f = e^2/2, h = e a this is least squares with a weak prior.
+P starts at 2f/(0.03 ||h||^2) I. For a squared loss f = e^2/2, h = e a this is least squares with a weak prior.
 Where losses are not given, f is that of `thalweg.parts.estimate`, and its mixture M takes the second one's place.
 The second one, D, watches its own error, e_D = (2f - r)^2/(4f), which for squared losses is its loss:
 
@@ -14,6 +14,12 @@ The second one, D, watches its own error, e_D = (2f - r)^2/(4f), which for squar
 
 (2) is a one-sided CUSUM: a drifts down while errors stay below twice their mean. Below 1e-14 errors are rounding.
 The change is evident where it took one round: nu > 1000 s.
+With values there are two more, the walkers. They suppose that the best decision walks, slowly or fast; after (1)
+
+    P <- P + q d (mean of 2f)/(mean of ||h||^2) I                      q = 0.001, 0.1; means over ~100 rounds     (4)
+
+For squared losses each is the Kalman filter of a walk: in a round a coefficient moves by sqrt(q) noise widths over the
+width of a feature.
 """
 
 from typing import NamedTuple
@@ -28,7 +34,10 @@ from thalweg._kernels.vectors import copy, dot, square_norm
 from thalweg.parts.cut_descent import Around, CutDescentState, bring_back
 
 __all__ = [
+    "BLIND_ROW",
     "BLIND_SHARE",
+    "MEMBERS",
+    "RESTARTING",
     "SHARE",
     "CurvatureState",
     "begin_curvature",
@@ -38,26 +47,32 @@ __all__ = [
     "move_curved",
 ]
 
-WEAK = 1e-3  # the prior of P
-SHARE = 0.3  # of the descents' prior, for each of the two
+MEMBERS = 4  # C, D and the walkers
+WALKING = 2  # the walkers have the first rows of members, C and D the next two
+BLIND_ROW, RESTARTING = WALKING, WALKING + 1  # the first row in use without values, and that of D
+WEAK = 0.03  # the prior of P
+WALKS = np.array([0.0, 0.0, 1e-3, 1e-1])  # q of C, D and the walkers
+SHARE = 0.5  # of the descents' prior, for each of them
 BLIND_SHARE = 1.0  # the same without values, where descents are worth less
 ALARM, DRIFT, WINDOW = 12.0, 2.0, 100.0  # of (2), (3)
 ROUNDING = 1e-14  # of the largest nu
 EVIDENT = 1e3  # times the noise level
 JUMP = 10.0  # the error that restarted D counts at most so many times the noise level
 LARGEST_CURVATURE = 1e150  # of an entry of P, of an error and of a step
+LARGEST_MEAN = 1e300
 NOISE, SUM, ROUNDS, MOST = 0, 1, 2, 3  # of `watch`: the mean of nu, a, the rounds D has seen, the largest nu
 
 
 class CurvatureState(NamedTuple):
-    """C is 0, D is 1; Q of them, none where nobody follows curvature."""
+    """C is 0, D is 1, the walkers are 2 and 3; Q of them, none where nobody follows curvature."""
 
     P: Floats = field("Q d d", magnitude(5 * LARGEST_CURVATURE))
     watch: Floats = field("4", within(0.0, 5 * LARGEST_CURVATURE))  # the errors of D
+    means: Floats = field("2", within(0.0, LARGEST_MEAN))  # of 2f and of ||h||^2
 
 
 def curvature_plan(members: int, dim: int) -> Plan:
-    """Return the plan of both members, of C alone, or of none."""
+    """Return the plan of all members, of C alone, or of none."""
     return Plan(CurvatureState, (), {"Q": members, "d": dim})
 
 
@@ -71,13 +86,14 @@ def _reset(P: Floats, size: float) -> None:
 
 
 @inner
-def begin_curvature(s: CurvatureState, members: CutDescentState, around: Around, prior: float) -> None:
-    """The first round: at home, and with this prior each."""
-    for i in range(2):
+def begin_curvature(s: CurvatureState, members: CutDescentState, around: Around, prior: float, first: int) -> None:
+    """The first round: rows from `first` on at home, and with this prior each."""
+    for i in range(first, MEMBERS):
         copy(around.home, members.points[i])
         members.logs[i] = np.log(prior)
     for i in range(4):
         s.watch[i] = 0.0
+    s.means[0] = s.means[1] = 0.0
 
 
 @inner
@@ -100,9 +116,9 @@ def _ahead(P: Floats, around: Around, h: Floats, u: Floats) -> float:
 
 
 @inner
-def _fits(w: float, u: Floats, f: float) -> bool:
+def _fits(w: float, square: float, f: float) -> bool:
     """Whether P is as it should be: w >= 0, and the step of (1) takes away no more than there can be."""
-    return 0.0 <= w < np.inf and square_norm(u) <= 2.0 * LARGEST_CURVATURE * (2.0 * f + w)
+    return 0.0 <= w < np.inf and square <= 2.0 * LARGEST_CURVATURE * (2.0 * f + w)
 
 
 @inner
@@ -124,21 +140,29 @@ def move_curved(
     s: CurvatureState, members: CutDescentState, around: Around, h: Floats, n: float, f: float, y: Floats,
     gains: Floats, u: Floats, count: int,
 ) -> bool:  # fmt: skip
-    """(1)-(3) for the first one or both; the gains are written before anyone moves. u is scratch space.
+    """(1)-(4) for the first `count`; the gains are written before anyone moves. u is scratch space.
 
     Returns whether a change was evident.
     """
-    d, evident = h.shape[0], False
+    d, evident, unit = h.shape[0], False, 0.0
+    if count > WALKING and 0.0 < f < np.inf:
+        share = 1.0 / min(s.watch[ROUNDS] + 1.0, WINDOW)
+        s.means[0] += (2.0 * f - s.means[0]) * share
+        s.means[1] += (n - s.means[1]) * share
+        unit = min(d * (s.means[0] / s.means[1]), LARGEST_CURVATURE)
     for k in range(count):
-        point, P = members.points[k], s.P[k]
+        row = (k + WALKING) % MEMBERS
+        point, P = members.points[row], s.P[k]
         gain = gain_of(h, y, point)
-        gains[k] = gain
+        gains[row] = gain
         if not 0.0 < f < np.inf:
             continue
         w = _ahead(P, around, h, u)
-        if not _fits(w, u, f):  # rounding has spoilt P
+        square = square_norm(u)
+        if not _fits(w, square, f):  # rounding has spoilt P
             fresh(P, f, n)
             w = _ahead(P, around, h, u)
+            square = square_norm(u)
         if k == 1:
             error = _error(f, gain)
             nu = error * (2.0 * f / (2.0 * f + w))  # (2)
@@ -153,19 +177,23 @@ def move_curved(
                 error = max(error, _error(f, gain))
                 _reset(P, error / noise * (2.0 * f / n))
                 w = _ahead(P, around, h, u)
+                square = square_norm(u)
                 evident = nu > EVIDENT * noise
                 nu = min(nu, JUMP * noise)
             s.watch[ROUNDS] += 1.0
             s.watch[NOISE] += (nu - s.watch[NOISE]) / min(s.watch[ROUNDS], WINDOW)
-        step, square = (2.0 * f - gain) / (2.0 * f + w), 0.0
-        if not (_fits(w, u, f) and abs(step) * np.sqrt(square_norm(u)) < LARGEST_CURVATURE):
+        step = (2.0 * f - gain) / (2.0 * f + w)
+        if not (_fits(w, square, f) and step * square * step < LARGEST_CURVATURE * LARGEST_CURVATURE):
             continue  # f and h are too far apart for floating point
+        far, root = 0.0, 1.0 / np.sqrt(2.0 * f + w)
         for j in range(d):
             point[j] -= step * u[j]
-            square += (point[j] - around.center[j]) * (point[j] - around.center[j])
-        bring_back(around, point, square)
+            far += (point[j] - around.center[j]) * (point[j] - around.center[j])
+            u[j] *= root
+        bring_back(around, point, far)
+        walk = WALKS[k] * unit
         for i in range(d):
-            scaled = u[i] / (2.0 * f + w)
             for j in range(d):
-                P[i, j] -= scaled * u[j]  # (1)
+                P[i, j] -= u[i] * u[j]  # (1)
+            P[i, i] = min(P[i, i] + walk, LARGEST_CURVATURE)  # (4)
     return evident

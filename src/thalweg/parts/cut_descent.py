@@ -35,12 +35,12 @@ __all__ = [
     "rows_needed",
 ]
 
-CURVED = 2  # rows before the descents, for the members with curvature
-BELOW = 4  # steps shorter than 2^k0 that are there from the start
+CURVED = 4  # rows before the descents, for the members with curvature
+BELOW = 2  # steps shorter than 2^k0 that are there from the start
 SHORTEST_FIRST, LONGEST_FIRST = -20, -4  # bounds of k0
 FIRST_ROWS = CURVED + BELOW + 2 - SHORTEST_FIRST  # the first round begins with that many at most
-# (4) lets K exceed log2 sqrt(T) by 1 at most: 57 descents in 2^62 rounds.
-MOST_ROWS = CURVED + 58
+# (4) lets K exceed log2 sqrt(T) by 1 at most: 55 descents in 2^62 rounds.
+MOST_ROWS = CURVED + 56
 SQUARES, LENGTHS, SHORTEST, NEXT = 0, 1, 2, 3  # of `sums`
 COUNT, LEAST, TOP = 0, 1, 2  # of `sizes`
 
@@ -56,10 +56,10 @@ class Around(NamedTuple):
 
 
 class CutDescentState(NamedTuple):
-    """Rows 0 and 1 are the members with curvature, row 2 + i the descent with k = k0 - 4 + i. Rows N grow."""
+    """Rows 0 to 3 are the members with curvature, row 4 + i the descent with k = k0 - 2 + i. Rows N grow."""
 
     points: Floats = field("N d")
-    sums: Floats = field("4")  # S, the sum of ||h||, 2^(k0 - 4) and 2^(K + 1)
+    sums: Floats = field("4")  # S, the sum of ||h||, 2^(k0 - 2) and 2^(K + 1)
     sizes: Ints = field("3")  # rows up to the last one in use, 0 before the first round; k0; K
     logs: Floats = field("N", magnitude(99.0), called="log-priors")
 

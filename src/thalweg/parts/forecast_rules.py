@@ -70,7 +70,7 @@ FAMILIES = {
     "MLpol": (Row(MLPOL),),
     "MLprod": (Row(MLPROD),),
     "recent": tuple(Row(BOA, keep=0.5 ** (1 / rounds), prior=0.1) for rounds in (4, 16, 64, 256)),
-    "covariance": (Row(COVARIANCE, prior=0.5), Row(COVARIANCE, keep=0.5 ** (1 / 64), prior=0.5)),
+    "covariance": (Row(COVARIANCE), Row(COVARIANCE, keep=0.5 ** (1 / 64))),
     "EWA": tuple(Row(SHARE, rate=c, prior=1 / 12) for c in _RATES),
     "FS": tuple(Row(SHARE, rate=c, share=alpha, prior=1 / 48) for c in _RATES for alpha in (1e-4, 1e-3, 1e-2, 1e-1)),
     "Bayes": tuple(Row(BAYES, share=alpha, prior=1 / 4) for alpha in (0.0, 1e-4, 1e-3, 1e-2)),

@@ -23,7 +23,17 @@ from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS, VALUES
 from thalweg._kernels.jit import implement, inner
 from thalweg._kernels.vectors import square_norm
 from thalweg.learners.contract import decision, learn, propose, room
-from thalweg.parts.curvature import BLIND_SHARE, SHARE, begin_curvature, fresh, gain_of, move_curved
+from thalweg.parts.curvature import (
+    BLIND_ROW,
+    BLIND_SHARE,
+    MEMBERS,
+    RESTARTING,
+    SHARE,
+    begin_curvature,
+    fresh,
+    gain_of,
+    move_curved,
+)
 from thalweg.parts.cut_descent import (
     COUNT,
     CURVED,
@@ -39,7 +49,7 @@ from thalweg.parts.cut_descent import (
 from thalweg.parts.estimate import AGE, HELPERS, begin_estimate, estimate
 from thalweg.parts.records import MARKERS, OTHERS, account, begin_records, credit, mark, mix, recall
 
-__all__ = ["SPARE", "TrackerSettings", "TrackerState", "curved_in_use", "helpers_in_use"]
+__all__ = ["SPARE", "TrackerSettings", "TrackerState", "curved_in_use", "first_row", "helpers_in_use"]
 
 NOTHING = 1e-300  # of a squared gradient, and of a loss
 LARGEST_LOSS = 1e150  # of a loss
@@ -83,7 +93,15 @@ def helpers_in_use(s: TrackerState) -> int:
 @inner
 def curved_in_use(s: TrackerState) -> int:
     """Members with a matrix after the first round: only C if its loss was not given."""
-    return 1 if s.estimate.seen[AGE] > 0.0 else 2 * s.curved[0]
+    return 1 if s.estimate.seen[AGE] > 0.0 else MEMBERS * s.curved[0]
+
+
+@inner
+def first_row(s: TrackerState) -> int:
+    """The first row of members that is in use: of all, of those without values, or of the descents."""
+    if s.curved[0] == 0:
+        return CURVED
+    return BLIND_ROW if s.estimate.seen[AGE] > 0.0 else 0
 
 
 @implement(room, TrackerState)
@@ -95,7 +113,7 @@ def _room(s: TrackerState, c: TrackerSettings) -> bool:
     count, rows = s.members.sizes[COUNT], s.p.shape[0]
     helpers, curved = s.estimate.errors.shape[0], s.curvature.P.shape[0]
     if count == 0:
-        return rows >= FIRST_ROWS and (not c.curvature or (helpers == HELPERS and curved == 2))
+        return rows >= FIRST_ROWS and (not c.curvature or (helpers == HELPERS and curved == MEMBERS))
     markers, slots = s.records.counts[MARKERS], s.records.V.shape[0] - OTHERS
     fits = rows_needed(s.members) <= rows and (not c.intervals or (markers + 1) >> slots == 0)
     if c.embedded:
@@ -126,29 +144,30 @@ def _learn(s: TrackerState, c: TrackerSettings, h: Floats, loss: float) -> bool:
         total = begin_members(members, c.around, f, n)
         if c.curvature and 0.0 < f < np.inf:
             s.curved[0] = 1
-            begin_curvature(s.curvature, members, c.around, SHARE * total)
-            fresh(s.curvature.P[0], f, n)
-            fresh(s.curvature.P[1], f, n)
+            begin_curvature(s.curvature, members, c.around, SHARE * total, 0)
+            for k in range(MEMBERS):
+                fresh(s.curvature.P[k], f, n)
         elif c.curvature and f == np.inf:
             blind = True
-            begin_curvature(s.curvature, members, c.around, BLIND_SHARE * total)
+            begin_curvature(s.curvature, members, c.around, BLIND_SHARE * total, BLIND_ROW)
             begin_estimate(s.estimate, c.around)
-        begin_records(records, members.logs, 0 if s.curved[0] == 1 else CURVED, members.sizes[COUNT], c.scores)
-    first, count = 0 if s.curved[0] == 1 else CURVED, members.sizes[COUNT]
+        begin_records(records, members.logs, first_row(s), members.sizes[COUNT], c.scores)
+    first, count = first_row(s), members.sizes[COUNT]
     s.clock[PROJECTIONS] += count - first
     members.sums[SQUARES] += n  # (2)
     members.sums[LENGTHS] += np.sqrt(n)
     move_descents(members, c.around, h, n, f, s.y, c.gains)  # (3)
     if blind:
-        c.gains[1] = gain_of(h, s.y, members.points[1])
-        value = max(estimate(s.estimate, c.around, h, n, s.y, members.points[1], c.trust), NOTHING)  # it may underflow
+        mixed = members.points[RESTARTING]
+        c.gains[RESTARTING] = gain_of(h, s.y, mixed)
+        value = max(estimate(s.estimate, c.around, h, n, s.y, mixed, c.trust), NOTHING)  # it may underflow
         value = f if f < np.inf else value
         if s.estimate.seen[AGE] == ENOUGH:
             fresh(s.curvature.P[0], value, n)
         if s.estimate.seen[AGE] >= ENOUGH:
             move_curved(s.curvature, members, c.around, h, n, value, s.y, c.gains, c.u, 1)
     elif s.curved[0] == 1:
-        evident = move_curved(s.curvature, members, c.around, h, n, f, s.y, c.gains, c.u, 2)
+        evident = move_curved(s.curvature, members, c.around, h, n, f, s.y, c.gains, c.u, MEMBERS)
     for i in range(first, count):
         c.gains[i] = min(c.gains[i], 2.0 * f)
     credit(records, account(records, c.gains, first, count, c.scores), c.scores)  # (4)
@@ -166,7 +185,7 @@ def _learn(s: TrackerState, c: TrackerSettings, h: Floats, loss: float) -> bool:
 @implement(propose, TrackerState)
 def _propose(s: TrackerState, c: TrackerSettings, loss: float) -> None:
     members = s.members
-    first, count = 0 if s.curved[0] == 1 else CURVED, members.sizes[COUNT]
+    first, count = first_row(s), members.sizes[COUNT]
     if count == 0:
         return
     mix(s.records, members.logs, first, count, s.p, c.scores)  # (6)

@@ -31,9 +31,10 @@ from thalweg.learners.tracker.kernels import (
     TrackerSettings,
     TrackerState,
     curved_in_use,
+    first_row,
     helpers_in_use,
 )
-from thalweg.parts.curvature import curvature_plan
+from thalweg.parts.curvature import MEMBERS, curvature_plan
 from thalweg.parts.cut_descent import (
     BELOW,
     COUNT,
@@ -125,7 +126,7 @@ class Tracking(Machine[TrackerState, TrackerSettings]):
 
     def sizes(self) -> dict[str, int]:
         """Return capacity for whatever the first round may begin with."""
-        helpers, curved = (HELPERS, 2) if self.curved else (0, 0)
+        helpers, curved = (HELPERS, MEMBERS) if self.curved else (0, 0)
         return {"N": FIRST_ROWS, "S": SLOTS if self.intervals else 0, "H": helpers, "Q": curved}
 
     def larger(self, s: TrackerState, c: TrackerSettings) -> dict[str, int]:
@@ -235,7 +236,7 @@ class Tracking(Machine[TrackerState, TrackerSettings]):
 
     def _members_hold(self, s: TrackerState) -> Iterator[tuple[str, bool]]:
         curved, center, (count, k0, K) = bool(s.curved[0]), self.domain.center.ravel(), s.members.sizes.tolist()
-        rows = slice(0 if curved else CURVED, count)
+        rows = slice(int(first_row(s)), count)
         squares, lengths, shortest, following = s.members.sums.tolist()
         rounds, root = int(s.clock[ROUNDS]) * SLACK, math.sqrt(max(squares, 0.0))
         yield "members with curvature", s.curvature.P.shape[0] >= int(curved_in_use(s))
@@ -259,7 +260,7 @@ class Tracking(Machine[TrackerState, TrackerSettings]):
 
     def _records_hold(self, s: TrackerState) -> Iterator[tuple[str, bool]]:
         r, t = s.records, int(s.clock[ROUNDS])
-        rows = slice(0 if s.curved[0] else CURVED, int(s.members.sizes[COUNT]))
+        rows = slice(int(first_row(s)), int(s.members.sizes[COUNT]))
         R, rounds, (squares, lengths) = self.domain.radius, t * SLACK, s.members.sums[:2].tolist()
         m, least, anchored, changes = r.counts.tolist()
         fits = 0 <= changes <= t * self.intervals and r.born.tolist() == [changes, *born(m, r.born.size - 1)]

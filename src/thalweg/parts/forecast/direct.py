@@ -4,8 +4,9 @@
     error and its last value in the phase of the target; what two other smoothings say of the target; a constant     (1)
 
 Pairs of features and answer are complete h rounds later, so features wait. Horizons between two of those that have a
-model take the weights of the lower one. Weights are those of least squares (`thalweg.parts.forecast.ridge`), with a
-ridge that grows with h.
+model take the weights of the lower one. After g missing values a forecast of h steps takes those of g + h; beyond the
+last horizon there is none. Weights are those of least squares (`thalweg.parts.forecast.ridge`), with a ridge that grows
+with h.
 """
 
 from collections.abc import Iterator

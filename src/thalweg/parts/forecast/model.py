@@ -266,7 +266,7 @@ def _direct(
         x[n + 2] = s.history.step[p]
         x[BASE] = b
         a = c.pool.below[min(h + gap, H - 1)]
-        if c.direct.known[a] > 0.0:
+        if c.direct.known[a] > 0.0 and (gap == 0 or h + gap < H):
             f = b
             for k in range(d):
                 f += c.direct.w[a, k] * x[k]
@@ -334,7 +334,7 @@ def _speak_season(s: ForecastState, c: ForecastSettings, q: int, low: float, hig
     for h in range(H):
         out[first, h] = line[0, L - m + h % m]
     if s.bank.started[q + 1] == 0 and t >= 2 * m:
-        start_season(s.bank, c.bank, q, t, line, L)
+        start_season(s.bank, c.bank, q, t, line, L, history.step)
     say_lagged(s.lagged, c.lagged, history, line[0], LAGS, q, 0, low, high, out[first + 9])
     low_z, high_z = low, high
     for p in range(2):

@@ -8,6 +8,8 @@ mean. Any other is not, as words of a text: absent, it is 0. A round:
     z <- the values, standardised by the past, cut to 10 spreads or not, whichever lost less so far; every candidate
     predicts                                                                                                        (1)
     what is played: the mean by weights, each prediction cut to the range of labels so far, and half as much again   (2)
+    (where errors have been small, 0.3 of the label's spread or less, also to as many spreads from its mean as a z is
+    from 0; squared and Huber's loss only)
     weights <- by what each would have saved: a jury, or for the log loss shares                                     (3)
     mean and spread of the label, then of the features present, take in the row                                      (4)
     coefficients follow, so that each candidate's function stays what it was; in the first 10 rows (of a feature,
@@ -15,17 +17,19 @@ mean. Any other is not, as words of a text: absent, it is 0. A round:
     z anew; all learn from the label, which is cut to 10 spreads. A row with a feature beyond them has its weight
     times (10/z)^2                                                                                                  (6)
 
-Candidates are the guests, then the members.
+Candidates are the guests, then the members, then the last label where the layout wants it: a guard for streams whose
+labels hardly move from row to row, or come late.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from thalweg._core.rules import counters
+from thalweg._core.rules import counters, magnitude
 from thalweg._core.state import Floats, Ints, field, part, scratch
 from thalweg._kernels.handle import Handle, parts
 from thalweg._kernels.jit import inner, kernel
+from thalweg._validate import LARGEST_ENTRY
 from thalweg.parts.jury import judge
 from thalweg.parts.linear.guests import follow_guests, move_guests, score_guests
 from thalweg.parts.linear.losses import HINGE, HUBER, LARGEST_GAIN, LOG, QUANTILE, Lesson, chance, gain
@@ -51,6 +55,7 @@ __all__ = [
 WARM = 10.0  # rows until means and spreads are known roughly
 LEAP = 2.0**60  # a spread that grows so much in a row has nothing to do with the one before
 BEYOND = 0.5  # of the range of labels
+ACCURATE, KNOWN = 0.3, 30.0  # errors over the label's spread; rows before they are known
 SURE = 12.0  # the largest score for the log loss
 SAME = 2.0**-44  # two predictions that differ by rounding only
 INSIDE = 0.3173  # of errors beyond the scale, as of a normal distribution beyond its deviation
@@ -69,6 +74,7 @@ class LinearState(NamedTuple):
     # LEVEL: where predictions count from; UNIT of labels; LOW, HIGH: their range; SCALE of errors; GAUGE: the unit of
     # gains; UNCUT: the gain of not cutting features
     target: Floats = field("7", called="labels")
+    last: Floats = field("R", magnitude(LARGEST_ENTRY), called="labels")  # the last one, where it is a candidate
     clock: Ints = field("2", counters, called="counters")  # rows learned; positions in use with the intercept
 
 
@@ -99,6 +105,14 @@ def _scores(s: LinearState, c: LinearSettings, n: int) -> None:
         c.p[i] = s.target[LEVEL]
     score_guests(s.guests, c.at, c.z, n, c.p)
     score_members(s.members, c.at, c.z, n, s.guests.B.shape[0], c.p)
+    if s.last.shape[0] > 0:
+        c.p[c.p.shape[0] - 1] = s.last[0]
+
+
+@inner
+def _accurate(s: LinearState) -> bool:
+    """Whether errors have been small: a linear model can then be trusted beyond what it has seen."""
+    return s.label.seen[0] >= KNOWN and 0.0 < s.target[SCALE] <= ACCURATE * s.target[UNIT]
 
 
 @inner
@@ -107,10 +121,11 @@ def predict_row(s: LinearState, c: LinearSettings, at: Ints, x: Floats) -> float
     n = at.shape[0] + 1
     c.at[0] = 0
     c.z[0] = 1.0 if c.intercept else 0.0
-    far = False
+    largest = 0.0
     for k in range(1, n):
         c.at[k] = at[k - 1]
-        far |= abs(standard(s.features, at[k - 1], x[k - 1])) > MOST_SPREADS
+        largest = max(largest, abs(standard(s.features, at[k - 1], x[k - 1])))
+    far = largest > MOST_SPREADS
     low, high = -SURE, SURE
     if c.kind != LOG and c.kind != HINGE:
         wide = BEYOND * (s.target[HIGH] - s.target[LOW])
@@ -121,11 +136,15 @@ def predict_row(s: LinearState, c: LinearSettings, at: Ints, x: Floats) -> float
         for k in range(1, n):
             c.z[k] = min(max(standard(s.features, at[k - 1], x[k - 1]), -most), most)
         _scores(s, c, n)
+        least, highest = low, high
+        if c.kind <= HUBER and _accurate(s):
+            wide = min(largest, most, LEAP) * s.target[UNIT]
+            least, highest = min(low, s.label.mean[0] - wide), max(high, s.label.mean[0] + wide)
         c.other[0], played, total = played, 0.0, 0.0
         for i in range(c.p.shape[0]):
             if c.p[i] != c.p[i]:  # features so far out that their sum is inf - inf
                 c.p[i] = s.target[LEVEL]
-            c.p[i] = min(max(c.p[i], low), high)
+            c.p[i] = min(max(c.p[i], least), highest)
             if c.kind == LOG:
                 c.p[i] = chance(c.p[i])
             played += s.jury.weights[i] * c.p[i]
@@ -179,7 +198,7 @@ def _see_label(s: LinearState, c: LinearSettings, played: float, y: float) -> fl
                         s.members.G[j, i] *= ratio * ratio
                 for k in range(s.guests.B.shape[0]):
                     s.guests.B[k, j] *= ratio
-    if c.kind == HUBER and not first:
+    if not first:
         e = abs(played - y)
         if s.target[SCALE] == 0.0:
             s.target[SCALE] = e
@@ -215,6 +234,8 @@ def learn_row(s: LinearState, c: LinearSettings, at: Ints, x: Floats, y: float, 
     n, K = at.shape[0] + 1, s.guests.B.shape[0]
     s.clock[0] += 1
     _weigh(s, c, played, y, weight)
+    if s.last.shape[0] > 0:
+        s.last[0] = y
     y = _see_label(s, c, played, y)
     _see_features(s, c, at, x)
     par = c.par * s.target[SCALE] if c.kind == HUBER else c.par
