@@ -4,10 +4,11 @@
     python benchmarks/fleet.py --streams 10000
 
 Processor time, the least of a few turns of everything that is compared. Single learners are as old as the streams and
-get the same kind of rows. Resident memory is that of the process, less what it was before the fleet.
+get the same kind of rows. Resident memory is that of the process, less that before the fleet.
 """
 
 import argparse
+import ctypes
 import gc
 import os
 import shutil
@@ -35,7 +36,10 @@ def cpu(work):
 
 
 def resident():
-    """Bytes of this process in memory."""
+    """Bytes of this process in memory, without those that its allocator keeps for later."""
+    gc.collect()
+    if hasattr(trim := ctypes.CDLL(None), "malloc_trim"):
+        trim.malloc_trim(0)
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
@@ -127,7 +131,6 @@ def measure(case, threads):
         one.append(cpu(case.update(fleet, rng.permutation(n))) / n)
         keys = np.repeat(rng.permutation(n)[: n // 8], 8)
         eight.append(cpu(case.update(fleet, keys)) / keys.size)
-    gc.collect()
     memory, ours = resident() - before, fleet.nbytes
     s, a, b = case.alone(single), min(one), min(eight)
     print(

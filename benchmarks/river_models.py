@@ -2,18 +2,21 @@
 
 First the time of `predict_one` and `learn_one` together (the best of several passes over the same rows, processor
 time), then errors on the series that come with river, each row predicted before it is learned. river's pipelines begin
-with its scaler, and for regression also scale the target, without which several diverge.
+with its scaler, and for regression also scale the target, without which several diverge. Last, errors where labels
+come late.
 """
 
 import collections
 import time
 
 import numpy as np
+from bokeh_sampledata import stocks
 from river import datasets, linear_model, metrics, optim, preprocessing
 
-from thalweg.estimators import TrackingLogistic, TrackingRegression
+from thalweg.estimators import TrackingLogistic, TrackingRegression, TrackingRegressor
 
 PASSES = 7
+DELAYS = 0, 5, 20, 50
 
 
 def time_of(model, rows):
@@ -104,6 +107,43 @@ def regressions():
     print()
 
 
+def known_lags(values, count, delay):
+    """Every value from those that were the latest known when the last `delay` labels were not there yet."""
+    for t in range(count + delay, len(values)):
+        yield {f"lag {i}": float(values[t - delay - i]) for i in range(1, count + 1)}, float(values[t])
+
+
+def late():
+    """The table of errors with late labels: the last label as a candidate, without it, and by itself."""
+    rng = np.random.default_rng(2)
+    X, walk = rng.standard_normal((1500, 10)), np.cumsum(rng.standard_normal(1500))
+    weights = np.cumsum(0.05 * rng.standard_normal((1500, 10)), axis=0)
+    mixed = (X * weights).sum(axis=1) + rng.standard_normal(1500)
+    ibm = stocks.IBM["adj_close"][:1500]
+    streams = {
+        "polls": lambda delay: datasets.TrumpApproval(),
+        "IBM's price, 5 lags": lambda delay: known_lags(ibm, 5, delay),
+        "random walk, 5 lags": lambda delay: known_lags(walk, 5, delay),
+        "weights walk": lambda delay: ((dict(enumerate(x)), y) for x, y in zip(X, mixed, strict=True)),
+    }
+    print("\n| RMSE, labels late by | rows | last label | without it | TrackingRegression |\n|---|---|---|---|---|")
+    for name, draw in streams.items():
+        for delay in DELAYS:
+            rows = list(draw(delay))
+            ours, plain, known, errors = TrackingRegression(), TrackingRegressor(), None, []
+            for t, (x, y) in enumerate(rows):
+                if t > delay:
+                    before, label = rows[t - delay - 1]
+                    ours.learn_one(before, label)
+                    plain.partial_fit([[*before.values()]], [label])
+                    known = label
+                if known is not None:
+                    errors.append([known - y, plain.predict([[*x.values()]])[0] - y, ours.predict_one(x) - y])
+            cells = " | ".join(f"{e:.4g}" for e in np.sqrt(np.mean(np.square(errors), axis=0)))
+            print(f"| {name}: {delay} | {len(rows)} | {cells} |", flush=True)
+    print()
+
+
 def error_of(model, rows):
     """The root of the mean squared error, one row ahead."""
     total = 0.0
@@ -142,3 +182,4 @@ if __name__ == "__main__":
     times()
     regressions()
     classes()
+    late()

@@ -2,7 +2,8 @@
 
     python docs/guide_pictures.py [--out DIR]
 
-Writes forecast.png, domains.png, many-streams.png and service.png to DIR (docs/img when left out) in seconds.
+Writes forecast.png, domains.png, many-streams.png, many-streams-sizes.png and service.png to DIR (docs/img when left
+out) in seconds.
 Needs: pip install 'thalweg[lab]'
 """
 
@@ -83,6 +84,49 @@ def many_streams():
     return figure
 
 
+KILOBYTES = {
+    "EfficientDynamic(Box(8))": 1.1,
+    "Forecaster(lags=8)": 3.4,
+    "ConformalTracker": 93.4,
+}  # benchmarks/fleet.py
+MICROSECONDS = {
+    "dict of learners": 5.7,
+    "Fleet": 1.3,
+    "Fleet, from a frame": 1.6,
+    "Spark, at rest": 2.7,
+    "Spark, 20 rows a key\nand micro-batch": 8,
+    "Spark, one row a key\nand micro-batch": 55,
+    "Spark, one value a key": 160,
+}
+
+
+def sizes():
+    """Memory of fleets by the number of keys, and the processor time of a row."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
+    keys = np.array([10.0, 1e8])
+    for (name, size), colour in zip(KILOBYTES.items(), (BLUE, RED, "#009E73"), strict=True):
+        left.loglog(keys, 1e3 * size * keys / 1e9, color=colour, linewidth=1.6, label=name)
+    left.loglog(keys, 21e3 * keys / 1e9, color=RED, linewidth=1.2, linestyle=":", label="dict of Forecaster(lags=8)")
+    for memory, name in ((16, "a laptop"), (256, "a large machine")):
+        left.axhline(memory, color="0.6", linewidth=0.8)
+        left.text(12, 1.15 * memory, f"{name}, {memory} GB", fontsize=8, color="0.35")
+    left.set_xlabel("keys")
+    left.set_ylabel("memory, GB")
+    left.set_ylim(1e-5, 1e5)
+    left.legend(frameon=False, fontsize=8, loc="lower right")
+    names = list(MICROSECONDS)[::-1]
+    values = [MICROSECONDS[name] for name in names]
+    colours = [RED if name.startswith("Fleet") else "0.7" if name.startswith("dict") else BLUE for name in names]
+    right.barh(names, values, color=colours, height=0.65)
+    for place, value in enumerate(values):
+        right.text(1.1 * value, place, f"{value:g}", va="center", fontsize=8)
+    right.set_xscale("log")
+    right.set_xlim(0.8, 500)
+    right.set_xlabel("processor time of a row, µs")
+    right.tick_params(axis="y", labelsize=8)
+    return figure
+
+
 def service():
     """A decision of examples/service.py, never stopped and killed in round 250 with a checkpoint every 100."""
     event = runpy.run_path(str(HERE.parent / "examples" / "service.py"))["event"]
@@ -116,7 +160,8 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--out", type=pathlib.Path, default=HERE / "img")
     out = parser.parse_args().out
-    pictures = {"forecast": forecast, "domains": domains, "many-streams": many_streams, "service": service}
+    pictures = {"forecast": forecast, "domains": domains, "many-streams": many_streams, "many-streams-sizes": sizes}
+    pictures["service"] = service
     for name, draw in pictures.items():
         draw().savefig(out / f"{name}.png", dpi=130)
 

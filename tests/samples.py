@@ -186,7 +186,10 @@ def _built(place, kind):
 
 
 PCA = ("AdaptivePCA", "DescentPCA", "EfficientPCA", "OjaPCA", "YuanLamperskiPCA")
-CONTROL = ("EfficientControl", "GPC", "LQR", "LinearFeedback", "Planted", "ScreamControl")
+CONTROL = (
+    "EfficientControl", "GPC", "IntegralLQR", "LQR", "LinearFeedback", "Planted", "Preview", "ScreamControl",
+    "TrackingControl",
+)  # fmt: skip
 
 ROWS = np.random.default_rng(7).standard_normal((STREAM, 3)) * [1.0, 10.0, 0.1] + [0.0, 3.0, 0.0]
 VALUES = ROWS @ [1.0, -0.2, 4.0] + 0.1 * np.random.default_rng(8).standard_normal(STREAM)
@@ -259,6 +262,15 @@ def _band(model, t):
     return said
 
 
+def _bands(model, t):
+    while model.waiting >= model.horizon:
+        model.update(VALUES[t])
+    said = model.predict_intervals(ROWS[t, 0])
+    if model.waiting == model.horizon:
+        model.update(VALUES[t])
+    return said
+
+
 def _series(model, t):
     """Forecasts of all steps, as far as there are any; a value now and then is missing."""
     rows = ROWS[np.arange(t, t + model.horizon) % STREAM] if model.columns else None
@@ -293,6 +305,7 @@ def _estimator(name, **options):
 _classify_three = functools.partial(_classify, labels=THREE)
 ESTIMATORS = {  # those that are named by their class, then variants
     "Aggregator": ({}, _combine),
+    "ConformalBands": ({"coverages": (0.5, 0.8), "windows": (8, 30), "halflives": (1, 5)}, _bands),
     "ConformalTracker": ({}, _interval),
     "Forecaster": ({"lags": 2, "horizon": 3, "levels": (0.5, 0.9)}, _series),
     "Forecaster, columns": ({"columns": NAMES, "lags": (1, 5), "season": 3, "loss": "absolute"}, _series),

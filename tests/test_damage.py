@@ -56,6 +56,7 @@ UNBOUNDED = {
     "ConformalTracker": ("x",),
     "Planted": ("past", "u", "x"),
     "StreamingPCA": ("total",),
+    "TrackingControl": ("u", "x"),  # those of its members; its own are compared with their answers
 }
 OF_PARTS = "engine.", "model.", "jury.", "copies."
 

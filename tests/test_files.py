@@ -404,7 +404,8 @@ RESTARTS = (
     "CutkoskyAdaptive", "EfficientCutkosky", "CutkoskyPrintedVariant", "DescentPCA",
     "YuanLamperskiPCA", "GPC", "ScreamControl", "EfficientControl",
 )  # fmt: skip
-NONE = ("Tracker", "SOGD", "OjaPCA", "EfficientPCA", "AdaptivePCA", "LQR", "LinearFeedback", "Planted")
+NONE = ("Tracker", "SOGD", "OjaPCA", "EfficientPCA", "AdaptivePCA", "LQR", "LinearFeedback", "Planted", "Preview",
+        "IntegralLQR", "TrackingControl")  # fmt: skip
 
 
 def test_every_class_has_its_say_about_a_longer_horizon():

@@ -1,8 +1,8 @@
-"""What can go wrong, by name. Every message says who, what was expected, what came and what to do."""
+"""Errors and warnings. Every message names the caller, the expected and the given value, and a remedy."""
 
 __all__ = [
-    "ClippingWarning", "GapWarning", "HorizonWarning", "InputError", "MissingExtraError", "PluginWarning",
-    "ProjectionError", "StateError",
+    "ClippingWarning", "GapWarning", "HorizonWarning", "InputError", "MemoryWarning", "MissingExtraError",
+    "PluginWarning", "ProjectionError", "StateError",
 ]  # fmt: skip
 
 
@@ -28,6 +28,10 @@ class HorizonWarning(UserWarning):
 
 class ClippingWarning(UserWarning):
     """Many gradients were scaled down to a bound that is too small for the losses."""
+
+
+class MemoryWarning(UserWarning):
+    """The memory of a learning controller is short for its plant: the loss ignores part of what a policy does."""
 
 
 class GapWarning(UserWarning):

@@ -11,9 +11,24 @@ With Q(p) the conformal quantile of the last W scores, the ceil(p (n + 1))-th of
                                                                                       Bhatnagar et al., ICML 2023   (5)
     tracking:   q <- q + rate B (1[s > q] - alpha),  B the largest of the last 100    Angelopoulos et al.,          (6)
     PI:         (6) with rate 0.1, and q + B tan(sum(1[s > q] - alpha) ln(t+1)/(5(t+1)))    NeurIPS 2023            (7)
+    decaying:   q <- q + D t^(-0.6) (1[s > q] - alpha)               Angelopoulos, Barber, Bates, ICML 2024         (8)
+    betting:    q = l W from W = 1;  c = 1[s > q] - alpha;  W <- W (1 + l c);  l the mean of all c and one 0 (KT), or
+                online Newton steps on -ln(1 + l c), held between -1/2 and 1/2 (ONS)  Podkopaev et al., ICML 2024   (9)
+    portfolio:  (9) with l = (b - alpha)/(alpha (1 - alpha)), b = (misses + 1/2)/(rounds + 1): the universal portfolio
+                of two assets, one of which pays 1/alpha at a miss, the other 1/(1 - alpha) else                   (10)
+    ECI:        q = x + rate B' E;  x <- x + rate B' (1[s > q] - alpha),  B' the range of the last 100 scores;
+                E = r f'(r), r = s - q of the last round, f'(r) = e^-r/(1 + e^-r)^2   Wu et al., ICLR 2025         (11)
+    ECI, integral:  (11) with E the mean of all r f'(r), each counting 0.95 of the next                            (12)
+    COP:        (11) with E = (1 - alpha - F(x))/2, F the share of the last 100 scores up to x
+                                                                                      Hu et al., ICLR 2026         (13)
 
 (3) is called FACI in the first version of the paper. (4) and (5) must be told a scale D: they get the largest of the
 first 100 scores. Their authors let thresholds be infinite where a <= 0 in (2) and (3); here it is the largest score.
+(8) starts at 0 with the D of (4); its authors have scores between 0 and 1 and D = 1. (9) is as published, with initial
+wealth 1 whatever the unit. (11) to (13) follow the code of their authors, in which E corrects the threshold and is not
+added up in x; rates are theirs, too: 1, 0.5, 0.1 and 0.05, of which they show the best for each data set. Of UP-OCP
+(Liu, Dobriban, Orabona, arXiv 2602.03168) no code and only the abstract was at hand: (10) is the reduction that it
+describes with the usual prior, and may differ from theirs in details.
 """
 
 from __future__ import annotations
@@ -23,13 +38,17 @@ import numpy as np
 from thalweg._kernels.jit import allocating, inner
 from thalweg.lab.streams import Array
 
-__all__ = ["aci", "dtaci", "saocp", "scale_free", "tracking", "window"]
+__all__ = [
+    "aci", "betting", "cop", "decaying", "dtaci", "eci", "portfolio", "saocp", "scale_free", "tracking", "window",
+]  # fmt: skip
 
 GAMMAS = np.array([0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128])
 LENGTH = 100  # the stretch that DtACI is tuned for
 LIVES = 8  # of SAOCP's experts
 CALIBRATION = 100
 SATURATION = 5.0
+DECAY = 0.6  # of the steps of (8): 1/2 + 0.1
+SHARE = 0.5  # of the correction of COP
 
 
 @inner
@@ -204,3 +223,107 @@ def _tracking(scores: Array, alpha: float, rate: float, integral: bool, q: Array
         largest = np.max(scores[max(0, t - 99) : t + 1])
         x += rate * largest * missed
         total += missed
+
+
+def decaying(scores: Array, alpha: float, scale: float | None = None) -> Array:
+    """(8)."""
+    q = np.zeros(scores.size)
+    _decaying(scores, alpha, scale or _scale(scores), q)
+    return q
+
+
+@allocating
+def _decaying(scores: Array, alpha: float, scale: float, q: Array) -> None:
+    x = 0.0
+    for t in range(scores.size):
+        q[t] = max(x, 0.0)
+        x += scale * (t + 1.0) ** -DECAY * ((1.0 if scores[t] > x else 0.0) - alpha)
+
+
+def betting(scores: Array, alpha: float, newton: bool = False) -> Array:
+    """(9)."""
+    q = np.zeros(scores.size)
+    _betting(scores, alpha, newton, q)
+    return q
+
+
+@allocating
+def _betting(scores: Array, alpha: float, newton: bool, q: Array) -> None:
+    bet, wealth, total, curvature = 0.0, 1.0, 0.0, 1.0
+    for t in range(scores.size):
+        x = bet * wealth
+        q[t] = max(x, 0.0)
+        c = (1.0 if scores[t] > x else 0.0) - alpha
+        wealth *= 1.0 + bet * c
+        if newton:
+            z = -c / (1.0 + bet * c)
+            curvature += z * z
+            bet = min(max(bet - 2.0 / (2.0 - np.log(3.0)) * z / curvature, -0.5), 0.5)
+        else:
+            total += c
+            bet = total / (t + 2.0)
+
+
+def portfolio(scores: Array, alpha: float) -> Array:
+    """(10)."""
+    q = np.zeros(scores.size)
+    _portfolio(scores, alpha, q)
+    return q
+
+
+@allocating
+def _portfolio(scores: Array, alpha: float, q: Array) -> None:
+    wealth, missed = 1.0, 0.0
+    for t in range(scores.size):
+        b = (missed + 0.5) / (t + 1.0)
+        x = (b - alpha) / (alpha * (1.0 - alpha)) * wealth
+        q[t] = max(x, 0.0)
+        if scores[t] > x:
+            wealth *= b / alpha
+            missed += 1.0
+        else:
+            wealth *= (1.0 - b) / (1.0 - alpha)
+
+
+def eci(scores: Array, alpha: float, rate: float, integral: bool = False) -> Array:
+    """(11), or (12)."""
+    q = np.zeros(scores.size)
+    _eci(scores, alpha, rate, integral, q)
+    return q
+
+
+@allocating
+def _eci(scores: Array, alpha: float, rate: float, integral: bool, q: Array) -> None:
+    x, at, added, count = 0.0, 0.0, 0.0, 0.0
+    for t in range(scores.size):
+        q[t] = max(at, 0.0)
+        past = scores[max(0, t - 100) : t]
+        step = rate * (np.max(past) - np.min(past)) if t > 0 else rate
+        r = scores[t] - at
+        tail = np.exp(-abs(r))  # f' is even
+        e = r * tail / (1.0 + tail) ** 2
+        x += step * ((1.0 if r > 0.0 else 0.0) - alpha)
+        if integral:  # of the rounds before the last
+            at = x + (step * added / count if count > 0.0 else 0.0)
+            added, count = 0.95 * added + e, 0.95 * count + 1.0
+        else:
+            at = x + step * e
+
+
+def cop(scores: Array, alpha: float, rate: float) -> Array:
+    """(13)."""
+    q = np.zeros(scores.size)
+    _cop(scores, alpha, rate, q)
+    return q
+
+
+@allocating
+def _cop(scores: Array, alpha: float, rate: float, q: Array) -> None:
+    x, at = 0.0, 0.0
+    for t in range(scores.size):
+        q[t] = max(at, 0.0)
+        past = scores[max(0, t - 100) : t]
+        step = rate * (np.max(past) - np.min(past)) if t > 0 else rate
+        x += step * ((1.0 if scores[t] > at else 0.0) - alpha)
+        share = np.mean(past <= x) if t >= 100 else 1.0 - alpha
+        at = x + step * SHARE * (1.0 - alpha - share)

@@ -1,4 +1,4 @@
-"""The report of the study of intervals: by method, by stream, and what is said of them."""
+"""The report of the study of intervals: by method, by stream, and sentences about them."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ def tables(results: Results) -> dict[str, TextTable]:
     kinds = {"methods": rows, "real": [r for r in rows if r["real"]], "drawn": [r for r in rows if not r["real"]]}
     return {name: _methods(these) for name, these in kinds.items() if these} | {
         "streams": _streams(rows),
+        "sides": _sides(part(results, "sides")),
         "late": _late(part(results, "late")),
     }
 
@@ -38,7 +39,7 @@ def _methods(rows: list[Row]) -> TextTable:
         off = max(here, key=lambda row: abs(row["coverage"] - 1 + ALPHA))
         worst = [f"{ratios[ratios.high]:.3f} ({ratios.high})", f"{off['coverage']:.3f} ({off['case']})"]
         means = [f"{np.mean([row[key] for row in here]):.3f}" for key in ("worst", "rms")]
-        body.append([method, f"{np.mean(list(ratios.values())):.3f}", *worst, *means])
+        body.append([method, f"{ratios.middle:.3f}", *worst, *means])
     heads = ["method", "score over best peer", "at worst", "coverage farthest off", "worst 100 rounds", "local error"]
     return TextTable(heads, body, (0,))
 
@@ -53,6 +54,20 @@ def _streams(rows: list[Row]) -> TextTable:
         body.append([case, f"{ours['rounds']:,}", f"{ours['coverage']:.3f}", *cells])
     heads = ["stream", "T", "coverage", "score", "best peer", OURS, *PEERS]
     return TextTable(heads, body, (0, 4))
+
+
+def _sides(rows: list[Row]) -> TextTable:
+    """Scores over the better of one side and two, by sides."""
+    better = {
+        case: min(row["score"] for row in here if row["sides"] != "auto")
+        for (case,), here in group(rows, "case").items()
+    }
+    body = []
+    for (sides,), here in group(rows, "sides").items():
+        ratios = [row["score"] / better[row["case"]] for row in here]
+        off = max(abs(row["coverage"] - 1 + ALPHA) for row in here)
+        body.append([sides, f"{np.mean(ratios):.3f}", f"{max(ratios):.3f}", f"{off:.3f}"])
+    return TextTable(["sides", "score over the better", "at worst", "coverage off by"], body, (0,))
 
 
 def _late(rows: list[Row]) -> TextTable:
@@ -74,13 +89,13 @@ def remarks(results: Results) -> dict[str, Any]:
     found = ratios_of(rows)
     ours = found[OURS]
     cases = list(ours)
-    peers = {name: float(np.mean(list(found[name].values()))) for name in PEERS}
+    peers = {name: found[name].middle for name in PEERS}
     runner_up = min(peers, key=lambda name: peers[name])
     mine = [row for row in rows if row["method"] == OURS]
     off = max(mine, key=lambda row: abs(row["coverage"] - 1 + ALPHA))
     return {
         "ours": ours,
-        "mean": float(np.mean(list(ours.values()))),
+        "mean": ours.middle,
         "lost": {case: ours[case] for case in sorted(ours, key=lambda c: -ours[c]) if ours[case] > 1.005},
         "won": sum(ratio < 0.995 for ratio in ours.values()),
         "runner_up": (runner_up, peers[runner_up]),

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from thalweg.lab.studies.conformal import peers
 from thalweg.lab.studies.conformal.cases import CASES, SERIES, draw
 
-from thalweg.estimators import ConformalTracker
+from thalweg.estimators import ConformalBands, ConformalTracker
 from thalweg.lab.report import Row
 from thalweg.lab.streams import Array
 
@@ -37,11 +37,21 @@ METHODS: dict[str, Callable[[Array], Array]] = {
     "ACI 0.01": P(peers.aci, alpha=ALPHA, gamma=0.01),
     "ACI 0.05": P(peers.aci, alpha=ALPHA, gamma=0.05),
     "SF-OGD": P(peers.scale_free, alpha=ALPHA),
+    "decaying steps": P(peers.decaying, alpha=ALPHA),
+    "betting, KT": P(peers.betting, alpha=ALPHA),
+    "betting, ONS": P(peers.betting, alpha=ALPHA, newton=True),
+    "betting, portfolio": P(peers.portfolio, alpha=ALPHA),
+    "ECI 0.05": P(peers.eci, alpha=ALPHA, rate=0.05),
+    "ECI 0.1": P(peers.eci, alpha=ALPHA, rate=0.1),
+    "ECI, integral 0.05": P(peers.eci, alpha=ALPHA, rate=0.05, integral=True),
+    "COP 0.05": P(peers.cop, alpha=ALPHA, rate=0.05),
+    "COP 0.1": P(peers.cop, alpha=ALPHA, rate=0.1),
     "quantile tracking": P(peers.tracking, alpha=ALPHA, rate=0.05),
     "window 100": P(peers.window, alpha=ALPHA, length=100),
     "window 500": P(peers.window, alpha=ALPHA, length=500),
     "all past": P(peers.window, alpha=ALPHA, length=0),
 }
+SIDES = ("one", "two", "auto")
 PEERS = [name for name in METHODS if not name.startswith(OURS)]
 
 
@@ -53,6 +63,24 @@ def play_one(*, case: str, method: str, horizon: int | None = None) -> Row:
     row: Row = {"case": case, "method": method, "rounds": scores.size, "real": CASES[case].real}
     row |= judged(scores, q, min(FIRST, scores.size // 2))
     return row | {"thresholds": q.tolist() if case == SHOWN else []}
+
+
+# ---------------------------------------------------------------------------------------------------------- two sides
+
+
+def play_sides(*, case: str, sides: str, horizon: int | None = None) -> Row:
+    """Intervals with one side, with two, or with whichever was shorter, around the forecasts of one stream."""
+    y_hat, y = draw(case, horizon)
+    band = ConformalBands((1 - ALPHA,), sides=sides).run(y_hat, y)[:, 0]
+    first = min(FIRST, y.size // 2)
+    low, high = band[first:, 0], band[first:, 1]
+    missed = np.maximum(low - y[first:], 0.0) + np.maximum(y[first:] - high, 0.0)
+    return {
+        "case": case,
+        "sides": sides,
+        "score": float(np.mean(high - low + 2 / ALPHA * missed)),
+        "coverage": float(1 - np.mean(missed > 0)),
+    }
 
 
 # --------------------------------------------------------------------------------------------------------- late answers
@@ -92,7 +120,7 @@ LATE: dict[str, Callable[[Array, int], Array]] = {
 
 
 def play_late(*, case: str, method: str, late: int, horizon: int | None = None) -> Row:
-    """Answers so many rounds late: to forecasts by the value that many rounds ago, or on a synthetic stream."""
+    """Play with answers `late` rounds late: to forecasts by the value of then, or on a synthetic stream."""
     if case in SERIES:
         z = SERIES[case][2]()[:horizon]
         scores = np.abs(z[late:] - z[:-late])

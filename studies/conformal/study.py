@@ -31,6 +31,9 @@ def plan(size: Size) -> list[Job]:
         job(f"run/{case}/{method}", runs.play_one, case=case, method=method, horizon=size.horizon)
         for case, method in itertools.product(size.streams, runs.METHODS)
     ]
+    for case, sides in itertools.product(size.streams, runs.SIDES):
+        shared = {"case": case, "sides": sides, "horizon": size.horizon}
+        jobs.append(job(f"sides/{case}/{sides}", runs.play_sides, **shared))
     for late, case, method in itertools.product(size.late, size.delayed, runs.LATE):
         shared = {"case": case, "method": method, "late": late, "horizon": size.horizon}
         jobs.append(job(f"late/{late}/{case}/{method}", runs.play_late, **shared))

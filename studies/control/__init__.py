@@ -1,7 +1,8 @@
 """Study controllers for linear systems.
 
-LQR, H-infinity, GPC, Scream and ours on known plants with changing costs and disturbances: cost, queries and time,
-with pictures and a page that explains them. Interrupted, the same command again goes on where it was.
+LQR, an integrator, a preview, H-infinity, GPC, Scream and ours on known plants with changing costs and disturbances:
+cost, queries and time, with pictures and a page that explains them. Interrupted, the same command again goes on where
+it was.
 
 \b
 thalweg study control

@@ -40,7 +40,7 @@ def costs(scenes: Sequence[Row]) -> Any:
     """Total cost relative to LQR's: a panel for each plant and kind of costs, a line for each disturbance."""
     plants, kinds, pushes = (distinct(scenes, key) for key in ("plant", "costs", "disturbance"))
     figure, axes = panels(
-        3.7 * len(kinds) + 1.2, 2.0 * len(plants) + 0.7, len(plants), len(kinds), sharey=True, sharex=True
+        3.7 * len(kinds) + 1.2, 2.6 * len(plants) + 0.7, len(plants), len(kinds), sharey=True, sharex=True
     )
     for (i, plant), (j, kind) in itertools.product(enumerate(plants), enumerate(kinds)):
         axis = axes[i, j]
@@ -49,7 +49,7 @@ def costs(scenes: Sequence[Row]) -> Any:
             found = pick(scenes, plant=plant, costs=kind, disturbance=push)
             for k, name in enumerate(name for name in CONTROLLERS if name != "LQR"):
                 ratios = [relative(scene, name) for scene in found]
-                (colour, mark, _), at = LOOKS[name], place + 0.27 - 0.18 * k
+                (colour, mark, _), at = LOOKS[name], place + 0.33 - 0.11 * k
                 label = name if place == places[0] else ""
                 axis.plot([np.mean(ratios)], [at], mark, color=colour, markersize=5.5, mew=0, label=label)
                 axis.plot([min(ratios), max(ratios)], [at, at], color=colour, linewidth=1)
@@ -68,11 +68,11 @@ def costs(scenes: Sequence[Row]) -> Any:
 
 
 def trajectory(drawn: Row) -> Any:
-    """Outputs, inputs and cost of one plant under LQR and under EfficientControl, while the costs switch."""
+    """Outputs, inputs and cost of one plant under LQR, EfficientControl and TrackingControl, while the costs switch."""
     first, count = drawn["first"], len(drawn["LQR"]["costs"])
     kinds = [(kind, key) for kind in ("outputs", "inputs") for key in drawn["LQR"][kind]]
     figure, axes = panels(10, 1.55 * (len(kinds) + 1) + 0.9, len(kinds) + 1, sharex=True)
-    for name in ("LQR", "EfficientControl"):
+    for name in ("LQR", "EfficientControl", "TrackingControl"):
         found = [*(drawn[name][kind][key] for kind, key in kinds), drawn[name]["costs"]]
         for axis, values in zip(axes.flat, found, strict=True):
             axis.plot(np.arange(first, first + count), values, color=LOOKS[name][0], linewidth=1.4, label=name)
@@ -84,7 +84,7 @@ def trajectory(drawn: Row) -> Any:
     last.set(xlabel="round", yscale="log", ylim=(max(1e-4 * max(drawn["LQR"]["costs"]), 1e-12), None))
     title = f"{drawn['plant']}: a wave pushes; shaded, where inputs are dear and states cheap"
     axes[0, 0].set_title(title, loc="left")
-    legend(figure, axes[0, 0], "upper right", 2)
+    legend(figure, axes[0, 0], "upper right", 3)
     return figure
 
 
@@ -97,7 +97,7 @@ def regret(scenes: Sequence[Row]) -> Any:
         T = found[0]["rounds"]
         planted = np.mean([s["planted"]["changing"]["curve"] for s in found], axis=0)
         learned = []
-        for name in ("LQR", "GPC", "ScreamControl", "EfficientControl"):
+        for name in ("LQR", "GPC", "ScreamControl", "EfficientControl", "TrackingControl"):
             beyond = np.mean([s["controllers"][name]["curve"] for s in found], axis=0) - planted
             colour, _, dash = LOOKS[name]
             axis.plot(np.linspace(0, T, beyond.size), beyond, color=colour, linewidth=1.6, label=name, linestyle=dash)
@@ -109,7 +109,7 @@ def regret(scenes: Sequence[Row]) -> Any:
         _shade(axis, T)
         axis.grid(visible=True)
     label_axes(axes, "round", "regret so far")
-    legend(figure, axes[0, 0], columns=4)
+    legend(figure, axes[0, 0], columns=5)
     return figure
 
 

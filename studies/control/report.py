@@ -1,4 +1,4 @@
-"""The report of the study of control: tables, and what they say."""
+"""The report of the study of control: tables, and sentences about them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from thalweg.lab.report import (
     ratio,
 )
 
-OURS = "EfficientControl"
+OURS, PREVIEW = "EfficientControl", "Preview"
+OTHERS = tuple(name for name in CONTROLLERS if name != OURS)
 
 
 def relative(scene: Row, name: str, to: str = "LQR") -> float:
@@ -44,6 +45,7 @@ def tables(results: Results) -> dict[str, TextTable]:
     """Every table of the report."""
     scenes = part(results, "scene")
     return {
+        "controllers": _controllers(scenes),
         "costs": _costs(scenes),
         "regret": _regret(scenes),
         "queries": _queries(scenes),
@@ -62,6 +64,21 @@ def _costs(scenes: Sequence[Row]) -> TextTable:
         body.append([*key, lqr, *cells, f"{100 * found[0]['difference']:.2g} %"])
     heads = ["plant", "costs", "disturbance", "LQR's total", *names, "Scream and Efficient apart"]
     return TextTable(heads, body, (0, 1, 2))
+
+
+def _controllers(scenes: Sequence[Row]) -> TextTable:
+    """Every controller over all plants and disturbances, by the kind of costs."""
+    body = []
+    for kind in distinct(scenes, "costs"):
+        here = grouped(pick(scenes, costs=kind)).values()
+        paid = {name: [float(np.mean([relative(s, name) for s in found])) for found in here] for name in CONTROLLERS}
+        for name, ratios in paid.items():
+            level = sum(mine <= 1.02 * theirs for mine, theirs in zip(ratios, paid[PREVIEW], strict=True))
+            ahead = sum(mine <= theirs for mine, theirs in zip(ratios, paid[PREVIEW], strict=True))
+            middle = Ratios(enumerate(ratios)).middle
+            body.append([kind, name, ratio(middle), ratio(max(ratios)), f"{ahead}", f"{level} of {len(ratios)}"])
+    heads = ["costs", "controller", "cost ÷ LQR's", "at worst", "no dearer than Preview", "within 2 % of it"]
+    return TextTable(heads, body, (0, 1))
 
 
 def _regret(scenes: Sequence[Row]) -> TextTable:
@@ -132,7 +149,7 @@ def _sensitivity(found: Sequence[Row]) -> TextTable:
     return TextTable(["plant", "disturbance", *choices], [*body, ["all", "geometric mean", *middle]])
 
 
-# ------------------------------------------------------------------------------------------------------ what they say
+# ------------------------------------------------------------------------------------------------------ sentences
 
 
 def remarks(results: Results) -> dict[str, Any]:
@@ -143,7 +160,7 @@ def remarks(results: Results) -> dict[str, Any]:
         "plants": {name: PLANTS[name].about for name in distinct(scenes, "plant")},
         "disturbances": {name: DISTURBANCES[name] for name in distinct(scenes, "disturbance")},
         "costs": {name: COSTS[name] for name in distinct(scenes, "costs")},
-        "against": {other: against(scenes, other) for other in ("LQR", "H-infinity", "GPC", "ScreamControl")},
+        "against": {other: against(scenes, other) for other in OTHERS},
         "noise": [relative(scene, OURS) for scene in pick(scenes, disturbance="noise")],
         "apart": {"one": max(one, default=0), "mean": 100 * np.mean(two), "most": 100 * np.max(two)},
         "states": timed["states"],

@@ -1,7 +1,7 @@
-"""Control of plants that engineers know: the plants, their disturbances and costs, and what one run measures.
+"""Control of plants that engineers know: the plants, their disturbances and costs, and the measurements of one run.
 
-Five controllers meet the same disturbances; for quadratic costs so do the best policies in hindsight. Beside that: time
-of a step against the number of states, the truncated loss against the real cost, and what the choices of
+Eight controllers meet the same disturbances; for quadratic costs so do the best policies in hindsight. Beside that:
+time of a step against the number of states, the truncated loss against the real cost, and what the choices of
 `thalweg.control.estimated_constants` do. Every function returns what JSON can hold.
 """
 
@@ -40,7 +40,7 @@ class Plant:
     R: Array
     direction: Array  # which states are pushed
     bound: float  # how much
-    outputs: dict[str, Array]  # what is drawn: a name and its row of weights of the states
+    outputs: dict[str, Array]  # curves in pictures: a name and its row of weights of the states
     inputs: tuple[str, ...]
 
     @functools.cached_property
@@ -73,27 +73,37 @@ def _plants() -> dict[str, Plant]:
             tc.batch_reactor(), np.eye(4), np.eye(2), np.array([1.0, 1.0, 0.0, 0.0]), 0.1,
             {"state 1": each[0], "state 2": each[1]}, ("input 1", "input 2"),
         ),
+        "room": Plant(
+            "air and walls of a room, every hour; the weather pushes the air and, less, the walls; slow",
+            tc.LinearSystem.sampled([[-0.7, 0.5], [0.05, -0.06]], [[1.0], [0.0]], 1.0),
+            np.diag([1.0, 0.0]), 0.1 * np.eye(1), np.array([1.0, 0.05]), 0.3,
+            {"air (K)": np.array([1.0, 0.0]), "walls (K)": np.array([0.0, 1.0])}, ("heating",),
+        ),
     }  # fmt: skip
 
 
 PLANTS = _plants()
 CONTROLLERS: dict[str, Callable[[Plant, Array, int], tc.Controller]] = {
     "LQR": lambda p, K, T: tc.LinearFeedback(p.system, gain=K),
+    "IntegralLQR": lambda p, K, T: tc.IntegralLQR(p.system, Q=p.Q, R=p.R),
+    "Preview": lambda p, K, T: tc.Preview(p.system, Q=p.Q, R=p.R),
     "H-infinity": lambda p, K, T: tc.LinearFeedback(p.system, gain=tc.h_infinity_gain(p.system, p.Q, p.R)[0]),
     "GPC": lambda p, K, T: tc.GPC(p.system, T, gain=K),
     "ScreamControl": lambda p, K, T: tc.ScreamControl(p.system, T, gain=K),
     "EfficientControl": lambda p, K, T: tc.EfficientControl(p.system, T, gain=K),
+    "TrackingControl": lambda p, K, T: tc.TrackingControl(p.system, Q=p.Q, R=p.R),
 }
-# What is drawn at random gets several seeds.
+# Random disturbances get several seeds.
 DISTURBANCES = {
     "wave": "a sine with a period of 40 rounds",
     "walk": "a reflected random walk",
-    "steps": "a constant push, its sign drawn anew every 200 rounds",
+    "steps": "a constant push, its sign drawn again every 200 rounds",
+    "gusts": "an autoregression of order 2, twice as strong in every other 500 rounds",
     "recorded": "blood sugar readings, centred and scaled: a real series, slow and irregular",
     "bang-bang": "an adversary that takes the dearer of two signs in every round",
-    "noise": "independent and uniform: nobody can foresee it",
+    "noise": "independent and uniform: unpredictable",
 }
-RANDOM = ("walk", "steps", "noise")
+RANDOM = ("walk", "steps", "gusts", "noise")
 COSTS = {
     "fixed": "the quadratic cost that LQR and H-infinity were designed for",
     "switching": f"that one, and every other {STAGE} rounds states/10, inputs × 10",
@@ -113,6 +123,11 @@ def pushes(plant: Plant, kind: str, horizon: int, seed: int) -> Any:
         return tc.random_walk(horizon, d, W, rng=rng)
     if kind == "steps":
         return tc.recorded(np.r_[0.0, tc.piecewise(horizon - 1, 1, 1.0, length=200, rng=rng)[:, 0]], W, direction=d)
+    if kind == "gusts":
+        series, strength = np.zeros(horizon + 2), 1.0 + np.arange(horizon + 2) // 500 % 2
+        for t in range(2, horizon + 2):
+            series[t] = 1.6 * series[t - 1] - 0.7 * series[t - 2] + strength[t] * rng.standard_normal()
+        return tc.recorded(series[2:], W, direction=d)
     if kind == "recorded":
         return tc.recorded(draw("glucose", horizon=horizon).problem.labels, W, direction=d)
     if kind == "noise":
@@ -132,7 +147,7 @@ def costs_of(plant: Plant, kind: str, horizon: int) -> list[tc.Cost]:
 
 
 def _so_far(costs: Array) -> list[float]:
-    """What was paid so far, at about 200 rounds."""
+    """Cumulative costs at about 200 rounds."""
     curve: list[float] = np.cumsum(costs)[curve_rounds(len(costs)) - 1].tolist()
     return curve
 
@@ -175,12 +190,12 @@ def _planted(p: Plant, K: Array, costs: list[tc.Cost], w: Array, T: int) -> Row:
 
 
 def trajectory(*, plant: str, horizon: int) -> Row:
-    """States, inputs and costs of LQR and EfficientControl in the last rounds of a wave with switching costs."""
+    """States, inputs and costs of three controllers in the last rounds of a wave with switching costs."""
     p, T = PLANTS[plant], horizon
     costs, w = costs_of(p, "switching", T), pushes(p, "wave", T, 0)
     first = max(0, T - SHOWN)
     drawn: Row = {"plant": plant, "first": first}
-    for name in ("LQR", "EfficientControl"):
+    for name in ("LQR", "EfficientControl", "TrackingControl"):
         run = tc.simulate(CONTROLLERS[name](p, p.gain, T), p.system, costs, w)
         drawn[name] = {
             "outputs": {key: (run.states[first:T] @ row).tolist() for key, row in p.outputs.items()},
@@ -231,7 +246,7 @@ def sensitivity(*, plant: str, disturbance: str, costs: str, seed: int, horizon:
 
 
 def stability(*, plant: str, horizon: int) -> Row:
-    """What theory and estimates say about a plant."""
+    """Constants of theory and estimates for a plant."""
     p, K = PLANTS[plant], PLANTS[plant].gain
     cost, w = tc.QuadraticCost(p.Q, p.R), pushes(p, "wave", horizon, 0)
     certificate, ours = tc.strong_stability(p.system, K), tc.estimated_constants(p.system, K)

@@ -29,6 +29,7 @@ def worlds():
     gaps[60:75] = np.nan
     outliers = season.copy()
     outliers[[50, 90, 120]] += [80.0, -60.0, 100.0]
+    strike = season + 4000.0 * ((TIMES > 10) & (TIMES < 14))  # from the end of the second season on
     levels = season + np.repeat(80 * rng.standard_normal(10), 15)
     return {
         "season": season,
@@ -37,6 +38,7 @@ def worlds():
         "gaps": gaps,
         "outliers": outliers,
         "shift": season + 60.0 * (TIMES > 70),
+        "strike": strike,
         "levels": levels,
         "levels and gaps": np.where(np.isnan(gaps), np.nan, levels),
         "counts": rng.poisson(1.0, T) * 1.0,
@@ -362,7 +364,11 @@ def stream(kind, seed):
 
 def errors(y, truth, season, use):
     """Root mean square errors one and H steps ahead of the values in `use`, from row 100 on."""
-    mean, found = Forecaster(season=season, horizon=H).run(y).mean, []
+    return sizes(Forecaster(season=season, horizon=H).run(y).mean, truth, use)
+
+
+def sizes(mean, truth, use):
+    found = []
     for h in (1, H):
         e = (truth[h - 1 :] - mean[: LONG - h + 1, h - 1])[100:][use[h - 1 :][100:]]
         found.append(np.sqrt(np.mean(e**2)))
@@ -395,34 +401,42 @@ def at_random(y, size, rng):
 
 
 ALL = np.ones(LONG, dtype=bool)
+BEYOND = {("trend", "blocks"): 1.15}  # at H steps 1.107 over 40 seeds, with a standard error of 0.009
 TROUBLE = {"outliers": outliers, "shift": shift, "at random": at_random, "blocks": blocks}
-POSSIBLE = {("trend", "blocks"): (1.1, 1.5)}  # beyond 1.1: the slope is followed by what few values there are
 
 
-def repeated(y, truth, use):
-    """As `errors`, of the last value that was seen."""
-    last, found = np.full(LONG + 1, np.nan), []
-    for t in range(LONG):
-        last[t + 1] = last[t] if np.isnan(y[t]) else y[t]
-    for h in (1, H):
-        e = (truth[h - 1 :] - last[: LONG - h + 1])[100:][use[h - 1 :][100:]]
-        found.append(np.sqrt(np.mean(e**2)))
-    return np.array(found)
+def best_errors(y, truth, kind, use):
+    """As `errors`, of the best forecasts by someone who knows the kind of the process, and all but its coefficients.
+
+    That is the last value of a walk, and for the others least squares: a Kalman filter without any noise of the state.
+    """
+    t, mean = np.arange(LONG + H), np.zeros((LONG, H))
+    waves = [wave(2 * np.pi * t / m) for m in (12, 6) for wave in (np.sin, np.cos)]
+    columns = {"season": waves, "trend": [*waves, t / LONG]}.get(kind, [])
+    X = np.column_stack([t**0, *columns])
+    A, c, last = 1e-9 * np.eye(X.shape[1]), np.zeros(X.shape[1]), 0.0
+    for now in range(LONG):
+        mean[now] = last if kind == "walk" else X[now : now + H] @ np.linalg.solve(A, c)
+        if not np.isnan(y[now]):
+            A, c, last = A + np.outer(X[now], X[now]), c + X[now] * y[now], y[now]
+    return sizes(mean, truth, use)
 
 
 @pytest.mark.parametrize("trouble", TROUBLE)
 @pytest.mark.parametrize("kind", ["season", "trend", "walk", "noise"])
 @pytest.mark.parametrize("seeds", [2, pytest.param(12, marks=pytest.mark.slow)])
 def test_trouble_costs_little(kind, trouble, seeds):
-    """At most 1.1 of the errors without it; for a walk, whose last value is all that is known of it, 1.1 of that."""
+    """At most 1.1 of the errors without it, but for `BEYOND`. Gaps cost the best forecasts something too, for a walk up
+    to 1.26: that is not counted.
+    """
     found = []
     for seed in range(seeds):
         y, season = stream(kind, seed)
         changed, use = TROUBLE[trouble](y, 100.0, np.random.default_rng(seed))
         found.append(np.log(errors(changed, changed, season, use) / errors(y, y, season, use)))
-        if kind == "walk" and np.isnan(changed).any():
-            found[-1] -= np.log(repeated(changed, changed, use) / repeated(y, y, use))
-    assert (np.exp(np.mean(found, axis=0)) <= POSSIBLE.get((kind, trouble), (1.1, 1.1))).all()
+        if np.isnan(changed).any():
+            found[-1] -= np.log(best_errors(changed, changed, kind, use) / best_errors(y, y, kind, use))
+    assert np.exp(np.mean(found, axis=0)).max() <= BEYOND.get((kind, trouble), 1.1)
 
 
 @pytest.mark.parametrize("kind", ["season", "trend", "walk", "noise"])
@@ -467,6 +481,10 @@ def test_changes_are_told(caplog):
 
 
 # ----------------------------------------------------------------------------------------------------- states and input
+
+
+def test_a_state_is_small():
+    assert Forecaster(season=24, horizon=24, levels=(0.8, 0.95))._memory.block.memory.nbytes <= 50_000
 
 
 def test_states_that_do_not_fit_are_refused():

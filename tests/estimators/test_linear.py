@@ -48,9 +48,9 @@ def restored(model, saved):
     return FreeModel.restored(TrackingRegressor(), model.layout, saved)
 
 
-def weigher(loss, guests=True):
+def weigher(loss, guests=True, last=False):
     """The jury and the shares in plain Python, whose own tests are elsewhere."""
-    priors = believed(guests)
+    priors = believed(guests, last)
     jury = Block.fresh(jury_plan(priors, MOST_SLOTS))
     shares, weights = Block(shares_plan(priors.size)).state, priors.copy()
     begin_shares(shares, priors)
@@ -65,14 +65,20 @@ def weigher(loss, guests=True):
     return weigh
 
 
-@pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("loss", LOSSES)
-def test_twin(loss, intercept):
+REAL = ["squared_error", "huber", "quantile"]
+TWINS = [(loss, intercept, False) for loss in LOSSES for intercept in (True, False)]
+TWINS += [(loss, True, True) for loss in REAL]
+
+
+@pytest.mark.parametrize(("loss", "intercept", "last"), TWINS)
+def test_twin(loss, intercept, last):
     X, y, _ = rows(loss, n=120)
+    if last:
+        y += np.cumsum(np.random.default_rng(3).normal(size=120))  # so that the last label is worth something
     weights = np.where(np.arange(120) % 7 == 3, 2.5, 1.0)
-    twin = Linear(4, loss, par=LOSSES[loss], intercept=intercept, weigh=weigher(loss))
+    twin = Linear(4, loss, par=LOSSES[loss], intercept=intercept, last=last, weigh=weigher(loss, last=last))
     expected = np.array([twin.learn(*row) for row in zip(X, y, weights, strict=True)])
-    ahead, model = play(X, y, weights, loss, intercept=intercept)
+    ahead, model = play(X, y, weights, loss, intercept=intercept, last=last)
     assert np.abs(ahead - expected).max() <= 1e-6 * np.abs(expected).max()
     assert np.allclose(model.weights, twin.weights, atol=1e-5)
     coefficients, constant = model.coefficients()

@@ -195,3 +195,81 @@ def test_tracking_by_hand(scores, integral):
         x += 0.1 * scores[max(0, t - 99) : t + 1].max() * missed
         total += missed
     assert peers.tracking(scores, ALPHA, 0.1, integral) == pytest.approx(wanted, rel=1e-12)
+
+
+# --------------------------------------------------------------------------------------------------------- newest peers
+
+
+def test_decaying_steps(scores):
+    D, x, q = scores[:100].max(), 0.0, []
+    for t, s in enumerate(scores, 1):
+        q.append(max(x, 0))
+        x = x + D / t**0.6 * ((s > x) - ALPHA)
+    assert np.allclose(peers.decaying(scores, ALPHA), q, rtol=1e-9)
+
+
+@pytest.mark.parametrize("newton", [False, True])
+def test_betting(scores, newton):
+    """Wealth is 1 and all that was won; a bet is a share of it."""
+    bets, coins, q, slopes = [0.0], [], [], []
+    for s in scores:
+        wealth = 1.0 + sum(c * w for c, w in coins)
+        stake = bets[-1] * wealth
+        q.append(max(stake, 0.0))
+        c = (s > stake) - ALPHA
+        coins.append((c, stake))
+        if newton:
+            slopes.append(-c / (1 + bets[-1] * c))
+            step = slopes[-1] / (1 + sum(z * z for z in slopes)) * 2 / (2 - math.log(3))
+            bets.append(min(max(bets[-1] - step, -0.5), 0.5))
+        else:
+            bets.append(sum(c for c, _ in coins) / (len(coins) + 1))
+    assert np.allclose(peers.betting(scores, ALPHA, newton), q, rtol=1e-7)
+
+
+def test_the_universal_portfolio_is_the_mean_of_all_fixed_ones():
+    """Over shares b with density 1/(pi sqrt(b (1 - b))): its wealth by integration, its bet from that of the next."""
+    scores = np.abs(np.random.default_rng(3).standard_normal(12))
+    angle = (np.arange(20_000) + 0.5) / 20_000 * np.pi
+    b = np.sin(angle / 2) ** 2  # equal steps of the angle have this density
+    wealths, found = np.ones(b.size), peers.portfolio(scores, ALPHA)
+    for s, q in zip(scores, found, strict=True):
+        share = (wealths * b).mean() / wealths.mean()
+        stake = (share / ALPHA - (1 - share) / (1 - ALPHA)) * wealths.mean()
+        assert q == pytest.approx(max(stake, 0.0), rel=1e-4, abs=1e-6)
+        wealths = wealths * (b / ALPHA if s > stake else (1 - b) / (1 - ALPHA))
+
+
+@pytest.mark.parametrize("kind", ["eci", "integral", "cop"])
+def test_the_learners_with_a_correction(scores, kind):
+    rate, T = 0.1, scores.size
+    q, x = np.zeros(T + 1), np.zeros(T + 1)
+    r = np.zeros(T)
+    for t in range(T):
+        past = scores[max(0, t - 100) : t]
+        eta = rate * np.ptp(past) if t else rate
+        r[t] = scores[t] - q[t]
+        x[t + 1] = x[t] - eta * (ALPHA if q[t] >= scores[t] else ALPHA - 1)
+        f = r[:t] / (2 + np.exp(r[:t]) + np.exp(-r[:t]))
+        if kind == "eci":
+            extra = r[t] / (2 + math.exp(r[t]) + math.exp(-r[t]))
+        elif kind == "integral":
+            weight = 0.95 ** (t - np.arange(1.0, t + 1))
+            extra = (weight * f).sum() / weight.sum() if t else 0.0
+        else:
+            extra = -0.5 * (np.mean(past <= x[t + 1]) - (1 - ALPHA)) if t >= 100 else 0.0
+        q[t + 1] = x[t + 1] + eta * extra
+    found = peers.cop(scores, ALPHA, rate) if kind == "cop" else peers.eci(scores, ALPHA, rate, kind == "integral")
+    assert np.allclose(found, np.maximum(q[:-1], 0.0), rtol=1e-9, atol=1e-12)
+
+
+# ------------------------------------------------------------------------------------------------------------ two sides
+
+
+def test_a_run_with_sides_is_what_it_says(results):
+    y_hat, y = cases.draw("levels", FEW.horizon)
+    low, high = ConformalTracker(0.9).run(y_hat, y)[100:].T
+    y = y[100:]
+    score = high - low + 2 / ALPHA * (np.maximum(low - y, 0) + np.maximum(y - high, 0))
+    assert results["sides/levels/one"]["score"] == pytest.approx(score.mean())
+    assert results["sides/levels/one"]["coverage"] == pytest.approx(np.mean((low <= y) & (y <= high)))

@@ -53,7 +53,8 @@ def test_the_csv_has_a_line_for_each_controller_in_each_scene(report):
     assert all(row["projections"] == row["gradients"] != "0" for row in ours)  # one a round, counted
     scream = [row for row in rows if row["controller"] == "ScreamControl"]
     members = int(np.ceil(np.log2(1 + SMALL.horizon) / 2)) + 1
-    assert all(int(row["projections"]) == members * int(row["gradients"]) + 1 for row in scream)
+    starts = [int(row["projections"]) - members * int(row["gradients"]) for row in scream]
+    assert all(1 <= count <= 3 for count in starts)  # it projects where it begins, after a rescale again
 
 
 def test_a_scene_is_what_one_gets_by_hand():
@@ -74,7 +75,7 @@ def test_a_scene_is_what_one_gets_by_hand():
 
 
 @pytest.mark.parametrize("plant", PLANTS)
-@pytest.mark.parametrize("kind", ["wave", "walk", "steps", "noise", "recorded"])
+@pytest.mark.parametrize("kind", ["wave", "walk", "steps", "gusts", "noise", "recorded"])
 def test_disturbances_keep_the_bound_of_the_plant(plant, kind):
     if kind == "recorded":
         pytest.importorskip("bokeh_sampledata")

@@ -7,6 +7,7 @@ its time. Time counts from the first value; `t` is the time of the value to be f
 import math
 
 import numpy as np
+from scipy.stats import norm
 
 LARGEST = 1e100
 PLAIN = ((0.15, 0.0, 1.0), (0.6, 0.0, 1.0), (0.5, 0.05, 0.9))  # alpha, beta, phi
@@ -45,14 +46,15 @@ class Smoothing:
         self.level, self.slope, self.season, self.errors, self.phases = 0.0, 0.0, np.zeros(max(m, 1)), [0.0, 0.0], {}
         self.started = False
 
-    def start(self, t, z):
+    def start(self, t, z, step):
         """Start from the last two seasons."""
         one, two = np.array(z[-2 * self.m : -self.m]), np.array(z[-self.m :])
         slope = (two.mean() - one.mean()) / self.m
         away = np.arange(self.m) - (self.m - 1) / 2
         for i in range(self.m):
-            both = (one - one.mean())[i] + (two - two.mean())[i]
-            self.season[(t + i) % self.m] = both / 2 - slope * away[i]
+            a, b = (one - one.mean())[i] - slope * away[i], (two - two.mean())[i] - slope * away[i]
+            alike = abs(a - b) <= 8 * step
+            self.season[(t + i) % self.m] = (a + b) / 2 if alike else min(a, b, key=abs)
         self.level = two.mean() + slope * (self.m - 1) / 2
         self.slope = slope if self.beta else 0.0
         self.started = True
@@ -158,7 +160,7 @@ class Forecaster:
             for p in range(2):
                 for one in self.parts[m, p].bank:
                     if not one.started and self.t >= 2 * m:
-                        one.start(self.t, self.z[p])
+                        one.start(self.t, self.z[p], self.step[p])
             for p in range(1 + self.positive):
                 for j, one in enumerate(self.parts[m, p].bank):
                     if one.started:
@@ -221,7 +223,7 @@ class Forecaster:
             x = np.array([*x, slow[h - 1] - b, trend[h - 1] - b, self.step[p]])
             at = max(k for k in anchors(self.H) if k <= min(h + self.gap, self.H))
             model = part.direct[at]
-            if model.n > 2:
+            if model.n > 2 and (not self.gap or h + self.gap <= self.H):
                 if at not in weights:
                     weights[at] = model.weights(3.0 * at)
                 out[h - 1] = b + weights[at] @ x
@@ -281,19 +283,22 @@ class Forecaster:
     # ------------------------------------------------------------------ intervals
 
     def thresholds(self, mean):
-        """(1) and (2) of `spans`."""
+        """(1), (2) and (4) of `spans`."""
         S, s, F = self.sizes
         q = {}
         for h in anchors(self.H):
             held = [1.0, *(np.clip(a / b, 0.2, 5) if b > 0 else 1.0 for a, b in ((s, S), (abs(mean[h - 1]), F)))]
             unit = float(np.mean(held)) ** h**-0.25
-            scores, thin = sorted(self.spans[h]["scores"][-90:]), max(1, h // 4)
+            kept = len(self.spans[h]["scores"])
+            scores = sorted(self.spans[h]["scores"][kept // 4 :][-100:])
             n, below = len(scores), max([k for k in anchors(self.H) if k < h], default=None)
             for level in self.levels:
                 now = math.inf
                 if n:
-                    rank = level * (n + 1 + (h - 1) / 5 / thin)
-                    now = math.exp(self.spans[h]["theta"][level]) * unit * np.interp(rank, np.arange(1, n + 1), scores)
+                    seen = np.interp(level * (n + 1), np.arange(1, n + 1), scores)
+                    normal = norm.ppf((1 + level) / 2) * np.linalg.norm(scores) / math.sqrt(n)
+                    mix = (1 + 3 / n) * np.average([seen, normal], weights=[n, 50])
+                    now = math.exp(self.spans[h]["theta"][level]) * unit * mix
                 if n < 10 and below and q[below, level] < math.inf:
                     now = max(now, q[below, level]) if n else q[below, level] * math.sqrt(h / below)
                 q[h, level] = now
@@ -321,7 +326,7 @@ class Forecaster:
                 if q[level] < math.inf:
                     theta = mine["theta"][level] + 0.05 / h**0.75 * ((abs(y - mean) > q[level]) - (1 - level))
                     mine["theta"][level] = min(max(theta, -2.0), 5.0)
-            if mine["answers"] % max(1, h // 4) == 0:
+            if mine["answers"] % math.isqrt(h) == 0:
                 mine["scores"].append(abs(y - mean) / unit)
             mine["answers"] += 1
         if not self.gap and self.told is not None:

@@ -12,9 +12,10 @@ FORGET = [1.0, 1.0, 0.999, 0.99, 0.95]
 PRIORS = {True: [1.0, 100.0, 1.0, 1.0, 1.0], False: [0.2, 10.0, 1.0, 1.0, 1.0]}
 
 
-def believed(guests):
+def believed(guests, last=False):
     members = np.array([1, 2, 4, 3, 2, 1, 1, 1]) / 15
-    return np.r_[0.7 * np.array([0.35, 0.2, 0.25, 0.15, 0.05]), 0.3 * members] if guests else members
+    weights = np.r_[0.7 * np.array([0.35, 0.2, 0.25, 0.15, 0.05]), 0.3 * members] if guests else members
+    return np.r_[0.95 * weights, 0.05] if last else weights
 
 
 class Column:
@@ -161,12 +162,13 @@ class Guest(Model):
 class Linear:
     """`learn` returns what was predicted; `weigh(costs of all, of what was played)` returns the next weights."""
 
-    def __init__(self, d, loss="squared_error", *, par=0.5, intercept=True, guests=True, weigh=None):
+    def __init__(self, d, loss="squared_error", *, par=0.5, intercept=True, guests=True, last=False, weigh=None):
         self.loss, self.intercept, self.weigh = Loss(loss, par), intercept, weigh
         priors = PRIORS[loss == "log_loss"]
         self.candidates = [Guest(f, p, d) for f, p in zip(FORGET, priors, strict=True)] if guests else []
         self.candidates += [Member(r, d, loss == "quantile" and i % 2 == 0) for i, r in enumerate(RATES)]
-        self.weights = believed(guests)
+        self.weights = believed(guests, last)
+        self.last = [0.0] if last else []  # the last label, the last candidate
         self.columns, self.labels = [Column(intercept) for _ in range(d)], Column(intercept)
         self.classes = loss in ("log_loss", "hinge")
         self.unit, self.level, self.scale = float(self.classes), 0.0, 0.0
@@ -177,7 +179,7 @@ class Linear:
 
     def say(self, z):
         far = np.abs(z[1:]).max(initial=0.0)
-        p = np.array([c.w @ z + c.offset + self.level for c in self.candidates])
+        p = np.array([c.w @ z + c.offset + self.level for c in self.candidates] + self.last)
         if self.classes:
             p = np.clip(p, -SURE, SURE)
             return sigmoid(p) if self.loss.name == "log_loss" else p
@@ -201,6 +203,8 @@ class Linear:
         self.rows += 1
         if self.gauge > 0:
             self.judge(p, played, other, y, weight)
+        if self.last:
+            self.last = [y]
         y = y if self.classes else self.see_label(played, y)
         self.see_row(x)
         if self.unit > 0:
@@ -252,7 +256,8 @@ class Linear:
                     c.follow(j, column.spread / spread, (column.mean - mean) / column.spread)
 
     def coefficients(self):
-        w = sum(a * c.w for a, c in zip(self.weights, self.candidates, strict=True))
-        offset = sum(a * c.offset for a, c in zip(self.weights, self.candidates, strict=True))
+        w = sum(a * c.w for a, c in zip(self.weights, self.candidates, strict=False))
+        offset = sum(a * c.offset for a, c in zip(self.weights, self.candidates, strict=False))
+        offset += sum(self.weights[-1] * (last - self.level) for last in self.last)
         raw = np.array([v / c.spread if c.spread > 0 else 0.0 for v, c in zip(w[1:], self.columns, strict=True)])
         return raw, self.level + offset + w[0] - sum(b * c.mean for b, c in zip(raw, self.columns, strict=True))

@@ -1,4 +1,4 @@
-"""The numbers a learning controller is tuned with: how large its policies may be, and two scales of its loss.
+"""Tuning constants of a learning controller: the size of its policies, and two scales of its loss.
 
 The theory (Zhao, Yan, Wang, Zhou, JMLR 24, 2023, Section 5) has, for a (kappa, gamma)-strongly stable gain, kappa_B =
 max(1, ||B||), tau = kappa_B kappa^3, disturbances up to W and costs with ||grad c|| <= G_c D where ||x||, ||u|| <= D:
@@ -10,10 +10,11 @@ max(1, ||B||), tau = kappa_B kappa^3, disturbances up to W and costs with ||grad
     G_f    = sqrt(H) G_c D W (1 + kappa_B kappa^2 (1 + kappa)/gamma)                       (5)
 
 They hold for every disturbance and every cost, and they are astronomical: learners tuned with them hardly move. So
-`theory_constants` is there to be looked at, and `estimated_constants` is what controllers use.
+`theory_constants` is for inspection, and controllers use `estimated_constants`.
 """
 
 import math
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,7 +33,7 @@ from thalweg._validate import (
 )
 from thalweg.control.gains import check_gain, closed_loop, strong_stability
 from thalweg.control.system import LinearSystem
-from thalweg.errors import InputError
+from thalweg.errors import InputError, MemoryWarning
 
 __all__ = ["Constants", "estimated_constants", "theory_constants"]
 
@@ -42,7 +43,7 @@ LONGEST_MEMORY = 50  # the longest memory that is chosen by itself
 
 @dataclass(frozen=True)
 class Constants(Recorded):
-    """What a learning controller is tuned with.
+    """The tuning constants of a learning controller.
 
     Attributes
     ----------
@@ -51,9 +52,9 @@ class Constants(Recorded):
     gradient_bound : float or None
         G_f, at least the length of a gradient of the truncated loss. None: measured in the first rounds.
     switching_cost : float or None
-        lambda, what a unit of movement of M costs at most. None: measured in the first rounds.
+        lambda, the largest cost of a unit of movement of M. None: measured in the first rounds.
     margin : float
-        What is measured is multiplied with this, since gradients grow when M, the costs or the disturbances do.
+        Factor of all measured constants, since gradients grow when M, the costs or the disturbances do.
     """
 
     caps: Array
@@ -91,14 +92,16 @@ def estimated_constants(
     strength: float = 1.0,
     margin: float = 8.0,
 ) -> Constants:
-    """Caps from how the linear controller itself responds; the two scales are left to be measured.
+    """Return caps from the response of the linear controller; the two scales are measured later.
 
     To a push w, i rounds ago, u = -K x responds with -K F^{i-1} w, F = A - B K. The learned part may be `strength`
     times as strong as the strongest such response from then on:
 
         c_i = strength * max_{j >= i} ||K F^{j-1}||
 
-    and the memory, where it is left out, is the least H with ||F^j|| <= 0.1 for all j > H, but at most 50.
+    and the memory, where it is left out, is the least H with ||F^j|| <= 0.1 for all j > H, but at most 50. Where that
+    cuts it short, a `MemoryWarning` says how much of a push is left after it, and if this is more than the push itself,
+    ||F^j|| >= 1 for some j > 50, an error: the truncated loss would then have little to do with the cost.
 
     Parameters
     ----------
@@ -128,7 +131,10 @@ def estimated_constants(
     if memory is None:
         later = np.maximum.accumulate(left[::-1])[::-1]  # of ||F^j||, j >= 1 .. : the largest from there on
         short = np.flatnonzero(later <= FORGOTTEN)
-        memory = int(min(LONGEST_MEMORY, max(1, short[0]))) if short.size else LONGEST_MEMORY
+        needed = int(max(1, short[0])) if short.size else None
+        memory = min(LONGEST_MEMORY, needed or LONGEST_MEMORY)
+        if needed != memory:
+            _refuse_or_warn(who, system, float(later[memory]), needed)
     if memory > len(response):
         raise wrong(who, "memory", f"at most {len(response)}", memory)
     caps = s * np.maximum.accumulate(response[::-1])[::-1][:memory]
@@ -137,6 +143,19 @@ def estimated_constants(
             f"{who}: the gain is zero, so it says nothing about the size of policies. Give Constants(caps=...)."
         )
     return Constants(np.maximum(caps, 1e-6 * caps[0]), margin=margin)
+
+
+def _refuse_or_warn(who: str, system: LinearSystem, left: float, needed: int | None) -> None:
+    """Say that the closed loop is too slow for the longest memory that is chosen by itself."""
+    enough = "" if needed is None else f"memory={needed} ({system.lasts(needed)}), "
+    said = (
+        f"{who}: the closed loop is slow. Of a push {left:.3g} times its size is left after "
+        f"{system.lasts(LONGEST_MEMORY)}, the longest memory that is chosen by itself. Give {enough}a faster gain or a "
+        "longer sampling period, or use TrackingControl, which needs no memory."
+    )
+    if left >= 1:
+        raise InputError(said)
+    warnings.warn(said, MemoryWarning, stacklevel=4)
 
 
 def theory_constants(

@@ -3,7 +3,7 @@
     M_{t+1} = Pi(M_t - eta grad f_t(M_t)),   eta = D_f / sqrt(G_f (G_f + lambda) T)        (1)
 
 One gradient descent on the truncated loss: static regret O~(sqrt T), against the best fixed policy. D_f is the diameter
-of the set of policies; lambda stands for (H + 2)^2 L_f. 1 projection (H singular value decompositions) and 1 gradient a
+of the set of policies; lambda is (H + 2)^2 L_f. 1 projection (H singular value decompositions) and 1 gradient a
 round.
 """
 
@@ -54,7 +54,7 @@ class GPC(LearnedController):
         memory: int | None = None,
         constants: Constants | None = None,
         disturbance_bound: float | None = None,
-        on_violation: str = "clip",
+        on_violation: str = "rescale",
     ) -> None:
         self.step_size = None if step_size is None else check_positive("GPC", "step_size", step_size)
         super().__init__(
@@ -72,4 +72,4 @@ class GPC(LearnedController):
     def _make_learner(self, gradient_bound: float, switching_cost: float) -> Learner:
         G, D = gradient_bound, self.domain.diameter
         eta = self.step_size or D / math.sqrt(G * (G + switching_cost) * self.horizon)  # (1)
-        return OGD(self.domain, step_size=eta, horizon=self.horizon, gradient_bound=G, on_violation=self.on_violation)
+        return OGD(self.domain, step_size=eta, horizon=self.horizon, gradient_bound=G, on_violation=self._excess)

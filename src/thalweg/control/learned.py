@@ -2,7 +2,7 @@
 
     u_t = -K x_t + sum_i M_{t,i} w_{t-i}                                                   (1)
     w_t = x_{t+1} - A x_t - B u_t                                                          (2)
-    M_{t+1} = what a learner on {M : ||M_i|| <= c_i} makes of the gradient of f_t at M_t   (3)
+    M_{t+1}: the step of a learner on {M : ||M_i|| <= c_i} by the gradient of f_t at M_t   (3)
 
 `GPC`, `ScreamControl` and `EfficientControl` differ in the learner of (3) and in nothing else. f_t, the truncated loss,
 is in `thalweg.control.policy`.
@@ -42,8 +42,9 @@ class LearnedState(NamedTuple):
     """The last P = 2H + 1 disturbances, newest first, the scales of the loss and the present round."""
 
     past: Floats = field("P x", called="past disturbances")
-    known: Ints = field("1", counters, called="past disturbances")  # so many of them before the first round
+    known: Ints = field("1", counters, called="past disturbances")  # the number of them before the first round
     scales: Floats = field("5")
+    spent: Ints = field("3", counters, called="queries")  # of learners before the last restart
     x: Floats = field("x")
     u: Floats = field("u", called="input")
     clock: Ints = counter_field(2)
@@ -83,25 +84,29 @@ class LearnedController(Controller):
         T, the rounds it is tuned for.
     Q, R : array, vector or number, optional
         Weights of a quadratic cost, in the place of `gain`: K is then the LQR gain for them. Where costs are far from
-        x'x + u'u, say so: what is learned adds to K and cannot replace it.
+        x'x + u'u, give them: the learned part adds to K and cannot replace it.
     memory : int, optional
         H; chosen by `estimated_constants` when left out.
     constants : Constants, optional
         The size of policies and the scales of the loss; `estimated_constants(system, gain, memory=memory)` when left
         out.
-    on_violation : {"clip", "raise"}
-        What to do with a gradient above the bound: scale it down and count it, or refuse it.
+    on_violation : {"rescale", "clip", "raise"}
+        Treatment of a gradient above the bound: measure the scales again, with this gradient among those seen, and
+        restart the learner; scale the gradient down and count it; or refuse it. Bounds that were given are not changed:
+        "rescale" then scales the gradient down.
 
     Notes
     -----
     Where the constants do not say G_f and lambda, they are measured: M stays 0, which is the linear controller, until
     2H + 1 rounds have had a gradient that is not zero. Then G_f is the longest of these gradients times
-    `constants.margin` (8), and lambda so many times the largest
+    `constants.margin` (8), and lambda the same factor times the largest
 
         sum_{j=0..H} (j + 1) ||B'(F^j)'q_t|| ||(w_{t-1-j-i})_{i=1..H}||_F ,
 
     which is what the round's cost can change, to first order, when M moved by one in every round before. Learning
-    starts then. No projection is made before.
+    starts then. No projection is made before. After a quiet start these scales are too small: a gradient above G_f
+    makes both larger, `constants.margin` times what was seen, and the learner begins again at M = 0, at most
+    log_8(largest gradient/first gradients) times. The theorem of the learner holds from its last restart on.
 
     The learner is a guest of the controller's memory: both are saved, copied and rolled back together.
     """
@@ -120,7 +125,7 @@ class LearnedController(Controller):
         memory: int | None = None,
         constants: Constants | None = None,
         disturbance_bound: float | None = None,
-        on_violation: str = "clip",
+        on_violation: str = "rescale",
     ) -> None:
         name = type(self).__name__
         if Q is not None or R is not None:
@@ -130,7 +135,7 @@ class LearnedController(Controller):
         self.Q, self.R = self._given.get("Q"), self._given.get("R")  # as they were given, also in a copy
         super().__init__(system, gain=gain, disturbance_bound=disturbance_bound)
         self.horizon = check_count(name, "horizon", horizon)
-        self.on_violation = check_choice(name, "on_violation", on_violation, ("clip", "raise"))
+        self.on_violation = check_choice(name, "on_violation", on_violation, ("rescale", "clip", "raise"))
         if constants is None:
             constants = estimated_constants(system, self.gain, memory=memory)
         elif not isinstance(constants, Constants):
@@ -141,6 +146,11 @@ class LearnedController(Controller):
         self.policy = DAC(system, gain=self.gain, memory=constants.memory)
         self.domain = SpectralBalls(self.policy.shape, constants.caps)
         self._allocate(LearnedState, self._holds, {"P": 2 * self.memory + 1}, self._begin, self._moved)
+
+    @property
+    def _excess(self) -> str:
+        """What the learner does with a gradient above its bound."""
+        return "raise" if self.on_violation == "raise" else "clip"
 
     @abstractmethod
     def _make_learner(self, gradient_bound: float, switching_cost: float) -> Learner:
@@ -218,11 +228,13 @@ class LearnedController(Controller):
         c_x, c_u = read_gradients(self._who(), self.system, cost.gradients(calls.y.copy(), calls.v.copy()))
         calls.c_x[:], calls.c_u[:] = c_x, c_u
         _run(calls.gradient)
-        learner = self.learner
-        if learner is None:
-            self._measure(calls.G, calls.r)
-        else:
+        learner, length = self.learner, float(np.linalg.norm(calls.G))
+        if not np.isfinite(length):
+            raise InputError(f"{self._who()}: the gradient of the truncated loss is not finite.")
+        if learner is not None:
             learner.update(calls.G)  # (3)
+        if learner is None or (self._rescales and length > self._memory.state.scales[BOUND]):
+            self._measure(length, calls.r)
         past[1:] = past[:-1].copy()
         past[0] = w  # (2)
 
@@ -246,31 +258,37 @@ class LearnedController(Controller):
             M, x, u, y, v, c_x, c_u, r, G,
         )  # fmt: skip
 
-    def _measure(self, gradient: Array, r: Array) -> None:
-        """Play a round of measuring the scales of the loss; the last one starts the learner."""
-        length = float(np.linalg.norm(gradient))
-        if not np.isfinite(length):
-            raise InputError(f"{self._who()}: the gradient of the truncated loss is not finite.")
+    @property
+    def _rescales(self) -> bool:
+        return self.on_violation == "rescale" and self.constants.gradient_bound is None
+
+    def _measure(self, length: float, r: Array) -> None:
+        """Play a round of measuring the scales of the loss; the last one starts the learner, later ones restart it."""
         if length == 0:
             return
-        H, past, scales = self.policy.memory, self._memory.state.past, self._memory.state.scales
+        s = self._memory.state
+        H, past, scales = self.policy.memory, s.past, s.scales
         squares = np.cumsum(np.concatenate([[0.0], (past**2).sum(axis=1)]))
         j = np.arange(H + 1)
         heard = np.sqrt(squares[j + H + 1] - squares[j + 1])  # of w_{t-1-j-i}, i = 1..H
         price = float(((j + 1) * np.linalg.norm(r, axis=1) * heard).sum())
-        scales[SEEN] += 1
+        scales[SEEN] = min(scales[SEEN] + 1, 2 * H + 1)
         scales[LENGTH] = max(scales[LENGTH], length)
         scales[PRICE] = max(scales[PRICE], price)
         if scales[SEEN] >= 2 * H + 1:
+            q = self.queries
+            s.spent[:] = q.projections, q.gradients, q.values
             scales[BOUND:] = self.constants.margin * scales[[LENGTH, PRICE]]
             self._seat(self._memory)
 
-    # ------------------------------------------------------------------ what it tells, stop and resume
+    # ------------------------------------------------------------------ inspection, stop and resume
 
     @property
     def queries(self) -> Queries:
         """Projections onto the set of policies (H singular value decompositions each), gradients and values."""
-        return Queries() if self.learner is None else self.learner.queries
+        before = [int(count) for count in self._memory.state.spent]
+        now = Queries() if self.learner is None else self.learner.queries
+        return Queries(before[0] + now.projections, before[1] + now.gradients, before[2] + now.values)
 
     @property
     def clipped(self) -> int:
@@ -312,12 +330,12 @@ class LearnedController(Controller):
     def _check_learner(self) -> None:
         """Refuse a state whose learner does not belong to it."""
         s, learner, policy = self._memory.state, self.learner, np.zeros(self.system.input_dim)
-        if learner is not None and learner.rounds > s.clock[ROUNDS] - s.scales[SEEN]:
+        if learner is not None and learner.rounds + s.spent[1] > s.clock[ROUNDS] - s.scales[SEEN]:
             raise self._unfit(f"the learner of its policy played {learner.rounds} rounds, more than it did itself")
         if learner is not None and s.clock[ACTED]:
             policy = np.einsum("iux,ix->u", learner.decision, s.past[: self.memory])
         if not self._answers(s, policy):
-            raise self._unfit("its input is not what its policy answers to its state")
+            raise self._unfit("its input is not the answer of its policy to its state")
 
 
 def _run(call: Any) -> None:

@@ -28,5 +28,5 @@ class ScreamControl(LearnedController):
 
     def _make_learner(self, gradient_bound: float, switching_cost: float) -> Learner:
         return Scream(
-            self.domain, self.horizon, gradient_bound, switching_cost=switching_cost, on_violation=self.on_violation
+            self.domain, self.horizon, gradient_bound, switching_cost=switching_cost, on_violation=self._excess
         )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._recorded import Recorded
 from thalweg._types import Array
-from thalweg._validate import LARGEST_ENTRY, check_array, check_positive, wrong
+from thalweg._validate import LARGEST_ENTRY, check_array, check_positive, told, wrong
 from thalweg.control.equations import exponential
 from thalweg.errors import InputError
 
@@ -33,15 +34,18 @@ def _matrices(A: ArrayLike, B: ArrayLike) -> tuple[Array, Array]:
 class LinearSystem(Recorded):
     """x_{t+1} = A x_t + B u_t + w_t with state x, input u and disturbance w.
 
-    The matrices are those of discrete time. For dx/dt = A x + B u write `LinearSystem.sampled(A, B, period)`. Where A
+    The matrices are those of discrete time. For dx/dt = A x + B u write `LinearSystem.sampled(A, B, period)`, for a
+    `StateSpace` of python-control `LinearSystem.from_control(plant)`. Where A
     looks like one of continuous time, all real parts of its eigenvalues below 0 and one below -1, a warning says so.
 
     Parameters
     ----------
     A : array (d_x, d_x)
-        What the state does by itself.
+        The transition matrix of the state.
     B : array (d_x, d_u)
-        What the input does to it.
+        The effect of the input on the state.
+    period : float, optional
+        Seconds between two samples, where it is known: messages then speak of seconds beside rounds.
 
     Attributes
     ----------
@@ -57,8 +61,9 @@ class LinearSystem(Recorded):
     array([1. , 0.7])
     """
 
-    def __init__(self, A: ArrayLike, B: ArrayLike) -> None:
+    def __init__(self, A: ArrayLike, B: ArrayLike, *, period: float | None = None) -> None:
         self.A, self.B = _matrices(A, B)
+        self.period = None if period is None else check_positive("LinearSystem", "period", period)
         poles = np.linalg.eigvals(self.A).real
         if poles.max() < 0 and poles.min() < -1:
             warnings.warn(
@@ -83,7 +88,35 @@ class LinearSystem(Recorded):
             raise wrong(
                 "LinearSystem.sampled", "period", f"short enough that nothing grows beyond {LARGEST_ENTRY:g}", period
             )
-        return cls(free, pushed)
+        return cls(free, pushed, period=h)
+
+    @classmethod
+    def from_control(cls, plant: Any) -> LinearSystem:
+        """Return the system of a `StateSpace` of python-control, in discrete time.
+
+        Its A, B and sampling time are taken. Controllers see the whole state, so C and D are not used.
+
+        Examples
+        --------
+        >>> import control
+        >>> plant = control.sample_system(control.ss([[0, 1], [0, 0]], [[0], [1]], [[1, 0]], 0), 0.2)
+        >>> LinearSystem.from_control(plant)
+        LinearSystem(2 states, 1 inputs, spectral radius 1, sampled every 0.2 s)
+        """
+        who = "LinearSystem.from_control"
+        if not all(hasattr(plant, name) for name in ("A", "B", "dt")):
+            raise InputError(f"{who} needs a StateSpace of python-control, with A, B and dt. Got {told(plant)}.")
+        if plant.dt is None or plant.dt == 0:
+            time = "has no sampling time (dt is None)" if plant.dt is None else "is one of continuous time (dt = 0)"
+            raise InputError(
+                f"{who}: this StateSpace {time}. Sample it first: control.sample_system(plant, period), or "
+                "LinearSystem.sampled(plant.A, plant.B, period)."
+            )
+        return cls(plant.A, plant.B, period=None if plant.dt is True else plant.dt)
+
+    def lasts(self, rounds: int) -> str:
+        """Return a number of rounds in words, with seconds where the period is known."""
+        return f"{rounds} rounds" + ("" if self.period is None else f" ({rounds * self.period:.4g} s)")
 
     def step(self, state: ArrayLike, action: ArrayLike, disturbance: ArrayLike | None = None) -> Array:
         """The next state."""
@@ -108,9 +141,10 @@ class LinearSystem(Recorded):
             for t in range(len(u)):
                 states[t + 1] = self.A @ states[t] + self.B @ u[t] + w[t]
         if not np.isfinite(states).all():
-            raise InputError(f"{who}: the states grow beyond what floating point can hold. Take fewer rounds.")
+            raise InputError(f"{who}: the states grow beyond the range of floating point. Take fewer rounds.")
         return states
 
     def __repr__(self) -> str:
         radius = float(np.abs(np.linalg.eigvals(self.A)).max())
-        return f"LinearSystem({self.state_dim} states, {self.input_dim} inputs, spectral radius {radius:.4g})"
+        sampled = "" if self.period is None else f", sampled every {self.period:.4g} s"
+        return f"LinearSystem({self.state_dim} states, {self.input_dim} inputs, spectral radius {radius:.4g}{sampled})"

@@ -19,14 +19,14 @@ WASTE = 1.1  # memory over that of the streams in it, from which on a shelf is w
 WORD = 8
 
 
-def _pages(size: int) -> NDArray[np.int64]:
-    """Return memory of the system, not of an allocator that would keep it when it is given back."""
+def _pages(size: int, large: bool) -> NDArray[np.int64]:
+    """Return memory of the system, in large pages if wanted; an allocator would keep it when it is given back."""
     private = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
     try:
         pages = mmap.mmap(-1, size, **private)
     except OSError as error:
         raise MemoryError(f"There is no memory for {size} bytes of streams.") from error
-    if hasattr(mmap, "MADV_HUGEPAGE"):
+    if large and hasattr(mmap, "MADV_HUGEPAGE"):
         with contextlib.suppress(OSError):  # a system without large pages
             pages.madvise(mmap.MADV_HUGEPAGE)
     return np.frombuffer(pages, dtype=np.int64)
@@ -51,7 +51,7 @@ class Shelf:
         return WORD * self.width * self.count
 
     def take(self, count: int) -> Ints:
-        """Return places for so many streams, in ascending order of memory; all or, without memory, MemoryError."""
+        """Return places for `count` streams, in ascending order of memory; MemoryError if not all can be had."""
         lacking = count - self._free.size
         if lacking > 0:
             first, more = len(self._chunks), -(-lacking // self.rows)
@@ -101,7 +101,8 @@ class Shelf:
 
     def _allocate(self, k: int) -> None:
         if self._chunks[k] is None:
-            chunk = _pages(WORD * self.rows * self.width).reshape(self.rows, self.width)
+            large = k > 0  # a shelf with few streams would take 2 MB for them
+            chunk = _pages(WORD * self.rows * self.width, large).reshape(self.rows, self.width)
             self._chunks[k], self._bases[k] = chunk, address(chunk)
 
     def addresses(self, places: Ints) -> Ints:

@@ -5,9 +5,10 @@
 
 A missing value is passed with e = 0. After g of them a = alpha (1 + g alpha)/(1 + g alpha^2). Without a season
 a >= 1/(n + 1) for the n-th value, so that the first values count nearly as a mean. With one, it starts when two seasons
-are known: the slope from their means, s from the mean deviations. Rows of the bank: three without a season, four for
-every season, each in both spaces (`thalweg.parts.forecast.past`). A grid of rates takes the place of a fit: the
-combination chooses.
+are known: the slope from their means, s from the mean deviations. Where these differ by more than 8 mean steps of the
+series, as after a strike in one of the two seasons, s is the smaller one. Rows of the bank: three without a season,
+four for every season, each in both spaces (`thalweg.parts.forecast.past`). A grid of rates takes the place of a fit:
+the combination chooses.
 
 References
 ----------
@@ -34,6 +35,7 @@ SEASONAL = ((0.05, 0.0, 1.0, 0.05), (0.35, 0.0, 1.0, 0.3), (0.5, 0.05, 0.95, 0.3
 FARTHEST = (
     1e6 * LARGEST_ENTRY
 )  # of levels and seasons: (2) is stable, and adds up to a few times m of the largest value
+UNLIKE = 8.0  # mean steps between two values of one phase
 PLAIN_ROWS, SEASONAL_ROWS = len(PLAIN), len(SEASONAL)
 PLAIN_BASE, SEASONAL_BASE = 1, 1  # the row in a group whose errors direct models use
 
@@ -162,8 +164,8 @@ def smooth(s: BankState, c: BankSettings, p: int, z: float, t: int, seen: int, g
 
 
 @inner
-def start_season(s: BankState, c: BankSettings, q: int, t: int, line: Floats, L: int) -> None:
-    """Start season q from the two that `line` (2, at least L) ends with."""
+def start_season(s: BankState, c: BankSettings, q: int, t: int, line: Floats, L: int, step: Floats) -> None:
+    """Start season q from the two that `line` (2, at least L) ends with; `step` (2,) is the mean step of the series."""
     m = c.seasons[q]
     for p in range(2):
         one, two = 0.0, 0.0
@@ -177,8 +179,11 @@ def start_season(s: BankState, c: BankSettings, q: int, t: int, line: Floats, L:
             r, first = season_row(q, p, j), _values(c, q, p, j)
             for i in range(m):
                 trend = slope * (i - 0.5 * (m - 1))
-                apart = line[p, L - 2 * m + i] - one + line[p, L - m + i] - two - 2.0 * trend
-                s.season[first + (t + i) % m] = 0.5 * apart
+                before, lately = line[p, L - 2 * m + i] - one - trend, line[p, L - m + i] - two - trend
+                apart = 0.5 * (before + lately)
+                if abs(before - lately) > UNLIKE * step[p]:
+                    apart = before if abs(before) <= abs(lately) else lately
+                s.season[first + (t + i) % m] = apart
             s.level[r] = two + 0.5 * slope * (m - 1)
             s.slope[r] = slope if c.seasonal[j, 1] > 0.0 else 0.0
     s.started[q + 1] = 1

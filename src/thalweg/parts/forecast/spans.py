@@ -5,10 +5,12 @@ Errors e at horizon h are compared in units of g, which says how large errors ar
     g = (1 + min(max(s/S, 1/5), 5) + min(max(|f|/F, 1/5), 5))/3                                                     (1)
     u = |e|/g^k, k = h^(-1/4);  q = exp(theta) g^k Q(u)                                                             (2)
     theta += eta (missed - (1 - level)),  eta = 0.05/h^(3/4)                                                        (3)
+    Q = (1 + 3/n) (n E + 50 N)/(n + 50)                                                                             (4)
 
 S is the mean absolute error of one step, s that with a half-life of 10 rounds, f the forecast and F the mean of |f|.
-Q is the quantile of the last 90 scores u, of which every max(1, h/4)-th is kept, since neighbours are nearly the same
-at long horizons; its rank is level (n + 1 + (h - 1)/5 / max(1, h/4)), a little above the level for the same reason.
+E is the quantile of n scores u with rank level (n + 1), and N that of a normal distribution with their mean square: it
+is the steadier one while there are few scores. Every sqrt(h)-th score is kept, since neighbours are nearly the same at
+long horizons. The last 100 count, without the first quarter of all: then the candidates knew little.
 (3) keeps the coverage right whatever the quantiles are: over T answers the misses are at most
 (1 - level) T + U/eta + h where exp(U) g^k Q always was enough, as in `thalweg.estimators.conformal`.
 
@@ -18,6 +20,7 @@ horizons. Intervals with two sides of their own were tried: at long horizons the
 """
 
 from collections.abc import Iterator
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -30,14 +33,16 @@ from thalweg.parts.forecast.past import ABSENT, is_there, size_or_absent
 
 __all__ = ["SpansSettings", "SpansState", "learn_scale", "learn_span", "say_spans", "spans_plan", "wait_for_answer"]
 
-WINDOW = 90
+WINDOW = 100
+OLD = 4  # the first of so many parts of all scores does not count
 RATE, LOWEST, HIGHEST = 0.05, -2.0, 5.0
 FEW = 10  # scores of a horizon
 MEMORY = 200.0  # rounds of S and F
 SHORT = 1.0 / (1.0 - 0.5**0.1)  # rounds of s, with a half-life of 10
 FARTHEST = 5.0  # parts of g are held between 1/5 and 5
 STEEP = 10.0  # an error counts for at most 10 S in s
-EXTRA = 0.2
+NORMAL = 50.0  # scores that the normal distribution counts for
+EARLY = 3.0
 LARGEST_SCORE = 1e103
 ERROR, LATELY, SIZE = range(3)  # of `scale`: S, s and F
 
@@ -45,7 +50,7 @@ ERROR, LATELY, SIZE = range(3)  # of `scale`: S, s and F
 class SpansState(NamedTuple):
     """Scores at A horizons, corrections of V levels, and thresholds that wait for their answer."""
 
-    scores: Floats = field("A W", within(0.0, LARGEST_SCORE))  # the i-th at i modulo W
+    scores: Floats = field("A W", within(0.0, LARGEST_SCORE))  # the i-th at i modulo W; 0: it does not count
     sorted: Floats = field("A W", within(0.0, LARGEST_SCORE), called="scores")
     answers: Ints = field("A", within(0, 2.0**62))
     kept: Ints = field("A", within(0, 2.0**62), called="scores")  # how many scores there were
@@ -61,6 +66,7 @@ class SpansSettings(NamedTuple):
     """Constants and scratch space."""
 
     levels: Floats  # (V,) ascending
+    normal: Floats  # (V,) quantiles of the absolute value of a normal variable
     units: Floats = scratch("A")
     q: Floats = scratch("A V")
 
@@ -69,21 +75,41 @@ def spans_plan(levels: tuple[float, ...], horizons: int, slots: int) -> Plan:
     """Return the plan for these levels."""
     V = len(levels)
     sizes = {"A": horizons if V else 0, "V": V, "S": slots if V else 0, "W": WINDOW}
-    return Plan(SpansState, SpansSettings(np.array(sorted(levels), dtype=np.float64)), sizes, holds=_holds)
+    normal = [NormalDist().inv_cdf(0.5 + 0.5 * level) for level in sorted(levels)]
+    settings = SpansSettings(np.array(sorted(levels), dtype=np.float64), np.array(normal, dtype=np.float64))
+    return Plan(SpansState, settings, sizes, holds=_holds)
 
 
 def _holds(s: SpansState, c: SpansSettings, past: Past) -> Iterator[tuple[str, bool]]:
     yield "scores", bool((s.kept <= s.answers).all() and (s.answers <= past.rounds).all())
     yield "scale", int(s.heard[0]) <= past.rounds
     for a in range(s.answers.size):
-        n = min(int(s.kept[a]), s.scores.shape[1])
-        yield "scores", bool((np.sort(s.scores[a, :n]) == s.sorted[a, :n]).all())
+        kept, W = int(s.kept[a]), s.scores.shape[1]
+        n = _used(kept, W)
+        used = np.arange(kept - n, kept) % W
+        yield "scores", bool((np.sort(s.scores[a, used]) == s.sorted[a, :n]).all())
+        yield "scores", not np.delete(s.scores[a], used).any()
 
 
 @inner
 def _thinned(h: int) -> int:
-    """Of so many scores one is kept."""
-    return max(1, h // 4)
+    """The number of scores out of which one is kept."""
+    return int(np.sqrt(float(h)))
+
+
+@inner
+def _used(kept: int, most: int) -> int:
+    """The number of scores that count, the latest ones."""
+    return min(kept - kept // OLD, most)
+
+
+@inner
+def _spread(values: Floats, n: int) -> float:
+    """The root of the mean square of n numbers."""
+    square = 0.0
+    for i in range(n):
+        square += values[i] * values[i]
+    return float(np.sqrt(square / n))
 
 
 @inner
@@ -112,13 +138,14 @@ def _unit(s: SpansState, h: int, mean: float) -> float:
 def say_spans(s: SpansState, c: SpansSettings, horizons: Ints, means: Floats) -> None:
     """q <- (2) for all horizons and levels; ABSENT where there are no answers at all. means[h - 1] are forecasts."""
     for a in range(horizons.shape[0]):
-        h, n = horizons[a], min(s.kept[a], s.scores.shape[1])
+        h, n = horizons[a], _used(s.kept[a], s.scores.shape[1])
         c.units[a] = _unit(s, h, means[h - 1])
+        spread = _spread(s.sorted[a], n) if n > 0 else 0.0
         for v in range(c.levels.shape[0]):
             q = ABSENT
             if n > 0:
-                rank = c.levels[v] * (n + 1.0 + EXTRA * (h - 1) / _thinned(h))
-                q = np.exp(s.theta[a, v]) * c.units[a] * _quantile(s.sorted[a], n, rank)
+                both = n * _quantile(s.sorted[a], n, c.levels[v] * (n + 1.0)) + NORMAL * c.normal[v] * spread
+                q = np.exp(s.theta[a, v]) * c.units[a] * (1.0 + EARLY / n) * both / (n + NORMAL)  # (2), (4)
             if n < FEW and a > 0 and is_there(c.q[a - 1, v]):
                 before = c.q[a - 1, v]
                 q = max(q, before) if n > 0 else before * np.sqrt(float(h) / horizons[a - 1])
@@ -156,11 +183,13 @@ def learn_span(s: SpansState, c: SpansSettings, a: int, h: int, slot: int, y: fl
             s.theta[a, v] = min(max(s.theta[a, v] + eta * (missed - (1.0 - c.levels[v])), LOWEST), HIGHEST)  # (3)
     if s.answers[a] % _thinned(h) == 0:
         W, u = s.scores.shape[1], e / s.units[slot]
-        at, n = s.kept[a] % W, min(s.kept[a], W)
-        if n == W:
-            _remove(s.sorted[a], n, s.scores[a, at])
+        kept, n = s.kept[a], _used(s.kept[a], W)
+        if _used(kept + 1, W) == n:
+            oldest = (kept - n) % W
+            _remove(s.sorted[a], n, s.scores[a, oldest])
+            s.scores[a, oldest] = 0.0
             n -= 1
-        s.scores[a, at] = u
+        s.scores[a, kept % W] = u
         _insert(s.sorted[a], n, u)
         s.kept[a] += 1
     s.answers[a] += 1

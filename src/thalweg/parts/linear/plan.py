@@ -1,4 +1,4 @@
-"""The plan of a linear model: its candidates, their weights, and how many features and rows there is room for."""
+"""The plan of a linear model: its candidates, their weights, and the capacity for features and rows."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -31,6 +31,7 @@ KINDS = {
     "log_loss": LOG,
 }
 BY_CANDIDATE = ("jury.records.A", "jury.records.p", "jury.weights", "shares.beliefs")  # arrays with a column for each
+LAST = 0.05  # prior weight of the last label, where it is a candidate
 GUESTS = 0.7  # prior weight of all guests together
 WIDEST = 512  # features up to which there can be guests: they take 40 D^2 bytes, and O(D^2) a row
 
@@ -44,7 +45,7 @@ class LinearLayout:
     Attributes
     ----------
     features : int
-        Positions there is room for at the start. They count from 1.
+        Positions with capacity at the start. They count from 1.
     loss : str
         A key of `KINDS`. Labels of "log_loss" and "hinge" are -1 and +1.
     par : float
@@ -56,6 +57,8 @@ class LinearLayout:
         squared), without O(present).
     open : bool
         Whether no position is in use at the start.
+    last : bool
+        Whether the last label is a candidate; not for "log_loss" and "hinge".
     """
 
     features: int
@@ -64,6 +67,7 @@ class LinearLayout:
     intercept: bool = True
     guests: bool = True
     open: bool = False
+    last: bool = False
 
     def sizes(self) -> dict[str, int]:
         """Return the sizes of a fresh state."""
@@ -78,7 +82,7 @@ class LinearLayout:
         return self.sizes() | {"slots": slots_of(saved["jury.records.born"]) if self.slots(0) else 0}
 
     def slots(self, rounds: int) -> int:
-        """Return the slots that so many rows need; for the log loss the jury does not judge."""
+        """Return the slots that a number of rows needs; for the log loss the jury does not judge."""
         return 0 if self.loss == "log_loss" else slots_for(rounds)
 
     def rounds(self, sizes: Mapping[str, int]) -> int:
@@ -95,11 +99,13 @@ def _plan(layout: LinearLayout, features: int, guests: int, slots: int) -> Plan:
     D, kind = features + 1, KINDS[layout.loss]
     G, M = len(FORGET) if guests else 0, RATES.size
     priors = np.r_[GUESTS * BELIEVED_GUESTS, (1.0 - GUESTS) * BELIEVED] if G else BELIEVED
+    if layout.last:
+        priors = np.r_[(1.0 - LAST) * priors, LAST]
     par = 0.5 if layout.loss == "absolute_error" else float(layout.par)
     return Plan(
         LinearState,
         LinearSettings(kind, par, layout.intercept, layout.open, priors),
-        {"D": D, "M": M, "N": G + M},
+        {"D": D, "M": M, "N": priors.size, "R": int(layout.last)},
         {
             "features": spread_plan(D, layout.intercept),
             "label": spread_plan(1, layout.intercept),
