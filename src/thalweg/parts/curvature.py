@@ -185,15 +185,15 @@ def move_curved(
         step = (2.0 * f - gain) / (2.0 * f + w)
         if not (_fits(w, square, f) and step * square * step < LARGEST_CURVATURE * LARGEST_CURVATURE):
             continue  # f and h are too far apart for floating point
-        far, root = 0.0, 1.0 / np.sqrt(2.0 * f + w)
+        far = 0.0
         for j in range(d):
             point[j] -= step * u[j]
             far += (point[j] - around.center[j]) * (point[j] - around.center[j])
-            u[j] *= root
         bring_back(around, point, far)
         walk = WALKS[k] * unit
         for i in range(d):
+            scaled = u[i] / (2.0 * f + w)  # no root: scaling losses by any power of two must change no bit
             for j in range(d):
-                P[i, j] -= u[i] * u[j]  # (1)
+                P[i, j] -= scaled * u[j]  # (1)
             P[i, i] = min(P[i, i] + walk, LARGEST_CURVATURE)  # (4)
     return evident
