@@ -77,7 +77,12 @@ def test_run_writes_everything_and_the_page_says_it(toy, tmp_path):
         "index.html", "runs.csv", "about.json", "runs", "toy-picture.png", "toy-picture.pdf",
     }  # fmt: skip
     facts = json.loads((tmp_path / "about.json").read_text())
-    assert (facts["command"], facts["runs"], facts["size"], facts["sum"]) == ("thalweg study toy", 4, {"horizon": 4}, 14)
+    assert (facts["command"], facts["runs"], facts["size"], facts["sum"]) == (
+        "thalweg study toy",
+        4,
+        {"horizon": 4},
+        14,
+    )
     assert (facts["small"], facts["full"]) == (False, False)
     with open(tmp_path / "runs.csv", newline="") as file:
         assert [row["square"] for row in csv.DictReader(file)] == ["0", "1", "4", "9"]
