@@ -104,7 +104,8 @@ def run(study: Study, folder: Path | str, size: str = "usual", *, command: str =
             tell("Loading the kernels:")
         run_jobs(study.warm_up, folder, **how)
     results = run_jobs(study.jobs(chosen), folder, **how)
-    facts: Row = {"command": command or f"thalweg {study.name}" + ("" if size == "usual" else f" --{size}")}
+    usual = f"thalweg study {study.name}" + ("" if size == "usual" else f" --{size}")
+    facts: Row = {"command": command or usual}
     facts |= about() | {"seconds": round(time.time() - began, 1), "runs": len(results)}
     facts |= {"full": size == "full", "small": size == "small", "size": asdict(chosen)}
     return write(study, Path(folder), study.read(results), facts)
