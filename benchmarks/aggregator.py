@@ -2,7 +2,7 @@
 
     python benchmarks/aggregator.py
 
-opera-python is timed where it is installed (it is not on PyPI); else a transcription of what its BOA does in a round,
+opera-python is timed where it is installed (it is not on PyPI); else a transcription of a round of its BOA,
 which also appends to a history that grows, as it does.
 """
 

@@ -86,7 +86,7 @@ def mark(value: float, target: float) -> str:
 
 
 def machine(limit: Limit) -> dict[str, str]:
-    """What the numbers depend on."""
+    """The machine and the versions, on which the numbers depend."""
     try:
         lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
         cpu = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
@@ -113,7 +113,7 @@ def make_learner(domain: tw.domains.Domain) -> tw.EfficientDynamic:
 
 
 def limit_arguments(learner: tw.EfficientDynamic, problem: tw.problems.LinearRegression) -> tuple[Any, ...]:
-    """What the C loop needs to play the same game."""
+    """The arguments of the C loop for the same game."""
     weights = np.array(learner.domain.par[: learner.domain.dim])  # the bound divided out
     X = learner.domain
     tol = X.tolerance * X._scale(X.center)  # a shorter way to the set has no direction

@@ -41,7 +41,7 @@ Row = dict[str, Any]
 
 
 def seconds(make: Callable[[], Any], run: Callable[[Any], Any]) -> tuple[float, Any]:
-    """Processor time of a run with a fresh learner, and what it returned."""
+    """Processor time of a run with a fresh learner, and its result."""
     learner = make()
     began = time.process_time()
     found = run(learner)
@@ -76,7 +76,7 @@ def play_ours(stream: Stream, turns: int) -> Iterator[Row]:
     problem = stream.problem
     for name, make in ours(stream).items():
         run = tw.play(make(), problem)
-        by_hand(make(), problem)  # what is to be compiled is compiled
+        by_hand(make(), problem)  # compiles everything first
         compiled = min(seconds(make, lambda learner: tw.play(learner, problem))[0] for _ in range(turns))
         python = min(seconds(make, lambda learner: by_hand(learner, problem))[0] for _ in range(turns))
         yield {

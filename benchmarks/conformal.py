@@ -1,4 +1,4 @@
-"""What a round of intervals costs: `ConformalTracker` beside what others use.
+"""Time of a round of intervals: `ConformalTracker` beside other methods.
 
 1. `threshold` and `update` one by one, from Python, beside the peers of the study in plain Python, one round a call.
 2. Whole series, compiled: `run_scores` beside the peers' loops.

@@ -4,8 +4,8 @@
 
 Random stable plants with half as many inputs as states, memory 5, tuned for 2000 rounds (N = 7). Times are processor
 time of act and observe together, the best of three runs, one thread. A projection takes up to 5 matrices apart; those
-whose Frobenius norm is below their cap are left alone. So decompositions are counted, not derived. What counts is the
-ratio: times depend on the machine.
+whose Frobenius norm is below their cap are left alone. So decompositions are counted, not derived. Only the ratio
+counts: times depend on the machine.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Experts on a cover against the C loop: what n experts alive cost beside a pool of n members."""
+"""Experts on a cover against the C loop: the time of n living experts beside a pool of n members."""
 
 from __future__ import annotations
 

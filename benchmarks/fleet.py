@@ -4,7 +4,7 @@
     python benchmarks/fleet.py --streams 10000
 
 Processor time, the least of a few turns of everything that is compared. Single learners are as old as the streams and
-get the same kind of rows. Resident memory is that of the process, less what it was before the fleet.
+get the same kind of rows. Resident memory is that of the process, less that before the fleet.
 """
 
 import argparse

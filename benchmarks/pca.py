@@ -1,9 +1,9 @@
-"""What a round of online PCA costs beside one eigendecomposition.
+"""Time of a round of online PCA beside one eigendecomposition.
 
 1. A round of `EfficientPCA` (`components`, which draws the projection, and `update`) against LAPACK's symmetric
    eigendecomposition of the very matrices of these rounds, by the fastest driver. Two stretches: the first rounds, and
    those before round 2^14, where the most experts are alive.
-2. What a round of each learner costs, and how many eigendecompositions it takes.
+2. Time of a round of each learner, and its number of eigendecompositions.
 3. Memory.
 
     python benchmarks/pca.py [--quick] [--json FILE]
@@ -106,7 +106,7 @@ def captured(learner: PCALearner, rows: np.ndarray) -> list[np.ndarray]:
     real = lapack.dsyevd
 
     def watched(A: np.ndarray, **options: Any) -> Any:
-        found.append(np.array(A.T, order="C"))  # its lower triangle is what counts
+        found.append(np.array(A.T, order="C"))  # only its lower triangle counts
         return real(A, **options)
 
     try:
@@ -193,7 +193,7 @@ def learners(cases: tuple[tuple[int, int], ...], repeats: int) -> list[dict[str,
 
 
 def memory(cases: tuple[tuple[int, int], ...]) -> list[dict[str, Any]]:
-    """The third: what a learner holds in round 2^14, in units of d^2 numbers, and the most while LAPACK works."""
+    """The third: memory of a learner in round 2^14, in units of d^2 numbers, and the most while LAPACK works."""
     results = []
     for d, _ in cases:
         rows = stream(d, 40)

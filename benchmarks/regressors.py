@@ -66,7 +66,7 @@ def real_streams() -> Iterator[tuple[str, Data, bool]]:
 
 
 def made_up_streams(T: int = 3000) -> Iterator[tuple[str, Data, bool]]:
-    """Streams that differ in what makes them hard."""
+    """Streams that are hard for different reasons."""
 
     def normal(seed: int, d: int) -> tuple[Any, Array, Array]:
         rng = np.random.default_rng(seed)
@@ -192,7 +192,7 @@ def by_partial_fit(model: Any, X: Array, y: Array) -> Array:
 
 
 def rmse(said: Array, y: Array) -> float:
-    """Without the first row, of which nobody can know anything."""
+    """Without the first row, which cannot be predicted."""
     with np.errstate(all="ignore"):
         return float(np.sqrt(np.mean((said[1:] - y[1:]) ** 2)))
 

@@ -1,4 +1,4 @@
-"""What StreamingPCA loses and costs, beside others: `python benchmarks/streaming_pca.py [ROWS]`.
+"""Loss and time of StreamingPCA beside others: `python benchmarks/streaming_pca.py [ROWS]`.
 
 Three tables in Markdown: real streams (those whose package is installed), synthetic ones, and the time of a row. A loss
 is a share of the energy around the mean of all rows. `best half-life` is the best of the seven, each alone as an
@@ -47,7 +47,7 @@ def real():
 
 
 def exact(rows, k, life):
-    """What one exponentially weighted PCA loses, with exact eigenvectors."""
+    """The loss of one exponentially weighted PCA with exact eigenvectors."""
     f, d = 0.5 ** (1 / life), rows.shape[1]
     N, mu, S, lost = 0.0, np.zeros(d), np.zeros((d, d)), 0.0
     for t, x in enumerate(rows):
@@ -87,7 +87,7 @@ def line(name, rows, k):
 
 
 def losses(streams, limit):
-    """The table of what is lost."""
+    """The table of losses."""
     heads = "stream", "rows", "k of d", "IncrementalPCA", "EfficientPCA", "best half-life", "StreamingPCA", "ratio"
     print(f"| {' | '.join(heads)} |")
     print("|---|---|---|---|---|---|---|---|")

@@ -198,7 +198,7 @@ def main() -> None:
     parser.add_argument("before", type=folder_of, help="the folder `src` of the version to compare with")
     parser.add_argument("--quick", action="store_true", help="fewer turns")
     parser.add_argument("--cold", action="store_true", help="the cold start as well (minutes)")
-    parser.add_argument("--cache", help="keep what Numba compiles in this folder, for the next comparison")
+    parser.add_argument("--cache", help="keep compiled kernels in this folder, for the next comparison")
     parser.add_argument("--only", nargs="+", choices=NAMES, default=NAMES, help="compare these learners")
     options = parser.parse_args()
     versions = {"before": options.before, "now": HERE.parents[1] / "src"}

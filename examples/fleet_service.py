@@ -1,12 +1,12 @@
 """Forecasts of many keys over HTTP: one fleet, one process, standard library only.
 
     python fleet_service.py FOLDER --port 8000
-    curl localhost:8000/run -d '[["tea", 10.0], ["milk", 20.0]]'     # what came; returns what was forecast before
+    curl localhost:8000/run -d '[["tea", 10.0], ["milk", 20.0]]'     # observations; returns the forecasts made before
     curl localhost:8000/predict -d '["tea", "milk"]'
 
 Answers come after their rows are on disk: killed at any time and started again, the service has learned every row that
 it answered, and no row twice if clients do not send answered rows again. With --fast answers come before: rows are not
-written one by one, the whole fleet is, every --every seconds, and a crash loses what came since.
+written one by one, the whole fleet is, every --every seconds, and a crash loses the rows since then.
 """
 
 import argparse

@@ -1,10 +1,10 @@
-"""Portfolios that are rebalanced every day: what each rule makes of 1, without fees, on the standard markets.
+"""Portfolios that are rebalanced every day: the growth of 1 under each rule, without fees, on the standard markets.
 
     python portfolios.py            # the six markets of universal-portfolios, if it is installed, and a made-up one
     python portfolios.py --made-up  # only that
 
 Built on pieces that exist: the loss -log(x . r) (`thalweg.problems.Portfolio`), the simplex, the Tracker, and online
-Newton steps as a learner of one's own. docs/portfolios.md says what came out of it, and why there is no class for it.
+Newton steps as a learner of one's own. docs/portfolios.md has the results, and why there is no class for it.
 """
 
 import argparse
@@ -57,7 +57,7 @@ class OnlineNewton(tw.Learner):
     g = the whole gradient of -log(x . r)                                                                       (1)
     A += g g';  b -= 2 g;  x = the point of the simplex nearest to delta A^-1 b in the norm of A                (2)
 
-    Learners are given a gradient without what a simplex cannot see, its mean. Of this loss <g, x> = -1, so it is known.
+    Learners get a gradient without its mean, which cannot matter on a simplex. Here <g, x> = -1, so it is known.
     """
 
     def __init__(self, domain):
@@ -81,7 +81,7 @@ def grown(decisions, returns):
 
 
 def rules(returns):
-    """What each rule makes of 1, day by day, from price relatives (days, assets)."""
+    """The growth of 1 under each rule, day by day, from price relatives (days, assets)."""
     days, n = returns.shape
     best = returns.max(axis=1, keepdims=True) * (1 + 1e-9)
     market = tw.problems.Portfolio(returns / best)  # the same gradients, and no loss below 0

@@ -18,7 +18,7 @@ import thalweg as tw
 
 
 def event(t):
-    """What happened in round t. A real service reads it from a queue that keeps events until they are checkpointed."""
+    """Return the event of round t. A real service reads it from a queue that keeps events until they are saved."""
     rng = np.random.default_rng([7, t])
     features = rng.uniform(-1, 1, size=3)
     return tw.losses.Squared(features, float(features @ [1.0, -0.5, np.sin(t / 50)]))

@@ -374,7 +374,7 @@ class Liar:
 
 
 def pool():
-    """What is no use anywhere, as name -> value; made anew for each call."""
+    """Values that are invalid everywhere, as name -> value; made for each call."""
     numbers = {
         str(x): x
         for x in (math.nan, math.inf, -math.inf, -1, 0, -0.0, 1.5, 1e200, -1e200, 1e-200, 1e50, 1e-50, 1e160, 5e-324)

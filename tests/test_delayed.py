@@ -14,7 +14,7 @@ from tests.twins.delayed import interleaved
 from tests.worlds import CountedLoss, CountedSet, ball, ellipsoid, flat_polytope, slow_box
 from thalweg.errors import HorizonWarning, InputError
 from thalweg.extend import Floats, InPython, Ints, counter_field, field
-from thalweg.learners.late import Late
+from thalweg.learners.delayed_feedback import DelayedFeedback
 
 G = 6.0
 LEARNERS = {
@@ -263,11 +263,11 @@ def test_a_learner_that_refuses_at_the_last_moment():
         (lambda X: tw.Delayed(X, tw.SOGD(X), delay=1), "must be a function"),
         (lambda X: tw.Delayed(X, lambda X: None, delay=1), "must return a learner, and it lacks decision"),
         (lambda X: tw.Delayed(X, lambda X: tw.SOGD(ball()), delay=1), "the set that it is given"),
-        (lambda X: tw.Delayed(X, lambda X: tw.Delayed(X, tw.SOGD, delay=1), delay=1), "takes late feedback itself"),
+        (lambda X: tw.Delayed(X, lambda X: tw.Delayed(X, tw.SOGD, delay=1), delay=1), "takes delayed feedback itself"),
         (lambda X: tw.Delayed(X, lambda X: tw.Ader(X, 9, 1.0, gradients="own"), delay=1), "Use gradients='shared'"),
         (
             lambda X: tw.Delayed(X, lambda X: tw.EfficientBandit(X, 9, 1.0, points=2), delay=1),
-            "EfficientBandit, which takes values: late feedback is one gradient a round",
+            "EfficientBandit, which takes values: delayed feedback is one gradient a round",
         ),
         (lambda X: tw.OneProjection(X, lambda Y: tw.Delayed(Y, tw.SOGD, delay=1)), "Put Delayed outside"),
         (lambda X: tw.OneProjection(X, lambda Y: tw.EfficientDelayed(Y, 9, 1.0, delay=1)), "Put Delayed outside"),
@@ -312,7 +312,7 @@ def test_play_says_what_it_needs():
     X = ball()
     fs = losses(X, 5)
     for call, words in [
-        (lambda: tw.play(tw.SOGD(X), fs, delay=1), "SOGD takes no late feedback. Wrap it"),
+        (lambda: tw.play(tw.SOGD(X), fs, delay=1), "SOGD takes no delayed feedback. Wrap it"),
         (lambda: tw.play(tw.Delayed(X, tw.SOGD, delay=1), fs, delay=2), "at most 1"),
         (lambda: tw.play(tw.Delayed(X, tw.SOGD, delay=1), fs, delay=[0, 1, -1, 2, 3]), "round 3 in play must .* Got 2"),
         (lambda: tw.play(tw.Delayed(X, tw.SOGD, delay=1), fs, delay=[0, 1]), "one entry for each of 5 rounds"),
@@ -420,7 +420,7 @@ def test_decisions_of_others_that_lie_outside():
 
 def test_the_floor_of_losses_is_that_of_the_learner():
     g = np.array([0.1, 0.2, 0.3])
-    with pytest.raises(InputError, match="loss is -1, but Tracker was told that no loss is below loss_floor = 0"):
+    with pytest.raises(InputError, match="loss is -1, but Tracker assumes that no loss is below loss_floor = 0"):
         tw.Delayed(ellipsoid(), tw.Tracker, delay=1).update(g, -1.0)
     tw.Delayed(ellipsoid(), partial(tw.Tracker, loss_floor=-2.0), delay=1).update(g, -1.0)
     with pytest.raises(InputError, match="the guarantee of SACS needs losses >= 0"):
@@ -521,13 +521,13 @@ def test_what_waits_by_hand_is_not_taken_for_turns():
 
 def counted(monkeypatch):
     """Whose feedback takes the longer way, as it comes."""
-    found, usual = [], Late.update
+    found, usual = [], DelayedFeedback.update
 
     def update(self, *given, **named):
         found.append(self)
         usual(self, *given, **named)
 
-    monkeypatch.setattr(Late, "update", update)
+    monkeypatch.setattr(DelayedFeedback, "update", update)
     return found
 
 

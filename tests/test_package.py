@@ -60,7 +60,8 @@ WITHOUT = {
     "sktime": {"ThalwegForecaster"},
     "pandas": {"ThalwegForecaster"},  # which sktime needs
     "narwhals": None,  # which newer versions of scikit-learn need
-    **{name: set() for name in ("matplotlib", "polars", "typer", "tqdm", "jinja2", "numba", "distributed")},
+    "polars": None,  # which sktime needs where pyarrow is installed
+    **{name: set() for name in ("matplotlib", "typer", "tqdm", "jinja2", "numba", "distributed")},
 }  # names that a library's absence takes away
 
 

@@ -1,7 +1,7 @@
 """Thalweg: online convex optimisation when the best decision keeps moving.
 
 A learner decides, the world reveals a loss, the learner moves. `domains` are the feasible sets, `losses` and `problems`
-what the world does, `play` runs one against the other. The rest is loaded when first used: `regret` measures a run,
+describe the world, `play` runs one against the other. The rest is loaded when first used: `regret` measures a run,
 `testing` checks parts of your own, `theorems` holds the guarantees, `control`, `pca` and `estimators` are applications,
 and `scaling` standardises rows. `forecast` and `backtest` take long data frames; `Fleet` has a learner for every key,
 and `spark` takes fleets to an engine.

@@ -31,7 +31,7 @@ def missing(package: str, extra: str, who: str) -> MissingExtraError:
 
 
 def new_figure(who: str, width: float, height: float) -> Any:
-    """An empty matplotlib Figure of so many inches. It is not pyplot's: nothing global changes."""
+    """Return an empty matplotlib Figure, sizes in inches. It is not pyplot's: nothing global changes."""
     need("matplotlib", "lab", who)
     figure = need("matplotlib.figure", "lab", who).Figure(figsize=(width, height), layout="constrained")
     need("matplotlib.backends.backend_agg", "lab", who).FigureCanvasAgg(figure)

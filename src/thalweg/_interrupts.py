@@ -26,7 +26,7 @@ def interrupts() -> Iterator[Stop]:
 
     def ask(number: int, frame: FrameType | None) -> None:
         stop.asked = True
-        signal.signal(signal.SIGINT, usual)  # a second Ctrl-C does what it always does
+        signal.signal(signal.SIGINT, usual)  # a second Ctrl-C interrupts as usual
 
     if usual is signal.default_int_handler:
         signal.signal(signal.SIGINT, ask)

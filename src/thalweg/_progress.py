@@ -12,7 +12,7 @@ __all__ = ["progress_bar"]
 
 @contextmanager
 def progress_bar(owner: str, total: int, wanted: bool, unit: str) -> Iterator[Callable[[int], Any]]:
-    """A function that moves the bar by so many units; it does nothing where no bar is wanted."""
+    """Yield a function that advances the bar by a number of units, or does nothing without a bar."""
     if not check_flag(owner, "progress", wanted):
         yield lambda units: None
         return

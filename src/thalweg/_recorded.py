@@ -47,7 +47,7 @@ class Recorded:
             given = _signature(cls).bind(*args, **options).arguments
         except TypeError:
             cls._explain(len(args), options)
-            return self  # the constructor says what is wrong; a copy is made without arguments
+            return self  # the constructor raises the error; a copy is made without arguments
         for name, parameter in parameters(cls).items():
             if parameter.kind is parameter.VAR_KEYWORD:
                 given |= given.pop(name, {})
@@ -56,7 +56,7 @@ class Recorded:
 
     @classmethod
     def _explain(cls, count: int, options: Mapping[str, object]) -> None:
-        """Arguments that do not fit: raise a TypeError that says how to write the call, where that can be told."""
+        """Raise a TypeError for arguments that do not fit, with the right call where it is clear."""
 
     def _arguments(self) -> dict[str, Any]:
         """Arguments by name that build another one of the kind."""
@@ -105,7 +105,7 @@ def public_name(value: object) -> str | None:
 
 
 def describe(value: object) -> str:
-    """An argument as text. Two of the same text mean the same, but for functions, which cannot be compared.
+    """Return an argument as text. Equal texts mean equal arguments, except for functions, which cannot be compared.
 
     Numbers are written exactly, 2 as 2.0 and as [2]; an array longer than a few numbers by a hash.
 

@@ -1,4 +1,4 @@
-"""What the arrays that go around are."""
+"""The type of arrays in signatures."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -54,7 +54,7 @@ Choice = TypeVar("Choice", bound=str | bool)
 
 
 def told(value: object) -> str:
-    """What came, as text for a message: its `repr`, if it has one, and not too long."""
+    """Return a value as text for a message: its `repr`, if it has one, and not too long."""
     try:
         text = repr(value)
     except Exception:
@@ -74,7 +74,7 @@ def visible(text: str) -> str:
 
 
 def wrong(owner: str, name: str, expected: str, got: object) -> InputError:
-    """What to raise for an argument that must be something else."""
+    """Return the error for an argument that must be something else."""
     return InputError(f"The '{name}' parameter of {owner} must be {expected}. Got {told(got)}.")
 
 
@@ -82,7 +82,7 @@ def wrong(owner: str, name: str, expected: str, got: object) -> InputError:
 
 
 def real_array(value: object) -> NDArray[np.float64] | None:
-    """Real numbers as a float64 array, which is `value` itself where it is one; None for anything else."""
+    """Return real numbers as a float64 array, `value` itself where it is one; None for anything else."""
     if type(value) is np.ndarray and value.dtype == np.float64:
         return value
     try:
@@ -98,7 +98,7 @@ def real_array(value: object) -> NDArray[np.float64] | None:
 
 
 def real_number(value: object) -> float:
-    """A real number; nan for anything else, an infinite one where it is too large for a float."""
+    """Return a real number; nan for anything else, inf where it is too large for a float."""
     if isinstance(value, float):
         return float(value)
     if isinstance(value, int | Fraction | Decimal) and not isinstance(value, bool):
@@ -131,7 +131,7 @@ def check_positive(owner: str, name: str, value: object, largest: float = LARGES
 
 
 def check_nonnegative(owner: str, name: str, value: object, largest: float = LARGEST_SCALE) -> float:
-    """Zero or a number above it, up to 1e50; what is next to nothing may count as nothing."""
+    """Return a number from 0 to 1e50; tiny numbers are allowed, and may act as 0."""
     number = real_number(value)
     if not 0 <= number < math.inf:
         raise wrong(owner, name, "a finite number >= 0", value)
@@ -139,7 +139,7 @@ def check_nonnegative(owner: str, name: str, value: object, largest: float = LAR
 
 
 def check_count(owner: str, name: str, value: object, least: int = 1, most: int = MOST_COUNTED) -> int:
-    """A whole number of at least 1 (or 0), and at most 2^62 (or another one)."""
+    """Return a whole number from `least` to `most`."""
     count = least - 1
     if isinstance(value, int) and not isinstance(value, bool):
         count = value
@@ -154,7 +154,7 @@ def check_count(owner: str, name: str, value: object, least: int = 1, most: int 
 
 
 def check_entries(owner: str, name: str, value: object, entries: int) -> None:
-    """Whether arrays of so many entries, which `value` asks for, may be made."""
+    """Raise if `value` asks for an array of too many entries."""
     if entries > MOST_ENTRIES:
         raise InputError(
             f"The '{name}' parameter of {owner} asks for an array of {entries:.3g} entries, more than 2^30. "
@@ -214,7 +214,7 @@ def check_array(
 
 
 def check_positives(owner: str, name: str, value: object, count: int) -> NDArray[np.float64]:
-    """`count` numbers above zero, at most 1e100, or one number that stands for all of them."""
+    """Return `count` numbers above zero, at most 1e100; one number is repeated."""
     array = check_array(owner, name, value)
     array = check_array(owner, name, np.full(count, array) if array.ndim == 0 else array, shape=(count,))
     if not (array > 0).all():
@@ -247,7 +247,7 @@ def check_flag(owner: str, name: str, value: object) -> bool:
 
 
 def check_items(owner: str, name: str, value: object, what: str) -> list[Any]:
-    """The items of a list, or of anything else that can be gone through once."""
+    """Return the items of an iterable as a list; text is refused."""
     try:
         if isinstance(value, str | bytes) or not isinstance(value, Iterable):
             raise TypeError
@@ -264,7 +264,7 @@ def check_callable(owner: str, name: str, value: Any) -> Callable[..., Any]:
 
 
 def ask(owner: str, name: str, function: Callable[..., Any], *arguments: object) -> Any:
-    """What a function that was given as an argument answers; an error of its own is told as such."""
+    """Call a function that was given as an argument; wrap its own errors in an InputError."""
     try:
         return function(*arguments)
     except PACKAGE:

@@ -1,4 +1,4 @@
-"""Cards: what a learner promises, what it asks for, and how to build one; the catalog and the tables are made of them.
+"""Cards: guarantee, requirements and recipe of a learner; the catalog and the tables are made of them.
 
 A class with a card of its own (`card = Card(...)` in its body) is known from then on, wherever it was written: `thalweg
 list` names it, the laboratory builds it by name, `thalweg.regret.certify` finds its theorem.
@@ -29,7 +29,7 @@ KINDS: dict[str, type[Learner]] = {}  # every class with a card of its own, by n
 
 @dataclass(frozen=True)
 class Setting:
-    """What is known before the first round: the set, and constants that hold in every round.
+    """Everything known before the first round: the set, and constants that hold in every round.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ Arguments = Callable[[Setting], Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Variant:
-    """A learner with other arguments, by a name of its own; what is left out is as on the card.
+    """A learner with other arguments, by a name of its own; fields left out are those of the card.
 
     Attributes
     ----------
@@ -95,9 +95,10 @@ class Variant:
     bound : str, optional
         The order of its regret.
     queries : tuple of 3 str, optional
-        What a round costs. A variant that states it has a row in the table of docs/algorithms.md.
+        Projections, gradients and values of a round. A variant that states them has a row in the table of
+        docs/algorithms.md.
     source : str, optional
-        Who published it.
+        Its publication.
     """
 
     about: str
@@ -110,20 +111,20 @@ class Variant:
 
 @dataclass(frozen=True)
 class Card:
-    """What there is to know of a learner.
+    """The description of a learner.
 
     Attributes
     ----------
     about : str
         One line.
     regret : {"static", "dynamic", "adaptive", "interval dynamic"}
-        Whom it keeps up with.
+        The kind of regret that it bounds.
     bound : str
         The order of its regret. P is the length of the comparators' path, F their loss, I an interval.
     queries : tuple of 3 str
         Projections, gradients and values of a round.
     source : str
-        Who published it.
+        Its publication.
     arguments : callable
         `arguments(setting)`: arguments by name. Those that a `Setting` has by the same name are taken from it unless
         they are given here.
@@ -200,7 +201,7 @@ class Recipe:
 
     @property
     def call(self) -> str:
-        """How it is called in Python, without what the setting gives."""
+        """The call in Python, without the arguments that the setting gives."""
         defaults = {name: p.default for name, p in inspect.signature(self.kind.__init__).parameters.items()}
         told = [
             f'{key}="{value}"' if isinstance(value, str) else f"{key}={value}"

@@ -1,4 +1,4 @@
-"""The command `thalweg`. What it can do is in `thalweg.lab.commands`, which needs the extra `lab`."""
+"""The command `thalweg`. Its subcommands are in `thalweg.lab.commands`, which needs the extra `lab`."""
 
 import errno
 import os
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _flushed(code: str | int | None) -> str | int | None:
-    """The exit code once all output is out: 1 where it cannot be written. Nothing is left for later."""
+    """Flush all output and return the exit code: 1 where it cannot be written."""
     try:
         sys.stdout.flush()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What can go wrong, by name. Every message says who, what was expected, what came and what to do."""
+"""Errors and warnings. Every message names the caller, the expected and the given value, and a remedy."""
 
 __all__ = [
     "ClippingWarning", "GapWarning", "HorizonWarning", "InputError", "MemoryWarning", "MissingExtraError",

@@ -17,7 +17,7 @@ from thalweg._validate import check_count, check_entries, check_flag, real_array
 from thalweg.domains._base import read_domain
 from thalweg.errors import InputError
 from thalweg.learners.base import Learner, Queries, check_takes_losses
-from thalweg.learners.late import Late
+from thalweg.learners.delayed_feedback import DelayedFeedback
 from thalweg.losses import Loss
 from thalweg.problems import FromLosses, LinearModel, Problem
 from thalweg.problems.functions import FromValues
@@ -32,7 +32,7 @@ BLOCK_SECONDS = 0.1  # how long compiled code runs between two looks at Ctrl-C a
 
 @dataclass(frozen=True)
 class Run:
-    """What `play` returns.
+    """The record of a run, as `play` returns it.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ def play(
     decisions: bool = False,
     progress: bool = False,
 ) -> Run:
-    """Play `learner` against the rounds of `problem` and return what happened.
+    """Play `learner` against the rounds of `problem` and return the record of the run.
 
     The learner goes on from the state it is in. Where the learner, its domain and the problem are all built in, the
     whole loop is compiled; otherwise each round is a `step`. Both are the same code: no bit differs.
@@ -110,12 +110,12 @@ def play(
     learner : Learner
         Any learner, yours or ours: only `step`, `queries` and `domain` are used on the Python path.
     problem : Problem or iterable of losses
-        What it plays against.
+        The opponent.
     rounds : int, optional
-        Play only the first so many rounds; needed for an endless problem.
+        Play only this number of rounds; needed for an endless problem.
     delay : int or array of ints, optional
-        For a learner with late feedback (`Delayed`, `EfficientDelayed`): how many rounds late that of each round comes,
-        or of all; negative: never. That of the learner when left out.
+        For a learner with delayed feedback (`Delayed`, `EfficientDelayed`): the delay of each round in rounds,
+        or that of all; negative: never. That of the learner when left out.
     decisions : bool
         Keep x_t for every round.
     progress : bool
@@ -123,8 +123,8 @@ def play(
 
     Notes
     -----
-    Ctrl-C ends the run after the round at hand and returns what was played; a second one interrupts at once. A round
-    that must be refused raises, and the error names the round; the learner then stands just before that round.
+    Ctrl-C ends the run after the current round and returns the rounds played; a second one interrupts at once. A round
+    that must be refused raises, and the error names the round; the learner is then in the state just before that round.
 
     Examples
     --------
@@ -154,14 +154,14 @@ def play(
     if T is None:
         raise InputError("play: this problem has no end. Say how many rounds to play: play(..., rounds=1000).")
 
-    late = _read_delays(learner, delay, T)
+    delays = _read_delays(learner, delay, T)
     check_entries("play", "rounds", rounds, T * (learner.domain.dim if keep else 1))
     losses = np.empty(T)
     kept = np.empty((T if keep else 0, learner.domain.dim))
     before, clipped = learner.queries, getattr(learner, "clipped", 0)
     began = time.perf_counter()
     with interrupts() as stop, progress_bar("play", T, progress, "round") as tick:
-        t = _play_rounds(learner, problem, T, losses, kept, late, stop, tick)
+        t = _play_rounds(learner, problem, T, losses, kept, delays, stop, tick)
     return Run(
         losses=losses[:t].copy(),
         queries=learner.queries - before,
@@ -173,12 +173,12 @@ def play(
 
 
 def _read_delays(learner: object, delay: object, T: int) -> list[int] | None:
-    """How late the feedback of each round comes; None: as the learner has it."""
+    """Return the delay of each round; None: as the learner has it."""
     if delay is None:
         return None
-    if not isinstance(learner, Late):
+    if not isinstance(learner, DelayedFeedback):
         raise InputError(
-            f"play: {type(learner).__name__} takes no late feedback. Wrap it: "
+            f"play: {type(learner).__name__} takes no delayed feedback. Wrap it: "
             "Delayed(domain, make_learner, delay=...), or leave out 'delay'."
         )
     given = real_array(delay)
@@ -187,9 +187,9 @@ def _read_delays(learner: object, delay: object, T: int) -> list[int] | None:
     if given.ndim == 1 and given.size != T:
         raise InputError(f"The 'delay' parameter of play must have one entry for each of {T} rounds. Got {given.size}.")
     if given.ndim == 0:
-        late = learner._read_delay(given.item(), "play")
-        return None if late == learner.delay else [late] * T
-    return [learner._read_delay(late, f"round {t} in play") for t, late in enumerate(given.tolist())]
+        one = learner._read_delay(given.item(), "play")
+        return None if one == learner.delay else [one] * T
+    return [learner._read_delay(one, f"round {t} in play") for t, one in enumerate(given.tolist())]
 
 
 def _play_rounds(
@@ -198,13 +198,13 @@ def _play_rounds(
     T: int,
     losses: Array,
     kept: Array,
-    late: list[int] | None,
+    delays: list[int] | None,
     stop: Stop,
     tick: Callable[[int], Any],
 ) -> int:
     """Rounds 0..T-1, in compiled blocks where there is a loop for these parts. Returns how many were played."""
     rounds = None
-    if isinstance(learner, Learner) and isinstance(problem, LinearModel) and late is None:
+    if isinstance(learner, Learner) and isinstance(problem, LinearModel) and delays is None:
         rounds = learner._rounds(problem, losses, kept)
     block, t = min(2**15, max(1, 2**18 // learner.domain.dim)), 0  # the first one is short for any learner
     while t < T and not stop.asked:
@@ -221,7 +221,7 @@ def _play_rounds(
             if len(kept):
                 kept[t] = learner.decision.ravel()
             try:
-                losses[t] = learner.step(problem[t]) if late is None else learner.step(problem[t], delay=late[t])
+                losses[t] = learner.step(problem[t]) if delays is None else learner.step(problem[t], delay=delays[t])
             except Exception as error:
                 error.add_note(f"In round {t} of the problem, counted from 0.")
                 raise

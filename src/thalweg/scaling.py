@@ -57,7 +57,7 @@ def _rows(handle: Handle, X: Floats, learn: bool, out: Floats) -> None:
 
 
 class Standardiser(Kept, Recorded):
-    """Columns of numbers, standardised by the mean and spread of what was seen so far.
+    """Columns of numbers, standardised by the mean and spread of the rows seen so far.
 
     A number is cut to at most 10 spreads. A column that has not varied yet is 0, and so is the first row. When a
     column is multiplied by a power of two nothing changes, to the last bit.
@@ -111,7 +111,7 @@ class Standardiser(Kept, Recorded):
         self._play("update", check_array(f"{type(self).__name__}.update", "row", row, ndim=1)[None], True)
 
     def transform(self, rows: ArrayLike) -> Array:
-        """Rows standardised by what was seen so far, a new array. Nothing changes."""
+        """Standardise rows by the rows seen so far; return a new array. Nothing changes."""
         return self._play("transform", rows, False)
 
     def _play(self, method: str, rows: ArrayLike, learn: bool) -> Array:

@@ -81,7 +81,7 @@ def _second_order(rule: int, X: Array, A: Array, Y: Array, P: Array) -> None:
 
 @inner
 def _share(x: Array, a: Array, y: float, eta: float, alpha: float, w: Array, u: Array) -> float:
-    """A round of (4); w is what it keeps. Returns its squared error."""
+    """Play a round of (4); w is its state. Returns its squared error."""
     K = w.shape[0]
     for i in range(K):
         u[i] = w[i]

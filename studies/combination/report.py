@@ -1,4 +1,4 @@
-"""The report of the study of combination: errors relative to the best rule of OPERA, and what they say."""
+"""The report of the study of combination: errors relative to the best rule of OPERA, and sentences about them."""
 
 from __future__ import annotations
 

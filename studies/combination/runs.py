@@ -1,6 +1,6 @@
-"""One run of the study of combination: experts, somebody who combines them, and the error.
+"""One run of the study of combination: experts, a method that combines them, and the error.
 
-Experts of a real series are simple means to forecast it from what is known `late` rounds before. The same data come
+Experts of a real series are simple forecasts from the values known `late` rounds before. The same data come
 also with experts that sleep for stretches of up to 100 rounds, three tenths of the time.
 """
 
@@ -32,7 +32,7 @@ SHORT = {"short": 150, "short, many": 150}
 
 @dataclass(frozen=True)
 class Series:
-    """What a series is called, how often it is drawn, whether it is real, and how late answers are in "late"."""
+    """Name of a series, number of draws, whether it is real, and the delay of answers in "late"."""
 
     title: str
     reps: int = 5
@@ -62,7 +62,7 @@ SERIES = {
 
 
 def forecasts(z: Array, season: int, late: int) -> tuple[Array, Array]:
-    """Experts for a series, each from what is known `late` rounds before; and the series.
+    """Return experts for a series, each from the values known `late` rounds before; and the series.
 
     The last value, that of the last season, both, the mean of a season, the trend, and a smoothed value.
     """
@@ -123,7 +123,7 @@ def _made_up(name: str, rep: int) -> tuple[Array, Array]:
 
 @functools.lru_cache(maxsize=4)  # a worker plays many contenders on the same data
 def draw(series: str, variant: str, rep: int, horizon: int | None) -> tuple[Array, Array, Array, int]:
-    """Forecasts, what came true, who was awake, and how late answers are."""
+    """Return forecasts, observations, the experts awake, and the delay of answers."""
     late = SERIES[series].late if variant == "late" else 1
     X, y = _real(series, late) if SERIES[series].real else _made_up(series, rep)
     X, y = np.ascontiguousarray(X[:horizon]), np.ascontiguousarray(y[:horizon])

@@ -28,7 +28,7 @@ Generator = np.random.Generator
 
 @dataclass(frozen=True)
 class Case:
-    """A stream: one line about it, and what makes it: (y_hat, y), from (rng, T) where it is synthetic."""
+    """A stream: one line about it, and the function that makes it: (y_hat, y), from (rng, T) where it is synthetic."""
 
     about: str
     make: Callable[..., tuple[Array, Array]]
@@ -109,7 +109,7 @@ def _stock(name: str) -> Array:
     return np.array(getattr(_need("bokeh_sampledata.stocks"), name)["adj_close"], dtype=np.float64)
 
 
-SERIES: dict[str, tuple[str, int, Callable[[], Array]]] = {  # what it is, its season, where it is
+SERIES: dict[str, tuple[str, int, Callable[[], Array]]] = {  # description, season, loader
     "water": ("flow of water in a pipe, hourly", 24, functools.partial(_river, "WaterFlow")),
     "sea": ("temperature of the sea, every half hour", 48, _sea),
     "glucose": ("blood sugar, every 5 minutes", 0, _glucose),
@@ -203,7 +203,7 @@ CASES: dict[str, Case] = _real_cases() | SYNTHETIC
 
 @functools.lru_cache(maxsize=4)  # a worker plays many methods on the same data
 def draw(name: str, horizon: int | None) -> tuple[Array, Array]:
-    """Forecasts and what came."""
+    """Return forecasts and observations."""
     case = CASES[name]
     if case.real:
         y_hat, y = case.make()

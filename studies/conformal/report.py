@@ -1,4 +1,4 @@
-"""The report of the study of intervals: by method, by stream, and what is said of them."""
+"""The report of the study of intervals: by method, by stream, and sentences about them."""
 
 from __future__ import annotations
 

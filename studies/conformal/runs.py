@@ -120,7 +120,7 @@ LATE: dict[str, Callable[[Array, int], Array]] = {
 
 
 def play_late(*, case: str, method: str, late: int, horizon: int | None = None) -> Row:
-    """Answers so many rounds late: to forecasts by the value that many rounds ago, or on a synthetic stream."""
+    """Play with answers `late` rounds late: to forecasts by the value of then, or on a synthetic stream."""
     if case in SERIES:
         z = SERIES[case][2]()[:horizon]
         scores = np.abs(z[late:] - z[:-late])

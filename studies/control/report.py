@@ -1,4 +1,4 @@
-"""The report of the study of control: tables, and what they say."""
+"""The report of the study of control: tables, and sentences about them."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def _sensitivity(found: Sequence[Row]) -> TextTable:
     return TextTable(["plant", "disturbance", *choices], [*body, ["all", "geometric mean", *middle]])
 
 
-# ------------------------------------------------------------------------------------------------------ what they say
+# ------------------------------------------------------------------------------------------------------ sentences
 
 
 def remarks(results: Results) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Control of plants that engineers know: the plants, their disturbances and costs, and what one run measures.
+"""Control of plants that engineers know: the plants, their disturbances and costs, and the measurements of one run.
 
 Eight controllers meet the same disturbances; for quadratic costs so do the best policies in hindsight. Beside that:
 time of a step against the number of states, the truncated loss against the real cost, and what the choices of
@@ -40,7 +40,7 @@ class Plant:
     R: Array
     direction: Array  # which states are pushed
     bound: float  # how much
-    outputs: dict[str, Array]  # what is drawn: a name and its row of weights of the states
+    outputs: dict[str, Array]  # curves in pictures: a name and its row of weights of the states
     inputs: tuple[str, ...]
 
     @functools.cached_property
@@ -93,7 +93,7 @@ CONTROLLERS: dict[str, Callable[[Plant, Array, int], tc.Controller]] = {
     "EfficientControl": lambda p, K, T: tc.EfficientControl(p.system, T, gain=K),
     "TrackingControl": lambda p, K, T: tc.TrackingControl(p.system, Q=p.Q, R=p.R),
 }
-# What is drawn at random gets several seeds.
+# Random disturbances get several seeds.
 DISTURBANCES = {
     "wave": "a sine with a period of 40 rounds",
     "walk": "a reflected random walk",
@@ -101,7 +101,7 @@ DISTURBANCES = {
     "gusts": "an autoregression of order 2, twice as strong in every other 500 rounds",
     "recorded": "blood sugar readings, centred and scaled: a real series, slow and irregular",
     "bang-bang": "an adversary that takes the dearer of two signs in every round",
-    "noise": "independent and uniform: nobody can foresee it",
+    "noise": "independent and uniform: unpredictable",
 }
 RANDOM = ("walk", "steps", "gusts", "noise")
 COSTS = {
@@ -147,7 +147,7 @@ def costs_of(plant: Plant, kind: str, horizon: int) -> list[tc.Cost]:
 
 
 def _so_far(costs: Array) -> list[float]:
-    """What was paid so far, at about 200 rounds."""
+    """Cumulative costs at about 200 rounds."""
     curve: list[float] = np.cumsum(costs)[curve_rounds(len(costs)) - 1].tolist()
     return curve
 
@@ -246,7 +246,7 @@ def sensitivity(*, plant: str, disturbance: str, costs: str, seed: int, horizon:
 
 
 def stability(*, plant: str, horizon: int) -> Row:
-    """What theory and estimates say about a plant."""
+    """Constants of theory and estimates for a plant."""
     p, K = PLANTS[plant], PLANTS[plant].gain
     cost, w = tc.QuadraticCost(p.Q, p.R), pushes(p, "wave", horizon, 0)
     certificate, ours = tc.strong_stability(p.system, K), tc.estimated_constants(p.system, K)

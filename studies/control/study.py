@@ -36,7 +36,7 @@ SIZES = {
 
 
 def plan(size: Size) -> list[Job]:
-    """Every run, as data. What is timed comes first, while no other run has heated the machine."""
+    """Every run, as data. Timed runs come first, before others have heated the machine."""
     T = size.horizon
     jobs = [job(f"time/{n}", runs.time_step, states=n, rounds=size.timed) for n in size.states]
     for plant in size.plants:

@@ -1,4 +1,4 @@
-"""The report of the study of forecasts: by method, by half, by series, and what is said of them.
+"""The report of the study of forecasts: by method, by half, by series, and sentences about them.
 
 Ratios are errors of the Forecaster over those of another on the same series: below 1 it is better. Beside single
 methods stand "best Auto", of AutoETS, AutoTheta and AutoARIMA the one with the least error on the series, which only
@@ -27,7 +27,7 @@ TOLD = (BEST, MEAN, "AutoARIMA", NAIVE)  # in the page's sentences
 MARGIN = 1.02  # a smaller loss is not listed
 ENOUGH = 200  # answers that a series must have where coverage is counted for every horizon
 FAR_OFF = 0.02  # of the coverage asked for
-TARGETS = {  # against whom, how far ahead: geometric mean and worst that it should reach
+TARGETS = {  # competitor, steps ahead: targets of the geometric mean and of the worst
     (BEST, "1"): (1.0, 1.12), ("AutoARIMA", "1"): (0.98, None), (MEAN, "H"): (0.98, None), (NAIVE, "H"): (0.88, 1.25),
 }  # fmt: skip
 
@@ -187,7 +187,7 @@ def _series(rows: list[Row]) -> TextTable:
 
 
 def reached(rows: list[Row]) -> list[tuple[str, float, float, str]]:
-    """What should be reached: what it is, the target, what was found, and where."""
+    """Return the targets: name, target, value found, and where."""
     found: list[tuple[str, float, float, str]] = []
     for (other, ahead), (middle, worst) in TARGETS.items():
         here = ratios(rows, other, f"rmse {ahead}")
@@ -220,7 +220,7 @@ def _targets(rows: list[Row]) -> TextTable:
     return TextTable(["half", "what", "target", "found", "where", ""], body, (0, 1, 4, 5))
 
 
-# ------------------------------------------------------------------------------------------------------ what they say
+# ------------------------------------------------------------------------------------------------------ sentences
 
 
 def remarks(results: Results) -> dict[str, Any]:

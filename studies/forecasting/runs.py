@@ -82,7 +82,7 @@ def judged(made: Made, y: Array, start: int, season: int) -> Row:
 
 
 def _pairs(said: Array, y: Array, start: int, h: int) -> tuple[Array, Array]:
-    """Forecasts h steps ahead, and what came."""
+    """Return forecasts h steps ahead, and observations."""
     came = y[start + h - 1 :]
     return said[: came.size, h - 1], came
 

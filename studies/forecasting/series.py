@@ -47,7 +47,7 @@ class Series:
     season: int
     about: str
     rows: tuple[str, Any] | None = None  # only rows with this value in this column
-    mean_of: int = 1  # so many values are averaged to one
+    mean_of: int = 1  # the number of values averaged to one
 
     @property
     def half(self) -> str:

@@ -21,7 +21,7 @@ class Size:
 
     series: tuple[str, ...] = tuple(series.SERIES)
     methods: tuple[str, ...] = runs.METHODS
-    horizon: int | None = None  # of every series the last values, so many at most; None: as many as it has
+    horizon: int | None = None  # the most values of every series, the last ones; None: all
 
 
 FEW = ("water", "flights", "approval", "bitcoin", "wine", "beer", "lynx", "users")

@@ -14,7 +14,7 @@ from thalweg.lab.report import Results, Row, mean, part
 
 SHOWN = (*TIMED, "OjaPCA", "IncrementalPCA", "StreamingPCA")
 CLOSE = ("frequent switches", "fast rotation")  # only the last fifth is shown: they repeat themselves
-COARSE = 6  # so many points of a single run's curve make one
+COARSE = 6  # points of a single run's curve that are averaged to one
 
 
 def draw_all(results: Results) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def losses(groups: Groups) -> Any:
 
 
 def over_time(groups: Groups) -> Any:
-    """The loss over the rounds: a row for each stream that changes, what is drawn on the left, leading on the right."""
+    """The loss over the rounds: a row a stream that changes; left: drawn subspaces, right: leading directions."""
     streams = [stream for stream in groups[OURS] if stream not in ("still", "slow rotation")]
     names = [name for name in SHOWN if name != "AdaptivePCA" and name in groups]
     figure, axes = panels(11.5, 1.0 + 2.3 * len(streams), len(streams), 2, sharex="row", sharey="row")

@@ -1,4 +1,4 @@
-"""The report of the study of online PCA: tables, and what they say."""
+"""The report of the study of online PCA: tables, and sentences about them."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _guarantee(found: Sequence[Row]) -> TextTable:
     return TextTable(["rounds of the interval", "bound", *distinct(found, "learner")], body, ())
 
 
-# ------------------------------------------------------------------------------------------------------ what they say
+# ------------------------------------------------------------------------------------------------------ sentences
 
 
 def remarks(results: Results) -> dict[str, Any]:

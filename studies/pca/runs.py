@@ -1,4 +1,4 @@
-"""One run of the study of online PCA: the streams, the learners, what is played and what is written down."""
+"""One run of the study of online PCA: the streams, the learners, the game and its records."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ DIM, RANK, NOISE = 30, 3, 0.1  # of the synthetic streams
 PATCH = 8  # pixels along a side of a patch of a photograph
 POINTS = 320  # of a stored curve
 SHORTEST = 64  # rounds of the shortest interval whose regret is kept
-REPEATS = 7  # of what is timed
+REPEATS = 7  # of timings
 BATCH = 50  # rows that scikit-learn's method takes at a time
 
 
@@ -53,7 +53,7 @@ def _sample(basis: Array, rng: np.random.Generator) -> Array:
 
 
 def _switching(seed: int, horizon: int, period: int = 0) -> Array:
-    """A subspace that is drawn anew after every `period` rounds (0: never)."""
+    """A subspace that is redrawn after every `period` rounds (0: never)."""
     rng, rows = np.random.default_rng(seed), np.empty((horizon, DIM))
     for t in range(horizon):
         if t % (period or horizon) == 0:
@@ -127,7 +127,7 @@ STREAMS = {
 class Incremental:
     """scikit-learn's IncrementalPCA, a batch of rows at a time: until a batch is full, the last fit is used.
 
-    It subtracts the mean it has seen, so what it pays is the distance to an affine subspace of k dimensions.
+    It subtracts the mean it has seen, so its loss is the distance to an affine subspace of k dimensions.
     """
 
     eigendecompositions = 0
@@ -161,7 +161,7 @@ class Streaming:
         self._model = StreamingPCA(rank)
 
     def update(self, x: Array) -> float:
-        """The squared distance of x to what is known, then x is learned."""
+        """Return the squared distance of x to the subspace, then learn x."""
         return float(self._model.update(x[None])[0])
 
 
@@ -191,7 +191,7 @@ def curve_of(losses: Array) -> list[float]:
 
 @one_thread
 def play_one(stream: str, learner: str, seed: int, horizon: int) -> Row:
-    """A learner plays a stream: what it pays (on average over its draws, and with its leading directions) and costs."""
+    """A learner plays a stream: its loss (on average over its draws, and with its leading directions) and time."""
     source = STREAMS[stream]
     rows = source.draw(seed, horizon)
     (T, d), k = rows.shape, source.rank
@@ -225,7 +225,7 @@ def play_one(stream: str, learner: str, seed: int, horizon: int) -> Row:
 
 @one_thread
 def play_reference(stream: str, seed: int, horizon: int) -> Row:
-    """What the best subspaces in hindsight pay: one for all rounds, and one for each stretch between changes."""
+    """The losses of the best subspaces in hindsight: one for all rounds, and one for each stretch between changes."""
     source = STREAMS[stream]
     rows = source.draw(seed, horizon)
     step = source.period or len(rows)
@@ -236,7 +236,7 @@ def play_reference(stream: str, seed: int, horizon: int) -> Row:
 
 @one_thread
 def play_guarantee(learner: str, horizon: int) -> Row:
-    """The worst regret by length of interval where a direction of the plane jumps twice, and what the theorem allows.
+    """The worst regret by length of interval where a direction of the plane jumps twice, and the bound of the theorem.
 
     The learners that need a horizon are tuned for TUNED rounds; a guarantee on every interval holds from the start.
     """
@@ -259,7 +259,7 @@ def play_guarantee(learner: str, horizon: int) -> Row:
 
 @one_thread
 def time_one(dim: int, before: int, rounds: int) -> Row:
-    """Processor time of a round of each learner after so many, and of one eigendecomposition of such a round's matrix.
+    """Processor time of a round of each learner after `before` rounds, and of one eigendecomposition of its matrix.
 
     The best of REPEATS times the same rounds: noise only ever adds.
     """

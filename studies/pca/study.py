@@ -32,7 +32,7 @@ SIZES = {
 
 
 def available(size: Size) -> Size:
-    """Without what needs scikit-learn, where it is not installed."""
+    """The size without runs that need scikit-learn, where it is not installed."""
     try:
         runs.need_sklearn("decomposition")
     except MissingExtraError:
@@ -43,7 +43,7 @@ def available(size: Size) -> Size:
 
 
 def plan(size: Size) -> list[Job]:
-    """Every run, as data. What is timed comes first."""
+    """Every run, as data. Timed runs come first."""
     before, rounds = size.timed
     jobs = [job(f"time/{d}", runs.time_one, dim=d, before=before, rounds=rounds) for d in size.dims]
     jobs += [job(f"guarantee/{name}", runs.play_guarantee, learner=name, horizon=size.guarantee) for name in GUARDED]

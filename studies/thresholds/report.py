@@ -1,4 +1,4 @@
-"""The report of the study of thresholds: four tables for each series, and what they say."""
+"""The report of the study of thresholds: four tables for each series, and sentences about them."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _loose(rows: Sequence[Row], ends: dict[str, str]) -> TextTable:
     return TextTable(["scale", *columns], body, ())
 
 
-# ------------------------------------------------------------------------------------------------------ what they say
+# ------------------------------------------------------------------------------------------------------ sentences
 
 
 def remarks(results: Results) -> dict[str, Any]:

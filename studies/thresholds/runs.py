@@ -1,4 +1,4 @@
-"""One run of the study of thresholds: a series, a learner, and what it pays.
+"""One run of the study of thresholds: a series, a learner, and its loss.
 
 `EfficientAdaptive` starts a new expert when the loss since the last marker exceeds C_m. It is played with the printed
 C_m times a scale, with both restart points and both feedback ranges, beside other learners. The seed of a series is a
@@ -43,7 +43,7 @@ OTHERS = ("proof", "printed, R = D", "5 x first 200", "one SOGD in Y", "SACS, de
 
 @dataclass(frozen=True)
 class Series:
-    """What a series is called in pictures, how often it is drawn, and whether its data is real.
+    """Name of a series in pictures, number of draws, and whether its data is real.
 
     Those of the check had no part in the choice of a scale.
     """
@@ -104,7 +104,7 @@ class Contender:
 
 
 def scale_name(scale: float) -> str:
-    """What EfficientAdaptive with so much of the printed threshold is called."""
+    """Name of EfficientAdaptive with a multiple of the printed threshold."""
     return "printed" if scale == 1 else f"scale {scale:.0e}"
 
 
@@ -121,7 +121,7 @@ def build(contender: Contender, series: Stream) -> tw.Learner:
     if name.startswith("SACS, scale"):
         return scaled_sacs(series, contender.scale)
     if name == "5 x first 200":
-        # One expert is alone in these rounds, as C is larger than what it pays in them. So this can be done online.
+        # One expert is alone in these rounds, as C is larger than its loss in them. So this can be done online.
         first = tw.play(adaptive(), series.problem, rounds=200).total_loss
         return adaptive(threshold=lambda m: 5 * first * np.log(1 + 2 * m) / np.log(3))
     makers: dict[str, Callable[[], tw.Learner]] = {
@@ -175,7 +175,7 @@ def play_one(*, series: str, rep: int, horizon: int | None, **contender: Any) ->
 
 
 def constants(*, series: str, horizon: int | None) -> Row:
-    """What the thresholds of a series are made of."""
+    """The constants of the thresholds of a series."""
     stream = draw(series, 0, horizon)
     R, L, D = stream.domain.surrogate.radius, stream.smoothness or 0.0, stream.domain.diameter
     return {

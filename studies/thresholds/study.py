@@ -22,7 +22,7 @@ class Size:
     horizon: int | None = None  # rounds of every series; None: as many as it has
     scales: tuple[float, ...] = tuple(float(10 ** (k / 2)) for k in range(-12, 1))  # of EfficientAdaptive's threshold
     sacs_scales: tuple[float, ...] = tuple(float(10 ** (k / 2)) for k in range(-6, 0))  # of that of SACS
-    deltas: tuple[float, ...] = (1e-4, 1e-2, 1.0, 1e2, 1e4)  # what counts as a small squared gradient
+    deltas: tuple[float, ...] = (1e-4, 1e-2, 1.0, 1e2, 1e4)  # threshold of a small squared gradient
 
 
 FEW = tuple(name for name, series in SERIES.items() if not series.check and name != "piecewise_long")

@@ -1,6 +1,6 @@
-"""Study the Tracker: what not knowing any constant costs.
+"""Study the Tracker: the cost of not knowing any constant.
 
-The Tracker beside the library's other learners with one projection (told their constants) and what others use (river's
+The Tracker beside the library's other learners with one projection (given their constants) and common methods (river's
 optimisers, recursive least squares, coin betting, persistence) on 36 streams; after a long calm; on PyNOL's example; on
 all dyadic intervals; and where it is known to fail. With pictures and a page that explains them. Interrupted, the same
 command again goes on where it was.

@@ -92,13 +92,13 @@ def _dot(a: Array, w: Array) -> Array:
 
 
 def _signs(rng: Generator, z: Array, flips: float | None = None) -> Array:
-    """Labels -1 and +1: as the logistic model says, or the sign of z with so many flipped."""
+    """Labels -1 and +1: as the logistic model says, or the sign of z with a share `flips` of them flipped."""
     right = 1 / (1 + np.exp(-np.abs(z))) if flips is None else 1 - flips
     return np.where(z >= 0, 1.0, -1.0) * np.where(rng.random(z.size) < right, 1.0, -1.0)
 
 
 def _lags(z: Array, lags: tuple[int, ...], intercept: bool = True) -> tuple[Array, Array]:
-    """Features: the values so many rounds ago, and a one; labels: the values."""
+    """Features: the values `lags` rounds ago, and a one; labels: the values."""
     most = max(lags)
     columns = [z[most - lag : z.size - lag] for lag in lags] + [np.ones(z.size - most)] * intercept
     return np.stack(columns, axis=1), z[most:]
@@ -371,7 +371,7 @@ ALL = {"": CASES, CALM: AFTER_CALM, LIMITS: KNOWN_LIMITS}
 
 @functools.lru_cache(maxsize=4)  # a worker plays many learners on the same data
 def draw(name: str, group: str = "", horizon: int | None = None, rep: int = 0) -> Stream:
-    """A stream of the study, or another draw of it; with a horizon, so many rounds, twice as many calm ones at most."""
+    """A stream of the study, or another draw of it; a horizon cuts the rounds, and the calm ones to twice as many."""
     case = ALL[group][name]
     T = min(case.rounds, horizon or case.rounds)
     place = "/".join(filter(None, ("tracker", group, name, f"draw-{rep}" if rep else "")))

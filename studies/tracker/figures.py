@@ -70,8 +70,8 @@ def heat_map(results: Results) -> Any:
     axis.axhline(len(cases) - 0.5, color="black", linewidth=1.2)
     parts = {
         "told the set and nothing else": list(TRACKERS),
-        "told all they ask for": [name for name in names if name in LEARNERS],
-        "what others use": [name for name in names if name in SIMPLE],
+        "given their constants": [name for name in names if name in LEARNERS],
+        "common methods": [name for name in names if name in SIMPLE],
     }
     for text, group_of in parts.items():
         first, last = names.index(group_of[0]), names.index(group_of[-1])

@@ -1,4 +1,4 @@
-"""What others use, in a few lines each. All are played as the library's learners are: from Pi_X(c), projected onto X.
+"""Common methods, in a few lines each. All are played as the library's learners are: from Pi_X(c), projected onto X.
 
 river's optimisers (river.optim: SGD, AdaGrad, Adam), with river's default rates:
 
@@ -6,8 +6,8 @@ river's optimisers (river.optim: SGD, AdaGrad, Adam), with river's default rates
     w <- Pi_X(w - rate g / sqrt(sum g^2 + eps))                             entry by entry                          (2)
     w <- Pi_X(w - rate sqrt(1 - b2^t)/(1 - b1^t) m / (sqrt(v) + eps))       m, v: discounted means of g and g^2     (3)
 
-Recursive least squares with forgetting lambda (Haykin, Adaptive Filter Theory, chapter 10), for squared losses; what is
-played is Pi_X(w):
+Recursive least squares with forgetting lambda (Haykin, Adaptive Filter Theory, chapter 10), for squared losses; the
+decision is Pi_X(w):
 
     k = P a / (lambda + a'P a),  w <- w - k (a'w - b),  P <- (P - k a'P)/lambda                                      (4)
 

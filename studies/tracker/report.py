@@ -1,4 +1,4 @@
-"""The report of the study of the Tracker: tables of ratios, and what they say."""
+"""The report of the study of the Tracker: tables of ratios, and sentences about them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from thalweg.lab.studies.tracker.runs import (
 
 from thalweg.lab.report import Ratios, Results, Row, TextTable, distinct, group, number, part
 
-TARGETS = {  # what it should reach
+TARGETS = {  # ratios to reach
     "Tracker: worst": 1.10,
     "Tracker: geometric mean": 0.85,
     "no values, domain of the right size: worst": 1.5,
@@ -49,7 +49,7 @@ def ratios_of(rows: Iterable[Row]) -> dict[str, Ratios]:
 
 
 def ratio(value: float | None) -> str:
-    """A ratio as it stands in tables: two digits after the point, fewer where it is large."""
+    """A ratio as in tables: two digits after the point, fewer where it is large."""
     if value is None:
         return "–"
     return f"{value:.2f}" if value < 9.995 else f"{value:,.0f}" if value < 9999.5 else f"{value:.0e}"
@@ -216,7 +216,7 @@ def _beaten(results: Results) -> list[tuple[str, str, float, float]]:
 
 
 def _found(results: Results) -> dict[str, tuple[float, str]]:
-    """What there is to compare with the targets, and on which stream it was."""
+    """The values to compare with the targets, and their streams."""
     usual, calm = ratios_of(part(results, "run")), ratios_of(part(results, CALM))["Tracker"]
     bank = over_bank(part(results, squared.GROUP))["Tracker"]
     ours, blind = usual["Tracker"], sized(usual["Tracker, no values"])

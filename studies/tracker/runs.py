@@ -1,7 +1,7 @@
-"""One run of the study of the Tracker: a stream, a method, and what it pays.
+"""One run of the study of the Tracker: a stream, a method, and its loss.
 
 The reference of every stream is gradient descent with the best constant step, chosen in hindsight from 2^-20, ..., 2^20
-times R/G. Nobody can play it; it says how hard a stream is.
+times R/G. It cannot be played; it measures how hard a stream is.
 """
 
 from __future__ import annotations

@@ -167,7 +167,7 @@ def same_inside(learner, twin):
 @pytest.mark.parametrize("values", [True, False])
 @pytest.mark.parametrize("kind", ["absolute", "squared"])
 def test_the_twin_plays_the_same_for_long(name, curvature, values, kind):
-    """Rounding may decide whether D starts anew, or a longer step joins: no stream here comes so near."""
+    """Rounding may decide whether D restarts, or a longer step joins: no stream here comes so near."""
     learner = tw.Tracker(DOMAINS[name](), curvature=curvature, loss_floor=0.0 if values else None)
     stream = Stream(learner.domain, 1000, seed=7, kind=kind, **SOME)
     assert apart(learner, twin_of(learner), stream) < 10 * CLOSE[curvature]
@@ -326,7 +326,7 @@ class Uncredited(ref.Tracker):
 
 
 class Calm(ref.Tracker):
-    """D never starts anew."""
+    """D never restarts."""
 
     def update(self, g, f=None):
         super().update(g, f)

@@ -19,7 +19,7 @@ from thalweg.parts.records import ANCHORED, GAINED, MARKERS, SEEN
 class Seen:
     """A compiled Tracker under the names of its twin.
 
-    Its state has all that the bounds ask for but two things: how often each record was anchored anew, and the squares
+    Its state has all that the bounds ask for but two things: how often each record was anchored again, and the squares
     of record 0 since its birth, over all anchors. These are counted here, from the states before and after a round.
     """
 
@@ -101,9 +101,9 @@ def test_bounds_on_many_problems(seed):
 
 
 def test_what_is_counted_here():
-    """Records anchored anew are as many as the state says, and squares are W where none was."""
+    """Records anchored again are as many as the state says, and squares are W where none was."""
     rng = np.random.default_rng(0)
-    for growth, anew in ((1.0, False), (1.05, True)):
+    for growth, again in ((1.0, False), (1.05, True)):
         seen = Seen(tw.domains.Ball(2), curvature=False)
         losses = [
             Linear(growth**t * np.array([np.sign(np.sin(t / 20)), 0.3 * rng.normal()]), 2 * growth**t)
@@ -111,9 +111,9 @@ def test_what_is_counted_here():
         ]
         log = bounds.play(seen, losses)
         assert log.anchorings(0, 300)[0] == seen.state.records.counts[ANCHORED]
-        assert (seen.kept[0, 0].anchored > 0) == anew
+        assert (seen.kept[0, 0].anchored > 0) == again
         assert seen.m > 5
-        if not anew:
+        if not again:
             assert seen.kept[0, 0].squares == pytest.approx(seen.state.records.W[0])
 
 

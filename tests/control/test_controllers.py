@@ -412,7 +412,7 @@ def test_scales_of_a_state_must_be_those_of_the_constants():
         if controller is given_:
             wrong += [before["scales"] * 0.0, before["scales"] * 2.0]
         for scales in wrong:
-            with pytest.raises(StateError, match="scales cannot be what a run has left"):
+            with pytest.raises(StateError, match="scales cannot come from a run"):
                 controller.restore(before | {"scales": scales})
         assert controller.rounds == 15
         controller.restore(before)

@@ -218,8 +218,8 @@ def test_arguments_that_cannot_be_used(options, words):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda a: a.predict(np.full(4, np.nan)), "nobody is awake in row 0"),
-        (lambda a: a.run(np.ones((2, 4)), [1.0, 2.0], [[1, 1, 1, 1], [0, 0, 0, 0]]), "nobody is awake in row 1"),
+        (lambda a: a.predict(np.full(4, np.nan)), "no expert is awake in row 0"),
+        (lambda a: a.run(np.ones((2, 4)), [1.0, 2.0], [[1, 1, 1, 1], [0, 0, 0, 0]]), "no expert is awake in row 1"),
         (lambda a: a.predict(np.ones(3)), "there are 4 experts since the first call. Got 3 columns"),
         (lambda a: a.predict(np.ones((1, 4, 1))), "array of two axes"),
         (lambda a: a.predict([1.0, np.inf, 1.0, 1.0]), "inf in row 0, column 1"),

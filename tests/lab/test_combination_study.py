@@ -22,7 +22,7 @@ def test_peers_of_opera_python(name, rule):
 
 
 def calibrated(X, y, alphas):
-    """The share with the parameters that have lost least so far: everything is played anew in every round."""
+    """The share with the parameters that have lost least so far: everything is replayed in every round."""
 
     def whole(eta, alpha, t):
         """Loss in the rounds before t, and the weights in round t."""

@@ -148,7 +148,7 @@ def test_a_damaged_file_is_named_and_run_again(damage, tmp_path, capsys):
     assert run(jobs, tmp_path) == results
     assert [x for x, _ in toy_jobs.started(tmp_path / "log")] == [0, 1, 2, 1]
     told = capsys.readouterr().err
-    assert told.startswith(f"Run toy/1 is computed anew: {path} cannot be used (")
+    assert told.startswith(f"Run toy/1 is computed again: {path} cannot be used (")
     assert told.count("\n") == 1
     assert run(jobs, tmp_path) == results  # and kept
     assert capsys.readouterr().err == ""

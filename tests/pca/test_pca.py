@@ -21,7 +21,7 @@ from thalweg.pca import DescentPCA, EfficientPCA, RankWarning, _base, dyadic_reg
 
 
 def switching(d, k, rounds, period, noise=0.1, seed=0):
-    """Unit vectors near a subspace that is drawn anew after each period."""
+    """Unit vectors near a subspace that is redrawn after each period."""
     rng = np.random.default_rng(seed)
     rows = np.empty((rounds, d))
     for t in range(rounds):
@@ -669,7 +669,7 @@ def test_bad_arguments(arguments, message):
 
 def test_a_large_rank_says_what_changes_and_works():
     """The bound needs k (d - k)/d only, so nothing breaks beyond d/2."""
-    with pytest.warns(RankWarning, match=r"What changes: bounds have k \(d - k\)/d = 0.75 in the place of k") as told:
+    with pytest.warns(RankWarning, match=r"its bounds have k \(d - k\)/d = 0.75 in the place of k") as told:
         learner = EfficientPCA(4, 3, rng=0)
     assert told[0].filename == __file__
     rows = switching(4, 3, 511, 100)

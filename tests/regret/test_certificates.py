@@ -138,7 +138,7 @@ def test_a_sign_error_is_found():
 
 @pytest.mark.parametrize("kind", [tw.EfficientCBCE, tw.EfficientAOA, tw.SAOL, tw.AFLH])
 def test_no_restart_is_found(kind):
-    """Losses <g, x> with g = -1 for a long time, then +1: who never starts anew pays for as long after the change."""
+    """Losses <g, x> with g = -1 for a long time, then +1: without restarts, regret lasts as long after the change."""
     T = 60_000
     X = tw.domains.Box([-1.0], [1.0])
     sign = np.where(np.arange(T) < T // 2, -1.0, 1.0)

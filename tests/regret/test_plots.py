@@ -330,9 +330,9 @@ def test_regret_by_length_refuses_a_bound(bound):
 
 
 def test_regret_by_length_refuses():
-    with pytest.raises(InputError, match=r"needs what thalweg\.regret\.adaptive"):
+    with pytest.raises(InputError, match=r"needs the result of thalweg\.regret\.adaptive"):
         plots.regret_by_length()
-    with pytest.raises(InputError, match=r"needs what thalweg\.regret\.adaptive"):
+    with pytest.raises(InputError, match=r"needs the result of thalweg\.regret\.adaptive"):
         plots.regret_by_length([1.0, 2.0])
     with pytest.raises(InputError, match="must hold 1 names"):
         plots.regret_by_length(by_length((1, 2.0)), labels="a")
@@ -610,7 +610,7 @@ def test_crowded_rows_are_bands():
 
 
 def test_cover_refuses(run):
-    with pytest.raises(InputError, match="cover draws what record_cover returned"):
+    with pytest.raises(InputError, match="cover draws the result of record_cover"):
         plots.cover(run)
 
 

@@ -88,9 +88,9 @@ def test_words_and_numbers():
     def seen(loss, moved=None):
         return Witnesses(loss, rows, 10.0, moved, 100)
 
-    assert seen(7.5).verdict == "better than the centre: it saves 0.5 times what descent saves"
-    assert seen(10.0).verdict == "BROKEN: it pays as much as who stays at the centre, a fixed point"
-    assert seen(12.0).verdict == "BROKEN: it pays 2 more than who stays at the centre, a fixed point"
+    assert seen(7.5).verdict == "better than the centre: it saves 0.5 times as much as descent"
+    assert seen(10.0).verdict == "BROKEN: it pays as much as the centre, a fixed point"
+    assert seen(12.0).verdict == "BROKEN: it pays 2 more than the centre, a fixed point"
     assert seen(7.0, moved=False).verdict == "BROKEN: it never moves, and pays 2 more than descent"
     assert not seen(5.4, moved=False).accused
     assert seen(5.0).table()[0] == {"name": "the centre of the set", "loss": 10.0, "more": -5.0, "ratio": 0.5}

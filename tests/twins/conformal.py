@@ -1,6 +1,6 @@
 """Slow twin of ConformalTracker: candidates for a quantile of scores, weights by a Tracker, and a correction.
 
-All scores are kept, and everything is computed anew from them.
+All scores are kept, and everything is recomputed from them.
 """
 
 import collections

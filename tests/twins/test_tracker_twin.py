@@ -49,7 +49,7 @@ def turning(twin, values=True, scale=1.0, rounds=400):
 
 
 def growing(twin, growth, values=True, scale=1.0, rounds=900):
-    """Absolute losses around the same decisions, that grow: markers, newcomers in records, records anchored anew."""
+    """Absolute losses around the same decisions, that grow: markers, newcomers in records, records anchored again."""
     points, newcomers, anchored = [], 0, 0
     for t in range(1, rounds + 1):
         a = np.array([math.cos(t), math.sin(2 * t)])
@@ -115,7 +115,7 @@ def test_a_turning_stream(curvature, intervals, values, total, last, N, m, weigh
     assert twin.weights[0] == near(weight)
     for member in twin.members:
         if isinstance(member, Renewed):
-            assert member.starts > 0  # the stream makes D start anew
+            assert member.starts > 0  # the stream makes D restart
 
 
 @pytest.mark.parametrize(("kind", "q"), [(Curved, 0.0), (Slow, 0.001), (Fast, 0.1)])

@@ -65,7 +65,7 @@ class Curved:
 
 
 class Renewed(Curved):
-    """Member D: the same, and it starts anew when its errors say that the world has changed (a one-sided CUSUM)."""
+    """Member D: the same, and it restarts when its errors say that the world has changed (a one-sided CUSUM)."""
 
     def __init__(self, *where):
         super().__init__(*where)
@@ -165,7 +165,7 @@ class Record:
         self.A = np.zeros(len(self.logs))
         self.V = self.B = self.R = self.W = 0.0
         self.gain = self.squares = 0.0  # sums of Q and of the cut Q^2 since its birth: only the bounds look at them
-        self.anchored = 0  # how often it was anchored anew
+        self.anchored = 0  # how often it was anchored again
         self.weigh()
 
     def admit(self, log):
@@ -315,7 +315,7 @@ class Tracker:
         self.records.append(Record(logs, prior=3 / self.m, slot=slot, anchor=self.i_min, flat=not blind, born=self.m))
 
     def recall(self):
-        """Step 6: a record since the last evident change; the member that started anew counts for 60 others."""
+        """Step 6: a record since the last evident change; the member that restarted counts for 60 others."""
         started = [member for member in self.members if getattr(member, "evident", False)]
         if started:
             started[0].evident = False

@@ -37,7 +37,7 @@ class Round:
     A: dict  # of record 0, by multiplier
     gain: float  # the sum of Q_0
     squares: float  # the sum of its cut squares
-    anchored: list  # the records that were anchored anew
+    anchored: list  # the records that were anchored again
 
     def model(self, u):
         """-l(u): at least what the round lost against u."""
@@ -63,7 +63,7 @@ class Log:
         return self.rounds[stop - 1].m - (self.rounds[start - 1].m if start else 0)
 
     def anchorings(self, start, stop):
-        """All anchorings anew, and the most of one record."""
+        """All re-anchorings, and the most of one record."""
         who = [one for r in self.rounds[start:stop] for one in r.anchored]
         return len(who), max((who.count(one) for one in set(who)), default=0)
 
@@ -119,7 +119,7 @@ def prior_cost(log, k):
 
 
 def logarithm(m, a, prior=1.0):
-    """L of a record with this prior, after m markers and a anchorings anew and evident changes."""
+    """L of a record with this prior, after m markers and a re-anchorings and evident changes."""
     return math.log(8 * (4 + 3 * math.log(max(m, 1)) + 3 * a) / prior)
 
 

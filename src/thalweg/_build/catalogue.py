@@ -1,4 +1,4 @@
-"""The list of kernels in the library: what the specimens ask for, recorded in plain Python in a few seconds."""
+"""The list of kernels in the library: those that the specimens call, recorded in plain Python in a few seconds."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["Wanted", "command", "environment", "record", "recorded"]
 class Wanted(NamedTuple):
     """A kernel, by module and name, for arguments of certain kinds (`thalweg._kernels.kinds`)."""
 
-    place: str
+    qualified_name: str
     kinds: tuple[str, ...]
 
 
 def record() -> list[Wanted]:
-    """Play all specimens and note what they ask for. Kernels must be plain functions: NUMBA_DISABLE_JIT=1."""
+    """Play all specimens and record the kernels they call. Kernels must be plain functions: NUMBA_DISABLE_JIT=1."""
     from thalweg._build.specimens import specimens
 
     if not jit.PLAIN:
@@ -31,7 +31,7 @@ def record() -> list[Wanted]:
 
     def note(kernel: jit.Kernel[..., object], kinds: tuple[str, ...]) -> None:
         if kernel.__module__.startswith("thalweg."):
-            found.add(Wanted(kernel.place, kinds))
+            found.add(Wanted(kernel.qualified_name, kinds))
 
     jit.PlainKernel.record = staticmethod(note)
     try:
@@ -47,7 +47,7 @@ def recorded() -> list[Wanted]:
     done = subprocess.run(command("--record"), env=environment(plain=True), capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"The specimens could not be played:\n{done.stderr[-4000:]}")
-    return [Wanted(place, tuple(kinds)) for place, kinds in json.loads(done.stdout.splitlines()[-1])]
+    return [Wanted(qualified_name, tuple(kinds)) for qualified_name, kinds in json.loads(done.stdout.splitlines()[-1])]
 
 
 def command(*options: str) -> list[str]:

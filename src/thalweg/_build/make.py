@@ -72,7 +72,7 @@ def build(folder: Path, *, installed: bool, jobs: int | None = None, say: Callab
             for name, one in named.items():
                 kept = store.get(name, level)
                 if kept is None:
-                    raise RuntimeError(f"{one.place} was not compiled.")
+                    raise RuntimeError(f"{one.qualified_name} was not compiled.")
                 file = Path(scratch) / f"{name}-{level}.o"
                 file.write_bytes(kept.code)
                 objects[level].append(file)
@@ -128,7 +128,7 @@ def _compile(missing: list[Wanted], jobs: int, scratch: Path, say: Callable[[str
     """Let workers compile, each a process of its own. Kernels of one tree go to one worker: they share functions."""
     groups: dict[str, list[Wanted]] = {}
     for one in missing:
-        groups.setdefault(max(one.kinds, key=len, default="") or one.place, []).append(one)
+        groups.setdefault(max(one.kinds, key=len, default="") or one.qualified_name, []).append(one)
     queue: SimpleQueue[list[Wanted]] = SimpleQueue()
     for key in sorted(groups, key=lambda key: len(key) * len(groups[key]), reverse=True):
         queue.put(groups[key])
@@ -170,7 +170,7 @@ def _feed(
 
 
 def work(lines: Iterable[str], answer: Callable[[str], None]) -> None:
-    """A worker: compile the groups that come as lines of JSON, and say each kernel that is done."""
+    """Run a worker: compile the groups that come as lines of JSON, and report each finished kernel."""
     from thalweg._compiler.emit import levels
     from thalweg._compiler.process import compile_all
     from thalweg._compiler.store import CodeStore, folder
@@ -179,14 +179,14 @@ def work(lines: Iterable[str], answer: Callable[[str], None]) -> None:
     gc.set_threshold(50_000, 20, 1000)  # Numba makes many objects that live as long as the process
     for line in lines:
         gc.freeze()
-        for place, kinds in json.loads(line):
+        for qualified_name, kinds in json.loads(line):
             try:
-                compile_all(_kernel(place), tuple(kinds), best, store)
+                compile_all(_kernel(qualified_name), tuple(kinds), best, store)
                 answer("")
             except Exception as error:  # of a kernel that cannot be compiled; the others are, all the same
-                answer(f"{place}({', '.join(kinds)}): {error}".replace("\n", " ")[:2000])
+                answer(f"{qualified_name}({', '.join(kinds)}): {error}".replace("\n", " ")[:2000])
 
 
-def _kernel(place: str) -> Any:
-    module, _, name = place.partition(":")
+def _kernel(qualified_name: str) -> Any:
+    module, _, name = qualified_name.partition(":")
     return attrgetter(name)(importlib.import_module(module))

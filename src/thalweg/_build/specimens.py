@@ -1,7 +1,7 @@
 """Specimens: small runs that together ask for every kernel of the package, with arguments of every type it is given.
 
-The build plays them in plain Python, records which kernel was called with arguments of which types, and compiles what
-was recorded. So a specimen need not do anything sensible, but it has to ask: for both sides of a choice that is made
+The build plays them in plain Python, records which kernel was called with arguments of which types, and compiles these
+kernels. So a specimen need not do anything sensible, but it has to ask: for both sides of a choice that is made
 while compiling (an array or None, the class of a part), for arrays that are read-only where there are such, for `play`
 as well as `step` and `update`. Sizes and values do not matter. Nothing here needs an extra: estimators that follow the
 rules of another library are there as the engines behind them.
@@ -47,7 +47,7 @@ from thalweg.fleet.families.regressors import ExampleRows, learn_rows, model_tre
 from thalweg.fleet.keys import shard_of
 from thalweg.fleet.seats import StreamSeat
 from thalweg.learners.cover import Cover
-from thalweg.learners.late import Late
+from thalweg.learners.delayed_feedback import DelayedFeedback
 from thalweg.learners.one_projection import surrogate_gradient
 from thalweg.losses import KINDS
 from thalweg.metas import AdaNormalHedge, AdaptMLProd, CoinBetting, Hedge, LeadingHistory, Meta, Prod
@@ -72,11 +72,11 @@ METAS: dict[str, Callable[[], Meta]] = {
     "LeadingHistory": lambda: LeadingHistory(0.1, LARGE),
     "Prod": lambda: Prod(LARGE),
 }
-IN_COVERS = ("Hedge",)  # whom pools obey that live on intervals: each one more is another 54 machines
+IN_COVERS = ("Hedge",)  # meta-learners of pools on intervals: each one more is another 54 machines
 
 
 def specimens() -> Iterator[Specimen]:
-    """Every specimen: its name, and what plays it."""
+    """Yield every specimen: its name and the function that plays it."""
     for part in (
         _domains,
         _losses,
@@ -85,7 +85,7 @@ def specimens() -> Iterator[Specimen]:
         _covers,
         _others,
         _reductions,
-        _late,
+        _delayed,
         _regret,
         _controllers,
         _subspaces,
@@ -112,7 +112,7 @@ def _frozen(array: Array) -> Array:
 
 
 def _problem(domain: Domain, loss: str = "squared") -> LinearModel:
-    """A few rounds on a domain, such as every loss takes."""
+    """A few rounds on a domain, with data that every loss accepts."""
     features, labels = np.abs(_numbers(ROUNDS, *domain.shape)) + 0.1, np.where(np.arange(ROUNDS) % 2, 1.0, -1.0)
     return LinearModel(features, np.abs(labels) if loss == "log" else labels, loss)
 
@@ -133,7 +133,7 @@ def _by_hand() -> Custom:
 
 
 def _grounds() -> dict[str, Domain]:
-    """A set of each kind that machines tell apart: a ball, a compiled projection, one in Python."""
+    """A set of each kind that machines distinguish: a ball, a compiled projection, one in Python."""
     return {"Ball": Ball(2), "Box": Box(-1.0, 1.0, shape=2), "Custom": _by_hand()}
 
 
@@ -160,7 +160,7 @@ def _sets() -> dict[str, Domain]:
 
 
 def _domains() -> Iterator[Specimen]:
-    """Projections of points inside, outside and far away, and what else a set is asked."""
+    """Projections of points inside, outside and far away, and the other methods of sets."""
     for name, domain in {**_sets(), "HalfSpace": HalfSpace([1.0, 1.0], 0.5)}.items():
         yield f"domain {name}", partial(_project, domain)
     for name in ("Ball", "Box"):
@@ -214,7 +214,7 @@ def _update(learner: Any, f: Any) -> None:
     """Rounds by gradients: one that is given at once, one after the decision was read."""
     for _ in range(2):
         learner.update(f.gradient(np.zeros(learner.domain.shape)), 1.0)
-        if isinstance(learner, Late):
+        if isinstance(learner, DelayedFeedback):
             learner.advance()
         _ = learner.decision
 
@@ -311,7 +311,7 @@ def _play_new(make: Callable[[], Any]) -> None:
 
 
 def _others() -> Iterator[Specimen]:
-    """What learners share with others: prices, judges, thresholds, room that has to grow."""
+    """Options shared by several learners: prices, judges, thresholds, capacity that has to grow."""
     ball = Ball(2)
     priced = partial(tw.Ensemble, ball, [0.1, 1.0], switching_cost=1.0, prior=[0.5, 0.5], meta_rate=0.1)
     yield "Ensemble, priced", partial(_play_new, priced)
@@ -354,7 +354,7 @@ def _reductions() -> Iterator[Specimen]:
     for name, target in _sets().items():
         yield f"OneProjection onto {name}", partial(_reduce, target, tw.SOGD, None)
     for name, recipe in recipes().items():
-        taken = recipe.kind.values_only or issubclass(recipe.kind, Late | tw.OneProjection)
+        taken = recipe.kind.values_only or issubclass(recipe.kind, DelayedFeedback | tw.OneProjection)
         if not taken and recipe.build(_setting(X)).one_gradient:
             yield f"OneProjection of {name}", partial(_reduce, X, partial(_build, recipe), Ball(2))
     twice: dict[str, Make] = {
@@ -393,8 +393,8 @@ def _cover_of(name: str, meta: str, domain: Domain) -> Cover:
     return Cover(domain, _experts(domain, IN_COVERS)[name], meta=METAS[meta]())
 
 
-def _late() -> Iterator[Specimen]:
-    """Late feedback: copies that take turns, in order and in any order."""
+def _delayed() -> Iterator[Specimen]:
+    """Delayed feedback: copies that take turns, in order and in any order."""
     for name in ("SOGD", "Tracker", "EfficientDynamic", "CutkoskyAdaptive", "SwordPP", "CBCE-shared"):
         for ground, domain in _grounds().items():
             yield f"Delayed {name} on {ground}", partial(_delay, partial(_build, recipes()[name]), domain)
@@ -440,7 +440,7 @@ def _compare(loss: str, domain: Domain) -> None:
 
 
 def _minimise(loss: str, domain: Domain) -> None:
-    """Where only Python can project, minimising is Python as well: what it asks of losses is all there is."""
+    """Minimise in Python, for a set that only Python can project onto: only methods of losses are kernels."""
     problem = _problem(domain, loss)[:1]
     regret.best_fixed(problem, domain, tol=0.5)
     regret.witnesses(tw.play(tw.SOGD(domain), problem), problem, domain)
@@ -473,7 +473,7 @@ def _steer(kind: Any, constants: control.Constants | None) -> None:
     for _ in range(2):
         control.simulate(controller, system, cost, 0.1 * _numbers(2, 2))
         controller.restore(controller.state())
-        controller = copy.deepcopy(controller)  # what was read-only is not in a copy
+        controller = copy.deepcopy(controller)  # arrays that were read-only are writable in a copy
         control.simulate(controller, system, cost, 0.1 * _numbers(2, 2))
 
 
@@ -568,7 +568,7 @@ def _combine(loss: str, gradient: bool) -> None:
 
 
 class _Guest:
-    """A rule of the user's own: everybody alike."""
+    """A rule of the user's own: equal weights."""
 
     def weights(self, x: Array, awake: Array) -> Array:
         return awake

@@ -1,8 +1,8 @@
 """From the LLVM code of a kernel to machine code with two doors.
 
-`k<name>(row)` is what Python calls: it takes the address of a row of words (`thalweg._kernels.kinds`) and returns the
-result, or a number that says the kernel raised. `d<name>(result, word, word, ...)` is what other kernels call: it
-writes the result and returns whether it raised.
+Python calls `k<name>(row)`: it takes the address of a row of words (`thalweg._kernels.kinds`) and returns the result,
+or a number that says the kernel raised. Other kernels call `d<name>(result, word, word, ...)`: it writes the result and
+returns whether it raised.
 """
 
 from __future__ import annotations
@@ -53,12 +53,15 @@ class Code:
             made = lower(kernel.function, tuple(map(typed, kinds)))
         except NumbaError as error:
             if "NRT required" in str(error):
-                raise TypeError(f"{kernel.place} {ALLOCATES}") from error
+                raise TypeError(f"{kernel.qualified_name} {ALLOCATES}") from error
             raise
-        self.place, self.kinds, self.name, self._allocates = kernel.place, kinds, name, kernel.allocates
+        self.qualified_name, self.kinds, self.name = kernel.qualified_name, kinds, name
+        self._allocates = kernel.allocates
         self.returns = next((kind for kind, its in SIMPLE.items() if its == made.signature.return_type), "")
         if not self.returns:
-            raise TypeError(f"{kernel.place} returns {made.signature.return_type}: kernels return numbers or None")
+            raise TypeError(
+                f"{kernel.qualified_name} returns {made.signature.return_type}: kernels return numbers or None"
+            )
         self.sources, self.lasting = made.library.sources, made.library.lasting
         module = llvm.parse_bitcode(made.library.module.as_bitcode())
         module.link_in(llvm.parse_assembly(str(_doors(made, kinds, self.returns, name))))
@@ -80,7 +83,7 @@ class Code:
         passes.getModulePassManager().run(module, passes)
         wanted = [f.name for f in module.functions if f.is_declaration and f.name.startswith(("NRT_", "Py", "numba_"))]
         if wanted and not self._allocates:
-            raise TypeError(f"{self.place} {ALLOCATES} It needs {', '.join(wanted)}.")
+            raise TypeError(f"{self.qualified_name} {ALLOCATES} It needs {', '.join(wanted)}.")
         return bytes(machine(level).emit_object(module))
 
 

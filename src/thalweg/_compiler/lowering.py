@@ -61,7 +61,7 @@ class Lowered(JITCodeLibrary):  # type: ignore[misc]
         self._finalized = True
 
     def add_source(self, function: Any) -> None:
-        """Note where a function comes from, and the constants that are compiled into it."""
+        """Record the source file of a function, and the constants that are compiled into it."""
         self.sources.add(function.__code__.co_filename)
         for name in function.__code__.co_names:
             value = function.__globals__.get(name)
@@ -151,12 +151,12 @@ OPTIONS: dict[str, Any] = {
 }
 
 _allocating: set[Any] = set()  # functions whose references are counted after all
-_told: set[Any] = set()  # what Numba knows of
+_told: set[Any] = set()  # functions registered with Numba
 _made: dict[Any, Any] = {}
 
 
 def _tell() -> None:
-    """Tell Numba of all functions that kernels may call, and were defined since."""
+    """Register with Numba all functions that kernels may call and were defined since the last call."""
     for function in jit.INNER:
         _compiled_into_callers(function, function, OPTIONS)
     for kernel in jit.KERNELS:

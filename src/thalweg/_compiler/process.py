@@ -21,7 +21,7 @@ _said: set[str] = set()
 
 def compile_now(kernel: Kernel[..., object], kinds: tuple[str, ...]) -> Entry:
     """Machine code for a kernel with arguments of these kinds, from the cache or compiled."""
-    name, level, store = library.digest(kernel.place, kinds), library.level() or _best(), CodeStore(folder())
+    name, level, store = library.digest(kernel.qualified_name, kinds), library.level() or _best(), CodeStore(folder())
     kept = store.get(name, level)
     if kept is None:
         _say(library.why(kernel, kinds))
@@ -32,8 +32,8 @@ def compile_now(kernel: Kernel[..., object], kinds: tuple[str, ...]) -> Entry:
 def compile_all(
     kernel: Kernel[..., object], kinds: tuple[str, ...], wanted: tuple[str, ...], store: CodeStore
 ) -> dict[str, CompiledCode]:
-    """Compile a kernel for several levels of processors, and keep it where it can be kept."""
-    name = library.digest(kernel.place, kinds)
+    """Compile a kernel for several levels of processors, and cache it if possible."""
+    name = library.digest(kernel.qualified_name, kinds)
     code = Code(kernel, kinds, name)
     files = sorted(name_of(file) for file in code.sources)
     sources = [(file, library.content(file) or "") for file in files]
@@ -45,14 +45,14 @@ def compile_all(
 
 
 def _best() -> str:
-    """The level of this processor, where there is no library that says it."""
+    """The level of this processor, used without a library."""
     features = llvm.get_host_cpu_features()
     best, *rest = levels()
     return rest[0] if rest and not all(features.get(name) for name in ("avx2", "fma", "bmi2", "movbe")) else best
 
 
 def _say(reason: str) -> None:
-    """Say why the next seconds are spent, once for each kernel."""
+    """Print the reason of a compilation, once for each kernel."""
     if reason not in _said:
         _said.add(reason)
         print(f"thalweg: {reason} This takes seconds, once.", file=sys.stderr, flush=True)  # noqa: T201
@@ -70,4 +70,4 @@ def _load(kernel: Kernel[..., object], kinds: tuple[str, ...], name: str, kept: 
     engine.finalize_object()
     _engines.append(engine)
     address, direct = (engine.get_function_address(f"{door}{name}") for door in "kd")
-    return Entry(kernel.place, kinds, kept.returns, address, direct, engine)
+    return Entry(kernel.qualified_name, kinds, kept.returns, address, direct, engine)

@@ -1,4 +1,4 @@
-"""Machine code on disk, kept by content: what was compiled once is not compiled again while its sources stay the same.
+"""Machine code on disk, kept by content: a kernel is compiled again only if its sources change.
 
 It is used by the build and for kernels with parts of one's own. `THALWEG_CACHE_DIR` names the folder; without it, it is
 `thalweg` in the user's cache folder. Where no folder can be written, nothing is kept.
@@ -25,7 +25,7 @@ from thalweg._kernels.library import PACKAGE, content
 
 __all__ = ["CodeStore", "CompiledCode", "folder", "name_of"]
 
-KEPT = 4  # versions of a kernel, as of a few branches
+KEPT = 4  # versions of a kernel, for a few branches
 
 
 class CompiledCode(NamedTuple):
@@ -37,7 +37,7 @@ class CompiledCode(NamedTuple):
 
 
 def folder() -> Path | None:
-    """Where machine code is kept; None if there is no such place."""
+    """Return the folder of the machine code; None if there is none."""
     given = os.environ.get("THALWEG_CACHE_DIR")
     if given:
         return Path(given)

@@ -43,7 +43,7 @@ class Tree(types.Type):  # type: ignore[misc]
 
 
 class AnyTree(types.Type):  # type: ignore[misc]
-    """The address of a tree of which nothing is known: it can only be passed on to a kernel that knows it."""
+    """The address of an opaque tree: it can only be passed on to a kernel that knows it."""
 
 
 class PointerType(types.Type):  # type: ignore[misc]

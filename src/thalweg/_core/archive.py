@@ -1,7 +1,7 @@
 """The files of learners as archives: an uncompressed zip of .npy arrays and of one text.
 
-Sizes are compared with those of the file before anything is allocated; checksums are those of the zip. What is wrong is
-a `StateError`.
+Sizes are compared with those of the file before anything is allocated; checksums are those of the zip. Every problem
+found is a `StateError`.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def write_archive(path: str | os.PathLike[str], text: str, arrays: Mapping[str, 
 
 @contextlib.contextmanager
 def replacing(path: pathlib.Path, draft: pathlib.Path) -> Iterator[BinaryIO]:
-    """Open the draft of a file. It takes the place of `path` once it is on the disk, else nothing is left of it.
+    """Open a draft that replaces `path` once it is on disk; on an error it is deleted.
 
     Only a regular file is replaced, and its permissions are kept.
     """
@@ -100,14 +100,14 @@ def _to_npy(array: NDArray[Any]) -> bytes:
 
 
 def plain_text(text: str, most: int = 200) -> str:
-    """Text of a file that is safe to print: what no terminal should see is escaped, what is too long is cut."""
+    """Return text of a file that is safe to print: control characters are escaped, long text is cut."""
     cut = text if len(text) <= most else f"{text[:most]}..."
     return visible(cut)
 
 
 @contextlib.contextmanager
 def reading(path: str | os.PathLike[str]) -> Iterator[Archive]:
-    """A file that was opened; all that is found wrong with it is a StateError."""
+    """Open a file; turn every error into a StateError."""
     if not stat.S_ISREG(os.stat(read_path("load", path)).st_mode):
         raise StateError(f"{os.fspath(path)!r} is no file that can be loaded.")
     with open(path, "rb") as file:
@@ -125,7 +125,7 @@ def reading(path: str | os.PathLike[str]) -> Iterator[Archive]:
 
 
 class Archive:
-    """The text and the arrays of a file, checked as far as that is possible without knowing what they mean."""
+    """The text and the arrays of a file, checked as far as possible without knowing their meaning."""
 
     def __init__(self, file: BinaryIO) -> None:
         size = os.fstat(file.fileno()).st_size
@@ -179,5 +179,5 @@ def _refuse(word: str) -> None:
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, Any]:
     if len(dict(pairs)) < len(pairs):
-        raise StateError(f"The {TEXT} of the file is damaged: a name stands twice.")
+        raise StateError(f"The {TEXT} of the file is damaged: a name occurs twice.")
     return dict(pairs)

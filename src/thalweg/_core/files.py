@@ -13,7 +13,7 @@ they are read bit for bit); the rest is a table of one entry:
     {"dict": [[key, value], ...]}
 
 A name is looked up among the public names of the package and nowhere else; nothing is imported because a file says so.
-The zip and its arrays are in `thalweg._core.archive`. What is wrong is a `StateError`.
+The zip and its arrays are in `thalweg._core.archive`. Invalid files raise a `StateError`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ __all__ = ["SCHEMA", "load", "summary", "write"]
 
 PLACES = ("domains", "experts", "metas", "", "control", "pca", "estimators", "scaling")  # where public names are
 DEEPEST = 16  # values in values
-ROOM = 2**24  # numbers that objects may hold together without a word; beyond, 64 times those of the file
+BUDGET = 2**24  # numbers that objects may hold together without a word; beyond, 64 times those of the file
 
 
 # ----------------------------------------------------------------------------------------------------------------- save
@@ -75,10 +75,10 @@ class _Writer:
     def __init__(self) -> None:
         self.objects: list[dict[str, Any]] = []
         self.arrays: dict[str, NDArray[Any]] = {}
-        self._places: dict[int, tuple[int, object]] = {}  # of objects by id; who is kept alive keeps its id
+        self._places: dict[int, tuple[int, object]] = {}  # of objects by id; keeping them alive keeps their ids
 
     def add(self, value: Any) -> int:
-        """The place of an object among `objects`, behind what it is built from."""
+        """Add an object to `objects`, after those it is built from, and return its index."""
         if id(value) not in self._places:
             if isinstance(value, functools.partial):
                 entry = {"partial": public_name(value.func), "positional": self.plain(list(value.args), "partial")}
@@ -122,7 +122,7 @@ class _Writer:
 
 
 def load(path: str | os.PathLike[str], *, cls: type | tuple[type, ...] = (), **arguments: object) -> Any:
-    """What `save` wrote: a learner, a PCA learner or a controller that goes on where it was, bit for bit.
+    """Load a learner, PCA learner or controller that `save` wrote; it continues bit for bit.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def load(path: str | os.PathLike[str], *, cls: type | tuple[type, ...] = (), **a
     cls : class or tuple of classes
         Classes of your own that the file names: the learner's, or those of sets, experts and meta-learners in it.
     **arguments
-        What a file cannot hold, by name: functions and objects of your own. What lies inside another argument has a
+        Arguments that a file cannot hold, by name: functions and objects of your own. One inside another argument has a
         dotted name: `load(path, **{"domain.project": f})`, or give the whole: `load(path, domain=Custom(f, ...))`.
         `horizon`, where it is another one, is that of `learner.extended(horizon)`.
 
@@ -183,7 +183,7 @@ def _public(name: str) -> object:
 
 
 class _Reader:
-    """Builds what a file describes."""
+    """Builds the objects that a file describes."""
 
     def __init__(
         self, path: str | os.PathLike[str], archive: Archive, classes: tuple[type, ...], given: dict[str, Any]
@@ -194,7 +194,7 @@ class _Reader:
         self.used: set[str] = set()
         self.built: dict[int, object] = {}
         numbers = sum(array.size for array in archive.arrays.values())
-        self.room = [max(ROOM, 64 * numbers)]
+        self.budget = [max(BUDGET, 64 * numbers)]
 
     def learner(self) -> Any:
         """The learner, in its state."""
@@ -222,7 +222,7 @@ class _Reader:
             raise StateError(f"{self.path!r} has a state that cannot be used: {error}") from error
 
     def _check_decision(self, learner: Any) -> None:
-        """What it would play now must be a point of its domain; looking leaves no trace."""
+        """Check that its next decision lies in its domain; the state is left unchanged."""
         who = getattr(learner, "learner", learner)  # of a controller
         if hasattr(who, "decision") and hasattr(who, "domain"):
             before = learner.state()
@@ -231,7 +231,7 @@ class _Reader:
                 raise StateError(f"{self.path!r} has a state whose decision is not near the domain.")
             if not who.domain.contains(x, tol=1e-6):
                 raise StateError(f"{self.path!r} has a state whose decision is no point of the domain.")
-            getattr(who, "components", None)  # of a PCA learner: what it draws
+            getattr(who, "components", None)  # of a PCA learner: its drawn subspace
             learner.restore(before)
 
     def _kind(self, entry: dict[str, object]) -> Any:
@@ -250,7 +250,7 @@ class _Reader:
         return kind
 
     def _build(self, place: int, path: str, who: str, depth: int) -> object:
-        """Object `place`; `path` is its dotted name and `who` the learner."""
+        """Build object number `place`; `path` is its dotted name and `who` the learner."""
         if place not in self.built:
             entry = is_(dict, self.objects[place])
             kind, below = self._kind(entry), f"{path}." if path else ""
@@ -263,11 +263,11 @@ class _Reader:
                 positional = self._read(is_(list, entry.get("positional")), f"{below}args", who, depth, place)
                 self.built[place] = functools.partial(kind, *positional, **read)
             elif isinstance(kind, type):
-                self.room[0] -= _size(kind, read)
-                if self.room[0] < 0:
+                self.budget[0] -= _size(kind, read)
+                if self.budget[0] < 0:
                     raise StateError(f"{self.path!r} describes sets or learners that are far larger than the file.")
                 try:
-                    with at_most(self.room):
+                    with at_most(self.budget):
                         self.built[place] = build(kind, read)
                 except (StateError, MissingExtraError, Warning):
                     raise
@@ -316,7 +316,7 @@ class _Reader:
 
 
 def _size(kind: type, given: Mapping[str, Any]) -> int:
-    """Roughly how many numbers an object holds where its arguments say that without holding as many themselves."""
+    """Estimate the number of entries of an object from arguments that only state its size."""
     shape = given.get("shape", given.get("dim", 0))
     size = math.prod(_count(n) for n in (shape if isinstance(shape, list | tuple) else [shape]))
     size *= 1 if "rank" in parameters(kind) else 4  # a few arrays of that size
@@ -339,7 +339,7 @@ def _size(kind: type, given: Mapping[str, Any]) -> int:
 
 
 def _count(value: object) -> int:
-    """A number that is to be a count; 0 where it is none, which the constructor will say."""
+    """Return a count, or 0 for an invalid one: the constructor then raises."""
     return int(min(value, 2**64)) if isinstance(value, int | float) and value > 0 else 0
 
 
@@ -347,7 +347,7 @@ def _count(value: object) -> int:
 
 
 def summary(path: str | os.PathLike[str]) -> str:
-    """What a file holds, as text: class, version, schema, rounds, arguments and arrays. Nothing is built.
+    """Describe a file as text: class, version, schema, rounds, arguments and arrays. Nothing is built.
 
     Examples
     --------

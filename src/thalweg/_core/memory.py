@@ -64,20 +64,20 @@ class Fixed:
         self._plan = plan
 
     def sizes(self) -> Sizes:
-        """None can change."""
+        """Return no sizes: none can change."""
         return {}
 
     def plan(self, sizes: Sizes) -> Plan:
-        """The one plan."""
+        """Return the one plan."""
         return self._plan
 
     def sizes_of(self, saved: Saved) -> Sizes:
-        """None can change."""
+        """Return no sizes: none can change."""
         return {}
 
 
 def memory_only(state: F) -> F:
-    """Mark a method `state` that tells of a memory and its guests and of nothing else."""
+    """Mark a method `state` that covers a memory and its guests and nothing else."""
     state.memory_only = True  # type: ignore[attr-defined]
     return state
 
@@ -108,7 +108,7 @@ class Memory:
     layout : Layout
         How large the block can be.
     tree : callable
-        Block -> what kernels take as a handle; (state, settings) when left out.
+        Block -> the handle that kernels take; (state, settings) when left out.
     moved : callable, optional
         Called with this memory whenever the arrays are others or were rolled back: forget views and shown values.
     guests : mapping, optional
@@ -148,7 +148,7 @@ class Memory:
     def rewind(self) -> bool:
         """Write the state before the first round into the present block, in one step; False if the sizes do not fit.
 
-        Handles and calls stay bound, and the owner is not told.
+        Handles and calls stay bound, and the owner is not notified.
         """
         if self.guests or self.layout.sizes() != self.sizes:
             return False
@@ -164,21 +164,21 @@ class Memory:
             self._moved(self)
 
     def grow(self, sizes: Sizes) -> None:
-        """Move to a larger block: the same numbers, and more room."""
+        """Move to a larger block: the same numbers, and more capacity."""
         self.adopt(self.block.moved(self.layout.plan(sizes)), sizes)
 
     # ------------------------------------------------------------------ compiled code
 
     @property
     def handle(self) -> Handle:
-        """For kernels; made at the first call after a move."""
+        """The handle for kernels; made at the first call after a move."""
         if self._handle is None:
             self._handle = bind(self._tree(self.block))
         return self._handle
 
     @property
     def unbound(self) -> Unbound:
-        """In place of the handle, for functions of kernels that Python calls."""
+        """The same as the handle, for kernels' functions called in Python."""
         return Unbound(self._tree(self.block))
 
     def call(self, kernel: Kernel[..., Any], *arguments: object) -> Call:
@@ -206,7 +206,7 @@ class Memory:
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
-        """Undo everything if the body raises, Ctrl-C included: block, sizes and guests are those of before."""
+        """Undo everything if the body raises, Ctrl-C included: block, sizes and guests are restored."""
         with together((self,)):
             yield
 

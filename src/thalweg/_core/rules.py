@@ -109,7 +109,7 @@ def simplex(seen: Seen) -> bool:
 
 
 def _bound(seen: Seen, high: float | str) -> ArrayLike:
-    """A number, or the fact, property of the past or other field that a name stands for."""
+    """Return a number, or the fact, property of the past or other field of this name."""
     if not isinstance(high, str):
         return high
     if high == "all_squares":

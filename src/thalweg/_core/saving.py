@@ -134,7 +134,7 @@ def fill(owner: object, plan: Plan, saved: Mapping[str, Any], square: float = np
     past = Past.whole(int(block.state.clock[0]), square)
     damaged = block.damaged(past)
     if damaged:
-        raise unfit(owner, f"its {', '.join(damaged)} cannot be what a run has left")
+        raise unfit(owner, f"its {', '.join(damaged)} cannot come from a run")
     return block
 
 
@@ -147,7 +147,7 @@ def _array(
         array = np.asarray(given)
         fits = array.shape == shape and array.dtype.newbyteorder("=") == dtype
         got = f"{array.dtype} of shape {array.shape}"
-    except Exception:  # whatever an object of somebody else's raises
+    except Exception:  # whatever a foreign object raises
         fits, got = False, type(given).__name__
     if not fits or np.ma.is_masked(given):
         raise unfit(owner, f"'{key}' must be {dtype} of shape {shape}. Got {'masked ' * fits}{got}")
@@ -318,7 +318,7 @@ class Kept:
         for prefix, said in kept["told"].items():
             vars(memory.guests[prefix] if prefix else self).update(said)
 
-    # ------------------------------------------------------------------ what it tells
+    # ------------------------------------------------------------------ inspection
 
     def _settings(self) -> dict[str, Any]:
         return settings(self)

@@ -38,7 +38,7 @@ WORD = np.dtype(np.int64)  # every entry of a state is one 64-bit word
 
 
 class Past(NamedTuple):
-    """Facts about the history of K groups of N members, whatever their state says. Members not alive do not matter."""
+    """Facts about the history of K groups of N members, known without their state. Dead members do not matter."""
 
     alive: NDArray[np.bool_]  # (K, N)
     number: NDArray[np.int64]  # (K, N) its index, from 1, among all members ever created in its group
@@ -86,7 +86,7 @@ class Field:
 
 
 class Part:
-    """The place of another declared state, or of its settings."""
+    """A placeholder for another declared state, or its settings."""
 
 
 class Nothing(NamedTuple):
@@ -94,7 +94,7 @@ class Nothing(NamedTuple):
 
 
 class Several(Part):
-    """The place of any number of states of one kind, or of their settings: a tuple."""
+    """A placeholder for any number of states of one kind, or their settings: a tuple."""
 
 
 def field(shape: str, *rules: Rule, called: str = "", start: float = 0.0) -> Any:
@@ -108,12 +108,12 @@ def scratch(shape: str) -> Any:
 
 
 def part() -> Any:
-    """Declare the place of another part; the plan says which."""
+    """Declare another part; the plan says which."""
     return Part()
 
 
 def several() -> Any:
-    """Declare the place of parts of one kind that are numbered from 0; the plan says how many."""
+    """Declare parts of one kind, numbered from 0; the plan says how many."""
     return Several()
 
 
@@ -244,24 +244,24 @@ class Plan:
 # --------------------------------------------------------------------------------------------------------------- blocks
 
 
-_room: ContextVar[list[int] | None] = ContextVar("room", default=None)  # words that new blocks may have together
+_budget: ContextVar[list[int] | None] = ContextVar("budget", default=None)  # words that new blocks may have together
 
 
 @contextmanager
-def at_most(room: list[int]) -> Iterator[None]:
-    """Refuse new blocks that together have more than room[0] words, before they are allocated: for untrusted files."""
-    before = _room.set(room)
+def at_most(budget: list[int]) -> Iterator[None]:
+    """Refuse new blocks that together exceed budget[0] words, before they are allocated: for untrusted files."""
+    before = _budget.set(budget)
     try:
         yield
     finally:
-        _room.reset(before)
+        _budget.reset(before)
 
 
 def _reserve(plan: Plan) -> None:
-    room = _room.get()
-    if room is not None:
-        room[0] -= plan.words + plan.scratch_words
-        if room[0] < 0:
+    budget = _budget.get()
+    if budget is not None:
+        budget[0] -= plan.words + plan.scratch_words
+        if budget[0] < 0:
             raise StateError("The state would be far larger than the file.")
 
 

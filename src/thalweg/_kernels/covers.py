@@ -1,4 +1,4 @@
-"""Interval covers: who is alive, in slots by level.
+"""Interval covers: the living experts, in slots by level.
 
 A marker starts a unit interval; `m` counts the markers so far. Slot k holds the expert of level k, created at marker
 `born[k]` (0: the slot is empty).

@@ -1,4 +1,4 @@
-"""Memory that will be needed soon, asked for ahead of time."""
+"""Prefetching of memory."""
 
 __all__ = ["LINE", "fetch"]
 

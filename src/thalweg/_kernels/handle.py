@@ -92,7 +92,7 @@ def bind(tree: object) -> Handle:
 
 
 class Unbound:
-    """A tree that only Python can read: in place of a handle where a kernel's function is called as it is."""
+    """A tree that only Python can read: the handle for kernels' functions called in Python."""
 
     __slots__ = ("tree",)
 

@@ -1,7 +1,7 @@
 """The directions in which a set extends: the orthogonal projection onto them, dispatched on an integer code.
 
-The affine hull of a set X is x + V for any x in X and a linear space V of directions, the span of all x - u. What a
-gradient has orthogonal to V changes no loss on X by anything but a constant. `flatten(code, par, h)` removes it.
+The affine hull of a set X is x + V for any x in X and a linear space V of directions, the span of all x - u. The part
+of a gradient orthogonal to V only adds a constant to the loss on X. `flatten(code, par, h)` removes it.
 
     code       directions                                        par
     FULL       all of them                                       empty

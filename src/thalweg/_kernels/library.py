@@ -57,9 +57,9 @@ def level() -> str | None:
     return None if found is None else found.level
 
 
-def digest(place: str, kinds: tuple[str, ...]) -> str:
+def digest(name: str, kinds: tuple[str, ...]) -> str:
     """A short name for a kernel with arguments of these kinds."""
-    return hashlib.blake2b(f"{place}({','.join(kinds)})".encode(), digest_size=12).hexdigest()
+    return hashlib.blake2b(f"{name}({','.join(kinds)})".encode(), digest_size=12).hexdigest()
 
 
 @cache
@@ -79,7 +79,7 @@ def find(kernel: Kernel[..., Any], kinds: tuple[str, ...]) -> Entry | None:
     if library is None or CHECKED or not kernel.__module__.startswith("thalweg."):
         return None
     manifest = library.manifest
-    name = digest(kernel.place, kinds)
+    name = digest(kernel.qualified_name, kinds)
     known = manifest["kernels"].get(name)
     if known is None:
         return None
@@ -90,7 +90,7 @@ def find(kernel: Kernel[..., Any], kinds: tuple[str, ...]) -> Entry | None:
             return None
     address = ctypes.cast(library.code[f"k{name}"], ctypes.c_void_p).value or 0
     direct = ctypes.cast(library.code[f"d{name}"], ctypes.c_void_p).value or 0
-    return Entry(kernel.place, kinds, returns, address, direct, library.code)
+    return Entry(kernel.qualified_name, kinds, returns, address, direct, library.code)
 
 
 def compiled(kernel: Kernel[..., Any], kinds: tuple[str, ...]) -> Entry:
@@ -105,7 +105,7 @@ def compiled(kernel: Kernel[..., Any], kinds: tuple[str, ...]) -> Entry:
 
 def why(kernel: Kernel[..., Any], kinds: tuple[str, ...]) -> str:
     """Why a kernel must be compiled."""
-    name = kernel.place.replace(":", ".")
+    name = kernel.qualified_name.replace(":", ".")
     own = sorted({text for text in re.findall(r"([\w.]+):", ",".join(kinds)) if not text.startswith("thalweg.")})
     if not kernel.__module__.startswith("thalweg."):
         return f"{name} is a kernel of your own, and must be compiled."
@@ -117,6 +117,6 @@ def why(kernel: Kernel[..., Any], kinds: tuple[str, ...]) -> str:
             f"{name} must be compiled: this installation of thalweg has no library of kernels that works here. "
             "Was it installed without a C compiler?"
         )
-    if digest(kernel.place, kinds) in library.manifest["kernels"]:
+    if digest(kernel.qualified_name, kinds) in library.manifest["kernels"]:
         return f"{name} must be compiled again: its source has changed since the library of kernels was made."
     return f"{name} must be compiled: the library of kernels does not have it for these arguments."

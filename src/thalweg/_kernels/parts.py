@@ -1,7 +1,7 @@
-"""What the parts of a learner do, whatever they are: experts, and meta-learners that say whom to believe.
+"""Generic functions of the parts of a learner: experts, and meta-learners that weigh them.
 
-Every part is a NamedTuple of arrays (what changes) and comes with a second one (its settings: what does not, and
-scratch space). A part of a class of its own is added by `implement` (`thalweg._kernels.jit`) and nothing else.
+Every part is a NamedTuple of arrays that change, and comes with a second one, its settings: constants and scratch
+space. A part of a class of its own is added by `implement` (`thalweg._kernels.jit`) and nothing else.
 
 An expert part holds many experts of one kind, in K groups of N: `e` the state, `c` the settings, and the arrays have
 two leading axes. A lone expert, or one on an interval, is member 0 of its group; the members of a pool are a group. The
@@ -9,7 +9,7 @@ round of a group has two halves, `move` and `settle`; between them the points ar
 projection is compiled, by Python where it is not.
 
 A meta-learner part holds many groups of members, one a row of its arrays: `m` the state, `c` the settings, group `k`
-with `n` members. `born` says who is `alive`: those with born[i] > 0; None where nobody ever sleeps.
+with `n` members. Members with born[i] > 0 are `alive`; `born` is None where all always are.
 """
 
 from typing import Any
@@ -43,12 +43,12 @@ Ints = NDArray[np.int64]
 
 @generic
 def start(e: object, c: object, k: int, i: int, point: Floats) -> None:
-    """Member i of group k starts anew, at `point`."""
+    """Restart member i of group k at `point`."""
 
 
 @generic
 def move(e: object, c: object, k: int, n: int, h: Floats, scores: Floats) -> None:
-    """The first half of a round, with one gradient h for the n members of group k.
+    """Make the first half of a round, with one gradient h for the n members of group k.
 
     scores[k, i] <- the loss <h, y_i> of each; then it moves.
     """
@@ -61,24 +61,24 @@ def move_own(e: object, c: object, k: int, n: int, H: Floats, values: Floats, g:
 
 @optional
 def settle(e: object, c: object, k: int, n: int) -> None:
-    """The second half of a round, after the points have been projected: nothing, unless an expert says otherwise."""
+    """Make the second half of a round, after the points have been projected. Default: nothing."""
 
 
 @optional
 def place(e: Any, k: int, i: int) -> Floats:
-    """Where member i of group k stands, its decision: `points[k, i]`, unless an expert says otherwise."""
+    """Return the decision of member i of group k. Default: `points[k, i]`."""
     return e.points[k, i]
 
 
 @optional
 def spots(e: Any) -> Floats:
-    """All points that a round projects, (K, N, d): `points`, or those of the members, where an expert has members."""
+    """Return all points that a round projects, (K, N, d): `points`, or those of the members of a pool."""
     return e.points
 
 
 @optional
 def leaves(e: object, c: object, k: int) -> int:
-    """How many points the expert of group k keeps, the first so many in row k of `spots`: 1, or those of members."""
+    """Number of points of the expert of group k, the first ones in row k of `spots`: 1, or the pool size."""
     return 1
 
 
@@ -103,23 +103,23 @@ def _always(born: None, i: int) -> bool:
 
 @optional
 def clear(m: object, c: object, k: int) -> None:
-    """Group k starts anew: nothing to do, unless it keeps more than what `admit` sets."""
+    """Restart group k. Default: nothing, as `admit` resets each member."""
 
 
 @generic
 def admit(m: object, c: object, k: int, i: int, index: int) -> None:
-    """Member i of group k is new, the `index`-th (from 1) that was ever created there."""
+    """Add member i to group k, the `index`-th (from 1) ever created there."""
 
 
 @generic
 def fits(m: object, c: object, k: int, n: int, born: Ints | None, r: Floats) -> bool:
-    """Whether the gains (or losses) r of the members are within the range they were said to have."""
+    """Whether the gains (or losses) r of the members are within their declared range."""
     ...
 
 
 @generic
 def feed(m: object, c: object, k: int, n: int, born: Ints | None, base: float, losses: Floats, square: float) -> None:
-    """A round: member i lost losses[i], the combination `base`, so its gain is r = base - losses[i].
+    """Learn from a round: member i lost losses[i], the combination `base`, so its gain is r = base - losses[i].
 
     `square` is the square norm of the round's gradient.
     """
@@ -127,4 +127,4 @@ def feed(m: object, c: object, k: int, n: int, born: Ints | None, base: float, l
 
 @generic
 def weigh(m: object, c: object, k: int, n: int, born: Ints | None, p: Floats) -> None:
-    """p <- the weights of those alive, summing to 1; 0 for the others."""
+    """p <- the weights of the living members, summing to 1; 0 for the others."""

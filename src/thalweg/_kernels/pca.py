@@ -77,7 +77,7 @@ def cap(sigma: np.ndarray, total: int, out: np.ndarray) -> None:
             corner = stop
             stopped += 1
     for i in range(d):
-        out[i] = sigma[i] + corner  # in memory: re-ordered sums would lose what is small
+        out[i] = sigma[i] + corner  # in memory: re-ordered sums would lose small terms
     rest = float(total - stopped)
     for i in range(d - started, d - stopped):
         rest -= out[i]
@@ -121,7 +121,7 @@ def thin(values: np.ndarray, sigma: np.ndarray, V: np.ndarray, work: np.ndarray,
 
     Y = V' diag(values) V and P = V' diag(sigma) V, sigma = clip(values + shift, 0, 1), both ascending. P needs the
     eigenvectors, the rows of V, with sigma > 0. Y - P + shift I needs those that were clipped: to 0 (first) and to 1
-    (last). Returns whether it is the difference, and what to add to its diagonal. Overwrites work, of 2 d (d + k)/2
+    (last). Returns whether it is the difference, and the shift of its diagonal. Overwrites work, of 2 d (d + k)/2
     entries, and M, which may be V itself.
     """
     d = sigma.shape[0]
@@ -134,7 +134,7 @@ def thin(values: np.ndarray, sigma: np.ndarray, V: np.ndarray, work: np.ndarray,
     shift = values[zeros] - sigma[zeros] if direct else 0.0
     w = zeros + ones if direct else between + ones
     first = zeros if direct else 0  # rows up to here are taken,
-    skipped = between if direct else zeros  # and so many after them left out
+    skipped = between if direct else zeros  # and this number after them skipped
     left, right = work[: w * d], work[w * d : 2 * w * d]  # (w, d) each
     for c in range(w):
         i = c if c < first else c + skipped

@@ -35,7 +35,7 @@ LAST_RESIDUAL = 1e-8
 
 # Products of larger squares and their roots could overflow.
 LARGE_SQUARE = 1e60
-# A step along a half-space's normal this much longer than what is left has cost digits.
+# A step along a half-space's normal this much longer than the result has cost digits.
 SHORTER = 10.0
 
 
@@ -251,8 +251,8 @@ def _rotated_ellipsoid(par: np.ndarray, y: np.ndarray, out: np.ndarray, work: np
 def _half_space(par: np.ndarray, y: np.ndarray, out: np.ndarray, work: np.ndarray) -> None:
     """par = [b, a_1..a_d] with ||a|| = 1:  y - (<a, y> - b)_+ a.
 
-    Of a far point little is left, and that is what rounding made of large numbers: then it is moved onto the plane once
-    more, and again, as long as it gets shorter.
+    The projection of a far point is small beside the numbers it comes from, so it is mostly rounding error: it is
+    projected again as long as that makes it shorter.
     """
     d = y.shape[0]
     excess = -par[0]
@@ -304,7 +304,7 @@ def _product_of_balls(par: np.ndarray, y: np.ndarray, out: np.ndarray, work: np.
 
 @kernel
 def _left_to_python(par: np.ndarray, y: np.ndarray, out: np.ndarray, work: np.ndarray) -> None:
-    """Nothing: who has such a set projects in Python, before or after."""
+    """Do nothing: such sets are projected in Python, before or after."""
 
 
 _LINE = "f8[1]"

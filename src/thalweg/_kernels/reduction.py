@@ -14,8 +14,8 @@ EPS = np.finfo(np.float64).eps
 def surrogate_gradient(g: np.ndarray, v: np.ndarray, tol: float, h: np.ndarray) -> None:
     """h <- g - min(0, <g, v>) v / ||v||^2 with v = y - x; g where ||v|| <= tol. Overwrites h, which may be v itself.
 
-    Where g points straight against v, as it must in one dimension, h is exactly 0: what rounding leaves of it is taken
-    off, for a learner that measures in units of what it has seen would follow it.
+    Where g points straight against v, as it must in one dimension, h is exactly 0: its rounding error is removed,
+    because a learner that scales with the gradients seen would follow it.
     """
     d = g.shape[0]
     gap, inner, size = 0.0, 0.0, 0.0

@@ -48,7 +48,7 @@ class Ader(Pooled, Alone):
     domain : Domain
         X, of diameter D.
     horizon, gradient_bound, on_violation
-        T, G, and what to do with a gradient above G, as for every `Learner`.
+        T, G, and the treatment of gradients above G, as for every `Learner`.
     gradients : {"shared", "own"}
         "shared" is the improved method; "own" the basic one, which needs the loss itself: call `step`.
     loss_bound : float, optional

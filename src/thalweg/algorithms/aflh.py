@@ -57,7 +57,7 @@ class AFLH(Cover):
     horizon : int, optional
         T; needed where no strong convexity is given.
     gradient_bound, on_violation
-        G, and what to do with a gradient above it, as for every `Learner`.
+        G, and the treatment of gradients above it, as for every `Learner`.
     gradients : {"shared", "own"}
         "shared" takes one gradient a round and linearises the losses. "own" is the published method and needs the loss
         itself: call `step`.

@@ -40,7 +40,7 @@ class CBCE(Cover):
     domain : Domain
         X, of diameter D.
     gradient_bound, on_violation
-        G, and what to do with a gradient above it, as for every `Learner`.
+        G, and the treatment of gradients above it, as for every `Learner`.
     gradients : {"shared", "own"}
         "shared" takes one gradient a round. "own" is the published method and needs the loss itself: call `step`.
     loss_bound : float, optional

@@ -50,9 +50,9 @@ class CutkoskyAdaptive(ResidualLevels):
     horizon : int
         T. It sets the number of levels, ceil(log2 T) but one at least.
     gradient_bound, on_violation
-        G, and what to do with a gradient above it, as for every `Learner`.
+        G, and the treatment of gradients above it, as for every `Learner`.
     epsilon : float
-        What a level may lose in all its intervals together, in units of G R (times sqrt 2 for all levels but the
+        Bound on the loss of a level in all its intervals together, in units of G R (times sqrt 2 for all levels but the
         first): small is cautious, and costs only logarithms elsewhere.
 
     Notes
@@ -61,7 +61,7 @@ class CutkoskyAdaptive(ResidualLevels):
     as the search for z takes, usually 1 for a point inside and 3 to 6 for one outside.
 
     Past the horizon the first level goes on and the others restart as before. Only the count of restarts behind
-    epsilon is then exceeded: what a level may lose in all its intervals together grows with them.
+    epsilon is then exceeded: the bound on the loss of a level in all its intervals grows with them.
 
     The paper assumes gradients of length 1 and a set that holds the origin. Here points are (x - o)/R and gradients
     g/G, so the losses of (3) are no longer than 1 and a run does not depend on units. With u_1 = 0 and v_1 = 0 no
@@ -227,7 +227,7 @@ class CutkoskyPrintedVariant(ResidualLevels):
     Notes
     -----
     Its guarantee fails. The point x^(2) that the last level gets may lie outside X; then (0, 0) is not in the last V,
-    so the last level is forced to move and nothing bounds what that costs: the sum of <g, x^(1) - x^(2)> over an
+    so the last level is forced to move and nothing bounds the cost of that: the sum of <g, x^(1) - x^(2)> over an
     interval can exceed any multiple of the wealth it starts with. The levels on Y see no trace of it, since no
     surrogate gradient tells them that they have left X. And it still needs several projections onto X a round, to
     search for z.

@@ -40,7 +40,7 @@ def _eager(s: Setting) -> dict[str, Any]:
 
 
 class Theorem4(Marked):
-    """Regret of `EfficientAdaptive` on every interval, against decisions that stand still."""
+    """Regret of `EfficientAdaptive` on every interval, against fixed decisions."""
 
     name = "Theorem 4"
     still = True

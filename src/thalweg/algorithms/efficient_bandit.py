@@ -12,7 +12,7 @@ fits into X. With u_t uniform on the unit sphere of the hull's directions:
     x_{t+1} = Pi_{X_a}(y_{t+1}),   y_{t+1} from the pool of Theorem 2 and h_t, which is g_t reduced    (3)
 
 Pi_{X_a} is one projection onto X (`thalweg.domains._shrunk`). g_t is an unbiased gradient at x_t of the smoothed loss,
-the mean of f_t over the ball of radius delta (Flaxman, Kalai, McMahan, SODA 2005). What is paid is the mean
+the mean of f_t over the ball of radius delta (Flaxman, Kalai, McMahan, SODA 2005). The loss paid is the mean
 of the values asked. If every f_t is G-Lipschitz, then for all u_t in X with path length P_T, fixed beforehand,
 
     E sum_t paid_t - f_t(u_t) <= pool(M, P_T) + T G (delta + a rho)                                    (4)
@@ -24,7 +24,7 @@ directions u_t of (1) and (2). f_t may depend on those of earlier rounds; compar
     two points:    M = k G/sqrt(k - 1) (on a line G),   delta = R/((1 + rho/r) sqrt(T))                (6)
 
 That is O(T^{3/4} (1 + P_T)^{1/2}) and O((k T (1 + P_T))^{1/2}). K = 3/2 sqrt(5/2) balances the two sums of (4) for a
-descent towards a point that stands still. Why (4): on the sphere f_t costs at most G delta/(k+1) more than in the ball,
+descent towards a fixed point. Why (4): on the sphere f_t costs at most G delta/(k+1) more than in the ball,
 in the ball at most G delta k/(k+1) more than at its centre, and u_t, drawn into X_a, at most G a rho more. Why (6):
 v - w is an odd function of u_t with slope at most 2 G delta, so by Poincare's inequality on the sphere its mean square
 is at most (2 G delta)^2/(k - 1). That saves the sqrt(k) by which He, Jiang, Zhang (2025) improve on PBGD.
@@ -71,7 +71,7 @@ __all__ = ["Bandit", "BanditState", "EfficientBandit"]
 # K of (5): the least of 5 R^2/(2 eta) + eta M^2 T/2 over the pool, in units of M R sqrt(T)
 STILL = 1.5 * math.sqrt(2.5)
 BLOCK = 4096  # numbers that are drawn at a time
-NOISE = 64 * np.finfo(np.float64).eps  # what rounding does to a value, relative to the largest number in it
+NOISE = 64 * np.finfo(np.float64).eps  # rounding error of a value, relative to the largest number in it
 TRIED = 64  # directions in which a ball that was given is looked at
 
 
@@ -125,11 +125,11 @@ class Bandit(Reduced):
 
 
 class EfficientBandit(Learner):
-    """Follow any moving comparator when only the cost of what was tried is known, with one projection a round.
+    """Follow any moving comparator when only the losses of the points tried are known, with one projection a round.
 
-    A round: try the points `queries_at` and pass what they cost to `update`. They lie around `decision`, which is what
-    to use where nothing is to be learned. The round costs what the tried points cost, of two points the mean: that is
-    what `step` returns and `play` records.
+    A round: try the points `queries_at` and pass their losses to `update`. They lie around `decision`, the point to use
+    where nothing is to be learned. The loss of the round is the mean loss of the points tried: `step` returns it and
+    `play` records it.
 
     Parameters
     ----------
@@ -140,8 +140,8 @@ class EfficientBandit(Learner):
     gradient_bound : float
         G, a Lipschitz constant of every loss. With two points, values that differ by more than it allows are refused.
     loss_bound : float, optional
-        B >= |f_t|. Needed with one point, where regret grows with its root: subtract from the losses what is known of
-        them beforehand. A value beyond it is refused.
+        B >= |f_t|. Needed with one point, where regret grows with its root: subtract from the losses the part known
+        in advance. A value beyond it is refused.
     points : {1, 2}
         How many values a round has. Two are worth much more than one: regret of order sqrt(T), not T^{3/4}.
     exploration : float, optional
@@ -251,7 +251,7 @@ class EfficientBandit(Learner):
         rate = math.sqrt(math.log(steps.size) / (1 + M**2 * R**2 * T))
         home = None if start is None else read_start(name, X, start)
         self.surrogate, self.inner = Y, Ensemble(Y, steps, meta_rate=rate, start=home)
-        # what the projection may be off by is taken off as well: so the points asked lie in X, not only nearly
+        # the error of the projection is subtracted as well, so the points asked lie in X exactly
         target, steepest = Shrunk(X, c, (delta + blur) / r), M if one else k * G
         machine = Bandit(X, self.inner.machine, target=target, steepest=steepest, seed=seed)
         super().__init__(machine, horizon=T, inside=(self.inner,))
@@ -273,7 +273,7 @@ class EfficientBandit(Learner):
         return points.reshape(-1, *self.domain.shape)
 
     def update(self, values: ArrayLike) -> None:  # type: ignore[override]  # values are not gradients
-        """One round: what the points `queries_at` cost, in their order. A call that is refused changes nothing."""
+        """Play one round from the losses of the points `queries_at`, in their order. A refused call changes nothing."""
         v, n = real_array(values), self.points
         if v is None or v.shape not in (((), (1,)) if n == 1 else ((2,),)):
             what = "one number" if n == 1 else "two numbers"
@@ -281,7 +281,7 @@ class EfficientBandit(Learner):
         self._take(v.reshape(n).tolist())
 
     def step(self, f: object) -> float:
-        """One round from the loss itself: asks `f.value` at `queries_at`, moves, and returns the mean of the values."""
+        """Play one round: ask `f.value` at `queries_at`, move, and return the mean of the values."""
         if not hasattr(f, "value"):
             raise InputError(f"{self._who()}: step needs a loss with f.value(x). Got {told(f)}.")
         values = [self._feedback.read_paid(f.value(point)) for point in self.queries_at]
@@ -293,7 +293,7 @@ class EfficientBandit(Learner):
         self._check_values(values)
         _ = self.decision  # the round is played with it, read or not
         slope = self._gain * (values[0] if self.points == 1 else values[0] - values[1])
-        slope = min(max(slope, -self._steepest), self._steepest)  # what rounding makes of a difference is no slope
+        slope = min(max(slope, -self._steepest), self._steepest)  # a difference of rounding errors is no slope
         np.multiply(self._direction(), slope, out=self._feedback.g)  # (1), (2)
         self._play_round(None, 0)
 
@@ -309,7 +309,7 @@ class EfficientBandit(Learner):
         return direction
 
     def _check_values(self, values: list[float]) -> None:
-        """Whether they are what the bounds allow."""
+        """Raise if the values violate the bounds."""
         size, gap = max(map(abs, values)), abs(values[0] - values[-1])
         if not (math.isfinite(size) and math.isfinite(gap)):
             raise InputError(f"{self._who()}: the values must be finite. Got {values}.")
@@ -324,7 +324,7 @@ class EfficientBandit(Learner):
                 "noise, a larger 'exploration'."
             )
 
-    # ------------------------------------------------------------------ what it tells
+    # ------------------------------------------------------------------ inspection
 
     @property
     def queries(self) -> Queries:

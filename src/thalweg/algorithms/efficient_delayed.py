@@ -1,8 +1,8 @@
-"""Dynamic regret with late gradients, one projection a round: Mild-OGD of Wan, Yao, Song, Zhang (ICML 2024), reduced.
+"""Dynamic regret with delayed gradients and one projection: Mild-OGD of Wan, Yao, Song, Zhang (ICML 2024), reduced.
 
 Y is a ball of radius R around X, D the diameter of X. In round t play x_t = Pi_X(y_t). The gradient of round s comes
-when the point of the members is z_i, not y_{s,i} any more. With h_s the surrogate gradient from what is remembered of
-round s, x_s, y_s and all y_{s,i} (`learners.one_projection`), each one that comes makes a step, in the order of rounds
+when the point of the members is z_i, not y_{s,i} any more. With h_s the surrogate gradient from the remembered
+x_s, y_s and all y_{s,i} (`learners.one_projection`), each one that comes makes a step, in the order of rounds
 where several come at once:
 
     z_i     <- Pi_Y(z_i - eta_i h_s)                                                       (1)
@@ -41,15 +41,15 @@ from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS
 from thalweg._kernels.parts import start as begin
 from thalweg._types import Array
 from thalweg._validate import check_count, check_positive
-from thalweg.algorithms import _late_pool
+from thalweg.algorithms import _delayed_pool
 from thalweg.algorithms.pools import geometric
 from thalweg.cards import Card
 from thalweg.domains import Domain
 from thalweg.experts import Pool
 from thalweg.learners.alone import read_origin
 from thalweg.learners.base import bounded
+from thalweg.learners.delayed_feedback import DelayedFeedback, Waiting, read_delays
 from thalweg.learners.ensemble import descents
-from thalweg.learners.late import Late, Waiting, read_delays
 from thalweg.metas import Hedge
 from thalweg.theorems import Theorem, bounds, path_length, step_sizes
 
@@ -58,7 +58,7 @@ __all__ = ["EfficientDelayed", "LateDynamic"]
 OVERTAKEN, FORGOTTEN = 0, 1  # B and M of (7)
 
 
-class LatePoolState(NamedTuple):
+class DelayedPoolState(NamedTuple):
     """R rounds that are remembered, and a pool of N members."""
 
     x: Floats = field("R d")  # decisions
@@ -71,14 +71,14 @@ class LatePoolState(NamedTuple):
     clock: Ints = counter_field()
 
 
-class LatePoolSettings(NamedTuple):
+class DelayedPoolSettings(NamedTuple):
     """Constants and scratch space."""
 
     pool: Any = part()
     h: Floats = scratch("d")
 
 
-class LatePoolMachine(Waiting):
+class DelayedPoolMachine(Waiting):
     """The rounds of `EfficientDelayed`, and its pool on Y, a ball around the domain."""
 
     def __init__(self, domain: Domain, delay: int, around: Domain, pool: Pool, origin: Array, bound: float) -> None:
@@ -88,8 +88,8 @@ class LatePoolMachine(Waiting):
     def plan(self, sizes: Mapping[str, int]) -> Plan:
         """See `Machine.plan`."""
         return Plan(
-            LatePoolState,
-            LatePoolSettings(),
+            DelayedPoolState,
+            DelayedPoolSettings(),
             {"R": self.rows, "N": self.pool.size, "d": self.domain.dim},
             {"pool": Pool.plan([[self.pool]])},
             {"around": self.around},
@@ -97,12 +97,12 @@ class LatePoolMachine(Waiting):
             begin=self._begin,
         )
 
-    def _begin(self, s: LatePoolState, c: LatePoolSettings) -> None:
+    def _begin(self, s: DelayedPoolState, c: DelayedPoolSettings) -> None:
         s.points[:] = s.y[:] = self.origin  # rows of no round yet
         begin(s.pool, c.pool, 0, 0, self.origin)
         s.y[0], s.points[0] = s.pool.y[0], s.pool.members.points[0]
 
-    def holds(self, s: LatePoolState, c: LatePoolSettings, past: Past) -> Iterator[tuple[str, bool]]:
+    def holds(self, s: DelayedPoolState, c: DelayedPoolSettings, past: Past) -> Iterator[tuple[str, bool]]:
         """See `Machine.holds`."""
         yield from super().holds(s, c, past)
         rounds, answered = int(s.clock[ROUNDS]), int(s.clock[GRADIENTS])
@@ -133,8 +133,8 @@ class LateDynamic(Theorem):
         return float(weights + np.min(a + steps * Q / 2) + apart)
 
 
-class EfficientDelayed(Late):
-    """Follow any moving comparator with gradients that come late, one projection and one gradient a round.
+class EfficientDelayed(DelayedFeedback):
+    """Follow any moving comparator with delayed gradients, one projection and one gradient a round.
 
     Parameters
     ----------
@@ -145,18 +145,18 @@ class EfficientDelayed(Late):
     gradient_bound : float
         G.
     delay : int, optional
-        Feedback always comes so many rounds later, and in order.
+        Feedback always comes this many rounds later, and in order.
     max_delay : int, optional
-        It comes at most so many rounds later, in any order, or never. One of the two is given.
+        It comes at most this many rounds later, in any order, or never. One of the two is given.
     start : array, optional
         A point of the domain to begin at; that nearest to the centre of Y when left out.
     on_violation : {"raise", "clip"}
-        What to do with a gradient above the bound.
+        Treatment of gradients above the bound.
 
     Notes
     -----
-    The calls are those of `Delayed`. All rounds feed one learner, where `Delayed` has copies: what one round teaches is
-    of use in the next. With `delay=0` it is `EfficientDynamic` without smoothness. The points of all members are
+    The calls are those of `Delayed`. All rounds feed one learner, where `Delayed` has copies: so every
+    round helps the next. With `delay=0` it is `EfficientDynamic` without smoothness. The points of all members are
     remembered for every round that waits: (max_delay + 1) N d numbers.
 
     Examples
@@ -212,12 +212,12 @@ class EfficientDelayed(Late):
         self.pool = descents(Y, steps, meta=Hedge(rate=rate))
         origin = read_origin(name, domain, start, Y)
         self._tol = domain.tolerance * domain._scale(domain.center)
-        machine = LatePoolMachine(domain, m, Y, self.pool, self.pool.origin if origin is None else origin, G)
+        machine = DelayedPoolMachine(domain, m, Y, self.pool, self.pool.origin if origin is None else origin, G)
         super().__init__(machine, delay, horizon=T, gradient_bound=G, on_violation=on_violation)
 
     def _tree(self, block: Block) -> Any:
         s, c = block.state, block.settings
-        return _late_pool.LatePool(s.pool, c.pool, *self._feedback.hull, self._tol, c.h)
+        return _delayed_pool.DelayedPool(s.pool, c.pool, *self._feedback.hull, self._tol, c.h)
 
     # ------------------------------------------------------------------ a round
 
@@ -225,7 +225,7 @@ class EfficientDelayed(Late):
         s, row = self._memory.state, t % self._rows
         s.y[row], s.points[row] = s.pool.y[0], s.pool.members.points[0]
 
-    def _decide_late(self) -> Array:
+    def _make_decision(self) -> Array:
         x, s = np.empty(self.domain.dim), self._memory.state
         self.domain._project_into(s.y[self.rounds % self._rows], x, self._memory.settings.h)  # (4)
         return x
@@ -235,21 +235,21 @@ class EfficientDelayed(Late):
         s.tally[FORGOTTEN] += t >= self._rows and s.due[row] < 0
         s.due[row], s.gradients[row] = -1, 0.0
         s.clock[PROJECTIONS] += 1  # that of the round that ends
-        _late_pool.reweigh(self._memory.handle)  # (3)
+        _delayed_pool.reweigh(self._memory.handle)  # (3)
         self._keep(t)
 
     def _take(self, s: int, gradient: Array, loss: float | None) -> None:
         self._memory.state.gradients[s % self._rows] = gradient
 
-    def _settle(self, s: int) -> None:
+    def _apply(self, s: int) -> None:
         state, t, row = self._memory.state, self.rounds, s % self._rows
         whose = t - (t - np.arange(self._rows)) % self._rows  # the round of each row
         waiting = np.count_nonzero((whose >= 0) & (whose < s) & ((state.due < 0) | (state.due > t)))
         state.tally[OVERTAKEN] = max(state.tally[OVERTAKEN], waiting)
         kept = state.gradients[row].copy(), state.x[row], state.y[row], state.points[row]
-        _late_pool.learn(self._memory.handle, *kept)  # (1), (2)
+        _delayed_pool.learn(self._memory.handle, *kept)  # (1), (2)
 
-    # ------------------------------------------------------------------ what it tells
+    # ------------------------------------------------------------------ inspection
 
     @property
     def overtaken(self) -> int:

@@ -68,7 +68,7 @@ class EfficientDynamic(OneProjection):
     surrogate : Domain, optional
         Y. `domain.surrogate`, the tightest ball we know, when left out; `Ball(dim, radius=D)` is the paper's choice.
     on_violation : {"raise", "clip"}
-        What to do with a gradient above the bound.
+        Treatment of gradients above the bound.
 
     Examples
     --------

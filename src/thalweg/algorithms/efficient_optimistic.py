@@ -78,7 +78,7 @@ class EfficientOptimistic(OneProjection):
     surrogate : Ball, optional
         Y; the ball around `domain.center` with `domain.radius` when left out.
     on_violation : {"raise", "clip"}
-        What to do with a gradient above the bound.
+        Treatment of gradients above the bound.
 
     Notes
     -----

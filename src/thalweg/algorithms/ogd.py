@@ -54,8 +54,8 @@ class Telescoping(Theorem):
 class OGD(Alone):
     """Online gradient descent: one step size, no ensemble.
 
-    Good for a world that stands still; on a moving one its step is either too short or too long, which is what the
-    ensembles are for.
+    Good for a world that does not change; in a changing one its step is either too short or too long, hence the
+    ensembles.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class OGD(Alone):
     horizon : int, optional
         T.
     gradient_bound, on_violation
-        G, needed where there is no step size, and what to do with a gradient above it, as for every `Learner`.
+        G, needed where there is no step size, and the treatment of gradients above it, as for every `Learner`.
     step_size : float, optional
         eta, constant. Left out: D/(G sqrt T) with a horizon T, else D/(G sqrt t).
     start : array, optional

@@ -18,8 +18,8 @@ the price of moving is O(sqrt(lambda T (1 + P_T))); with constants, for any u_1.
         + min_i { (D^2 + 2 D P)/(2 eta_i) + eta_i (G^2/2 + lambda G) T + ln(1/p_{1,i})/epsilon }          (7)
 
 `Scream` makes N projections a round and uses 1 gradient, 0 values. `EfficientScream` is the same inside
-`learners.one_projection`, 1 projection: projecting brings no two points farther apart, so what moving costs on X is at
-most what it costs on the surrogate, and (7) holds with D the surrogate's diameter.
+`learners.one_projection`, 1 projection: projecting brings no two points farther apart, so the movement cost on X is at
+most that on the surrogate, and (7) holds with D the surrogate's diameter.
 """
 
 import math
@@ -43,7 +43,7 @@ __all__ = ["EfficientScream", "Priced", "Scream"]
 
 
 class Priced(Theorem):
-    """(7) without its second sum: what moving costs is not negative, so regret alone is within the bound too."""
+    """(7) without its second sum: the movement cost is not negative, so regret alone is within the bound too."""
 
     name = "regret with a price on moving (Zhao et al. 2023)"
     whole = True
@@ -58,16 +58,16 @@ class Priced(Theorem):
 
 
 class Scream(Pooled, Alone):
-    """Follow a moving comparator while every move has its price.
+    """Follow a moving comparator when every move has a cost.
 
     Parameters
     ----------
     domain : Domain
         W, of diameter D.
     horizon, gradient_bound, on_violation
-        T, G for the gradients of the unary loss, and what to do with a gradient above G, as for every `Learner`.
+        T, G for the gradients of the unary loss, and the treatment of gradients above G, as for every `Learner`.
     switching_cost : float
-        lambda, what a unit of movement costs: m^2 L for a loss with memory m. 0 makes moving free.
+        lambda, the cost of a unit of movement: m^2 L for a loss with memory m. 0 makes moving free.
 
     Notes
     -----
@@ -96,7 +96,7 @@ class Scream(Pooled, Alone):
     card = Card(
         about="a pool of step sizes that pays for moving (here 1 a unit)",
         regret="dynamic",
-        bound="sqrt(lambda T (1 + P_T)), with what moving costs",
+        bound="sqrt(lambda T (1 + P_T)), movement cost included",
         queries=("N", "1", "0"),
         source="Zhao et al. 2023",
         options={"switching_cost": 1.0},
@@ -158,7 +158,7 @@ class EfficientScream(OneProjection):
     card = Card(
         about="Scream with one projection",
         regret="dynamic",
-        bound="sqrt(lambda T (1 + P_T)), with what moving costs",
+        bound="sqrt(lambda T (1 + P_T)), movement cost included",
         queries=("1", "1", "0"),
         source="Zhao et al. 2025, Alg. 4",
         options={"switching_cost": 1.0},

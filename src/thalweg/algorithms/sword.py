@@ -36,7 +36,7 @@ class Sword(Pooled, Alone):
     domain : Domain
         X, of diameter D.
     horizon, gradient_bound, on_violation
-        T, G, and what to do with a gradient above G, as for every `Learner`.
+        T, G, and the treatment of gradients above G, as for every `Learner`.
     smoothness : float
         L; the losses must be L-smooth and >= 0.
     gradients : {"shared", "own"}

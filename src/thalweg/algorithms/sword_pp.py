@@ -193,7 +193,7 @@ class SwordPP(Learner):
     domain : Domain
         X, of diameter D.
     horizon, gradient_bound, on_violation
-        T, G, and what to do with a gradient above G, as for every `Learner`.
+        T, G, and the treatment of gradients above G, as for every `Learner`.
     smoothness : float
         L; the losses must be L-smooth.
     start : array, optional

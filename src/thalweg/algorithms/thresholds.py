@@ -12,7 +12,7 @@ Threshold = str | float | Callable[[int], float]  # a theory's by name, one numb
 
 
 def read(owner: str, threshold: Threshold, **named: Callable[[int], float]) -> Callable[[int], float]:
-    """The function m -> C_m that a `threshold` argument stands for."""
+    """Return the function m -> C_m for a `threshold` argument."""
     if callable(threshold):
         return threshold
     if isinstance(threshold, str):
@@ -39,7 +39,7 @@ def sacs(*, L: float, D: float, delta: float) -> float:
 
 
 def mu(T: int) -> float:
-    """mu_T = ln(1 + (1 + ln(1 + T)) / (2e)): what an unknown number of experts costs Adapt-ML-Prod."""
+    """mu_T = ln(1 + (1 + ln(1 + T)) / (2e)): the cost of an unknown number of experts in Adapt-ML-Prod."""
     return math.log(1 + (1 + math.log(1 + T)) / (2 * math.e))
 
 

@@ -11,7 +11,7 @@ Y is a ball around X with centre c and radius R. Play x_t = Pi_X(y_t); let h_t b
                two walkers: a Kalman filter of a decision that walks, slowly or fast
                without values: C, with f estimated, and M, which the estimate is made by
     record j:  Hedge on the gains min(r_i, 2f) seen since its birth, rate 1/sqrt(B^2 + V)                          (4)
-    y_{t+1} = sum_j w_j sum_i p_i^(j) y_i                                   w_j by what record j gained             (5)
+    y_{t+1} = sum_j w_j sum_i p_i^(j) y_i                                   w_j by the gains of record j            (5)
 
 with S_t = sum_{s<=t} ||h_s||^2. One record begins at the start, one at every change that D finds evident, the others
 at the markers of a compact cover. (2) is in `thalweg.parts.cut_descent`, (3) in `curvature` and `estimate`, (4) and
@@ -19,7 +19,7 @@ at the markers of a compact cover. (2) is in `thalweg.parts.cut_descent`, (3) in
 
 For every T and every path in X of length P, regret is of order R sqrt(S_T (1 + P/R)), up to logarithms; on every
 interval I of order R sqrt(S_I (P_I/R + log^2 T)), up to G (P_I + R log^2 T) with G the longest gradient so far. For
-smooth f_t >= 0 sqrt(S_I) is of order sqrt(L F_I). No constant is known beforehand. 1 projection, 1 gradient, 1 value a
+smooth f_t >= 0 sqrt(S_I) is of order sqrt(L F_I). No constant is known in advance. 1 projection, 1 gradient, 1 value a
 round.
 """
 
@@ -64,7 +64,7 @@ class Tracked(Theorem):
         floor = learner.loss_floor
         self.floor = floor if learner.queries.values > 0 else None
         self.blind = floor is None or learner.queries.values < learner.rounds
-        phi = 2 * self.R * np.sqrt(squares)  # at least what the learner saw: a surrogate gradient is no longer
+        phi = 2 * self.R * np.sqrt(squares)  # at least the learner's own: a surrogate gradient is no longer
         self.phi = np.maximum.accumulate(phi if self.blind else np.minimum(phi, 2 * (paid - floor)))
         self.longest = np.maximum.accumulate(np.sqrt(squares))
         self.squares = np.concatenate([[0.0], np.cumsum(squares)])
@@ -96,7 +96,7 @@ class Tracked(Theorem):
         root, steep = self.R * math.sqrt(S), self.R * float(self.longest[stop - 1])
 
         def records(n: int) -> float:
-            """What n records one after the other lose to a member, and to the mixture of all records."""
+            """Bound the loss of n consecutive records to a member and to the mixture of all records."""
             mixed = math.sqrt(5) * (KAPPA + prior) + 5 * math.sqrt((1 + a) * L)
             return root * math.sqrt(n) * mixed + steep * (n * (32 if a == 0 else 40.2) * L + 2)
 
@@ -234,7 +234,7 @@ class Tracker(OneProjection):
     def regret_bound(self, path_length: float = 0.0) -> float:
         """The most regret so far against any comparators in the domain whose path has at most this length.
 
-        Computed from what was seen, by (T1') of docs/why-the-tracker-works.md: nothing is assumed but that losses are
+        Computed from the run, by (T1') of docs/why-the-tracker-works.md: nothing is assumed but that losses are
         convex and not below the floor. With 0 it bounds the regret against the best fixed decision.
 
         Examples

@@ -1,6 +1,6 @@
 """Control of a known linear system under arbitrary disturbances and changing costs.
 
-A controller acts on the state and observes what came of it; `simulate` runs one on a `LinearSystem`. `EfficientControl`
+A controller acts on the state and observes the outcome; `simulate` runs one on a `LinearSystem`. `EfficientControl`
 (Algorithm 4) follows the best changing disturbance-action policy with one projection a round; `TrackingControl` follows
 the best of LQR and several previews, and is the one to begin with.
 """

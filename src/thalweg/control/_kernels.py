@@ -1,4 +1,4 @@
-"""Disturbance-action policies: what they do, the state and action they lead to, and the gradient of a loss of these.
+"""Disturbance-action policies: their inputs, the state and action they lead to, and the gradient of a loss of these.
 
 A policy is `M` (H, d_u, d_x). `past` (2H + 1, d_x) holds the disturbances, newest first: past[k] = w_{t-1-k}. With
 F = A - BK:
@@ -36,7 +36,7 @@ STILL = 10.0  # of (7): as if there had been no disturbance in so many rounds be
 
 
 class Response(NamedTuple):
-    """What a system under a gain makes of inputs and disturbances."""
+    """The response of a system under a gain to inputs and disturbances."""
 
     powers: np.ndarray  # (H + 1, d_x, d_x) F^j, j = 0..H
     responses: np.ndarray  # (H + 1, d_x, d_u) F^j B

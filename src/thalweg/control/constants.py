@@ -1,4 +1,4 @@
-"""The numbers a learning controller is tuned with: how large its policies may be, and two scales of its loss.
+"""Tuning constants of a learning controller: the size of its policies, and two scales of its loss.
 
 The theory (Zhao, Yan, Wang, Zhou, JMLR 24, 2023, Section 5) has, for a (kappa, gamma)-strongly stable gain, kappa_B =
 max(1, ||B||), tau = kappa_B kappa^3, disturbances up to W and costs with ||grad c|| <= G_c D where ||x||, ||u|| <= D:
@@ -10,7 +10,7 @@ max(1, ||B||), tau = kappa_B kappa^3, disturbances up to W and costs with ||grad
     G_f    = sqrt(H) G_c D W (1 + kappa_B kappa^2 (1 + kappa)/gamma)                       (5)
 
 They hold for every disturbance and every cost, and they are astronomical: learners tuned with them hardly move. So
-`theory_constants` is there to be looked at, and `estimated_constants` is what controllers use.
+`theory_constants` is for inspection, and controllers use `estimated_constants`.
 """
 
 import math
@@ -43,7 +43,7 @@ LONGEST_MEMORY = 50  # the longest memory that is chosen by itself
 
 @dataclass(frozen=True)
 class Constants(Recorded):
-    """What a learning controller is tuned with.
+    """The tuning constants of a learning controller.
 
     Attributes
     ----------
@@ -52,9 +52,9 @@ class Constants(Recorded):
     gradient_bound : float or None
         G_f, at least the length of a gradient of the truncated loss. None: measured in the first rounds.
     switching_cost : float or None
-        lambda, what a unit of movement of M costs at most. None: measured in the first rounds.
+        lambda, the largest cost of a unit of movement of M. None: measured in the first rounds.
     margin : float
-        What is measured is multiplied with this, since gradients grow when M, the costs or the disturbances do.
+        Factor of all measured constants, since gradients grow when M, the costs or the disturbances do.
     """
 
     caps: Array
@@ -92,7 +92,7 @@ def estimated_constants(
     strength: float = 1.0,
     margin: float = 8.0,
 ) -> Constants:
-    """Caps from how the linear controller itself responds; the two scales are left to be measured.
+    """Return caps from the response of the linear controller; the two scales are measured later.
 
     To a push w, i rounds ago, u = -K x responds with -K F^{i-1} w, F = A - B K. The learned part may be `strength`
     times as strong as the strongest such response from then on:

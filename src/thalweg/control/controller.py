@@ -58,7 +58,7 @@ class Controller(Kept, Recorded, ABC):
     Notes
     -----
     A round is `u = act(state)`, then `observe(cost, next_state)`. A call that is refused changes nothing, so it can be
-    made again with what is right. A new controller declares its state, with the fields of `ControllerState` among
+    made again with valid arguments. A new controller declares its state, with the fields of `ControllerState` among
     others, ends its constructor with `_allocate`, and defines `_decide` and `_learn`.
     """
 
@@ -95,7 +95,7 @@ class Controller(Kept, Recorded, ABC):
         )
         self._memory = Memory(Fixed(plan), moved=moved)
 
-    # ------------------------------------------------------------------ what a new controller defines
+    # ------------------------------------------------------------------ to be defined by subclasses
 
     @abstractmethod
     def _decide(self, x: Array) -> Array:
@@ -153,7 +153,7 @@ class Controller(Kept, Recorded, ABC):
                 "Check the state and the model."
             )
 
-    # ------------------------------------------------------------------ what it tells
+    # ------------------------------------------------------------------ inspection
 
     @property
     def queries(self) -> Queries:

@@ -1,6 +1,6 @@
 """Costs c(x, u) of a round: value and gradients. Any object with these two methods is a cost.
 
-A controller asks for gradients only; `value` is what `simulate` records. Costs that change are a list, one a round.
+A controller asks for gradients only; `simulate` records `value`. Costs that change are a list, one a round.
 """
 
 from collections.abc import Sequence

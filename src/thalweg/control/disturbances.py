@@ -1,4 +1,4 @@
-"""What pushes a system: arrays of disturbances w_1..w_T, one row a round, and an adversary that looks at the state.
+"""Disturbances of a system: arrays of w_1..w_T, one row a round, and an adversary that looks at the state.
 
 Rows are at most `bound` long (Euclidean). `direction` says which states are pushed; it is made a unit vector.
 """
@@ -102,7 +102,7 @@ def recorded(series: ArrayLike, bound: float = 1.0, *, direction: ArrayLike | No
 class BangBang:
     """An adversary with two choices, w = -bound d or bound d: always the one that makes the future dearer.
 
-    The future's cost from state x is measured by x'P x, what the best linear controller would still pay (the solution
+    The future's cost from state x is measured by x'P x, the future cost of the best linear controller (the solution
     of the Riccati equation). d is the dearest direction, the top eigenvector of P, unless another is given. A call with
     (t, state, input) gives the disturbance of the round, so it can be passed to `simulate` in place of an array.
 

@@ -9,7 +9,7 @@ where projecting is a rescale of every block. With M'_t its decision and g_t = g
 
     M_t = Pi_X(M'_t)                                       clip singular values, the only time       (1)
     V_t = (M'_t - M_t)/||M'_t - M_t||_F                    over all blocks together                  (2)
-    h_t = g_t - min(0, <g_t, V_t>) V_t                     what Scream sees                          (3)
+    h_t = g_t - min(0, <g_t, V_t>) V_t                     the gradient for Scream                   (3)
 
 ||M_t - M_{t-1}|| <= ||M'_t - M'_{t-1}||, so the price of moving is no higher on X, and the dynamic regret stays
 O~(sqrt(T (1 + P_T))). 1 projection (H singular value decompositions), 1 gradient a round.

@@ -5,7 +5,7 @@ K is (kappa, gamma)-strongly stable for (A, B) if
     A - B K = Q L Q^{-1}   with   ||L|| <= 1 - gamma,   ||K||, ||Q||, ||Q^{-1}|| <= kappa                     (1)
 
 (operator norms). Every stabilising K is, for some numbers; there are many such pairs, and a smaller kappa costs a
-smaller gamma. Policies and constants of the theory grow with kappa^3/gamma, so that is what is made small here.
+smaller gamma. Policies and constants of the theory grow with kappa^3/gamma, so that ratio is made small here.
 """
 
 import math
@@ -96,7 +96,7 @@ def lqr_gain(system: LinearSystem, Q: ArrayLike | None = None, R: ArrayLike | No
 
 
 def riccati(owner: str, system: LinearSystem, Q: ArrayLike | None, R: ArrayLike | None) -> tuple[Array, Array]:
-    """P and K: u = -K x is the best controller, and x'P x what it still pays from state x on, without disturbances."""
+    """P and K: u = -K x is the best controller, and x'P x its cost from state x on, without disturbances."""
     check_system(owner, system)
     q = weight(owner, "Q", Q, system.state_dim, definite=False)
     r = weight(owner, "R", R, system.input_dim, definite=True)
@@ -156,7 +156,7 @@ def strong_stability(system: LinearSystem, gain: ArrayLike | None = None) -> Str
 
     * eigenvectors: Q diagonalises A - B K (2 by 2 rotations for complex pairs), so 1 - gamma is the spectral radius.
       Bad when eigenvectors are nearly parallel.
-    * schur: Q = U D with the real Schur form of A - B K and D = diag(1, s, s^2, ..), which shrinks what stands above
+    * schur: Q = U D with the real Schur form of A - B K and D = diag(1, s, s^2, ..), which shrinks the part above
       the diagonal. Works for defective matrices.
     * lyapunov: F'P F - r^2 P = -r^2 I for a decay r above the spectral radius, and Q = P^{-1/2}.
 

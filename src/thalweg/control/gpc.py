@@ -3,7 +3,7 @@
     M_{t+1} = Pi(M_t - eta grad f_t(M_t)),   eta = D_f / sqrt(G_f (G_f + lambda) T)        (1)
 
 One gradient descent on the truncated loss: static regret O~(sqrt T), against the best fixed policy. D_f is the diameter
-of the set of policies; lambda stands for (H + 2)^2 L_f. 1 projection (H singular value decompositions) and 1 gradient a
+of the set of policies; lambda is (H + 2)^2 L_f. 1 projection (H singular value decompositions) and 1 gradient a
 round.
 """
 

@@ -60,7 +60,7 @@ def h_infinity_gain(
     slack = check_positive(who, "slack", slack)
     if slack < FINEST:
         raise wrong(who, "slack", f"at least {FINEST:g}: closer to the least level the equation does not settle", slack)
-    high = closed_loop_norm(system, lqr_gain(system, q, r), q, r)  # the LQR gain reaches this level, so it can be had
+    high = closed_loop_norm(system, lqr_gain(system, q, r), q, r)  # the LQR gain reaches this level, so it is feasible
     while (K := _solve(system, q, r, high)) is None:
         high *= 2
         if not high < 1e12:
@@ -77,7 +77,7 @@ def h_infinity_gain(
 
 
 def _solve(system: LinearSystem, q: Array, r: Array, level: float) -> Array | None:
-    """The gain for a level, or None where the level cannot be had."""
+    """Return the gain for a level, or None if the level is infeasible."""
     try:
         with solving():
             return _settle(system, q, r, level)
@@ -86,7 +86,7 @@ def _solve(system: LinearSystem, q: Array, r: Array, level: float) -> Array | No
 
 
 def _settle(system: LinearSystem, q: Array, r: Array, level: float) -> Array | None:
-    """(1) and (2) until P settles; None where it does not."""
+    """Iterate (1) and (2) until P converges; None where it does not."""
     A, B, identity = system.A, system.B, np.eye(system.state_dim)
     spread = B @ np.linalg.solve(r, B.T) - identity / level**2
     P = q.copy()
@@ -108,7 +108,7 @@ def closed_loop_norm(
 ) -> float:
     """The largest gain from disturbance to cost over frequencies, sup ||[Q^1/2; -R^1/2 K] (e^{is} I - A + B K)^{-1}||.
 
-    From a grid of frequencies, refined around the largest; so it can be too small by what happens between two of them.
+    From a grid of frequencies, refined around the largest; so it can miss a peak between two of them.
     """
     who = "closed_loop_norm"
     K = check_gain(who, system, gain)

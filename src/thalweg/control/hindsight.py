@@ -1,4 +1,4 @@
-"""The best disturbance-action policies in hindsight: what a learning controller is measured against.
+"""The best disturbance-action policies in hindsight: the comparators of a learning controller.
 
 The costs and disturbances of a stretch of rounds being known, the truncated losses f_t(M) are convex functions of M,
 and their sum is minimised over the set of policies. For quadratic costs the sum is a quadratic function of M, which is

@@ -2,7 +2,7 @@
 
     u_t = -K x_t + sum_i M_{t,i} w_{t-i}                                                   (1)
     w_t = x_{t+1} - A x_t - B u_t                                                          (2)
-    M_{t+1} = what a learner on {M : ||M_i|| <= c_i} makes of the gradient of f_t at M_t   (3)
+    M_{t+1}: the step of a learner on {M : ||M_i|| <= c_i} by the gradient of f_t at M_t   (3)
 
 `GPC`, `ScreamControl` and `EfficientControl` differ in the learner of (3) and in nothing else. f_t, the truncated loss,
 is in `thalweg.control.policy`.
@@ -42,7 +42,7 @@ class LearnedState(NamedTuple):
     """The last P = 2H + 1 disturbances, newest first, the scales of the loss and the present round."""
 
     past: Floats = field("P x", called="past disturbances")
-    known: Ints = field("1", counters, called="past disturbances")  # so many of them before the first round
+    known: Ints = field("1", counters, called="past disturbances")  # the number of them before the first round
     scales: Floats = field("5")
     spent: Ints = field("3", counters, called="queries")  # of learners before the last restart
     x: Floats = field("x")
@@ -84,14 +84,14 @@ class LearnedController(Controller):
         T, the rounds it is tuned for.
     Q, R : array, vector or number, optional
         Weights of a quadratic cost, in the place of `gain`: K is then the LQR gain for them. Where costs are far from
-        x'x + u'u, say so: what is learned adds to K and cannot replace it.
+        x'x + u'u, give them: the learned part adds to K and cannot replace it.
     memory : int, optional
         H; chosen by `estimated_constants` when left out.
     constants : Constants, optional
         The size of policies and the scales of the loss; `estimated_constants(system, gain, memory=memory)` when left
         out.
     on_violation : {"rescale", "clip", "raise"}
-        What to do with a gradient above the bound: measure the scales again, with this gradient among those seen, and
+        Treatment of a gradient above the bound: measure the scales again, with this gradient among those seen, and
         restart the learner; scale the gradient down and count it; or refuse it. Bounds that were given are not changed:
         "rescale" then scales the gradient down.
 
@@ -99,7 +99,7 @@ class LearnedController(Controller):
     -----
     Where the constants do not say G_f and lambda, they are measured: M stays 0, which is the linear controller, until
     2H + 1 rounds have had a gradient that is not zero. Then G_f is the longest of these gradients times
-    `constants.margin` (8), and lambda so many times the largest
+    `constants.margin` (8), and lambda the same factor times the largest
 
         sum_{j=0..H} (j + 1) ||B'(F^j)'q_t|| ||(w_{t-1-j-i})_{i=1..H}||_F ,
 
@@ -281,7 +281,7 @@ class LearnedController(Controller):
             scales[BOUND:] = self.constants.margin * scales[[LENGTH, PRICE]]
             self._seat(self._memory)
 
-    # ------------------------------------------------------------------ what it tells, stop and resume
+    # ------------------------------------------------------------------ inspection, stop and resume
 
     @property
     def queries(self) -> Queries:
@@ -335,7 +335,7 @@ class LearnedController(Controller):
         if learner is not None and s.clock[ACTED]:
             policy = np.einsum("iux,ix->u", learner.decision, s.past[: self.memory])
         if not self._answers(s, policy):
-            raise self._unfit("its input is not what its policy answers to its state")
+            raise self._unfit("its input is not the answer of its policy to its state")
 
 
 def _run(call: Any) -> None:

@@ -40,7 +40,7 @@ def trajectories(
     Parameters
     ----------
     runs : mapping of name to Simulation
-        What is compared; of the same system.
+        The runs to compare, of the same system.
     states, inputs : sequence of int, optional
         Which of them are drawn, counted from 0; all when left out.
     first, last : int
@@ -65,7 +65,7 @@ def trajectories(
     """
     fit = isinstance(runs, Mapping) and runs and all(isinstance(run, Simulation) for run in runs.values())
     if not fit:
-        raise InputError("trajectories needs a mapping of names to what simulate returned.")
+        raise InputError("trajectories needs a mapping of names to results of simulate.")
     sizes = {(run.states.shape[1], run.inputs.shape[1]) for run in runs.values()}
     if len(sizes) > 1:
         raise InputError(f"trajectories: the runs have different numbers of states and inputs: {sorted(sizes)}.")

@@ -3,14 +3,14 @@
     u_t = -K x_t + sum_{i=1..H} M_i w_{t-i}                                                (1)
 
 with a fixed stabilising K and matrices M = (M_1..M_H). The disturbances of the past are known: w_t = x_{t+1} - A x_t -
-B u_t. State and action are linear in M, so costs are convex in it. What happened long ago is forgotten: had M been in
+B u_t. State and action are linear in M, so costs are convex in it. The distant past is forgotten: had M been in
 force for the last H + 1 rounds, starting at rest, state and action would be, with F = A - B K,
 
     y_t(M) = sum_{j=0..H} F^j (w_{t-1-j} + B sum_{i=1..H} M_i w_{t-1-j-i})                 (2)
     v_t(M) = -K y_t(M) + sum_{i=1..H} M_i w_{t-i}                                          (3)
     f_t(M) = c_t(y_t(M), v_t(M))                                                           (4)
 
-f_t is what a learner of M is given. With c_x, c_u the gradients of c_t at (y_t, v_t) and q = c_x - K'c_u, its gradient
+f_t is the loss for a learner of M. With c_x, c_u the gradients of c_t at (y_t, v_t) and q = c_x - K'c_u, its gradient
 is
 
     df_t/dM_i = sum_{j=0..H} B'(F^j)'q w_{t-1-j-i}' + c_u w_{t-i}'                         (5)
@@ -37,7 +37,7 @@ __all__ = ["DAC", "TruncatedLoss"]
 
 
 class DAC:
-    """The policies (1) for a system, a gain and a memory: what they do and what that leads to.
+    """The policies (1) for a system, a gain and a memory: their inputs, states and losses.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A controller on a system, from first round to last, and what it cost."""
+"""A controller on a system, from first round to last, and its cost."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ Adversary = Callable[[int, Array, Array], ArrayLike]
 
 @dataclass(frozen=True)
 class Simulation:
-    """What `simulate` returns, for T rounds.
+    """The result of `simulate`, for T rounds.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ def simulate(
     start: ArrayLike | None = None,
     policies: bool = False,
 ) -> Simulation:
-    """Run a controller in a simulation and return what happened.
+    """Run a controller in a simulation and return the trajectory and its cost.
 
     The controller goes on from the state it is in; the system starts at `start`.
 
@@ -93,7 +93,7 @@ def simulate(
     controller : Controller
         Any object with `act(state)` and `observe(cost, next_state)`.
     system : LinearSystem
-        What it controls. It may differ from the controller's model: the difference then looks like a disturbance.
+        The system to control. It may differ from the controller's model: the difference then looks like a disturbance.
     costs : Cost or sequence of costs
         One for all rounds, or one for each.
     disturbances : array (T, d_x) or callable

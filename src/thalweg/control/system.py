@@ -41,9 +41,9 @@ class LinearSystem(Recorded):
     Parameters
     ----------
     A : array (d_x, d_x)
-        What the state does by itself.
+        The transition matrix of the state.
     B : array (d_x, d_u)
-        What the input does to it.
+        The effect of the input on the state.
     period : float, optional
         Seconds between two samples, where it is known: messages then speak of seconds beside rounds.
 
@@ -141,7 +141,7 @@ class LinearSystem(Recorded):
             for t in range(len(u)):
                 states[t + 1] = self.A @ states[t] + self.B @ u[t] + w[t]
         if not np.isfinite(states).all():
-            raise InputError(f"{who}: the states grow beyond what floating point can hold. Take fewer rounds.")
+            raise InputError(f"{who}: the states grow beyond the range of floating point. Take fewer rounds.")
         return states
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""What every feasible set states about itself."""
+"""The base class of feasible sets."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 __all__ = ["Array", "Domain", "read_domain"]
 
 # A set of one point states this radius, relative to its scale: algorithms divide by radii, and no iterate that is at
-# most this far from the point is told apart from it by `contains`.
+# most this far from the point is distinguished from it by `contains`.
 POINT = 1e-12
 # Sums of larger entries of a point could overflow.
 BIGGEST = 1e300
-# Further away than so many radii, a point is moved to this distance in the same direction: to all digits and many more
+# Further away than these radii, a point is moved to this distance in the same direction: to all digits and many more
 # its projection onto a bounded set is the same.
 FARTHEST = 1e100
 # Rows are linearly dependent when a singular value is smaller than this, relative to the largest.
@@ -117,7 +117,7 @@ class Domain(Recorded, ABC):
     def directions(self, v: ArrayLike) -> Array:
         """The part of `v` in the directions of the affine hull, as a new array: the span of all differences of points.
 
-        What is left of a gradient then still says all about the loss on the set. On a set with inner points it is `v`.
+        This part of a gradient still determines the loss on the set. On a set with inner points it is `v`.
 
         Examples
         --------
@@ -152,7 +152,7 @@ class Domain(Recorded, ABC):
         self._state_facts(self.shape, self.center.ravel() - off, radius, min(self.diameter, 2 * radius))
 
     def _normals(self) -> Array:
-        """Orthonormal rows that span what is orthogonal to all directions."""
+        """Orthonormal rows that span the orthogonal complement of all directions."""
         if self.flat == hulls.NORMALS:
             return self.flat_par.reshape(-1, self.dim)
         return (
@@ -184,7 +184,7 @@ class Domain(Recorded, ABC):
         if not radius > self.tolerance * self._scale(point):
             raise InputError(
                 f"{self!r} has no interior: no ball of its affine hull lies in it, or none larger than rounding. "
-                "Enlarge the set, or state what it lies in: equalities of a Polytope, normals of a Custom set."
+                "Enlarge the set, or state its affine hull: equalities of a Polytope, normals of a Custom set."
             )
         point = np.array(point, dtype=np.float64).reshape(self.shape)
         point.flags.writeable = False
@@ -201,12 +201,12 @@ class Domain(Recorded, ABC):
         return deepest(self, [self])
 
     def _depth(self, point: Array) -> tuple[float, Array] | None:
-        """How far inside a flat point lies, or less: concave in the point; and a supergradient. None if not known."""
+        """A lower bound on the depth of a flat point, concave in the point; and a supergradient. None if not known."""
         return None
 
     @property
     def surrogate(self) -> Domain:
-        """The tightest cheap set around this one: the enclosing ball, unless a set knows better."""
+        """The tightest cheap set around this one. Default: the enclosing ball."""
         return self._enclosing_ball()
 
     def _enclosing_ball(self) -> Ball:
@@ -277,7 +277,7 @@ class Domain(Recorded, ABC):
 
 
 def read_domain(owner: str, domain: object) -> Domain:
-    """A domain, or an error that says what to pass instead."""
+    """Return a domain, or raise an error that says how to make one."""
     if not isinstance(domain, Domain):
         raise InputError(
             f"The 'domain' parameter of {owner} must be a thalweg Domain. Got {told(domain)}. "
@@ -293,7 +293,7 @@ def length(v: Array) -> float:
 
 
 def orthonormal(rows: Array) -> Array:
-    """Orthonormal rows with the same span: those of longer singular values than rounding makes."""
+    """Orthonormal rows with the same span, up to singular values of the size of rounding errors."""
     if not rows.any():
         return np.zeros((0, rows.shape[1]))
     _, sizes, vectors = np.linalg.svd(rows, full_matrices=False)

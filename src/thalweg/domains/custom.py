@@ -20,7 +20,7 @@ SLACK = 1e-6
 class Custom(Domain):
     """Any convex set, given by a function that returns the nearest point.
 
-    What the function returns is checked in every call: shape, nan, the enclosing ball, and `contains` if given.
+    The result of the function is checked in every call: shape, nan, the enclosing ball, and `contains` if given.
     `thalweg.testing.check_domain` finds out whether the function really is a projection.
 
     Parameters
@@ -30,7 +30,7 @@ class Custom(Domain):
     shape : int or tuple of int
         Shape of a point.
     center, radius : array, float
-        A ball that contains the set. A number as centre stands for all entries.
+        A ball that contains the set. A number as centre is used for all entries.
     diameter : float, optional
         An upper bound of the distance of two points of the set. 2 radius when left out.
     contains : callable, optional

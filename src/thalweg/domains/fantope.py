@@ -52,8 +52,8 @@ class Fantope(Domain):
             sigma, U = np.linalg.eigh(0.5 * (Y + Y.T))
         except np.linalg.LinAlgError as error:
             raise ProjectionError(f"{self!r}: the eigendecomposition did not converge.") from error
-        # the shift lies between -sigma_k and 1 - sigma_k, sigma_k the k-th largest: what is further from it than 1 ends
-        # at 0 or 1 all the same, and of a far point nothing is lost to rounding
+        # the shift lies between -sigma_k and 1 - sigma_k, sigma_k the k-th largest: values further from sigma_k than 1
+        # end at 0 or 1 all the same, so clipping keeps the precision of far points
         values = np.empty_like(sigma)
         cap(np.clip(sigma - sigma[-self.rank], -1.0, 1.0), self.rank, values)
         P = (U * values) @ U.T

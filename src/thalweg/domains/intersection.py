@@ -21,9 +21,9 @@ from thalweg.errors import InputError, ProjectionError
 
 __all__ = ["Intersection"]
 
-# Dykstra's algorithm is tried on points no more than so many radii away, for so many rounds.
+# Dykstra's algorithm is tried on points at most NEAR radii away, for DYKSTRA rounds.
 NEAR, DYKSTRA = 3.0, 100
-# What rounding may do to an answer, relative to the distance of the point.
+# Rounding error of an answer, relative to the distance of the point.
 ROUNDING = 64 * np.finfo(float).eps
 # Earlier rounds from which a reflection learns, and how much worse than the last one it may be.
 MEMORY, WORSE = 10, 2.0
@@ -36,12 +36,12 @@ TRIALS = 200
 
 
 class Intersection(Domain):
-    """The points that lie in all of several sets. Projecting goes round the sets, to a tolerance.
+    """The points that lie in all of several sets. Projections alternate between the sets, to a tolerance.
 
     Nearby points are tried with Dykstra's algorithm, which takes back the step that a set made last time before it
     projects onto it again, and stops when these steps stay the same (Birgin and Raydan). Where it is slow, and for far
     points, averaged reflections take its place; where these are slow, too, polyhedra among the members become one
-    `Polytope` and balls are taken off one by one. What is returned, x for y, is within `tol` of every set, and normals
+    `Polytope` and balls are taken off one by one. The result x for y is within `tol` of every set, and normals
     of the sets certify it: <y - x, z - x> <= 0 for all z in the set, up to `tol` times ||y - x|| or the scale.
 
     Centre and radius are those of the smallest enclosing ball among the members, the diameter is the smallest among
@@ -82,7 +82,7 @@ class Intersection(Domain):
         self._find_flat()
 
     def _find_flat(self) -> None:
-        """The affine hull as far as the members tell: their own, and half-spaces that meet in a plane."""
+        """The affine hull as known from the members: theirs, and half-spaces that meet in a plane."""
         flats = [d for d in self.domains if d.flat]
         walls = [d for d in self.domains if isinstance(d, HalfSpace)]
         planes = [p.par for p, q in itertools.combinations(walls, 2) if np.array_equal(p.par, -q.par)]

@@ -20,11 +20,11 @@ Mask = NDArray[np.bool_]
 EXACT = 1e-11
 # The unit of a set that is tiny against its distance from the origin, over that distance: EXACT of it is rounding.
 LEAST = 64 * float(np.finfo(float).eps) / EXACT
-# A set of this radius, in its unit, is as good as a point: across it is less than what `tolerance` allows.
+# A set of this radius, in its unit, is as good as a point: its width is below `tolerance`.
 TINY = 100 * EXACT
 # The active constraints are first guessed for a point no further away than this, in the same units.
 NEAR = 1e3
-# What rounding makes of the inner product of two orthogonal unit vectors, or less.
+# Bound on the rounding error of the inner product of two orthogonal unit vectors.
 ROUNDING = 1e-14
 # A constraint is in the way if the way climbs towards it by more than this: across the set that is less than EXACT.
 FLAT = 1e-12
@@ -111,7 +111,7 @@ class Polytope(Domain):
 
     @classmethod
     def _common(cls, domains: list[Domain], ball: Domain) -> Polytope:
-        """The intersection of sets that have `_faces`, of which so much as lies in the `ball` is wanted."""
+        """The intersection of sets that have `_faces`, restricted to `ball`."""
         self = cls.__new__(cls)
         self._A, self._b, self._E, self._e = map(np.concatenate, zip(*(d._faces() for d in domains), strict=True))
         self._build(ball.shape, ball)
@@ -340,7 +340,7 @@ class Polytope(Domain):
                 multipliers = np.linalg.solve(R, Q.T @ pull)
                 wrong = np.flatnonzero(multipliers < -ROUNDING * np.abs(multipliers).max(initial=0.0))
                 if wrong.size == 0:
-                    x = x - Q @ np.linalg.solve(R.T, A[active] @ x - sides[active])  # what rounding left
+                    x = x - Q @ np.linalg.solve(R.T, A[active] @ x - sides[active])  # removes rounding errors
                     return x if size <= EXACT and (A @ x - sides).max() <= EXACT else None
                 active.pop(min(wrong, key=lambda i: active[i] if bland else multipliers[i]))
                 arrived = False

@@ -21,7 +21,7 @@ class ProductOfBalls(Domain):
     Parameters
     ----------
     shape : int or tuple of int
-        Shape of a point. The blocks are what the first axis runs over: (H, m, n) means H matrices of m by n.
+        Shape of a point. The first axis runs over the blocks: (H, m, n) means H matrices of m by n.
     radii : float or array
         r_i, one for each block, or a number for all.
     center : array, optional

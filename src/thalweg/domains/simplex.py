@@ -22,7 +22,7 @@ class Simplex(Domain):
     dim : int
         n, the number of entries.
     total : float
-        What the entries sum to.
+        The sum of the entries.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Estimators people already know how to call: scikit-learn's and river's, forecasts combined, intervals, subspaces.
+"""Estimators with familiar interfaces: scikit-learn's and river's, forecasts combined, intervals, subspaces.
 
 They are built on the library's learners and have nothing to tune. Each is loaded when it is first used, and so is the
 library whose rules it follows: `pip install 'thalweg[sklearn]'`, `'thalweg[river]'`.

@@ -4,7 +4,7 @@ With an intercept, rows and labels are centred by the means m of the rows before
 
     prediction = m_y + <w, x - m_x>,  intercept = m_y - <w, m_x>,  w = the Tracker's decision                      (1)
 
-Labels of classes are -1 and +1. In the place of m_y they have the log odds of what was seen, or 0 for hinge.
+Labels of classes are -1 and +1. In the place of m_y they have the log odds of the labels seen, or 0 for hinge.
 """
 
 import math

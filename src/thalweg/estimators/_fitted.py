@@ -59,7 +59,7 @@ class Fitted(Protocol):
         Fitted attributes that sizes follow from: their names, and functions that read saved ones. They raise an error
         where a saved one cannot be used.
     _prefix : str
-        Of the names of arrays in saved states; "{}" stands for the number of a model.
+        Prefix of the names of arrays in saved states; "{}" is the number of a model.
     """
 
     _noun: str
@@ -209,7 +209,7 @@ def _saved_fact(owner: object, saved: Mapping[str, object], key: str) -> Any:
 
 
 def _check_unchanged(owner: Any) -> None:
-    """Refuse to save an estimator whose arguments were changed after it was fitted: nobody could read that."""
+    """Refuse to save an estimator whose arguments were changed after it was fitted: the file could not be loaded."""
     for key, now in owner._settings().items():
         then = owner._fitted_with.get(key)
         if now != then:

@@ -1,6 +1,6 @@
 """Tables in and out: arrays, or data frames of any kind through narwhals, and the same kind comes back.
 
-A frame's columns are looked at one by one, so that what is wrong is named by column and row. A time column is checked
+A frame's columns are read one by one, so that errors name column and row. A time column is checked
 for order and never taken for a number.
 """
 
@@ -21,7 +21,7 @@ __all__ = ["FrameTable", "cells", "column", "moments", "named", "series", "table
 
 
 class FrameTable(NamedTuple):
-    """Numbers with names, and where they came from."""
+    """Numbers with names, and their source."""
 
     values: Array  # (n, d); nan where a cell is empty and that is allowed
     names: tuple[str, ...] | None  # of the columns of a frame
@@ -96,7 +96,7 @@ def series(owner: str, name: str, data: object, *, time: str | None = None) -> F
 
 
 def _frame(owner: str, name: str, data: Any) -> Any:
-    """narwhals' view of a data frame or series; None for anything else. It is asked for only where it may help."""
+    """narwhals' view of a data frame or series; None for anything else. It is imported only where it may help."""
     root = type(data).__module__.partition(".")[0]
     if root in ("builtins", "numpy", "array", "collections"):
         return None

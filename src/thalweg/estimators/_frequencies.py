@@ -107,7 +107,7 @@ class Frequency:
         return steps, fits & (rest == 0)
 
     def times(self, places: Ints, anchors: Anchors) -> Ints:
-        """Return the times so many steps after the anchor."""
+        """Return the times at these numbers of steps after the anchor."""
         if self.kind in (FIXED, COUNTED):
             return anchors.first + places * self.step
         clock = anchors.first % DAY
@@ -192,7 +192,7 @@ def _of_word(word: str) -> Frequency | None:
 def infer(times: Ints, same: NDArray[np.bool_], counted: bool) -> Frequency | None:
     """Return the most common step between neighbours of one series; None where no series has two times.
 
-    `same` tells of each time but the first whether it is of the series of the one before.
+    `same`: for each time but the first, whether it belongs to the same series as the one before.
     """
     steps, counts = np.unique(np.diff(times)[same], return_counts=True)
     if not steps.size:

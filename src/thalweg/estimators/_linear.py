@@ -21,14 +21,14 @@ MANY = 100  # features up to which guests come by themselves
 
 
 def read_guests(owner: str, guests: Any, features: int) -> bool:
-    """Whether there are guests among so many features, by the argument `guests`."""
+    """Whether there are guests with this number of features, by the argument `guests`."""
     choices: tuple[str | bool, ...] = "auto", True, False
     wanted = check_choice(owner, "guests", guests, choices)
     return features <= (MANY if wanted == "auto" else WIDEST) and bool(wanted)
 
 
 class _Row:
-    """The bound call of one row, the arrays that it reads, and how many rows there is room for."""
+    """The bound call of one row, the arrays that it reads, and the capacity in rows."""
 
     def __init__(self, memory: Memory) -> None:
         size = memory.sizes["features"]
@@ -49,7 +49,7 @@ class FreeModel:
     weights >= 0.
 
     Where features come as they please, begin with an open layout: no position is in use yet, and `used` of a call says
-    how many are from then on. A position that is new has coefficients 0. `move` makes room for more, or drops guests.
+    how many are from then on. A position that is new has coefficients 0. `move` grows the capacity, or drops guests.
 
     Parameters
     ----------
@@ -110,12 +110,12 @@ class FreeModel:
         return int(self.memory.state.clock[1]) - 1
 
     def move(self, features: int, *, guests: bool) -> None:
-        """Make room for more features, or drop the guests: the other candidates share their weight."""
+        """Grow the capacity for features, or drop the guests: the other candidates share their weight."""
         sizes = {**self.memory.sizes, "features": features, "guests": int(guests)}
         self.memory.adopt(moved(self.memory.block, self.layout.plan(sizes)), sizes)
 
     def _reserve(self, rows: int) -> None:
-        """See to it that there are slots for further rows."""
+        """Grow to slots for further rows."""
         memory, needed = self.memory, self.rounds + rows
         if needed > self.layout.rounds(memory.sizes):
             memory.grow({**memory.sizes, "slots": self.layout.slots(needed)})
@@ -170,7 +170,7 @@ class FreeModel:
             call.entry.read(said)
         return said
 
-    # ------------------------------------------------------------------ what it tells
+    # ------------------------------------------------------------------ inspection
 
     @property
     def weights(self) -> Array:

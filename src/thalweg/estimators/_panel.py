@@ -142,7 +142,7 @@ def said(label: Any) -> str:
 
 
 class _Rows:
-    """The rows of a frame: names, times, and words for what is wrong with one of them."""
+    """The rows of a frame: names, times, and the position of a row for error messages."""
 
     def __init__(self, owner: str, what: str, frame: Any, first_row: int) -> None:
         self.owner, self.what, self.first_row = owner, what, first_row
@@ -196,7 +196,7 @@ class _Rows:
         return ids
 
     def read_times(self, time_col: str | None) -> tuple[Ints, Ints, Clock]:
-        """Return instants, local times, and how they are told."""
+        """Return instants, local times, and their text form."""
         if time_col is None:
             rows = np.arange(len(self.frame), dtype=np.int64)
             return rows, rows, Clock(None, True)
@@ -383,7 +383,7 @@ def read_moment(text: Any) -> datetime.datetime:
 
 
 def _first_word(column: Any) -> tuple[int, str]:
-    """Return the first row of a column of text that holds no number, and what it holds."""
+    """Return the first row of a column of text that holds no number, and its content."""
     for row, cell in enumerate(column.to_list()):
         try:
             float(cell)

@@ -1,4 +1,4 @@
-"""Rows, weights and models of the linear estimators for scikit-learn: the part that does not know what a label is.
+"""Rows, weights and models of the linear estimators for scikit-learn: the part that is the same for all labels.
 
 Functions take the estimator first. It has the arguments `constraint`, `radius`, `fit_intercept` and `guests`.
 """
@@ -111,7 +111,7 @@ def _domain(self: Any, name: str, features: int) -> Domain | None:
 
 
 def validated(self: Any, *tables: Any, **options: Any) -> Any:
-    """As scikit-learn's `validate_data`; other errors than its own, which NumPy or objects raise, are told as ours."""
+    """As scikit-learn's `validate_data`; errors of NumPy or of objects become an InputError."""
     return tried(self, "X and y must be arrays of numbers, all rows of one length", validate_data, *tables, **options)
 
 

@@ -44,14 +44,14 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Linear classification on a stream: it keeps up when the data change, and there is nothing to tune.
 
     As `TrackingRegressor`, for classes: logistic models, or support vector machines, that learn side by side under
-    weights that follow who has been right lately. More than two classes are each told from the rest.
+    weights that follow the models that were right lately. More than two classes are handled one against the rest.
 
     Parameters
     ----------
     loss : {"log_loss", "hinge"}
         "log_loss" gives probabilities.
     constraint, radius, fit_intercept, guests
-        As of `TrackingRegressor`. The constraint holds for the coefficients of every class.
+        As for `TrackingRegressor`. The constraint holds for the coefficients of every class.
     class_weight : dict or "balanced", optional
         Weights of the rows of a class, times `sample_weight`; 1 for a class that a dict does not name. "balanced": rows
         divided by (classes times rows of the class), which only `fit` can know.
@@ -139,9 +139,9 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict_then_fit(self, X: object, y: object, classes: object = None, sample_weight: object = None) -> Array:
-        """As `partial_fit`, and return what was said of each row just before it was learned.
+        """As `partial_fit`, and return the prediction for each row just before it was learned.
 
-        Probabilities (n, classes) for "log_loss", else scores as of `decision_function`. This is how good the model is
+        Probabilities (n, classes) for "log_loss", else scores as in `decision_function`. This is how good the model is
         on a stream: nothing returned has seen its own class, nor a later one.
         """
         said = self._learn_on(X, y, classes, sample_weight)
@@ -153,13 +153,13 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"{type(self).__name__}.partial_fit needs all classes at its first call: classes=[...].")
         return self._learn(X, y, classes, sample_weight, first)
 
-    def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any, anew: bool, whole: bool = False) -> Array:
+    def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any, restart: bool, whole: bool = False) -> Array:
         trial = _fitted.shadow(self)
-        X, y = _sklearn.validated(trial, X, y, reset=anew, dtype=np.float64, order="C", ensure_all_finite=False)
+        X, y = _sklearn.validated(trial, X, y, reset=restart, dtype=np.float64, order="C", ensure_all_finite=False)
         rows, weights = _sklearn.sound_rows(trial, X), _sklearn.check_weights(trial, X, sample_weight, whole)
         with np.errstate(invalid="ignore"):  # it tries whether huge numbers are whole
             check_classification_targets(y)
-        if anew:
+        if restart:
             trial.classes_ = self._read_all_classes(y if classes is None else classes)
         elif classes is not None and not np.array_equal(np.unique(np.asarray(classes)), self.classes_):
             raise InputError(
@@ -176,7 +176,7 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         codes = np.searchsorted(trial.classes_, y)
         if self.class_weight is not None:
             weights = self._weigh_classes(trial.classes_, y, codes, weights, whole)
-        if not anew:
+        if not restart:
             with together(model.memory for model in self._models):
                 return _learn_codes(self._models, rows, codes, weights)
         layout = self._layout(trial.n_features_in_)
@@ -225,7 +225,7 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._chances(self._said(X))
 
     def predict(self, X: object) -> NDArray[Any]:
-        """The most probable class of each row of X (n, d), by what was learned so far. Nothing changes."""
+        """Return the most probable class of each row of X (n, d). Nothing changes."""
         scores = self.decision_function(X)
         chosen = (scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)
         predicted: NDArray[Any] = self.classes_[chosen]
@@ -271,7 +271,7 @@ def _count(classes: NDArray[Any]) -> int:
 
 
 def _learn_codes(models: tuple[TargetModel, ...], X: Array, codes: NDArray[np.int64], weights: Array) -> Array:
-    """Learn rows of classes by number. Returns what each model said of each row just before, (n, models)."""
+    """Learn rows of classes by number. Returns each model's score of each row just before, (n, models)."""
     first = 1 if len(models) == 1 else 0  # of two classes the second is +1
     ahead = [m.learn(X, np.where(codes == c, 1.0, -1.0), weights) for c, m in enumerate(models, start=first)]
     return np.stack(ahead, axis=1)

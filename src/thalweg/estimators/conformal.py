@@ -7,7 +7,7 @@ Scores s_t >= 0 come one after another, such as errors |y_t - y^_t| of forecasts
 
 with alpha = 1 - coverage. The candidates e_k are quantiles of the past, long and short (`thalweg.parts.conformal` has
 them). The weights w_k are those of a `Tracker` on the simplex, for the pinball loss, which is the interval score.
-They begin at the square roots of what the candidates remember.
+They begin at the square roots of the candidates' memory lengths.
 Weights and candidates make intervals short. (2) makes the coverage right, whatever they are. If
 s_t <= exp(U) sum_k w_k e_k,t, 0 <= U <= 44 - eta (1 - alpha), in all of T rounds but the first and N others in which
 the candidates are 0, then
@@ -93,7 +93,7 @@ class Covering:
     Parameters
     ----------
     alpha, eta, patience, windows, keep
-        As of `SideSettings`.
+        As for `SideSettings`.
     horizon : int
         h.
     start : array
@@ -189,12 +189,12 @@ class ConformalTracker(Kept, Recorded):
         Two sides on their own, each missing half as often, for errors that are larger on one side. Intervals still
         hold the forecast. Scores are then errors with a sign, y - y_hat, and `threshold()` is a pair.
     horizon : int
-        How late answers come: up to so many predictions may wait for theirs. Update answers the oldest.
+        The largest delay of answers: up to this many predictions may wait for theirs. Update answers the oldest.
 
     Notes
     -----
     Thresholds are 0 before the first score. They do not depend on the unit of the scores. After more than
-    10/(1 - coverage) zeros in a row they are 0 until a score is above 0, and what was learned is kept.
+    10/(1 - coverage) zeros in a row they are 0 until a score is above 0, and the rest of the state is kept.
 
     Examples
     --------
@@ -261,7 +261,7 @@ class ConformalTracker(Kept, Recorded):
     # ------------------------------------------------------------------ memory
 
     def _tree(self, block: Block) -> Sides:
-        """Return what kernels take."""
+        """Return the tree that kernels take."""
         s, unbegun = block.state, pending(side.weights for side in self._layout.sides(block.state))
         handles = [bind(self._turn(block, place, unbegun)) for place in range(1 + self.asymmetric)]
         closed = Closed(handles[0]), Closed(handles[-1])
@@ -290,7 +290,7 @@ class ConformalTracker(Kept, Recorded):
         return forecast - (below if self.asymmetric else above), forecast + above
 
     def update(self, y: float) -> None:
-        """What came: the score, or y where an interval was predicted; of the first round that waits for it.
+        """Take the answer of the first round that waits: the score, or y where an interval was predicted.
 
         A call that is refused changes nothing.
         """
@@ -312,7 +312,7 @@ class ConformalTracker(Kept, Recorded):
         return played == 1 or answer.entry.read(played)  # type: ignore[no-any-return]
 
     def _grow(self) -> bool:
-        """Make room for another answer; False where there is nothing to change."""
+        """Grow to capacity for another answer; False where there is nothing to change."""
         memory = self._memory
         sizes = self._layout.larger(memory.state, memory.sizes)
         if sizes == memory.sizes:
@@ -372,7 +372,7 @@ class ConformalTracker(Kept, Recorded):
         Parameters
         ----------
         y_hat, y : array, series or data frame of one column
-            Forecasts, made before, and what came; as many of each.
+            Forecasts, made before, and observations; as many of each.
         time : str, optional
             A column of the data frame `y_hat` that must not go backwards; it is kept.
 
@@ -445,7 +445,7 @@ class ConformalTracker(Kept, Recorded):
                 pass
         return out if self.asymmetric else out[:, :1]
 
-    # ------------------------------------------------------------------ what it tells
+    # ------------------------------------------------------------------ inspection
 
     @property
     def waiting(self) -> int:
@@ -460,7 +460,7 @@ class ConformalTracker(Kept, Recorded):
 
     @property
     def names(self) -> list[str]:
-        """What the candidates are, in the order of `weights`."""
+        """Names of the candidates, in the order of `weights`."""
         return [*(f"window {w}" for w in self.windows), *(f"half-life {h:g}" for h in self.halflives)]
 
     @property
@@ -481,7 +481,7 @@ class ConformalTracker(Kept, Recorded):
 
     @property
     def theta(self) -> Any:
-        """The logarithm of what candidates are multiplied by, in the next round; of two sides (below, above)."""
+        """The logarithm of the factor of the candidates in the next round; of two sides (below, above)."""
         found = [float(side.theta[0]) for side in self._layout.sides(self._memory.state)]
         return (found[1], found[0]) if self.asymmetric else found[0]
 
@@ -489,7 +489,7 @@ class ConformalTracker(Kept, Recorded):
         return np.stack(found[::-1]) if self.asymmetric else found[0].copy()
 
     def extended(self, horizon: int) -> Any:
-        """Nothing to extend: it can go on for ever. Its horizon is how late answers come."""
+        """Refuse: there is nothing to extend, it can go on for ever. Its horizon is the delay of answers."""
         raise InputError(f"{type(self).__name__} plays any number of rounds: it can go on as it is.")
 
     # ------------------------------------------------------------------ compiled code

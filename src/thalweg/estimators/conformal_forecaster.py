@@ -26,10 +26,10 @@ class ConformalForecaster:
     Parameters
     ----------
     model : Forecaster, callable, or object with predict_one or forecast (river) or predict (scikit-learn)
-        What forecasts one number from x: `model(x)`, `model.predict_one(x)` or `model.predict([x])`. Of a `Forecaster`
+        Forecasts one number from x: `model(x)`, `model.predict_one(x)` or `model.predict([x])`. Of a `Forecaster`
         or one of river's it is the next value, and x holds the columns of its round, None where there are none.
     tracker : ConformalTracker, optional
-        What makes the intervals; one with coverage 0.9 when left out. Its horizon says how late answers may come.
+        The tracker of the intervals; one with coverage 0.9 when left out. Its horizon says how late answers may come.
     learn : bool
         Whether each answer goes on to the model, after the tracker has used it: `update(y)` of a `Forecaster`,
         `learn_one` or `partial_fit([x], [y])`, where the model has it.
@@ -93,7 +93,7 @@ class ConformalForecaster:
         if len(self._rows) > clock[ASKED] - clock[ANSWERED]:  # left by calls that were interrupted
             for t in [t for t in self._rows if not clock[ANSWERED] <= t < clock[ASKED]]:
                 del self._rows[t]
-        self._rows[int(clock[ASKED])] = x  # before the round is there: without it nobody looks at the row
+        self._rows[int(clock[ASKED])] = x  # before the round exists: a row without a round is never read
         return self.tracker.predict_interval(said)
 
     @property
@@ -124,13 +124,13 @@ class ConformalForecaster:
         return float(numbers.reshape(-1)[0])
 
     def update(self, y: float | None) -> None:
-        """What came, for the first prediction that waits. A call that is refused changes nothing."""
+        """Take the observation of the first prediction that waits. A refused call changes nothing."""
         missing = _of_series(self.model) and is_missing(y)
         if self._blind:
             self._teach(None, y)
             self._blind = False
             return
-        self.tracker._error(0.0 if missing else y)  # refuses what it must before the model learns
+        self.tracker._error(0.0 if missing else y)  # raises for invalid y before the model learns
         t = int(self._clock[ANSWERED])
         if t not in self._rows:
             raise InputError(f"{type(self).__name__}: the tracker waits for an answer to a prediction made without it.")

@@ -111,7 +111,7 @@ class Forecaster(Kept, Recorded):
         Names of columns that are known before the target: temperature, hour, price of yesterday. For more than one
         step ahead they must be known for all of them.
     lags : "auto", int or sequence of int
-        Past values that one of the candidates looks at: 8 stands for the last 8 values, (1, 2, 24, 168) for these.
+        Past values that one of the candidates looks at: 8 means the last 8 values, (1, 2, 24, 168) for these.
         "auto" is 4. Seasonal candidates have lags of their own.
     season : "auto", None, int or sequence of int
         The number of rounds after which the series repeats itself: 24 for hours of a day, (24, 168) for days and weeks,
@@ -199,7 +199,7 @@ class Forecaster(Kept, Recorded):
         calls = self._calls or self._ready()
         if 0 < calls[2][CHECK] <= calls[2][ROUNDS]:
             with self._memory.all_or_nothing():
-                self._make_room(self.rounds + 1)
+                self._ensure_capacity(self.rounds + 1)
             calls = self._ready()
         call = calls[0]
         call.integers[1] = 0
@@ -270,7 +270,7 @@ class Forecaster(Kept, Recorded):
         if status := call.run():
             call.entry.read(status)
             with self._memory.all_or_nothing():  # it was not played
-                self._make_room(self.rounds + 1)
+                self._ensure_capacity(self.rounds + 1)
                 call = self._ready()[1]
                 call.floats[1] = y
                 call.entry.read(call.run())
@@ -294,7 +294,7 @@ class Forecaster(Kept, Recorded):
         with memory.all_or_nothing(), progress_bar(name, T, progress, "row") as tick:
             changes, t = int(memory.state.history.counts[CHANGED]), 0
             while t < T:
-                self._make_room(self.rounds + 1)
+                self._ensure_capacity(self.rounds + 1)
                 stop = min(T, t + CHUNK)
                 shares = np.empty((stop - t, memory.settings.shares.size))
                 window = slice(t, min(T, stop + H - 1))
@@ -313,17 +313,17 @@ class Forecaster(Kept, Recorded):
             self.candidates,
         )
 
-    def _make_room(self, rounds: int) -> None:
-        """Look for seasons if it is time, and see to it that there is capacity for so many rounds."""
+    def _ensure_capacity(self, rounds: int) -> None:
+        """Look for seasons if it is time, and grow to capacity for a number of rounds."""
         memory = self._memory
-        sizes, fields = self._room_for(rounds)
+        sizes, fields = self._sizes_for(rounds)
         if sizes != memory.sizes:
             memory.grow(sizes)
         for name, values in fields.items():
             memory.block.arrays[name][:] = values
 
-    def _room_for(self, rounds: int) -> tuple[dict[str, int], dict[str, tuple[int, ...]]]:
-        """Return the sizes that so many rounds need, and fields to set once they are there. Nothing changes."""
+    def _sizes_for(self, rounds: int) -> tuple[dict[str, int], dict[str, tuple[int, ...]]]:
+        """Return the sizes needed for a number of rounds, and fields to set after growing. Nothing changes."""
         memory, sizes = self._memory, dict(self._memory.sizes)
         if self.columns and rounds > rounds_for(sizes["slots"]):
             sizes["slots"] = slots_for(rounds)
@@ -345,13 +345,13 @@ class Forecaster(Kept, Recorded):
         return np.asarray(s.z[0, np.arange(max(0, t - L), t) % L])
 
     def _tell(self, before: int) -> None:
-        """Log changes since there were so many, and call `on_change`."""
+        """Log the changes after the first `before`, and call `on_change`."""
         for change in self.changes[before - int(self._memory.state.history.counts[CHANGED]) :]:
             log.info("%s: the level of the series changed, evident in round %d", type(self).__name__, change)
             if self.on_change is not None:
                 self.on_change(self, change)
 
-    # ------------------------------------------------------------------ what it tells
+    # ------------------------------------------------------------------ inspection
 
     @property
     def candidates(self) -> tuple[str, ...]:
@@ -399,7 +399,7 @@ class Forecaster(Kept, Recorded):
         return values
 
     def _read_rows(self, call: str, argument: str, rows: Any, count: int) -> Array:
-        """Return columns of so many rounds."""
+        """Return the columns of a number of rounds."""
         owner = f"{type(self).__name__}.{call}"
         if rows is None:
             raise InputError(f"{owner} needs '{argument}': {count} rows with the columns {', '.join(self.columns)}.")
@@ -430,7 +430,7 @@ def _stacked(parts: list[Array], width: int) -> Array:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value stands for a missing one: None, nan, and those of data frame libraries."""
+    """Whether a value is missing: None, nan, and those of data frame libraries."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, float | np.floating) and bool(np.isnan(value))
@@ -479,7 +479,7 @@ def _read_levels(owner: str, levels: Any) -> tuple[float, ...]:
 
 
 def read_lags(owner: str, lags: Any) -> tuple[int, ...]:
-    """Return lags in ascending order, from 1 on; a number n stands for 1..n."""
+    """Return lags in ascending order, from 1 on; a number n means 1..n."""
     if isinstance(lags, int | np.integer) and not isinstance(lags, bool):
         return tuple(range(1, check_count(owner, "lags", lags, least=1, most=MOST_LAGS) + 1))
     items = check_items(owner, "lags", lags, f"'auto', a number, or a list of up to {MOST_LAGS} whole numbers")

@@ -37,11 +37,11 @@ def coverage_over_time(
     Parameters
     ----------
     y : array or series
-        What came.
+        The observations.
     bands : array (T, 2), data frame, or a mapping of names to them
         The intervals.
     coverage : float
-        What was asked for.
+        The coverage asked for.
     window : int
         Rounds that a share is taken of.
     ax : Axes, optional
@@ -85,7 +85,7 @@ def width_over_time(bands: object, *, window: int = 100, ax: Axes | None = None)
     Parameters
     ----------
     bands, window, ax
-        As of `coverage_over_time`.
+        As for `coverage_over_time`.
 
     Examples
     --------
@@ -118,12 +118,12 @@ def width_over_time(bands: object, *, window: int = 100, ax: Axes | None = None)
 
 
 def band(y: object, limits: object, *, first: int = 0, last: int | None = None, ax: Axes | None = None) -> Axes:
-    """The series with the intervals around it, and what was missed.
+    """Draw the series with the intervals around it, and the points missed.
 
     Parameters
     ----------
     y : array or series
-        What came.
+        The observations.
     limits : array (T, 2) or data frame
         The intervals.
     first, last : int

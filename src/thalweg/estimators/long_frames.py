@@ -60,7 +60,7 @@ def forecast(
         These columns for the next `horizon` steps of every series.
     freq : "infer", str, int or timedelta
         The step of time: "15min", "h", "D", "B", "W", "MS", "QS", "YS" and others of pandas or polars, a number for
-        integer times. "infer" is the most common one. A time without a row is a missing value, which is told in one
+        integer times. "infer" is the most common one. A time without a row is a missing value, which is reported in one
         `GapWarning`; a time between two steps is an error.
     season : "auto", None, int or sequence of int
         As for `Forecaster`. "auto" goes by the step of time: 24 and 168 for hours, 7 and 365 for days, 5 and 261 for
@@ -129,8 +129,8 @@ def backtest(
     step_size : int
         Steps from one cutoff to the next, counted back from the last cutoff with `horizon` answers. 1: all cutoffs.
     n_windows : int, optional
-        The last so many of the cutoffs with `horizon` answers. When left out: all of them from the first row on, and
-        those near the end with fewer answers.
+        The number of cutoffs, the last ones with `horizon` answers. When left out: all of them from the first row on,
+        and those near the end with fewer answers.
     frame, horizon, levels, id_col, time_col, target_col, columns, freq, season, lags, loss, progress
         As for `forecast`.
 

@@ -31,11 +31,11 @@ class Mixture:
     Parameters
     ----------
     y : array (T,) or series
-        What came true.
+        The observations.
     experts : array (T, K) or data frame
         The forecasts.
     awake : array (T, K), optional
-        Who is awake.
+        The experts awake.
     model : str
         "BOA", "MLpol", "MLprod", "EWA" or "FS"; or "Tracker"; or "combined", all of them as `Aggregator` does it.
     loss_type : str

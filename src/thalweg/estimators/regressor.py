@@ -27,13 +27,13 @@ class TrackingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     Features and target are standardised by the rows before, so units do not matter. Several models learn side by side,
     from steps that hardly move to steps that jump, and, up to 100 features, least squares with long and short memory;
-    what is predicted is their mean by weights that follow who has been right lately. No prediction is farther outside
+    the prediction is their mean, by weights that follow recent accuracy. No prediction is farther outside
     the targets seen so far than half their range, unless a feature is that far out itself and errors have been small.
 
     Parameters
     ----------
     loss : {"squared_error", "huber", "absolute_error", "quantile"}
-        What to make small. "quantile": predictions exceed a target with the probability `quantile`.
+        The loss to minimise. "quantile": predictions exceed a target with the probability `quantile`.
     constraint : {"nonnegative", "simplex", "ball", "box"} or Domain, optional
         Where the coefficients must lie, in the units of the data. A `thalweg.Tracker` then finds them, and nothing is
         scaled. "nonnegative": each in [0, radius]; "simplex": nonnegative with the sum `radius`; "ball": no longer than
@@ -150,7 +150,7 @@ class TrackingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict_then_fit(self, X: object, y: object, sample_weight: object = None) -> Array:
-        """As `partial_fit`, and return what was predicted for each row just before it was learned (n,).
+        """As `partial_fit`, and return the prediction for each row just before it was learned (n,).
 
         This is how good the model is on a stream (prequential or progressive validation): no prediction has seen its
         own target, nor a later one.
@@ -158,14 +158,14 @@ class TrackingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return self._learn(X, y, sample_weight, not self.__sklearn_is_fitted__())
 
     def predict(self, X: object) -> Array:
-        """Predict the rows of X (n, d) by what was learned so far. Nothing changes."""
+        """Predict the rows of X (n, d). Nothing changes."""
         check_is_fitted(self)
         return self._models[0].predict(_sklearn.read_rows(self, X))
 
-    def _learn(self, X: Any, y: object, sample_weight: Any, anew: bool, whole: bool = False) -> Array:
+    def _learn(self, X: Any, y: object, sample_weight: Any, restart: bool, whole: bool = False) -> Array:
         trial = _fitted.shadow(self)
         options = {"dtype": np.float64, "order": "C", "ensure_all_finite": False, "y_numeric": True}
-        X, y = _sklearn.validated(trial, X, y, reset=anew, **options)
+        X, y = _sklearn.validated(trial, X, y, reset=restart, **options)
         rows, weights = _sklearn.sound_rows(trial, X), _sklearn.check_weights(trial, X, sample_weight, whole)
         targets = _sklearn.writable(y)
         if not (np.abs(targets) <= LARGEST_ENTRY).all():
@@ -174,7 +174,7 @@ class TrackingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 f"{type(self).__name__}: y has {targets[row]} in row {row}, counted from 0. It must be at most "
                 f"{LARGEST_ENTRY:g} in size."
             )
-        if not anew:
+        if not restart:
             return self._models[0].learn(rows, targets, weights)
         model = _sklearn.new_model(self._layout(trial.n_features_in_))
         ahead = model.learn(rows, targets, weights)

@@ -29,7 +29,7 @@ from thalweg.parts.linear import LinearLayout
 
 __all__ = ["TrackingLogistic", "TrackingRegression"]
 
-LEAST = 8  # features there is room for at first
+LEAST = 8  # capacity for features at first
 PLAIN = {float}
 Features = dict[Hashable, Any]
 Label = bool | str | int  # as river has it; here it must be True or False
@@ -48,13 +48,13 @@ def _read_names(value: Any) -> dict[Hashable, int]:
 
 
 def _sizes(self: Any, count: int) -> tuple[int, bool]:
-    """Return the capacity for so many features, and whether there are guests."""
+    """Return the capacity for a number of features, and whether there are guests."""
     guests = read_guests(type(self).__name__, self.guests, count)
     return max(LEAST, 1 << max(count - 1, 0).bit_length()), guests
 
 
 def _layout(self: Any, count: int) -> LinearLayout:
-    """Return the layout of a model of so many features; arguments are checked here."""
+    """Return the layout of a model of a number of features; arguments are checked here."""
     intercept = check_flag(type(self).__name__, "fit_intercept", self.fit_intercept)
     (loss, par), (features, guests) = self._loss(), _sizes(self, count)
     last = intercept and loss not in ("quantile", "log_loss")
@@ -223,7 +223,7 @@ def _weight(self: object, w: object) -> float:
     return weight
 
 
-# ------------------------------------------------------------------------------------------------------ what they tell
+# ------------------------------------------------------------------------------------------------------ inspection
 
 
 def _weights(self: Any) -> dict[Hashable, float]:

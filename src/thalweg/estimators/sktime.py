@@ -66,7 +66,7 @@ class ThalwegForecaster(BaseForecaster):  # type: ignore[misc]  # sktime has no 
         "capability:pred_int:insample": True,
         "capability:update": True,
     }
-    _config: ClassVar[dict[str, Any]] = {"remember_data": False}  # it has what it needs
+    _config: ClassVar[dict[str, Any]] = {"remember_data": False}  # the forecaster keeps its own
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class ThalwegForecaster(BaseForecaster):  # type: ignore[misc]  # sktime has no 
         self.horizon = horizon
         self.levels = levels
         self.loss = loss
-        self._y = self._X = None  # kept by sktime where it is told to remember data
+        self._y = self._X = None  # kept by sktime if it is configured to remember data
         super().__init__()
 
     def _build(self, horizon: int, levels: Sequence[float]) -> Forecaster:

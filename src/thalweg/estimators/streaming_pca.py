@@ -240,5 +240,5 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     @property
     def _n_features_out(self) -> int:
-        """For scikit-learn's names of what comes out."""
+        """The number of outputs, for scikit-learn's feature names."""
         return self._models[0].layout.rank

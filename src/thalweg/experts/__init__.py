@@ -1,4 +1,4 @@
-"""Experts: what runs alone, in a pool, or on every interval of a cover. One kind a file."""
+"""Experts, which run alone, in a pool, or on every interval of a cover. One kind a file."""
 
 from thalweg.experts._base import Expert
 from thalweg.experts.adagrad import AdaGradDescent

@@ -28,8 +28,8 @@ class Expert(Recorded, ABC):
 
     Notes
     -----
-    A new expert is one file: a NamedTuple of declared state and one of settings, both for groups of experts; what
-    `start`, `move`, `settle`, ... (`thalweg._kernels.parts`) do for them; and a class with `plan`.
+    A new expert is one file: a NamedTuple of declared state and one of settings, both for groups of experts;
+    implementations of `start`, `move`, `settle`, ... (`thalweg._kernels.parts`); and a class with `plan`.
     """
 
     domain: Domain
@@ -51,7 +51,7 @@ class Expert(Recorded, ABC):
 
     @property
     def origin(self) -> Floats:
-        """Where it starts unless it is told otherwise: the point of the domain nearest to the centre."""
+        """The default starting point: the point of the domain nearest to the centre."""
         return np.ascontiguousarray(self.domain.project(self.domain.center).ravel())
 
 

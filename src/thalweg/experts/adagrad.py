@@ -9,7 +9,7 @@ For every u in the ball, with D_inf = 2 R and Q, A after T rounds, regret is at 
 
     sum_j (D_inf^2/(2 alpha) + alpha) sqrt(delta + Q_j)                                    (4)
 
-which for sparse gradients is smaller than what one step size for all coordinates can promise.
+which for sparse gradients is smaller than the bound with one step size for all coordinates.
 """
 
 from __future__ import annotations

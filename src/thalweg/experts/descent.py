@@ -54,7 +54,7 @@ class DescentSettings(NamedTuple):
 
 
 class OnBall(NamedTuple):
-    """A ball where moving is free, which most reductions use: no other projection is compiled into the round."""
+    """A ball as the domain, as in most reductions: no other projection is compiled into the round."""
 
     ball: Floats  # [R, c]
 

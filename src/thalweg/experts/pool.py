@@ -136,7 +136,7 @@ class Pool(Expert):
     members : sequence of Expert
         Of one kind and on one domain; each keeps one point.
     meta : Meta, optional
-        Whom to believe; `Hedge` with its self-confident rate when left out.
+        The weights of the members; `Hedge` with its self-confident rate when left out.
     judge : {"linear", "value"}
         How members with gradients of their own are judged: by <gradient at the combined decision, y_i>, or by their own
         values.

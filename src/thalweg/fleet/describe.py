@@ -19,7 +19,7 @@ __all__ = ["describe"]
 
 
 def describe(folder: str | os.PathLike[str], keys: int = 5) -> str:
-    """Return what is in a folder, with so many keys as examples.
+    """Return a description of a folder, with some keys as examples.
 
     Examples
     --------

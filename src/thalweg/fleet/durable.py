@@ -64,7 +64,7 @@ def load_segments(memory: Streams, segments: Iterable[Segment], top: int) -> lis
                 memory.table.restore(names.keys.rows(chosen + first), streams[chosen])
         known[names.streams] = True
         known[names.gone] = True
-    memory.table.settle()
+    memory.table.rebuild_free()
     return lost
 
 

@@ -284,7 +284,7 @@ class Fleet:
         on_bad: str,
         progress: bool = False,
     ) -> Floats:
-        """Play a batch whose rows were read: all that can be refused is, then it is played."""
+        """Play a batch of rows: validate all of them, then play."""
         check_choice(owner, "on_bad", on_bad, ("raise", "skip"))
         self._shorten()
         try:
@@ -381,7 +381,7 @@ class Fleet:
         return names, int(self._streams.table.find(names)[0]) if names.kind == self._streams.table.kind else -1
 
     def __getitem__(self, key: Any) -> Any:
-        """Return an ordinary learner with the state of this key. What it plays from there on is not the fleet's."""
+        """Return an ordinary learner with the state of this key. Its further rounds do not change the fleet."""
         _, stream = self._find("Fleet[key]", key)
         if stream < 0:
             raise KeyError(key)
@@ -571,7 +571,7 @@ class Fleet:
         arrays: Mapping[str, NDArray[Any]],
         data: Mapping[str, NDArray[Any]],
     ) -> None:
-        """Write a call to the journal, if there is one."""
+        """Append a call to the journal, if there is one."""
         if self._store is None:
             return
         journal = self._store.journal
@@ -661,7 +661,7 @@ class Fleet:
 
     @classmethod
     def from_bytes(cls, template: Any, data: bytes, **options: Any) -> Self:
-        """Return a fleet with the streams that `to_bytes` gave; `template` and options as of the constructor."""
+        """Return a fleet with the streams that `to_bytes` gave; `template` and options as for the constructor."""
         fleet = cls(template, **options)
         segment = read_segment("Fleet.from_bytes", data)
         if segment.facts["settings"] != fleet._family.template._settings():

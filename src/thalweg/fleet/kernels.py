@@ -4,14 +4,14 @@ The rows of a stream are a chain: `following[t]` is the row that comes after row
 kernel that plays a chain from one of its rows on. It returns DONE, or `stopped(t, why)`: row t was not played.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from thalweg._core.state import Ints
 from thalweg._kernels.fetching import LINE, fetch
 from thalweg._kernels.jit import inner, kernel
 from thalweg._kernels.pointers import Pointer, call
 
-__all__ = ["DONE", "FULL", "LARGE", "REASONS", "REFUSED", "chain", "run_fleet", "stopped"]
+__all__ = ["DONE", "FULL", "LARGE", "REASONS", "REFUSED", "Mount", "chain", "run_fleet", "stopped"]
 
 DONE = -1
 REASONS = 4
@@ -24,25 +24,23 @@ def stopped(t: int, why: int) -> int:
     return REASONS * t + why
 
 
-@kernel
-def run_fleet(
-    step: Pointer,
-    seat: Any,
-    batch: Any,
-    size: int,
-    ahead: int,
-    words: Ints,
-    places: Ints,
-    offsets: Ints,
-    bases: Ints,
-    heads: Ints,
-    ends: Ints,
-) -> None:
-    """Play the chains that begin in rows `heads`, of streams whose memory begins at `bases`.
+class Mount(NamedTuple):
+    """How a stream is mounted: base + offset is written into the words of the seat that are addresses of its arrays.
 
-    Mounting a stream writes base + offset into those words of the seat that are addresses of a stream's arrays. Each
-    stream has `size` bytes; they are asked for `ahead` streams before it is played.
+    Each stream has `size` bytes; they are asked for `ahead` streams before it is played.
     """
+
+    words: Ints
+    places: Ints
+    offsets: Ints
+    size: int
+    ahead: int
+
+
+@kernel
+def run_fleet(step: Pointer, seat: Any, batch: Any, mount: Any, bases: Ints, heads: Ints, ends: Ints) -> None:
+    """Play the chains that begin in rows `heads`, of streams whose memory begins at `bases`."""
+    words, places, offsets, size, ahead = mount.words, mount.places, mount.offsets, mount.size, mount.ahead
     for g in range(heads.shape[0]):
         if g + ahead < heads.shape[0]:
             for line in range(0, size, LINE):

@@ -41,7 +41,7 @@ class Keys(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many there are."""
+        """The number of keys."""
         return self.numbers.size
 
     def key(self, row: int) -> Any:
@@ -238,7 +238,7 @@ def find(known: Known, marks: Ints, text: Bytes, starts: Ints, ends: Ints, out: 
 
 @kernel
 def enter(known: Known, marks: Ints, text: Bytes, starts: Ints, ends: Ints, free: Ints, top: int, out: Ints) -> int:
-    """Give a number from `free` to every key whose entry of `out` is -1. There is room. Returns how many were new.
+    """Give a number from `free` to every key whose entry of `out` is -1. Capacity must suffice. Returns how many.
 
     Texts are appended at `top`.
     """
@@ -293,7 +293,7 @@ def spread(known: Known, streams: Ints) -> None:
 
 
 def grown(array: NDArray[Any], size: int, value: int = 0) -> NDArray[Any]:
-    """Return the array, or a larger copy with room for so many entries; new ones have this value."""
+    """Return the array, or a larger copy with capacity for `size` entries; new ones have this value."""
     if size <= len(array):
         return array
     larger = np.full((max(size, len(array) + len(array) // 4, 16), *array.shape[1:]), value, dtype=array.dtype)
@@ -399,8 +399,8 @@ class KeyTable:
         self.count += streams.size
         self.alive[streams] = True
 
-    def settle(self) -> None:
-        """End: numbers that nobody has are free."""
+    def rebuild_free(self) -> None:
+        """Collect the free numbers, after the last `restore`: those without a key."""
         self._free = np.flatnonzero(~self.alive[: self._next])[::-1].copy()
 
     def _compact(self) -> None:

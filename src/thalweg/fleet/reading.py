@@ -61,7 +61,7 @@ class LateRowsError(FleetError):
 
 
 class BatchRows(NamedTuple):
-    """A batch as it came."""
+    """A batch as the caller gave it."""
 
     keys: Keys
     bad: dict[int, str]  # reasons by row

@@ -22,7 +22,7 @@ from thalweg._kernels.handle import Closed, Handle, bind
 from thalweg._kernels.jit import PLAIN
 from thalweg._kernels.kinds import address
 from thalweg._kernels.pointers import Pointer
-from thalweg.fleet.kernels import run_fleet
+from thalweg.fleet.kernels import Mount, run_fleet
 
 __all__ = ["StreamSeat"]
 
@@ -93,28 +93,16 @@ class StreamSeat:
         `bases` are the addresses of the streams' words. Where nothing is compiled, `rows` are these words.
         """
         ends = np.empty(heads.size, dtype=np.int64)
-        closed, size = Closed(bind(batch)), WORD * self.width
+        closed = Closed(bind(batch))
+        mount = Mount(self._words, self._places, self._offsets, WORD * self.width, self._ahead)
         if not PLAIN:
-            run_fleet(
-                step,
-                self._seat,
-                closed,
-                size,
-                self._ahead,
-                self._words,
-                self._places,
-                self._offsets,
-                bases,
-                heads,
-                ends,
-            )
+            run_fleet(step, self._seat, closed, mount, bases, heads, ends)
             return ends
         assert rows is not None
         for g in range(heads.size):
             self._enter(rows[g])
             one = slice(g, g + 1)
-            words = self._words, self._places, self._offsets
-            run_fleet(step, self._seat, closed, size, self._ahead, *words, bases[one], heads[one], ends[one])
+            run_fleet(step, self._seat, closed, mount, bases[one], heads[one], ends[one])
             rows[g] = self._leave()
         return ends
 

@@ -1,4 +1,4 @@
-"""Segments: streams as bytes, with a checksum for every part, so that damage is found and costs only what it hit.
+"""Segments: streams as bytes, with a checksum for every part, so that damage is found and affects only its own part.
 
     magic, header, keys, [words of a class, checksums of its streams] for every class, keys, header, magic
 
@@ -41,7 +41,7 @@ class ClassToWrite(NamedTuple):
 
 
 class SegmentNames(NamedTuple):
-    """Who is in a segment, class by class; and who is gone since the one before."""
+    """The keys in a segment, class by class; and those removed since the one before."""
 
     streams: Ints  # their numbers
     latest: Ints
@@ -105,7 +105,7 @@ def _pack(names: SegmentNames) -> bytes:
 
 
 class Segment(NamedTuple):
-    """A segment that was opened: who is in it, and where their words are."""
+    """An open segment: its keys, and the positions of their words."""
 
     facts: dict[str, Any]
     names: SegmentNames

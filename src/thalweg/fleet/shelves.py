@@ -51,7 +51,7 @@ class Shelf:
         return WORD * self.width * self.count
 
     def take(self, count: int) -> Ints:
-        """Return places for so many streams, in ascending order of memory; all or, without memory, MemoryError."""
+        """Return places for `count` streams, in ascending order of memory; MemoryError if not all can be had."""
         lacking = count - self._free.size
         if lacking > 0:
             first, more = len(self._chunks), -(-lacking // self.rows)

@@ -140,7 +140,7 @@ class FleetStore:
         self.generation, self.segments, self.home = generation, kept, home
         try:
             sync(self.folder)
-        except BaseException:  # nobody knows which manifest a crash would leave: nothing more is written or deleted
+        except BaseException:  # it is unknown which manifest a crash would leave: stop writing and deleting
             self.close()
             raise
         self._tidy()

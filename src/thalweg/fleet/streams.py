@@ -70,7 +70,7 @@ class Streams:
         beside = self.room, self.place, self.latest, self.seen, self.dirty, self._last
         return sum(shelf.nbytes for _, shelf in self.rooms) + self.table.nbytes + sum(one.nbytes for one in beside)
 
-    # ------------------------------------------------------------------ who is there
+    # ------------------------------------------------------------------ keys
 
     def enroll(self) -> None:
         """Make room in the arrays that have an entry for every stream."""

@@ -1,7 +1,7 @@
 """Where tasks are run: this process, processes of this machine, or the workers of a Dask cluster.
 
-An engine takes tasks and yields each with its outcome, in the order in which they end. Closing it stops what is under
-way and leaves no process behind.
+An engine takes tasks and yields each with its outcome, in the order in which they end. Closing it stops the running
+tasks and leaves no process behind.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CONNECT_SECONDS = 5  # how long a scheduler that does not answer may keep the us
 
 
 class JobOutcome(NamedTuple):
-    """What became of a task: the JSON of its result, or one line about the error and where it came from."""
+    """The outcome of a task: the JSON of its result, or one line about the error and where it came from."""
 
     result: str = ""
     error: str = ""
@@ -63,7 +63,7 @@ def choose_engine(engine: str, workers: int | None, scheduler: str | None) -> En
 
 
 def find_function(function: str) -> Callable[..., Any]:
-    """What "module:function" names."""
+    """Return the function that "module:function" names."""
     module, _, name = function.partition(":")
     try:
         found = getattr(importlib.import_module(module), name)
@@ -79,7 +79,7 @@ def find_function(function: str) -> Callable[..., Any]:
 
 
 def _perform(function: str, arguments: str) -> JobOutcome:
-    """Run one task, wherever this is. What goes wrong inside is told, not raised."""
+    """Run one task, in any process. Its errors are returned, not raised."""
     try:
         result = find_function(function)(**json.loads(arguments))
     except KeyboardInterrupt:
@@ -118,7 +118,7 @@ def _cpus() -> int:
 
 @contextlib.contextmanager
 def _on_ctrl_c(handler: Callable[[int, Any], Any]) -> Iterator[None]:
-    """Replace what Ctrl-C usually does. Where somebody else has done so already, leave it as it is."""
+    """Replace the usual handler of Ctrl-C. Leave any other handler as it is."""
     usual = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or usual is not signal.default_int_handler:
         yield
@@ -145,7 +145,7 @@ def _local(tasks: list[Task], workers: int | None) -> Outcomes:
 
     count = max(2, min(workers, len(tasks)))  # with one, joblib would stay in this process
     with joblib.parallel_config("loky", n_jobs=count, inner_max_num_threads=1):
-        # No batches and nothing sent ahead: a result arrives when its job ends, and what was sent is under way.
+        # No batches and nothing sent ahead: a result arrives when its job ends, and every task sent is running.
         parallel = joblib.Parallel(
             return_as="generator_unordered", batch_size=1, pre_dispatch=workers, max_nbytes=None, verbose=0
         )
@@ -219,7 +219,7 @@ def _dask(tasks: list[Task], workers: int | None, scheduler: str | None) -> Outc
         return tuple(_engines._perform(function, arguments))
 
     with contextlib.ExitStack() as stack:
-        stack.enter_context(distributed.utils.silence_logging_cmgr(logging.CRITICAL))  # what matters is raised
+        stack.enter_context(distributed.utils.silence_logging_cmgr(logging.CRITICAL))  # serious errors are raised
         cluster: Any = scheduler
         if scheduler is None:
             with _ctrl_c_held():

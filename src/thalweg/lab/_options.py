@@ -21,7 +21,7 @@ __all__ = [
 
 
 class Empty(StrEnum):
-    """What to do where a cell is empty."""
+    """Treatment of empty cells."""
 
     raise_, drop, previous = MISSING
 
@@ -66,7 +66,7 @@ Lags = Annotated[
     ),
 ]
 Horizon = Annotated[int | None, typer.Option(help="Rounds of a synthetic stream.", min=1)]
-Rows = Annotated[int | None, typer.Option(help="For a file: only its first so many rows.", min=1)]
+Rows = Annotated[int | None, typer.Option(help="For a file: only its first N rows.", min=1)]
 Progress = Annotated[
     bool | None,
     typer.Option("--progress/--no-progress", help="Progress on stderr. [default: on a terminal]", show_default=False),
@@ -137,7 +137,7 @@ def describe_data(
     missing: Empty = Empty.raise_,
     decimal: str = ".",
 ) -> dict[str, Any]:
-    """What to play on, in plain values: see `thalweg.lab.compare.open_data`."""
+    """The data to play on, in plain values: see `thalweg.lab.compare.open_data`."""
     if source in STREAMS:
         if target or features or loss or not intercept or not scale or lags or time or missing != "raise" or rows:
             raise InputError(

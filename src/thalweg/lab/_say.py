@@ -1,4 +1,4 @@
-"""What is told to people: nothing in it can steer their terminal."""
+"""Messages to users: nothing in them can control the terminal."""
 
 import sys
 from collections.abc import Sequence
@@ -9,13 +9,13 @@ __all__ = ["aligned", "note", "say", "tell", "terminal"]
 
 
 def tell(text: str) -> None:
-    """A line on stderr, where there is one."""
+    """Print a line on stderr, if there is one."""
     if sys.stderr is not None:
         sys.stderr.write(f"{visible(text)}\n")
 
 
 def say(text: str, err: bool = False) -> None:
-    """Print lines in which no name can steer the terminal."""
+    """Print lines without control characters of the terminal."""
     import typer
 
     typer.echo("\n".join(map(visible, text.split("\n"))), err=err)
@@ -27,7 +27,7 @@ def note(text: str) -> None:
 
 
 def terminal(wanted: bool | None) -> bool:
-    """Whether to show progress: as asked, else where somebody watches."""
+    """Whether to show progress: as asked, else on a terminal."""
     return sys.stderr.isatty() if wanted is None else wanted
 
 

@@ -26,7 +26,7 @@ DRAFT = re.compile(r"[a-z0-9-]+-[0-9a-f]{12}\.json\.(\d+)-[0-9a-f]{8}\.tmp")  # 
 
 
 class LabError(RuntimeError):
-    """Runs that cannot be finished. The message is one line and says what to do."""
+    """Runs that cannot be finished. The message is one line and names a remedy."""
 
 
 class Task(NamedTuple):
@@ -57,7 +57,7 @@ class Store:
         return self.runs / file_name(name)
 
     def load(self, task: Task) -> dict[str, Any] | None:
-        """The result of this very task; None if there is none, or a damaged one, which is told."""
+        """Return the result of this very task; None if there is none, or a damaged one, which is reported."""
         path = self.path(task.name)
         if path.is_dir():
             raise LabError(f"Cannot write to {path}: it is a folder. Move it away, or choose another folder.")
@@ -70,7 +70,7 @@ class Store:
         except FileNotFoundError:
             return None
         except (OSError, ValueError, RecursionError) as error:
-            tell(f"Run {task.name} is computed anew: {path} cannot be used ({error}).")
+            tell(f"Run {task.name} is computed again: {path} cannot be used ({error}).")
             return None
         arguments = to_json(kept["arguments"])  # compared as text: in Python 1 == 1.0 == True
         same = (kept["name"], kept["function"], arguments, kept["version"]) == (*task, thalweg.__version__)
@@ -82,13 +82,13 @@ class Store:
         kept |= {"arguments": json.loads(task.arguments), "result": json.loads(result)}
         path = self.path(task.name)
         if path.is_fifo():
-            path.unlink()  # it was told when it was read
+            path.unlink()  # it was reported when it was read
         write_file(path, f"{to_json(kept | {'sha256': _digest(kept)})}\n".encode())
         return kept["result"]  # type: ignore[no-any-return]
 
 
 def _digest(kept: dict[str, Any]) -> str:
-    """Changes with any change of what is kept: a file with it is as this module wrote it."""
+    """Return a digest of the kept data: a file with it is as this module wrote it."""
     return hashlib.sha256(to_json(kept).encode()).hexdigest()
 
 
@@ -106,7 +106,7 @@ def _alive(process: int) -> bool:
 
 
 def refuse_to_overwrite(source: str | int, *written: pathlib.Path) -> None:
-    """`InputError` where a file to be written is the one that is read, or another of them; 0 is stdin."""
+    """Raise InputError if a file to be written is the one that is read, or is listed twice; 0 is stdin."""
     for k, path in enumerate(written):
         if os.path.exists(source) and path.exists() and os.path.samefile(source, path):
             raise InputError(f"{path} is the input and would be overwritten. Choose another place for the results.")
@@ -115,7 +115,7 @@ def refuse_to_overwrite(source: str | int, *written: pathlib.Path) -> None:
 
 
 def write_file(path: pathlib.Path, content: bytes) -> pathlib.Path:
-    """Write a file whole or not at all, with its folder; `LabError` says what went wrong and what to do."""
+    """Write a file whole or not at all, with its folder; a `LabError` names the fault and a remedy."""
     with _writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -133,7 +133,7 @@ def _replace(path: pathlib.Path, content: bytes) -> None:
 
 @contextlib.contextmanager
 def _writing(path: pathlib.Path) -> Iterator[None]:
-    """Turn what the file system says into a line that says what to do."""
+    """Turn errors of the file system into a line with a remedy."""
     try:
         yield
     except OSError as error:
@@ -147,7 +147,7 @@ def _writing(path: pathlib.Path) -> Iterator[None]:
 
 
 def file_name(name: str) -> str:
-    """A readable name that every file system takes, with a hash that tells apart what then looks the same.
+    """A readable name that every file system takes, with a hash that tells names apart that then look the same.
 
     Examples
     --------

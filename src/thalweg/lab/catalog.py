@@ -1,4 +1,4 @@
-"""Algorithms and sets by name: what a user types, and how it is built for a stream."""
+"""Algorithms and sets by name: their text form, and how they are built for a stream."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from thalweg.domains import Ball, Box, Domain, L1Ball, Simplex
 from thalweg.errors import InputError
 from thalweg.lab import plugins
 from thalweg.lab.streams import Stream
-from thalweg.learners.late import Late
+from thalweg.learners.delayed_feedback import DelayedFeedback
 
 __all__ = ["ALGORITHMS", "DOMAINS", "USUAL", "Recipe", "Shape", "build", "build_domain", "prompt"]
 
@@ -44,8 +44,10 @@ ALGORITHMS = _Algorithms()
 
 
 def prompt() -> dict[str, Recipe]:
-    """Those that get a gradient right after every decision: with late feedback, or values only, it is another game."""
-    return {name: r for name, r in ALGORITHMS.items() if not (r.kind.values_only or issubclass(r.kind, Late))}
+    """Return those that get a gradient right after every decision, not delayed feedback or values only."""
+    return {
+        name: r for name, r in ALGORITHMS.items() if not (r.kind.values_only or issubclass(r.kind, DelayedFeedback))
+    }
 
 
 USUAL = "Tracker"  # where none is named: it needs no constants
@@ -60,7 +62,7 @@ def build(name: str, stream: Stream) -> tw.Learner:
         A key of `ALGORITHMS`, whatever its case; or "module:name": a learner class of yours with a card, built as the
         card says, or a function (or another class) that takes the domain and returns a learner.
     stream : Stream
-        What it will play.
+        The stream to play.
 
     Returns
     -------
@@ -100,7 +102,7 @@ def build(name: str, stream: Stream) -> tw.Learner:
 
 
 def find(kind: str, name: str, known: Iterable[str]) -> str:
-    """The known name that was meant, whatever its case; an error that names near ones if there is none."""
+    """Return the known name, whatever its case; raise an error that lists near ones if there is none."""
     if ":" in name:
         return name  # a function of the user's own
     names = {key.lower(): key for key in known}
@@ -130,7 +132,7 @@ def _imported(text: str) -> Any:
 
 
 def _called(text: str, function: Callable[..., Any], what: str, kind: type, *arguments: Any) -> Any:
-    """What it returns."""
+    """Return the result, checked to be of this kind."""
     made = ask(text, what, function, *arguments)
     if not isinstance(made, kind):
         raise InputError(f"{text!r} must return a thalweg {kind.__name__}. Got {told(made)}.")
@@ -142,7 +144,7 @@ def _called(text: str, function: Callable[..., Any], what: str, kind: type, *arg
 
 @dataclass(frozen=True)
 class Shape:
-    """A set by name: one line about it and, where numbers describe it, what builds it from (dimension, options)."""
+    """A set by name: one line about it and, where numbers describe it, its builder from (dimension, options)."""
 
     about: str
     options: dict[str, float] = field(default_factory=dict)
@@ -150,7 +152,7 @@ class Shape:
 
     @property
     def usage(self) -> str:
-        """What may follow the name, with the defaults; empty for sets that are built in Python only."""
+        """The options after the name, with the defaults; empty for sets that are built in Python only."""
         return ",".join(f"{key}={value:g}" for key, value in self.options.items())
 
 

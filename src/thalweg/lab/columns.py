@@ -1,4 +1,4 @@
-"""Columns of a CSV or Parquet file as numbers: what is wrong is named by column and row, with what to do.
+"""Columns of a CSV or Parquet file as numbers: errors name the column, the row and a remedy.
 
 Rows are counted from 1 without the header, in the order of the file.
 """
@@ -46,7 +46,7 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-MISSING = "raise", "drop", "previous"  # what to do where a cell is empty
+MISSING = "raise", "drop", "previous"  # treatments of empty cells
 COMMA = r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?"  # a number with a decimal comma
 YES, NO = ("true", "yes"), ("false", "no")
 SHOWN = 20  # names in a message
@@ -69,9 +69,9 @@ class Columns:
     rows : array (n, d)
         The features.
     time : str or None
-        The column that says when.
+        The column of times.
     times : list of str
-        What it says, row by row; the numbers of the rows, counted from 1, where there is none.
+        Its cells, row by row; the numbers of the rows, counted from 1, where there is none.
     left_out : tuple of str
         Columns that hold no number at all.
     dropped : int
@@ -79,7 +79,7 @@ class Columns:
     read, whole : int
         Rows that were read, and rows of the table: more, where only the first ones were asked for.
     remarks : tuple of str
-        What to tell of the times: those that repeat, and gaps.
+        Remarks on the times: those that repeat, and gaps.
     """
 
     name: str
@@ -118,9 +118,9 @@ def read_columns(
     source, target, features, rows
         As for `read_table`.
     time : str, optional
-        The column that says when a row was. It must not go backwards, and is never a feature.
+        The column with the time of a row. It must not go backwards, and is never a feature.
     missing : {"raise", "drop", "previous"}
-        What to do where a cell is empty: refuse, drop the row, or take what the row before had.
+        Treatment of empty cells: refuse, drop the row, or take the value of the row before.
     decimal : {".", ","}
         The mark before the decimals of a CSV file.
     """
@@ -177,7 +177,7 @@ class Long(NamedTuple):
     name: str  # of the file, fit to be shown
     frame: pl.DataFrame  # names of series, times, target and further columns
     whole: int  # rows of the table: more, where only the first ones were asked for
-    unused: tuple[str, ...]  # columns with numbers that nobody asked for
+    unused: tuple[str, ...]  # columns with numbers that were not asked for
 
 
 def read_long(
@@ -283,7 +283,7 @@ def choose_columns(
 
 
 def lagged(columns: Columns, lags: Sequence[int]) -> Columns:
-    """With earlier values of the target as features, "demand 24 back". The first rows, which have none, go."""
+    """Add earlier values of the target as features, "demand 24 back". The first rows, which have none, are dropped."""
     first, y = max(lags, default=0), columns.values
     if y.size < first + 2:
         raise InputError(f"{columns.name} has {y.size} rows. With a lag of {first} at least {first + 2} are needed.")
@@ -485,7 +485,7 @@ def cell_number(cell: str, decimal: str) -> float | None:
 
 
 def no_number(cell: str, decimal: str) -> str:
-    """Say that a cell holds no number, and what to do."""
+    """Return the message for a cell that holds no number, with a remedy."""
     comma = ", or type --decimal , if that is its mark" if decimal == "." and re.fullmatch(COMMA, cell.strip()) else ""
     return f"{told(cell.strip())} is no number. Correct it{comma}"
 
@@ -493,8 +493,8 @@ def no_number(cell: str, decimal: str) -> str:
 def _numbers(name: str, column: pl.Series, missing: str, optional: bool, decimal: str) -> Array:
     """The finite numbers of a column, or an error that names the first cell that holds none.
 
-    Empty cells are nan where rows are to be dropped, and what the row before had where that is wanted. `optional` is a
-    column that nobody asked for by name.
+    Empty cells are nan where rows are to be dropped, and the value of the row before where that is wanted. `optional`
+    is a column that was not asked for by name.
     """
     parsed = _parse(column)
     numbers: Array = parsed.fill_null(np.nan).to_numpy().astype(np.float64)
@@ -543,7 +543,7 @@ def _moments(column: pl.Series) -> pl.Series:
 
 
 def _check_order(name: str, column: pl.Series) -> tuple[str, ...]:
-    """Refuse a column of times that goes backwards, or has an empty cell. Return what to tell: repeats, and gaps."""
+    """Refuse a column of times that goes backwards, or has an empty cell. Return remarks on repeats and gaps."""
     times = _moments(column)
     place = f"{name}, column {column.name!r}, row"
     empty = np.flatnonzero(times.is_null().to_numpy())

@@ -68,7 +68,7 @@ def _mending(debug: bool) -> Iterator[None]:
 
 
 def one_line(error: BaseException) -> str:
-    """What went wrong, with the short notes that were added on the way."""
+    """Return an error as one line, with the short notes added on the way."""
     text = str(error) or type(error).__name__
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
@@ -200,7 +200,7 @@ def forecast(
     decimal: option.Decimal = ".",
     rows: option.Rows = None,
     windows: Annotated[
-        int | None, typer.Option(help="Errors of the last so many windows only. [default: of all rows]", min=1)
+        int | None, typer.Option(help="Errors of the last N windows only. [default: of all rows]", min=1)
     ] = None,
     beside: Annotated[
         Beside | None, typer.Option(help="Also fit the models of this library to the last windows (5 of them).")
@@ -297,7 +297,7 @@ def run(
     scale: option.Scale = True,
     horizon: option.Horizon = None,
     rows: option.Rows = None,
-    seed: Annotated[int, typer.Option(help="What a synthetic stream is drawn from.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of a synthetic stream.", min=0)] = 0,
     out: Annotated[
         pathlib.Path | None,
         typer.Option(help="Keep the losses, as .csv, .json or .npz (with decisions).", metavar="FILE"),
@@ -345,7 +345,7 @@ def run(
 
 
 def _algorithm_and_source(words: list[str]) -> tuple[str, str]:
-    """What to play and on what, of one or two words."""
+    """Return the algorithm and the stream or file, from one or two words."""
     if len(words) > 2:
         raise typer.BadParameter(f"Give an algorithm, if any, and one stream or file. Got {visible(' '.join(words))}.")
     if len(words) == 1 and words[0].lower() in map(str.lower, ALGORITHMS):
@@ -369,7 +369,7 @@ def compare(
     ] = None,
     *,
     on: Annotated[
-        str, typer.Option("--on", metavar="STREAM_OR_FILE", help="What all of them play.", show_default=False)
+        str, typer.Option("--on", metavar="STREAM_OR_FILE", help="Data that all of them play.", show_default=False)
     ],
     seeds: Annotated[int, typer.Option(help="Runs of each on a synthetic stream: seeds 0, 1, ...", min=1)] = 5,
     out: Annotated[
@@ -394,8 +394,8 @@ def compare(
 ) -> None:
     """Play several algorithms on the same data.
 
-    Prints means over seeds, and the standard deviation of the loss; below, what simple forecasts of the target would
-    have paid, and the best weights in hindsight. Writes table.csv, runs.csv and loss.png. Finished runs are kept: the
+    Prints means over seeds, and the standard deviation of the loss; below, the loss of simple forecasts of the target
+    and of the best weights in hindsight. Writes table.csv, runs.csv and loss.png. Finished runs are kept: the
     same command again goes on where it was.
 
     \b
@@ -506,10 +506,10 @@ def study(context: typer.Context) -> None:
 @app.command(short_help="Describe the file of a saved learner.")
 def show(
     file: Annotated[
-        pathlib.Path, typer.Argument(metavar="FILE", help="What learner.save(FILE) wrote.", show_default=False)
+        pathlib.Path, typer.Argument(metavar="FILE", help="File written by learner.save(FILE).", show_default=False)
     ],
 ) -> None:
-    """Say what is in the file of a saved learner: class, arguments, rounds, version, arrays. Nothing is built.
+    """Describe the file of a saved learner: class, arguments, rounds, version, arrays. Nothing is built.
 
     \b
     thalweg show learner.npz
@@ -520,11 +520,11 @@ def show(
 @app.command(short_help="Describe the folder of a fleet.")
 def fleet(
     folder: Annotated[
-        pathlib.Path, typer.Argument(metavar="FOLDER", help="What Fleet(..., folder=FOLDER) wrote.", show_default=False)
+        pathlib.Path, typer.Argument(metavar="FOLDER", help="Folder of Fleet(..., folder=FOLDER).", show_default=False)
     ],
     keys: Annotated[int, typer.Option(help="How many keys to show.", min=0)] = 5,
 ) -> None:
-    """Say what is in the folder of a fleet: template, keys, rounds, journal, bytes, damage. Nothing changes.
+    """Describe the folder of a fleet: template, keys, rounds, journal, bytes, damage. Nothing changes.
 
     \b
     thalweg fleet state/

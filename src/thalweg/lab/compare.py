@@ -30,7 +30,7 @@ WRITTEN = ("table.csv", "runs.csv", "loss.png")
 def open_data(data: dict[str, Any], seed: int = 0) -> Stream:
     """The stream that plain values describe.
 
-    Either {"stream": name} with "horizon" and "domain" where wanted, or what `read_table` takes by keyword; "sha256",
+    Either {"stream": name} with "horizon" and "domain" where wanted, or keyword arguments of `read_table`; "sha256",
     the hash of the file, tells one content from another.
     """
     options = {key: value for key, value in data.items() if key not in ("stream", "sha256")}
@@ -55,7 +55,7 @@ def compare(
 ) -> list[Row]:
     """Play every algorithm with the seeds 0, 1, ... and write table.csv, runs.csv and loss.png to the folder.
 
-    `data` is what `open_data` takes; real data and tables are played once, as a seed changes nothing there. `how` are
+    `data` is as for `open_data`; real data and tables are played once, as a seed changes nothing there. `how` are
     the options of `run_jobs`: finished runs are kept in the folder, so the same call again goes on where it was.
     Returns a row for each algorithm, with the keys `COLUMNS`: means over the runs, and the standard deviation of the
     loss (None for a single run). Rows for the `FORECASTS` follow, where the loss has them.

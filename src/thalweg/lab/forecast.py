@@ -1,7 +1,7 @@
 """From a table to forecasts: the next steps of every series, and errors by horizon beside simple forecasts.
 
 Every row was forecast from the rows before it. Errors are in the units of the target; those of several series are in
-units of the mean absolute step of each, and their mean over series is told.
+units of the mean absolute step of each, and their mean over series is reported.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Independent runs, kept on disk as they finish.
 
 A `Job` names a function and its arguments. `run_jobs` runs many of them, in processes of this machine or on a Dask
-cluster, and keeps each result in a file the moment it is there. The same call again takes what is kept and runs what is
-missing. So a run that was killed loses only the jobs that were under way.
+cluster, and keeps each result in a file the moment it is there. The same call again takes the kept results and runs the
+missing jobs. So a run that was killed loses only the jobs that were under way.
 
 Only the calling process writes, one small file at a time: a temporary file, then `os.replace`. Workers need no disk in
-common with it, and what stands under its final name is always whole.
+common with it, and a file under its final name is always whole.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["Job", "LabError", "job", "run_jobs", "seed_of"]
 
 @dataclass(frozen=True)
 class Job:
-    """One run: a function and what it is called with.
+    """One run: a function and its arguments.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Job:
         "module:function", imported by the worker. It takes the arguments by keyword and returns a dict that JSON can
         hold: string keys, finite numbers, lists for arrays.
     arguments : dict
-        What JSON can hold. The function gets them as JSON gives them back: a tuple arrives as a list.
+        Values that JSON can hold. The function gets them as JSON gives them back: a tuple arrives as a list.
     """
 
     name: str
@@ -99,7 +99,7 @@ def run_jobs(
     Raises
     ------
     LabError
-        A job failed (the others are run and kept), a result holds what JSON cannot, the folder cannot be written, the
+        A job failed (the others are run and kept), a result is no JSON, the folder cannot be written, the
         disk is full, a worker process died, the scheduler cannot be reached.
     InputError
         Two jobs of one name, or arguments that make no sense.
@@ -107,7 +107,7 @@ def run_jobs(
     Notes
     -----
     Ctrl-C stops the workers, says how many runs are kept, and raises KeyboardInterrupt. Workers of a
-    scheduler that was given end the run at hand by themselves.
+    scheduler that was given end the current run by themselves.
     """
     tasks = _to_tasks(jobs)
     perform = choose_engine(engine, workers, scheduler)

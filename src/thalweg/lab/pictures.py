@@ -1,4 +1,4 @@
-"""What the pictures of studies share: one look for each learner, axes, legends and files."""
+"""Common parts of the pictures of studies: one look for each learner, axes, legends and files."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ def style() -> Any:
 
 
 def side(name: str) -> Look:
-    """Colour, mark and line where only two sides are told apart: methods with one projection, and all others."""
+    """Colour, mark and line by two sides: methods with one projection, and all others."""
     return (BLUE, "o", "-") if name.startswith("Efficient") else (VERMILION, "s", "--")
 
 
 def panels(width: float, height: float, rows: int = 1, columns: int = 1, **shared: object) -> tuple[Any, Any]:
-    """A Figure of so many inches, and its axes in rows and columns."""
+    """Return a Figure, sizes in inches, and its axes in rows and columns."""
     figure = new_figure("A picture", width, height)
     return figure, figure.subplots(rows, columns, squeeze=False, **shared)
 
@@ -103,7 +103,7 @@ def label_axes(axes: Any, x: str = "", y: str = "") -> None:
 
 
 def note(axis: Any, text: str, at: tuple[float, float], away: tuple[float, float], **options: Any) -> None:
-    """A text so many points away from a place."""
+    """Write a text beside a point of the axes, at an offset in points."""
     axis.annotate(text, at, away, textcoords="offset points", fontsize=9, **options)
 
 

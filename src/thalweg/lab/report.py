@@ -1,4 +1,4 @@
-"""What reports share: choosing rows, numbers as text, tables and CSV."""
+"""Common parts of reports: choosing rows, numbers as text, tables and CSV."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = [
 ]  # fmt: skip
 
 Row = dict[str, Any]
-Results = Mapping[str, Row]  # what the jobs of a study returned, by name
+Results = Mapping[str, Row]  # results of the jobs of a study, by name
 
 TIE = 0.02  # a smaller difference counts as none
 
@@ -47,7 +47,7 @@ def group(rows: Iterable[Row], *keys: str) -> dict[tuple[Any, ...], list[Row]]:
 
 
 def distinct(rows: Iterable[Row], key: str) -> list[Any]:
-    """What there is in a column, in the order in which it is met."""
+    """Return the distinct values of a column, in order of appearance."""
     return list(dict.fromkeys(row[key] for row in rows))
 
 
@@ -62,7 +62,7 @@ def mean(rows: Iterable[Row], *keys: str) -> Any:
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """So many digits, or all those before the point; a dash for None."""
+    """Return a number with this many digits, or all those before the point; a dash for None."""
     if value is None:
         return "–"
     return f"{value:,.0f}" if abs(value) >= 10**digits else f"{value:.{digits}g}"
@@ -86,7 +86,7 @@ def ratio(value: float) -> str:
 
 
 class Ratios(dict[Any, float]):
-    """Ratios by name, and what is said of them."""
+    """Ratios by name, and sentences about them."""
 
     @property
     def less(self) -> int:

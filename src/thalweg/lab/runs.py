@@ -1,4 +1,4 @@
-"""One run: an algorithm plays a stream, and what there is to tell of it."""
+"""One run: an algorithm plays a stream, and its report."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ def play_stream(
     Returns
     -------
     dict, array of losses, array of decisions or None
-        What the run cost: losses, queries (a round, on average) and wall-clock time of the rounds; kernels were loaded
+        The report: losses, queries (a round, on average) and wall-clock time of the rounds; kernels were loaded
         before. "markers" counts the experts that a loss threshold started, None where there is no such threshold.
-        The keys of `FORECASTS` are what they lose on the same rounds, None where they have none.
+        The keys of `FORECASTS` have their losses on the same rounds, None where they have none.
 
     Notes
     -----
@@ -107,7 +107,7 @@ def play_stream(
 
 
 def forecast_losses(problem: LinearModel) -> dict[str, Array]:
-    """What `FORECASTS` of the target pay in every round; nothing for losses that compare no prediction with a target.
+    """The losses of `FORECASTS` in every round; empty for losses that compare no prediction with a target.
 
     The first round, which has no past, is free to them.
     """
@@ -125,7 +125,7 @@ def forecast_losses(problem: LinearModel) -> dict[str, Array]:
 
 
 def load_kernels(algorithm: str, stream: Stream) -> None:
-    """Play two rounds that do not count, so that kernels are loaded, and those of parts of one's own compiled."""
+    """Play two rounds that do not count, to load kernels and compile those of the user's parts."""
     with interrupts() as stop:
         tw.play(build(algorithm, stream), stream.problem, rounds=2)
     if stop.asked:
@@ -156,14 +156,14 @@ def printed_threshold(stream: Stream, R: float | None = None) -> Callable[[int],
 
 
 def scaled_sacs(stream: Stream, scale: float) -> tw.SACS:
-    """SACS as published, with so much of its printed threshold."""
+    """SACS as published, with its printed threshold times `scale`."""
     T, L, B = len(stream.problem), stream.smoothness or 0.0, stream.loss_bound
     C = scale * thresholds.sacs(L=L, D=stream.domain.diameter, delta=1.0)
     return tw.SACS(stream.domain, loss_bound=B, smoothness=L, threshold=C, gradients="own", horizon=T)
 
 
 def scaled_adaptive(stream: Stream, scale: float, looseness: float = 1.0, **options: Any) -> tw.EfficientAdaptive:
-    """EfficientAdaptive with so much of its printed threshold, told a gradient bound so many times too large."""
+    """EfficientAdaptive with its printed threshold times `scale`, and a gradient bound `looseness` times too large."""
     T, G, L, C = len(stream.problem), stream.gradient_bound, stream.smoothness or 0.0, printed_threshold(stream)
     return tw.EfficientAdaptive(stream.domain, T, looseness * G, L, threshold=lambda m: scale * C(m), **options)
 
@@ -188,7 +188,7 @@ def experts(learner: object, rounds: int) -> tuple[int | None, float | None, int
 
 
 def counted(learner: tw.Learner, run: tw.Run) -> Row:
-    """What a run paid, its queries a round, and the experts of its learner."""
+    """The loss of a run, its queries a round, and the experts of its learner."""
     row: Row = {"rounds": run.rounds, "total_loss": run.total_loss}
     row |= {key: count / run.rounds for key, count in asdict(run.queries).items()}
     return row | dict(zip(("markers", "experts", "most_experts"), experts(learner, run.rounds), strict=True))
@@ -215,7 +215,7 @@ def one_thread(run: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def best_time(work: Callable[[], Any], repeats: int, prepare: Callable[[], Any] = lambda: None) -> float:
-    """Processor seconds of some work, the best of so many times: noise only ever adds. `prepare` is not counted."""
+    """Measure processor seconds of some work, the best of several times: noise only adds. `prepare` is not counted."""
 
     def once() -> float:
         prepare()
@@ -260,7 +260,7 @@ def describe(summary: dict[str, Any], table: Table | None, scale: bool) -> str:
 
 
 def tidy(value: float | None, digits: int) -> str:
-    """A number with so many digits, or all those before its point; "-" for none."""
+    """Return a number with this many digits, or all those before its point; "-" for none."""
     return number(value, digits).replace(",", "").replace("–", "-")
 
 
@@ -281,7 +281,7 @@ def losses_as(kind: str, summary: dict[str, Any], losses: Array, decisions: Arra
 def measure(algorithm: str, stream: Stream, repeats: int = 5) -> dict[str, Any]:
     """Microseconds a round: the best of several runs after one that does not count, and slowest over fastest.
 
-    In processor time of the whole process, which leaves out what other programs take.
+    In processor time of the whole process, which leaves out other programs.
     """
     learner = build(algorithm, stream)
     times: list[float] = []

@@ -1,4 +1,4 @@
-"""A file to try things on: a year of hourly demand, made up, always the same.
+"""A sample file: a year of hourly demand, synthetic, always the same.
 
     demand = 500 + 100 sin(day) + 40 on working days + c max(16 - degrees, 0) + noise          in MW             (1)
     degrees = 10 - 12 cos(year) - 4 cos(day) + noise                                                             (2)

@@ -1,7 +1,7 @@
 """Streams to play on: drifting regressions with a planted model, and real series from installed packages.
 
 A stream is a problem with its domain and the constants that learners ask for. The constants hold in every round and are
-known beforehand: from how the data is drawn, or, for real data, from the range it was scaled by.
+known in advance: from how the data is drawn, or, for real data, from the range it was scaled by.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Stream:
     Attributes
     ----------
     name : str
-        What it is called.
+        Its name.
     domain : Domain
         Where decisions lie.
     problem : LinearModel
@@ -72,7 +72,7 @@ class Stream:
 
     @property
     def setting(self) -> Setting:
-        """What a learner may know of it."""
+        """Everything that a learner may know of it."""
         G, B, L = self.gradient_bound, self.loss_bound, self.smoothness
         return Setting(self.domain, len(self.problem), G, B, L, self.problem.nonnegative)
 
@@ -166,7 +166,7 @@ def _water() -> Stream:
 def _need(module: str) -> Any:
     """Import a package that holds data, or say how to get it."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what these packages have to put right is not for our reader
+        warnings.simplefilter("ignore")  # warnings of these packages are not for our reader
         return need(module, "data", "This stream")
 
 
@@ -175,7 +175,7 @@ def _need(module: str) -> Any:
 
 @dataclass(frozen=True)
 class Source:
-    """Where a stream comes from: one line about it, whether its data is real, and what draws it.
+    """The source of a stream: one line about it, whether its data is real, and the function that draws it.
 
     `draw` takes (seed, horizon, dim) where the data is synthetic and nothing where it is real. Call `thalweg.lab.draw`
     instead: it checks the arguments and knows the defaults.
@@ -216,9 +216,9 @@ def draw(name: str, seed: int = 0, *, horizon: int | None = None, dim: int | Non
     name : str
         A key of `STREAMS`.
     seed : int
-        What the synthetic data is drawn from; real data is always the same.
+        The seed of synthetic data; real data is always the same.
     horizon : int, optional
-        Rounds. Synthetic streams have 20 000 when left out; real ones are cut to the first so many.
+        Rounds. Synthetic streams have 20 000 when left out; real ones are cut to this length.
     dim : int, optional
         Entries of a decision, for synthetic streams; 8 when left out, 20 on "ball-piecewise".
 
@@ -250,7 +250,7 @@ def draw(name: str, seed: int = 0, *, horizon: int | None = None, dim: int | Non
 
 
 def installed(names: Iterable[str]) -> tuple[str, ...]:
-    """Those of the streams whose data is installed; a name that is not known is kept, as what needs no data."""
+    """Return the streams whose data is installed; unknown names are kept, as if they needed no data."""
     found = []
     for name in names:
         with contextlib.suppress(MissingExtraError):

@@ -1,8 +1,8 @@
 """One kind of study: runs that can be resumed, and a report made of nothing but their results.
 
-A `Study` says which runs there are and what is made of their results. `run` does the rest, the same for all: it runs
-what is missing, then writes runs.csv, about.json, every picture as PNG and PDF, and a page that explains them. Every
-file is written whole or not at all. The page is last, so where it stands the rest does too.
+A `Study` lists its runs and makes tables, pictures and sentences of their results. `run` does the rest, the same for
+all: it runs the missing jobs, then writes runs.csv, about.json, every picture as PNG and PDF, and a page that explains
+them. Every file is written whole or not at all. The page comes last, so where it exists all else does, too.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PACKAGES = ("numpy", "scipy", "numba", "matplotlib", "joblib", "river", "bokeh_s
 
 @dataclass(frozen=True)
 class Study:
-    """What is played, and what is said about it.
+    """The runs of a study, and their presentation.
 
     Attributes
     ----------
@@ -43,20 +43,20 @@ class Study:
     sizes : dict
         How much is run: a frozen dataclass each for "usual", "small" (seconds, and no meaning) and others.
     jobs : callable
-        size -> every run, as data. Their names are unique and say what they are: "scene/Boeing 747/wave/seed-0".
+        size -> every run, as data. Their names are unique and descriptive: "scene/Boeing 747/wave/seed-0".
     tables, figures, remarks : callable
         data -> tables, pictures (matplotlib Figures), and the numbers of the page's sentences, by name.
     template : str
         The page, a Jinja template that extends "base.html": a path below the folder of the studies. It sees `facts`,
-        `pictures`, `tables` and `remarks`. Its sentences are made from the numbers, so that they cannot claim what
-        this very run does not show.
+        `pictures`, `tables` and `remarks`. Its sentences are made from the numbers, so they claim only facts that this
+        very run shows.
     lines : callable
-        data -> the rows of runs.csv: by default a row for each job whose name begins with "run/". What a row holds in
-        lists and dicts is left to runs/.
+        data -> the rows of runs.csv: by default a row for each job whose name begins with "run/". Lists and dicts of
+        a row are left to runs/.
     read : callable
-        What the jobs returned, by name -> data, which all the above take. The same by default.
+        Results of the jobs, by name -> data, which all the above take. The same by default.
     available : callable
-        size -> the size without what needs packages that are not installed.
+        size -> the size without jobs whose packages are not installed.
     facts : callable
         data -> more entries of about.json.
     warm_up : tuple of Job
@@ -83,18 +83,18 @@ def run(study: Study, folder: Path | str, size: str = "usual", *, command: str =
     Parameters
     ----------
     folder : path
-        Where everything goes. What is in folder/runs from an earlier, perhaps interrupted, call is not run again.
+        Where everything goes. Jobs in folder/runs from an earlier, perhaps interrupted, call are not run again.
     size : str
         A key of `study.sizes`.
     command : str
-        What the reader is told to type to get the same.
+        The command that repeats the study, shown to the reader.
     **how
         engine, workers, scheduler and progress, as for `run_jobs`.
 
     Raises
     ------
     LabError
-        A run failed or a file could not be written. What is finished is kept.
+        A run failed or a file could not be written. Finished runs are kept.
     """
     check_choice("run", "size", size, tuple(study.sizes))
     chosen = study.available(study.sizes[size])
@@ -104,14 +104,15 @@ def run(study: Study, folder: Path | str, size: str = "usual", *, command: str =
             tell("Loading the kernels:")
         run_jobs(study.warm_up, folder, **how)
     results = run_jobs(study.jobs(chosen), folder, **how)
-    facts: Row = {"command": command or f"thalweg {study.name}" + ("" if size == "usual" else f" --{size}")}
+    usual = f"thalweg study {study.name}" + ("" if size == "usual" else f" --{size}")
+    facts: Row = {"command": command or usual}
     facts |= about() | {"seconds": round(time.time() - began, 1), "runs": len(results)}
     facts |= {"full": size == "full", "small": size == "small", "size": asdict(chosen)}
     return write(study, Path(folder), study.read(results), facts)
 
 
 def about() -> Row:
-    """What the numbers of any run depend on, as it is now."""
+    """Return versions and machine, on which the numbers of any run depend."""
     versions = {"python": platform.python_version(), "thalweg": thalweg.__version__}
     for package in PACKAGES:
         try:

@@ -1,6 +1,6 @@
 """A table of features and a target, from a CSV or Parquet file, as a stream.
 
-Every row is a round, in the order of the file. What cannot be played is refused, with its column and row named; rows
+Every row is a round, in the order of the file. Invalid cells are refused, with their column and row; rows
 are counted from 1 without the header.
 """
 
@@ -32,23 +32,23 @@ LONGEST_LAG = 100_000
 
 @dataclass(frozen=True)
 class Table:
-    """A stream made of a table, and what was done to make it.
+    """A stream made of a table, and how it was made.
 
     Attributes
     ----------
     stream : Stream
-        Its constants were computed from the whole table, as were the scales: no learner in the field knows them
-        beforehand. A bound of your own, from what the columns mean, is better.
+        Its constants were computed from the whole table, as were the scales: no learner in practice knows them in
+        advance. A bound of your own, from the meaning of the columns, is better.
     target : str
         The column that is predicted.
     features : tuple of str
         The columns it is predicted from, one for each entry of a decision; "intercept" is a column of ones.
     scales : dict
-        What each column was divided by.
+        The divisor of each column.
     left_out : tuple of str
         Columns that hold no number at all.
     remarks : tuple of str
-        What to tell of the rows: times that repeat, gaps, rows that were not read.
+        Remarks on the rows: times that repeat, gaps, rows that were not read.
     """
 
     stream: Stream
@@ -94,7 +94,7 @@ def read_table(
     scale : bool
         Divide each feature and the target by its largest absolute value (1 for classes).
     rows : int, optional
-        Read only the first so many rows.
+        Read only this number of rows, the first ones.
     lags : int or sequence of int
         Earlier values of the target as features: 8 for the last 8, (1, 24) for these. The first rows then go.
     time, missing, decimal
@@ -129,7 +129,7 @@ def read_table(
 
 
 def _read_lags(lags: Any) -> tuple[int, ...]:
-    """Return lags in ascending order; a number n stands for 1..n."""
+    """Return lags in ascending order; a number n means 1..n."""
     if isinstance(lags, int | np.integer) and not isinstance(lags, bool):
         return tuple(range(1, check_count("read_table", "lags", lags, least=0, most=LONGEST_LAG) + 1))
     items = check_items("read_table", "lags", lags, "a number, or a list of whole numbers")

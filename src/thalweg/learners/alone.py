@@ -148,7 +148,7 @@ class Alone(Learner):
     Parameters
     ----------
     expert : Expert
-        What plays, on its own domain.
+        The expert, on its own domain.
     gradients : {"shared", "own"}
         One gradient at the decision, or one at the point of each member (then call `step`).
     nonnegative : bool

@@ -31,7 +31,7 @@ from thalweg.domains import Domain
 from thalweg.domains._base import read_domain
 from thalweg.errors import ClippingWarning, HorizonWarning, InputError
 from thalweg.learners import loop, own
-from thalweg.learners.contract import Own, core, room
+from thalweg.learners.contract import Own, core, has_capacity
 from thalweg.learners.feedback import Feedback
 from thalweg.learners.machine import AnyMachine
 from thalweg.learners.usual import Usual, round_call
@@ -61,7 +61,7 @@ PLAYED = loop.PLAYED
 
 
 def outside() -> int:
-    """Return how many frames up the caller of the package stands: where a warning belongs."""
+    """Return the number of frames up to the caller of the package, for the `stacklevel` of warnings."""
     frame, level = sys._getframe(1), 1
     ours = "thalweg.", "contextlib"  # a round may end as a `with` does
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(ours):
@@ -70,7 +70,7 @@ def outside() -> int:
 
 
 def bounded(owner: str, domain: Any) -> Domain:
-    """Return a domain that a learner can run on, or raise an error that says what to pass instead."""
+    """Return a domain that a learner can run on, or raise an error that names an alternative."""
     if not math.isfinite(read_domain(owner, domain).radius):
         raise InputError(f"{owner} needs a bounded domain. Got {domain!r}. Intersect it with a ball or a box.")
     found: Domain = domain
@@ -89,7 +89,7 @@ def read_start(owner: str, domain: Domain, start: ArrayLike) -> Array:
 
 
 def read_decision(owner: str, learner: Any, domain: Domain) -> Array:
-    """Return the decision of a learner that may be somebody else's, as a new flat array."""
+    """Return the decision of a learner, perhaps of another package, as a new flat array."""
     shown = learner.decision
     x = real_array(shown)
     if x is None or x.shape != domain.shape or not np.isfinite(x).all():
@@ -155,13 +155,13 @@ class Learner(Kept, Recorded):
     Parameters
     ----------
     machine : Machine
-        What it runs on.
+        The machine that plays its rounds.
     horizon : int, optional
         Rounds the learner is tuned for. Past it the learner keeps working and warns once.
     gradient_bound : float, optional
         G with ||gradient|| <= G. A longer gradient is refused.
     on_violation : {"raise", "clip"}
-        What to do with a gradient longer than the bound: refuse it, or scale it down to the bound and count it.
+        Treatment of a gradient longer than the bound: refuse it, or scale it down to the bound and count it.
     nonnegative : bool
         Refuse negative losses.
     inside : tuple of learners
@@ -173,11 +173,11 @@ class Learner(Kept, Recorded):
     CONTRIBUTING has a complete one.
     """
 
-    card: ClassVar[Card | None] = None  # what it promises and how to build one: see `thalweg.cards`
+    card: ClassVar[Card | None] = None  # its guarantee and recipe: see `thalweg.cards`
     anytime = False  # the guarantee needs no horizon: a given one only sizes the state
     one_gradient = True  # one gradient a round is enough: `update` works, and so does the one-projection reduction
     values_only = False  # `update` takes values at points that the learner names, and no gradient
-    lasts = False  # what was learned is still right when the horizon gets longer; a class says so for itself only
+    lasts = False  # the state stays valid when the horizon gets longer; not inherited
     _told_horizon = False
     _told_clipping = False
 
@@ -235,7 +235,7 @@ class Learner(Kept, Recorded):
     # ------------------------------------------------------------------ memory
 
     def _tree(self, block: Block) -> loop.Game:
-        """Return what kernels take."""
+        """Return the tree that kernels take."""
         return loop.Game(block.state, block.settings, self._own, *self._feedback.hull, self._feedback.g)
 
     def _forget(self, memory: Memory) -> None:
@@ -273,7 +273,7 @@ class Learner(Kept, Recorded):
         return shown
 
     def _decide(self) -> None:
-        """See to it that the decision is there; only lazy machines have to make it."""
+        """Compute the decision where a lazy machine has not done so yet."""
         if self.machine.lazy and not self._memory.state.clock[FRESH]:
             self.machine.decide(self._memory)
 
@@ -323,7 +323,7 @@ class Learner(Kept, Recorded):
             one._shown = None
 
     def _play_round(self, loss: float | None, clipped: int) -> None:
-        """Play a round from the gradient in the buffer, of which `clipped` were shortened before."""
+        """Play a round from the gradient in the buffer; `clipped` gradients of it were shortened before."""
         paid = self.machine.unknown if loss is None else loss
         self._forget_decision()
         if self.machine.in_python:
@@ -338,7 +338,7 @@ class Learner(Kept, Recorded):
         watch_horizon(self)
 
     def _call_round(self, loss: float, clipped: int, *, whole: bool) -> None:
-        """Call `loop.update`; a round that it refuses is mended and played where that is possible."""
+        """Call `loop.update`; a refused round is repaired and played if possible."""
         bound, memory = self._square_bound, self._memory
         while True:
             if self._turn is None:
@@ -394,7 +394,7 @@ class Learner(Kept, Recorded):
     # ------------------------------------------------------------------ whole runs
 
     def _rounds(self, problem: LinearModel, losses: Array, decisions: Array) -> loop.Rounds | None:
-        """Return what a compiled run needs to know of a problem; None where there is no loop for these parts."""
+        """Return a problem as a compiled run takes it; None where there is no loop for these parts."""
         if not self.machine.looped:
             return None
         data = problem.features, problem.labels, losses, decisions, problem.parameter
@@ -411,17 +411,17 @@ class Learner(Kept, Recorded):
                 seat = loop.seat(self._memory.handle, asks, self._view, g, charge, rounds)
                 self._seated = bind(seat), seat
             played = int(loop.play(self._seated[0], handle, rounds, played, last))
-            if played == last or not self._makes_room():
+            if played == last or not self._grow_if_full():
                 break
         if self.machine.ahead:
             self.machine.decide(self._memory)  # so a run ends as rounds by hand do
         watch_horizon(self)
         return played
 
-    def _makes_room(self) -> bool:
+    def _grow_if_full(self) -> bool:
         """Grow if there is no capacity for one more round; False if there is, or if growing fails: `step` says why."""
         memory = self._memory
-        if room(core(memory.state), core(memory.settings)):
+        if has_capacity(core(memory.state), core(memory.settings)):
             return False
         try:
             self._grow()
@@ -429,7 +429,7 @@ class Learner(Kept, Recorded):
             return False
         return True
 
-    # ------------------------------------------------------------------ what it tells
+    # ------------------------------------------------------------------ inspection
 
     @property
     def queries(self) -> Queries:
@@ -462,7 +462,7 @@ class Learner(Kept, Recorded):
     def extended(self, horizon: int) -> Self:
         """Return another one for a longer horizon, counted from its first round.
 
-        Where the horizon only sizes something, what was learned is kept and nothing changes but capacity and warnings.
+        Where the horizon only sizes something, the state is kept and nothing changes but capacity and warnings.
         Where it tunes, it restarts, tuned for the rounds that are left and, where it has a `start`, at the present
         decision: each stretch has its own guarantee, and regrets add up. docs/run-in-a-service.md says which is which.
 

@@ -1,4 +1,4 @@
-"""What a machine does, whatever it is: `s` is its state, `c` its settings, both NamedTuples.
+"""Generic functions of machines: `s` is the state, `c` the settings, both NamedTuples.
 
 A round is `decision`, then `learn` from the gradient at it, then `propose` the next. Between the last two every point
 has moved and none is projected yet where only Python can project. A reduction around a machine (`reduced`) changes the
@@ -17,17 +17,17 @@ __all__ = [
     "core",
     "count",
     "decision",
+    "has_capacity",
     "learn",
     "learn_own",
-    "notice",
     "propose",
     "reduce",
-    "room",
+    "see_gradient",
 ]
 
 
 class Own(NamedTuple):
-    """What a learner whose members have their own gradients asked for in a round; all of it is scratch space."""
+    """Gradients and values of a round at the members' own points; all of it is scratch space."""
 
     H: Floats  # (K, N, d) the gradient at each member's point
     values: Floats  # (K, N) the loss at each member's point
@@ -36,7 +36,7 @@ class Own(NamedTuple):
     wanted: bool  # whether the experts' own values are wanted
 
 
-# ------------------------------------------------------------------------------------- what every machine brings
+# ------------------------------------------------------------------------------------- functions of every machine
 
 
 @generic
@@ -46,14 +46,14 @@ def decision(s: object, c: object) -> Floats:
 
 
 @optional
-def room(s: object, c: object) -> bool:
-    """Whether the arrays have room for one more round: yes, unless a machine says otherwise."""
+def has_capacity(s: object, c: object) -> bool:
+    """Whether the arrays have capacity for one more round. Default: True."""
     return True
 
 
 @generic
 def learn(s: object, c: object, h: Floats, loss: float) -> bool:
-    """Take in the gradient and the loss of the round, and count. False, with nothing changed, where it must refuse."""
+    """Learn from the gradient and the loss of the round, and count. False, with nothing changed, if refused."""
     ...
 
 
@@ -63,9 +63,8 @@ def propose(s: object, c: object, loss: float) -> None:
 
 
 @optional
-def notice(s: object, c: object, g: Floats) -> None:
-    """After `propose`: g was the gradient at the decision, whatever a reduction made of it. Nothing, unless a machine
-    guesses from it."""
+def see_gradient(s: object, c: object, g: Floats) -> None:
+    """Receive, after `propose`, the gradient g at the decision, unchanged by any reduction. Default: nothing."""
 
 
 # ------------------------------------------------------------------------ where members have gradients of their own
@@ -79,7 +78,7 @@ def asks(s: object, k: int) -> bool:
 
 @generic
 def learn_own(s: object, c: object, own: Own, g: Floats, loss: float) -> bool:
-    """As `learn`, from what the members asked for."""
+    """As `learn`, from the members' own gradients and values."""
     ...
 
 
@@ -89,7 +88,7 @@ def charged(s: object, own: Own, loss: float) -> float:
     ...
 
 
-# ---------------------------------------------------------------- what a reduction brings; a machine is its own core
+# ---------------------------------------------------------------- functions of a reduction; a machine is its own core
 
 
 @optional
@@ -106,4 +105,4 @@ def reduce(s: object, c: object, g: Floats) -> Floats:
 
 @optional
 def count(s: object, c: object, loss: float) -> None:
-    """A round was played: count it and its queries. A machine counts for itself."""
+    """Count a round and its queries. Default: nothing, as a machine counts in `learn`."""

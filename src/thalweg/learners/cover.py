@@ -48,7 +48,7 @@ from thalweg.experts import Expert, Pool
 from thalweg.experts._base import planned
 from thalweg.learners.alone import project_members
 from thalweg.learners.base import Learner, Shown, bounded
-from thalweg.learners.contract import Own, asks, charged, decision, learn, learn_own, propose, room
+from thalweg.learners.contract import Own, asks, charged, decision, has_capacity, learn, learn_own, propose
 from thalweg.learners.machine import Machine
 from thalweg.metas import Meta
 from thalweg.metas._base import planned as planned_metas
@@ -59,7 +59,7 @@ Build = Callable[[int], Expert]
 
 COVERS = {"compact": covers.COMPACT, "geometric": covers.GEOMETRIC}
 LEVELS = 62  # counters have 64 bits
-SLOTS = 4  # at first, capacity for 15 markers, and so many more at a time: the state moves rarely
+SLOTS = 4  # at first, capacity for 15 markers, and 4 more at a time: the state moves rarely
 FIRST_MARKS = 16  # kept at first
 MARKS_KEPT = 65_536  # at most, so that memory stays bounded on an endless stream
 LOOK_AHEAD = 64  # thresholds are tabled this many markers ahead, so that compiled runs need not stop for each
@@ -100,8 +100,8 @@ def _decision(s: CoverState, c: CoverSettings) -> Floats:
     return s.y
 
 
-@implement(room, CoverState)
-def _room(s: CoverState, c: CoverSettings) -> bool:
+@implement(has_capacity, CoverState)
+def _has_capacity(s: CoverState, c: CoverSettings) -> bool:
     m, kept = s.markers[0], s.marks.shape[0]
     tabled = c.thresholds.shape[0] == 0 or (m < c.thresholds.shape[0] and (m < kept or kept >= MARKS_KEPT))
     return (m + 1) >> s.born.shape[0] == 0 and tabled
@@ -196,7 +196,7 @@ def _propose(s: CoverState, c: CoverSettings, loss: float) -> None:
 
 
 def _slots(markers: int) -> int:
-    """Return the slots of a state with capacity for so many markers."""
+    """Return the slots of a state with capacity for a number of markers."""
     return min(max(-(-markers.bit_length() // SLOTS), 1) * SLOTS, LEVELS)
 
 
@@ -237,7 +237,7 @@ class Covered(Machine[CoverState, CoverSettings]):
         return self._first_levels(k + 1)[k]
 
     def _first_levels(self, count: int) -> list[Expert]:
-        """Return the experts of so many levels, from level 0 on."""
+        """Return the experts of the first levels."""
         while len(self._levels) < count:
             made = self.expert
             if not isinstance(made, Expert):
@@ -440,12 +440,12 @@ class Cover(OnCover, Learner):
     domain : Domain
         Where the experts live.
     expert : Expert or callable
-        What lives on an interval, on `domain`; or `expert(length)`, which builds the one for intervals of that many
+        The expert on an interval, on `domain`; or `expert(length)`, which builds the one for intervals of that many
         unit intervals.
     meta : Meta
-        Who is believed.
+        The meta-learner that weighs the experts.
     cover : {"compact", "geometric"}
-        Who is alive.
+        The intervals on which experts live.
     threshold : callable, optional
         m -> C_m > 0, the loss that ends the m-th unit interval: a problem-dependent cover. Left out, every round is a
         unit interval.
@@ -459,7 +459,7 @@ class Cover(OnCover, Learner):
     anytime : bool
         The guarantee needs no horizon, so none is missed past it.
     owner : str, optional
-        Who speaks in error messages: the method that this cover is a part of.
+        The name in error messages: the method that this cover is a part of.
     horizon, gradient_bound, on_violation
         As for every `Learner`. The horizon tells a meta-learner how many experts to expect.
 

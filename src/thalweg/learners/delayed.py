@@ -1,4 +1,4 @@
-"""Late feedback for any learner: copies of it take turns (Weinberger & Ordentlich 2002; Joulani et al. 2013).
+"""Delayed feedback for any learner: copies of it take turns (Weinberger & Ordentlich 2002; Joulani et al. 2013).
 
 A copy that played a round waits for its feedback and plays no other round before. Round t is played by the first copy
 that waits for nothing; if none does, a new one is made. With a fixed delay d that is copy t mod (d + 1).            (1)
@@ -11,8 +11,8 @@ of the path as copy k sees it,
     R(n, P) = c sqrt(n (1 + P))  gives  c sqrt(K T (1 + P_T)) at most, by Cauchy and Schwarz.                       (3)
 
 There are at most as many copies as rounds ever waited at once, and one: K <= max_delay + 1. (3) is the order of the
-lower bound (Wan, Yao, Song, Zhang, ICML 2024). A round whose feedback never comes has no part in (2): it costs at most
-what one round can, G D.
+lower bound (Wan, Yao, Song, Zhang, ICML 2024). A round whose feedback never comes has no part in (2): it costs at
+most G D.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from thalweg.domains import Domain
 from thalweg.errors import InputError, StateError
 from thalweg.learners import loop
 from thalweg.learners.base import Learner, Queries, bounded, check_takes_losses, read_decision, watch_horizon
-from thalweg.learners.late import Late, Waiting, read_delays
+from thalweg.learners.delayed_feedback import DelayedFeedback, Waiting, read_delays
 from thalweg.problems import LinearModel
 
 __all__ = ["Delayed"]
 
 SHORTEST = 16  # rounds of each copy that are played at a time, at first
-NOBODY = NONE = -1  # no copy; no feedback
+NO_COPY = NONE = -1  # no copy; no feedback
 
 
 class DelayedState(NamedTuple):
@@ -65,7 +65,7 @@ class DelayedSettings(NamedTuple):
 
 @kernel
 def open_round(handle: Any, t: int) -> int:
-    """Begin round t; return the copy that plays it, or NOBODY if one more is needed, and nothing has changed.
+    """Begin round t; return the copy that plays it, or NO_COPY if one more is needed, and nothing has changed.
 
     Takes a handle of a `loop.Game`.
     """
@@ -84,7 +84,7 @@ def open_round(handle: Any, t: int) -> int:
             s.clock[ROUNDS] = t
             s.clock[FRESH] = 0
             return k
-    return NOBODY
+    return NO_COPY
 
 
 class Turns(Waiting):
@@ -110,8 +110,8 @@ def _begin(s: DelayedState, c: object) -> None:
     s.holders[0] = 0
 
 
-class Delayed(Late):
-    """Any one-gradient learner with feedback that comes late, in any order, or never.
+class Delayed(DelayedFeedback):
+    """Any one-gradient learner with delayed feedback, in any order, or never.
 
     Parameters
     ----------
@@ -122,17 +122,18 @@ class Delayed(Late):
         `decision`, `update(gradient, loss)`, `state`, `restore` and `reset`. Where it takes a horizon, that is the
         number of rounds one copy plays: T/(delay + 1).
     delay : int, optional
-        Feedback always comes so many rounds later, and in order: `update` need not say of which round.
+        Feedback always comes this many rounds later, and in order: `update` needs no round.
     max_delay : int, optional
-        Feedback comes at most so many rounds later, in any order. One of the two is given.
+        Feedback comes at most this many rounds later, in any order. One of the two is given.
 
     Notes
     -----
     `decision` is that of the present round; `update(gradient, loss, round=s)` brings feedback of round s, counted from
     0; `advance()` ends the present round. Decisions of `max_delay` rounds are remembered (`decision_at`), so that their
     gradients can be computed when the answer comes; older rounds are forgotten. `step` and `play(..., delay=...)`
-    simulate all that. A round costs what it costs the learner: one projection and at most one gradient for those of one
-    projection. Where losses drift fast, one learner for all rounds can be better: `EfficientDelayed`.
+    simulate all that. A round costs as much as one of the learner: one projection and at most one gradient where it
+    is a learner of one projection. Where losses drift fast, one learner for all rounds can be better:
+    `EfficientDelayed`.
 
     Examples
     --------
@@ -196,7 +197,7 @@ class Delayed(Late):
         self._list_guests(memory)
 
     def _new_copy(self, like: object) -> Any:
-        """Return one more learner, checked; the first is `like` nobody."""
+        """Return one more learner, checked to be built `like` the first, if there is one."""
         name = type(self).__name__
         made = ask(name, "make_learner", self.make_learner, self.domain)
         missing = [n for n in ("decision", "update", "state", "restore", "reset") if not _has(made, n)]
@@ -206,14 +207,14 @@ class Delayed(Late):
         check_takes_losses(name, made)
         kind = type(made).__name__
         if getattr(made, "takes_late", False):
-            raise InputError(f"{name} cannot use {kind}, which takes late feedback itself.")
+            raise InputError(f"{name} cannot use {kind}, which takes delayed feedback itself.")
         if getattr(made, "values_only", False):
             raise InputError(
-                f"{name} cannot use {kind}, which takes values: late feedback is one gradient a round. Use another one."
+                f"{name} cannot use {kind}, which takes values: delayed feedback is one gradient a round. Use another."
             )
         if not getattr(made, "one_gradient", True):
             raise InputError(
-                f"{name} cannot use {kind} with gradients='own': late feedback is one gradient a round. "
+                f"{name} cannot use {kind} with gradients='own': delayed feedback is one gradient a round. "
                 "Use gradients='shared'."
             )
         if isinstance(made, Learner) and made.domain is not self.domain:
@@ -231,7 +232,7 @@ class Delayed(Late):
 
     @property
     def decision(self) -> Array:
-        """See `Late.decision`."""
+        """See `DelayedFeedback.decision`."""
         clock = self._clock
         if self._shown is None and not clock[FRESH]:
             row = clock[ROUNDS] % self._rows
@@ -243,8 +244,8 @@ class Delayed(Late):
                 self._shown = shown
         return super().decision if self._shown is None else self._shown
 
-    def _decide_late(self) -> Array:
-        """Return the decision of somebody else's learner, checked."""
+    def _make_decision(self) -> Array:
+        """Return the decision of a foreign learner, checked."""
         copy = self._copies[self._holders[self.rounds % self._rows]]
         x = read_decision(self._who(), copy, self.domain)
         if not feasible(self.domain, x):
@@ -255,7 +256,7 @@ class Delayed(Late):
         return x
 
     def _open(self, t: int) -> None:
-        if self._begin_round(t) == NOBODY:
+        if self._begin_round(t) == NO_COPY:
             self._copies.append(self._new_copy(self._copies[0]))
             self._memory.state.copies[0] = len(self._copies)
             self._list_guests(self._memory)
@@ -273,7 +274,7 @@ class Delayed(Late):
         memory.guests = {f"copy{k}.": copy for k, copy in enumerate(self._copies)}
 
     def update(self, gradient: ArrayLike, loss: float | None = None, *, round: int | None = None) -> None:
-        """See `Late.update`. The usual feedback goes to the copy as it is; everything else takes longer."""
+        """See `DelayedFeedback.update`. The usual feedback goes to the copy as it is; everything else takes longer."""
         s, t, clock = self._whose(round), self._clock[ROUNDS], self._clock
         row, due = s % self._rows, self._due
         copy = self._copies[self._holders[row]]
@@ -303,18 +304,18 @@ class Delayed(Late):
             watch_horizon(copy)
 
     def advance(self) -> None:
-        """See `Late.advance`. It is one call where the decision was read and a copy is free."""
+        """See `DelayedFeedback.advance`. It is one call where the decision was read and a copy is free."""
         if self._clock[FRESH]:
             self._shown = None
-            if self._begin_round(self._clock[ROUNDS] + 1) != NOBODY:
+            if self._begin_round(self._clock[ROUNDS] + 1) != NO_COPY:
                 return
         super().advance()
 
     def _take(self, s: int, gradient: Array, loss: float | None) -> None:
-        """Nothing: `_commit` lets the copy learn once all else is done."""
+        """Do nothing: in `_commit` the copy learns once all else is done."""
 
     def _commit(self, s: int, due: int | None, loss: float | None, clipped: bool, *, end: bool) -> None:
-        """As `Late._commit`. Nobody asks the copy before the feedback is due, so it may learn at once, last of all."""
+        """As `DelayedFeedback._commit`. The copy is idle until the feedback is due, so it may learn at once."""
         state, rows, t = self._memory.state, self._rows, self.rounds
         copy, count, clock = self._copies[self._holders[s % rows]], len(self._copies), state.clock
         ours = isinstance(copy, Learner)  # whose rounds are whole, or were not
@@ -351,14 +352,14 @@ class Delayed(Late):
 
     @property
     def queries(self) -> Queries:
-        """As of every learner; projections are those of all copies."""
+        """As for every learner; projections are those of all copies."""
         mine = super().queries
         theirs = sum(getattr(copy, "queries", Queries()).projections for copy in self._copies)
         return Queries(theirs, mine.gradients, mine.values)
 
     @property
     def copies(self) -> int:
-        """How many copies there are: one more than rounds ever waited at once."""
+        """The number of copies: one more than rounds ever waited at once."""
         return len(self._copies)
 
     # ------------------------------------------------------------------ whole runs

@@ -74,7 +74,7 @@ class Feedback:
         self.g = np.empty(domain.dim)
 
     def follow(self, other: Feedback) -> None:
-        """Accept what another one accepts, in messages of one's own."""
+        """Take over the limits of another one, and keep the name in messages."""
         self.bound, self.on_violation, self.square, self.hull = (
             other.bound,
             other.on_violation,

@@ -1,6 +1,6 @@
 """Rounds: one of them for `update`, and the loop that plays many against a linear model. It is the same code.
 
-What a round does is compiled once for each kind of machine (`update`), the loop once for all of them: it calls the
+A round is compiled once for each kind of machine (`update`), the loop once for all of them: it calls the
 kernels of a machine by their addresses. A round that `play` makes is therefore, bit for bit, the one that `step` makes.
 
 Everything here takes a handle (`thalweg._kernels.handle`) of a `Game`, unless it says otherwise.
@@ -25,12 +25,12 @@ from thalweg.learners.contract import (
     core,
     count,
     decision,
+    has_capacity,
     learn,
     learn_own,
-    notice,
     propose,
     reduce,
-    room,
+    see_gradient,
 )
 
 __all__ = [
@@ -51,12 +51,12 @@ __all__ = [
     "update_ahead",
 ]
 
-TURN = "f8", "f8", "i8", "b1"  # what `update` takes besides the handle
-PLAYED, LARGE, FULL, BEYOND = 0, 1, 2, 3  # a round was played; its gradient is too large; no room; feedback too large
+TURN = "f8", "f8", "i8", "b1"  # arguments of `update` after the handle
+PLAYED, LARGE, FULL, BEYOND = 0, 1, 2, 3  # played; gradient too large; no capacity; feedback too large
 
 
 class Game(NamedTuple):
-    """A machine, and what stands between it and the world."""
+    """A machine with its feedback: own gradients, affine hull and gradient buffer."""
 
     state: Any
     settings: Any
@@ -75,7 +75,7 @@ class Charge(NamedTuple):
 
 
 class Rounds(NamedTuple):
-    """The rounds of a `LinearModel`, and where to write what was paid and (if it has rows) played."""
+    """The rounds of a `LinearModel`, and arrays for the losses and (if it has rows) the decisions."""
 
     features: Floats  # (T, d)
     labels: Floats  # (T,)
@@ -86,19 +86,19 @@ class Rounds(NamedTuple):
     floor: float  # a loss below it is refused
 
 
-# ------------------------------------------------------------------------------------ what is compiled for each machine
+# ------------------------------------------------------------------------------------ compiled for each machine
 
 
 @kernel
 def ready(handle: AnyHandle) -> None:
-    """See to it that the decision is where it is to be found: a reduction projects."""
+    """Compute the decision, so that it can be read: a reduction projects."""
     game = parts(handle)
     decision(game.state, game.settings)
 
 
 @kernel
 def update(handle: AnyHandle, loss: float, square_bound: float, clipped: int, whole: bool) -> int:
-    """One round from the gradient in game.g, or from what is in `own`. Nothing else changes unless it is PLAYED.
+    """Play one round from the gradient in game.g, or those in `own`. Unless it is PLAYED, nothing else changes.
 
     `clipped` gradients of the round were shortened. Not `whole`, it ends before the next decision is made: Python
     projects the points and calls `finish`.
@@ -106,7 +106,7 @@ def update(handle: AnyHandle, loss: float, square_bound: float, clipped: int, wh
     game = parts(handle)
     s, c = game.state, game.settings
     machine, settings = core(s), core(c)
-    if not room(machine, settings):
+    if not has_capacity(machine, settings):
         return FULL
     if not _within(game.own, game, square_bound):
         return LARGE
@@ -114,7 +114,7 @@ def update(handle: AnyHandle, loss: float, square_bound: float, clipped: int, wh
         return BEYOND
     if whole:
         propose(machine, settings, _charged(game.own, machine, loss))
-        notice(machine, settings, game.g)
+        see_gradient(machine, settings, game.g)
     count(s, c, loss)
     s.clock[CLIPPED] += clipped
     return PLAYED
@@ -122,19 +122,19 @@ def update(handle: AnyHandle, loss: float, square_bound: float, clipped: int, wh
 
 @kernel
 def finish(handle: AnyHandle, loss: float) -> None:
-    """What `update` leaves out where it does not play a whole round."""
+    """Complete a round after `update` has played its first part."""
     game = parts(handle)
     machine, settings = core(game.state), core(game.settings)
     propose(machine, settings, _charged(game.own, machine, loss))
-    notice(machine, settings, game.g)
+    see_gradient(machine, settings, game.g)
 
 
-# `own` is an argument of its own in what follows: so Numba sees which branch it may leave out.
+# `own` is a separate argument below, so that Numba sees which branch it may leave out.
 
 
 @inner
 def _within(own: Own | None, game: Game, square_bound: float) -> bool:
-    """Take what cannot matter off all gradients; whether none is too long (or nan)."""
+    """Project all gradients onto the affine hull; return whether none is too long (or nan)."""
     if own is None:
         flatten(game.flat, game.normals, game.g)
         return square_norm(game.g) <= square_bound
@@ -165,7 +165,7 @@ def _charged(own: Own | None, machine: object, loss: float) -> float:
 
 @kernel
 def ask(handle: AnyHandle, loss: Charge, rounds: Rounds, t: int) -> bool:
-    """What the members ask for in round t, into `own`; returns whether all values are such as a round may have."""
+    """Fill `own` with the members' gradients and values of round t; return whether all values are valid."""
     game = parts(handle)
     s, c, own = game.state, game.settings, game.own
     a, b, points = rounds.features[t], rounds.labels[t], spots(s.experts)
@@ -188,7 +188,7 @@ def ask(handle: AnyHandle, loss: Charge, rounds: Rounds, t: int) -> bool:
     return fine
 
 
-# ------------------------------------------------------------------------------------------- what is compiled for all
+# ------------------------------------------------------------------------------------------- compiled once for all
 
 
 class Seat(NamedTuple):
@@ -197,7 +197,7 @@ class Seat(NamedTuple):
     ready: Pointer
     ask: Pointer | None  # where members have gradients of their own
     update: Pointer
-    handle: Closed  # what these three take
+    handle: Closed  # argument of these three
     x: Floats  # (d,) the decision, to be read only
     g: Floats  # (d,) the gradient of the round
 
@@ -220,7 +220,7 @@ class Ahead(NamedTuple):
 
     update: Pointer
     ready: Pointer
-    handle: Closed  # what both take
+    handle: Closed  # argument of both
 
 
 def ahead(handle: Handle) -> Ahead:
@@ -244,7 +244,7 @@ def update_ahead(handle: AnyHandle, loss: float, square_bound: float, clipped: i
 
 @kernel
 def play(machine: AnyHandle, charge: AnyHandle, rounds: Rounds, first: int, last: int) -> int:
-    """Play rounds first..last-1; stop before one that must be refused or needs more room.
+    """Play rounds first..last-1; stop before one that must be refused or needs more capacity.
 
     `machine` is a handle of a `Seat`, `charge` one of the loss. Returns the first round that was not played.
     """

@@ -33,7 +33,7 @@ C = TypeVar("C")
 
 
 class Machine(ABC, Generic[S, C]):
-    """A value that plans a state, and says what only Python can do for it.
+    """A value that plans a state, and has the operations on it that need Python.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Machine(ABC, Generic[S, C]):
     square : float
         The largest square norm of a gradient that is accepted where the learner has no bound.
     unknown : float
-        Stands for a loss that was not given.
+        The value used for a loss that was not given.
     in_python : bool
         A round runs functions that only Python can call.
     lazy : bool
@@ -108,7 +108,7 @@ class Machine(ABC, Generic[S, C]):
 
     @property
     def guests(self) -> Mapping[str, Any]:
-        """Objects of somebody else whose state is not in the block, by the prefix of their names."""
+        """Foreign objects whose state is not in the block, by the prefix of their names."""
         return {}
 
     @property

@@ -4,13 +4,13 @@ The inner learner runs on a cheap set Y that contains X. With y_t its decision a
 
     x_t = Pi_X(y_t)                                       the only projection onto X       (1)
     v_t = (y_t - x_t) / ||y_t - x_t||                     (0 where y_t lies in X)          (2)
-    h_t = g_t - min(0, <g_t, v_t>) v_t                    what the inner learner sees      (3)
+    h_t = g_t - min(0, <g_t, v_t>) v_t                    the inner learner's gradient     (3)
 
 Theorem 1: ||h_t|| <= ||g_t||, and f_t(x_t) - f_t(u) <= <g_t, x_t - u> <= <h_t, y_t - u> for every u in X. So regret
 on Y against points of X bounds regret on X, whatever the inner learner is.
 
-Where X lies in a flat, what g_t and y_t - x_t have across it cannot matter and is taken off first; h_t has none of it
-then, so Theorem 1 holds for y_t outside the flat, too.
+Where X lies in a flat, the parts of g_t and y_t - x_t across it cannot matter and are removed first; h_t then lies in
+the flat's directions, so Theorem 1 holds for y_t outside the flat, too.
 """
 
 from __future__ import annotations
@@ -243,7 +243,7 @@ class Reduced(Machine[ReducedState, ReducedSettings]):
         return self.inner.refusal(s.inner, c.inner)
 
 
-# --------------------------------------------------------------------------------------- around somebody else's learner
+# --------------------------------------------------------------------------------------- around a foreign learner
 
 
 class GuestState(NamedTuple):
@@ -289,7 +289,7 @@ class ReducedGuest(Machine[GuestState, GuestSettings]):
     """A learner that compiled code cannot run inside the reduction, projected onto `domain` once a round.
 
     The guest is an object with `decision`, `update`, `state`, `restore` and `reset`. Its state is saved under `inner.`;
-    a round that fails restores it from what its own `state` said before.
+    a round that fails restores it from its own earlier `state`.
     """
 
     lazy = in_python = True
@@ -458,7 +458,7 @@ class OneProjection(Learner):
 
 
 def _check_inner(name: str, inner: Any) -> None:
-    """Refuse what cannot run inside the reduction."""
+    """Refuse a learner that cannot run inside the reduction."""
     missing = [n for n in ("decision", "update", "state", "restore", "reset") if not hasattr(inner, n)]
     if missing:
         raise InputError(
@@ -467,14 +467,14 @@ def _check_inner(name: str, inner: Any) -> None:
     check_takes_losses(name, inner)
     if getattr(inner, "takes_late", False):
         raise InputError(
-            f"{name} cannot use {type(inner).__name__}, which takes late feedback: the reduction gives it at once. "
+            f"{name} cannot use {type(inner).__name__}, which takes delayed feedback: the reduction gives it at once. "
             f"Put Delayed outside, Delayed(domain, lambda X: {name}(X, make_inner), delay=...), or use "
             "EfficientDelayed."
         )
     if not getattr(inner, "one_gradient", True):
         raise InputError(
-            f"{name} cannot use {type(inner).__name__}, which takes something else than one gradient a round: that "
-            "is what the reduction gives. Use gradients='shared' where it has that argument."
+            f"{name} cannot use {type(inner).__name__}: the reduction gives one gradient a round, and this learner "
+            "takes something else. Use gradients='shared' where it has that argument."
         )
 
 

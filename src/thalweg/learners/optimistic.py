@@ -34,7 +34,7 @@ from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.experts import Descent
 from thalweg.learners.base import Learner, Shown, read_start
-from thalweg.learners.contract import decision, learn, notice, propose
+from thalweg.learners.contract import decision, learn, propose, see_gradient
 from thalweg.learners.machine import Machine
 from thalweg.metas import Hedge
 from thalweg.metas.hedge import rate
@@ -115,8 +115,8 @@ def _propose(s: HintedState, c: HintedSettings, loss: float) -> None:
             s.mean[j] += share * point[j]  # (3)
 
 
-@implement(notice, HintedState)
-def _notice(s: HintedState, c: HintedSettings, g: Floats) -> None:
+@implement(see_gradient, HintedState)
+def _see_gradient(s: HintedState, c: HintedSettings, g: Floats) -> None:
     for j in range(g.shape[0]):
         s.error[0] += (g[j] - s.hint[j]) * (g[j] - s.hint[j])  # (4)
     lean(s.mean, s.weights, c.steps, g, s.hint, s.y)
@@ -220,7 +220,7 @@ def _error(learner: Learner, s: HintedState, c: HintedSettings) -> float:
 
 
 class Optimistic(Learner):
-    """What `EfficientOptimistic` runs on the ball around its domain. Its decision may lie outside the ball.
+    """The inner learner of `EfficientOptimistic`, on the ball around its domain. Its decision may lie outside the ball.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ import numpy as np
 from thalweg._core.state import Floats
 from thalweg._kernels.parts import leaves, place, spots
 from thalweg.errors import InputError
-from thalweg.learners.contract import Own, asks, core, room
+from thalweg.learners.contract import Own, asks, core, has_capacity
 from thalweg.losses import Loss
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def refused(learner: Learner) -> InputError:
 def step(learner: Learner, f: Loss) -> float:
     """Play a round from the loss; returns the loss paid at the decision."""
     memory = learner._memory
-    if room(core(memory.state), core(memory.settings)):
+    if has_capacity(core(memory.state), core(memory.settings)):
         return _step(learner, f)
     with memory.all_or_nothing():  # if the round is refused, the capacity is taken back
         learner._grow()  # before members are asked: their answers lie in arrays of the block's sizes

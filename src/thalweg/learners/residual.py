@@ -57,7 +57,7 @@ __all__ = ["Levels", "LevelsSettings", "LevelsState", "ResidualLevels"]
 
 TOLERANCE = 1e-12  # in the unit ball, a point no further out than this counts as inside
 NEWTON_RATE = 2.0 / (2.0 - math.log(3.0))
-SEARCH = 7  # entries of `search`: z, the ends of its bracket, the last z and f, evaluations, what f counts as zero
+SEARCH = 7  # entries of `search`: z, the ends of its bracket, the last z and f, evaluations, the f that counts as zero
 STEPS = 100  # of a search at most; 3 to 6 are usual
 EPS = 4 * np.finfo(np.float64).eps
 SETTLED = 1e-13  # where a look costs a projection, an f this small counts as zero: a smaller one is mostly rounding
@@ -77,8 +77,8 @@ class LevelsState(NamedTuple):
 class LevelsSettings(NamedTuple):
     """Constants and scratch space."""
 
-    wealth: Floats  # (K,) what a level starts with
-    weights: Floats  # (K,) what a gradient is multiplied with
+    wealth: Floats  # (K,) of a level at its start
+    weights: Floats  # (K,) factors of the gradients
     lengths: Ints  # (K,) of a level's intervals; 0: never ends
     tols: Floats  # (K,) a shorter gap has no direction
     o: Floats  # (d,)
@@ -112,7 +112,7 @@ def _narrow(low: float, high: float, z: float, f: float, slope: float, most: flo
 
     A function whose slopes lie in [1, most] vanishes between z - f and z - f/most; if not in the bracket, the end of
     the bracket next to it is the answer. The next look is at Newton's point, or in the middle if the bracket is still
-    more than half of what it was.
+    more than half as long as before.
     """
     one = min(high, max(low, z - f))
     two = min(high, max(low, z - f / most))
@@ -188,7 +188,7 @@ def locate(u: Floats, b: float, a: Floats, z: float, o: Floats, R: float, spot: 
 def weigh_level(
     search: Floats, spot: Floats, point: Floats, a: Floats, q: float, R: float, tol: float, gap: Floats
 ) -> bool:
-    """f(z) of (7) from a spot and the point of the set nearest to it; says whether the search is over.
+    """Compute f(z) of (7) from a point and its projection onto the set; return whether the search is over.
 
     It is over at once for a spot in the set. Overwrites search, and gap with (r(z), q - z).
     """
@@ -240,7 +240,7 @@ def _place_level(s: LevelsState, c: LevelsSettings, k: int) -> bool:
 
 @inner
 def _place_in_set(s: LevelsState, c: LevelsSettings, k: int, b: float) -> None:
-    """(2) for the set: counts how many projections onto it that took."""
+    """Make (2) for the set, and count its projections."""
     u, a, gap = s.directions[k], s.chain[k], s.gaps[k]
     q = b * u[a.shape[0]]
     begin_search(c.search, abs(b), q)  # ||p|| <= |b|
@@ -397,7 +397,7 @@ class Levels(Machine[LevelsState, LevelsSettings]):
             self._place_all(s, c)
 
     def holds(self, s: LevelsState, c: LevelsSettings, past: Past) -> Iterator[tuple[str, bool]]:
-        """With n rounds since a level began: W_n <= psi + sqrt(5) n, for a bet loses at least what its projection does.
+        """With n rounds since a level began: W_n <= psi + sqrt(5) n, as a bet loses at least as much as its projection.
 
         Losses have length <= 1, |s v| <= 1/2, and the points of V are no longer than sqrt(5).
         """
@@ -451,12 +451,12 @@ class Levels(Machine[LevelsState, LevelsSettings]):
 
 
 def _first_wealth(learner: Learner, s: LevelsState, c: LevelsSettings) -> Array:
-    """psi, what each level starts an interval with, longest first."""
+    """psi, the wealth of each level at the start of an interval, longest first."""
     return c.wealth
 
 
 def _wealth(learner: Learner, s: LevelsState, c: LevelsSettings) -> Array:
-    """What each level has left to bet with, in units of G R (sqrt(2) G R from the second on), longest first."""
+    """The wealth left of each level, in units of G R (sqrt(2) G R from the second on), longest first."""
     return s.bets[:, 0].copy()
 
 

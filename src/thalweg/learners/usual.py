@@ -44,7 +44,7 @@ class Usual:
         self.until = FOREVER if learner.horizon is None or learner.anytime else learner.horizon
 
     def take(self, gradient: object, loss: object) -> bool:
-        """Take the feedback of a usual round; False where it needs a longer look."""
+        """Take the feedback of an ordinary round; False where the general path is needed."""
         if type(gradient) is not ndarray:
             return False
         if loss is None:

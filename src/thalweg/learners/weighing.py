@@ -1,4 +1,4 @@
-"""Weights on a simplex that follow a moving optimum: a Tracker as a part of somebody else's state.
+"""Weights on a simplex that follow a moving optimum: a Tracker as a part of another state.
 
 Estimators that weigh candidates plan one or more of these inside their own state (`Weighing.plan`), hand them to their
 kernels (`Weighing.weigher`) and grow them between rounds: their sizes are the same for all of them. The first round
@@ -21,7 +21,7 @@ from thalweg._types import Array
 from thalweg.domains import Simplex
 from thalweg.learners import loop
 from thalweg.learners.contract import core
-from thalweg.learners.contract import room as has_room
+from thalweg.learners.contract import has_capacity as core_has_capacity
 from thalweg.learners.one_projection import Reduced, ReducedSettings, ReducedState
 from thalweg.learners.tracker import Tracking
 from thalweg.learners.tracker.kernels import curved_in_use, helpers_in_use
@@ -33,10 +33,10 @@ __all__ = ["Weighing", "pending"]
 
 
 @kernel
-def room(handle: AnyHandle) -> bool:
+def has_capacity(handle: AnyHandle) -> bool:
     """Whether there is capacity for one more round. Takes a handle of a `Game`."""
     game = parts(handle)
-    return has_room(core(game.state), core(game.settings))
+    return core_has_capacity(core(game.state), core(game.settings))
 
 
 class Weighing:
@@ -91,7 +91,7 @@ class Weighing:
         handle = bind(loop.Game(s, c, None, *self.machine.hull, g))
         return Weigher(
             Pointer(loop.ready, "none(any)", (handle.kind,)),
-            Pointer(room, "b1(any)", (handle.kind,)),
+            Pointer(has_capacity, "b1(any)", (handle.kind,)),
             Pointer(loop.update, f"i8(any,{','.join(loop.TURN)})", (handle.kind, *loop.TURN)),
             Closed(handle),
             s.x,

@@ -1,4 +1,4 @@
-r"""What the built-in losses share: they depend on the decision through one number, the prediction z = <a, x>.
+r"""The base of the built-in losses: they depend on the decision through one number, the prediction z = <a, x>.
 
 .. math:: f(x) = \phi(\langle a, x \rangle, b), \qquad \nabla f(x) = \phi'(\langle a, x \rangle, b) \, a .
 
@@ -44,7 +44,7 @@ class Loss(Protocol):
 
 
 class PredictionLoss:
-    """What the built-in losses share: f(x) = phi(<a, x>, b).
+    """A loss of one prediction: f(x) = phi(<a, x>, b).
 
     A loss is a file: phi in four kernels (`value`, `slope`, `prox_slope`, `tangent`, explained in
     `thalweg.losses._phi`) and a class that states the facts below. It is known by its name from then on, wherever it

@@ -41,7 +41,7 @@ def of_kernels(value: Kernel, slope: Kernel, prox_slope: Kernel, tangent: Kernel
 
 @kernel
 def query(value: Pointer, slope: Pointer, a: np.ndarray, b: float, par: float, x: np.ndarray, g: np.ndarray) -> float:
-    """f(x), and g <- its gradient. Every loss of the package is asked here, by compiled loops and from Python."""
+    """f(x), and g <- its gradient. All queries of losses end here, from compiled loops and from Python."""
     z = 0.0
     for j in range(a.shape[0]):
         z += a[j] * x[j]
@@ -68,14 +68,14 @@ def _prediction(a: np.ndarray, x: np.ndarray) -> float:
 
 @kernel
 def ask_value(value: Pointer, b: float, par: float, a: np.ndarray, x: np.ndarray) -> float:
-    """f(x) as of `query`; nan where <a, x> is not finite."""
+    """f(x) as in `query`; nan where <a, x> is not finite."""
     z = _prediction(a, x)
     return call(value, z, b, par) if math.isfinite(z) else np.nan
 
 
 @kernel
 def ask_slope(slope: Pointer, b: float, par: float, a: np.ndarray, x: np.ndarray, g: np.ndarray) -> float:
-    """g <- the gradient as of `query`; returns <a, x>. Where that is not finite, g is left as it is."""
+    """g <- the gradient as in `query`; returns <a, x>. Where that is not finite, g is unchanged."""
     z = _prediction(a, x)
     if math.isfinite(z):
         weight = call(slope, z, b, par)

@@ -27,7 +27,7 @@ def slope(z: float, b: float, delta: float) -> float:
 
 @kernel
 def prox_slope(z: float, b: float, delta: float, width: float) -> float:
-    """As of the squared loss, cut to the slopes there are."""
+    """As for the squared loss, cut to [-delta, delta]."""
     return min(max((z - b) / (1.0 + width), -delta), delta)
 
 

@@ -51,7 +51,7 @@ class Log(PredictionLoss):
     features : array
         a, of the shape of a decision.
     offset : float
-        b, what is earned whatever the decision.
+        b, the gain that does not depend on the decision.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Meta-learners: who is believed. Each serves a pool, whose members stay, and a cover, whose members come and go."""
+"""Meta-learners: weights of experts. Each serves a pool, with fixed members, and a cover, where they come and go."""
 
 from thalweg.metas._base import Meta
 from thalweg.metas.ada_normal_hedge import AdaNormalHedge

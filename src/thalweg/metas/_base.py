@@ -26,21 +26,21 @@ def fits_range(m: object, c: Any, k: int, n: int, born: Ints | None, r: Floats) 
 
 
 class Meta(Recorded, ABC):
-    """Says how much each member of a group counts, from how much better than the combination it was.
+    """Weighs the members of a group by their gains over the combination.
 
     Notes
     -----
-    A new one is one file: a NamedTuple of declared state and one of settings, both with a row for each group; what
-    `clear`, `admit`, `fits`, `feed` and `weigh` (`thalweg._kernels.parts`) do for them; and a class with `plan`.
+    A new one is one file: a NamedTuple of declared state and one of settings, both with a row for each group;
+    implementations of `clear`, `admit`, `fits`, `feed` and `weigh` (`thalweg._kernels.parts`); and a class with `plan`.
     """
 
     @classmethod
     @abstractmethod
     def plan(cls, metas: Sequence[Self], sizes: Sequence[int]) -> Plan:
-        """Return the plan of these meta-learners, one for a group of so many members."""
+        """Return the plan of these meta-learners, one for each group, by its number of members."""
 
     def for_members(self, members: int) -> Meta:
-        """Return one for a group that grows to about so many members: the same, unless its numbers depend on that."""
+        """Return one for a group that grows to about this size: the same, unless its numbers depend on that."""
         return self
 
     def check(self, members: int) -> None:

@@ -42,7 +42,7 @@ class HedgeSettings(NamedTuple):
     """Constants."""
 
     log_prior: Floats  # (K, N)
-    epsilon: Floats  # (K,) the rate, or what it starts at
+    epsilon: Floats  # (K,) the rate, or its first value
     radius: Floats  # (K,) R; 0 where the rate is fixed
 
 
@@ -124,7 +124,7 @@ class Hedge(Meta):
                 raise wrong("Hedge", "prior", "numbers > 0 of sizes that can be compared", prior)
 
     def for_members(self, members: int) -> Hedge:
-        """Return the same with its rate and prior for so many members, in a group that grows."""
+        """Return the same with its rate and prior for a group that grows to this size."""
         other = copy.copy(self)
         other.members = members
         return other
@@ -135,7 +135,7 @@ class Hedge(Meta):
             raise InputError(f"The 'prior' parameter of Hedge must have shape {(members,)}. Got {self.prior.shape}.")
 
     def weights(self, members: int) -> Floats:
-        """The prior of so many members."""
+        """The prior for a number of members."""
         n = check_count("Hedge.weights", "members", members)
         check_entries("Hedge.weights", "members", members, n)
         self.check(n)

@@ -5,8 +5,8 @@ Exponential weights in which the t-th newcomer takes 1/t of all weight. With l_{
     p_t     = the newcomer 1/t, the others (1 - 1/t) q_t                                   (1)
     q_{t+1,i} ~ p_{t,i} exp(-alpha l_{t,i}) over those alive after round t                 (2)
 
-Where nobody else is left the newcomer has all the weight. Newcomers of one round come in one after the other, so N that
-come first of all have 1/N each. Who came in as the r-th is never worse off by more than (ln s)/alpha until the s-th has
+A newcomer without others alive has all the weight. Newcomers of one round come in one after the other, so N that
+come first of all have 1/N each. The r-th member is never worse off by more than (ln s)/alpha until the s-th has
 come, if exp(-alpha f) is concave; for losses in an interval of length c another alpha c^2/8 a round is lost.
 """
 

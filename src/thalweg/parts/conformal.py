@@ -1,4 +1,4 @@
-"""One side of `ConformalTracker`: candidates for a quantile of the scores, their weights, and what keeps the coverage.
+"""One side of `ConformalTracker`: candidates for a quantile of the scores, their weights, and coverage control.
 
 A round, with alpha the share that may be missed and e_k the candidates, w_k their weights (a `Tracker` on the simplex):
 
@@ -14,12 +14,12 @@ A round, with alpha the share that may be missed and e_k the candidates, w_k the
     and r_h the (1 - alpha)-quantile of the last 1000 ratios s/m_h, m_h of when s was predicted                      (5)
     m_h <= M;  e_k <= 2 M'                                                                                          (6)
 
-with M the largest and M' the second largest score of the shortest window: what is left of a level that is gone does no
-harm for longer than that window, and a single huge score next to none. A quantile of n numbers is at place
+with M the largest and M' the second largest score of the shortest window: after a drop of the level, old scores matter
+no longer than that window, and a single huge score hardly at all. A quantile of n numbers is at place
 (1 - alpha)(n + 1) of the sorted ones, between neighbours linear.
 
 After more than 10/alpha zeros in a row windows and means are empty, the threshold is 0 and the rest waits until a score
-is above 0: a zero is covered whatever the threshold is. After more than 100/alpha theta is what it was before them.
+is above 0: a zero is covered whatever the threshold is. After more than 100/alpha theta has its value before them.
 
 Scores times a power of two give thresholds times that power, bit for bit, as long as nothing underflows: everything
 above is linear in the scores, or made of ratios of them.
@@ -65,7 +65,7 @@ class SideState(NamedTuple):
     means: Floats = field("H")  # m_h
     counts: Floats = field("H")  # n_h
     candidates: Floats = field("K")  # e_k of the present round
-    theta: Floats = field("2")  # and what it was before the present run of zeros
+    theta: Floats = field("2")  # and its value before the present run of zeros
     asked: Floats = field("h")  # thresholds that wait for an answer: the i-th is asked[i % h]
     advice: Floats = field("h K")  # e_k of those rounds
     scales: Floats = field("h H")  # m_h of those rounds
@@ -178,7 +178,7 @@ def _insert(sorted_: Floats, n: int, value: float) -> None:
 
 @inner
 def _replace(sorted_: Floats, n: int, old: float, new: float) -> None:
-    """One of n numbers goes, another comes."""
+    """Replace one of n sorted numbers by another."""
     i = _place(sorted_, n, old)
     while i + 1 < n and sorted_[i + 1] < new:
         sorted_[i] = sorted_[i + 1]
@@ -189,7 +189,7 @@ def _replace(sorted_: Floats, n: int, old: float, new: float) -> None:
     sorted_[i] = new
 
 
-# -------------------------------------------------------------------------------------------------- what is remembered
+# -------------------------------------------------------------------------------------------------- remembered scores
 
 
 @inner
@@ -262,14 +262,14 @@ def ask(handle: AnyHandle, row: int) -> float:
 
 
 @kernel
-def room(handle: AnyHandle) -> bool:
+def has_capacity(handle: AnyHandle) -> bool:
     """Whether there is capacity for one more answer."""
     return fits(parts(handle).weigher)
 
 
 @kernel
 def answer(handle: AnyHandle, row: int, score: float) -> None:
-    """The score of the round that waits in this row; there is room for it."""
+    """Learn the score of the round that waits in this row; there must be capacity for it."""
     turn = parts(handle)
     s, c, weigher = turn.state, turn.settings, turn.weigher
     missed = 1.0 if score > s.asked[row] else 0.0
@@ -302,7 +302,7 @@ class Sides(NamedTuple):
     """One side, or two of a kind: the kernels of a round and their arguments."""
 
     ask: Pointer
-    room: Pointer
+    has_capacity: Pointer
     answer: Pointer
     above: Closed
     below: Closed
@@ -314,11 +314,11 @@ class Sides(NamedTuple):
 
 
 def pointers(handle: Handle) -> tuple[Pointer, Pointer, Pointer]:
-    """Return `ask`, `room` and `answer` for a side whose handle has this type."""
+    """Return `ask`, `has_capacity` and `answer` for a side whose handle has this type."""
     kind = handle.kind
     return (
         Pointer(ask, "f8(any,i8)", (kind, "i8")),
-        Pointer(room, "b1(any)", (kind,)),
+        Pointer(has_capacity, "b1(any)", (kind,)),
         Pointer(answer, "none(any,i8,f8)", (kind, "i8", "f8")),
     )
 
@@ -337,9 +337,9 @@ def ask_sides(handle: AnyHandle, forecast: float, kind: int, out: Floats) -> Non
 
 @kernel
 def answer_sides(handle: AnyHandle, above: float, below: float) -> bool:
-    """The scores of the first round that waits for them. False, with nothing changed, where there is no capacity."""
+    """Learn the scores of the first round that waits. False, with nothing changed, where there is no capacity."""
     sides = parts(handle)
-    if not call(sides.room, sides.above) or (sides.two and not call(sides.room, sides.below)):
+    if not call(sides.has_capacity, sides.above) or (sides.two and not call(sides.has_capacity, sides.below)):
         return False
     row = sides.clock[ANSWERED] % sides.horizon
     call(sides.answer, sides.above, row, above)
@@ -358,7 +358,9 @@ def run_sides(handle: AnyHandle, above: Floats, below: Floats, first: int, out: 
     sides = parts(handle)
     T, late = above.shape[0], sides.horizon - 1
     for t in range(first, T + late):
-        if t >= late and (not call(sides.room, sides.above) or (sides.two and not call(sides.room, sides.below))):
+        if t >= late and (
+            not call(sides.has_capacity, sides.above) or (sides.two and not call(sides.has_capacity, sides.below))
+        ):
             return t
         if t < T:
             row = sides.clock[ASKED] % sides.horizon

@@ -1,4 +1,4 @@
-"""Weights from how the experts' errors go together, as of Bates and Granger (1969), and at least 0.
+"""Weights from the covariance of the experts' errors, after Bates and Granger (1969), and at least 0.
 
 With e_i = x_i - y the error of expert i, or (x_i - y)/|y| for percentages, a_i how much of it is awake, sums over the
 rounds that are known and f <= 1 for forgetting, a memory has
@@ -7,11 +7,11 @@ rounds that are known and f <= 1 for forgetting, a memory has
     M_ij = (S_ij/v + 4 P_ij)/sqrt((n_i + 4)(n_j + 4)),   P_ii = 1, P_ij = 1/2,   v the mean of S_ii/n_i             (2)
     w    = argmin w' M w  over the weights of those awake                                                           (3)
 
-(2) is as if everybody had erred for four rounds alike, half of it in common. Where experts sleep it is less than what
-they have in common when awake, but always positive definite, so (3) has one solution: u/sum_i u_i, where u >= 0 is the
+(2) is as if all experts had erred alike for four rounds, half of it in common. Where experts sleep, M underestimates
+their common error, but it is always positive definite, so (3) has one solution: u/sum_i u_i, where u >= 0 is the
 least of u' M u/2 - sum_i u_i. Those of positive weight solve M u = 1, and the last ones are tried first.
 
-These weights do not depend on what was played before. So one memory learns from all answers, also where they come h
+These weights do not depend on earlier decisions. So one memory learns from all answers, also where they come h
 rounds late: the forecast of round t knows the rounds up to t - h, whenever their answers came.
 
 References
@@ -38,7 +38,7 @@ __all__ = [
     "memories_plan",
 ]
 
-BEFORE = 4.0  # rounds that everybody is taken to have erred
+BEFORE = 4.0  # prior rounds with equal errors of all experts
 COMMON = 0.5  # of it in common
 LEVEL = 1e-9  # of 1: slopes up to it are 0
 LARGEST_SUM = 1e300
@@ -46,7 +46,7 @@ LARGEST_FORECAST = 1e60  # of a forecast: squares of squares of differences can 
 
 
 class MemoriesState(NamedTuple):
-    """L memories of K experts, and the h rounds that they do not know yet."""
+    """L memories of K experts, and the h rounds without answers yet."""
 
     S: Floats = field("L K K", magnitude(LARGEST_SUM))
     n: Floats = field("L K")
@@ -70,7 +70,7 @@ class MemoriesSettings(NamedTuple):
 
 
 def memories_plan(keep: Floats, experts: int, horizon: int, relative: bool) -> Plan:
-    """Return the plan of memories that keep these parts of what they know in a round."""
+    """Return the plan of memories with these discount factors."""
     L, K = keep.size, experts
     sizes = {"L": L, "K": K, "h": horizon, "Q": K if L else 0}
     return Plan(MemoriesState, MemoriesSettings(keep, relative), sizes, holds=_holds, begin=begin_memories)
@@ -110,7 +110,7 @@ def _learn(s: MemoriesState, c: MemoriesSettings, row: int) -> None:
 
 @inner
 def _moments(s: MemoriesState, c: MemoriesSettings, k: int, a: Floats) -> bool:
-    """(2); whether anybody who is awake has erred."""
+    """Compute (2); return whether any expert awake has erred."""
     K, v, known = a.shape[0], 0.0, 0.0
     for i in range(K):
         c.z[i] = 1.0 / np.sqrt(s.n[k, i] + BEFORE)
@@ -122,7 +122,7 @@ def _moments(s: MemoriesState, c: MemoriesSettings, k: int, a: Floats) -> bool:
     scale = known / v
     for i in range(K):
         row, S = c.M[i], s.S[k, i]
-        for j in range(K):  # of who sleeps it is not used
+        for j in range(K):  # not used of sleeping experts
             row[j] = (S[j] * scale + COMMON * BEFORE) * (c.z[i] * c.z[j])
         row[i] = (S[i] * scale + BEFORE) * (c.z[i] * c.z[i])
     return True
@@ -130,7 +130,7 @@ def _moments(s: MemoriesState, c: MemoriesSettings, k: int, a: Floats) -> bool:
 
 @inner
 def _solve(c: MemoriesSettings, count: int) -> None:
-    """z <- the solution of M z = 1 among the first so many that are active, by Cholesky: G'G = M."""
+    """z <- the solution of M z = 1 among the first active ones, by Cholesky: G'G = M."""
     G, z, active = c.G, c.z, c.active
     for i in range(count - 1, -1, -1):  # loops that begin at 0 are vectorised
         row = G[i]
@@ -182,7 +182,7 @@ def _descend(c: MemoriesSettings, a: Floats) -> int:
 
 @inner
 def _minimise(c: MemoriesSettings, a: Floats) -> None:
-    """u <- the least of u' M u/2 - sum u over u >= 0 of those awake, some of which are > 0 (Lawson and Hanson)."""
+    """u <- the least of u' M u/2 - sum u over u >= 0 of those awake, not all 0 (Lawson and Hanson)."""
     u, active = c.u, c.active
     for _ in range(3 * u.shape[0]):
         count = _descend(c, a)
@@ -201,7 +201,7 @@ def _minimise(c: MemoriesSettings, a: Floats) -> None:
 
 @inner
 def _weigh(s: MemoriesState, c: MemoriesSettings, k: int, a: Floats, w: Floats) -> None:
-    """w <- what memory k plays among those awake."""
+    """w <- the weights of memory k among those awake."""
     K, awake, total = w.shape[0], 0.0, 0.0
     for i in range(K):
         c.u[i], w[i] = 0.0, 0.0
@@ -239,7 +239,7 @@ def foresee(s: MemoriesState, c: MemoriesSettings, row: int, x: Floats, a: Float
 
 @kernel
 def foresee_rounds(s: MemoriesState, c: MemoriesSettings, row: int, X: Floats, A: Floats, Y: Floats, W: Floats) -> None:
-    """W (T, L, K) <- the weights of T rounds, the first of which has this row. All are answered."""
+    """W (T, L, K) <- the weights of T rounds from this row on. All are answered."""
     for t in range(X.shape[0]):
         foresee(s, c, row, X[t], A[t], W[t])
         s.y[row], s.answered[row] = Y[t], 1

@@ -57,14 +57,14 @@ BLIND_SHARE = 1.0  # the same without values, where descents are worth less
 ALARM, DRIFT, WINDOW = 12.0, 2.0, 100.0  # of (2), (3)
 ROUNDING = 1e-14  # of the largest nu
 EVIDENT = 1e3  # times the noise level
-JUMP = 10.0  # the error that restarted D counts at most so many times the noise level
+JUMP = 10.0  # the error that restarted D counts as at most this many noise levels
 LARGEST_CURVATURE = 1e150  # of an entry of P, of an error and of a step
 LARGEST_MEAN = 1e300
 NOISE, SUM, ROUNDS, MOST = 0, 1, 2, 3  # of `watch`: the mean of nu, a, the rounds D has seen, the largest nu
 
 
 class CurvatureState(NamedTuple):
-    """C is 0, D is 1, the walkers are 2 and 3; Q of them, none where nobody follows curvature."""
+    """C is 0, D is 1, the walkers are 2 and 3; Q of them, none where no member follows curvature."""
 
     P: Floats = field("Q d d", magnitude(5 * LARGEST_CURVATURE))
     watch: Floats = field("4", within(0.0, 5 * LARGEST_CURVATURE))  # the errors of D
@@ -123,7 +123,7 @@ def _fits(w: float, square: float, f: float) -> bool:
 
 @inner
 def gain_of(h: Floats, y: Floats, point: Floats) -> float:
-    """Return what a member at this point would have gained over y."""
+    """Return the gain of a member at this point over y."""
     gain = 0.0
     for j in range(h.shape[0]):
         gain += h[j] * (y[j] - point[j])
@@ -185,15 +185,15 @@ def move_curved(
         step = (2.0 * f - gain) / (2.0 * f + w)
         if not (_fits(w, square, f) and step * square * step < LARGEST_CURVATURE * LARGEST_CURVATURE):
             continue  # f and h are too far apart for floating point
-        far, root = 0.0, 1.0 / np.sqrt(2.0 * f + w)
+        far = 0.0
         for j in range(d):
             point[j] -= step * u[j]
             far += (point[j] - around.center[j]) * (point[j] - around.center[j])
-            u[j] *= root
         bring_back(around, point, far)
         walk = WALKS[k] * unit
         for i in range(d):
+            scaled = u[i] / (2.0 * f + w)  # no root: scaling losses by any power of two must change no bit
             for j in range(d):
-                P[i, j] -= u[i] * u[j]  # (1)
+                P[i, j] -= scaled * u[j]  # (1)
             P[i, i] = min(P[i, i] + walk, LARGEST_CURVATURE)  # (4)
     return evident

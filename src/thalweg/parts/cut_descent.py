@@ -3,7 +3,7 @@
 The loss of a round is known to be f >= 0 at the decision and at least 0 elsewhere, so among the lower bounds on
 f(u) - f is the linear one cut at -2f, l(u) = max(-2f, <h, u - y>). Member k has the multiplier 2^k:
 
-    r_k = <h, y - y_k>                                                  what it would have gained               (1)
+    r_k = <h, y - y_k>                                                  its gain                                (1)
     s_k = min(2^k R / sqrt(S), (2f - r_k)_+ / ||h||^2)                  S = sum of ||h||^2, this round's too    (2)
     y_k <- the ball's point nearest to y_k - s_k h                      the proximal step of l                  (3)
     while 2^(K+1) sqrt(S) <= 2 sum of ||h||: K += 1, member K joins     at the combined decision of this round  (4)
@@ -65,7 +65,7 @@ class CutDescentState(NamedTuple):
 
 
 def members_plan(rows: int, dim: int) -> Plan:
-    """Return the plan of so many rows."""
+    """Return the plan of a number of rows."""
     return Plan(CutDescentState, (), {"N": rows, "d": dim})
 
 

@@ -1,13 +1,13 @@
-"""What a loss may have been, from gradients alone: helpers that each suppose another curvature.
+"""Estimates of losses from gradients alone: helpers that each suppose another curvature.
 
 Helper j supposes that losses are nonnegative and have the curvature 1/s_j along h, s_j = 2^(1-j) R/G with G the longest
 gradient so far. Then the loss was s_j ||h||^2 / 2, and a helper knows its own gradient, which points along h, too:
 
     e_j = ||h|| - <h, y - z_j> / (||h|| s_j);   z_j <- the ball's point nearest to z_j - s_j e_j h/||h||            (1)
     E_j <- 0.999 E_j + e_j^2;   t <- 0.999 t + 1;   w_j ~ s_j^(-1/4) E_j^(-t/2)                                    (2)
-    2f = ||h||^2 2^(sum_j w_j (1-j)) R/G                                      what to take for twice the loss       (3)
+    2f = ||h||^2 2^(sum_j w_j (1-j)) R/G                                      the estimate of twice the loss        (3)
 
-Who supposes wrongly meets larger gradients than the others. (2) are the chances of Gaussian errors of unknown width,
+Wrong suppositions meet larger gradients than others. (2) are the likelihoods of Gaussian errors of unknown width,
 with a prior that likes short steps. For f = e^2/2, h = e a with ||a||^2 = 1/s_j, (1) makes this round's error 0.
 """
 

@@ -1,6 +1,6 @@
 """A few orthonormal directions that follow a matrix S >= 0, and a row z that changed it. No matrix is diagonalised.
 
-The row joins the directions F (k, d) and the weakest leaves. Z (k + 1, d) has F and what z has outside of F, with
+The row joins the directions F (k, d) and the weakest leaves. Z (k + 1, d) has F and the part of z outside of F, with
 length 1; u is the eigenvector of the smallest eigenvalue of Z S Z', with u_{k+1} >= 0.
 
     F <- F - c (u' Z + z_{k+1}),  c_i = u_i/(1 + u_{k+1})                  the smallest turn after which F u = 0    (1)
@@ -17,7 +17,7 @@ from thalweg._kernels.vectors import dot
 
 __all__ = ["align", "diagonal", "multiply", "outside", "turn", "widen"]
 
-NOTHING = 1e-24  # of the energy of a row: what is outside of F is rounding
+NOTHING = 1e-24  # of the energy of a row: a smaller part outside of F is rounding
 SIGMA = 1e-6  # of the trace: (2) keeps directions apart that hold nothing
 LEVEL = 1e-12  # of the trace: eigenvalues below it are one
 TURNED = 1e-14  # of the trace: off the diagonal that is nothing
@@ -36,7 +36,7 @@ def outside(F: Floats, z: Floats) -> float:
 
 @kernel
 def _away(rows: Floats, count: int, y: Floats) -> float:
-    """y <- what it has outside of the first rows, which are orthonormal, with length 1. Returns that length squared."""
+    """y <- its part outside of the first rows, which are orthonormal, with length 1. Returns that length squared."""
     for _ in range(2):  # twice is enough
         for i in range(count):
             along = dot(rows[i], y)
@@ -52,7 +52,7 @@ def _away(rows: Floats, count: int, y: Floats) -> float:
 
 @kernel
 def widen(F: Floats, z: Floats, Z: Floats) -> bool:
-    """Z <- F and what z has outside of it; whether that is anything."""
+    """Z <- F and the part of z outside of it; return whether that part is not 0."""
     k, d = F.shape
     for i in range(k):
         for j in range(d):

@@ -12,8 +12,8 @@ l(x_i)), is its regret for not having followed expert i; a_i is 0 where it sleep
 
 (1) forgets where V and A are multiplied by `keep` < 1 first. (4) with alpha = 0 are exponential weights. Nothing
 depends on the scale of the losses, but (5), which is for logarithmic ones. In (1) and (3) an expert that was never
-judged has an equal share. Where all who are awake have weight 0, all have the same. Rules of one more kind weigh by
-how errors go together: `thalweg.parts.covariance`.
+judged has an equal share. Where all experts awake have weight 0, all have the same. Rules of one more kind use the
+covariance of errors: `thalweg.parts.covariance`.
 
 References
 ----------
@@ -43,10 +43,10 @@ __all__ = [
     "Row",
     "RulesSettings",
     "RulesState",
-    "believe",
     "learn_rule",
     "normalise",
     "rules_plan",
+    "weigh_rule",
 ]
 
 BOA, MLPOL, MLPROD, SHARE, BAYES = range(5)  # those from SHARE on keep logarithms of weights
@@ -55,10 +55,10 @@ LEAST = -700.0  # of a logarithm of a weight
 
 
 class Row(NamedTuple):
-    """One rule with its numbers, and how much it is believed at first."""
+    """One rule with its numbers, and its first weight."""
 
     kind: int
-    keep: float = 1.0  # of what was learned, each round
+    keep: float = 1.0  # discount factor of the past, each round
     rate: float = 1.0  # c
     share: float = 0.0  # alpha
     prior: float = 1.0
@@ -114,8 +114,8 @@ def _step(c: RulesSettings, s: RulesState, m: int, i: int) -> float:
 
 
 @inner
-def believe(s: RulesState, c: RulesSettings, m: int, a: Floats, w: Floats) -> None:
-    """w <- what rule m plays among those awake."""
+def weigh_rule(s: RulesState, c: RulesSettings, m: int, a: Floats, w: Floats) -> None:
+    """w <- the weights of rule m among those awake."""
     K, kind = w.shape[0], c.kinds[m]
     top, judged = -np.inf, 0.0
     for i in range(K):
@@ -147,14 +147,14 @@ def believe(s: RulesState, c: RulesSettings, m: int, a: Floats, w: Floats) -> No
 
 @inner
 def normalise(a: Floats, w: Floats) -> None:
-    """w <- a w / sum, or the same for all who are awake where that is 0."""
+    """w <- a w / sum, or the same for all awake where that is 0."""
     total, awake = 0.0, 0.0
     for i in range(w.shape[0]):
         w[i] *= a[i]
         total += w[i]
         awake += a[i]
     for i in range(w.shape[0]):
-        w[i] = w[i] / total if total > 0.0 else a[i] / awake  # somebody is awake
+        w[i] = w[i] / total if total > 0.0 else a[i] / awake  # at least one is awake
 
 
 @inner

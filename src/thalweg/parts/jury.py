@@ -1,12 +1,12 @@
-"""Weights over a few candidates by what they gained: the Tracker's records (`thalweg.parts.records`) on their own.
+"""Weights over a few candidates by their gains: the Tracker's records (`thalweg.parts.records`) on their own.
 
-In every round candidate i has gained q_i over what was played, for instance l'(z)(z - z_i) where z was played and z_i
+In every round candidate i has gained q_i over the decision, for instance l'(z)(z - z_i) where z was played and z_i
 was its advice. Then, with nothing to set,
 
     for every interval I:   sum_{t in I} q_i <= O(sqrt(sum_{t in I} max_k q_k^2) log T + max |q| log^2 T)           (1)
 
 with the largest |q| of all rounds up to the end of I, as long as sum_i w_i q_i <= 0: it is 0 where gains are linear in
-the advice, and what is played is the mean by w. The second term is needed: after one large gain small ones count
+the advice, and the decision is the mean by w. The second term is needed: after one large gain small ones count
 little. docs/why-the-tracker-works.md has the proof.
 Weights do not change when all gains are multiplied by a positive number.
 """
@@ -75,7 +75,7 @@ def begin_jury(s: JuryState, c: JurySettings) -> None:
 
 @inner
 def judge(s: JuryState, c: JurySettings, q: Floats) -> None:
-    """One round: weights from what each candidate gained."""
+    """Play one round: update the weights from the candidates' gains."""
     N = s.weights.shape[0]
     s.heard[0] += 1
     largest = 0.0

@@ -1,4 +1,4 @@
-"""Records of what members gained: Hedge on observed gains, once since the start and once for each interval of a cover.
+"""Records of the members' gains: Hedge on observed gains, once since the start and once for each interval of a cover.
 
 A record has the members' gains since its birth and believes accordingly. With q_i the gain of member i in a round:
 
@@ -8,7 +8,7 @@ A record has the members' gains since its birth and believes accordingly. With q
 Only this lives on a cover, not the members: a pool that never restarts holds a good member for every interval. Record 0
 never ends; slot k has the record of level k of the compact cover (`thalweg._kernels.covers`), flat log-priors and the
 prior 3/m. Markers are placed where gains may have added up to 16 of the largest one, phi = min(2f, 2R||h||). The
-records are mixed by what they gained themselves, over a grid of rates, as far as gains are no larger than Bt, those
+records are mixed by their own gains, over a grid of rates, as far as gains are no larger than Bt, those
 seen before (b = max_j |Q_j|; B0 the first b):
 
     Q_j *= min(1, Bt/b);  Bt = max(Bt, b);  R_j += Q_j;  W_j += Q_j^2                                              (3)
@@ -17,7 +17,7 @@ seen before (b = max_j |Q_j|; B0 the first b):
 with i_min = ceil(log4(Bt/B0)), so that eta_i |Q_j| <= 1/2. A record whose grid has fallen behind, i_min > a_j + 2,
 starts another one: a_j = i_min, R_j = W_j = 0.
 One more record began at the last evident change (`thalweg.parts.curvature`). It has the prior 3, and in it the
-member that started anew there counts for 60 others.
+member that restarted there counts for 60 others.
 """
 
 import math
@@ -39,12 +39,12 @@ __all__ = [
     "RATES",
     "RecordsState",
     "account",
+    "begin_change",
     "begin_records",
     "credit",
-    "has_room",
+    "has_slots",
     "mark",
     "mix",
-    "recall",
     "records_plan",
     "rounds_for",
     "slots_for",
@@ -57,7 +57,7 @@ BEHIND = 2
 ENOUGH = 16.0  # of the largest phi, for a marker
 CHANGE, OTHERS = 1, 2  # the rows of the record since the last evident change, and of the first slot of the cover
 EVEN, TRUSTING = 1, 2  # of `flat`
-TRUST, STARTED = 60.0, 3  # the weight of the member that started anew, and its row
+TRUST, STARTED = 60.0, 3  # the weight of the member that restarted, and its row
 LARGEST_SQUARE = 1e300
 FOREVER = 2**63 - 1
 Holds = Callable[[Any, Any, Past], Iterator[tuple[str, bool]]]
@@ -65,7 +65,7 @@ NOTHING = 1e-150  # a gain up to here is none: its square is lost
 LN4 = math.log(4.0)
 SINCE, LARGEST, FIRST, SEEN = 0, 1, 2, 3  # of `totals`: phi since the last marker, the largest phi, B0, Bt;
 GAINED = 4  # and the sum of Q_0
-MARKERS, MINIMUM, ANCHORED = 0, 1, 2  # of `counts`: m, i_min, how often a record was anchored anew,
+MARKERS, MINIMUM, ANCHORED = 0, 1, 2  # of `counts`: m, i_min, how often a record was anchored again,
 CHANGES = 3  # and how many changes were evident
 
 
@@ -80,7 +80,7 @@ class RecordsState(NamedTuple):
     B: Floats = field("J", within(0.0, LARGEST_SQUARE))
     R: Floats = field("J")
     W: Floats = field("J", within(0.0, LARGEST_SQUARE))
-    p: Floats = field("J N")  # what each believes
+    p: Floats = field("J N")  # the weights of each
     prior: Floats = field("J")  # its logarithm
     anchors: Ints = field("J")  # a_j
     flat: Ints = field("J", within(0, 2))  # 0: log-priors of record 0; EVEN: all are 0; TRUSTING: all but one
@@ -92,18 +92,18 @@ class RecordsState(NamedTuple):
 
 
 def records_plan(members: int, slots: int, marks: int = 0, holds: Holds | None = None) -> Plan:
-    """Return the plan of records over so many members with capacity for 2^slots - 1 markers; no slots, no intervals."""
+    """Return the plan of records over `members` with capacity for 2^slots - 1 markers; no slots, no intervals."""
     sizes = {"J": OTHERS + slots, "B": OTHERS + slots - 1, "N": members, "M": marks}
     return Plan(RecordsState, (), sizes) if holds is None else Plan(RecordsState, (), sizes, holds=holds)
 
 
 def slots_for(rounds: int) -> int:
-    """Return how many slots the markers of so many rounds can fill: they are 16 rounds apart or more."""
+    """Return how many slots the markers of a number of rounds can fill: they are 16 rounds apart or more."""
     return min(int(slots_in_use(rounds // 16 + 1)), MOST_SLOTS)
 
 
 def rounds_for(slots: int | None) -> int:
-    """Return how many rounds so many slots are enough for, the inverse of `slots_for`; None: they need none."""
+    """Return the number of rounds that slots suffice for, the inverse of `slots_for`; None: no slots are needed."""
     return FOREVER if slots is None or slots >= MOST_SLOTS else 16 * (2**slots - 1) - 1
 
 
@@ -116,8 +116,8 @@ def slots_of(born: NDArray[Any]) -> int:
 
 
 @inner
-def has_room(s: RecordsState, rounds: int) -> bool:
-    """Whether there are slots for so many rounds."""
+def has_slots(s: RecordsState, rounds: int) -> bool:
+    """Whether there are slots for a number of rounds."""
     return (rounds // 16 + 1) >> (s.born.shape[0] - 1) == 0
 
 
@@ -146,7 +146,7 @@ def _begin(s: RecordsState, j: int, flat: int, prior: float) -> None:
 def begin_records(s: RecordsState, logs: Floats, first: int, count: int, scores: Floats) -> None:
     """The first round: record 0 over these rows."""
     _begin(s, 0, 0, 0.0)
-    _believe(s, 0, logs, first, count, scores)
+    _weigh(s, 0, logs, first, count, scores)
     s.weights[0] = 1.0
 
 
@@ -193,7 +193,7 @@ def credit(s: RecordsState, largest: float, scores: Floats) -> None:
 
 @inner
 def mark(s: RecordsState, phi: float, blind: bool, round: int) -> None:
-    """A marker, where it is time for one."""
+    """Place a marker if one is due."""
     s.totals[LARGEST] = max(s.totals[LARGEST], phi)
     s.totals[SINCE] += phi
     if 0.0 < ENOUGH * s.totals[LARGEST] <= s.totals[SINCE]:
@@ -206,15 +206,15 @@ def mark(s: RecordsState, phi: float, blind: bool, round: int) -> None:
 
 
 @inner
-def recall(s: RecordsState) -> None:
-    """An evident change."""
+def begin_change(s: RecordsState) -> None:
+    """Start the record of an evident change."""
     s.counts[CHANGES] += 1
     s.born[CHANGE - 1] = s.counts[CHANGES]
     _begin(s, CHANGE, TRUSTING, np.log(3.0))
 
 
 @inner
-def _believe(s: RecordsState, j: int, logs: Floats, first: int, count: int, scores: Floats) -> None:
+def _weigh(s: RecordsState, j: int, logs: Floats, first: int, count: int, scores: Floats) -> None:
     """(2)."""
     U = s.B[j] * s.B[j] + s.V[j]
     rate = 1.0 / np.sqrt(U) if U > NOTHING * NOTHING else 0.0
@@ -237,7 +237,7 @@ def _believe(s: RecordsState, j: int, logs: Floats, first: int, count: int, scor
 def _grid(s: RecordsState, j: int, scores: Floats) -> float:
     """scores[j, i] <- ln of prior_j eta_i exp(eta_i R_j - eta_i^2 W_j) for the rates of its grid; returns the largest.
 
-    Up to what all records have in common. Rates below i_min are left out.
+    Up to a constant common to all records. Rates below i_min are left out.
     """
     unit = (s.totals[FIRST] if s.totals[FIRST] > 0.0 else 1.0) * 4.0 ** s.anchors[j]
     gained, square = s.R[j] / unit, s.W[j] / unit / unit
@@ -252,12 +252,12 @@ def _grid(s: RecordsState, j: int, scores: Floats) -> float:
 
 @inner
 def mix(s: RecordsState, logs: Floats, first: int, count: int, p: Floats, scores: Floats) -> None:
-    """(2) and (4): p <- what all records believe together."""
+    """(2) and (4): p <- the weights of the mixture of all records."""
     J = _rows(s) if s.counts[MARKERS] + s.counts[CHANGES] > 0 else 1
     least, top = s.counts[MINIMUM], -np.inf
     for j in range(J):
         if _alive(s, j):
-            _believe(s, j, logs, first, count, scores)
+            _weigh(s, j, logs, first, count, scores)
             if least > s.anchors[j] + BEHIND:
                 s.anchors[j] = least
                 s.R[j] = s.W[j] = 0.0

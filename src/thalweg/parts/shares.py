@@ -25,14 +25,14 @@ LEAST = 1e-6
 
 
 class SharesState(NamedTuple):
-    """H shares over N candidates; H = 0 where nobody needs them."""
+    """H shares over N candidates; H = 0 where they are not needed."""
 
     beliefs: Floats = field("H N", simplex, called="shares")  # w of each share
     trust: Floats = field("H", simplex, called="shares")
 
 
 def shares_plan(candidates: int, used: bool = True) -> Plan:
-    """Return the plan of shares over so many candidates."""
+    """Return the plan of shares over a number of candidates."""
     return Plan(SharesState, (), {"H": RATES.size if used else 0, "N": candidates})
 
 
@@ -59,7 +59,7 @@ def _follow(s: SharesState, h: int, priors: Floats, chances: Floats) -> float:
 
 @inner
 def _follow_weighted(s: SharesState, h: int, priors: Floats, chances: Floats, weight: float) -> float:
-    """(1) for one share, with probabilities to the power of a weight; returns the logarithm of what it gave."""
+    """(1) for one share, with probabilities to the power of a weight; returns the logarithm of that of the outcome."""
     top, total = -np.inf, 0.0
     for i in range(priors.shape[0]):
         log = np.log(s.beliefs[h, i]) if s.beliefs[h, i] > 0.0 else -np.inf
@@ -75,7 +75,7 @@ def _follow_weighted(s: SharesState, h: int, priors: Floats, chances: Floats, we
 
 @inner
 def share(s: SharesState, priors: Floats, chances: Floats, weight: float, weights: Floats) -> None:
-    """(1): one round; chances[i] > 0 is what candidate i gave the outcome. weights <- those of the candidates."""
+    """(1): one round; chances[i] > 0 is candidate i's probability of the outcome. weights <- the candidates' ones."""
     H, N = s.beliefs.shape
     total, top = 0.0, -np.inf
     if weight == 1.0:

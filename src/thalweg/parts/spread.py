@@ -36,7 +36,7 @@ class SpreadState(NamedTuple):
 
 
 def spread_plan(columns: int, centred: bool) -> Plan:
-    """Return the plan of so many columns; `centred` says whether means are subtracted."""
+    """Return the plan of a number of columns; `centred`: whether means are subtracted."""
     return Plan(SpreadState, (), {"D": columns}, holds=partial(spread_holds, centred))
 
 

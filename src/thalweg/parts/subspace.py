@@ -15,15 +15,15 @@ Three sets of weights over the members, each from the priors, which give half to
 Four more candidates combine the members:
 
     C = sum_m w_m S_m/n_m, F_w follows C, around mean_w = sum_m w_m mu_m or around mean_e; the same two with b      (7)
-    all M + 4 are judged by what they lost, |z|^2 - |F z|^2 with z = x - mean (`thalweg.parts.jury`)                (8)
+    all M + 4 are judged by their losses, |z|^2 - |F z|^2 with z = x - mean (`thalweg.parts.jury`)                (8)
     F and mean <- the heaviest of the four; F turned such that F C F', the variances, is diagonal                   (9)
 
 with n = N - N_2/N (N without centring) and N_2 the sum of squared weights, so that n is the number of rows less one
-where nothing is forgotten. Before k + 2 rows members cannot differ, and nobody is judged.
+where nothing is forgotten. Before k + 2 rows members cannot differ, and none is judged.
 
-w takes nothing for granted, and is slow. b is fast, for its rate does not fall with the rows; it falls with the
+w assumes nothing, and is slow. b is fast, for its rate does not fall with the rows; it falls with the
 largest row, so that none decides alone: a lead of one such row makes odds of e^4. e follows the mean, whose best memory
-need not be that of the subspace; (6) is the slope of what is lost outside of F, in the weights. Where few rows decide,
+need not be that of the subspace; (6) is the slope of the loss outside of F, in the weights. Where few rows decide,
 there is no time to learn that the longest memory is needed: hence its prior.
 
 Rows of F keep their sign and place. The next F is turned to where F was, and then by Jacobi's method, whose
@@ -200,8 +200,8 @@ def _combine(s: SubspaceState, c: SubspaceSettings, x: Floats) -> None:
 
 
 @inner
-def _hear(s: SubspaceState, c: SubspaceSettings, x: Floats) -> None:
-    """What the combined candidates lose of a row, and the slopes of (6)."""
+def _judge_combined(s: SubspaceState, c: SubspaceSettings, x: Floats) -> None:
+    """Compute the losses of the combined candidates on a row, and the slopes of (6)."""
     M, (k, d), z = s.w.shape[1], s.F.shape, c.z
     for around in range(3):
         for j in range(d):
@@ -209,7 +209,7 @@ def _hear(s: SubspaceState, c: SubspaceSettings, x: Floats) -> None:
         for which in range(2):
             if around in (which, CENTRAL):
                 c.lost[M + 2 * which + (1 if around == CENTRAL else 0)] = outside(s.frames[M + which], z)
-    for i in range(k):  # z around mean_e: what is outside of F, whose rows are orthonormal
+    for i in range(k):  # z around mean_e: the part outside of F, whose rows are orthonormal
         along = dot(s.F[i], z)
         for j in range(d):
             z[j] -= along * s.F[i, j]
@@ -276,7 +276,7 @@ def put_in_order(F: Floats, variances: Floats) -> None:
 def learn_rows(handle: AnyHandle, X: Floats, lost: Floats) -> None:
     """Learn one row after the other; `lost` <- the energy of each outside of F before it is learned.
 
-    X has d columns and `lost` an entry for each row, and there are slots for so many rows.
+    X has d columns and `lost` an entry for each row, and there must be slots for all rows.
     """
     s, c = parts(handle)
     M, (k, d) = s.w.shape[1], s.F.shape
@@ -285,7 +285,7 @@ def learn_rows(handle: AnyHandle, X: Floats, lost: Floats) -> None:
         for j in range(d):
             c.z[j] = x[j] - s.mean[j]
         lost[t] = outside(s.F, c.z) if seen > 0 or not c.center else 0.0
-        _hear(s, c, x)
+        _judge_combined(s, c, x)
         for m in range(M):
             _move_member(s, c, m, x)
         if seen > k + 1:
@@ -330,7 +330,7 @@ class SubspaceLayout:
         return {"slots": slots}
 
     def slots(self, rounds: int) -> int:
-        """Return the slots that so many rows need."""
+        """Return the slots that a number of rows needs."""
         return slots_for(rounds)
 
     def rounds(self, sizes: Mapping[str, int]) -> int:

@@ -20,7 +20,7 @@ class Weigher(NamedTuple):
     """A learner of weights as compiled code sees it."""
 
     ready: Pointer
-    room: Pointer
+    has_capacity: Pointer
     update: Pointer
     handle: Closed  # the argument of these three
     x: Floats  # (K,) the weights, to be read only
@@ -35,7 +35,7 @@ def fits(w: Weigher) -> bool:
     """Whether the next round can be played with the present capacity."""
     if w.first and w.pending[0] == 0:
         return False
-    return call(w.room, w.handle)
+    return call(w.has_capacity, w.handle)
 
 
 @inner

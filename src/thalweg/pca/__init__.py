@@ -1,7 +1,7 @@
-"""Online PCA: follow a k-dimensional subspace of R^d, and know how much was lost.
+"""Online PCA: follow a k-dimensional subspace of R^d, with regret bounds.
 
-`EfficientPCA` keeps its regret small on every interval with one eigendecomposition a round. The other learners are what
-it is measured against. `sampling` draws projections, `best_subspace` and `dyadic_regret` look back on a run.
+`EfficientPCA` keeps its regret small on every interval with one eigendecomposition a round. The other learners are for
+comparison. `sampling` draws projections, `best_subspace` and `dyadic_regret` look back on a run.
 """
 
 from thalweg.pca import sampling

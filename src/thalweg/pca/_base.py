@@ -57,7 +57,7 @@ LATER = 1000  # rounds in such a dimension before SciPy is imported
 
 
 class RankWarning(UserWarning):
-    """A rank above half of the dimension: the learner works, and the message says what changes."""
+    """A rank above half of the dimension: the learner works, and the message states its bound."""
 
 
 def _not_negative(seen: Seen) -> bool:
@@ -123,8 +123,8 @@ class PCALearner(Kept, Recorded, ABC):
         seed = check_rng(name, rng).integers(2**63)
         if 2 * k > d:
             warnings.warn(
-                f"{name}: rank k = {k} is more than half of dim d = {d}, which the paper's theorem excludes. What "
-                f"changes: bounds have k (d - k)/d = {k * (d - k) / d:g} in the place of k. The method is the same.",
+                f"{name}: rank k = {k} is more than half of dim d = {d}, which the paper's theorem excludes. The "
+                f"method is the same; its bounds have k (d - k)/d = {k * (d - k) / d:g} in the place of k.",
                 RankWarning,
                 stacklevel=outside(),
             )
@@ -144,7 +144,7 @@ class PCALearner(Kept, Recorded, ABC):
         self._shown: Array | None = None
         self._seed = int(memory.state.seed[0])
 
-    # ------------------------------------------------------------------ what a new learner defines
+    # ------------------------------------------------------------------ to be defined by subclasses
 
     @abstractmethod
     def _spectrum(self) -> tuple[Array, Array]:
@@ -224,7 +224,7 @@ class PCALearner(Kept, Recorded, ABC):
     def leading(self) -> Array:
         """The k directions in which `decision` is largest, orthonormal rows (k, d): nothing is drawn.
 
-        In practice they lose less than what is drawn. The theory does not cover them.
+        In practice they lose less than a drawn subspace. The theory does not cover them.
         """
         rows: Array = self._spectrum()[1][-self.rank :]
         return rows.copy()
@@ -295,7 +295,7 @@ class PCALearner(Kept, Recorded, ABC):
                 self.update(row)
         return self
 
-    # ------------------------------------------------------------------ what it tells
+    # ------------------------------------------------------------------ inspection
 
     @property
     def eigendecompositions(self) -> int:
@@ -337,7 +337,7 @@ class PCALearner(Kept, Recorded, ABC):
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RankWarning)  # it was told when the first one was built
+            warnings.simplefilter("ignore", RankWarning)  # warned already when the first one was built
             super().__setstate__(kept)
 
     def _uniform(self) -> float:
@@ -378,7 +378,7 @@ class PCALearner(Kept, Recorded, ABC):
         if skew > SYMMETRIC * size:
             raise InputError(
                 f"{self._who()}: instance is not symmetric: it differs from its transpose by {skew:g}. "
-                "Pass (X + X.T)/2 if that is what you mean."
+                "Pass (X + X.T)/2 if you mean that."
             )
         X = 0.5 * (X + X.T)
         if size > 0:

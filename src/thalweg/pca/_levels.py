@@ -47,14 +47,14 @@ class LevelsLayout:
         return {"K": LEVELS}
 
     def plan(self, sizes: Mapping[str, int]) -> Plan:
-        """Return the plan for so many slots."""
+        """Return the plan for a number of slots."""
         return self._plan(sizes["K"])
 
     def sizes_of(self, saved: Saved) -> dict[str, int]:
         """Return the slots of a saved state: those its round needs, and at most one more."""
         t, K = int(saved["clock"].flat[0]) + 1, saved["born"].size
         if not 0 < t <= MOST_COUNTED + 1:
-            raise ValueError("its counters are negative, or beyond what can be counted")
+            raise ValueError("its counters are negative, or too large")
         if not 0 < K <= max(LEVELS, (t + 1).bit_length()):
             raise ValueError(f"it has {K} levels in round {t}")
         if t >> K:
@@ -82,7 +82,7 @@ class CoverPCA(PCALearner):
         """Whether there is no slot for the expert that starts next round."""
         return bool((self.rounds + 2) >> self._memory.state.born.size)
 
-    def _make_room(self) -> None:
+    def _add_slot(self) -> None:
         """Add a slot for the expert that starts next round, if there is none."""
         if self._full:
             self._memory.grow({"K": self._memory.sizes["K"] + 1})
@@ -97,7 +97,7 @@ class CoverPCA(PCALearner):
         yield "births", s.born.tolist() == born(past.rounds + 1, s.born.size)
         yield "weights", shares(s.weights, s.born > 0)
 
-    # ------------------------------------------------------------------ what it tells
+    # ------------------------------------------------------------------ inspection
 
     @property
     def active(self) -> int:

@@ -1,4 +1,4 @@
-"""Strongly adaptive online PCA with a projection for every expert: what `EfficientPCA` does with one.
+"""Strongly adaptive online PCA with a projection for every expert, where `EfficientPCA` has one.
 
 Expert i lives in the rounds i, .., i + lowbit(i) - 1, starts at (k/d) I and runs gradient descent on the Fantope F:
 
@@ -109,7 +109,7 @@ class AdaptivePCA(CoverPCA):
         self._begin_round(bind((s, c)), s, 1)
 
     def _begin_round(self, handle: Handle, s: MatrixState, t: int) -> None:
-        """Begin round t: who leaves, who starts, how much they count, where they stand together."""
+        """Begin round t: end and start experts, and compute their weights and their combination."""
         newest = reweigh(handle, t)
         s.points[newest] = self.domain.center
         s.P[...] = 0.0
@@ -141,7 +141,7 @@ class AdaptivePCA(CoverPCA):
 
     def _learn(self, instance: Array) -> float:
         with self._round():
-            self._make_room()
+            self._add_slot()
             s, c = self._memory.state, self._memory.settings
             t, X, moved = self.rounds + 1, gram(instance), {}
             for level in np.flatnonzero(s.born):

@@ -34,7 +34,7 @@ class DescentPCAState(NamedTuple):
 
 
 class DescentPCA(PCALearner):
-    """Online PCA by gradient descent with one step size: for a world that stands still.
+    """Online PCA by gradient descent with one step size: for a world that does not change.
 
     Parameters
     ----------

@@ -50,12 +50,12 @@ __all__ = ["EfficientPCA", "PackedSettings", "PackedState"]
 class PackedState(NamedTuple):
     """K slots, one for each level of the compact cover; C is the centre of the ball Y."""
 
-    Z: Floats = field("K n")  # expert k stands at C + scale_k Z_k
+    Z: Floats = field("K n")  # the point of expert k is C + scale_k Z_k
     scale: Floats = field("K")
     meta: Any = part()  # one group of K members
     born: Ints = field("K", called="births")  # the round in which each expert started; 0: the slot is empty
     weights: Floats = field("K")  # p
-    y: Floats = field("n", called="decision")  # sum_k p_k scale_k Z_k: the combination stands at C + y
+    y: Floats = field("n", called="decision")  # sum_k p_k scale_k Z_k: the combination is C + y
     values: Floats = field("d")  # eigenvalues of C + y,
     spectrum: Floats = field("d")  # and of the decision
     A: Floats = field("d d")  # the lower triangle of C + y, then its eigenvectors in rows
@@ -132,7 +132,7 @@ def _surrogate_gradient(s: PackedState, c: PackedSettings, direct: bool, shift: 
 
 
 @kernel
-def settle(handle: AnyHandle, rank: int, values: np.ndarray, V: np.ndarray) -> None:
+def take_decomposition(handle: AnyHandle, rank: int, values: np.ndarray, V: np.ndarray) -> None:
     """Take over the eigendecomposition of C + y: A <- V, its eigenvectors in rows, and the decision's spectrum."""
     s, _ = parts(handle)
     copy(values, s.values)
@@ -194,7 +194,7 @@ class EfficientPCA(CoverPCA):
     dim : int
         d.
     rank : int
-        k, from 1 to d - 1. Above d/2 a `RankWarning` says what changes.
+        k, from 1 to d - 1. Above d/2 a `RankWarning` states the other bound.
     gradient_bound : float
         G with ||X_t||_F <= G, the length of the gradient -X_t; for vectors, ||x_t||^2 <= G. A larger one is refused.
     surrogate : Ball, optional
@@ -288,7 +288,7 @@ class EfficientPCA(CoverPCA):
     def _spectrum(self) -> tuple[Array, Array]:
         s = self._memory.state
         if not s.clock[FRESH]:
-            settle(self._memory.handle, self.rank, *self._diagonalise(s.A.copy()))  # (1)
+            take_decomposition(self._memory.handle, self.rank, *self._diagonalise(s.A.copy()))  # (1)
         return s.spectrum, s.A
 
     def _learn(self, instance: Array) -> float:
@@ -297,7 +297,7 @@ class EfficientPCA(CoverPCA):
         if not self._full:
             return self._play(instance)
         with self._memory.all_or_nothing():
-            self._make_room()
+            self._add_slot()
             return self._play(instance)
 
     def _play(self, instance: Array) -> float:
@@ -311,7 +311,7 @@ class EfficientPCA(CoverPCA):
         call = memory.call(play_round)
         return trace + float(call.entry.read(call.run()))  # (2) - (6)
 
-    # ------------------------------------------------------------------ what it tells
+    # ------------------------------------------------------------------ inspection
 
     def regret_bound(self, start: int, stop: int) -> float:
         """The most expected regret on rounds [start, stop), counted from 0, that the theory allows on any stream.

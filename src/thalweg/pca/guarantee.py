@@ -6,10 +6,10 @@ rank k from there. With gradients of length at most G, until n <= tau rounds aft
 
 .. math:: \frac{\rho^2}{2 s} + \frac{s}{2} G^2 n = \frac{G \rho}{2} \left( \sqrt\tau + \frac{n}{\sqrt\tau} \right)
 
-To it comes what Adapt-ML-Prod loses to expert m in these n rounds (`thalweg.theorems.bounds.adapt_ml_prod`, in a ball
-of radius R). The experts m, m + lowbit(m), .. share an interval that starts in round m among them.
+Added to it is the regret of Adapt-ML-Prod to expert m in these n rounds (`thalweg.theorems.bounds.adapt_ml_prod`, in a
+ball of radius R). The experts m, m + lowbit(m), .. share an interval that starts in round m among them.
 
-Where tau is longer than what is left of the interval, that expert's step is too short for it: the bound above does not
+Where tau is longer than the rest of the interval, that expert's step is too short for it: the bound above does not
 shrink with n. Another way is open there: give round m up, which costs at most :math:`G \sqrt{\min(k, d-k)}`, and go on
 from m + 1, where experts of 1, 2, 4, .. rounds follow. The least over these choices is of order
 :math:`\sqrt{k |I| \log T}` on every interval, not only on those of the cover.
@@ -25,9 +25,9 @@ __all__ = ["interval_bound", "step_size"]
 
 
 def step_size(dim: int, rank: int, G: float, rounds: int) -> float:
-    r"""The step of gradient descent from (k/d) I for so many rounds, :math:`\sqrt{k(d-k)/(d \tau)}/G`.
+    r"""The step of gradient descent from (k/d) I for a number tau of rounds, :math:`\sqrt{k(d-k)/(d \tau)}/G`.
 
-    The sources print it without the root, which is not the minimiser of what they bound.
+    The sources print it without the root, which does not minimise their bound.
     """
     return math.sqrt(rank * (dim - rank) / (dim * rounds)) / G
 

@@ -1,4 +1,4 @@
-"""Whom a run of online PCA is measured against: the best projection of an interval, exactly, from eigenvalues.
+"""The comparator of online PCA: the best projection of an interval, exactly, from eigenvalues.
 
 The loss of P on rounds I is trace((I - P) S) with S = sum of X_t over I. The best projection of rank k spans the
 eigenvectors of the k largest eigenvalues of S, and pays the sum of the others.
@@ -19,7 +19,7 @@ __all__ = ["Subspace", "SubspaceRegret", "best_subspace", "dyadic_regret"]
 
 @dataclass(frozen=True)
 class Subspace:
-    """A subspace and what it paid: `components` (k, d), orthonormal rows, and `loss`."""
+    """A subspace and its loss: `components` (k, d), orthonormal rows, and `loss`."""
 
     components: Array
     loss: float
@@ -27,7 +27,7 @@ class Subspace:
 
 @dataclass(frozen=True)
 class SubspaceRegret:
-    """Rounds [start, stop), counted from 0: what the learner paid, and how much more than the best projection."""
+    """Rounds [start, stop), counted from 0: the learner's loss, and its regret against the best projection."""
 
     start: int
     stop: int
@@ -56,7 +56,7 @@ def dyadic_regret(losses: ArrayLike, X: ArrayLike, rank: int, *, shortest: int =
     Parameters
     ----------
     losses : array (T,)
-        What the learner paid.
+        The losses that the learner paid.
     X : array (T, d)
         The instances, as rows.
     rank : int

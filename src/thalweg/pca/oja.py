@@ -29,7 +29,7 @@ class OjaPCAState(NamedTuple):
 
 
 class OjaPCA(PCALearner):
-    """Oja's rule: what practitioners often use. It always plays a projection, so nothing is drawn.
+    """Oja's rule, popular in practice. It always plays a projection, so nothing is drawn.
 
     Parameters
     ----------

@@ -56,7 +56,7 @@ def systematic(sigma: ArrayLike, u: float) -> Indices:
 def mixture(sigma: ArrayLike) -> list[tuple[float, Indices]]:
     """Write s as a mixture of at most d sets of k indices (Warmuth and Kuzmin, JMLR 2008, Algorithm 2).
 
-    Take the k largest; give their set as much weight as keeps what is left a mixture; repeat. O(d^2 log d).
+    Take the k largest; give their set the largest weight that leaves a mixture; repeat. O(d^2 log d).
 
     Parameters
     ----------

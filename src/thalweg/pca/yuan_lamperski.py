@@ -1,6 +1,6 @@
 """Online PCA by matrix exponentiated gradients with a fixed share (Yuan, Lamperski, ICML 2019, Algorithm 4).
 
-m = d - k. W_t, with eigenvalues in (0, 1/m] that sum to 1, says what is left out: the mean projection is I - m W_t.
+m = d - k. W_t, with eigenvalues in (0, 1/m] that sum to 1, describes the complement: the mean projection is I - m W_t.
 
     V_{t+1} = exp(ln W_t - eta X_t/G)/trace(..)                                                              (1)
     its eigenvalues v_i become (1 - alpha) v_i + alpha/d                                                     (2)
@@ -111,7 +111,7 @@ class YuanLamperskiPCA(PCALearner):
     def _project(self) -> None:
         s = self._memory.state
         logs, V = self._diagonalise(s.A.copy())
-        s.A[...] = V[::-1]  # W's largest weights first: what is left out
+        s.A[...] = V[::-1]  # W's largest weights first: the complement
         v = np.exp(logs[::-1] - logs[-1])
         w = (1 - self.share) * v / v.sum() + self.share / self.dim  # (1), (2)
         s.weights[:] = capped(w, 1 / (self.dim - self.rank))  # (3)

@@ -1,4 +1,4 @@
-"""What every problem is: a sequence of losses, one a round."""
+"""The base class of problems: sequences of losses, one a round."""
 
 import itertools
 import math
@@ -24,7 +24,7 @@ KNOWN = {
     **dict.fromkeys(("gradient_bound", "loss_bound", "smoothness"), _BOUND),
     **dict.fromkeys(("dim", "features", "kinked", "labels", "loss", "nonnegative", "phi"), _MODEL),
     "comparators": _PATH,
-}  # what other problems have, and what to do without
+}  # attributes of other problems, and the remedy without them
 
 
 class Problem(ABC):
@@ -69,7 +69,7 @@ class Problem(ABC):
         return np.array([float(f.value(x)) for f, x in zip(self, w.reshape(T, *self.shape), strict=True)])
 
     def __getattr__(self, name: str) -> Any:
-        """What only other problems know is said to be missing, and why."""
+        """Raise an AttributeError; for an attribute of other problems it says why it is missing."""
         if name in KNOWN:
             raise AttributeError(
                 f"{type(self).__name__} has no {name!r}: it knows nothing of its losses but values and gradients. "

@@ -32,7 +32,7 @@ class FromFunctions(Problem):
 
     Notes
     -----
-    `play` and `step` call `value` once a round, to record what was paid, also for a learner that uses no values. With
+    `play` and `step` call `value` once a round, to record the loss paid, also for a learner that uses no values. With
     gradients only, call `learner.update(gradient)` in a loop of your own. A function that raises gives a RuntimeError
     that names the round and carries the original error. A slice `problem[a:b]` calls the functions with the rounds a to
     b - 1, as in the whole problem.

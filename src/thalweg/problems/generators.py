@@ -73,7 +73,7 @@ def piecewise_stationary(
     feature_radius: float | None = None,
     noise: float = 0.1,
 ) -> LinearRegression:
-    r"""A regression whose model jumps: :math:`w^*_t` stays put within a stage and is drawn anew at the next.
+    r"""A regression whose model jumps: :math:`w^*_t` stays put within a stage and is redrawn at the next.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ __all__ = ["LinearModel"]
 
 
 class LinearModel(Problem):
-    r"""Predict a label from features, every round anew: :math:`f_t(w) = \phi(\langle a_t, w \rangle, b_t)`.
+    r"""Predict a label from features in every round: :math:`f_t(w) = \phi(\langle a_t, w \rangle, b_t)`.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class LinearModel(Problem):
         :math:`\phi` by name: "squared", "logistic", "absolute", "linear", "huber", "pinball", "hinge" or "log" (see
         `thalweg.losses`). Labels of "logistic" and "hinge" are -1 or +1; those of "linear" and "log" are offsets.
     comparators : array (T, d) or (T, \*shape), optional
-        The moving optimum w*_t, where it is known: what regret is measured against.
+        The moving optimum w*_t, where it is known, as comparators of the regret.
     **parameter : float
         The parameter of the loss, by its name: `delta` of "huber" (1 when left out), `tau` of "pinball" (0.5).
 

@@ -21,7 +21,7 @@ __all__ = [
 
 
 class _Labelled(LinearModel):
-    """A model whose class says the loss."""
+    """A model whose class names the loss."""
 
     def __init__(self, features: ArrayLike, labels: ArrayLike, *, comparators: ArrayLike | None = None) -> None:
         super().__init__(features, labels, self.loss, comparators=comparators)

@@ -1,4 +1,4 @@
-"""Regret: what a run lost, against whom, on which interval, and what the theorem allowed.
+"""Regret of a run, against any comparator, on any interval, and the bound of the theorem.
 
 Comparators in hindsight (`best_fixed`, `best_per_round`, `best_path`), measures (`static`, `dynamic`, `adaptive`,
 `interval_dynamic`, `path_length`, `gradient_variation`), certificates (`certify`), simple decision makers beside a run

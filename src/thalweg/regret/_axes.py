@@ -1,4 +1,4 @@
-"""What the pictures share: axes, colours, words and legends."""
+"""Common parts of the pictures: axes, colours, words and legends."""
 
 import itertools
 from collections.abc import Iterator, Mapping
@@ -35,7 +35,7 @@ def colors(ax: Any, reverse: bool = False) -> Iterator[tuple[str, str]]:
 
 
 def describe(ax: Any, x: str, y: str, title: str) -> None:
-    """Say what is drawn, where the caller has not."""
+    """Set labels and title where the caller has not."""
     if not ax.get_xlabel():
         ax.set_xlabel(x)
     if not ax.get_ylabel():

@@ -1,6 +1,6 @@
 """The best decisions in hindsight: least squares on a set for many windows, and proximal steps of all rounds.
 
-Every answer comes with a bound on what it misses of the optimum. It needs only projections onto the set X, and a ball
+Every answer comes with a bound on its gap to the optimum. It needs only projections onto the set X, and a ball
 (c, R) around X. Let x+ = Pi_X(x - grad F(x)/L) for a convex F. Then <x - grad F(x)/L - x+, u - x+> <= 0 for u in X, so
 
     F(x+) - F(u) <= F(x+) - F(x) - <grad F(x), x+ - x> + L <x - x+, x+ - u>                                    (1)
@@ -54,7 +54,7 @@ class Sums(NamedTuple):
 
 
 class Term(NamedTuple):
-    """What is added to the loss of a round: <q, z> + rho/2 ||z - v||^2. With a leading axis, of many rounds."""
+    """A term added to the loss of a round: <q, z> + rho/2 ||z - v||^2. With a leading axis, of many rounds."""
 
     q: np.ndarray
     v: np.ndarray
@@ -63,7 +63,7 @@ class Term(NamedTuple):
 
 @kernel
 def _add_round(a: np.ndarray, y: float, row: np.ndarray) -> None:
-    """row += what a round adds to it."""
+    """row += the terms of a round."""
     d, k = a.shape[0], 0
     for i in range(d):
         for j in range(i + 1):
@@ -142,7 +142,7 @@ def _cholesky_solve(A: np.ndarray, b: np.ndarray, C: np.ndarray, w: np.ndarray) 
 
 @kernel
 def _miss(g: np.ndarray, x: np.ndarray, c: np.ndarray, R: float) -> float:
-    """max over the ball of <g, x - u>: what a point with gradient g can miss."""
+    """max over the ball of <g, x - u>: the largest gap of a point with gradient g."""
     inner, square = 0.0, 0.0
     for j in range(x.shape[0]):
         inner += g[j] * (x[j] - c[j])
@@ -172,9 +172,9 @@ def _fit(
     work: np.ndarray,
     C: np.ndarray,
 ) -> float:
-    """w <- the minimiser of w'Aw/2 - b'w on the set, from the point w; returns a bound on what it misses.
+    """w <- the minimiser of w'Aw/2 - b'w on the set, from the point w; returns a bound on its gap.
 
-    The unconstrained minimiser if it lies in the set, else accelerated projected gradients, started anew whenever the
+    The unconstrained minimiser if it lies in the set, else accelerated projected gradients, restarted whenever the
     momentum points uphill. Overwrites w, work and C.
     """
     d, c, R = b.shape[0], X.center, X.radius
@@ -240,7 +240,7 @@ class Fits(NamedTuple):
     rounding: np.ndarray  # (K,) the part of it that floating point takes
 
 
-class WindowRoom(NamedTuple):
+class WindowScratch(NamedTuple):
     """Scratch space of `fit_windows`."""
 
     row: np.ndarray  # as a row of `Sums.nodes`
@@ -251,10 +251,10 @@ class WindowRoom(NamedTuple):
     work: np.ndarray  # (5, d)
 
 
-def window_room(sums: Sums, d: int) -> WindowRoom:
-    """Scratch space for windows of so many dimensions."""
+def window_scratch(sums: Sums, d: int) -> WindowScratch:
+    """Return scratch space for windows in this dimension."""
     A, C, v, w = np.empty((d, d)), np.empty((d, d)), np.empty(d), np.empty(d)
-    return WindowRoom(np.empty(sums.nodes.shape[1]), A, C, v, w, np.empty((5, d)))
+    return WindowScratch(np.empty(sums.nodes.shape[1]), A, C, v, w, np.empty((5, d)))
 
 
 @kernel
@@ -266,18 +266,18 @@ def fit_windows(
     tol: float,
     steps: int,
     found: Fits,
-    room: WindowRoom,
+    scratch: WindowScratch,
 ) -> None:
-    """The least-squares decision of every window [starts[k], stops[k]): its loss and a bound on what it misses.
+    """The least-squares decision of every window [starts[k], stops[k]): its loss and a bound on its gap.
 
-    What rounding can add to a loss, or take away: every term of a window goes through a few sums only, so it errs by at
+    Rounding errors of a loss: every term of a window goes through a few sums only, so it errs by at
     most that many EPS times the sizes of the window's own terms at points of at most the size U of the set. The gap
-    holds it. Each window starts where the one before ended up. Overwrites `found` and `room`.
+    holds it. Each window starts where the one before ended up. Overwrites `found` and `scratch`.
     """
     center, R = X.center, X.radius
     d = center.shape[0]
     points, losses, gaps, rounding = found.points, found.losses, found.gaps, found.rounding
-    row, A, C, v, w, work = room.row, room.A, room.C, room.v, room.w, room.work
+    row, A, C, v, w, work = scratch.row, scratch.A, scratch.C, scratch.v, scratch.w, scratch.work
     U = R
     for j in range(d):
         U += abs(center[j])
@@ -409,7 +409,7 @@ def proximal_rounds(
     X: Ground,
     Z: np.ndarray,
     lower: np.ndarray,
-    room: np.ndarray,
+    scratch: np.ndarray,
 ) -> None:
     """Z[t] <- argmin over X of f_t(z) + <q, z> + rho/2 ||z - v||^2, row t of `terms`: by a search for one multiplier.
 
@@ -418,10 +418,10 @@ def proximal_rounds(
 
         f(u) + <q, u> >= tangent(<a, z>, s) + <q, z> + rho <v - z, u - z>.
 
-    Overwrites Z, lower and the scratch space `room`, (2, d).
+    Overwrites Z, lower and the scratch space `scratch`, (2, d).
     """
     T, d = features.shape
-    y, work = room[0], room[1]
+    y, work = scratch[0], scratch[1]
     for t in range(T):
         a, b, z, v, q, rho = features[t], labels[t], Z[t], terms.v[t], terms.q[t], terms.rho[t]
         s = _multiplier(loss, a, b, Term(q, v, rho), X, z, y, work)

@@ -1,4 +1,4 @@
-r"""Accelerated projected gradient with a bound on what is left to gain.
+r"""Accelerated projected gradient with a bound on the remaining gap.
 
 Each step goes from a point y of X to x+ = Pi_X(y - grad F(y)/L). For u in X and (c, R) a ball around X,
 
@@ -22,7 +22,7 @@ __all__ = ["minimize"]
 Objective = Callable[[Array], tuple[float, Array]]
 
 HALVINGS = 60  # of a step in one iteration: beyond that F is not a finite convex function
-SLACK = 8 * np.finfo(np.float64).eps  # what rounding takes from a sum, relative to its size
+SLACK = 8 * np.finfo(np.float64).eps  # rounding error of a sum, relative to its size
 
 
 def minimize(
@@ -31,11 +31,11 @@ def minimize(
     """The minimiser of a convex function on a set, by accelerated projected gradients (Nesterov) with restarts.
 
     `objective` maps a flat point to a value and a flat gradient. `start` is flat; the centre is taken where the
-    function is infinite there. It ends after `steps`, or when what is left to gain is at most `enough`, or `tol` times
-    what the first point could miss at most. Returns a point, its value and a gap with value - min F <= gap.
+    function is infinite there. It ends after `steps`, or when the remaining gap is at most `enough`, or `tol` times the
+    largest possible gap of the first point. Returns a point, its value and a gap with value - min F <= gap.
     """
     c, R, project = domain.center.ravel(), domain.radius, domain._project_flat
-    slip = 2 * R * domain.tolerance * domain._scale(domain.center)  # what an inexact projection takes, over L
+    slip = 2 * R * domain.tolerance * domain._scale(domain.center)  # error of an inexact projection, over L
 
     def reach(g: Array, x: Array) -> float:
         """max over the ball of <g, x - u>."""

@@ -1,4 +1,4 @@
-"""What the measures ask of a problem: losses of all rounds, windows of them, sums as one function."""
+"""Losses of a problem as the measures need them: of all rounds, windows of them, sums as one function."""
 
 import hashlib
 
@@ -48,7 +48,7 @@ def check_window(owner: str, problem: Problem, start: int, stop: int | None) -> 
 
 
 def digest(losses: Array) -> str:
-    """What tells the losses of one run from those of another."""
+    """Return a digest that tells the losses of one run from those of another."""
     return hashlib.sha256(np.ascontiguousarray(losses).tobytes()).hexdigest()[:16]
 
 

@@ -1,8 +1,8 @@
-r"""Certificates: was the regret of a run what the theorem allows?
+r"""Certificates: was the regret of a run within the bound of the theorem?
 
 For a learner whose card names a theorem `certify` evaluates its bound with explicit constants
-(`thalweg.theorems.bounds`) on a run and a comparator, on the whole run or on every interval asked for, and checks what
-the theorem assumes. Covers are used as they were: the bound of an interval adds up the pieces between the markers that
+(`thalweg.theorems.bounds`) on a run and a comparator, on the whole run or on every interval asked for, and checks that
+the assumptions hold. Covers are used as they were: the bound of an interval adds up the pieces between the markers that
 the run really set, and the stretch before the first of them.
 
 A bound that holds for every comparator holds for the one that was computed, so no optimality gap enters.
@@ -40,7 +40,7 @@ SHORTEST = 16  # rounds of a dyadic interval: constants alone allow any regret o
 
 
 class Assumption(NamedTuple):
-    """Something a theorem needs: whether it held (None: could not be checked), and what was seen."""
+    """An assumption of a theorem: whether it held (None: could not be checked), and the evidence."""
 
     name: str
     held: bool | None
@@ -80,7 +80,7 @@ class Certificate:
     rows : tuple of CertifiedInterval
         Regret and bound, interval by interval.
     assumptions : tuple of Assumption
-        What the theorem needs.
+        The assumptions of the theorem.
     """
 
     name: str
@@ -163,7 +163,7 @@ def certify(
     problem : Problem
         The rounds.
     run : Run or array (T,)
-        What `play` returned, or the losses paid. With `play(..., decisions=True)` the lengths of the gradients are
+        The result of `play`, or the losses paid. With `play(..., decisions=True)` the lengths of the gradients are
         checked as well.
     comparators : optional
         u_t, or several of them by name; the planted ones, if there are any, when left out. The best fixed decision of
@@ -288,7 +288,7 @@ def _assumptions(
     floor: float | None,
     lowest: _Low,
 ) -> Iterator[Assumption]:
-    """What the theorem needs, and what was seen of it."""
+    """Yield the assumptions of the theorem, checked on the run."""
     G = learner.gradient_bound
     if G is not None:
         name = f"gradients at most G = {G:g}"

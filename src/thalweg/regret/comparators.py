@@ -40,7 +40,7 @@ class Comparator:
         How much smaller the objective could be at most: the total loss, plus price times path length where there is a
         price.
     price : float
-        What a unit of path length costs in the objective.
+        The cost of a unit of path length in the objective.
     """
 
     decisions: Array
@@ -98,7 +98,7 @@ def best_fixed(
     start, stop : int
         Which rounds, counted from 0; all when left out.
     tol : float
-        How small the gap should be, relative to what the centre of X could miss at most. Where that takes too long, for
+        The largest accepted gap, relative to the largest possible gap of the centre of X. If that takes too long, for
         instance with kinks, the answer is the best one found and `gap` says how good it is.
 
     Returns
@@ -174,8 +174,8 @@ class ProximalRounds:
             problem, phi = self.problem, self.problem.phi
             kind = hindsight.Kind(phi.slope, phi.prox_slope, phi.tangent, problem.parameter, problem.kinked)
             ground = hindsight.Ground(X.onto, X.par, X.center.ravel(), X.radius)
-            terms, room = hindsight.Term(Q, V, rho), np.empty((2, Z.shape[1]))
-            hindsight.proximal_rounds(kind, problem.features, problem.labels, terms, ground, Z, lower, room)
+            terms, scratch = hindsight.Term(Q, V, rho), np.empty((2, Z.shape[1]))
+            hindsight.proximal_rounds(kind, problem.features, problem.labels, terms, ground, Z, lower, scratch)
             return Z, lower
         c, R = X.center.ravel(), X.radius
         for t in range(T):

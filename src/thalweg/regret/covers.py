@@ -1,4 +1,4 @@
-"""Who was alive and who was believed: a run over a cover, recorded and drawn."""
+"""Living experts and their weights: a run over a cover, recorded and drawn."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ KEPT = 512  # at least twice as many markers does a learner remember
 FRAMED = 180  # bars in a row, at most, that are outlined
 CROWDED = 400  # more bars than that in a row cannot be told apart: the row is drawn as a band
 BANDS = 200  # pieces of a band
-LINES, TICKS = 40, 1500  # so many markers get a line across the picture, so many at least a tick
+LINES, TICKS = 40, 1500  # up to this many markers get a line across the picture, up to this many a tick
 ROOM = 0.035, 0.009  # of the width, for the name of a marker: for the s, and for each digit
 
 
@@ -52,12 +52,12 @@ class CoverExpert(NamedTuple):
 
 @dataclass(frozen=True)
 class CoverRecord:
-    """A run of a learner over a cover: who was alive, and who was believed.
+    """A run of a learner over a cover: the living experts and their weights.
 
     Attributes
     ----------
     run : Run
-        What one `play` would have returned, with its `losses`.
+        The result of `play`, with its `losses`.
     name : str
         Of the learner.
     kind : str
@@ -116,7 +116,7 @@ class CoverRecord:
 def record_cover(
     learner: Learner, problem: Problem, *, every: int | None = None, progress: bool = False
 ) -> CoverRecord:
-    """Play a learner over a cover, and record who was alive and who was believed.
+    """Play a learner over a cover, and record the living experts and their weights.
 
     The run is that of one `play`; it is only stopped now and then for a look.
 
@@ -128,7 +128,7 @@ def record_cover(
     problem : Problem
         The rounds: finitely many.
     every : int, optional
-        Record every so many rounds, and soon (after a sixteenth of it) after a new marker. About 1/400 of the rounds
+        Rounds between two records; a sixteenth of it after a new marker. About 1/400 of the rounds
         when left out; 1 records every round.
     progress : bool
         Show a progress bar (extra `lab`).
@@ -197,7 +197,7 @@ def record_cover(
 
 
 def cover(record: CoverRecord, *, ax: Axes | None = None) -> Axes:
-    """Who was alive, a bar each, and who was believed, its colour: the covers of the paper's Figures 1 and 2, filled.
+    """Draw the living experts as bars, coloured by weight: the covers of the paper's Figures 1 and 2, filled.
 
     Time goes to the right. A bar is an expert, from the marker that starts it to the one that ends it; those of one
     level are in one row, the long-lived on top. Its colour is its weight in the decision, along its life. Names and
@@ -215,7 +215,7 @@ def cover(record: CoverRecord, *, ax: Axes | None = None) -> Axes:
         Where to draw; a new figure when left out. The colour bar takes its room from it.
     """
     if not isinstance(record, CoverRecord):
-        raise InputError(f"cover draws what record_cover returned. Got {told(record)}.")
+        raise InputError(f"cover draws the result of record_cover. Got {told(record)}.")
     K, T = record.levels, record.run.rounds
     ax, _ = axes("cover", ax, height=min(7.0, 2.4 + 0.42 * K))
     from matplotlib.cm import ScalarMappable
@@ -279,14 +279,14 @@ def _read_markers(ensemble: Cover, markers: list[int], m: int) -> None:
 
 
 def _levels(born: Rounds, kind: str) -> Rounds:
-    """The levels of those alive, who come by level."""
+    """The levels of the living experts, which come by level."""
     if kind == "geometric":
         return np.arange(born.size)  # one of every level
     return np.array([(int(i) & -int(i)).bit_length() - 1 for i in born], dtype=np.int64)
 
 
 def _row(record: CoverRecord, k: int) -> tuple[Array, Any]:
-    """Level k as cells along time: edges, and weights that are masked where nobody lives (nan: never looked at)."""
+    """Level k as cells along time: edges, and weights that are masked where no expert lives (nan: never looked at)."""
     moments, T = record.moments, record.run.rounds
     born, starts, stops = record.lives(k)
     weights = np.where(record.born[:, k] > 0, record.weights[:, k], np.nan)
@@ -300,7 +300,7 @@ def _row(record: CoverRecord, k: int) -> tuple[Array, Any]:
     values: list[float] = []
     masked: list[bool] = []
     for a, b in zip(starts.tolist(), stops.tolist(), strict=True):
-        if a > edges_[-1]:  # nobody
+        if a > edges_[-1]:  # no expert
             edges_.append(a)
             values.append(0.0)
             masked.append(True)

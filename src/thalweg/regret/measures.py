@@ -1,4 +1,4 @@
-r"""How much a run lost, against whom, on which interval.
+r"""Regret of a run, against any comparator, on any interval.
 
 .. math:: \text{static: } \sum_t f_t(x_t) - \min_{u \in X} \sum_t f_t(u), \qquad
           \text{dynamic: } \sum_t f_t(x_t) - f_t(u_t)
@@ -31,18 +31,18 @@ __all__ = ["IntervalRegret", "Regret", "WorstInterval", "adaptive", "dynamic", "
 
 @dataclass(frozen=True)
 class Regret:
-    """A regret, and what it is measured against.
+    """A regret and its comparator.
 
     Attributes
     ----------
     value : float
         The learner's loss minus the comparator's.
     gap : float
-        The comparator may miss the best one by so much: the true regret lies in [value, value + gap].
+        The comparator may miss the best one by this: the true regret lies in [value, value + gap].
     loss : float
-        What the learner paid.
+        The loss of the learner.
     comparator : Comparator
-        u_t and what it paid.
+        u_t and its loss.
     """
 
     value: float
@@ -138,7 +138,7 @@ def static(run: Run | ArrayLike, problem: Problem, domain: Domain, *, tol: float
     Parameters
     ----------
     run : Run or array (T,)
-        What `play` returned, or the losses paid.
+        The result of `play`, or the losses paid.
     problem : Problem
         The rounds that were played. A run shorter than the problem is measured on its own rounds.
     domain : Domain
@@ -287,7 +287,7 @@ def interval_dynamic(
 
 
 class WindowSums:
-    """Sums of terms over many windows, and what rounding can add to them or take away.
+    """Sums of terms over many windows, and bounds on their rounding errors.
 
     They are put together from sums over 1, 2, 4, ... terms, so no window holds the rounding of terms outside of it.
     """

@@ -14,8 +14,8 @@ from thalweg.regret.comparators import Comparator, ProximalRounds, best_fixed, b
 __all__ = ["best_path"]
 
 RELAX = 1.6  # over-relaxation of the multiplier method
-LARGEST_PRICE = 1e300  # of a price: nobody moves long before
-NOTHING = 1e-30  # of the radius: so short a way changes no digit of a loss
+LARGEST_PRICE = 1e300  # of a price: the best path is constant long before
+NOTHING = 1e-30  # of the radius: a shorter move changes no digit of a loss
 LOOK = 20  # steps between two looks at the gap
 
 
@@ -43,10 +43,10 @@ def best_path(
     budget : float
         B >= 0: exactly one of the two.
     tol : float
-        Stop when the gap is at most `tol` times what the path can save: the loss of the best fixed decision minus the
-        sum of the least losses of the rounds.
+        Stop when the gap is at most `tol` times the possible saving of a path: the loss of the best fixed decision
+        minus the sum of the least losses of the rounds.
     steps : int
-        At most so many steps; then the best path found, with its gap.
+        The largest number of steps; then the best path found, with its gap.
     progress : bool
         Show a progress bar (extra `lab`).
 

@@ -1,4 +1,4 @@
-"""Pictures of runs: loss, regret against its bound, regret by interval length, and who was alive and believed.
+"""Pictures of runs: loss, regret against its bound, regret by interval length, and the experts of a cover.
 
 Every function draws on the Axes it is given, or on a new figure, and returns the Axes. None prints, shows, or changes a
 setting of matplotlib (extra `lab`). A new figure is no figure of pyplot: in a notebook end the cell with `ax.figure`,
@@ -55,7 +55,7 @@ def cumulative_loss(
     log: bool = False,
     ax: Axes | None = None,
 ) -> Axes:
-    r"""What each learner has paid so far: :math:`\sum_{s \le t} f_s(x_s)`.
+    r"""The cumulative loss of each learner: :math:`\sum_{s \le t} f_s(x_s)`.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def regret_over_time(
     label: str = "regret",
     ax: Axes | None = None,
 ) -> Axes:
-    r"""Regret so far against one comparator: :math:`\sum_{s \le t} f_s(x_s) - f_s(u_s)`, and what was allowed.
+    r"""Regret so far against one comparator: :math:`\sum_{s \le t} f_s(x_s) - f_s(u_s)`, and its bound.
 
     Parameters
     ----------
@@ -132,11 +132,11 @@ def regret_over_time(
         As for `thalweg.regret.dynamic`. The comparator is the same for all t: the best one of all T rounds need not be
         the best one of the first t.
     bound : float, array (T,) or callable, optional
-        What the theorem allows after t rounds: a number for all t, one for each t = 1, ..., T, or a function of t.
+        The bound of the theorem after t rounds: a number for all t, one for each t = 1, ..., T, or a function of t.
         Dashed. Where it lies far above the regret (ten times), the axis becomes logarithmic, and regret <= 0 is left
         out. Where the regret is above it, the space between is hatched.
     label : str
-        What the legend calls this regret.
+        The name of this regret in the legend.
     ax : Axes, optional
         Where to draw; a new figure when left out.
 
@@ -184,7 +184,7 @@ def regret_over_time(
 def regret_by_length(
     *measured: IntervalRegret, bound: object = None, labels: Sequence[str] | None = None, ax: Axes | None = None
 ) -> Axes:
-    """The largest regret of the intervals of each length, and what was allowed.
+    """The largest regret of the intervals of each length, and the bound.
 
     Lengths are on a logarithmic axis, and so are the regrets. A regret <= 0 has no place on it: a triangle at the
     bottom. An open circle is a maximum over a grid of intervals: the true one may be larger.
@@ -192,14 +192,14 @@ def regret_by_length(
     Parameters
     ----------
     *measured : IntervalRegret
-        What `thalweg.regret.adaptive` and `interval_dynamic` return.
+        Results of `thalweg.regret.adaptive` and `interval_dynamic`.
     bound : mapping, certificate or rows, optional
         Length -> number; or a `Certificate`, or a selection of its rows: anything with `start`, `stop` and `bound`.
         The intervals of one length can have different bounds. The dashed line is then the smallest of them and the
         band goes up to the largest: a regret below the band is allowed on whichever interval it was, one above it is
         not, and for one inside `certificate.holds` decides.
     labels : sequence of str, optional
-        What the legend calls each. The kinds of regret when left out.
+        The names in the legend. The kinds of regret when left out.
     ax : Axes, optional
         Where to draw; a new figure when left out.
 
@@ -218,7 +218,7 @@ def regret_by_length(
     owner = "regret_by_length"
     if not measured or not all(isinstance(one, IntervalRegret) for one in measured):
         raise InputError(
-            f"{owner} needs what thalweg.regret.adaptive or interval_dynamic returned. Got {told(measured)}."
+            f"{owner} needs the result of thalweg.regret.adaptive or interval_dynamic. Got {told(measured)}."
         )
     names = _names(owner, measured, labels)
     of = getattr(bound, "run", "")

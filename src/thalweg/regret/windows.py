@@ -45,7 +45,7 @@ class Windows:
             self._sums = hindsight.Sums(problem.features, problem.labels, nodes)
 
     def fit(self, start: int, stop: int) -> tuple[Array, float, float]:
-        """The best fixed decision of rounds start..stop-1 (flat), its loss, and how much less is possible at most."""
+        """The best fixed decision of rounds start..stop-1 (flat), its loss, and a bound on its gap."""
         if self._sums is not None:
             points, losses, gaps, _ = self._run(np.array([start]), np.array([stop]))
             return points[0], float(losses[0]), float(gaps[0])
@@ -78,7 +78,7 @@ class Windows:
         return best, f_best, max(f_best - bound, 0.0)
 
     def fits(self, starts: Counts, stops: Counts, tick: Callable[[int], Any]) -> tuple[Array, Array, Array, Array]:
-        """The best fixed decisions of many windows: a row each, its loss, how much less is possible, the rounding.
+        """The best fixed decisions of many windows: a row each, its loss, a bound on its gap, the rounding error.
 
         The loss is known up to the rounding, either way.
         """
@@ -100,6 +100,6 @@ class Windows:
         X, n = self.domain, starts.size
         found = hindsight.Fits(np.empty((n, X.dim)), np.empty(n), np.empty(n), np.empty(n))
         ground = hindsight.Ground(X.onto, X.par, X.center.ravel(), X.radius)
-        room = hindsight.window_room(self._sums, ground.center.size)
-        hindsight.fit_windows(self._sums, starts, stops, ground, self.tol, COMPILED_STEPS, found, room)
+        scratch = hindsight.window_scratch(self._sums, ground.center.size)
+        hindsight.fit_windows(self._sums, starts, stops, ground, self.tol, COMPILED_STEPS, found, scratch)
         return found

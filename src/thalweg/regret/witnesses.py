@@ -1,4 +1,4 @@
-r"""Is a run any good? What simple decision makers would have paid on the same rounds.
+r"""Is a run any good? The losses of simple decision makers on the same rounds.
 
 A certificate says that a run is within its theorem, and theorems are loose: a learner that never moves is within most
 of them. Witnesses are cheap to compute and need no theorem:
@@ -33,11 +33,11 @@ from thalweg.regret.windows import Windows
 __all__ = ["Witness", "Witnesses", "witnesses"]
 
 FEW = 16  # rounds of the longer memory
-LEARNABLE = 0.05  # of what the centre pays (signs aside): who saves less proves nothing
+LEARNABLE = 0.05  # of the centre's loss (signs aside): a smaller saving proves nothing
 
 
 class Witness(NamedTuple):
-    """Somebody else on the same rounds, and the total loss."""
+    """A simple decision maker on the same rounds, and its total loss."""
 
     name: str
     loss: float
@@ -50,11 +50,11 @@ class Witnesses:
     Attributes
     ----------
     loss : float
-        What the run paid.
+        The loss of the run.
     rows : tuple of Witness
-        The centre of the set first, then the best fixed decision, descent, and what comes after.
+        The centre of the set first, then the best fixed decision, descent, and further ones.
     scale : float
-        The sum of the absolute losses at the centre: what a difference is small or large against.
+        The sum of the absolute losses at the centre: differences are compared with it.
     moved : bool or None
         Whether the decision ever changed; None where decisions were not recorded.
     rounds : int
@@ -69,14 +69,14 @@ class Witnesses:
 
     @property
     def learnable(self) -> bool:
-        """Whether descent saves more than 5 % of what the centre pays: elsewhere there is no verdict."""
+        """Whether descent saves more than 5 % of the loss of the centre: elsewhere there is no verdict."""
         return self.rows[0].loss - self.rows[2].loss > LEARNABLE * self.scale
 
     @property
     def accused(self) -> bool:
         """Whether the run does no better than a fixed point where descent does."""
-        stands = self.moved is False and self.loss - self.rows[2].loss > LEARNABLE * self.scale
-        return stands or (self.learnable and self.loss >= self.rows[0].loss - 1e-9 * self.scale)
+        fixed = self.moved is False and self.loss - self.rows[2].loss > LEARNABLE * self.scale
+        return fixed or (self.learnable and self.loss >= self.rows[0].loss - 1e-9 * self.scale)
 
     @property
     def verdict(self) -> str:
@@ -87,11 +87,11 @@ class Witnesses:
         if self.accused:
             more = self.loss - center
             words = f"{more:.4g} more than" if more > 1e-9 * self.scale else "as much as"
-            return f"BROKEN: it pays {words} who stays at the centre, a fixed point"
+            return f"BROKEN: it pays {words} the centre, a fixed point"
         if not self.learnable:
             return "no verdict: descent does hardly better than the centre, so there is little to learn"
         share = (center - self.loss) / (center - descent.loss)
-        return f"better than the centre: it saves {share:.3g} times what {descent.name} saves"
+        return f"better than the centre: it saves {share:.3g} times as much as {descent.name}"
 
     def table(self) -> list[dict[str, Any]]:
         """The rows as plain dictionaries, for a data frame or a CSV file.
@@ -117,13 +117,13 @@ class Witnesses:
 
 
 def witnesses(run: Run | ArrayLike, problem: Problem, domain: Domain) -> Witnesses:
-    """A run beside simple decision makers on the same rounds: what a certificate does not see.
+    """Compare a run with simple decision makers on the same rounds, which a certificate does not do.
 
     Parameters
     ----------
     run : Run or array (T,)
-        What `play` returned, or the losses paid. With `play(..., decisions=True)` a run that never moves is told as
-        such, wherever it stands.
+        The result of `play`, or the losses paid. With `play(..., decisions=True)` a run that never moves is reported,
+        wherever it stays.
     problem, domain
         As for `static`.
 
@@ -144,9 +144,9 @@ def witnesses(run: Run | ArrayLike, problem: Problem, domain: Domain) -> Witness
     >>> seen = tw.regret.witnesses(tw.play(tw.Tracker(ball), problem), problem, ball)
     >>> seen.accused
     False
-    >>> stands = tw.regret.witnesses(problem.losses_of([0.0, 0.0, 0.0]), problem, ball)
-    >>> stands.accused, stands.verdict
-    (True, 'BROKEN: it pays as much as who stays at the centre, a fixed point')
+    >>> fixed = tw.regret.witnesses(problem.losses_of([0.0, 0.0, 0.0]), problem, ball)
+    >>> fixed.accused, fixed.verdict
+    (True, 'BROKEN: it pays as much as the centre, a fixed point')
     """
     paid, problem = played("witnesses", run, problem, domain)
     center = domain.project(domain.center)

@@ -1,4 +1,4 @@
-"""Does a set do what every part of the library expects of a set?"""
+"""Checks that a set has every property the library expects of a set."""
 
 import math
 import pickle
@@ -15,7 +15,7 @@ from thalweg.domains._base import read_domain
 
 __all__ = ["check_domain"]
 
-# What rounding may do to a projected point, relative to the distance that it was projected over.
+# Rounding error of a projected point, relative to the distance of the projection.
 ROUNDING = 1e-13
 LOOSER = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4)  # accuracies of solvers
 
@@ -62,7 +62,7 @@ def check_domain(domain: Domain, *, rng: int | np.random.Generator = 0, points: 
 
 
 def _passes(domain: Domain, points: int, tol: float) -> float | None:
-    """Return a larger tolerance that the set passes with; None where accuracy is not what it lacks."""
+    """Return a larger tolerance that the set passes with; None where the fault is not the accuracy."""
     for looser in LOOSER:
         if looser > tol:
             try:
@@ -165,7 +165,7 @@ def _check_project(domain: Domain, y: Array) -> Array:
 
 
 def _in_place(domain: Domain, y: Array) -> Array:
-    """The projected point by the compiled projection, as loops call it, or by the method when there is none."""
+    """Return the point projected by the compiled projection, as in loops, or by the method without one."""
     if domain.onto is projections.PYTHON:
         return domain.project(y)
     flat = y.ravel().copy()
@@ -194,7 +194,7 @@ def _check_directions(domain: Domain, inside: list[Array], random: np.random.Gen
             _at(off <= slack, "`directions` changes the difference of this point and another, or the centre", z)
     v, w = random.standard_normal((2, *domain.shape))
     part = domain.directions(v)
-    _at(np.allclose(domain.directions(part), part, atol=1e-9), "`directions` moves what it returned", v)
+    _at(np.allclose(domain.directions(part), part, atol=1e-9), "`directions` moves its own result", v)
     _at(np.isclose(np.vdot(part, w), np.vdot(v, domain.directions(w)), atol=1e-9), "`directions` is not symmetric", v)
 
 

@@ -1,4 +1,4 @@
-"""What every learner must keep, as checks to run on one of your own.
+"""The contract of every learner, as checks to run on one of your own.
 
 `check_learner(make)` takes a function that builds a fresh learner, or a class with a card, and raises AssertionError,
 saying which promise was broken, or returns None.
@@ -123,7 +123,7 @@ def check_deterministic(make: Make) -> None:
 
 
 def check_prefix(make: Make) -> None:
-    """No look-ahead: the decisions on a prefix of a stream do not depend on what follows."""
+    """No look-ahead: the decisions on a prefix of a stream do not depend on later rounds."""
     stream = _stream(make, 30)
     whole = _play(make(), stream)
     part = _play(make(), stream[:13])
@@ -174,7 +174,7 @@ def check_resume(make: Make) -> None:
 
 
 def check_state_is_plain(make: Make) -> None:
-    """A state is a flat mapping of names to arrays, numbers and text, pickles, and is nobody else's."""
+    """A state is a flat mapping of names to arrays, numbers and text, pickles, and shares no memory."""
     learner = make()
     state = learner.state()
     for key, value in state.items():
@@ -269,7 +269,7 @@ def check_refusals(make: Make) -> None:
         "a loss function that fails": lambda: learner.step(_Broken(value=getattr(learner, "values_only", False))),
     }
     G = getattr(learner, "gradient_bound", None)
-    # what lies across a flat has no bound
+    # the part across a flat has no bound
     along = learner.domain.directions(np.random.default_rng(1).standard_normal(shape))
     if G is not None and along.any() and getattr(learner, "on_violation", "raise") == "raise":
         calls["a gradient above the bound"] = lambda: learner.update(2.0 * G / np.linalg.norm(along) * along, loss)
@@ -398,7 +398,7 @@ LEARNER_CHECKS = tuple(
 def check_learner(make: Callable[[], Learner] | type[Learner]) -> None:
     """Run every check on the learner that `make()` builds, or on a class with a card and its variants.
 
-    The learner must be deterministic given its arguments. Raises AssertionError naming the check and what went wrong.
+    The learner must be deterministic given its arguments. Raises AssertionError naming the check and the fault.
 
     Parameters
     ----------

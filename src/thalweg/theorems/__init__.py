@@ -1,6 +1,6 @@
-"""Theorems with every constant: what they have in common, and the bounds they are made of.
+"""Theorems with every constant: their base class, and the bounds they are made of.
 
-The theorem of a method stands in the file of that method.
+The theorem of a method is in the file of that method.
 """
 
 from thalweg.theorems import bounds

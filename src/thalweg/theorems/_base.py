@@ -1,9 +1,9 @@
-"""What a theorem is: a function of an interval and a comparator, the most regret that it allows.
+"""The base of theorems: a function of an interval and a comparator, the most regret that it allows.
 
 On a cover, an interval is cut where the cover of the run has its markers. Marker m starts an expert that lives until
 marker m + lowbit(m), so the pieces that start at the markers p, p + lowbit(p), ... cover all rounds from marker p on;
 each adds the regret of its meta-learner and of its expert, until the end of the interval if that comes first (all these
-bounds hold at any time). What lies before marker p adds at most what the run can have lost there.
+bounds hold at any time). The rounds before marker p add at most the loss that is possible there.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["CoverTheorem", "Marked", "Theorem", "path_length", "pool_bound", "st
 
 
 class Theorem(ABC):
-    """What a theorem allows on an interval of a run.
+    """The regret that a theorem allows on an interval of a run.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class Theorem(ABC):
 
 
 def path_length(u: Array) -> float:
-    """P, how far the flat decisions u move in all."""
+    """P, the length of the path of the flat decisions u."""
     return float(np.linalg.norm(np.diff(u, axis=0), axis=1).sum())
 
 
@@ -127,7 +127,7 @@ class CoverTheorem(Theorem):
             m = after
 
     def before(self, first: int, last: int) -> float:
-        """What can be lost on rounds [first, last) of one unit interval, before its end."""
+        """The most loss on rounds [first, last) of one unit interval, before its end."""
         raise NotImplementedError  # covers of all rounds have no such stretch
 
     @abstractmethod
@@ -160,7 +160,7 @@ class Marked(CoverTheorem):
         if markers.size != count or (markers[-kept.size :] != kept).any():
             raise InputError(
                 f"certify needs the losses that the learner was given: with these, its cover would have set "
-                f"{markers.size} markers. It has set {count}. Pass what `play` returned."
+                f"{markers.size} markers. It has set {count}. Pass the result of `play`."
             )
         return markers
 

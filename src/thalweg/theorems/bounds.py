@@ -1,4 +1,4 @@
-r"""What the theorems allow, with every constant: regret bounds of single pieces of a run.
+r"""Regret bounds of single pieces of a run, with every constant.
 
 Notation: R the radius of the surrogate ball Y, G the gradient bound, n the rounds of the piece, P the comparator's path
 length in it, F its loss, Q >= sum of squared gradient norms. For L-smooth losses f >= 0, ||grad f||^2 <= 2 L f, so
@@ -102,7 +102,7 @@ def confident_hedge(N: int, R: float, G: float) -> tuple[float, float]:
 
 @formula
 def optimistic(distances: Array, steps: Array, R: float, G: float, C: float, E: float, Q: float) -> float:
-    r"""Descents that lean on hints, and the same without, under one Hedge; `distances` as of `descent`.
+    r"""Descents that lean on hints, and the same without, under one Hedge; `distances` as for `descent`.
 
     With :math:`\rho = R + \eta_N G/2` and :math:`\ell = \ln 2N` the least of
     :math:`a_i + (\sqrt{\eta_i E/2} + \rho\sqrt{2\ell/\eta_i})^2` and :math:`a_i + \eta_i Q/2 + 2\rho\sqrt{\ell Q}`,
@@ -152,7 +152,7 @@ def coin_betting(n: int, t: int, R: float, G: float) -> float:
 
 @formula
 def prod(n: int, t: int, length: int) -> float:
-    r"""Prod against the expert of an interval of so many rounds, after n of them and until round t, in units of c.
+    r"""Prod against the expert of an interval of this length, after n of them and until round t, in units of c.
 
     With :math:`\eta = \min(1/2, length^{-1/2})`: :math:`\eta n + \ln(2t)/\eta`. The weights of all experts so far,
     fewer than 2t, never sum to more than their number, and :math:`\ln(1 + x) \ge x - x^2` for x >= -1/2.

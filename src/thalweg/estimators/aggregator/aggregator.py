@@ -1,4 +1,4 @@
-"""Forecasts of several experts combined, round by round: weights that follow who is right."""
+"""Forecasts of several experts combined, round by round: weights that follow the best experts."""
 
 from __future__ import annotations
 
@@ -91,13 +91,13 @@ class _Hand:
 class Aggregator(Kept, Recorded):
     """Combine forecasts of several experts, with nothing to tune.
 
-    Weights that sum to 1 follow who is right: those of a `Tracker` on the simplex and of other rules, the guests, are
-    mixed by what they gained. An expert may sleep, appear or leave; answers may come late.
+    Weights that sum to 1 follow the best experts: those of a `Tracker` on the simplex and of other rules, the guests,
+    are mixed by their gains. An expert may sleep, appear or leave; answers may come late.
 
     Parameters
     ----------
     loss : {"square", "absolute", "percentage", "pinball", "log"}
-        What an error costs; OPERA's names "mse", "mae" and "mape" will do. For "log" the experts' forecasts are
+        The loss of an error; OPERA's names "mse", "mae" and "mape" will do. For "log" the experts' forecasts are
         probabilities of y = 1, kept 1e-9 away from 0 and 1, and y is 0 or 1.
     tau : float
         The quantile that "pinball" is for.
@@ -117,7 +117,7 @@ class Aggregator(Kept, Recorded):
     Attributes
     ----------
     weights_ : array
-        Those of the next forecast, if everybody is awake.
+        Those of the next forecast, if all experts are awake.
     n_experts_, expert_names_
         How many experts there are, since the first call; their names, if they came in a data frame.
 
@@ -222,7 +222,7 @@ class Aggregator(Kept, Recorded):
             self._hand = _Hand(self._memory.block, self._turns, self.n_experts_, *self._bounds)
 
     def _grow(self, full: Sequence[int]) -> bool:
-        """Make room for another round of these copies; False where there is nothing to change."""
+        """Grow to capacity for another round of these copies; False where there is nothing to change."""
         memory = self._memory
         sizes = self._layout.larger(memory.state, full, memory.sizes)
         if sizes == memory.sizes:
@@ -353,7 +353,7 @@ class Aggregator(Kept, Recorded):
         experts, awake, time
             As for `predict`, a row a round.
         y : array (n,), or a series
-            What came true.
+            The observations.
 
         Returns
         -------
@@ -394,7 +394,7 @@ class Aggregator(Kept, Recorded):
             one.update(x, a, y)
 
     def _play_block(self, X: Array, A: Array, Y: Array, W: Array, P: Array) -> None:
-        """Some rounds: first what the memories say in each, then copy by copy."""
+        """Play some rounds: first the weights of the memories in each, then copy by copy."""
         n, h, memory = len(Y), self.horizon, self._memory
         s, first = memory.state.memories, int(memory.state.clock[ANSWERED])
         held = np.empty((n, *s.w.shape))
@@ -409,7 +409,7 @@ class Aggregator(Kept, Recorded):
 
     @property
     def weights_(self) -> Array:
-        """Weights of the next forecast, if everybody is awake."""
+        """Weights of the next forecast, if all experts are awake."""
         if not self._memory.sizes["K"]:
             raise AttributeError(f"{type(self).__name__} has no weights_ before the first call of predict or run.")
         s, c = self._memory.state, self._memory.settings
@@ -433,7 +433,7 @@ class Aggregator(Kept, Recorded):
         if asked:
             self._memory.settings.copies[k].weights[-len(asked) :] = asked
 
-    # ------------------------------------------------------------------ what it tells
+    # ------------------------------------------------------------------ inspection
 
     @property
     def waiting(self) -> int:
@@ -470,12 +470,12 @@ class Aggregator(Kept, Recorded):
     # ------------------------------------------------------------------ checks, before anything changes
 
     def _read(self, who: str, experts: object, awake: object, time: str | None) -> Rows:
-        """Return the table as it came, forecasts (0 for nan) and who is awake, in the order of the experts."""
+        """Return the table as it came, forecasts (0 for nan) and the experts awake, in the order of the experts."""
         count, names = self._memory.sizes["K"], self._names.names
         return read_rows(who, experts, awake, time, loss=self.loss, count=count, names=names)
 
     def _meet(self, who: str, rows: Rows) -> None:
-        """Remember the time, and at the first call who the experts are."""
+        """Remember the time, and at the first call the names of the experts."""
         memory, came = self._memory, rows.came
         if not memory.sizes["K"]:
             sizes = self._layout.sizes_for(rows.X.shape[1])

@@ -36,7 +36,7 @@ class Hosted:
         self.guest.update(x.copy(), a.copy(), float(y))
 
     def state(self) -> dict[str, Any]:
-        """Return what its own `state()` gives."""
+        """Return the result of its own `state()`."""
         self._check()
         return dict(self.guest.state())
 

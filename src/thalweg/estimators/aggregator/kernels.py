@@ -23,7 +23,7 @@ from thalweg._kernels.pointers import call
 from thalweg.parts.covariance import MemoriesSettings, MemoriesState, foresee
 from thalweg.parts.cut_descent import COUNT
 from thalweg.parts.forecast_losses import LOG, cost, slope
-from thalweg.parts.forecast_rules import BAYES, RulesSettings, RulesState, believe, learn_rule, normalise
+from thalweg.parts.forecast_rules import BAYES, RulesSettings, RulesState, learn_rule, normalise, weigh_rule
 from thalweg.parts.jury import JurySettings, JuryState, judge
 from thalweg.parts.records import MARKERS, OTHERS
 from thalweg.parts.weigher import Weigher, fits, teach
@@ -83,7 +83,7 @@ class Turn(NamedTuple):
 
 @inner
 def _mean(w: Floats, x: Floats) -> float:
-    """sum_i w_i x_i of those with weight: who sleeps may say nan."""
+    """sum_i w_i x_i of those with weight: sleeping experts may have nan."""
     total = 0.0
     for i in range(w.shape[0]):
         total += w[i] * x[i] if w[i] > 0.0 else 0.0
@@ -92,12 +92,12 @@ def _mean(w: Floats, x: Floats) -> float:
 
 @inner
 def _apart(a: float, b: float) -> float:
-    """a - b, where that is not only rounding: of experts who agree, rounding must not say who is better."""
+    """a - b, where that is not only rounding: rounding must not rank experts that agree."""
     return a - b if abs(a - b) > ROUNDING * abs(a) else 0.0
 
 
 @inner
-def _has_room(turn: Turn) -> bool:
+def _has_capacity(turn: Turn) -> bool:
     """Whether there is capacity for one more round."""
     records, c = turn.state.jury.records, turn.settings
     if c.gains.shape[0] > 1 and (records.counts[MARKERS] + 1) >> (records.V.shape[0] - OTHERS) > 0:
@@ -107,15 +107,15 @@ def _has_room(turn: Turn) -> bool:
 
 @kernel
 def read(row: Floats, least: float, largest: float, x: Floats, a: Floats) -> bool:
-    """x, a <- forecasts and who is awake. False if all experts sleep or a forecast is out of range."""
-    somebody = False
+    """x, a <- forecasts and the experts awake. False if all experts sleep or a forecast is out of range."""
+    any_awake = False
     for i in range(row.shape[0]):
         awake = not np.isnan(row[i])
         if awake and not (least <= row[i] <= largest):
             return False
         x[i], a[i] = (row[i], 1.0) if awake else (0.0, 0.0)
-        somebody = somebody or awake
-    return somebody
+        any_awake = any_awake or awake
+    return any_awake
 
 
 @kernel
@@ -130,7 +130,7 @@ def propose(handle: AnyHandle, x: Floats, a: Floats, held: Floats, w: Floats) ->
             c.weights[0, i] = max(tracker.x[i], 0.0)
         normalise(a, c.weights[0])
     for m in range(M):
-        believe(s.rules, c.rules, m, a, c.weights[first + m])
+        weigh_rule(s.rules, c.rules, m, a, c.weights[first + m])
     for k in range(held.shape[0]):
         for i in range(K):
             c.weights[first + M + k, i] = held[k, i]
@@ -145,7 +145,7 @@ def propose(handle: AnyHandle, x: Floats, a: Floats, held: Floats, w: Floats) ->
 
 @kernel
 def ask(handle: AnyHandle, row: int, x: Floats, a: Floats, w: Floats, clock: Ints) -> float:
-    """`propose` for the next round, which then waits in this row, and the clock goes on."""
+    """Make `propose` for the next round, which then waits in this row, and advance the clock."""
     turn = parts(handle)
     foresee(turn.memories, turn.remembering, row, x, a, turn.state.held)
     clock[PREDICTED] += 1
@@ -164,7 +164,7 @@ def take(
     w: Floats,
     clock: Ints,
 ) -> float:
-    """`ask` for forecasts as they came, nan where an expert sleeps. Where they must be refused: nan, and no round."""
+    """As `ask`, for raw forecasts, nan where an expert sleeps. Returns nan, and plays no round, for invalid ones."""
     if not read(given, least, largest, x, a):
         return np.nan
     return ask(handle, row, x, a, w, clock)
@@ -179,7 +179,7 @@ def recall(handle: AnyHandle, row: int, w: Floats) -> float:
 
 @kernel
 def _learn(handle: AnyHandle, x: Floats, a: Floats, p: float, y: float) -> None:
-    """One round, after `propose`; there is room for it."""
+    """One round, after `propose`; there is capacity for it."""
     turn = parts(handle)
     s, c, tracker = turn.state, turn.settings, turn.weigher
     K, M, d = x.shape[0], c.rules.kinds.shape[0], slope(c.loss, c.tau, p, y)
@@ -195,7 +195,7 @@ def _learn(handle: AnyHandle, x: Floats, a: Floats, p: float, y: float) -> None:
         if n == 0 and c.tracked:
             for i in range(K):
                 tracker.g[i] = -c.r[i]
-                if not c.gradient:  # sum_i u_i l_i, where who sleeps loses what was paid
+                if not c.gradient:  # sum_i u_i l_i, where a sleeping expert loses as much as the combination
                     paid -= tracker.x[i] * c.r[i]
             teach(tracker, max(paid, 0.0))
         elif m < M:
@@ -206,12 +206,12 @@ def _learn(handle: AnyHandle, x: Floats, a: Floats, p: float, y: float) -> None:
 
 @kernel
 def answer(handle: AnyHandle, row: int, y: float, said: float, clock: Ints) -> bool:
-    """The answer to the round in this row, for which `propose` said this; and the clock goes on.
+    """Learn the answer to the round in this row, given its forecast by `propose`; advance the clock.
 
     False, with nothing changed, where there is no capacity for it.
     """
     turn = parts(handle)
-    if not _has_room(turn):
+    if not _has_capacity(turn):
         return False
     memories = turn.memories
     _learn(handle, memories.x[row], memories.a[row], said, y)
@@ -241,7 +241,7 @@ def rounds(
     turn = parts(handle)
     for t in range(first, Y.shape[0], step):
         begun = turn.settings.tracked and turn.weigher.first and turn.weigher.members[COUNT] > 0
-        if (wait and begun) or not _has_room(turn):
+        if (wait and begun) or not _has_capacity(turn):
             return t
         P[t] = propose(handle, X[t], A[t], held[t], W[t])
         _learn(handle, X[t], A[t], P[t], Y[t])

@@ -60,7 +60,7 @@ class Candidates(NamedTuple):
 
     @property
     def memories(self) -> list[Row]:
-        """Those that weigh by how errors go together."""
+        """The rules that weigh by the covariance of errors."""
         return [row for row in self.rows if row.kind == COVARIANCE]
 
     @property
@@ -78,7 +78,7 @@ class Combining:
     Parameters
     ----------
     loss, tau, gradient, horizon
-        As of `Aggregator`.
+        As for `Aggregator`.
     candidates : callable
         K -> Candidates. Raises InputError where so many experts are too many.
     """

@@ -5,9 +5,9 @@
     shifting  for m = 0, 1, ...: min over sequences of experts that change m times at most                          (3)
 
 (2) is least squares (with weights of sum 1: the point of a polytope next to the origin), a linear programme for
-absolute and pinball losses, and for log loss the fixed point of w_i <- w_i mean_t q_ti/q_t, q the probability of what
-came.
-An expert that sleeps says what the mean of those awake says.
+absolute and pinball losses, and for log loss the fixed point of w_i <- w_i mean_t q_ti/q_t, q the probability of the
+outcome.
+The forecast of a sleeping expert is the mean of those awake.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["MODELS", "Oracle", "oracle"]
 
 MODELS = "expert", "convex", "linear", "shifting"
 MOST_CHANGES = 1000  # changes that are tried unless more are asked for
-EXACT = 1e-10  # of the mean log loss, what is left to gain
+EXACT = 1e-10  # of the mean log loss, the remaining gap
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,9 +41,9 @@ class Oracle:
     loss : float
         Its mean loss; of "shifting" with as many changes as were tried.
     weights : array (K,), or None of "shifting"
-        What it weighs the experts with.
+        Its weights of the experts.
     predictions : array (T,), or None of "shifting"
-        What it would have said.
+        Its forecasts.
     losses : array (M + 1,), or None
         Of "shifting": the mean loss with at most 0, 1, ..., M changes.
     """
@@ -77,9 +77,9 @@ def oracle(
     model : {"expert", "convex", "linear", "shifting"}
         One expert, fixed weights that sum to 1, any fixed weights, or experts that change.
     loss, tau
-        As of `Aggregator`.
+        As for `Aggregator`.
     changes : int, optional
-        For "shifting": how many changes to try; 1000 when left out, or what the rounds allow.
+        For "shifting": how many changes to try; 1000 when left out, or as many as the rounds allow.
 
     Examples
     --------

@@ -26,7 +26,7 @@ POINTS = 2000  # of a curve: more cannot be seen
 
 
 class _Cast:
-    """Who is shown: the experts with the largest weights in their order, and the rest."""
+    """The experts shown: those with the largest weights in their order, and the rest."""
 
     def __init__(self, run: Combination, most: int) -> None:
         best = np.sort(np.argsort(-run.played.mean(axis=0), kind="stable")[: max(int(most), 1)])
@@ -47,7 +47,7 @@ def _thin(T: int) -> Any:
 
 
 def _shares(table: Array, T: int) -> tuple[Array, Array]:
-    """Means over as many stretches as can be seen, and where these are in the middle."""
+    """Means over as many stretches as can be seen, and their midpoints."""
     edges = np.unique(np.linspace(0, T, min(T, POINTS // 4) + 1).astype(np.int64))
     means = np.add.reduceat(table, edges[:-1], axis=0) / np.diff(edges)[:, None]
     return (edges[:-1] + edges[1:] + 1) / 2, means
@@ -67,7 +67,7 @@ def weights(run: Combination, ax: Axes | None, most: int) -> Axes:
     ax.stackplot(t, shares.T, colors=who.colors, labels=who.names, linewidth=0)
     ax.set_ylim(0, 1)
     ax.margins(x=0)
-    describe(ax, "round", "weight", "Whom the combination believes: weights over time")
+    describe(ax, "round", "weight", "Weights of the combination over time")
     legend(ax, own)
     return ax
 
@@ -89,7 +89,7 @@ def box(run: Combination, ax: Axes | None, most: int) -> Axes:
 
 
 def cumulative(run: Combination, ax: Axes | None, most: int) -> Axes:
-    """What each has lost so far beyond the combination: above 0 it was worse."""
+    """Draw the cumulative loss of each beyond the combination: above 0 it was worse."""
     ax, own = axes("plot", ax)
     who, t = _Cast(run, most), _thin(len(run.y))
     paid, theirs = run.losses, run.expert_losses()
@@ -105,7 +105,7 @@ def cumulative(run: Combination, ax: Axes | None, most: int) -> Axes:
 
 
 def average(run: Combination, ax: Axes | None, most: int) -> Axes:
-    """The mean loss of everybody, of the uniform mixture, and of the best fixed weights in hindsight."""
+    """Draw the mean loss of each expert, of the uniform mixture, and of the best fixed weights in hindsight."""
     ax, _ = axes("plot", ax)
     who = _Cast(run, most)
     theirs = run.expert_losses()
@@ -127,7 +127,7 @@ def average(run: Combination, ax: Axes | None, most: int) -> Axes:
 
 
 def contributions(run: Combination, ax: Axes | None, most: int) -> Axes:
-    """What each expert adds to the forecast, weight times forecast, and the forecast itself."""
+    """Draw each expert's part of the forecast, weight times forecast, and the forecast itself."""
     ax, own = axes("plot", ax)
     who = _Cast(run, most)
     t, parts = _shares(who.sums(run.played * run.experts), len(run.y))
@@ -139,7 +139,7 @@ def contributions(run: Combination, ax: Axes | None, most: int) -> Axes:
             ax.fill_between(t, below, sums[:, k], color=who.colors[k], linewidth=0, label=label)
     ax.plot(t, parts.sum(axis=1), color="black", linewidth=1.2, label=f"{run.title} forecast")
     ax.margins(x=0)
-    describe(ax, "round", "weight × forecast", "What each expert adds to the forecast")
+    describe(ax, "round", "weight × forecast", "Each expert's part of the forecast")
     legend(ax, own)
     return ax
 

@@ -34,7 +34,7 @@ def read_rows(
     count: int = 0,
     names: tuple[str, ...] | None = None,
 ) -> Rows:
-    """Return forecasts and who is awake.
+    """Return forecasts and the experts awake.
 
     Parameters
     ----------
@@ -65,11 +65,11 @@ def read_rows(
         if not ((given >= 0) & (given <= 1)).all():
             raise InputError(f"{who}: awake must hold numbers from 0 to 1. Got {given.min():g} to {given.max():g}.")
         A *= given
-    nobody = ~(A > 0).any(axis=1)
-    if nobody.any():
+    asleep = ~(A > 0).any(axis=1)
+    if asleep.any():
         raise InputError(
-            f"{who}: nobody is awake in row {int(np.argmax(nobody))}, counted from 0. Leave the round out, or add an "
-            "expert that always has a forecast, such as the last value."
+            f"{who}: no expert is awake in row {int(np.argmax(asleep))}, counted from 0. Leave the round out, or add "
+            "an expert that always has a forecast, such as the last value."
         )
     X = np.where(A > 0, X, 0.0)
     if loss == "log":

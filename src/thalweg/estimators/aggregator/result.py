@@ -1,4 +1,4 @@
-"""What came of combining forecasts over many rounds, to look at: losses, weights, pictures."""
+"""Results of combining forecasts over many rounds: losses, weights, pictures."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _costs(kind: int, tau: float, P: Array, Y: Array, out: Array) -> None:
 
 
 def costs(loss: str, tau: float, forecasts: Array, y: Array) -> Array:
-    """What forecasts cost: one a row, or a column for each expert."""
+    """Return the losses of forecasts: one a row, or a column for each expert."""
     P = np.ascontiguousarray(forecasts.reshape(len(y), math.prod(forecasts.shape[1:])))
     out = np.empty_like(P)
     _costs(CODES[loss], tau, P, y, out)
@@ -41,14 +41,14 @@ def costs(loss: str, tau: float, forecasts: Array, y: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Combination:
-    """Rounds of an `Aggregator`: what `run` returns.
+    """Rounds of an `Aggregator`, as `run` returns them.
 
     Attributes
     ----------
     experts, awake : array (T, K)
-        The forecasts (0 where an expert slept), and who was awake.
+        The forecasts (0 where an expert slept), and how far each was awake.
     y : array (T,)
-        What came true.
+        The observations.
     said : array (T,)
         The combined forecasts.
     played : array (T, K)
@@ -56,9 +56,9 @@ class Combination:
     names : tuple of str
         The experts.
     loss_name, tau
-        As of the aggregator.
+        As for the aggregator.
     title : str
-        What the combination is called in pictures.
+        The name of the combination in pictures.
     """
 
     experts: Array = field(repr=False)
@@ -84,7 +84,7 @@ class Combination:
 
     @property
     def losses(self) -> Array:
-        """What each combined forecast cost."""
+        """The loss of each combined forecast."""
         return costs(self.loss_name, self.tau, self.said, self.y)
 
     def loss(self) -> float:
@@ -92,7 +92,7 @@ class Combination:
         return float(self.losses.mean()) if len(self.y) else float("nan")
 
     def expert_losses(self) -> Array:
-        """What each expert's forecast cost, (T, K); nan where it slept."""
+        """Return the loss of each expert's forecast, (T, K); nan where it slept."""
         paid = costs(self.loss_name, self.tau, self.experts, self.y)
         return np.where(self.awake > 0, paid, np.nan)
 
@@ -102,8 +102,8 @@ class Combination:
         Parameters
         ----------
         kind : {"weights", "box", "cumulative", "average", "contributions", "oracle"}
-            Weights over time; how they are spread; loss so far, beyond that of the combination; mean loss of everybody;
-            what each expert adds to the forecast; mean loss of the best sequence of experts, by how often it changes.
+            Weights over time; how they are spread; loss so far, beyond that of the combination; mean loss of each;
+            each expert's part of the forecast; mean loss of the best sequence of experts, by how often it changes.
         ax : Axes, optional
             Where to draw.
         most : int

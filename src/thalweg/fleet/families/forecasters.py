@@ -119,7 +119,7 @@ class Forecasters(Family):
 
     def grow(self, learner: Forecaster) -> Growth:
         """See `Family`."""
-        sizes, fields = learner._room_for(learner.rounds + 1)
+        sizes, fields = learner._sizes_for(learner.rounds + 1)
         return Growth(ordered(sizes), fields)
 
     # ------------------------------------------------------------------ rows

@@ -38,7 +38,7 @@ class ErrorRows(NamedTuple):
 @inner
 def _fits(sides: Any) -> bool:
     """Whether there is capacity for an answer."""
-    return call(sides.room, sides.above) and (not sides.two or call(sides.room, sides.below))
+    return call(sides.has_capacity, sides.above) and (not sides.two or call(sides.has_capacity, sides.below))
 
 
 @inner

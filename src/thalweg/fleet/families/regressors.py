@@ -25,7 +25,7 @@ from thalweg.parts.linear.rows import play_row
 
 __all__ = ["ExampleRows", "ModelSeat", "Regressors", "learn_rows", "model_tree"]
 
-TURN = "i8", "f8", "f8", "b1", "i8", "i8[1]", "f8[1]"  # what `play_row` takes besides the handle
+TURN = "i8", "f8", "f8", "b1", "i8", "i8[1]", "f8[1]"  # arguments of `play_row` after the handle
 
 
 class ModelSeat(NamedTuple):

@@ -8,7 +8,7 @@ A round with the gradient h, n = ||h||^2, and f >= 0 the loss at the decision (i
     records see q_i = min(r_i, 2f)                                    `records`                                (4)
     a marker, where it is time for one; longer steps join; without values, after 4 gradients, members
     with curvature join                                                                                        (5)
-    p <- what the records believe; y <- sum_i p_i y_i                                                          (6)
+    p <- weights of the records; y <- sum_i p_i y_i                                                          (6)
 
 A round without a gradient changes nothing.
 """
@@ -22,7 +22,7 @@ from thalweg._core.state import Floats, Ints, field, part, scratch
 from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS, VALUES
 from thalweg._kernels.jit import implement, inner
 from thalweg._kernels.vectors import square_norm
-from thalweg.learners.contract import decision, learn, propose, room
+from thalweg.learners.contract import decision, has_capacity, learn, propose
 from thalweg.parts.curvature import (
     BLIND_ROW,
     BLIND_SHARE,
@@ -47,7 +47,7 @@ from thalweg.parts.cut_descent import (
     rows_needed,
 )
 from thalweg.parts.estimate import AGE, HELPERS, begin_estimate, estimate
-from thalweg.parts.records import MARKERS, OTHERS, account, begin_records, credit, mark, mix, recall
+from thalweg.parts.records import MARKERS, OTHERS, account, begin_change, begin_records, credit, mark, mix
 
 __all__ = ["SPARE", "TrackerSettings", "TrackerState", "curved_in_use", "first_row", "helpers_in_use"]
 
@@ -77,7 +77,7 @@ class TrackerSettings(NamedTuple):
     curvature: bool  # members with curvature are wanted
     intervals: bool
     floor: float  # of the losses; -inf where they are not to be used
-    embedded: bool  # a part of somebody else's state, which may have more capacity than needed
+    embedded: bool  # a part of another state, which may have more capacity than needed
     gains: Floats = scratch("N")
     scores: Floats = scratch("J N")
     u: Floats = scratch("d")
@@ -104,11 +104,11 @@ def first_row(s: TrackerState) -> int:
     return BLIND_ROW if s.estimate.seen[AGE] > 0.0 else 0
 
 
-@implement(room, TrackerState)
-def _room(s: TrackerState, c: TrackerSettings) -> bool:
+@implement(has_capacity, TrackerState)
+def _has_capacity(s: TrackerState, c: TrackerSettings) -> bool:
     """Whether the sizes fit the next round: enough for all it may add and, unless embedded, not much more.
 
-    Which members and helpers there are is known after the first round: until then there is room for all of them.
+    Which members and helpers there are is known after the first round: until then there is capacity for all of them.
     """
     count, rows = s.members.sizes[COUNT], s.p.shape[0]
     helpers, curved = s.estimate.errors.shape[0], s.curvature.P.shape[0]
@@ -175,7 +175,7 @@ def _learn(s: TrackerState, c: TrackerSettings, h: Floats, loss: float) -> bool:
         phi = min(2.0 * f, 2.0 * c.around.radius * np.sqrt(n))
         mark(records, phi, f == np.inf, s.clock[ROUNDS])  # (5)
         if evident:
-            recall(records)
+            begin_change(records)
     join(members, s.y)
     if s.estimate.seen[AGE] == ENOUGH:
         s.curved[0] = 1

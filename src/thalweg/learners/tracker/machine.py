@@ -56,7 +56,7 @@ __all__ = ["MARKS_KEPT", "Tracking", "multipliers"]
 
 SMALL = 64  # entries of a decision up to which members with curvature are worth their d^2
 SLOTS = 2  # of the cover at first, capacity for 3 markers, and more at a time
-MARKS_KEPT = 64  # the rounds of so many markers are remembered
+MARKS_KEPT = 64  # the number of markers whose rounds are remembered
 LARGEST_PRODUCT = 1e145  # of a gradient times the diameter: its square can then be added up
 CLOSE, SLACK = 1e-9, 1 + 1e-6  # rounding errors of points and weights, and of sums over rounds
 
@@ -65,20 +65,20 @@ class Tracking(Machine[TrackerState, TrackerSettings]):
     """The machine of `Tracker` on the ball around its domain.
 
     Member rows (N) and cover slots (S) grow. The first round decides how many rows, helpers (H) and members with
-    curvature (Q) there are; room for the others is given back before the second.
+    curvature (Q) there are; capacity for the others is given back before the second.
 
     Parameters
     ----------
     domain : Ball
         Y.
     intervals, curvature, loss_floor
-        As of `Tracker`.
+        As for `Tracker`.
     start : array, optional
         Where members begin; the centre when left out.
     directions : (int, array), optional
         Those of all gradients, where they lie in a flat: `thalweg._kernels.hulls`.
     embedded : bool
-        Whether it is a part of somebody else's state, who grows it: capacity may then be larger than needed, and the
+        Whether it is a part of another state, which grows it: capacity may then be larger than needed, and the
         rounds of markers are not kept.
     owner : str, optional
         The name in error messages.
@@ -115,7 +115,7 @@ class Tracking(Machine[TrackerState, TrackerSettings]):
             self.floor, self.largest_loss = self.loss_floor, LARGEST_LOSS
         self.nonnegative = self.floor >= 0.0
         self.why_floor = (
-            f"{owner} was told that no loss is below loss_floor = {self.floor:g}. Give the lower bound that "
+            f"{owner} assumes that no loss is below loss_floor = {self.floor:g}. Give the lower bound that "
             "holds for your losses, or loss_floor=None to do without their values."
         )
         self.square = (LARGEST_PRODUCT / max(1.0, domain.diameter)) ** 2
@@ -150,11 +150,11 @@ class Tracking(Machine[TrackerState, TrackerSettings]):
         }
 
     def _slots(self, markers: int) -> int:
-        """Return the slots of a state with capacity for so many markers."""
+        """Return the slots of a state with capacity for a number of markers."""
         return min(-(-markers.bit_length() // SLOTS) * SLOTS, MOST_SLOTS) if self.intervals else 0
 
     def sizes_of(self, saved: Mapping[str, NDArray[Any]]) -> dict[str, int]:
-        """Return the lengths of the fields that grow, bounded by what has been played."""
+        """Return the lengths of the fields that grow, bounded by the rounds played."""
         found = (
             saved["p"].size,
             saved["records.V"].size - OTHERS,
@@ -302,7 +302,7 @@ class Tracking(Machine[TrackerState, TrackerSettings]):
     def regret_bound(self, s: TrackerState, path_length: float = 0.0) -> float:
         """Return the most regret so far against comparators in the domain whose path has at most this length: (T1').
 
-        From what was seen: nothing is assumed but convexity, and values >= the floor where they were given.
+        Computed from the run: nothing is assumed but convexity, and values >= the floor where they were given.
         """
         P = check_nonnegative(self.owner, "path_length", path_length)
         members, records, R = s.members, s.records, self.domain.radius

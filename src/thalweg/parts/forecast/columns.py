@@ -16,7 +16,7 @@ from thalweg._validate import LARGEST_ENTRY
 from thalweg.parts.forecast.past import hold, is_there, size_or_absent
 from thalweg.parts.linear.plan import LinearLayout, begin_linear
 from thalweg.parts.linear.rows import learn_row, predict_row
-from thalweg.parts.records import has_room
+from thalweg.parts.records import has_slots
 
 __all__ = [
     "ColumnsState",
@@ -54,7 +54,7 @@ class ColumnsSettings(NamedTuple):
 
 
 def columns_plan(columns: int, lags: tuple[int, ...], horizon: int, loss: str, slots: int) -> Plan:
-    """Return the plan for so many columns."""
+    """Return the plan for a number of columns."""
     if columns == 0:
         return Plan(NoColumns, ())
     features = 1 + max(0, len(lags) - 1) + columns
@@ -71,7 +71,7 @@ def columns_plan(columns: int, lags: tuple[int, ...], horizon: int, loss: str, s
 
 @generic
 def has_capacity(e: Any, rounds: int) -> bool:
-    """Whether there is room for so many rounds."""
+    """Whether there is capacity for a number of rounds."""
     ...
 
 
@@ -124,8 +124,8 @@ def _nothing(e: NoColumns, c: Any, line: Floats, L: int, t: int, z: float) -> No
 
 
 @implement(has_capacity, ColumnsState)
-def _room(e: ColumnsState, rounds: int) -> bool:
-    return has_room(e.model.jury.records, rounds)
+def _has_capacity(e: ColumnsState, rounds: int) -> bool:
+    return has_slots(e.model.jury.records, rounds)
 
 
 @implement(give_rows, ColumnsState)

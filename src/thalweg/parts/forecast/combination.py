@@ -9,8 +9,8 @@ towards the harmonic mean `ref` of all means:
 
 The loss is the square of the error; for absolute errors it is its size, with sqrt(c) in the place of c and 0.3 in
 that of 0.15. Between two horizons weights are interpolated. A candidate that says nothing sleeps: its weight goes to
-the others. After g missing values, a forecast of h steps takes the weights of g + h, and nobody learns from it. Errors
-beyond the cut in (1) tell little of who is better, and without it one outlier decides for a long time.
+the others. After g missing values, a forecast of h steps takes the weights of g + h, and no weights learn from it.
+Errors beyond the cut in (1) say little about quality, and without it one outlier decides for a long time.
 """
 
 from typing import NamedTuple
@@ -35,7 +35,7 @@ LARGEST_LOSS = 1e203
 
 
 class CombinationState(NamedTuple):
-    """Losses of K candidates at A horizons, and what they said, until the answer is there."""
+    """Losses of K candidates at A horizons, and their forecasts that wait for answers."""
 
     losses: Floats = field("A K", within(0.0, LARGEST_LOSS), called="losses of candidates")
     counts: Floats = field("A K", within(0.0, 2.0**40), called="losses of candidates")
@@ -62,7 +62,7 @@ def anchors(horizon: int) -> tuple[int, ...]:
 
 
 def combination_plan(horizon: int, candidates: int, squared: bool) -> Plan:
-    """Return the plan of a combination of so many candidates."""
+    """Return the plan of a combination of a number of candidates."""
     h = np.array(anchors(horizon), dtype=np.int64)
     steps = np.arange(1, horizon + 1)
     below = np.searchsorted(h, steps, side="right") - 1

@@ -1,7 +1,7 @@
 """Linear models of the value h steps ahead, one for each of a few horizons, on top of an exponential smoothing.
 
     z_{t+h-1} - base_h from z_{t-1} - base_h, two steps of z, the last two errors of the base, and for a season its last
-    error and its last value in the phase of the target; what two other smoothings say of the target; a constant     (1)
+    error and its last value in the phase of the target; the forecasts of two other smoothings; a constant           (1)
 
 Pairs of features and answer are complete h rounds later, so features wait. Horizons between two of those that have a
 model take the weights of the lower one. After g missing values a forecast of h steps takes those of g + h; beyond the
@@ -45,7 +45,7 @@ class DirectSettings(NamedTuple):
 
 
 def direct_plan(models: int, horizons: int, slots: int) -> Plan:
-    """Return the plan for so many models at so many horizons, whose sum is `slots`."""
+    """Return the plan for a number of models and of horizons; the sum of the horizons is `slots`."""
     sizes = {"M": models, "A": horizons, "S": slots, "D": FEATURES, "X": FEATURES + 1, "T": packed(FEATURES)}
     return Plan(DirectState, DirectSettings(), sizes, holds=_holds)
 

@@ -1,4 +1,4 @@
-"""A forecaster's state, and its round: candidates speak, are combined, get intervals, and learn.
+"""A forecaster's state, and its round: candidates forecast, are combined, get intervals, and learn.
 
 Candidates, in this order. Those in logarithms exist while all values are positive:
 
@@ -89,7 +89,7 @@ LEAST = 1e-4  # of the range of values: smaller errors are never cut
 
 
 class ForecastState(NamedTuple):
-    """All that a forecaster knows."""
+    """The whole state of a forecaster."""
 
     history: Any = part()
     bank: Any = part()
@@ -108,7 +108,7 @@ class ForecastSettings(NamedTuple):
 
     seasons: Ints  # (Q,)
     plain: bool  # whether there is a direct model without a season: candidates 4, and 5 in logarithms
-    calm: int  # rounds before an outlier can be told: two seasons, since a season may look like changes of level
+    calm: int  # rounds before an outlier can be recognised: two seasons, since a season may look like changes of level
     at_columns: int  # candidate of the columns, -1 where there are none
     at_seasons: int  # the first candidate with a season
     search: bool  # whether there are tests for seasons
@@ -208,7 +208,7 @@ def _holds(s: ForecastState, c: ForecastSettings, past: Past) -> Iterator[tuple[
 
 @inner
 def _bounds(s: ForecastState) -> tuple[float, float]:
-    """The range of values seen, widened by itself, and no wider than that of all values."""
+    """The range of values seen, widened by its own length, within the largest range allowed."""
     low, high = s.history.marks[LOW], s.history.marks[HIGH]
     return max(low - (high - low), -LARGEST_ENTRY), min(high + (high - low), LARGEST_ENTRY)
 
@@ -223,7 +223,7 @@ def _put(s: ForecastState, row: Floats, p: int, low: float, high: float, out: Fl
 
 @inner
 def _hush(out: Floats) -> None:
-    """A candidate says nothing."""
+    """Mark a candidate as without a forecast."""
     for h in range(out.shape[0]):
         out[h] = ABSENT
 

@@ -36,9 +36,9 @@ __all__ = [
 SPACES = 2
 ABSENT = 1e300  # in a state, where there is no number
 CHANGES = 64  # the latest changes of level that are remembered
-OUTLIER, COUNTS = 8.0, 5.0  # mean errors: from there on a value is an outlier; it counts for so many
+OUTLIER, COUNTS = 8.0, 5.0  # mean errors: from there on a value is an outlier; its capped error
 MEMORY = 20.0  # rounds of the mean absolute error
-WARM = 10  # errors before an outlier can be told
+WARM = 10  # errors before an outlier can be recognised
 # of `marks`: range, first and last value, s, the forecast of the last value, and the largest error that was (2)
 LOW, HIGH, FIRST, LAST, SCALE, EXPECTED, STEP = range(7)
 TIME, SEEN, GAP, POSITIVE, SIDE, ERRORS, CHANGED, STAYED, RETURNED, TRUSTED = range(10)  # of `counts`

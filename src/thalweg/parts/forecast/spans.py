@@ -93,13 +93,13 @@ def _holds(s: SpansState, c: SpansSettings, past: Past) -> Iterator[tuple[str, b
 
 @inner
 def _thinned(h: int) -> int:
-    """Of so many scores one is kept."""
+    """The number of scores out of which one is kept."""
     return int(np.sqrt(float(h)))
 
 
 @inner
 def _used(kept: int, most: int) -> int:
-    """How many of the scores count, the latest ones."""
+    """The number of scores that count, the latest ones."""
     return min(kept - kept // OLD, most)
 
 

@@ -1,6 +1,6 @@
-"""Guests: least squares and Kalman filters, which know how features go together, with several memories.
+"""Guests: least squares and Kalman filters, which know the covariance of features, with several memories.
 
-Guest k has coefficients b and the covariance P = S S' of what they may be, in units of the noise. With the curvature c
+Guest k has coefficients b and their covariance P = S S', in units of the noise. With the curvature c
 of the loss, its memory lambda, f = S'z and h = f'f:
 
     b -= S f l'(p+)/lambda,  p+ = p - l'(p+) h/lambda                                                               (1)
@@ -8,7 +8,7 @@ of the loss, its memory lambda, f = S'z and h = f'f:
 
 Squared loss: c = 1 and (1) is recursive least squares; Huber's: c = min(1, delta/|e|). Log loss: c = q(1 - q) with
 q = |l'(p+)|, an extended Kalman filter that is linearised where its own step ends. For the other losses guests learn
-the squared loss; for quantiles each adds the quantile of what is left over (`offsets`).
+the squared loss; for quantiles each adds the quantile of the residuals (`offsets`).
 P is kept as S, which is Potter's square root: P itself loses its positive eigenvalues to rounding when it forgets and
 features are nearly dependent, such as the last values of a smooth series, and then a guest is lost.
 """
@@ -54,7 +54,7 @@ class GuestsState(NamedTuple):
 
 
 def guests_plan(count: int, positions: int) -> Plan:
-    """Return the plan of so many guests."""
+    """Return the plan of a number of guests."""
     return Plan(GuestsState, (), {"G": count, "D": positions})
 
 

@@ -1,4 +1,4 @@
-"""The losses of a linear model: what a score or a prediction costs, and which way it pulls.
+"""The losses of a linear model: values and slopes of a score or a prediction.
 
 All but the log loss have the slope of a cut error, with curvature k and ends [low, high]; e is the prediction minus
 the label. Labels of classes are -1 and +1.
@@ -22,7 +22,7 @@ LARGEST_GAIN = 1e140  # its square is still a number
 
 
 class Lesson(NamedTuple):
-    """What is to be learned from a row, beside its features."""
+    """The data of a row to be learned, except its features."""
 
     kind: int
     par: float  # delta or tau
@@ -81,7 +81,7 @@ def _cost(kind: int, par: float, e: float) -> float:
 
 @inner
 def gain(kind: int, par: float, played: float, p: float, y: float, unit: float) -> float:
-    """What p would have saved over what was played, in units of the label; never nan. Log loss: of chances."""
+    """The gain of p over the prediction played, in units of the label; never nan. Log loss: of probabilities."""
     if kind == LOG:
         more = math.log(p if y > 0.0 else 1.0 - p) - math.log(played if y > 0.0 else 1.0 - played)
     elif kind == SQUARED:

@@ -7,7 +7,7 @@ of labels so far:
 
 c_i = 4^-5, ..., 4^2. p+ is where the step ends, so no step overshoots, however long. When the mean or spread of a
 feature moves the coefficients move along, so that the function stays the same (`follow_members`). For quantiles every
-other member learns the squared loss, and adds the quantile of what is left over (`offsets`).
+other member learns the squared loss, and adds the quantile of the residuals (`offsets`).
 Arrays have a row for a feature and a column for a member: features that are absent from a row cost nothing.
 """
 
@@ -49,7 +49,7 @@ class MembersState(NamedTuple):
 
 
 def members_plan(positions: int) -> Plan:
-    """Return the plan of members with so many coefficients each."""
+    """Return the plan of members with a number of coefficients each."""
     return Plan(MembersState, (), {"D": positions, "M": RATES.size})
 
 

@@ -1,4 +1,4 @@
-"""The quantile of what a model of the mean leaves over, tracked.
+"""The quantile of the residuals of a model of the mean, tracked.
 
 With e the prediction, offset included, minus the label, and r = max(1/rows, 1 - memory):
 

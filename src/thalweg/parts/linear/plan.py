@@ -1,4 +1,4 @@
-"""The plan of a linear model: its candidates, their weights, and how many features and rows there is room for."""
+"""The plan of a linear model: its candidates, their weights, and the capacity for features and rows."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ class LinearLayout:
     Attributes
     ----------
     features : int
-        Positions there is room for at the start. They count from 1.
+        Positions with capacity at the start. They count from 1.
     loss : str
         A key of `KINDS`. Labels of "log_loss" and "hinge" are -1 and +1.
     par : float
@@ -82,7 +82,7 @@ class LinearLayout:
         return self.sizes() | {"slots": slots_of(saved["jury.records.born"]) if self.slots(0) else 0}
 
     def slots(self, rounds: int) -> int:
-        """Return the slots that so many rows need; for the log loss the jury does not judge."""
+        """Return the slots that a number of rows needs; for the log loss the jury does not judge."""
         return 0 if self.loss == "log_loss" else slots_for(rounds)
 
     def rounds(self, sizes: Mapping[str, int]) -> int:

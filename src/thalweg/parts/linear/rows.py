@@ -1,4 +1,4 @@
-"""The round of a linear model: predict a row, see its label, let everyone learn.
+"""The round of a linear model: predict a row, see its label, let all candidates learn.
 
 A row is given by the positions of its features and their values, so that rows with few of many features cost little:
 positions count from 1, and 0 is the intercept. A feature that is absent has no part in the row, and its mean and
@@ -7,14 +7,14 @@ mean. Any other is not, as words of a text: absent, it is 0. A round:
 
     z <- the values, standardised by the past, cut to 10 spreads or not, whichever lost less so far; every candidate
     predicts                                                                                                        (1)
-    what is played: the mean by weights, each prediction cut to the range of labels so far, and half as much again   (2)
+    the prediction: the mean by weights, each one cut to the range of labels so far, and half as much again          (2)
     (where errors have been small, 0.3 of the label's spread or less, also to as many spreads from its mean as a z is
     from 0; squared and Huber's loss only)
-    weights <- by what each would have saved: a jury, or for the log loss shares                                     (3)
+    weights <- by the gain of each over the prediction: a jury, or for the log loss shares                           (3)
     mean and spread of the label, then of the features present, take in the row                                      (4)
-    coefficients follow, so that each candidate's function stays what it was; in the first 10 rows (of a feature,
+    coefficients follow, so that each candidate's function stays the same; in the first 10 rows (of a feature,
     or of all) they stay as they are in standardised units instead, as nothing is known yet                          (5)
-    z anew; all learn from the label, which is cut to 10 spreads. A row with a feature beyond them has its weight
+    new z; all learn from the label, which is cut to 10 spreads. A row with a feature beyond them has its weight
     times (10/z)^2                                                                                                  (6)
 
 Candidates are the guests, then the members, then the last label where the layout wants it: a guard for streams whose
@@ -53,12 +53,12 @@ __all__ = [
 ]
 
 WARM = 10.0  # rows until means and spreads are known roughly
-LEAP = 2.0**60  # a spread that grows so much in a row has nothing to do with the one before
+LEAP = 2.0**60  # a spread that grows by this factor in a row is unrelated to the one before
 BEYOND = 0.5  # of the range of labels
 ACCURATE, KNOWN = 0.3, 30.0  # errors over the label's spread; rows before they are known
 SURE = 12.0  # the largest score for the log loss
 SAME = 2.0**-44  # two predictions that differ by rounding only
-INSIDE = 0.3173  # of errors beyond the scale, as of a normal distribution beyond its deviation
+INSIDE = 0.3173  # of errors beyond the scale, as for a normal distribution beyond its deviation
 LEVEL, UNIT, LOW, HIGH, SCALE, GAUGE, UNCUT = range(7)  # of `target`
 
 
@@ -100,7 +100,7 @@ class LinearSettings(NamedTuple):
 
 @inner
 def _scores(s: LinearState, c: LinearSettings, n: int) -> None:
-    """p <- what every candidate says, uncut."""
+    """p <- the prediction of every candidate, uncut."""
     for i in range(c.p.shape[0]):
         c.p[i] = s.target[LEVEL]
     score_guests(s.guests, c.at, c.z, n, c.p)
@@ -117,7 +117,7 @@ def _accurate(s: LinearState) -> bool:
 
 @inner
 def predict_row(s: LinearState, c: LinearSettings, at: Ints, x: Floats) -> float:
-    """(1) and (2). p <- what every candidate says, cut; for the log loss the probability of +1."""
+    """Make (1) and (2). p <- the prediction of every candidate, cut; for the log loss the probability of +1."""
     n = at.shape[0] + 1
     c.at[0] = 0
     c.z[0] = 1.0 if c.intercept else 0.0
@@ -131,7 +131,7 @@ def predict_row(s: LinearState, c: LinearSettings, at: Ints, x: Floats) -> float
         wide = BEYOND * (s.target[HIGH] - s.target[LOW])
         low, high = s.target[LOW] - wide, s.target[HIGH] + wide
     played = c.other[0] = np.nan
-    for turn in range(0 if far else 1, 2):  # what is not played, then what is
+    for turn in range(0 if far else 1, 2):  # the alternative, then the one played
         most = np.inf if (s.target[UNCUT] > 0.0) == (turn == 1) else MOST_SPREADS
         for k in range(1, n):
             c.z[k] = min(max(standard(s.features, at[k - 1], x[k - 1]), -most), most)
@@ -211,7 +211,7 @@ def _see_label(s: LinearState, c: LinearSettings, played: float, y: float) -> fl
 
 @inner
 def _see_features(s: LinearState, c: LinearSettings, at: Ints, x: Floats) -> None:
-    """(4) and (5) for the features, and z anew."""
+    """Make (4) and (5) for the features, and compute z again."""
     for k in range(at.shape[0]):
         j = at[k]
         spread, mean, seen = s.features.spread[j], s.features.mean[j], s.features.seen[j]
@@ -270,7 +270,7 @@ def play_rows(
 
 @kernel
 def play_row(handle: Handle, count: int, y: float, weight: float, learn: bool, used: int, at: Ints, x: Floats) -> float:
-    """One row as of `play_rows`, with the first `count` of these positions and values; returns its prediction."""
+    """Play one row as in `play_rows`, with the first `count` of these positions and values; returns its prediction."""
     s, c = parts(handle)
     said = predict_row(s, c, at[:count], x[:count])
     if learn and weight > 0.0:

@@ -17,7 +17,7 @@ from thalweg.lab.streams import STREAMS
 from thalweg.lab.studies.paper.report import losses_of, streams_of, survey, timed
 from thalweg.lab.studies.paper.runs import ADAPTIVE, CROWDED, DYNAMIC, SCALING
 
-# By oracle: how it is called, the unit of its times, and so many of these in a second.
+# By oracle: its name, the unit of its times, and the number of these units in a second.
 ORACLES = {"compiled": ("compiled projection", "microseconds", 1e6), "solver": ("SciPy solver", "milliseconds", 1e3)}
 INTERVAL = ("AOA", "EfficientAOA", "EfficientIntervalDynamic", "EfficientIntervalDynamic-eager", "CutkoskyAdaptive",
             "EfficientCutkosky")  # fmt: skip

@@ -1,4 +1,4 @@
-"""The paper's way to project: a general solver, called anew for every point.
+"""The paper's way to project: a general solver, called for every point.
 
 The nearest point of an ellipsoid has a formula up to one root (`thalweg.domains.Ellipsoid`), found in a fraction of a
 microsecond. The paper's experiments hand the same problem to `scipy.optimize` with a `NonlinearConstraint`:
@@ -22,7 +22,7 @@ __all__ = ["SolverProjection", "by_solver"]
 
 Array = NDArray[np.float64]
 
-# The solver stops when an iteration gains less than this. It then stands within about 1e-7 of the nearest point, in
+# The solver stops when an iteration gains less than this. It is then within about 1e-7 of the nearest point, in
 # units of the radius: well below the tolerance that a `Custom` set states, under which a difference y - project(y)
 # counts as none. A looser solver would make the direction of that difference noise.
 PRECISION = 1e-12
@@ -30,7 +30,7 @@ STATIONARY = 1e-5  # how far from a right angle an answer may be before it is re
 
 
 class SolverProjection:
-    """(1) by SLSQP, from the point of the set in the direction of y. Counts what it is asked.
+    """(1) by SLSQP, from the point of the set in the direction of y. Counts its calls.
 
     Attributes
     ----------

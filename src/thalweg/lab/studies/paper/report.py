@@ -24,7 +24,7 @@ TABLE_1 = (
     ("interval dynamic", "AOA", "O(log² T)", "O(log² T)", "O(log² T)"),
     ("interval dynamic", "EfficientIntervalDynamic", "1", "1", "1"),
 )
-# What is timed: a title, the stream, a contender and ours.
+# Timings: a title, the stream, a contender and ours.
 SPEED = (
     ("dynamic", "piecewise", *DYNAMIC),
     ("adaptive, thresholds as printed", "gradual", *ADAPTIVE),
@@ -160,7 +160,7 @@ def _all(rows: Sequence[Row]) -> TextTable:
     return TextTable(heads, body, (0, 1, 7))
 
 
-# ------------------------------------------------------------------------------------------------------ what they say
+# ------------------------------------------------------------------------------------------------------ sentences
 
 
 def remarks(rows: Sequence[Row]) -> dict[str, Any]:
@@ -183,7 +183,7 @@ def remarks(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _told(rows: Sequence[Row], stream: str, names: Sequence[str]) -> dict[str, Row]:
-    """What is told of some algorithms on a stream."""
+    """Facts about some algorithms on a stream."""
     keys = ("total_loss", "projections", "members", "largest_step", "experts", "first_threshold")
     found = {name: survey(rows, stream, name) for name in names}
     return {
@@ -259,7 +259,7 @@ def one_against_many(rows: Sequence[Row]) -> list[Any]:
 
 
 def _solver(rows: Sequence[Row]) -> Row:
-    """By seconds: what a projection by the solver took in the rounds of each algorithm; how far its losses are off."""
+    """By seconds: the time of a projection by the solver in the rounds of each algorithm; the error of its losses."""
     found = pick(rows, part="solver")
     gaps = {row["run"]: abs(row["total_loss"] / row["exact_loss"] - 1) for row in found}
     costs = []

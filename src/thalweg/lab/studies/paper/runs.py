@@ -56,7 +56,7 @@ FAMILIES = (
 
 
 def _wide_dynamic(s: Stream) -> tw.Learner:
-    """Theorem 3 as printed: the ball Y has radius D, twice what is needed."""
+    """Theorem 3 as printed: the ball Y has radius D, twice the radius needed."""
     Y = Ball(s.domain.shape, radius=s.domain.diameter, center=s.domain.center)
     T, G, B = len(s.problem), s.gradient_bound, s.loss_bound
     return tw.EfficientDynamic(s.domain, T, G, s.smoothness, loss_bound=B, surrogate=Y)
@@ -90,7 +90,7 @@ def play_one(
     rounds: int | None = None,
     repeats: int = 1,
 ) -> Row:
-    """One run: an algorithm plays the first `rounds` of a stream. Returns what there is to report.
+    """One run: an algorithm plays the first `rounds` of a stream. Returns its report.
 
     `seconds` is processor time, the best of at least `repeats`; kernels are loaded before. With oracle "solver", the
     same rounds are played with the compiled projection too: `exact_loss`.
@@ -128,7 +128,7 @@ def play_one(
 
 
 def settings(learner: object) -> Row:
-    """What explains a result: the size and largest step of a pool, the loss at which a cover starts a second expert."""
+    """Facts behind a result: the size and largest step of a pool, the loss at which a cover starts a second expert."""
     found, C = steps(learner), getattr(getattr(learner, "inner", learner), "threshold", None)
     return {
         "members": None if found is None else int(found.size),

@@ -1,4 +1,4 @@
-"""The paper's experiments, all of them: which runs there are, and the study made of them.
+"""All experiments of the paper: the list of runs, and the study made of them.
 
 Everything is one kind of run (`runs.play_one`). The tables and pictures only select from these runs.
 """
@@ -30,7 +30,7 @@ class Size:
     repeats: int = 2  # how often a run is timed, where times are reported; the fastest counts
     horizons: tuple[int, ...] = (2_000, 20_000, 200_000)  # T at d = 8, for the time of a round
     dims: tuple[int, ...] = (2, 8, 32, 128, 512)  # d at the first of these T
-    streams: tuple[str, ...] = tuple(STREAMS)  # what every algorithm of the catalog plays
+    streams: tuple[str, ...] = tuple(STREAMS)  # played by every algorithm of the catalog
 
 
 SIZES = {

@@ -1,14 +1,14 @@
-"""Rounds whose feedback comes later: what is remembered of them, and when it counts.
+"""Rounds with delayed feedback: their remembered decisions, and the time at which feedback counts.
 
 Rounds are counted from 0; the present one is t. Of the rounds t - m, ..., t, m the largest delay, the decision is
-remembered and feedback is taken; what comes for round s during round t counts from round t + 1 on. Round s has row
+remembered and feedback is taken; feedback for round s during round t counts from round t + 1 on. Round s has row
 s mod (m + 1) of every array:
 
     x_s         its decision
     due_s       the round at whose end its feedback counts; -1 as long as there is none                    (1)
 
-When a round ends, what is due is applied in the order of rounds, so the order in which it came within the round does
-not matter. A round that is older than m without feedback is forgotten.
+When a round ends, all feedback that is due is applied in the order of rounds, so the order in which it came within the
+round does not matter. A round that is older than m without feedback is forgotten.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from thalweg.learners.machine import AnyMachine
 from thalweg.losses import Loss
 from thalweg.problems import LinearModel
 
-__all__ = ["Late", "Waiting", "read_delays"]
+__all__ = ["DelayedFeedback", "Waiting", "read_delays"]
 
 
 def read_delays(owner: str, domain: Domain, delay: object, max_delay: object, entries: int = 1) -> int:
     """Return the largest delay; `entries` numbers are remembered for each entry of a decision."""
     if (delay is None) == (max_delay is None):
         raise InputError(
-            f"{owner} needs one of 'delay', where feedback always comes so many rounds later, and 'max_delay', "
-            f"where it comes at most so many later. Got delay={told(delay)}, max_delay={told(max_delay)}."
+            f"{owner} needs one of 'delay', the fixed number of rounds until feedback comes, and 'max_delay', "
+            f"the largest such number. Got delay={told(delay)}, max_delay={told(max_delay)}."
         )
     which, given = ("delay", delay) if max_delay is None else ("max_delay", max_delay)
     most = check_count(owner, which, given, least=0)
@@ -82,12 +82,12 @@ class Waiting(AnyMachine):
         yield "decisions", feasible(self.domain, s.x[played]) if played.any() else True
 
 
-class Late(Learner):
+class DelayedFeedback(Learner):
     """A learner whose feedback comes `delay` rounds later, or at most `max_delay`, in any order, or never.
 
     Notes
     -----
-    A new one hands a `Waiting` machine to the constructor and defines `_decide_late`, `_open`, `_take` and `_settle`.
+    A new one hands a `Waiting` machine to the constructor and defines `_make_decision`, `_open`, `_take` and `_apply`.
     """
 
     machine: Waiting
@@ -106,10 +106,10 @@ class Late(Learner):
         self._oldest = 0  # no round before it waits
         self._clock, self._due = memory.state.clock.data, memory.state.due.data  # quicker than arrays, entry by entry
 
-    # ------------------------------------------------------------------ what a new one defines
+    # ------------------------------------------------------------------ to be defined by subclasses
 
     @abstractmethod
-    def _decide_late(self) -> Array:
+    def _make_decision(self) -> Array:
         """Return the decision of the present round, flat. Raises with nothing changed."""
 
     @abstractmethod
@@ -120,10 +120,10 @@ class Late(Learner):
     def _take(self, s: int, gradient: Array, loss: float | None) -> None:
         """Take the feedback of round s."""
 
-    def _settle(self, s: int) -> None:
+    def _apply(self, s: int) -> None:
         """Apply the feedback of round s, which is due."""
 
-    # ------------------------------------------------------------------ what is remembered
+    # ------------------------------------------------------------------ remembered rounds
 
     @property
     def decision(self) -> Array:
@@ -132,7 +132,7 @@ class Late(Learner):
         if shown is None:
             row: Array = self._memory.state.x[self._clock[ROUNDS] % self._rows]
             if not self._clock[FRESH]:
-                row[:] = self._decide_late()
+                row[:] = self._make_decision()
                 self._clock[FRESH] = 1
             shown = row.copy()
             if self._line is None:
@@ -182,7 +182,7 @@ class Late(Learner):
         return f"{type(self).__name__}, round {s} (counted from 0)"
 
     def _whose(self, round: object) -> int:
-        """Whose feedback comes."""
+        """The round that feedback belongs to."""
         if round is not None:
             s = self._remembered("update", round)
             if self._memory.state.due[s % self._rows] >= 0:
@@ -206,7 +206,7 @@ class Late(Learner):
     # ------------------------------------------------------------------ the calls of a round
 
     def update(self, gradient: ArrayLike, loss: float | None = None, *, round: int | None = None) -> None:
-        """Feedback of a past round, or of the present one: the gradient at `decision_at(round)`, and the loss.
+        """Give feedback for a past round, or the present one: the gradient at `decision_at(round)`, and the loss.
 
         It counts from the next round on; `advance` ends the present one. Feedback may come in any order and may never
         come.
@@ -230,13 +230,13 @@ class Late(Learner):
         self._commit(s, self.rounds, value, clipped, end=False)
 
     def advance(self) -> None:
-        """End the present round, whether or not feedback came. What came for past rounds counts from now on."""
+        """End the present round, with or without feedback. Feedback for past rounds counts from now on."""
         _ = self.decision  # never read: it is played all the same
         self._commit(self.rounds, None, None, clipped=False, end=True)
         watch_horizon(self)
 
     def step(self, f: Loss, *, delay: int | None = None) -> float:
-        """One round with feedback that comes late: asks f at the decision, ends the round, and returns the loss paid.
+        """Play one round with delayed feedback: ask f at the decision, end the round, and return the loss paid.
 
         The gradient counts `delay` rounds later than it would without delay.
 
@@ -245,18 +245,18 @@ class Late(Learner):
         f : Loss
             The loss.
         delay : int, optional
-            How many rounds late, or a negative number: never, and no gradient is asked for. That of the learner when
+            The delay in rounds, or a negative number: never, and no gradient is asked for. That of the learner when
             left out.
         """
-        late = self._read_delay(delay)
+        wait = self._read_delay(delay)
         self._feedback.check_loss_object(f)
         t = self.rounds
         if self._memory.state.due[t % self._rows] >= 0:
             raise InputError(f"{self._who()}: the present round has had its feedback. Call advance() to end it.")
         x = self.decision
         paid = self._feedback.read_paid(f.value(x))
-        clipped = late >= 0 and self._read_feedback(f.gradient(x))
-        self._commit(t, t + late if late >= 0 else None, paid, clipped, end=True)
+        clipped = wait >= 0 and self._read_feedback(f.gradient(x))
+        self._commit(t, t + wait if wait >= 0 else None, paid, clipped, end=True)
         watch_horizon(self)
         return paid
 
@@ -300,7 +300,7 @@ class Late(Learner):
         t, state = self.rounds, self._memory.state
         self._shown = None
         for s in sorted(t - (t - row) % self._rows for row in np.flatnonzero(state.due == t).tolist()):
-            self._settle(s)
+            self._apply(s)
         state.clock[ROUNDS], state.clock[FRESH] = t + 1, 0
         self._open(t + 1)
 

@@ -1,4 +1,4 @@
-"""A pool of descents whose gradients come late: the kernel of `EfficientDelayed`."""
+"""A pool of descents with delayed gradients: the kernel of `EfficientDelayed`."""
 
 from typing import Any, NamedTuple
 
@@ -9,11 +9,11 @@ from thalweg._kernels.parts import Floats, feed, move, settle
 from thalweg._kernels.reduction import surrogate_gradient
 from thalweg._kernels.vectors import dot
 
-__all__ = ["LatePool", "learn", "reweigh"]
+__all__ = ["DelayedPool", "learn", "reweigh"]
 
 
-class LatePool(NamedTuple):
-    """The pool, and what stands between it and the set."""
+class DelayedPool(NamedTuple):
+    """A pool, and the constants of the reduction around it."""
 
     state: Any  # of a Pool
     settings: Any
@@ -25,27 +25,27 @@ class LatePool(NamedTuple):
 
 @kernel
 def learn(handle: AnyHandle, g: Floats, x: Floats, y: Floats, points: Floats) -> None:
-    """The gradient g of a round with the decision x, the point y and the members' points (N, d)."""
-    late = parts(handle)
-    e, c, h = late.state, late.settings, late.h
+    """Learn from the gradient g of a round with the decision x, the point y and the members' points (N, d)."""
+    pool = parts(handle)
+    e, c, h = pool.state, pool.settings, pool.h
     for j in range(h.shape[0]):
         h[j] = y[j] - x[j]
-    flatten(late.flat, late.normals, g)
-    flatten(late.flat, late.normals, h)
-    surrogate_gradient(g, h, late.tol, h)
-    flatten(late.flat, late.normals, h)  # what rounding left
+    flatten(pool.flat, pool.normals, g)
+    flatten(pool.flat, pool.normals, h)
+    surrogate_gradient(g, h, pool.tol, h)
+    flatten(pool.flat, pool.normals, h)  # removes rounding errors
     n, base, square = c.sizes[0], 0.0, 0.0
     for j in range(h.shape[0]):
         square += h[j] * h[j]
         base += h[j] * y[j]
     move(e.members, c.members, 0, n, h, c.scores)
     for i in range(n):
-        c.scores[0, i] = dot(h, points[i])  # what it lost where it stood then
+        c.scores[0, i] = dot(h, points[i])  # its loss at its point of that round
     feed(e.meta, c.meta, 0, n, None, base, c.scores[0], square)
 
 
 @kernel
 def reweigh(handle: AnyHandle) -> None:
-    """The weights and the point of the next round."""
-    late = parts(handle)
-    settle(late.state, late.settings, 0, 1)
+    """Compute the weights and the point of the next round."""
+    pool = parts(handle)
+    settle(pool.state, pool.settings, 0, 1)
