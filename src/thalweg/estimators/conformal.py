@@ -208,7 +208,7 @@ class ConformalTracker(Kept, Recorded):
     ...     inside += low <= y <= high
     ...     tracker.update(y)
     >>> inside / 2000
-    0.9005
+    0.9
     """
 
     _noun = "tracker"
