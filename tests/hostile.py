@@ -221,6 +221,7 @@ VALID: dict[str, Any] = {
     "bounds.optimistic.E": lambda: 0.5,
     # control
     "system": lambda: SYSTEM,
+    "plant": lambda: types.SimpleNamespace(A=SYSTEM.A, B=SYSTEM.B, dt=0.1),
     "gain": lambda: control.lqr_gain(SYSTEM),
     "memory": lambda: 2,
     "constants": lambda: control.Constants([1.0, 0.5], 3.0, 2.0),

@@ -152,7 +152,7 @@ def test_lines_are_compared():
 
 def test_little_is_left_out():
     left = [(name, m["why"]) for name, path in PAGES.items() for m in BLOCK.finditer(path.read_text()) if m["why"]]
-    assert len(left) <= 3, left
+    assert len(left) <= 4, left
 
 
 def test_choosing_is_measured():

@@ -102,7 +102,7 @@ def watched(tracker, adversary, T):
 
 
 def check_theorem(tracker, adversary, T):
-    """(3) of docs/intervals.md, and (4) where the scores allow it; returns whether they did."""
+    """(3) of docs/intervals-proofs.md, and (4) where the scores allow it; returns whether they did."""
     q, s, base = watched(tracker, adversary, T)
     h, alpha = tracker.horizon, 1 - tracker.coverage
     eta = tracker.correction / h**0.75

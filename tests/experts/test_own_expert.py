@@ -14,7 +14,7 @@ from tests.worlds import built
 from thalweg._core.rules import inside
 from thalweg._core.state import Floats, Plan, field
 from thalweg._kernels.jit import implement, inner
-from thalweg._kernels.parts import leaves, move, place, settle, spots, start
+from thalweg._kernels.parts import after_projection, member_decision, move, point_count, projected_points, start
 from thalweg.experts import Expert, Pool
 from thalweg.metas import AdaptMLProd, Hedge
 
@@ -57,22 +57,22 @@ def _move(e, c, k, n, h, scores):
         _restored(e, c, k, i)
 
 
-@implement(settle, LazyState)
+@implement(after_projection, LazyState)
 def _settle(e, c, k, n):
     return
 
 
-@implement(place, LazyState)
+@implement(member_decision, LazyState)
 def _place(e, k, i):
     return e.points[k, i]
 
 
-@implement(spots, LazyState)
+@implement(projected_points, LazyState)
 def _spots(e):
     return e.points
 
 
-@implement(leaves, LazyState)
+@implement(point_count, LazyState)
 def _leaves(e, c, k):
     return 1
 
@@ -172,5 +172,5 @@ def test_in_plain_python_it_is_the_same():
     state, settings = built(Lazy.plan([[Lazy(BALL, 0.2)]]))
     start(state, settings, 0, 0, CENTER)
     for f, x in zip(losses(), of_one(), strict=True):
-        assert_allclose(place(state, 0, 0), x, rtol=0, atol=1e-12)
-        move(state, settings, 0, 1, f.gradient(np.array(place(state, 0, 0))), np.zeros((1, 1)))
+        assert_allclose(member_decision(state, 0, 0), x, rtol=0, atol=1e-12)
+        move(state, settings, 0, 1, f.gradient(np.array(member_decision(state, 0, 0))), np.zeros((1, 1)))

@@ -356,7 +356,7 @@ def summary(path: str | os.PathLike[str]) -> str:
     >>> tw.SOGD(tw.domains.Ball(2)).save(path)
     >>> print(tw.files.summary(path))  # doctest: +ELLIPSIS
     SOGD, 0 rounds played
-    thalweg 0.1.0, schema 4
+    thalweg 0.2.0, schema 4
     <BLANKLINE>
     domain  Ball(shape=2)
     ...

@@ -5,8 +5,8 @@ space. A part of a class of its own is added by `implement` (`thalweg._kernels.j
 
 An expert part holds many experts of one kind, in K groups of N: `e` the state, `c` the settings, and the arrays have
 two leading axes. A lone expert, or one on an interval, is member 0 of its group; the members of a pool are a group. The
-round of a group has two halves, `move` and `settle`; between them the points are projected: by `move` itself where the
-projection is compiled, by Python where it is not.
+round of a group has two halves, `move` and `after_projection`; between them the points are projected: by `move` itself
+where the projection is compiled, by Python where it is not.
 
 A meta-learner part holds many groups of members, one a row of its arrays: `m` the state, `c` the settings, group `k`
 with `n` members. Members with born[i] > 0 are `alive`; `born` is None where all always are.
@@ -21,16 +21,16 @@ from thalweg._kernels.jit import generic, implement, optional
 
 __all__ = [
     "admit",
+    "after_projection",
     "alive",
     "clear",
     "feed",
     "fits",
-    "leaves",
+    "member_decision",
     "move",
     "move_own",
-    "place",
-    "settle",
-    "spots",
+    "point_count",
+    "projected_points",
     "start",
     "weigh",
 ]
@@ -60,25 +60,25 @@ def move_own(e: object, c: object, k: int, n: int, H: Floats, values: Floats, g:
 
 
 @optional
-def settle(e: object, c: object, k: int, n: int) -> None:
+def after_projection(e: object, c: object, k: int, n: int) -> None:
     """Make the second half of a round, after the points have been projected. Default: nothing."""
 
 
 @optional
-def place(e: Any, k: int, i: int) -> Floats:
+def member_decision(e: Any, k: int, i: int) -> Floats:
     """Return the decision of member i of group k. Default: `points[k, i]`."""
     return e.points[k, i]
 
 
 @optional
-def spots(e: Any) -> Floats:
+def projected_points(e: Any) -> Floats:
     """Return all points that a round projects, (K, N, d): `points`, or those of the members of a pool."""
     return e.points
 
 
 @optional
-def leaves(e: object, c: object, k: int) -> int:
-    """Number of points of the expert of group k, the first ones in row k of `spots`: 1, or the pool size."""
+def point_count(e: object, c: object, k: int) -> int:
+    """Number of points of the expert of group k, the first ones in row k of `projected_points`: 1, or the pool size."""
     return 1
 
 

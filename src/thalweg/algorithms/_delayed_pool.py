@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from thalweg._kernels.handle import AnyHandle, parts
 from thalweg._kernels.hulls import flatten
 from thalweg._kernels.jit import kernel
-from thalweg._kernels.parts import Floats, feed, move, settle
+from thalweg._kernels.parts import Floats, after_projection, feed, move
 from thalweg._kernels.reduction import surrogate_gradient
 from thalweg._kernels.vectors import dot
 
@@ -48,4 +48,4 @@ def learn(handle: AnyHandle, g: Floats, x: Floats, y: Floats, points: Floats) ->
 def reweigh(handle: AnyHandle) -> None:
     """Compute the weights and the point of the next round."""
     pool = parts(handle)
-    settle(pool.state, pool.settings, 0, 1)
+    after_projection(pool.state, pool.settings, 0, 1)

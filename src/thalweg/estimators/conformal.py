@@ -16,7 +16,7 @@ the candidates are 0, then
 
 and if s_t > exp(-L) sum_k w_k e_k,t in all rounds, 0 <= L <= 2 - eta alpha, then misses >= alpha T - L/eta - alpha.
 With answers h rounds late eta is correction/h^(3/4), 1 + N is h + N, and eta is h eta in both conditions.
-docs/intervals.md has the proof.
+docs/intervals-proofs.md has the proof.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ class ConformalTracker(Kept, Recorded):
     ...     inside += low <= y <= high
     ...     tracker.update(y)
     >>> inside / 2000
-    0.9005
+    0.9
     """
 
     _noun = "tracker"

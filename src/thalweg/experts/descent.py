@@ -17,7 +17,15 @@ import numpy as np
 from thalweg._core.rules import CLOSE, inside, within
 from thalweg._core.state import Floats, Ints, Plan, field, scratch
 from thalweg._kernels.jit import generic, implement, inner
-from thalweg._kernels.parts import leaves, move, move_own, place, settle, spots, start
+from thalweg._kernels.parts import (
+    after_projection,
+    member_decision,
+    move,
+    move_own,
+    point_count,
+    projected_points,
+    start,
+)
 from thalweg._kernels.pointers import Pointer, call
 from thalweg._kernels.projections import BALL, onto_ball
 from thalweg._kernels.vectors import copy, dot, square_norm
@@ -179,7 +187,7 @@ def _move_own(e: DescentState, c: DescentSettings, k: int, n: int, H: Floats, va
         _descend(e, c, k, i, H[k, i])
 
 
-@implement(settle, DescentState)
+@implement(after_projection, DescentState)
 def _settle(e: DescentState, c: DescentSettings, k: int, n: int) -> None:
     if e.moved.shape[0] > 0:
         for i in range(n):
@@ -190,17 +198,17 @@ def _settle(e: DescentState, c: DescentSettings, k: int, n: int) -> None:
             e.moved[k, i] = np.sqrt(square)
 
 
-@implement(place, DescentState)
+@implement(member_decision, DescentState)
 def _place(e: DescentState, k: int, i: int) -> Floats:
     return e.points[k, i]
 
 
-@implement(spots, DescentState)
+@implement(projected_points, DescentState)
 def _spots(e: DescentState) -> Floats:
     return e.points
 
 
-@implement(leaves, DescentState)
+@implement(point_count, DescentState)
 def _leaves(e: DescentState, c: DescentSettings, k: int) -> int:
     return 1
 

@@ -22,14 +22,14 @@ from thalweg._core.state import Floats, Ints, Past, Plan, field, part, scratch
 from thalweg._kernels.jit import implement
 from thalweg._kernels.parts import (
     admit,
+    after_projection,
     clear,
     feed,
-    leaves,
+    member_decision,
     move,
     move_own,
-    place,
-    settle,
-    spots,
+    point_count,
+    projected_points,
     start,
     weigh,
 )
@@ -87,43 +87,43 @@ def _move(e: PoolState, c: PoolSettings, k: int, n: int, h: Floats, scores: Floa
 @implement(move_own, PoolState)
 def _move_own(e: PoolState, c: PoolSettings, k: int, n: int, H: Floats, values: Floats, g: Floats) -> None:
     for i in range(c.sizes[k]):
-        c.scores[k, i] = values[k, i] if c.by_value else dot(g, place(e.members, k, i))  # (2)
+        c.scores[k, i] = values[k, i] if c.by_value else dot(g, member_decision(e.members, k, i))  # (2)
     base, square = (0.0, 0.0) if c.by_value else (dot(g, e.y[k]), square_norm(g))
     move_own(e.members, c.members, k, c.sizes[k], H, values, g)  # (1)
     feed(e.meta, c.meta, k, c.sizes[k], None, base, c.scores[k], square)
 
 
-@implement(settle, PoolState)
+@implement(after_projection, PoolState)
 def _settle(e: PoolState, c: PoolSettings, k: int, n: int) -> None:
     size, d = c.sizes[k], e.y.shape[1]
-    settle(e.members, c.members, k, size)
+    after_projection(e.members, c.members, k, size)
     weigh(e.meta, c.meta, k, size, None, e.weights[k])  # (3)
     for j in range(d):
         e.y[k, j] = 0.0
     whole = size - size % 4
     for i in range(0, whole, 4):  # four members at a time: a quarter of the loads and stores of y
         p0, p1, p2, p3 = e.weights[k, i], e.weights[k, i + 1], e.weights[k, i + 2], e.weights[k, i + 3]
-        y0, y1 = place(e.members, k, i), place(e.members, k, i + 1)
-        y2, y3 = place(e.members, k, i + 2), place(e.members, k, i + 3)
+        y0, y1 = member_decision(e.members, k, i), member_decision(e.members, k, i + 1)
+        y2, y3 = member_decision(e.members, k, i + 2), member_decision(e.members, k, i + 3)
         for j in range(d):
             e.y[k, j] += (p0 * y0[j] + p1 * y1[j]) + (p2 * y2[j] + p3 * y3[j])  # (4)
     for i in range(whole, size):
-        y0 = place(e.members, k, i)
+        y0 = member_decision(e.members, k, i)
         for j in range(d):
             e.y[k, j] += e.weights[k, i] * y0[j]
 
 
-@implement(place, PoolState)
+@implement(member_decision, PoolState)
 def _place(e: PoolState, k: int, i: int) -> Floats:
     return e.y[k]
 
 
-@implement(spots, PoolState)
+@implement(projected_points, PoolState)
 def _spots(e: PoolState) -> Floats:
-    return spots(e.members)
+    return projected_points(e.members)
 
 
-@implement(leaves, PoolState)
+@implement(point_count, PoolState)
 def _leaves(e: PoolState, c: PoolSettings, k: int) -> int:
     return c.sizes[k]
 

@@ -13,7 +13,15 @@ from thalweg._core.rules import counter_field
 from thalweg._core.state import Floats, Ints, Plan, part, scratch
 from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS, VALUES
 from thalweg._kernels.jit import implement
-from thalweg._kernels.parts import leaves, move, move_own, place, settle, spots, start
+from thalweg._kernels.parts import (
+    after_projection,
+    member_decision,
+    move,
+    move_own,
+    point_count,
+    projected_points,
+    start,
+)
 from thalweg._types import Array
 from thalweg._validate import check_choice, check_flag, wrong
 from thalweg.domains import Domain
@@ -47,21 +55,21 @@ class SingleSettings(NamedTuple):
 
 @implement(decision, SingleState)
 def _decision(s: SingleState, c: SingleSettings) -> Floats:
-    return place(s.experts, 0, 0)
+    return member_decision(s.experts, 0, 0)
 
 
 @implement(learn, SingleState)
 def _learn(s: SingleState, c: SingleSettings, h: Floats, loss: float) -> bool:
     s.clock[ROUNDS] += 1
     s.clock[GRADIENTS] += 1
-    s.clock[PROJECTIONS] += leaves(s.experts, c.experts, 0)
+    s.clock[PROJECTIONS] += point_count(s.experts, c.experts, 0)
     move(s.experts, c.experts, 0, 1, h, c.scores)
     return True
 
 
 @implement(learn_own, SingleState)
 def _learn_own(s: SingleState, c: SingleSettings, own: Own, g: Floats, loss: float) -> bool:
-    n = leaves(s.experts, c.experts, 0)
+    n = point_count(s.experts, c.experts, 0)
     s.clock[ROUNDS] += 1
     s.clock[GRADIENTS] += n if own.by_value else n + 1
     s.clock[VALUES] += n if own.by_value else 0
@@ -82,7 +90,7 @@ def _charged(s: SingleState, own: Own, loss: float) -> float:
 
 @implement(propose, SingleState)
 def _propose(s: SingleState, c: SingleSettings, loss: float) -> None:
-    settle(s.experts, c.experts, 0, 1)
+    after_projection(s.experts, c.experts, 0, 1)
 
 
 # -------------------------------------------------------------------------------------------------------------- machine
@@ -91,7 +99,7 @@ def _propose(s: SingleState, c: SingleSettings, loss: float) -> None:
 def project_members(domain: Domain, memory: Memory, loss: float) -> None:
     """End a round of experts whose set only Python can project onto."""
     s, c = core(memory.state), core(memory.settings)
-    points = spots(s.experts)
+    points = projected_points(s.experts)
     for k, mine in own.members(s, c):
         for i in mine:
             points[k, i] = domain._project_flat(points[k, i].copy())
@@ -120,7 +128,7 @@ class Single(Machine[SingleState, SingleSettings]):
 
     def view(self, s: SingleState) -> Floats:
         """See `Machine.view`."""
-        return place(s.experts, 0, 0)
+        return member_decision(s.experts, 0, 0)
 
     def finish(self, memory: Memory, loss: float) -> None:
         """See `Machine.finish`."""
@@ -139,7 +147,7 @@ def read_origin(owner: str, domain: Domain, start: ArrayLike | None, home: Domai
 
 def points(learner: Learner, s: Any, c: object) -> Array:
     """y_{t,i}, the members' points, (N, *shape)."""
-    return spots(s.experts).reshape(-1, *learner.domain.shape).copy()
+    return projected_points(s.experts).reshape(-1, *learner.domain.shape).copy()
 
 
 class Alone(Learner):

@@ -27,7 +27,19 @@ from thalweg._kernels import covers
 from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS, VALUES
 from thalweg._kernels.covers import level, place_marker, slots_in_use
 from thalweg._kernels.jit import implement
-from thalweg._kernels.parts import admit, clear, feed, fits, leaves, move, move_own, place, settle, start, weigh
+from thalweg._kernels.parts import (
+    admit,
+    after_projection,
+    clear,
+    feed,
+    fits,
+    member_decision,
+    move,
+    move_own,
+    point_count,
+    start,
+    weigh,
+)
 from thalweg._kernels.vectors import square_norm
 from thalweg._recorded import describe
 from thalweg._types import Array
@@ -113,7 +125,7 @@ def _learn(s: CoverState, c: CoverSettings, h: Floats, loss: float) -> bool:
     for k in range(K):
         c.losses[k] = 0.0  # relative to the combination's, so that nothing is lost where they are nearly the same
         if s.born[k] > 0:
-            gain, point = 0.0, place(s.experts, k, 0)
+            gain, point = 0.0, member_decision(s.experts, k, 0)
             for j in range(h.shape[0]):
                 gain += h[j] * (s.y[j] - point[j])
             c.losses[k] = -gain
@@ -125,7 +137,7 @@ def _learn(s: CoverState, c: CoverSettings, h: Floats, loss: float) -> bool:
     feed(s.meta, c.meta, 0, K, s.born, 0.0, c.losses, square_norm(h))  # (1)
     for k in range(K):
         if s.born[k] > 0:
-            s.clock[PROJECTIONS] += leaves(s.experts, c.experts, k)
+            s.clock[PROJECTIONS] += point_count(s.experts, c.experts, k)
             move(s.experts, c.experts, k, 1, h, c.scores)  # (2)
     return True
 
@@ -142,7 +154,7 @@ def _learn_own(s: CoverState, c: CoverSettings, own: Own, g: Floats, loss: float
     feed(s.meta, c.meta, 0, K, s.born, 0.0, c.losses, 0.0)  # (1)
     for k in range(K):
         if s.born[k] > 0:
-            n = leaves(s.experts, c.experts, k)
+            n = point_count(s.experts, c.experts, k)
             s.clock[PROJECTIONS] += n
             s.clock[GRADIENTS] += n
             s.clock[VALUES] += n + 1 if n > 1 else 1  # a single member's value is its expert's
@@ -164,7 +176,7 @@ def _charged(s: CoverState, own: Own, loss: float) -> float:
 def _propose(s: CoverState, c: CoverSettings, loss: float) -> None:
     for k in range(slots_in_use(s.markers[0])):
         if s.born[k] > 0:
-            settle(s.experts, c.experts, k, 1)
+            after_projection(s.experts, c.experts, k, 1)
     s.paid[0] += loss
     if c.thresholds.shape[0] == 0 or s.paid[0] > c.thresholds[s.markers[0]]:  # (3)
         if s.marks.shape[0] > 0:
@@ -182,12 +194,12 @@ def _propose(s: CoverState, c: CoverSettings, loss: float) -> None:
     top = 0
     for k in range(K):
         top = k if s.weights[k] > s.weights[top] else top
-    heaviest = place(s.experts, top, 0)
+    heaviest = member_decision(s.experts, top, 0)
     for j in range(s.y.shape[0]):
         s.y[j] = heaviest[j]
     for k in range(K):
         if s.born[k] > 0 and k != top:
-            point = place(s.experts, k, 0)
+            point = member_decision(s.experts, k, 0)
             for j in range(s.y.shape[0]):
                 s.y[j] += s.weights[k] * (point[j] - heaviest[j])  # (4)
 
@@ -419,7 +431,7 @@ def _weights(learner: Learner, s: CoverState, c: CoverSettings) -> Array:
 
 def _points(learner: Learner, s: CoverState, c: CoverSettings) -> Array:
     """The living experts' decisions, (active, *shape)."""
-    found = [place(s.experts, k, 0) for k in np.flatnonzero(s.born).tolist()]
+    found = [member_decision(s.experts, k, 0) for k in np.flatnonzero(s.born).tolist()]
     return np.array(found).reshape(-1, *learner.domain.shape)
 
 

@@ -15,7 +15,7 @@ from thalweg._kernels.handle import AnyHandle, Closed, Handle, parts
 from thalweg._kernels.hulls import flatten
 from thalweg._kernels.jit import inner, kernel
 from thalweg._kernels.kinds import kind
-from thalweg._kernels.parts import Floats, leaves, place, spots
+from thalweg._kernels.parts import Floats, member_decision, point_count, projected_points
 from thalweg._kernels.pointers import Pointer, call
 from thalweg._kernels.vectors import square_norm
 from thalweg.learners.contract import (
@@ -144,7 +144,7 @@ def _within(own: Own | None, game: Game, square_bound: float) -> bool:
     fine = own.by_value or square_norm(game.g) <= square_bound
     for k in range(own.judged.shape[0]):
         if asks(s, k):
-            for i in range(leaves(s.experts, c.experts, k)):
+            for i in range(point_count(s.experts, c.experts, k)):
                 flatten(game.flat, game.normals, own.H[k, i])
                 fine = fine and square_norm(own.H[k, i]) <= square_bound
     return fine
@@ -168,12 +168,12 @@ def ask(handle: AnyHandle, loss: Charge, rounds: Rounds, t: int) -> bool:
     """Fill `own` with the members' gradients and values of round t; return whether all values are valid."""
     game = parts(handle)
     s, c, own = game.state, game.settings, game.own
-    a, b, points = rounds.features[t], rounds.labels[t], spots(s.experts)
+    a, b, points = rounds.features[t], rounds.labels[t], projected_points(s.experts)
     fine = True
     for k in range(own.judged.shape[0]):
         if not asks(s, k):
             continue
-        n = leaves(s.experts, c.experts, k)
+        n = point_count(s.experts, c.experts, k)
         for i in range(n):
             value = call(loss.query, loss.value, loss.slope, a, b, rounds.parameter, points[k, i], own.H[k, i])
             if own.by_value:
@@ -182,7 +182,7 @@ def ask(handle: AnyHandle, loss: Charge, rounds: Rounds, t: int) -> bool:
         if own.wanted:
             own.judged[k] = own.values[k, 0]
             if n > 1:  # a single member's value is its expert's
-                x = place(s.experts, k, 0)
+                x = member_decision(s.experts, k, 0)
                 own.judged[k] = call(loss.query, loss.value, loss.slope, a, b, rounds.parameter, x, game.g)
             fine = fine and np.isfinite(own.judged[k]) and own.judged[k] >= rounds.floor
     return fine

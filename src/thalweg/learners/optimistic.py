@@ -25,7 +25,7 @@ from thalweg._core.rules import CLOSE, SLACK, counter_field, inside, simplex, wi
 from thalweg._core.state import Floats, Ints, Past, Plan, field, part, scratch
 from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS
 from thalweg._kernels.jit import implement, kernel
-from thalweg._kernels.parts import admit, clear, feed, move, place, start, weigh
+from thalweg._kernels.parts import admit, clear, feed, member_decision, move, start, weigh
 from thalweg._kernels.projections import BALL
 from thalweg._kernels.vectors import dot
 from thalweg._types import Array
@@ -110,7 +110,7 @@ def _propose(s: HintedState, c: HintedSettings, loss: float) -> None:
     for j in range(s.mean.shape[0]):
         s.mean[j] = 0.0
     for i in range(N):
-        share, point = s.weights[i] + s.weights[N + i], place(s.members, 0, i)
+        share, point = s.weights[i] + s.weights[N + i], member_decision(s.members, 0, i)
         for j in range(s.mean.shape[0]):
             s.mean[j] += share * point[j]  # (3)
 

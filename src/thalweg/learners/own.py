@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thalweg._core.state import Floats
-from thalweg._kernels.parts import leaves, place, spots
+from thalweg._kernels.parts import member_decision, point_count, projected_points
 from thalweg.errors import InputError
 from thalweg.learners.contract import Own, asks, core, has_capacity
 from thalweg.losses import Loss
@@ -21,16 +21,16 @@ __all__ = ["gradients", "members", "refused", "scratch", "step"]
 
 def scratch(machine: Any, s: Any) -> Own:
     """Return working memory for everything that members ask for."""
-    points = spots(s.experts)
+    points = projected_points(s.experts)
     values, judged = np.zeros(points.shape[:2]), np.zeros(points.shape[0])
     return Own(np.zeros_like(points), values, judged, machine.by_value, machine.judges)
 
 
 def members(s: Any, c: Any) -> Iterator[tuple[int, range]]:
     """Yield every expert that is alive, and the range of its points."""
-    for k in range(spots(s.experts).shape[0]):
+    for k in range(projected_points(s.experts).shape[0]):
         if asks(s, k):
-            yield k, range(leaves(s.experts, c.experts, k))
+            yield k, range(point_count(s.experts, c.experts, k))
 
 
 def _inside(learner: Learner) -> tuple[Any, Any, Own]:
@@ -67,7 +67,7 @@ def _step(learner: Learner, f: Loss) -> float:
     shape = learner.domain.shape
     for k, points in members(s, c):
         for i in points:
-            point = spots(s.experts)[k, i].reshape(shape).copy()
+            point = projected_points(s.experts)[k, i].reshape(shape).copy()
             if own.by_value:
                 own.values[k, i] = feedback.read_paid(f.value(point))
             feedback.read_gradient(f.gradient(point))
@@ -75,7 +75,7 @@ def _step(learner: Learner, f: Loss) -> float:
         if own.wanted:
             own.judged[k] = own.values[k, 0]
             if len(points) > 1:
-                own.judged[k] = feedback.read_paid(f.value(place(s.experts, k, 0).reshape(shape).copy()))
+                own.judged[k] = feedback.read_paid(f.value(member_decision(s.experts, k, 0).reshape(shape).copy()))
     if not own.by_value:
         feedback.read_gradient(f.gradient(x))
     learner._play_round(paid, 0)

@@ -133,7 +133,7 @@ class Aggregator(Kept, Recorded):
     >>> bool(run.loss() < ((experts - y[:, None])**2).mean(axis=0).min())
     True
     >>> aggregator.weights_.round(1).tolist(), round(aggregator.oracle(experts, y, "convex").loss, 2)
-    ([0.8, 0.2, 0.0], 0.73)
+    ([0.7, 0.2, 0.0], 0.73)
     """
 
     _noun = "aggregator"
