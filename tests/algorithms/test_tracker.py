@@ -468,7 +468,7 @@ def test_without_values_none_is_counted():
         ([1e146, 0.0], 1.0, "gradient of norm 1e\\+146 is too large for floating point"),
         ([1e200, 1e200], None, "too large for floating point"),
         ([1.0, 0.0, 0.0], 1.0, "gradient has shape"),
-        ([1.0, 0.0], -1e-9, "loss is -1e-09, but Tracker was told .* loss_floor = 0.*or loss_floor=None"),
+        ([1.0, 0.0], -1e-9, "loss is -1e-09, but Tracker assumes .* loss_floor = 0.*or loss_floor=None"),
         ([1.0, 0.0], 1e200, "Tracker, round 4: loss is too large for floating point. Pass losses below 1e150"),
         ([1.0, 0.0], np.nan, "loss must be finite"),
         ([1.0, 0.0], np.inf, "loss must be finite"),

@@ -416,3 +416,17 @@ def test_the_command_says_what_is_in_a_folder(tmp_path, call):
     file.write_bytes(data)
     assert ".segment: 1 streams: 'shop " in call("fleet", tmp_path / "f")[1]
     assert call("fleet", tmp_path)[0] == 1
+
+
+def test_the_log_tells_of_checkpoints_and_of_opening(tmp_path, caplog):
+    caplog.set_level("INFO", logger="thalweg")
+    fleet = tw.Fleet(tw.estimators.Forecaster(), folder=tmp_path / "state")
+    fleet.update(["a", "b"], [1.0, 2.0])
+    written = fleet.checkpoint()
+    fleet.update(["a"], [3.0])
+    fleet.close()
+    tw.Fleet.open(tmp_path / "state").close()
+    told = [(record.name, record.getMessage()) for record in caplog.records]
+    folder = tmp_path / "state"
+    assert ("thalweg.fleet", f"{folder}: checkpoint, 2 streams, {written} bytes") in told
+    assert told[-1] == ("thalweg.fleet", f"{folder}: opened, 2 keys, 1 calls of the journal played again")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -42,6 +43,8 @@ from thalweg.fleet.store import MANIFEST, TEMPLATE, FleetStore, read_manifest, s
 from thalweg.fleet.streams import Streams
 
 __all__ = ["Fleet", "FleetError"]
+
+log = logging.getLogger("thalweg.fleet")
 
 LONG = 1 << 26  # bytes of a journal that may be longer than the streams themselves
 
@@ -523,7 +526,10 @@ class Fleet:
         self._streams.dirty[:] = False
         if lost:
             self._gone.append(np.array([stream for _, stream in lost]))
+            log.warning("%s: %d streams are damaged on disk and left out", store.folder, len(lost))
         end = self._replay(path, drop)
+        replayed = self._streams.batches - facts["batches"]
+        log.info("%s: opened, %d keys, %d calls of the journal played again", store.folder, len(self), replayed)
         store.journal = Journal(path, end)
         self._store = store
         if lost:
@@ -630,6 +636,7 @@ class Fleet:
             written = store.commit(write, streams, alive, gone, facts)
             memory.dirty[:] = False
             self._gone = []
+        log.info("%s: checkpoint, %d streams, %d bytes", store.folder, streams.size, written)
         if stop.asked:
             raise KeyboardInterrupt
         return written
