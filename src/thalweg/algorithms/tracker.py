@@ -48,7 +48,7 @@ __all__ = ["Tracked", "Tracker"]
 
 
 KAPPA = 2 * (math.e - 2)  # from the lemma on a record
-SPREAD = 3 * (2.75 + math.sqrt(2))  # Z: the sum of all possible priors of members in record 0
+SPREAD = 3 * (2.75 + math.sqrt(2))  # Z, the normalising constant of the priors in record 0
 REACH = 2048**2  # rounds, times L, for which the grid of a record is long enough
 
 
