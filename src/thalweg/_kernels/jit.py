@@ -148,7 +148,7 @@ class Kernel(Generic[P, R]):
 
 
 class PlainKernel(Kernel[P, R]):
-    """The function itself, uncompiled. `record`, if set, is called with every kernel and kinds it needs code for."""
+    """The function itself, uncompiled. `record`, if set, is called with every kernel and the kinds to compile."""
 
     record: Callable[[Kernel[..., Any], tuple[str, ...]], None] | None = None
     depth = 0  # calls from inside another kernel need no code of their own
@@ -167,7 +167,7 @@ class PlainKernel(Kernel[P, R]):
             PlainKernel.depth -= 1
 
     def address_of(self, kinds: tuple[str, ...]) -> int:
-        """Return 0: there is no address. Record the kinds, though."""
+        """Return 0, as there is no address; record the kinds if asked to."""
         if PlainKernel.record is not None:
             PlainKernel.record(self, kinds)
         return 0

@@ -37,9 +37,9 @@ class Polytope(Domain):
 
     Projecting is a quadratic programme. Non-negative least squares (Lawson and Hanson) guesses which constraints hold
     with equality. From the nearest point with these equalities, which is usually the answer already, an active-set
-    method walks along faces. It never leaves the set, however far away the point is. An answer is accepted only if it
-    satisfies all constraints and the optimality conditions to 1e-11 of the size of the set, or to rounding if the set
-    is tiny compared with its distance from the origin.
+    method walks along faces to the answer. It never leaves the set, however far away the point is. An answer is
+    accepted only if it satisfies all constraints and the optimality conditions to 1e-11 of the size of the set, or to
+    rounding if the set is tiny compared with its distance from the origin.
 
     The smallest box around the set, found by up to 2n linear programmes, gives the centre, the radius and the diameter,
     which are correct but in general not tight. For an unbounded set, radius and diameter are infinite, and the centre
@@ -143,7 +143,7 @@ class Polytope(Domain):
         """Refuse an empty set that linear programmes have missed; find the centre of an unbounded one."""
         try:
             nearest = self._project_flat(self.center.ravel())
-            if (self._A @ nearest - self._b).max() > 10 * EXACT * self._unit:  # those constant on the hull
+            if (self._A @ nearest - self._b).max() > 10 * EXACT * self._unit:  # by a row constant on the hull
                 raise ProjectionError(f"{self!r}: a constraint contradicts others that hold with equality.")
         except ProjectionError as error:
             raise InputError(
@@ -297,7 +297,7 @@ class Polytope(Domain):
         return self._project_flat(answer) if unit > self._unit and length(x) < 0.1 else answer
 
     def _guess(self, v: Array, sides: Array) -> tuple[Array, list[int]] | None:
-        """Return a point of the set nearly nearest to v, and independent constraints that it satisfies with equality.
+        """Return a point of the set nearest to v, or nearly so, and independent constraints that are equalities there.
 
         Lawson and Hanson's least distance programming, min ||w|| with A w <= sides - A v: constraints with a multiplier
         > 0 hold with equality.

@@ -16,7 +16,8 @@ the candidates are 0, then
     misses <= alpha T + U/eta + (1 - alpha)(1 + N)                                                                  (3)
 
 and if s_t > exp(-L) sum_k w_k e_k,t in all rounds, 0 <= L <= 2 - eta alpha, then misses >= alpha T - L/eta - alpha.
-If answers come h rounds late, eta is correction/h^(3/4), 1 + N becomes h + N, and eta h eta in both conditions.
+If answers come h rounds late, eta is correction/h^(3/4). Then 1 + N becomes h + N, and eta becomes h eta in both
+conditions.
 docs/intervals-proofs.md has the proof.
 """
 
@@ -190,7 +191,7 @@ class ConformalTracker(Kept, Recorded):
         Whether to treat the two sides separately, each with half the misses, for errors that are larger on one side.
         Intervals still contain the forecast. Scores are then signed errors y - y_hat, and `threshold()` is a pair.
     horizon : int
-        Maximal number of predictions that may wait for their answers. `update` answers the oldest.
+        The largest delay of answers: the number of predictions that may wait at once. `update` answers the oldest.
 
     Notes
     -----

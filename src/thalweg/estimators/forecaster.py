@@ -111,8 +111,8 @@ class Forecaster(Kept, Recorded):
         Names of columns that are known before the target: temperature, hour, yesterday's price. To forecast several
         steps ahead, they must be known for all these steps.
     lags : "auto", int or sequence of int
-        Past values used by one of the candidates: 8 means the last 8 values, (1, 2, 24, 168) exactly these lags. "auto"
-        is 4. Seasonal candidates have lags of their own.
+        Past values used by one of the candidates: 8 means the last 8 values, (1, 2, 24, 168) these lags. Lag 1 is
+        always included. "auto" is 4. Seasonal candidates have lags of their own.
     season : "auto", None, int or sequence of int
         The number of rounds after which the series repeats itself: 24 for hours of a day, (24, 168) for days and weeks,
         12 for months. None: no season. "auto" looks for up to two, from 3 to 60 rounds, in the series itself. A

@@ -46,7 +46,7 @@ __all__ = ["Fleet", "FleetError"]
 
 log = logging.getLogger("thalweg.fleet")
 
-LONG = 1 << 26  # a journal of up to so many bytes may be longer than the streams
+LONG = 1 << 26  # bytes; a journal below this size may be longer than the streams
 
 
 class Fleet:
@@ -254,7 +254,7 @@ class Fleet:
     def _read_feedback(
         self, owner: str, n: int, gradients: Any, losses: Any, bad: dict[int, str]
     ) -> dict[str, NDArray[Any]]:
-        """Return gradients and losses; add rows that every learner would refuse to `bad`."""
+        """Return gradients and losses; note in `bad` the rows that every learner would refuse."""
         template = self.template
         feedback, shape = template._feedback, template.domain.shape
         g = values_of(owner, "gradients", gradients, (n, *shape)).reshape(n, -1)

@@ -225,7 +225,7 @@ class Learner(Kept, Recorded):
         )
         self.gradient_bound, self.on_violation = self._feedback.bound, self._feedback.on_violation
         self._square_bound = self._feedback.square
-        self._line = self.domain.shape if len(self.domain.shape) == 1 else None  # kernels take these as they are
+        self._line = self.domain.shape if len(self.domain.shape) == 1 else None  # kernels take such gradients directly
         self._inside = inside
         self._windows: tuple[Learner, ...] = ()
         for one in inside:
@@ -284,7 +284,7 @@ class Learner(Kept, Recorded):
         """
         shown, usual = self._shown, self._usual
         if shown is not None and usual is not None and usual.take(gradient, loss):  # the fast path
-            self._shown = None  # before the state moves, so it stays right if Ctrl-C interrupts
+            self._shown = None  # before the state moves: after a Ctrl-C no stale decision is shown
             for one in self._windows:
                 one._shown = None
             if usual.play.run() == PLAYED:

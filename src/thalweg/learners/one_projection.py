@@ -375,7 +375,7 @@ class OneProjection(Learner):
         `make_inner(surrogate)` returns a learner on that set: one of this library's, or any object with `decision`,
         `update(gradient, loss)`, `state`, `restore` and `reset`; or a `Machine`.
     surrogate : Domain, optional
-        Y, a set that contains X; `domain.surrogate` by default. If it is given, gradients are used as they are, even
+        Y, a set that contains X; `domain.surrogate` by default. If Y is given, gradients are used as they are, even
         where X lies in a flat, so a bound must hold for their full length.
     horizon, gradient_bound, on_violation
         As for every `Learner`; taken from the inner learner by default.

@@ -335,7 +335,7 @@ def _decisions(run: Run | ArrayLike) -> Array | None:
 
 
 def _outside(learner: Any, problem: Problem, run: Run | ArrayLike, paid: Array, squares: Array) -> Assumption:
-    """Check ||grad f(x)||^2 <= 2 L f(x) at the decisions, which needs f >= 0 at x - grad f(x)/L, in X or not."""
+    """Check ||grad f(x)||^2 <= 2 L f(x) at the decisions; it follows from f >= 0 at x - grad f(x)/L, in X or not."""
     name = "losses >= 0 outside the domain too"
     if isinstance(problem, LinearModel) and problem.nonnegative:
         return Assumption(name, True, f"the {problem.loss} loss is never negative")
