@@ -5,10 +5,10 @@
         weights: Floats = field("K N", simplex, called="members' weights")
         y: Floats = field("K d", inside("domain"))
 
-A state is a plain NamedTuple, so kernels take it as it is and type checkers see an array in every field. Declarations
-are the defaults of its fields; the dtype is the annotation's. Settings are a second NamedTuple: constants, and scratch
-space that no round relies on. A `Plan` gives the sizes numbers and the parts plans of their own. A `Block` is one array
-of 64-bit words with the state's arrays as views of it, depth first, so that a part is one slice.
+A state is a plain NamedTuple, so kernels take it directly and type checkers see an array in every field. Declarations
+are the default values of its fields, and annotations give the dtypes. Settings are a second NamedTuple: constants, and
+scratch space whose contents no round relies on. A `Plan` assigns a number to every size and a plan to every part. A
+`Block` is one array of 64-bit words; the state's arrays are views of it, laid out depth first, so each part is a slice.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Past(NamedTuple):
 
     alive: NDArray[np.bool_]  # (K, N)
     number: NDArray[np.int64]  # (K, N) its index, from 1, among all members ever created in its group
-    lived: NDArray[np.int64]  # (K, N) rounds since then, at most
-    rounds: int  # of the whole run
+    lived: NDArray[np.int64]  # (K, N) upper bound on the rounds since its creation
+    rounds: int  # rounds of the whole run
     square: float  # the largest square norm of a gradient that was accepted
 
     @property
@@ -53,7 +53,7 @@ class Past(NamedTuple):
 
     @classmethod
     def whole(cls, rounds: int, square: float = np.inf) -> Self:
-        """The past of one member that is alive since the first round."""
+        """The past of one member that has been alive since the first round."""
         one = np.ones((1, 1), dtype=np.int64)
         return cls(one > 0, one, rounds * one, rounds, square)
 
@@ -90,7 +90,7 @@ class Part:
 
 
 class Nothing(NamedTuple):
-    """A state without fields, for a part that is not there."""
+    """A state without fields, for an absent part."""
 
 
 class Several(Part):
@@ -98,17 +98,17 @@ class Several(Part):
 
 
 def field(shape: str, *rules: Rule, called: str = "", start: float = 0.0) -> Any:
-    """Declare an array that changes, such as "K N d", and rules that hold after every round."""
+    """Declare an array of the state: its shape, such as "K N d", and the rules that it obeys after every round."""
     return Field(tuple(shape.split()), rules, called, start)
 
 
 def scratch(shape: str) -> Any:
-    """Declare working memory in the settings: in no file, no copy and no snapshot."""
+    """Declare working memory in the settings; it is never saved, copied or part of a snapshot."""
     return Field(tuple(shape.split()))
 
 
 def part() -> Any:
-    """Declare another part; the plan says which."""
+    """Declare a part; the plan says which one."""
     return Part()
 
 
@@ -148,16 +148,16 @@ def _zeros(s: object, c: object) -> None:
 
 @dataclass(frozen=True)
 class Plan:
-    """A state that could be built.
+    """Everything that is needed to build a state.
 
     Attributes
     ----------
     state : type
         A NamedTuple with declared fields.
     settings : NamedTuple or ()
-        Constants; scratch fields and parts still as declared.
+        Constants; scratch fields and parts are left as declared.
     sizes : mapping
-        The numbers behind the letters of symbolic shapes.
+        Values of the letters in symbolic shapes.
     parts : mapping of plans
         One for every declared part.
     facts : mapping
@@ -165,11 +165,11 @@ class Plan:
     holds : callable (s, c, past) -> pairs of a name and a truth value
         Relations between fields.
     pasts : callable (s, c, past) -> mapping of `Past`
-        The past of each part or field; this one's where left out.
+        The past of each part or field whose past is not that of the state itself.
     begin : callable (s, c)
         Writes the state before the first round into a block of zeros.
     several : mapping of tuples of plans
-        Those of parts that are declared by `several`.
+        Plans of the parts declared by `several`.
     """
 
     state: type
@@ -183,7 +183,7 @@ class Plan:
     several: Mapping[str, tuple[Plan, ...]] = dataclasses.field(default_factory=dict)
 
     def shape(self, said: Field) -> tuple[int, ...]:
-        """Return a symbolic shape in numbers."""
+        """Convert a symbolic shape to numbers."""
         sizes = self.sizes
         try:
             return tuple([int(n) if n.isdecimal() else sizes[n] for n in said.shape])
@@ -195,13 +195,13 @@ class Plan:
 
     @cached_property
     def _layout(self) -> tuple[dict[str, tuple[Field, tuple[int, ...], int]], int]:
-        """Every array by its dotted name with its declaration, shape and place in the block; and the block's length."""
+        """Every array by its dotted name with its declaration, shape and offset; and the length of the block."""
         found: dict[str, tuple[Field, tuple[int, ...], int]] = {}
         return found, self._lay_out("", 0, found)
 
     def _lay_out(self, prefix: str, at: int, found: dict[str, tuple[Field, tuple[int, ...], int]]) -> int:
-        """Append the arrays to `found`, with their names behind a prefix, from word `at` on; return the end."""
-        shapes: dict[tuple[str, ...], tuple[tuple[int, ...], int]] = {}  # many fields have the same
+        """Append the arrays to `found`, with prefixed names, from word `at` on; return the end."""
+        shapes: dict[tuple[str, ...], tuple[tuple[int, ...], int]] = {}  # many fields share a shape
         for name, said in declared(self.state).items():
             if isinstance(said, Several):
                 for k, plan in enumerate(self.several[name]):
@@ -244,7 +244,7 @@ class Plan:
 # --------------------------------------------------------------------------------------------------------------- blocks
 
 
-_budget: ContextVar[list[int] | None] = ContextVar("budget", default=None)  # words that new blocks may have together
+_budget: ContextVar[list[int] | None] = ContextVar("budget", default=None)  # words left for all new blocks together
 
 
 @contextmanager
@@ -322,7 +322,7 @@ class Block:
         return block
 
     def moved(self, plan: Plan) -> Block:
-        """Return the same numbers in a block of other sizes; entries that are new have their first value."""
+        """Copy the numbers into a block of other sizes; new entries get their first value."""
         other = Block(plan)
         for name, value in plan.starts():
             other.arrays[name][...] = value

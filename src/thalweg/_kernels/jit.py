@@ -1,8 +1,8 @@
-"""Kernels: the decorators, how a part is chosen while compiling, and the call from Python.
+"""Kernels: the decorators, the dispatch on parts at compile time, and the call from Python.
 
-A kernel is machine code from the package's library (`thalweg._kernels.library`) where the library has it for the
-arguments at hand. Otherwise, for parts of one's own, it is compiled at its first call (`thalweg._compiler`, which needs
-the extra `jit`). With NUMBA_DISABLE_JIT=1 in the environment kernels are the plain Python functions.
+A kernel is machine code from the package's library (`thalweg._kernels.library`) if the library covers arguments of
+these kinds. Otherwise, as with user-defined parts, it is compiled at its first call (`thalweg._compiler`, which needs
+the extra `jit`). With NUMBA_DISABLE_JIT=1 in the environment, kernels are plain Python functions.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ INNER: list[Callable[..., Any]] = []
 KERNELS: list[Kernel[..., Any]] = []
 CHOSEN: dict[Callable[..., Any], dict[type, Callable[..., Any]]] = {}
 
-FAILED = -(2**63)  # returned by an entry whose kernel raised, where it returns no float
-FAILED_FLOAT = struct.pack("q", 0x7FF8_7468_616C_7767)  # the same where it does: a nan with "thalwg" in it
+FAILED = -(2**63)  # returned by an entry whose kernel raised, unless it returns a float
+FAILED_FLOAT = struct.pack("q", 0x7FF8_7468_616C_7767)  # the same if it returns a float: a nan with "thalwg" in it
 
 
 class Entry:
@@ -73,7 +73,7 @@ class Entry:
 
 
 class Kernel(Generic[P, R]):
-    """A function on numbers, arrays and parts that is machine code; from Python it is called like any function."""
+    """A compiled function of numbers, arrays and parts, called from Python like any other function."""
 
     inline = allocates = False
 
@@ -86,7 +86,7 @@ class Kernel(Generic[P, R]):
         )
         self.__doc__, self.__wrapped__ = function.__doc__, function
         self._entries: dict[tuple[str, ...], Entry] = {}
-        self._known: dict[tuple[Any, ...], Entry] = {}  # the same by a key that is quicker to compute
+        self._known: dict[tuple[Any, ...], Entry] = {}  # the same under a key that is quicker to compute
 
     @property
     def qualified_name(self) -> str:
@@ -133,11 +133,11 @@ class Kernel(Generic[P, R]):
         return self.entry(kinds).direct
 
     def ready(self, *arguments: object) -> Call:
-        """A call with these arguments, to be made many times."""
+        """Bind the arguments, for repeated calls."""
         return Call(self, arguments)
 
     def ready_in_python(self, *arguments: object) -> Any:
-        """As `ready`, for the plain Python function: arguments that compiled code cannot take are allowed."""
+        """As `ready`, but for the plain Python function, which also takes arguments that compiled code cannot."""
         return PlainCall(self.function, arguments)
 
     def __reduce__(self) -> str:
@@ -148,7 +148,7 @@ class Kernel(Generic[P, R]):
 
 
 class PlainKernel(Kernel[P, R]):
-    """The function itself, uncompiled. `record`, if set, is called with every kernel and kinds that need code."""
+    """The function itself, uncompiled. `record`, if set, is called with every kernel and the kinds to compile."""
 
     record: Callable[[Kernel[..., Any], tuple[str, ...]], None] | None = None
     depth = 0  # calls from inside another kernel need no code of their own
@@ -159,7 +159,7 @@ class PlainKernel(Kernel[P, R]):
             return self.function(*arguments, **named)
         if PlainKernel.depth == 0:
             PlainKernel.record(self, tuple([kind(argument) for argument in arguments]))
-            words(arguments, [])  # which asks for the addresses of kernels among them
+            words(arguments, [])  # asks for the address of every kernel among them
         PlainKernel.depth += 1
         try:
             return self.function(*arguments, **named)
@@ -167,22 +167,22 @@ class PlainKernel(Kernel[P, R]):
             PlainKernel.depth -= 1
 
     def address_of(self, kinds: tuple[str, ...]) -> int:
-        """No address."""
+        """Return 0, as there is no address; record the kinds if asked to."""
         if PlainKernel.record is not None:
             PlainKernel.record(self, kinds)
         return 0
 
     def ready(self, *arguments: object) -> Any:
-        """A call with these arguments, to be made many times."""
+        """Bind the arguments, for repeated calls."""
         return PlainCall(self, arguments)
 
 
 class Call:
-    """A call of a kernel whose arguments are handed over once; numbers among them may be changed in between.
+    """A kernel call with bound arguments; the numbers among them may be changed between runs.
 
-    Word i is set by `floats[i]` or `integers[i]`: that is argument i, if arrays and trees come last. `run()` makes the
-    call and returns the result of `Entry.function`. It takes 0.2 us, where a call from scratch takes 1 us and
-    another for every array.
+    `floats[i]` and `integers[i]` set word i, which is argument i if arrays and trees come last. `run()` makes the call
+    and returns the result of `Entry.function`. This takes 0.2 us; a call from scratch takes 1 us, and as much again for
+    every array.
     """
 
     __slots__ = ("arguments", "entry", "floats", "integers", "row", "run")
@@ -200,7 +200,7 @@ class Call:
 
 
 class PlainCall:
-    """As `Call`, of a function that is not compiled."""
+    """As `Call`, for a function that is not compiled."""
 
     __slots__ = ("arguments", "entry", "floats", "integers", "kernel")
 
@@ -214,7 +214,7 @@ class PlainCall:
         return self.kernel(*self.floats)
 
     def read(self, result: object) -> Any:
-        """As it is."""
+        """Return the result unchanged."""
         return result
 
 
@@ -226,21 +226,21 @@ def kernel(function: Callable[P, R]) -> Kernel[P, R]:
 
 
 def inlined(function: Callable[P, R]) -> Kernel[P, R]:
-    """As `kernel`, and always inlined into other kernels: for arithmetic that loops are to vectorise."""
+    """As `kernel`, and always inlined into other kernels: for arithmetic in loops that should be vectorised."""
     made = kernel(function)
     made.inline = True
     return made
 
 
 def allocating(function: Callable[P, R]) -> Kernel[P, R]:
-    """As `kernel`, for functions that make arrays. They are not in the library: only studies have them."""
+    """As `kernel`, for functions that allocate arrays. Only studies use them, so the library has none."""
     made = kernel(function)
     made.allocates = True
     return made
 
 
 def inner(function: F) -> F:
-    """Compiled into its callers; called from Python it is the function itself."""
+    """Mark a function that is compiled into its callers; from Python it is called as it is."""
     INNER.append(function)
     return function
 
@@ -270,7 +270,7 @@ def _choosing(function: F, table: dict[type, Callable[..., Any]]) -> F:
 
 
 def implement(function: Callable[..., Any], *parts: type) -> Callable[[F], F]:
-    """Decorator: an implementation of the generic `function` for parts of these classes: NamedTuples, arrays, None."""
+    """Register an implementation of the generic `function` for parts of these classes: NamedTuples, arrays, None."""
 
     def keep(implementation: F) -> F:
         for part in parts:

@@ -32,7 +32,7 @@ __all__ = ["Dynamic", "EfficientDynamic"]
 
 
 class Dynamic(Theorem):
-    """`EfficientDynamic`: Theorem 2, or Theorem 3 where a smoothness was given. From the first round to any other."""
+    """Bound of `EfficientDynamic` from the first round on: Theorem 2, or Theorem 3 if a smoothness was given."""
 
     whole = True
 
@@ -60,13 +60,13 @@ class EfficientDynamic(OneProjection):
     gradient_bound : float
         G.
     smoothness : float, optional
-        L. Given, the losses must be L-smooth and >= 0 and Theorem 3's small-loss setting is used; else Theorem 2's.
+        L. If given, losses must be L-smooth and >= 0, and the small-loss tuning of Theorem 3 is used; else Theorem 2's.
     loss_bound : float, optional
-        B >= f_t(x_t), for Theorem 3; G D_X when left out, which is right where every f_t reaches 0 on X.
+        B >= f_t(x_t), for Theorem 3; G D_X by default, which is valid if every f_t reaches 0 on X.
     start : array, optional
-        A point of the domain to begin at; that nearest to the centre of Y when left out.
+        The first decision; by default the point of the domain nearest to the centre of Y.
     surrogate : Domain, optional
-        Y. `domain.surrogate`, the tightest ball we know, when left out; `Ball(dim, radius=D)` is the paper's choice.
+        Y; by default `domain.surrogate`, the tightest ball known. The paper's choice is `Ball(dim, radius=D)`.
     on_violation : {"raise", "clip"}
         Treatment of gradients above the bound.
 

@@ -1,26 +1,26 @@
 """The Tracker: nothing to set but the domain.
 
 Y is a ball around X with centre c and radius R. Play x_t = Pi_X(y_t); let h_t be the surrogate gradient of
-`thalweg.learners.one_projection` and f = f_t(x_t) - loss_floor >= 0, inf where it is not given.
+`thalweg.learners.one_projection` and f = f_t(x_t) - loss_floor >= 0, or inf if the value is not given.
 
     l_t(u) = max(-2f, <h_t, u - y_t>) <= f_t(u) - f_t(x_t) for u in X        the linear loss, cut                   (1)
     member k:  y_k <- Pi_Y(y_k - s_k h_t)                                   the proximal step of l_t,
                s_k = min(2^k R / sqrt(S_t), (2f - r_k)_+ / ||h_t||^2)        r_k = <h_t, y_t - y_k>                 (2)
                for k = k0 - 2, ..., K; K grows while 2^(K+1) sqrt(S_t) <= 2 sum_s ||h_s||
     members C, D:  a step of recursive least squares on l_t; D restarts when its errors grow                    (3)
-               two walkers: a Kalman filter of a decision that walks, slowly or fast
-               without values: C, with f estimated, and M, which the estimate is made by
+               two walkers: Kalman filters of a decision in a random walk, slow or fast
+               without values: C, with f estimated, and M, which makes the estimate
     record j:  Hedge on the gains min(r_i, 2f) seen since its birth, rate 1/sqrt(B^2 + V)                          (4)
     y_{t+1} = sum_j w_j sum_i p_i^(j) y_i                                   w_j by the gains of record j            (5)
 
-with S_t = sum_{s<=t} ||h_s||^2. One record begins at the start, one at every change that D finds evident, the others
+with S_t = sum_{s<=t} ||h_s||^2. One record begins at the start, one at every change that D detects, and the others
 at the markers of a compact cover. (2) is in `thalweg.parts.cut_descent`, (3) in `curvature` and `estimate`, (4) and
 (5) in `records`.
 
-For every T and every path in X of length P, regret is of order R sqrt(S_T (1 + P/R)), up to logarithms; on every
-interval I of order R sqrt(S_I (P_I/R + log^2 T)), up to G (P_I + R log^2 T) with G the longest gradient so far. For
-smooth f_t >= 0 sqrt(S_I) is of order sqrt(L F_I). No constant is known in advance. 1 projection, 1 gradient, 1 value a
-round.
+For every T and every path in X of length P, the regret is of order R sqrt(S_T (1 + P/R)), up to logarithms. On every
+interval I it is of order R sqrt(S_I (P_I/R + log^2 T)), up to G (P_I + R log^2 T), where G is the longest gradient so
+far. For smooth f_t >= 0, sqrt(S_I) is of order sqrt(L F_I). No constant need be known in advance.
+1 projection, 1 gradient, 1 value a round.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ from thalweg.theorems import Theorem, path_length
 __all__ = ["Tracked", "Tracker"]
 
 
-KAPPA = 2 * (math.e - 2)  # of the lemma on a record
-SPREAD = 3 * (2.75 + math.sqrt(2))  # Z: all priors that the members of record 0 can start with
+KAPPA = 2 * (math.e - 2)  # from the lemma on a record
+SPREAD = 3 * (2.75 + math.sqrt(2))  # Z, the normalising constant of the priors in record 0
 REACH = 2048**2  # rounds, times L, for which the grid of a record is long enough
 
 
 class Tracked(Theorem):
-    """`Tracker`, on every interval and against any path: (T1'), (T2) and (T2*) of docs/why-the-tracker-works.md."""
+    """Bounds of `Tracker` on intervals and against any path: (T1'), (T2), (T2*) of docs/why-the-tracker-works.md."""
 
     name = "(T1'), (T2), (T2*)"
 
@@ -64,7 +64,7 @@ class Tracked(Theorem):
         floor = learner.loss_floor
         self.floor = floor if learner.queries.values > 0 else None
         self.blind = floor is None or learner.queries.values < learner.rounds
-        phi = 2 * self.R * np.sqrt(squares)  # at least the learner's own: a surrogate gradient is no longer
+        phi = 2 * self.R * np.sqrt(squares)  # an upper bound: surrogate gradients are never longer than these
         self.phi = np.maximum.accumulate(phi if self.blind else np.minimum(phi, 2 * (paid - floor)))
         self.longest = np.maximum.accumulate(np.sqrt(squares))
         self.squares = np.concatenate([[0.0], np.cumsum(squares)])
@@ -108,7 +108,7 @@ class Tracked(Theorem):
 
 
 def _weights(learner: Learner, s: TrackerState, c: TrackerSettings) -> Array:
-    """p_i: of two walkers, C and D (0 where there are none), then of the descents `multipliers`."""
+    """p_i: weights of the two walkers, C and D (0 if absent), then of the descents in `multipliers`."""
     return s.p[: s.members.sizes[COUNT]].copy()
 
 
@@ -118,7 +118,7 @@ def _points(learner: Learner, s: TrackerState, c: TrackerSettings) -> Array:
 
 
 def _multipliers(learner: Learner, s: TrackerState, c: TrackerSettings) -> Array:
-    """2^k of the descents that are there, the first after 4 members with curvature."""
+    """2^k of the active descents, which come after the 4 members with curvature."""
     return multipliers(s)
 
 
@@ -134,46 +134,45 @@ def _marker_count(learner: Learner, s: TrackerState, c: TrackerSettings) -> int:
 
 
 def _anchored(learner: Learner, s: TrackerState, c: TrackerSettings) -> int:
-    """How often the grid of a record was anchored again."""
+    """Number of times the grid of a record was re-anchored."""
     return int(s.records.counts[ANCHORED])
 
 
 def _changes(learner: Learner, s: TrackerState, c: TrackerSettings) -> int:
-    """How many changes were evident."""
+    """Number of changes detected."""
     return int(s.records.counts[CHANGES])
 
 
 def _records(learner: Learner, s: TrackerState, c: TrackerSettings) -> dict[int, float]:
-    """The weight of every record: 0 since the start, 1 since the last evident change, k + 2 for slot k."""
+    """The weight of every record: 0 since the start, 1 since the last detected change, k + 2 for slot k."""
     rows = OTHERS + slots_in_use(int(s.records.counts[MARKERS]))
     return {j: float(s.records.weights[j]) for j in range(rows) if j == 0 or s.records.born[j - 1] > 0}
 
 
 class Tracker(OneProjection):
-    """Keep up with a moving optimum, knowing nothing but the set: no horizon, no gradient bound, no step size.
+    """Keep up with a moving optimum given only the set: no horizon, no gradient bound, no step size.
 
     Parameters
     ----------
     domain : Domain
         X, any bounded convex set.
     intervals : bool
-        Whether to keep up on every stretch of time as well, and not only on the whole run. Costs scalars only.
+        Whether to keep up on every interval as well as on the whole run. The extra cost is a few scalars.
     curvature : {"auto", True, False}
-        Whether four members follow the curvature of the losses, at d^2 numbers each; "auto": where a decision has at
-        most 64. Without values there is one, and curvature is estimated from the gradients.
+        Whether four members follow the curvature of the losses, each with d^2 numbers; "auto": if d is at most 64.
+        Without values there is only one, whose curvature is estimated from the gradients.
     loss_floor : float or None
-        A known lower bound of the losses on the domain; a tight one helps. None: do without their values.
+        A known lower bound of the losses on the domain; a tight one helps. None: their values are not used.
     start : array, optional
-        A point of the domain to begin at, such as last week's weights, or the persistence forecast; Pi_X(c) when left
-        out.
+        The first decision, such as last week's weights or the persistence forecast; Pi_X(c) by default.
     surrogate : Ball, optional
-        Y; the ball around `domain.center` with `domain.radius` when left out.
+        Y; by default the ball around `domain.center` with radius `domain.radius`.
 
     Notes
     -----
-    Scaling all losses changes no decision. Values may be left out in some rounds or in all: `update(gradient)`. Then
-    nothing is cut. Where the first is missing, members with curvature use an estimate; where a later one is, they rest.
-    Without values and in a set that is much too large the loss may grow a lot.
+    Scaling all losses changes no decision. Values may be left out in some or all rounds: `update(gradient)`. The
+    loss is not cut in these rounds. If the first value is missing, members with curvature use an estimate; if a later
+    one is, they pause. Without values, a set that is much too large may cost a lot.
 
     Examples
     --------
@@ -232,10 +231,10 @@ class Tracker(OneProjection):
         super().__init__(domain, make_inner, surrogate=surrogate)
 
     def regret_bound(self, path_length: float = 0.0) -> float:
-        """The most regret so far against any comparators in the domain whose path has at most this length.
+        """Bound the regret so far against all comparators in the domain whose path has at most this length.
 
-        Computed from the run, by (T1') of docs/why-the-tracker-works.md: nothing is assumed but that losses are
-        convex and not below the floor. With 0 it bounds the regret against the best fixed decision.
+        Computed from the run, by (T1') of docs/why-the-tracker-works.md. It assumes only that losses are convex and
+        not below the floor. With 0 it bounds the regret against the best fixed decision.
 
         Examples
         --------

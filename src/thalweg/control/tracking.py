@@ -1,7 +1,7 @@
-"""A committee of controllers: each steers a copy of the plant, and the weights go to those that pay least.
+"""A committee of controllers: each steers a copy of the plant, and those with the lowest costs get the weight.
 
-The plant is linear and its disturbances are recovered, so it is known what every controller would have paid. Member k
-steers a copy that meets the same disturbances, from the same first state,
+The plant is linear and its disturbances are recovered, so the cost of every controller can be computed. Member k
+steers a copy with the same disturbances and the same first state,
 
     x^k_{t+1} = A x^k_t + B u^k_t + w_t,   u^k_t its input at x^k_t                                                 (1)
 
@@ -9,21 +9,21 @@ and with weights p_t on the members the input is
 
     u_t = -K x_t + sum_k p_{t,k} (u^k_t + K x^k_t)                                                                  (2)
 
-Had the weights always been p, state and input would be z_t(p) = sum_k p_k (x^k_t, u^k_t): costs are convex in p, and
+Under constant weights p, state and input would be z_t(p) = sum_k p_k (x^k_t, u^k_t): costs are convex in p, and
 nothing is truncated. Weights come from the gains of the members over z_t = z_t(p_t),
 
     q_k = <grad c_t(z_t) + grad c_t(z^k_t), z_t - z^k_t>/2                                                          (3)
 
 which is c_t(z_t) - c_t(z^k_t) for a quadratic cost and the trapezoidal rule for it otherwise, by a jury
-(`thalweg.parts.jury`): for every member, and with nothing to set,
+(`thalweg.parts.jury`): for every member, without tuning,
 
     sum_t q_k <= O(sqrt(sum_t max_i q_i^2) log T + max |q| log^2 T)                                                 (4)
 
-as long as sum_k p_k q_k <= 0, which is so for quadratic costs. The state differs from the first part of z_t by e_t with
+as long as sum_k p_k q_k <= 0, which holds for quadratic costs. The state differs from the first part of z_t by e_t with
 
     e_{t+1} = F e_t + sum_k (p_{t,k} - p_{t+1,k}) x^k_{t+1},   e_1 = 0,   u_t = sum_k p_{t,k} u^k_t - K e_t         (5)
 
-F = A - B K, so weights that settle leave no difference.
+with F = A - B K, so the difference vanishes once the weights settle.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -55,7 +55,7 @@ PREVIEWS = ((4, None), (4, 35.0), (12, None), (1, 14.0))  # orders and half-live
 
 
 class TrackingState(NamedTuple):
-    """States of the N copies of the plant, weights, and the present round."""
+    """States of the N copies of the plant, weights, and the current round."""
 
     states: Floats = field("N x", magnitude(LARGEST_ENTRY), called="members' states")
     jury: JuryState = part()
@@ -65,7 +65,7 @@ class TrackingState(NamedTuple):
 
 
 class TrackingSettings(NamedTuple):
-    """Those of the jury."""
+    """Settings of the jury."""
 
     jury: JurySettings = part()
 
@@ -73,20 +73,20 @@ class TrackingSettings(NamedTuple):
 class TrackingControl(Controller):
     """Follow the best of several controllers: LQR and previews of different lengths, or controllers of your own.
 
-    The controller to begin with: nothing to tune, no horizon, and no memory that could be too short.
+    A good first choice: nothing to tune, no horizon, and no memory length that could be too short.
 
     Parameters
     ----------
     system, disturbance_bound
         As for every `Controller`.
     Q, R : array, vector or number, optional
-        Weights of state and input that the members are designed for, identities when left out.
+        Weights of state and input that the members are designed for; identities by default.
     members : sequence of Controller, optional
-        In the place of LQR and the previews; of the same system. Copies of them are made, before their first round.
+        Controllers of the same system to use instead of LQR and the previews. Fresh copies of them are made.
 
     Notes
     -----
-    A round asks for the gradients of the cost at the state and at each member's.
+    A round queries the gradients of the cost at the combined state and at the state of each member.
 
     Examples
     --------
@@ -133,7 +133,7 @@ class TrackingControl(Controller):
 
     @property
     def members(self) -> tuple[Controller, ...]:
-        """The controllers, each with the copy of the plant that it steers as its state."""
+        """The controllers, each holding the state of its own copy of the plant."""
         return tuple(self._memory.guests.values())
 
     @property
@@ -172,7 +172,7 @@ class TrackingControl(Controller):
         s.states[:] = after
         kernels.believe(self._memory.handle, gained)  # (4)
 
-    # ------------------------------------------------------------------ what it tells, stop and resume
+    # ------------------------------------------------------------------ inspection, stop and resume
 
     @property
     def queries(self) -> Queries:

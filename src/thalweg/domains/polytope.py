@@ -15,48 +15,48 @@ __all__ = ["Polytope"]
 
 Mask = NDArray[np.bool_]
 
-# Accuracy demanded of an answer, in units of the size of the set: of the constraints, and of the optimality conditions
-# relative to the distance of the point.
+# Required accuracy of an answer: of the constraints relative to the size of the set, and of the optimality conditions
+# relative also to the distance of the point.
 EXACT = 1e-11
-# The unit of a set that is tiny against its distance from the origin, over that distance: EXACT of it is rounding.
+# Least ratio of a set's unit to its distance from the origin: EXACT times this unit is at the level of rounding errors.
 LEAST = 64 * float(np.finfo(float).eps) / EXACT
-# A set of this radius, in its unit, is as good as a point: its width is below `tolerance`.
+# A set of this radius, in its own unit, counts as a point: its width is below `tolerance`.
 TINY = 100 * EXACT
-# The active constraints are first guessed for a point no further away than this, in the same units.
+# The active constraints are first guessed for a point no further away than this, in units of the set.
 NEAR = 1e3
 # Bound on the rounding error of the inner product of two orthogonal unit vectors.
 ROUNDING = 1e-14
-# A constraint is in the way if the way climbs towards it by more than this: across the set that is less than EXACT.
+# A constraint blocks a direction if the slope towards it exceeds this; a smaller one stays below EXACT across the set.
 FLAT = 1e-12
-# Steps of the walk, for each row and column of A, before it is given up.
+# Steps of the walk, for each row and column of A, before it gives up.
 STEPS = 20
 
 
 class Polytope(Domain):
     """All x that satisfy linear inequalities A x <= b, and equalities.
 
-    Projecting is a quadratic programme. Non-negative least squares (Lawson and Hanson) guess which constraints hold
-    with equality; from the nearest point with these equalities an active-set method walks along faces to the answer,
-    and is usually there already. It never leaves the set, however far away the point is. An answer is accepted only if
-    it satisfies all constraints and the optimality conditions, to 1e-11 of the size of the set, or to rounding where
-    the set is tiny against its distance from the origin.
+    Projecting is a quadratic programme. Non-negative least squares (Lawson and Hanson) guesses which constraints hold
+    with equality. From the nearest point with these equalities, which is usually the answer already, an active-set
+    method walks along faces to the answer. It never leaves the set, however far away the point is. An answer is
+    accepted only if it satisfies all constraints and the optimality conditions to 1e-11 of the size of the set, or to
+    rounding if the set is tiny compared with its distance from the origin.
 
-    The smallest box around the set, found by up to 2n linear programmes, gives the centre, the radius and the diameter:
-    correct, in general not tight. Of an unbounded set they are infinite, and the centre is the point nearest to the
-    origin.
+    The smallest box around the set, found by up to 2n linear programmes, gives the centre, the radius and the diameter,
+    which are correct but in general not tight. For an unbounded set, radius and diameter are infinite, and the centre
+    is the point nearest to the origin.
 
     Inequalities that hold with equality on the whole set are found by one more linear programme, and their multipliers
-    are checked to 1e-11. They and the given equalities make the affine hull. A point is first projected onto it, and
-    all else is done in coordinates of it, where the set has inner points.
+    are checked to 1e-11. With the given equalities they determine the affine hull. A point is first projected onto
+    it; everything else is done in coordinates of the hull, where the set has interior points.
 
     Parameters
     ----------
     A : array (m, n)
-        One row a constraint, n being the number of entries of a point.
+        One row per constraint; n is the number of entries of a point.
     b : array (m,)
         Right-hand sides.
     shape : int or tuple of int, optional
-        Shape of a point, (n,) when left out.
+        Shape of a point, (n,) by default.
     A_eq, b_eq : array (k, n), array (k,), optional
         Equalities A_eq x = b_eq.
 
@@ -118,7 +118,7 @@ class Polytope(Domain):
         return self
 
     def _build(self, size: tuple[int, ...], ball: Domain | None = None) -> None:
-        """All that follows from the constraints; the set's own ball is found unless one is given."""
+        """Compute everything that follows from the constraints, including an enclosing ball unless one is given."""
         n = math.prod(size)
         # first in units of the largest distance of a constraint from the origin, then in units of the set
         self._origin = np.zeros(n)
@@ -140,10 +140,10 @@ class Polytope(Domain):
             self._check_center(size)
 
     def _check_center(self, size: tuple[int, ...]) -> None:
-        """Refuse a set without points, which linear programmes may overlook; find the centre of an unbounded one."""
+        """Refuse an empty set that linear programmes have missed; find the centre of an unbounded one."""
         try:
             nearest = self._project_flat(self.center.ravel())
-            if (self._A @ nearest - self._b).max() > 10 * EXACT * self._unit:  # of those that are constant on the hull
+            if (self._A @ nearest - self._b).max() > 10 * EXACT * self._unit:  # by a row constant on the hull
                 raise ProjectionError(f"{self!r}: a constraint contradicts others that hold with equality.")
         except ProjectionError as error:
             raise InputError(
@@ -154,7 +154,7 @@ class Polytope(Domain):
             self._state_facts(size, nearest, np.inf, np.inf)
 
     def _find_flat(self) -> None:
-        """Find the affine hull; move the ball into it; express the inequalities in coordinates of it."""
+        """Find the affine hull, move the enclosing ball into it, and express the inequalities in its coordinates."""
         while True:
             self._basis = np.eye(self.dim)  # columns: an orthonormal basis of the directions
             if len(self._E):
@@ -164,28 +164,28 @@ class Polytope(Domain):
             self._rows = self._A @ self._basis
             self._sides = (self._b - self._A @ self._origin) / self._unit
             lengths = np.linalg.norm(self._rows, axis=1)
-            tight = self._implicit() & (lengths > RANK)  # a row of zeros says 0 <= 0 and no more
+            tight = self._implicit() & (lengths > RANK)  # a row of zeros only says 0 <= 0
             if not tight.any():
                 break
             self._E, self._e = np.vstack([self._E, self._A[tight]]), np.concatenate([self._e, self._b[tight]])
         if len(self._E):
-            keep = lengths > RANK  # the others say the same all over the affine hull
+            keep = lengths > RANK  # the others are constant on the affine hull
             self._rows, self._sides = self._rows[keep] / lengths[keep, None], self._sides[keep] / lengths[keep]
             self._state_flat(self._E, self._origin)
             self._E = self._normals()
             self._e = self._E @ self._origin
 
     def _implicit(self) -> Mask:
-        """Which inequalities hold with equality all over the set.
+        """Find the inequalities that hold with equality on the whole set.
 
-        By Farkas' lemma those with a multiplier > 0 in some sum of inequalities, multipliers >= 0, that reads 0 <= 0.
-        These multipliers form a cone: one linear programme finds as many as possible. It is exact to 1e-7 only, hence
-        the second look at multipliers, now >= 1, by non-negative least squares.
+        By Farkas' lemma these are the ones with a multiplier > 0 in some non-negative combination of inequalities that
+        reads 0 <= 0. Such multipliers form a cone, so one linear programme finds as many as possible. It is accurate
+        only to 1e-7, so the result is verified by non-negative least squares, with multipliers >= 1.
         """
         from scipy.optimize import linprog, nnls
 
         m = len(self._rows)
-        rounding = LEAST * EXACT * float(np.abs(self._origin).max()) / self._unit  # of the sides
+        rounding = LEAST * EXACT * float(np.abs(self._origin).max()) / self._unit  # error of the sides
         sums = np.vstack([self._rows.T, self._sides * (EXACT / (EXACT + rounding))])
         # the largest sum of u with u <= 1 and u <= multipliers
         answer = linprog(
@@ -212,10 +212,10 @@ class Polytope(Domain):
         return bool(excess.max() <= self._reach(tol, x))
 
     def _bounding_box(self) -> tuple[Array, Array]:
-        """The smallest and largest value of every entry over the set; infinite as soon as one is.
+        """Return the smallest and largest value of every entry over the set; all are infinite if one is.
 
-        A linear programme for each, unless the answer of an earlier one attains a bound that is a row of A: it is then
-        the smallest or largest value. Linear programmes take nearly all the time of building a set.
+        Each takes a linear programme, unless the solution of an earlier one attains a bound that is a row of A: this is
+        then the smallest or largest value. Linear programmes take nearly all the time of building a set.
         """
         n = self._A.shape[1]
         box, stated = np.full((2, n), np.nan), self._stated_box()
@@ -235,7 +235,7 @@ class Polytope(Domain):
         return box[0], box[1]
 
     def _stated_box(self) -> Array:
-        """The bounds (2, n) of single entries among the inequalities; infinite where there is none."""
+        """Return the bounds (2, n) that inequalities set on single entries; infinite where there is none."""
         box = np.array([[-np.inf], [np.inf]]).repeat(self._A.shape[1], axis=1)
         single = np.count_nonzero(self._A, axis=1) == 1
         rows, columns = np.nonzero(self._A[single])
@@ -246,7 +246,7 @@ class Polytope(Domain):
         return box
 
     def _least(self, direction: Array) -> tuple[float, Array]:
-        """min <direction, x> over the set, and where it is: -inf when unbounded, inf when there is no point."""
+        """Return min <direction, x> over the set and a minimiser: -inf if unbounded, inf if the set is empty."""
         from scipy.optimize import linprog
 
         for presolve in (True, False):  # presolving may end with "unbounded or empty"
@@ -267,7 +267,7 @@ class Polytope(Domain):
         raise InputError(f"Polytope: the linear programme of its bounds failed. Rescale 'A' and 'b'. {answer.message}")
 
     def _support(self, directions: Array) -> Array:
-        """One linear programme a row."""
+        """Solve one linear programme per row."""
         return np.array([-self._least(-direction)[0] for direction in directions])
 
     def _faces(self) -> tuple[Array, Array, Array, Array]:
@@ -293,11 +293,11 @@ class Polytope(Domain):
                 "that repeat others."
             )
         answer = self._origin + unit * (self._basis @ x)
-        # much nearer than y to the origin, x is exact in units of y, not yet in its own
+        # if x is much nearer to the origin than y, it is exact in units of y, but not yet in its own
         return self._project_flat(answer) if unit > self._unit and length(x) < 0.1 else answer
 
     def _guess(self, v: Array, sides: Array) -> tuple[Array, list[int]] | None:
-        """A point of the set, nearest to v or nearly so, and independent constraints that it satisfies with equality.
+        """Return a point of the set nearest to v, or nearly so, and independent constraints that are equalities there.
 
         Lawson and Hanson's least distance programming, min ||w|| with A w <= sides - A v: constraints with a multiplier
         > 0 hold with equality.
@@ -321,15 +321,16 @@ class Polytope(Domain):
         return (x, order.tolist()) if (self._rows @ x - sides).max() <= EXACT else None
 
     def _walk(self, v: Array, sides: Array, x: Array, active: list[int]) -> Array | None:
-        """From x in the set to the point of the set nearest to v: an active-set method. None if it does not arrive.
+        """Walk from x in the set to its point nearest to v, by an active-set method. None if it does not arrive.
 
-        On the face where the active constraints hold with equality it goes straight to the point nearest to v, or to
-        the first constraint that is in the way, which becomes active. At the nearest point of a face, v - x is a sum of
-        the active normals, up to `rest`. One with a negative multiplier is let go; if there is none, x is the answer.
+        On the face where the active constraints hold with equality, it goes straight to the point nearest to v, or to
+        the first constraint in the way, which becomes active. At the nearest point of a face, v - x is a combination
+        of the active normals, up to `rest`. One with a negative multiplier is released; if there is none, x is the
+        answer.
         """
         A, arrived = self._rows, False
         for count in range(limit := STEPS * sum(A.shape)):
-            bland = 2 * count > limit  # his rule, slower: the first constraint, lest it goes round in circles
+            bland = 2 * count > limit  # Bland's rule, the first constraint: slower, but prevents cycling
             far = max(1.0, length(v - x))
             pull = (v - x) / far
             Q, R = np.linalg.qr(A[active].T)
@@ -348,7 +349,7 @@ class Polytope(Domain):
             way = rest / size
             slope, room = A @ way, np.maximum(sides - A @ x, 0.0)
             ahead = np.flatnonzero(slope > FLAT)
-            # of constraints that are met at once, up to rounding, the steepest (Harris)
+            # among constraints met at the same time, up to rounding, take the steepest (Harris)
             meet = room[ahead] / slope[ahead]
             first = ahead[meet <= ((room[ahead] + ROUNDING) / slope[ahead]).min(initial=np.inf)]
             stop = int(min(first, key=lambda i: i if bland else -slope[i], default=-1))

@@ -1,21 +1,23 @@
-"""Intervals that keep their coverage while the world drifts.
+"""Prediction intervals that keep their coverage while the data drift.
 
-Scores s_t >= 0 come one after another, such as errors |y_t - y^_t| of forecasts. Before each there is a threshold
+Scores s_t >= 0 arrive one by one, such as errors |y_t - y^_t| of forecasts. The threshold for score t is
 
     q_t = exp(theta_t) sum_k w_k e_k,t                                                                              (1)
     theta_{t+1} = theta_t + eta (1[s_t > q_t] - alpha), held between -2 and 44;  theta_1 = 0                        (2)
 
-with alpha = 1 - coverage. The candidates e_k are quantiles of the past, long and short (`thalweg.parts.conformal` has
-them). The weights w_k are those of a `Tracker` on the simplex, for the pinball loss, which is the interval score.
-They begin at the square roots of the candidates' memory lengths.
-Weights and candidates make intervals short. (2) makes the coverage right, whatever they are. If
+with alpha = 1 - coverage. The candidates e_k are quantiles of the long and short past (`thalweg.parts.conformal`).
+The weights w_k are those of a `Tracker` on the simplex, for the pinball loss, which is the interval score. They start
+proportional to the square roots of the candidates' memory lengths.
+
+Weights and candidates keep intervals short. (2) keeps the coverage right for any weights and candidates. If
 s_t <= exp(U) sum_k w_k e_k,t, 0 <= U <= 44 - eta (1 - alpha), in all of T rounds but the first and N others in which
 the candidates are 0, then
 
     misses <= alpha T + U/eta + (1 - alpha)(1 + N)                                                                  (3)
 
 and if s_t > exp(-L) sum_k w_k e_k,t in all rounds, 0 <= L <= 2 - eta alpha, then misses >= alpha T - L/eta - alpha.
-With answers h rounds late eta is correction/h^(3/4), 1 + N is h + N, and eta is h eta in both conditions.
+If answers come h rounds late, eta is correction/h^(3/4). Then 1 + N becomes h + N, and eta becomes h eta in both
+conditions.
 docs/intervals-proofs.md has the proof.
 """
 
@@ -66,29 +68,29 @@ from thalweg.parts.weigher import Weigher
 
 __all__ = ["ConformalTracker"]
 
-PATIENCE = 10.0  # over alpha: zeros in a row
+PATIENCE = 10.0  # divided by alpha: zeros in a row before thresholds are 0
 PLACES = "above", "below"
 
 
 class ConformalState(NamedTuple):
-    """One side or two, and up to h predictions that wait for their answer."""
+    """State of one or two sides, and up to h predictions that wait for their answers."""
 
-    forecasts: Floats = field("h")  # of the predictions that wait: the i-th is forecasts[i % h]
-    kinds: Ints = field("h", within(0, 1))  # 1 where there is one, 0 where a score is waited for
+    forecasts: Floats = field("h")  # of the waiting predictions: the i-th is forecasts[i % h]
+    kinds: Ints = field("h", within(0, 1))  # 1 if there is a forecast, 0 if a score is expected
     above: SideState = part()
-    below: Any = part()  # nothing, where there is one side
-    clock: Ints = field("2", counters)  # rounds that were answered, and asked
+    below: Any = part()  # `Nothing` if there is only one side
+    clock: Ints = field("2", counters)  # rounds answered, and rounds asked
 
 
 class ConformalSettings(NamedTuple):
-    """Those of the sides."""
+    """Settings of the sides."""
 
     above: SideSettings = part()
     below: Any = part()
 
 
 class Covering:
-    """Plans of the state: see `thalweg._core.memory.Layout`. The Trackers of both sides have the same sizes.
+    """Layout of the state, see `thalweg._core.memory.Layout`. The Trackers of both sides have the same sizes.
 
     Parameters
     ----------
@@ -97,7 +99,7 @@ class Covering:
     horizon : int
         h.
     start : array
-        The weights to begin with.
+        Initial weights.
     two : bool
         Whether there are two sides.
     """
@@ -158,7 +160,7 @@ class Covering:
 
 
 class _IntervalCalls(NamedTuple):
-    """A round by hand: bound calls, and views, which are quicker to read than arrays."""
+    """Bound calls of a single round, and views, which are quicker to read than arrays."""
 
     ask: Any
     answer: Any
@@ -169,32 +171,32 @@ class _IntervalCalls(NamedTuple):
 
 
 class ConformalTracker(Kept, Recorded):
-    """Prediction intervals with the coverage you ask for, while the errors drift. No scale, no rate to set.
+    """Prediction intervals with the coverage you ask for, even if errors drift. No scale or rate to set.
 
-    Around forecasts: `predict_interval(y_hat)`, then `update(y)`. For scores of your own: `threshold()`, then
-    `update(score)`. A whole series: `run(y_hat, y)`. Around a model: `ConformalForecaster`.
+    For intervals around forecasts call `predict_interval(y_hat)`, then `update(y)`; for your own scores `threshold()`,
+    then `update(score)`; for a whole series `run(y_hat, y)`. To wrap a model, use `ConformalForecaster`.
 
     Parameters
     ----------
     coverage : float
-        The share of the answers that intervals are to hold, between 0 and 1.
+        Target share of the answers inside the intervals, between 0 and 1.
     windows : sequence of int
         Lengths of the trailing windows whose quantiles are candidates.
     halflives : sequence of float
-        Half-lives of the mean scores that are candidates, each times a quantile of score over mean.
+        Half-lives of the running mean scores behind the other candidates: mean times a quantile of score over mean.
     correction : float
-        How fast the threshold grows after a miss, and shrinks without one. Larger: coverage is right on shorter
-        stretches, and intervals are wider on average, with 0.1 by about 0.8 %.
+        Rate at which the threshold grows after a miss and shrinks otherwise. A larger one makes coverage right on
+        shorter stretches and intervals wider on average; 0.1 costs about 0.8 % in width.
     asymmetric : bool
-        Two sides on their own, each missing half as often, for errors that are larger on one side. Intervals still
-        hold the forecast. Scores are then errors with a sign, y - y_hat, and `threshold()` is a pair.
+        Whether to treat the two sides separately, each with half the misses, for errors that are larger on one side.
+        Intervals still contain the forecast. Scores are then signed errors y - y_hat, and `threshold()` is a pair.
     horizon : int
-        The largest delay of answers: up to this many predictions may wait for theirs. Update answers the oldest.
+        The largest delay of answers: the number of predictions that may wait at once. `update` answers the oldest.
 
     Notes
     -----
-    Thresholds are 0 before the first score. They do not depend on the unit of the scores. After more than
-    10/(1 - coverage) zeros in a row they are 0 until a score is above 0, and the rest of the state is kept.
+    Thresholds are 0 before the first score. They scale with the scores. After more than 10/(1 - coverage) zeros
+    in a row they are 0 until a score is above 0; the rest of the state is kept.
 
     Examples
     --------
@@ -245,7 +247,7 @@ class ConformalTracker(Kept, Recorded):
         self.horizon = check_count(name, "horizon", horizon, most=2**20)
         check_entries(name, "windows", windows, (1 + len(self.windows)) * max(self.windows))
         alpha = (1 - self.coverage) / (2 if self.asymmetric else 1)
-        memory = np.sqrt([*self.windows, *(h / math.log(2) for h in self.halflives)])  # 1/error of a quantile, about
+        memory = np.sqrt([*self.windows, *(h / math.log(2) for h in self.halflives)])  # roughly 1/error of a quantile
         self._layout = Covering(
             alpha,
             self.correction / self.horizon**0.75,
@@ -270,7 +272,7 @@ class ConformalTracker(Kept, Recorded):
         )
 
     def _forget(self, memory: Memory) -> None:
-        """Drop calls that are bound to other arrays, and make the scratch space that follows from the state."""
+        """Drop calls that are bound to earlier arrays, and rebuild the scratch space from the state."""
         self._calls: _IntervalCalls | None = None
         self._out = np.zeros(2)
         for side, settings in zip(self._layout.sides(memory.state), self._layout.sides(memory.settings), strict=True):
@@ -279,18 +281,18 @@ class ConformalTracker(Kept, Recorded):
     # ------------------------------------------------------------------ a round
 
     def threshold(self) -> Any:
-        """The threshold of the next round: a score above it is a miss. A pair (below, above) if asymmetric."""
+        """Return the threshold of the next round; a score above it is a miss. A pair (below, above) if asymmetric."""
         above, below = self._ask(0.0, 0)
         return (below, above) if self.asymmetric else above
 
     def predict_interval(self, y_hat: float) -> tuple[float, float]:
-        """An interval (low, high) around the forecast of the next round."""
+        """Return an interval (low, high) around the forecast of the next round."""
         forecast = self._read("y_hat", y_hat)
         above, below = self._ask(forecast, 1)
         return forecast - (below if self.asymmetric else above), forecast + above
 
     def update(self, y: float) -> None:
-        """Take the answer of the first round that waits: the score, or y where an interval was predicted.
+        """Learn the answer of the oldest waiting round: the score, or y if an interval was predicted.
 
         A call that is refused changes nothing.
         """
@@ -301,18 +303,18 @@ class ConformalTracker(Kept, Recorded):
                     pass
 
     def _skip(self) -> None:
-        """No answer will come for the first round that waits: nothing is learned from it."""
+        """Skip the oldest waiting round: no answer will come, and nothing is learned from it."""
         (self._calls or self._prepare()).clock[ANSWERED] += 1
 
     def _answer(self, error: float) -> bool:
-        """Play a round; False, with nothing changed, where there is no capacity for it."""
+        """Play a round; return False, with nothing changed, if there is no capacity for it."""
         answer = (self._calls or self._prepare()).answer
         answer.floats[1], answer.floats[2] = self._scores(error)
         played = answer.run()
         return played == 1 or answer.entry.read(played)  # type: ignore[no-any-return]
 
     def _grow(self) -> bool:
-        """Grow to capacity for another answer; False where there is nothing to change."""
+        """Grow to the capacity for another answer; return False if there is nothing to change."""
         memory = self._memory
         sizes = self._layout.larger(memory.state, memory.sizes)
         if sizes == memory.sizes:
@@ -321,7 +323,7 @@ class ConformalTracker(Kept, Recorded):
         return True
 
     def _error(self, y: Any) -> float:
-        """Return the error of the first round that waits for an answer."""
+        """Return the error of the oldest round that waits for an answer."""
         calls = self._calls or self._prepare()
         row = calls.clock[ANSWERED] % self.horizon
         if calls.clock[ASKED] == calls.clock[ANSWERED]:
@@ -350,7 +352,7 @@ class ConformalTracker(Kept, Recorded):
         return calls.out[0], calls.out[1]
 
     def _scores(self, error: Any) -> tuple[Any, Any]:
-        """Of an error, or many: those of both sides, or the one score twice."""
+        """Return the scores (above, below) of one or many errors; the same one twice if symmetric."""
         if not self.asymmetric:
             return abs(error), abs(error)
         larger = np.maximum if isinstance(error, np.ndarray) else max
@@ -358,21 +360,21 @@ class ConformalTracker(Kept, Recorded):
 
     def _read(self, what: str, value: Any) -> float:
         number = real_number(value)
-        if not -LARGEST_SCORE <= number <= LARGEST_SCORE:  # nor nan
+        if not -LARGEST_SCORE <= number <= LARGEST_SCORE:  # also refuses nan
             raise InputError(f"{self._who()}: {what} must be a number of at most 1e100 in size. Got {told(value)}.")
         return number
 
     # ------------------------------------------------------------------ whole series
 
     def run(self, y_hat: Any, y: Any, *, time: str | None = None) -> Any:
-        """Intervals for a whole series, as a loop of `predict_interval` and `update` makes them, bit for bit.
+        """Return intervals for a whole series, bit for bit as from a loop of `predict_interval` and `update`.
 
-        With a horizon h, a round is answered once h predictions wait, and all that wait are answered at the end.
+        With a horizon h, a round is answered once h predictions are waiting; the rest are answered at the end.
 
         Parameters
         ----------
         y_hat, y : array, series or data frame of one column
-            Forecasts, made before, and observations; as many of each.
+            Forecasts made in advance, and observations, of the same length.
         time : str, optional
             A column of the data frame `y_hat` that must not go backwards; it is kept.
 
@@ -402,11 +404,11 @@ class ConformalTracker(Kept, Recorded):
         return sheet.like(band, ("low", "high"))
 
     def run_scores(self, scores: Any) -> Any:
-        """Thresholds for a whole series of scores, as a loop of `threshold` and `update` makes them, bit for bit.
+        """Return thresholds for a series of scores, bit for bit as from a loop of `threshold` and `update`.
 
         Returns
         -------
-        array (T,), or (T, 2) if asymmetric: below, above; of a series or a data frame, a frame with these columns
+        array (T,), or (T, 2) if asymmetric: below, above; for a series or a data frame, a frame with these columns
 
         Examples
         --------
@@ -435,7 +437,7 @@ class ConformalTracker(Kept, Recorded):
             )
 
     def _run(self, name: str, errors: Array) -> Array:
-        """Thresholds (T, 1), or (T, 2): above, below."""
+        """Return thresholds (T, 1), or (T, 2): above, below."""
         if self.waiting:
             raise InputError(f"{name}: {self.waiting} prediction(s) wait for an answer. Call update first.")
         above, below = (np.ascontiguousarray(side) for side in self._scores(errors))
@@ -449,13 +451,13 @@ class ConformalTracker(Kept, Recorded):
 
     @property
     def waiting(self) -> int:
-        """Predictions that wait for an answer."""
+        """Number of predictions that wait for an answer."""
         clock = self._memory.state.clock
         return int(clock[ASKED] - clock[ANSWERED])
 
     @property
     def misses(self) -> int:
-        """How many of the answers were outside."""
+        """Number of answers outside their intervals."""
         return sum(int(side.tally[MISSED]) for side in self._layout.sides(self._memory.state))
 
     @property
@@ -465,7 +467,7 @@ class ConformalTracker(Kept, Recorded):
 
     @property
     def weights(self) -> Array:
-        """w_k of the next round; of two sides (below, above) two rows."""
+        """w_k of the next round; if asymmetric, two rows (below, above)."""
         sides: Sides = self._memory.handle.tree
         found = []
         for side in (sides.above, sides.below)[: 1 + self.asymmetric]:
@@ -481,7 +483,7 @@ class ConformalTracker(Kept, Recorded):
 
     @property
     def theta(self) -> Any:
-        """The logarithm of the factor of the candidates in the next round; of two sides (below, above)."""
+        """Logarithm of the candidates' factor in the next round; a pair (below, above) if asymmetric."""
         found = [float(side.theta[0]) for side in self._layout.sides(self._memory.state)]
         return (found[1], found[0]) if self.asymmetric else found[0]
 
@@ -489,20 +491,20 @@ class ConformalTracker(Kept, Recorded):
         return np.stack(found[::-1]) if self.asymmetric else found[0].copy()
 
     def extended(self, horizon: int) -> Any:
-        """Refuse: there is nothing to extend, it can go on for ever. Its horizon is the delay of answers."""
+        """Raise an error: the horizon is the delay of answers, and the number of rounds is unlimited."""
         raise InputError(f"{type(self).__name__} plays any number of rounds: it can go on as it is.")
 
     # ------------------------------------------------------------------ compiled code
 
     def _turn(self, block: Block, place: int, unbegun: Ints) -> SideTurn:
-        """Return one side as kernels take it."""
+        """Return one side in the form that kernels take."""
         sides, weighing = self._layout.sides, self._layout.weighing
         s, c = sides(block.state)[place], sides(block.settings)[place]
         weigher = weighing.weigher(s.weights, c.weights, unbegun, self._memory.sizes)
         return SideTurn(s._replace(weights=None), c._replace(weights=None), weigher)
 
     def _prepare(self) -> _IntervalCalls:
-        """Bind the calls of a round by hand."""
+        """Bind the calls of a single round."""
         handle, s = self._memory.handle, self._memory.state
         ask, answer = kernels.ask_sides.ready(handle, 0.0, 0, self._out), kernels.answer_sides.ready(handle, 0.0, 0.0)
         calls = self._calls = _IntervalCalls(ask, answer, s.clock.data, s.forecasts.data, s.kinds.data, self._out.data)

@@ -1,10 +1,10 @@
-"""A series forecast up to H steps ahead, with intervals, from its own past and from columns that are known before.
+"""Forecasts of a series up to H steps ahead, with intervals, from its own past and from columns known in advance.
 
 Simple candidates each forecast all steps: naive, drift, seasonal naive, exponential smoothings, linear models of past
 values (`thalweg.parts.forecast` has one file for each). For every horizon they are combined by their errors at that
 horizon (`thalweg.parts.forecast.combination`), and intervals come from the errors of the combination
-(`thalweg.parts.forecast.spans`). Everything is learned row by row, in units of the values seen so far: nothing is
-fitted to the future, and nothing is to be tuned.
+(`thalweg.parts.forecast.spans`). Everything is learned row by row, relative to the values seen so far: there is no
+look-ahead and nothing to tune.
 """
 
 import logging
@@ -56,12 +56,12 @@ LONGEST_SEASON = 10_000
 MOST_SEASONS = 4
 LONGEST_HORIZON = 1_000
 MOST_COLUMNS = 1_000
-CHUNK = 4096  # rows of a run between two looks at the progress bar
+CHUNK = 4096  # rows of a run between updates of the progress bar
 
 
 @dataclass(frozen=True)
 class ForecastLayout:
-    """A forecaster in all its sizes: `slots` of the model of columns, and the seasons found so far (0: none)."""
+    """Layout of a forecaster. Sizes: `slots` of the model of columns, and the seasons found so far (0: none)."""
 
     columns: int
     lags: tuple[int, ...]
@@ -91,7 +91,7 @@ class ForecastLayout:
         return _plan(self, sizes["slots"], sizes["first"], sizes["second"])
 
 
-@lru_cache(256)  # every size is planned once for all forecasters of a kind
+@lru_cache(256)  # each size is planned once for all forecasters of a kind
 def _plan(layout: ForecastLayout, slots: int, first: int, second: int) -> Plan:
     found = tuple(m for m in (first, second) if m)
     check = next_check(0) if layout.search else 0
@@ -108,15 +108,15 @@ class Forecaster(Kept, Recorded):
     Parameters
     ----------
     columns : sequence of str
-        Names of columns that are known before the target: temperature, hour, price of yesterday. For more than one
-        step ahead they must be known for all of them.
+        Names of columns that are known before the target: temperature, hour, yesterday's price. To forecast several
+        steps ahead, they must be known for all these steps.
     lags : "auto", int or sequence of int
-        Past values that one of the candidates looks at: 8 means the last 8 values, (1, 2, 24, 168) for these.
-        "auto" is 4. Seasonal candidates have lags of their own.
+        Past values used by one of the candidates: 8 means the last 8 values, (1, 2, 24, 168) these lags. Lag 1 is
+        always included. "auto" is 4. Seasonal candidates have lags of their own.
     season : "auto", None, int or sequence of int
         The number of rounds after which the series repeats itself: 24 for hours of a day, (24, 168) for days and weeks,
-        12 for months. None: there is none. "auto" looks for up to two, from 3 to 60 rounds, in the series itself. A
-        season that is not there costs next to nothing.
+        12 for months. None: no season. "auto" looks for up to two, from 3 to 60 rounds, in the series itself. A
+        season that turns out to be absent costs next to nothing.
     horizon : int
         Steps ahead.
     levels : sequence of float
@@ -127,13 +127,13 @@ class Forecaster(Kept, Recorded):
     Attributes
     ----------
     on_change : callable or None
-        Called with the forecaster and the round whenever a change of level is evident; it is logged, too
+        Called with the forecaster and the round whenever a change of level is detected. Changes are also logged
         (`logging.getLogger("thalweg.forecaster")`). Not saved.
 
     Notes
     -----
-    A value that is missing, None or nan, passes the time and teaches nothing. An outlier counts for little; where the
-    next value confirms it, the level of the series has changed and is followed at once.
+    A missing value, None or nan, counts as a round, but nothing is learned from it. An outlier has little effect; if
+    the next value confirms it, the level of the series has changed and is followed at once.
 
     Examples
     --------
@@ -195,7 +195,7 @@ class Forecaster(Kept, Recorded):
         return calls
 
     def _ask(self, rows: Array | None) -> float:
-        """Forecast, with the columns of the first rounds; returns the forecast of the next value."""
+        """Forecast, given the columns of the first rounds; return the forecast of the next value."""
         calls = self._calls or self._ready()
         if 0 < calls[2][CHECK] <= calls[2][ROUNDS]:
             with self._memory.all_or_nothing():
@@ -216,16 +216,16 @@ class Forecaster(Kept, Recorded):
     def predict(self, row: Mapping[str, Any] | ArrayLike | None = None) -> float:
         """Return the forecast of the next value; nan before the first one.
 
-        `row` has the columns of this round, by name or in their order; None or nan where one is not known. Asked
-        again, the last call counts.
+        `row` has the columns of this round, by name or in their order; None or nan for unknown ones. If called
+        again in the same round, the last call counts.
         """
         rows = self._read_row(row)[None] if row is not None or self.columns else None
         return self._ask(rows if self.columns else None)
 
     def forecast(self, X: Any = None, levels: Sequence[float] | None = None) -> Forecast:
-        """Return forecasts of the next `horizon` values, with intervals at these levels (those of the constructor).
+        """Return forecasts of the next `horizon` values, with intervals at `levels` (by default, the constructor's).
 
-        Where there are columns, X has those of the next `horizon` rounds, one row for each.
+        If there are columns, X has one row of them for each of the next `horizon` rounds.
         """
         name = type(self).__name__
         chosen = self.levels if levels is None else _read_levels(name, levels)
@@ -246,7 +246,7 @@ class Forecaster(Kept, Recorded):
         )
 
     def _answers(self) -> NDArray[np.int64]:
-        """Return how many errors the intervals of each step rest on."""
+        """Return the number of errors behind the intervals of each step."""
         if not self.levels:
             return np.zeros(self.horizon, dtype=np.int64)
         h = np.array(anchors(self.horizon))
@@ -255,7 +255,7 @@ class Forecaster(Kept, Recorded):
         return answers
 
     def update(self, value: float | None) -> None:
-        """See the value that was forecast; None or nan: it is missing. With columns, call `predict` before."""
+        """Learn the value that was forecast, None or nan if it is missing. With columns, call `predict` first."""
         y = np.nan if value is None else real_number(value)
         if not abs(y) <= LARGEST_ENTRY and not is_missing(value):
             raise InputError(
@@ -278,7 +278,7 @@ class Forecaster(Kept, Recorded):
             self._tell(changes)
 
     def run(self, values: ArrayLike, rows: ArrayLike | None = None, *, progress: bool = False) -> Forecasts:
-        """Forecast all these values, each before it is seen: the same as `forecast` and `update` in turn.
+        """Forecast all these values, each before it is seen; the same as alternating `forecast` and `update`.
 
         `rows` has the columns, one row for each value. Returns arrays whose entry [t, h - 1] is the forecast of
         values[t + h - 1] made before values[t] was seen. For more than one step ahead, columns of later rows
@@ -314,7 +314,7 @@ class Forecaster(Kept, Recorded):
         )
 
     def _ensure_capacity(self, rounds: int) -> None:
-        """Look for seasons if it is time, and grow to capacity for a number of rounds."""
+        """Test for seasons if a test is due, and grow to the capacity for a number of rounds."""
         memory = self._memory
         sizes, fields = self._sizes_for(rounds)
         if sizes != memory.sizes:
@@ -339,7 +339,7 @@ class Forecaster(Kept, Recorded):
         return sizes, {}
 
     def _recent(self) -> Array:
-        """Return the last values, cleaned, in order of time."""
+        """Return the last values, cleaned, in chronological order."""
         s = self._memory.state.history
         t, L = int(s.counts[TIME]), s.z.shape[1]
         return np.asarray(s.z[0, np.arange(max(0, t - L), t) % L])
@@ -420,7 +420,7 @@ class Forecaster(Kept, Recorded):
 
 
 def _stacked(parts: list[Array], width: int) -> Array:
-    """Return weights of several stretches; candidates that were found later had none before."""
+    """Concatenate weights of several stretches; candidates that were added later had weight 0 before."""
     whole = np.zeros((sum(len(part) for part in parts), width))
     row = 0
     for part in parts:
@@ -430,7 +430,7 @@ def _stacked(parts: list[Array], width: int) -> Array:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value is missing: None, nan, and those of data frame libraries."""
+    """Whether a value is missing: None, nan, or the null of a data frame library."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, float | np.floating) and bool(np.isnan(value))
@@ -449,7 +449,7 @@ def _read_values(owner: str, values: Any) -> Array:
         raise InputError(
             f"{owner}: values[{bad[0]}] is {array[bad[0]]}. A value must be a number up to {LARGEST_ENTRY:g} in size."
         )
-    return np.array(array)  # a copy, which can be written: one kind of array less for kernels
+    return np.array(array)  # a writable copy: one kind of array fewer for kernels
 
 
 def _read_season(owner: str, season: Any) -> tuple[int, ...]:
@@ -479,7 +479,7 @@ def _read_levels(owner: str, levels: Any) -> tuple[float, ...]:
 
 
 def read_lags(owner: str, lags: Any) -> tuple[int, ...]:
-    """Return lags in ascending order, from 1 on; a number n means 1..n."""
+    """Return lags in ascending order, always with lag 1; a number n means 1..n."""
     if isinstance(lags, int | np.integer) and not isinstance(lags, bool):
         return tuple(range(1, check_count(owner, "lags", lags, least=1, most=MOST_LAGS) + 1))
     items = check_items(owner, "lags", lags, f"'auto', a number, or a list of up to {MOST_LAGS} whole numbers")

@@ -23,28 +23,29 @@ LOSSES = ("squared_error", "huber", "absolute_error", "quantile")
 
 
 class TrackingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """Linear regression on a stream: it keeps up when the data change, and there is nothing to tune.
+    """Linear regression on a stream that keeps up with changing data, with nothing to tune.
 
     Features and target are standardised by the rows before, so units do not matter. Several models learn side by side,
-    from steps that hardly move to steps that jump, and, up to 100 features, least squares with long and short memory;
-    the prediction is their mean, by weights that follow recent accuracy. No prediction is farther outside
-    the targets seen so far than half their range, unless a feature is that far out itself and errors have been small.
+    with step sizes from tiny to large; for up to 100 features, least-squares models with long and short memory join
+    them. The prediction is their mean, with weights that follow recent accuracy. It lies within the range of the
+    targets seen so far, widened by half on both sides, unless a feature is itself that far out and errors have been
+    small.
 
     Parameters
     ----------
     loss : {"squared_error", "huber", "absolute_error", "quantile"}
         The loss to minimise. "quantile": predictions exceed a target with the probability `quantile`.
     constraint : {"nonnegative", "simplex", "ball", "box"} or Domain, optional
-        Where the coefficients must lie, in the units of the data. A `thalweg.Tracker` then finds them, and nothing is
-        scaled. "nonnegative": each in [0, radius]; "simplex": nonnegative with the sum `radius`; "ball": no longer than
+        The set of allowed coefficients, in the units of the data. A `thalweg.Tracker` then finds them, and nothing is
+        scaled. "nonnegative": each in [0, radius]; "simplex": nonnegative with sum `radius`; "ball": norm at most
         `radius`; "box": each in [-radius, radius].
     radius : float
         The size of a constraint that is given by name.
     fit_intercept : bool
-        Whether there is an intercept. Under a constraint it is not constrained, and follows from running means of
-        all rows alike, whatever their weight.
+        Whether there is an intercept. A constraint does not apply to it; it then follows from running means of all
+        rows, which ignore sample weights.
     quantile : float
-        In (0, 1), for that loss.
+        The quantile for loss="quantile", in (0, 1).
     epsilon : float
         For "huber": errors beyond `epsilon` times the running scale of errors count linearly. Under a constraint
         `epsilon` is in units of the target.
@@ -54,17 +55,17 @@ class TrackingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     coef_, intercept_ : array (d,), float
-        The mean model at present, in the units of the data. `predict` differs from it where a feature is more than 10
-        spreads from its mean, or where predictions are cut.
+        The current mean model, in the units of the data. `predict` differs from it if a feature is more than 10
+        spreads from its mean, or if the prediction is clipped.
     n_samples_seen_ : int
-        Rows learned.
+        Number of rows learned.
     n_features_in_, feature_names_in_ : int, array
         As everywhere in scikit-learn.
 
     Notes
     -----
-    `fit` restarts and goes through the rows once, in their order; `partial_fit` goes on. Rows of weight 0 are left
-    out. Rows of a batch give the same as one after the other, to the last bit. `state`, `restore`, `save` and
+    `fit` restarts and goes through the rows once, in order; `partial_fit` continues. Rows of weight 0 are left out. A
+    batch gives the same result as row-by-row updates, to the last bit. `state`, `restore`, `save` and
     `thalweg.load` work as for every learner.
 
     Examples
@@ -152,8 +153,8 @@ class TrackingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def predict_then_fit(self, X: object, y: object, sample_weight: object = None) -> Array:
         """As `partial_fit`, and return the prediction for each row just before it was learned (n,).
 
-        This is how good the model is on a stream (prequential or progressive validation): no prediction has seen its
-        own target, nor a later one.
+        This measures accuracy on a stream (prequential or progressive validation): no prediction has seen its own
+        target or a later one.
         """
         return self._learn(X, y, sample_weight, not self.__sklearn_is_fitted__())
 
@@ -183,12 +184,12 @@ class TrackingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def coef_(self) -> Array:
-        """Coefficients at present, in the units of the data."""
+        """Current coefficients, in the units of the data."""
         return self._mean_model()[0]
 
     @property
     def intercept_(self) -> float:
-        """The intercept at present, in the units of the target."""
+        """Current intercept, in the units of the target."""
         return self._mean_model()[1]
 
     def _mean_model(self) -> tuple[Array, float]:

@@ -1,6 +1,6 @@
-"""A pool: members with different step sizes under a meta-learner, which together are one expert.
+"""A pool: members with different step sizes, combined by a meta-learner into one expert.
 
-With h_t the gradient (one for all members, or each its own):
+With h_t the gradient (shared by all members, or one for each):
 
     y_{t+1,i} = member i's own round with h_{t,i},   i = 1..N                              (1)
     r_{t,i}   = <h_t, y_t - y_{t,i}>   or   -f_t(y_{t,i})     feed the meta-learner        (2)
@@ -55,8 +55,8 @@ class PoolState(NamedTuple):
 class PoolSettings(NamedTuple):
     """Constants and scratch space."""
 
-    sizes: Ints  # (K,) how many members each pool has
-    by_value: bool  # (2): f_t(y_{t,i}), where each has its own gradient
+    sizes: Ints  # (K,) number of members of each pool
+    by_value: bool  # (2): judge by f_t(y_{t,i}), if each member has its own gradient
     members: Any = part()
     meta: Any = part()
     scores: Floats = scratch("K N")
@@ -134,9 +134,9 @@ class Pool(Expert):
     Parameters
     ----------
     members : sequence of Expert
-        Of one kind and on one domain; each keeps one point.
+        Experts of one kind and on one domain, each with a single point.
     meta : Meta, optional
-        The weights of the members; `Hedge` with its self-confident rate when left out.
+        The meta-learner that weighs the members; by default `Hedge` with its self-confident rate.
     judge : {"linear", "value"}
         How members with gradients of their own are judged: by <gradient at the combined decision, y_i>, or by their own
         values.

@@ -1,4 +1,4 @@
-"""One learner a key, for as many keys as memory holds."""
+"""One learner per key, for as many keys as fit in memory."""
 
 from __future__ import annotations
 
@@ -46,33 +46,33 @@ __all__ = ["Fleet", "FleetError"]
 
 log = logging.getLogger("thalweg.fleet")
 
-LONG = 1 << 26  # bytes of a journal that may be longer than the streams themselves
+LONG = 1 << 26  # bytes; a journal below this size may be longer than the streams
 
 
 class Fleet:
-    """A learner for every key, in one object: bit for bit a dict of learners, at a fraction of its cost.
+    """A learner for every key in one object: bit for bit equal to a dict of learners, at a fraction of the cost.
 
     Parameters
     ----------
     template : learner or estimator
-        A fresh one, such as `Forecaster(lags=8)` or `Tracker(Ball(4))`. Every key gets one like it when it comes first.
+        A fresh one, such as `Forecaster(lags=8)` or `Tracker(Ball(4))`. Every new key gets one like it.
     id_col, time_col, target_col : str
-        The columns of frames with keys, times and targets. `time_col=None`: rows of a key are in order as they come.
+        The columns of frames with keys, times and targets. `time_col=None`: rows of a key are taken in the given order.
     columns : sequence of str
         Features of a `TrackingRegressor`, experts of an `Aggregator`. A `Forecaster` has its own; a `ConformalTracker`
         has the column y_hat, with forecasts.
     threads : int
-        How many streams are played at the same time.
+        Number of threads that play streams.
     folder : path, optional
-        A new folder for the fleet: rows are on disk before their answers are given, `checkpoint` writes the streams.
-        `Fleet.open` continues after whatever happened.
+        A new folder for the fleet. Rows are written to disk before their predictions are returned, and `checkpoint`
+        writes the streams. `Fleet.open` continues after a crash or a restart.
 
     Attributes
     ----------
     bad : list of (row, key, why)
-        Rows that the last call with on_bad="skip" left out.
+        Rows left out by the last call with on_bad="skip".
     batches : int
-        Calls that were played.
+        Number of calls that were learned.
 
     Examples
     --------
@@ -107,10 +107,10 @@ class Fleet:
         self._takes_columns = bool(names)
         self.template = template
         self.bad: list[Bad] = []
-        self._clock = ""  # the kind of its times, once there was one
+        self._clock = ""  # the kind of its times; empty before the first
         self._streams = Streams(self._family, self.threads)
         self.lost: list[Any] = []  # keys of streams that were damaged on disk
-        self._gone: list[Ints] = []  # numbers that were given back since the last checkpoint
+        self._gone: list[Ints] = []  # numbers of streams dropped since the last checkpoint
         self._store: FleetStore | None = None
         if folder is not None:
             self._found(Path(read_path("Fleet", folder)))
@@ -127,7 +127,7 @@ class Fleet:
         on_bad: str = "raise",
         progress: bool = False,
     ) -> Any:
-        """Predict every row, then learn it: `predict` and `update` in turn, for all keys.
+        """Predict every row, then learn it, like `predict` and `update` in turn for all keys.
 
         Parameters
         ----------
@@ -135,10 +135,10 @@ class Fleet:
             A long frame with the columns `id_col`, `time_col`, `target_col` and those of the template. Or keys, with
             the targets y (n,), columns X (n, C) and times (n,) beside them.
         on_bad : {"raise", "skip"}
-            Whether rows that cannot be played are an error, and nothing is played; or are left out and listed in
-            `bad`. Their results are nan.
+            Whether invalid rows raise an error, with nothing played, or are left out and listed in `bad`. Their results
+            are then nan.
         progress : bool
-            Whether to show a bar.
+            Whether to show a progress bar.
 
         Returns
         -------
@@ -156,9 +156,9 @@ class Fleet:
         return read.like(kept, self._family.names("run"), said)
 
     def predict(self, keys: Any, X: Any = None, *, on_bad: str = "raise") -> Any:
-        """Predict the next value of each of these keys; nan for a key that is unknown, which stays so.
+        """Predict the next value of each of these keys; nan for unknown keys, which are not added.
 
-        `keys` may be a frame with `id_col` and the columns of the template; then one of the same kind comes back.
+        `keys` may be a frame with `id_col` and the columns of the template; then the result is one of the same kind.
         """
         owner = "Fleet.predict"
         self._family.refuse(owner, "predict")
@@ -170,9 +170,8 @@ class Fleet:
     def forecast(self, keys: Any, X: Any = None) -> Array:
         """Forecast the next values of these keys, up to the template's horizon.
 
-        Where there are columns, X (n, horizon, C) has those of the next rounds. Returns an array (n, horizon), or with
-        levels (n, horizon, 1 + 2 levels): the mean, then lower and upper bound of each level. A key that is unknown
-        has nan.
+        If there are columns, X (n, horizon, C) has those of the next rounds. Returns an array (n, horizon), or with
+        levels (n, horizon, 1 + 2 levels): the mean, then the lower and upper bound of each level. Unknown keys get nan.
         """
         owner = "Fleet.forecast"
         self._family.refuse(owner, "forecast")
@@ -193,7 +192,7 @@ class Fleet:
         return np.ascontiguousarray(whole[:, :, 0] if whole.shape[2] == 1 else whole)
 
     def decide(self, keys: Any) -> Array:
-        """Return the decisions of these keys (n, *shape of the domain). A key that is unknown has the first one."""
+        """Return the decisions of these keys (n, *shape of the domain); the first decision for unknown keys."""
         owner = "Fleet.decide"
         self._family.refuse(owner, "decide")
         names, bad = read_keys(owner, "keys", keys)
@@ -208,8 +207,8 @@ class Fleet:
     ) -> None:
         """Learn one row for each of these keys: targets y (n,), or gradients (n, *shape) and losses (n,) of learners.
 
-        A round that a learner refuses stops that stream before the row; the others finish, and the error lists the
-        rows.
+        If a learner refuses a round, its stream stops before that row, the other streams finish, and the error lists
+        the rows.
         """
         owner = "Fleet.update"
         self._family.refuse(owner, "update")
@@ -227,7 +226,7 @@ class Fleet:
         self._commit(owner, "update", rows, data, on_bad, progress)
 
     def _read(self, owner: str, rows: Any, y: Any, X: Any, time: Any, *, targets: bool) -> BatchRows:
-        """Return a batch, of a frame or of arrays."""
+        """Return a batch from a frame or from arrays."""
         columns = self._family.columns
         if is_frame(rows):
             if y is not None or X is not None or time is not None:
@@ -255,7 +254,7 @@ class Fleet:
     def _read_feedback(
         self, owner: str, n: int, gradients: Any, losses: Any, bad: dict[int, str]
     ) -> dict[str, NDArray[Any]]:
-        """Return gradients and losses; rows that every learner refuses are noted."""
+        """Return gradients and losses; note in `bad` the rows that every learner would refuse."""
         template = self.template
         feedback, shape = template._feedback, template.domain.shape
         g = values_of(owner, "gradients", gradients, (n, *shape)).reshape(n, -1)
@@ -287,7 +286,7 @@ class Fleet:
         on_bad: str,
         progress: bool = False,
     ) -> Floats:
-        """Play a batch of rows: validate all of them, then play."""
+        """Validate all rows of a batch, then play them."""
         check_choice(owner, "on_bad", on_bad, ("raise", "skip"))
         self._shorten()
         try:
@@ -333,7 +332,7 @@ class Fleet:
                     raise LateRowsError.of(owner, found, "Nothing was played.")
                 memory.birth(new)
                 kernel, batch = self._family.batch(call, following, data)
-                if call != "decide":  # which changes nothing that another call would not
+                if call != "decide":  # nothing to record: other calls make the same change
                     facts, beside = {"call": call, "clock": rows.clock}, {} if times is None else {"times": times}
                     self._note(facts, keys, beside, data)
             except BaseException:
@@ -371,7 +370,7 @@ class Fleet:
         self.bad = found
 
     def _check_clock(self, owner: str, clock: str) -> None:
-        """Refuse times of another kind than before."""
+        """Refuse times of a different kind than before."""
         if clock and self._clock and clock != self._clock:
             raise InputError(f"{owner}: the times of this fleet are {self._clock}. Got {clock}.")
 
@@ -391,7 +390,7 @@ class Fleet:
         return self._streams.learner(stream)
 
     def __setitem__(self, key: Any, learner: Any) -> None:
-        """Put a learner with the template's arguments in the place of a key, whether it is known or not."""
+        """Set the learner of a key, known or new. It must have the template's arguments."""
         owner = "Fleet[key] = learner"
         why = self._family.same(learner)
         if why:
@@ -405,7 +404,7 @@ class Fleet:
                 self._streams.put(names, sizes, words)
 
     def __delitem__(self, key: Any) -> None:
-        """Forget a key. Its place is used again."""
+        """Forget a key. Its memory is reused."""
         _, stream = self._find("del Fleet[key]", key)
         if stream < 0:
             raise KeyError(key)
@@ -421,9 +420,9 @@ class Fleet:
                 self._streams.drop(streams)
 
     def forget(self, *, idle_since: Any) -> int:
-        """Forget all keys whose last row is before a time, and return how many. Their places are used again.
+        """Forget all keys whose last row is before a time, and return their number. Their memory is reused.
 
-        `idle_since` is a time as those of `time_col`; for keys that came without times, a number of `batches`.
+        `idle_since` is a time like those in `time_col`; for keys without times, a value of `batches`.
         """
         owner = "Fleet.forget"
         if self._clock:
@@ -451,7 +450,7 @@ class Fleet:
         return self._streams.table.keys(self._streams.alive)
 
     def rounds(self, keys: Any = None) -> Ints:
-        """Return how many rounds these keys have played, 0 where one is unknown; all keys when left out."""
+        """Return the number of rounds played by these keys (by default, all keys); 0 for unknown keys."""
         if keys is None:
             streams = self._streams.alive
         else:
@@ -487,8 +486,8 @@ class Fleet:
     def open(cls, folder: str | os.PathLike[str], *, threads: int = 2, on_damage: str = "raise") -> Self:
         """Continue a fleet from its folder: the last checkpoint, and all rows that came after it.
 
-        on_damage="drop" goes on without streams whose bytes are damaged; `lost` lists their keys. Otherwise they are an
-        error that lists them.
+        on_damage="drop" continues without damaged streams and lists their keys in `lost`. Otherwise they raise an error
+        that lists them.
         """
         path = Path(read_path("Fleet.open", folder))
         check_choice("Fleet.open", "on_damage", on_damage, ("raise", "drop"))
@@ -536,7 +535,7 @@ class Fleet:
             self.checkpoint()
 
     def _replay(self, path: Path, drop: bool) -> int:
-        """Play the calls of a journal again; returns where it ends."""
+        """Replay the calls of a journal; return the position of its end."""
         end = 0
         try:
             for facts, arrays, place in entries(path):
@@ -565,7 +564,7 @@ class Fleet:
             self._drop(self._streams.table.find(keys))
         else:
             times = arrays.pop("times", None)
-            with contextlib.suppress(FleetError):  # rows that were refused were refused before
+            with contextlib.suppress(FleetError):  # rows refused now were refused the first time, too
                 n = keys.size
                 rows = BatchRows(keys, {}, times, np.zeros(n), np.zeros((n, 0)), clock=facts["clock"])
                 self._commit("Fleet.open", facts["call"], rows, arrays, "raise")
@@ -587,7 +586,7 @@ class Fleet:
 
     @contextlib.contextmanager
     def _in_step(self) -> Iterator[None]:
-        """Close the folder if the body fails: rows that are in the journal were not played."""
+        """Close the folder if the body fails, as the journal then has rows that were not played."""
         try:
             yield
         except BaseException:
@@ -595,19 +594,18 @@ class Fleet:
             raise
 
     def _shorten(self) -> None:
-        """Write a checkpoint if the journal is longer than all streams: a restart would play it again."""
+        """Write a checkpoint if the journal is longer than all streams, so that a restart need not replay it."""
         store = self._store
         if store is None or store.journal is None or store.journal.size <= max(LONG, self.nbytes):
             return
-        with contextlib.suppress(OSError):  # the journal is still there, and goes on
+        with contextlib.suppress(OSError):  # the journal is intact and continues
             self.checkpoint()
 
     def checkpoint(self) -> int:
-        """Write all streams that changed since the last checkpoint; returns the bytes written.
+        """Write all streams that changed since the last checkpoint; return the number of bytes written.
 
-        One is written without being asked for when the rows since the last one take more bytes than all streams, and
-        more than 64 MB.
-        It is there or it is not: a crash, or a full disk, leaves the one before, and the rows that came after it.
+        A checkpoint is written automatically when the rows since the last one take more bytes than all streams, and
+        more than 64 MB. Checkpoints are atomic: a crash or a full disk leaves the previous one and the rows after it.
         """
         store = self._store
         if store is None:
@@ -618,7 +616,7 @@ class Fleet:
         dirty = alive[memory.dirty[alive]]
         streams = np.concatenate([dirty, store.old(dirty.size, alive.size, alive[~memory.dirty[alive]])])
         gone = np.concatenate([np.zeros(0, dtype=np.int64), *self._gone])
-        gone = np.setdiff1d(gone, alive)  # numbers that were used again are written
+        gone = np.setdiff1d(gone, alive)  # numbers in use again are written
         facts = {
             "options": self._options,
             "batches": memory.batches,
@@ -642,7 +640,7 @@ class Fleet:
         return written
 
     def close(self) -> None:
-        """Give the folder back: another process may open it. Nothing is lost, with or without a checkpoint."""
+        """Release the folder, so that another process may open it. Nothing is lost, even without a checkpoint."""
         if self._store is not None:
             self._store.close()
 
@@ -668,7 +666,7 @@ class Fleet:
 
     @classmethod
     def from_bytes(cls, template: Any, data: bytes, **options: Any) -> Self:
-        """Return a fleet with the streams that `to_bytes` gave; `template` and options as for the constructor."""
+        """Return a fleet with the streams from `to_bytes`; `template` and options as for the constructor."""
         fleet = cls(template, **options)
         segment = read_segment("Fleet.from_bytes", data)
         if segment.facts["settings"] != fleet._family.template._settings():
@@ -680,19 +678,19 @@ class Fleet:
         return fleet
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return a copy in memory, without a folder."""
+        """Pickle as a fleet in memory, without a folder."""
         return _unpickled, (type(self), self.template, self.to_bytes(), {**self._options, "threads": self.threads})
 
-    # ------------------------------------------------------------------ looking at it
+    # ------------------------------------------------------------------ inspection
 
     @property
     def batches(self) -> int:
-        """Calls that were learned."""
+        """Number of calls that were learned."""
         return self._streams.batches
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all streams, their keys, and the arrays with an entry for each."""
+        """Bytes of all streams, their keys, and the arrays with an entry per stream."""
         return self._streams.nbytes
 
     def __repr__(self) -> str:
@@ -708,7 +706,7 @@ def _unpickled(cls: type[Fleet], template: Any, data: bytes, options: dict[str, 
 
 
 def _why(check: Callable[[Any], Any], value: Any) -> str:
-    """Return the reason why a check fails, or nothing."""
+    """Return the reason why a check fails, or ""."""
     try:
         check(value)
     except InputError as error:

@@ -1,11 +1,11 @@
-"""Independent runs, kept on disk as they finish.
+"""Independent runs, saved to disk as they finish.
 
 A `Job` names a function and its arguments. `run_jobs` runs many of them, in processes of this machine or on a Dask
-cluster, and keeps each result in a file the moment it is there. The same call again takes the kept results and runs the
-missing jobs. So a run that was killed loses only the jobs that were under way.
+cluster, and saves each result to a file as soon as it is available. Repeating the call reuses the saved results and
+runs only the missing jobs, so a run that was killed loses only the jobs in progress.
 
-Only the calling process writes, one small file at a time: a temporary file, then `os.replace`. Workers need no disk in
-common with it, and a file under its final name is always whole.
+Only the calling process writes, one small file at a time: a temporary file, then `os.replace`. Workers need not
+share a disk with it, and a file under its final name is always complete.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Job:
         "module:function", imported by the worker. It takes the arguments by keyword and returns a dict that JSON can
         hold: string keys, finite numbers, lists for arrays.
     arguments : dict
-        Values that JSON can hold. The function gets them as JSON gives them back: a tuple arrives as a list.
+        Values that JSON can hold. The function gets them after a round trip through JSON: a tuple arrives as a list.
     """
 
     name: str
@@ -52,12 +52,12 @@ class Job:
 
 
 def job(name: str, function: Callable[..., Any], **arguments: object) -> Job:
-    """The job of this name that calls a function of a module."""
+    """Return a job with this name that calls a module-level function."""
     return Job(name, f"{function.__module__}:{function.__name__}", arguments)
 
 
 def seed_of(name: str, bits: int = 63) -> int:
-    """A seed of at most 64 bits that depends on the name alone: adding a run changes no other run's seed.
+    """Return a seed of at most 64 bits that depends on the name alone, so adding a run changes no other seed.
 
     Examples
     --------
@@ -76,38 +76,38 @@ def run_jobs(
     scheduler: str | None = None,
     progress: bool = True,
 ) -> dict[str, dict[str, Any]]:
-    """Run the jobs that have no result in `folder` yet, and return the results of all, by name, in the order given.
+    """Run the jobs without a result in `folder`, and return all results by name, in the order given.
 
     Parameters
     ----------
     jobs : iterable of Job
         Their names must differ.
     folder : path
-        Results are kept in folder/runs, a JSON file each. One is used again if its name, function, arguments and the
-        version of Thalweg agree; one that is not as it was written is named on stderr and run again; those of other
-        jobs are left alone. After a change of the code without a new version, delete the folder.
+        Results are saved in folder/runs, one JSON file each. A result is reused if its name, function, arguments and
+        version of Thalweg agree. A corrupted one is reported on stderr and its job run again; those of other jobs are
+        left alone. If the code changes without a new version, delete the folder.
     engine : "local", "serial" or "dask"
-        Processes of this machine; this process; or Dask workers.
+        Processes on this machine, this process, or Dask workers.
     workers : int, optional
-        How many processes; by default one for each CPU this process may use. Each computes with one thread.
+        Number of processes, by default one for each CPU available to this process. Each uses one thread.
     scheduler : str, optional
         Address of a running Dask scheduler, such as "tcp://10.0.0.5:8786". Its workers need the same Thalweg; start
-        them with `--nthreads 1` where times matter. Without it, "dask" starts a cluster on this machine and ends it.
+        them with `--nthreads 1` if timings matter. By default, "dask" starts a local cluster and stops it at the end.
     progress : bool
-        Show a bar on stderr. Where stderr is no terminal: a line for every tenth of the jobs.
+        Whether to show a bar on stderr, or a line for every tenth of the jobs if stderr is not a terminal.
 
     Raises
     ------
     LabError
-        A job failed (the others are run and kept), a result is no JSON, the folder cannot be written, the
-        disk is full, a worker process died, the scheduler cannot be reached.
+        If a job failed (the others are run and saved), a result is not valid JSON, the folder cannot be written, the
+        disk is full, a worker process died, or the scheduler cannot be reached.
     InputError
-        Two jobs of one name, or arguments that make no sense.
+        If two jobs have the same name, or arguments are invalid.
 
     Notes
     -----
-    Ctrl-C stops the workers, says how many runs are kept, and raises KeyboardInterrupt. Workers of a
-    scheduler that was given end the current run by themselves.
+    Ctrl-C stops the workers, reports the number of saved runs, and raises KeyboardInterrupt. Workers of an external
+    scheduler finish their current run.
     """
     tasks = _to_tasks(jobs)
     perform = choose_engine(engine, workers, scheduler)
@@ -127,7 +127,7 @@ def run_jobs(
                 if outcome.error:
                     failures[task.name] = outcome
                 else:
-                    with _undisturbed():  # a result that is kept is counted
+                    with _undisturbed():  # every saved result is counted
                         results[task.name] = store.save(task, outcome.result)
                 show(f"{task.name} failed" if outcome.error else task.name)
     except KeyboardInterrupt:
@@ -147,9 +147,9 @@ def run_jobs(
 
 @contextlib.contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Let Ctrl-C wait until the body is done, whoever handles it.
+    """Defer Ctrl-C until the body is done, whatever its handler.
 
-    To block the signal would not do: it is blocked in one thread, and Dask has others that take it.
+    Blocking the signal would not be enough: that applies to one thread, and Dask has others that receive it.
     """
     usual = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(usual):
@@ -166,7 +166,7 @@ def _undisturbed() -> Iterator[None]:
 
 
 def _to_tasks(jobs: Iterable[Job]) -> list[Task]:
-    """The jobs, checked: nothing is run before all of them make sense."""
+    """Return the jobs as tasks; all of them are validated before any is run."""
     tasks: dict[str, Task] = {}
     for job in jobs:
         if not isinstance(job, Job):
@@ -188,14 +188,14 @@ def _to_tasks(jobs: Iterable[Job]) -> list[Task]:
 
 @contextlib.contextmanager
 def _progress(total: int, done: int, wanted: bool) -> Iterator[Callable[[str], None]]:
-    """A function to call with the name of each job that ended."""
+    """Yield a function to call with the name of each finished job."""
     if not wanted or sys.stderr is None:
         yield lambda name: None
     elif sys.stderr.isatty():
         with need("tqdm", "lab", "Progress").tqdm(total=total, initial=done, unit="run", dynamic_ncols=True) as bar:
             ended = threading.Event()
 
-            def tick() -> None:  # the clock moves on while a long run is under way
+            def tick() -> None:  # keeps the clock moving during a long run
                 while not ended.wait(1):
                     bar.refresh()
 

@@ -1,4 +1,4 @@
-"""The contract every learner keeps: decide, see the loss, move.
+"""The interface of every learner: decide, see the loss, move.
 
 A learner has a machine (a value that plans its state and knows its kernels), a memory (the state, in one block) and a
 reader of feedback. Named algorithms are classes that build a machine and hand it to `Learner`.
@@ -56,14 +56,14 @@ __all__ = [
 
 T = TypeVar("T")
 TUNED = frozenset({"gradient_bound", "smoothness", "loss_bound", "step_size", "step_sizes", "scale", "horizon"})
-MANY = 100  # clipped gradients, before a warning
+MANY = 100  # clipped gradients before a warning
 PLAYED = loop.PLAYED
 
 
 def outside() -> int:
     """Return the number of frames up to the caller of the package, for the `stacklevel` of warnings."""
     frame, level = sys._getframe(1), 1
-    ours = "thalweg.", "contextlib"  # a round may end as a `with` does
+    ours = "thalweg.", "contextlib"  # a round may end inside a `with` block
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(ours):
         frame, level = frame.f_back, level + 1
     return level
@@ -78,7 +78,7 @@ def bounded(owner: str, domain: Any) -> Domain:
 
 
 def read_start(owner: str, domain: Domain, start: ArrayLike) -> Array:
-    """Return a feasible point to begin at."""
+    """Return the starting point, checked to be feasible."""
     point = check_array(owner, "start", start)
     if point.shape != domain.shape or not domain.contains(point, tol=1e-9):
         raise InputError(
@@ -89,7 +89,7 @@ def read_start(owner: str, domain: Domain, start: ArrayLike) -> Array:
 
 
 def read_decision(owner: str, learner: Any, domain: Domain) -> Array:
-    """Return the decision of a learner, perhaps of another package, as a new flat array."""
+    """Return the decision of a learner, possibly from another package, as a new flat array."""
     shown = learner.decision
     x = real_array(shown)
     if x is None or x.shape != domain.shape or not np.isfinite(x).all():
@@ -128,9 +128,9 @@ class Queries:
 
 
 class Shown(Generic[T]):
-    """A read-only attribute that is computed from the machine inside: `active = Shown(cover.active)`.
+    """A read-only attribute computed from the innermost machine: `active = Shown(cover.active)`.
 
-    `tell(learner, s, c)` gets the learner, and state and settings of the machine inside all reductions.
+    `tell(learner, s, c)` gets the learner, and the state and settings of the machine inside all reductions.
     """
 
     def __init__(self, tell: Callable[[Any, Any, Any], T]) -> None:
@@ -157,7 +157,7 @@ class Learner(Kept, Recorded):
     machine : Machine
         The machine that plays its rounds.
     horizon : int, optional
-        Rounds the learner is tuned for. Past it the learner keeps working and warns once.
+        Number of rounds the learner is tuned for. Beyond it, the learner keeps working and warns once.
     gradient_bound : float, optional
         G with ||gradient|| <= G. A longer gradient is refused.
     on_violation : {"raise", "clip"}
@@ -165,24 +165,24 @@ class Learner(Kept, Recorded):
     nonnegative : bool
         Refuse negative losses.
     inside : tuple of learners
-        The learner whose machine became the part `inner` of this one: it stays as a window on its state.
+        The learner whose machine became the part `inner` of this one. It remains usable as a view of that part.
 
     Notes
     -----
-    A learner of your own calls this constructor with a machine: one of ours, or `InPython` with functions of your own.
-    CONTRIBUTING has a complete one.
+    To write your own learner, call this constructor with a machine: one of the library's, or `InPython` with your own
+    functions. CONTRIBUTING has a complete example.
     """
 
     card: ClassVar[Card | None] = None  # its guarantee and recipe: see `thalweg.cards`
-    anytime = False  # the guarantee needs no horizon: a given one only sizes the state
+    anytime = False  # the guarantee needs no horizon; if one is given, it only sets the capacity
     one_gradient = True  # one gradient a round is enough: `update` works, and so does the one-projection reduction
-    values_only = False  # `update` takes values at points that the learner names, and no gradient
+    values_only = False  # `update` takes values at points chosen by the learner, not gradients
     lasts = False  # the state stays valid when the horizon gets longer; not inherited
     _told_horizon = False
     _told_clipping = False
 
     def __new__(cls, *args: object, **options: object) -> Self:
-        """Record the arguments. Numbers are multiplied with the size of the set, so both must be of a size for it."""
+        """Record the arguments, and check the domain's radius: tuning constants are multiplied by it."""
         self = super().__new__(cls, *args, **options)
         given = getattr(self, "_given", {})
         domain = given.get("domain")
@@ -225,11 +225,11 @@ class Learner(Kept, Recorded):
         )
         self.gradient_bound, self.on_violation = self._feedback.bound, self._feedback.on_violation
         self._square_bound = self._feedback.square
-        self._line = self.domain.shape if len(self.domain.shape) == 1 else None  # of a gradient as kernels take it
+        self._line = self.domain.shape if len(self.domain.shape) == 1 else None  # kernels take such gradients directly
         self._inside = inside
         self._windows: tuple[Learner, ...] = ()
         for one in inside:
-            self._windows += one, *one._windows  # those inside it, too
+            self._windows += one, *one._windows  # and those inside it
         self._memory = Memory(machine, self._tree, self._forget, machine.guests)
 
     # ------------------------------------------------------------------ memory
@@ -239,7 +239,7 @@ class Learner(Kept, Recorded):
         return loop.Game(block.state, block.settings, self._own, *self._feedback.hull, self._feedback.g)
 
     def _forget(self, memory: Memory) -> None:
-        """Drop everything that was made from other arrays, and move the windows of learners inside."""
+        """Drop everything that refers to earlier arrays, and update the views of the learners inside."""
         self._shown: Array | None = None
         self._seated: tuple[Handle, loop.Seat] | None = None
         self._turn: Call | None = None  # a bound call of a round
@@ -268,7 +268,7 @@ class Learner(Kept, Recorded):
             shown = self._view.copy()
             if self._line is None:
                 shown = shown.reshape(self.domain.shape)
-            shown.setflags(False)  # type: ignore[call-arg]  # by position: a keyword takes a third longer
+            shown.setflags(False)  # type: ignore[call-arg]  # positional: a keyword takes a third longer
             self._shown = shown
         return shown
 
@@ -278,13 +278,13 @@ class Learner(Kept, Recorded):
             self.machine.decide(self._memory)
 
     def update(self, gradient: ArrayLike, loss: float | None = None) -> None:
-        """Play one round: the gradient of f_t at `decision`, and its value where the learner needs it.
+        """Play one round, given the gradient of f_t at `decision` and, if the learner needs it, the value.
 
         A call that is refused changes nothing.
         """
         shown, usual = self._shown, self._usual
-        if shown is not None and usual is not None and usual.take(gradient, loss):  # everything else takes longer
-            self._shown = None  # before the state moves: whenever Ctrl-C comes, the next one shown is the state's
+        if shown is not None and usual is not None and usual.take(gradient, loss):  # the fast path
+            self._shown = None  # before the state moves: after a Ctrl-C no stale decision is shown
             for one in self._windows:
                 one._shown = None
             if usual.play.run() == PLAYED:
@@ -298,15 +298,15 @@ class Learner(Kept, Recorded):
         value = feedback.read_loss(loss)
         feedback.read_gradient(gradient)
         clipped = False
-        if self._shown is None:  # never read: the round is played with it all the same, unless it is refused
+        if self._shown is None:  # never read, but the round is played with it unless it is refused
             clipped = self._shorten(feedback.g)
             _ = self.decision
             if not clipped:
-                feedback.read_gradient(gradient)  # as given: the part across a flat is removed once, not twice
+                feedback.read_gradient(gradient)  # again as given: the component off a flat is removed only once
         self._play_round(value, int(clipped))
 
     def step(self, f: Loss) -> float:
-        """Play one round from the loss itself: queries `f.value` and `f.gradient`, and returns the loss paid."""
+        """Play one round from the loss itself: query `f.value` and `f.gradient`, and return the loss paid."""
         self._feedback.check_loss_object(f)
         if self._own is not None:
             return own.step(self, f)
@@ -323,7 +323,7 @@ class Learner(Kept, Recorded):
             one._shown = None
 
     def _play_round(self, loss: float | None, clipped: int) -> None:
-        """Play a round from the gradient in the buffer; `clipped` gradients of it were shortened before."""
+        """Play a round from the gradient in the buffer; `clipped` counts those already shortened in it."""
         paid = self.machine.unknown if loss is None else loss
         self._forget_decision()
         if self.machine.in_python:
@@ -338,7 +338,7 @@ class Learner(Kept, Recorded):
         watch_horizon(self)
 
     def _call_round(self, loss: float, clipped: int, *, whole: bool) -> None:
-        """Call `loop.update`; a refused round is repaired and played if possible."""
+        """Call `loop.update`; if the round is refused, fix the cause and retry where possible."""
         bound, memory = self._square_bound, self._memory
         while True:
             if self._turn is None:
@@ -363,14 +363,14 @@ class Learner(Kept, Recorded):
                 raise InputError(f"{self._who()}: {why}")
 
     def _shorten(self, g: Floats) -> bool:
-        """Project a gradient onto the hull and clip it; returns whether it was clipped."""
+        """Project a gradient onto the hull and clip it; return whether it was clipped."""
         clipped = self._feedback.shorten(g)
         if clipped:
             self._watch_clipping()
         return clipped
 
     def _shorten_all(self) -> int:
-        """Clip all gradients of the round that are too long; returns how many."""
+        """Clip all gradients of the round that are too long; return their number."""
         if self._own is not None:
             return sum(self._shorten(g) for g in own.gradients(self))
         self._feedback.clip(self._feedback.g)
@@ -378,7 +378,7 @@ class Learner(Kept, Recorded):
         return 1
 
     def _watch_clipping(self) -> None:
-        """Warn once that a bound is too small, when a tenth of all gradients was clipped."""
+        """Warn once that the bound is too small when a tenth of all gradients have been clipped."""
         clock = self._memory.state.clock
         clipped, asked = int(clock[CLIPPED]) + 1, int(clock[GRADIENTS]) + 1
         if clipped >= MANY and clipped >= asked / 10 and not self._told_clipping:
@@ -394,14 +394,14 @@ class Learner(Kept, Recorded):
     # ------------------------------------------------------------------ whole runs
 
     def _rounds(self, problem: LinearModel, losses: Array, decisions: Array) -> loop.Rounds | None:
-        """Return a problem as a compiled run takes it; None where there is no loop for these parts."""
+        """Return a problem in the form that a compiled run takes; None if these parts have no compiled loop."""
         if not self.machine.looped:
             return None
         data = problem.features, problem.labels, losses, decisions, problem.parameter
         return loop.Rounds(*data, self._square_bound, self._feedback.floor)
 
     def _play(self, problem: LinearModel, rounds: loop.Rounds, first: int, last: int) -> int:
-        """Play rounds first..last-1; returns the first that was not played: `step` plays it, or says why not."""
+        """Play rounds first..last-1; return the first one not played. `step` then plays it or raises the error."""
         charge, handle = _charge(problem.phi)
         self._forget_decision()
         played = first
@@ -414,18 +414,18 @@ class Learner(Kept, Recorded):
             if played == last or not self._grow_if_full():
                 break
         if self.machine.ahead:
-            self.machine.decide(self._memory)  # so a run ends as rounds by hand do
+            self.machine.decide(self._memory)  # so a run ends in the same state as single rounds
         watch_horizon(self)
         return played
 
     def _grow_if_full(self) -> bool:
-        """Grow if there is no capacity for one more round; False if there is, or if growing fails: `step` says why."""
+        """Grow if there is no capacity for another round. False if there is, or if growing fails: `step` raises."""
         memory = self._memory
         if has_capacity(core(memory.state), core(memory.settings)):
             return False
         try:
             self._grow()
-        except Exception:  # of a threshold's function
+        except Exception:  # raised by a threshold function
             return False
         return True
 
@@ -433,21 +433,21 @@ class Learner(Kept, Recorded):
 
     @property
     def queries(self) -> Queries:
-        """Projections onto the domain, gradients and values the learner used so far.
+        """Projections onto the domain, gradients and values that the learner has used so far.
 
-        The value that `step` returns and `play` records is the world's bill; it counts only if the learner uses it.
+        The loss that `step` returns and `play` records counts as a value only if the learner uses it.
         """
         clock = self._memory.state.clock
         return Queries(int(clock[PROJECTIONS]), int(clock[GRADIENTS]), int(clock[VALUES]))
 
     @property
     def clipped(self) -> int:
-        """How many gradients were scaled down to the bound."""
+        """Number of gradients scaled down to the bound."""
         return int(self._memory.state.clock[CLIPPED])
 
     @property
     def flattens(self) -> bool:
-        """Whether it removes the part of a gradient across the flat that holds the domain, which cannot matter."""
+        """Whether gradients are projected onto the directions of the domain's affine hull; the rest has no effect."""
         return self._feedback.hull[0] != FULL
 
     # ------------------------------------------------------------------ stop and resume
@@ -460,11 +460,12 @@ class Learner(Kept, Recorded):
         self._told_horizon = False
 
     def extended(self, horizon: int) -> Self:
-        """Return another one for a longer horizon, counted from its first round.
+        """Return a learner like this one for a longer horizon, counted from its first round.
 
-        Where the horizon only sizes something, the state is kept and nothing changes but capacity and warnings.
-        Where it tunes, it restarts, tuned for the rounds that are left and, where it has a `start`, at the present
-        decision: each stretch has its own guarantee, and regrets add up. docs/run-in-a-service.md says which is which.
+        If the horizon only sets a capacity, the state is kept, and only capacity and warnings change. If it is used
+        for tuning, the new learner restarts: it is tuned for the remaining rounds and, if it takes a `start`, begins
+        at the current decision. Each stretch then has its own guarantee, and regrets add up.
+        docs/run-in-a-service.md lists which learners do which.
 
         Examples
         --------
@@ -481,7 +482,7 @@ class Learner(Kept, Recorded):
         return extended(self, horizon)
 
     def _restarted(self, rounds: int) -> dict[str, Any]:
-        """Return the arguments that change for one that is to play further rounds from here."""
+        """Return the arguments that change for a learner that continues from here."""
         here = {"start": self.decision} if "start" in parameters(type(self)) else {}
         return {"horizon": rounds} | here
 
@@ -503,7 +504,7 @@ def extended(learner: Any, horizon: int) -> Any:
 
 
 def check_takes_losses(owner: str, learner: object) -> None:
-    """Refuse a learner that takes instances, not losses or gradients: a PCA learner."""
+    """Refuse a learner that takes instances instead of losses or gradients, such as a PCA learner."""
     if getattr(learner, "takes_instances", False):
         raise InputError(
             f"{owner} needs a learner that takes losses. Got {type(learner).__name__}, which takes instances: "
@@ -513,6 +514,6 @@ def check_takes_losses(owner: str, learner: object) -> None:
 
 @cache
 def _charge(phi: Phi) -> tuple[loop.Charge, Handle]:
-    """Return the loss as the loop takes it; handed over once."""
+    """Return the loss in the form that the loop takes, bound once."""
     charge = loop.Charge(QUERY, phi.value, phi.slope)
     return charge, bind(charge)

@@ -1,8 +1,9 @@
 """Experts that live on the intervals of a cover, under a meta-learner for members that come and go.
 
-An expert starts at a marker and lives for 2^k unit intervals. A newborn never sees the round that started it, and those
-whose interval is over are gone. The living experts are the one-bits of m, the markers so far (compact cover), so the
-state has a slot for every level. A round, with h the gradient and val the loss (order as the proofs need it):
+An expert starts at a marker and lives for 2^k unit intervals. A new expert never sees the round that started it, and
+is removed at the end of its interval. On the compact cover the living experts are the one-bits of m, the number of
+markers so far, so the state has a slot for every level. A round, with h the gradient and val the loss, in the order
+that the proofs need:
 
     r_k = <h, y - y_k> (or f(y) - f(y_k)); feed the meta-learner                                    (1)
     y_k <- expert's own round with h                                                                (2)
@@ -71,14 +72,14 @@ Build = Callable[[int], Expert]
 
 COVERS = {"compact": covers.COMPACT, "geometric": covers.GEOMETRIC}
 LEVELS = 62  # counters have 64 bits
-SLOTS = 4  # at first, capacity for 15 markers, and 4 more at a time: the state moves rarely
-FIRST_MARKS = 16  # kept at first
+SLOTS = 4  # at first, enough for 15 markers; grown by 4 at a time, so that the state is rarely moved
+FIRST_MARKS = 16  # initial capacity
 MARKS_KEPT = 65_536  # at most, so that memory stays bounded on an endless stream
-LOOK_AHEAD = 64  # thresholds are tabled this many markers ahead, so that compiled runs need not stop for each
+LOOK_AHEAD = 64  # thresholds are tabulated this many markers ahead, so that compiled runs need not stop for each
 
 
 class CoverState(NamedTuple):
-    """K slots; the latest M markers are kept."""
+    """State of K slots; the latest M markers are kept."""
 
     experts: Any = part()  # K experts
     meta: Any = part()  # one group of K members
@@ -95,8 +96,8 @@ class CoverSettings(NamedTuple):
     """Constants and scratch space."""
 
     thresholds: Floats  # C_m at index m; empty where every round is a marker
-    origin: Floats  # (d,) where a newborn starts,
-    current: bool  # unless that is the present combination
+    origin: Floats  # (d,) starting point of a new expert,
+    current: bool  # unless it starts at the current combination
     kind: int  # of the cover
     experts: Any = part()
     meta: Any = part()
@@ -123,7 +124,7 @@ def _has_capacity(s: CoverState, c: CoverSettings) -> bool:
 def _learn(s: CoverState, c: CoverSettings, h: Floats, loss: float) -> bool:
     K = slots_in_use(s.markers[0])
     for k in range(K):
-        c.losses[k] = 0.0  # relative to the combination's, so that nothing is lost where they are nearly the same
+        c.losses[k] = 0.0  # relative to the combination's, which avoids cancellation where they are nearly equal
         if s.born[k] > 0:
             gain, point = 0.0, member_decision(s.experts, k, 0)
             for j in range(h.shape[0]):
@@ -157,7 +158,7 @@ def _learn_own(s: CoverState, c: CoverSettings, own: Own, g: Floats, loss: float
             n = point_count(s.experts, c.experts, k)
             s.clock[PROJECTIONS] += n
             s.clock[GRADIENTS] += n
-            s.clock[VALUES] += n + 1 if n > 1 else 1  # a single member's value is its expert's
+            s.clock[VALUES] += n + 1 if n > 1 else 1  # a single member's value is that of its expert
             move_own(s.experts, c.experts, k, 1, own.H, own.values, g)  # (2)
     return True
 
@@ -169,7 +170,7 @@ def _asks(s: CoverState, k: int) -> bool:
 
 @implement(charged, CoverState)
 def _charged(s: CoverState, own: Own, loss: float) -> float:
-    return own.judged[level(s.markers[0])]  # markers go by the loss of the newest expert
+    return own.judged[level(s.markers[0])]  # markers depend on the loss of the newest expert
 
 
 @implement(propose, CoverState)
@@ -190,7 +191,7 @@ def _propose(s: CoverState, c: CoverSettings, loss: float) -> None:
                 admit(s.meta, c.meta, 0, k, s.markers[0])
     K = slots_in_use(s.markers[0])
     weigh(s.meta, c.meta, 0, K, s.born, s.weights)
-    # Around the heaviest expert: where all are in one place, so is y, to the bit. Coin betting asks whether r > 0.
+    # Relative to the heaviest expert: if all agree, y equals them to the bit. Coin betting tests whether r > 0.
     top = 0
     for k in range(K):
         top = k if s.weights[k] > s.weights[top] else top
@@ -208,12 +209,12 @@ def _propose(s: CoverState, c: CoverSettings, loss: float) -> None:
 
 
 def _slots(markers: int) -> int:
-    """Return the slots of a state with capacity for a number of markers."""
+    """Return the number of slots to allocate for a number of markers."""
     return min(max(-(-markers.bit_length() // SLOTS), 1) * SLOTS, LEVELS)
 
 
 class Covered(Machine[CoverState, CoverSettings]):
-    """Experts on a cover under a meta-learner; see `Cover` for the arguments. Slots (K) and kept markers (M) grow."""
+    """Experts on a cover under a meta-learner; arguments as for `Cover`. K slots and M kept markers, both growing."""
 
     by_value = judges = True  # members with gradients of their own are judged by values
 
@@ -268,11 +269,11 @@ class Covered(Machine[CoverState, CoverSettings]):
 
     @property
     def thresholds(self) -> Floats:
-        """The first C_m: a function is known by its values."""
+        """The first C_m, by which a threshold function is identified."""
         return self._table[1 : 1 + LOOK_AHEAD]
 
     def _look_up(self, m: int) -> None:
-        """Table C_m, and as many further ones as the callable gives; only C_m itself must be right."""
+        """Tabulate C_m and further thresholds as far as the callable gives them; only C_m itself must be valid."""
         if self.threshold is None:
             return
         found = []
@@ -299,16 +300,16 @@ class Covered(Machine[CoverState, CoverSettings]):
     # ------------------------------------------------------------------ the state
 
     def sizes(self) -> dict[str, int]:
-        """Return capacity for the first markers."""
+        """Return the initial capacity."""
         return {"K": SLOTS, "M": 0 if self.threshold is None else FIRST_MARKS}
 
     def larger(self, s: CoverState, c: CoverSettings) -> dict[str, int]:
-        """Return more slots, each for twice as many markers; the ring of marks grows before it wraps."""
+        """Return larger sizes. Each slot doubles the number of markers; the ring of marks grows before it wraps."""
         m, K, M = int(s.markers[0]), s.born.size, s.marks.size
         if self.threshold is not None and m >= self._table.size:
             self._look_up(m)
         full = (m + 1) >> K > 0
-        if m + full >= M:  # a marker early where slots grow, too: one move for both
+        if m + full >= M:  # one marker early if slots grow as well: one move for both
             M = min(2 * M, MARKS_KEPT)
         return {"K": _slots(m + 1) if full else K, "M": M}
 
@@ -352,7 +353,7 @@ class Covered(Machine[CoverState, CoverSettings]):
         admit(s.meta, c.meta, 0, 0, 1)
         s.weights[0] = 1.0
         s.y[:] = self.origin
-        s.clock[PROJECTIONS] = 1  # of the starting point
+        s.clock[PROJECTIONS] = 1  # for the starting point
 
     def _pasts(self, s: CoverState, c: CoverSettings, past: Past) -> Mapping[str, Past]:
         """Return the pasts of experts and members: marker i starts in round i or later."""
@@ -400,12 +401,12 @@ class Covered(Machine[CoverState, CoverSettings]):
 
 
 def _active(learner: Learner, s: CoverState, c: CoverSettings) -> int:
-    """How many experts are alive in the present round."""
+    """Number of experts alive in the current round."""
     return int(np.count_nonzero(s.born))
 
 
 def _marker_count(learner: Learner, s: CoverState, c: CoverSettings) -> int:
-    """m, how many unit intervals have started."""
+    """m, the number of unit intervals started so far."""
     return int(s.markers[0])
 
 
@@ -425,7 +426,7 @@ def _born(learner: Learner, s: CoverState, c: CoverSettings) -> Ints:
 
 
 def _weights(learner: Learner, s: CoverState, c: CoverSettings) -> Array:
-    """p_t, how much each living expert counts in the present decision."""
+    """p_t, the weights of the living experts in the current decision."""
     return s.weights[s.born > 0]
 
 
@@ -450,26 +451,26 @@ class Cover(OnCover, Learner):
     Parameters
     ----------
     domain : Domain
-        Where the experts live.
+        The domain of the experts.
     expert : Expert or callable
-        The expert on an interval, on `domain`; or `expert(length)`, which builds the one for intervals of that many
-        unit intervals.
+        The expert for all intervals, on `domain`; or `expert(length)`, which builds the expert for intervals of that
+        many unit intervals.
     meta : Meta
         The meta-learner that weighs the experts.
     cover : {"compact", "geometric"}
         The intervals on which experts live.
     threshold : callable, optional
-        m -> C_m > 0, the loss that ends the m-th unit interval: a problem-dependent cover. Left out, every round is a
-        unit interval.
+        m -> C_m > 0, the loss that ends the m-th unit interval: a problem-dependent cover. If left out, every round
+        is a unit interval.
     restart : {"center", "current"}
-        Where a newborn starts: the domain's centre, or the last combined decision.
+        Starting point of a new expert: the domain's centre, or the last combined decision.
     gradients : {"shared", "own"}
-        One gradient for all and no values, or a gradient and a value for each expert (then call `step`). A `Pool` has
-        judge="linear" with the first, judge="value" with the second.
+        One gradient for all experts and no values, or a gradient and a value for each expert (then call `step`). A
+        `Pool` needs judge="linear" with the first and judge="value" with the second.
     nonnegative : bool
         Refuse negative losses.
     anytime : bool
-        The guarantee needs no horizon, so none is missed past it.
+        Whether the guarantee needs no horizon. If so, there is no warning beyond it.
     owner : str, optional
         The name in error messages: the method that this cover is a part of.
     horizon, gradient_bound, on_violation
@@ -488,7 +489,7 @@ class Cover(OnCover, Learner):
 
     machine: Covered
     born, weights, points = Shown(_born), Shown(_weights), Shown(_points)
-    lasts = True  # its parts are given
+    lasts = True  # its parts do not depend on the horizon
 
     def __init__(
         self,

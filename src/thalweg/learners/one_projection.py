@@ -6,11 +6,11 @@ The inner learner runs on a cheap set Y that contains X. With y_t its decision a
     v_t = (y_t - x_t) / ||y_t - x_t||                     (0 where y_t lies in X)          (2)
     h_t = g_t - min(0, <g_t, v_t>) v_t                    the inner learner's gradient     (3)
 
-Theorem 1: ||h_t|| <= ||g_t||, and f_t(x_t) - f_t(u) <= <g_t, x_t - u> <= <h_t, y_t - u> for every u in X. So regret
-on Y against points of X bounds regret on X, whatever the inner learner is.
+Theorem 1: ||h_t|| <= ||g_t||, and f_t(x_t) - f_t(u) <= <g_t, x_t - u> <= <h_t, y_t - u> for every u in X. So the
+regret on Y against points of X bounds the regret on X for every inner learner.
 
-Where X lies in a flat, the parts of g_t and y_t - x_t across it cannot matter and are removed first; h_t then lies in
-the flat's directions, so Theorem 1 holds for y_t outside the flat, too.
+Where X lies in a flat, the components of g_t and y_t - x_t orthogonal to it have no effect and are removed first. Then
+h_t is parallel to the flat, so Theorem 1 also holds for y_t outside the flat.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ T = TypeVar("T", bound=type)
 
 
 class ReducedState(NamedTuple):
-    """A machine on the surrogate, and its decision projected onto the set."""
+    """State of a machine on the surrogate, and its decision projected onto the set."""
 
     inner: Any = part()
     x: Floats = field("d")  # the decision, where clock[FRESH] is 1
@@ -69,7 +69,7 @@ class ReducedSettings(NamedTuple):
     domain: Floats
     flat: int  # its affine hull: `thalweg._kernels.hulls`
     normals: Floats
-    tol: float  # a shorter way from y to x has no direction
+    tol: float  # a shorter y - x counts as 0
     uses_loss: bool
     inner: Any = part()
     h: Floats = scratch("d")
@@ -101,7 +101,7 @@ def _reduce(s: ReducedState, c: ReducedSettings, g: Floats) -> Floats:
     y = decision(s.inner, c.inner)
     for j in range(g.shape[0]):
         c.h[j] = y[j] - s.x[j]
-    flatten(c.flat, c.normals, c.h)  # g has no part across the flat, nor may the way from x to y
+    flatten(c.flat, c.normals, c.h)  # g has no component orthogonal to the flat, so neither may y - x
     correct(g, c.h, c.tol, c.h)  # (2), (3)
     flatten(c.flat, c.normals, c.h)  # rounding errors: members with curvature would amplify them
     return reduce(s.inner, c.inner, c.h)
@@ -110,9 +110,9 @@ def _reduce(s: ReducedState, c: ReducedSettings, g: Floats) -> Floats:
 @implement(count, ReducedState)
 def _count(s: ReducedState, c: ReducedSettings, loss: float) -> None:
     s.clock[ROUNDS] += 1
-    s.clock[PROJECTIONS] += 1  # that of the round's decision, whenever it was made
+    s.clock[PROJECTIONS] += 1  # for the round's decision, whenever it was computed
     s.clock[GRADIENTS] += 1
-    s.clock[VALUES] += 1 if c.uses_loss and loss < np.inf else 0  # it may be unknown
+    s.clock[VALUES] += 1 if c.uses_loss and loss < np.inf else 0  # inf: unknown
     s.clock[FRESH] = 0
     count(s.inner, c.inner, loss)
 
@@ -130,20 +130,20 @@ def as_reduced(state: T) -> T:
 
 
 class Reduced(Machine[ReducedState, ReducedSettings]):
-    """`inner` on a set around X, with one projection onto X in a round.
+    """`inner` on a set that contains X, with one projection onto X per round.
 
     Parameters
     ----------
     domain : Domain
         X.
     inner : Machine
-        On a set that contains X.
+        The machine to run, on a set that contains X.
     flattens : bool
         Whether gradients are projected onto the affine hull of X first.
     target : Domain, optional
         A subset of X to project onto instead.
     ahead : bool
-        Whether the next decision is made at the end of a round. Not where something between rounds changes it.
+        Whether the next decision is computed at the end of a round. False if something changes it between rounds.
     """
 
     lazy = True
@@ -161,7 +161,7 @@ class Reduced(Machine[ReducedState, ReducedSettings]):
         self.needs_loss, self.uses_loss, self.unknown = inner.needs_loss, inner.uses_loss, inner.unknown
         self.floor, self.square, self._flattens = inner.floor, inner.square, flattens
         self.why_floor, self.largest_loss, self.too_large = inner.why_floor, inner.largest_loss, inner.too_large
-        self.ahead = ahead and self.looped and self.target.onto.built_in  # a projection of one's own may fail
+        self.ahead = ahead and self.looped and self.target.onto.built_in  # a user's projection may fail
 
     @property
     def hull(self) -> tuple[int, Floats]:
@@ -175,7 +175,7 @@ class Reduced(Machine[ReducedState, ReducedSettings]):
 
     @property
     def whole(self) -> bool:
-        """See `Machine.whole`: Python may project onto X, which is done before the round."""
+        """See `Machine.whole`: a projection in Python is fine, as it comes before the round."""
         return self.inner.whole
 
     @property
@@ -186,15 +186,15 @@ class Reduced(Machine[ReducedState, ReducedSettings]):
     # ------------------------------------------------------------------ the state
 
     def sizes(self) -> dict[str, int]:
-        """Return those of the machine inside."""
+        """Return the sizes of the inner machine."""
         return self.inner.sizes()
 
     def larger(self, s: ReducedState, c: ReducedSettings) -> dict[str, int]:
-        """Return those of the machine inside."""
+        """Return the sizes of the inner machine."""
         return self.inner.larger(s.inner, c.inner)
 
     def sizes_of(self, saved: Saved) -> dict[str, int]:
-        """Return those of the machine inside."""
+        """Return the sizes of the inner machine."""
         return self.inner.sizes_of(inside(saved, "inner."))
 
     def plan(self, sizes: Mapping[str, int]) -> Plan:
@@ -286,10 +286,10 @@ def _guest_propose(s: GuestState, c: GuestSettings, loss: float) -> None:
 
 
 class ReducedGuest(Machine[GuestState, GuestSettings]):
-    """A learner that compiled code cannot run inside the reduction, projected onto `domain` once a round.
+    """A learner that only Python can run, with its decision projected onto `domain` once a round.
 
     The guest is an object with `decision`, `update`, `state`, `restore` and `reset`. Its state is saved under `inner.`;
-    a round that fails restores it from its own earlier `state`.
+    if a round fails, the guest is restored from its earlier `state`.
     """
 
     lazy = in_python = True
@@ -345,10 +345,10 @@ class ReducedGuest(Machine[GuestState, GuestSettings]):
 
 
 def surrogate_gradient(gradient: ArrayLike, y: ArrayLike, x: ArrayLike, tol: float = 0.0) -> Array:
-    """h of (3), from the gradient at x = Pi_X(y).
+    """Return h of (3), from the gradient at x = Pi_X(y).
 
     Where ||y - x|| <= tol the two count as the same point: an inexact projection leaves a small difference even for y
-    in X, and its direction is noise. Choose `tol` well above the error of the projection, in the unit of y.
+    in X, and its direction is noise. Choose `tol` well above the error of the projection, in the units of y.
 
     Examples
     --------
@@ -372,17 +372,17 @@ class OneProjection(Learner):
     domain : Domain
         X.
     make_inner : callable
-        `make_inner(surrogate)` returns a learner on that set: one of ours, or any object with `decision`,
+        `make_inner(surrogate)` returns a learner on that set: one of this library's, or any object with `decision`,
         `update(gradient, loss)`, `state`, `restore` and `reset`; or a `Machine`.
     surrogate : Domain, optional
-        Y, a set that contains X. `domain.surrogate` when left out. Given, gradients are used as they are, also where X
-        lies in a flat: a bound must then hold for their full length.
+        Y, a set that contains X; `domain.surrogate` by default. If Y is given, gradients are used as they are, even
+        where X lies in a flat, so a bound must hold for their full length.
     horizon, gradient_bound, on_violation
-        As for every `Learner`; taken from the inner learner where left out.
+        As for every `Learner`; taken from the inner learner by default.
 
     Notes
     -----
-    The decision is projected when it is asked for, so T rounds cost exactly T projections.
+    A decision is projected once, so T rounds cost exactly T projections.
 
     Examples
     --------
@@ -399,7 +399,7 @@ class OneProjection(Learner):
     """
 
     tight_surrogate: ClassVar[bool] = True  # Y is the tightest ball known, else the ball around the domain's centre
-    makes_ahead: ClassVar[bool] = True  # the next decision is made at the end of a round
+    makes_ahead: ClassVar[bool] = True  # the next decision is computed at the end of a round
 
     def __init__(
         self,
@@ -424,10 +424,10 @@ class OneProjection(Learner):
             Y = check_surrogate(name, domain, inner.domain, "The set of the inner learner")
         self.surrogate, self.inner = Y, inner
         bound = getattr(inner, "gradient_bound", None) if gradient_bound is None else gradient_bound
-        flattens = surrogate is None  # a set of one's own need not lie in the flat: gradients stay as they are
+        flattens = surrogate is None  # a user's set need not lie in the flat: gradients stay as they are
         ours: AnyMachine | None = inner if isinstance(inner, Machine) else None
         if isinstance(inner, Learner) and _trusted(inner, bound):
-            ours = inner.machine  # becomes a part of this one's, and the learner stays a window on that part
+            ours = inner.machine  # becomes a part of this learner's machine; `inner` remains a view of that part
         machine: AnyMachine
         if ours is None:
             machine = ReducedGuest(self._who, domain, Y, inner, flattens=flattens)
@@ -444,7 +444,7 @@ class OneProjection(Learner):
         )
 
     def _settings(self) -> dict[str, Any]:
-        """Return those of the learner inside too, as far as they do not follow from the arguments of this one."""
+        """Include the settings of the inner learner that do not follow from the arguments of this one."""
         found, own = super()._settings(), "make_inner" in self._given
         for inner in self._inside:
             theirs = inner._settings() | ({"class": type(inner).__name__} if own else {})
@@ -487,7 +487,7 @@ def _trusted(inner: Learner, bound: float | None) -> bool:
 
 
 def check_surrogate(owner: str, domain: Domain, surrogate: Any, what: str = "The 'surrogate' parameter") -> Domain:
-    """A surrogate must have the domain's shape and contain it, which is tried at extreme points of compiled sets."""
+    """Check that a surrogate has the domain's shape and contains it; tested at extreme points of compiled sets."""
     if not isinstance(surrogate, Domain):
         raise InputError(f"{what} of {owner} must be a thalweg Domain. Got {told(surrogate)}.")
     if surrogate.shape != domain.shape:

@@ -4,8 +4,9 @@
     p_{t+1,i}   ~ prior_i exp(-epsilon_{t+1} A_{t,i})                                       (2)
     epsilon_t   = epsilon   or   epsilon / sqrt(1 + R^2 sum_{s<t} ||h_s||^2)                (3)
 
-Rates multiply the cumulative loss, never the last weights: with rates that change, the second can have linear regret
-(Zhao, Zhang, Zhang, Zhou, JMLR 2024, Remark 9). Losses relative to the combination's leave (2) as it is and A small.
+The rate multiplies the cumulative loss; updating the last weights instead can have linear regret if the rate changes
+(Zhao, Zhang, Zhang, Zhou, JMLR 2024, Remark 9). Losses are taken relative to the combination's, which does not change
+(2) and keeps A small.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from thalweg.metas._base import Meta
 
 __all__ = ["Hedge", "HedgeSettings", "HedgeState", "rate"]
 
-LARGEST_EXPONENT = 1e300  # of a rate times a score: losses may be of any size, but not so that weights are nan
+LARGEST_EXPONENT = 1e300  # of a rate times a score: beyond it weights may be nan
 
 
 class HedgeState(NamedTuple):
@@ -99,14 +100,14 @@ class Hedge(Meta):
     Parameters
     ----------
     rate : float, optional
-        epsilon; sqrt(ln N) when left out, which needs `radius`.
+        epsilon; sqrt(ln N) by default, which needs `radius`.
     radius : float, optional
-        R of (3), for the self-confident rate. Left out, the rate is fixed.
+        R of (3), for the self-confident rate. If left out, the rate is fixed.
     prior : array of N numbers > 0, optional
-        Weights before the first round, uniform when left out. Normalised here.
+        Weights before the first round, normalised to sum 1; uniform by default.
     """
 
-    members: int | None = None  # of a group that grows
+    members: int | None = None  # final size of a group that grows
 
     def __init__(
         self, *, rate: float | None = None, radius: float | None = None, prior: ArrayLike | None = None
@@ -124,18 +125,18 @@ class Hedge(Meta):
                 raise wrong("Hedge", "prior", "numbers > 0 of sizes that can be compared", prior)
 
     def for_members(self, members: int) -> Hedge:
-        """Return the same with its rate and prior for a group that grows to this size."""
+        """Return a copy with rate and prior for a group that grows to this size."""
         other = copy.copy(self)
         other.members = members
         return other
 
     def check(self, members: int) -> None:
-        """A prior must have one number for each member."""
+        """Check that the prior has one number for each member."""
         if self.prior is not None and self.prior.size != members:
             raise InputError(f"The 'prior' parameter of Hedge must have shape {(members,)}. Got {self.prior.shape}.")
 
     def weights(self, members: int) -> Floats:
-        """The prior for a number of members."""
+        """Return the prior for a number of members."""
         n = check_count("Hedge.weights", "members", members)
         check_entries("Hedge.weights", "members", members, n)
         self.check(n)
@@ -150,7 +151,7 @@ class Hedge(Meta):
         for k, (meta, n) in enumerate(zip(metas, sizes, strict=True)):
             members = n if meta.members is None else meta.members
             meta.check(members)
-            prior = np.full(max(n, members), 1.0 / members)  # a group that grows may get more than it was said to have
+            prior = np.full(max(n, members), 1.0 / members)  # a group may outgrow its announced size
             if meta.prior is not None:
                 prior[:members] = meta.prior
             log_prior[k, :n] = np.log(prior[:n])
@@ -160,7 +161,7 @@ class Hedge(Meta):
 
 
 def _holds(m: HedgeState, c: HedgeSettings, past: Past) -> Iterator[tuple[str, bool]]:
-    """A rate times a score is a number."""
+    """Check that no rate times a score is too large."""
     root = np.sqrt(1.0 + c.radius**2 * m.sums)
     exponents = np.abs(c.epsilon[:, None] * m.scores) / root[:, None]
     yield "scores", within_bounds(exponents, 0.0, LARGEST_EXPONENT, past.alive)

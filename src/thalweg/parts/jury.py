@@ -1,13 +1,13 @@
-"""Weights over a few candidates by their gains: the Tracker's records (`thalweg.parts.records`) on their own.
+"""Weights over a few candidates by their gains: the Tracker's records (`thalweg.parts.records`) as a separate part.
 
-In every round candidate i has gained q_i over the decision, for instance l'(z)(z - z_i) where z was played and z_i
-was its advice. Then, with nothing to set,
+In every round candidate i gains q_i over the decision, for instance l'(z)(z - z_i) if z was played and z_i was the
+candidate's advice. Then, without tuning,
 
     for every interval I:   sum_{t in I} q_i <= O(sqrt(sum_{t in I} max_k q_k^2) log T + max |q| log^2 T)           (1)
 
-with the largest |q| of all rounds up to the end of I, as long as sum_i w_i q_i <= 0: it is 0 where gains are linear in
-the advice, and the decision is the mean by w. The second term is needed: after one large gain small ones count
-little. docs/why-the-tracker-works.md has the proof.
+where max |q| is over all rounds up to the end of I, as long as sum_i w_i q_i <= 0. This sum is 0 if gains are linear in
+the advice and the decision is the mean weighted by w. The second term is needed: after one large gain, small ones
+count little. docs/why-the-tracker-works.md has the proof.
 Weights do not change when all gains are multiplied by a positive number.
 """
 
@@ -53,7 +53,7 @@ class JurySettings(NamedTuple):
 
 
 def jury_plan(priors: Floats, slots: int) -> Plan:
-    """Return the plan of candidates with these priors; no slots: no intervals. See `slots_for` for the capacity."""
+    """Return the plan for candidates with these priors; intervals need slots. See `slots_for` for their number."""
     N = priors.size
     return Plan(
         JuryState,
@@ -67,7 +67,7 @@ def jury_plan(priors: Floats, slots: int) -> Plan:
 
 @inner
 def begin_jury(s: JuryState, c: JurySettings) -> None:
-    """Before the first round; all arrays are 0. The weights are the priors."""
+    """Set the weights to the priors before the first round; all arrays are 0."""
     begin_records(s.records, c.logs, 0, s.weights.shape[0], c.scores)
     for i in range(s.weights.shape[0]):
         s.weights[i] = s.records.p[0, i]
@@ -94,7 +94,7 @@ def _holds(s: JuryState, c: JurySettings, past: Past) -> Iterator[tuple[str, boo
     r, heard = s.records, int(s.heard[0])
     m, births = int(r.counts[MARKERS]), r.born
     yield "jury", 0 <= 16 * m <= heard and births.tolist() == [0, *born(m, births.size - 1)]
-    yield "jury", m.bit_length() <= births.size - 1  # slots of all markers
+    yield "jury", m.bit_length() <= births.size - 1  # a slot for every marker
     alive = np.append(True, births > 0)
     everyone = np.ones(r.p.shape, dtype=np.bool_) & alive[:, None]
     yield "jury", shares(r.p, everyone) and shares(r.weights[None], alive[None]) and bool((r.flat <= 1).all())

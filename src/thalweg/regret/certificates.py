@@ -1,11 +1,11 @@
 r"""Certificates: was the regret of a run within the bound of the theorem?
 
-For a learner whose card names a theorem `certify` evaluates its bound with explicit constants
-(`thalweg.theorems.bounds`) on a run and a comparator, on the whole run or on every interval asked for, and checks that
-the assumptions hold. Covers are used as they were: the bound of an interval adds up the pieces between the markers that
-the run really set, and the stretch before the first of them.
+For a learner whose card names a theorem, `certify` evaluates the bound with explicit constants
+(`thalweg.theorems.bounds`) for a run and a comparator, on the whole run or on each requested interval, and checks that
+the assumptions hold. Covers enter as they were in the run: the bound of an interval adds up the pieces between the
+markers actually set, and the stretch before the first of them.
 
-A bound that holds for every comparator holds for the one that was computed, so no optimality gap enters.
+A bound for every comparator also holds for the one that was computed, so optimality gaps do not matter.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ __all__ = ["Assumption", "Certificate", "CertifiedInterval", "certify"]
 Window = tuple[int, int]
 Given = Comparator | ArrayLike | Mapping[str, Comparator | ArrayLike] | None
 
-SHORTEST = 16  # rounds of a dyadic interval: constants alone allow any regret on shorter ones
+SHORTEST = 16  # rounds of the shortest dyadic interval: on shorter ones the constants alone allow any regret
 
 
 class Assumption(NamedTuple):
@@ -48,7 +48,7 @@ class Assumption(NamedTuple):
 
 
 class CertifiedInterval(NamedTuple):
-    """Regret on rounds [start, stop) against a comparator, and the most that the theorem allows."""
+    """Regret on rounds [start, stop) against a comparator, and the bound of the theorem."""
 
     start: int
     stop: int
@@ -63,7 +63,7 @@ class CertifiedInterval(NamedTuple):
 
 
 class _Low(NamedTuple):
-    """The least loss so far, at a decision or at a comparator, and its place."""
+    """The least loss so far, at a decision or a comparator, and its location."""
 
     loss: float
     where: str
@@ -86,7 +86,7 @@ class Certificate:
     name: str
     rows: tuple[CertifiedInterval, ...]
     assumptions: tuple[Assumption, ...]
-    run: str = ""  # a digest of the losses of the run; "" where it is not known
+    run: str = ""  # a digest of the losses of the run; "" if unknown
 
     @property
     def holds(self) -> bool:
@@ -100,12 +100,12 @@ class Certificate:
 
     @property
     def tightest(self) -> CertifiedInterval:
-        """The interval whose regret takes the largest share of its bound."""
+        """The interval whose regret is the largest share of its bound."""
         return max(self.rows, key=lambda row: row.regret / row.bound)
 
     @property
     def failed(self) -> tuple[Assumption, ...]:
-        """The assumptions that did not hold. Where there is one, the theorem promises nothing."""
+        """The assumptions that did not hold. If there are any, the theorem guarantees nothing."""
         return tuple(assumption for assumption in self.assumptions if assumption.held is False)
 
     @property
@@ -159,20 +159,21 @@ def certify(
     learner : Learner
         The learner after the run, with a theorem on its card: `EfficientDynamic` (Theorems 2 and 3),
         `EfficientAdaptive` (4), `EfficientIntervalDynamic` (5), the other efficient ones, `OGD`, `SOGD`, `Scream`, or
-        one of your own. It must have played these rounds, from its first on, and no others.
+        your own. It must have played exactly these rounds.
     problem : Problem
         The rounds.
     run : Run or array (T,)
         The result of `play`, or the losses paid. With `play(..., decisions=True)` the lengths of the gradients are
         checked as well.
     comparators : optional
-        u_t, or several of them by name; the planted ones, if there are any, when left out. The best fixed decision of
-        each interval is always checked too. Theorem 4 is for fixed decisions only.
+        u_t, or several such sequences by name; by default the planted ones, if there are any. The best fixed decision
+        of each interval is always checked too. Theorem 4 is for fixed decisions only.
     intervals : "dyadic", "whole" or sequence of (start, stop), optional
-        Rounds [start, stop), counted from 0. "dyadic", where the theorem is for every interval: lengths 16, 32, 64, ...
-        side by side, and the whole run. Other theorems are for intervals that start with the run: "whole".
+        Rounds [start, stop), counted from 0. "dyadic", the default for theorems on every interval: adjacent intervals
+        of lengths 16, 32, 64, ..., and the whole run. "whole", the default for theorems on intervals that start with
+        the run: only the whole run.
     progress : bool
-        Show a progress bar (extra `lab`).
+        Whether to show a progress bar (extra `lab`).
 
     Examples
     --------
@@ -202,7 +203,7 @@ def certify(
     allowed = theorem(learner, paid, squares)
     windows = _windows(problem, intervals, allowed)
     moving = {} if allowed.still else _named(problem, comparators)
-    solver = Windows(problem, learner.domain, 1e-4)  # the theorem holds for every comparator: no need for the very best
+    solver = Windows(problem, learner.domain, 1e-4)  # the theorem holds for every comparator, so a rough one will do
     floor = 0.0 if allowed.small_loss else allowed.floor
     rows, lowest = [], _Low(float(paid.min()), f"in round {int(paid.argmin())}")
     with progress_bar("certify", len(windows), progress, "interval") as tick:
@@ -261,7 +262,7 @@ def _named(problem: Problem, given: Given) -> dict[str, Comparator]:
 
 
 def _squares(learner: Learner, problem: Problem, run: Run | ArrayLike) -> Array:
-    """||grad f_t(x_t)||^2 as the learner saw it, in every round: measured where decisions are known, else G^2."""
+    """Return ||grad f_t(x_t)||^2 as seen by the learner in every round: measured if decisions are known, else G^2."""
     decisions = _decisions(run)
     if decisions is not None:
         gradients = gradients_at(problem, decisions)
@@ -323,18 +324,18 @@ def _assumptions(
 
 
 def _above(floor: float, lowest: _Low, largest: float) -> Assumption:
-    """The proofs use that no loss on X is below the floor. Decisions alone do not show it."""
+    """Check that no loss is below the floor, as the proofs assume. Losses at decisions alone do not show it."""
     held = lowest.loss >= floor - ROUNDING * max(abs(floor), largest)
     return Assumption(f"losses >= {floor:g}", held, f"least {lowest.loss:.4g}" + ("" if held else f", {lowest.where}"))
 
 
 def _decisions(run: Run | ArrayLike) -> Array | None:
-    """x_t, where they are known."""
+    """Return x_t if they are known."""
     return run.decisions if isinstance(run, Run) else None
 
 
 def _outside(learner: Any, problem: Problem, run: Run | ArrayLike, paid: Array, squares: Array) -> Assumption:
-    """The proofs use ||grad f(x)||^2 <= 2 L f(x) at the decisions. That is f >= 0 at x - grad f(x)/L, in X or not."""
+    """Check ||grad f(x)||^2 <= 2 L f(x) at the decisions; it follows from f >= 0 at x - grad f(x)/L, in X or not."""
     name = "losses >= 0 outside the domain too"
     if isinstance(problem, LinearModel) and problem.nonnegative:
         return Assumption(name, True, f"the {problem.loss} loss is never negative")

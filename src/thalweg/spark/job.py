@@ -1,4 +1,4 @@
-"""Jobs: the plan of a fleet on Spark, for streams and for frames at rest."""
+"""Fleets as Spark jobs, for streams and static frames."""
 
 from __future__ import annotations
 
@@ -43,22 +43,22 @@ def run(
     Parameters
     ----------
     rows : pyspark.sql.DataFrame
-        A frame at rest, whose keys all begin fresh; or a stream, whose state the engine keeps between micro-batches.
+        A static frame, where every key starts afresh; or a stream, whose state Spark keeps between micro-batches.
         Streams need the settings in `SETTINGS`.
     template, id_col, target_col, columns
-        As those of `Fleet`. Keys are strings or integers.
+        As for `Fleet`. Keys are strings or integers.
     time_col : str
-        Timestamps, dates or integers. A key has each time once, and times increase from micro-batch to micro-batch.
+        Timestamps, dates or integers. The times of a key are distinct, and increase from micro-batch to micro-batch.
     shards : int
-        Parts that keys are divided into; the streams of a part are one value in the engine's state. It cannot be
+        Number of groups that keys are divided into; each group is one value in Spark's state store. It cannot be
         changed once a stream has a checkpoint.
     on_bad : {"raise", "skip"}
-        Whether a row that cannot be played fails the job, or has predictions that are nan.
+        Whether an invalid row fails the job, or gets nan as its predictions.
 
     Returns
     -------
     pyspark.sql.DataFrame
-        Keys, times, targets as double, and predictions made before the target was seen. Rows have no order.
+        Keys, times, targets as double, and predictions made before the target was seen, in no particular order.
     """
     frames = need("pyspark.sql", "spark", OWNER)
     for module in ("pandas", "pyarrow"):
@@ -84,7 +84,7 @@ def run(
     nulls = F.when(key.isNull(), NO_KEY).otherwise(0) + F.when(there.isNull(), NO_TIME).otherwise(0)
     table = rows.select(
         F.pmod(F.xxhash64(key), F.lit(count)).cast("int").alias(SHARD),
-        F.coalesce(key, F.lit(0 if whole else "")).alias(KEY),  # pandas would make integers with nulls floats
+        F.coalesce(key, F.lit(0 if whole else "")).alias(KEY),  # pandas turns integers with nulls into floats
         F.coalesce(there, F.lit(0) if held == "bigint" else F.expr("timestamp_ntz'1970-01-01'")).alias(TIME),
         nulls.cast("tinyint").alias(NULLS),
         *(F.col(_quoted(name)).cast("double").alias(to) for name, to in ({target_col: TARGET} | given).items()),
@@ -113,7 +113,7 @@ def _quoted(name: str) -> str:
 
 
 def _kinds(rows: DataFrame, names: Sequence[str]) -> dict[str, str]:
-    """Return the types of columns, which must be there."""
+    """Return the types of columns; refuse missing columns and wrong types."""
     kinds = dict(rows.dtypes)
     for name in names:
         if name not in kinds:
@@ -129,9 +129,9 @@ def _kinds(rows: DataFrame, names: Sequence[str]) -> dict[str, str]:
 
 
 def _time(F: Any, name: str, kind: str) -> tuple[Any, Callable[[Any], Any], str]:
-    """Return times as workers take them, a function that takes them back, and their type in between.
+    """Return the times converted for workers, a function that converts them back, and the type in between.
 
-    Workers would take a timestamp as local time, which is not one to one where clocks are set back.
+    Workers would read a timestamp as local time, which is ambiguous when clocks are set back.
     """
     column = F.col(_quoted(name))
     if kind == "timestamp":

@@ -1,14 +1,14 @@
-"""A forecaster's state, and its round: candidates forecast, are combined, get intervals, and learn.
+"""State of a forecaster, and its round: candidates forecast, are combined, get intervals and learn.
 
-Candidates, in this order. Those in logarithms exist while all values are positive:
+The candidates, in this order (those in logarithms exist while all values are positive):
 
     naive, drift, a damped trend, lags; the direct model without a season, also in logarithms, if no season was given;
     a model of columns, if there are any; then for every season
     seasonal naive, four smoothings, the same in logarithms, lags, seasonal differences (also in logarithms), the
     direct model (also in logarithms)
 
-Drift is there from the 4th value on, and every linear model from its 3rd row on. All forecasts but the naive ones are
-held in the range of cleaned values (`thalweg.parts.forecast.past`), widened by itself on both sides.
+Drift forecasts from the 4th value on, and every linear model from its 3rd row on. All forecasts but the naive ones are
+clipped to the range of cleaned values (`thalweg.parts.forecast.past`), widened by its own length on both sides.
 """
 
 from collections.abc import Iterator
@@ -80,12 +80,12 @@ __all__ = [
 
 ROUNDS, ASKED, CHECK = range(
     3
-)  # of `clock`: rounds, whether the present one was forecast, and the next test for seasons
-FOUND = 2  # seasons that are found in the series itself, at most
-PLAYED, WAITS = 0, 1  # of a round: WAITS for capacity or for a test for seasons
+)  # of `clock`: rounds, whether the current one was forecast, and the round of the next test for seasons
+FOUND = 2  # maximal number of seasons found in the series itself
+PLAYED, WAITS = 0, 1  # status of a round; it WAITS for capacity or for a test for seasons
 NAIVE, DRIFT, TREND, LAGGED, OTHERS = range(5)
 SEASONAL = 14  # candidates of a season
-LEAST = 1e-4  # of the range of values: smaller errors are never cut
+LEAST = 1e-4  # as a share of the range of values: smaller errors are never cut
 
 
 class ForecastState(NamedTuple):
@@ -108,10 +108,10 @@ class ForecastSettings(NamedTuple):
 
     seasons: Ints  # (Q,)
     plain: bool  # whether there is a direct model without a season: candidates 4, and 5 in logarithms
-    calm: int  # rounds before an outlier can be recognised: two seasons, since a season may look like changes of level
-    at_columns: int  # candidate of the columns, -1 where there are none
+    calm: int  # rounds before outliers are recognised: two seasons, as a season may look like changes of level
+    at_columns: int  # index of the candidate with columns, -1 if there are none
     at_seasons: int  # the first candidate with a season
-    search: bool  # whether there are tests for seasons
+    search: bool  # whether to test for seasons
     columns: Any = part()
     history: Any = part()
     bank: Any = part()
@@ -154,7 +154,7 @@ def forecast_plan(
 ) -> Plan:
     """Return the plan of a forecaster.
 
-    `length` past values are kept at least, for tests for seasons, of which the first is in round `check` (0: none);
+    At least `length` past values are kept for the tests for seasons, the first of which is in round `check` (0: none).
     `slots` is the capacity of the model of columns.
     """
     every = (*seasons, *found)
@@ -232,7 +232,7 @@ def _hush(out: Floats) -> None:
 def _direct(
     s: ForecastState, c: ForecastSettings, i: int, q: int, p: int, low: float, high: float, out: Floats
 ) -> None:
-    """The direct model i of season q (-1: none) in space p, from `smoothed`; its features wait for their answers."""
+    """out <- forecasts of direct model i of season q (-1: none) in space p, from `smoothed`; store its features."""
     H, L, t, gap = out.shape[0], s.history.z.shape[1], s.history.counts[TIME], s.history.counts[GAP]
     line, x = c.history.line[p], c.direct.x
     m, d = 0, 8
@@ -289,12 +289,12 @@ def _direct(
 
 @inner
 def _speak(s: ForecastState, c: ForecastSettings, known: int) -> None:
-    """forecasts <- those of all candidates."""
+    """forecasts <- the forecasts of all candidates."""
     history, out = s.history, c.forecasts
     L, t, H = history.z.shape[1], history.counts[TIME], out.shape[1]
     low, high = _bounds(s)
     last, gap = history.marks[LAST], history.counts[GAP]
-    if history.counts[SIDE] != 0 and history.counts[TRUSTED] == 0:  # an outlier, so far
+    if history.counts[SIDE] != 0 and history.counts[TRUSTED] == 0:  # an outlier, not yet confirmed
         last = history.z[0, (t - 1 - gap) % L]
     enough = history.counts[SEEN] > 3
     drift = (last - history.marks[FIRST]) / max(t - 1 - gap, 1)
@@ -323,7 +323,7 @@ def _speak(s: ForecastState, c: ForecastSettings, known: int) -> None:
 
 @inner
 def _speak_season(s: ForecastState, c: ForecastSettings, q: int, low: float, high: float) -> None:
-    """forecasts <- those of the candidates with season q."""
+    """forecasts <- the forecasts of the candidates with season q."""
     history, out, m = s.history, c.forecasts, c.seasons[q]
     L, t, H = history.z.shape[1], history.counts[TIME], out.shape[1]
     first, line = c.at_seasons + SEASONAL * q, c.history.line
@@ -355,7 +355,7 @@ def _speak_season(s: ForecastState, c: ForecastSettings, q: int, low: float, hig
 
 @inner
 def _forecast(s: ForecastState, c: ForecastSettings, known: int) -> None:
-    """mean, lower, upper <- forecasts of the next values, which then wait for their answers."""
+    """mean, lower, upper <- forecasts of the next values, kept until these arrive."""
     H, V, K = c.mean.shape[0], c.lower.shape[0], c.forecasts.shape[0]
     s.clock[ASKED] = 1
     keep_row(s.columns, c.columns)
@@ -413,7 +413,7 @@ def _enclose(s: ForecastState, c: ForecastSettings, gap: int) -> None:
         above, widest = min(a + 1, A - 1), 0.0
         for v in range(c.lower.shape[0]):
             q = (1.0 - part) * c.spans.q[a, v] + part * c.spans.q[above, v]
-            widest = max(widest, q)  # of all levels so far
+            widest = max(widest, q)  # of this and all lower levels
             c.lower[v, h] = c.mean[h] - widest if is_there(c.spans.q[a, v]) else np.nan
             c.upper[v, h] = c.mean[h] + widest if is_there(c.spans.q[a, v]) else np.nan
 
@@ -423,7 +423,7 @@ def _enclose(s: ForecastState, c: ForecastSettings, gap: int) -> None:
 
 @inner
 def _clean(s: ForecastState, c: ForecastSettings, y: float) -> float:
-    """The value as candidates shall see it: (1) and (2) of `past`."""
+    """Return the value cleaned for the candidates, by (1) and (2) of `past`."""
     history = s.history
     if not is_there(s.told[0]):
         return y
@@ -459,7 +459,7 @@ def _clean(s: ForecastState, c: ForecastSettings, y: float) -> float:
 
 @inner
 def _change_level(s: ForecastState, c: ForecastSettings, y: float, before: float) -> None:
-    """The level of the series has changed: `before` is the first value of the new one, y the present one."""
+    """Move to a new level: `before` is its first value, y the current one."""
     history, shift, shift_log = s.history, y - s.told[0], 0.0
     if usual(history, 1) and y > 0.0:
         shift_log = np.log(y) - logarithm(history, s.told[0])
@@ -476,13 +476,13 @@ def _change_level(s: ForecastState, c: ForecastSettings, y: float, before: float
     history.marks[HIGH] = max(history.marks[HIGH], before)
     history.changes[history.counts[CHANGED] % CHANGES] = s.clock[ROUNDS]
     history.counts[CHANGED] += 1
-    history.counts[SIDE] = history.counts[ERRORS] = 0  # the size of errors may be another one now
+    history.counts[SIDE] = history.counts[ERRORS] = 0  # the scale of errors may have changed
     history.marks[SCALE] = 0.0
 
 
 @inner
 def _learn(s: ForecastState, c: ForecastSettings, y: float) -> None:
-    """See y (nan: it is missing), after `_forecast`."""
+    """Learn y (nan if missing), after `_forecast`."""
     s.clock[ROUNDS] += 1
     s.clock[ASKED] = 0
     history = s.history
@@ -523,7 +523,7 @@ def _learn(s: ForecastState, c: ForecastSettings, y: float) -> None:
 
 @inner
 def _learn_models(s: ForecastState, c: ForecastSettings, clean: float) -> None:
-    """Linear models learn the cleaned value."""
+    """Update the linear models with the cleaned value."""
     history = s.history
     L, t, line = history.z.shape[1], history.counts[TIME], c.history.line
     learn_lagged(s.lagged, c.lagged, history, line[0], LAGS, -1, 0, clean)
@@ -550,7 +550,7 @@ def _learn_models(s: ForecastState, c: ForecastSettings, clean: float) -> None:
 
 @kernel
 def ask(handle: Handle, known: int) -> float:
-    """Forecast the next values; the columns of the first `known` rounds are given. Returns that of the next."""
+    """Forecast the next values, given the columns of the first `known` rounds; return the first forecast."""
     s, c = parts(handle)
     _forecast(s, c, known)
     return float(c.mean[0])
@@ -565,7 +565,7 @@ def _waits(s: ForecastState) -> bool:
 
 @kernel
 def answer(handle: Handle, y: float) -> int:
-    """See one value; without a forecast before it, that is made now. Returns WAITS, with nothing changed, or PLAYED."""
+    """Learn one value, after forecasting it if necessary. Return PLAYED, or WAITS with nothing changed."""
     s, c = parts(handle)
     if _waits(s):
         return WAITS
@@ -579,7 +579,7 @@ def answer(handle: Handle, y: float) -> int:
 def play(
     handle: Handle, rows: Floats, values: Floats, means: Floats, lower: Floats, upper: Floats, weights: Floats
 ) -> int:
-    """Forecast and see values, up to the end or a round that has to wait; returns its index.
+    """Forecast and learn values up to the end or to a round that has to wait; return its index.
 
     means[t] (H,), lower[t], upper[t] (V, H) <- the forecasts made before values[t] is seen. There may be more rows of
     columns than values.
