@@ -94,7 +94,7 @@ def _move_own(e: PoolState, c: PoolSettings, k: int, n: int, H: Floats, values: 
 
 
 @implement(after_projection, PoolState)
-def _settle(e: PoolState, c: PoolSettings, k: int, n: int) -> None:
+def _after_projection(e: PoolState, c: PoolSettings, k: int, n: int) -> None:
     size, d = c.sizes[k], e.y.shape[1]
     after_projection(e.members, c.members, k, size)
     weigh(e.meta, c.meta, k, size, None, e.weights[k])  # (3)
@@ -114,17 +114,17 @@ def _settle(e: PoolState, c: PoolSettings, k: int, n: int) -> None:
 
 
 @implement(member_decision, PoolState)
-def _place(e: PoolState, k: int, i: int) -> Floats:
+def _member_decision(e: PoolState, k: int, i: int) -> Floats:
     return e.y[k]
 
 
 @implement(projected_points, PoolState)
-def _spots(e: PoolState) -> Floats:
+def _projected_points(e: PoolState) -> Floats:
     return projected_points(e.members)
 
 
 @implement(point_count, PoolState)
-def _leaves(e: PoolState, c: PoolSettings, k: int) -> int:
+def _point_count(e: PoolState, c: PoolSettings, k: int) -> int:
     return c.sizes[k]
 
 
