@@ -157,7 +157,7 @@ int track(int T, int d, const double *restrict features, const double *restrict 
             k0 = (int)fmin(fmax(floor(log2(2.0 * f / (sqrt(n) * R))), -20.0), -4.0);
             K = 1;
             double total = 0.0;
-            for (int k = k0 - 4; k <= K; k++, N++) {
+            for (int k = k0 - 2; k <= K; k++, N++) {
                 logs[N] = (k >= k0 ? -0.5 : 1.0) * log(2.0) * (k - k0);
                 scale[N] = 1.0;
                 total += p[N] = exp(logs[N]);
@@ -167,7 +167,7 @@ int track(int T, int d, const double *restrict features, const double *restrict 
         }
         S += n;
         H += sqrt(n);
-        double step = R / sqrt(S) * exp2(k0 - 4), Q = 0.0;
+        double step = R / sqrt(S) * exp2(k0 - 2), Q = 0.0;
         for (int i = 0; i < N; i++) {
             double *restrict row = Z + (size_t)i * d;
             const double s = scale[i];
