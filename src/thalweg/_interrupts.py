@@ -1,4 +1,4 @@
-"""Ctrl-C as a question that long loops look at between two rounds."""
+"""Ctrl-C as a request that long loops check between two rounds, and Ctrl-C deferred."""
 
 import signal
 import threading
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = ["Stop", "interrupts"]
+__all__ = ["Stop", "deferred", "interrupts"]
 
 
 class Stop:
@@ -35,3 +35,23 @@ def interrupts() -> Iterator[Stop]:
     finally:
         if usual is signal.default_int_handler:
             signal.signal(signal.SIGINT, usual)
+
+
+@contextmanager
+def deferred() -> Iterator[None]:
+    """Defer Ctrl-C until the body is done, whatever its handler.
+
+    Blocking the signal would not be enough: that applies to one thread, and Dask has others that receive it.
+    """
+    usual = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(usual):
+        yield
+        return
+    came: list[tuple[int, FrameType | None]] = []
+    signal.signal(signal.SIGINT, lambda number, frame: came.append((number, frame)))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
+    if came:
+        usual(*came[0])

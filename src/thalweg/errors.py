@@ -31,7 +31,7 @@ class ClippingWarning(UserWarning):
 
 
 class MemoryWarning(UserWarning):
-    """The memory of a learning controller is short for its plant: the loss ignores part of what a policy does."""
+    """The memory of a learning controller is short for its plant: the loss ignores part of a policy's effect."""
 
 
 class GapWarning(UserWarning):

@@ -1,8 +1,8 @@
 """Control of plants that engineers know: the plants, their disturbances and costs, and the measurements of one run.
 
 Eight controllers meet the same disturbances; for quadratic costs so do the best policies in hindsight. Beside that:
-time of a step against the number of states, the truncated loss against the real cost, and what the choices of
-`thalweg.control.estimated_constants` do. Every function returns what JSON can hold.
+time of a step against the number of states, the truncated loss against the real cost, and the effect of
+the choices of `thalweg.control.estimated_constants`. Every function returns values that JSON can hold.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ round widens P: by 1/lambda, or by q I, in units of features with variance 1:
 
 The bank is weighed by dynamic model averaging (Raftery, Karny and Ettler, Technometrics 2010): before each round the
 weights are raised to the power 0.99, after it they are multiplied by the density of b, Student's with n degrees of
-freedom around a'w with the squared width s v. What is played is Pi_X(sum of weight w).
+freedom around a'w with the squared width s v. The decision is Pi_X(sum of weight w).
 """
 
 from __future__ import annotations

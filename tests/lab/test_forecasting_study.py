@@ -1,4 +1,4 @@
-"""The study of forecasts: its series and peers are what they say, and its sentences follow from the numbers."""
+"""The study of forecasts: series and peers are as described, and its sentences follow from the numbers."""
 
 import csv
 import dataclasses
@@ -88,7 +88,7 @@ def test_naive_forecasts_by_hand():
     for name, lag in (("Naive", 1), ("SeasonalNaive", m)):
         made = peers.PEERS[name](y, m, H, start)
         for t, h in ((start, 1), (57, 3), (60, 5), (y.size - 1, H)):
-            ago = lag * math.ceil(h / lag)  # whole seasons back, to what is known
+            ago = lag * math.ceil(h / lag)  # whole seasons back, to a known value
             said = y[t + h - 1 - ago]
             steps = [y[k] - y[k - lag] for k in range(lag, t)]
             spread = math.sqrt(sum(step**2 for step in steps) / len(steps) * (ago // lag))

@@ -69,7 +69,7 @@ def rows(seed, keys=30, times=12, first=0, columns=()):
 
 
 def local(template, frame, **options):
-    """The fleet that has played a frame, and what it said."""
+    """The fleet that has played a frame, and its predictions."""
     fleet = tw.Fleet(template, **options)
     return fleet, fleet.run(frame)
 

@@ -188,6 +188,6 @@ def foresee(
 
 @kernel
 def believe(handle: AnyHandle, gained: np.ndarray) -> None:
-    """Weights of a jury from what each candidate gained over what was played."""
+    """Update the weights of a jury by the gain of each candidate over the combination."""
     s, c = parts(handle)
     judge(s.jury, c.jury, gained)

@@ -105,7 +105,7 @@ class LearnedController(Controller):
 
     which is what the round's cost can change, to first order, when M moved by one in every round before. Learning
     starts then. No projection is made before. After a quiet start these scales are too small: a gradient above G_f
-    makes both larger, `constants.margin` times what was seen, and the learner begins again at M = 0, at most
+    makes both larger, `constants.margin` times the largest seen, and the learner begins again at M = 0, at most
     log_8(largest gradient/first gradients) times. The theorem of the learner holds from its last restart on.
 
     The learner is a guest of the controller's memory: both are saved, copied and rolled back together.
@@ -149,7 +149,7 @@ class LearnedController(Controller):
 
     @property
     def _excess(self) -> str:
-        """What the learner does with a gradient above its bound."""
+        """The learner's treatment of a gradient above its bound."""
         return "raise" if self.on_violation == "raise" else "clip"
 
     @abstractmethod

@@ -14,15 +14,14 @@ import contextlib
 import hashlib
 import os
 import pathlib
-import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from types import FrameType
 from typing import Any
 
 from thalweg._extras import need
+from thalweg._interrupts import deferred
 from thalweg.errors import InputError
 from thalweg.lab._engines import JobOutcome, choose_engine, find_function
 from thalweg.lab._say import tell
@@ -127,7 +126,7 @@ def run_jobs(
                 if outcome.error:
                     failures[task.name] = outcome
                 else:
-                    with _undisturbed():  # every saved result is counted
+                    with deferred():  # every saved result is counted
                         results[task.name] = store.save(task, outcome.result)
                 show(f"{task.name} failed" if outcome.error else task.name)
     except KeyboardInterrupt:
@@ -143,26 +142,6 @@ def run_jobs(
             failure.add_note(outcome.trace)
         raise failure
     return {task.name: results[task.name] for task in tasks}
-
-
-@contextlib.contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Defer Ctrl-C until the body is done, whatever its handler.
-
-    Blocking the signal would not be enough: that applies to one thread, and Dask has others that receive it.
-    """
-    usual = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(usual):
-        yield
-        return
-    came: list[tuple[int, FrameType | None]] = []
-    signal.signal(signal.SIGINT, lambda number, frame: came.append((number, frame)))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, usual)
-    if came:
-        usual(*came[0])
 
 
 def _to_tasks(jobs: Iterable[Job]) -> list[Task]:

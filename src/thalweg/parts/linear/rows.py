@@ -111,7 +111,7 @@ def _scores(s: LinearState, c: LinearSettings, n: int) -> None:
 
 @inner
 def _accurate(s: LinearState) -> bool:
-    """Whether errors have been small: a linear model can then be trusted beyond what it has seen."""
+    """Whether errors have been small: a linear model can then be trusted beyond the data seen."""
     return s.label.seen[0] >= KNOWN and 0.0 < s.target[SCALE] <= ACCURATE * s.target[UNIT]
 
 
