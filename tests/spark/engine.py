@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import sys
 from importlib import util
 
@@ -52,7 +53,9 @@ def start(cores="2", **settings):
     builder = SparkSession.builder.master(f"local[{cores}]")
     for name, value in found.items():
         builder = builder.config(name, value)
+    usual = signal.getsignal(signal.SIGINT)
     spark = builder.getOrCreate()
+    signal.signal(signal.SIGINT, usual)  # Spark's own handler would meet the Ctrl-C of tests that follow in this process
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 
