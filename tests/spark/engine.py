@@ -55,7 +55,7 @@ def start(cores="2", **settings):
         builder = builder.config(name, value)
     usual = signal.getsignal(signal.SIGINT)
     spark = builder.getOrCreate()
-    signal.signal(signal.SIGINT, usual)  # Spark's own handler would meet the Ctrl-C of tests that follow in this process
+    signal.signal(signal.SIGINT, usual)  # Spark's handler would meet the Ctrl-C of later tests in this process
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 
