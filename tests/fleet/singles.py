@@ -68,8 +68,8 @@ class Singles(dict):
     def _rows(self, one, y, X):
         if isinstance(one, Forecaster):
             run = one.run(y, X if one.columns else None)
-            bounds = [side[level][:, :1] for level in one.levels for side in (run.lower, run.upper)]
-            return np.concatenate([run.mean[:, :1], *bounds], axis=1)
+            bounds = [side[level] for level in one.levels for side in (run.lower, run.upper)]
+            return np.stack([run.mean, *bounds], axis=2)
         if isinstance(one, ConformalTracker):
             return one.run(X[:, 0].copy(), y)
         if isinstance(one, TrackingRegressor):

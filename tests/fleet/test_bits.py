@@ -175,7 +175,7 @@ def test_a_round_that_is_refused_stops_its_stream_and_no_other(monkeypatch):
     make = LEARNERS["EfficientDynamic"]
     fleet, good = tw.Fleet(make()), tw.Fleet(make())
     g = np.random.default_rng(0).standard_normal((6, 3))
-    monkeypatch.setattr(tw.Fleet, "_read_feedback", lambda self, owner, n, g, paid, bad: {
+    monkeypatch.setattr("thalweg.fleet.fleet.read_feedback", lambda owner, template, n, g, paid, bad: {
         "gradients": np.array(g), "losses": np.zeros(n)})  # fmt: skip
     large = g.copy()
     large[2] *= 1e6

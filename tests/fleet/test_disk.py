@@ -55,14 +55,14 @@ def test_checkpoint_journal_and_restart(name, tmp_path):
 
 
 def test_a_journal_that_is_longer_than_the_streams_becomes_a_checkpoint(tmp_path, monkeypatch):
-    monkeypatch.setattr("thalweg.fleet.fleet.LONG", 1)
+    monkeypatch.setattr("thalweg.fleet.folder.LONG", 1)
     fleet, twin = played(tmp_path / "f", batches=3, checkpoints=())
-    generation, most = fleet._store.generation, 0
+    generation, most = fleet._folder.store.generation, 0
     go_on(fleet, twin, range(3, 60))
-    assert fleet._store.generation > generation
+    assert fleet._folder.store.generation > generation
     for seed in range(60, 90):
         go_on(fleet, twin, [seed])
-        most = max(most, fleet._store.journal.size / fleet.nbytes)
+        most = max(most, fleet._folder.store.journal.size / fleet.nbytes)
     assert 0.5 < most < 1.5  # a batch may go beyond
     fleet.close()
     assert_same_fleets(tw.Fleet.open(tmp_path / "f"), twin)
@@ -70,9 +70,9 @@ def test_a_journal_that_is_longer_than_the_streams_becomes_a_checkpoint(tmp_path
 
 def test_a_checkpoint_that_nobody_asked_for_may_fail(tmp_path, monkeypatch):
     fleet, twin = played(tmp_path / "f", batches=3, checkpoints=())
-    monkeypatch.setattr("thalweg.fleet.fleet.LONG", 1)
-    monkeypatch.setattr(type(fleet), "nbytes", 0)
-    monkeypatch.setattr(fleet._store, "commit", lambda *given: (_ for _ in ()).throw(OSError("no room")))
+    monkeypatch.setattr("thalweg.fleet.folder.LONG", 1)
+    monkeypatch.setattr(type(fleet._streams), "nbytes", 0)
+    monkeypatch.setattr(fleet._folder.store, "commit", lambda *given: (_ for _ in ()).throw(OSError("no room")))
     go_on(fleet, twin, range(3, 6))
     fleet.close()
     assert_same_fleets(tw.Fleet.open(tmp_path / "f"), twin)
@@ -318,7 +318,7 @@ def test_a_full_disk_loses_nothing(tmp_path, full):
     whole = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
     keys, y, _ = batch(9, PLAIN(), keys=40)
     names = sorted(path.name for path in (tmp_path / "f").iterdir())
-    for limit in (0, 100, 1000, fleet._store.journal.size + 3000):
+    for limit in (0, 100, 1000, fleet._folder.store.journal.size + 3000):
         full(limit)
         with pytest.raises(OSError, match="File too large"):
             fleet.run(keys, y)
@@ -396,7 +396,7 @@ def test_rows_are_on_disk_before_their_answers(tmp_path, monkeypatch):
         fleet.run(keys, y)
     twin.run(keys, y)
     assert_same_fleets(tw.Fleet.open(tmp_path / "f"), twin)
-    assert isinstance(fleet._store, FleetStore)
+    assert isinstance(fleet._folder.store, FleetStore)
 
 
 def test_the_command_says_what_is_in_a_folder(tmp_path, call):

@@ -59,6 +59,81 @@ def test_the_same_kind_comes_back(kind):
     assert np.isnan(numbers(said, "thalweg")).tolist() == [False, True]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_steps_of_a_horizon_come_back(kind):
+    def fleet_with(**options):
+        return tw.Fleet(Forecaster(season=None, horizon=3, levels=(0.8,)), **options)
+
+    data, steps = rows(), 3
+    mixed = np.random.default_rng(0).permutation(40)
+    shuffled = {name: [column[k] for k in mixed] for name, column in data.items()}
+    fleet = fleet_with()
+    out = fleet.run(KINDS[kind](shuffled))
+    assert type(out) is type(KINDS[kind](data))
+    assert columns_of(out) == ["unique_id", "ds", "step", "y", "thalweg", "thalweg-lo-80", "thalweg-hi-80"]
+    assert numbers(out, "step").tolist() == [1, 2, 3] * 40
+    assert list(np.array(out["unique_id"])) == np.repeat(shuffled["unique_id"], steps).tolist()
+    arrays = fleet_with(time_col=None).run(data["unique_id"], data["y"])
+    assert arrays.shape == (40, 3, 3)
+    for j, name in enumerate(("thalweg", "thalweg-lo-80", "thalweg-hi-80")):
+        assert numbers(out, name).tobytes() == arrays[mixed, :, j].tobytes()
+    singles = {key: Forecaster(season=None, horizon=3, levels=(0.8,)) for key in ("tea", "coffee")}
+    for k, key in enumerate(singles):
+        run = singles[key].run(data["y"][k::2])
+        assert arrays[k::2, :, 0].tobytes() == run.mean.tobytes()
+        assert arrays[k::2, :, 1].tobytes() == np.ascontiguousarray(run.lower[0.8]).tobytes()
+    later = np.array([*data["y"], *[np.nan] * 4])
+    want = np.stack([later[2 * h :][:40] for h in range(steps)], axis=1)[mixed]
+    assert numbers(out, "y").tobytes() == want.tobytes()
+    ahead = fleet.forecast(KINDS[kind]({"unique_id": ["coffee", "nobody", "coffee"]}))
+    assert columns_of(ahead) == ["unique_id", "step", "thalweg", "thalweg-lo-80", "thalweg-hi-80"]
+    assert numbers(ahead, "thalweg")[:3].tobytes() == singles["coffee"].forecast().mean.tobytes()
+    assert np.isnan(numbers(ahead, "thalweg")).tolist() == [False] * 3 + [True] * 3 + [False] * 3
+    with pytest.raises(InputError, match="target_col is 'step'"):
+        fleet_with(target_col="step")
+
+
+def test_bad_rows_have_all_their_steps():
+    fleet, data = tw.Fleet(Forecaster(season=None, horizon=2)), rows()
+    data["y"][6] = float("inf")
+    out = fleet.run(pl.DataFrame(data), on_bad="skip")
+    assert out.shape == (80, 5)
+    assert out["thalweg"].is_nan().to_numpy()[12:14].all()
+    assert out["y"][4 * 2 + 1] == data["y"][8]  # the next value of tea that was played
+
+
+def test_forecasts_of_frames_with_columns():
+    columns, rng = ["sun", "rain"], np.random.default_rng(0)
+    past = pl.DataFrame({"unique_id": ["a", "b"] * 30, "ds": np.arange(60), "y": rng.standard_normal(60)})
+    past = past.with_columns(sun=pl.Series(rng.standard_normal(60)), rain=pl.Series(rng.standard_normal(60)))
+    fleet = tw.Fleet(Forecaster(columns, season=None, horizon=2))
+    single = Forecaster(columns, season=None, horizon=2)
+    fleet.run(past)
+    mine = past.filter(pl.col("unique_id") == "b")
+    single.run(mine["y"].to_numpy(), mine.select(columns).to_numpy())
+    X = rng.standard_normal((6, 2))
+    future = {
+        "unique_id": ["b", "c", "a", "b", "c", "a"],
+        "ds": [63, 60, 61, 61, 61, 60],
+        "sun": X[:, 0],
+        "rain": X[:, 1],
+    }
+    out = fleet.forecast(pl.DataFrame(future))
+    assert out.columns == ["unique_id", "ds", "step", "thalweg"]
+    assert out["step"].to_list() == [2, 1, 2, 1, 2, 1]
+    want = single.forecast(X[[3, 0]]).mean
+    assert out["thalweg"].to_numpy()[[3, 0]].tobytes() == want.tobytes()
+    assert np.isnan(out["thalweg"].to_numpy()).tolist() == [False, True, False, False, True, False]
+    before = fleet.to_bytes()
+    with pytest.raises(FleetError, match=r"row 0 \(key 'b'\): there are 1 rows of its key, and a forecast takes 2"):
+        fleet.forecast(pl.DataFrame(future)[[0, 2, 5]])
+    with pytest.raises(FleetError, match=r"row 1 \(key 'a'\): its time is not after"):
+        fleet.forecast(pl.DataFrame(future).with_columns(ds=pl.lit(58))[[2, 5]])
+    with pytest.raises(FleetError, match=r"row 0 \(key 'a'\): there are 2 rows of its key, and a forecast takes 1"):
+        fleet.forecast(["a", "b", "a"], np.zeros((3, 2, 2)))
+    assert fleet.to_bytes() == before
+
+
 def test_pandas_keeps_its_index():
     frame = pd.DataFrame(rows()).set_index(np.arange(100, 140))
     assert make().run(frame).index.tolist() == list(range(100, 140))

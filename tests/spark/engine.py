@@ -78,10 +78,10 @@ def local(template, frame, **options):
 
 
 def bits(frame, names):
-    """The rows of a polars frame by key and time: other columns as bits."""
+    """The rows of a polars frame by key, time and step: other columns as bits."""
     found = {}
     for row in frame.iter_rows(named=True):
-        place = row["unique_id"], row["ds"]
+        place = row["unique_id"], row["ds"], row.get("step")
         assert place not in found, f"{place} is there twice"
         found[place] = np.array([row[name] for name in names], dtype=np.float64).tobytes()
     return found
@@ -90,5 +90,5 @@ def bits(frame, names):
 def assert_same_rows(found, want):
     """Two polars frames have the same rows, bit for bit, in any order."""
     assert found.columns == want.columns
-    names = [name for name in want.columns if name not in ("unique_id", "ds")]
+    names = [name for name in want.columns if name not in ("unique_id", "ds", "step")]
     assert bits(found, names) == bits(want, names)

@@ -54,6 +54,7 @@ def test_the_shard_of_a_key_is_the_one_that_spark_finds(spark):
 TEMPLATES = {
     "Forecaster": (lambda: Forecaster(lags=2, levels=(0.8,)), {}),
     "Forecaster, columns": (lambda: Forecaster(["a.b", "c`d"], season=None), {}),
+    "Forecaster, horizon": (lambda: Forecaster(season=None, horizon=3, levels=(0.8, 0.95)), {}),
     "ConformalTracker": (lambda: ConformalTracker(0.9, windows=(5, 20)), {}),
     "Aggregator": (lambda: Aggregator(), {"columns": ["a.b", "c`d"]}),
 }
@@ -151,6 +152,15 @@ def test_micro_batches_a_restart_and_the_state(spark, tmp_path):
             assert_same(mine[key], fleet[key])
         found += mine.keys()
     assert sorted(found) == sorted(fleet.keys())
+
+
+def test_micro_batches_with_a_horizon(spark, tmp_path):
+    stream, made = Stream(spark, tmp_path), Forecaster(season=None, horizon=2, levels=(0.8,))
+    for batch in range(2):
+        stream.feed(rows(batch, times=4, first=4 * batch))
+    stream.play(made)
+    fleet = tw.Fleet(made)
+    assert_same_rows(stream.found(), pl.concat([fleet.run(frame) for frame in stream.fed]))
 
 
 def test_state_of_another_job_is_refused():

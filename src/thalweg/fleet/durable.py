@@ -1,7 +1,8 @@
-"""Fleets as bytes: their streams in segments, and the journal of their calls."""
+"""Fleets as bytes: their streams in segments, and the keys of calls in a journal."""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Mapping
 from typing import Any, BinaryIO
 
@@ -13,10 +14,11 @@ from thalweg.errors import StateError
 from thalweg.fleet.families.base import Sizes
 from thalweg.fleet.hashing import hash_texts
 from thalweg.fleet.keys import INTEGERS, STRINGS, Keys
-from thalweg.fleet.segments import ClassToWrite, Segment, SegmentNames, write_segment
+from thalweg.fleet.playing import Player
+from thalweg.fleet.segments import ClassToWrite, Segment, SegmentNames, read_segment, write_segment
 from thalweg.fleet.streams import Streams
 
-__all__ = ["keys_as_arrays", "keys_of_arrays", "load_segments", "write_streams"]
+__all__ = ["from_bytes", "keys_as_arrays", "keys_of_arrays", "load_segments", "to_bytes", "write_streams"]
 
 _NONE = np.zeros(0, dtype=np.int64)
 
@@ -79,6 +81,34 @@ def _place(memory: Streams, sizes: Sizes, words: NDArray[np.int64], streams: Int
     places = shelf.take(streams.size)
     shelf.write(places, words)
     memory.room[streams], memory.place[streams] = number, places
+
+
+# -------------------------------------------------------------------------------------------------------- whole fleets
+
+
+def to_bytes(player: Player) -> bytes:
+    """Return all streams as bytes, for `from_bytes`."""
+    file, memory = io.BytesIO(), player.streams
+    facts = {
+        "batches": memory.batches,
+        "clock": player.clock,
+        "top": memory.table.top,
+        "settings": player.family.template._settings(),
+    }
+    write_streams(memory, file, memory.alive, _NONE, facts)
+    return file.getvalue()
+
+
+def from_bytes(owner: str, player: Player, data: bytes) -> None:
+    """Put the streams from `to_bytes` into a player that has none."""
+    segment = read_segment(owner, data)
+    facts = segment.facts
+    if facts["settings"] != player.family.template._settings():
+        raise StateError(f"{owner}: these streams have other arguments than the template.")
+    lost = load_segments(player.streams, [segment], facts["top"])
+    if lost or segment.damage:
+        raise StateError(f"{owner}: the bytes are damaged, {len(lost)} streams are lost.")
+    player.streams.batches, player.clock = facts["batches"], facts["clock"]
 
 
 # ----------------------------------------------------------------------------------------------------- keys as arrays

@@ -13,9 +13,11 @@ from thalweg._core.state import Floats, Ints
 from thalweg._extras import need
 from thalweg._validate import LARGEST_ENTRY, real_array, told
 from thalweg.errors import InputError
+from thalweg.fleet.keys import INTEGERS as WHOLE
 from thalweg.fleet.keys import Keys, read_keys
 
 __all__ = [
+    "STEP",
     "Bad",
     "BatchRows",
     "FleetError",
@@ -28,6 +30,7 @@ __all__ = [
     "values_of",
 ]  # fmt: skip
 
+STEP = "step"  # the column that numbers forecasts, as in `Forecast.to_frame`
 SHOWN = 3  # bad rows that a message names
 INTEGERS, MOMENTS = "integers", "datetimes"  # kinds of times
 FARTHEST = 9_214_646_400_000_000  # microseconds from 1970 that fit into 64 bits as nanoseconds: to the end of 2261
@@ -71,14 +74,47 @@ class BatchRows(NamedTuple):
     frame: Any = None  # narwhals' view
     clock: str = ""  # INTEGERS or MOMENTS, of the times
 
-    def like(self, kept: Sequence[str], names: Sequence[str], values: Floats) -> Any:
-        """Return new columns (n, len(names)) for the same rows: a frame of the same kind, or an array."""
+    def like(self, kept: Sequence[str], names: Sequence[str], values: Floats, steps: Ints | None = None) -> Any:
+        """Return new columns (n, len(names)) for the same rows: a frame of the same kind, or an array.
+
+        A frame also gets the numbers `steps`, if given.
+        """
         if self.frame is None:
             return values[:, 0].copy() if len(names) == 1 else values
-        nw = need("narwhals", "frames", "A data frame")
-        native = nw.get_native_namespace(self.frame)
-        made = [nw.new_series(name, values[:, i].copy(), backend=native) for i, name in enumerate(names)]
-        return self.frame.with_columns(*made).select(*kept, *names).to_native()
+        return _with(self.frame, kept, names, values, steps)
+
+    def like_steps(self, kept: Sequence[str], names: Sequence[str], values: Floats, steps: int) -> Any:
+        """Return new columns (n, steps, len(names)): a frame with `steps` rows for each row, or an array."""
+        n = self.keys.size
+        if self.frame is None:
+            whole = values.reshape(n, steps, len(names))
+            return whole[:, :, 0].copy() if len(names) == 1 else whole
+        rows = self.frame.select(*kept)[np.repeat(np.arange(n), steps).tolist()]
+        return _with(rows, kept, names, values.reshape(n * steps, -1), np.tile(np.arange(1, steps + 1), n))
+
+    def by_key(self, owner: str, count: int) -> Ints:
+        """Return the rows key by key, each in the order of its times; refuse keys that have not `count` rows."""
+        n = self.keys.size
+        keys = self.keys.numbers if self.keys.kind == WHOLE else np.array([self.keys.key(r) for r in range(n)])
+        _, group, sizes = np.unique(keys, return_inverse=True, return_counts=True)
+        wrong = [row for row in np.flatnonzero(sizes[group] != count).tolist() if row not in self.bad]
+        if wrong:
+            why = f"rows of its key, and a forecast takes {count}"
+            found = [Bad(row, self.keys.key(row), f"there are {sizes[group[row]]} {why}") for row in wrong]
+            raise FleetError.of(owner, found, "Nothing was forecast.")
+        order: Ints = np.lexsort((np.arange(n) if self.times is None else self.times, group))
+        return order
+
+
+def _with(rows: Any, kept: Sequence[str], names: Sequence[str], values: Floats, steps: Ints | None) -> Any:
+    """Return these columns of a frame beside new ones."""
+    nw = need("narwhals", "frames", "A data frame")
+    native = nw.get_native_namespace(rows)
+    made = [nw.new_series(name, values[:, i].copy(), backend=native) for i, name in enumerate(names)]
+    if steps is not None:
+        made.insert(0, nw.new_series(STEP, steps, backend=native))
+    chosen = (*kept, *(() if steps is None else (STEP,)), *names)
+    return rows.with_columns(*made).select(*chosen).to_native()
 
 
 def is_frame(data: Any) -> bool:

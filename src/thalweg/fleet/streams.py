@@ -171,6 +171,14 @@ class Streams:
         self._pack()
         return refused
 
+    def learned(self, streams: Ints, times: Ints | None) -> None:
+        """Note that these rows were learned."""
+        self.batches += 1
+        self.rows += streams.size
+        self.seen[streams] = self.batches
+        if times is not None:
+            np.maximum.at(self.latest, streams, times)
+
     def _pack(self) -> None:
         """Give memory back that streams have left behind."""
         for number, (_, shelf) in enumerate(self.rooms):

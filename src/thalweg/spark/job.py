@@ -10,7 +10,7 @@ from thalweg._validate import check_choice, check_count, check_text, told
 from thalweg.errors import InputError
 from thalweg.fleet import Fleet
 from thalweg.spark.processor import processor_of
-from thalweg.spark.shards import KEY, NO_KEY, NO_TIME, NULLS, OWNER, SHARD, TARGET, TIME, ShardJob
+from thalweg.spark.shards import KEY, NO_KEY, NO_TIME, NULLS, OWNER, SHARD, STEP, TARGET, TIME, ShardJob
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -58,7 +58,8 @@ def run(
     Returns
     -------
     pyspark.sql.DataFrame
-        Keys, times, targets as double, and predictions made before the target was seen, in no particular order.
+        Keys, times, targets as double, and predictions made before the target was seen, in no particular order. If the
+        template has a horizon, there is a row for each of its steps, as from `Fleet.run`.
     """
     frames = need("pyspark.sql", "spark", OWNER)
     for module in ("pandas", "pyarrow"):
@@ -89,8 +90,9 @@ def run(
         nulls.cast("tinyint").alias(NULLS),
         *(F.col(_quoted(name)).cast("double").alias(to) for name, to in ({target_col: TARGET} | given).items()),
     )
-    numbers = ", ".join(f"{name} double" for name in (TARGET, *made))
-    schema = f"{KEY} {'bigint' if whole else 'string'}, {TIME} {held}, {numbers}"
+    step = [STEP] if family.steps("run") > 1 else []
+    numbers = [*(f"{name} int" for name in step), *(f"{name} double" for name in (TARGET, *made))]
+    schema = ", ".join([f"{KEY} {'bigint' if whole else 'string'}", f"{TIME} {held}", *numbers])
     by = table.groupBy(SHARD)
     if rows.isStreaming:
         if rows.sparkSession.conf.get(PROVIDER, "") != SETTINGS[PROVIDER]:
@@ -104,6 +106,7 @@ def run(
     return said.select(
         F.col(KEY).cast(kinds[id_col]).alias(id_col),
         back(F.col(TIME)).alias(when),
+        *step,
         *(F.col(name).alias(to) for name, to in zip((TARGET, *made), names, strict=True)),
     )
 

@@ -9,11 +9,12 @@ import numpy as np
 
 from thalweg.errors import InputError, StateError
 from thalweg.fleet import Fleet, FleetError
+from thalweg.fleet.reading import STEP
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-__all__ = ["KEY", "NO_KEY", "NO_TIME", "NULLS", "OWNER", "SHARD", "TARGET", "TIME", "ShardJob"]
+__all__ = ["KEY", "NO_KEY", "NO_TIME", "NULLS", "OWNER", "SHARD", "STEP", "TARGET", "TIME", "ShardJob"]
 
 FORMAT = 1  # of the values in the engine's state
 SHARD, KEY, TIME, TARGET, NULLS = "shard", "key", "time", "target", "nulls"  # columns between Spark and its workers
@@ -64,29 +65,40 @@ class ShardJob:
         return FORMAT, self.shards, fleet.to_bytes()
 
     def play(self, fleet: Fleet, rows: DataFrame) -> DataFrame:
-        """Predict all rows and learn them; returns keys, times, targets and predictions."""
+        """Predict all rows and learn them; returns keys, times, steps if there are several, targets and predictions."""
         nulls = rows[NULLS].to_numpy()
         good = np.flatnonzero(nulls == 0)
         if good.size < nulls.size and self.on_bad == "raise":
             missing = self.options["id_col" if (nulls & NO_KEY).any() else "time_col"]
             raise InputError(f"{OWNER}: column {missing!r} is missing in a row. The batch was not played.")
-        said = np.full((nulls.size, len(self.results)), np.nan)
-        said[good] = self._run(fleet, rows if good.size == nulls.size else rows.iloc[good]).reshape(good.size, -1)
-        found = {name: rows[name] for name in (KEY, TIME, TARGET)}
+        n, steps, names = nulls.size, fleet._family.steps("run"), (TARGET, *self.results)
+        said = np.full((n, steps, len(names)), np.nan)
+        said[:, 0, 0] = rows[TARGET].to_numpy(dtype=np.float64)
+        said[good] = self._run(fleet, rows if good.size == n else rows.iloc[good], steps)
+        found = {name: rows[name] for name in (KEY, TIME)}
         for bit, name in ((NO_KEY, KEY), (NO_TIME, TIME)):
             if (nulls & bit).any():
                 values = rows[name].convert_dtypes() if rows[name].dtype.kind == "i" else rows[name]
                 found[name] = values.mask((nulls & bit) != 0)
-        return type(rows)(found | {name: said[:, j] for j, name in enumerate(self.results)})
+        if steps > 1:
+            again = np.repeat(np.arange(n), steps)
+            found = {name: column.iloc[again].reset_index(drop=True) for name, column in found.items()}
+            found[STEP] = np.tile(np.arange(1, steps + 1, dtype=np.int32), n)
+        said = said.reshape(n * steps, len(names))
+        return type(rows)(found | {name: said[:, j] for j, name in enumerate(names)})
 
-    def _run(self, fleet: Fleet, rows: DataFrame) -> Any:
+    def _run(self, fleet: Fleet, rows: DataFrame, steps: int) -> Any:
+        """Return targets and predictions (n, steps, columns)."""
         times = rows[TIME].to_numpy()
         if times.dtype.kind == "M":
             times = times.astype("datetime64[us]").astype(np.int64)
         columns = rows[list(self.columns)].to_numpy(dtype=np.float64) if self.columns else None
         target = rows[TARGET].to_numpy(dtype=np.float64)
         try:
-            return fleet.run(rows[KEY].to_numpy(), target, columns, time=times, on_bad=self.on_bad)
+            read = fleet._read(OWNER, rows[KEY].to_numpy(), target, columns, times, targets=True)
+            played = fleet._run(read, self.on_bad)
+            said = played.said.reshape(target.size, steps, -1)
+            return np.concatenate([played.ahead(target, steps)[:, :, None], said], axis=2)
         except FleetError as error:
             row, key, why = error.rows[0]
             when = f"{self.options['time_col']} = {rows[TIME].iloc[row]}"

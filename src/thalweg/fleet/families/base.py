@@ -113,11 +113,15 @@ class Family(ABC):
 
     @abstractmethod
     def said(self, call: str, batch: Any) -> Floats:
-        """Return the results of a batch that was played, a row for each of its rows."""
+        """Return the results of a batch that was played (n, steps * names): the names of step 1, of step 2, ..."""
 
     @abstractmethod
     def names(self, call: str) -> tuple[str, ...]:
-        """Return the names of the columns of `said`."""
+        """Return the names of the columns of `said`, for one step."""
+
+    def steps(self, call: str) -> int:
+        """Return the number of steps in the results of a call."""
+        return 1
 
     def mend(self, batch: Any, row: int, why: int, learner: Any) -> str:
         """Mend a row that was refused, so that it can be played; or return the reason why it cannot."""

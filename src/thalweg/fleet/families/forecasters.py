@@ -133,7 +133,7 @@ class Forecasters(Family):
         """See `Family`."""
         n, H, V = following.size, self.template.horizon, len(self.template.levels)
         asks, learns = call != "update", call in ("run", "update")
-        steps = 0 if not asks else H if call == "forecast" else 1
+        steps = self.steps(call) if asks else 0
         values = ValueRows(
             following,
             data["columns"] if asks else np.zeros((n, 0)),
@@ -141,7 +141,7 @@ class Forecasters(Family):
             asks,
             learns,
             1 if call == "predict" else H,
-            call == "forecast",
+            call == "forecast" and bool(self.columns),
             np.full((n, steps), np.nan),
             *(np.full((n, V, steps), np.nan) for _ in range(2)),
         )
@@ -149,9 +149,17 @@ class Forecasters(Family):
 
     def said(self, call: str, batch: ValueRows) -> Floats:
         """See `Family`: means, then the bounds of each level."""
-        n, V, H = batch.lower.shape
-        bounds = np.stack([batch.lower, batch.upper], axis=2).reshape(n, 2 * V, H)
-        return np.concatenate([batch.mean[:, None], bounds], axis=1).reshape(n, (1 + 2 * V) * H)
+        n, V, steps = batch.lower.shape
+        if V == 0:
+            return batch.mean
+        found = np.empty((n, steps, 1 + 2 * V))
+        found[:, :, 0] = batch.mean
+        found[:, :, 1::2], found[:, :, 2::2] = (one.transpose(0, 2, 1) for one in (batch.lower, batch.upper))
+        return found.reshape(n, steps * (1 + 2 * V))
+
+    def steps(self, call: str) -> int:
+        """See `Family`."""
+        return self.template.horizon if call in ("run", "forecast") else 1
 
     def names(self, call: str) -> tuple[str, ...]:
         """See `Family`."""
