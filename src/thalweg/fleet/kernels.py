@@ -1,4 +1,4 @@
-"""The loop over the streams of a batch, and the order in which their rows are played.
+"""The loop over the streams of a batch.
 
 The rows of a stream are a chain: `following[t]` is the row that comes after row t, -1 after the last. A *step* is a
 kernel that plays a chain from one of its rows on. It returns DONE, or `stopped(t, why)`: row t was not played.
@@ -11,10 +11,11 @@ from thalweg._kernels.fetching import LINE, fetch
 from thalweg._kernels.jit import inner, kernel
 from thalweg._kernels.pointers import Pointer, call
 
-__all__ = ["DONE", "FULL", "LARGE", "REASONS", "REFUSED", "Mount", "chain", "run_fleet", "stopped"]
+__all__ = ["DONE", "FULL", "LARGE", "REASONS", "REFUSED", "Mount", "run_fleet", "stopped"]
 
 DONE = -1
 REASONS = 4
+WORD = 8  # bytes
 FULL, LARGE, REFUSED = 0, 1, 2  # no capacity for the row; its gradient is too large; the machine refused it
 
 
@@ -27,7 +28,8 @@ def stopped(t: int, why: int) -> int:
 class Mount(NamedTuple):
     """How a stream is mounted: base + offset is written into the words of the seat that are addresses of its arrays.
 
-    Each stream has `size` bytes; they are asked for `ahead` streams before it is played.
+    Each stream has `size` bytes. They are fetched `ahead` streams before it is played, and so are its first rows in the
+    batch's arrays: `lines` has the addresses of the cache lines of row 0, `strides` the bytes from row to row.
     """
 
     words: Ints
@@ -35,41 +37,32 @@ class Mount(NamedTuple):
     offsets: Ints
     size: int
     ahead: int
+    lines: Ints
+    strides: Ints
+    following: Ints  # the batch's
+    rows: int  # of a stream, fetched ahead of time
 
 
 @kernel
 def run_fleet(step: Pointer, seat: Any, batch: Any, mount: Any, bases: Ints, heads: Ints, ends: Ints) -> None:
     """Play the chains that begin in rows `heads`, of streams whose memory begins at `bases`."""
     words, places, offsets, size, ahead = mount.words, mount.places, mount.offsets, mount.size, mount.ahead
+    lines, strides, following = mount.lines, mount.strides, mount.following
+    row0 = following.ctypes.data
     for g in range(heads.shape[0]):
+        if g + 2 * ahead < heads.shape[0]:
+            fetch(row0 + WORD * heads[g + 2 * ahead])
         if g + ahead < heads.shape[0]:
             for line in range(0, size, LINE):
                 fetch(bases[g + ahead] + line)
+            t = heads[g + ahead]
+            for _ in range(mount.rows):
+                for i in range(lines.shape[0]):
+                    fetch(lines[i] + strides[i] * t)
+                t = following[t]
+                if t < 0:
+                    break
         base = bases[g]
         for i in range(places.shape[0]):
             words[places[i]] = base + offsets[i]
         ends[g] = call(step, seat, batch, heads[g])
-
-
-@kernel
-def chain(streams: Ints, order: Ints, last: Ints, following: Ints, heads: Ints) -> int:
-    """following <- the chains of a batch, row by row in this `order`; heads <- their first rows. Returns how many.
-
-    Rows of stream -1 are left out. `last` has an entry -1 for every stream, and has again afterwards.
-    """
-    count = 0
-    for i in range(order.shape[0]):
-        t = order[i]
-        s = streams[t]
-        following[t] = -1
-        if s < 0:
-            continue
-        if last[s] < 0:
-            heads[count] = t
-            count += 1
-        else:
-            following[last[s]] = t
-        last[s] = t
-    for k in range(count):
-        last[streams[heads[k]]] = -1
-    return count

@@ -25,7 +25,7 @@ INTEGERS, STRINGS = "integers", "strings"
 EMPTY, GONE = -1, -2  # of the slots of a table
 FEWEST = 1024  # slots
 SLOT = 16  # bytes
-AHEAD = 8  # keys whose slots are asked for ahead of time
+AHEAD = 16  # keys whose slots are asked for ahead of time
 Bytes = NDArray[np.uint8]
 Mark = tuple[int, Ints, str | None]
 

@@ -116,13 +116,13 @@ class Player:
         with interrupts() as stop:
             try:
                 memory.enroll()
-                following, heads, late = memory.chains(streams, times)
+                chains, late = memory.chains(streams, times)
                 if late:
                     why = "its time is not after that of the row before it of the same key"
                     found = [Bad(r if good is None else int(good[r]), keys.key(r), why) for r in late]
                     raise LateRowsError.of(owner, found, "Nothing was played.")
                 memory.birth(new)
-                kernel, batch = self.family.batch(call, following, data)
+                kernel, batch = self.family.batch(call, chains.following, data)
                 if call != "decide":  # nothing to record: other calls make the same change
                     beside = {} if times is None else {"times": times}
                     self.record.note({"call": call, "clock": rows.clock}, keys, {**beside, **data})
@@ -130,9 +130,9 @@ class Player:
                 memory.unborn(new, mark)
                 raise
             with self.record.in_step():
-                refused = memory.play(kernel, batch, heads, streams, owner, progress)
+                refused = memory.play(kernel, batch, chains, owner, progress)
                 if learns:
-                    memory.learned(streams, times)
+                    memory.learned(chains, streams, times)
                     self.clock = self.clock if times is None else rows.clock
         said = self.family.said(call, batch)
         self.family.after(batch)
@@ -143,9 +143,9 @@ class Player:
             raise FleetError.of(owner, found, "These streams stopped before these rows; all others were played.")
         unknown = np.flatnonzero(streams < 0)
         if good is None:
-            return Played(said, following, unknown)
+            return Played(said, chains.following, unknown)
         whole, after = np.full((n, said.shape[1]), np.nan), np.full(n, -1)
-        whole[good], after[good] = said, np.where(following < 0, -1, good[following])
+        whole[good], after[good] = said, np.where(chains.following < 0, -1, good[chains.following])
         return Played(whole, after, good[unknown])
 
     def _refuse(self, owner: str, rows: BatchRows, on_bad: str) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thalweg._core.state import Block, Ints
+from thalweg._kernels.fetching import LINE
 from thalweg._kernels.handle import Closed, Handle, bind
 from thalweg._kernels.jit import PLAIN
 from thalweg._kernels.kinds import address
@@ -27,7 +28,8 @@ from thalweg.fleet.kernels import Mount, run_fleet
 __all__ = ["StreamSeat"]
 
 WORD = 8  # bytes
-NEAR, FARTHEST = 1 << 13, 8  # bytes and streams that are asked for ahead of time
+NEAR, FARTHEST = 1 << 13, 8  # bytes and streams that are fetched ahead of time
+WIDEST, MOST_ROWS = 4 * LINE, 8  # bytes of a row of a batch, and rows of a stream, that are fetched ahead of time
 
 
 class StreamSeat:
@@ -94,7 +96,17 @@ class StreamSeat:
         """
         ends = np.empty(heads.size, dtype=np.int64)
         closed = Closed(bind(batch))
-        mount = Mount(self._words, self._places, self._offsets, WORD * self.width, self._ahead)
+        rows_each = min(MOST_ROWS, -(-batch.following.size // max(heads.size, 1)))
+        mount = Mount(
+            self._words,
+            self._places,
+            self._offsets,
+            WORD * self.width,
+            self._ahead,
+            *_lines(batch),
+            batch.following,
+            rows_each,
+        )
         if not PLAIN:
             run_fleet(step, self._seat, closed, mount, bases, heads, ends)
             return ends
@@ -118,6 +130,18 @@ class StreamSeat:
         """Return the words of the stream in the learner."""
         parts = [self.block.memory, *(one.reshape(-1).view(np.int64) for one in self.spare)]
         return np.concatenate(parts)
+
+
+def _lines(batch: Any) -> tuple[Ints, Ints]:
+    """Return the addresses of the cache lines of row 0 in all arrays of a batch, and the bytes from row to row."""
+    lines, strides = [], []
+    for one in batch[1:]:  # without `following`
+        if isinstance(one, np.ndarray) and one.ndim and one.size and len(one) == len(batch.following):
+            size = one.strides[0]
+            for away in sorted({*range(0, min(size, WIDEST), LINE), min(size, WIDEST) - 1}):
+                lines.append(address(one) + away)
+                strides.append(size)
+    return np.array(lines, dtype=np.int64), np.array(strides, dtype=np.int64)
 
 
 Found = tuple[list[tuple[int, NDArray[Any]]], list[tuple[int, Handle]]]  # arrays and handles, by the places of words

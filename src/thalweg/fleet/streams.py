@@ -14,7 +14,8 @@ from thalweg._kernels.jit import PLAIN
 from thalweg._progress import progress_bar
 from thalweg.fleet.families import Family, Room
 from thalweg.fleet.families.base import Sizes, pointer_to
-from thalweg.fleet.kernels import DONE, FULL, REASONS, chain
+from thalweg.fleet.chains import Chains, chains_of
+from thalweg.fleet.kernels import DONE, FULL, REASONS
 from thalweg.fleet.keys import Keys, KeyTable, Mark, grown
 from thalweg.fleet.shelves import Shelf, shift
 
@@ -55,7 +56,6 @@ class Streams:
         self.latest = np.zeros(0, dtype=np.int64)
         self.seen = np.zeros(0, dtype=np.int64)
         self.dirty = np.zeros(0, dtype=np.bool_)
-        self._last = np.zeros(0, dtype=np.int64)  # scratch space of `chain`
         self._pool: ThreadPoolExecutor | None = None
         self._fresh = self.room_of(family.first)
 
@@ -67,7 +67,7 @@ class Streams:
     @property
     def nbytes(self) -> int:
         """Bytes of all streams, their keys, and the arrays with an entry for each."""
-        beside = self.room, self.place, self.latest, self.seen, self.dirty, self._last
+        beside = self.room, self.place, self.latest, self.seen, self.dirty
         return sum(shelf.nbytes for _, shelf in self.rooms) + self.table.nbytes + sum(one.nbytes for one in beside)
 
     # ------------------------------------------------------------------ keys
@@ -78,7 +78,7 @@ class Streams:
         if top > self.room.size:
             self.room, self.place = grown(self.room, top, -1), grown(self.place, top)
             self.latest, self.seen = grown(self.latest, top, NEVER), grown(self.seen, top)
-            self.dirty, self._last = grown(self.dirty, top), grown(self._last, top, -1)
+            self.dirty = grown(self.dirty, top)
 
     def birth(self, streams: Ints) -> None:
         """Give fresh streams their memory."""
@@ -139,45 +139,42 @@ class Streams:
 
     # ------------------------------------------------------------------ rounds
 
-    def chains(self, streams: Ints, times: Ints | None) -> tuple[Ints, Ints, list[int]]:
-        """Return the row after each row, the first row of every stream, and rows whose time does not come later."""
-        n = streams.size
-        order = np.arange(n)
-        if times is not None and n > 1 and (times[1:] < times[:-1]).any():
-            order = np.argsort(times, kind="stable")
-        following, heads = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-        heads = heads[: int(chain(streams, order, self._last, following, heads))]
+    def chains(self, streams: Ints, times: Ints | None) -> tuple[Chains, list[int]]:
+        """Return the rows of each stream in their order, and rows whose time does not come later."""
         if times is None:
-            return following, heads, []
+            return chains_of(streams), []
+        ascend = times.size < 2 or bool((times[1:] >= times[:-1]).all())
+        chains = chains_of(streams, None if ascend else np.argsort(times, kind="stable"))
+        following = chains.following
         again = (following >= 0) & (times[following] <= times)
-        late = np.zeros(n, dtype=np.bool_)
+        late = np.zeros(streams.size, dtype=np.bool_)
         late[following[again]] = True
-        if (times[heads] <= self.latest[streams[heads]]).any():
+        if (times[chains.heads] <= self.latest[chains.owners]).any():
             late |= (streams >= 0) & (times <= self.latest[streams])
-        return following, heads, np.flatnonzero(late).tolist()
+        return chains, np.flatnonzero(late).tolist()
 
-    def play(
-        self, kernel: Any, batch: Any, heads: Ints, streams: Ints, owner: str, progress: bool
-    ) -> list[tuple[int, str]]:
+    def play(self, kernel: Any, batch: Any, chains: Chains, owner: str, progress: bool) -> list[tuple[int, str]]:
         """Play chains; returns the rows that were refused, with the reasons."""
         refused: list[tuple[int, str]] = []
-        size = max(FEW, -(-heads.size // PORTIONS)) if progress else max(heads.size, 1)
-        with progress_bar(owner, heads.size, progress, "stream") as tick:
-            for begin in range(0, heads.size, size):
-                some = heads[begin : begin + size]
-                refused += self._play_some(kernel, batch, some, streams)
-                tick(some.size)
-        self.dirty[streams[heads]] = True
+        total = chains.heads.size
+        size = max(FEW, -(-total // PORTIONS)) if progress else max(total, 1)
+        with progress_bar(owner, total, progress, "stream") as tick:
+            for begin in range(0, total, size):
+                some = slice(begin, begin + size)
+                refused += self._play_some(kernel, batch, chains.heads[some], chains.owners[some])
+                tick(len(chains.heads[some]))
+        self.dirty[chains.owners] = True
         self._pack()
         return refused
 
-    def learned(self, streams: Ints, times: Ints | None) -> None:
-        """Note that these rows were learned."""
+    def learned(self, chains: Chains, streams: Ints, times: Ints | None) -> None:
+        """Note that chains, the rows of these streams, were learned."""
         self.batches += 1
         self.rows += streams.size
-        self.seen[streams] = self.batches
+        self.seen[chains.owners] = self.batches
         if times is not None:
-            np.maximum.at(self.latest, streams, times)
+            last = np.flatnonzero((chains.following < 0) & (streams >= 0))
+            self.latest[streams[last]] = times[last]
 
     def _pack(self) -> None:
         """Give memory back that streams have left behind."""
@@ -186,37 +183,37 @@ class Streams:
                 mine = np.flatnonzero(self.room == number)
                 self.place[mine] = shelf.pack(self.place[mine])
 
-    def _play_some(self, kernel: Any, batch: Any, heads: Ints, streams: Ints) -> list[tuple[int, str]]:
+    def _play_some(self, kernel: Any, batch: Any, heads: Ints, owners: Ints) -> list[tuple[int, str]]:
         refused: list[tuple[int, str]] = []
         stuck: set[tuple[int, int]] = set()
         while heads.size:
-            rooms = self.room[streams[heads]]
+            rooms = self.room[owners]
             ends = np.empty(heads.size, dtype=np.int64)
-            for number in np.unique(rooms).tolist():
-                mine = np.flatnonzero(rooms == number) if (rooms != number).any() else slice(None)
-                ends[mine] = self._play_room(number, kernel, batch, heads[mine], streams)
-            left = ends[ends != DONE]
-            rows, why = left // REASONS, left % REASONS
-            full = why == FULL
-            for row, reason in zip(rows[~full].tolist(), why[~full].tolist(), strict=True):
-                said = self._mend(batch, row, reason, int(streams[row]), stuck)
+            if (rooms == rooms[0]).all():
+                ends = self._play_room(int(rooms[0]), kernel, batch, heads, owners)
+            else:
+                for number in np.unique(rooms).tolist():
+                    mine = np.flatnonzero(rooms == number)
+                    ends[mine] = self._play_room(number, kernel, batch, heads[mine], owners[mine])
+            left = np.flatnonzero(ends != DONE)
+            rows, why, owners = ends[left] // REASONS, ends[left] % REASONS, owners[left]
+            again = why == FULL
+            for k in np.flatnonzero(~again).tolist():
+                said = self._mend(batch, int(rows[k]), int(why[k]), int(owners[k]), stuck)
+                again[k] = not said
                 if said:
-                    refused.append((row, said))
-                    full[rows == row] = False
-                else:
-                    full[rows == row] = True
-                    why[rows == row] = -1
-            lacking = rows[full & (why == FULL)]
-            for row, said in self._grow(lacking, streams):
-                refused.append((row, said))
-                full[rows == row] = False
-            heads = rows[full]
+                    refused.append((int(rows[k]), said))
+            lacking = np.flatnonzero(why == FULL)
+            for k, said in self._grow(owners[lacking]):
+                refused.append((int(rows[lacking[k]]), said))
+                again[lacking[k]] = False
+            heads, owners = rows[again], owners[again]
         return sorted(refused)
 
-    def _play_room(self, number: int, kernel: Any, batch: Any, heads: Ints, streams: Ints) -> Ints:
+    def _play_room(self, number: int, kernel: Any, batch: Any, heads: Ints, owners: Ints) -> Ints:
         """Play chains of streams of one class; returns the results of their steps."""
         room, shelf = self.rooms[number]
-        places = self.place[streams[heads]]
+        places = self.place[owners]
         bases = shelf.addresses(places)
         step = pointer_to(kernel, room.seats[0].tree, batch)
         if PLAIN:
@@ -263,30 +260,29 @@ class Streams:
         memory.block.memory[:] = shelf.read(self.place[stream : stream + 1])[0, : memory.block.memory.size]
         return room.learner
 
-    def _grow(self, rows: Ints, streams: Ints) -> list[tuple[int, str]]:
-        """Move streams that have no capacity for these rows to larger classes; returns those that cannot be."""
+    def _grow(self, streams: Ints) -> list[tuple[int, str]]:
+        """Move streams to larger classes; returns the indices of those that cannot grow, with the reasons."""
         refused: list[tuple[int, str]] = []
         wanted: dict[tuple[int, int], list[tuple[int, Mapping[str, Sequence[int]]]]] = {}
         full = "there is no memory for its stream to grow"
-        for row in rows.tolist():
-            stream = int(streams[row])
+        for k, stream in enumerate(streams.tolist()):
             here = int(self.room[stream])
             try:
                 growth = self.family.grow(self._visit(stream))
                 there = self.room_of(growth.sizes)
             except MemoryError:
-                refused.append((row, full))
+                refused.append((k, full))
                 continue
             if here == there and not growth.fields:
-                refused.append((row, "it has no capacity for another round"))
+                refused.append((k, "it has no capacity for another round"))
                 continue
-            wanted.setdefault((here, there), []).append((row, growth.fields))
+            wanted.setdefault((here, there), []).append((k, growth.fields))
         for (here, there), found in wanted.items():
-            some = [row for row, _ in found]
+            some = [k for k, _ in found]
             try:
                 self._move(here, there, streams[some], [fields for _, fields in found])
             except MemoryError:
-                refused += [(row, full) for row in some]
+                refused += [(k, full) for k in some]
         return refused
 
     def _move(self, here: int, there: int, streams: Ints, fields: list[Mapping[str, Sequence[int]]]) -> None:
