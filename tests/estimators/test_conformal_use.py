@@ -77,7 +77,23 @@ def test_capacity_is_that_of_the_rounds_and_the_same_in_a_run(kind):
             rows.update(y[t - late])
     state = whole.state() | {"kinds": rows.state()["kinds"]}
     assert same(state, rows.state())
-    assert rows._memory.block.memory.nbytes < ConformalTracker(0.8, **SMALL, **KINDS[kind])._memory.block.memory.nbytes
+    young = ConformalTracker(0.8, **SMALL, **KINDS[kind])._memory
+    assert rows._memory.sizes["N"] < young.sizes["N"]
+    assert (young.sizes["C"], rows._memory.sizes["C"]) == (32, 512)  # the first capacity above the number of scores
+
+
+def test_memory_grows_with_the_scores_until_all_that_are_kept_fit():
+    scores = np.abs(np.random.default_rng(0).standard_normal(1100))
+    tracker, sizes = ConformalTracker(0.9), {}
+    for t, score in enumerate(scores):
+        tracker.threshold()
+        tracker.update(score)
+        sizes.setdefault(tracker._memory.sizes["C"], t)
+    assert sizes == {32: 0, 128: 32, 512: 128, 1000: 512}
+    assert tracker._memory.state.above.recent.size == 400
+    large = ConformalTracker(0.9)
+    large._memory.grow(large._memory.sizes | {"C": 1000})
+    assert large.run_scores(scores).tobytes() == ConformalTracker(0.9).run_scores(scores).tobytes()
 
 
 def test_how_long_it_plays_is_not_its_horizon():

@@ -716,6 +716,6 @@ def _fleet_models() -> None:
     memory = FreeModel(LinearLayout(2)).memory
     seat = StreamSeat(model_tree(memory, 2), memory.block)
     batch = ExampleRows(np.full(1, -1), _numbers(1, 2), np.ones(1), True, np.zeros((1, 1)))
-    heads, rows = np.zeros(1, dtype=np.int64), seat.fresh[None].copy()
+    heads, rows = np.zeros(1, dtype=np.int64), seat.words()[None]
     bases = np.array([rows.ctypes.data], dtype=np.int64)
     seat.play(pointer_to(learn_rows, seat.tree, batch), batch, rows, bases, heads)

@@ -55,12 +55,15 @@ from thalweg.parts import conformal as kernels
 from thalweg.parts.conformal import (
     ANSWERED,
     ASKED,
+    KEPT,
     LARGEST_SCORE,
     MISSED,
+    RATIOS,
     Sides,
     SideSettings,
     SideState,
     SideTurn,
+    capacities,
     side_plan,
     sort,
 )
@@ -116,6 +119,7 @@ class Covering:
         two: bool,
     ) -> None:
         self._side, self._horizon, self._two = (alpha, eta, patience, windows, keep, horizon), horizon, two
+        self._capacities, self._longest = capacities(int(windows.max())), int(windows.max())
         self.weighing = Weighing(start.size, start)
 
     def sides(self, pair: Any) -> tuple[Any, ...]:
@@ -124,20 +128,27 @@ class Covering:
 
     def sizes(self) -> dict[str, int]:
         """See `Layout.sizes`."""
-        return self.weighing.sizes()
+        return {**self.weighing.sizes(), "C": self._capacities[0]}
 
     def sizes_of(self, saved: Saved) -> dict[str, int]:
         """See `Layout.sizes_of`."""
-        return self.weighing.sizes_of(saved, [f"{place}.weights." for place in PLACES[: 1 + self._two]])
+        found = self.weighing.sizes_of(saved, [f"{place}.weights." for place in PLACES[: 1 + self._two]])
+        scores, ratios = saved["above.recent"].size, saved["above.ratios"].shape[-1]
+        for capacity in self._capacities:
+            if (scores, ratios) == (min(self._longest, capacity), min(RATIOS, capacity)):
+                return {**found, "C": capacity}
+        raise ValueError(f"'above.recent' and 'above.ratios' must have a capacity of {self._capacities} scores")
 
     def larger(self, s: ConformalState, sizes: Mapping[str, int]) -> dict[str, int]:
         """Return sizes with capacity for another answer."""
         weights = [side.weights for side in self.sides(s)]
-        return self.weighing.larger(weights, weights, sizes)
+        kept = max(int(side.tally[KEPT]) for side in self.sides(s))
+        capacity = next((one for one in self._capacities if one > kept), self._capacities[-1])
+        return {**self.weighing.larger(weights, weights, sizes), "C": max(capacity, sizes["C"])}
 
     def plan(self, sizes: Mapping[str, int]) -> Plan:
         """See `Layout.plan`."""
-        side = side_plan(*self._side, self.weighing.plan(sizes))
+        side = side_plan(*self._side, sizes["C"], self.weighing.plan(sizes))
         return Plan(
             ConformalState,
             ConformalSettings(),

@@ -51,7 +51,6 @@ class StreamSeat:
         self.tree, self.block, self.spare, self._owner = tree, block, tuple(spare), owner
         self.width = block.memory.size + sum(one.size for one in self.spare)
         self._ahead = max(1, min(FARTHEST, NEAR // (WORD * self.width)))
-        self.fresh = self._leave()
         rows, words, self._inside = _rows(bind(tree))
         self._words = np.concatenate(words)
         begins = np.cumsum([0, *(row.size for row in words)])
@@ -115,7 +114,7 @@ class StreamSeat:
             self._enter(rows[g])
             one = slice(g, g + 1)
             run_fleet(step, self._seat, closed, mount, bases[one], heads[one], ends[one])
-            rows[g] = self._leave()
+            rows[g] = self.words()
         return ends
 
     def _enter(self, words: Ints) -> None:
@@ -126,8 +125,8 @@ class StreamSeat:
             one.reshape(-1)[:] = words[begin : begin + one.size].view(one.dtype)
             begin += one.size
 
-    def _leave(self) -> Ints:
-        """Return the words of the stream in the learner."""
+    def words(self) -> Ints:
+        """Return the words of the stream in the learner itself: a fresh one, or the last that was copied into it."""
         parts = [self.block.memory, *(one.reshape(-1).view(np.int64) for one in self.spare)]
         return np.concatenate(parts)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import mmap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ __all__ = ["Shelf", "shift"]
 CHUNK = 1 << 20  # words of a chunk, about: memory is only taken once it is written
 WASTE = 1.1  # memory over that of the streams in it, from which on a shelf is worth packing
 WORD = 8
+NONE = np.zeros(0, dtype=np.int64)
 
 
 def _pages(size: int, large: bool) -> NDArray[np.int64]:
@@ -142,18 +144,32 @@ class Shelf:
             memory[rows] = words if words.ndim == 1 else words[mine]
 
 
-def shift(old: Plan, new: Plan) -> tuple[Ints, Ints, Ints]:
-    """Return how words move when a block changes its size: from which, to which, and the words that all begin with."""
+Arrays = Sequence[NDArray[Any]]
+
+
+def shift(old: Plan, new: Plan, old_spare: Arrays, new_spare: Arrays) -> tuple[Ints, Ints, Ints]:
+    """Return how words move when a stream changes its size: from which, to which, and the words that all begin with.
+
+    Behind its block a stream has spare arrays, which have these shapes.
+    """
     begin = Block(new)
     for name, value in new.starts():
         begin.arrays[name][...] = value
     number = Block(old, np.arange(old.words))
     target = Block(new, np.arange(new.words))
-    sources, targets = [], []
-    for name, theirs in target.arrays.items():
-        mine = number.arrays[name]
+    pairs = [(number.arrays[name].view(np.int64), theirs.view(np.int64)) for name, theirs in target.arrays.items()]
+    pairs += zip(_numbered(old_spare, old.words), _numbered(new_spare, new.words), strict=True)
+    sources, targets = [NONE], [NONE]
+    for mine, theirs in pairs:
         both = tuple([slice(0, min(n)) for n in zip(mine.shape, theirs.shape, strict=True)])
-        sources.append(mine[both].view(np.int64).ravel())
-        targets.append(theirs[both].view(np.int64).ravel())
-    none = np.zeros(0, dtype=np.int64)
-    return np.concatenate([none, *sources]), np.concatenate([none, *targets]), begin.memory
+        sources.append(mine[both].ravel())
+        targets.append(theirs[both].ravel())
+    blank = np.zeros(sum(one.size for one in new_spare), dtype=np.int64)
+    return np.concatenate(sources), np.concatenate(targets), np.concatenate([begin.memory, blank])
+
+
+def _numbered(arrays: Arrays, first: int) -> Iterator[Ints]:
+    """Yield arrays of these shapes that number their words, from `first` on."""
+    for one in arrays:
+        yield np.arange(first, first + one.size).reshape(one.shape)
+        first += one.size

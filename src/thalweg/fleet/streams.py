@@ -23,6 +23,7 @@ __all__ = ["NEVER", "Streams"]
 
 NEVER = -(2**63)  # a time before all others
 FEW = 256  # chains for which a second thread is not worth its start
+SHIFTS = 16  # kept for later
 PORTIONS = 100  # of a batch, between which a progress bar moves
 
 
@@ -58,6 +59,7 @@ class Streams:
         self.dirty = np.zeros(0, dtype=np.bool_)
         self._pool: ThreadPoolExecutor | None = None
         self._fresh = self.room_of(family.first)
+        self._begin = self.rooms[self._fresh][0].seats[0].words()  # of a fresh stream
 
     @property
     def alive(self) -> Ints:
@@ -84,9 +86,9 @@ class Streams:
         """Give fresh streams their memory."""
         if not streams.size:
             return
-        room, shelf = self.rooms[self._fresh]
+        shelf = self.rooms[self._fresh][1]
         places = shelf.take(streams.size)
-        shelf.write(places, room.seats[0].fresh)
+        shelf.write(places, self._begin)
         self.room[streams], self.place[streams] = self._fresh, places
         self.latest[streams], self.seen[streams], self.dirty[streams] = NEVER, self.batches, True
 
@@ -305,13 +307,15 @@ class Streams:
 
     def _shifted(self, here: int, there: int, words: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return words of streams as they are in another class."""
-        mine, theirs = (self.family.memory(self.rooms[k][0].learner).block.plan for k in (here, there))
         found = self._shifts.get((here, there))
         if found is None:
-            found = self._shifts[here, there] = shift(mine, theirs)
+            if len(self._shifts) >= SHIFTS:
+                self._shifts.clear()
+            learners = [self.rooms[k][0].learner for k in (here, there)]
+            plans = [self.family.memory(one).block.plan for one in learners]
+            found = self._shifts[here, there] = shift(*plans, *(self.family.spare(one) for one in learners))
         source, target, begin = found
-        moved = np.empty((len(words), self.rooms[there][1].width), dtype=np.int64)
-        moved[:, : begin.size] = begin
+        moved = np.empty((len(words), begin.size), dtype=np.int64)
+        moved[:] = begin
         moved[:, target] = words[:, source]
-        moved[:, begin.size :] = words[:, mine.words :]
         return moved

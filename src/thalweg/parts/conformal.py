@@ -48,6 +48,7 @@ __all__ = [
 
 RATIOS = 1000  # that are remembered for each half-life
 STEEPEST = 2.0**64  # of a ratio
+FEWEST, ENDLESS = 32, 2**62  # capacity for scores: the smallest, and none that is ever reached
 LOWEST, HIGHEST = -2.0, 44.0  # of theta
 LONG = 10  # times its patience: zeros in a row after which theta forgets them
 LARGEST_SCORE = 1e100  # of a score or a forecast
@@ -56,9 +57,12 @@ MISSED, ZEROS, KEPT = 0, 1, 2  # of the counts of a side; zeros in a row so far,
 
 
 class SideState(NamedTuple):
-    """W windows, H half-lives, K = W + H candidates; up to h rounds wait for their answer."""
+    """W windows, H half-lives, K = W + H candidates; up to h rounds wait for their answer.
 
-    recent: Floats = field("L")  # L the longest window: scores, one after another: the i-th is recent[i % L]
+    L is the longest window, R = RATIOS; both are smaller as long as there are few scores: see `capacities`.
+    """
+
+    recent: Floats = field("L")  # scores, one after another: the i-th is recent[i % L]
     held: Ints = field("W")  # how many are in each window
     ratios: Floats = field("H R")  # as `recent`
     ranks: Ints = field("H")  # how many there were ever
@@ -82,6 +86,7 @@ class SideSettings(NamedTuple):
     windows: Ints  # (W,)
     shortest: int  # the place of the shortest window
     keep: Floats  # (H,) 2^(-1/h)
+    capacity: int  # for scores; ENDLESS once there is capacity for all that are kept
     weights: Any = part()
     scores: Floats = scratch("W L")  # those of each window, sorted
     ranked: Floats = scratch("H R")  # ratios, sorted
@@ -95,15 +100,23 @@ class SideTurn(NamedTuple):
     weigher: Weigher
 
 
+def capacities(longest: int) -> tuple[int, ...]:
+    """Return the numbers of scores for which there may be capacity, if this is the longest window."""
+    most = max(longest, RATIOS)
+    below = range((most - 1).bit_length())
+    return (*(FEWEST * 4**k for k in below if FEWEST * 4**k < most), most)
+
+
 def side_plan(
-    alpha: float, eta: float, patience: int, windows: Ints, keep: Floats, horizon: int, weights: Plan
+    alpha: float, eta: float, patience: int, windows: Ints, keep: Floats, horizon: int, capacity: int, weights: Plan
 ) -> Plan:
     """Return the plan of one side whose candidates are weighed by a part with this plan."""
-    W, H = windows.size, keep.size
+    W, H, L = windows.size, keep.size, int(windows.max())
+    most = ENDLESS if capacity >= max(L, RATIOS) else capacity
     return Plan(
         SideState,
-        SideSettings(alpha, eta, patience, windows, int(windows.argmin()), keep),
-        {"L": int(windows.max()), "W": W, "H": H, "R": RATIOS, "K": W + H, "h": horizon},
+        SideSettings(alpha, eta, patience, windows, int(windows.argmin()), keep, most),
+        {"L": min(L, capacity), "W": W, "H": H, "R": min(RATIOS, capacity), "K": W + H, "h": horizon},
         {"weights": weights},
         holds=_holds,
         begin=lambda s, c: weights.begin(s.weights, c.weights),
@@ -114,6 +127,7 @@ def _holds(s: SideState, c: SideSettings, past: Past) -> Iterator[tuple[str, boo
     """Relations that the next round relies on."""
     answered, (missed, zeros, kept) = past.rounds, s.tally.tolist()
     yield "clock", max(missed, zeros, kept) <= answered and missed + zeros <= answered
+    yield "clock", kept <= c.capacity
     held, ranks = s.held, s.ranks
     yield "windows", bool(((held >= 0) & (held <= np.minimum(c.windows, kept))).all())
     yield "windows", bool((held == np.minimum(c.windows, held.max(initial=0))).all())
@@ -264,7 +278,8 @@ def ask(handle: AnyHandle, row: int) -> float:
 @kernel
 def has_capacity(handle: AnyHandle) -> bool:
     """Whether there is capacity for one more answer."""
-    return fits(parts(handle).weigher)
+    turn = parts(handle)
+    return turn.state.tally[KEPT] < turn.settings.capacity and fits(turn.weigher)
 
 
 @kernel

@@ -31,7 +31,7 @@ class Growth(NamedTuple):
 
 
 class Room(NamedTuple):
-    """A class of streams: an ordinary learner of its sizes, and seats of such learners, one a thread."""
+    """A class of streams: seats of learners of its sizes, one a thread, and the learner of the first seat."""
 
     sizes: Sizes
     learner: Any
@@ -154,8 +154,8 @@ class Family(ABC):
 
     def room(self, sizes: Sizes, threads: int) -> Room:
         """Return a class of streams."""
-        learner = self.learner(sizes)
-        return Room(sizes, learner, tuple(self.seat(self.learner(sizes)) for _ in range(threads)))
+        learners = [self.learner(sizes) for _ in range(threads)]
+        return Room(sizes, learners[0], tuple(self.seat(one) for one in learners))
 
     def seat(self, learner: Any) -> StreamSeat:
         """Return a learner as a seat."""
