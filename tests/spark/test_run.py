@@ -16,7 +16,7 @@ from tests.spark.engine import assert_same_rows, local, needs_spark, rows, start
 from thalweg.errors import InputError, MissingExtraError, StateError
 from thalweg.estimators import Aggregator, ConformalTracker, Forecaster
 from thalweg.fleet import shard_of
-from thalweg.spark.shards import ShardJob
+from thalweg.spark.shards import Shard, ShardJob
 
 pytestmark = needs_spark
 SCHEMA = "unique_id string, ds long, y double"
@@ -127,10 +127,22 @@ class Stream:
         """All results, as readers of Spark's folders see them."""
         return pl.from_arrow(self.spark.read.parquet(f"{self.folder}/out").toArrow())
 
-    def state(self):
-        """The values in the engine's state."""
-        table = self.spark.read.format("statestore").option("stateVarName", "streams").load(f"{self.folder}/state")
+    def state(self, name):
+        """Values in the engine's state, by shard."""
+        table = self.spark.read.format("statestore").option("stateVarName", name).load(f"{self.folder}/state")
         return {row["key"][0]: row["value"] for row in table.collect()}
+
+    def assert_state(self, fleet):
+        """The state is that of a local fleet, bit for bit."""
+        found, waiting = [], self.state("rows")
+        for shard, value in self.state("streams").items():
+            mine = thalweg.spark.read_shard(template(), value, waiting.get(shard))
+            assert (value["format"], value["shards"]) == (2, 5)
+            assert set(shard_of(mine.keys(), 5).tolist()) == {shard}
+            for key in mine:
+                assert_same(mine[key], fleet[key])
+            found += mine.keys()
+        assert sorted(found) == sorted(fleet.keys())
 
 
 def test_micro_batches_a_restart_and_the_state(spark, tmp_path):
@@ -143,15 +155,20 @@ def test_micro_batches_a_restart_and_the_state(spark, tmp_path):
     stream.play()
     fleet, want = local(template(), pl.concat(stream.fed))
     assert_same_rows(stream.found(), want)
-    found = []
-    for shard, value in stream.state().items():
-        mine = tw.Fleet.from_bytes(template(), bytes(value["data"]))
-        assert (value["format"], value["shards"]) == (1, 5)
-        assert set(shard_of(mine.keys(), 5).tolist()) == {shard}
-        for key in mine:
-            assert_same(mine[key], fleet[key])
-        found += mine.keys()
-    assert sorted(found) == sorted(fleet.keys())
+    stream.assert_state(fleet)
+
+
+def test_rows_wait_beside_the_streams_until_there_are_many(spark, tmp_path):
+    stream, sizes = Stream(spark, tmp_path), []
+    for batch, times in enumerate((3, 2, 2, 4, 1, 1)):
+        stream.feed(rows(batch, times=times, first=10 * batch))
+        stream.play()
+        kept = stream.state("rows")
+        sizes.append({len(value["data"]) > 0 for value in kept.values()} or {False})
+        fleet, want = local(template(), pl.concat(stream.fed))
+        stream.assert_state(fleet)
+    assert sizes == [{False}, {True}, {True}, {True}, {False}, {True}]  # 2, 4 and 8 rows a stream wait, not 9
+    assert_same_rows(stream.found(), want)
 
 
 def test_micro_batches_with_a_horizon(spark, tmp_path):
@@ -166,18 +183,21 @@ def test_micro_batches_with_a_horizon(spark, tmp_path):
 def test_state_of_another_job_is_refused():
     options = {"time_col": "ds", "threads": 1}
     job = ShardJob(template(), options, (), ("result0",), 5, "raise")
-    fleet = job.fleet()
-    fleet.run(["a", "b"], [1.0, 2.0])
-    value = job.value(fleet)
-    assert job.fleet(value).keys() == ["a", "b"]
+    shard = Shard(job)
+    shard.fleet.run(["a", "b"], [1.0, 2.0])
+    value = shard.value()
+    assert Shard(job, value).fleet.keys() == ["a", "b"]
     with pytest.raises(StateError, match=r"that of 5 shards\. Got shards=6"):
-        dataclasses.replace(job, shards=6).fleet(value)
+        Shard(dataclasses.replace(job, shards=6), value)
     with pytest.raises(StateError, match="other arguments than the template"):
-        dataclasses.replace(job, template=Forecaster(lags=3)).fleet(value)
-    with pytest.raises(StateError, match=r"the state has format 2; .* reads format 1"):
-        job.fleet((2, *value[1:]))
+        Shard(dataclasses.replace(job, template=Forecaster(lags=3)), value)
+    with pytest.raises(StateError, match=r"the state has format 3; .* reads format 2"):
+        Shard(job, (3, *value[1:]))
     with pytest.raises(StateError, match="damaged"):
-        job.fleet((*value[:2], value[2][:2000]))
+        Shard(job, (*value[:2], value[2][:2000]))
+    for kept in (b"x" * 5, b"x" * 50):
+        with pytest.raises(StateError, match="damaged at byte 0"):
+            Shard(job, value, (kept,))
 
 
 def test_bad_rows(spark, tmp_path):

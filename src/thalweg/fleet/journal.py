@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from thalweg.errors import StateError
 
-__all__ = ["Journal", "entries"]
+__all__ = ["Journal", "entries", "entry", "read_entries"]
 
 HEAD = struct.Struct("<QI")
 Arrays = Mapping[str, NDArray[Any]]
@@ -44,12 +44,9 @@ class Journal:
         """Write an entry, and wait until it is on disk. If that fails, the file is as before."""
         if self._broken:
             raise OSError(f"The journal {self.path} could not be written before. Open the fleet again.")
-        shapes = [[name, array.dtype.str, list(array.shape)] for name, array in arrays.items()]
-        head = json.dumps({**facts, "arrays": shapes}).encode()
-        parts = [struct.pack("<I", len(head)), head, *(np.ascontiguousarray(one).tobytes() for one in arrays.values())]
-        body = b"".join(parts)
+        data = entry(facts, arrays)
         try:
-            _write(self._file, HEAD.pack(len(body), zlib.crc32(body)) + body, self._end)
+            _write(self._file, data, self._end)
             os.fsync(self._file)
         except OSError:
             self._broken = True
@@ -57,7 +54,7 @@ class Journal:
             os.fsync(self._file)
             self._broken = False
             raise
-        self._end += HEAD.size + len(body)
+        self._end += len(data)
 
     def close(self) -> None:
         """Close the file."""
@@ -75,26 +72,38 @@ def _write(file: int, data: bytes, at: int) -> None:
         view, at = view[done:], at + done
 
 
+def entry(facts: Mapping[str, Any], arrays: Arrays) -> bytes:
+    """Return an entry."""
+    shapes = [[name, array.dtype.str, list(array.shape)] for name, array in arrays.items()]
+    head = json.dumps({**facts, "arrays": shapes}).encode()
+    parts = [struct.pack("<I", len(head)), head, *(np.ascontiguousarray(one).tobytes() for one in arrays.values())]
+    body = b"".join(parts)
+    return HEAD.pack(len(body), zlib.crc32(body)) + body
+
+
 def entries(path: Path) -> Iterator[tuple[dict[str, Any], dict[str, NDArray[Any]], int]]:
     """Yield the entries of a journal and where each ends; raise StateError at one that is damaged, not torn off."""
-    if not path.exists():
-        return
-    data = memoryview(path.read_bytes())
-    at = 0
+    if path.exists():
+        yield from read_entries(str(path), path.read_bytes())
+
+
+def read_entries(name: str, given: bytes) -> Iterator[tuple[dict[str, Any], dict[str, NDArray[Any]], int]]:
+    """Yield entries of bytes, as `entries` does."""
+    data, at = memoryview(given), 0
     while at + HEAD.size <= len(data):
         length, crc = HEAD.unpack(data[at : at + HEAD.size])
         end = at + HEAD.size + length
         body = data[at + HEAD.size : end]
         if len(body) < length or zlib.crc32(body) != crc:
             if end < len(data):
-                raise StateError(f"{path} is damaged at byte {at}: {len(data) - at} bytes from there on are lost.")
+                raise StateError(f"{name} is damaged at byte {at}: {len(data) - at} bytes from there on are lost.")
             return
         size = struct.unpack("<I", body[:4])[0]
         facts, place, arrays = json.loads(bytes(body[4 : 4 + size])), 4 + size, {}
-        for name, kind, shape in facts.pop("arrays"):
+        for part, kind, shape in facts.pop("arrays"):
             count = int(np.prod(shape))
             dtype = np.dtype(kind)
-            arrays[name] = np.frombuffer(body, dtype, count, place).reshape(shape).copy()
+            arrays[part] = np.frombuffer(body, dtype, count, place).reshape(shape).copy()
             place += count * dtype.itemsize
         yield facts, arrays, end
         at = end

@@ -10,12 +10,12 @@ from thalweg._validate import check_choice, check_count, check_text, told
 from thalweg.errors import InputError
 from thalweg.fleet import Fleet
 from thalweg.spark.processor import processor_of
-from thalweg.spark.shards import KEY, NO_KEY, NO_TIME, NULLS, OWNER, SHARD, STEP, TARGET, TIME, ShardJob
+from thalweg.spark.shards import KEY, NO_KEY, NO_TIME, NULLS, OWNER, SHARD, STEP, TARGET, TIME, Shard, ShardJob
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["SETTINGS", "run"]
+__all__ = ["SETTINGS", "read_shard", "run"]
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 SETTINGS = {
@@ -102,13 +102,24 @@ def run(
         need("google.protobuf", "spark", OWNER, package="protobuf")
         said = by.transformWithStateInPandas(processor_of(job), schema, "append", "none")
     else:
-        said = by.applyInPandas(lambda frame: job.play(job.fleet(), frame), schema)
+        said = by.applyInPandas(lambda frame: Shard(job).play(frame), schema)
     return said.select(
         F.col(KEY).cast(kinds[id_col]).alias(id_col),
         back(F.col(TIME)).alias(when),
         *step,
         *(F.col(name).alias(to) for name, to in zip((TARGET, *made), names, strict=True)),
     )
+
+
+def read_shard(template: Any, value: Any, rows: Any = None, **options: Any) -> Fleet:
+    """Return the fleet of a shard from Spark's state.
+
+    `value` is the shard's value of the state variable "streams", `rows` that of "rows" if it has one; template and
+    options are those of `run`, without `shards` and `on_bad`.
+    """
+    job = ShardJob(template, {"time_col": "ds", **options}, (), (), value["shards"], "skip")
+    kept = None if rows is None else (rows["data"],)
+    return Shard(job, (value["format"], value["shards"], value["data"]), kept).fleet
 
 
 def _quoted(name: str) -> str:

@@ -1,11 +1,11 @@
-"""The state of a shard between micro-batches: one binary value in the engine's state, which is the only truth."""
+"""The state of a shard between micro-batches: two binary values in the engine's state, which is the only truth."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from thalweg.spark.shards import ShardJob
+from thalweg.spark.shards import Shard, ShardJob
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -21,17 +21,24 @@ def processor_of(job: ShardJob) -> Any:
         """Plays the rows of shards, micro-batch by micro-batch."""
 
         def init(self, handle: Any) -> None:
-            """Name the value in the engine's state."""
+            """Name the values in the engine's state."""
             self._streams = handle.getValueState("streams", "format int, shards int, data binary")
+            self._rows = handle.getValueState("rows", "data binary")
 
         def handleInputRows(self, key: Any, rows: Iterator[DataFrame], timerValues: Any) -> Iterator[DataFrame]:
             """Play the rows of a shard in this micro-batch."""
             import pandas
 
             frames = list(rows)
-            fleet = job.fleet(self._streams.get())
-            said = job.play(fleet, frames[0] if len(frames) == 1 else pandas.concat(frames, ignore_index=True))
-            self._streams.update(job.value(fleet))
+            waiting = self._rows.get()
+            shard = Shard(job, self._streams.get(), waiting)
+            said = shard.play(frames[0] if len(frames) == 1 else pandas.concat(frames, ignore_index=True))
+            if not shard.due:
+                self._rows.update(shard.rows())
+            else:
+                self._streams.update(shard.value())
+                if waiting is not None:
+                    self._rows.clear()
             yield said
 
         def close(self) -> None:
