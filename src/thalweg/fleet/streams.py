@@ -311,9 +311,9 @@ class Streams:
         if found is None:
             if len(self._shifts) >= SHIFTS:
                 self._shifts.clear()
-            learners = [self.rooms[k][0].learner for k in (here, there)]
-            plans = [self.family.memory(one).block.plan for one in learners]
-            found = self._shifts[here, there] = shift(*plans, *(self.family.spare(one) for one in learners))
+            mine, theirs = (self.rooms[k][0].learner for k in (here, there))
+            plans = self.family.memory(mine).block.plan, self.family.memory(theirs).block.plan
+            found = self._shifts[here, there] = shift(*plans, self.family.spare(mine), self.family.spare(theirs))
         source, target, begin = found
         moved = np.empty((len(words), begin.size), dtype=np.int64)
         moved[:] = begin
