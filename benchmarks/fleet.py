@@ -4,7 +4,8 @@
     python benchmarks/fleet.py --streams 10000
 
 Processor time, the least of a few turns of everything that is compared. Single learners are as old as the streams and
-get the same kind of rows. Resident memory is that of the process, less that before the fleet.
+get the same kind of rows. Resident memory is that of the process, less that before the fleet. "Memory alone" is the
+time to read and write the bytes of a stream at the bandwidth of a large copy: a bound for rounds with one row a key.
 """
 
 import argparse
@@ -42,6 +43,12 @@ def resident():
         trim.malloc_trim(0)
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def bandwidth(size=1 << 28):
+    """Bytes a second of a copy out of cache: each is read and written."""
+    one, other = np.ones(size // 8), np.ones(size // 8)
+    return size / min(cpu(lambda: np.copyto(one, other)) for _ in range(TURNS))
 
 
 class Case:
@@ -115,6 +122,12 @@ class Case:
         return min(cpu(play) for _ in range(TURNS)) / count, size
 
 
+def widths(fleet):
+    """Words of every stream."""
+    memory = fleet._streams
+    return np.array([shelf.width for _, shelf in memory.rooms])[memory.room[memory.alive]]
+
+
 def measure(case, threads):
     """One line of the table."""
     n, rng = case.streams, case.rng
@@ -132,10 +145,11 @@ def measure(case, threads):
         keys = np.repeat(rng.permutation(n)[: n // 8], 8)
         eight.append(cpu(case.update(fleet, keys)) / keys.size)
     memory, ours = resident() - before, fleet.nbytes
-    s, a, b = case.alone(single), min(one), min(eight)
+    s, a, b, bytes_each = case.alone(single), min(one), min(eight), 8 * np.mean(widths(fleet))
     print(
         f"| {case.name} | {n:.0e} | {1e6 * s:.2f} | {1e6 * a:.2f} ({a / s:.2f}) | {1e6 * b:.2f} ({b / s:.2f}) | "
-        f"{1e6 * born:.2f} | {1e6 * hand:.1f} | {ours / n:,.0f} | {memory / ours:.2f} | {weight / 1e3:.0f} kB |",
+        f"{1e6 * bytes_each / bandwidth():.2f} | {1e6 * born:.2f} | {1e6 * hand:.1f} | "
+        f"{ours / n:,.0f} | {memory / ours:.2f} | {weight / 1e3:.0f} kB |",
         flush=True,
     )
     return fleet
@@ -210,9 +224,9 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     given = parser.parse_args()
     n = given.streams
-    print("| learner | streams | single, us | one row a key (ratio) | 8 rows a key (ratio) | birth, us | "
-          "dict of learners, us | bytes a stream | resident / nbytes | a learner in a dict |")  # fmt: skip
-    print("|---|---|---|---|---|---|---|---|---|---|")
+    print("| learner | streams | single, us | one row a key (ratio) | 8 rows a key (ratio) | memory alone, us | "
+          "birth, us | dict of learners, us | bytes a stream | resident / nbytes | a learner in a dict |")  # fmt: skip
+    print("|---|---|---|---|---|---|---|---|---|---|---|")
     for case in (
         Case("EfficientDynamic(Box(8))", dynamic, n),
         Case("Tracker(Ball(4))", lambda: tw.Tracker(Ball(4)), n // 10),
