@@ -164,9 +164,14 @@ def test_gradients_are_clipped_as_a_single_learner_clips_them():
 
     fleet, singles, rng = tw.Fleet(make()), Singles(make), np.random.default_rng(0)
     keys, g = rng.integers(0, 5, 200), 2 * rng.standard_normal((200, 2))
+    g.flags.writeable = False  # the caller's own are not changed
     fleet.update(keys, g)
-    for key, one in zip(keys.tolist(), g, strict=True):
-        singles[key].update(one)
+    small = 0.1 * g / np.abs(g).max()
+    small.flags.writeable = False
+    fleet.update(keys, small)
+    for gradients in (g, small):
+        for key, one in zip(keys.tolist(), gradients, strict=True):
+            singles[key].update(one)
     assert_equal(fleet, singles)
     assert fleet[int(keys[0])].clipped > 0
 

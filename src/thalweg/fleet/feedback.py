@@ -20,7 +20,7 @@ def read_feedback(
 ) -> dict[str, NDArray[Any]]:
     """Return gradients and losses; note in `bad` the rows that every learner like the template would refuse."""
     feedback, shape = template._feedback, template.domain.shape
-    g = values_of(owner, "gradients", gradients, (n, *shape)).reshape(n, -1)
+    g = values_of(owner, "gradients", gradients, (n, *shape), copy=False).reshape(n, -1)
     if losses is None:
         if template.needs_loss:
             raise InputError(f"{owner}: {type(template).__name__} needs losses too. Call update(keys, g, losses).")
@@ -31,7 +31,10 @@ def read_feedback(
         for row in np.flatnonzero(~fine).tolist():
             bad.setdefault(row, _why(feedback.read_paid, float(paid[row])))
     squares = np.einsum("ij,ij->i", g, g)
-    for row in np.flatnonzero(~(squares <= feedback.square * (1 - 1e-12))).tolist():
+    large = np.flatnonzero(~(squares <= feedback.square * (1 - 1e-12))).tolist()
+    if large or not g.flags.writeable:
+        g = g.copy()  # learners may clip them; kernels take arrays that can be written
+    for row in large:
         if not np.isfinite(g[row]).all() or not template.flattens:
             why = _why(feedback.shorten, g[row].copy())
             if why:

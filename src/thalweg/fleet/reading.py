@@ -228,14 +228,14 @@ def read_moment(owner: str, given: Any) -> tuple[int, str]:
     return int(found[0]), clock
 
 
-def values_of(owner: str, name: str, given: Any, shape: tuple[int, ...]) -> Floats:
-    """Return numbers of this shape as an array of one's own."""
+def values_of(owner: str, name: str, given: Any, shape: tuple[int, ...], *, copy: bool = True) -> Floats:
+    """Return numbers of this shape as an array, by default one of one's own."""
     array = real_array(given)
     if array is None:
         raise InputError(f"{owner}: {name} must be real numbers. Got {told(given)}.")
     if array.shape != shape:
         raise InputError(f"{owner}: {name} must have shape {shape}. Got {array.shape}.")
-    return np.array(array, dtype=np.float64, order="C")
+    return np.array(array, dtype=np.float64, order="C", copy=True if copy else None)
 
 
 def check_numbers(bad: dict[int, str], name: str, values: NDArray[Any], *, missing: bool) -> None:
