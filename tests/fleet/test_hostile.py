@@ -16,7 +16,7 @@ from tests.fleet.singles import assert_same_fleets
 from tests.hostile import Rude
 from thalweg.errors import InputError
 from thalweg.estimators import Forecaster, TrackingRegressor
-from thalweg.fleet import FleetError
+from thalweg.fleet import FleetError, shelves
 
 KEYS = ["a", "b", "c", "", "ü", "a" * 200, "a\0", None, float("nan"), 1, 2.5, True, (1, 2), b"a", "\ud800", [], 2**70]
 TIMES = [1, 2, 3, 0, -5, None, "x", 1.5, 2**63 - 1, -(2**63), datetime.datetime(2024, 1, 1), datetime.date(1, 1, 1)]
@@ -121,6 +121,24 @@ def test_more_keys_than_memory(spare):
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout.splitlines() == ["refused 10 True", "goes on 20"], done.stderr
     assert resource.RLIMIT_AS
+
+
+def test_memory_that_did_not_suffice_is_given_back(monkeypatch):
+    shelf, pages = shelves.Shelf(1000), [b""] * 3
+    shelf.take(5)
+
+    def few(size, large, real=shelves._pages):
+        if not pages:
+            raise MemoryError
+        pages.pop()
+        return real(size, large)
+
+    monkeypatch.setattr(shelves, "_pages", few)
+    with pytest.raises(MemoryError):
+        shelf.take(6 * shelf.rows)
+    assert not pages
+    assert [chunk is not None for chunk in shelf._chunks] == [True]
+    assert (shelf.count, shelf.take(3).tolist()) == (5, [5, 6, 7])
 
 
 @pytest.mark.parametrize("keys", [Rude(), [Rude()], [np.ones(2)], np.eye(2).tolist(), 3, "tea", [1.5], [None, 2.5]])

@@ -27,7 +27,16 @@ FEWEST = 1024  # slots
 SLOT = 16  # bytes
 AHEAD = 16  # keys whose slots are asked for ahead of time
 Bytes = NDArray[np.uint8]
-Mark = tuple[int, Ints, str | None]
+
+
+class Mark(NamedTuple):
+    """A table before keys were added."""
+
+    next: int
+    free: Ints
+    kind: str | None
+    slots: Ints
+    filled: int
 
 
 class Keys(NamedTuple):
@@ -416,20 +425,27 @@ class KeyTable:
         if not streams.size:
             return
         leave(self._known, streams)
+        self._forget(streams)
+        self._free = np.concatenate([self._free, streams])
+
+    def _forget(self, streams: Ints) -> None:
         self.alive[streams] = False
         self.count -= streams.size
-        self._free = np.concatenate([self._free, streams])
         if self.kind == STRINGS:
             self._waste += int(self._lengths[streams].sum())
 
     def mark(self) -> Mark:
-        """Return the numbers that are free and the kind of keys, for `undo`."""
-        return self._next, self._free, self.kind
+        """Return the present state, for `undo`."""
+        return Mark(self._next, self._free, self.kind, self._slots, self._filled)
 
     def undo(self, streams: Ints, mark: Mark) -> None:
         """Forget keys that were added since a mark."""
-        self.remove(streams)
-        self._next, self._free, self.kind = mark
+        if self._slots is mark.slots:
+            leave(self._known, streams)
+        else:  # the slots before do not have these keys
+            self._slots, self._filled = mark.slots, mark.filled
+        self._forget(streams)
+        self._next, self._free, self.kind = mark.next, mark.free, mark.kind
 
     def keys(self, streams: Ints) -> list[Any]:
         """Return the keys of these streams."""

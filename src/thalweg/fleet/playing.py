@@ -23,6 +23,7 @@ from thalweg.fleet.streams import Streams
 __all__ = ["Played", "Player", "Record"]
 
 Arrays = Mapping[str, NDArray[Any]]
+RESERVE = 32  # words for each new stream, so that births can be undone where no memory is left
 
 
 class Record:
@@ -112,6 +113,7 @@ class Player:
         times = None if times is None else np.ascontiguousarray(times)
         streams = memory.table.find(keys)
         mark = memory.table.mark()
+        reserve = np.empty(RESERVE * int((streams < 0).sum()) if learns else 0)  # never written: it takes no memory
         new = memory.table.add(keys, streams) if learns else np.zeros(0, dtype=np.int64)
         with interrupts() as stop:
             try:
@@ -127,6 +129,7 @@ class Player:
                     beside = {} if times is None else {"times": times}
                     self.record.note({"call": call, "clock": rows.clock}, keys, {**beside, **data})
             except BaseException:
+                del reserve
                 memory.unborn(new, mark)
                 raise
             with self.record.in_step():

@@ -54,17 +54,24 @@ class Shelf:
 
     def take(self, count: int) -> Ints:
         """Return places for `count` streams, in ascending order of memory; MemoryError if not all can be had."""
-        lacking = count - self._free.size
+        lacking, before = count - self._free.size, (self._chunks, self._bases, self._counts, self._free)
         if lacking > 0:
             first, more = len(self._chunks), -(-lacking // self.rows)
-            self._chunks += [None] * more
+            self._chunks = [*self._chunks, *[None] * more]
             self._bases = np.concatenate([self._bases, np.zeros(more, dtype=np.int64)])
             self._counts = np.concatenate([self._counts, np.zeros(more, dtype=np.int64)])
             new = np.arange(first * self.rows, (first + more) * self.rows)[::-1]
             self._free = np.concatenate([new, self._free])
         places = self._free[self._free.size - count :][::-1]
-        for k in np.unique(places // self.rows).tolist():
-            self._allocate(k)
+        fresh = [k for k in np.unique(places // self.rows).tolist() if self._chunks[k] is None]
+        try:
+            for k in fresh:
+                self._allocate(k)
+        except MemoryError:
+            for k in fresh:
+                self._chunks[k], self._bases[k] = None, 0
+            self._chunks, self._bases, self._counts, self._free = before
+            raise
         self._free = self._free[: self._free.size - count]
         np.add.at(self._counts, places // self.rows, 1)
         self.count += count

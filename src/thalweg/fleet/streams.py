@@ -88,8 +88,8 @@ class Streams:
             return
         shelf = self.rooms[self._fresh][1]
         places = shelf.take(streams.size)
-        shelf.write(places, self._begin)
         self.room[streams], self.place[streams] = self._fresh, places
+        shelf.write(places, self._begin)
         self.latest[streams], self.seen[streams], self.dirty[streams] = NEVER, self.batches, True
 
     def unborn(self, streams: Ints, mark: Mark) -> None:
