@@ -465,6 +465,18 @@ def test_intervals_cover():
     assert np.abs(np.mean(np.reshape(found, (3, 4)), axis=0)).max() < 0.03
 
 
+def test_intervals_cover_at_far_horizons_when_errors_shrink():
+    """Most of the scores are too large for a long time; the misses at that horizon correct it."""
+    found, t = [], np.arange(1200)
+    for seed in range(3):
+        e = np.where(t < 400, 10.0, 1.0) * np.random.default_rng(seed).standard_normal(t.size)
+        y = 100 + 10 * np.sin(2 * np.pi * t / 24) + e
+        run = Forecaster(season=24, horizon=24, levels=(0.8,)).run(y)
+        low, high = (side[0.8][100 : t.size - 23, -1] for side in (run.lower, run.upper))
+        found.append(np.mean((low <= y[123:]) & (y[123:] <= high)))
+    assert abs(np.mean(found) - 0.8) < 0.02
+
+
 def test_changes_are_told(caplog):
     y, told = WORLDS["shift"], []
     f = forecaster(season=6)
