@@ -477,6 +477,18 @@ def test_intervals_cover_at_far_horizons_when_errors_shrink():
     assert abs(np.mean(found) - 0.8) < 0.02
 
 
+def test_a_few_huge_errors_do_not_widen_intervals_of_lower_levels():
+    """A tenth of the values are far away for a while; most scores are as before, and so is their quantile."""
+    wide, t = [], np.arange(700)
+    for far in (0.0, 1000.0):
+        rng = np.random.default_rng(0)
+        y = 100 + 10 * np.sin(2 * np.pi * t / 12) + rng.standard_normal(t.size)
+        y[(t > 300) & (t < 400) & (rng.random(t.size) < 0.1)] += far
+        run = Forecaster(season=12, horizon=1, levels=(0.8,)).run(y)
+        wide.append(np.median((run.upper[0.8] - run.lower[0.8])[401:440, 0]))
+    assert wide[1] < 2.0 * wide[0]
+
+
 def test_changes_are_told(caplog):
     y, told = WORLDS["shift"], []
     f = forecaster(season=6)

@@ -297,7 +297,7 @@ class Forecaster:
                 if n:
                     seen = np.interp(level * (n + 1), np.arange(1, n + 1), scores)
                     normal = norm.ppf((1 + level) / 2) * np.linalg.norm(scores) / math.sqrt(n)
-                    mix = (1 + 5 / max(n, 25)) * np.average([seen, normal], weights=[n, 50])
+                    mix = (1 + 5 / max(n, 25)) * np.average([seen, min(normal, 1.5 * seen)], weights=[n, 50])
                     now = math.exp(self.spans[h]["theta"][level]) * unit * mix
                 if n < 10 and below and q[below, level] < math.inf:
                     now = max(now, q[below, level]) if n else q[below, level] * math.sqrt(h / below)

@@ -8,9 +8,10 @@ Errors e at horizon h are compared in units of g, which says how large errors ar
     Q = (1 + 5/max(n, 25)) (n E + 50 N)/(n + 50)                                                                    (4)
 
 S is the mean absolute error of one step, s that with a half-life of 10 rounds, f the forecast and F the mean of |f|.
-E is the quantile of n scores u with rank level (n + 1), and N that of a normal distribution with their mean square: it
-is the steadier one while there are few scores. Every sqrt(h)-th score is kept, since neighbours are nearly the same at
-long horizons. The last 128 count, without the first quarter of all: then the candidates knew little.
+E is the quantile of n scores u with rank level (n + 1), and N that of a normal distribution with their mean square, but
+at most 1.5 E: it is the steadier one while there are few scores, and a few huge scores would keep it large for long.
+Every sqrt(h)-th score is kept, since neighbours are nearly the same at long horizons. The last 128 count, without the
+first quarter of all: then the candidates knew little.
 (3) keeps the coverage right whatever the quantiles are: over T answers the misses are at most
 (1 - level) T + U/eta + h where exp(U) g^k Q always was enough, as in `thalweg.estimators.conformal`.
 
@@ -43,7 +44,7 @@ MEMORY = 200.0  # rounds of S and F
 SHORT = 1.0 / (1.0 - 0.5**0.1)  # rounds of s, with a half-life of 10
 FARTHEST = 5.0  # parts of g are held between 1/5 and 5
 STEEP = 10.0  # an error counts for at most 10 S in s
-NORMAL = 50.0  # scores that the normal distribution counts for
+NORMAL, WIDEST = 50.0, 1.5  # scores that the normal distribution counts for, and its largest quantile over E
 EARLY, LEAST = 5.0, 25.0
 LARGEST_SCORE = 1e103
 ERROR, LATELY, SIZE = range(3)  # of `scale`: S, s and F
@@ -146,7 +147,8 @@ def say_spans(s: SpansState, c: SpansSettings, horizons: Ints, means: Floats) ->
         for v in range(c.levels.shape[0]):
             q = ABSENT
             if n > 0:
-                both = n * _quantile(s.sorted[a], n, c.levels[v] * (n + 1.0)) + NORMAL * c.normal[v] * spread
+                E = _quantile(s.sorted[a], n, c.levels[v] * (n + 1.0))
+                both = n * E + NORMAL * min(c.normal[v] * spread, WIDEST * E)
                 q = np.exp(s.theta[a, v]) * c.units[a] * (1.0 + EARLY / max(n, LEAST)) * both / (n + NORMAL)  # (2), (4)
             if n < FEW and a > 0 and is_there(c.q[a - 1, v]):
                 before = c.q[a - 1, v]
