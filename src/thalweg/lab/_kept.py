@@ -53,11 +53,12 @@ class KeptSeries:
         if resume is None:
             self.fleet = Fleet(make(), **self.names)
         else:
-            self.fleet = Fleet.open(resume)
-            if not isinstance(self.fleet.template, Forecaster):
-                kind = type(self.fleet.template).__name__
-                raise InputError(f"{resume} holds a fleet of {kind}, no forecasters that --save kept.")
-            check(self.fleet.template)
+            with Fleet.open(resume) as kept:
+                if not isinstance(kept.template, Forecaster):
+                    kind = type(kept.template).__name__
+                    raise InputError(f"{resume} holds a fleet of {kind}, no forecasters that --save kept.")
+                check(kept.template)
+                self.fleet = Fleet.from_bytes(kept.template, kept.to_bytes(), **self.names)
         self.first: Forecaster = self.fleet.template
         keys = self.fleet.keys()
         self._kind: type | None = type(keys[0]) if keys else None
@@ -84,7 +85,6 @@ class KeptSeries:
         draft, old = (folder.with_name(f".{folder.name}.{os.getpid()}.{end}") for end in ("new", "old"))
         try:
             self._copy(draft, {self.key(label): one for label, one in made.items()}).close()
-            self.fleet.close()
             with interrupts():
                 if folder.exists():
                     folder.rename(old)
@@ -112,9 +112,7 @@ class KeptSeries:
     def open(self) -> None:
         """Make the folder ready for `put`."""
         assert self.save is not None
-        if not self.same:
-            kept, self.fleet = self.fleet, self._copy(self.save, {})
-            kept.close()
+        self.fleet = Fleet.open(self.save) if self.same else self._copy(self.save, {})
 
     def put(self, label: Any, forecaster: Forecaster) -> None:
         """Keep a forecaster at once, as rows of a pipe need it."""
