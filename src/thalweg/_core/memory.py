@@ -136,6 +136,7 @@ class Memory:
         self.state: Any
         self.settings: Any
         self.sizes: Sizes
+        self._first: NDArray[np.int64] | None  # the words of a fresh block, once `rewind` has needed them
         if start is None:
             sizes = layout.sizes()
             start = Block.fresh(layout.plan(sizes)), sizes
@@ -163,7 +164,7 @@ class Memory:
         """Swap: from here on this block is the state."""
         self._handle: Handle | None = None
         self._calls: dict[Kernel[..., Any], Call] = {}
-        self._first: NDArray[np.int64] | None = None  # the words of a fresh block, once `rewind` has needed them
+        self._first = None
         self.block, self.state, self.settings, self.sizes = block, block.state, block.settings, sizes
         if self._moved is not None:
             self._moved(self)
