@@ -11,9 +11,9 @@ The candidates e_k are quantiles of the long and short past (`thalweg.parts.conf
 proportional to the square roots of the candidates' memory lengths.
 
 Weights and candidates keep intervals short. D keeps the coverage right for any weights and candidates, and F keeps it
-right on short stretches. Let G be the inverse of g, and let c_F F_t lie between -f and f': f = c_F alpha/(1 - e^(-1/60))
-and f' = c_F (1 - alpha)/(1 - e^(-1/60)). If s_t <= exp(U) sum_k w_k e_k,t, U >= 0, in all of T rounds but the first and N
-others in which the candidates are 0, then
+right on short stretches. Let G be the inverse of g, f = c_F alpha/(1 - e^(-1/60)) and
+f' = c_F (1 - alpha)/(1 - e^(-1/60)), so that c_F F_t lies between -f and f'. If s_t <= exp(U) sum_k w_k e_k,t, U >= 0,
+in all of T rounds but the first and N others in which the candidates are 0, then
 
     misses <= alpha T + G(U + f) + (1 - alpha)(1 + N)                                                               (3)
 
