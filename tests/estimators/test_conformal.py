@@ -104,13 +104,14 @@ def watched(tracker, adversary, T):
 
 def constants(tracker):
     """G, f, f' and the ends of D in docs/intervals-proofs.md."""
-    late, alpha, c = tracker.horizon**0.75, 1 - tracker.coverage, tracker.correction
+    h, alpha = tracker.horizon, 1 - tracker.coverage
+    fading = 0.6 / h * tracker.correction / h**0.75
+    slope = tracker.correction / h**0.75 - fading
 
     def balance_at(level):
-        high = 5 * late * (1 + (level / (0.4 * c) / 5) ** (1 / 3))  # g(high) > level
-        return brentq(lambda D: 0.4 * c * (D / late + (D / late) ** 3 / 25) - level, 0.0, high) if level > 0 else 0.0
+        return brentq(lambda D: slope * D * (1 + (D / (5 * h)) ** 2) - level, 0.0, level / slope) if level > 0 else 0.0
 
-    f, more = (0.6 * c / late * share / (1 - math.exp(-1 / 60)) for share in (alpha, 1 - alpha))
+    f, more = (fading * share / (1 - math.exp(-1 / 60)) for share in (alpha, 1 - alpha))
     return balance_at, f, more, balance_at(2 + more), balance_at(44)
 
 

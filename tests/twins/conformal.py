@@ -32,7 +32,8 @@ class Side:
         self, alpha, windows=(100, 400), halflives=(1, 5, 20, 80, 320), correction=0.05, horizon=1, weights=None
     ):
         self.alpha, self.windows, self.halflives = alpha, windows, halflives
-        self.late, self.correction = horizon**0.75, correction
+        self.fading, self.bend = 0.6 / horizon * correction / horizon**0.75, 5 * horizon
+        self.slope = correction / horizon**0.75 - self.fading
         K = len(windows) + len(halflives)
         memory = np.sqrt([*windows, *(h / math.log(2) for h in halflives)])
         self.weights = weights or Tracker(
@@ -46,7 +47,7 @@ class Side:
     @property
     def lasting(self):
         """The part of theta that stays: of the balance of all answers, held between its ends."""
-        most_fading = 0.6 * self.correction / self.late * (1 - self.alpha) / (1 - math.exp(-1 / 60))
+        most_fading = self.fading * (1 - self.alpha) / (1 - math.exp(-1 / 60))
         low, high = self.balance_at(-2 - most_fading), self.balance_at(44)
         D = 0.0
         for missed in self.answers:
@@ -54,19 +55,18 @@ class Side:
         return self.level(D)
 
     def level(self, D):
-        D = D / self.late
-        return 0.4 * self.correction * (D + D**3 / 25)
+        return self.slope * (D + D**3 / self.bend**2)
 
     def balance_at(self, level):
         """By the roots of the cubic."""
-        roots = np.roots([1 / 25, 0.0, 1.0, -level / (0.4 * self.correction)])
-        return self.late * float(roots[np.abs(roots.imag).argmin()].real)
+        roots = np.roots([1 / self.bend**2, 0.0, 1.0, -level / self.slope])
+        return float(roots[np.abs(roots.imag).argmin()].real)
 
     @property
     def theta(self):
         ages = np.arange(len(self.answers))[::-1]
         F = float(np.sum(np.exp(-ages / 60) * (np.array(self.answers) - self.alpha)))
-        return self.lasting + 0.6 * self.correction / self.late * F
+        return self.lasting + self.fading * F
 
     @property
     def shortest(self):

@@ -52,8 +52,8 @@ __all__ = [
 
 RATIOS = 1000  # that are remembered for each half-life
 STEEPEST = 2.0**64  # of a ratio
-LASTING, FADING = 0.4, 0.6  # shares of the correction in c_D and c_F
-BEND = 5.0  # B: the balance at which g has twice its first slope
+FADING = 0.6  # share of the correction in c_F; the rest is in c_D
+BEND = 5.0  # B, if answers come at once
 MEMORY = 60.0  # m: rounds in which F fades by a factor e
 LOWEST, HIGHEST = -2.0, 44.0  # of the logarithm of the factor: ends of g(D), the lower one without the largest c_F F
 LONG = 10  # times its patience: zeros in a row after which D and F forget them
@@ -124,10 +124,14 @@ def side_plan(
 
 
 def _rates(alpha: float, correction: float, horizon: int) -> tuple[float, float, float, float, float, float]:
-    """Return c_D, c_F, B, e^(-1/m) and the ends of D. With answers h rounds late the correction is slower."""
-    slower = horizon**0.75
-    lasting, fading = LASTING * correction / slower, FADING * correction / slower
-    bend, fade = BEND * slower, math.exp(-1 / MEMORY)
+    """Return c_D, c_F, B, e^(-1/m) and the ends of D.
+
+    With answers h rounds late the correction is slower, its bend is farther out, and less of it fades: the past it
+    answers to is over.
+    """
+    rate, share = correction / horizon**0.75, FADING / horizon
+    lasting, fading = (1 - share) * rate, share * rate
+    bend, fade = BEND * horizon, math.exp(-1 / MEMORY)
 
     def balance(level: float) -> float:  # g(balance) = level
         return 2 * bend / math.sqrt(3) * math.sinh(math.asinh(level / lasting * 1.5 * math.sqrt(3) / bend) / 3)
