@@ -203,18 +203,18 @@ class Recipe:
     def call(self) -> str:
         """The call in Python, without the arguments that the setting gives."""
         defaults = {name: p.default for name, p in inspect.signature(self.kind.__init__).parameters.items()}
-        told = [
+        options = [
             f'{key}="{value}"' if isinstance(value, str) else f"{key}={value}"
             for key, value in self.card.options.items()
             if value != defaults.get(key)
         ]
-        return self.kind.__name__ + (f"({', '.join(told)})" if told else "")
+        return self.kind.__name__ + (f"({', '.join(options)})" if options else "")
 
 
 def recipes() -> dict[str, Recipe]:
     """Every learner with a card and its variants, by name: by regret, those with one projection after the others."""
     found: dict[str, Recipe] = {}
-    for name, kind in sorted(KINDS.items(), key=_place):
+    for name, kind in sorted(KINDS.items(), key=_table_order):
         card = kind.card
         assert card is not None  # that is how it came into KINDS
         found[name] = Recipe(name, kind, card)
@@ -224,7 +224,7 @@ def recipes() -> dict[str, Recipe]:
     return found
 
 
-def _place(item: tuple[str, type[Learner]]) -> tuple[int, bool, str]:
+def _table_order(item: tuple[str, type[Learner]]) -> tuple[int, bool, str]:
     name, kind = item
     assert kind.card is not None
     return REGRETS.index(kind.card.regret), _reduced(kind), name

@@ -185,10 +185,10 @@ def _project(domain: Domain) -> None:
 def _losses() -> Iterator[Specimen]:
     """Every loss in Python and in the loop, of vectors and of matrices."""
     for name in KINDS:
-        yield f"loss {name}", partial(_ask, name)
+        yield f"loss {name}", partial(_play_loss, name)
 
 
-def _ask(name: str) -> None:
+def _play_loss(name: str) -> None:
     for domain in (Simplex(2), Ball((2, 2))):
         problem = _problem(domain, name)
         f: Any = problem[0]

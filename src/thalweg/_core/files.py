@@ -365,8 +365,8 @@ def summary(path: str | os.PathLike[str]) -> str:
         objects = [is_(dict, entry) for entry in is_(list, archive.about.get("objects"))]
         if not objects:
             raise StateError(f"{os.fspath(path)!r} describes nothing.")
-        root, tell = objects[-1], functools.partial(_tell, objects, archive)
-        rows = [(plain_text(key), tell(value, 0)) for key, value in is_(dict, root.get("arguments")).items()]
+        root, as_text = objects[-1], functools.partial(_as_text, objects, archive)
+        rows = [(plain_text(key), as_text(value, 0)) for key, value in is_(dict, root.get("arguments")).items()]
         arrays = [
             (plain_text(key.removeprefix("state.")), f"{array.dtype} {'x'.join(map(str, array.shape)) or 'number'}")
             for key, array in archive.arrays.items()
@@ -382,9 +382,9 @@ def summary(path: str | os.PathLike[str]) -> str:
     return "\n".join([*head, "", *columns[0], "", *columns[1]])
 
 
-def _tell(objects: list[dict[str, Any]], archive: Archive, value: object, depth: int) -> str:
+def _as_text(objects: list[dict[str, Any]], archive: Archive, value: object, depth: int) -> str:
     """A value of (2) as text."""
-    deeper: Callable[[Any], str] = functools.partial(_tell, objects, archive, depth=depth + 1)
+    deeper: Callable[[Any], str] = functools.partial(_as_text, objects, archive, depth=depth + 1)
     if depth > 5:
         return "..."
     if isinstance(value, list):

@@ -303,7 +303,7 @@ class Kept:
             "sizes": dict(memory.sizes),
             "words": memory.block.memory.copy(),
             "guests": {prefix: snapshot(guest) for prefix, guest in memory.guests.items()},
-            "told": {prefix: _told(one) for prefix, one in {"": self, **memory.guests}.items()},
+            "warned": {prefix: _warnings_given(one) for prefix, one in {"": self, **memory.guests}.items()},
         }
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
@@ -315,8 +315,8 @@ class Kept:
         memory.adopt(block, kept["sizes"])
         for prefix, guest in memory.guests.items():
             roll_back(guest, kept["guests"][prefix])
-        for prefix, said in kept["told"].items():
-            vars(memory.guests[prefix] if prefix else self).update(said)
+        for prefix, given in kept["warned"].items():
+            vars(memory.guests[prefix] if prefix else self).update(given)
 
     # ------------------------------------------------------------------ inspection
 
@@ -356,9 +356,9 @@ def _shown(made: Any) -> str:
     return ", ".join(shown)
 
 
-def _told(one: object) -> dict[str, Any]:
+def _warnings_given(one: object) -> dict[str, Any]:
     """Return which warnings were given already."""
-    return {name: value for name, value in getattr(one, "__dict__", {}).items() if name.startswith("_told_")}
+    return {name: value for name, value in getattr(one, "__dict__", {}).items() if name.startswith("_warned_of_")}
 
 
 def _equal(a: object, b: object) -> bool:

@@ -134,14 +134,14 @@ class ConstrainedModel:
         """Predict rows; for "log_loss" the probability of +1."""
         w, mean = self.learner.decision.ravel(), self._means()
         # as `learn` computes it, bit for bit
-        return self._told(self._level(mean[-1]) + ((X - mean[:-1]) * w).sum(axis=1))
+        return self._predictions(self._level(mean[-1]) + ((X - mean[:-1]) * w).sum(axis=1))
 
     def coefficients(self) -> tuple[Array, float]:
         """(1)."""
         w, mean = self.learner.decision.ravel(), self._means()
         return w, self._level(mean[-1]) - float(w @ mean[:-1])
 
-    def _told(self, scores: Array) -> Array:
+    def _predictions(self, scores: Array) -> Array:
         return 0.5 * (1.0 + np.tanh(0.5 * scores)) if self.loss == "log_loss" else scores
 
     def _means(self) -> Array:
@@ -189,4 +189,4 @@ class ConstrainedModel:
             if self.intercept:
                 state.sums[:] += [*x, y]
             state.clock[0] += 1
-        return float(self._told(np.array(score)))
+        return float(self._predictions(np.array(score)))

@@ -200,7 +200,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         rows: Array = coordinates @ self.components_ + self.mean_
         return rows
 
-    def _told(self, name: str) -> Array:
+    def _model_array(self, name: str) -> Array:
         check_is_fitted(self)
         array: Array = getattr(self._models[0].state, name)
         return array.copy()
@@ -208,22 +208,22 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     @property
     def components_(self) -> Array:
         """Orthonormal directions, (k, d)."""
-        return self._told("F")
+        return self._model_array("F")
 
     @property
     def mean_(self) -> Array:
         """The mean that is subtracted, (d,)."""
-        return self._told("mean")
+        return self._model_array("mean")
 
     @property
     def explained_variance_(self) -> Array:
         """Along each component, (k,)."""
-        return self._told("variances")
+        return self._model_array("variances")
 
     @property
     def explained_variance_ratio_(self) -> Array:
         """As a share of that of all directions, (k,)."""
-        total = self._told("total")[0]
+        total = self._model_array("total")[0]
         return self.explained_variance_ / (total if total > 0.0 else 1.0)
 
     @property

@@ -27,7 +27,7 @@ import thalweg
 from thalweg._extras import need
 from thalweg._validate import check_choice, check_count, visible
 from thalweg.errors import InputError, MissingExtraError
-from thalweg.lab._say import tell
+from thalweg.lab._console import notify
 from thalweg.lab._store import LabError, Task, to_json
 
 __all__ = ["Engine", "JobOutcome", "choose_engine", "find_function"]
@@ -235,7 +235,7 @@ def _dask(tasks: list[Task], workers: int | None, scheduler: str | None) -> Outc
             _check_scheduler(distributed, scheduler)
         client = stack.enter_context(distributed.Client(cluster, set_as_default=False))
         if not client.nthreads():
-            tell(f"The scheduler at {scheduler} has no workers yet; waiting for some.")
+            notify(f"The scheduler at {scheduler} has no workers yet; waiting for some.")
         futures = {client.submit(perform, task.function, task.arguments, pure=False, retries=3): task for task in tasks}
         ended = distributed.as_completed(list(futures), loop=client.loop, with_results=True, raise_errors=False)
         for future, answer in ended:

@@ -18,8 +18,8 @@ from thalweg.estimators._panel import Panel, read_future, read_panel
 from thalweg.estimators.forecaster import AUTO
 from thalweg.estimators.long_frames import maker
 from thalweg.lab import forecast as lab
+from thalweg.lab._console import echo, echo_note, shows_progress
 from thalweg.lab._kept import KeptSeries
-from thalweg.lab._say import note, say, terminal
 from thalweg.lab._store import refuse_to_overwrite, write_file
 from thalweg.lab.beside import BESIDE
 from thalweg.lab.columns import listed, read_long
@@ -146,12 +146,12 @@ def forecast_file(
             "times. Type a smaller --windows."
         )
     for remark in remarks:
-        note(remark)
+        echo_note(remark)
     outcome = lab.play(
         panel, make if kept is None else lambda: first, f"{asked.target} of {table.name}", ahead=ahead, windows=count,
-        beside=others, progress=terminal(progress),
+        beside=others, progress=shows_progress(progress),
     )  # fmt: skip
-    say(json.dumps(lab.summary(outcome), indent=2) if as_json else lab.in_words(outcome))
+    echo(json.dumps(lab.summary(outcome), indent=2) if as_json else lab.in_words(outcome))
     for path, past in ((out, False), (backtest, True)):
         if path is not None:
             write_file(path, lab.as_table(outcome, path.suffix.lower(), past))
@@ -224,5 +224,5 @@ def forecast_live(asked: Asked) -> None:
         frequency=frequency,
         decimal=asked.decimal,
         keep=keep,
-        note=note,
+        note=echo_note,
     )

@@ -10,7 +10,7 @@ import typer
 import thalweg as tw
 from thalweg._validate import visible
 from thalweg.errors import InputError
-from thalweg.lab._say import note, say, terminal
+from thalweg.lab._console import echo, echo_note, shows_progress
 from thalweg.lab._store import refuse_to_overwrite, write_file
 from thalweg.lab.columns import listed
 from thalweg.lab.compare import open_data
@@ -37,29 +37,29 @@ def play(
     table = None if "stream" in data else read_table(**data)
     stream = table.stream if table else open_data(data, seed)
     if table and table.left_out:
-        note(visible(f"left out, since they hold no number: {listed(table.left_out)}"))
+        echo_note(visible(f"left out, since they hold no number: {listed(table.left_out)}"))
     for remark in table.remarks if table else ():
-        note(remark)
-    tell = _tell if terminal(progress) else None
+        echo_note(remark)
+    report_progress = _print_progress if shows_progress(progress) else None
     with_decisions = out is not None and out.suffix.lower() == ".npz"
-    report, losses, decisions = play_stream(algorithm, stream, tell=tell, decisions=with_decisions)
+    report, losses, decisions = play_stream(algorithm, stream, progress=report_progress, decisions=with_decisions)
     summary = report | {"seed": seed}
     if table:
         summary |= {"target": table.target, "features": table.features, "scales": table.scales}
-    say(json.dumps(summary, indent=2) if as_json else describe(summary, table, data.get("scale", True)))
+    echo(json.dumps(summary, indent=2) if as_json else describe(summary, table, data.get("scale", True)))
     if out is not None:
         write_file(out, losses_as(out.suffix.lower(), summary, losses, decisions))
     if report["interrupted"]:
-        note(f"interrupted after {report['rounds']} of {len(stream.problem)} rounds")
+        echo_note(f"interrupted after {report['rounds']} of {len(stream.problem)} rounds")
         raise typer.Exit(130)
 
 
-def _tell(rounds: int, mean: float, recent: float, queries: tw.Queries, seconds: float) -> None:
-    """A line of progress, after twice the rounds of the one before; the first with its head."""
+def _print_progress(rounds: int, mean: float, recent: float, queries: tw.Queries, seconds: float) -> None:
+    """Print a line of progress, and the column names before the first one."""
     if rounds <= FIRST_LINE:
-        _cells("rounds", "mean loss", "since last", "projections", "gradients", "values", "seconds")
-    _cells(rounds, f"{mean:.5g}", f"{recent:.5g}", *asdict(queries).values(), f"{seconds:.3f}")
+        _print_cells("rounds", "mean loss", "since last", "projections", "gradients", "values", "seconds")
+    _print_cells(rounds, f"{mean:.5g}", f"{recent:.5g}", *asdict(queries).values(), f"{seconds:.3f}")
 
 
-def _cells(*cells: object) -> None:
-    note("  ".join(str(cell).rjust(11) for cell in cells))
+def _print_cells(*cells: object) -> None:
+    echo_note("  ".join(str(cell).rjust(11) for cell in cells))

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import thalweg
 from thalweg._core.archive import replacing
 from thalweg.errors import InputError
-from thalweg.lab._say import tell
+from thalweg.lab._console import notify
 
 __all__ = ["LabError", "Store", "Task", "file_name", "refuse_to_overwrite", "to_json", "write_file"]
 
@@ -70,7 +70,7 @@ class Store:
         except FileNotFoundError:
             return None
         except (OSError, ValueError, RecursionError) as error:
-            tell(f"Run {task.name} is computed again: {path} cannot be used ({error}).")
+            notify(f"Run {task.name} is computed again: {path} cannot be used ({error}).")
             return None
         arguments = to_json(kept["arguments"])  # compared as text: in Python 1 == 1.0 == True
         same = (kept["name"], kept["function"], arguments, kept["version"]) == (*task, thalweg.__version__)

@@ -21,7 +21,7 @@ from thalweg._validate import visible
 from thalweg.cards import markdown
 from thalweg.errors import InputError, MissingExtraError, ProjectionError, StateError
 from thalweg.lab import _options as option
-from thalweg.lab._say import aligned, note, say, terminal
+from thalweg.lab._console import aligned, echo, echo_note, shows_progress
 from thalweg.lab._store import LabError, write_file
 from thalweg.lab.catalog import ALGORITHMS, DOMAINS, USUAL, find
 from thalweg.lab.streams import STREAMS
@@ -58,12 +58,12 @@ def _mending(debug: bool) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        note("interrupted")
+        echo_note("interrupted")
         raise typer.Exit(130) from None
     except EXPECTED as error:
         if debug or getattr(error, "errno", None) == errno.EPIPE:
             raise
-        note(f"error: {one_line(error)}")
+        echo_note(f"error: {one_line(error)}")
         raise typer.Exit(1) from None
 
 
@@ -426,18 +426,18 @@ def compare(
         decimal=decimal,
     )
     folder = out or pathlib.Path("results") / f"compare-{pathlib.Path(on).stem}"
-    watched = terminal(progress)
+    watched = shows_progress(progress)
     how: dict[str, Any] = {"engine": engine, "workers": workers, "scheduler": scheduler, "progress": watched}
     found = lab.compare(algorithms or [USUAL], data, folder, seeds=seeds, **how)
     if found[0]["runs"] < seeds:
-        note("one run each: on data that is given a seed changes nothing")
+        echo_note("one run each: on data that is given a seed changes nothing")
     cells = [
         [row["algorithm"], tidy(row["loss_mean"], 5), *(tidy(row[key], 3) for key in lab.COLUMNS[3:])] for row in found
     ]
     heads = ["algorithm", "total loss", "sd", "projections", "gradients", "values", "markers", "seconds"]
     typer.echo(aligned(heads, cells))
     written = visible(f"Written to {folder}: {', '.join(lab.WRITTEN)}")
-    say(f"\nprojections, gradients and values a round. {written}")
+    echo(f"\nprojections, gradients and values a round. {written}")
 
 
 # ------------------------------------------------------------------------------------------------- studies and bench
@@ -482,7 +482,7 @@ def _add_study(name: str, package: ModuleType) -> None:
         how: dict[str, Any] = {"engine": engine, "workers": workers, "scheduler": scheduler, "progress": progress}
         chosen = importlib.import_module(f"{package.__name__}.study").STUDY
         page = study.run(chosen, out, size, command=shlex.join(["thalweg", *sys.argv[1:]]), **how)
-        say(visible(f"Open {page}"))
+        echo(visible(f"Open {page}"))
 
 
 for name, package in STUDIES.items():
@@ -578,4 +578,4 @@ def sample(
     if path.exists() and path.read_bytes() != demand():
         raise InputError(f"{path} is there already, and is another file. Give another name.")
     write_file(path, demand())
-    say(f"Written to {path}: 8760 hours of demand and temperature.")
+    echo(f"Written to {path}: 8760 hours of demand and temperature.")

@@ -23,7 +23,7 @@ from thalweg.estimators._panel import Panel
 from thalweg.estimators.forecaster import Forecaster
 from thalweg.estimators.forecasts import Forecast
 from thalweg.estimators.long_frames import MEAN, Places, as_backtest, as_forecast, at_cutoffs, cutoffs, play_panel
-from thalweg.lab._say import aligned
+from thalweg.lab._console import aligned
 from thalweg.lab.pictures import BLUE, COLOURS, GREY, VERMILION, legend, panels, save, style
 from thalweg.lab.report import number
 from thalweg.regret._axes import plain
@@ -192,9 +192,9 @@ def in_words(outcome: Outcome) -> str:
     of = "" if one else f" of {len(panel)} series"
     lines = [f"{outcome.about}: {panel.values.size} {each}{of}; forecast {steps} ahead"]
     seasons = forecaster.seasons or (forecaster.found if one else ())
-    told = f"seasons {' and '.join(map(str, seasons))}" if seasons else "seasons are looked for in each series"
-    told = "no season" if not seasons and (one or not forecaster._layout.search) else told
-    lines.append(f"from its past, {told}" + (f", and {', '.join(panel.columns)}" if panel.columns else ""))
+    season_text = f"seasons {' and '.join(map(str, seasons))}" if seasons else "seasons are looked for in each series"
+    season_text = "no season" if not seasons and (one or not forecaster._layout.search) else season_text
+    lines.append(f"from its past, {season_text}" + (f", and {', '.join(panel.columns)}" if panel.columns else ""))
     lines += ["", *_errors_in_words(outcome, table, names)]
     if one:
         lines += ["", *_ahead_in_words(outcome)]

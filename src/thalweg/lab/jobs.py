@@ -23,8 +23,8 @@ from typing import Any
 from thalweg._extras import need
 from thalweg._interrupts import deferred
 from thalweg.errors import InputError
+from thalweg.lab._console import notify
 from thalweg.lab._engines import JobOutcome, choose_engine, find_function
-from thalweg.lab._say import tell
 from thalweg.lab._store import LabError, Store, Task, to_json
 
 __all__ = ["Job", "LabError", "job", "run_jobs", "seed_of"]
@@ -130,7 +130,7 @@ def run_jobs(
                         results[task.name] = store.save(task, outcome.result)
                 show(f"{task.name} failed" if outcome.error else task.name)
     except KeyboardInterrupt:
-        tell(f"{so_far()}; run the same command again to go on.")
+        notify(f"{so_far()}; run the same command again to go on.")
         raise
     except LabError as error:
         raise LabError(f"{error} {so_far()}.") from error.__cause__
@@ -195,6 +195,6 @@ def _progress(total: int, done: int, wanted: bool) -> Iterator[Callable[[str], N
             nonlocal done
             done += 1
             if done * 10 // total > (done - 1) * 10 // total:
-                tell(f"{done} of {total} runs, latest: {name}")
+                notify(f"{done} of {total} runs, latest: {name}")
 
         yield count

@@ -45,17 +45,17 @@ FORECASTS = {
     "best-feature": "the best single feature, in hindsight",
     "best-fixed": "the best fixed weights, in hindsight",
 }  # to hold a loss against; the last two, for the squared loss alone, are any weights and not those of a set
-Tell = Callable[[int, float, float, tw.Queries, float], None]
+Progress = Callable[[int, float, float, tw.Queries, float], None]
 
 
 def play_stream(
-    algorithm: str, stream: Stream, *, tell: Tell | None = None, decisions: bool = False
+    algorithm: str, stream: Stream, *, progress: Progress | None = None, decisions: bool = False
 ) -> tuple[Row, Array, Array | None]:
     """Play an algorithm on a stream, from first round to last.
 
     Parameters
     ----------
-    tell : callable, optional
+    progress : callable, optional
         Called after 16, 32, 64, ... rounds and at the end with: rounds so far, mean loss so far, mean loss since the
         last call, queries so far, seconds so far.
     decisions : bool
@@ -78,19 +78,19 @@ def play_stream(
     learner = build(algorithm, stream)
     before = learner.queries
     losses, points = np.empty(T), np.empty((T if decisions else 0, *stream.domain.shape))
-    played, told, mark, seconds = 0, 0, FIRST_LINE, 0.0
+    played, reported, mark, seconds = 0, 0, FIRST_LINE, 0.0
     with interrupts() as stop:
         while played < T and not stop.asked:
-            last = min(T, played + STRETCH, mark if tell else T)
+            last = min(T, played + STRETCH, mark if progress else T)
             part = tw.play(learner, stream.problem[played:last], decisions=decisions)
             losses[played:last] = part.losses
             if decisions:
                 points[played:last] = part.decisions
             played, seconds = last, seconds + part.seconds
-            if tell and played in (mark, T):
-                mean, recent = float(losses[:played].mean()), float(losses[told:played].mean())
-                tell(played, mean, recent, learner.queries - before, seconds)
-                told, mark = played, 2 * mark
+            if progress and played in (mark, T):
+                mean, recent = float(losses[:played].mean()), float(losses[reported:played].mean())
+                progress(played, mean, recent, learner.queries - before, seconds)
+                reported, mark = played, 2 * mark
     losses, queries, rounds = losses[:played], learner.queries - before, max(1, played)
     report: Row = {"algorithm": algorithm, "stream": stream.name, "loss": stream.problem.loss}
     report |= {"domain": repr(stream.domain), "dim": stream.domain.dim, "rounds": played}

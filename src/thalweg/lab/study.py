@@ -21,7 +21,7 @@ from typing import Any
 import thalweg
 from thalweg._extras import need
 from thalweg._validate import check_choice
-from thalweg.lab._say import tell
+from thalweg.lab._console import notify
 from thalweg.lab._store import LabError, write_file
 from thalweg.lab.jobs import Job, run_jobs
 from thalweg.lab.pictures import save, style
@@ -101,7 +101,7 @@ def run(study: Study, folder: Path | str, size: str = "usual", *, command: str =
     began = time.time()
     if study.warm_up and size != "small":
         if how.get("progress", True):
-            tell("Loading the kernels:")
+            notify("Loading the kernels:")
         run_jobs(study.warm_up, folder, **how)
     results = run_jobs(study.jobs(chosen), folder, **how)
     usual = f"thalweg study {study.name}" + ("" if size == "usual" else f" --{size}")

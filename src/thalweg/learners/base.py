@@ -102,9 +102,9 @@ def read_decision(owner: str, learner: Any, domain: Domain) -> Array:
 
 def watch_horizon(learner: Any) -> None:
     """Warn once when a learner has played more rounds than it was tuned for."""
-    if learner.horizon is None or learner._told_horizon or learner.anytime or learner.rounds <= learner.horizon:
+    if learner.horizon is None or learner._warned_of_horizon or learner.anytime or learner.rounds <= learner.horizon:
         return
-    learner._told_horizon = True
+    learner._warned_of_horizon = True
     warnings.warn(
         f"{type(learner).__name__} was tuned for {learner.horizon} rounds and has now played more: it keeps "
         "working, but its guarantee does not cover the rounds beyond. Give a larger horizon.",
@@ -130,11 +130,11 @@ class Queries:
 class Shown(Generic[T]):
     """A read-only attribute computed from the innermost machine: `active = Shown(cover.active)`.
 
-    `tell(learner, s, c)` gets the learner, and the state and settings of the machine inside all reductions.
+    `compute(learner, s, c)` gets the learner, and the state and settings of the machine inside all reductions.
     """
 
-    def __init__(self, tell: Callable[[Any, Any, Any], T]) -> None:
-        self.tell, self.__doc__ = tell, tell.__doc__
+    def __init__(self, compute: Callable[[Any, Any, Any], T]) -> None:
+        self.compute, self.__doc__ = compute, compute.__doc__
 
     @overload
     def __get__(self, learner: None, kind: type) -> Self: ...
@@ -143,7 +143,7 @@ class Shown(Generic[T]):
     def __get__(self, learner: Learner | None, kind: type) -> Self | T:
         if learner is None:
             return self
-        return self.tell(learner, core(learner._memory.state), core(learner._memory.settings))
+        return self.compute(learner, core(learner._memory.state), core(learner._memory.settings))
 
     def __set__(self, learner: Learner, value: object) -> None:
         raise AttributeError("this attribute is computed from the state and cannot be set")
@@ -178,8 +178,8 @@ class Learner(Kept, Recorded):
     one_gradient = True  # one gradient a round is enough: `update` works, and so does the one-projection reduction
     values_only = False  # `update` takes values at points chosen by the learner, not gradients
     lasts = False  # the state stays valid when the horizon gets longer; not inherited
-    _told_horizon = False
-    _told_clipping = False
+    _warned_of_horizon = False
+    _warned_of_clipping = False
 
     def __new__(cls, *args: object, **options: object) -> Self:
         """Record the arguments, and check the domain's radius: tuning constants are multiplied by it."""
@@ -288,7 +288,7 @@ class Learner(Kept, Recorded):
             for one in self._windows:
                 one._shown = None
             if usual.play.run() == PLAYED:
-                if usual.clock[ROUNDS] > usual.until:
+                if usual.until is not None and usual.clock[ROUNDS] > usual.until:
                     watch_horizon(self)
                 return
             self._shown = shown
@@ -381,8 +381,8 @@ class Learner(Kept, Recorded):
         """Warn once that the bound is too small when a tenth of all gradients have been clipped."""
         clock = self._memory.state.clock
         clipped, asked = int(clock[CLIPPED]) + 1, int(clock[GRADIENTS]) + 1
-        if clipped >= MANY and clipped >= asked / 10 and not self._told_clipping:
-            self._told_clipping = True
+        if clipped >= MANY and clipped >= asked / 10 and not self._warned_of_clipping:
+            self._warned_of_clipping = True
             warnings.warn(
                 f"{type(self).__name__} has scaled {clipped} of {asked} gradients down to gradient_bound = "
                 f"{self.gradient_bound:g}: its guarantee does not hold for them, and it may hardly move. Give a larger "
@@ -457,7 +457,7 @@ class Learner(Kept, Recorded):
         self._forget_decision()
         if not (self.machine.looped and self._memory.rewind()):
             super().reset()
-        self._told_horizon = False
+        self._warned_of_horizon = False
 
     def extended(self, horizon: int) -> Self:
         """Return a learner like this one for a longer horizon, counted from its first round.

@@ -100,7 +100,7 @@ class PCALearner(Kept, Recorded, ABC):
 
     anytime = False  # the guarantee needs no horizon
     takes_instances = True  # and no losses
-    _told_horizon = False
+    _warned_of_horizon = False
 
     def __init__(
         self,
@@ -323,7 +323,7 @@ class PCALearner(Kept, Recorded, ABC):
     def reset(self) -> None:
         """Return to the first round. The seed stays."""
         super().reset()
-        self._told_horizon = False
+        self._warned_of_horizon = False
 
     def extended(self, horizon: int) -> Self:
         """Return another one for a longer horizon, counted from its first round. See `Learner.extended`."""

@@ -84,7 +84,7 @@ def check_loss(
 
 def _check_entries(loss: Loss, name: str, x: Array) -> None:
     """The gradient at x against central differences."""
-    value, gradient = _ask(loss, name, x)
+    value, gradient = _value_and_gradient(loss, name, x)
     step = 1e-5 * max(1.0, float(np.abs(x).max()))
     slopes = np.empty(x.size)
     for j in range(x.size):
@@ -104,7 +104,7 @@ def _check_entries(loss: Loss, name: str, x: Array) -> None:
 
 def _check_towards(loss: Loss, name: str, x: Array, points: Array) -> None:
     """The gradient at x against differences towards other points of the set, of second order."""
-    value, gradient = _ask(loss, name, x)
+    value, gradient = _value_and_gradient(loss, name, x)
     for point in points[:20]:
         way = point - x
         length = float(np.linalg.norm(way))
@@ -123,7 +123,7 @@ def _check_towards(loss: Loss, name: str, x: Array, points: Array) -> None:
 
 def _check_tangents(loss: Loss, name: str, points: Array) -> None:
     for u, v in zip(points[::2], points[1::2], strict=True):
-        (fu, _), (fv, gv) = _ask(loss, name, u), _ask(loss, name, v)
+        (fu, _), (fv, gv) = _value_and_gradient(loss, name, u), _value_and_gradient(loss, name, v)
         line = fv + float(np.vdot(gv, u - v))
         if fu < line - 1e-9 * max(1.0, abs(fu), abs(fv), abs(line)):
             raise AssertionError(
@@ -132,7 +132,7 @@ def _check_tangents(loss: Loss, name: str, points: Array) -> None:
             )
 
 
-def _ask(loss: Loss, name: str, x: Array) -> tuple[float, Array]:
+def _value_and_gradient(loss: Loss, name: str, x: Array) -> tuple[float, Array]:
     """Value and gradient at x, and whether they are of the right kind."""
     before = x.copy()
     value: Any = loss.value(x)

@@ -168,8 +168,8 @@ def remarks(rows: Sequence[Row]) -> dict[str, Any]:
     played = streams_of(rows)
     return {
         "claims": claims(rows),
-        "jumps": _told(rows, "piecewise", (*DYNAMIC, "Sword-shared", "EfficientDynamic-wide")),
-        "walk": _told(rows, "gradual", (*ADAPTIVE, *CROWDED)),
+        "jumps": _algorithm_facts(rows, "piecewise", (*DYNAMIC, "Sword-shared", "EfficientDynamic-wide")),
+        "walk": _algorithm_facts(rows, "gradual", (*ADAPTIVE, *CROWDED)),
         "pairs": one_against_many(rows),
         "setting": _setting(rows),
         "streams": {name: STREAMS[name].about for name in played},
@@ -182,7 +182,7 @@ def remarks(rows: Sequence[Row]) -> dict[str, Any]:
     }
 
 
-def _told(rows: Sequence[Row], stream: str, names: Sequence[str]) -> dict[str, Row]:
+def _algorithm_facts(rows: Sequence[Row], stream: str, names: Sequence[str]) -> dict[str, Row]:
     """Facts about some algorithms on a stream."""
     keys = ("total_loss", "projections", "members", "largest_step", "experts", "first_threshold")
     found = {name: survey(rows, stream, name) for name in names}

@@ -5,34 +5,34 @@ from collections.abc import Sequence
 
 from thalweg._validate import visible
 
-__all__ = ["aligned", "note", "say", "tell", "terminal"]
+__all__ = ["aligned", "echo", "echo_note", "notify", "shows_progress"]
 
 
-def tell(text: str) -> None:
+def notify(text: str) -> None:
     """Print a line on stderr, if there is one."""
     if sys.stderr is not None:
         sys.stderr.write(f"{visible(text)}\n")
 
 
-def say(text: str, err: bool = False) -> None:
+def echo(text: str, err: bool = False) -> None:
     """Print lines without control characters of the terminal."""
     import typer
 
     typer.echo("\n".join(map(visible, text.split("\n"))), err=err)
 
 
-def note(text: str) -> None:
-    """The same, on stderr."""
-    say(text, err=True)
+def echo_note(text: str) -> None:
+    """Print lines on stderr, like `echo`."""
+    echo(text, err=True)
 
 
-def terminal(wanted: bool | None) -> bool:
-    """Whether to show progress: as asked, else on a terminal."""
+def shows_progress(wanted: bool | None) -> bool:
+    """Return whether to show progress: as asked, or else if stderr is a terminal."""
     return sys.stderr.isatty() if wanted is None else wanted
 
 
 def aligned(heads: Sequence[str], rows: Sequence[Sequence[object]], left: int = 1) -> str:
-    """Columns as text: the first ones to the left, the others to the right."""
+    """Return columns as text: the first `left` of them aligned left, the others right."""
     cells = [[str(cell) for cell in row] for row in (heads, *rows)]
     widths = [max(len(row[k]) for row in cells) for k in range(len(heads))]
     lines = [
