@@ -215,11 +215,12 @@ def forecast(
     ] = None,
     plot: Annotated[pathlib.Path | None, typer.Option(help="Draw them: .png or .html.", metavar="FILE")] = None,
     save: Annotated[
-        pathlib.Path | None, typer.Option(help="Keep the forecaster of one series, to go on later.", metavar="FILE")
+        pathlib.Path | None,
+        typer.Option(help="Keep the forecaster, to go on later; with --id a folder.", metavar="PATH"),
     ] = None,
     resume: Annotated[
         pathlib.Path | None,
-        typer.Option(help="Go on with a forecaster that --save kept; the first row is the next one.", metavar="FILE"),
+        typer.Option(help="Go on with what --save kept; the first row of a series is the next one.", metavar="PATH"),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     progress: option.Progress = None,
@@ -237,12 +238,12 @@ def forecast(
     thalweg forecast load.csv --target demand --time hour --columns degrees,workday --future tomorrow.csv --horizon 24
     thalweg forecast load.csv --target demand --time hour --horizon 24 --beside statsforecast
     thalweg forecast new.csv --target demand --time hour --resume demand.npz --save demand.npz
+    thalweg forecast sales.csv --target sold --id shop --time day --save shops
+    thalweg forecast new.csv --target sold --id shop --time day --resume shops --save shops
     tail -f load.csv | thalweg forecast - --target demand --time hour --save demand.npz
     """
     from thalweg.lab._forecast import Asked, forecast_file, forecast_live
 
-    if id_ is not None and (save or resume):
-        raise InputError("--save and --resume keep one series: leave --id out, or split the file by series.")
     given = {
         "horizon": horizon,
         "levels": option.read_levels(levels),
