@@ -4,7 +4,7 @@
 
 Prints the table and writes img/late.png, in two minutes. Forecasts of a day ahead are judged a day later: 24 hours of
 the sample's demand, 48 half-hours of the sea's temperature. Features are what is known a day before; learners begin at
-the value of a day ago. "pretends" feeds each gradient when it comes, as if it were that of the present round.
+the value of a day ago. "ignores the delay" feeds each gradient when it comes, as if it were that of the present round.
 Needs: pip install 'thalweg[lab,data]'
 """
 
@@ -71,7 +71,7 @@ def cases() -> dict[str, Case]:
     return found
 
 
-def pretends(learner: tw.Learner, case: Case) -> Array:
+def ignores_delay(learner: tw.Learner, case: Case) -> Array:
     """The losses of one that knows nothing of the delay."""
     waiting, paid = [], []
     for f in case.problem:
@@ -93,14 +93,16 @@ def contenders(case: Case) -> dict[str, Callable[[], Array]]:
         return tw.play(learner, problem).losses
 
     return {
-        "Tracker, pretends": lambda: pretends(tw.Tracker(X, start=start), case),
+        "Tracker, ignores the delay": lambda: ignores_delay(tw.Tracker(X, start=start), case),
         "Delayed(Tracker)": lambda: play(tw.Delayed(X, partial(tw.Tracker, start=start), delay=d)),
-        "EfficientDynamic, pretends": lambda: pretends(tw.EfficientDynamic(X, n, G, L, start=start), case),
+        "EfficientDynamic, ignores the delay": lambda: ignores_delay(
+            tw.EfficientDynamic(X, n, G, L, start=start), case
+        ),
         "Delayed(EfficientDynamic)": lambda: play(
             tw.Delayed(X, lambda X: tw.EfficientDynamic(X, turns, G, L, start=start), delay=d)
         ),
         "EfficientDelayed": lambda: play(tw.EfficientDelayed(X, n, G, delay=d, start=start)),
-        "Tracker, nothing late": lambda: play(tw.Tracker(X, start=start)),
+        "Tracker, no delay": lambda: play(tw.Tracker(X, start=start)),
     }
 
 
@@ -123,7 +125,7 @@ def draw_picture(case: Case, losses: dict[str, Array]) -> None:
     figure, axes = plt.subplots(figsize=(7.0, 3.6), layout="constrained")
     stay = case.problem.losses_of(case.start)
     shown = {"persistence: yesterday's value": stay} | losses
-    styles = {"persistence: yesterday's value": ("0.6", "--"), "Tracker, nothing late": ("0.3", ":")}
+    styles = {"persistence: yesterday's value": ("0.6", "--"), "Tracker, no delay": ("0.3", ":")}
     days = np.arange(1, len(stay) + 1) / case.delay
     for who, paid in shown.items():
         color, line = styles.get(who, (None, "-"))

@@ -216,11 +216,11 @@ def forecast(
         pathlib.Path | None, typer.Option(help="Draw the forecasts: .png or .html.", metavar="FILE")
     ] = None,
     save: Annotated[
-        pathlib.Path | None, typer.Option(help="Save the forecaster of a single series.", metavar="FILE")
+        pathlib.Path | None, typer.Option(help="Save the forecaster; with --id, a folder.", metavar="PATH")
     ] = None,
     resume: Annotated[
         pathlib.Path | None,
-        typer.Option(help="Continue a saved forecaster with new rows.", metavar="FILE"),
+        typer.Option(help="Continue what --save kept with new rows.", metavar="PATH"),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     progress: option.Progress = None,
@@ -237,8 +237,6 @@ def forecast(
     """
     from thalweg.lab._forecast import Asked, forecast_file, forecast_live
 
-    if id_ is not None and (save or resume):
-        raise InputError("--save and --resume keep one series: leave --id out, or split the file by series.")
     given = {
         "horizon": horizon,
         "levels": option.read_levels(levels),
