@@ -240,15 +240,15 @@ def _weigh(s: RecordsState, j: int, logs: Floats, first: int, count: int, scores
 def _grid(s: RecordsState, j: int, scores: Floats) -> float:
     """scores[j, i] <- ln of prior_j eta_i exp(eta_i R_j - eta_i^2 W_j) for the rates of its grid; returns the largest.
 
-    Up to a constant common to all records. Rates below i_min are left out.
+    Up to a constant common to all records. Rates below i_min have no weight.
     """
     unit = (s.totals[FIRST] if s.totals[FIRST] > 0.0 else 1.0) * 4.0 ** s.anchors[j]
     gained, square = s.R[j] / unit, s.W[j] / unit / unit
     rate, top = 0.5, -np.inf
     for i in range(RATES):
-        scores[j, i] = s.prior[j] - LN4 * (s.anchors[j] + i) + rate * (gained - rate * square)
-        if s.anchors[j] + i >= s.counts[MINIMUM]:
-            top = max(top, scores[j, i])
+        score = s.prior[j] - LN4 * (s.anchors[j] + i) + rate * (gained - rate * square)
+        scores[j, i] = score if s.anchors[j] + i >= s.counts[MINIMUM] else -np.inf
+        top = max(top, scores[j, i])
         rate *= 0.25
     return top
 
@@ -276,9 +276,11 @@ def mix(s: RecordsState, logs: Floats, first: int, count: int, p: Floats, scores
     for j in range(J):
         s.weights[j] = 0.0
         if _alive(s, j):
-            for i in range(max(least - s.anchors[j], 0), RATES):
-                s.weights[j] += decay(scores[j, i] - top)
-            total += s.weights[j]
+            weight = 0.0
+            for i in range(RATES):
+                weight += decay(scores[j, i] - top)
+            s.weights[j] = weight
+            total += weight
     for i in range(mixed.shape[0]):
         mixed[i] = 0.0
     for j in range(J):

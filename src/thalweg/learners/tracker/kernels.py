@@ -169,8 +169,9 @@ def _learn(s: TrackerState, c: TrackerSettings, h: Floats, loss: float) -> bool:
             move_curved(s.curvature, members, c.around, h, n, value, s.y, c.gains, c.u, 1)
     elif s.curved[0] == 1:
         evident = move_curved(s.curvature, members, c.around, h, n, f, s.y, c.gains, c.u, MEMBERS)
-    for i in range(first, count):
-        c.gains[i] = min(c.gains[i], 2.0 * f)
+    cut = c.gains[first:count]
+    for i in range(cut.shape[0]):
+        cut[i] = min(cut[i], 2.0 * f)
     credit(records, account(records, c.gains, first, count, c.scores), c.scores)  # (4)
     if c.intervals:
         phi = min(2.0 * f, 2.0 * c.around.radius * np.sqrt(n))
