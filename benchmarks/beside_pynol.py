@@ -136,7 +136,7 @@ def play_theirs(stream: Stream) -> Iterator[Row]:
     np.testing.assert_allclose(y, drawn[1], rtol=0, atol=1e-14)
     for name, make in theirs(n).items():
         world = Environment(func_sequence=SquareLoss(feature=X, label=y))  # r^2/2; its examples have scale=1/2
-        took, (_, losses, _) = seconds(make, partial(online_learning, n, world))
+        took, (_, losses, *_) = seconds(make, partial(online_learning, n, world))
         yield {"whose": "PyNOL", "method": name, "loss": float(losses.sum()), "by hand": took / n * 1e6}
 
 

@@ -51,7 +51,8 @@ def load(tmp_path):
     return path
 
 
-def test_version_and_help(call):
+def test_version_and_help(call, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     assert call("--version") == (0, f"thalweg {tw.__version__}\n", "")
     code, out, _ = call("--help")
     assert code == 0
@@ -60,6 +61,8 @@ def test_version_and_help(call):
         code, out, _ = call(name, "--help")
         assert code == 0
         assert f"\n  thalweg {name}" in out  # an example
+        assert len(out.splitlines()) <= 40  # a screen
+        assert max(map(len, out.splitlines())) <= 80
 
 
 @pytest.mark.parametrize(

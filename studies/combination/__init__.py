@@ -2,7 +2,7 @@
 
 The Aggregator beside the rules of OPERA, in its R and in its Python version, on polls, on forecasts of real series by
 simple means, and on made-up experts; with experts that sleep and with answers that come late: errors, with pictures and
-a page that explains them. Interrupted, the same command again goes on where it was.
+a page that explains them. If you interrupt it, the same command continues.
 
 \b
 thalweg study combination

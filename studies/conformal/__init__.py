@@ -2,7 +2,7 @@
 
 ConformalTracker beside ACI, DtACI, SAOCP, conformal PI and windows, on errors of simple forecasters of real series and
 on synthetic drifts: interval scores, coverage of the whole and of every 100 rounds, with pictures and a page that
-explains them. Interrupted, the same command again goes on where it was.
+explains them. If you interrupt it, the same command continues.
 
 \b
 thalweg study conformal

@@ -1,8 +1,7 @@
 """Study controllers for linear systems.
 
 LQR, an integrator, a preview, H-infinity, GPC, Scream and ours on known plants with changing costs and disturbances:
-cost, queries and time, with pictures and a page that explains them. Interrupted, the same command again goes on where
-it was.
+cost, queries and time, with pictures and a page that explains them. If you interrupt it, the same command continues.
 
 \b
 thalweg study control

@@ -1,8 +1,8 @@
-"""Study forecasts of real series, one step ahead and at a horizon.
+"""Study forecasts of real series.
 
-Forecaster beside AutoETS, AutoTheta, AutoARIMA, MSTL and the naives of statsforecast and HoltWinters and SNARIMAX of
-river, on real series that packages carry: errors, coverage and scores of intervals, seconds, with pictures and a page
-that explains them. Interrupted, the same command again goes on where it was.
+Forecaster beside AutoETS, AutoTheta, AutoARIMA, MSTL and the naive forecasts of statsforecast and HoltWinters and
+SNARIMAX of river, on real series that come with packages, one and several steps ahead: errors, coverage and scores of
+intervals, seconds, with pictures and a page that explains them. If you interrupt it, the same command continues.
 
 \b
 thalweg study forecasting

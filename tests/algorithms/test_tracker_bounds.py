@@ -82,10 +82,16 @@ class Seen:
             self.kept[0, 0].squares += Q[0] ** 2
 
 
-def all_bounds_hold(seed, T):
-    parts = attack(seed, T, make=Seen)
+def all_bounds_hold(seed, T, *, all_members=False):
+    made = []
+
+    def make(domain, **options):
+        made.append(Seen(domain, **options))
+        return made[0]
+
+    parts = attack(seed, T, make=make, all_members=all_members)
     assert max(parts.values()) <= ROUNDING
-    return parts
+    assert not all_members or first_row(made[0].state) == 0  # the rows of the walkers are in use
 
 
 @pytest.mark.parametrize(("seed", "T"), [(seed, 64) for seed in range(20, 32)] + [(3, 256), (11, 256)])
@@ -98,6 +104,18 @@ def test_bounds(seed, T):
 @pytest.mark.parametrize("seed", range(1000, 1300))
 def test_bounds_on_many_problems(seed):
     all_bounds_hold(seed, 256)
+
+
+@pytest.mark.parametrize("seed", range(2200, 2206))
+def test_bounds_with_all_members(seed):
+    """The same where losses are given and four members follow curvature."""
+    all_bounds_hold(seed, 64, all_members=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2000, 2200))
+def test_bounds_with_all_members_on_many_problems(seed):
+    all_bounds_hold(seed, 256, all_members=True)
 
 
 def test_what_is_counted_here():
@@ -134,12 +152,14 @@ class Deaf(Seen):
         super().update(g if len(self.kept) == 0 else 1e-6 * g, f)
 
 
-@pytest.mark.parametrize("kind", [Seen, Backwards, Deaf])
-def test_the_bounds_can_fail(kind):
+@pytest.mark.parametrize(
+    ("kind", "curvature"), [(Seen, False), (Backwards, False), (Deaf, False), (Seen, True), (Backwards, True)]
+)
+def test_the_bounds_can_fail(kind, curvature):
     rng = np.random.default_rng(0)
     losses = [Linear(np.array([1.0, 0.0]) + 0.1 * rng.normal(size=2), 2.0) for _ in range(400)]
     u = np.tile([-1.0, 0.0], (400, 1))
-    log = bounds.play(kind(tw.domains.Ball(2), curvature=False), losses)
+    log = bounds.play(kind(tw.domains.Ball(2), curvature=curvature), losses)
     lost = bounds.regret(log, u).sum()
     for how in ("ledger", "record", "lemmas"):
         assert (lost <= bounds.whole_run(log, 400, 0.0, how)) == (kind is Seen)

@@ -465,6 +465,30 @@ def test_intervals_cover():
     assert np.abs(np.mean(np.reshape(found, (3, 4)), axis=0)).max() < 0.03
 
 
+def test_intervals_cover_at_far_horizons_when_errors_shrink():
+    """Most of the scores are too large for a long time; the misses at that horizon correct it."""
+    found, t = [], np.arange(1200)
+    for seed in range(3):
+        e = np.where(t < 400, 10.0, 1.0) * np.random.default_rng(seed).standard_normal(t.size)
+        y = 100 + 10 * np.sin(2 * np.pi * t / 24) + e
+        run = Forecaster(season=24, horizon=24, levels=(0.8,)).run(y)
+        low, high = (side[0.8][100 : t.size - 23, -1] for side in (run.lower, run.upper))
+        found.append(np.mean((low <= y[123:]) & (y[123:] <= high)))
+    assert abs(np.mean(found) - 0.8) < 0.02
+
+
+def test_a_few_huge_errors_do_not_widen_intervals_of_lower_levels():
+    """A tenth of the values are far away for a while; most scores are as before, and so is their quantile."""
+    wide, t = [], np.arange(700)
+    for far in (0.0, 1000.0):
+        rng = np.random.default_rng(0)
+        y = 100 + 10 * np.sin(2 * np.pi * t / 12) + rng.standard_normal(t.size)
+        y[(t > 300) & (t < 400) & (rng.random(t.size) < 0.1)] += far
+        run = Forecaster(season=12, horizon=1, levels=(0.8,)).run(y)
+        wide.append(np.median((run.upper[0.8] - run.lower[0.8])[401:440, 0]))
+    assert wide[1] < 2.0 * wide[0]
+
+
 def test_changes_are_told(caplog):
     y, told = WORLDS["shift"], []
     f = forecaster(season=6)

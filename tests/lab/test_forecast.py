@@ -252,7 +252,117 @@ def test_a_saved_forecast_goes_on_tomorrow(file, call, fails):
     )
     assert "Leave --horizon out" in fails("forecast", "b.csv", *usual, "--horizon", 7, "--resume", "kept.npz")
     assert "nowhere.npz" in fails("forecast", "b.csv", *usual, "--resume", "nowhere.npz")
-    assert "keep one series" in fails("forecast", "b.csv", *usual, "--id", "windy", "--save", "x.npz")
+    assert "kept.npz is a file. Name a folder" in fails(
+        "forecast", "b.csv", *usual, "--id", "windy", "--save", "kept.npz"
+    )
+
+
+def shops(rows, names=("b", "a")):
+    """Rows of two shops in turn, of which one has a gap."""
+    rng = np.random.default_rng(5)
+    y = 20 + 5 * np.sin(np.arange(90))[:, None] + rng.standard_normal((90, 2))
+    lines = [f"{names[k]},{t},{t % 7},{y[t, k]}" for t in rows for k in range(2) if not (k == 0 and 20 <= t < 25)]
+    return "\n".join(["shop,day,weekday,sold", *lines]) + "\n"
+
+
+@pytest.mark.parametrize("names", [("b", "a"), (7, 12)])
+def test_many_saved_series_go_on_tomorrow(tmp_path, call, names):
+    """One run over all rows, and two runs with a folder between them, forecast the same and keep the same."""
+    usual = ["--target", "sold", "--id", "shop", "--time", "day"]
+    first = ["--horizon", 3, "--lags", "3"]
+    for name, rows in (("whole", range(90)), ("one", range(50)), ("two", range(50, 90))):
+        pl.read_csv(io.StringIO(shops(rows, names))).write_parquet(tmp_path / f"{name}.parquet")
+    assert call("forecast", "whole.parquet", *usual, *first, "--out", "whole.out.csv", "--save", "whole")[0] == 0
+    assert call("forecast", "one.parquet", *usual, *first, "--save", "kept")[0] == 0
+    before = {key: one.state() for key, one in opened("kept").items()}
+    assert call("forecast", "two.parquet", *usual, "--resume", "kept", "--out", "new.out.csv", "--save", "new")[0] == 0
+    assert same_states(before, opened("kept"))  # another folder was written
+    assert call("forecast", "two.parquet", *usual, "--resume", "kept", "--out", "two.out.csv", "--save", "kept")[0] == 0
+    for name in ("kept", "new"):
+        found = opened(name)
+        assert set(found) == set(names)
+        assert [one.rounds for one in found.values()] == [90, 90]
+        assert same_states({key: one.state() for key, one in opened("whole").items()}, found)
+    text = (tmp_path / "whole.out.csv").read_text()
+    assert (tmp_path / "two.out.csv").read_text() == (tmp_path / "new.out.csv").read_text() == text
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == ["kept", "new", "whole"]
+    assert f"streams   2: {min(names)!r}, {max(names)!r}" in call("fleet", "kept")[1]
+
+
+def opened(folder):
+    with tw.Fleet.open(folder) as fleet:
+        assert (fleet.id_col, fleet.time_col, fleet.target_col) == ("shop", "day", "sold")
+        return {key: fleet[key] for key in sorted(fleet)}
+
+
+def same_states(states, found):
+    return all(
+        np.array_equal(array, states[key][name]) for key, one in found.items() for name, array in one.state().items()
+    )
+
+
+def test_a_kept_folder_takes_in_a_new_series_and_keeps_the_others(tmp_path, call):
+    usual = ["--target", "sold", "--id", "shop", "--time", "day"]
+    for name, names in (("one", ("b", "a")), ("two", ("a", "c"))):
+        (tmp_path / f"{name}.csv").write_text(shops(range(60), names))
+    assert call("forecast", "one.csv", *usual, "--save", "kept")[0] == 0
+    assert call("forecast", "two.csv", *usual, "--resume", "kept", "--save", "kept")[0] == 0
+    assert {key: one.rounds for key, one in opened("kept").items()} == {"a": 120, "b": 60, "c": 60}
+
+
+def test_a_pipe_of_many_series_goes_on_from_a_folder(tmp_path, call, monkeypatch):
+    """Names are text in a pipe, and may be numbers in a file: those of the folder count."""
+    usual = ["--target", "sold", "--id", "shop", "--time", "day", "--columns", "weekday"]
+    said = {}
+    pl.read_csv(io.StringIO(shops(range(50), (7, 12)))).write_parquet(tmp_path / "one.parquet")
+    for name, rows, more in (
+        ("whole", range(90), ["--save", "whole"]),
+        ("one", range(50), ["--save", "kept"]),
+        ("two", range(50, 90), ["--resume", "kept", "--save", "kept"]),
+    ):
+        monkeypatch.setattr("thalweg.lab._kept.OFTEN", 16)  # rows between two checkpoints
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(shops(rows, (7, 12)).encode())))
+        code, said[name], err = call("forecast", "-", *usual, *more)
+        assert code == 0, err
+    _, *rest = said["two"].splitlines()
+    assert said["whole"].splitlines() == [*said["one"].splitlines(), *rest]
+    whole = {key: one.state() for key, one in opened("whole").items()}
+    assert set(whole) == {"7", "12"}
+    assert same_states(whole, opened("kept"))
+    assert call("forecast", "one.parquet", *usual, "--resume", "whole", "--save", "whole")[0] == 0
+    assert {key: one.rounds for key, one in opened("whole").items()} == {"12": 140, "7": 135}
+    assert call("forecast", "one.parquet", *usual, "--save", "numbers")[0] == 0
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(shops(range(50, 90), (7, 12)).encode())))
+    assert call("forecast", "-", *usual, "--resume", "numbers", "--save", "numbers")[0] == 0
+    assert {key: one.rounds for key, one in opened("numbers").items()} == {7: 90, 12: 90}
+
+
+def test_folders_of_many_series_that_cannot_be_used(tmp_path, call, fails, monkeypatch):
+    usual = ["--target", "sold", "--id", "shop", "--time", "day"]
+    (tmp_path / "one.csv").write_text(shops(range(50)))
+    assert call("forecast", "one.csv", *usual, "--save", "kept")[0] == 0
+    before = {key: one.state() for key, one in opened("kept").items()}
+    with tw.Fleet(tw.Tracker(tw.domains.Ball(2)), folder="trackers"):
+        pass
+    for words, text in (
+        (["--save", "kept"], "kept is not empty. Go on with it by --resume kept"),
+        (["--resume", "kept", "--lags", "7"], "kept was kept with lags"),
+        (["--resume", "kept", "--columns", "weekday"], "kept was kept for other columns"),
+        (["--resume", "nowhere"], "nowhere"),
+        (["--resume", "trackers"], "trackers holds a fleet of Tracker, no forecasters"),
+    ):
+        assert text in fails("forecast", "one.csv", *usual, *words)
+    assert "folder of many series" in fails("forecast", "one.csv", "--target", "sold", "--resume", "kept")
+
+    def full(*_):
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tw.Fleet, "checkpoint", full)
+        code, _, err = call("forecast", "one.csv", *usual, "--resume", "kept", "--save", "kept")
+    assert (code, "no space left" in err) == (1, True)
+    assert same_states(before, opened("kept"))
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == ["kept", "trackers"]
 
 
 @pytest.mark.parametrize("freq", [[], ["--freq", "1"]])
@@ -332,7 +442,7 @@ def test_beside_another_library(file, call, fails, monkeypatch):
 
 def stream(text, make=lambda: Forecaster(season=None), **options):
     out, notes = io.StringIO(), []
-    live(io.StringIO(text), out.write, "load", make, note=notes.append, **options)
+    live(io.StringIO(text), out.write, "load", lambda _: make(), levels=make().levels, note=notes.append, **options)
     return out.getvalue().splitlines(), notes
 
 
@@ -358,7 +468,7 @@ def test_a_forecast_is_out_before_its_answer_is_looked_at():
         yield "20,broken\n"
 
     with pytest.raises(InputError, match="standard input, column 'load', row 21: 'broken' is no number"):
-        live(rows(), seen.append, "load", lambda: Forecaster(horizon=2), time="t")
+        live(rows(), seen.append, "load", lambda _: Forecaster(horizon=2), time="t")
     assert [line.split(",")[:2] for line in seen[-2:]] == [["20", "1"], ["20", "2"]]  # its row was forecast
 
 

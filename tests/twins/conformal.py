@@ -32,16 +32,41 @@ class Side:
         self, alpha, windows=(100, 400), halflives=(1, 5, 20, 80, 320), correction=0.05, horizon=1, weights=None
     ):
         self.alpha, self.windows, self.halflives = alpha, windows, halflives
-        self.eta = correction / horizon**0.75
+        self.fading, self.bend = 0.6 / horizon * correction / horizon**0.75, 5 * horizon
+        self.slope = correction / horizon**0.75 - self.fading
         K = len(windows) + len(halflives)
         memory = np.sqrt([*windows, *(h / math.log(2) for h in halflives)])
         self.weights = weights or Tracker(
             onto_simplex, np.full(K, 1 / K), math.sqrt(1 - 1 / K), along(np.ones((1, K))), start=memory / memory.sum()
         )
-        self.scores, self.zeros, self.theta, self.before = [], 0, 0.0, 0.0
+        self.scores, self.zeros, self.answers, self.before = [], 0, [], []
         self.means, self.counts = [0.0] * len(halflives), [0.0] * len(halflives)
         self.ratios = [[] for _ in halflives]
         self.waiting = collections.deque()
+
+    @property
+    def lasting(self):
+        """The part of theta that stays: of the balance of all answers, held between its ends."""
+        most_fading = self.fading * (1 - self.alpha) / (1 - math.exp(-1 / 60))
+        low, high = self.balance_at(-2 - most_fading), self.balance_at(44)
+        D = 0.0
+        for missed in self.answers:
+            D = min(max(D + missed - self.alpha, low), high)
+        return self.level(D)
+
+    def level(self, D):
+        return self.slope * (D + D**3 / self.bend**2)
+
+    def balance_at(self, level):
+        """By the roots of the cubic."""
+        roots = np.roots([1 / self.bend**2, 0.0, 1.0, -level / self.slope])
+        return float(roots[np.abs(roots.imag).argmin()].real)
+
+    @property
+    def theta(self):
+        ages = np.arange(len(self.answers))[::-1]
+        F = float(np.sum(np.exp(-ages / 60) * (np.array(self.answers) - self.alpha)))
+        return self.lasting + self.fading * F
 
     @property
     def shortest(self):
@@ -66,15 +91,17 @@ class Side:
         self.zeros = self.zeros + 1 if score == 0 else 0
         if self.zeros > round(10 / self.alpha):
             self.scores = []
-            self.theta = self.before if self.zeros > 10 * round(10 / self.alpha) else self.theta
+            if self.zeros > 10 * round(10 / self.alpha):
+                self.answers = list(self.before)
             self.means, self.counts = [0.0] * len(self.means), [0.0] * len(self.means)
             return
-        self.theta = min(max(self.theta + self.eta * ((score > q) - self.alpha), -2.0), 44.0)
-        self.before = self.theta if score > 0 else self.before
+        factor = math.exp(self.lasting)
+        self.answers.append(float(score > q))
+        self.before = list(self.answers) if score > 0 else self.before
         base = float(self.weights.x @ advice)
         if np.ptp(advice) > 0:
-            slope = self.alpha - (score > base)
-            self.weights.update(slope * (advice - advice.min()), slope * (base - score))
+            slope = self.alpha - (score > factor * base)
+            self.weights.update(slope * (advice - advice.min()), slope * (base - score / factor))
         self.scores.append(score)
         for i, h in enumerate(self.halflives):
             if means[i] > 0:

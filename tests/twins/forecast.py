@@ -290,14 +290,14 @@ class Forecaster:
             held = [1.0, *(np.clip(a / b, 0.2, 5) if b > 0 else 1.0 for a, b in ((s, S), (abs(mean[h - 1]), F)))]
             unit = float(np.mean(held)) ** h**-0.25
             kept = len(self.spans[h]["scores"])
-            scores = sorted(self.spans[h]["scores"][kept // 4 :][-100:])
+            scores = sorted(self.spans[h]["scores"][kept // 4 :][-128:])
             n, below = len(scores), max([k for k in anchors(self.H) if k < h], default=None)
             for level in self.levels:
                 now = math.inf
                 if n:
                     seen = np.interp(level * (n + 1), np.arange(1, n + 1), scores)
                     normal = norm.ppf((1 + level) / 2) * np.linalg.norm(scores) / math.sqrt(n)
-                    mix = (1 + 3 / n) * np.average([seen, normal], weights=[n, 50])
+                    mix = (1 + 5 / max(n, 25)) * np.average([seen, min(normal, 1.5 * seen)], weights=[n, 50])
                     now = math.exp(self.spans[h]["theta"][level]) * unit * mix
                 if n < 10 and below and q[below, level] < math.inf:
                     now = max(now, q[below, level]) if n else q[below, level] * math.sqrt(h / below)
@@ -311,7 +311,8 @@ class Forecaster:
                 below, part, above = self.between(min(h + self.gap, self.H))
                 if q[below, level] < math.inf:
                     found[level][h - 1] = max(
-                        (1 - part) * q[below, lower] + part * q[above, lower] for lower in self.levels[: i + 1]
+                        math.sqrt((1 - part) * q[below, lower] ** 2 + part * q[above, lower] ** 2)
+                        for lower in self.levels[: i + 1]
                     )
         return found
 
@@ -324,7 +325,8 @@ class Forecaster:
             mean, unit, q = waits
             for level in self.levels:
                 if q[level] < math.inf:
-                    theta = mine["theta"][level] + 0.05 / h**0.75 * ((abs(y - mean) > q[level]) - (1 - level))
+                    eta = min(0.12, 0.6 * (1 - level)) / h**0.6
+                    theta = mine["theta"][level] + eta * ((abs(y - mean) > q[level]) - (1 - level))
                     mine["theta"][level] = min(max(theta, -2.0), 5.0)
             if mine["answers"] % math.isqrt(h) == 0:
                 mine["scores"].append(abs(y - mean) / unit)

@@ -215,12 +215,15 @@ def comparators(domain, log, planted, rng):
     return [planted, np.tile(a_point(domain, rng), (T, 1)), *moving]
 
 
-def attack(seed, T, make=tracker):
-    """The largest parts that a random run takes of (T1'), of (T1) without and with the top lemma, and of the others."""
+def attack(seed, T, make=tracker, *, all_members=False):
+    """The largest parts that a random run takes of (T1'), of (T1) without and with the top lemma, and of the others.
+
+    Whether losses are given and members follow curvature is random, too, unless all members are wanted.
+    """
     rng = np.random.default_rng(seed)
     domain = a_domain(rng)
     losses, planted = a_stream(domain, T, rng)
-    values, curvature = rng.random() < 0.8, rng.random() < 0.5
+    values, curvature = rng.random() < 0.8 or all_members, rng.random() < 0.5 or all_members
     twin = make(domain, curvature=curvature)
     log = bounds.play(twin, losses, values)
     names = "ledger", "record", "lemmas", "member", "joining member", "interval", "interval at once"

@@ -119,7 +119,9 @@ class Memory:
         The first block; a fresh one when left out.
     """
 
-    __slots__ = ("_calls", "_handle", "_moved", "_tree", "block", "guests", "layout", "settings", "sizes", "state")
+    __slots__ = (
+        "_calls", "_first", "_handle", "_moved", "_tree", "block", "guests", "layout", "settings", "sizes", "state",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -134,6 +136,7 @@ class Memory:
         self.state: Any
         self.settings: Any
         self.sizes: Sizes
+        self._first: NDArray[np.int64] | None  # the words of a fresh block, once `rewind` has needed them
         if start is None:
             sizes = layout.sizes()
             start = Block.fresh(layout.plan(sizes)), sizes
@@ -152,13 +155,16 @@ class Memory:
         """
         if self.guests or self.layout.sizes() != self.sizes:
             return False
-        self.block.memory[:] = Block.fresh(self.block.plan).memory
+        if self._first is None:
+            self._first = Block.fresh(self.block.plan).memory
+        self.block.memory[:] = self._first
         return True
 
     def adopt(self, block: Block, sizes: Sizes) -> None:
         """Swap: from here on this block is the state."""
         self._handle: Handle | None = None
         self._calls: dict[Kernel[..., Any], Call] = {}
+        self._first = None
         self.block, self.state, self.settings, self.sizes = block, block.state, block.settings, sizes
         if self._moved is not None:
             self._moved(self)

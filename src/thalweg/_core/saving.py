@@ -89,7 +89,7 @@ def check_kind(owner: Any, saved: Any) -> None:
     for key in mine.keys() | {str(k).removeprefix("settings.") for k in saved if str(k).startswith("settings.")}:
         theirs = saved.get(f"settings.{key}")
         if not _agree(theirs, mine.get(key)):
-            a, b = _apart(_text(theirs), _text(mine.get(key)))
+            a, b = _around_difference(_text(theirs), _text(mine.get(key)))
             raise unfit(
                 owner,
                 f"it was saved with {key} = {a}, this {noun} has {key} = {b}. "
@@ -160,7 +160,7 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else told(value)
 
 
-def _apart(a: str, b: str, most: int = 200) -> tuple[str, str]:
+def _around_difference(a: str, b: str, most: int = 200) -> tuple[str, str]:
     """Return two texts; of long ones the stretch around their first difference."""
     if max(len(a), len(b)) <= most:
         return a, b

@@ -125,7 +125,7 @@ class BangBang:
     ) -> None:
         self.system = system
         self.bound = check_positive("BangBang", "bound", bound)
-        self._future = riccati("BangBang", system, Q, R)[0]
+        self._future = riccati("BangBang", system, Q, R).P
         top = np.linalg.eigh(self._future)[1][:, -1]
         self.direction = _direction("BangBang", top if direction is None else direction)
         if self.direction.shape != (system.state_dim,):

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,7 +24,10 @@ from thalweg.control.equations import real_eigenvectors, schur_basis, solve_lyap
 from thalweg.control.system import LinearSystem
 from thalweg.errors import InputError
 
-__all__ = ["StrongStability", "check_gain", "check_system", "closed_loop", "lqr_gain", "solving", "strong_stability"]
+__all__ = [
+    "Design", "StrongStability", "check_gain", "check_system", "closed_loop", "lqr_gain", "riccati", "solving",
+    "strong_stability", "weight",
+]  # fmt: skip
 
 RESIDUAL = 1e-8  # how exact (1) must be, relative to ||A - B K||
 STEPS = 40  # trials between the least and the largest decay, for the two methods that trade it
@@ -92,11 +96,20 @@ def lqr_gain(system: LinearSystem, Q: ArrayLike | None = None, R: ArrayLike | No
     >>> lqr_gain(double_integrator(period=1.0)).round(3)
     array([[0.434, 1.028]])
     """
-    return riccati("lqr_gain", system, Q, R)[1]
+    return riccati("lqr_gain", system, Q, R).K
 
 
-def riccati(owner: str, system: LinearSystem, Q: ArrayLike | None, R: ArrayLike | None) -> tuple[Array, Array]:
-    """P and K: u = -K x is the best controller, and x'P x its cost from state x on, without disturbances."""
+class Design(NamedTuple):
+    """The best linear feedback u = -K x for sum x'Q x + u'R u; x'P x is its cost from state x without disturbances."""
+
+    Q: Array
+    R: Array
+    P: Array
+    K: Array
+
+
+def riccati(owner: str, system: LinearSystem, Q: ArrayLike | None, R: ArrayLike | None) -> Design:
+    """Read the weights Q and R, identities when left out, and solve the discrete Riccati equation for them."""
     check_system(owner, system)
     q = weight(owner, "Q", Q, system.state_dim, definite=False)
     r = weight(owner, "R", R, system.input_dim, definite=True)
@@ -109,7 +122,7 @@ def riccati(owner: str, system: LinearSystem, Q: ArrayLike | None, R: ArrayLike 
             f"{owner}: the Riccati equation of {system!r} has no stabilising solution ({error}). The system must be "
             "stabilisable, and Q must see every mode on the unit circle."
         ) from error
-    return P, K
+    return Design(q, r, P, K)
 
 
 @contextmanager

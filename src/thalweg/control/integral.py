@@ -18,7 +18,6 @@ from thalweg._validate import LARGEST_ENTRY, check_array, check_positive
 from thalweg.control.controller import Controller, in_turn
 from thalweg.control.costs import Cost
 from thalweg.control.gains import riccati
-from thalweg.control.gains import weight as read_weight
 from thalweg.control.system import LinearSystem
 from thalweg.errors import InputError
 
@@ -39,10 +38,8 @@ class IntegralLQR(Controller):
 
     Parameters
     ----------
-    system, disturbance_bound
-        As for every `Controller`.
-    Q, R : array, vector or number, optional
-        Weights of state and input, identities when left out.
+    system, Q, R, disturbance_bound
+        As for `LQR`.
     outputs : array (n, d_x), optional
         C: the combinations of states whose mean is driven to zero, as many as there are inputs or fewer. The LQR gain
         when left out: as many as inputs, whatever the plant.
@@ -69,24 +66,22 @@ class IntegralLQR(Controller):
         disturbance_bound: float | None = None,
     ) -> None:
         who, d = "IntegralLQR", system.state_dim if isinstance(system, LinearSystem) else 0
-        K = riccati(who, system, Q, R)[1]
+        design = riccati(who, system, Q, R)
         self.weight = check_positive(who, "weight", weight)
-        C = K if outputs is None else check_array(who, "outputs", outputs, ndim=2)
+        C = design.K if outputs is None else check_array(who, "outputs", outputs, ndim=2)
         n, m = C.shape[0], system.input_dim
         if C.shape[1] != d or not 1 <= n <= m:
             raise InputError(
                 f"The 'outputs' parameter of {who} must have {d} columns and 1 to {m} rows, as many as inputs at most. "
                 f"Got shape {C.shape}."
             )
-        self.Q = read_weight(who, "Q", Q, d, definite=False)
-        self.R = read_weight(who, "R", R, m, definite=True)
-        self.outputs = C.copy()
+        self.Q, self.R, self.outputs = design.Q, design.R, C.copy()
         A = np.block([[system.A, np.zeros((d, n))], [C, np.eye(n)]])
         B = np.vstack([system.B, np.zeros((n, m))])
         price = np.zeros((d + n, d + n))
         price[:d, :d] = self.Q
         price[d:, d:] = self.weight * np.trace(self.R) / m * np.eye(n)
-        both = riccati(who, LinearSystem(A, B), price, self.R)[1]
+        both = riccati(who, LinearSystem(A, B), price, self.R).K
         super().__init__(system, gain=both[:, :d], disturbance_bound=disturbance_bound)
         self.integral_gain = both[:, d:]
         self._allocate(IntegralState, self._holds, {"z": n})

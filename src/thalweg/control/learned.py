@@ -131,7 +131,7 @@ class LearnedController(Controller):
         if Q is not None or R is not None:
             if gain is not None:
                 raise InputError(f"{name} takes a gain, or the Q and R of the cost it is to be best for, not both.")
-            gain = riccati(name, system, Q, R)[1]
+            gain = riccati(name, system, Q, R).K
         self.Q, self.R = self._given.get("Q"), self._given.get("R")  # as they were given, also in a copy
         super().__init__(system, gain=gain, disturbance_bound=disturbance_bound)
         self.horizon = check_count(name, "horizon", horizon)

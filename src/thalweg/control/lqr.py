@@ -9,7 +9,7 @@ from thalweg._core.state import Past
 from thalweg._types import Array
 from thalweg.control.controller import Controller, ControllerState, in_turn
 from thalweg.control.costs import Cost
-from thalweg.control.gains import riccati, weight
+from thalweg.control.gains import riccati
 from thalweg.control.system import LinearSystem
 
 __all__ = ["LQR", "LinearFeedback"]
@@ -49,7 +49,7 @@ class LQR(LinearFeedback):
     system, disturbance_bound
         As for every `Controller`.
     Q, R : array, vector or number, optional
-        Weights of state and input, identities when left out.
+        Weights of state and input, identities when left out. A vector or a number is a diagonal.
 
     Examples
     --------
@@ -66,6 +66,6 @@ class LQR(LinearFeedback):
         R: ArrayLike | None = None,
         disturbance_bound: float | None = None,
     ) -> None:
-        super().__init__(system, gain=riccati("LQR", system, Q, R)[1], disturbance_bound=disturbance_bound)
-        self.Q = weight("LQR", "Q", Q, system.state_dim, definite=False)
-        self.R = weight("LQR", "R", R, system.input_dim, definite=True)
+        design = riccati("LQR", system, Q, R)
+        super().__init__(system, gain=design.K, disturbance_bound=disturbance_bound)
+        self.Q, self.R = design.Q, design.R

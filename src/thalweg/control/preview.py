@@ -29,7 +29,7 @@ from thalweg._validate import check_count, check_entries, check_positive
 from thalweg.control import _kernels as kernels
 from thalweg.control.controller import Controller, in_turn
 from thalweg.control.costs import Cost
-from thalweg.control.gains import closed_loop, riccati, weight
+from thalweg.control.gains import Design, closed_loop, riccati
 from thalweg.control.system import LinearSystem
 from thalweg.errors import InputError
 
@@ -57,10 +57,8 @@ class Preview(Controller):
 
     Parameters
     ----------
-    system, disturbance_bound
-        As for every `Controller`.
-    Q, R : array, vector or number, optional
-        Weights of state and input, identities when left out.
+    system, Q, R, disturbance_bound
+        As for `LQR`.
     order : int
         p, past disturbances that a forecast is made of; 0 forecasts their mean.
     halflife : float, optional
@@ -93,15 +91,14 @@ class Preview(Controller):
         halflife: float | None = None,
         disturbance_bound: float | None = None,
     ) -> None:
-        P, K = riccati("Preview", system, Q, R)
-        super().__init__(system, gain=K, disturbance_bound=disturbance_bound)
-        self.Q = weight("Preview", "Q", Q, system.state_dim, definite=False)
-        self.R = weight("Preview", "R", R, system.input_dim, definite=True)
+        design = riccati("Preview", system, Q, R)
+        super().__init__(system, gain=design.K, disturbance_bound=disturbance_bound)
+        self.Q, self.R = design.Q, design.R
         self.order = p = check_count("Preview", "order", order, least=0)
         check_entries("Preview", "order", order, system.state_dim * (p + 1) ** 2)
         self.halflife = None if halflife is None else check_positive("Preview", "halflife", halflife)
         self.keep = 1.0 if self.halflife is None else 0.5 ** (1 / self.halflife)
-        self.preview = preview_gains(system, K, P, self.R)
+        self.preview = preview_gains(system, design)
         self._allocate(PreviewState, self._holds, {"p": p, "n": p + 1}, moved=self._moved)
 
     def _moved(self, memory: Memory) -> None:
@@ -154,10 +151,11 @@ class Preview(Controller):
             s.past[0] = w
 
 
-def preview_gains(system: LinearSystem, K: Array, P: Array, R: Array) -> Array:
+def preview_gains(system: LinearSystem, design: Design) -> Array:
     """L_0..L_{J-1} of (1), (J, d_u, d_x), as long as they are above a thousandth of the largest."""
-    answer = np.linalg.solve(R + system.B.T @ P @ system.B, system.B.T)
-    loop, found, largest = closed_loop(system, K), list[Array](), 0.0
+    P = design.P
+    answer = np.linalg.solve(design.R + system.B.T @ P @ system.B, system.B.T)
+    loop, found, largest = closed_loop(system, design.K), list[Array](), 0.0
     for _ in range(FARTHEST):
         found.append(answer @ P)
         size = float(np.abs(found[-1]).max())

@@ -40,7 +40,7 @@ from thalweg._validate import LARGEST_ENTRY, check_items, told
 from thalweg.control import _kernels as kernels
 from thalweg.control.controller import ACTED, ROUNDS, Controller, in_turn
 from thalweg.control.costs import Cost
-from thalweg.control.gains import riccati, weight
+from thalweg.control.gains import riccati
 from thalweg.control.lqr import LQR
 from thalweg.control.policy import read_gradients
 from thalweg.control.preview import LARGEST_DISTURBANCE, Preview
@@ -77,10 +77,8 @@ class TrackingControl(Controller):
 
     Parameters
     ----------
-    system, disturbance_bound
-        As for every `Controller`.
-    Q, R : array, vector or number, optional
-        Weights of state and input that the members are designed for; identities by default.
+    system, Q, R, disturbance_bound
+        As for `LQR`; the members are designed for Q and R.
     members : sequence of Controller, optional
         Controllers of the same system to use instead of LQR and the previews. Fresh copies of them are made.
 
@@ -110,9 +108,9 @@ class TrackingControl(Controller):
         disturbance_bound: float | None = None,
     ) -> None:
         who = "TrackingControl"
-        super().__init__(system, gain=riccati(who, system, Q, R)[1], disturbance_bound=disturbance_bound)
-        self.Q = weight(who, "Q", Q, system.state_dim, definite=False)
-        self.R = weight(who, "R", R, system.input_dim, definite=True)
+        design = riccati(who, system, Q, R)
+        super().__init__(system, gain=design.K, disturbance_bound=disturbance_bound)
+        self.Q, self.R = design.Q, design.R
         if members is None:
             previews = [Preview(system, Q=Q, R=R, order=p, halflife=h) for p, h in PREVIEWS]
             chosen: list[Controller] = [LQR(system, Q=Q, R=R), *previews]

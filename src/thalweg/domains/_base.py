@@ -112,7 +112,7 @@ class Domain(Recorded, ABC):
         cannot tell two points apart; for an unbounded set it is the larger of 1 and ||point||.
         """
         x = self._read(point)
-        return self.distance(x) <= self._reach(tol, x)
+        return self.distance(x) <= self._absolute_tolerance(tol, x)
 
     def directions(self, v: ArrayLike) -> Array:
         """The part of `v` in the directions of the affine hull, as a new array: the span of all differences of points.
@@ -260,8 +260,8 @@ class Domain(Recorded, ABC):
             raise InputError(f"{self!r} cannot project a point with entries beyond {BIGGEST:g}: sums overflow.")
         return array
 
-    def _reach(self, tol: float, point: Array) -> float:
-        """A tolerance, checked, in units of length."""
+    def _absolute_tolerance(self, tol: float, point: Array) -> float:
+        """Return a tolerance, checked, in units of length."""
         return check_nonnegative(f"{type(self).__name__}.contains", "tol", tol) * self._scale(point)
 
     def _scale(self, point: Array) -> float:

@@ -98,7 +98,7 @@ class Intersection(Domain):
     def contains(self, point: ArrayLike, tol: float = 1e-9) -> bool:
         """Whether `point` lies within `tol` of every member, relative to the scale of the intersection."""
         x = self._read(point)
-        return all(domain.distance(x) <= self._reach(tol, x) for domain in self.domains)
+        return all(domain.distance(x) <= self._absolute_tolerance(tol, x) for domain in self.domains)
 
     def _project_flat(self, y: Array) -> Array:
         c, bounded = self.center.ravel(), math.isfinite(self.radius)
@@ -250,8 +250,8 @@ class Intersection(Domain):
         # where the segment from p to q leaves the ball
         way, start = q - p, p - b
         slope, square = float(way @ start), float(way @ way)
-        room = (r - length(start)) * (r + length(start))
-        share = room / (slope + math.sqrt(slope**2 + square * room)) if room > 0.0 else 0.0
+        slack = (r - length(start)) * (r + length(start))
+        share = slack / (slope + math.sqrt(slope**2 + square * slack)) if slack > 0.0 else 0.0
         x = p + share * way
         u = (1.0 - share) * low + share * high
         of_C = (1.0 - share) / u * (b + low * (y - b) - p), share / u * (b + high * (y - b) - q)

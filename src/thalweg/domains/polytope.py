@@ -209,7 +209,7 @@ class Polytope(Domain):
         """Whether `point` exceeds no constraint by more than `tol` (a distance, relative to the scale of the set)."""
         x = self._read(point).ravel()
         excess = np.concatenate([self._A @ x - self._b, np.abs(self._E @ x - self._e)])
-        return bool(excess.max() <= self._reach(tol, x))
+        return bool(excess.max() <= self._absolute_tolerance(tol, x))
 
     def _bounding_box(self) -> tuple[Array, Array]:
         """Return the smallest and largest value of every entry over the set; all are infinite if one is.
@@ -304,11 +304,11 @@ class Polytope(Domain):
         """
         from scipy.optimize import nnls
 
-        room = sides - self._rows @ v
-        if (room >= 0).all():
+        slack = sides - self._rows @ v
+        if (slack >= 0).all():
             return v, []
         try:
-            multipliers, _ = nnls(np.vstack([-self._rows.T, -room / np.abs(room).max()]), np.eye(v.size + 1)[-1])
+            multipliers, _ = nnls(np.vstack([-self._rows.T, -slack / np.abs(slack).max()]), np.eye(v.size + 1)[-1])
         except RuntimeError:  # too many iterations
             return None
         order = np.argsort(-multipliers, kind="stable")[: np.count_nonzero(multipliers)]
@@ -317,7 +317,7 @@ class Polytope(Domain):
         if not free.all() or free.size < order.size:
             order = order[: free.size][free]
             Q, R = np.linalg.qr(self._rows[order].T)
-        x = v - Q @ np.linalg.solve(R.T, -room[order])
+        x = v - Q @ np.linalg.solve(R.T, -slack[order])
         return (x, order.tolist()) if (self._rows @ x - sides).max() <= EXACT else None
 
     def _walk(self, v: Array, sides: Array, x: Array, active: list[int]) -> Array | None:
@@ -347,14 +347,14 @@ class Polytope(Domain):
                 arrived = False
                 continue
             way = rest / size
-            slope, room = A @ way, np.maximum(sides - A @ x, 0.0)
+            slope, slack = A @ way, np.maximum(sides - A @ x, 0.0)
             ahead = np.flatnonzero(slope > FLAT)
             # among constraints met at the same time, up to rounding, take the steepest (Harris)
-            meet = room[ahead] / slope[ahead]
-            first = ahead[meet <= ((room[ahead] + ROUNDING) / slope[ahead]).min(initial=np.inf)]
+            meet = slack[ahead] / slope[ahead]
+            first = ahead[meet <= ((slack[ahead] + ROUNDING) / slope[ahead]).min(initial=np.inf)]
             stop = int(min(first, key=lambda i: i if bland else -slope[i], default=-1))
-            arrived = stop < 0 or room[stop] >= slope[stop] * (far * size)
-            x = x + way * (far * size if arrived else room[stop] / slope[stop])
+            arrived = stop < 0 or slack[stop] >= slope[stop] * (far * size)
+            x = x + way * (far * size if arrived else slack[stop] / slope[stop])
             if not arrived:
                 active.append(stop)
         return None

@@ -2,22 +2,25 @@
 
 Scores s_t >= 0 arrive one by one, such as errors |y_t - y^_t| of forecasts. The threshold for score t is
 
-    q_t = exp(theta_t) sum_k w_k e_k,t                                                                              (1)
-    theta_{t+1} = theta_t + eta (1[s_t > q_t] - alpha), held between -2 and 44;  theta_1 = 0                        (2)
+    q_t = exp(theta_t) sum_k w_k e_k,t,  theta_t = g(D_t) + c_F F_t                                                 (1)
+    D_{t+1} = D_t + 1[s_t > q_t] - alpha, held between two ends;  F_{t+1} = e^(-1/60) F_t + 1[s_t > q_t] - alpha    (2)
 
-with alpha = 1 - coverage. The candidates e_k are quantiles of the long and short past (`thalweg.parts.conformal`).
-The weights w_k are those of a `Tracker` on the simplex, for the pinball loss, which is the interval score. They start
+with alpha = 1 - coverage, g(D) = c_D D (1 + (D/5)^2), c_D = 0.4 correction, c_F = 0.6 correction and D_1 = F_1 = 0.
+The candidates e_k are quantiles of the long and short past (`thalweg.parts.conformal`). The weights w_k are those of a
+`Tracker` on the simplex, for the pinball loss of exp(g(D_t)) sum_k w_k e_k,t, which is the interval score. They start
 proportional to the square roots of the candidates' memory lengths.
 
-Weights and candidates keep intervals short. (2) keeps the coverage right for any weights and candidates. If
-s_t <= exp(U) sum_k w_k e_k,t, 0 <= U <= 44 - eta (1 - alpha), in all of T rounds but the first and N others in which
-the candidates are 0, then
+Weights and candidates keep intervals short. D keeps the coverage right for any weights and candidates, and F keeps it
+right on short stretches. Let G be the inverse of g, f = c_F alpha/(1 - e^(-1/60)) and
+f' = c_F (1 - alpha)/(1 - e^(-1/60)), so that c_F F_t lies between -f and f'. If s_t <= exp(U) sum_k w_k e_k,t, U >= 0,
+in all of T rounds but the first and N others in which the candidates are 0, then
 
-    misses <= alpha T + U/eta + (1 - alpha)(1 + N)                                                                  (3)
+    misses <= alpha T + G(U + f) + (1 - alpha)(1 + N)                                                               (3)
 
-and if s_t > exp(-L) sum_k w_k e_k,t in all rounds, 0 <= L <= 2 - eta alpha, then misses >= alpha T - L/eta - alpha.
-If answers come h rounds late, eta is correction/h^(3/4). Then 1 + N becomes h + N, and eta becomes h eta in both
-conditions.
+and if s_t > exp(-L) sum_k w_k e_k,t in all rounds, L >= 0, then misses >= alpha T - G(L + f') - alpha, as long as D
+stays away from its ends, G(44) and -G(2 + f').
+If answers come h rounds late, c_D = (1 - 0.6/h) correction/h^(3/4), c_F = 0.6/h correction/h^(3/4), and 5 becomes 5 h.
+Then 1 + N becomes h + N, and the last alpha becomes h alpha.
 docs/intervals-proofs.md has the proof.
 """
 
@@ -64,6 +67,7 @@ from thalweg.parts.conformal import (
     SideState,
     SideTurn,
     capacities,
+    log_factor,
     side_plan,
     sort,
 )
@@ -97,8 +101,8 @@ class Covering:
 
     Parameters
     ----------
-    alpha, eta, patience, windows, keep
-        As for `SideSettings`.
+    alpha, correction, patience, windows, keep
+        As for `side_plan`.
     horizon : int
         h.
     start : array
@@ -110,7 +114,7 @@ class Covering:
     def __init__(
         self,
         alpha: float,
-        eta: float,
+        correction: float,
         patience: int,
         windows: Ints,
         keep: Floats,
@@ -118,7 +122,7 @@ class Covering:
         start: Array,
         two: bool,
     ) -> None:
-        self._side, self._horizon, self._two = (alpha, eta, patience, windows, keep, horizon), horizon, two
+        self._side, self._horizon, self._two = (alpha, correction, patience, windows, keep, horizon), horizon, two
         self._capacities, self._longest = capacities(int(windows.max())), int(windows.max())
         self.weighing = Weighing(start.size, start)
 
@@ -197,7 +201,7 @@ class ConformalTracker(Kept, Recorded):
         Half-lives of the running mean scores behind the other candidates: mean times a quantile of score over mean.
     correction : float
         Rate at which the threshold grows after a miss and shrinks otherwise. A larger one makes coverage right on
-        shorter stretches and intervals wider on average; 0.1 costs about 0.8 % in width.
+        shorter stretches and intervals slightly worse; 0.1 costs about 0.7 % in interval score.
     asymmetric : bool
         Whether to treat the two sides separately, each with half the misses, for errors that are larger on one side.
         Intervals still contain the forecast. Scores are then signed errors y - y_hat, and `threshold()` is a pair.
@@ -261,7 +265,7 @@ class ConformalTracker(Kept, Recorded):
         memory = np.sqrt([*self.windows, *(h / math.log(2) for h in self.halflives)])  # roughly 1/error of a quantile
         self._layout = Covering(
             alpha,
-            self.correction / self.horizon**0.75,
+            self.correction,
             round(PATIENCE / alpha),
             np.array(self.windows, dtype=np.int64),
             0.5 ** (1 / np.array(self.halflives, dtype=np.float64)),
@@ -495,7 +499,8 @@ class ConformalTracker(Kept, Recorded):
     @property
     def theta(self) -> Any:
         """Logarithm of the candidates' factor in the next round; a pair (below, above) if asymmetric."""
-        found = [float(side.theta[0]) for side in self._layout.sides(self._memory.state)]
+        sides, memory = self._layout.sides, self._memory
+        found = [float(log_factor(*one)) for one in zip(sides(memory.state), sides(memory.settings), strict=True)]
         return (found[1], found[0]) if self.asymmetric else found[0]
 
     def _rows(self, found: list[Array]) -> Array:

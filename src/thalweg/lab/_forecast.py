@@ -6,6 +6,7 @@ import json
 import pathlib
 import sys
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ from thalweg.estimators.forecaster import AUTO
 from thalweg.estimators.long_frames import maker
 from thalweg.lab import forecast as lab
 from thalweg.lab._console import echo, echo_note, shows_progress
+from thalweg.lab._kept import KeptSeries
 from thalweg.lab._store import refuse_to_overwrite, write_file
 from thalweg.lab.beside import BESIDE
 from thalweg.lab.columns import listed, read_long
@@ -48,11 +50,25 @@ class Asked:
 
     def kept(self) -> Forecaster | None:
         """Return the forecaster that --save kept, if it goes with the options that were typed."""
-        if self.resume is None:
+        if self.resume is None or self.id is not None:
             return None
+        if self.resume.is_dir():
+            raise InputError(f"{self.resume} is a folder of many series. Name the column of their names with --id.")
         kept = tw.load(self.resume)
         if not isinstance(kept, Forecaster):
             raise InputError(f"{self.resume} holds a {type(kept).__name__}, no forecaster that --save kept.")
+        self.check(kept)
+        return kept
+
+    def many(self, make: Callable[[], Forecaster]) -> KeptSeries | None:
+        """Return the forecasters of many series that --save keeps or kept; None for one series, or without both."""
+        if self.id is None or (self.save is None and self.resume is None):
+            return None
+        names = {"id_col": self.id, "time_col": self.time, "target_col": self.target}
+        return KeptSeries(self.save, self.resume, make, self.check, names)
+
+    def check(self, kept: Forecaster) -> None:
+        """Refuse options that differ from those of a kept forecaster."""
         if list(kept.columns) != self.columns:
             theirs, mine = (", ".join(names) or "none" for names in (kept.columns, self.columns))
             raise InputError(f"{self.resume} was kept for other columns: {theirs}. Here they are: {mine}.")
@@ -63,7 +79,6 @@ class Asked:
         for key, value in kept._settings().items():
             if other[key] != value:
                 raise InputError(f"{self.resume} was kept with {key} = {value}. Leave --{key} out to go on.")
-        return kept
 
 
 def forecast_file(
@@ -107,7 +122,16 @@ def forecast_file(
     kept = asked.kept()
     chosen = USUAL | {key: value for key, value in asked.options.items() if value is not None}
     make = maker(panel, AUTO if asked.season is None else asked.season, **chosen)
+    many = asked.many(make)
     first = make() if kept is None else kept
+    if many is not None:
+        first, labels, made = many.first, iter(panel.labels), {}
+
+        def make() -> Forecaster:
+            label = next(labels)
+            made[label] = many.of(label)
+            return made[label]
+
     ahead = None
     if future is not None:
         rest = read_long(future, None, id=asked.id, time=asked.time, columns=asked.columns, decimal=asked.decimal)
@@ -135,7 +159,7 @@ def forecast_file(
         page = plot.suffix.lower() == ".html"
         write_file(plot, lab.as_page(outcome) if page else to_image(lab.picture(outcome), "png"))
     if asked.save is not None:
-        outcome.forecaster.save(asked.save)
+        outcome.forecaster.save(asked.save) if many is None else many.write(made)
 
 
 def _panel(asked: Asked, name: str, frame: Any) -> tuple[Panel, list[str]]:
@@ -177,16 +201,28 @@ def forecast_live(asked: Asked) -> None:
     season = asked.season
     if season is None:
         season = (frequency.seasons if frequency is not None else ()) or AUTO
+
+    def make() -> Forecaster:
+        return Forecaster(asked.columns, season=season, **chosen) if kept is None else kept
+
+    many = asked.many(make)
+    keep = None
+    if save is not None and many is None:
+        keep = lambda label, forecaster: forecaster.save(save)  # noqa: E731
+    elif save is not None and many is not None:
+        many.open()
+        keep = many.put
     live(
         sys.stdin,
         write,
         asked.target,
-        lambda: Forecaster(asked.columns, season=season, **chosen) if kept is None else kept,
+        many.of if many is not None else lambda label: make(),
+        levels=(make() if many is None else many.first).levels,
         id=asked.id,
         time=asked.time,
         columns=asked.columns,
         frequency=frequency,
         decimal=asked.decimal,
-        keep=None if save is None else lambda forecaster: forecaster.save(save),
+        keep=keep,
         note=echo_note,
     )

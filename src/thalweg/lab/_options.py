@@ -33,59 +33,52 @@ class LossChoice(StrEnum):
 
 
 Target = Annotated[
-    list[str] | None, typer.Option(help="The column to predict, for a file.", metavar="COLUMN", show_default=False)
+    list[str] | None, typer.Option(help="Column to predict, for a file.", metavar="COLUMN", show_default=False)
 ]
 Features = Annotated[
     str | None,
-    typer.Option(help="The columns to predict it from; all others that hold numbers when left out.", metavar="A,B,C"),
+    typer.Option(help="Columns to use. [default: all with numbers]", metavar="A,B,C"),
 ]
-LossName = Annotated[LossChoice | None, typer.Option(help="Loss of a prediction, for a file. [default: squared]")]
+LossName = Annotated[
+    LossChoice | None,
+    typer.Option(help=f"For a file: {', '.join(LOSSES)}. [default: {LOSSES[0]}]", metavar="NAME"),
+]
 Domain = Annotated[
     str | None,
-    typer.Option(
-        help=f"Where decisions lie: see 'thalweg list domains'. [default: {DOMAIN} for a file]", metavar="SET"
-    ),
+    typer.Option(help=f"Set of decisions: see 'thalweg list domains'. [default: {DOMAIN} for a file]", metavar="SET"),
 ]
-Intercept = Annotated[bool, typer.Option("--intercept/--no-intercept", help="For a file: add a column of ones.")]
-Scale = Annotated[
-    bool, typer.Option("--scale/--no-scale", help="For a file: divide each column by its largest absolute value.")
-]
-Missing = Annotated[
-    Empty, typer.Option(help="For a file, where a cell is empty: refuse it, drop the row, or take the value before.")
-]
+Intercept = Annotated[bool, typer.Option("--intercept/--no-intercept", help="Add a column of ones.")]
+Scale = Annotated[bool, typer.Option("--scale/--no-scale", help="Scale columns to [-1, 1].")]
+Missing = Annotated[Empty, typer.Option(help=f"Empty cells: {', '.join(MISSING)}.", metavar="HOW", show_default=False)]
 Time = Annotated[
     str | None,
-    typer.Option(help="The column that says when. It must not go back, and is never a feature.", metavar="COLUMN"),
+    typer.Option(help="Column of times; they must not decrease.", metavar="COLUMN"),
 ]
-Decimal = Annotated[str, typer.Option(help="For a CSV file: the mark before decimals, . or ,", metavar="MARK")]
+Decimal = Annotated[str, typer.Option(help="Decimal mark of a CSV file.", metavar="MARK")]
 Lags = Annotated[
     str | None,
     typer.Option(
-        help="For a file: earlier values of the target to forecast it from: 24 for the last 24, or 1,2,24,168.",
+        help="Past targets as features: 24 or 1,2,24,168.",
         metavar="N|A,B,C",
     ),
 ]
-Horizon = Annotated[int | None, typer.Option(help="Rounds of a synthetic stream.", min=1)]
-Rows = Annotated[int | None, typer.Option(help="For a file: only its first N rows.", min=1)]
+Horizon = Annotated[int | None, typer.Option(help="Rounds of a synthetic stream.", min=1, metavar="N")]
+Rows = Annotated[int | None, typer.Option(help="Only the first N rows of a file.", min=1, metavar="N")]
 Progress = Annotated[
     bool | None,
     typer.Option("--progress/--no-progress", help="Progress on stderr. [default: on a terminal]", show_default=False),
 ]
-Engine = Annotated[str, typer.Option(help="local (processes), serial (this process) or dask.")]
+Engine = Annotated[str, typer.Option(help="serial, local or dask.", metavar="NAME")]
 Scheduler = Annotated[str | None, typer.Option(help="Address of a Dask scheduler.", metavar="ADDRESS")]
-Workers = Annotated[int | None, typer.Option(help="Processes. [default: one a core]", min=1)]
+Workers = Annotated[int | None, typer.Option(help="Processes. [default: one per core]", min=1, metavar="N")]
 
 
-ForecastColumns = Annotated[
-    str | None, typer.Option("--columns", help="Columns that are known in advance.", metavar="A,B,C")
-]
-Levels = Annotated[
-    str | None, typer.Option(help="Coverage of the intervals, in percent. [default: 80,95]", metavar="A,B,C")
-]
+ForecastColumns = Annotated[str | None, typer.Option("--columns", help="Columns known in advance.", metavar="A,B,C")]
+Levels = Annotated[str | None, typer.Option(help="Coverage in percent. [default: 80,95]", metavar="A,B,C")]
 Season = Annotated[
     str | None,
     typer.Option(
-        help="Steps after which the series repeats itself: 24, or 24,168. [default: by the step of time, or found]",
+        help="Season in steps: 24 or 24,168. [default: auto]",
         metavar="N|A,B|none",
     ),
 ]

@@ -43,17 +43,17 @@ class Commands(TyperGroup):
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
         """Read the arguments; also prints help."""
-        with _mending(debug=False):
+        with _exit_codes(debug=False):
             return super().make_context(*arguments, **options)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
-        with _mending(debug=ctx.params["debug"]):
+        with _exit_codes(debug=ctx.params["debug"]):
             return super().invoke(ctx)
 
 
 @contextlib.contextmanager
-def _mending(debug: bool) -> Iterator[None]:
+def _exit_codes(debug: bool) -> Iterator[None]:
     """Turn errors into a line on stderr and an exit code. A closed pipe is left to typer, which says nothing."""
     try:
         yield
@@ -102,10 +102,10 @@ def thalweg(
     """Online learning when the best answer keeps moving.
 
     \b
-    thalweg sample load.csv                         write a file to try: a year of hourly demand
-    thalweg forecast load.csv --target demand       forecast it, with errors beside naive forecasts
-    thalweg compare Tracker SOGD --on piecewise     play two algorithms on the same stream
-    thalweg COMMAND --help                          options and examples of a command
+    thalweg sample load.csv                      write a sample file
+    thalweg forecast load.csv --target demand    forecast it, with its errors
+    thalweg compare Tracker SOGD --on piecewise  play two algorithms on one stream
+    thalweg COMMAND --help                       show options and examples
     """
 
 
@@ -117,14 +117,14 @@ Kind = StrEnum("Kind", ["algorithms", "domains", "streams"])
 
 @app.command("list", short_help="List the algorithms, domains and streams.")
 def list_(
-    kind: Annotated[Kind | None, typer.Argument(help="Only these.", show_default=False)] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
-    as_markdown: Annotated[bool, typer.Option("--markdown", help="The table of the documentation.")] = False,
+    kind: Annotated[Kind | None, typer.Argument(help="Only this kind.", show_default=False)] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print the table of the documentation.")] = False,
 ) -> None:
-    """Name the algorithms, domains and streams.
+    """List the algorithms, domains and streams.
 
-    P is the length of the path that the comparators take, F their loss, S the sum of squared gradients, |I| the length
-    of an interval.
+    In the bounds, P is the length of the comparators' path, F their loss, S the sum of squared gradients, and |I| the
+    length of an interval.
 
     \b
     thalweg list
@@ -174,75 +174,69 @@ def forecast(
         str, typer.Argument(metavar="FILE", help="A .csv or .parquet file; - for CSV from stdin.", show_default=False)
     ],
     *,
-    target: Annotated[str, typer.Option(help="The column to forecast.", metavar="COLUMN", show_default=False)],
+    target: Annotated[str, typer.Option(help="Column to forecast.", metavar="COLUMN", show_default=False)],
     id_: Annotated[
         str | None,
-        typer.Option("--id", help="The column that names series, where there are several.", metavar="COLUMN"),
+        typer.Option("--id", help="Column with the names of the series.", metavar="COLUMN"),
     ] = None,
     time: Annotated[
         str | None,
-        typer.Option(help="The column with dates or whole numbers. Without it rows are in order.", metavar="COLUMN"),
+        typer.Option(help="Column of times. [default: rows in file order]", metavar="COLUMN"),
     ] = None,
-    horizon: Annotated[int | None, typer.Option(help="Steps ahead. [default: 1]", min=1)] = None,
+    horizon: Annotated[int | None, typer.Option(help="Steps ahead. [default: 1]", min=1, metavar="N")] = None,
     levels: option.Levels = None,
     columns: option.ForecastColumns = None,
-    future: Annotated[
-        str | None, typer.Option(help="A file with these columns for the rows to come.", metavar="FILE")
-    ] = None,
+    future: Annotated[str | None, typer.Option(help="Their values for the rows to come.", metavar="FILE")] = None,
     freq: Annotated[
-        str, typer.Option(help="The step of time: 15min, h, D, B, W, MS, ... or a whole number.", metavar="STEP")
+        str,
+        typer.Option(help="Time step: 15min, h, D, B, W, MS or a number.", metavar="STEP", show_default=False),
     ] = "infer",
     season: option.Season = None,
     lags: Annotated[
-        str | None, typer.Option(help="Past values to look at: 8, or 1,2,24. [default: 4]", metavar="N|A,B,C")
+        str | None, typer.Option(help="Past values to use: 8 or 1,2,24. [default: 4]", metavar="N|A,B,C")
     ] = None,
-    loss: Annotated[Errors | None, typer.Option(help="Errors to go by. [default: squared]")] = None,
+    loss: Annotated[
+        Errors | None, typer.Option(help="squared or absolute errors. [default: squared]", metavar="NAME")
+    ] = None,
     decimal: option.Decimal = ".",
     rows: option.Rows = None,
     windows: Annotated[
-        int | None, typer.Option(help="Errors of the last N windows only. [default: of all rows]", min=1)
+        int | None, typer.Option(help="Measure errors on the last N windows.", min=1, metavar="N")
     ] = None,
-    beside: Annotated[
-        Beside | None, typer.Option(help="Also fit the models of this library to the last windows (5 of them).")
-    ] = None,
+    beside: Annotated[Beside | None, typer.Option(help="Also fit the models of statsforecast.", metavar="NAME")] = None,
     out: Annotated[
         pathlib.Path | None,
-        typer.Option(help="Write the forecasts after the last row: .csv, .parquet or .json.", metavar="FILE"),
+        typer.Option(help="Write the forecasts: .csv, .parquet or .json.", metavar="FILE"),
     ] = None,
     backtest: Annotated[
         pathlib.Path | None,
-        typer.Option(help="Write the forecasts of all past values: .csv, .parquet or .json.", metavar="FILE"),
+        typer.Option(help="Write the forecasts of the past to a file.", metavar="FILE"),
     ] = None,
-    plot: Annotated[pathlib.Path | None, typer.Option(help="Draw them: .png or .html.", metavar="FILE")] = None,
+    plot: Annotated[
+        pathlib.Path | None, typer.Option(help="Draw the forecasts: .png or .html.", metavar="FILE")
+    ] = None,
     save: Annotated[
-        pathlib.Path | None, typer.Option(help="Keep the forecaster of one series, to go on later.", metavar="FILE")
+        pathlib.Path | None, typer.Option(help="Save the forecaster; with --id, a folder.", metavar="PATH")
     ] = None,
     resume: Annotated[
         pathlib.Path | None,
-        typer.Option(help="Go on with a forecaster that --save kept; the first row is the next one.", metavar="FILE"),
+        typer.Option(help="Continue what --save kept with new rows.", metavar="PATH"),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     progress: option.Progress = None,
 ) -> None:
-    """Forecast one or many series of a file, with intervals, and say how good forecasts of its past would have been.
+    """Forecast the series of a file, with intervals, and measure the errors.
 
-    Every past value is forecast from the rows before it, 1 to --horizon steps ahead, and the errors stand beside those
-    of repeating the last value or the last season. Empty targets and times without a row are missing values. From
-    stdin, rows are forecast as they arrive.
+    Every past value is forecast from the rows before it; the errors are compared with those of naive forecasts. Empty
+    targets and times without a row are missing values.
 
     \b
     thalweg forecast load.csv --target demand --time hour --horizon 24
-    thalweg forecast load.csv --target demand --time hour --horizon 24 --out next.csv --plot next.png
-    thalweg forecast sales.csv --target sold --id shop --time day --horizon 14 --levels 80,95 --out next.parquet
-    thalweg forecast load.csv --target demand --time hour --columns degrees,workday --future tomorrow.csv --horizon 24
-    thalweg forecast load.csv --target demand --time hour --horizon 24 --beside statsforecast
-    thalweg forecast new.csv --target demand --time hour --resume demand.npz --save demand.npz
-    tail -f load.csv | thalweg forecast - --target demand --time hour --save demand.npz
+    thalweg forecast sales.csv --target sold --id shop --time day --out next.csv
+    tail -f load.csv | thalweg forecast - --target demand --time hour --freq h
     """
     from thalweg.lab._forecast import Asked, forecast_file, forecast_live
 
-    if id_ is not None and (save or resume):
-        raise InputError("--save and --resume keep one series: leave --id out, or split the file by series.")
     given = {
         "horizon": horizon,
         "levels": option.read_levels(levels),
@@ -275,8 +269,7 @@ def run(
         list[str],
         typer.Argument(
             metavar="[ALGORITHM] STREAM_OR_FILE",
-            help=f"See 'thalweg list'. A .csv or .parquet file; - for CSV from stdin. Without an algorithm, {USUAL} "
-            "plays a stream.",
+            help=f"See 'thalweg list'; {USUAL} if none is named. A .csv or .parquet file, or - for stdin.",
             show_default=False,
         ),
     ],
@@ -291,30 +284,30 @@ def run(
     domain: option.Domain = None,
     learner: Annotated[
         str | None,
-        typer.Option(help="A learner of yours: a function of a domain that returns it.", metavar="MODULE:FUNCTION"),
+        typer.Option(help="Your learner, made from a domain.", metavar="MODULE:FUNCTION"),
     ] = None,
     intercept: option.Intercept = True,
     scale: option.Scale = True,
     horizon: option.Horizon = None,
     rows: option.Rows = None,
-    seed: Annotated[int, typer.Option(help="Seed of a synthetic stream.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the stream.", min=0, metavar="N")] = 0,
     out: Annotated[
         pathlib.Path | None,
-        typer.Option(help="Keep the losses, as .csv, .json or .npz (with decisions).", metavar="FILE"),
+        typer.Option(help="Write the losses: .csv, .json or .npz.", metavar="FILE"),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     progress: option.Progress = None,
 ) -> None:
     """Play an algorithm on a stream or a file.
 
-    It plays the whole file: scales and bounds are computed before the first round, so they look ahead; losses are in
-    scaled units. Progress is a line after 16, 32, 64, ... rounds. To forecast a file type thalweg forecast.
+    Scales and bounds are computed from the whole file, so they look ahead; losses are in scaled units. To forecast a
+    file, use thalweg forecast.
 
     \b
     thalweg run EfficientDynamic piecewise
-    thalweg run Sword gradual --horizon 5000 --seed 3 --json
-    thalweg run SOGD load.csv --target demand --features degrees,workday --domain box:lower=-2,upper=2
-    thalweg run load.csv --target demand --learner mine:make_learner --domain mine:make_set
+    thalweg run Sword gradual --horizon 5000
+    thalweg run SOGD load.csv --target demand --domain box:lower=-2,upper=2
+    thalweg run load.csv --target demand --learner mine:make_learner
     """
     from thalweg.lab._run import play
 
@@ -362,18 +355,17 @@ def compare(
         list[str] | None,
         typer.Argument(
             metavar="ALGORITHM",
-            help=f"See 'thalweg list algorithms'; {USUAL} where none is named. MODULE:NAME is a learner of yours: a "
-            "class with a card, or a function of a domain that returns it.",
+            help=f"See 'thalweg list algorithms'; MODULE:NAME for a learner of your own. [default: {USUAL}]",
             show_default=False,
         ),
     ] = None,
     *,
     on: Annotated[
-        str, typer.Option("--on", metavar="STREAM_OR_FILE", help="Data that all of them play.", show_default=False)
+        str, typer.Option("--on", metavar="STREAM_OR_FILE", help="Data for all of them.", show_default=False)
     ],
-    seeds: Annotated[int, typer.Option(help="Runs of each on a synthetic stream: seeds 0, 1, ...", min=1)] = 5,
+    seeds: Annotated[int, typer.Option(help="Seeds of the stream.", min=1, metavar="N")] = 5,
     out: Annotated[
-        pathlib.Path | None, typer.Option(help="Folder for results. [default: results/compare-NAME]", metavar="DIR")
+        pathlib.Path | None, typer.Option(help="Folder. [default: results/compare-NAME]", metavar="DIR")
     ] = None,
     target: option.Target = None,
     features: option.Features = None,
@@ -394,13 +386,11 @@ def compare(
 ) -> None:
     """Play several algorithms on the same data.
 
-    Prints means over seeds, and the standard deviation of the loss; below, the loss of simple forecasts of the target
-    and of the best weights in hindsight. Writes table.csv, runs.csv and loss.png. Finished runs are kept: the
-    same command again goes on where it was.
+    Prints means over seeds, with simple forecasts and the best weights in hindsight for comparison. Writes table.csv,
+    runs.csv and loss.png. If you interrupt it, the same command continues.
 
     \b
     thalweg compare Tracker OGD Sword EfficientDynamic --on piecewise
-    thalweg compare SACS-eager EfficientAdaptive-eager --on ball-piecewise --seeds 10 --out results/adaptive
     thalweg compare OGD SOGD EfficientCutkosky --on load.csv --target demand
     thalweg compare Tracker mine:MyLearner --on piecewise
     """
@@ -467,7 +457,7 @@ def _add_study(name: str, package: ModuleType) -> None:
     def command(
         out: Annotated[pathlib.Path, typer.Option(help="Folder for results.", metavar="DIR")] = folder,
         full: Annotated[bool, typer.Option("--full", help=about_full, hidden=not about_full)] = False,
-        small: Annotated[bool, typer.Option("--small", help="A version of seconds, to see that it works.")] = False,
+        small: Annotated[bool, typer.Option("--small", help="A quick version of seconds.")] = False,
         engine: option.Engine = "local",
         workers: option.Workers = None,
         scheduler: option.Scheduler = None,
@@ -490,10 +480,10 @@ for name, package in STUDIES.items():
 
 @studies.callback(invoke_without_command=True)
 def study(context: typer.Context) -> None:
-    """Run a study: our methods beside those of others, with tables, pictures and a page.
+    """Compare our methods with those of others: tables, pictures and a page.
 
-    The studies are in the repository of Thalweg, not in its wheel. Each keeps its runs in a folder: interrupted, the
-    same command again resumes. 'thalweg reproduce' runs the paper's experiments.
+    The studies are in the repository of Thalweg, not in its wheel. If you interrupt one, the same command continues.
+    'thalweg reproduce' runs the paper's experiments.
 
     \b
     thalweg study tracker
@@ -522,7 +512,7 @@ def fleet(
     folder: Annotated[
         pathlib.Path, typer.Argument(metavar="FOLDER", help="Folder of Fleet(..., folder=FOLDER).", show_default=False)
     ],
-    keys: Annotated[int, typer.Option(help="How many keys to show.", min=0)] = 5,
+    keys: Annotated[int, typer.Option(help="Number of keys to show.", min=0, metavar="N")] = 5,
 ) -> None:
     """Describe the folder of a fleet: template, keys, rounds, journal, bytes, damage. Nothing changes.
 
@@ -536,11 +526,11 @@ def fleet(
 
 
 @app.command()
-def bench(rounds: Annotated[int, typer.Option(help="Rounds of a run.", min=1)] = 20_000) -> None:
+def bench(rounds: Annotated[int, typer.Option(help="Rounds of a run.", min=1, metavar="N")] = 20_000) -> None:
     """Measure the speed of every algorithm.
 
-    Microseconds a round on the paper's stream (d = 8): the best of 5 runs in processor time, after one that does not
-    count. The spread is slowest over fastest.
+    Prints microseconds of processor time a round on the paper's stream (d = 8): the best of 5 runs after a warm-up. The
+    spread is the slowest run divided by the fastest.
 
     \b
     thalweg bench
@@ -557,14 +547,14 @@ def bench(rounds: Annotated[int, typer.Option(help="Rounds of a run.", min=1)] =
     typer.echo(aligned(["algorithm", "us a round", "spread", "projections", "gradients", "values"], rows))
 
 
-@app.command(short_help="Write a file to try: a year of hourly demand.")
+@app.command(short_help="Write a sample file: a year of hourly demand.")
 def sample(
     path: Annotated[pathlib.Path, typer.Argument(help="The file to write.", metavar="FILE")] = pathlib.Path("load.csv"),
 ) -> None:
-    """Write a file to try things on: a year of hourly demand with a jump in it.
+    """Write a sample file: a year of hourly demand with a change in it.
 
-    It is made up, and always the same: demand has a daily and a weekly course and follows the temperature; in hour
-    5000 heat pumps arrive, and it follows the cold as it never did.
+    The data are synthetic and always the same. Demand has a daily and a weekly season and depends on the temperature;
+    in hour 5000 heat pumps arrive, and from then on demand depends on the cold far more than before.
 
     \b
     thalweg sample load.csv

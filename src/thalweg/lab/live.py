@@ -113,21 +113,23 @@ def live(
     lines: Iterable[str],
     write: Callable[[str], None],
     target: str,
-    make: Callable[[], Forecaster],
+    make: Callable[[str], Forecaster],
     *,
+    levels: Sequence[float] = (),
     id: str | None = None,
     time: str | None = None,
     columns: Sequence[str] = (),
     frequency: Frequency | None = None,
     decimal: str = ".",
-    keep: Callable[[Forecaster], None] | None = None,
+    keep: Callable[[str, Forecaster], None] | None = None,
     note: Callable[[str], None] = lambda text: None,
 ) -> None:
     """Forecast every row of a CSV as it arrives: `write` gets a line for each step before the target is looked at.
 
-    Step 1 is the row itself. A row whose target is empty is a question: it is answered, and nothing is learned from it.
-    After every row that was learned `keep` is called, so that a run that ends at any moment can be resumed after the
-    last row that was kept. With a frequency, times without a row are missing values.
+    `make` gets the name of a series, "" where there is only one, and returns its forecaster, with these levels. Step 1
+    is the row itself. A row whose target is empty is a question: it is answered, and nothing is learned from it. After
+    every row that was learned `keep` is called, so that a run that ends at any moment can be resumed after the last row
+    that was kept. With a frequency, times without a row are missing values.
     """
     text = iter(lines)
     header = header_of(text)
@@ -137,13 +139,12 @@ def live(
     named = {"target": [target], "id": [id] if id else [], "time": [time] if time else []}
     check_named(NAME, names, named | {"column": list(columns)})
     known: dict[str, _LiveSeries] = {}
-    first = make()
     heads = [
         *([id] if id else []),
         time or "row",
         "step",
         "thalweg",
-        *(n for pair in column_names(first.levels) for n in pair),
+        *(n for pair in column_names(tuple(levels)) for n in pair),
     ]
     write(",".join(map(_quoted, heads)) + "\n")
     for count, cells in _rows(text, mark, len(names)):
@@ -152,7 +153,7 @@ def live(
         if id and not label:
             raise InputError(f"{NAME}, column {id!r}, row {count}: the cell is empty. Name the series.")
         if label not in known:
-            known[label] = _LiveSeries(label, first if not known else make(), time, frequency)
+            known[label] = _LiveSeries(label, make(label), time, frequency)
         series = known[label]
         numbers = [_cell(count, key, row[key], decimal) for key in columns]
         remark = series.pass_time(row[time], count) if time else None
@@ -166,7 +167,7 @@ def live(
             series.forecaster.update(_cell(count, target, row[target], decimal))
             series.next += 1
             if keep is not None:
-                keep(series.forecaster)
+                keep(label, series.forecaster)
     if not known:
         note(f"{NAME} has no rows: its columns are {listed(names)}")
 

@@ -288,7 +288,7 @@ class Learner(Kept, Recorded):
             for one in self._windows:
                 one._shown = None
             if usual.play.run() == PLAYED:
-                if usual.clock[ROUNDS] > usual.until:
+                if usual.until is not None and usual.clock[ROUNDS] > usual.until:
                     watch_horizon(self)
                 return
             self._shown = shown

@@ -31,7 +31,7 @@ from thalweg._core.state import Floats, Ints, Past, Plan, field, scratch
 from thalweg._interrupts import interrupts
 from thalweg._kernels.clock import CLIPPED, FRESH, GRADIENTS, ROUNDS, VALUES
 from thalweg._kernels.handle import parts
-from thalweg._kernels.jit import Call, kernel
+from thalweg._kernels.jit import Call, inner, kernel
 from thalweg._types import Array
 from thalweg._validate import ask, told, wrong
 from thalweg.domains import Domain
@@ -71,18 +71,48 @@ def open_round(handle: Any, t: int) -> int:
     """
     game = parts(handle)
     s, c = game.state, game.settings
-    rows, count = s.due.shape[0], s.copies[0]
+    k = _first_free(s, c, t)
+    if k != NO_COPY:
+        row = t % s.due.shape[0]
+        s.due[row] = NONE
+        s.holders[row] = k
+        s.clock[ROUNDS] = t
+        s.clock[FRESH] = 0
+    return k
+
+
+@inner
+def _waits(s: DelayedState, row: int, t: int) -> bool:
+    """Whether the copy that played the round in this row still waits for its feedback at the end of round t - 1."""
+    return (s.holders[row] >= 0) & ((s.due[row] < 0) | (s.due[row] >= t))  # no branches: loops can vectorise it
+
+
+@inner
+def _first_free(s: DelayedState, c: DelayedSettings, t: int) -> int:
+    """(1), or NO_COPY. The round that shares its row with round t is forgotten: its copy waits no longer.
+
+    A copy waits in one row at most, so where all but one wait, the sum of their numbers tells which one does not.
+    """
+    rows, count, here = s.due.shape[0], s.copies[0], t % s.due.shape[0]
+    waiting = total = 0
+    for row in range(rows):
+        one = 1 if _waits(s, row, t) else 0
+        waiting += one
+        total += one * s.holders[row]
+    if _waits(s, here, t):
+        waiting -= 1
+        total -= s.holders[here]
+    if waiting == count:
+        return NO_COPY
+    if waiting == count - 1:
+        return count * (count - 1) // 2 - total
     for k in range(count):
         c.waits[k] = 0
     for row in range(rows):
-        if row != t % rows and s.holders[row] >= 0 and (s.due[row] < 0 or s.due[row] >= t):
+        if row != here and _waits(s, row, t):
             c.waits[s.holders[row]] = 1
     for k in range(count):
-        if c.waits[k] == 0:  # (1)
-            s.due[t % rows] = NONE
-            s.holders[t % rows] = k
-            s.clock[ROUNDS] = t
-            s.clock[FRESH] = 0
+        if c.waits[k] == 0:
             return k
     return NO_COPY
 
@@ -178,7 +208,8 @@ class Delayed(DelayedFeedback):
         first = self._new_copy(None)
         machine.needs_loss = bool(getattr(first, "needs_loss", False))
         machine.uses_loss = bool(getattr(first, "uses_loss", machine.needs_loss))
-        self._copies = [first]
+        self._copies, self._ours = [first], isinstance(first, Learner)
+        self._entries = domain.dim
         super().__init__(machine, delay, nonnegative=getattr(first, "nonnegative", False))
         if isinstance(first, Learner):
             self._feedback.follow(first._feedback)
@@ -188,7 +219,7 @@ class Delayed(DelayedFeedback):
     def _forget(self, memory: Memory) -> None:
         """Have as many copies as the state counts."""
         super()._forget(memory)
-        self._holders = memory.state.holders.data
+        self._holders, self._x = memory.state.holders.data, memory.state.x.reshape(-1).data
         self._opens: Call | None = None  # a bound call of `open_round`
         count = int(memory.state.copies[0])
         del self._copies[count:]
@@ -233,16 +264,17 @@ class Delayed(DelayedFeedback):
     @property
     def decision(self) -> Array:
         """See `DelayedFeedback.decision`."""
-        clock = self._clock
-        if self._shown is None and not clock[FRESH]:
-            row = clock[ROUNDS] % self._rows
-            copy = self._copies[self._holders[row]]
-            if isinstance(copy, Learner):
-                shown = copy.decision
-                self._memory.state.x[row] = shown if self._line is not None else shown.ravel()
-                clock[FRESH] = 1
-                self._shown = shown
-        return super().decision if self._shown is None else self._shown
+        shown, clock = self._shown, self._clock
+        if shown is not None:
+            return shown
+        if clock[FRESH] or not self._ours:
+            return super().decision
+        row, d = clock[ROUNDS] % self._rows, self._entries
+        shown = self._copies[self._holders[row]].decision
+        self._x[d * row : d * row + d] = shown if self._line is not None else shown.ravel()
+        clock[FRESH] = 1
+        self._shown = shown
+        return shown
 
     def _make_decision(self) -> Array:
         """Return the decision of a foreign learner, checked."""
@@ -275,10 +307,15 @@ class Delayed(DelayedFeedback):
 
     def update(self, gradient: ArrayLike, loss: float | None = None, *, round: int | None = None) -> None:
         """See `DelayedFeedback.update`. The usual feedback goes to the copy as it is; everything else takes longer."""
-        s, t, clock = self._whose(round), self._clock[ROUNDS], self._clock
-        row, due = s % self._rows, self._due
+        clock, due, rows = self._clock, self._due, self._rows
+        t = clock[ROUNDS]
+        s = t - rows + 1  # the oldest round that is remembered
+        row = s % rows
+        if round is not None or self.delay is None or s < 0 or due[row] >= 0:
+            s = self._whose(round)
+            row = s % rows
         copy = self._copies[self._holders[row]]
-        usual = copy._usual if isinstance(copy, Learner) and (s < t or clock[FRESH]) else None
+        usual = copy._usual if self._ours and (s < t or clock[FRESH]) else None
         if usual is None or copy._shown is None or not usual.take(gradient, loss):
             super().update(gradient, loss, round=s)
             return
@@ -300,14 +337,16 @@ class Delayed(DelayedFeedback):
             raise
         if not played:
             super().update(gradient, loss, round=s)
-        elif learned >= usual.until:
+        elif usual.until is not None and learned >= usual.until:
             watch_horizon(copy)
 
     def advance(self) -> None:
         """See `DelayedFeedback.advance`. It is one call where the decision was read and a copy is free."""
-        if self._clock[FRESH]:
+        clock, call = self._clock, self._opens
+        if clock[FRESH] and call is not None:
             self._shown = None
-            if self._begin_round(self._clock[ROUNDS] + 1) != NO_COPY:
+            call.integers[1] = clock[ROUNDS] + 1
+            if call.run() != NO_COPY:
                 return
         super().advance()
 
@@ -318,7 +357,7 @@ class Delayed(DelayedFeedback):
         """As `DelayedFeedback._commit`. The copy is idle until the feedback is due, so it may learn at once."""
         state, rows, t = self._memory.state, self._rows, self.rounds
         copy, count, clock = self._copies[self._holders[s % rows]], len(self._copies), state.clock
-        ours = isinstance(copy, Learner)  # whose rounds are whole, or were not
+        ours = self._ours  # rounds of our learners are whole, or were not
         theirs = (copy.rounds if ours else copy.state()) if due is not None else None
         mine, coming = s % rows, (t + 1) % rows
         before = clock.copy(), int(state.due[mine]), int(state.due[coming]), int(state.holders[coming])

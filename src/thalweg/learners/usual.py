@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from thalweg.learners.base import Learner
 
 __all__ = ["Usual"]
-FOREVER = 2**63 - 1
 ndarray = np.ndarray
 
 
@@ -28,8 +27,8 @@ class Usual:
         Plays the round whose feedback `take` took.
     clock : memoryview
         The learner's counters.
-    until : int
-        The horizon to watch.
+    until : int, optional
+        The horizon to watch, if there is one.
     """
 
     __slots__ = ("_gradient", "_least", "_optional", "_unknown", "clock", "play", "until")
@@ -41,7 +40,7 @@ class Usual:
         self._gradient: Any = feedback.g.data  # takes an array only of its own type and shape
         self._optional, self._unknown = not machine.needs_loss, machine.unknown  # of the loss
         self._least = max(feedback.floor, -LARGEST_FLOAT)
-        self.until = FOREVER if learner.horizon is None or learner.anytime else learner.horizon
+        self.until = None if learner.anytime else learner.horizon
 
     def take(self, gradient: object, loss: object) -> bool:
         """Take the feedback of an ordinary round; False where the general path is needed."""

@@ -2,12 +2,15 @@
 
 A round, with alpha the share that may be missed and e_k the candidates, w_k their weights (a `Tracker` on the simplex):
 
-    b = sum_k w_k e_k;  q = exp(theta) b                                          the threshold                     (1)
+    b = sum_k w_k e_k;  q = exp(g(D) + c_F F) b                                   the threshold                     (1)
+    g(D) = c_D D (1 + (D/B)^2)
     a score s comes: missed = s > q
-    theta <- theta + eta (missed - alpha), held between -2 and 44                                                   (2)
-    w learns from the pinball loss of sum_k w_k e_k                                at the weights of now            (3)
+    D <- D + (missed - alpha), held between two ends;  F <- e^(-1/m) F + (missed - alpha)                           (2)
+    w learns from the pinball loss of exp(g(D)) sum_k w_k e_k                      at the weights of now            (3)
 
-(3) is taken at the weights of now for the candidates of then, so that a late answer does no harm. The candidates:
+D is the balance of misses, and F that of about the last m rounds. (3) is taken at the weights and the balance of now
+for the candidates of then, so that a late answer does no harm. It leaves F out: weights that learned from it would
+undo it. The candidates:
 
     the (1 - alpha)-quantile of the last W scores, for each window W                                                (4)
     m_h r_h for each half-life h: m_h <- m_h + (s - m_h)/n_h, n_h <- 2^(-1/h) n_h + 1, a mean that forgets,
@@ -19,7 +22,8 @@ no longer than that window, and a single huge score hardly at all. A quantile of
 (1 - alpha)(n + 1) of the sorted ones, between neighbours linear.
 
 After more than 10/alpha zeros in a row windows and means are empty, the threshold is 0 and the rest waits until a score
-is above 0: a zero is covered whatever the threshold is. After more than 100/alpha theta has its value before them.
+is above 0: a zero is covered whatever the threshold is. After more than 100/alpha D and F have their values before
+them.
 
 Scores times a power of two give thresholds times that power, bit for bit, as long as nothing underflows: everything
 above is linear in the scores, or made of ratios of them.
@@ -43,14 +47,17 @@ from thalweg.parts.weigher import Weigher, fits, teach
 
 __all__ = [
     "ANSWERED", "ASKED", "LARGEST_SCORE", "MISSED", "SideSettings", "SideState", "SideTurn", "Sides", "answer_sides",
-    "ask_sides", "pointers", "run_sides", "side_plan", "sort",
+    "ask_sides", "log_factor", "pointers", "run_sides", "side_plan", "sort",
 ]  # fmt: skip
 
 RATIOS = 1000  # that are remembered for each half-life
 STEEPEST = 2.0**64  # of a ratio
 FEWEST, ENDLESS = 32, 2**62  # capacity for scores: the smallest, and none that is ever reached
-LOWEST, HIGHEST = -2.0, 44.0  # of theta
-LONG = 10  # times its patience: zeros in a row after which theta forgets them
+FADING = 0.6  # share of the correction in c_F; the rest is in c_D
+BEND = 5.0  # B, if answers come at once
+MEMORY = 60.0  # m: rounds in which F fades by a factor e
+LOWEST, HIGHEST = -2.0, 44.0  # of the logarithm of the factor: ends of g(D), the lower one without the largest c_F F
+LONG = 10  # times its patience: zeros in a row after which D and F forget them
 LARGEST_SCORE = 1e100  # of a score or a forecast
 ANSWERED, ASKED = 0, 1  # of the clock of all sides
 MISSED, ZEROS, KEPT = 0, 1, 2  # of the counts of a side; zeros in a row so far, scores in `recent` ever
@@ -69,7 +76,8 @@ class SideState(NamedTuple):
     means: Floats = field("H")  # m_h
     counts: Floats = field("H")  # n_h
     candidates: Floats = field("K")  # e_k of the present round
-    theta: Floats = field("2")  # and its value before the present run of zeros
+    balance: Floats = field("2")  # D and F
+    before: Floats = field("2")  # and their values before the present run of zeros
     asked: Floats = field("h")  # thresholds that wait for an answer: the i-th is asked[i % h]
     advice: Floats = field("h K")  # e_k of those rounds
     scales: Floats = field("h H")  # m_h of those rounds
@@ -81,7 +89,12 @@ class SideSettings(NamedTuple):
     """Constants and scratch space."""
 
     alpha: float
-    eta: float
+    lasting: float  # c_D
+    fading: float  # c_F
+    bend: float  # B
+    fade: float  # e^(-1/m)
+    least: float  # of D
+    most: float  # of D
     patience: int  # zeros in a row after which nothing changes
     windows: Ints  # (W,)
     shortest: int  # the place of the shortest window
@@ -108,19 +121,42 @@ def capacities(longest: int) -> tuple[int, ...]:
 
 
 def side_plan(
-    alpha: float, eta: float, patience: int, windows: Ints, keep: Floats, horizon: int, capacity: int, weights: Plan
+    alpha: float,
+    correction: float,
+    patience: int,
+    windows: Ints,
+    keep: Floats,
+    horizon: int,
+    capacity: int,
+    weights: Plan,
 ) -> Plan:
     """Return the plan of one side whose candidates are weighed by a part with this plan."""
     W, H, L = windows.size, keep.size, int(windows.max())
     most = ENDLESS if capacity >= max(L, RATIOS) else capacity
     return Plan(
         SideState,
-        SideSettings(alpha, eta, patience, windows, int(windows.argmin()), keep, most),
+        SideSettings(alpha, *_rates(alpha, correction, horizon), patience, windows, int(windows.argmin()), keep, most),
         {"L": min(L, capacity), "W": W, "H": H, "R": min(RATIOS, capacity), "K": W + H, "h": horizon},
         {"weights": weights},
         holds=_holds,
         begin=lambda s, c: weights.begin(s.weights, c.weights),
     )
+
+
+def _rates(alpha: float, correction: float, horizon: int) -> tuple[float, float, float, float, float, float]:
+    """Return c_D, c_F, B, e^(-1/m) and the ends of D.
+
+    With answers h rounds late the correction is slower, its bend is farther out, and less of it fades: the past it
+    answers to is over.
+    """
+    rate, share = correction / horizon**0.75, FADING / horizon
+    lasting, fading = (1 - share) * rate, share * rate
+    bend, fade = BEND * horizon, math.exp(-1 / MEMORY)
+
+    def balance(level: float) -> float:  # g(balance) = level
+        return 2 * bend / math.sqrt(3) * math.sinh(math.asinh(level / lasting * 1.5 * math.sqrt(3) / bend) / 3)
+
+    return lasting, fading, bend, fade, balance(LOWEST - fading * (1 - alpha) / (1 - fade)), balance(HIGHEST)
 
 
 def _holds(s: SideState, c: SideSettings, past: Past) -> Iterator[tuple[str, bool]]:
@@ -138,10 +174,13 @@ def _holds(s: SideState, c: SideSettings, past: Past) -> Iterator[tuple[str, boo
     top = float(s.recent.max(initial=0.0))
     yield "means", top <= LARGEST_SCORE and bool((s.means <= top).all() and (s.candidates <= 2 * top).all())
     yield "counts", bool((s.counts <= answered + 1).all() and ((s.counts >= 1) | (s.means == 0)).all())
-    yield "theta", bool(((s.theta >= LOWEST) & (s.theta <= HIGHEST)).all())
+    both, room = np.array([s.balance, s.before]), 1.0 + 1e-9
+    yield "balance", bool(((both[:, 0] >= c.least) & (both[:, 0] <= c.most)).all())
+    memory = room / (1.0 - c.fade)
+    yield "balance", bool(((both[:, 1] >= -c.alpha * memory) & (both[:, 1] <= (1.0 - c.alpha) * memory)).all())
     largest = 2 * LARGEST_SCORE
     yield "predictions", bool((s.advice <= largest).all() and (s.scales <= largest).all())
-    yield "predictions", bool((s.asked <= math.exp(44.5) * largest).all())
+    yield "predictions", bool((s.asked <= math.exp(HIGHEST + 0.5 + c.fading * memory) * largest).all())
 
 
 def sort(s: SideState, c: SideSettings) -> None:
@@ -216,7 +255,7 @@ def _rest(s: SideState, patience: int) -> None:
     for k in range(s.candidates.shape[0]):
         s.candidates[k] = 0.0
     if s.tally[ZEROS] > LONG * patience:
-        s.theta[0] = s.theta[1]
+        copy(s.before, s.balance)
 
 
 @inner
@@ -262,13 +301,26 @@ def _propose(s: SideState, c: SideSettings) -> None:
 # -------------------------------------------------------------------------------------------------------------- a round
 
 
+@inner
+def _lasting(s: SideState, c: SideSettings) -> float:
+    """g(D)."""
+    D = s.balance[0]
+    return c.lasting * D * (1.0 + (D / c.bend) ** 2)
+
+
+@inner
+def log_factor(s: SideState, c: SideSettings) -> float:
+    """Logarithm of the threshold over b."""
+    return _lasting(s, c) + c.fading * s.balance[1]
+
+
 @kernel
 def ask(handle: AnyHandle, row: int) -> float:
     """The threshold of the next round, (1). It waits for an answer in this row."""
     turn = parts(handle)
-    s, weigher = turn.state, turn.weigher
+    s, c, weigher = turn.state, turn.settings, turn.weigher
     call(weigher.ready, weigher.handle)
-    threshold: float = np.exp(s.theta[0]) * dot(weigher.x, s.candidates)
+    threshold: float = np.exp(log_factor(s, c)) * dot(weigher.x, s.candidates)  # (1)
     copy(s.candidates, s.advice[row])
     copy(s.means, s.scales[row])
     s.asked[row] = threshold
@@ -293,19 +345,21 @@ def answer(handle: AnyHandle, row: int, score: float) -> None:
     if s.tally[ZEROS] > c.patience:
         _rest(s, c.patience)
         return
-    s.theta[0] = min(max(s.theta[0] + c.eta * (missed - c.alpha), LOWEST), HIGHEST)  # (2)
+    factor = np.exp(_lasting(s, c))
+    s.balance[0] = min(max(s.balance[0] + (missed - c.alpha), c.least), c.most)  # (2)
+    s.balance[1] = c.fade * s.balance[1] + (missed - c.alpha)
     if score > 0.0:
-        s.theta[1] = s.theta[0]
+        copy(s.balance, s.before)
     call(weigher.ready, weigher.handle)
     advice, base = s.advice[row], dot(weigher.x, s.advice[row])
     low, high = advice[0], advice[0]
     for k in range(1, advice.shape[0]):
         low, high = min(low, advice[k]), max(high, advice[k])
     if high > low:  # (3)
-        slope = c.alpha - (1.0 if score > base else 0.0)
+        slope = c.alpha - (1.0 if score > factor * base else 0.0)
         for k in range(advice.shape[0]):
             weigher.g[k] = slope * (advice[k] - low)  # the same to the simplex, and without rounding where all agree
-        teach(weigher, slope * (base - score))
+        teach(weigher, slope * (base - score / factor))
     _remember(s, c, score, s.scales[row])
     _propose(s, c)
 

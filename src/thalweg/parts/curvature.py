@@ -30,8 +30,8 @@ from thalweg._core.rules import magnitude, within
 from thalweg._core.state import Floats, Plan, field
 from thalweg._kernels.hulls import flatten
 from thalweg._kernels.jit import inner
-from thalweg._kernels.vectors import copy, dot, square_norm
-from thalweg.parts.cut_descent import Around, CutDescentState, bring_back
+from thalweg._kernels.vectors import copy
+from thalweg.parts.cut_descent import Around, CutDescentState, bring_back, gain_of
 
 __all__ = [
     "BLIND_ROW",
@@ -43,7 +43,6 @@ __all__ = [
     "begin_curvature",
     "curvature_plan",
     "fresh",
-    "gain_of",
     "move_curved",
 ]
 
@@ -64,7 +63,10 @@ NOISE, SUM, ROUNDS, MOST = 0, 1, 2, 3  # of `watch`: the mean of nu, a, the roun
 
 
 class CurvatureState(NamedTuple):
-    """C is 0, D is 1, the walkers are 2 and 3; Q of them, none where no member follows curvature."""
+    """C is 0, D is 1, the walkers are 2 and 3; Q of them, none where no member follows curvature.
+
+    P is symmetric. Entries to the right of the 4 x 4 blocks on its diagonal are neither read nor updated.
+    """
 
     P: Floats = field("Q d d", magnitude(5 * LARGEST_CURVATURE))
     watch: Floats = field("4", within(0.0, 5 * LARGEST_CURVATURE))  # the errors of D
@@ -103,31 +105,60 @@ def fresh(P: Floats, f: float, n: float) -> None:
 
 
 @inner
-def _ahead(P: Floats, around: Around, h: Floats, u: Floats) -> float:
-    """u <- P h; returns w. P never learns about directions across a flat, and would make rounding large there."""
-    for i in range(h.shape[0]):
-        total = 0.0
-        for j in range(h.shape[0]):
+def _ahead(P: Floats, around: Around, h: Floats, u: Floats) -> tuple[float, float]:
+    """u <- P h; returns w and ||u||^2. Four rows of P at a time, each entry for its row and for its column.
+
+    P never learns about directions across a flat, and would make rounding large there.
+    """
+    d = h.shape[0]
+    for block in range(d // 4):
+        i = 4 * block
+        a, b, c, e = P[i], P[i + 1], P[i + 2], P[i + 3]
+        of_a = of_b = of_c = of_e = 0.0
+        for j in range(i + 4):  # the last four entries of u are replaced below
+            of_a += a[j] * h[j]
+            of_b += b[j] * h[j]
+            of_c += c[j] * h[j]
+            of_e += e[j] * h[j]
+            u[j] += a[j] * h[i] + b[j] * h[i + 1] + c[j] * h[i + 2] + e[j] * h[i + 3]
+        u[i], u[i + 1], u[i + 2], u[i + 3] = of_a, of_b, of_c, of_e
+    for i in range(d - d % 4, d):
+        total = P[i, i] * h[i]
+        for j in range(i):
             total += P[i, j] * h[j]
+            u[j] += P[i, j] * h[i]
         u[i] = total
     flatten(around.flat, around.normals, u)
-    w = dot(u, h)
-    return w if w < np.inf else np.inf  # also where it is nan
+    w, square = 0.0, 0.0
+    for j in range(d):
+        w += u[j] * h[j]
+        square += u[j] * u[j]
+    return w if w < np.inf else np.inf, square  # inf also where w is nan
+
+
+@inner
+def _less(P: Floats, u: Floats, rate: float) -> None:
+    """P <- P - rate u u', four rows at a time."""
+    d = u.shape[0]
+    for block in range(d // 4):
+        i = 4 * block
+        a, b, c, e = P[i], P[i + 1], P[i + 2], P[i + 3]
+        of_a, of_b, of_c, of_e = rate * u[i], rate * u[i + 1], rate * u[i + 2], rate * u[i + 3]
+        for j in range(i + 4):
+            a[j] -= of_a * u[j]
+            b[j] -= of_b * u[j]
+            c[j] -= of_c * u[j]
+            e[j] -= of_e * u[j]
+    for i in range(d - d % 4, d):
+        scaled = rate * u[i]
+        for j in range(i + 1):
+            P[i, j] -= scaled * u[j]
 
 
 @inner
 def _fits(w: float, square: float, f: float) -> bool:
     """Whether P is as it should be: w >= 0, and the step of (1) takes away no more than there can be."""
     return 0.0 <= w < np.inf and square <= 2.0 * LARGEST_CURVATURE * (2.0 * f + w)
-
-
-@inner
-def gain_of(h: Floats, y: Floats, point: Floats) -> float:
-    """Return the gain of a member at this point over y."""
-    gain = 0.0
-    for j in range(h.shape[0]):
-        gain += h[j] * (y[j] - point[j])
-    return gain
 
 
 @inner
@@ -140,12 +171,14 @@ def move_curved(
     s: CurvatureState, members: CutDescentState, around: Around, h: Floats, n: float, f: float, y: Floats,
     gains: Floats, u: Floats, count: int,
 ) -> bool:  # fmt: skip
-    """(1)-(4) for the first `count`; the gains are written before anyone moves. u is scratch space.
+    """(1)-(4) for the first `count`, given their gains. u is scratch space.
 
     Returns whether a change was evident.
     """
     d, evident, unit = h.shape[0], False, 0.0
-    if count > WALKING and 0.0 < f < np.inf:
+    if not 0.0 < f < np.inf:
+        return False
+    if count > WALKING:
         share = 1.0 / min(s.watch[ROUNDS] + 1.0, WINDOW)
         s.means[0] += (2.0 * f - s.means[0]) * share
         s.means[1] += (n - s.means[1]) * share
@@ -153,16 +186,11 @@ def move_curved(
     for k in range(count):
         row = (k + WALKING) % MEMBERS
         point, P = members.points[row], s.P[k]
-        gain = gain_of(h, y, point)
-        gains[row] = gain
-        if not 0.0 < f < np.inf:
-            continue
-        w = _ahead(P, around, h, u)
-        square = square_norm(u)
+        gain = gains[row]
+        w, square = _ahead(P, around, h, u)
         if not _fits(w, square, f):  # rounding has spoilt P
             fresh(P, f, n)
-            w = _ahead(P, around, h, u)
-            square = square_norm(u)
+            w, square = _ahead(P, around, h, u)
         if k == 1:
             error = _error(f, gain)
             nu = error * (2.0 * f / (2.0 * f + w))  # (2)
@@ -176,13 +204,13 @@ def move_curved(
                 gain = gain_of(h, y, point)
                 error = max(error, _error(f, gain))
                 _reset(P, error / noise * (2.0 * f / n))
-                w = _ahead(P, around, h, u)
-                square = square_norm(u)
+                w, square = _ahead(P, around, h, u)
                 evident = nu > EVIDENT * noise
                 nu = min(nu, JUMP * noise)
             s.watch[ROUNDS] += 1.0
             s.watch[NOISE] += (nu - s.watch[NOISE]) / min(s.watch[ROUNDS], WINDOW)
-        step = (2.0 * f - gain) / (2.0 * f + w)
+        rate = 1.0 / (2.0 * f + w)
+        step = (2.0 * f - gain) * rate
         if not (_fits(w, square, f) and step * square * step < LARGEST_CURVATURE * LARGEST_CURVATURE):
             continue  # f and h are too far apart for floating point
         far = 0.0
@@ -190,10 +218,8 @@ def move_curved(
             point[j] -= step * u[j]
             far += (point[j] - around.center[j]) * (point[j] - around.center[j])
         bring_back(around, point, far)
-        walk = WALKS[k] * unit
-        for i in range(d):
-            scaled = u[i] / (2.0 * f + w)  # no root: scaling losses by any power of two must change no bit
-            for j in range(d):
-                P[i, j] -= scaled * u[j]  # (1)
-            P[i, i] = min(P[i, i] + walk, LARGEST_CURVATURE)  # (4)
+        _less(P, u, rate)  # (1); no root: scaling losses by any power of two must change no bit
+        if k >= WALKING:
+            for i in range(d):
+                P[i, i] = min(P[i, i] + WALKS[k] * unit, LARGEST_CURVATURE)  # (4)
     return evident

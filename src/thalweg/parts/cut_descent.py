@@ -29,10 +29,13 @@ __all__ = [
     "CutDescentState",
     "begin_members",
     "bring_back",
+    "combine",
+    "gain_of",
     "join",
     "members_plan",
     "move_descents",
     "rows_needed",
+    "see_gains",
 ]
 
 CURVED = 4  # rows before the descents, for the members with curvature
@@ -103,15 +106,38 @@ def bring_back(around: Around, point: Floats, square: float) -> None:
 
 
 @inner
-def move_descents(s: CutDescentState, around: Around, h: Floats, n: float, f: float, y: Floats, gains: Floats) -> None:
-    """(1)-(3); the gains are written before anyone moves."""
+def gain_of(h: Floats, y: Floats, point: Floats) -> float:
+    """(1): the gain of a member at this point over y."""
+    gain = 0.0
+    for j in range(h.shape[0]):
+        gain += h[j] * (y[j] - point[j])
+    return gain
+
+
+@inner
+def see_gains(s: CutDescentState, h: Floats, y: Floats, first: int, gains: Floats) -> None:
+    """(1) for the rows from `first` on, four at a time."""
+    last = s.sizes[COUNT]
+    for block in range((last - first) // 4):
+        i = first + 4 * block
+        a, b, c, e = s.points[i], s.points[i + 1], s.points[i + 2], s.points[i + 3]
+        of_a = of_b = of_c = of_e = 0.0
+        for j in range(h.shape[0]):
+            of_a += h[j] * (y[j] - a[j])
+            of_b += h[j] * (y[j] - b[j])
+            of_c += h[j] * (y[j] - c[j])
+            of_e += h[j] * (y[j] - e[j])
+        gains[i], gains[i + 1], gains[i + 2], gains[i + 3] = of_a, of_b, of_c, of_e
+    for i in range(last - (last - first) % 4, last):
+        gains[i] = gain_of(h, y, s.points[i])
+
+
+@inner
+def move_descents(s: CutDescentState, around: Around, h: Floats, n: float, f: float, gains: Floats) -> None:
+    """(2), (3)."""
     length = around.radius / np.sqrt(s.sums[SQUARES]) * s.sums[SHORTEST]
     for i in range(CURVED, s.sizes[COUNT]):
-        gain = 0.0
-        for j in range(h.shape[0]):
-            gain += h[j] * (y[j] - s.points[i, j])
-        gains[i] = gain  # (1)
-        step = min(length, max(2.0 * f - gain, 0.0) / n)  # (2)
+        step = min(length, max(2.0 * f - gains[i], 0.0) / n)  # (2)
         length *= 2.0
         square = 0.0
         for j in range(h.shape[0]):
@@ -119,6 +145,22 @@ def move_descents(s: CutDescentState, around: Around, h: Floats, n: float, f: fl
             s.points[i, j] = moved
             square += (moved - around.center[j]) * (moved - around.center[j])
         bring_back(around, s.points[i], square)  # (3)
+
+
+@inner
+def combine(s: CutDescentState, p: Floats, first: int, y: Floats) -> None:
+    """y <- sum_i p_i y_i over the rows from `first` on, four at a time."""
+    last = s.sizes[COUNT]
+    for j in range(y.shape[0]):
+        y[j] = 0.0
+    for block in range((last - first) // 4):
+        i = first + 4 * block
+        a, b, c, e = s.points[i], s.points[i + 1], s.points[i + 2], s.points[i + 3]
+        for j in range(y.shape[0]):
+            y[j] += p[i] * a[j] + p[i + 1] * b[j] + p[i + 2] * c[j] + p[i + 3] * e[j]
+    for i in range(last - (last - first) % 4, last):
+        for j in range(y.shape[0]):
+            y[j] += p[i] * s.points[i, j]
 
 
 @inner

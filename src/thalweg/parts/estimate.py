@@ -26,6 +26,7 @@ __all__ = ["AGE", "HELPERS", "EstimateState", "begin_estimate", "estimate", "est
 HELPERS = 12
 KEEP = 0.999  # of E_j and t, in a round
 LEAN = 0.25 * np.log(2.0)
+LOST = 100.0  # with E_j > exp(100/t) of the least, w_j is below exp(11 LEAN - 50) = 1.3e-21 of the largest
 LONGEST, AGE = 0, 1  # of `seen`
 LARGEST_SUM = 1e306
 
@@ -74,8 +75,11 @@ def estimate(s: EstimateState, around: Around, h: Floats, n: float, y: Floats, m
         size *= 0.5
     age = (1.0 - KEEP ** s.seen[AGE]) / (1.0 - KEEP)
     total = power = 0.0
+    most = least * np.exp(LOST / age)  # a helper with larger errors has no weight in floating point
     for j in range(HELPERS):
-        weights[j] = np.exp(LEAN * j - 0.5 * age * np.log(s.errors[j] / least))  # (2)
+        weights[j] = 0.0
+        if s.errors[j] <= most:
+            weights[j] = np.exp(LEAN * j - 0.5 * age * np.log(s.errors[j] / least))  # (2)
         total += weights[j]
     for i in range(d):
         mixed[i] = 0.0

@@ -31,7 +31,7 @@ from thalweg._core.rules import counters, magnitude, within
 from thalweg._core.state import Floats, Ints, Past, Plan, field
 from thalweg._kernels.covers import COMPACT, place_marker, slots_in_use
 from thalweg._kernels.jit import inner
-from thalweg._kernels.vectors import decay
+from thalweg._kernels.vectors import copy, decay
 
 __all__ = [
     "MOST_SLOTS",
@@ -153,18 +153,19 @@ def begin_records(s: RecordsState, logs: Floats, first: int, count: int, scores:
 @inner
 def account(s: RecordsState, q: Floats, first: int, count: int, scores: Floats) -> float:
     """(1) in every record; Q_j into `scores`, which is scratch space (J, ROWS). Returns the largest |Q_j|."""
-    largest, best = 0.0, -np.inf
-    for i in range(first, count):
-        best = max(best, q[i])
+    gains, largest, best = q[first:count], 0.0, -np.inf
+    for i in range(gains.shape[0]):
+        best = max(best, gains[i])
     for j in range(_rows(s)):
         if _alive(s, j):
+            p, A = s.p[j, first:count], s.A[j, first:count]
             Q, square = 0.0, 0.0
-            for i in range(first, count):
-                Q += s.p[j, i] * q[i]
-            for i in range(first, count):
-                v = q[i] - Q
-                s.A[j, i] += v
-                square += s.p[j, i] * (v * v)
+            for i in range(gains.shape[0]):
+                Q += p[i] * gains[i]
+            for i in range(gains.shape[0]):
+                v = gains[i] - Q
+                A[i] += v
+                square += p[i] * (v * v)
             s.V[j] += square
             s.B[j] = max(s.B[j], best - Q)
             scores[j, 0] = Q
@@ -219,33 +220,35 @@ def _weigh(s: RecordsState, j: int, logs: Floats, first: int, count: int, scores
     U = s.B[j] * s.B[j] + s.V[j]
     rate = 1.0 / np.sqrt(U) if U > NOTHING * NOTHING else 0.0
     weight = 1.0 if s.flat[j] == 0 else 0.0
+    A, p, prior, score = s.A[j, first:count], s.p[j, first:count], logs[first:count], scores[j, first:count]
+    for i in range(p.shape[0]):
+        score[i] = rate * A[i] + weight * prior[i]
+    if s.flat[j] == TRUSTING and first <= STARTED < count:
+        score[STARTED - first] += np.log(TRUST)
     top = -np.inf
-    for i in range(first, count):
-        scores[j, i] = rate * s.A[j, i] + weight * logs[i]
-        if s.flat[j] == TRUSTING and i == STARTED:
-            scores[j, i] += np.log(TRUST)
-        top = max(top, scores[j, i])
+    for i in range(p.shape[0]):
+        top = max(top, score[i])
     total = 0.0
-    for i in range(first, count):
-        s.p[j, i] = decay(scores[j, i] - top)
-        total += s.p[j, i]
-    for i in range(first, count):
-        s.p[j, i] /= total
+    for i in range(p.shape[0]):
+        p[i] = decay(score[i] - top)
+        total += p[i]
+    for i in range(p.shape[0]):
+        p[i] /= total
 
 
 @inner
 def _grid(s: RecordsState, j: int, scores: Floats) -> float:
     """scores[j, i] <- ln of prior_j eta_i exp(eta_i R_j - eta_i^2 W_j) for the rates of its grid; returns the largest.
 
-    Up to a constant common to all records. Rates below i_min are left out.
+    Up to a constant common to all records. Rates below i_min have no weight.
     """
     unit = (s.totals[FIRST] if s.totals[FIRST] > 0.0 else 1.0) * 4.0 ** s.anchors[j]
     gained, square = s.R[j] / unit, s.W[j] / unit / unit
     rate, top = 0.5, -np.inf
     for i in range(RATES):
-        scores[j, i] = s.prior[j] - LN4 * (s.anchors[j] + i) + rate * (gained - rate * square)
-        if s.anchors[j] + i >= s.counts[MINIMUM]:
-            top = max(top, scores[j, i])
+        score = s.prior[j] - LN4 * (s.anchors[j] + i) + rate * (gained - rate * square)
+        scores[j, i] = score if s.anchors[j] + i >= s.counts[MINIMUM] else -np.inf
+        top = max(top, scores[j, i])
         rate *= 0.25
     return top
 
@@ -264,22 +267,25 @@ def mix(s: RecordsState, logs: Floats, first: int, count: int, p: Floats, scores
                 s.counts[ANCHORED] += 1
             if J > 1:
                 top = max(top, _grid(s, j, scores))
+    mixed = p[first:count]
     if J == 1:
         s.weights[0] = 1.0
-        for i in range(first, count):
-            p[i] = s.p[0, i]
+        copy(s.p[0, first:count], mixed)
         return
     total = 0.0
     for j in range(J):
         s.weights[j] = 0.0
         if _alive(s, j):
-            for i in range(max(least - s.anchors[j], 0), RATES):
-                s.weights[j] += decay(scores[j, i] - top)
-            total += s.weights[j]
-    for i in range(first, count):
-        p[i] = 0.0
+            weight = 0.0
+            for i in range(RATES):
+                weight += decay(scores[j, i] - top)
+            s.weights[j] = weight
+            total += weight
+    for i in range(mixed.shape[0]):
+        mixed[i] = 0.0
     for j in range(J):
         s.weights[j] /= total
         if _alive(s, j):
-            for i in range(first, count):
-                p[i] += s.weights[j] * s.p[j, i]
+            its = s.p[j, first:count]
+            for i in range(mixed.shape[0]):
+                mixed[i] += s.weights[j] * its[i]

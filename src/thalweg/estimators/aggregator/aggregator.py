@@ -291,7 +291,7 @@ class Aggregator(Kept, Recorded):
         """Return the forecast of the next round, which then waits for its answer."""
         clock = self._memory.state.clock
         k = int(clock[PREDICTED]) % self.horizon
-        self._seat(k, self._question(k, x, a))
+        self._seat(k, self._guest_weights(k, x, a))
         said = kernels.ask(self._door(k), k, x, a, np.empty(x.size), clock)
         if not self._hosted[k]:
             self._said[k] = said
@@ -327,7 +327,7 @@ class Aggregator(Kept, Recorded):
         state = self._memory.state
         k = int(state.clock[ANSWERED]) % self.horizon
         x, a = state.memories.x[k].copy(), state.memories.a[k].copy()
-        asked = self._question(k, x, a)
+        asked = self._guest_weights(k, x, a)
         if not self._learn(k, asked, y):
             with self._memory.all_or_nothing():
                 while self._grow([k]) and not self._learn(k, asked, y):
@@ -384,7 +384,7 @@ class Aggregator(Kept, Recorded):
     def _play(self, x: Array, a: Array, y: float, w: Array, p: Array) -> None:
         """A round with guests that only Python can ask."""
         k = int(self._memory.state.clock[ANSWERED]) % self.horizon
-        asked = self._question(k, x, a)
+        asked = self._guest_weights(k, x, a)
         self._seat(k, asked)
         p[0] = kernels.ask(self._door(k), k, x, a, w, self._memory.state.clock)
         if not kernels.answer(self._door(k), k, y, p.item(), self._memory.state.clock):
@@ -416,7 +416,7 @@ class Aggregator(Kept, Recorded):
         k, K = int(s.clock[PREDICTED]) % self.horizon, self.n_experts_
         self._said.pop(k, None)
         w, x, a = np.empty(K), np.zeros(K), np.ones(K)
-        self._seat(k, self._question(k, x, a))
+        self._seat(k, self._guest_weights(k, x, a))
         held, memories = np.empty_like(s.memories.w), MemoriesState._make(map(np.copy, s.memories))
         foresee(memories, c.memories, k, x, a, held)
         kernels.propose(self._door(k), x, a, held, w)
@@ -424,7 +424,7 @@ class Aggregator(Kept, Recorded):
 
     # ------------------------------------------------------------------ guests in Python
 
-    def _question(self, k: int, x: Array, a: Array) -> list[Array]:
+    def _guest_weights(self, k: int, x: Array, a: Array) -> list[Array]:
         """Return the weights of the guests of copy k."""
         return [one.weights(x, a) for one in self._hosted[k]]
 

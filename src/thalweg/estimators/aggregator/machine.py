@@ -206,7 +206,7 @@ class CopyHandles:
         if found is None:
             s, c = self._block.state, self._block.settings
             one, its = s.copies[k], c.copies[k]
-            weigher = _nobody()
+            weigher = _unused_weigher()
             if its.tracked:
                 weigher = _weighing(self._sizes["K"]).weigher(one.tracker, its.tracker, self._pending, self._sizes)
             turn = Turn(one._replace(tracker=None), its._replace(tracker=None), weigher, s.memories, c.memories)
@@ -220,7 +220,7 @@ def _weighing(experts: int) -> Weighing:
 
 
 @cache
-def _nobody() -> Weigher:
+def _unused_weigher() -> Weigher:
     """Return a weigher for copies without a Tracker: kernels see the same types."""
     weighing = Weighing(2)
     sizes = weighing.sizes()

@@ -41,7 +41,7 @@ class _Cast:
         return np.stack(columns + ([table[:, self.rest].sum(axis=1)] if self.rest else []), axis=1)
 
 
-def _thin(T: int) -> Any:
+def _rounds_to_draw(T: int) -> Any:
     """Rounds to draw, when there are many."""
     return np.unique(np.linspace(0, T - 1, min(T, POINTS)).astype(np.int64))
 
@@ -91,7 +91,7 @@ def box(run: Combination, ax: Axes | None, most: int) -> Axes:
 def cumulative(run: Combination, ax: Axes | None, most: int) -> Axes:
     """Draw the cumulative loss of each beyond the combination: above 0 it was worse."""
     ax, own = axes("plot", ax)
-    who, t = _Cast(run, most), _thin(len(run.y))
+    who, t = _Cast(run, most), _rounds_to_draw(len(run.y))
     paid, theirs = run.losses, run.expert_losses()
     for k, i in enumerate(who.shown):
         beyond = np.cumsum(np.where(np.isnan(theirs[:, i]), 0.0, theirs[:, i] - paid))

@@ -31,7 +31,6 @@ from thalweg.parts.curvature import (
     SHARE,
     begin_curvature,
     fresh,
-    gain_of,
     move_curved,
 )
 from thalweg.parts.cut_descent import (
@@ -42,9 +41,11 @@ from thalweg.parts.cut_descent import (
     SQUARES,
     Around,
     begin_members,
+    combine,
     join,
     move_descents,
     rows_needed,
+    see_gains,
 )
 from thalweg.parts.estimate import AGE, HELPERS, begin_estimate, estimate
 from thalweg.parts.records import MARKERS, OTHERS, account, begin_change, begin_records, credit, mark, mix
@@ -156,10 +157,10 @@ def _learn(s: TrackerState, c: TrackerSettings, h: Floats, loss: float) -> bool:
     s.clock[PROJECTIONS] += count - first
     members.sums[SQUARES] += n  # (2)
     members.sums[LENGTHS] += np.sqrt(n)
-    move_descents(members, c.around, h, n, f, s.y, c.gains)  # (3)
+    see_gains(members, h, s.y, BLIND_ROW if blind else first, c.gains)  # (3)
+    move_descents(members, c.around, h, n, f, c.gains)
     if blind:
         mixed = members.points[RESTARTING]
-        c.gains[RESTARTING] = gain_of(h, s.y, mixed)
         value = max(estimate(s.estimate, c.around, h, n, s.y, mixed, c.trust), NOTHING)  # it may underflow
         value = f if f < np.inf else value
         if s.estimate.seen[AGE] == ENOUGH:
@@ -168,8 +169,9 @@ def _learn(s: TrackerState, c: TrackerSettings, h: Floats, loss: float) -> bool:
             move_curved(s.curvature, members, c.around, h, n, value, s.y, c.gains, c.u, 1)
     elif s.curved[0] == 1:
         evident = move_curved(s.curvature, members, c.around, h, n, f, s.y, c.gains, c.u, MEMBERS)
-    for i in range(first, count):
-        c.gains[i] = min(c.gains[i], 2.0 * f)
+    cut = c.gains[first:count]
+    for i in range(cut.shape[0]):
+        cut[i] = min(cut[i], 2.0 * f)
     credit(records, account(records, c.gains, first, count, c.scores), c.scores)  # (4)
     if c.intervals:
         phi = min(2.0 * f, 2.0 * c.around.radius * np.sqrt(n))
@@ -189,8 +191,4 @@ def _propose(s: TrackerState, c: TrackerSettings, loss: float) -> None:
     if count == 0:
         return
     mix(s.records, members.logs, first, count, s.p, c.scores)  # (6)
-    for j in range(s.y.shape[0]):
-        s.y[j] = 0.0
-    for i in range(first, count):
-        for j in range(s.y.shape[0]):
-            s.y[j] += s.p[i] * members.points[i, j]
+    combine(members, s.p, first, s.y)

@@ -23,7 +23,16 @@ from thalweg._kernels.jit import inner, kernel
 from thalweg._validate import LARGEST_ENTRY
 from thalweg.parts.forecast.columns import columns_plan, give_rows, has_capacity, keep_row, learn_columns, say_columns
 from thalweg.parts.forecast.combination import combination_plan, judge_candidates, weigh_candidates
-from thalweg.parts.forecast.direct import BASE, direct_plan, learn_direct, shift_bases, solve_direct
+from thalweg.parts.forecast.direct import (
+    BASE,
+    SHARED,
+    direct_plan,
+    keep_shared,
+    learn_direct,
+    shift_bases,
+    solve_direct,
+    wait_direct,
+)
 from thalweg.parts.forecast.lagged import LAGS, SEASONAL_DIFFERENCES, lagged_plan, learn_lagged, reach, say_lagged
 from thalweg.parts.forecast.past import (
     ABSENT,
@@ -172,7 +181,7 @@ def forecast_plan(
         "history": history_plan(max(length, reach(lags, every)), horizon),
         "bank": bank_plan(every),
         "lagged": lagged_plan(lags, every),
-        "direct": direct_plan(2 * (int(plain) + Q), A, S),
+        "direct": direct_plan(2 * (int(plain) + Q), pool.settings.horizons),
         "pool": pool,
         "spans": spans_plan(levels, A, S),
         "columns": columns_plan(columns, lags, horizon, loss, slots),
@@ -244,27 +253,25 @@ def _direct(
     if ready:
         for a in range(A):
             solve_direct(s.direct, c.direct, i, d, a, c.pool.horizons[a])
+        x[0] = line[L - 1] - line[L - 2]
+        x[1] = line[L - 2] - line[L - 3]
+        x[2] = s.bank.recent[q + 1, p, 0]
+        x[3] = s.bank.recent[q + 1, p, 1]
+        x[4] = s.history.step[p]
+        x[SHARED + 3] = x[SHARED + 4] = 0.0
+        keep_shared(s.direct, c.direct, i, t)
     _hush(out)
     anchor = 0
     for h in range(H):
         if not ready:
             break
         b = c.smoothed[base, h]
-        x[0] = line[L - 1] - b
-        x[1] = line[L - 1] - line[L - 2]
-        x[2] = line[L - 2] - line[L - 3]
-        x[3] = s.bank.recent[q + 1, p, 0]
-        x[4] = s.bank.recent[q + 1, p, 1]
-        x[8] = x[9] = 0.0
-        n = 5
+        x[SHARED] = line[L - 1] - b
+        x[SHARED + 1] = c.smoothed[one, h] - b
+        x[SHARED + 2] = c.smoothed[two, h] - b
         if q >= 0:
-            x[5] = s.bank.phases[2 * c.bank.starts[q] + p * m + (t + h) % m]
-            x[6] = line[L - m + h % m] - b
-            n = 7
-        x[n] = c.smoothed[one, h] - b
-        x[n + 1] = c.smoothed[two, h] - b
-        x[n + 2] = s.history.step[p]
-        x[BASE] = b
+            x[SHARED + 3] = s.bank.phases[2 * c.bank.starts[q] + p * m + (t + h) % m]
+            x[SHARED + 4] = line[L - m + h % m] - b
         a = c.pool.below[min(h + gap, H - 1)]
         if c.direct.known[a] > 0.0 and (gap == 0 or h + gap < H):
             f = b
@@ -274,11 +281,7 @@ def _direct(
         while anchor < A and c.pool.horizons[anchor] < h + 1:
             anchor += 1
         if anchor < A and c.pool.horizons[anchor] == h + 1:
-            row = s.direct.waiting[i, c.pool.first[anchor] + t % (h + 1)]
-            for k in range(BASE + 1):
-                row[k] = x[k]
-            if gap > 0:
-                row[BASE] = ABSENT
+            wait_direct(s.direct, c.direct, i, c.pool.first[anchor] + t % (h + 1), b if gap == 0 else ABSENT)
     if not ready:
         for a in range(A):
             s.direct.waiting[i, c.pool.first[a] + t % c.pool.horizons[a], BASE] = ABSENT
@@ -412,7 +415,8 @@ def _enclose(s: ForecastState, c: ForecastSettings, gap: int) -> None:
         a, part = c.pool.below[far], c.pool.part[far]
         above, widest = min(a + 1, A - 1), 0.0
         for v in range(c.lower.shape[0]):
-            q = (1.0 - part) * c.spans.q[a, v] + part * c.spans.q[above, v]
+            one, two = c.spans.q[a, v], c.spans.q[above, v]
+            q = one if part == 0.0 else np.sqrt((1.0 - part) * one * one + part * two * two)
             widest = max(widest, q)  # of this and all lower levels
             c.lower[v, h] = c.mean[h] - widest if is_there(c.spans.q[a, v]) else np.nan
             c.upper[v, h] = c.mean[h] + widest if is_there(c.spans.q[a, v]) else np.nan
@@ -542,7 +546,8 @@ def _learn_models(s: ForecastState, c: ForecastSettings, clean: float) -> None:
                 for a in range(c.pool.horizons.shape[0]):
                     h = c.pool.horizons[a]
                     if t + 1 >= h:
-                        learn_direct(s.direct, i, 10 if q >= 0 else 8, a, c.pool.first[a] + (t + 1) % h, z)
+                        slot = c.pool.first[a] + (t + 1) % h
+                        learn_direct(s.direct, c.direct, i, 10 if q >= 0 else 8, a, slot, t + 1 - h, z)
 
 
 # ------------------------------------------------------------------------------------------------------------- kernels

@@ -4,19 +4,21 @@ Errors e at horizon h are compared in units of g, which says how large errors ar
 
     g = (1 + min(max(s/S, 1/5), 5) + min(max(|f|/F, 1/5), 5))/3                                                     (1)
     u = |e|/g^k, k = h^(-1/4);  q = exp(theta) g^k Q(u)                                                             (2)
-    theta += eta (missed - (1 - level)),  eta = 0.05/h^(3/4)                                                        (3)
-    Q = (1 + 3/n) (n E + 50 N)/(n + 50)                                                                             (4)
+    theta += eta (missed - (1 - level)),  eta = min(0.12, 0.6 (1 - level))/h^0.6                                    (3)
+    Q = (1 + 5/max(n, 25)) (n E + 50 N)/(n + 50)                                                                    (4)
 
 S is the mean absolute error of one step, s that with a half-life of 10 rounds, f the forecast and F the mean of |f|.
-E is the quantile of n scores u with rank level (n + 1), and N that of a normal distribution with their mean square: it
-is the steadier one while there are few scores. Every sqrt(h)-th score is kept, since neighbours are nearly the same at
-long horizons. The last 100 count, without the first quarter of all: then the candidates knew little.
+E is the quantile of n scores u with rank level (n + 1), and N that of a normal distribution with their mean square, but
+at most 1.5 E: it is the steadier one while there are few scores, and a few huge scores would keep it large for long.
+Every sqrt(h)-th score is kept, since neighbours are nearly the same at long horizons. The last 128 count, without the
+first quarter of all: then the candidates knew little.
 (3) keeps the coverage right whatever the quantiles are: over T answers the misses are at most
 (1 - level) T + U/eta + h where exp(U) g^k Q always was enough, as in `thalweg.estimators.conformal`.
 
-Between two horizons thresholds are interpolated, and intervals of a higher level hold those of a lower one. A horizon
-with few answers is at least as wide as the one before it; without any, it is wider by the square root of the ratio of
-horizons. Intervals with two sides of their own were tried: at long horizons their scores were worse by 3 %.
+Between two horizons squares of thresholds are interpolated, since the variance of a walk is linear in h. Intervals of a
+higher level hold those of a lower one. A horizon with few answers is at least as wide as the one before it; without
+any, it is wider by the square root of the ratio of horizons. Intervals with two sides of their own were tried: at long
+horizons their scores were worse by 3 %.
 """
 
 from collections.abc import Iterator
@@ -33,16 +35,17 @@ from thalweg.parts.forecast.past import ABSENT, is_there, size_or_absent
 
 __all__ = ["SpansSettings", "SpansState", "learn_scale", "learn_span", "say_spans", "spans_plan", "wait_for_answer"]
 
-WINDOW = 100
+WINDOW = 128
 OLD = 4  # the first of so many parts of all scores does not count
-RATE, LOWEST, HIGHEST = 0.05, -2.0, 5.0
+FASTEST, RATE, SLOWER = 0.12, 0.6, 0.6  # eta: at most, for each (1 - level), and the power of h
+LOWEST, HIGHEST = -2.0, 5.0
 FEW = 10  # scores of a horizon
 MEMORY = 200.0  # rounds of S and F
 SHORT = 1.0 / (1.0 - 0.5**0.1)  # rounds of s, with a half-life of 10
 FARTHEST = 5.0  # parts of g are held between 1/5 and 5
 STEEP = 10.0  # an error counts for at most 10 S in s
-NORMAL = 50.0  # scores that the normal distribution counts for
-EARLY = 3.0
+NORMAL, WIDEST = 50.0, 1.5  # scores that the normal distribution counts for, and its largest quantile over E
+EARLY, LEAST = 5.0, 25.0
 LARGEST_SCORE = 1e103
 ERROR, LATELY, SIZE = range(3)  # of `scale`: S, s and F
 
@@ -144,8 +147,9 @@ def say_spans(s: SpansState, c: SpansSettings, horizons: Ints, means: Floats) ->
         for v in range(c.levels.shape[0]):
             q = ABSENT
             if n > 0:
-                both = n * _quantile(s.sorted[a], n, c.levels[v] * (n + 1.0)) + NORMAL * c.normal[v] * spread
-                q = np.exp(s.theta[a, v]) * c.units[a] * (1.0 + EARLY / n) * both / (n + NORMAL)  # (2), (4)
+                E = _quantile(s.sorted[a], n, c.levels[v] * (n + 1.0))
+                both = n * E + NORMAL * min(c.normal[v] * spread, WIDEST * E)
+                q = np.exp(s.theta[a, v]) * c.units[a] * (1.0 + EARLY / max(n, LEAST)) * both / (n + NORMAL)  # (2), (4)
             if n < FEW and a > 0 and is_there(c.q[a - 1, v]):
                 before = c.q[a - 1, v]
                 q = max(q, before) if n > 0 else before * np.sqrt(float(h) / horizons[a - 1])
@@ -176,11 +180,12 @@ def learn_span(s: SpansState, c: SpansSettings, a: int, h: int, slot: int, y: fl
     mean = s.means[slot]
     if not is_there(mean):
         return
-    eta, e = RATE / float(h) ** 0.75, abs(y - mean)
+    slower, e = float(h) ** SLOWER, abs(y - mean)
     for v in range(c.levels.shape[0]):
         if is_there(s.waiting[slot, v]):
-            missed = 1.0 if e > s.waiting[slot, v] else 0.0
-            s.theta[a, v] = min(max(s.theta[a, v] + eta * (missed - (1.0 - c.levels[v])), LOWEST), HIGHEST)  # (3)
+            alpha, missed = 1.0 - c.levels[v], 1.0 if e > s.waiting[slot, v] else 0.0
+            eta = min(FASTEST, RATE * alpha) / slower
+            s.theta[a, v] = min(max(s.theta[a, v] + eta * (missed - alpha), LOWEST), HIGHEST)  # (3)
     if s.answers[a] % _thinned(h) == 0:
         W, u = s.scores.shape[1], e / s.units[slot]
         kept, n = s.kept[a], _used(s.kept[a], W)

@@ -1,7 +1,7 @@
 """Run the paper's experiments.
 
-Leaves its figure, its table, all numbers, and a page that explains them. Interrupted, the same command again goes on
-where it was.
+Writes the figure, the table, all numbers, and a page that explains them. If you interrupt it, the same command
+continues.
 
 \b
 thalweg reproduce
@@ -9,4 +9,4 @@ thalweg reproduce --small --out /tmp/look
 thalweg reproduce --engine dask --scheduler tcp://10.0.0.5:8786
 """
 
-FULL = "The slow projection at full size too: half an hour or more."
+FULL = "Also play the slow runs to their end: half an hour."
