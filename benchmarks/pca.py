@@ -15,6 +15,7 @@ runs that take turns; the spread is slowest over fastest. The exit code is 0 wha
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import pathlib
@@ -50,26 +51,11 @@ def stream(d: int, rounds: int) -> np.ndarray:
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-def at_round(t: int, d: int, rows: np.ndarray) -> dict[str, Any]:
-    """A state of round t + 1, without playing the t before it: experts of the right ages, all somewhere in the ball."""
-    learner = EfficientPCA(d, RANK, rng=0).partial_fit(rows[:31])
-    state = learner.state()
-    K = t.bit_length()
-    more = max(0, K - state["born"].size)
-    for key in ("Z", "scale", "born", "weights"):
-        state[key] = np.concatenate([state[key], np.repeat(state[key][:1] * 0, more, axis=0)])
-    first = {"log_weights": 0.0, "squares": 0.1, "rates": 0.5, "gammas": 0.0}
-    state |= {f"meta.{key}": np.full((1, state["born"].size), value) for key, value in first.items()}
-    alive = [level for level in range(K) if (t + 1) >> level & 1]
-    state["born"][:] = 0
-    for level in alive:
-        state["born"][level] = (t + 1) >> level << level
-        state["Z"][level] = state["Z"][4] if state["scale"][level] == 0 else state["Z"][level]
-        state["scale"][level] = 1.0
-        state["meta.gammas"][0, level] = np.log(1 + 2 * state["born"][level])
-    state["clock"][:] = 0
-    state["clock"][0] = t
-    return state
+@functools.cache
+def late_state(d: int, rounds: int) -> dict[str, Any]:
+    """The state so many rounds before round 2^14."""
+    played = LATE - 1 - rounds
+    return EfficientPCA(d, RANK, rng=0).partial_fit(np.resize(stream(d, rounds), (played, d))).state()
 
 
 def drivers(matrices: list[np.ndarray]) -> dict[str, Callable[[], float]]:
@@ -103,18 +89,16 @@ def drivers(matrices: list[np.ndarray]) -> dict[str, Callable[[], float]]:
 def captured(learner: PCALearner, rows: np.ndarray) -> list[np.ndarray]:
     """The matrices that a learner diagonalises in these rounds."""
     found: list[np.ndarray] = []
-    real = lapack.dsyevd
+    real = learner._diagonalise
 
-    def watched(A: np.ndarray, **options: Any) -> Any:
-        found.append(np.array(A.T, order="C"))  # only its lower triangle counts
-        return real(A, **options)
+    def watched(A: np.ndarray) -> Any:
+        found.append(A.copy())  # only its lower triangle counts
+        return real(A)
 
-    try:
-        lapack.dsyevd = watched
-        for x in rows:
-            learner.update(x)
-    finally:
-        lapack.dsyevd = real
+    learner._diagonalise = watched  # type: ignore[method-assign]
+    for x in rows:
+        learner.update(x)
+    del learner._diagonalise
     return found
 
 
@@ -140,7 +124,7 @@ def against_lapack(cases: tuple[tuple[int, int], ...], repeats: int) -> list[dic
         rows = stream(d, rounds)
         for where, first in (("first", 0), ("late", LATE - 1 - rounds)):
             learner = EfficientPCA(d, RANK, rng=0)
-            state = at_round(first, d, rows) if first else learner.state()
+            state = late_state(d, rounds) if first else learner.state()
             learner.restore(state)
             matrices = captured(learner, rows)
             alive = np.mean([(first + t + 1).bit_count() for t in range(rounds)])
@@ -193,15 +177,14 @@ def learners(cases: tuple[tuple[int, int], ...], repeats: int) -> list[dict[str,
 
 
 def memory(cases: tuple[tuple[int, int], ...]) -> list[dict[str, Any]]:
-    """The third: memory of a learner in round 2^14, in units of d^2 numbers, and the most while LAPACK works."""
+    """The third: memory of a learner before round 2^14, in units of d^2 numbers, and the most while LAPACK works."""
     results = []
-    for d, _ in cases:
-        rows = stream(d, 40)
-        state = at_round(LATE - 2, d, rows)
+    for d, rounds in cases:
+        state = late_state(d, rounds)
         tracemalloc.start()
         learner = EfficientPCA(d, RANK, rng=0)
         learner.restore(state)
-        learner.update(rows[0])
+        learner.update(stream(d, rounds)[0])
         held, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         unit = 8 * d * d

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from thalweg.lab.studies.conformal.cases import CASES
-from thalweg.lab.studies.conformal.runs import ALPHA, METHODS, OURS, PEERS
+from thalweg.lab.studies.conformal.runs import ALPHA, METHODS, OURS, PEERS, PUBLISHED
 
 from thalweg.lab.report import Ratios, Results, Row, TextTable, group, number, part
 
@@ -25,11 +25,15 @@ def tables(results: Results) -> dict[str, TextTable]:
     """By method, over all streams, over real and synthetic ones; and by stream."""
     rows = part(results, "run")
     kinds = {"methods": rows, "real": [r for r in rows if r["real"]], "drawn": [r for r in rows if not r["real"]]}
-    return {name: _methods(these) for name, these in kinds.items() if these} | {
-        "streams": _streams(rows),
-        "sides": _sides(part(results, "sides")),
-        "late": _late(part(results, "late")),
-    }
+    return (
+        {name: _methods(these) for name, these in kinds.items() if these}
+        | {
+            "streams": _streams(rows),
+            "sides": _sides(part(results, "sides")),
+            "late": _late(part(results, "late")),
+        }
+        | ({"published": _published(rows)} if (rows := part(results, "published")) else {})
+    )
 
 
 def _methods(rows: list[Row]) -> TextTable:
@@ -81,6 +85,22 @@ def _late(rows: list[Row]) -> TextTable:
         body.append([str(late), method, f"{np.mean(ratios):.3f}", f"{max(ratios):.3f}", f"{off:.3f}", *means])
     heads = ["late", "method", "score over best", "at worst", "coverage off by", "worst 100 rounds", "local error"]
     return TextTable(heads, body, (1,))
+
+
+def _published(rows: list[Row]) -> TextTable:
+    """Interval score and coverage around published forecasts."""
+    first = next(row["score"] for row in rows if row["method"] == PUBLISHED)
+    body = [
+        [
+            row["method"],
+            f"{row['score']:.2f}",
+            f"{row['score'] / first:.3f}",
+            f"{row['coverage']:.3f}",
+            f"{row['worst']:.2f}",
+        ]
+        for row in sorted(rows, key=lambda row: row["score"])
+    ]
+    return TextTable(["method", "score", "over the published", "coverage", "worst 100 rounds"], body, (0,))
 
 
 def remarks(results: Results) -> dict[str, Any]:

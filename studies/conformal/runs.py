@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from thalweg.lab.studies.conformal import peers
+from thalweg.lab.studies.conformal import peers, published
 from thalweg.lab.studies.conformal.cases import CASES, SERIES, draw
 
 from thalweg.estimators import ConformalBands, ConformalTracker
@@ -52,6 +52,7 @@ METHODS: dict[str, Callable[[Array], Array]] = {
     "all past": P(peers.window, alpha=ALPHA, length=0),
 }
 SIDES = ("one", "two", "auto")
+PUBLISHED = "published: ACI 0.04, calibrated on the days before"
 PEERS = [name for name in METHODS if not name.startswith(OURS)]
 
 
@@ -63,6 +64,14 @@ def play_one(*, case: str, method: str, horizon: int | None = None) -> Row:
     row: Row = {"case": case, "method": method, "rounds": scores.size, "real": CASES[case].real}
     row |= judged(scores, q, min(FIRST, scores.size // 2))
     return row | {"thresholds": q.tolist() if case == SHOWN else []}
+
+
+def play_published(*, method: str) -> Row:
+    """One method around the forecasts of published intervals, or these intervals themselves."""
+    y, limits = published.intervals()
+    scores = np.abs(y - limits.mean(axis=1))
+    q = (limits[:, 1] - limits[:, 0]) / 2 if method == PUBLISHED else METHODS[method](scores)
+    return {"method": method, "rounds": scores.size} | judged(scores, q, min(FIRST, scores.size // 2))
 
 
 # ---------------------------------------------------------------------------------------------------------- two sides

@@ -2,20 +2,24 @@
 
 import csv
 import dataclasses
+import gzip
+import io
 import math
+import tarfile
 
 import numpy as np
 import pytest
-from thalweg.lab.studies.conformal import cases, peers, report, runs
-from thalweg.lab.studies.conformal.study import SIZES, available
+from thalweg.lab.studies.conformal import cases, peers, published, report, runs
+from thalweg.lab.studies.conformal.study import SIZES, available, plan
 
+from thalweg.errors import InputError
 from thalweg.estimators import ConformalTracker
 from thalweg.lab.report import part
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
-FEW = dataclasses.replace(SIZES["small"], streams=("stationary", "levels"), delayed=("stationary",))
+FEW = dataclasses.replace(SIZES["small"], streams=("stationary", "levels"), delayed=("stationary",), published=False)
 ALPHA = runs.ALPHA
 
 
@@ -52,6 +56,51 @@ def test_the_report_is_whole(page, results):
     assert text.count("<table>") == len(tables)
     for table in tables.values():
         assert {len(row) for row in table.body} == {len(table.heads)}
+
+
+@pytest.fixture
+def archive(tmp_path, monkeypatch):
+    """An archive like MAPIE's: two days of two hours, and intervals around 10 and 20 for the first hours of 2019."""
+
+    def write(limits):
+        prices = "Date,Spot,hour\n2018-12-31 00:00:00,1,0\n" + "".join(
+            f"2019-01-0{day} 0{hour}:00:00,{10 * day + 3 + hour},{hour}\n" for day in (1, 2) for hour in (0, 1)
+        )
+        files = {published.FILES[0]: gzip.compress(prices.encode()), published.FILES[1]: limits.encode()}
+        with tarfile.open(tmp_path / "mapie.tar.gz", "w:gz") as file:
+            for name, content in files.items():
+                member = tarfile.TarInfo(f"mapie/examples/data/{name}")
+                member.size = len(content)
+                file.addfile(member, io.BytesIO(content))
+        published.intervals.cache_clear()
+
+    monkeypatch.setenv(published.VARIABLE, str(tmp_path / "mapie.tar.gz"))
+    yield write
+    published.intervals.cache_clear()
+
+
+def test_published_intervals_are_compared_where_their_archive_is_named(archive, monkeypatch):
+    archive("Y_inf,Y_sup\n8,12\n16,24\n")
+    y, limits = published.intervals()
+    assert y.tolist() == [13.0, 23.0]
+    assert limits.tolist() == [[8.0, 12.0], [16.0, 24.0]]
+    row = runs.play_published(method=runs.PUBLISHED)  # the last day counts: 3 off, an interval of 4 to either side
+    assert (row["rounds"], row["score"], row["coverage"]) == (2, 8.0, 1.0)
+    results = {f"published/{name}": runs.play_published(method=name) for name in (runs.PUBLISHED, "window 100")}
+    assert [line[0] for line in report._published(list(results.values())).body] == ["window 100", runs.PUBLISHED]
+    size = dataclasses.replace(FEW, published=True)
+    assert any(job.name.startswith("published/") for job in plan(available(size)))
+    monkeypatch.delenv(published.VARIABLE)
+    assert not any(job.name.startswith("published/") for job in plan(available(size)))
+
+
+def test_an_archive_of_something_else_is_refused(archive, monkeypatch, tmp_path):
+    archive("Y_inf,Y_sup\n8,12\n")
+    with pytest.raises(InputError, match="2 prices and 1 intervals"):
+        published.intervals()
+    monkeypatch.setenv(published.VARIABLE, str(tmp_path / "nowhere"))
+    with pytest.raises(InputError, match="must name the source archive of MAPIE"):
+        published.intervals()
 
 
 def test_sentences_follow_from_the_numbers(results):
