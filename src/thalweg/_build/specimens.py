@@ -461,12 +461,15 @@ def _controllers() -> Iterator[Specimen]:
     """Controllers with measured and with given scales, and a policy by hand."""
     for kind in (control.GPC, control.ScreamControl, control.EfficientControl):
         for constants in (None, control.Constants(np.ones(1), LARGE, 1.0)):
-            yield f"{kind.__name__}, {'measured' if constants is None else 'given'}", partial(_steer, kind, constants)
+            yield (
+                f"{kind.__name__}, {'measured' if constants is None else 'given'}",
+                partial(_run_controller, kind, constants),
+            )
     yield "policies", _policies
     yield "committee", _committee
 
 
-def _steer(kind: Any, constants: control.Constants | None) -> None:
+def _run_controller(kind: Any, constants: control.Constants | None) -> None:
     system = control.double_integrator()
     controller = kind(system, HORIZON, memory=1, constants=constants)
     cost = control.QuadraticCost([1.0, 1.0], [1.0])

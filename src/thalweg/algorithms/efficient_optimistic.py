@@ -175,7 +175,7 @@ class EfficientOptimistic(OneProjection):
         if norm > self.gradient_bound:
             m *= self.gradient_bound / norm
         self._forget_decision()
-        self.inner.lean(m)
+        self.inner.take_hint(m)
 
     @property
     def hint_error(self) -> float:

@@ -188,7 +188,7 @@ def _move_own(e: DescentState, c: DescentSettings, k: int, n: int, H: Floats, va
 
 
 @implement(after_projection, DescentState)
-def _settle(e: DescentState, c: DescentSettings, k: int, n: int) -> None:
+def _after_projection(e: DescentState, c: DescentSettings, k: int, n: int) -> None:
     if e.moved.shape[0] > 0:
         for i in range(n):
             square = 0.0
@@ -199,17 +199,17 @@ def _settle(e: DescentState, c: DescentSettings, k: int, n: int) -> None:
 
 
 @implement(member_decision, DescentState)
-def _place(e: DescentState, k: int, i: int) -> Floats:
+def _member_decision(e: DescentState, k: int, i: int) -> Floats:
     return e.points[k, i]
 
 
 @implement(projected_points, DescentState)
-def _spots(e: DescentState) -> Floats:
+def _projected_points(e: DescentState) -> Floats:
     return e.points
 
 
 @implement(point_count, DescentState)
-def _leaves(e: DescentState, c: DescentSettings, k: int) -> int:
+def _point_count(e: DescentState, c: DescentSettings, k: int) -> int:
     return 1
 
 

@@ -69,7 +69,7 @@ class HintedSettings(NamedTuple):
 
 
 @kernel
-def lean(mean: Floats, weights: Floats, steps: Floats, guess: Floats, hint: Floats, y: Floats) -> None:
+def take_hint(mean: Floats, weights: Floats, steps: Floats, guess: Floats, hint: Floats, y: Floats) -> None:
     """m <- the guess, and (5)."""
     pull = 0.0
     for i in range(steps.shape[0]):
@@ -119,7 +119,7 @@ def _propose(s: HintedState, c: HintedSettings, loss: float) -> None:
 def _see_gradient(s: HintedState, c: HintedSettings, g: Floats) -> None:
     for j in range(g.shape[0]):
         s.error[0] += (g[j] - s.hint[j]) * (g[j] - s.hint[j])  # (4)
-    lean(s.mean, s.weights, c.steps, g, s.hint, s.y)
+    take_hint(s.mean, s.weights, c.steps, g, s.hint, s.y)
 
 
 # -------------------------------------------------------------------------------------------------------------- machine
@@ -257,8 +257,8 @@ class Optimistic(Learner):
         machine = Hinted(name, domain, step_sizes, gradient_bound, spread=spread, start=home)
         super().__init__(machine, gradient_bound=gradient_bound)
 
-    def lean(self, hint: Array) -> None:
+    def take_hint(self, hint: Array) -> None:
         """Take a flat hint in the place of the last gradient, in one call: Ctrl-C comes before or after."""
         s, c = self._memory.state, self._memory.settings
         self._shown = None
-        lean(s.mean, s.weights, c.steps, hint, s.hint, s.y)
+        take_hint(s.mean, s.weights, c.steps, hint, s.hint, s.y)

@@ -123,7 +123,7 @@ def _narrow(low: float, high: float, z: float, f: float, slope: float, most: flo
 
 
 @inner
-def lean(aa: float, ae: float, ee: float, q: float) -> float:
+def newton_root(aa: float, ae: float, ee: float, q: float) -> float:
     """z of (7) for the unit ball, from ||a||^2, <a, e> and ||e||^2 with e = p + a: Newton's steps in a bracket."""
     z = min(1.0, max(0.0, q))
     zero = EPS * (1.0 + abs(q) + np.sqrt(ee))
@@ -156,7 +156,7 @@ def place_in_ball(u: Floats, b: float, a: Floats, x: Floats, gap: Floats) -> Non
         aa += a[j] * a[j]
         ae += a[j] * e
         ee += e * e
-    z = lean(aa, ae, ee, q)
+    z = newton_root(aa, ae, ee, q)
     square = 0.0
     for j in range(d):
         x[j] = b * u[j] + (1.0 - z) * a[j]
@@ -430,9 +430,9 @@ class Levels(Machine[LevelsState, LevelsSettings]):
         """(1) and (2) level by level, each in compiled code where that can project."""
         for k in range(self.levels):
             if not place_one(s, c, k):
-                self._place(s, c, k)
+                self._place_in_python(s, c, k)
 
-    def _place(self, s: LevelsState, c: LevelsSettings, k: int) -> None:
+    def _place_in_python(self, s: LevelsState, c: LevelsSettings, k: int) -> None:
         """(2) for level k of a set that only Python can project onto: as `_place_in_set` in compiled code."""
         u, before, gap, spot, search = s.directions[k], s.chain[k], s.gaps[k], c.spot, c.search
         b = s.bets[k, 0] * s.bets[k, 1]

@@ -270,7 +270,7 @@ class PCALearner(Kept, Recorded, ABC):
             clock[GRADIENTS] += 1
             clock[FRESH] = 0
 
-    def _freshen(self, spectrum: Callable[[], None]) -> None:
+    def _refresh_spectrum(self, spectrum: Callable[[], None]) -> None:
         """Bring the stored spectrum up to the present round, if it is not: `spectrum` takes an eigendecomposition."""
         clock = self._memory.state.clock
         if not clock[FRESH]:

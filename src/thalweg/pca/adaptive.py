@@ -126,7 +126,7 @@ class AdaptivePCA(CoverPCA):
             yield "eigenvectors", orthonormal(s.basis) and close(assemble(s.spectrum, s.basis), s.P)
 
     def _spectrum(self) -> tuple[Array, Array]:
-        self._freshen(self._diagonalise_mixture)
+        self._refresh_spectrum(self._diagonalise_mixture)
         s = self._memory.state
         return s.spectrum, s.basis
 

@@ -92,7 +92,7 @@ class DescentPCA(PCALearner):
         yield "decision", orthonormal(s.A) if s.clock[FRESH] else symmetric(s.A, far)
 
     def _spectrum(self) -> tuple[Array, Array]:
-        self._freshen(self._project)
+        self._refresh_spectrum(self._project)
         s = self._memory.state
         return s.spectrum, s.A
 

@@ -104,7 +104,7 @@ class YuanLamperskiPCA(PCALearner):
             yield "decision", symmetric(s.A, math.sqrt(self.dim) * (self.rate - math.log(least)))
 
     def _spectrum(self) -> tuple[Array, Array]:
-        self._freshen(self._project)
+        self._refresh_spectrum(self._project)
         s = self._memory.state
         return np.clip(1 - (self.dim - self.rank) * s.weights, 0.0, 1.0), s.A
 
