@@ -32,7 +32,7 @@ class KernelHook(BuildHookInterface):
                 "pip install 'thalweg[jit]'. Or install a compiler, then thalweg again."
             )
             return
-        make.build(folder, installed=not editable, say=self.app.display_info)
+        make.build(folder, installed=not editable, report=self.app.display_info)
         if not editable:
             build_data["pure_python"] = False
             build_data["tag"] = f"py3-none-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"

@@ -12,7 +12,7 @@ import thalweg as tw
 from tests import hostile
 from tests.hostile import BALL, SYSTEM, Rude
 from thalweg import control
-from thalweg._validate import check_array, check_count, check_positive, check_rng, told
+from thalweg._validate import check_array, check_count, check_positive, check_rng, short_repr
 from thalweg.errors import InputError
 from thalweg.lab import build_domain
 
@@ -117,9 +117,9 @@ def test_what_is_no_source_of_randomness(rng):
 
 
 def test_a_message_needs_no_repr():
-    assert told(Rude()) == "an object of type Rude"
-    assert told(10**5000) == "an object of type int"  # Python writes out no int that long
-    assert len(told("x" * 10_000)) < 600
+    assert short_repr(Rude()) == "an object of type Rude"
+    assert short_repr(10**5000) == "an object of type int"  # Python writes out no int that long
+    assert len(short_repr("x" * 10_000)) < 600
 
 
 # ------------------------------------------------------------------------------------------------ sizes, and choices

@@ -37,7 +37,7 @@ __all__ = [
     "check_text",
     "real_array",
     "real_number",
-    "told",
+    "short_repr",
     "visible",
     "wrong",
 ]
@@ -53,7 +53,7 @@ PACKAGE = InputError, StateError, ProjectionError, MissingExtraError
 Choice = TypeVar("Choice", bound=str | bool)
 
 
-def told(value: object) -> str:
+def short_repr(value: object) -> str:
     """Return a value as text for a message: its `repr`, if it has one, and not too long."""
     try:
         text = repr(value)
@@ -75,7 +75,7 @@ def visible(text: str) -> str:
 
 def wrong(owner: str, name: str, expected: str, got: object) -> InputError:
     """Return the error for an argument that must be something else."""
-    return InputError(f"The '{name}' parameter of {owner} must be {expected}. Got {told(got)}.")
+    return InputError(f"The '{name}' parameter of {owner} must be {expected}. Got {short_repr(got)}.")
 
 
 # ---------------------------------------------------------------------------------------------------------- numbers
@@ -158,7 +158,7 @@ def check_entries(owner: str, name: str, value: object, entries: int) -> None:
     if entries > MOST_ENTRIES:
         raise InputError(
             f"The '{name}' parameter of {owner} asks for an array of {entries:.3g} entries, more than 2^30. "
-            f"Got {told(value)}."
+            f"Got {short_repr(value)}."
         )
 
 

@@ -13,7 +13,7 @@ from thalweg._core.html import fact_table
 from thalweg._interrupts import Stop, interrupts
 from thalweg._progress import progress_bar
 from thalweg._types import Array
-from thalweg._validate import check_count, check_entries, check_flag, real_array, told, wrong
+from thalweg._validate import check_count, check_entries, check_flag, real_array, short_repr, wrong
 from thalweg.domains._base import read_domain
 from thalweg.errors import InputError
 from thalweg.learners.base import Learner, Queries, check_takes_losses
@@ -136,14 +136,16 @@ def play(
     """
     check_takes_losses("play", learner)
     if not (hasattr(learner, "step") and hasattr(learner, "domain")) or isinstance(learner, type):
-        raise InputError(f"play needs a learner, then a problem: play(learner, problem). Got {told(learner)} first.")
+        raise InputError(
+            f"play needs a learner, then a problem: play(learner, problem). Got {short_repr(learner)} first."
+        )
     if rounds is not None:
         rounds = check_count("play", "rounds", rounds)
     keep = check_flag("play", "decisions", decisions)
     shape = read_domain("play", learner.domain).shape
     if not isinstance(problem, Problem):
         if not isinstance(problem, Iterable) or (isinstance(problem, np.ndarray) and problem.ndim == 0):
-            raise InputError(f"play needs a problem or an iterable of losses. Got {told(problem)}.")
+            raise InputError(f"play needs a problem or an iterable of losses. Got {short_repr(problem)}.")
         kind = FromValues if getattr(learner, "values_only", False) else FromLosses
         problem = kind(itertools.islice(problem, rounds), shape=shape)
     if problem.shape != shape:

@@ -177,9 +177,9 @@ def test_constants_from_other_files_are_sources_too():
 
 
 def test_a_build_of_the_same_sources_does_nothing():
-    told = []
-    make.build(library.FOLDER, installed=False, say=told.append)
-    assert told == []
+    reported = []
+    make.build(library.FOLDER, installed=False, report=reported.append)
+    assert reported == []
 
 
 # ----------------------------------------------------------------------------------------------- what is in the library

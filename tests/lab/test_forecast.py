@@ -45,7 +45,7 @@ def file(tmp_path, monkeypatch):
 # -------------------------------------------------------------------------------------------------------- the table
 
 
-def told(out):
+def short_repr(out):
     """The rows of the table of errors, by their first words."""
     lines = out.splitlines()
     names = re.split(r"\s{2,}", lines[4].strip())
@@ -64,7 +64,7 @@ def test_errors_by_horizon_stand_beside_simple_forecasts(file, call):
     assert err == "not used: cold, windy. Name those that are known in advance with --columns\n"
     y = read_columns(file, "load", time="hour").values
     run = Forecaster(season=25, horizon=3, levels=(0.8,)).run(y)
-    table = told(out)
+    table = short_repr(out)
     for h in range(3):
         t = np.arange(25 - h, 300 - h)  # those for which there is a season before
         t = t[t > 0]
@@ -107,7 +107,7 @@ def test_errors_of_many_series_are_in_steps_of_each(file, call):
     naive = [np.sqrt((np.diff(y) ** 2).mean()) / np.abs(np.diff(y)).mean() for y in values.values()]
     assert "240 times, 1 apart of 2 series" in out
     assert "in mean steps of each series" in out
-    assert float(told(out + "\n\n")["all steps"]["naive"]) == pytest.approx(np.mean(naive), rel=1e-4)
+    assert float(short_repr(out + "\n\n")["all steps"]["naive"]) == pytest.approx(np.mean(naive), rel=1e-4)
 
 
 def test_a_forecast_that_is_beaten_says_so(tmp_path, call):

@@ -17,13 +17,13 @@ def main() -> None:
     parser.add_argument("--record", action="store_true", help=argparse.SUPPRESS)  # a process of the build
     parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
-    say = partial(print, flush=True)
+    report = partial(print, flush=True)
     if given.work:
-        make.work(sys.stdin, say)
+        make.work(sys.stdin, report)
     elif given.record:
-        say(json.dumps(catalogue.record()))
+        report(json.dumps(catalogue.record()))
     else:
-        make.build(library.FOLDER, installed=False, jobs=given.jobs, say=say)
+        make.build(library.FOLDER, installed=False, jobs=given.jobs, report=report)
 
 
 if __name__ == "__main__":

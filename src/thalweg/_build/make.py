@@ -45,7 +45,7 @@ def compiler() -> str | None:
     )
 
 
-def build(folder: Path, *, installed: bool, jobs: int | None = None, say: Callable[[str], None] = print) -> None:
+def build(folder: Path, *, installed: bool, jobs: int | None = None, report: Callable[[str], None] = print) -> None:
     """Make the library and its manifest in `folder`. Compile only kernels that are out of date."""
     from thalweg._compiler.emit import levels
     from thalweg._compiler.store import CodeStore
@@ -63,8 +63,8 @@ def build(folder: Path, *, installed: bool, jobs: int | None = None, say: Callab
         named = {library.digest(*one): one for one in wanted}
         missing = [one for name, one in named.items() if any(store.get(name, level) is None for level in best)]
         if missing:
-            say(f"compiling {len(missing)} of {len(wanted)} kernels")
-            _compile(missing, jobs or os.cpu_count() or 1, Path(scratch), say)
+            report(f"compiling {len(missing)} of {len(wanted)} kernels")
+            _compile(missing, jobs or os.cpu_count() or 1, Path(scratch), report)
         files: dict[tuple[str, str], int] = {}
         entries: dict[str, object] = {}
         objects: dict[str, list[Path]] = {level: [] for level in best}
@@ -88,7 +88,7 @@ def build(folder: Path, *, installed: bool, jobs: int | None = None, say: Callab
             "kernels": entries,
         }
         (folder / "manifest.json").write_text(json.dumps(manifest))
-    say(f"library of {len(wanted)} kernels made in {time.perf_counter() - began:.0f} s")
+    report(f"library of {len(wanted)} kernels made in {time.perf_counter() - began:.0f} s")
 
 
 def _stamp() -> str:
@@ -124,7 +124,7 @@ def _link(cc: str, objects: list[Path], library_file: Path, scratch: Path) -> No
 # ---------------------------------------------------------------------------------------------------------- workers
 
 
-def _compile(missing: list[Wanted], jobs: int, scratch: Path, say: Callable[[str], None]) -> None:
+def _compile(missing: list[Wanted], jobs: int, scratch: Path, report: Callable[[str], None]) -> None:
     """Let workers compile, each a process of its own. Kernels of one tree go to one worker: they share functions."""
     groups: dict[str, list[Wanted]] = {}
     for one in missing:
@@ -134,7 +134,7 @@ def _compile(missing: list[Wanted], jobs: int, scratch: Path, say: Callable[[str
         queue.put(groups[key])
     done: list[str] = []
     with ThreadPoolExecutor(jobs) as pool:
-        for finished in [pool.submit(_feed, queue, len(missing), done, scratch, say) for _ in range(jobs)]:
+        for finished in [pool.submit(_feed, queue, len(missing), done, scratch, report) for _ in range(jobs)]:
             finished.result()
     failed = [answer for answer in done if answer.strip()]
     if failed:
@@ -142,7 +142,7 @@ def _compile(missing: list[Wanted], jobs: int, scratch: Path, say: Callable[[str
 
 
 def _feed(
-    queue: SimpleQueue[list[Wanted]], count: int, done: list[str], scratch: Path, say: Callable[[str], None]
+    queue: SimpleQueue[list[Wanted]], count: int, done: list[str], scratch: Path, report: Callable[[str], None]
 ) -> None:
     """Give one worker group after group."""
     from thalweg._compiler.store import folder as cache
@@ -165,7 +165,7 @@ def _feed(
                     raise RuntimeError("A worker of the build ended before it was done.")
                 done.append(answer)
                 if len(done) % 25 == 0 or len(done) == count:
-                    say(f"{len(done)} of {count} kernels compiled")
+                    report(f"{len(done)} of {count} kernels compiled")
         worker.stdin.close()
 
 

@@ -151,11 +151,11 @@ OPTIONS: dict[str, Any] = {
 }
 
 _allocating: set[Any] = set()  # functions whose references are counted after all
-_told: set[Any] = set()  # functions registered with Numba
+_registered: set[Any] = set()  # functions registered with Numba
 _made: dict[Any, Any] = {}
 
 
-def _tell() -> None:
+def _register() -> None:
     """Register with Numba all functions that kernels may call and were defined since the last call."""
     for function in jit.INNER:
         _compiled_into_callers(function, function, OPTIONS)
@@ -163,15 +163,15 @@ def _tell() -> None:
         _allocating.update([kernel.function] if kernel.allocates else [])
         _compiled_into_callers(kernel, kernel.function, OPTIONS | {"forceinline": kernel.inline})
     for function, table in jit.CHOSEN.items():
-        if function not in _told:
-            _told.add(function)
+        if function not in _registered:
+            _registered.add(function)
             _chosen_by_class(function, table)
 
 
 def _compiled_into_callers(known_as: Any, function: Any, options: dict[str, Any]) -> None:
-    if known_as in _told:
+    if known_as in _registered:
         return
-    _told.add(known_as)
+    _registered.add(known_as)
 
     @overload(known_as, strict=False, jit_options=options)  # type: ignore[untyped-decorator]
     def _(*arguments: Any) -> Any:
@@ -187,7 +187,7 @@ def _chosen_by_class(function: Any, table: dict[type, Any]) -> None:
 
 def lower(function: Any, arguments: tuple[Any, ...]) -> Any:
     """Numba's result for a kernel's function with arguments of these types: its `library` is a `Lowered`."""
-    _tell()
+    _register()
     made = _made.get(function)
     if made is None:
         made = _made[function] = njit(**OPTIONS)(function)

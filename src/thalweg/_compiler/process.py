@@ -24,7 +24,7 @@ def compile_now(kernel: Kernel[..., object], kinds: tuple[str, ...]) -> Entry:
     name, level, store = library.digest(kernel.qualified_name, kinds), library.level() or _best(), CodeStore(folder())
     kept = store.get(name, level)
     if kept is None:
-        _say(library.why(kernel, kinds))
+        _notify(library.why(kernel, kinds))
         kept = compile_all(kernel, kinds, (level,), store)[level]
     return _load(kernel, kinds, name, kept)
 
@@ -51,7 +51,7 @@ def _best() -> str:
     return rest[0] if rest and not all(features.get(name) for name in ("avx2", "fma", "bmi2", "movbe")) else best
 
 
-def _say(reason: str) -> None:
+def _notify(reason: str) -> None:
     """Print the reason of a compilation, once for each kernel."""
     if reason not in _said:
         _said.add(reason)

@@ -120,8 +120,8 @@ def reading(path: str | os.PathLike[str]) -> Iterator[Archive]:
                 raise
             raise StateError(plain_text(str(error), 2000)) from error
         except Exception as error:
-            told = plain_text(f"{type(error).__name__}: {error}", 2000)
-            raise StateError(f"{os.fspath(path)!r} cannot be loaded: {told}") from error
+            message = plain_text(f"{type(error).__name__}: {error}", 2000)
+            raise StateError(f"{os.fspath(path)!r} cannot be loaded: {message}") from error
 
 
 class Archive:

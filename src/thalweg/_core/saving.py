@@ -20,7 +20,7 @@ from thalweg._core.html import fact_table
 from thalweg._core.memory import Layout, Memory, memory_only, roll_back, snapshot
 from thalweg._core.state import Block, Past, Plan
 from thalweg._recorded import Recorded, build, describe, initialise, parameters
-from thalweg._validate import told
+from thalweg._validate import short_repr
 from thalweg.domains._base import show
 from thalweg.errors import StateError
 
@@ -102,7 +102,7 @@ def check_names(owner: Any, saved: Mapping[str, Any], names: Container[str], pre
     read_elsewhere = ("settings.", *prefixes)
     for key in saved:
         if key not in names and key not in ("class", "schema") and not str(key).startswith(read_elsewhere):
-            raise unfit(owner, f"it has an entry {told(key)}, which is none of this {owner._noun}'s")
+            raise unfit(owner, f"it has an entry {short_repr(key)}, which is none of this {owner._noun}'s")
 
 
 def read(
@@ -157,7 +157,7 @@ def _array(
 
 
 def _text(value: object) -> str:
-    return value if isinstance(value, str) else told(value)
+    return value if isinstance(value, str) else short_repr(value)
 
 
 def _around_difference(a: str, b: str, most: int = 200) -> tuple[str, str]:

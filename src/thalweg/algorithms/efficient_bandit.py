@@ -51,7 +51,7 @@ from thalweg._validate import (
     check_positive,
     check_rng,
     real_array,
-    told,
+    short_repr,
     wrong,
 )
 from thalweg.algorithms.pools import worst_case_pool
@@ -238,7 +238,7 @@ class EfficientBandit(Learner):
             if delta > most:
                 raise InputError(
                     f"The 'exploration' parameter of {name} must be at most {most:g}, half the radius of the ball "
-                    f"inside the domain. Got {told(exploration)}."
+                    f"inside the domain. Got {short_repr(exploration)}."
                 )
         elif one:
             assert B is not None
@@ -277,13 +277,13 @@ class EfficientBandit(Learner):
         v, n = real_array(values), self.points
         if v is None or v.shape not in (((), (1,)) if n == 1 else ((2,),)):
             what = "one number" if n == 1 else "two numbers"
-            raise InputError(f"{self._who()}: update takes {what}, the loss at `queries_at`. Got {told(values)}.")
+            raise InputError(f"{self._who()}: update takes {what}, the loss at `queries_at`. Got {short_repr(values)}.")
         self._take(v.reshape(n).tolist())
 
     def step(self, f: object) -> float:
         """Play one round: ask `f.value` at `queries_at`, move, and return the mean of the values."""
         if not hasattr(f, "value"):
-            raise InputError(f"{self._who()}: step needs a loss with f.value(x). Got {told(f)}.")
+            raise InputError(f"{self._who()}: step needs a loss with f.value(x). Got {short_repr(f)}.")
         values = [self._feedback.read_paid(f.value(point)) for point in self.queries_at]
         self._take(values)
         return math.fsum(values) / self.points

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._types import Array
-from thalweg._validate import check_count, check_positive, told
+from thalweg._validate import check_count, check_positive, short_repr
 from thalweg.cards import Card
 from thalweg.domains import Domain
 from thalweg.errors import InputError
@@ -116,7 +116,7 @@ class OGD(Alone):
         else:
             raise InputError(
                 "OGD needs a step: give step_size=..., or gradient_bound (with horizon for a constant step "
-                f"D/(G sqrt T), without it for D/(G sqrt t)). Got horizon={told(horizon)} only."
+                f"D/(G sqrt T), without it for D/(G sqrt t)). Got horizon={short_repr(horizon)} only."
             )
         super().__init__(
             Descent(domain, eta, step_rule=rule),

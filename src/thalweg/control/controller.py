@@ -14,7 +14,7 @@ from thalweg._core.state import Floats, Ints, Past, Plan, field
 from thalweg._interrupts import interrupts
 from thalweg._recorded import Recorded, parameters
 from thalweg._types import Array
-from thalweg._validate import LARGEST_ENTRY, check_positive, real_array, told
+from thalweg._validate import LARGEST_ENTRY, check_positive, real_array, short_repr
 from thalweg.control.costs import Cost
 from thalweg.control.gains import check_gain
 from thalweg.control.system import LinearSystem
@@ -131,7 +131,7 @@ class Controller(Kept, Recorded, ABC):
         if not s.clock[ACTED]:
             raise InputError(f"{self._who()}: call act(state) before observe(cost, next_state).")
         if not hasattr(cost, "gradients"):
-            raise InputError(f"{self._who()}: a cost needs gradients(x, u). Got {told(cost)}.")
+            raise InputError(f"{self._who()}: a cost needs gradients(x, u). Got {short_repr(cost)}.")
         after = self._read_sensors("next_state", next_state)
         w = after - self.system.A @ s.x - self.system.B @ s.u
         self._check_disturbance(w)
@@ -186,7 +186,7 @@ class Controller(Kept, Recorded, ABC):
     def _read_sensors(self, what: str, state: ArrayLike) -> Array:
         x = real_array(state)
         if x is None:
-            raise InputError(f"{self._who()}: {what} must be an array of real numbers. Got {told(state)}.")
+            raise InputError(f"{self._who()}: {what} must be an array of real numbers. Got {short_repr(state)}.")
         if x.shape != (self.system.state_dim,):
             raise InputError(
                 f"{self._who()}: {what} has shape {x.shape}, the system has {self.system.state_dim} states."

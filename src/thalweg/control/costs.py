@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._types import Array
-from thalweg._validate import check_array, check_count, check_entries, check_items, check_positive, told
+from thalweg._validate import check_array, check_count, check_entries, check_items, check_positive, short_repr
 from thalweg.control.gains import weight
 from thalweg.control.system import LinearSystem
 from thalweg.errors import InputError
@@ -196,7 +196,7 @@ def check_costs(owner: str, costs: object, system: LinearSystem | None = None) -
         raise InputError(f"{owner} needs one or more costs. Got none.")
     for cost in each:
         if not isinstance(cost, Cost):
-            raise InputError(f"{owner}: a cost needs value(x, u) and gradients(x, u). Got {told(cost)}.")
+            raise InputError(f"{owner}: a cost needs value(x, u) and gradients(x, u). Got {short_repr(cost)}.")
         states, inputs = getattr(cost, "dims", None) or (None, None)
         if system is not None and states is not None and (states, inputs) != (system.state_dim, system.input_dim):
             raise InputError(

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._types import Array
-from thalweg._validate import check_array, told, wrong
+from thalweg._validate import check_array, short_repr, wrong
 from thalweg.control.equations import real_eigenvectors, schur_basis, solve_lyapunov, solve_riccati
 from thalweg.control.system import LinearSystem
 from thalweg.errors import InputError
@@ -142,7 +142,7 @@ def check_system(owner: str, system: object) -> None:
     if not isinstance(system, LinearSystem):
         known = hasattr(system, "A") and hasattr(system, "dt")
         hint = " Write LinearSystem.from_control(plant)." if known else ""
-        raise InputError(f"The 'system' parameter of {owner} must be a LinearSystem. Got {told(system)}.{hint}")
+        raise InputError(f"The 'system' parameter of {owner} must be a LinearSystem. Got {short_repr(system)}.{hint}")
 
 
 def closed_loop(system: LinearSystem, gain: Array) -> Array:

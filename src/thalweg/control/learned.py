@@ -19,7 +19,7 @@ from thalweg._core.memory import Memory
 from thalweg._core.rules import counter_field, counters, within_bounds
 from thalweg._core.state import Floats, Ints, Past, field
 from thalweg._types import Array
-from thalweg._validate import check_choice, check_count, told
+from thalweg._validate import check_choice, check_count, short_repr
 from thalweg.control import _kernels as kernels
 from thalweg.control.constants import Constants, estimated_constants
 from thalweg.control.controller import ACTED, ROUNDS, Controller, in_turn
@@ -139,7 +139,7 @@ class LearnedController(Controller):
         if constants is None:
             constants = estimated_constants(system, self.gain, memory=memory)
         elif not isinstance(constants, Constants):
-            raise InputError(f"The 'constants' parameter of {name} must be Constants. Got {told(constants)}.")
+            raise InputError(f"The 'constants' parameter of {name} must be Constants. Got {short_repr(constants)}.")
         if memory is not None and constants.memory != check_count(name, "memory", memory):
             raise InputError(f"{name}: memory is {memory}, but the constants have {constants.memory} caps.")
         self.constants, self.memory = constants, constants.memory

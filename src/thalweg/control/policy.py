@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._types import Array
-from thalweg._validate import check_array, check_count, check_entries, told, wrong
+from thalweg._validate import check_array, check_count, check_entries, short_repr, wrong
 from thalweg.control import _kernels as kernels
 from thalweg.control.costs import Cost, check_costs
 from thalweg.control.gains import check_gain, closed_loop
@@ -177,7 +177,9 @@ def read_gradients(owner: str, system: LinearSystem, gradients: Any) -> tuple[Ar
     try:
         c_x, c_u = gradients
     except Exception:
-        raise InputError(f"{owner}: gradients(x, u) of a cost must return two arrays. Got {told(gradients)}.") from None
+        raise InputError(
+            f"{owner}: gradients(x, u) of a cost must return two arrays. Got {short_repr(gradients)}."
+        ) from None
     return (
         check_array(owner, "gradient in x", c_x, shape=(system.state_dim,)),
         check_array(owner, "gradient in u", c_u, shape=(system.input_dim,)),

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._types import Array
-from thalweg._validate import check_array, check_count, check_entries, check_flag, check_number, told
+from thalweg._validate import check_array, check_count, check_entries, check_flag, check_number, short_repr
 from thalweg.control.controller import Controller
 from thalweg.control.costs import Cost, check_costs
 from thalweg.control.system import LinearSystem
@@ -114,9 +114,9 @@ def simulate(
     (100, 28.6)
     """
     if not (hasattr(controller, "act") and hasattr(controller, "observe")):
-        raise InputError(f"simulate needs a controller, then a system. Got {told(controller)} first.")
+        raise InputError(f"simulate needs a controller, then a system. Got {short_repr(controller)} first.")
     if not isinstance(system, LinearSystem):
-        raise InputError(f"simulate needs a controller, then a LinearSystem. Got {told(system)} second.")
+        raise InputError(f"simulate needs a controller, then a LinearSystem. Got {short_repr(system)} second.")
     keep = check_flag("simulate", "policies", policies)
     choose: Adversary | None = None
     if callable(disturbances):
@@ -179,7 +179,7 @@ def _costs_of(costs: object, T: int, system: LinearSystem) -> Callable[[int], Co
         return lambda t: costs
     if not isinstance(costs, Sequence):
         raise InputError(
-            f"simulate needs a cost with value(x, u) and gradients(x, u), or a list of them. Got {told(costs)}."
+            f"simulate needs a cost with value(x, u) and gradients(x, u), or a list of them. Got {short_repr(costs)}."
         )
     each = check_costs("simulate", costs, system)
     if len(each) < T:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from thalweg._recorded import Recorded
 from thalweg._types import Array
-from thalweg._validate import LARGEST_ENTRY, check_array, check_positive, told, wrong
+from thalweg._validate import LARGEST_ENTRY, check_array, check_positive, short_repr, wrong
 from thalweg.control.equations import exponential
 from thalweg.errors import InputError
 
@@ -105,7 +105,7 @@ class LinearSystem(Recorded):
         """
         who = "LinearSystem.from_control"
         if not all(hasattr(plant, name) for name in ("A", "B", "dt")):
-            raise InputError(f"{who} needs a StateSpace of python-control, with A, B and dt. Got {told(plant)}.")
+            raise InputError(f"{who} needs a StateSpace of python-control, with A, B and dt. Got {short_repr(plant)}.")
         if plant.dt is None or plant.dt == 0:
             time = "has no sampling time (dt is None)" if plant.dt is None else "is one of continuous time (dt = 0)"
             raise InputError(

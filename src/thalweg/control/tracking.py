@@ -36,7 +36,7 @@ from thalweg._core.memory import Fixed, Memory
 from thalweg._core.rules import counter_field, magnitude
 from thalweg._core.state import Floats, Ints, Past, Plan, field, part
 from thalweg._types import Array
-from thalweg._validate import LARGEST_ENTRY, check_items, told
+from thalweg._validate import LARGEST_ENTRY, check_items, short_repr
 from thalweg.control import _kernels as kernels
 from thalweg.control.controller import ACTED, ROUNDS, Controller, in_turn
 from thalweg.control.costs import Cost
@@ -196,7 +196,7 @@ class TrackingControl(Controller):
 def _copy(who: str, system: LinearSystem, one: object) -> Controller:
     """Return a fresh copy of a member."""
     if not isinstance(one, Controller):
-        raise InputError(f"The 'members' parameter of {who} must be controllers. Got {told(one)}.")
+        raise InputError(f"The 'members' parameter of {who} must be controllers. Got {short_repr(one)}.")
     if not (np.array_equal(one.system.A, system.A) and np.array_equal(one.system.B, system.B)):
         raise InputError(f"{who}: a member, {one!r}, is for another system. Build it with the same LinearSystem.")
     return one.clone()

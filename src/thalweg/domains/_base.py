@@ -14,7 +14,7 @@ from thalweg._kernels import hulls, projections
 from thalweg._kernels.pointers import Pointer
 from thalweg._recorded import Recorded
 from thalweg._types import Array
-from thalweg._validate import LARGEST_ENTRY, check_nonnegative, real_array, told
+from thalweg._validate import LARGEST_ENTRY, check_nonnegative, real_array, short_repr
 from thalweg.errors import InputError
 
 if TYPE_CHECKING:
@@ -250,7 +250,7 @@ class Domain(Recorded, ABC):
         """A point as a new C-contiguous float64 array of the right shape, or an error."""
         numbers = real_array(point)
         if numbers is None:
-            raise InputError(f"{self!r} holds arrays of real numbers. Got {told(point)}.")
+            raise InputError(f"{self!r} holds arrays of real numbers. Got {short_repr(point)}.")
         array: Array = np.array(numbers, order="C")
         if array.shape != self.shape:
             raise InputError(f"{self!r} holds points of shape {self.shape}. Got a point of shape {array.shape}.")
@@ -280,7 +280,7 @@ def read_domain(owner: str, domain: object) -> Domain:
     """Return a domain, or raise an error that says how to make one."""
     if not isinstance(domain, Domain):
         raise InputError(
-            f"The 'domain' parameter of {owner} must be a thalweg Domain. Got {told(domain)}. "
+            f"The 'domain' parameter of {owner} must be a thalweg Domain. Got {short_repr(domain)}. "
             "Wrap a projection of your own as thalweg.domains.Custom(project, shape, center, radius)."
         )
     return domain

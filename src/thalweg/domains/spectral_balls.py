@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._validate import check_positives, check_shape, told
+from thalweg._validate import check_positives, check_shape, short_repr
 from thalweg.domains._base import Array, Domain, show
 from thalweg.domains.product_of_balls import ProductOfBalls
 from thalweg.errors import InputError, ProjectionError
@@ -37,7 +37,9 @@ class SpectralBalls(Domain):
     def __init__(self, shape: tuple[int, ...], caps: ArrayLike = 1.0) -> None:
         size = check_shape("SpectralBalls", "shape", shape)
         if len(size) not in (2, 3):
-            raise InputError(f"The 'shape' parameter of SpectralBalls must be (H, m, n) or (m, n). Got {told(shape)}.")
+            raise InputError(
+                f"The 'shape' parameter of SpectralBalls must be (H, m, n) or (m, n). Got {short_repr(shape)}."
+            )
         self._blocks = size if len(size) == 3 else (1, *size)
         self.caps = check_positives("SpectralBalls", "caps", caps, self._blocks[0])
         self._ranks = math.sqrt(min(size[-2:]))

@@ -26,7 +26,7 @@ from thalweg._core import files, saving
 from thalweg._core.archive import KINDS
 from thalweg._core.memory import Memory
 from thalweg._recorded import parameters
-from thalweg._validate import told
+from thalweg._validate import short_repr
 from thalweg.errors import StateError
 
 __all__ = [
@@ -182,7 +182,7 @@ def copied(self: E) -> E:
 def words(value: object) -> Any:
     """Read a saved list of names, as a new array."""
     if not isinstance(value, np.ndarray) or value.ndim != 1:
-        raise ValueError(f"a list of names is needed. Got {told(value)}")
+        raise ValueError(f"a list of names is needed. Got {short_repr(value)}")
     return value.copy()
 
 
@@ -227,7 +227,7 @@ def _check_savable(owner: object, fact: object) -> None:
     elif isinstance(fact, np.ndarray | dict):
         for name in fact:
             if not _can_be_read(name, 0):
-                raise _unsavable(owner, f"{told(name)}, a {type(name).__name__}")
+                raise _unsavable(owner, f"{short_repr(name)}, a {type(name).__name__}")
 
 
 def _unsavable(owner: object, what: str) -> StateError:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from thalweg._extras import need
 from thalweg._types import Array
-from thalweg._validate import real_array, told
+from thalweg._validate import real_array, short_repr
 from thalweg.errors import InputError
 
 __all__ = ["FrameTable", "cells", "column", "moments", "named", "series", "table"]
@@ -109,7 +109,7 @@ def _frame(owner: str, name: str, data: Any) -> Any:
     except nw.exceptions.DuplicateError:
         twice = [key for key, count in Counter(data.columns).items() if count > 1]
         raise InputError(
-            f"{owner}: {name} has two columns called {told(twice[0])}. Give each a name of its own."
+            f"{owner}: {name} has two columns called {short_repr(twice[0])}. Give each a name of its own."
         ) from None
     except TypeError:
         return None
@@ -118,7 +118,7 @@ def _frame(owner: str, name: str, data: Any) -> Any:
 def _array(owner: str, name: str, data: object, ndim: int, empty: bool) -> Array:
     array = real_array(data)
     if array is None:
-        raise InputError(f"{owner}: {name} must be an array of real numbers or a data frame. Got {told(data)}.")
+        raise InputError(f"{owner}: {name} must be an array of real numbers or a data frame. Got {short_repr(data)}.")
     if array.ndim != ndim:
         what = "rows of numbers, an array of two axes" if ndim == 2 else "one number a row, an array of one axis"
         raise InputError(f"{owner}: {name} must be {what}. Got shape {array.shape}.")
@@ -155,7 +155,7 @@ def _check_order(owner: str, name: str, frame: Any, time: str) -> None:
     """Refuse a time that is no number, date or duration, that is empty somewhere, or that goes backwards."""
     nw = need("narwhals", "frames", "A data frame")
     if time not in frame.columns:
-        raise InputError(f"The 'time' parameter of {owner} must be a column of {name}. Got {told(time)}.")
+        raise InputError(f"The 'time' parameter of {owner} must be a column of {name}. Got {short_repr(time)}.")
     times = frame.get_column(time)
     if not (times.dtype.is_numeric() or times.dtype.is_temporal()) or times.dtype == nw.Time:
         raise InputError(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from thalweg._extras import need
 from thalweg._types import Array
-from thalweg._validate import LARGEST_ENTRY, check_items, check_text, told, visible
+from thalweg._validate import LARGEST_ENTRY, check_items, check_text, short_repr, visible
 from thalweg.errors import GapWarning, InputError
 from thalweg.estimators._frames import cells
 from thalweg.estimators._frequencies import COUNTED, Anchors, Frequency, infer, read_frequency, time_text
@@ -138,7 +138,7 @@ class Panel:
 
 def said(label: Any) -> str:
     """Return a series for a message."""
-    return "the series" if label is None else f"series {visible(told(label))}"
+    return "the series" if label is None else f"series {visible(short_repr(label))}"
 
 
 class _Rows:
@@ -253,15 +253,15 @@ class _Rows:
                 found[text] = read_moment(text)
             except (ValueError, TypeError):
                 raise InputError(
-                    f"{self.place(row)}: {time_col!r} is {told(text)}, which is no time such as 2025-01-31 or "
+                    f"{self.place(row)}: {time_col!r} is {short_repr(text)}, which is no time such as 2025-01-31 or "
                     "2025-01-31 14:00. Correct it, or convert the column to datetimes."
                 ) from None
         aware = [moment.tzinfo is not None for moment in found.values()]
         if any(aware) and not all(aware):
             row = next(row for row, text in enumerate(texts) if (found[text].tzinfo is not None) != aware[0])
             raise InputError(
-                f"{self.place(row)}: {time_col!r} is {told(texts[row])}: some times have a time zone and some have "
-                "none. Give all of them one."
+                f"{self.place(row)}: {time_col!r} is {short_repr(texts[row])}: some times have a time zone and some "
+                "have none. Give all of them one."
             )
         numbers = {text: instant(moment) for text, moment in found.items()}
         return np.array([numbers[text] for text in texts], dtype=np.int64), "UTC" if any(aware) else None
@@ -389,7 +389,7 @@ def _first_word(column: Any) -> tuple[int, str]:
             float(cell)
         except (TypeError, ValueError):
             if cell is not None:
-                return row, f": {told(cell)}"
+                return row, f": {short_repr(cell)}"
     return 0, ""
 
 

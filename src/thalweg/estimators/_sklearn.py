@@ -12,7 +12,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from thalweg._core.saving import unfit
 from thalweg._types import Array
-from thalweg._validate import LARGEST_ENTRY, check_count, check_flag, check_positive, told
+from thalweg._validate import LARGEST_ENTRY, check_count, check_flag, check_positive, short_repr
 from thalweg.domains import Ball, Box, Domain, Simplex
 from thalweg.errors import InputError
 from thalweg.estimators._constrained import ConstrainedLayout, ConstrainedModel
@@ -97,7 +97,7 @@ def _domain(self: Any, name: str, features: int) -> Domain | None:
         kinds = ", ".join(map(repr, CONSTRAINTS))
         raise InputError(
             f"The 'constraint' parameter of {name} must be None, a thalweg Domain or one of {kinds}. "
-            f"Got {told(constraint)}."
+            f"Got {short_repr(constraint)}."
         )
     r = check_positive(name, "radius", self.radius)
     if constraint == "simplex":

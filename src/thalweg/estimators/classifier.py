@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from thalweg._core.memory import together
 from thalweg._types import Array
-from thalweg._validate import LARGEST_ENTRY, check_choice, told
+from thalweg._validate import LARGEST_ENTRY, check_choice, short_repr
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.estimators import _fitted, _sklearn
@@ -30,7 +30,7 @@ def _read_classes(value: object) -> NDArray[Any]:
     """Read saved classes."""
     classes: NDArray[Any] = _fitted.words(value)
     if len(classes) < 2 or not np.array_equal(np.unique(classes), classes):
-        raise ValueError(f"classes must be two or more, different and in order. Got {told(classes)}")
+        raise ValueError(f"classes must be two or more, different and in order. Got {short_repr(classes)}")
     return classes
 
 
@@ -163,15 +163,15 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             trial.classes_ = self._read_all_classes(y if classes is None else classes)
         elif classes is not None and not np.array_equal(np.unique(np.asarray(classes)), self.classes_):
             raise InputError(
-                f"{type(self).__name__}.partial_fit: classes must stay {told(self.classes_.tolist())}. "
-                f"Got {told(classes)}. To begin with others, call fit."
+                f"{type(self).__name__}.partial_fit: classes must stay {short_repr(self.classes_.tolist())}. "
+                f"Got {short_repr(classes)}. To begin with others, call fit."
             )
         strange = ~np.isin(y, trial.classes_)
         if strange.any():
             row = int(np.argmax(strange))
             raise InputError(
                 f"{type(self).__name__}: y has the class {y[row]!r} in row {row}, counted from 0, which is none of "
-                f"{told(trial.classes_.tolist())}. Name all classes at the first partial_fit, or call fit."
+                f"{short_repr(trial.classes_.tolist())}. Name all classes at the first partial_fit, or call fit."
             )
         codes = np.searchsorted(trial.classes_, y)
         if self.class_weight is not None:
@@ -198,7 +198,8 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         of_class = compute_class_weight(self.class_weight, classes=classes, y=y)
         if not ((of_class >= 0) & (of_class <= LARGEST_ENTRY)).all():
             raise InputError(
-                f"{name}: class_weight must be numbers from 0 to {LARGEST_ENTRY:g}. Got {told(self.class_weight)}."
+                f"{name}: class_weight must be numbers from 0 to {LARGEST_ENTRY:g}. Got "
+                f"{short_repr(self.class_weight)}."
             )
         return _sklearn.writable(np.minimum(weights * of_class[codes], LARGEST_ENTRY))
 
@@ -210,7 +211,7 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "Where it is a matter of time, name all classes at the first partial_fit."
             )
         if (classes != classes).any():
-            raise InputError(f"{type(self).__name__}: classes must not be NaN. Got {told(classes.tolist())}.")
+            raise InputError(f"{type(self).__name__}: classes must not be NaN. Got {short_repr(classes.tolist())}.")
         return classes
 
     # ------------------------------------------------------------------ predictions

@@ -47,7 +47,7 @@ from thalweg._validate import (
     check_items,
     check_number,
     real_number,
-    told,
+    short_repr,
     wrong,
 )
 from thalweg.errors import InputError
@@ -253,7 +253,7 @@ class ConformalTracker(Kept, Recorded):
         if not self.windows or not self.halflives or not all(0.1 <= h <= 1e9 for h in self.halflives):
             raise InputError(
                 f"{name} needs at least one window and one half-life, from 0.1 to 1e9. "
-                f"Got windows={told(windows)}, halflives={told(halflives)}."
+                f"Got windows={short_repr(windows)}, halflives={short_repr(halflives)}."
             )
         self.correction = real_number(correction)
         if not 1e-6 <= self.correction <= 1:
@@ -376,7 +376,9 @@ class ConformalTracker(Kept, Recorded):
     def _read(self, what: str, value: Any) -> float:
         number = real_number(value)
         if not -LARGEST_SCORE <= number <= LARGEST_SCORE:  # also refuses nan
-            raise InputError(f"{self._who()}: {what} must be a number of at most 1e100 in size. Got {told(value)}.")
+            raise InputError(
+                f"{self._who()}: {what} must be a number of at most 1e100 in size. Got {short_repr(value)}."
+            )
         return number
 
     # ------------------------------------------------------------------ whole series

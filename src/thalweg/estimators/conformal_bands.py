@@ -25,7 +25,7 @@ from thalweg._core.saving import Kept
 from thalweg._core.state import Floats, Ints, Past, Plan, field
 from thalweg._recorded import Recorded
 from thalweg._types import Array
-from thalweg._validate import check_choice, check_items, real_number, told, wrong
+from thalweg._validate import check_choice, check_items, real_number, short_repr, wrong
 from thalweg.errors import InputError
 from thalweg.estimators._frames import column, series
 from thalweg.estimators.conformal import ConformalTracker
@@ -203,5 +203,7 @@ class ConformalBands(Kept, Recorded):
     def _read(self, what: str, value: Any) -> float:
         number = real_number(value)
         if not -LARGEST_SCORE <= number <= LARGEST_SCORE:  # nor nan
-            raise InputError(f"{self._who()}: {what} must be a number of at most 1e100 in size. Got {told(value)}.")
+            raise InputError(
+                f"{self._who()}: {what} must be a number of at most 1e100 in size. Got {short_repr(value)}."
+            )
         return number

@@ -11,7 +11,7 @@ import numpy as np
 
 from thalweg._core.memory import Memory, together
 from thalweg._interrupts import interrupts
-from thalweg._validate import ask, check_flag, real_array, told, wrong
+from thalweg._validate import ask, check_flag, real_array, short_repr, wrong
 from thalweg.errors import InputError
 from thalweg.estimators.conformal import ConformalTracker
 from thalweg.estimators.forecaster import Forecaster, is_missing
@@ -120,7 +120,7 @@ class ConformalForecaster:
             said = ask(name, "model", self.model, x)
         numbers = real_array(said)
         if numbers is None or numbers.size != 1 or not np.isfinite(numbers).all():
-            raise InputError(f"The 'model' of {name} must forecast one finite number. Got {told(said)}.")
+            raise InputError(f"The 'model' of {name} must forecast one finite number. Got {short_repr(said)}.")
         return float(numbers.reshape(-1)[0])
 
     def update(self, y: float | None) -> None:

@@ -31,7 +31,7 @@ from thalweg._validate import (
     check_text,
     real_array,
     real_number,
-    told,
+    short_repr,
     wrong,
 )
 from thalweg.errors import InputError
@@ -260,7 +260,7 @@ class Forecaster(Kept, Recorded):
         if not abs(y) <= LARGEST_ENTRY and not is_missing(value):
             raise InputError(
                 f"{self._who()}: a value must be a number of at most {LARGEST_ENTRY:g} in size, None if missing. "
-                f"Got {told(value)}."
+                f"Got {short_repr(value)}."
             )
         if self.columns and not self._memory.state.clock[ASKED]:
             raise InputError(f"{self._who()}: call predict(row) with the columns of this round first.")
@@ -275,7 +275,7 @@ class Forecaster(Kept, Recorded):
                 call.floats[1] = y
                 call.entry.read(call.run())
         if self._memory.state.history.counts[CHANGED] > changes:
-            self._tell(changes)
+            self._log_changes(changes)
 
     def run(self, values: ArrayLike, rows: ArrayLike | None = None, *, progress: bool = False) -> Forecasts:
         """Forecast all these values, each before it is seen; the same as alternating `forecast` and `update`.
@@ -304,7 +304,7 @@ class Forecaster(Kept, Recorded):
                 tick(done)
             memory.state.clock[ASKED] = 0
         if int(memory.state.history.counts[CHANGED]) > changes:
-            self._tell(changes)
+            self._log_changes(changes)
         return Forecasts(
             means,
             {level: lower[:, v] for v, level in enumerate(self.levels)},
@@ -344,7 +344,7 @@ class Forecaster(Kept, Recorded):
         t, L = int(s.counts[TIME]), s.z.shape[1]
         return np.asarray(s.z[0, np.arange(max(0, t - L), t) % L])
 
-    def _tell(self, before: int) -> None:
+    def _log_changes(self, before: int) -> None:
         """Log the changes after the first `before`, and call `on_change`."""
         for change in self.changes[before - int(self._memory.state.history.counts[CHANGED]) :]:
             log.info("%s: the level of the series changed, evident in round %d", type(self).__name__, change)
@@ -388,13 +388,13 @@ class Forecaster(Kept, Recorded):
         else:
             items = [] if row is None else check_items(f"{type(self).__name__}.predict", "row", row, "a row of numbers")
         if len(items) != len(self.columns):
-            raise InputError(f"{self._who()}: row must have the columns {list(self.columns)}. Got {told(row)}.")
+            raise InputError(f"{self._who()}: row must have the columns {list(self.columns)}. Got {short_repr(row)}.")
         values = np.array([ABSENT if is_missing(item) else real_number(item) for item in items])
         bad = np.flatnonzero(~((np.abs(values) <= LARGEST_ENTRY) | (values == ABSENT)))
         if bad.size:
             raise InputError(
                 f"{self._who()}: the column {self.columns[bad[0]]!r} must be a number of at most {LARGEST_ENTRY:g}. "
-                f"Got {told(items[bad[0]])}."
+                f"Got {short_repr(items[bad[0]])}."
             )
         return values
 
@@ -406,7 +406,7 @@ class Forecaster(Kept, Recorded):
         X = named(owner, argument, rows, self.columns) if self.columns else None
         X = real_array(rows) if X is None else X
         if X is None or X.shape != (count, len(self.columns)):
-            got = told(rows) if X is None else f"shape {X.shape}"
+            got = short_repr(rows) if X is None else f"shape {X.shape}"
             raise InputError(f"{owner} needs '{argument}' of shape ({count}, {len(self.columns)}). Got {got}.")
         X = np.where(np.isnan(X), ABSENT, X)
         bad = np.argwhere(~((np.abs(X) <= LARGEST_ENTRY) | (X == ABSENT)))
@@ -442,7 +442,7 @@ def _read_values(owner: str, values: Any) -> Array:
         values = [np.nan if is_missing(value) else value for value in values]
     array = real_array(values)
     if array is None or array.ndim != 1:
-        got = told(values) if array is None else f"shape {array.shape}"
+        got = short_repr(values) if array is None else f"shape {array.shape}"
         raise InputError(f"{owner} needs 'values', a list of numbers; None or nan where one is missing. Got {got}.")
     bad = np.flatnonzero(np.abs(array) > LARGEST_ENTRY)
     if bad.size:

@@ -10,7 +10,7 @@ from river.time_series.base import Forecaster as RiverForecaster
 from thalweg._core.memory import Memory
 from thalweg._core.saving import read
 from thalweg._types import Array
-from thalweg._validate import check_count, check_items, real_number, told, wrong
+from thalweg._validate import check_count, check_items, real_number, short_repr, wrong
 from thalweg.errors import InputError
 from thalweg.estimators import _fitted
 from thalweg.estimators.forecaster import Forecaster, is_missing
@@ -176,5 +176,5 @@ class TrackingForecaster(RiverForecaster):
         row = np.array([np.nan if is_missing(value) else real_number(value) for value in found])
         bad = [value for value, number in zip(found, row, strict=True) if np.isnan(number) and not is_missing(value)]
         if bad:
-            raise InputError(f"{type(self).__name__}: features must be numbers. Got {told(bad[0])}.")
+            raise InputError(f"{type(self).__name__}: features must be numbers. Got {short_repr(bad[0])}.")
         return row

@@ -18,7 +18,7 @@ from thalweg._validate import (
     check_items,
     check_positive,
     real_number,
-    told,
+    short_repr,
     wrong,
 )
 from thalweg.errors import InputError
@@ -112,7 +112,7 @@ def _values(self: object, x: Features) -> list[float]:
         values = given = [*x.values()]
     except (AttributeError, TypeError):
         raise InputError(
-            f"{type(self).__name__}: x must be a dict of features by name, {{'a': 1.0, 'b': 2.0}}. Got {told(x)}."
+            f"{type(self).__name__}: x must be a dict of features by name, {{'a': 1.0, 'b': 2.0}}. Got {short_repr(x)}."
         ) from None
     if {*map(type, given)} != PLAIN:
         try:
@@ -125,10 +125,10 @@ def _values(self: object, x: Features) -> list[float]:
     if not math.hypot(*values) <= LARGEST_ENTRY:  # or nan
         for name, value in zip(x, values, strict=True):
             if not abs(value) <= LARGEST_ENTRY:
-                what = "NaN" if math.isnan(value) else told(x[name])
+                what = "NaN" if math.isnan(value) else short_repr(x[name])
                 raise InputError(
-                    f"{type(self).__name__}: feature {told(name)} is {what}. It must be a finite number of at most "
-                    f"{LARGEST_ENTRY:g} in size. Leave it out of the row where it is not known."
+                    f"{type(self).__name__}: feature {short_repr(name)} is {what}. It must be a finite number of at "
+                    f"most {LARGEST_ENTRY:g} in size. Leave it out of the row where it is not known."
                 )
     return values
 
@@ -141,7 +141,7 @@ def _numbers(self: object, x: Features, values: NDArray[Any]) -> Array:
         number = isinstance(value, bool | float) or not math.isnan(real_number(value))
         if isinstance(value, str | bytes) or not number:
             raise InputError(
-                f"{type(self).__name__}: feature {told(name)} must be a number. Got {told(value)}. "
+                f"{type(self).__name__}: feature {short_repr(name)} must be a number. Got {short_repr(value)}. "
                 "Encode it before, for instance with river.preprocessing.OneHotEncoder, or leave it out."
             )
     return np.array([float(value) if isinstance(value, bool) else real_number(value) for value in x.values()])
@@ -219,7 +219,7 @@ def _series(X: object, values: object) -> Any:
 def _weight(self: object, w: object) -> float:
     weight = real_number(w)
     if not 0 <= weight <= LARGEST_ENTRY:
-        raise InputError(f"{type(self).__name__}: w must be a number >= 0. Got {told(w)}.")
+        raise InputError(f"{type(self).__name__}: w must be a number >= 0. Got {short_repr(w)}.")
     return weight
 
 
@@ -318,7 +318,7 @@ class TrackingRegression(base.MiniBatchRegressor):
         target = real_number(y)
         if not abs(target) <= LARGEST_ENTRY:
             raise InputError(
-                f"{type(self).__name__}: y must be a number of at most {LARGEST_ENTRY:g} in size. Got {told(y)}."
+                f"{type(self).__name__}: y must be a number of at most {LARGEST_ENTRY:g} in size. Got {short_repr(y)}."
             )
         _learn(self, x, target, _weight(self, w))
 
@@ -383,7 +383,7 @@ class TrackingLogistic(base.MiniBatchClassifier):
     def _label(self, y: object) -> float:
         if isinstance(y, bool | np.bool_) or (isinstance(y, int | np.integer) and y in (0, 1)):
             return 1.0 if y else -1.0
-        raise InputError(f"{type(self).__name__}: y must be True or False. Got {told(y)}.")
+        raise InputError(f"{type(self).__name__}: y must be True or False. Got {short_repr(y)}.")
 
     def learn_one(self, x: Features, y: Label, w: float = 1.0) -> None:
         """Learn a row of features by name, with its label; `w` is its weight; one of weight 0 is left out."""

@@ -24,7 +24,7 @@ from thalweg._core.state import Floats, Plan, field
 from thalweg._kernels.jit import implement, inner
 from thalweg._kernels.parts import move, move_own, start
 from thalweg._kernels.vectors import copy, dot
-from thalweg._validate import check_array, check_positive, told, wrong
+from thalweg._validate import check_array, check_positive, short_repr, wrong
 from thalweg.domains import Ball
 from thalweg.errors import InputError
 from thalweg.experts._base import Expert
@@ -136,7 +136,7 @@ class AdaGradDescent(Expert):
     def __init__(self, domain: Ball, *, scale: float | None = None, delta: float = 1e-8) -> None:
         if not isinstance(domain, Ball):
             raise InputError(
-                f"AdaGradDescent lives on a Ball. Got {told(domain)}. "
+                f"AdaGradDescent lives on a Ball. Got {short_repr(domain)}. "
                 "Inside OneProjection every set has a ball around it."
             )
         self.domain = domain

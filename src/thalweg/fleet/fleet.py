@@ -13,7 +13,7 @@ from thalweg._core.archive import read_path
 from thalweg._core.html import fact_table
 from thalweg._core.state import Ints
 from thalweg._types import Array
-from thalweg._validate import check_choice, check_count, check_items, check_text, told
+from thalweg._validate import check_choice, check_count, check_items, check_text, short_repr
 from thalweg.errors import InputError
 from thalweg.files import load
 from thalweg.fleet.durable import from_bytes, to_bytes
@@ -272,7 +272,7 @@ class Fleet:
         keys, bad = read_keys(owner, "keys", rows)
         n = keys.size
         if targets and y is None:
-            raise InputError(f"{owner} needs a data frame, or keys and y. Got {told(rows)}.")
+            raise InputError(f"{owner} needs a data frame, or keys and y. Got {short_repr(rows)}.")
         if columns and X is None:
             raise InputError(f"{owner} needs X, with the columns {', '.join(columns)}.")
         if X is not None and not columns:
@@ -292,7 +292,7 @@ class Fleet:
     def _find(self, owner: str, key: Any) -> tuple[Keys, int]:
         names, bad = read_keys(owner, "key", [key])
         if bad:
-            raise InputError(f"{owner}: a key must be an integer or a string. Got {told(key)}.")
+            raise InputError(f"{owner}: a key must be an integer or a string. Got {short_repr(key)}.")
         return names, int(self._streams.table.find(names)[0]) if names.kind == self._streams.table.kind else -1
 
     def __getitem__(self, key: Any) -> Any:
@@ -307,7 +307,7 @@ class Fleet:
         owner = "Fleet[key] = learner"
         why = self._family.same(learner)
         if why:
-            raise InputError(f"{owner}: {told(learner)} does not belong in this fleet: {why}.")
+            raise InputError(f"{owner}: {short_repr(learner)} does not belong in this fleet: {why}.")
         names, _ = self._find(owner, key)
         self._streams.table.check(owner, names)
         sizes, words = self._family.sizes(learner), self._family.words(learner)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from thalweg._core.state import Ints
 from thalweg._kernels.fetching import fetch
 from thalweg._kernels.jit import inner, kernel
-from thalweg._validate import check_count, told
+from thalweg._validate import check_count, short_repr
 from thalweg.errors import InputError
 from thalweg.fleet.hashing import hash_integers, hash_texts, mix
 
@@ -83,7 +83,7 @@ def read_keys(owner: str, name: str, given: Any) -> tuple[Keys, dict[int, str]]:
                 raise TypeError
             values = list(values)
         except Exception:  # of any object's
-            raise InputError(f"{owner}: {name} must be a list of keys. Got {told(given)}.") from None
+            raise InputError(f"{owner}: {name} must be a list of keys. Got {short_repr(given)}.") from None
     elif array.ndim != 1:
         raise InputError(f"{owner}: {name} must have one axis. Got shape {array.shape}.")
     if array is not None and array.dtype.kind == "U":
@@ -140,7 +140,7 @@ def _of_mixed(owner: str, name: str, values: list[Any]) -> tuple[Keys, dict[int,
         kind = kinds.get(type(value))
         if kind is None or (found is not None and kind != found):
             raise InputError(
-                f"{owner}: {name} must be integers or strings, all of one kind. Got {told(value)} in row {row}."
+                f"{owner}: {name} must be integers or strings, all of one kind. Got {short_repr(value)} in row {row}."
             )
         if kind == INTEGERS and not -(2**63) <= value < 2**63:
             raise InputError(f"{owner}: {name} has {value} in row {row}. Integer keys are of 64 bits.")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from thalweg._core.state import Floats, Ints
 from thalweg._extras import need
-from thalweg._validate import LARGEST_ENTRY, real_array, told
+from thalweg._validate import LARGEST_ENTRY, real_array, short_repr
 from thalweg.errors import InputError
 from thalweg.fleet.keys import INTEGERS as WHOLE
 from thalweg.fleet.keys import Keys, read_keys
@@ -131,7 +131,9 @@ def read_frame(
     try:
         table = nw.from_native(frame, eager_only=True)
     except TypeError:
-        raise InputError(f"{owner}: narwhals cannot read {told(frame)}. Give a data frame that is in memory.") from None
+        raise InputError(
+            f"{owner}: narwhals cannot read {short_repr(frame)}. Give a data frame that is in memory."
+        ) from None
     except nw.exceptions.DuplicateError:
         raise InputError(f"{owner}: the frame has two columns of one name. Give each a name of its own.") from None
     wanted = [id_col, *([time_col] if time_col else []), *([target] if target else []), *columns]
@@ -201,13 +203,13 @@ def read_times(owner: str, given: Any, count: int) -> tuple[Ints, str]:
     try:
         array, clock = np.asarray(given), INTEGERS
     except Exception:  # of any object's
-        raise InputError(f"{owner}: time must be {count} integers or datetimes. Got {told(given)}.") from None
+        raise InputError(f"{owner}: time must be {count} integers or datetimes. Got {short_repr(given)}.") from None
     if array.dtype.kind == "M":
         if np.isnat(array).any():
             raise InputError(f"{owner}: time has NaT in row {int(np.argmax(np.isnat(array)))}.")
         array, clock = array.astype("datetime64[ns]").view(np.int64), MOMENTS
     if array.dtype.kind not in "iu" or array.shape != (count,):
-        raise InputError(f"{owner}: time must be {count} integers or datetimes. Got {told(given)}.")
+        raise InputError(f"{owner}: time must be {count} integers or datetimes. Got {short_repr(given)}.")
     return array.astype(np.int64), clock
 
 
@@ -223,7 +225,7 @@ def read_moment(owner: str, given: Any) -> tuple[int, str]:
     try:
         one = np.reshape(given, 1)
     except Exception:  # several, or of any object's
-        raise InputError(f"{owner}: a time is an integer or a datetime. Got {told(given)}.") from None
+        raise InputError(f"{owner}: a time is an integer or a datetime. Got {short_repr(given)}.") from None
     found, clock = read_times(owner, one, 1)
     return int(found[0]), clock
 
@@ -232,7 +234,7 @@ def values_of(owner: str, name: str, given: Any, shape: tuple[int, ...], *, copy
     """Return numbers of this shape as an array, by default one of one's own."""
     array = real_array(given)
     if array is None:
-        raise InputError(f"{owner}: {name} must be real numbers. Got {told(given)}.")
+        raise InputError(f"{owner}: {name} must be real numbers. Got {short_repr(given)}.")
     if array.shape != shape:
         raise InputError(f"{owner}: {name} must have shape {shape}. Got {array.shape}.")
     return np.array(array, dtype=np.float64, order="C", copy=True if copy else None)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import thalweg as tw
-from thalweg._validate import ask, check_text, told, wrong
+from thalweg._validate import ask, check_text, short_repr, wrong
 from thalweg.cards import Recipe, recipes
 from thalweg.domains import Ball, Box, Domain, L1Ball, Simplex
 from thalweg.errors import InputError
@@ -135,7 +135,7 @@ def _called(text: str, function: Callable[..., Any], what: str, kind: type, *arg
     """Return the result, checked to be of this kind."""
     made = ask(text, what, function, *arguments)
     if not isinstance(made, kind):
-        raise InputError(f"{text!r} must return a thalweg {kind.__name__}. Got {told(made)}.")
+        raise InputError(f"{text!r} must return a thalweg {kind.__name__}. Got {short_repr(made)}.")
     return made
 
 

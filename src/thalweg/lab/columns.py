@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thalweg._extras import need
-from thalweg._validate import check_choice, check_count, check_items, check_text, told, visible, wrong
+from thalweg._validate import check_choice, check_count, check_items, check_text, short_repr, visible, wrong
 from thalweg.errors import InputError
 from thalweg.estimators._panel import instant, read_moment
 
@@ -219,9 +219,11 @@ def check_named(name: str, names: Sequence[str], asked: dict[str, list[str]]) ->
     for kind, keys in asked.items():
         for key in keys:
             if key not in names:
-                raise InputError(f"{name} has no column {told(key)} for --{kind}. Its columns are {listed(names)}.")
+                raise InputError(
+                    f"{name} has no column {short_repr(key)} for --{kind}. Its columns are {listed(names)}."
+                )
             if key in seen:
-                raise InputError(f"The column {told(key)} is given twice: as {seen[key]} and as {kind}.")
+                raise InputError(f"The column {short_repr(key)} is given twice: as {seen[key]} and as {kind}.")
             seen[key] = kind
 
 
@@ -238,8 +240,8 @@ def _times(name: str, column: pl.Series, row: int = 1) -> pl.Series:
             if times[k] is None:
                 raise InputError(f"{place}: {_no_time(column[k])}")
             raise InputError(
-                f"{place}: {told(column[k])[1:-1]} is no whole number. Times are whole numbers or dates; leave --time "
-                "out to go by rows."
+                f"{place}: {short_repr(column[k])[1:-1]} is no whole number. Times are whole numbers or dates; leave "
+                "--time out to go by rows."
             )
         times = whole
     return column if times.null_count() > column.null_count() else times.alias(column.name)
@@ -275,8 +277,8 @@ def choose_columns(
     for key in left_out:
         if frame[key].dtype == _polars().String and re.fullmatch(COMMA, str(frame[key][0] or "").strip()):
             raise InputError(
-                f"{name}, column {key!r}, row 1: {told(frame[key][0])} is no number. Type --decimal , if that is its "
-                "mark."
+                f"{name}, column {key!r}, row 1: {short_repr(frame[key][0])} is no number. Type --decimal , if that "
+                "is its mark."
             )
     without = set(left_out)
     return [key for key in chosen if key not in without], left_out
@@ -301,13 +303,13 @@ def _choose(name: str, columns: list[str], target: str, features: Sequence[str] 
     for key in (target, *(features or ())):
         if key not in known:
             kind = "target" if key == target else "feature"
-            raise InputError(f"{name} has no column {told(key)} for a {kind}. Its columns are {listed(columns)}.")
+            raise InputError(f"{name} has no column {short_repr(key)} for a {kind}. Its columns are {listed(columns)}.")
     if features is None:
         return [key for key in columns if key != target]
     if target in features:
         raise InputError(f"The column {target!r} is given twice: as the target and as a feature.")
     if (twice := _repeated(features)) is not None:
-        raise InputError(f"The feature {told(twice)} is given twice.")
+        raise InputError(f"The feature {short_repr(twice)} is given twice.")
     return list(features)
 
 
@@ -405,7 +407,7 @@ def read_header(header: str, name: str) -> tuple[list[str], str]:
 def _names(name: str, cells: Sequence[Any]) -> list[str]:
     names = [str(cell or "").strip() or f"unnamed_{k}" for k, cell in enumerate(cells, start=1)]
     if (twice := _repeated(names)) is not None:
-        raise InputError(f"{name} has two columns called {told(twice)}. Give each a name of its own.")
+        raise InputError(f"{name} has two columns called {short_repr(twice)}. Give each a name of its own.")
     return names
 
 
@@ -421,7 +423,7 @@ def _repeated(names: Sequence[str]) -> str | None:
 
 def listed(names: Sequence[str]) -> str:
     """Names for a message: all, or the first ones of many."""
-    shown = ", ".join(told(key)[1:-1] for key in names[:SHOWN])
+    shown = ", ".join(short_repr(key)[1:-1] for key in names[:SHOWN])
     return shown if len(names) <= SHOWN else f"{shown}, ... ({len(names)} in all)"
 
 
@@ -487,7 +489,7 @@ def cell_number(cell: str, decimal: str) -> float | None:
 def no_number(cell: str, decimal: str) -> str:
     """Return the message for a cell that holds no number, with a remedy."""
     comma = ", or type --decimal , if that is its mark" if decimal == "." and re.fullmatch(COMMA, cell.strip()) else ""
-    return f"{told(cell.strip())} is no number. Correct it{comma}"
+    return f"{short_repr(cell.strip())} is no number. Correct it{comma}"
 
 
 def _numbers(name: str, column: pl.Series, missing: str, optional: bool, decimal: str) -> Array:
@@ -520,7 +522,9 @@ def _numbers(name: str, column: pl.Series, missing: str, optional: bool, decimal
         raise InputError(f"{place}: the cell is empty. Fill it, or type --missing drop or --missing previous{others}.")
     if parsed[k] is None:
         raise InputError(f"{place}: {no_number(str(cell), decimal)}{others}.")
-    raise InputError(f"{place}: {told(str(cell).strip())[1:-1]} is not finite. Correct it or drop the row{others}.")
+    raise InputError(
+        f"{place}: {short_repr(str(cell).strip())[1:-1]} is not finite. Correct it or drop the row{others}."
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------- times
@@ -561,12 +565,14 @@ def _check_order(name: str, column: pl.Series) -> tuple[str, ...]:
 
 
 def _no_time(cell: Any) -> str:
-    what = "the cell is empty" if cell is None or not str(cell).strip() else f"{told(str(cell))} is no time"
+    what = "the cell is empty" if cell is None or not str(cell).strip() else f"{short_repr(str(cell))} is no time"
     return f"{what}. Correct it, or leave --time out."
 
 
 def _goes_back(before: Any, now: Any) -> str:
-    return f"time goes back, from {told(str(before))[1:-1]} to {told(str(now))[1:-1]}. Sort the rows by time."
+    return (
+        f"time goes back, from {short_repr(str(before))[1:-1]} to {short_repr(str(now))[1:-1]}. Sort the rows by time."
+    )
 
 
 def _repeats(column: pl.Series, rows: NDArray[Any]) -> tuple[str, ...]:

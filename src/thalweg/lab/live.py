@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from thalweg._validate import told
+from thalweg._validate import short_repr
 from thalweg.errors import InputError
 from thalweg.estimators._frequencies import Anchors, Frequency
 from thalweg.estimators._panel import goes_back, repeats, said
@@ -37,7 +37,7 @@ class _Times:
     def see(self, cell: str, row: int, again: bool) -> str | None:
         """Take in the next time, or the same one `again`; return the remark on it."""
         now, kind = read_instant(NAME, self.column, cell, row)
-        shown, place, wall = told(cell.strip())[1:-1], f"{self.place}row {row}", kind == "a date"
+        shown, place, wall = short_repr(cell.strip())[1:-1], f"{self.place}row {row}", kind == "a date"
         first, step, before, last = not self.row, now - self.now, self.shown, self.row
         if not first and kind != self.kind:
             raise InputError(f"{place}: {self.column!r} is {kind}, {shown}; before it is {self.kind}. Correct it.")
@@ -86,8 +86,8 @@ class _LiveSeries:
         places, fits = self.frequency.places(now, self.anchors)
         if not fits[0]:
             raise InputError(
-                f"{self.place}row {row}: {told(cell)[1:-1]} is no whole number of steps of {self.frequency} after the "
-                "first time. Correct it, or leave --freq out."
+                f"{self.place}row {row}: {short_repr(cell)[1:-1]} is no whole number of steps of {self.frequency} "
+                "after the first time. Correct it, or leave --freq out."
             )
         gap = int(places[0]) - self.next
         self.next += gap
@@ -95,7 +95,7 @@ class _LiveSeries:
             if self.forecaster.columns:
                 self.forecaster.predict(np.full(len(self.forecaster.columns), np.nan))
             self.forecaster.update(None)
-        return f"{self.place}row {row}: {gap} row(s) are missing before {told(cell)[1:-1]}" if gap else None
+        return f"{self.place}row {row}: {gap} row(s) are missing before {short_repr(cell)[1:-1]}" if gap else None
 
     def ask(self, numbers: list[float]) -> list[list[float]]:
         """Return a line of numbers for each step: the forecast, and the ends of its intervals."""
@@ -198,7 +198,7 @@ def _cell(row: int, key: str, cell: str, decimal: str) -> float:
     if value is not None and np.isfinite(value):
         return value
     if value is not None:
-        raise InputError(f"{place}: {told(cell.strip())[1:-1]} is not finite. Correct it.")
+        raise InputError(f"{place}: {short_repr(cell.strip())[1:-1]} is not finite. Correct it.")
     if cell.strip():
         raise InputError(f"{place}: {no_number(cell, decimal)}.")
     return float("nan")

@@ -26,7 +26,7 @@ from thalweg._kernels.hulls import FULL
 from thalweg._kernels.jit import Call
 from thalweg._recorded import Recorded, build, parameters
 from thalweg._types import Array
-from thalweg._validate import LARGEST_FLOAT, LARGEST_SCALE, check_array, check_count, real_array, told
+from thalweg._validate import LARGEST_FLOAT, LARGEST_SCALE, check_array, check_count, real_array, short_repr
 from thalweg.domains import Domain
 from thalweg.domains._base import read_domain
 from thalweg.errors import ClippingWarning, HorizonWarning, InputError
@@ -83,7 +83,7 @@ def read_start(owner: str, domain: Domain, start: ArrayLike) -> Array:
     if point.shape != domain.shape or not domain.contains(point, tol=1e-9):
         raise InputError(
             f"The 'start' parameter of {owner} must be a point of {domain!r}, of shape {domain.shape}. "
-            f"Got {told(start)}."
+            f"Got {short_repr(start)}."
         )
     return point
 
@@ -95,7 +95,7 @@ def read_decision(owner: str, learner: Any, domain: Domain) -> Array:
     if x is None or x.shape != domain.shape or not np.isfinite(x).all():
         raise InputError(
             f"{owner}: the decision of {type(learner).__name__} must be finite numbers of shape {domain.shape}. "
-            f"Got {told(shown)}."
+            f"Got {short_repr(shown)}."
         )
     return np.array(x, dtype=np.float64).ravel()
 

@@ -52,7 +52,7 @@ from thalweg._validate import (
     check_flag,
     check_text,
     real_number,
-    told,
+    short_repr,
     wrong,
 )
 from thalweg.domains import Domain
@@ -257,7 +257,9 @@ class Covered(Machine[CoverState, CoverSettings]):
                 check_callable(self.owner, "expert", made)
                 made = ask(self.owner, "expert", made, 2 ** len(self._levels))
             if not isinstance(made, Expert) or made.domain is not self.domain:
-                raise InputError(f"{self.owner} needs experts of thalweg.experts on its own domain. Got {told(made)}.")
+                raise InputError(
+                    f"{self.owner} needs experts of thalweg.experts on its own domain. Got {short_repr(made)}."
+                )
             gradients, judge = ("shared", "linear") if self.one_gradient else ("own", "value")
             if isinstance(made, Pool) and made.judge != judge:
                 raise InputError(
@@ -293,7 +295,7 @@ class Covered(Machine[CoverState, CoverSettings]):
         if not 0 < number < np.inf:
             raise InputError(
                 f"The 'threshold' parameter of {self.owner} must return a finite number > 0 for every m. "
-                f"Got {told(C)} for m = {m}."
+                f"Got {short_repr(C)} for m = {m}."
             )
         return number
 

@@ -33,7 +33,7 @@ from thalweg._kernels.clock import CLIPPED, FRESH, GRADIENTS, ROUNDS, VALUES
 from thalweg._kernels.handle import parts
 from thalweg._kernels.jit import Call, inner, kernel
 from thalweg._types import Array
-from thalweg._validate import ask, told, wrong
+from thalweg._validate import ask, short_repr, wrong
 from thalweg.domains import Domain
 from thalweg.errors import InputError, StateError
 from thalweg.learners import loop
@@ -234,7 +234,7 @@ class Delayed(DelayedFeedback):
         missing = [n for n in ("decision", "update", "state", "restore", "reset") if not _has(made, n)]
         if missing or isinstance(made, type):
             lacks = f", and it lacks {', '.join(missing)}" if missing else ""
-            raise InputError(f"{name} cannot use {told(made)}: make_learner must return a learner{lacks}.")
+            raise InputError(f"{name} cannot use {short_repr(made)}: make_learner must return a learner{lacks}.")
         check_takes_losses(name, made)
         kind = type(made).__name__
         if getattr(made, "takes_late", False):
@@ -249,13 +249,13 @@ class Delayed(DelayedFeedback):
                 "Use gradients='shared'."
             )
         if isinstance(made, Learner) and made.domain is not self.domain:
-            raise InputError(f"make_learner of {name} must build on the set that it is given. Got {told(made)}.")
+            raise InputError(f"make_learner of {name} must build on the set that it is given. Got {short_repr(made)}.")
         if getattr(made, "rounds", 0) != 0 or any(made is copy for copy in getattr(self, "_copies", ())):
-            raise InputError(f"make_learner of {name} must return a fresh learner every time. Got {told(made)}.")
+            raise InputError(f"make_learner of {name} must return a fresh learner every time. Got {short_repr(made)}.")
         if like is not None and not _alike(made, like):
             raise InputError(
-                f"make_learner of {name} must always return the same kind of learner. Got {told(made)}, before that "
-                f"{told(like)}."
+                f"make_learner of {name} must always return the same kind of learner. Got {short_repr(made)}, before "
+                f"that {short_repr(like)}."
             )
         return made
 
@@ -283,7 +283,7 @@ class Delayed(DelayedFeedback):
         if not feasible(self.domain, x):
             raise InputError(
                 f"{self._who()}: the decision of {type(copy).__name__} must be a point of {self.domain!r}. "
-                f"Got {told(copy.decision)}. Project it."
+                f"Got {short_repr(copy.decision)}. Project it."
             )
         return x
 

@@ -25,7 +25,7 @@ from thalweg._core.rules import feasible
 from thalweg._core.state import Floats, Past
 from thalweg._kernels.clock import CLIPPED, FRESH, GRADIENTS, ROUNDS, VALUES
 from thalweg._types import Array
-from thalweg._validate import check_count, check_entries, real_number, told
+from thalweg._validate import check_count, check_entries, real_number, short_repr
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.learners import loop
@@ -42,7 +42,7 @@ def read_delays(owner: str, domain: Domain, delay: object, max_delay: object, en
     if (delay is None) == (max_delay is None):
         raise InputError(
             f"{owner} needs one of 'delay', the fixed number of rounds until feedback comes, and 'max_delay', "
-            f"the largest such number. Got delay={told(delay)}, max_delay={told(max_delay)}."
+            f"the largest such number. Got delay={short_repr(delay)}, max_delay={short_repr(max_delay)}."
         )
     which, given = ("delay", delay) if max_delay is None else ("max_delay", max_delay)
     most = check_count(owner, which, given, least=0)
@@ -267,7 +267,7 @@ class DelayedFeedback(Learner):
         if not number.is_integer() or number > self.max_delay:
             raise InputError(
                 f"The 'delay' of {who or f'{type(self).__name__}.step'} must be a whole number of at most "
-                f"{self.max_delay}, as the learner was built, or negative for never. Got {told(delay)}."
+                f"{self.max_delay}, as the learner was built, or negative for never. Got {short_repr(delay)}."
             )
         return max(-1, int(number))
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from thalweg._core.state import Floats
 from thalweg._kernels.hulls import FULL, flatten
 from thalweg._kernels.vectors import square_norm
-from thalweg._validate import LARGEST_FLOAT, check_choice, check_positive, real_array, real_number, told
+from thalweg._validate import LARGEST_FLOAT, check_choice, check_positive, real_array, real_number, short_repr
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 
@@ -95,7 +95,7 @@ class Feedback:
         """Return numbers in the shape of the domain, possibly the array itself."""
         array = given if type(given) is np.ndarray and given.dtype is FLOAT64 else real_array(given)
         if array is None:
-            raise InputError(f"{self.who()}: {what} must be an array of real numbers. Got {told(given)}.")
+            raise InputError(f"{self.who()}: {what} must be an array of real numbers. Got {short_repr(given)}.")
         if array.shape != self.shape:
             raise InputError(
                 f"{self.who()}: {what} has shape {array.shape}, the domain has shape {self.shape}. "
@@ -144,7 +144,7 @@ class Feedback:
         value = real_number(loss)
         if not math.isfinite(value):
             what = "finite" if isinstance(loss, float) else "a number"
-            raise InputError(f"{self.who()}: loss must be {what}. Got {told(loss)}.")
+            raise InputError(f"{self.who()}: loss must be {what}. Got {short_repr(loss)}.")
         if value < self.floor:
             raise InputError(f"{self.who()}: loss is {value:g}, but {self.why_floor()}")
         if value - self.floor > self.largest_loss:
@@ -160,4 +160,4 @@ class Feedback:
     def check_loss_object(self, f: object) -> None:
         """Refuse an object without `value` and `gradient`."""
         if not (hasattr(f, "value") and hasattr(f, "gradient")):
-            raise InputError(f"{self.who()}: step needs a loss with f.value(x) and f.gradient(x). Got {told(f)}.")
+            raise InputError(f"{self.who()}: step needs a loss with f.value(x) and f.gradient(x). Got {short_repr(f)}.")

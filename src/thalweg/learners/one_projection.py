@@ -33,7 +33,7 @@ from thalweg._kernels.pointers import Pointer, call
 from thalweg._kernels.projections import PYTHON
 from thalweg._kernels.reduction import surrogate_gradient as correct
 from thalweg._types import Array
-from thalweg._validate import ask, check_array, check_nonnegative, told, wrong
+from thalweg._validate import ask, check_array, check_nonnegative, short_repr, wrong
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.learners import loop
@@ -462,7 +462,8 @@ def _check_inner(name: str, inner: Any) -> None:
     missing = [n for n in ("decision", "update", "state", "restore", "reset") if not hasattr(inner, n)]
     if missing:
         raise InputError(
-            f"{name} cannot use {told(inner)}: make_inner must return a learner, and it lacks {', '.join(missing)}."
+            f"{name} cannot use {short_repr(inner)}: make_inner must return a learner, and it lacks "
+            f"{', '.join(missing)}."
         )
     check_takes_losses(name, inner)
     if getattr(inner, "takes_late", False):
@@ -489,7 +490,7 @@ def _trusted(inner: Learner, bound: float | None) -> bool:
 def check_surrogate(owner: str, domain: Domain, surrogate: Any, what: str = "The 'surrogate' parameter") -> Domain:
     """Check that a surrogate has the domain's shape and contains it; tested at extreme points of compiled sets."""
     if not isinstance(surrogate, Domain):
-        raise InputError(f"{what} of {owner} must be a thalweg Domain. Got {told(surrogate)}.")
+        raise InputError(f"{what} of {owner} must be a thalweg Domain. Got {short_repr(surrogate)}.")
     if surrogate.shape != domain.shape:
         raise InputError(
             f"{what} of {owner} must hold points of shape {domain.shape}, as the domain does. "

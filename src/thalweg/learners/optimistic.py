@@ -29,7 +29,7 @@ from thalweg._kernels.parts import admit, clear, feed, member_decision, move, st
 from thalweg._kernels.projections import BALL
 from thalweg._kernels.vectors import dot
 from thalweg._types import Array
-from thalweg._validate import told
+from thalweg._validate import short_repr
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.experts import Descent
@@ -139,7 +139,9 @@ class Hinted(Machine[HintedState, HintedSettings]):
         start: Array | None,
     ) -> None:
         if domain.onto is not BALL:
-            raise InputError(f"{owner} moves its members on a ball around the domain. Got {told(domain)} as surrogate.")
+            raise InputError(
+                f"{owner} moves its members on a ball around the domain. Got {short_repr(domain)} as surrogate."
+            )
         self.domain, self.bound, self.spread = domain, gradient_bound, spread
         self.steps = np.array(step_sizes)
         self.members = [Descent(domain, float(step)) for step in step_sizes]

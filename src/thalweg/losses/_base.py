@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkab
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from thalweg._validate import check_array, check_number, real_array, told
+from thalweg._validate import check_array, check_number, real_array, short_repr
 from thalweg.domains._base import read_domain
 from thalweg.errors import InputError
 from thalweg.losses._phi import Phi, slope_at, value_at
@@ -151,7 +151,9 @@ class PredictionLoss:
         point, a = self._point(x), self.features
         gradient = np.empty(a.shape)
         if not math.isfinite(slope_at(self.phi, self.label, self.parameter, a, point, gradient)):
-            raise InputError(f"{type(self).__name__}: a decision must be finite, and so must <a, x>. Got {told(x)}.")
+            raise InputError(
+                f"{type(self).__name__}: a decision must be finite, and so must <a, x>. Got {short_repr(x)}."
+            )
         return gradient
 
     @property
@@ -198,7 +200,9 @@ class PredictionLoss:
             return x
         given = real_array(x)
         if given is None:
-            raise InputError(f"{type(self).__name__}: a decision must be an array of real numbers. Got {told(x)}.")
+            raise InputError(
+                f"{type(self).__name__}: a decision must be an array of real numbers. Got {short_repr(x)}."
+            )
         if given.shape != a.shape:
             raise InputError(
                 f"{type(self).__name__} has features of shape {a.shape}, so a decision must have that shape. "

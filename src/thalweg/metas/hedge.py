@@ -23,7 +23,7 @@ from thalweg._core.state import Floats, Ints, Past, Plan, field
 from thalweg._kernels.jit import implement, inlined
 from thalweg._kernels.parts import admit, alive, clear, feed, fits, weigh
 from thalweg._kernels.vectors import decay
-from thalweg._validate import check_array, check_count, check_entries, check_positive, told, wrong
+from thalweg._validate import check_array, check_count, check_entries, check_positive, short_repr, wrong
 from thalweg.errors import InputError
 from thalweg.metas._base import Meta
 
@@ -119,7 +119,7 @@ class Hedge(Meta):
         self.prior = None if prior is None else check_array("Hedge", "prior", prior, ndim=1)
         if self.prior is not None:
             if not (self.prior > 0).all():
-                raise InputError(f"The 'prior' parameter of Hedge must be numbers > 0. Got {told(prior)}.")
+                raise InputError(f"The 'prior' parameter of Hedge must be numbers > 0. Got {short_repr(prior)}.")
             self.prior = self.prior / self.prior.sum()
             if not (self.prior > 0).all():
                 raise wrong("Hedge", "prior", "numbers > 0 of sizes that can be compared", prior)

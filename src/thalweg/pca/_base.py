@@ -29,7 +29,7 @@ from thalweg._kernels.clock import FRESH, GRADIENTS, PROJECTIONS, ROUNDS, VALUES
 from thalweg._kernels.vectors import square_norm
 from thalweg._recorded import Recorded, build
 from thalweg._types import Array
-from thalweg._validate import check_count, check_entries, check_positive, check_rng, real_array, told
+from thalweg._validate import check_count, check_entries, check_positive, check_rng, real_array, short_repr
 from thalweg.domains import Fantope
 from thalweg.errors import InputError, ProjectionError
 from thalweg.learners.base import Queries, extended, outside, watch_horizon
@@ -354,7 +354,7 @@ class PCALearner(Kept, Recorded, ABC):
     def _read_numbers(self, what: str, x: ArrayLike) -> Array:
         array = real_array(x)
         if array is None:
-            raise InputError(f"{self._who()}: {what} must be an array of real numbers. Got {told(x)}.")
+            raise InputError(f"{self._who()}: {what} must be an array of real numbers. Got {short_repr(x)}.")
         return np.asarray(array, order="C")
 
     def _read_instance(self, x: ArrayLike) -> Array:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from thalweg._kernels import pca as kernels
 from thalweg._types import Array
-from thalweg._validate import check_array, check_number, told, wrong
+from thalweg._validate import check_array, check_number, short_repr, wrong
 from thalweg.errors import InputError
 
 __all__ = ["mixture", "systematic"]
@@ -47,7 +47,7 @@ def systematic(sigma: ArrayLike, u: float) -> Indices:
     s, k = _read("systematic", sigma)
     point = check_number("systematic", "u", u)
     if not 0.0 <= point < 1.0:
-        raise InputError(f"The 'u' parameter of systematic must lie in [0, 1). Got {told(u)}.")
+        raise InputError(f"The 'u' parameter of systematic must lie in [0, 1). Got {short_repr(u)}.")
     chosen = np.empty(k, dtype=np.int64)
     kernels.systematic(s, point, chosen)
     return chosen

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._types import Array
-from thalweg._validate import check_callable, check_count, check_items, check_shape, real_array, real_number, told
+from thalweg._validate import check_callable, check_count, check_items, check_shape, real_array, real_number, short_repr
 from thalweg.errors import InputError
 from thalweg.losses import Loss
 from thalweg.problems._base import Problem
@@ -96,7 +96,7 @@ class _FunctionLoss:
         if math.isnan(value) and not isinstance(answer, float):
             raise InputError(
                 f"Round {self._t} (counted from 0): the 'value' function of FromFunctions must return a number. "
-                f"Got {told(answer)}."
+                f"Got {short_repr(answer)}."
             )
         return value
 
@@ -107,7 +107,7 @@ class _FunctionLoss:
         if array is None:
             raise InputError(
                 f"Round {self._t} (counted from 0): the 'gradient' function of FromFunctions must return an array of "
-                f"real numbers. Got {told(answer)}."
+                f"real numbers. Got {short_repr(answer)}."
             )
         if array.shape != self.shape:
             raise InputError(
@@ -119,7 +119,7 @@ class _FunctionLoss:
     def _call(self, name: str, function: Any, x: ArrayLike) -> Any:
         point = real_array(x)
         if point is None:
-            raise InputError(f"FromFunctions: a decision must be an array of real numbers. Got {told(x)}.")
+            raise InputError(f"FromFunctions: a decision must be an array of real numbers. Got {short_repr(x)}.")
         if point.shape != self.shape:
             raise InputError(f"FromFunctions has decisions of shape {self.shape}. Got shape {point.shape}.")
         try:
@@ -161,7 +161,7 @@ class FromLosses(Problem):
                 noun = "methods" if len(self._asked) > 1 else "method"
                 raise InputError(
                     f"Round {t} (counted from 0): FromLosses needs objects with the {noun} "
-                    f"{' and '.join(f'{name}(x)' for name in self._asked)}. Got {told(loss)}."
+                    f"{' and '.join(f'{name}(x)' for name in self._asked)}. Got {short_repr(loss)}."
                 )
         if shape is None:
             shape = getattr(self._losses[0], "shape", None)
@@ -173,8 +173,8 @@ class FromLosses(Problem):
         for t, loss in enumerate(self._losses):
             if getattr(loss, "shape", self.shape) != self.shape:
                 raise InputError(
-                    f"Round {t} (counted from 0): FromLosses has decisions of shape {self.shape}. Got {told(loss)}, "
-                    "which is for decisions of another shape."
+                    f"Round {t} (counted from 0): FromLosses has decisions of shape {self.shape}. Got "
+                    "{short_repr(loss)}, which is for decisions of another shape."
                 )
         self.horizon = len(self._losses)
 

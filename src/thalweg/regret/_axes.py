@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from thalweg._extras import new_figure
-from thalweg._validate import told
+from thalweg._validate import short_repr
 from thalweg.errors import InputError
 
 __all__ = ["axes", "colors", "describe", "legend", "plain"]
@@ -18,7 +18,7 @@ def axes(owner: str, ax: object, *, width: float = 9.0, height: float = 4.2) -> 
     """The Axes to draw on, and whether they are ours. A new figure is not pyplot's: nothing global changes."""
     if ax is not None:
         if not hasattr(ax, "plot") or not hasattr(ax, "figure"):
-            raise InputError(f"The 'ax' parameter of {owner} must be one matplotlib Axes. Got {told(ax)}.")
+            raise InputError(f"The 'ax' parameter of {owner} must be one matplotlib Axes. Got {short_repr(ax)}.")
         return ax, False
     return new_figure(owner, width, height).add_subplot(), True
 

@@ -5,7 +5,7 @@ import hashlib
 import numpy as np
 
 from thalweg._types import Array
-from thalweg._validate import told
+from thalweg._validate import short_repr
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.learners.base import bounded
@@ -21,7 +21,7 @@ def check_problem(owner: str, problem: object, domain: Domain) -> Problem:
     bounded(owner, domain)
     if not isinstance(problem, Problem):
         if not isinstance(problem, list | tuple):
-            raise InputError(f"{owner} needs a thalweg problem or a list of losses. Got {told(problem)}.")
+            raise InputError(f"{owner} needs a thalweg problem or a list of losses. Got {short_repr(problem)}.")
         problem = FromLosses(problem, shape=domain.shape)
     if problem.horizon is None:
         raise InputError(f"{owner} needs a problem that ends. Slice it: problem[:1000].")
@@ -43,7 +43,9 @@ def check_window(owner: str, problem: Problem, start: int, stop: int | None) -> 
     last = T if stop is None else stop
     whole = all(isinstance(t, int | np.integer) and not isinstance(t, bool | np.timedelta64) for t in (start, last))
     if not (whole and 0 <= start < last <= T):
-        raise InputError(f"{owner} needs rounds 0 <= start < stop <= {T}. Got start={told(start)}, stop={told(stop)}.")
+        raise InputError(
+            f"{owner} needs rounds 0 <= start < stop <= {T}. Got start={short_repr(start)}, stop={short_repr(stop)}."
+        )
     return int(start), int(last)
 
 

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from thalweg._core.html import row_table
 from thalweg._progress import progress_bar
 from thalweg._types import Array
-from thalweg._validate import check_items, told, wrong
+from thalweg._validate import check_items, short_repr, wrong
 from thalweg.cards import recipes
 from thalweg.errors import InputError
 from thalweg.learners.base import Learner
@@ -190,7 +190,7 @@ def certify(
     if theorem is None:
         known = ", ".join(dict.fromkeys(r.kind.__name__ for r in recipes().values() if r.card.theorem is not None))
         raise InputError(
-            f"certify knows the theorems of {known}. Got {told(learner)}. "
+            f"certify knows the theorems of {known}. Got {short_repr(learner)}. "
             "A class of your own names its theorem on its card: see thalweg.cards."
         )
     paid, problem = played("certify", run, problem, learner.domain)
@@ -234,7 +234,7 @@ def _windows(problem: Problem, intervals: str | Sequence[Window] | None, theorem
         found = [(r, r + n) for n in lengths for r in range(0, T - n + 1, n)] + [(0, T)]
     elif isinstance(intervals, str):
         raise InputError(
-            f"The 'intervals' parameter of certify must be 'dyadic', 'whole' or pairs. Got {told(intervals)}."
+            f"The 'intervals' parameter of certify must be 'dyadic', 'whole' or pairs. Got {short_repr(intervals)}."
         )
     else:
         pairs = [

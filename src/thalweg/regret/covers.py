@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from thalweg._interrupts import interrupts
 from thalweg._progress import progress_bar
 from thalweg._types import Array
-from thalweg._validate import check_count, told
+from thalweg._validate import check_count, short_repr
 from thalweg.errors import InputError
 from thalweg.learners.base import Learner
 from thalweg.learners.cover import Cover
@@ -215,7 +215,7 @@ def cover(record: CoverRecord, *, ax: Axes | None = None) -> Axes:
         Where to draw; a new figure when left out. The colour bar takes its room from it.
     """
     if not isinstance(record, CoverRecord):
-        raise InputError(f"cover draws the result of record_cover. Got {told(record)}.")
+        raise InputError(f"cover draws the result of record_cover. Got {short_repr(record)}.")
     K, T = record.levels, record.run.rounds
     ax, _ = axes("cover", ax, height=min(7.0, 2.4 + 0.42 * K))
     from matplotlib.cm import ScalarMappable
@@ -264,7 +264,7 @@ def _ensemble(learner: object) -> Cover:
         if not hasattr(found, "inner"):
             raise InputError(
                 f"record_cover needs a learner over a cover, such as EfficientAdaptive, CBCE or SACS. "
-                f"Got {told(learner)}."
+                f"Got {short_repr(learner)}."
             )
         found = found.inner
     return found

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from thalweg._core.html import fact_table, row_table
 from thalweg._progress import progress_bar
 from thalweg._types import Array
-from thalweg._validate import check_array, check_count, check_items, check_positive, told, wrong
+from thalweg._validate import check_array, check_count, check_items, check_positive, short_repr, wrong
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.play import Run
@@ -365,7 +365,7 @@ def played(owner: str, run: Run | ArrayLike, problem: Problem, domain: Domain | 
     if domain is not None:
         problem = check_problem(owner, problem, domain)
     elif not isinstance(problem, Problem):
-        raise InputError(f"{owner} needs a thalweg problem. Got {told(problem)}.")
+        raise InputError(f"{owner} needs a thalweg problem. Got {short_repr(problem)}.")
     if paid.size == 0 or (problem.horizon is not None and paid.size > problem.horizon):
         raise InputError(f"{owner} got {paid.size} losses paid for a problem of {problem.horizon} rounds.")
     return paid, problem if paid.size == problem.horizon else problem[: paid.size]

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from thalweg._types import Array
-from thalweg._validate import check_array, check_count, check_flag, check_items, check_text, real_number, told
+from thalweg._validate import check_array, check_count, check_flag, check_items, check_text, real_number, short_repr
 from thalweg.errors import InputError
 from thalweg.play import Run
 from thalweg.problems import Problem
@@ -90,7 +90,7 @@ def cumulative_loss(
         if T is not None and table.shape[1] != T:
             raise InputError(f"{owner}: the comparator {name!r} has {table.shape[1]} rounds, the longest run {T}.")
     if not solid and not dashed:
-        raise InputError(f"{owner} needs at least one run. Got {told(runs)}.")
+        raise InputError(f"{owner} needs at least one run. Got {short_repr(runs)}.")
     ax, own = axes(owner, ax)
     for tables, dash in ((solid, False), (dashed, True)):
         lines = colors(ax, reverse=dash)
@@ -218,7 +218,7 @@ def regret_by_length(
     owner = "regret_by_length"
     if not measured or not all(isinstance(one, IntervalRegret) for one in measured):
         raise InputError(
-            f"{owner} needs the result of thalweg.regret.adaptive or interval_dynamic. Got {told(measured)}."
+            f"{owner} needs the result of thalweg.regret.adaptive or interval_dynamic. Got {short_repr(measured)}."
         )
     names = _names(owner, measured, labels)
     of = getattr(bound, "run", "")
@@ -270,7 +270,7 @@ def _tables(owner: str, parameter: str, given: object) -> dict[str, Array]:
     if not isinstance(given, Mapping):
         raise InputError(
             f"The '{parameter}' parameter of {owner} must map names to runs, such as {{'SOGD': run}}. "
-            f"Got {told(given)}."
+            f"Got {short_repr(given)}."
         )
     return {str(name): _table(owner, f"{parameter}[{name!r}]", value) for name, value in given.items()}
 
@@ -324,7 +324,7 @@ def _bounds_by_length(owner: str, bound: object) -> tuple[Array, Array, Array]:
 def _no_bound(owner: str, bound: object) -> InputError:
     return InputError(
         f"The 'bound' parameter of {owner} must map lengths to numbers, or be a certificate, or rows with start, stop "
-        f"and bound. Got {told(bound)}."
+        f"and bound. Got {short_repr(bound)}."
     )
 
 
@@ -332,7 +332,9 @@ def _names(owner: str, measured: Sequence[IntervalRegret], labels: Sequence[str]
     if labels is not None:
         names = [] if isinstance(labels, str) else check_items(owner, "labels", labels, "a list of names")
         if len(names) != len(measured):
-            raise InputError(f"The 'labels' parameter of {owner} must hold {len(measured)} names. Got {told(labels)}.")
-        return [told(name) if not isinstance(name, str) else name for name in names]
+            raise InputError(
+                f"The 'labels' parameter of {owner} must hold {len(measured)} names. Got {short_repr(labels)}."
+            )
+        return [short_repr(name) if not isinstance(name, str) else name for name in names]
     kinds = [f"{one.kind} regret" for one in measured]
     return [kind if kinds.count(kind) == 1 else f"{kind} {kinds[: k + 1].count(kind)}" for k, kind in enumerate(kinds)]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from thalweg._extras import need
-from thalweg._validate import check_choice, check_count, check_text, told
+from thalweg._validate import check_choice, check_count, check_text, short_repr
 from thalweg.errors import InputError
 from thalweg.fleet import Fleet
 from thalweg.spark.processor import processor_of
@@ -65,7 +65,7 @@ def run(
     for module in ("pandas", "pyarrow"):
         need(module, "spark", OWNER)
     if not isinstance(rows, frames.DataFrame):
-        raise InputError(f"{OWNER} needs a Spark frame. Got {told(rows)}.")
+        raise InputError(f"{OWNER} needs a Spark frame. Got {short_repr(rows)}.")
     check_choice(OWNER, "on_bad", on_bad, ("raise", "skip"))
     count = check_count(OWNER, "shards", shards, most=2**31 - 1)
     when = check_text(OWNER, "time_col", time_col)

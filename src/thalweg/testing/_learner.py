@@ -429,5 +429,5 @@ def check_learner(make: Callable[[], Learner] | type[Learner]) -> None:
         try:
             check(make)
         except Exception as error:
-            told = str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
-            raise AssertionError(f"{check.__name__}: {told}") from error
+            message = str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
+            raise AssertionError(f"{check.__name__}: {message}") from error

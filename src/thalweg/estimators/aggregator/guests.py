@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from thalweg._types import Array
-from thalweg._validate import told
+from thalweg._validate import short_repr
 from thalweg.errors import InputError, StateError
 
 __all__ = ["Hosted", "Names"]
@@ -26,7 +26,8 @@ class Hosted:
         w = np.asarray(self.guest.weights(x.copy(), a.copy()), dtype=np.float64)
         if w.shape != x.shape or not (np.isfinite(w).all() and (w >= 0).all()):
             raise InputError(
-                f"Aggregator: the guest {type(self.guest).__name__} must give {x.size} weights >= 0. Got {told(w)}."
+                f"Aggregator: the guest {type(self.guest).__name__} must give {x.size} weights >= 0. Got "
+                f"{short_repr(w)}."
             )
         w = w * a
         return np.asarray(w / w.sum() if w.sum() > 0 else a / a.sum())

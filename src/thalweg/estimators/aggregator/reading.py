@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from thalweg._types import Array
-from thalweg._validate import real_array, told
+from thalweg._validate import real_array, short_repr
 from thalweg.errors import InputError
 from thalweg.estimators._frames import FrameTable, column, table
 from thalweg.parts.covariance import LARGEST_FORECAST
@@ -89,7 +89,7 @@ def read_answers(who: str, y: object, loss: str) -> Array:
     if loss == "percentage" and (np.abs(Y) < 1 / LARGEST_FORECAST).any():
         raise InputError(f"{who}: y is 0 in row {int(np.argmin(np.abs(Y)))}; a percentage of it says nothing.")
     if loss == "log" and not ((Y == 0) | (Y == 1)).all():
-        raise InputError(f"{who}: for loss='log' y must be 0 or 1. Got {told(Y[(Y != 0) & (Y != 1)][0].item())}.")
+        raise InputError(f"{who}: for loss='log' y must be 0 or 1. Got {short_repr(Y[(Y != 0) & (Y != 1)][0].item())}.")
     return Y
 
 
@@ -117,12 +117,14 @@ def _named(who: str, what: str, came: FrameTable) -> FrameTable:
     strange = [name for name in came.names if not isinstance(name, str | int)]
     if strange:
         raise InputError(
-            f"{who}: columns of {what} must be named by text or whole numbers. Got {told(strange[0])}. Rename them, "
-            'for instance by frame.columns = ["_".join(name) for name in frame.columns].'
+            f"{who}: columns of {what} must be named by text or whole numbers. Got {short_repr(strange[0])}. Rename "
+            'them, for instance by frame.columns = ["_".join(name) for name in frame.columns].'
         )
     names = tuple(map(str, came.names))
     if len(set(names)) < len(names):
-        raise InputError(f"{who}: two columns of {what} have one name, as text: {told(list(came.names))}. Rename one.")
+        raise InputError(
+            f"{who}: two columns of {what} have one name, as text: {short_repr(list(came.names))}. Rename one."
+        )
     return came._replace(names=names)
 
 

@@ -19,7 +19,7 @@ from thalweg._kernels.clock import ROUNDS
 from thalweg._kernels.hulls import FULL
 from thalweg._kernels.projections import BALL
 from thalweg._types import Array
-from thalweg._validate import check_choice, check_nonnegative, check_number, told, wrong
+from thalweg._validate import check_choice, check_nonnegative, check_number, short_repr, wrong
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.learners.base import read_start
@@ -102,7 +102,9 @@ class Tracking(Machine[TrackerState, TrackerSettings]):
     ) -> None:
         self.owner, self.domain, self.embedded = owner, domain, embedded
         if domain.onto is not BALL:
-            raise InputError(f"{owner} moves its members on a ball around the domain. Got {told(domain)} as surrogate.")
+            raise InputError(
+                f"{owner} moves its members on a ball around the domain. Got {short_repr(domain)} as surrogate."
+            )
         self.intervals = check_choice(owner, "intervals", intervals, (True, False))
         choices: tuple[str | bool, ...] = "auto", True, False
         self.curvature = check_choice(owner, "curvature", curvature, choices)

@@ -22,11 +22,11 @@ __all__ = [
     "ColumnsState",
     "NoColumns",
     "columns_plan",
+    "forecast_columns",
     "give_rows",
     "has_capacity",
     "keep_row",
     "learn_columns",
-    "say_columns",
 ]
 
 LOSSES = {"squared": "squared_error", "absolute": "absolute_error"}
@@ -86,7 +86,9 @@ def keep_row(e: Any, c: Any) -> None:
 
 
 @generic
-def say_columns(e: Any, c: Any, line: Floats, L: int, t: int, known: int, low: float, high: float, out: Floats) -> bool:
+def forecast_columns(
+    e: Any, c: Any, line: Floats, L: int, t: int, known: int, low: float, high: float, out: Floats
+) -> bool:
     """out[h - 1] <- forecasts for the `known` rounds whose columns are given; False where there are none."""
     ...
 
@@ -111,7 +113,7 @@ def _no_row(e: NoColumns, c: Any) -> None:
     pass
 
 
-@implement(say_columns, NoColumns)
+@implement(forecast_columns, NoColumns)
 def _silent(
     e: NoColumns, c: Any, line: Floats, L: int, t: int, known: int, low: float, high: float, out: Floats
 ) -> bool:
@@ -160,8 +162,8 @@ def _design(c: ColumnsSettings, line: Floats, at: int, t: int, row: Floats) -> i
     return n
 
 
-@implement(say_columns, ColumnsState)
-def _say(
+@implement(forecast_columns, ColumnsState)
+def _forecast_columns(
     e: ColumnsState, c: ColumnsSettings, line: Floats, L: int, t: int, known: int, low: float, high: float, out: Floats
 ) -> bool:
     if e.model.clock[0] == 0:

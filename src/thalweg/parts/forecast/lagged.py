@@ -20,7 +20,7 @@ from thalweg._kernels.jit import inner
 from thalweg.parts.forecast.past import TIME, HistoryState, hold
 from thalweg.parts.forecast.ridge import are_sums, learn_ridge, packed, solve_ridge
 
-__all__ = ["KAPPA", "LaggedSettings", "LaggedState", "lagged_plan", "learn_lagged", "reach", "say_lagged"]
+__all__ = ["KAPPA", "LaggedSettings", "LaggedState", "forecast_lagged", "lagged_plan", "learn_lagged", "reach"]
 
 KAPPA = 3.0
 LAGS, SEASONAL_DIFFERENCES = 0, 1
@@ -112,7 +112,7 @@ def _features(c: LaggedSettings, line: Floats, at: int, kind: int, m: int, mean:
 
 
 @inner
-def say_lagged(
+def forecast_lagged(
     s: LaggedState, c: LaggedSettings, history: HistoryState, line: Floats, kind: int, q: int, p: int, low: float,
     high: float, out: Floats,
 ) -> bool:  # fmt: skip

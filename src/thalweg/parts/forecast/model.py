@@ -21,7 +21,14 @@ from thalweg._core.state import Floats, Ints, Past, Plan, field, part, scratch
 from thalweg._kernels.handle import Handle, parts
 from thalweg._kernels.jit import inner, kernel
 from thalweg._validate import LARGEST_ENTRY
-from thalweg.parts.forecast.columns import columns_plan, give_rows, has_capacity, keep_row, learn_columns, say_columns
+from thalweg.parts.forecast.columns import (
+    columns_plan,
+    forecast_columns,
+    give_rows,
+    has_capacity,
+    keep_row,
+    learn_columns,
+)
 from thalweg.parts.forecast.combination import combination_plan, judge_candidates, weigh_candidates
 from thalweg.parts.forecast.direct import (
     BASE,
@@ -33,7 +40,7 @@ from thalweg.parts.forecast.direct import (
     solve_direct,
     wait_direct,
 )
-from thalweg.parts.forecast.lagged import LAGS, SEASONAL_DIFFERENCES, lagged_plan, learn_lagged, reach, say_lagged
+from thalweg.parts.forecast.lagged import LAGS, SEASONAL_DIFFERENCES, forecast_lagged, lagged_plan, learn_lagged, reach
 from thalweg.parts.forecast.past import (
     ABSENT,
     CHANGED,
@@ -75,12 +82,12 @@ from thalweg.parts.forecast.smoothing import (
     SEASONAL_ROWS,
     bank_plan,
     coast,
-    say,
+    forecast_smoothed,
     shift_levels,
     smooth,
     start_season,
 )  # fmt: skip
-from thalweg.parts.forecast.spans import learn_scale, learn_span, say_spans, spans_plan, wait_for_answer
+from thalweg.parts.forecast.spans import learn_scale, learn_span, spans_plan, wait_for_answer, write_spans
 
 __all__ = [
     "ASKED", "CHECK", "FOUND", "ForecastSettings", "ForecastState", "answer", "ask", "candidates", "forecast_plan",
@@ -107,7 +114,7 @@ class ForecastState(NamedTuple):
     pool: Any = part()
     spans: Any = part()
     columns: Any = part()
-    told: Floats = field("1", size_or_absent(LARGEST_ENTRY), called="forecast", start=ABSENT)  # of the next value
+    forecast: Floats = field("1", size_or_absent(LARGEST_ENTRY), start=ABSENT)  # of the next value
     found: Ints = field(str(FOUND), counters, called="seasons")  # in the series itself; 0: none
     clock: Ints = field("3", counters, called="counters")
 
@@ -231,7 +238,7 @@ def _put(s: ForecastState, row: Floats, p: int, low: float, high: float, out: Fl
 
 
 @inner
-def _hush(out: Floats) -> None:
+def _no_forecast(out: Floats) -> None:
     """Mark a candidate as without a forecast."""
     for h in range(out.shape[0]):
         out[h] = ABSENT
@@ -260,7 +267,7 @@ def _direct(
         x[4] = s.history.step[p]
         x[SHARED + 3] = x[SHARED + 4] = 0.0
         keep_shared(s.direct, c.direct, i, t)
-    _hush(out)
+    _no_forecast(out)
     anchor = 0
     for h in range(H):
         if not ready:
@@ -304,22 +311,22 @@ def _speak(s: ForecastState, c: ForecastSettings, known: int) -> None:
     for h in range(H):
         out[NAIVE, h] = last
         out[DRIFT, h] = hold(last + (h + 1 + gap) * drift, low, high) if enough else ABSENT
-    say(s.bank, c.bank, -1, 0, 2, t, c.smoothed[2])
+    forecast_smoothed(s.bank, c.bank, -1, 0, 2, t, c.smoothed[2])
     _put(s, c.smoothed[2], 0, low, high, out[TREND])
     line = c.history.line
-    if not say_lagged(s.lagged, c.lagged, history, line[0], LAGS, -1, 0, low, high, out[LAGGED]):
-        _hush(out[LAGGED])
+    if not forecast_lagged(s.lagged, c.lagged, history, line[0], LAGS, -1, 0, low, high, out[LAGGED]):
+        _no_forecast(out[LAGGED])
     if c.plain:
         for p in range(2):
             if usual(history, p):
                 for j in range(3):
-                    say(s.bank, c.bank, -1, p, j, t, c.smoothed[j])
+                    forecast_smoothed(s.bank, c.bank, -1, p, j, t, c.smoothed[j])
                 _direct(s, c, p, -1, p, low, high, out[OTHERS + p])
             else:
-                _hush(out[OTHERS + p])
+                _no_forecast(out[OTHERS + p])
     if c.at_columns >= 0:
-        _hush(out[c.at_columns])
-        say_columns(s.columns, c.columns, line[0], L, t, known, low, high, out[c.at_columns])
+        _no_forecast(out[c.at_columns])
+        forecast_columns(s.columns, c.columns, line[0], L, t, known, low, high, out[c.at_columns])
     for q in range(c.seasons.shape[0]):
         _speak_season(s, c, q, low, high)
 
@@ -331,14 +338,14 @@ def _speak_season(s: ForecastState, c: ForecastSettings, q: int, low: float, hig
     L, t, H = history.z.shape[1], history.counts[TIME], out.shape[1]
     first, line = c.at_seasons + SEASONAL * q, c.history.line
     for k in range(SEASONAL):
-        _hush(out[first + k])
+        _no_forecast(out[first + k])
     if t < m:
         return
     for h in range(H):
         out[first, h] = line[0, L - m + h % m]
     if s.bank.started[q + 1] == 0 and t >= 2 * m:
         start_season(s.bank, c.bank, q, t, line, L, history.step)
-    say_lagged(s.lagged, c.lagged, history, line[0], LAGS, q, 0, low, high, out[first + 9])
+    forecast_lagged(s.lagged, c.lagged, history, line[0], LAGS, q, 0, low, high, out[first + 9])
     low_z, high_z = low, high
     for p in range(2):
         i = 2 * (int(c.plain) + q) + p
@@ -346,13 +353,15 @@ def _speak_season(s: ForecastState, c: ForecastSettings, q: int, low: float, hig
             continue
         if s.bank.started[q + 1] == 1:
             for j in range(SEASONAL_ROWS):
-                say(s.bank, c.bank, q, p, j, t, c.smoothed[j])
+                forecast_smoothed(s.bank, c.bank, q, p, j, t, c.smoothed[j])
                 _put(s, c.smoothed[j], p, low, high, out[first + 1 + 4 * p + j])
         _direct(s, c, i, q, p, low, high, out[first + 12 + p])
         if p == 1:
             low_z, high_z = -700.0, np.log(max(high, 1e-300))
         differences = out[first + 10 + p]
-        if say_lagged(s.lagged, c.lagged, history, line[p], SEASONAL_DIFFERENCES, q, p, low_z, high_z, differences):
+        if forecast_lagged(
+            s.lagged, c.lagged, history, line[p], SEASONAL_DIFFERENCES, q, p, low_z, high_z, differences
+        ):
             _put(s, differences, p, low, high, differences)
 
 
@@ -369,7 +378,7 @@ def _forecast(s: ForecastState, c: ForecastSettings, known: int) -> None:
                 c.lower[v, h] = c.upper[v, h] = np.nan
         for k in range(K):
             c.shares[k] = 0.0
-        s.told[0] = ABSENT
+        s.forecast[0] = ABSENT
         return
     gap, t, A = s.history.counts[GAP], s.history.counts[TIME], c.pool.horizons.shape[0]
     lay_out(s.history, c.history)
@@ -393,7 +402,7 @@ def _forecast(s: ForecastState, c: ForecastSettings, known: int) -> None:
         if h == 0:
             for k in range(K):
                 c.shares[k] /= total
-    s.told[0] = c.mean[0]
+    s.forecast[0] = c.mean[0]
     if V > 0:
         _enclose(s, c, gap)
     for a in range(A):
@@ -409,7 +418,7 @@ def _forecast(s: ForecastState, c: ForecastSettings, known: int) -> None:
 def _enclose(s: ForecastState, c: ForecastSettings, gap: int) -> None:
     """lower, upper <- intervals around the mean."""
     H, A = c.mean.shape[0], c.pool.horizons.shape[0]
-    say_spans(s.spans, c.spans, c.pool.horizons, c.mean)
+    write_spans(s.spans, c.spans, c.pool.horizons, c.mean)
     for h in range(H):
         far = min(h + gap, H - 1)
         a, part = c.pool.below[far], c.pool.part[far]
@@ -429,9 +438,9 @@ def _enclose(s: ForecastState, c: ForecastSettings, gap: int) -> None:
 def _clean(s: ForecastState, c: ForecastSettings, y: float) -> float:
     """Return the value cleaned for the candidates, by (1) and (2) of `past`."""
     history = s.history
-    if not is_there(s.told[0]):
+    if not is_there(s.forecast[0]):
         return y
-    f, scale = s.told[0], history.marks[SCALE]
+    f, scale = s.forecast[0], history.marks[SCALE]
     e = y - f
     side = 0
     if history.counts[TIME] >= c.calm and history.counts[ERRORS] >= WARM and abs(e) > OUTLIER * scale > 0.0:
@@ -464,9 +473,9 @@ def _clean(s: ForecastState, c: ForecastSettings, y: float) -> float:
 @inner
 def _change_level(s: ForecastState, c: ForecastSettings, y: float, before: float) -> None:
     """Move to a new level: `before` is its first value, y the current one."""
-    history, shift, shift_log = s.history, y - s.told[0], 0.0
+    history, shift, shift_log = s.history, y - s.forecast[0], 0.0
     if usual(history, 1) and y > 0.0:
-        shift_log = np.log(y) - logarithm(history, s.told[0])
+        shift_log = np.log(y) - logarithm(history, s.forecast[0])
     rebase(history, shift, shift_log)
     L, t = history.z.shape[1], history.counts[TIME]
     if history.counts[GAP] == 0 and history.counts[TRUSTED] == 0:
@@ -492,7 +501,7 @@ def _learn(s: ForecastState, c: ForecastSettings, y: float) -> None:
     history = s.history
     if y != y:
         if history.counts[SEEN] > 0:
-            fill(history, s.told[0])
+            fill(history, s.forecast[0])
             coast(s.bank, c.bank)
         return
     t = history.counts[TIME]
@@ -505,15 +514,17 @@ def _learn(s: ForecastState, c: ForecastSettings, y: float) -> None:
                 judge_candidates(s.pool, c.pool, a, slot, y, least)
                 if c.lower.shape[0] > 0:
                     learn_span(s.spans, c.spans, a, h, slot, y)
-        if c.lower.shape[0] > 0 and history.counts[GAP] == 0 and is_there(s.told[0]):
-            learn_scale(s.spans, y, s.told[0])
+        if c.lower.shape[0] > 0 and history.counts[GAP] == 0 and is_there(s.forecast[0]):
+            learn_scale(s.spans, y, s.forecast[0])
     clean = _clean(s, c, y)
     gap, seen = history.counts[GAP], history.counts[SEEN]
     if y <= 0.0 and history.counts[POSITIVE] == 1:
         history.counts[POSITIVE] = 0
     if gap > 0:
         spread_back(
-            history, clean - s.told[0], np.log(clean) - logarithm(history, s.told[0]) if usual(history, 1) else 0.0
+            history,
+            clean - s.forecast[0],
+            np.log(clean) - logarithm(history, s.forecast[0]) if usual(history, 1) else 0.0,
         )
     lay_out(history, c.history)
     if seen > 0:

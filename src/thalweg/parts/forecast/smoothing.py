@@ -25,8 +25,20 @@ from thalweg._kernels.jit import inner
 from thalweg._validate import LARGEST_ENTRY
 
 __all__ = [
-    "PLAIN", "PLAIN_ROWS", "SEASONAL", "SEASONAL_ROWS", "BankSettings", "BankState", "bank_plan", "coast", "plain_row",
-    "say", "season_row", "shift_levels", "smooth", "start_season",
+    "PLAIN",
+    "PLAIN_ROWS",
+    "SEASONAL",
+    "SEASONAL_ROWS",
+    "BankSettings",
+    "BankState",
+    "bank_plan",
+    "coast",
+    "forecast_smoothed",
+    "plain_row",
+    "season_row",
+    "shift_levels",
+    "smooth",
+    "start_season",
 ]  # fmt: skip
 
 # alpha, beta, phi, gamma
@@ -88,7 +100,7 @@ def _values(c: BankSettings, q: int, p: int, j: int) -> int:
 
 
 @inner
-def say(s: BankState, c: BankSettings, q: int, p: int, j: int, t: int, out: Floats) -> None:
+def forecast_smoothed(s: BankState, c: BankSettings, q: int, p: int, j: int, t: int, out: Floats) -> None:
     """out[h - 1] <- (1), of season q, or without one where q = -1."""
     r = plain_row(p, j) if q < 0 else season_row(q, p, j)
     phi = c.plain[j, 2] if q < 0 else c.seasonal[j, 2]

@@ -33,7 +33,7 @@ from thalweg._kernels.jit import inner
 from thalweg._validate import LARGEST_ENTRY
 from thalweg.parts.forecast.past import ABSENT, is_there, size_or_absent
 
-__all__ = ["SpansSettings", "SpansState", "learn_scale", "learn_span", "say_spans", "spans_plan", "wait_for_answer"]
+__all__ = ["SpansSettings", "SpansState", "learn_scale", "learn_span", "spans_plan", "wait_for_answer", "write_spans"]
 
 WINDOW = 128
 OLD = 4  # the first of so many parts of all scores does not count
@@ -138,7 +138,7 @@ def _unit(s: SpansState, h: int, mean: float) -> float:
 
 
 @inner
-def say_spans(s: SpansState, c: SpansSettings, horizons: Ints, means: Floats) -> None:
+def write_spans(s: SpansState, c: SpansSettings, horizons: Ints, means: Floats) -> None:
     """q <- (2) for all horizons and levels; ABSENT where there are no answers at all. means[h - 1] are forecasts."""
     for a in range(horizons.shape[0]):
         h, n = horizons[a], _used(s.kept[a], s.scores.shape[1])
