@@ -90,12 +90,12 @@ KILOBYTES = {
     "ConformalTracker": 93.4,
 }  # benchmarks/fleet.py
 MICROSECONDS = {
-    "dict of learners": 5.7,
-    "Fleet": 1.3,
-    "Fleet, from a frame": 1.6,
-    "Spark, at rest": 2.7,
-    "Spark, 20 rows a key\nand micro-batch": 8,
-    "Spark, one row a key\nand micro-batch": 55,
+    "dict of learners": 2.4,
+    "Fleet": 1.1,
+    "Fleet, from a frame": 1.2,
+    "Spark, static frame": 2.7,
+    "Spark, 20 rows a key\nand micro-batch": 9,
+    "Spark, one row a key\nand micro-batch": 47,
     "Spark, one value a key": 160,
 }
 
