@@ -244,6 +244,8 @@ def _combine(model, t, answers=VALUES):
 
 
 def _interval(model, t):
+    while model.waiting >= model.horizon:  # after an interrupted round one more waits
+        model.update(abs(VALUES[t]))
     said = model.threshold()
     model.update(abs(VALUES[t]))
     return said

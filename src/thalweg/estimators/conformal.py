@@ -224,7 +224,7 @@ class ConformalTracker(Kept, Recorded):
     ...     low, high = tracker.predict_interval(y_hat)
     ...     inside += low <= y <= high
     ...     tracker.update(y)
-    >>> inside / 2000
+    >>> round(inside / 2000, 2)
     0.9
     """
 

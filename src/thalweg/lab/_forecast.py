@@ -212,17 +212,21 @@ def forecast_live(asked: Asked) -> None:
     elif save is not None and many is not None:
         many.open()
         keep = many.put
-    live(
-        sys.stdin,
-        write,
-        asked.target,
-        many.of if many is not None else lambda label: make(),
-        levels=(make() if many is None else many.first).levels,
-        id=asked.id,
-        time=asked.time,
-        columns=asked.columns,
-        frequency=frequency,
-        decimal=asked.decimal,
-        keep=keep,
-        note=echo_note,
-    )
+    try:
+        live(
+            sys.stdin,
+            write,
+            asked.target,
+            many.of if many is not None else lambda label: make(),
+            levels=(make() if many is None else many.first).levels,
+            id=asked.id,
+            time=asked.time,
+            columns=asked.columns,
+            frequency=frequency,
+            decimal=asked.decimal,
+            keep=keep,
+            note=echo_note,
+        )
+    finally:
+        if many is not None:
+            many.close()

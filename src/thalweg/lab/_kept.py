@@ -120,3 +120,7 @@ class KeptSeries:
         self.puts += 1
         if self.puts % OFTEN == 0:
             self.fleet.checkpoint()
+
+    def close(self) -> None:
+        """Release the folder."""
+        self.fleet.close()
