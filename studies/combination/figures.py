@@ -40,7 +40,7 @@ def ratios(rows: Sequence[Row]) -> Any:
             spots = np.array([found[name] for name in names])
             axis.plot(np.minimum(spots, WIDEST), places, mark, color=colour, markersize=size, label=who, zorder=3)
         axis.axvline(1.0, color="black", linewidth=0.8, zorder=0)
-        axis.set(title=TITLES[variant], xlim=(0.68, WIDEST + 0.02))
+        axis.set(title=TITLES[variant], xlim=(0.63, WIDEST + 0.02))
         axis.set_xlabel("error over that of the best rule of OPERA\n(left is better; 1.3 or more at the right edge)")
     legend(figure, axes[0, 0], "upper center", 3)
     return figure
