@@ -93,10 +93,10 @@ MICROSECONDS = {
     "dict of learners": 2.4,
     "Fleet": 1.1,
     "Fleet, from a frame": 1.2,
-    "Spark, static frame": 2.7,
-    "Spark, 20 rows a key\nand micro-batch": 9,
-    "Spark, one row a key\nand micro-batch": 47,
-    "Spark, one value a key": 160,
+    "Spark, static frame": 2.5,
+    "Spark, 20 rows a key\nand micro-batch": 9.6,
+    "Spark, one row a key\nand micro-batch": 50,
+    "Spark, one value a key": 170,
 }
 
 
