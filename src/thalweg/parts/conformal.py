@@ -22,8 +22,8 @@ no longer than that window, and a single huge score hardly at all. A quantile of
 (1 - alpha)(n + 1) of the sorted ones, between neighbours linear.
 
 After more than 10/alpha zeros in a row windows and means are empty, the threshold is 0 and the rest waits until a score
-is above 0: a zero is covered whatever the threshold is. After more than 100/alpha D and F have their values before
-them.
+is above 0: a zero is covered whatever the threshold is. After more than 100/alpha zeros D and F return to their values
+before the first of them.
 
 Scores times a power of two give thresholds times that power, bit for bit, as long as nothing underflows: everything
 above is linear in the scores, or made of ratios of them.
@@ -52,7 +52,7 @@ __all__ = [
 
 RATIOS = 1000  # that are remembered for each half-life
 STEEPEST = 2.0**64  # of a ratio
-FEWEST, ENDLESS = 32, 2**62  # capacity for scores: the smallest, and none that is ever reached
+FEWEST, ENDLESS = 32, 2**62  # capacity for scores: the smallest, and one that is never reached
 FADING = 0.6  # share of the correction in c_F; the rest is in c_D
 BEND = 5.0  # B, if answers come at once
 MEMORY = 60.0  # m: rounds in which F fades by a factor e
@@ -174,9 +174,9 @@ def _holds(s: SideState, c: SideSettings, past: Past) -> Iterator[tuple[str, boo
     top = float(s.recent.max(initial=0.0))
     yield "means", top <= LARGEST_SCORE and bool((s.means <= top).all() and (s.candidates <= 2 * top).all())
     yield "counts", bool((s.counts <= answered + 1).all() and ((s.counts >= 1) | (s.means == 0)).all())
-    both, room = np.array([s.balance, s.before]), 1.0 + 1e-9
+    both, slack = np.array([s.balance, s.before]), 1.0 + 1e-9
     yield "balance", bool(((both[:, 0] >= c.least) & (both[:, 0] <= c.most)).all())
-    memory = room / (1.0 - c.fade)
+    memory = slack / (1.0 - c.fade)
     yield "balance", bool(((both[:, 1] >= -c.alpha * memory) & (both[:, 1] <= (1.0 - c.alpha) * memory)).all())
     largest = 2 * LARGEST_SCORE
     yield "predictions", bool((s.advice <= largest).all() and (s.scales <= largest).all())

@@ -54,7 +54,7 @@ class ShardJob:
 class Shard:
     """The fleet of a shard, and the rows it has learned since its streams were written.
 
-    Rewriting the streams costs Spark about fifty times as much as playing a row of each. So rows are kept beside the
+    Rewriting the streams takes Spark 30 to 45 times as long as playing a row of each. So rows are kept beside the
     streams and played again in the next micro-batch, until there are WAIT of them for each stream.
 
     Parameters
