@@ -1,14 +1,20 @@
 """Optional libraries: imported where they are needed, named with their extra where they are missing."""
 
+from __future__ import annotations
+
 import importlib
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from thalweg.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["missing", "need", "new_figure"]
 
 
-def need(module: str, extra: str, who: str, package: str = "") -> Any:
+def need(module: str, extra: str, who: str, package: str = "") -> ModuleType:
     """An optional module, or an error that says who needs it and how to get it.
 
     Examples
@@ -30,9 +36,9 @@ def missing(package: str, extra: str, who: str) -> MissingExtraError:
     return MissingExtraError(f"{who} needs {package}. Install it with: pip install 'thalweg[{extra}]'")
 
 
-def new_figure(who: str, width: float, height: float) -> Any:
+def new_figure(who: str, width: float, height: float) -> Figure:
     """Return an empty matplotlib Figure, sizes in inches. It is not pyplot's: nothing global changes."""
     need("matplotlib", "lab", who)
-    figure = need("matplotlib.figure", "lab", who).Figure(figsize=(width, height), layout="constrained")
+    figure: Figure = need("matplotlib.figure", "lab", who).Figure(figsize=(width, height), layout="constrained")
     need("matplotlib.backends.backend_agg", "lab", who).FigureCanvasAgg(figure)
     return figure

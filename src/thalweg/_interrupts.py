@@ -2,11 +2,11 @@
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = ["Stop", "deferred", "interrupts"]
+__all__ = ["Stop", "deferred", "handled", "interrupts"]
 
 
 class Stop:
@@ -16,25 +16,30 @@ class Stop:
 
 
 @contextmanager
+def handled(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Replace Python's handler of Ctrl-C. Any other handler stays, and none is set outside the main thread."""
+    usual = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or usual is not signal.default_int_handler:
+        yield
+        return
+    signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
+
+
+@contextmanager
 def interrupts() -> Iterator[Stop]:
     """Turn the first Ctrl-C into a request to stop, so that no round is left half played."""
     stop = Stop()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop
-        return
-    usual = signal.getsignal(signal.SIGINT)
 
     def ask(number: int, frame: FrameType | None) -> None:
         stop.asked = True
-        signal.signal(signal.SIGINT, usual)  # a second Ctrl-C interrupts as usual
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a second Ctrl-C interrupts as usual
 
-    if usual is signal.default_int_handler:
-        signal.signal(signal.SIGINT, ask)
-    try:
+    with handled(ask):
         yield stop
-    finally:
-        if usual is signal.default_int_handler:
-            signal.signal(signal.SIGINT, usual)
 
 
 @contextmanager

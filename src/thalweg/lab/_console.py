@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from thalweg._validate import visible
 
-__all__ = ["aligned", "echo", "echo_note", "notify", "shows_progress"]
+__all__ = ["aligned", "echo", "notify", "shows_progress"]
 
 
 def notify(text: str) -> None:
@@ -14,16 +14,11 @@ def notify(text: str) -> None:
         sys.stderr.write(f"{visible(text)}\n")
 
 
-def echo(text: str, err: bool = False) -> None:
+def echo(text: str) -> None:
     """Print lines without control characters of the terminal."""
     import typer
 
-    typer.echo("\n".join(map(visible, text.split("\n"))), err=err)
-
-
-def echo_note(text: str) -> None:
-    """Print lines on stderr, like `echo`."""
-    echo(text, err=True)
+    typer.echo("\n".join(map(visible, text.split("\n"))))
 
 
 def shows_progress(wanted: bool | None) -> bool:

@@ -21,10 +21,12 @@ import warnings
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import resource_tracker
-from typing import Any, NamedTuple
+from types import ModuleType
+from typing import NamedTuple
 
 import thalweg
 from thalweg._extras import need
+from thalweg._interrupts import deferred, handled
 from thalweg._validate import check_choice, check_count, visible
 from thalweg.errors import InputError, MissingExtraError
 from thalweg.lab._console import notify
@@ -62,11 +64,11 @@ def choose_engine(engine: str, workers: int | None, scheduler: str | None) -> En
     return _serial if engine == "serial" else functools.partial(_local, workers=workers)
 
 
-def find_function(function: str) -> Callable[..., Any]:
+def find_function(function: str) -> Callable[..., object]:
     """Return the function that "module:function" names."""
     module, _, name = function.partition(":")
     try:
-        found = getattr(importlib.import_module(module), name)
+        found: object = getattr(importlib.import_module(module), name)
     except MissingExtraError:
         raise
     except (ImportError, AttributeError, ValueError, TypeError) as error:
@@ -75,7 +77,7 @@ def find_function(function: str) -> Callable[..., Any]:
         ) from None
     if not callable(found):
         raise InputError(f"Job: {function!r} is not a function but of type {type(found).__name__}.")
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _perform(function: str, arguments: str) -> JobOutcome:
@@ -106,7 +108,7 @@ def _serial(tasks: list[Task]) -> Outcomes:
     def interrupt(number: int, frame: object) -> None:
         raise KeyboardInterrupt
 
-    with _on_ctrl_c(interrupt):  # else `thalweg.play` stops early and returns, and the job looks finished
+    with handled(interrupt):  # else `thalweg.play` stops early and returns, and the job looks finished
         for task in tasks:
             yield task, _perform(task.function, task.arguments)
 
@@ -114,20 +116,6 @@ def _serial(tasks: list[Task]) -> Outcomes:
 def _cpus() -> int:
     """CPUs this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-@contextlib.contextmanager
-def _on_ctrl_c(handler: Callable[[int, Any], Any]) -> Iterator[None]:
-    """Replace the usual handler of Ctrl-C. Leave any other handler as it is."""
-    usual = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or usual is not signal.default_int_handler:
-        yield
-        return
-    signal.signal(signal.SIGINT, handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, usual)
 
 
 # ------------------------------------------------------------------------------------------- processes of this machine
@@ -138,7 +126,7 @@ def _local(tasks: list[Task], workers: int | None) -> Outcomes:
     workers = workers or _cpus()
     sent: dict[int, Task] = {}
 
-    def calls() -> Iterator[Any]:
+    def calls() -> Iterator[object]:
         for index, task in enumerate(tasks):
             sent[index] = task
             yield joblib.delayed(_perform_in_child)(os.getpid(), index, task.function, task.arguments)
@@ -170,19 +158,16 @@ def _local(tasks: list[Task], workers: int | None) -> Outcomes:
 @contextlib.contextmanager
 def _ctrl_c_held() -> Iterator[None]:
     """Start processes that never see Ctrl-C; one that comes meanwhile is raised afterwards."""
-    came: list[int] = []
-    with _on_ctrl_c(lambda number, frame: came.append(number)):
-        if hasattr(signal, "pthread_sigmask"):
-            resource_tracker.ensure_running()  # it would be started on the way, and unblock the signal
-            before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # children inherit this
-            try:
-                yield
-            finally:
-                signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        else:
+    with deferred():
+        if not hasattr(signal, "pthread_sigmask"):
             yield
-    if came:
-        raise KeyboardInterrupt
+            return
+        resource_tracker.ensure_running()  # it would be started on the way, and unblock the signal
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # children inherit this
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _perform_in_child(parent: int, index: int, function: str, arguments: str) -> tuple[int, JobOutcome]:
@@ -220,17 +205,18 @@ def _dask(tasks: list[Task], workers: int | None, scheduler: str | None) -> Outc
 
     with contextlib.ExitStack() as stack:
         stack.enter_context(distributed.utils.silence_logging_cmgr(logging.CRITICAL))  # serious errors are raised
-        cluster: Any = scheduler
+        cluster: object = scheduler
         if scheduler is None:
             with _ctrl_c_held():
-                cluster = distributed.LocalCluster(
-                    n_workers=min(workers or _cpus(), len(tasks)),
-                    threads_per_worker=1,
-                    env={"NUMBA_NUM_THREADS": "1"},  # Dask does the same for BLAS
-                    dashboard_address=":0",  # any free port: two runs at a time do not fight over one
-                    silence_logs=logging.CRITICAL,
+                cluster = stack.enter_context(
+                    distributed.LocalCluster(
+                        n_workers=min(workers or _cpus(), len(tasks)),
+                        threads_per_worker=1,
+                        env={"NUMBA_NUM_THREADS": "1"},  # Dask does the same for BLAS
+                        dashboard_address=":0",  # any free port: two runs at a time do not fight over one
+                        silence_logs=logging.CRITICAL,
+                    )
                 )
-                stack.enter_context(cluster)
         else:
             _check_scheduler(distributed, scheduler)
         client = stack.enter_context(distributed.Client(cluster, set_as_default=False))
@@ -250,7 +236,7 @@ def _dask(tasks: list[Task], workers: int | None, scheduler: str | None) -> Outc
             yield task, outcome
 
 
-def _check_scheduler(distributed: Any, address: str) -> None:
+def _check_scheduler(distributed: ModuleType, address: str) -> None:
     """Ask before a client is made: one that cannot connect does not go away quietly."""
 
     async def kind() -> str:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import pathlib
 import sys
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 import thalweg as tw
 from thalweg.errors import GapWarning, InputError
@@ -18,35 +16,43 @@ from thalweg.estimators._panel import Panel, read_future, read_panel
 from thalweg.estimators.forecaster import AUTO
 from thalweg.estimators.long_frames import maker
 from thalweg.lab import forecast as lab
-from thalweg.lab._console import echo, echo_note, shows_progress
+from thalweg.lab._console import echo, notify, shows_progress
 from thalweg.lab._kept import KeptSeries
+from thalweg.lab._options import Forecast as Given
+from thalweg.lab._options import names_in, read_lags, read_levels, read_season
 from thalweg.lab._store import refuse_to_overwrite, write_file
 from thalweg.lab.beside import BESIDE
 from thalweg.lab.columns import listed, read_long
 from thalweg.lab.live import live
 from thalweg.lab.pictures import save as to_image
 
-__all__ = ["Asked", "forecast_file", "forecast_live"]
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["forecast_file", "forecast_live"]
+
+T = TypeVar("T")
 
 USUAL = {"horizon": 1, "levels": (0.8, 0.95), "lags": AUTO, "loss": "squared"}
 WINDOWS = 5  # that other libraries are fitted for
 
 
-@dataclass(frozen=True)
 class Asked:
-    """Options of the command as they were typed; None where one was left out."""
+    """What was asked for: the options of the command, those that need it read."""
 
-    source: str
-    target: str
-    id: str | None
-    time: str | None
-    columns: list[str]
-    freq: str | int
-    season: Any
-    options: dict[str, Any]  # horizon, levels, lags and loss
-    decimal: str
-    save: pathlib.Path | None
-    resume: pathlib.Path | None
+    def __init__(self, source: str, given: Given) -> None:
+        self.source, self.target, self.id, self.time = source, given.target, given.id, given.time
+        self.save, self.resume, self.decimal = given.save, given.resume, given.decimal
+        options = {
+            "horizon": given.horizon,
+            "levels": read_levels(given.levels),
+            "lags": None if given.lags is None else read_lags(given.lags),
+            "loss": given.loss.value if given.loss else None,
+        }
+        self.options = {key: value for key, value in options.items() if value is not None}  # that were typed
+        self.columns = names_in(given.columns)
+        self.freq = int(given.freq) if given.freq.isdigit() else given.freq
+        self.season = read_season(given.season)
 
     def kept(self) -> Forecaster | None:
         """Return the forecaster that --save kept, if it goes with the options that were typed."""
@@ -72,29 +78,17 @@ class Asked:
         if list(kept.columns) != self.columns:
             theirs, mine = (", ".join(names) or "none" for names in (kept.columns, self.columns))
             raise InputError(f"{self.resume} was kept for other columns: {theirs}. Here they are: {mine}.")
-        given = {key: value for key, value in self.options.items() if value is not None}
-        if self.season is not None:
-            given["season"] = self.season
-        other = Forecaster(**kept._arguments() | given)._settings()
+        season = {} if self.season is None else {"season": self.season}
+        other = Forecaster(**kept._arguments() | self.options | season)._settings()
         for key, value in kept._settings().items():
             if other[key] != value:
                 raise InputError(f"{self.resume} was kept with {key} = {value}. Leave --{key} out to go on.")
 
 
-def forecast_file(
-    asked: Asked,
-    *,
-    future: str | None,
-    rows: int | None,
-    windows: int | None,
-    beside: str | None,
-    out: pathlib.Path | None,
-    backtest: pathlib.Path | None,
-    plot: pathlib.Path | None,
-    as_json: bool,
-    progress: bool | None,
-) -> None:
+def forecast_file(source: str, given: Given) -> None:
     """Forecast all series of a file."""
+    asked = Asked(source, given)
+    out, backtest, plot, future = given.out, given.backtest, given.plot, given.future
     tables = (".csv", ".parquet", ".json")
     for word, path, endings in (
         ("--out", out, tables),
@@ -109,19 +103,15 @@ def forecast_file(
         refuse_to_overwrite(future, *written)
         if not asked.columns:
             raise InputError("--future has the columns of rows to come: name them with --columns.")
-    others = None if beside is None else BESIDE[beside]()
+    others = None if given.beside is None else BESIDE[given.beside.value]()
     table = read_long(asked.source, asked.target, id=asked.id, time=asked.time, columns=asked.columns,
-                      decimal=asked.decimal, rows=rows)  # fmt: skip
+                      decimal=asked.decimal, rows=given.rows)  # fmt: skip
     panel, remarks = _panel(asked, table.name, table.frame)
-    if len(table.frame) < table.whole:
-        remarks.append(
-            f"the first {len(table.frame)} of {table.whole} rows; {table.whole - len(table.frame)} were left out"
-        )
+    remarks += table.rest
     if table.unused:
         remarks.append(f"not used: {listed(table.unused)}. Name those that are known in advance with --columns")
     kept = asked.kept()
-    chosen = USUAL | {key: value for key, value in asked.options.items() if value is not None}
-    make = maker(panel, AUTO if asked.season is None else asked.season, **chosen)
+    make = maker(panel, AUTO if asked.season is None else asked.season, **USUAL | asked.options)
     many = asked.many(make)
     first = make() if kept is None else kept
     if many is not None:
@@ -139,19 +129,19 @@ def forecast_file(
     elif asked.columns:
         unknown = f"{', '.join(asked.columns)} of the next {first.horizon} row(s) are not known"
         remarks.append(f"{unknown}: give them with --future FILE")
-    count = windows or (WINDOWS if others is not None else None)
+    count = given.windows or (WINDOWS if others is not None else None)
     if count is not None and (panel.sizes <= count * first.horizon).any():
         raise InputError(
             f"{table.name}: {count} windows of {first.horizon} steps need series of more than {count * first.horizon} "
             "times. Type a smaller --windows."
         )
     for remark in remarks:
-        echo_note(remark)
+        notify(remark)
     outcome = lab.play(
         panel, make if kept is None else lambda: first, f"{asked.target} of {table.name}", ahead=ahead, windows=count,
-        beside=others, progress=shows_progress(progress),
+        beside=others, progress=shows_progress(given.progress),
     )  # fmt: skip
-    echo(json.dumps(lab.summary(outcome), indent=2) if as_json else lab.in_words(outcome))
+    echo(json.dumps(lab.summary(outcome), indent=2) if given.as_json else lab.in_words(outcome))
     for path, past in ((out, False), (backtest, True)):
         if path is not None:
             write_file(path, lab.as_table(outcome, path.suffix.lower(), past))
@@ -162,17 +152,17 @@ def forecast_file(
         outcome.forecaster.save(asked.save) if many is None else many.write(made)
 
 
-def _panel(asked: Asked, name: str, frame: Any) -> tuple[Panel, list[str]]:
+def _panel(asked: Asked, name: str, frame: pl.DataFrame) -> tuple[Panel, list[str]]:
     """Return the panel, and remarks on its gaps."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", GapWarning)
-        panel: Panel = _named(lambda: read_panel(
+        panel = _named(lambda: read_panel(
             name, frame, asked.id, asked.time, asked.target, asked.columns, asked.freq, 1, in_order=True
         ), "frame, ")  # fmt: skip
     return panel, [str(warning.message) for warning in said]
 
 
-def _named(read: Any, where: str) -> Any:
+def _named(read: Callable[[], T], where: str) -> T:
     """Call a reader of frames; its words for arguments become those of the command line."""
     try:
         return read()
@@ -184,8 +174,15 @@ def _named(read: Any, where: str) -> Any:
         raise InputError(text.replace("--freq  for each", "--freq for each").replace("--freq .", "--freq.")) from None
 
 
-def forecast_live(asked: Asked) -> None:
+def forecast_live(source: str, given: Given) -> None:
     """Forecast rows as they arrive on stdin."""
+    asked = Asked(source, given)
+    of_a_file = given.out, given.backtest, given.plot, given.as_json, given.rows, given.future, given.windows
+    if any(of_a_file) or given.beside:
+        raise InputError(
+            "From stdin forecasts go to stdout as they are made: leave out --out, --backtest, --plot, --json, --rows, "
+            "--future, --windows and --beside."
+        )
     if sys.stdin is None:
         raise InputError("The standard input is closed. Name a file instead of -.")
 
@@ -197,13 +194,12 @@ def forecast_live(asked: Asked) -> None:
     if frequency is not None and asked.time is None:
         raise InputError("--freq is the step of the times in a column: name it with --time.")
     kept, save = asked.kept(), asked.save
-    chosen = USUAL | {key: value for key, value in asked.options.items() if value is not None}
-    season = asked.season
+    season: str | Sequence[int] | None = asked.season
     if season is None:
         season = (frequency.seasons if frequency is not None else ()) or AUTO
 
     def make() -> Forecaster:
-        return Forecaster(asked.columns, season=season, **chosen) if kept is None else kept
+        return Forecaster(asked.columns, season=season, **USUAL | asked.options) if kept is None else kept
 
     many = asked.many(make)
     keep = None
@@ -225,7 +221,7 @@ def forecast_live(asked: Asked) -> None:
             frequency=frequency,
             decimal=asked.decimal,
             keep=keep,
-            note=echo_note,
+            note=notify,
         )
     finally:
         if many is not None:

@@ -63,14 +63,13 @@ class KeptSeries:
         keys = self.fleet.keys()
         self._kind: type | None = type(keys[0]) if keys else None
 
-    def key(self, label: Any) -> Any:
+    def key(self, label: object) -> object:
         """Return the key of a series: a pipe has its names as text, a file may have them as numbers."""
-        if self._kind is str:
-            return str(label)
-        whole = self._kind is int and isinstance(label, str) and label.removeprefix("-").isdecimal()
-        return int(label) if whole else label
+        if self._kind is int and isinstance(label, str) and label.removeprefix("-").isdecimal():
+            return int(label)
+        return str(label) if self._kind is str else label
 
-    def of(self, label: Any) -> Forecaster:
+    def of(self, label: object) -> Forecaster:
         """Return the forecaster of a series, a fresh one if it is new."""
         key = self.key(label)
         if key in self.fleet:
@@ -78,7 +77,7 @@ class KeptSeries:
             return kept
         return Forecaster(**self.first._arguments())
 
-    def write(self, made: Mapping[Any, Forecaster]) -> None:
+    def write(self, made: Mapping[object, Forecaster]) -> None:
         """Write these forecasters, and those kept before, to the folder; if it fails, the folder is as it was."""
         assert self.save is not None
         folder = self.save.resolve()
@@ -98,7 +97,7 @@ class KeptSeries:
             shutil.rmtree(draft, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
 
-    def _copy(self, folder: pathlib.Path, made: Mapping[Any, Forecaster]) -> Fleet:
+    def _copy(self, folder: pathlib.Path, made: Mapping[object, Forecaster]) -> Fleet:
         """Return a new fleet in a folder: the one that was kept, with these forecasters in it."""
         fleet = Fleet(self.first, folder=folder, **self.names)
         for key in self.fleet:
@@ -114,7 +113,7 @@ class KeptSeries:
         assert self.save is not None
         self.fleet = Fleet.open(self.save) if self.same else self._copy(self.save, {})
 
-    def put(self, label: Any, forecaster: Forecaster) -> None:
+    def put(self, label: object, forecaster: Forecaster) -> None:
         """Keep a forecaster at once, as rows of a pipe need it."""
         self.fleet[self.key(label)] = forecaster
         self.puts += 1

@@ -1,22 +1,24 @@
-"""Options that several commands share, and the data they describe."""
+"""Options of commands: those that several share, groups of them, and the data and settings they describe."""
 
-from __future__ import annotations
-
+import functools
+import inspect
 import pathlib
+from collections.abc import Callable
+from dataclasses import dataclass, is_dataclass
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from thalweg.errors import InputError
 from thalweg.lab.columns import MISSING, READERS
+from thalweg.lab.report import Row
 from thalweg.lab.streams import STREAMS
 from thalweg.lab.tables import DOMAIN, LOSSES
 
 __all__ = [
-    "Decimal", "Domain", "Empty", "Engine", "Features", "ForecastColumns", "Horizon", "Intercept", "Lags", "Levels",
-    "LossName", "Missing", "Progress", "Rows", "Scale", "Scheduler", "Season", "Target", "Time", "Workers",
-    "describe_data", "read_lags", "read_levels", "read_season",
+    "Data", "Engine", "Forecast", "Json", "Progress", "Scheduler", "Workers", "grouped", "names_in", "read_lags",
+    "read_levels", "read_season",
 ]  # fmt: skip
 
 
@@ -32,38 +34,12 @@ class LossChoice(StrEnum):
     squared, absolute, logistic, huber, pinball, hinge = LOSSES
 
 
-Target = Annotated[
-    list[str] | None, typer.Option(help="Column to predict, for a file.", metavar="COLUMN", show_default=False)
-]
-Features = Annotated[
-    str | None,
-    typer.Option(help="Columns to use. [default: all with numbers]", metavar="A,B,C"),
-]
-LossName = Annotated[
-    LossChoice | None,
-    typer.Option(help=f"For a file: {', '.join(LOSSES)}. [default: {LOSSES[0]}]", metavar="NAME"),
-]
-Domain = Annotated[
-    str | None,
-    typer.Option(help=f"Set of decisions: see 'thalweg list domains'. [default: {DOMAIN} for a file]", metavar="SET"),
-]
-Intercept = Annotated[bool, typer.Option("--intercept/--no-intercept", help="Add a column of ones.")]
-Scale = Annotated[bool, typer.Option("--scale/--no-scale", help="Scale columns to [-1, 1].")]
-Missing = Annotated[Empty, typer.Option(help=f"Empty cells: {', '.join(MISSING)}.", metavar="HOW", show_default=False)]
-Time = Annotated[
-    str | None,
-    typer.Option(help="Column of times; they must not decrease.", metavar="COLUMN"),
-]
+Beside = StrEnum("Beside", ["statsforecast"])
+Errors = StrEnum("Errors", ["squared", "absolute"])
+
 Decimal = Annotated[str, typer.Option(help="Decimal mark of a CSV file.", metavar="MARK")]
-Lags = Annotated[
-    str | None,
-    typer.Option(
-        help="Past targets as features: 24 or 1,2,24,168.",
-        metavar="N|A,B,C",
-    ),
-]
-Horizon = Annotated[int | None, typer.Option(help="Rounds of a synthetic stream.", min=1, metavar="N")]
 Rows = Annotated[int | None, typer.Option(help="Only the first N rows of a file.", min=1, metavar="N")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Progress = Annotated[
     bool | None,
     typer.Option("--progress/--no-progress", help="Progress on stderr. [default: on a terminal]", show_default=False),
@@ -73,15 +49,157 @@ Scheduler = Annotated[str | None, typer.Option(help="Address of a Dask scheduler
 Workers = Annotated[int | None, typer.Option(help="Processes. [default: one per core]", min=1, metavar="N")]
 
 
-ForecastColumns = Annotated[str | None, typer.Option("--columns", help="Columns known in advance.", metavar="A,B,C")]
-Levels = Annotated[str | None, typer.Option(help="Coverage in percent. [default: 80,95]", metavar="A,B,C")]
-Season = Annotated[
-    str | None,
-    typer.Option(
-        help="Season in steps: 24 or 24,168. [default: auto]",
-        metavar="N|A,B|none",
-    ),
-]
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command take options in groups: a parameter that is a dataclass stands for one option for each field."""
+    own = inspect.signature(command)
+    kinds = {name: p.annotation for name, p in own.parameters.items()}
+    groups = {name: kind for name, kind in kinds.items() if isinstance(kind, type) and is_dataclass(kind)}
+    options = {name: inspect.signature(kind).parameters for name, kind in groups.items()}
+    flat = [one for p in own.parameters.values() for one in options.get(p.name, {p.name: p}).values()]
+
+    @functools.wraps(command)
+    def called(**given: object) -> None:
+        for name, kind in groups.items():
+            given[name] = kind(**{key: given.pop(key) for key in options[name]})
+        command(**given)
+
+    vars(called)["__signature__"] = own.replace(parameters=[p.replace(kind=p.KEYWORD_ONLY) for p in flat])
+    called.__annotations__ = {p.name: p.annotation for p in flat}
+    return called
+
+
+# ----------------------------------------------------------------------------------------------------- data to play on
+
+
+@dataclass(frozen=True, kw_only=True)
+class Data:
+    """A stream, or a file and how it is read."""
+
+    target: Annotated[
+        list[str] | None, typer.Option(help="Column to predict, for a file.", metavar="COLUMN", show_default=False)
+    ] = None
+    features: Annotated[
+        str | None, typer.Option(help="Columns to use. [default: all with numbers]", metavar="A,B,C")
+    ] = None
+    lags: Annotated[str | None, typer.Option(help="Past targets as features: 24 or 1,2,24,168.", metavar="N|A,B,C")] = (
+        None
+    )
+    time: Annotated[str | None, typer.Option(help="Column of times; they must not decrease.", metavar="COLUMN")] = None
+    missing: Annotated[
+        Empty, typer.Option(help=f"Empty cells: {', '.join(MISSING)}.", metavar="HOW", show_default=False)
+    ] = Empty.raise_
+    decimal: Decimal = "."
+    loss: Annotated[
+        LossChoice | None,
+        typer.Option(help=f"For a file: {', '.join(LOSSES)}. [default: {LOSSES[0]}]", metavar="NAME"),
+    ] = None
+    domain: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Set of decisions: see 'thalweg list domains'. [default: {DOMAIN} for a file]", metavar="SET"
+        ),
+    ] = None
+    intercept: Annotated[bool, typer.Option("--intercept/--no-intercept", help="Add a column of ones.")] = True
+    scale: Annotated[bool, typer.Option("--scale/--no-scale", help="Scale columns to [-1, 1].")] = True
+    horizon: Annotated[int | None, typer.Option(help="Rounds of a synthetic stream.", min=1, metavar="N")] = None
+    rows: Rows = None
+
+    def of(self, source: str) -> Row:
+        """Return the data to play on, in plain values: see `thalweg.lab.compare.open_data`."""
+        if source in STREAMS:
+            of_a_file = self.target, self.features, self.loss, self.lags, self.time, self.rows, self.missing != "raise"
+            if any(of_a_file) or not (self.intercept and self.scale):
+                raise InputError(
+                    f"{source!r} is a stream of its own: --target, --features, --loss, --lags, --time, --missing, "
+                    "--rows, --no-intercept and --no-scale are for files."
+                )
+            return {"stream": source, "horizon": self.horizon, "domain": self.domain}
+        if self.horizon is not None:
+            raise InputError(
+                "--horizon is the length of a synthetic stream. For the first "
+                f"{self.horizon} rows of a file type --rows {self.horizon}."
+            )
+        path = pathlib.Path(source)
+        if source != "-" and not path.suffix and not path.exists():
+            raise InputError(
+                f"{source!r} is neither a stream nor a file. The streams are {', '.join(STREAMS)}. Files end in "
+                f"{', '.join(READERS)}."
+            )
+        if self.target and len(self.target) > 1:
+            raise InputError(f"The target is given twice: {' and '.join(self.target)}. Give one --target.")
+        return {
+            "source": source,
+            "target": self.target[0] if self.target else None,
+            "features": names_in(self.features) if self.features else None,
+            "loss": self.loss.value if self.loss else "squared",
+            "domain": self.domain or DOMAIN,
+            "intercept": self.intercept,
+            "scale": self.scale,
+            "rows": self.rows,
+            "lags": read_lags(self.lags),
+            "time": self.time,
+            "missing": self.missing.value,
+            "decimal": self.decimal,
+        }
+
+
+# --------------------------------------------------------------------------------------------------------- a forecast
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forecast:
+    """Options of `thalweg forecast`, as they were typed; None where one was left out."""
+
+    target: Annotated[str, typer.Option(help="Column to forecast.", metavar="COLUMN", show_default=False)]
+    id: Annotated[str | None, typer.Option(help="Column with the names of the series.", metavar="COLUMN")] = None
+    time: Annotated[
+        str | None, typer.Option(help="Column of times. [default: rows in file order]", metavar="COLUMN")
+    ] = None
+    horizon: Annotated[int | None, typer.Option(help="Steps ahead. [default: 1]", min=1, metavar="N")] = None
+    levels: Annotated[str | None, typer.Option(help="Coverage in percent. [default: 80,95]", metavar="A,B,C")] = None
+    columns: Annotated[str | None, typer.Option(help="Columns known in advance.", metavar="A,B,C")] = None
+    future: Annotated[str | None, typer.Option(help="Their values for the rows to come.", metavar="FILE")] = None
+    freq: Annotated[
+        str, typer.Option(help="Time step: 15min, h, D, B, W, MS or a number.", metavar="STEP", show_default=False)
+    ] = "infer"
+    season: Annotated[
+        str | None, typer.Option(help="Season in steps: 24 or 24,168. [default: auto]", metavar="N|A,B|none")
+    ] = None
+    lags: Annotated[
+        str | None, typer.Option(help="Past values to use: 8 or 1,2,24. [default: 4]", metavar="N|A,B,C")
+    ] = None
+    loss: Annotated[
+        Errors | None, typer.Option(help="squared or absolute errors. [default: squared]", metavar="NAME")
+    ] = None
+    decimal: Decimal = "."
+    rows: Rows = None
+    windows: Annotated[int | None, typer.Option(help="Measure errors on the last N windows.", min=1, metavar="N")] = (
+        None
+    )
+    beside: Annotated[Beside | None, typer.Option(help="Also fit the models of statsforecast.", metavar="NAME")] = None
+    out: Annotated[
+        pathlib.Path | None, typer.Option(help="Write the forecasts: .csv, .parquet or .json.", metavar="FILE")
+    ] = None
+    backtest: Annotated[
+        pathlib.Path | None, typer.Option(help="Write the forecasts of the past to a file.", metavar="FILE")
+    ] = None
+    plot: Annotated[pathlib.Path | None, typer.Option(help="Draw the forecasts: .png or .html.", metavar="FILE")] = None
+    save: Annotated[
+        pathlib.Path | None, typer.Option(help="Save the forecaster; with --id, a folder.", metavar="PATH")
+    ] = None
+    resume: Annotated[
+        pathlib.Path | None, typer.Option(help="Continue what --save kept with new rows.", metavar="PATH")
+    ] = None
+    as_json: Json = False
+    progress: Progress = None
+
+
+# ------------------------------------------------------------------------------------------------- numbers as typed
+
+
+def names_in(text: str | None) -> list[str]:
+    """Return names as they are typed: a,b,c."""
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
 def read_numbers(word: str, text: str | None) -> list[int] | None:
@@ -112,59 +230,6 @@ def read_season(text: str | None) -> list[int] | tuple[()] | str | None:
     if text is None or text == "auto":
         return text
     return () if text == "none" else read_numbers("--season", text)
-
-
-def describe_data(
-    source: str,
-    target: list[str] | None,
-    features: str | None,
-    loss: LossChoice | None,
-    domain: str | None,
-    intercept: bool,
-    scale: bool,
-    horizon: int | None,
-    *,
-    rows: int | None = None,
-    lags: str | None = None,
-    time: str | None = None,
-    missing: Empty = Empty.raise_,
-    decimal: str = ".",
-) -> dict[str, Any]:
-    """The data to play on, in plain values: see `thalweg.lab.compare.open_data`."""
-    if source in STREAMS:
-        if target or features or loss or not intercept or not scale or lags or time or missing != "raise" or rows:
-            raise InputError(
-                f"{source!r} is a stream of its own: --target, --features, --loss, --lags, --time, --missing, --rows, "
-                "--no-intercept and --no-scale are for files."
-            )
-        return {"stream": source, "horizon": horizon, "domain": domain}
-    if horizon is not None:
-        raise InputError(
-            "--horizon is the length of a synthetic stream. For the first "
-            f"{horizon} rows of a file type --rows {horizon}."
-        )
-    path = pathlib.Path(source)
-    if source != "-" and not path.suffix and not path.exists():
-        raise InputError(
-            f"{source!r} is neither a stream nor a file. The streams are {', '.join(STREAMS)}. Files end in "
-            f"{', '.join(READERS)}."
-        )
-    if target and len(target) > 1:
-        raise InputError(f"The target is given twice: {' and '.join(target)}. Give one --target.")
-    return {
-        "source": source,
-        "target": target[0] if target else None,
-        "features": [name.strip() for name in features.split(",") if name.strip()] if features else None,
-        "loss": loss.value if loss else "squared",
-        "domain": domain or DOMAIN,
-        "intercept": intercept,
-        "scale": scale,
-        "rows": rows,
-        "lags": read_lags(lags),
-        "time": time,
-        "missing": missing.value,
-        "decimal": decimal,
-    }
 
 
 def read_lags(lags: str | None) -> int | list[int]:

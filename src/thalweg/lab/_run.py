@@ -3,17 +3,16 @@
 import json
 import pathlib
 from dataclasses import asdict
-from typing import Any
 
 import typer
 
 import thalweg as tw
-from thalweg._validate import visible
 from thalweg.errors import InputError
-from thalweg.lab._console import echo, echo_note, shows_progress
+from thalweg.lab._console import echo, notify, shows_progress
 from thalweg.lab._store import refuse_to_overwrite, write_file
 from thalweg.lab.columns import listed
 from thalweg.lab.compare import open_data
+from thalweg.lab.report import Row
 from thalweg.lab.runs import FIRST_LINE, describe, losses_as, play_stream
 from thalweg.lab.tables import read_table
 
@@ -23,7 +22,7 @@ __all__ = ["play"]
 def play(
     algorithm: str,
     source: str,
-    data: dict[str, Any],
+    data: Row,
     seed: int,
     out: pathlib.Path | None,
     as_json: bool,
@@ -37,9 +36,9 @@ def play(
     table = None if "stream" in data else read_table(**data)
     stream = table.stream if table else open_data(data, seed)
     if table and table.left_out:
-        echo_note(visible(f"left out, since they hold no number: {listed(table.left_out)}"))
+        notify(f"left out, since they hold no number: {listed(table.left_out)}")
     for remark in table.remarks if table else ():
-        echo_note(remark)
+        notify(remark)
     report_progress = _print_progress if shows_progress(progress) else None
     with_decisions = out is not None and out.suffix.lower() == ".npz"
     report, losses, decisions = play_stream(algorithm, stream, progress=report_progress, decisions=with_decisions)
@@ -50,7 +49,7 @@ def play(
     if out is not None:
         write_file(out, losses_as(out.suffix.lower(), summary, losses, decisions))
     if report["interrupted"]:
-        echo_note(f"interrupted after {report['rounds']} of {len(stream.problem)} rounds")
+        notify(f"interrupted after {report['rounds']} of {len(stream.problem)} rounds")
         raise typer.Exit(130)
 
 
@@ -62,4 +61,4 @@ def _print_progress(rounds: int, mean: float, recent: float, queries: tw.Queries
 
 
 def _print_cells(*cells: object) -> None:
-    echo_note("  ".join(str(cell).rjust(11) for cell in cells))
+    notify("  ".join(str(cell).rjust(11) for cell in cells))

@@ -13,12 +13,13 @@ import re
 import tempfile
 import uuid
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import thalweg
 from thalweg._core.archive import replacing
 from thalweg.errors import InputError
 from thalweg.lab._console import notify
+from thalweg.lab.report import Row
 
 __all__ = ["LabError", "Store", "Task", "file_name", "refuse_to_overwrite", "to_json", "write_file"]
 
@@ -56,7 +57,7 @@ class Store:
         """Where the result of the job of this name is kept."""
         return self.runs / file_name(name)
 
-    def load(self, task: Task) -> dict[str, Any] | None:
+    def load(self, task: Task) -> Row | None:
         """Return the result of this very task; None if there is none, or a damaged one, which is reported."""
         path = self.path(task.name)
         if path.is_dir():
@@ -76,9 +77,9 @@ class Store:
         same = (kept["name"], kept["function"], arguments, kept["version"]) == (*task, thalweg.__version__)
         return kept["result"] if same else None
 
-    def save(self, task: Task, result: str) -> dict[str, Any]:
+    def save(self, task: Task, result: str) -> Row:
         """Keep a result. Returns it as `load` will."""
-        kept: dict[str, Any] = {"name": task.name, "function": task.function, "version": thalweg.__version__}
+        kept: Row = {"name": task.name, "function": task.function, "version": thalweg.__version__}
         kept |= {"arguments": json.loads(task.arguments), "result": json.loads(result)}
         path = self.path(task.name)
         if path.is_fifo():
@@ -87,7 +88,7 @@ class Store:
         return kept["result"]  # type: ignore[no-any-return]
 
 
-def _digest(kept: dict[str, Any]) -> str:
+def _digest(kept: Row) -> str:
     """Return a digest of the kept data: a file with it is as this module wrote it."""
     return hashlib.sha256(to_json(kept).encode()).hexdigest()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from thalweg._extras import need
 from thalweg._types import Array
 from thalweg.errors import MissingExtraError
 from thalweg.estimators._panel import Panel
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["BESIDE"]
 
@@ -47,7 +50,7 @@ def of_statsforecast() -> Others:
     return fitted
 
 
-def _filled(panel: Panel, chosen: list[int]) -> Any:
+def _filled(panel: Panel, chosen: list[int]) -> pl.DataFrame:
     """Return a frame without missing values, which the models do not take: the last one is repeated."""
     polars = need("polars", "lab", "--beside")
     parts = []
@@ -55,7 +58,8 @@ def _filled(panel: Panel, chosen: list[int]) -> Any:
         values = panel.series(s)[0]
         y = polars.Series("y", values, nan_to_null=True).fill_null(strategy="forward").fill_null(strategy="backward")
         parts.append(polars.DataFrame({"unique_id": np.full(values.size, s), "ds": np.arange(values.size), "y": y}))
-    return polars.concat(parts)
+    frame: pl.DataFrame = polars.concat(parts)
+    return frame
 
 
 BESIDE: dict[str, Callable[[], Others]] = {"statsforecast": of_statsforecast}

@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeVar
 
 import thalweg as tw
 from thalweg._validate import ask, check_text, short_repr, wrong
@@ -22,25 +22,32 @@ from thalweg.learners.delayed_feedback import DelayedFeedback
 
 __all__ = ["ALGORITHMS", "DOMAINS", "USUAL", "Recipe", "Shape", "build", "build_domain", "prompt"]
 
+T = TypeVar("T")
 
-class _Algorithms(Mapping[str, Recipe]):
-    """Every learner with a card and its variants, also those of other packages and those that were written since."""
 
-    def _all(self) -> dict[str, Recipe]:
-        plugins.load_learners()
-        return recipes()
+class _Current(Mapping[str, T]):
+    """Entries by name, looked up whenever they are asked for: classes and packages may add to them at any time."""
 
-    def __getitem__(self, name: str) -> Recipe:
-        return self._all()[name]
+    def __init__(self, look_up: Callable[[], Mapping[str, T]]) -> None:
+        self._look_up = look_up
+
+    def __getitem__(self, name: str) -> T:
+        return self._look_up()[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._all())
+        return iter(self._look_up())
 
     def __len__(self) -> int:
-        return len(self._all())
+        return len(self._look_up())
 
 
-ALGORITHMS = _Algorithms()
+def _algorithms() -> dict[str, Recipe]:
+    """Every learner with a card and its variants, also those of other packages."""
+    plugins.load_learners()
+    return recipes()
+
+
+ALGORITHMS = _Current(_algorithms)
 
 
 def prompt() -> dict[str, Recipe]:
@@ -81,10 +88,9 @@ def build(name: str, stream: Stream) -> tw.Learner:
     known = find("algorithm", check_text("build", "name", name), ALGORITHMS)
     if ":" in known:
         made = _imported(known)
-        card = vars(made).get("card") if isinstance(made, type) and issubclass(made, tw.Learner) else None
-        if card is None:
-            return _called(known, made, "learner", tw.Learner, stream.domain)  # type: ignore[no-any-return]
-        recipe = Recipe(known, made, card)
+        if not (isinstance(made, type) and issubclass(made, tw.Learner) and vars(made).get("card")):
+            return _called(known, made, "learner", tw.Learner, stream.domain)
+        recipe = Recipe(known, made, vars(made)["card"])
     else:
         recipe = ALGORITHMS[known]
     setting = stream.setting
@@ -113,13 +119,13 @@ def find(kind: str, name: str, known: Iterable[str]) -> str:
     raise InputError(f"There is no {kind} {name!r}.{hint} 'thalweg list {kind}s' names all.")
 
 
-def _imported(text: str) -> Any:
+def _imported(text: str) -> Callable[..., object]:
     """The function or class that "module:name" names; modules of the present folder are found, too."""
     module, _, name = text.partition(":")
     here = os.getcwd()
     sys.path.insert(0, here)
     try:
-        function = getattr(importlib.import_module(module), name, None)
+        function: object = getattr(importlib.import_module(module), name, None)
     except ModuleNotFoundError as error:
         raise InputError(f"{text!r} names a module that cannot be imported: {error}. Is it in this folder?") from None
     except Exception as error:
@@ -131,7 +137,7 @@ def _imported(text: str) -> Any:
     return function
 
 
-def _called(text: str, function: Callable[..., Any], what: str, kind: type, *arguments: Any) -> Any:
+def _called(text: str, function: Callable[..., object], what: str, kind: type[T], *arguments: object) -> T:
     """Return the result, checked to be of this kind."""
     made = ask(text, what, function, *arguments)
     if not isinstance(made, kind):
@@ -156,10 +162,6 @@ class Shape:
         return ",".join(f"{key}={value:g}" for key, value in self.options.items())
 
 
-def _ellipsoid(dim: int, diameter: float, condition: float) -> Domain:
-    return tw.problems.paper_ellipsoid(dim, diameter, condition=condition)
-
-
 OURS: dict[str, Shape] = {
     "ball": Shape("all points within a distance of the origin", {"radius": 3.0}, Ball),
     "box": Shape(
@@ -170,7 +172,9 @@ OURS: dict[str, Shape] = {
     "simplex": Shape("entries that are not negative and sum to a total", {"total": 1.0}, Simplex),
     "l1": Shape("entries whose absolute values sum to at most a radius", {"radius": 1.0}, L1Ball),
     "ellipsoid": Shape(
-        "the paper's: diagonal, in a ball of its diameter", {"diameter": 6.0, "condition": 10.0}, _ellipsoid
+        "the paper's: diagonal, in a ball of its diameter",
+        {"diameter": 6.0, "condition": 10.0},
+        tw.problems.paper_ellipsoid,
     ),
     "HalfSpace": Shape("one linear inequality"),
     "Polytope": Shape("linear inequalities"),
@@ -182,23 +186,12 @@ OURS: dict[str, Shape] = {
 }
 
 
-class _Domains(Mapping[str, Shape]):
+def _domains() -> dict[str, Shape]:
     """Our sets and those of other packages."""
-
-    def _all(self) -> dict[str, Shape]:
-        return OURS | {name: Shape(*found) for name, found in plugins.domains().items() if name not in OURS}
-
-    def __getitem__(self, name: str) -> Shape:
-        return self._all()[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._all())
-
-    def __len__(self) -> int:
-        return len(self._all())
+    return OURS | {name: Shape(*found) for name, found in plugins.domains().items() if name not in OURS}
 
 
-DOMAINS = _Domains()
+DOMAINS = _Current(_domains)
 
 
 def build_domain(text: str, dim: int) -> Domain:
@@ -224,7 +217,7 @@ def build_domain(text: str, dim: int) -> Domain:
     """
     name, _, rest = check_text("build_domain", "text", text).partition(":")
     if rest.isidentifier() and name.strip().lower() not in map(str.lower, DOMAINS):
-        return _called(text, _imported(text), "domain", Domain, dim)  # type: ignore[no-any-return]
+        return _called(text, _imported(text), "domain", Domain, dim)
     shape = DOMAINS[find("domain", name.strip(), DOMAINS)]
     if shape.make is None:
         typed = ", ".join(key for key, other in DOMAINS.items() if other.make is not None)
@@ -240,4 +233,4 @@ def build_domain(text: str, dim: int) -> Domain:
             options[key] = float(value)
         except ValueError:
             raise InputError(f"The option {key!r} of the domain {name!r} must be a number. Got {value!r}.") from None
-    return _called(name, functools.partial(shape.make, **options), "domain", Domain, dim)  # type: ignore[no-any-return]
+    return _called(name, functools.partial(shape.make, **options), "domain", Domain, dim)

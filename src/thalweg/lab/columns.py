@@ -10,9 +10,11 @@ import io
 import pathlib
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import ModuleType
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +35,6 @@ __all__ = [
     "Long",
     "cell_number",
     "check_named",
-    "choose_columns",
     "header_of",
     "lagged",
     "listed",
@@ -51,7 +52,7 @@ COMMA = r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?"  # a number with a decimal comma
 YES, NO = ("true", "yes"), ("false", "no")
 SHOWN = 20  # names in a message
 GAP = 1.5  # usual steps of time, beyond which rows are missing
-READERS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet"}
+READERS = ".csv", ".tsv", ".txt", ".parquet", ".pq"  # endings of files
 
 
 @dataclass(frozen=True)
@@ -68,18 +69,10 @@ class Columns:
         The target.
     rows : array (n, d)
         The features.
-    time : str or None
-        The column of times.
-    times : list of str
-        Its cells, row by row; the numbers of the rows, counted from 1, where there is none.
     left_out : tuple of str
         Columns that hold no number at all.
-    dropped : int
-        Rows that were dropped since a cell was empty.
-    read, whole : int
-        Rows that were read, and rows of the table: more, where only the first ones were asked for.
     remarks : tuple of str
-        Remarks on the times: those that repeat, and gaps.
+        Remarks on the rows: times that repeat, gaps, rows that were not read.
     """
 
     name: str
@@ -87,18 +80,8 @@ class Columns:
     features: tuple[str, ...]
     values: Array
     rows: Array
-    time: str | None
-    times: list[str]
     left_out: tuple[str, ...]
-    dropped: int
-    read: int
-    whole: int
     remarks: tuple[str, ...]
-
-    def left_over(self) -> str | None:
-        """Say which rows of the table were not read; None where all were."""
-        rest = self.whole - self.read
-        return f"the first {self.read} of {self.whole} rows; {rest} were left out" if rest else None
 
 
 def read_columns(
@@ -131,16 +114,12 @@ def read_columns(
     if features is not None:
         names = check_items("read_table", "features", features, "names of columns")
         features = [check_text("read_table", "features", key) for key in names]
-    name = "standard input" if str(source) == "-" else visible(str(source))
-    frame = _read(source, name, decimal)
-    whole = len(frame)
-    if rows is not None:
-        frame = frame.head(check_count("read_table", "rows", rows))
+    name, frame, rest = _read(source, decimal, None if rows is None else check_count("read_table", "rows", rows))
     if len(frame) < 2:
         raise InputError(f"{name} has {len(frame)} row(s) of data. At least 2 are needed.")
     if target is None:
         raise InputError(f"{name}: say which column is the target. Its columns are {listed(frame.columns)}.")
-    chosen, left_out = choose_columns(name, frame, check_text("read_table", "target", target), features, time)
+    chosen, left_out = _choose(name, frame, check_text("read_table", "target", target), features, time)
     remarks = () if time is None else _check_order(name, frame[time])
     needed = {
         key: _numbers(name, frame[key], missing, features is None and key != target, decimal)
@@ -152,23 +131,8 @@ def read_columns(
         if kept.sum() < 2:
             raise InputError(f"{name} has {kept.sum()} row(s) in which no cell is empty. At least 2 are needed.")
     table = np.array([needed[key] for key in chosen]).reshape(len(chosen), len(frame)).T
-    said = frame[time].to_list() if time is not None else range(1, len(frame) + 1)
-    times = [str(one) for one, keep in zip(said, kept, strict=True) if keep]
-    dropped = int((~kept).sum())
-    return Columns(
-        name,
-        target,
-        tuple(chosen),
-        needed[target][kept],
-        table[kept],
-        time,
-        times,
-        tuple(left_out),
-        dropped,
-        len(frame),
-        whole,
-        remarks,
-    )
+    remarks += rest
+    return Columns(name, target, tuple(chosen), needed[target][kept], table[kept], tuple(left_out), remarks)
 
 
 class Long(NamedTuple):
@@ -176,7 +140,7 @@ class Long(NamedTuple):
 
     name: str  # of the file, fit to be shown
     frame: pl.DataFrame  # names of series, times, target and further columns
-    whole: int  # rows of the table: more, where only the first ones were asked for
+    rest: tuple[str, ...]  # a remark on the rows that were not read, if only the first ones were asked for
     unused: tuple[str, ...]  # columns with numbers that were not asked for
 
 
@@ -192,11 +156,7 @@ def read_long(
 ) -> Long:
     """Read these columns of a table; empty cells are allowed, and null. Without a target: further columns only."""
     check_choice("read_long", "decimal", decimal, (".", ","))
-    name = "standard input" if str(source) == "-" else visible(str(source))
-    frame = _read(source, name, decimal)
-    whole = len(frame)
-    if rows is not None:
-        frame = frame.head(rows)
+    name, frame, rest = _read(source, decimal, rows)
     if len(frame) == 0:
         raise InputError(f"{name} has no rows of data.")
     asked = {"target": [target] if target else [], "id": [id] if id else [], "time": [time] if time else []}
@@ -210,7 +170,7 @@ def read_long(
         made.append(_times(name, frame[time]))
     chosen = {one.name for one in made}
     unused = tuple(key for key in frame.columns if key not in chosen and _parse(frame[key]).count())
-    return Long(name, polars.DataFrame(made), whole, unused)
+    return Long(name, polars.DataFrame(made), rest, unused)
 
 
 def check_named(name: str, names: Sequence[str], asked: dict[str, list[str]]) -> None:
@@ -262,26 +222,35 @@ def read_instant(name: str, column: str, cell: str, row: int) -> tuple[int, str]
     return instant(moment), "a date" if moment.tzinfo is None else "a date with a time zone"
 
 
-def choose_columns(
+def _choose(
     name: str, frame: pl.DataFrame, target: str, features: Sequence[str] | None, time: str | None
 ) -> tuple[list[str], list[str]]:
     """The columns of the features, checked; and those left out, since they hold no number."""
-    if time is not None:
-        if time not in frame.columns:
-            raise InputError(f"{name} has no column {time!r} for the time. Its columns are {listed(frame.columns)}.")
-        if time == target or time in (features or ()):
-            what = "target" if time == target else "a feature"
-            raise InputError(f"The column {time!r} is given twice: as the time and as {what}.")
-    chosen = [key for key in _choose(name, frame.columns, target, features) if key != time]
-    left_out = [key for key in chosen if features is None and not _parse(frame[key]).count()]
+    columns, known, asked = frame.columns, set(frame.columns), features or ()
+    for kind, keys in {"the time": [] if time is None else [time], "a target": [target], "a feature": asked}.items():
+        for key in keys:
+            if key not in known:
+                raise InputError(
+                    f"{name} has no column {short_repr(key)} for {kind}. Its columns are {listed(columns)}."
+                )
+    for twice, kind in ((time, "time"), (target, "target")):
+        if twice in asked:
+            raise InputError(f"The column {twice!r} is given twice: as the {kind} and as a feature.")
+    if time == target:
+        raise InputError(f"The column {time!r} is given twice: as the time and as target.")
+    if (again := _repeated(asked)) is not None:
+        raise InputError(f"The feature {short_repr(again)} is given twice.")
+    if features is not None:
+        return list(features), []
+    numbers = {key: bool(_parse(frame[key]).count()) for key in columns if key not in (target, time)}
+    left_out = [key for key, found in numbers.items() if not found]
     for key in left_out:
         if frame[key].dtype == _polars().String and re.fullmatch(COMMA, str(frame[key][0] or "").strip()):
             raise InputError(
                 f"{name}, column {key!r}, row 1: {short_repr(frame[key][0])} is no number. Type --decimal , if that "
                 "is its mark."
             )
-    without = set(left_out)
-    return [key for key in chosen if key not in without], left_out
+    return [key for key, found in numbers.items() if found], left_out
 
 
 def lagged(columns: Columns, lags: Sequence[int]) -> Columns:
@@ -292,47 +261,40 @@ def lagged(columns: Columns, lags: Sequence[int]) -> Columns:
     past = [y[first - lag : y.size - lag] for lag in lags]
     names = tuple(f"{columns.target} {lag} back" for lag in lags)
     rows = np.column_stack([*past, columns.rows[first:]]) if lags else columns.rows
-    return replace(
-        columns, features=(*names, *columns.features), values=y[first:], rows=rows, times=columns.times[first:]
-    )
-
-
-def _choose(name: str, columns: list[str], target: str, features: Sequence[str] | None) -> list[str]:
-    """The columns of the features, checked."""
-    known = set(columns)
-    for key in (target, *(features or ())):
-        if key not in known:
-            kind = "target" if key == target else "feature"
-            raise InputError(f"{name} has no column {short_repr(key)} for a {kind}. Its columns are {listed(columns)}.")
-    if features is None:
-        return [key for key in columns if key != target]
-    if target in features:
-        raise InputError(f"The column {target!r} is given twice: as the target and as a feature.")
-    if (twice := _repeated(features)) is not None:
-        raise InputError(f"The feature {short_repr(twice)} is given twice.")
-    return list(features)
+    return replace(columns, features=(*names, *columns.features), values=y[first:], rows=rows)
 
 
 # -------------------------------------------------------------------------------------------------------------- reading
 
 
-def _read(source: str | pathlib.Path, name: str, decimal: str) -> pl.DataFrame:
-    """The table as it is; columns of a CSV are text."""
+def _read(source: str | pathlib.Path, decimal: str, rows: int | None) -> tuple[str, pl.DataFrame, tuple[str, ...]]:
+    """The name of a table, its first rows as they are, columns of a CSV as text, and a remark if there are more."""
+    name = "standard input" if str(source) == "-" else visible(str(source))
+    frame = _read_file(source, name, decimal)
+    whole = len(frame)
+    frame = frame if rows is None else frame.head(rows)
+    if len(frame) == whole:
+        return name, frame, ()
+    return name, frame, (f"the first {rows} of {whole} rows; {whole - len(frame)} were left out",)
+
+
+def _read_file(source: str | pathlib.Path, name: str, decimal: str) -> pl.DataFrame:
+    """All rows of a table."""
     polars = _polars()
     if str(source) == "-":
         if sys.stdin is None:
             raise InputError("The standard input is closed. Name a file instead of -.")
-        return _decimals(_read_csv(sys.stdin.buffer.read(), name), decimal)
+        return _read_csv(sys.stdin.buffer.read(), name, decimal)
     path = pathlib.Path(source)
-    kind = READERS.get(path.suffix.lower())
-    if kind is None:
+    ending = path.suffix.lower()
+    if ending not in READERS:
         raise InputError(f"{name} has an ending that is not known. Known are {', '.join(READERS)}.")
     try:
         content = path.read_bytes()
     except FileNotFoundError:
         raise InputError(f"There is no file {name}.") from None
-    if kind == "csv":
-        return _decimals(_read_csv(content, name), decimal)
+    if ending not in (".parquet", ".pq"):
+        return _read_csv(content, name, decimal)
     if not content:
         raise InputError(f"{name} is empty.")
     try:
@@ -342,21 +304,8 @@ def _read(source: str | pathlib.Path, name: str, decimal: str) -> pl.DataFrame:
     return frame
 
 
-def _decimals(frame: pl.DataFrame, decimal: str) -> pl.DataFrame:
-    """Cells with a decimal point, of one whose numbers have another mark there."""
-    if decimal == ".":
-        return frame
-    polars = _polars()
-    return frame.with_columns(
-        polars.when(polars.col(key).str.contains(rf"^\s*{COMMA}\s*$"))
-        .then(polars.col(key).str.replace(",", ".", literal=True))
-        .otherwise(polars.col(key))
-        .alias(key)
-        for key in frame.columns
-    )
-
-
-def _read_csv(content: bytes, name: str) -> pl.DataFrame:
+def _read_csv(content: bytes, name: str, decimal: str) -> pl.DataFrame:
+    """A CSV as text; numbers with a decimal comma get a point."""
     polars = _polars()
     if not content.strip():
         raise InputError(f"{name} is empty.")
@@ -381,7 +330,14 @@ def _read_csv(content: bytes, name: str) -> pl.DataFrame:
         frame = frame.head(-1)
     if frame[names[-1]].null_count():  # a row that is too short has none in its last column
         _refuse_ragged(content, separator, name)
-    return frame
+    if decimal == ".":
+        return frame
+    cells = [polars.col(key) for key in names]
+    numbers = (cell.str.contains(rf"^\s*{COMMA}\s*$") for cell in cells)
+    return frame.with_columns(
+        polars.when(number).then(cell.str.replace(",", ".", literal=True)).otherwise(cell)
+        for cell, number in zip(cells, numbers, strict=True)
+    )
 
 
 def header_of(lines: Iterator[str]) -> str:
@@ -404,7 +360,7 @@ def read_header(header: str, name: str) -> tuple[list[str], str]:
     return _names(name, cells), mark
 
 
-def _names(name: str, cells: Sequence[Any]) -> list[str]:
+def _names(name: str, cells: Sequence[object]) -> list[str]:
     names = [str(cell or "").strip() or f"unnamed_{k}" for k, cell in enumerate(cells, start=1)]
     if (twice := _repeated(names)) is not None:
         raise InputError(f"{name} has two columns called {short_repr(twice)}. Give each a name of its own.")
@@ -413,12 +369,7 @@ def _names(name: str, cells: Sequence[Any]) -> list[str]:
 
 def _repeated(names: Sequence[str]) -> str | None:
     """Return the first name that is there twice."""
-    seen: set[str] = set()
-    for key in names:
-        if key in seen:
-            return key
-        seen.add(key)
-    return None
+    return next((key for key, count in Counter(names).items() if count > 1), None)
 
 
 def listed(names: Sequence[str]) -> str:
@@ -445,7 +396,7 @@ def _refuse_ragged(content: bytes, separator: str, name: str) -> None:
         return  # not even the forgiving reader understands it; the caller says so
 
 
-def _polars() -> Any:
+def _polars() -> ModuleType:
     return need("polars", "lab", "Reading a table")
 
 
@@ -560,22 +511,17 @@ def _check_order(name: str, column: pl.Series) -> tuple[str, ...]:
     back = np.flatnonzero(ahead.to_numpy())
     if back.size:
         k = int(back[0]) + 1
-        raise InputError(f"{place} {k + 1}: {_goes_back(column[k - 1], column[k])}")
+        before, now = (short_repr(str(column[row]))[1:-1] for row in (k - 1, k))
+        raise InputError(f"{place} {k + 1}: time goes back, from {before} to {now}. Sort the rows by time.")
     return _repeats(column, np.flatnonzero(level.to_numpy()) + 1) + _gaps(column, times)
 
 
-def _no_time(cell: Any) -> str:
+def _no_time(cell: object) -> str:
     what = "the cell is empty" if cell is None or not str(cell).strip() else f"{short_repr(str(cell))} is no time"
     return f"{what}. Correct it, or leave --time out."
 
 
-def _goes_back(before: Any, now: Any) -> str:
-    return (
-        f"time goes back, from {short_repr(str(before))[1:-1]} to {short_repr(str(now))[1:-1]}. Sort the rows by time."
-    )
-
-
-def _repeats(column: pl.Series, rows: NDArray[Any]) -> tuple[str, ...]:
+def _repeats(column: pl.Series, rows: NDArray[np.int64]) -> tuple[str, ...]:
     if not rows.size:
         return ()
     first = int(rows[0])

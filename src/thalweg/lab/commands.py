@@ -21,7 +21,7 @@ from thalweg._validate import visible
 from thalweg.cards import markdown
 from thalweg.errors import InputError, MissingExtraError, ProjectionError, StateError
 from thalweg.lab import _options as option
-from thalweg.lab._console import aligned, echo, echo_note, shows_progress
+from thalweg.lab._console import aligned, echo, notify, shows_progress
 from thalweg.lab._store import LabError, write_file
 from thalweg.lab.catalog import ALGORITHMS, DOMAINS, USUAL, find
 from thalweg.lab.streams import STREAMS
@@ -58,12 +58,12 @@ def _exit_codes(debug: bool) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        echo_note("interrupted")
+        notify("interrupted")
         raise typer.Exit(130) from None
     except EXPECTED as error:
         if debug or getattr(error, "errno", None) == errno.EPIPE:
             raise
-        echo_note(f"error: {one_line(error)}")
+        notify(f"error: {one_line(error)}")
         raise typer.Exit(1) from None
 
 
@@ -118,7 +118,7 @@ Kind = StrEnum("Kind", ["algorithms", "domains", "streams"])
 @app.command("list", short_help="List the algorithms, domains and streams.")
 def list_(
     kind: Annotated[Kind | None, typer.Argument(help="Only this kind.", show_default=False)] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: option.Json = False,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print the table of the documentation.")] = False,
 ) -> None:
     """List the algorithms, domains and streams.
@@ -164,66 +164,13 @@ def list_(
 # ------------------------------------------------------------------------------------------------------------- forecast
 
 
-Beside = StrEnum("Beside", ["statsforecast"])
-Errors = StrEnum("Errors", ["squared", "absolute"])
-
-
 @app.command(short_help="Forecast the series of a file, with intervals.")
+@option.grouped
 def forecast(
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="A .csv or .parquet file; - for CSV from stdin.", show_default=False)
     ],
-    *,
-    target: Annotated[str, typer.Option(help="Column to forecast.", metavar="COLUMN", show_default=False)],
-    id_: Annotated[
-        str | None,
-        typer.Option("--id", help="Column with the names of the series.", metavar="COLUMN"),
-    ] = None,
-    time: Annotated[
-        str | None,
-        typer.Option(help="Column of times. [default: rows in file order]", metavar="COLUMN"),
-    ] = None,
-    horizon: Annotated[int | None, typer.Option(help="Steps ahead. [default: 1]", min=1, metavar="N")] = None,
-    levels: option.Levels = None,
-    columns: option.ForecastColumns = None,
-    future: Annotated[str | None, typer.Option(help="Their values for the rows to come.", metavar="FILE")] = None,
-    freq: Annotated[
-        str,
-        typer.Option(help="Time step: 15min, h, D, B, W, MS or a number.", metavar="STEP", show_default=False),
-    ] = "infer",
-    season: option.Season = None,
-    lags: Annotated[
-        str | None, typer.Option(help="Past values to use: 8 or 1,2,24. [default: 4]", metavar="N|A,B,C")
-    ] = None,
-    loss: Annotated[
-        Errors | None, typer.Option(help="squared or absolute errors. [default: squared]", metavar="NAME")
-    ] = None,
-    decimal: option.Decimal = ".",
-    rows: option.Rows = None,
-    windows: Annotated[
-        int | None, typer.Option(help="Measure errors on the last N windows.", min=1, metavar="N")
-    ] = None,
-    beside: Annotated[Beside | None, typer.Option(help="Also fit the models of statsforecast.", metavar="NAME")] = None,
-    out: Annotated[
-        pathlib.Path | None,
-        typer.Option(help="Write the forecasts: .csv, .parquet or .json.", metavar="FILE"),
-    ] = None,
-    backtest: Annotated[
-        pathlib.Path | None,
-        typer.Option(help="Write the forecasts of the past to a file.", metavar="FILE"),
-    ] = None,
-    plot: Annotated[
-        pathlib.Path | None, typer.Option(help="Draw the forecasts: .png or .html.", metavar="FILE")
-    ] = None,
-    save: Annotated[
-        pathlib.Path | None, typer.Option(help="Save the forecaster; with --id, a folder.", metavar="PATH")
-    ] = None,
-    resume: Annotated[
-        pathlib.Path | None,
-        typer.Option(help="Continue what --save kept with new rows.", metavar="PATH"),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    progress: option.Progress = None,
+    asked: option.Forecast,
 ) -> None:
     """Forecast the series of a file, with intervals, and measure the errors.
 
@@ -235,35 +182,17 @@ def forecast(
     thalweg forecast sales.csv --target sold --id shop --time day --out next.csv
     tail -f load.csv | thalweg forecast - --target demand --time hour --freq h
     """
-    from thalweg.lab._forecast import Asked, forecast_file, forecast_live
+    from thalweg.lab._forecast import forecast_file, forecast_live
 
-    given = {
-        "horizon": horizon,
-        "levels": option.read_levels(levels),
-        "lags": None if lags is None else option.read_lags(lags),
-        "loss": loss.value if loss else None,
-    }
-    names = [name.strip() for name in (columns or "").split(",") if name.strip()]
-    step = int(freq) if freq.isdigit() else freq
-    asked = Asked(file, target, id_, time, names, step, option.read_season(season), given, decimal, save, resume)
-    if file == "-":
-        if out or backtest or plot or as_json or rows or future or windows or beside:
-            raise InputError(
-                "From stdin forecasts go to stdout as they are made: leave out --out, --backtest, --plot, --json, "
-                "--rows, --future, --windows and --beside."
-            )
-        forecast_live(asked)
-        return
-    forecast_file(
-        asked, future=future, rows=rows, windows=windows, beside=beside.value if beside else None, out=out,
-        backtest=backtest, plot=plot, as_json=as_json, progress=progress,
-    )  # fmt: skip
+    play = forecast_live if file == "-" else forecast_file
+    play(file, asked)
 
 
 # ------------------------------------------------------------------------------------------------------------------ run
 
 
 @app.command()
+@option.grouped
 def run(
     words: Annotated[
         list[str],
@@ -273,29 +202,17 @@ def run(
             show_default=False,
         ),
     ],
-    *,
-    target: option.Target = None,
-    features: option.Features = None,
-    lags: option.Lags = None,
-    time: option.Time = None,
-    missing: option.Missing = option.Empty.raise_,
-    decimal: option.Decimal = ".",
-    loss: option.LossName = None,
-    domain: option.Domain = None,
+    asked: option.Data,
     learner: Annotated[
         str | None,
         typer.Option(help="Your learner, made from a domain.", metavar="MODULE:FUNCTION"),
     ] = None,
-    intercept: option.Intercept = True,
-    scale: option.Scale = True,
-    horizon: option.Horizon = None,
-    rows: option.Rows = None,
     seed: Annotated[int, typer.Option(help="Seed of the stream.", min=0, metavar="N")] = 0,
     out: Annotated[
         pathlib.Path | None,
         typer.Option(help="Write the losses: .csv, .json or .npz.", metavar="FILE"),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: option.Json = False,
     progress: option.Progress = None,
 ) -> None:
     """Play an algorithm on a stream or a file.
@@ -312,21 +229,7 @@ def run(
     from thalweg.lab._run import play
 
     algorithm, source = _algorithm_and_source(words)
-    data = option.describe_data(
-        source,
-        target,
-        features,
-        loss,
-        domain,
-        intercept,
-        scale,
-        horizon,
-        rows=rows,
-        lags=lags,
-        time=time,
-        missing=missing,
-        decimal=decimal,
-    )
+    data = asked.of(source)
     if learner is not None and len(words) == 2:
         raise InputError(f"Give {words[0]} or --learner {learner}, not both.")
     if "stream" not in data and len(words) == 1 and learner is None:
@@ -350,6 +253,7 @@ def _algorithm_and_source(words: list[str]) -> tuple[str, str]:
 
 
 @app.command()
+@option.grouped
 def compare(
     algorithms: Annotated[
         list[str] | None,
@@ -363,22 +267,11 @@ def compare(
     on: Annotated[
         str, typer.Option("--on", metavar="STREAM_OR_FILE", help="Data for all of them.", show_default=False)
     ],
+    asked: option.Data,
     seeds: Annotated[int, typer.Option(help="Seeds of the stream.", min=1, metavar="N")] = 5,
     out: Annotated[
         pathlib.Path | None, typer.Option(help="Folder. [default: results/compare-NAME]", metavar="DIR")
     ] = None,
-    target: option.Target = None,
-    features: option.Features = None,
-    lags: option.Lags = None,
-    time: option.Time = None,
-    missing: option.Missing = option.Empty.raise_,
-    decimal: option.Decimal = ".",
-    loss: option.LossName = None,
-    domain: option.Domain = None,
-    intercept: option.Intercept = True,
-    scale: option.Scale = True,
-    horizon: option.Horizon = None,
-    rows: option.Rows = None,
     engine: option.Engine = "serial",
     workers: option.Workers = None,
     scheduler: option.Scheduler = None,
@@ -399,27 +292,14 @@ def compare(
 
     if on == "-":
         raise InputError("compare reads its data once for every run: save it to a file, and give that with --on.")
-    data = option.describe_data(
-        on,
-        target,
-        features,
-        loss,
-        domain,
-        intercept,
-        scale,
-        horizon,
-        rows=rows,
-        lags=lags,
-        time=time,
-        missing=missing,
-        decimal=decimal,
-    )
+    data = asked.of(on)
     folder = out or pathlib.Path("results") / f"compare-{pathlib.Path(on).stem}"
-    watched = shows_progress(progress)
-    how: dict[str, Any] = {"engine": engine, "workers": workers, "scheduler": scheduler, "progress": watched}
-    found = lab.compare(algorithms or [USUAL], data, folder, seeds=seeds, **how)
+    found = lab.compare(
+        algorithms or [USUAL], data, folder, seeds=seeds,
+        engine=engine, workers=workers, scheduler=scheduler, progress=shows_progress(progress),
+    )  # fmt: skip
     if found[0]["runs"] < seeds:
-        echo_note("one run each: on data that is given a seed changes nothing")
+        notify("one run each: on data that is given a seed changes nothing")
     cells = [
         [row["algorithm"], tidy(row["loss_mean"], 5), *(tidy(row[key], 3) for key in lab.COLUMNS[3:])] for row in found
     ]
@@ -468,9 +348,11 @@ def _add_study(name: str, package: ModuleType) -> None:
         if full and small:
             raise InputError("--full and --small exclude each other.")
         size = "full" if full else "small" if small else "usual"
-        how: dict[str, Any] = {"engine": engine, "workers": workers, "scheduler": scheduler, "progress": progress}
         chosen = importlib.import_module(f"{package.__name__}.study").STUDY
-        page = study.run(chosen, out, size, command=shlex.join(["thalweg", *sys.argv[1:]]), **how)
+        page = study.run(
+            chosen, out, size, command=shlex.join(["thalweg", *sys.argv[1:]]),
+            engine=engine, workers=workers, scheduler=scheduler, progress=progress,
+        )  # fmt: skip
         echo(visible(f"Open {page}"))
 
 

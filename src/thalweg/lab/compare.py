@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import pathlib
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
@@ -14,12 +14,15 @@ from thalweg._validate import check_count
 from thalweg.errors import InputError
 from thalweg.lab._store import refuse_to_overwrite, write_file
 from thalweg.lab.catalog import ALGORITHMS, build_domain, find
-from thalweg.lab.jobs import job, run_jobs
+from thalweg.lab.jobs import RunOptions, job, run_jobs
 from thalweg.lab.pictures import panels, save
 from thalweg.lab.report import Row, mean, to_csv
 from thalweg.lab.runs import FORECASTS, curve_rounds, load_kernels, play_stream, tidy
 from thalweg.lab.streams import STREAMS, Stream, draw, with_domain
 from thalweg.lab.tables import read_table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["COLUMNS", "compare", "open_data", "play_one", "plot"]
 
@@ -27,7 +30,7 @@ COLUMNS = ("algorithm", "runs", "loss_mean", "loss_sd", "projections", "gradient
 WRITTEN = ("table.csv", "runs.csv", "loss.png")
 
 
-def open_data(data: dict[str, Any], seed: int = 0) -> Stream:
+def open_data(data: Row, seed: int = 0) -> Stream:
     """The stream that plain values describe.
 
     Either {"stream": name} with "horizon" and "domain" where wanted, or keyword arguments of `read_table`; "sha256",
@@ -41,7 +44,7 @@ def open_data(data: dict[str, Any], seed: int = 0) -> Stream:
     return stream if domain is None else with_domain(stream, build_domain(domain, stream.domain.dim))
 
 
-def play_one(*, algorithm: str, data: dict[str, Any], seed: int) -> Row:
+def play_one(*, algorithm: str, data: Row, seed: int) -> Row:
     """One run, as a dict that JSON can hold."""
     report, losses, _ = play_stream(algorithm, open_data(data, seed))
     if report["interrupted"]:
@@ -51,7 +54,7 @@ def play_one(*, algorithm: str, data: dict[str, Any], seed: int) -> Row:
 
 
 def compare(
-    algorithms: Sequence[str], data: dict[str, Any], folder: pathlib.Path, *, seeds: int = 5, **how: Any
+    algorithms: Sequence[str], data: Row, folder: pathlib.Path, *, seeds: int = 5, **how: Unpack[RunOptions]
 ) -> list[Row]:
     """Play every algorithm with the seeds 0, 1, ... and write table.csv, runs.csv and loss.png to the folder.
 
@@ -84,8 +87,13 @@ def compare(
     }
     results = run_jobs(itertools.chain.from_iterable(jobs.values()), folder, **how)
     runs = {name: [results[one.name] for one in some] for name, some in jobs.items()}
-    rows = [_row(name, some) for name, some in runs.items()]
-    rows += [_forecast_row(name, some) for name in FORECASTS if (some := runs[names[0]])[0][name] is not None]
+    rows = [
+        _row(name, [run["total_loss"] for run in some], {key: mean(some, key) for key in COLUMNS[4:]})
+        for name, some in runs.items()
+    ]
+    first = runs[names[0]]  # simple forecasts are the same beside every algorithm
+    known = [name for name in FORECASTS if first[0][name] is not None]
+    rows += [_row(name, [run[name] for run in first], dict.fromkeys(COLUMNS[4:])) for name in known]
     lines = [{"seed": k} | run for some in runs.values() for k, run in enumerate(some)]
     contents = to_csv(rows, COLUMNS), to_csv(lines), save(plot(runs, stream), "png")
     for name, content in zip(WRITTEN, contents, strict=True):
@@ -93,20 +101,12 @@ def compare(
     return rows
 
 
-def _row(name: str, runs: list[Row]) -> Row:
-    return _losses(name, [run["total_loss"] for run in runs]) | {key: mean(runs, key) for key in COLUMNS[4:]}
-
-
-def _forecast_row(name: str, runs: list[Row]) -> Row:
-    return _losses(name, [run[name] for run in runs]) | dict.fromkeys(COLUMNS[4:])
-
-
-def _losses(name: str, losses: list[float]) -> Row:
+def _row(name: str, losses: Sequence[float], others: Row) -> Row:
     sd = float(np.std(losses, ddof=1)) if len(losses) > 1 else None
-    return {"algorithm": name, "runs": len(losses), "loss_mean": float(np.mean(losses)), "loss_sd": sd}
+    return {"algorithm": name, "runs": len(losses), "loss_mean": float(np.mean(losses)), "loss_sd": sd} | others
 
 
-def plot(runs: dict[str, list[Row]], stream: Stream) -> Any:
+def plot(runs: dict[str, list[Row]], stream: Stream) -> Figure:
     """Loss so far against rounds, one line an algorithm: the mean over seeds, in a band of a standard deviation."""
     figure, [[axes]] = panels(8.5, 4.8)
     for change in stream.changes:

@@ -6,11 +6,13 @@ units of the mean absolute step of each, and their mean over series is reported.
 
 from __future__ import annotations
 
+import base64
+import html
 import io
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +27,12 @@ from thalweg.estimators.forecasts import Forecast
 from thalweg.estimators.long_frames import MEAN, Places, as_backtest, as_forecast, at_cutoffs, cutoffs, play_panel
 from thalweg.lab._console import aligned
 from thalweg.lab.pictures import BLUE, COLOURS, GREY, VERMILION, legend, panels, save, style
-from thalweg.lab.report import number
+from thalweg.lab.report import Row, number
 from thalweg.regret._axes import plain
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = ["NAIVE", "SEASONAL", "Outcome", "as_page", "as_table", "in_words", "picture", "play", "summary"]
 
@@ -69,7 +75,7 @@ class Outcome:
     forecaster: Forecaster
     seasons: list[int]
 
-    def errors(self) -> tuple[list[dict[str, Any]], list[str]]:
+    def errors(self) -> tuple[list[Row], list[str]]:
         """Return a row for each horizon, and one for all: errors by name, and shares within each level.
 
         Only places count that every forecast has. Names without any are left out.
@@ -97,7 +103,7 @@ class Outcome:
                         inside[v, s, step] = ((low <= y[at]) & (y[at] <= high))[there].mean()
         table = []
         for step in [n - 1 for n in STEPS if n < H] + [H - 1, H]:
-            row: dict[str, Any] = {"step": step + 1 if step < H else "all"}
+            row: Row = {"step": step + 1 if step < H else "all"}
             row |= {name: _mean(losses[k, :, step]) for k, name in enumerate(names)}
             row |= {f"within {100 * level:g} %": _mean(inside[v, :, step]) for v, level in enumerate(levels)}
             table.append(row)
@@ -203,7 +209,7 @@ def in_words(outcome: Outcome) -> str:
     return "\n".join(map(visible, lines))
 
 
-def _errors_in_words(outcome: Outcome, table: list[dict[str, Any]], names: list[str]) -> list[str]:
+def _errors_in_words(outcome: Outcome, table: list[Row], names: list[str]) -> list[str]:
     kind = "root mean square" if outcome.forecaster.loss == "squared" else "mean absolute"
     unit = "" if len(outcome.panel) == 1 else ", in mean steps of each series"
     levels = [key for key in table[0] if key.startswith("within")]
@@ -246,7 +252,7 @@ def time_texts(panel: Panel, series: NDArray[np.int64], places: NDArray[np.int64
     return texts
 
 
-def summary(outcome: Outcome) -> dict[str, Any]:
+def summary(outcome: Outcome) -> Row:
     """Return the tables for programs."""
     table, _ = outcome.errors()
     panel, f = outcome.panel, outcome.forecaster
@@ -273,7 +279,9 @@ def as_table(outcome: Outcome, ending: str, past: bool = False) -> bytes:
         series = np.repeat(np.arange(len(panel)), H)
         places = {panel.names[1]: panel.sizes[series] + np.tile(np.arange(H), len(panel))}
     if ending == ".parquet":
-        return _written(frame.write_parquet)
+        file = io.BytesIO()
+        frame.write_parquet(file)
+        return file.getvalue()
     if not panel.clock.counted or panel.clock.dtype is None:
         texts = {key: time_texts(panel, series, at) for key, at in places.items()}
         polars = panel.backend
@@ -281,48 +289,37 @@ def as_table(outcome: Outcome, ending: str, past: bool = False) -> bytes:
         frame = frame.with_columns(polars.Series(key, column).cast(whole) for key, column in texts.items())
     if ending == ".json":
         return (json.dumps(frame.to_dict(as_series=False)) + "\n").encode()
-    return _written(frame.write_csv)
-
-
-def _written(write: Callable[[Any], Any]) -> bytes:
-    file = io.BytesIO()
-    write(file)
-    return file.getvalue()
+    text: str = frame.write_csv()
+    return text.encode()
 
 
 # ----------------------------------------------------------------------------------------------------------- to look at
 
 
-def picture(outcome: Outcome) -> Any:
+def picture(outcome: Outcome) -> Figure:
     """Draw the last values with the forecasts before and after the last row, and errors by horizon for one series."""
-    with style():
-        return _picture(outcome)
-
-
-def _picture(outcome: Outcome) -> Any:
     count = min(len(outcome.panel), FANS)
-    if count == 1:
-        figure, [[above], [below]] = panels(9.0, 6.4, rows=2)
-        _fan(outcome, above, 0)
-        _curves(outcome, below)
-        legend(figure, above, "upper center", 4)
-        return figure
-    figure, axes = panels(10.0, 2.3 * -(-count // 2) + 0.4, rows=-(-count // 2), columns=2)
-    for s, axis in enumerate(axes.flat):
-        if s < count:
-            _fan(outcome, axis, s)
+    rows = -(-count // 2)
+    with style():
+        if count == 1:
+            figure, axes = panels(9.0, 6.4, rows=2)
+            _curves(outcome, axes[1, 0])
         else:
-            axis.set_axis_off()
-    legend(figure, axes[0, 0], "upper center", 4)
+            figure, axes = panels(10.0, 2.3 * rows + 0.4, rows=rows, columns=2)
+            for axis in axes.flat[count:]:
+                axis.set_axis_off()
+        for s in range(count):
+            _fan(outcome, axes.flat[s], s)
+        legend(figure, axes[0, 0], "upper center", 4)
     return figure
 
 
-def _moments(panel: Panel, s: int, places: NDArray[np.int64]) -> Any:
+def _moments(panel: Panel, s: int, places: NDArray[np.int64]) -> NDArray[np.int64] | NDArray[np.datetime64]:
     times = panel.times(np.full(places.size, s), places)
     return times + (panel.clock.dtype is None) if panel.clock.counted else times.astype("M8[us]")
 
 
-def _fan(outcome: Outcome, axis: Any, s: int) -> None:
+def _fan(outcome: Outcome, axis: Axes, s: int) -> None:
     """Draw the end of a series, its last forecast with all answers, and the one after it."""
     panel, said, H = outcome.panel, outcome.ahead[s], outcome.forecaster.horizon
     values = panel.series(s)[0]
@@ -365,7 +362,7 @@ def _fan(outcome: Outcome, axis: Any, s: int) -> None:
         axis.xaxis.set_major_formatter(dates.ConciseDateFormatter(places))
 
 
-def _curves(outcome: Outcome, axis: Any) -> None:
+def _curves(outcome: Outcome, axis: Axes) -> None:
     """Draw errors by horizon."""
     said = {MEAN: outcome.parts[0][0], **{name: parts[0] for name, parts in outcome.others.items()}}
     (t, h), H = outcome.rows[0], outcome.forecaster.horizon
@@ -391,9 +388,6 @@ def _curves(outcome: Outcome, axis: Any) -> None:
 
 def as_page(outcome: Outcome) -> bytes:
     """Return a page of its own: the tables and the picture."""
-    import base64
-    import html
-
     image = base64.b64encode(save(picture(outcome), "png")).decode()
     title = html.escape(visible(outcome.about))
     return (

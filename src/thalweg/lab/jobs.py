@@ -18,7 +18,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypedDict
 
 from thalweg._extras import need
 from thalweg._interrupts import deferred
@@ -26,8 +26,18 @@ from thalweg.errors import InputError
 from thalweg.lab._console import notify
 from thalweg.lab._engines import JobOutcome, choose_engine, find_function
 from thalweg.lab._store import LabError, Store, Task, to_json
+from thalweg.lab.report import Row
 
-__all__ = ["Job", "LabError", "job", "run_jobs", "seed_of"]
+__all__ = ["Job", "LabError", "RunOptions", "job", "run_jobs", "seed_of"]
+
+
+class RunOptions(TypedDict, total=False):
+    """Options of `run_jobs`."""
+
+    engine: str
+    workers: int | None
+    scheduler: str | None
+    progress: bool
 
 
 @dataclass(frozen=True)
@@ -47,10 +57,10 @@ class Job:
 
     name: str
     function: str
-    arguments: dict[str, Any] = field(default_factory=dict)
+    arguments: Row = field(default_factory=dict)
 
 
-def job(name: str, function: Callable[..., Any], **arguments: object) -> Job:
+def job(name: str, function: Callable[..., Row], **arguments: object) -> Job:
     """Return a job with this name that calls a module-level function."""
     return Job(name, f"{function.__module__}:{function.__name__}", arguments)
 
@@ -74,7 +84,7 @@ def run_jobs(
     workers: int | None = None,
     scheduler: str | None = None,
     progress: bool = True,
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, Row]:
     """Run the jobs without a result in `folder`, and return all results by name, in the order given.
 
     Parameters

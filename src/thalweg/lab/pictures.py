@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from typing import Any
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from thalweg._extras import need, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = [
     "COLOURS", "GREY", "LOOKS", "label_axes", "legend", "log_log", "name_rows", "note", "panels", "plain_ticks",
@@ -21,7 +26,7 @@ BLACK, GREY, BLUE, VERMILION = "#000000", "#555555", "#0072B2", "#D55E00"
 GREEN, PINK, SKY, ORANGE = "#009E73", "#CC79A7", "#56B4E9", "#E69F00"
 COLOURS = (BLUE, VERMILION, GREEN, PINK, BLACK)
 
-Look = tuple[str, str, Any]
+Look = tuple[str, str, str | tuple[int, tuple[int, int]]]
 # Colour, mark and line of whoever is drawn by name: marks and lines say it again, for print.
 LOOKS: dict[str, Look] = {
     "LQR": (GREY, "|", "-"),
@@ -59,9 +64,10 @@ STYLE = {  # no box, a pale grid behind the lines, small letters
 }  # fmt: skip
 
 
-def style() -> Any:
+def style() -> AbstractContextManager[None]:
     """A context in which pictures of studies are drawn. Nothing is changed for others."""
-    return need("matplotlib", "lab", "A picture").rc_context(STYLE)
+    context: AbstractContextManager[None] = need("matplotlib", "lab", "A picture").rc_context(STYLE)
+    return context
 
 
 def side(name: str) -> Look:
@@ -69,13 +75,13 @@ def side(name: str) -> Look:
     return (BLUE, "o", "-") if name.startswith("Efficient") else (VERMILION, "s", "--")
 
 
-def panels(width: float, height: float, rows: int = 1, columns: int = 1, **shared: object) -> tuple[Any, Any]:
+def panels(width: float, height: float, rows: int = 1, columns: int = 1, **shared: Any) -> tuple[Figure, Any]:
     """Return a Figure, sizes in inches, and its axes in rows and columns."""
     figure = new_figure("A picture", width, height)
     return figure, figure.subplots(rows, columns, squeeze=False, **shared)
 
 
-def log_log(axis: Any, ticks: Sequence[float]) -> None:
+def log_log(axis: Axes, ticks: Sequence[float]) -> None:
     """Both axes logarithmic: these numbers along one, few plain ones along the other."""
     axis.set(xscale="log", yscale="log")
     plain_ticks(axis, "y")
@@ -84,7 +90,7 @@ def log_log(axis: Any, ticks: Sequence[float]) -> None:
     axis.grid(visible=True)
 
 
-def name_rows(axis: Any, names: Sequence[str]) -> NDArray[np.int64]:
+def name_rows(axis: Axes, names: Sequence[str]) -> NDArray[np.int64]:
     """A row for each name, from top to bottom; where they are."""
     places = np.arange(len(names))[::-1]
     axis.set_yticks(places, names)
@@ -102,17 +108,17 @@ def label_axes(axes: Any, x: str = "", y: str = "") -> None:
         axis.set_ylabel(y or axis.get_ylabel())
 
 
-def note(axis: Any, text: str, at: tuple[float, float], away: tuple[float, float], **options: Any) -> None:
+def note(axis: Axes, text: str, at: tuple[float, float], away: tuple[float, float], **options: Any) -> None:
     """Write a text beside a point of the axes, at an offset in points."""
     axis.annotate(text, at, away, textcoords="offset points", fontsize=9, **options)
 
 
-def legend(figure: Any, axis: Any, place: str = "upper center", columns: int = 1) -> None:
+def legend(figure: Any, axis: Axes, place: str = "upper center", columns: int = 1) -> None:
     """The legend of an axis, outside all of them."""
     figure.legend(*axis.get_legend_handles_labels(), loc=f"outside {place}", ncols=columns)
 
 
-def plain_ticks(axis: Any, which: str) -> None:
+def plain_ticks(axis: Axes, which: str) -> None:
     """Plain numbers on a logarithmic axis: 1, 2, 5 in every decade, fewer on a long one, even steps on a short one."""
     (low, high), along = getattr(axis, f"get_{which}lim")(), getattr(axis, f"{which}axis")
     ticker = need("matplotlib.ticker", "lab", "A picture")
@@ -122,7 +128,7 @@ def plain_ticks(axis: Any, which: str) -> None:
     axis.minorticks_off()
 
 
-def save(figure: Any, kind: str) -> bytes:
+def save(figure: Figure, kind: str) -> bytes:
     """A picture as the content of a PNG or PDF file, the same for the same picture."""
     buffer = io.BytesIO()
     made = {"png": {"Software": None}, "pdf": {"CreationDate": None, "Producer": None, "Creator": None}}[kind]

@@ -8,7 +8,7 @@ import io
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,7 +19,8 @@ __all__ = [
     "ratio", "ratios", "spread", "to_csv",
 ]  # fmt: skip
 
-Row = dict[str, Any]
+K = TypeVar("K")
+Row = dict[str, Any]  # that JSON can hold
 Results = Mapping[str, Row]  # results of the jobs of a study, by name
 
 TIE = 0.02  # a smaller difference counts as none
@@ -85,7 +86,7 @@ def ratio(value: float) -> str:
     return f"{value:.2f}" if value < 0.995 else f"{value:.1f}" if value < 9.95 else f"{value:,.0f}"
 
 
-class Ratios(dict[Any, float]):
+class Ratios(dict[K, float]):
     """Ratios by name, and sentences about them."""
 
     @property
@@ -104,12 +105,12 @@ class Ratios(dict[Any, float]):
         return float(np.exp(np.mean(np.log(list(self.values())))))
 
     @property
-    def low(self) -> Any:
+    def low(self) -> K:
         """The name of the least."""
         return min(self, key=self.__getitem__)
 
     @property
-    def high(self) -> Any:
+    def high(self) -> K:
         """The name of the largest."""
         return max(self, key=self.__getitem__)
 
@@ -119,7 +120,7 @@ class Ratios(dict[Any, float]):
         return f"from {low} to {high} as much"
 
 
-def ratios(ours: Mapping[str, Sequence[Row]], theirs: Mapping[str, Sequence[Row]], key: str) -> Ratios:
+def ratios(ours: Mapping[str, Sequence[Row]], theirs: Mapping[str, Sequence[Row]], key: str) -> Ratios[str]:
     """By name: the mean of a column of ours relative to that of theirs."""
     return Ratios({name: mean(rows, key) / mean(theirs[name], key) for name, rows in ours.items()})
 
@@ -150,7 +151,7 @@ def to_csv(rows: Sequence[Row], columns: Sequence[str] | None = None) -> bytes:
     return text.getvalue().encode()
 
 
-def _harmless(cell: object) -> Any:
+def _harmless(cell: object) -> object:
     """A cell that nothing runs: numbers as they are, text that looks like a formula after an apostrophe."""
     if not isinstance(cell, str):
         return cell

@@ -8,7 +8,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,8 @@ __all__ = [
 ]  # fmt: skip
 
 Array = NDArray[np.float64]
+P = ParamSpec("P")
+T = TypeVar("T")
 
 POINTS = 200  # of a stored curve
 WINDOW = 200  # rounds; the worst stretch of this length is reported
@@ -98,10 +100,10 @@ def play_stream(
     forecasts = forecast_losses(stream.problem)
     report |= {name: float(forecasts[name][:played].sum()) if name in forecasts else None for name in FORECASTS}
     report |= {key: count / rounds for key, count in asdict(queries).items()}
-    inner: Any = getattr(learner, "inner", learner)
-    has_threshold = getattr(inner, "threshold", None) is not None
-    # The last round may have placed a marker that has not begun.
-    report["markers"] = inner.marker_count - (inner.markers[-1] > rounds) if has_threshold else None
+    inner = getattr(learner, "inner", learner)
+    report["markers"] = None
+    if isinstance(inner, tw.Cover) and inner.threshold is not None:
+        report["markers"] = inner.marker_count - (inner.markers[-1] > rounds)  # the last one may not have begun
     report |= {"seconds": seconds, "us_a_round": 1e6 * seconds / rounds, "interrupted": stop.asked}
     return report, losses, points[:played] if decisions else None
 
@@ -200,21 +202,21 @@ def steps(learner: object) -> Array | None:
     return step_sizes(inner.expert) if isinstance(inner, tw.Alone) else getattr(inner, "step_sizes", None)
 
 
-def one_thread(run: Callable[..., Any]) -> Callable[..., Any]:
+def one_thread(run: Callable[P, T]) -> Callable[P, T]:
     """The same run with one thread for linear algebra.
 
     With more, last digits depend on how many, and at the sizes of our studies threads only wait for each other.
     """
 
     @functools.wraps(run)
-    def limited(**arguments: object) -> Any:
+    def limited(*arguments: P.args, **options: P.kwargs) -> T:
         with need("threadpoolctl", "lab", run.__name__).threadpool_limits(1):
-            return run(**arguments)
+            return run(*arguments, **options)
 
     return limited
 
 
-def best_time(work: Callable[[], Any], repeats: int, prepare: Callable[[], Any] = lambda: None) -> float:
+def best_time(work: Callable[[], object], repeats: int, prepare: Callable[[], object] = lambda: None) -> float:
     """Measure processor seconds of some work, the best of several times: noise only adds. `prepare` is not counted."""
 
     def once() -> float:
@@ -226,31 +228,35 @@ def best_time(work: Callable[[], Any], repeats: int, prepare: Callable[[], Any] 
     return min(once() for _ in range(repeats))
 
 
-def describe(summary: dict[str, Any], table: Table | None, scale: bool) -> str:
+def describe(summary: Row, table: Table | None, scale: bool) -> str:
     """A run in words."""
-    s = summary
+    s, rounds = summary, max(1, summary["rounds"])
     lines = [
         f"{s['algorithm']} on {s['stream']}: {s['rounds']} rounds, {s['loss']} loss, d = {s['dim']}, {s['domain']}",
         f"total loss   {s['total_loss']:.6g}",
         f"mean loss    {s['mean_loss']:.6g}",
+    ]
+    head = "beside it"
+    for name, about in FORECASTS.items():
+        if (loss := s[name]) is not None:
+            over = f" ({s['total_loss'] / loss:.3g} of it)" if loss > 0 else ""
+            lines.append(f"{head:<12} {loss / rounds:.6g} {about}{over}")
+            head = ""
+    simple = {FORECASTS[name]: s[name] for name in ("persistence", "running-mean") if s[name] is not None}
+    beaten = [about for about, loss in simple.items() if loss < s["total_loss"]]
+    if beaten:
+        lines.append(f"BEATEN       by {' and '.join(beaten)}: the simple forecast is better here")
+    lines += [
         f"a round      projections {s['projections']:.4g}, gradients {s['gradients']:.4g}, values {s['values']:.4g}",
         f"time         {s['seconds']:.3g} s, {s['us_a_round']:.3g} us a round",
     ]
-    paid = {name: s[name] for name in FORECASTS if s[name] is not None}
-    for k, (name, loss) in enumerate(paid.items()):
-        head = "beside it" if k == 0 else ""
-        over = f" ({s['total_loss'] / loss:.3g} of it)" if loss > 0 else ""
-        lines.insert(3 + k, f"{head:<12} {loss / max(1, s['rounds']):.6g} {FORECASTS[name]}{over}")
-    beaten = [FORECASTS[name] for name in ("persistence", "running-mean") if paid.get(name, np.inf) < s["total_loss"]]
-    if beaten:
-        lines.insert(3 + len(paid), f"BEATEN       by {' and '.join(beaten)}: the simple forecast is better here")
     if s["markers"] is not None:
         lines.append(f"markers      {s['markers']}")
     if table:
         unit = {"squared": lambda loss: (2 * loss) ** 0.5, "absolute": lambda loss: loss}.get(s["loss"])
         if unit is not None:
             kind = "root mean square" if s["loss"] == "squared" else "mean absolute"
-            means = [unit(total / max(1, s["rounds"])) for total in (s["total_loss"], s["persistence"])]
+            means = [unit(total / rounds) for total in (s["total_loss"], s["persistence"])]
             ours, last = (mean * table.scales[table.target] for mean in means)
             lines.append(visible(f"its units    {kind} error {ours:.6g}, repeating the last target {last:.6g}"))
         lines.append(visible(f"target       {table.target}, from {', '.join(table.features)}"))
@@ -264,7 +270,7 @@ def tidy(value: float | None, digits: int) -> str:
     return number(value, digits).replace(",", "").replace("–", "-")
 
 
-def losses_as(kind: str, summary: dict[str, Any], losses: Array, decisions: Array | None) -> bytes:
+def losses_as(kind: str, summary: Row, losses: Array, decisions: Array | None) -> bytes:
     """The losses of all rounds in the form that a file's ending asks for."""
     if kind == ".json":
         return (json.dumps(summary | {"losses": losses.tolist()}) + "\n").encode()
@@ -278,7 +284,7 @@ def losses_as(kind: str, summary: dict[str, Any], losses: Array, decisions: Arra
     return ("round,loss,loss_so_far\n" + "".join(rows)).encode()
 
 
-def measure(algorithm: str, stream: Stream, repeats: int = 5) -> dict[str, Any]:
+def measure(algorithm: str, stream: Stream, repeats: int = 5) -> dict[str, float]:
     """Microseconds a round: the best of several runs after one that does not count, and slowest over fastest.
 
     In processor time of the whole process, which leaves out other programs.

@@ -12,7 +12,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -163,7 +163,7 @@ def _water() -> Stream:
     return Stream("water", Ball(4, radius=1.5), problem, 2 * 4.0, 4.0, 8.0)
 
 
-def _need(module: str) -> Any:
+def _need(module: str) -> ModuleType:
     """Import a package that holds data, or say how to get it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # warnings of these packages are not for our reader

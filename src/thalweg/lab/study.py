@@ -16,24 +16,39 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
 import thalweg
 from thalweg._extras import need
 from thalweg._validate import check_choice
 from thalweg.lab._console import notify
 from thalweg.lab._store import LabError, write_file
-from thalweg.lab.jobs import Job, run_jobs
+from thalweg.lab.jobs import Job, RunOptions, run_jobs
 from thalweg.lab.pictures import save, style
 from thalweg.lab.report import Results, Row, TextTable, duration, number, part, ratio, to_csv
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+    from matplotlib.figure import Figure
+
 __all__ = ["Study", "about", "run", "write"]
+
+S = TypeVar("S", bound="DataclassInstance")  # a size
+D = TypeVar("D")  # the data of the report
 
 PACKAGES = ("numpy", "scipy", "numba", "matplotlib", "joblib", "river", "bokeh_sampledata")
 
 
+def _runs(results: Any) -> list[Row]:
+    return part(results, "run")
+
+
+def _same(results: Results) -> Any:
+    return results
+
+
 @dataclass(frozen=True)
-class Study:
+class Study(Generic[S, D]):
     """The runs of a study, and their presentation.
 
     Attributes
@@ -64,20 +79,22 @@ class Study:
     """
 
     name: str
-    sizes: Mapping[str, Any]
-    jobs: Callable[[Any], Sequence[Job]]
-    tables: Callable[[Any], Mapping[str, TextTable]]
-    figures: Callable[[Any], Mapping[str, Any]]
-    remarks: Callable[[Any], Mapping[str, Any]]
+    sizes: Mapping[str, S]
+    jobs: Callable[[S], Sequence[Job]]
+    tables: Callable[[D], Mapping[str, TextTable]]
+    figures: Callable[[D], Mapping[str, Figure]]
+    remarks: Callable[[D], Mapping[str, object]]
     template: str
-    lines: Callable[[Any], Sequence[Row]] = lambda results: part(results, "run")
-    read: Callable[[Results], Any] = lambda results: results
-    available: Callable[[Any], Any] = lambda size: size
-    facts: Callable[[Any], Row] = lambda data: {}
+    lines: Callable[[D], Sequence[Row]] = _runs
+    read: Callable[[Results], D] = _same
+    available: Callable[[S], S] = lambda size: size
+    facts: Callable[[D], Row] = lambda data: {}
     warm_up: tuple[Job, ...] = ()
 
 
-def run(study: Study, folder: Path | str, size: str = "usual", *, command: str = "", **how: Any) -> Path:
+def run(
+    study: Study[S, D], folder: Path | str, size: str = "usual", *, command: str = "", **how: Unpack[RunOptions]
+) -> Path:
     """Run a study and write its report: pictures, runs.csv, about.json and, last, the page, whose path is returned.
 
     Parameters
@@ -136,7 +153,7 @@ def _processor() -> str:
         return platform.processor() or platform.machine()
 
 
-def write(study: Study, folder: Path, data: object, facts: Row) -> Path:
+def write(study: Study[S, D], folder: Path, data: D, facts: Row) -> Path:
     """Write everything; returns the path of the page."""
     facts = facts | study.facts(data)
     images = {}
@@ -154,7 +171,7 @@ def write(study: Study, folder: Path, data: object, facts: Row) -> Path:
         raise LabError(f"{error} All finished runs are kept.") from error.__cause__
 
 
-def _page(study: Study, data: object, facts: Row, images: Mapping[str, bytes]) -> str:
+def _page(study: Study[S, D], data: D, facts: Row, images: Mapping[str, bytes]) -> str:
     """The page. It refers to nothing outside itself."""
     from thalweg.lab import studies  # they import this module
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import pathlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,11 +123,10 @@ def read_table(
         table, chosen = np.vstack([table, np.ones(labels.size)]), [*chosen, "intercept"]
     problem = LinearModel(table.T, labels / scales[target], loss)
     stream = measured(pathlib.Path(name).name, build_domain(domain, len(chosen)), problem)
-    remarks = columns.remarks + tuple(filter(None, [columns.left_over()]))
-    return Table(stream, target, tuple(chosen), scales, columns.left_out, remarks)
+    return Table(stream, target, tuple(chosen), scales, columns.left_out, columns.remarks)
 
 
-def _read_lags(lags: Any) -> tuple[int, ...]:
+def _read_lags(lags: object) -> tuple[int, ...]:
     """Return lags in ascending order; a number n means 1..n."""
     if isinstance(lags, int | np.integer) and not isinstance(lags, bool):
         return tuple(range(1, check_count("read_table", "lags", lags, least=0, most=LONGEST_LAG) + 1))

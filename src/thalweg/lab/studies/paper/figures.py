@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,13 +17,17 @@ from thalweg.lab.streams import STREAMS
 from thalweg.lab.studies.paper.report import losses_of, streams_of, survey, timed
 from thalweg.lab.studies.paper.runs import ADAPTIVE, CROWDED, DYNAMIC, SCALING
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+
 # By oracle: its name, the unit of its times, and the number of these units in a second.
 ORACLES = {"compiled": ("compiled projection", "microseconds", 1e6), "solver": ("SciPy solver", "milliseconds", 1e3)}
 INTERVAL = ("AOA", "EfficientAOA", "EfficientIntervalDynamic", "EfficientIntervalDynamic-eager", "CutkoskyAdaptive",
             "EfficientCutkosky")  # fmt: skip
 
 
-def draw_all(rows: Sequence[Row]) -> dict[str, Any]:
+def draw_all(rows: Sequence[Row]) -> dict[str, Figure]:
     """The pictures by name."""
     drawn = {"figure": four_panels, "interval": interval, "heatmap": heat_map, "scaling": scaling}
     return {name: draw(rows) for name, draw in drawn.items()}
@@ -32,10 +36,10 @@ def draw_all(rows: Sequence[Row]) -> dict[str, Any]:
 # --------------------------------------------------------------------------------------------------- the paper's figure
 
 
-def four_panels(rows: Sequence[Row]) -> Any:
+def four_panels(rows: Sequence[Row]) -> Figure:
     """Cumulative loss and running time, for dynamic and for adaptive regret."""
     figure = new_figure("A picture", 12, 8.4)
-    parts = figure.subfigures(2, 2, width_ratios=(1, 1.15), wspace=0.04, hspace=0.05)
+    parts = figure.subfigures(2, 2, squeeze=False, width_ratios=(1, 1.15), wspace=0.04, hspace=0.05)
     kinds = itertools.product(("dynamic", "adaptive"), ("loss", "time"))
     for panel, letter, (regret, what) in zip(parts.flat, "abcd", kinds, strict=True):
         panel.suptitle(f"({letter}) {regret} regret: {what}", fontweight="bold", fontsize=12)
@@ -49,7 +53,7 @@ def four_panels(rows: Sequence[Row]) -> Any:
     return figure
 
 
-def _losses(axis: Any, rows: Sequence[Row], stream: str, names: Sequence[str], title: str) -> None:
+def _losses(axis: Axes, rows: Sequence[Row], stream: str, names: Sequence[str], title: str) -> None:
     """Mean and standard deviation of the cumulative loss."""
     for name in names:
         found = survey(rows, stream, name)
@@ -66,7 +70,7 @@ def _losses(axis: Any, rows: Sequence[Row], stream: str, names: Sequence[str], t
 
 
 def _times(
-    panel: Any, rows: Sequence[Row], stream: str, groups: Sequence[Sequence[str]], titles: Sequence[str]
+    panel: SubFigure, rows: Sequence[Row], stream: str, groups: Sequence[Sequence[str]], titles: Sequence[str]
 ) -> None:
     """Time of a round with each oracle, bars from zero; how many times as long as ours; projections a round."""
     for axis, (oracle, (label, unit, factor)) in zip(panel.subplots(1, 2), ORACLES.items(), strict=True):
@@ -94,7 +98,7 @@ def _times(
 # --------------------------------------------------------------------------------------------------- beyond the paper
 
 
-def interval(rows: Sequence[Row]) -> Any:
+def interval(rows: Sequence[Row]) -> Figure:
     """Methods for interval dynamic regret on both streams of the paper: total loss, worst window, time."""
     figure, axes = panels(11, 5.6, 2, 3, sharey=True)
     measures = {"total_loss": "total loss", "worst_window": "worst 200 rounds in a row", "us": "microseconds a round"}
@@ -118,7 +122,7 @@ def interval(rows: Sequence[Row]) -> Any:
     return figure
 
 
-def heat_map(rows: Sequence[Row]) -> Any:
+def heat_map(rows: Sequence[Row]) -> Figure:
     """Total loss of every algorithm on every stream, relative to the best on that stream."""
     from matplotlib.colors import LogNorm
 
@@ -155,7 +159,7 @@ def heat_map(rows: Sequence[Row]) -> Any:
     return figure
 
 
-def scaling(rows: Sequence[Row]) -> Any:
+def scaling(rows: Sequence[Row]) -> Figure:
     """Time of a round against T and against d; a contender and its counterpart with one projection share a colour."""
     figure, [axes] = panels(11, 4.6, 1, 2, sharey=True)
     found = pick(rows, part="scaling")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from thalweg.lab.catalog import prompt
-from thalweg.lab.report import Row, TextTable, distinct, duration, mean, number, pick, ratio, ratios, spread
+from thalweg.lab.report import Ratios, Row, TextTable, distinct, duration, mean, number, pick, ratio, ratios, spread
 from thalweg.lab.streams import STREAMS
 from thalweg.lab.studies.paper.runs import ADAPTIVE, CROWDED, DYNAMIC
 
@@ -163,7 +162,7 @@ def _all(rows: Sequence[Row]) -> TextTable:
 # ------------------------------------------------------------------------------------------------------ sentences
 
 
-def remarks(rows: Sequence[Row]) -> dict[str, Any]:
+def remarks(rows: Sequence[Row]) -> dict[str, object]:
     """All that the page says beside its tables and pictures."""
     played = streams_of(rows)
     return {
@@ -249,7 +248,7 @@ def _speed_up(rows: Sequence[Row], pair: Sequence[str], stream: str, oracle: str
 # ----------------------------------------------------------------------------------------------------- the other parts
 
 
-def one_against_many(rows: Sequence[Row]) -> list[Any]:
+def one_against_many(rows: Sequence[Row]) -> list[tuple[str, str, Ratios[str]]]:
     """Each of `PAIRS`, and how many times as much ours pays on every stream."""
     found = []
     for pair in PAIRS:
