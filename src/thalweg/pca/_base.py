@@ -15,6 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from types import ModuleType
 from typing import Any, Self
 
 import numpy as np
@@ -405,7 +406,7 @@ class PCALearner(Kept, Recorded, ABC):
 
 
 @cache
-def _lapack(d: int) -> tuple[Any, int, int]:
+def _lapack(d: int) -> tuple[ModuleType, int, int]:
     """SciPy's LAPACK, and the sizes of its work space for eigendecompositions of d by d matrices."""
     from scipy.linalg import lapack  # here, so that the first round stays quick
 

@@ -11,7 +11,7 @@ more is needed for `projection`, if it is asked for: a mixture of experts has an
 """
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from thalweg._kernels.jit import kernel
 from thalweg._kernels.parts import clear, feed, weigh
 from thalweg._kernels.pca import cap
 from thalweg._types import Array
-from thalweg.metas import AdaptMLProd
+from thalweg.metas.adapt_ml_prod import AdaptMLProd, AdaptMLProdSettings, AdaptMLProdState
 from thalweg.pca._base import assemble, close, gram, loss_at, orthonormal, seed_field, symmetric
 from thalweg.pca._levels import CoverPCA, LevelsLayout, enter
 
@@ -35,7 +35,7 @@ class MatrixState(NamedTuple):
     """K slots, one for each level of the compact cover; experts are whole matrices of the Fantope."""
 
     points: Floats = field("K d d")
-    meta: Any = part()  # one group of K members
+    meta: AdaptMLProdState = part()  # one group of K members
     born: Ints = field("K", called="births")  # the round in which each expert started; 0: the slot is empty
     weights: Floats = field("K")  # p
     P: Floats = field("d d", called="decision")  # the combination
@@ -49,7 +49,7 @@ class MatrixSettings(NamedTuple):
     """Constants and scratch space."""
 
     steps: Floats  # (K,) by level
-    meta: Any = part()
+    meta: AdaptMLProdSettings = part()
     losses: Floats = scratch("K")
 
 

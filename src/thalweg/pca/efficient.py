@@ -22,7 +22,7 @@ on whole matrices, and takes 60 us a round against 18 at d = 5, 325 against 243 
 
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -39,7 +39,7 @@ from thalweg._types import Array
 from thalweg._validate import wrong
 from thalweg.domains import Ball, Domain
 from thalweg.errors import InputError
-from thalweg.metas import AdaptMLProd
+from thalweg.metas.adapt_ml_prod import AdaptMLProd, AdaptMLProdSettings, AdaptMLProdState
 from thalweg.pca import guarantee
 from thalweg.pca._base import close, orthonormal, seed_field
 from thalweg.pca._levels import CoverPCA, LevelsLayout, enter
@@ -52,7 +52,7 @@ class PackedState(NamedTuple):
 
     Z: Floats = field("K n")  # the point of expert k is C + scale_k Z_k
     scale: Floats = field("K")
-    meta: Any = part()  # one group of K members
+    meta: AdaptMLProdState = part()  # one group of K members
     born: Ints = field("K", called="births")  # the round in which each expert started; 0: the slot is empty
     weights: Floats = field("K")  # p
     y: Floats = field("n", called="decision")  # sum_k p_k scale_k Z_k: the combination is C + y
@@ -72,7 +72,7 @@ class PackedSettings(NamedTuple):
     radius: float
     span: float  # 2 G R: losses are fed in units of it, so the range of the meta-learner is 1
     tol: float  # a projection that moves less than this is none
-    meta: Any = part()
+    meta: AdaptMLProdSettings = part()
     h: Floats = scratch("n")
     v: Floats = scratch("n")
     losses: Floats = scratch("K")
