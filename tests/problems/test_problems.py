@@ -379,7 +379,7 @@ def test_from_losses():
         (lambda: FromLosses([Handmade()], shape=-1), "'shape' parameter of FromLosses"),
         (
             lambda: FromLosses([losses.Linear([1.0]), losses.Linear([1.0, 2.0])]),
-            r"Round 1 .*: FromLosses has decisions of shape \(1,\)",
+            r"Round 1 .*: FromLosses has decisions of shape \(1,\). Got Linear\(\[1.0, 2.0\], 0\), which is for",
         ),
         (lambda: FromLosses([losses.Linear([1.0])])[1:], "selects none of them"),
     ],

@@ -1,7 +1,7 @@
 """Any set given by its projection."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,6 +11,8 @@ from thalweg.domains._base import Array, Domain, length
 from thalweg.errors import InputError, ProjectionError
 
 __all__ = ["Custom"]
+
+T = TypeVar("T")
 
 # How far outside its enclosing ball a projected point may lie, relative to the scale of the set: well above the
 # accuracy of usual solvers, well below a wrong radius.
@@ -59,7 +61,7 @@ class Custom(Domain):
         radius: float,
         *,
         diameter: float | None = None,
-        contains: Callable[[Array], Any] | None = None,
+        contains: Callable[[Array], object] | None = None,
         tolerance: float = 1e-6,
         normals: ArrayLike | None = None,
     ) -> None:
@@ -89,7 +91,7 @@ class Custom(Domain):
         """Whether `point` lies in the set: by the function given, which then sets its own tolerance, or by distance."""
         if self._inside is None:
             return super().contains(point, tol)
-        return self._call("contains", self._inside, self._read(point).ravel(), bool)  # type: ignore[no-any-return]
+        return self._call("contains", self._inside, self._read(point).ravel(), bool)
 
     def _project_flat(self, y: Array) -> Array:
         x: Array = self._call(
@@ -114,7 +116,7 @@ class Custom(Domain):
             )
         return x.ravel()
 
-    def _call(self, name: str, function: Callable[[Array], Any], y: Array, read: Callable[[Any], Any]) -> Any:
+    def _call(self, name: str, function: Callable[[Array], object], y: Array, read: Callable[[Any], T]) -> T:
         """Call a function of the user on a copy, so that it may overwrite its argument, and read its answer."""
         try:
             return read(function(y.reshape(self.shape).copy()))

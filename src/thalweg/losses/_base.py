@@ -8,11 +8,13 @@ For a matrix decision <a, x> is the Frobenius inner product. Any object with `va
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from thalweg._types import Array
 from thalweg._validate import check_array, check_number, real_array, short_repr
 from thalweg.domains._base import read_domain
 from thalweg.errors import InputError
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["KINDS", "Loss", "PredictionLoss", "check_signs", "predictions"]
 
-Array = NDArray[np.float64]
 FLOAT64 = np.dtype(np.float64)
 PLAIN_ROW = 0x101  # bits of `flags.num`: contiguous and aligned
 
@@ -114,7 +115,7 @@ class PredictionLoss:
         return loss
 
     @classmethod
-    def read_parameter(cls, owner: str, given: dict[str, Any]) -> float:
+    def read_parameter(cls, owner: str, given: Mapping[str, object]) -> float:
         """The parameter out of keyword arguments, checked; its default where there is none."""
         strangers = [name for name in given if name != cls.parameter_name]
         if strangers:
@@ -240,10 +241,10 @@ def predictions(features: Array, domain: Domain, exact: bool) -> tuple[Array, Ar
     return middle - spread, middle + spread
 
 
-def check_signs(owner: str, labels: Any) -> None:
+def check_signs(owner: str, labels: Array) -> None:
     """Labels of a classification are -1 or +1."""
-    odd = np.asarray(labels)[np.abs(labels) != 1.0]
+    odd = labels[np.abs(labels) != 1.0]
     if odd.size:
         raise InputError(
-            f"The labels of {owner} must be -1 or +1. Got {odd.flat[0]:g}. Convert labels that are 0 or 1 by 2 * y - 1."
+            f"The labels of {owner} must be -1 or +1. Got {odd[0]:g}. Convert labels that are 0 or 1 by 2 * y - 1."
         )

@@ -1,11 +1,10 @@
 """The hinge loss of a score, (1 - b z)_+, b = -1 or +1. Since b^2 = 1 its kink is at z = b."""
 
-import numpy as np
-from numpy.typing import NDArray
-
 from thalweg._kernels.jit import kernel
+from thalweg._types import Array
 from thalweg.losses._base import PredictionLoss, check_signs
 from thalweg.losses._phi import of_kernels
+from thalweg.losses.absolute import tangent
 
 __all__ = ["Hinge"]
 
@@ -26,12 +25,6 @@ def slope(z: float, b: float, _: float) -> float:
 def prox_slope(z: float, b: float, _: float, width: float) -> float:
     """The proximal point moves z towards b by width if b z < 1, and not beyond."""
     return -b * min(max((1.0 - b * z) / width, 0.0), 1.0)
-
-
-@kernel
-def tangent(z: float, b: float, _: float, s: float) -> float:
-    """Touches at b."""
-    return s * (z - b)
 
 
 class Hinge(PredictionLoss):
@@ -58,6 +51,6 @@ class Hinge(PredictionLoss):
     kinked = True
 
     @classmethod
-    def check_data(cls, owner: str, features: NDArray[np.float64], labels: NDArray[np.float64]) -> None:
+    def check_data(cls, owner: str, features: Array, labels: Array) -> None:
         """Labels are signs."""
         check_signs(owner, labels)

@@ -6,6 +6,7 @@ from thalweg._kernels.jit import kernel
 from thalweg._validate import check_positive
 from thalweg.losses._base import PredictionLoss
 from thalweg.losses._phi import of_kernels
+from thalweg.losses.squared import tangent
 
 __all__ = ["Huber"]
 
@@ -29,12 +30,6 @@ def slope(z: float, b: float, delta: float) -> float:
 def prox_slope(z: float, b: float, delta: float, width: float) -> float:
     """As for the squared loss, cut to [-delta, delta]."""
     return min(max((z - b) / (1.0 + width), -delta), delta)
-
-
-@kernel
-def tangent(z: float, b: float, _: float, s: float) -> float:
-    """Touches at b + s, as for the squared loss."""
-    return s * (z - b) - 0.5 * s * s
 
 
 class Huber(PredictionLoss):

@@ -1,9 +1,9 @@
 """A linear loss, z + b."""
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from thalweg._kernels.jit import kernel
+from thalweg._types import Array
 from thalweg.losses._base import PredictionLoss
 from thalweg.losses._phi import of_kernels
 
@@ -61,7 +61,7 @@ class Linear(PredictionLoss):
         self._record(cost, offset, names=("cost", "offset"))
 
     @property
-    def cost(self) -> NDArray[np.float64]:
+    def cost(self) -> Array:
         """The gradient a."""
         return self.features
 

@@ -3,9 +3,9 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thalweg._kernels.jit import kernel
+from thalweg._types import Array
 from thalweg.losses._base import PredictionLoss, check_signs
 from thalweg.losses._phi import of_kernels
 
@@ -94,6 +94,6 @@ class Logistic(PredictionLoss):
     curvature = 0.25
 
     @classmethod
-    def check_data(cls, owner: str, features: NDArray[np.float64], labels: NDArray[np.float64]) -> None:
+    def check_data(cls, owner: str, features: Array, labels: Array) -> None:
         """Labels are signs."""
         check_signs(owner, labels)

@@ -7,6 +7,7 @@ from thalweg._validate import check_positive
 from thalweg.errors import InputError
 from thalweg.losses._base import PredictionLoss
 from thalweg.losses._phi import of_kernels
+from thalweg.losses.absolute import tangent
 
 __all__ = ["Pinball"]
 
@@ -32,12 +33,6 @@ def slope(z: float, b: float, tau: float) -> float:
 def prox_slope(z: float, b: float, tau: float, width: float) -> float:
     """The proximal point moves z towards b by width times a slope, and not beyond."""
     return min(max((z - b) / width, -tau), 1.0 - tau)
-
-
-@kernel
-def tangent(z: float, b: float, _: float, s: float) -> float:
-    """Touches at b."""
-    return s * (z - b)
 
 
 class Pinball(PredictionLoss):

@@ -5,7 +5,7 @@ import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, Self, SupportsIndex, overload
+from typing import NoReturn, Self, SupportsIndex, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -68,7 +68,7 @@ class Problem(ABC):
             )
         return np.array([float(f.value(x)) for f, x in zip(self, w.reshape(T, *self.shape), strict=True)])
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> NoReturn:
         """Raise an AttributeError; for an attribute of other problems it says why it is missing."""
         if name in KNOWN:
             raise AttributeError(

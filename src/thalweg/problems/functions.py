@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable
-from typing import Any, Self
+from typing import Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +14,8 @@ from thalweg.losses import Loss
 from thalweg.problems._base import Problem
 
 __all__ = ["FromFunctions", "FromLosses"]
+
+T = TypeVar("T")
 
 
 class FromFunctions(Problem):
@@ -86,7 +88,13 @@ class FromFunctions(Problem):
 class _FunctionLoss:
     """Round t of `FromFunctions`."""
 
-    def __init__(self, value: object, gradient: object, shape: tuple[int, ...], t: int) -> None:
+    def __init__(
+        self,
+        value: Callable[[int, Array], float],
+        gradient: Callable[[int, Array], ArrayLike],
+        shape: tuple[int, ...],
+        t: int,
+    ) -> None:
         self._value, self._gradient, self.shape, self._t = value, gradient, shape, t
 
     def value(self, x: ArrayLike) -> float:
@@ -116,7 +124,7 @@ class _FunctionLoss:
             )
         return np.array(array)
 
-    def _call(self, name: str, function: Any, x: ArrayLike) -> Any:
+    def _call(self, name: str, function: Callable[[int, Array], T], x: ArrayLike) -> T:
         point = real_array(x)
         if point is None:
             raise InputError(f"FromFunctions: a decision must be an array of real numbers. Got {short_repr(x)}.")
@@ -174,7 +182,7 @@ class FromLosses(Problem):
             if getattr(loss, "shape", self.shape) != self.shape:
                 raise InputError(
                     f"Round {t} (counted from 0): FromLosses has decisions of shape {self.shape}. Got "
-                    "{short_repr(loss)}, which is for decisions of another shape."
+                    f"{short_repr(loss)}, which is for decisions of another shape."
                 )
         self.horizon = len(self._losses)
 

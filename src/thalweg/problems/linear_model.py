@@ -8,7 +8,8 @@ Features and labels are two arrays, so compiled loops run over them and bounds a
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -89,7 +90,7 @@ class LinearModel(Problem):
         features: ArrayLike,
         labels: ArrayLike,
         comparators: ArrayLike | None,
-        parameter: dict[str, Any],
+        parameter: Mapping[str, object],
         names: tuple[str, str] = ("features", "labels"),
     ) -> None:
         """Check the data and record it."""

@@ -10,23 +10,24 @@ import functools
 import pickle
 import tracemalloc
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from thalweg._recorded import parameters
 from thalweg._types import Array
 from thalweg._validate import check_callable
 from thalweg.cards import Setting, recipes
-from thalweg.domains import Ellipsoid
+from thalweg.domains import Domain, Ellipsoid
 from thalweg.errors import HorizonWarning, InputError
 from thalweg.learners.base import Learner, check_takes_losses
 from thalweg.losses import Linear, Loss, Squared
 
 __all__ = ["LEARNER_CHECKS", "STANDARD", "check_learner"]
 
-Make = Callable[[], Any]
+Make = Callable[[], Learner]
 
 # Where a class with a card is checked.
 STANDARD = Setting(
@@ -60,7 +61,7 @@ def _stream(make: Make, rounds: int, seed: int = 0) -> list[Loss]:
     return losses
 
 
-def _play(learner: Any, losses: Any) -> Array:
+def _play(learner: Learner, losses: Iterable[Loss]) -> Array:
     """Decisions over a stream, and the one after it."""
     decisions = []
     for f in losses:
@@ -70,7 +71,7 @@ def _play(learner: Any, losses: Any) -> Array:
     return np.array(decisions)
 
 
-def _update(learner: Any, gradient: Any, loss: float) -> None:
+def _update(learner: Any, gradient: ArrayLike, loss: float) -> None:
     """A round from one gradient; where feedback may come late, that does not end it."""
     if hasattr(learner, "advance"):
         learner.update(gradient, loss, round=learner.rounds)
@@ -261,7 +262,7 @@ def check_refusals(make: Make) -> None:
     nan.flat[0] = np.nan
     infinite = good.copy()
     infinite.flat[-1] = -np.inf
-    calls: dict[str, Callable[[], Any]] = {
+    calls: dict[str, Callable[[], object]] = {
         "a gradient with nan": lambda: learner.update(nan, loss),
         "a gradient with inf": lambda: learner.update(infinite, loss),
         "a gradient of another shape": lambda: learner.update(np.zeros((*shape, 2)), loss),
@@ -366,7 +367,7 @@ class _Projections:
 
 
 @contextlib.contextmanager
-def _counting(domain: Any) -> Iterator[_Projections]:
+def _counting(domain: Domain) -> Iterator[_Projections]:
     """Count the projections onto this very domain, also those of `contains` and `distance`."""
     found = vars(domain)["_project_flat"] = _Projections(domain._project_flat)
     try:

@@ -1,7 +1,5 @@
 """A check for losses of your own."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -135,8 +133,7 @@ def _check_tangents(loss: Loss, name: str, points: Array) -> None:
 def _value_and_gradient(loss: Loss, name: str, x: Array) -> tuple[float, Array]:
     """Value and gradient at x, and whether they are of the right kind."""
     before = x.copy()
-    value: Any = loss.value(x)
-    gradient: Any = loss.gradient(x)
+    value, gradient = loss.value(x), loss.gradient(x)
     if not np.array_equal(x, before):
         raise AssertionError(f"{name} changes the point it is given. It must leave its argument alone.")
     if np.ndim(value) != 0 or not np.isfinite(value):
