@@ -373,10 +373,8 @@ def test_messages_speak_of_seconds():
 
 def test_the_whole_committee_is_saved(tmp_path):
     s, w = scene(30)
-    made, cost = (
-        TrackingControl(s, members=[LQR(s), Preview(s, order=2), IntegralLQR(s)]),
-        QuadraticCost([1] * 3, [1] * 2),
-    )
+    cost = QuadraticCost([1] * 3, [1] * 2)
+    made = TrackingControl(s, members=[LQR(s), Preview(s, order=2), IntegralLQR(s)])
     simulate(made, s, cost, w[:15])
     made.save(tmp_path / "committee.npz")
     again = tw.load(tmp_path / "committee.npz")

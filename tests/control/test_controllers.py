@@ -186,13 +186,19 @@ def test_no_projection_while_scales_are_measured(monkeypatch):
 # -------------------------------------------------------------------------------------------------- what it measures
 
 
+def price_of(policy, q, past):
+    """What the cost of a round can change, to first order, when M moved by one in every round before."""
+    H, F = policy.memory, policy.system.A - policy.system.B @ policy.gain
+    pulls = [np.linalg.norm(policy.system.B.T @ np.linalg.matrix_power(F, j).T @ q) for j in range(H + 1)]
+    return sum((j + 1) * pulls[j] * np.linalg.norm(past[j + 1 : j + 1 + H]) for j in range(H + 1))
+
+
 def test_the_measured_scales_are_what_the_docstring_says():
     T, H = 60, 3
     s, costs, w = scene(T)
     controller = GPC(s, T, memory=H)
     simulate(controller, s, costs, w)
     policy = controller.policy
-    F = s.A - s.B @ policy.gain
     lengths, prices = [], []
     for t in range(1, 2 * H + 2):
         past = policy.past_of(w, t)
@@ -200,14 +206,7 @@ def test_the_measured_scales_are_what_the_docstring_says():
         c_x, c_u = costs[t].gradients(y, v)
         q = c_x - policy.gain.T @ c_u
         lengths.append(np.linalg.norm(policy.loss(costs[t], past).gradient(policy.zero)))
-        prices.append(
-            sum(
-                (j + 1)
-                * np.linalg.norm(s.B.T @ np.linalg.matrix_power(F, j).T @ q)
-                * np.linalg.norm(past[j + 1 : j + 1 + H])
-                for j in range(H + 1)
-            )
-        )
+        prices.append(price_of(policy, q, past))
     assert controller.gradient_bound == pytest.approx(8 * max(lengths), rel=1e-12)
     assert controller.switching_cost == pytest.approx(8 * max(prices), rel=1e-12)
 
@@ -234,7 +233,6 @@ def test_the_price_bounds_what_changing_policies_cost():
     H = 4
     policy = DAC(s, memory=H)
     cost = QuadraticCost([1, 1, 1], [1, 1])
-    F = s.A - s.B @ policy.gain
     for _ in range(30):
         past = rng.standard_normal((2 * H + 1, 3))
         still = rng.standard_normal(policy.shape)
@@ -250,13 +248,7 @@ def test_the_price_bounds_what_changing_policies_cost():
         y, a = policy.truncated(still, past)
         c_x, c_u = cost.gradients(y, a)
         q = c_x - policy.gain.T @ c_u
-        price = sum(
-            (j + 1)
-            * np.linalg.norm(s.B.T @ np.linalg.matrix_power(F, j).T @ q)
-            * np.linalg.norm(past[j + 1 : j + 1 + H])
-            for j in range(H + 1)
-        )
-        assert gap <= price * sizes[1:].max() * (1 + 1e-3)
+        assert gap <= price_of(policy, q, past) * sizes[1:].max() * (1 + 1e-3)
 
 
 # ------------------------------------------------------------------------------------- scream and efficient compared
@@ -376,19 +368,15 @@ def rest(controller, s, costs, w, x, first, last):
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_arguments_are_attributes_and_a_clone_is_fresh(name):
-    T = 24
-    s, costs, w = scene(T)
+def test_arguments_are_attributes_and_shown(name):
+    s, costs, w = scene(24)
     controller = MAKERS[name](s)
     assert all(hasattr(controller, argument) for argument in arguments(type(controller)))
     positional = [n for n, one in arguments(type(controller)).items() if one.kind is one.POSITIONAL_OR_KEYWORD]
     assert positional == (["system", "horizon"] if name in LEARNED else ["system"])
-    whole, _ = rest(controller, s, costs, w, np.zeros(3), 0, T)
-    twin_ = controller.clone()
-    assert twin_.rounds == 0
-    assert repr(twin_) == repr(controller).replace("24 rounds", "0 rounds")
-    assert repr(twin_).startswith(f"{name}(LinearSystem(3 states")
-    assert np.array_equal(rest(twin_, s, costs, w, np.zeros(3), 0, T)[0], whole)
+    rest(controller, s, costs, w, np.zeros(3), 0, 24)
+    assert repr(controller).startswith(f"{name}(LinearSystem(3 states")
+    assert repr(controller.clone()) == repr(controller).replace("24 rounds", "0 rounds")
 
 
 def arguments(kind):
@@ -416,6 +404,9 @@ def test_scales_of_a_state_must_be_those_of_the_constants():
                 controller.restore(before | {"scales": scales})
         assert controller.rounds == 15
         controller.restore(before)
+    other = EfficientControl(s, 20, memory=3, gain=lqr_gain(s, R=2.0))  # other arguments, other classes: test_damage.py
+    with pytest.raises(StateError):
+        measured.restore(other.state())
 
 
 @every_learned
@@ -459,26 +450,6 @@ def test_an_extended_one_can_be_saved_at_once(name, tmp_path):
         longer.save(tmp_path / "longer.npz")
         again = tw.load(tmp_path / "longer.npz")
         assert np.array_equal(rest(again, s, costs, w, x, 0, 20)[0], rest(longer, s, costs, w, x, 0, 20)[0])
-
-
-def test_a_state_of_another_controller_is_refused():
-    s, costs, w = scene(20)
-    one = EfficientControl(s, 20, memory=2)
-    simulate(one, s, costs, w, rounds=10)
-    before = one.state()
-    others = [
-        ScreamControl(s, 20, memory=2),
-        EfficientControl(s, 20, memory=3),
-        EfficientControl(s, 30, memory=2),
-        EfficientControl(s, 20, memory=2, gain=lqr_gain(s, R=2.0)),
-    ]
-    broken = one.state() | {"learner.inner.experts.members.points": np.zeros(3)}
-    for saved in [*(c.state() for c in others), broken, {}, 3, one.state() | {"past": np.full((5, 3), np.nan)}]:
-        with pytest.raises(StateError):
-            one.restore(saved)
-        after = one.state()
-        assert before.keys() == after.keys()
-        assert all(np.array_equal(before[key], after[key]) for key in before)
 
 
 # ----------------------------------------------------------------------------------------------------------- bad input
@@ -661,16 +632,28 @@ def test_the_matched_gain_pays_less_for_a_lopsided_cost():
     assert paid[0] < 0.7 * paid[1]
 
 
-def test_trajectories_are_drawn_where_one_says():
+def test_trajectories_draw_what_happened():
     pyplot = pytest.importorskip("matplotlib.pyplot")
     from thalweg.control.plots import trajectories
 
     system = double_integrator()
-    run = simulate(LQR(system), system, QuadraticCost([1, 1], [1]), sinusoid(50, [0, 1], bound=0.1))
+    cost, w = QuadraticCost([1, 1], [1]), sinusoid(40, [0, 1], bound=0.1, period=10)
+    run, other = (simulate(LQR(system, R=r), system, cost, w) for r in (1.0, 9.0))
+    state, force, paid = trajectories({"one": run, "other": other}, states=[1], first=10, last=30).axes
+    assert np.array_equal(state.lines[0].get_xdata(), np.arange(10, 30))
+    assert np.array_equal(state.lines[1].get_ydata(), other.states[10:30, 1])
+    assert np.array_equal(force.lines[0].get_ydata(), run.inputs[10:30, 0])
+    assert paid.lines[0].get_ydata()[-1] == pytest.approx(run.costs[10:30].sum())
     figure, ax = pyplot.subplots(4, 1)
     assert trajectories({"LQR": run}, ax=ax) is figure
     np.testing.assert_array_equal(ax[0].get_lines()[0].get_ydata(), run.states[:-1, 0])
     assert ax[3].get_ylabel() == "cost so far"
     pyplot.close(figure)
-    with pytest.raises(InputError, match="'ax' parameter of trajectories must be 4 Axes"):
-        trajectories({"LQR": run}, ax=ax[:2])
+    for runs, options, told in (
+        ({"LQR": run}, {"ax": ax[:2]}, "'ax' parameter of trajectories must be 4 Axes"),
+        ({"LQR": run}, {"states": [2]}, "no state 2"),
+        ({}, {}, "mapping"),
+        ({"one": 3}, {}, "mapping"),
+    ):
+        with pytest.raises(InputError, match=told):
+            trajectories(runs, **options)

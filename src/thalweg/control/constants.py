@@ -70,13 +70,10 @@ class Constants(Recorded):
             raise InputError(
                 "Constants: give both gradient_bound and switching_cost, or neither to have them measured."
             )
-        for key in ("gradient_bound", "margin"):
+        checks = {"gradient_bound": check_positive, "margin": check_positive, "switching_cost": check_nonnegative}
+        for key, check in checks.items():
             if (value := getattr(self, key)) is not None:
-                object.__setattr__(self, key, check_positive("Constants", key, value))
-        if self.switching_cost is not None:
-            object.__setattr__(
-                self, "switching_cost", check_nonnegative("Constants", "switching_cost", self.switching_cost)
-            )
+                object.__setattr__(self, key, check("Constants", key, value))
 
     @property
     def memory(self) -> int:

@@ -21,13 +21,10 @@ from thalweg.control.system import LinearSystem
 from thalweg.errors import InputError
 from thalweg.learners.base import Queries, extended
 
-__all__ = ["ACTED", "ROUNDS", "Controller", "ControllerState", "in_turn"]
+__all__ = ["ACTED", "ROUNDS", "Controller", "ControllerState"]
 
 ROUNDS, ACTED = 0, 1  # entries of the clock
 ROUNDING = 1e-9  # a disturbance may exceed its bound by this much, relatively: it is a difference of states
-
-
-Holds = Callable[[Any, Any, Past], Iterator[tuple[str, bool]]]
 
 
 class ControllerState(NamedTuple):
@@ -36,11 +33,6 @@ class ControllerState(NamedTuple):
     x: Floats = field("x")  # the state that it acted on,
     u: Floats = field("u", called="input")  # and its answer
     clock: Ints = counter_field(2)
-
-
-def in_turn(s: Any) -> Iterator[tuple[str, bool]]:
-    """Yield (name, holds) for the relation that every controller's state keeps."""
-    yield "counters", bool(s.clock[ACTED] in (0, 1))
 
 
 class Controller(Kept, Recorded, ABC):
@@ -59,7 +51,8 @@ class Controller(Kept, Recorded, ABC):
     -----
     A round is `u = act(state)`, then `observe(cost, next_state)`. A call that is refused changes nothing, so it can be
     made again with valid arguments. A new controller declares its state, with the fields of `ControllerState` among
-    others, ends its constructor with `_allocate`, and defines `_decide` and `_learn`.
+    others, ends its constructor with `_allocate`, and defines `_decide`, `_learn` and, where fields depend on each
+    other, `_holds`.
     """
 
     anytime = False
@@ -80,20 +73,21 @@ class Controller(Kept, Recorded, ABC):
     def _allocate(
         self,
         state: type,
-        holds: Holds,
         sizes: Mapping[str, int] | None = None,
         begin: Callable[[Any, Any], None] = lambda s, c: None,
         moved: Callable[[Memory], None] | None = None,
+        guests: Mapping[str, "Controller"] | None = None,
+        settings: object = (),
+        **parts: Plan,
     ) -> None:
         """Begin the first round in a state of this class; `sizes` are those besides x and u."""
-        plan = Plan(
-            state,
-            (),
-            {"x": self.system.state_dim, "u": self.system.input_dim, **(sizes or {})},
-            holds=holds,
-            begin=begin,
-        )
-        self._memory = Memory(Fixed(plan), moved=moved)
+        shapes = {"x": self.system.state_dim, "u": self.system.input_dim, **(sizes or {})}
+        plan = Plan(state, settings, shapes, parts, holds=self._relations, begin=begin)
+        self._memory = Memory(Fixed(plan), moved=moved, guests=guests)
+
+    def _relations(self, s: Any, c: object, past: Past) -> Iterator[tuple[str, bool]]:
+        yield "counters", bool(s.clock[ACTED] in (0, 1))
+        yield from self._holds(s, past)
 
     # ------------------------------------------------------------------ to be defined by subclasses
 
@@ -104,6 +98,10 @@ class Controller(Kept, Recorded, ABC):
     @abstractmethod
     def _learn(self, cost: Cost, w: Array) -> None:
         """Learn from the round's cost and disturbance, inside a call that is all or nothing."""
+
+    def _holds(self, s: Any, past: Past) -> Iterator[tuple[str, bool]]:
+        """Yield (name, holds) for relations between fields of the state."""
+        yield from ()
 
     def _arguments(self) -> dict[str, Any]:
         given = super()._arguments()

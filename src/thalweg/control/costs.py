@@ -64,12 +64,12 @@ class QuadraticCost:
 
     def value(self, x: ArrayLike, u: ArrayLike) -> float:
         """x'Q x + u'R u."""
-        state, action = _pair(self, x, len(self.Q), u, len(self.R))
+        state, action = _pair(self, x, u)
         return float(state @ self.Q @ state + action @ self.R @ action)
 
     def gradients(self, x: ArrayLike, u: ArrayLike) -> tuple[Array, Array]:
         """2 Q x and 2 R u."""
-        state, action = _pair(self, x, len(self.Q), u, len(self.R))
+        state, action = _pair(self, x, u)
         return 2 * (self.Q @ state), 2 * (self.R @ action)
 
     def __repr__(self) -> str:
@@ -100,12 +100,12 @@ class _Separable:
 
     def value(self, x: ArrayLike, u: ArrayLike) -> float:
         """c(x, u)."""
-        state, action = _pair(self, x, self.q.size, u, self.r.size)
+        state, action = _pair(self, x, u)
         return float(self.q @ self._phi(state) + self.r @ self._phi(action))
 
     def gradients(self, x: ArrayLike, u: ArrayLike) -> tuple[Array, Array]:
         """The gradients in x and in u."""
-        state, action = _pair(self, x, self.q.size, u, self.r.size)
+        state, action = _pair(self, x, u)
         return self.q * self._slope(state), self.r * self._slope(action)
 
 
@@ -206,9 +206,9 @@ def check_costs(owner: str, costs: object, system: LinearSystem | None = None) -
     return each
 
 
-def _pair(cost: Cost, x: ArrayLike, d: int, u: ArrayLike, n: int) -> tuple[Array, Array]:
+def _pair(cost: QuadraticCost | _Separable, x: ArrayLike, u: ArrayLike) -> tuple[Array, Array]:
     """State and input, checked."""
-    owner = type(cost).__name__
+    owner, (d, n) = type(cost).__name__, cost.dims
     return check_array(owner, "x", x, shape=(d,)), check_array(owner, "u", u, shape=(n,))
 
 

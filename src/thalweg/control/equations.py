@@ -9,7 +9,7 @@ import numpy as np
 
 from thalweg._types import Array
 
-__all__ = ["exponential", "real_eigenvectors", "schur_basis", "solve_lyapunov", "solve_riccati"]
+__all__ = ["exponential", "optimal", "real_eigenvectors", "schur_basis", "solve_lyapunov", "solve_riccati"]
 
 EPS = float(np.finfo(np.float64).eps)
 DOUBLINGS = 60  # of a number of rounds, so 2^60 of them
@@ -90,18 +90,18 @@ def _double_riccati(A: Array, B: Array, Q: Array, R: Array) -> Array | None:
             G = (G + G.T) / 2
             if not np.abs(more).max() > EPS * np.abs(P).max():  # True also for nan
                 break
-        K, loop = _optimal(A, B, R, P)
+        K, loop = optimal(A, B, R, P)
         if not np.abs(np.linalg.eigvals(loop)).max() < 1 - MARGIN:
             return None
         P = solve_lyapunov(loop, Q + K.T @ R @ K)
-        _, loop = _optimal(A, B, R, P)
+        _, loop = optimal(A, B, R, P)
         error = np.linalg.norm(Q + A.T @ P @ loop - P)
         return P if error <= EXACT * (np.linalg.norm(P) + np.linalg.norm(A.T @ P @ A)) else None
     except np.linalg.LinAlgError:
         return None
 
 
-def _optimal(A: Array, B: Array, R: Array, P: Array) -> tuple[Array, Array]:
+def optimal(A: Array, B: Array, R: Array, P: Array) -> tuple[Array, Array]:
     """K and A - B K for the best controller if the state after the next costs x'P x."""
     K = np.asarray(np.linalg.solve(R + B.T @ P @ B, B.T @ P @ A), dtype=np.float64)
     return K, A - B @ K

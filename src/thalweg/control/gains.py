@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from thalweg._types import Array
 from thalweg._validate import check_array, short_repr, wrong
-from thalweg.control.equations import real_eigenvectors, schur_basis, solve_lyapunov, solve_riccati
+from thalweg.control.equations import optimal, real_eigenvectors, schur_basis, solve_lyapunov, solve_riccati
 from thalweg.control.system import LinearSystem
 from thalweg.errors import InputError
 
@@ -116,7 +116,7 @@ def riccati(owner: str, system: LinearSystem, Q: ArrayLike | None, R: ArrayLike 
     try:
         with solving():
             P = solve_riccati(system.A, system.B, q, r)
-            K = _solve(r + system.B.T @ P @ system.B, system.B.T @ P @ system.A)
+            K, _ = optimal(system.A, system.B, r, P)
     except (np.linalg.LinAlgError, ValueError) as error:
         raise InputError(
             f"{owner}: the Riccati equation of {system!r} has no stabilising solution ({error}). The system must be "
@@ -131,10 +131,6 @@ def solving() -> Iterator[None]:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)  # SciPy's of ill-conditioned matrices is one
         yield
-
-
-def _solve(a: Array, b: Array) -> Array:
-    return np.asarray(np.linalg.solve(a, b), dtype=np.float64)
 
 
 def check_system(owner: str, system: object) -> None:
@@ -187,11 +183,8 @@ def strong_stability(system: LinearSystem, gain: ArrayLike | None = None) -> Str
     K = check_gain("strong_stability", system, gain)
     loop = closed_loop(system, K)
     size = float(np.linalg.norm(K, 2))
-    found: list[StrongStability] = []
-    for method, Q in _transforms(loop):
-        certificate = _certify(loop, size, Q, method)
-        if certificate is not None:
-            found.append(certificate)
+    tried = (_certify(loop, size, Q, method) for method, Q in _transforms(loop))
+    found = [certificate for certificate in tried if certificate is not None]
     if not found:
         raise InputError(
             "strong_stability: A - B K is too ill-conditioned for a certificate in floating point. Scale the states."
@@ -206,7 +199,7 @@ def _certify(loop: Array, gain_size: float, Q: Array, method: str) -> StrongStab
         if not sizes[-1] > 0 or sizes[0] / sizes[-1] > 1e12:
             return None
         Q = Q / math.sqrt(sizes[0] * sizes[-1])  # now ||Q|| = ||Q^{-1}||
-        L = _solve(Q, loop @ Q)
+        L = np.asarray(np.linalg.solve(Q, loop @ Q), dtype=np.float64)
         inverse = np.linalg.inv(Q)
         error = float(np.linalg.norm(Q @ L @ inverse - loop, 2))
     shrink = float(np.linalg.norm(L, 2))

@@ -11,6 +11,7 @@ the LQR gain.
 """
 
 import math
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -77,29 +78,21 @@ def h_infinity_gain(
 
 
 def _solve(system: LinearSystem, q: Array, r: Array, level: float) -> Array | None:
-    """Return the gain for a level, or None if the level is infeasible."""
-    try:
-        with solving():
-            return _settle(system, q, r, level)
-    except np.linalg.LinAlgError:
-        return None
-
-
-def _settle(system: LinearSystem, q: Array, r: Array, level: float) -> Array | None:
-    """Iterate (1) and (2) until P converges; None where it does not."""
+    """Return the gain for a level: iterate (1) and (2) until P converges. None if it does not: infeasible."""
     A, B, identity = system.A, system.B, np.eye(system.state_dim)
-    spread = B @ np.linalg.solve(r, B.T) - identity / level**2
     P = q.copy()
-    for _ in range(ITERATIONS):
-        if not np.linalg.eigvalsh(P).max() < level**2:
-            return None
-        ahead = np.linalg.solve(identity + spread @ P, A)  # (1)
-        new = q + A.T @ P @ ahead  # (2)
-        new = (new + new.T) / 2
-        if np.abs(new - P).max() <= SETTLED * np.abs(new).max():
-            K = np.asarray(np.linalg.solve(r, B.T @ P @ ahead), dtype=np.float64)
-            return K if np.abs(np.linalg.eigvals(closed_loop(system, K))).max() < 1 else None
-        P = new
+    with solving(), suppress(np.linalg.LinAlgError):
+        spread = B @ np.linalg.solve(r, B.T) - identity / level**2
+        for _ in range(ITERATIONS):
+            if not np.linalg.eigvalsh(P).max() < level**2:
+                break
+            ahead = np.linalg.solve(identity + spread @ P, A)  # (1)
+            new = q + A.T @ P @ ahead  # (2)
+            new = (new + new.T) / 2
+            if np.abs(new - P).max() <= SETTLED * np.abs(new).max():
+                K = np.asarray(np.linalg.solve(r, B.T @ P @ ahead), dtype=np.float64)
+                return K if np.abs(np.linalg.eigvals(closed_loop(system, K))).max() < 1 else None
+            P = new
     return None
 
 

@@ -15,7 +15,7 @@ from thalweg._core.rules import counter_field, magnitude
 from thalweg._core.state import Floats, Ints, Past, field
 from thalweg._types import Array
 from thalweg._validate import LARGEST_ENTRY, check_array, check_positive
-from thalweg.control.controller import Controller, in_turn
+from thalweg.control.controller import Controller
 from thalweg.control.costs import Cost
 from thalweg.control.gains import riccati
 from thalweg.control.system import LinearSystem
@@ -84,10 +84,9 @@ class IntegralLQR(Controller):
         both = riccati(who, LinearSystem(A, B), price, self.R).K
         super().__init__(system, gain=both[:, :d], disturbance_bound=disturbance_bound)
         self.integral_gain = both[:, d:]
-        self._allocate(IntegralState, self._holds, {"z": n})
+        self._allocate(IntegralState, {"z": n})
 
-    def _holds(self, s: IntegralState, c: object, past: Past) -> Iterator[tuple[str, bool]]:
-        yield from in_turn(s)
+    def _holds(self, s: IntegralState, past: Past) -> Iterator[tuple[str, bool]]:
         yield "input", self._answers(s, -self.integral_gain @ s.z)
 
     def _decide(self, x: Array) -> Array:

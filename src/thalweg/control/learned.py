@@ -10,6 +10,7 @@ is in `thalweg.control.policy`.
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -18,11 +19,12 @@ from numpy.typing import ArrayLike
 from thalweg._core.memory import Memory
 from thalweg._core.rules import counter_field, counters, within_bounds
 from thalweg._core.state import Floats, Ints, Past, field
+from thalweg._kernels.jit import Call
 from thalweg._types import Array
 from thalweg._validate import check_choice, check_count, short_repr
 from thalweg.control import _kernels as kernels
 from thalweg.control.constants import Constants, estimated_constants
-from thalweg.control.controller import ACTED, ROUNDS, Controller, in_turn
+from thalweg.control.controller import ACTED, ROUNDS, Controller
 from thalweg.control.costs import Cost
 from thalweg.control.gains import riccati
 from thalweg.control.policy import DAC, read_gradients
@@ -59,9 +61,9 @@ class _Seat(dict[str, Learner]):
 class _PolicyCalls(NamedTuple):
     """The kernels of a round, and their arrays."""
 
-    action: Any
-    truncate: Any
-    gradient: Any
+    action: Call
+    truncate: Call
+    gradient: Call
     M: Array
     x: Array
     u: Array
@@ -145,7 +147,7 @@ class LearnedController(Controller):
         self.constants, self.memory = constants, constants.memory
         self.policy = DAC(system, gain=self.gain, memory=constants.memory)
         self.domain = SpectralBalls(self.policy.shape, constants.caps)
-        self._allocate(LearnedState, self._holds, {"P": 2 * self.memory + 1}, self._begin, self._moved)
+        self._allocate(LearnedState, {"P": 2 * self.memory + 1}, self._begin, self._moved)
 
     @property
     def _excess(self) -> str:
@@ -165,7 +167,7 @@ class LearnedController(Controller):
 
     def _moved(self, memory: Memory) -> None:
         """Forget calls that were bound to other arrays, and seat the learner that the scales ask for."""
-        self._bound: _PolicyCalls | None = None
+        vars(self).pop("_calls", None)
         self._seat(memory)
 
     def _seat(self, memory: Memory) -> None:
@@ -180,8 +182,7 @@ class LearnedController(Controller):
         """The learner of (3); None while the scales are measured."""
         return self._memory.guests.get(LEARNER)
 
-    def _holds(self, s: LearnedState, c: object, past: Past) -> Iterator[tuple[str, bool]]:
-        yield from in_turn(s)
+    def _holds(self, s: LearnedState, past: Past) -> Iterator[tuple[str, bool]]:
         longest = self.disturbance_bound or LARGEST_DISTURBANCE
         yield "past disturbances", within_bounds(np.linalg.norm(s.past, axis=1), 0.0, longest)
         known = int(s.known[0])
@@ -238,13 +239,8 @@ class LearnedController(Controller):
         past[1:] = past[:-1].copy()
         past[0] = w  # (2)
 
-    @property
+    @cached_property
     def _calls(self) -> _PolicyCalls:
-        if self._bound is None:
-            self._bound = self._prepare()
-        return self._bound
-
-    def _prepare(self) -> _PolicyCalls:
         (H, n, d), past, zeros = self.policy.shape, self._memory.state.past, np.zeros
         M, x, u, y, v, c_x, c_u = zeros((H, n, d)), zeros(d), zeros(n), zeros(d), zeros(n), zeros(d), zeros(n)
         q, r, G = zeros(d), zeros((H + 1, n)), zeros((H, n, d))
@@ -338,6 +334,6 @@ class LearnedController(Controller):
             raise self._unfit("its input is not the answer of its policy to its state")
 
 
-def _run(call: Any) -> None:
+def _run(call: Call) -> None:
     if status := call.run():
         call.entry.read(status)

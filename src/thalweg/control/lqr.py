@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from thalweg._core.state import Past
 from thalweg._types import Array
-from thalweg.control.controller import Controller, ControllerState, in_turn
+from thalweg.control.controller import Controller, ControllerState
 from thalweg.control.costs import Cost
 from thalweg.control.gains import riccati
 from thalweg.control.system import LinearSystem
@@ -28,7 +28,7 @@ class LinearFeedback(Controller):
         self, system: LinearSystem, *, gain: ArrayLike | None = None, disturbance_bound: float | None = None
     ) -> None:
         super().__init__(system, gain=gain, disturbance_bound=disturbance_bound)
-        self._allocate(ControllerState, self._holds)
+        self._allocate(ControllerState)
 
     def _decide(self, x: Array) -> Array:
         return -self.gain @ x
@@ -36,8 +36,7 @@ class LinearFeedback(Controller):
     def _learn(self, cost: Cost, w: Array) -> None:
         return
 
-    def _holds(self, s: ControllerState, c: object, past: Past) -> Iterator[tuple[str, bool]]:
-        yield from in_turn(s)
+    def _holds(self, s: ControllerState, past: Past) -> Iterator[tuple[str, bool]]:
         yield "input", self._answers(s, np.zeros(self.system.input_dim))
 
 

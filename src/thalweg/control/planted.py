@@ -11,7 +11,7 @@ from thalweg._core.state import Floats, Ints, Past, field
 from thalweg._types import Array
 from thalweg._validate import check_array
 from thalweg.control import _kernels as kernels
-from thalweg.control.controller import Controller, in_turn
+from thalweg.control.controller import Controller
 from thalweg.control.costs import Cost
 from thalweg.control.policy import DAC
 from thalweg.control.system import LinearSystem
@@ -59,10 +59,9 @@ class Planted(Controller):
         given.flags.writeable = False
         self.policies: Array = given
         self.policy = DAC(system, gain=self.gain, memory=given.shape[-3])
-        self._allocate(PlantedState, self._holds, {"P": 2 * self.policy.memory + 1})
+        self._allocate(PlantedState, {"P": 2 * self.policy.memory + 1})
 
-    def _holds(self, s: PlantedState, c: object, past: Past) -> Iterator[tuple[str, bool]]:
-        yield from in_turn(s)
+    def _holds(self, s: PlantedState, past: Past) -> Iterator[tuple[str, bool]]:
         yield "past disturbances", not s.past[past.rounds :].any()  # none before the start
 
     @property

@@ -16,7 +16,8 @@ means is optimal where the disturbances are an autoregression with known coeffic
 
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,10 +25,11 @@ from numpy.typing import ArrayLike
 from thalweg._core.memory import Memory
 from thalweg._core.rules import CLOSE, counter_field, within_bounds
 from thalweg._core.state import Floats, Ints, Past, field
+from thalweg._kernels.jit import Call
 from thalweg._types import Array
 from thalweg._validate import check_count, check_entries, check_positive
 from thalweg.control import _kernels as kernels
-from thalweg.control.controller import Controller, in_turn
+from thalweg.control.controller import Controller
 from thalweg.control.costs import Cost
 from thalweg.control.gains import Design, closed_loop, riccati
 from thalweg.control.system import LinearSystem
@@ -99,13 +101,12 @@ class Preview(Controller):
         self.halflife = None if halflife is None else check_positive("Preview", "halflife", halflife)
         self.keep = 1.0 if self.halflife is None else 0.5 ** (1 / self.halflife)
         self.preview = preview_gains(system, design)
-        self._allocate(PreviewState, self._holds, {"p": p, "n": p + 1}, moved=self._moved)
+        self._allocate(PreviewState, {"p": p, "n": p + 1}, moved=self._moved)
 
     def _moved(self, memory: Memory) -> None:
-        self._bound: tuple[Any, Array] | None = None
+        vars(self).pop("_call", None)  # it was bound to other arrays
 
-    def _holds(self, s: PreviewState, c: object, past: Past) -> Iterator[tuple[str, bool]]:
-        yield from in_turn(s)
+    def _holds(self, s: PreviewState, past: Past) -> Iterator[tuple[str, bool]]:
         longest, rounds = self.disturbance_bound or LARGEST_DISTURBANCE, max(past.rounds, 0)
         yield "past disturbances", within_bounds(np.linalg.norm(s.past, axis=1), 0.0, longest * (1 + CLOSE))
         yield "past disturbances", not s.past[rounds:].any()
@@ -126,16 +127,18 @@ class Preview(Controller):
 
     # ------------------------------------------------------------------ a round
 
-    def _ready(self, s: PreviewState) -> tuple[Any, Array]:
+    @cached_property
+    def _call(self) -> tuple[Call, Array]:
+        return self._ready(self._memory.state)
+
+    def _ready(self, s: PreviewState) -> tuple[Call, Array]:
         """Return a call of the preview, and the array that it writes to. The call must outlive its runs."""
         n, v = self.order + 1, np.empty(self.system.input_dim)
         scratch = np.empty((n, n)), np.empty(n), np.empty(self.order)
         return kernels.foresee.ready(s.squares, s.products, s.past, s.largest, self.preview, *scratch, v), v
 
     def _decide(self, x: Array) -> Array:
-        if self._bound is None:
-            self._bound = self._ready(self._memory.state)
-        call, v = self._bound
+        call, v = self._call
         call.run()
         return np.asarray(v - self.gain @ x)  # (1)
 

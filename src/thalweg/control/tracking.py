@@ -32,13 +32,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._core.memory import Fixed, Memory
 from thalweg._core.rules import counter_field, magnitude
-from thalweg._core.state import Floats, Ints, Past, Plan, field, part
+from thalweg._core.state import Floats, Ints, Past, field, part
 from thalweg._types import Array
 from thalweg._validate import LARGEST_ENTRY, check_items, short_repr
 from thalweg.control import _kernels as kernels
-from thalweg.control.controller import ACTED, ROUNDS, Controller, in_turn
+from thalweg.control.controller import ACTED, ROUNDS, Controller
 from thalweg.control.costs import Cost
 from thalweg.control.gains import riccati
 from thalweg.control.lqr import LQR
@@ -119,15 +118,14 @@ class TrackingControl(Controller):
             if len(chosen) < 2:
                 raise InputError(f"The 'members' parameter of {who} must have two controllers or more.")
         N = len(chosen)
-        plan = Plan(
+        self._allocate(
             TrackingState,
-            TrackingSettings(),
-            {"x": system.state_dim, "u": system.input_dim, "N": N},
-            {"jury": jury_plan(np.full(N, 1 / N), 0)},
-            holds=self._holds,
-            begin=lambda s, c: begin_jury(s.jury, c.jury),
+            {"N": N},
+            lambda s, c: begin_jury(s.jury, c.jury),
+            guests={f"member{k}.": one for k, one in enumerate(chosen)},
+            settings=TrackingSettings(),
+            jury=jury_plan(np.full(N, 1 / N), 0),
         )
-        self._memory = Memory(Fixed(plan), guests={f"member{k}.": one for k, one in enumerate(chosen)})
 
     @property
     def members(self) -> tuple[Controller, ...]:
@@ -139,8 +137,7 @@ class TrackingControl(Controller):
         """p_t, a new array."""
         return np.array(self._memory.state.jury.weights)
 
-    def _holds(self, s: TrackingState, c: object, past: Past) -> Iterator[tuple[str, bool]]:
-        yield from in_turn(s)
+    def _holds(self, s: TrackingState, past: Past) -> Iterator[tuple[str, bool]]:
         yield "jury", bool(s.jury.heard[0] == past.rounds)
 
     # ------------------------------------------------------------------ a round
