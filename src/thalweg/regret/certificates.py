@@ -113,7 +113,7 @@ class Certificate:
         """Whether a regret exceeds its bound although every assumption was checked and held: the learner is broken."""
         return not self.holds and all(assumption.held for assumption in self.assumptions)
 
-    def table(self) -> list[dict[str, Any]]:
+    def table(self) -> list[dict[str, str | float]]:
         """The rows as plain dictionaries, for a data frame or a CSV file."""
         return [row._asdict() | {"slack": row.slack} for row in self.rows]
 
@@ -199,7 +199,8 @@ def certify(
             f"certify needs the learner as it is after the run: it has played {learner.rounds} rounds, the run has "
             f"{paid.size}. Play a fresh learner, then certify it."
         )
-    squares = _squares(learner, problem, run)
+    decisions = run.decisions if isinstance(run, Run) else None
+    squares = _squares(learner, problem, decisions)
     allowed = theorem(learner, paid, squares)
     windows = _windows(problem, intervals, allowed)
     moving = {} if allowed.still else _named(problem, comparators)
@@ -219,7 +220,7 @@ def certify(
                 assumed = losses if floor is None else np.maximum(losses, floor)
                 rows.append(CertifiedInterval(r, s, name, regret, allowed.bound(r, s, u, assumed)))
             tick(1)
-    checks = _assumptions(learner, allowed, problem, run, paid, squares, moving, floor, lowest)
+    checks = _assumptions(learner, allowed, problem, decisions, paid, squares, moving, floor, lowest)
     return Certificate(f"{type(learner).__name__}, {allowed.name}", tuple(rows), tuple(checks), digest(paid))
 
 
@@ -261,9 +262,8 @@ def _named(problem: Problem, given: Given) -> dict[str, Comparator]:
     return {"given": comparator_of("certify", problem, given)}
 
 
-def _squares(learner: Learner, problem: Problem, run: Run | ArrayLike) -> Array:
+def _squares(learner: Learner, problem: Problem, decisions: Array | None) -> Array:
     """Return ||grad f_t(x_t)||^2 as seen by the learner in every round: measured if decisions are known, else G^2."""
-    decisions = _decisions(run)
     if decisions is not None:
         gradients = gradients_at(problem, decisions)
         if learner.flattens:
@@ -282,7 +282,7 @@ def _assumptions(
     learner: Any,
     theorem: Theorem,
     problem: Problem,
-    run: Run | ArrayLike,
+    decisions: Array | None,
     paid: Array,
     squares: Array,
     moving: Mapping[str, Comparator],
@@ -295,7 +295,7 @@ def _assumptions(
         name = f"gradients at most G = {G:g}"
         if learner.clipped:
             yield Assumption(name, False, f"{learner.clipped} were longer and clipped")
-        elif _decisions(run) is None:
+        elif decisions is None:
             yield Assumption(name, True, "longer ones are refused")
         else:
             longest = float(np.sqrt(squares.max()))
@@ -306,7 +306,7 @@ def _assumptions(
         yield _above(floor, lowest, float(np.abs(paid).max()))
     if theorem.small_loss:
         yield _smooth(learner, problem)
-        yield _outside(learner, problem, run, paid, squares)
+        yield _outside(learner, problem, decisions, paid, squares)
     lam = getattr(learner, "strong_convexity", None)
     if lam is not None:
         flat = isinstance(problem, LinearModel) and learner.domain.dim > 1
@@ -329,17 +329,12 @@ def _above(floor: float, lowest: _Low, largest: float) -> Assumption:
     return Assumption(f"losses >= {floor:g}", held, f"least {lowest.loss:.4g}" + ("" if held else f", {lowest.where}"))
 
 
-def _decisions(run: Run | ArrayLike) -> Array | None:
-    """Return x_t if they are known."""
-    return run.decisions if isinstance(run, Run) else None
-
-
-def _outside(learner: Any, problem: Problem, run: Run | ArrayLike, paid: Array, squares: Array) -> Assumption:
+def _outside(learner: Any, problem: Problem, decisions: Array | None, paid: Array, squares: Array) -> Assumption:
     """Check ||grad f(x)||^2 <= 2 L f(x) at the decisions; it follows from f >= 0 at x - grad f(x)/L, in X or not."""
     name = "losses >= 0 outside the domain too"
     if isinstance(problem, LinearModel) and problem.nonnegative:
         return Assumption(name, True, f"the {problem.loss} loss is never negative")
-    if _decisions(run) is None:
+    if decisions is None:
         return Assumption(name, None, "play(..., decisions=True) to check")
     most = 2 * learner.smoothness * paid
     t = int(np.argmax(squares - most))

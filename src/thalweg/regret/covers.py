@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -246,8 +246,7 @@ def cover(record: CoverRecord, *, ax: Axes | None = None) -> Axes:
     ax.set(xlim=(0, T), ylim=(-0.5, K - 0.5))
     ax.set_yticks(range(K), [f"{2**k:,}" for k in range(K)])
     _name_markers(ax, record.markers, T)
-    figure: Any = ax.figure
-    bar = figure.colorbar(ScalarMappable(norm, colors), ax=ax, pad=0.02, fraction=0.05, aspect=25)
+    bar = ax.figure.colorbar(ScalarMappable(norm, colors), ax=ax, pad=0.02, fraction=0.05, aspect=25)
     bar.set_label("weight in the decision")
     many = "1 marker" if record.markers.size == 1 else f"{record.markers.size:,} markers"
     title = f"{record.name}: alive (bars) and believed (colour)\n{record.kind} cover, {many} in {T:,} rounds"
@@ -285,7 +284,7 @@ def _levels(born: Rounds, kind: str) -> Rounds:
     return np.array([(int(i) & -int(i)).bit_length() - 1 for i in born], dtype=np.int64)
 
 
-def _row(record: CoverRecord, k: int) -> tuple[Array, Any]:
+def _row(record: CoverRecord, k: int) -> tuple[Array, Array]:
     """Level k as cells along time: edges, and weights that are masked where no expert lives (nan: never looked at)."""
     moments, T = record.moments, record.run.rounds
     born, starts, stops = record.lives(k)

@@ -9,7 +9,7 @@ interval dynamic regret the largest dynamic one. Rounds count from 0, and an int
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -101,7 +101,11 @@ class IntervalRegret(Sequence[WorstInterval]):
     kind: str
     run: str = ""  # a digest of the losses it was measured on; "" where it is not known
 
-    def __getitem__(self, k: Any) -> Any:
+    @overload
+    def __getitem__(self, k: int) -> WorstInterval: ...
+    @overload
+    def __getitem__(self, k: slice) -> tuple[WorstInterval, ...]: ...
+    def __getitem__(self, k: int | slice) -> WorstInterval | tuple[WorstInterval, ...]:
         return self.rows[k]
 
     def __len__(self) -> int:

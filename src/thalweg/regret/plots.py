@@ -232,7 +232,7 @@ def regret_by_length(
     ax.set_xscale("log", base=2)
     ax.set_yscale("log")
     lines = colors(ax)
-    notes: dict[str, Any] = {}
+    notes: dict[str, Line2D] = {}
     grey: dict[str, Any] = {"color": "0.35", "linestyle": "none", "markersize": 4.5}
     for rank, (one, name) in enumerate(zip(measured, names, strict=True)):
         color, style = next(lines)
@@ -302,7 +302,7 @@ def _bound(owner: str, bound: object, t: Rounds) -> Array:
 def _bounds_by_length(owner: str, bound: object) -> tuple[Array, Array, Array]:
     """Lengths, and the smallest and the largest bound of each."""
     if isinstance(bound, Mapping):
-        pairs: Iterable[tuple[Any, Any]] = bound.items()
+        pairs: Iterable[tuple[object, object]] = bound.items()
     else:
         rows = check_items(owner, "bound", getattr(bound, "rows", bound), "lengths with bounds, or a certificate")
         if not all(hasattr(row, name) for row in rows for name in ("start", "stop", "bound")):

@@ -11,7 +11,6 @@ window by window (`thalweg.regret._minimize`).
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -77,7 +76,7 @@ class Windows:
                 break
         return best, f_best, max(f_best - bound, 0.0)
 
-    def fits(self, starts: Counts, stops: Counts, tick: Callable[[int], Any]) -> tuple[Array, Array, Array, Array]:
+    def fits(self, starts: Counts, stops: Counts, tick: Callable[[int], object]) -> tuple[Array, Array, Array, Array]:
         """The best fixed decisions of many windows: a row each, its loss, a bound on its gap, the rounding error.
 
         The loss is known up to the rounding, either way.

@@ -14,7 +14,7 @@ broken or badly set.
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -93,7 +93,7 @@ class Witnesses:
         share = (center - self.loss) / (center - descent.loss)
         return f"better than the centre: it saves {share:.3g} times as much as {descent.name}"
 
-    def table(self) -> list[dict[str, Any]]:
+    def table(self) -> list[dict[str, str | float | None]]:
         """The rows as plain dictionaries, for a data frame or a CSV file.
 
         `ratio` is the run's loss over the witness's, None where one of the two is not positive.
