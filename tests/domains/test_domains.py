@@ -399,8 +399,6 @@ def test_a_subclass_must_bring_a_projection():
 class WrongSimplex(Simplex):
     """Divides by the 1-norm, as one often sees."""
 
-    code = 0
-
     def _project_flat(self, y):
         x = np.abs(y)
         return self.total * x / x.sum()
@@ -421,7 +419,6 @@ class Overwriting(Ball):
 
 
 class OneBuffer(Box):
-    code = 0
     buffer = np.empty(3)
 
     def _project_flat(self, y):
@@ -429,38 +426,26 @@ class OneBuffer(Box):
         return self.buffer
 
 
-class TooSmall(Simplex):
-    def __init__(self, dim):
-        super().__init__(dim)
-        self.radius *= 0.9
-
-
-class TooNarrow(Simplex):
-    def __init__(self, dim):
-        super().__init__(dim)
-        self.diameter *= 0.9
+def stating(domain, **facts):
+    """A set with other facts than its own."""
+    vars(domain).update(facts)
+    return domain
 
 
 class HalfWay(Ball):
     """Not idempotent: goes half of the way."""
-
-    code = 0
 
     def _project_flat(self, y):
         return 0.5 * (y + Ball(3)._project_flat(y))
 
 
 class Shrinking(Ball):
-    code = 0
-
     def _project_flat(self, y):
         return 0.9 * Ball(3)._project_flat(y)
 
 
 class Forgetful(Ball):
     """Different every time."""
-
-    code = 0
 
     count = 0
 
@@ -517,12 +502,6 @@ class Nameless(Ball):
         return ""
 
 
-class OffCentre(Simplex):
-    def __init__(self, dim):
-        super().__init__(dim)
-        self.center = np.zeros(dim + 1)
-
-
 @pytest.mark.parametrize(
     ("domain", "message"),
     [
@@ -530,8 +509,8 @@ class OffCentre(Simplex):
         (Aliasing(3), "returned memory of its argument"),
         (Overwriting(3), "changed its argument"),
         (OneBuffer(0.0, 1.0, shape=3), "a later call of `project` changed"),
-        (TooSmall(4), "from the centre, radius"),
-        (TooNarrow(4), "apart, diameter"),
+        (stating(Simplex(4), radius=0.9 * Simplex(4).radius), "from the centre, radius"),
+        (stating(Simplex(4), diameter=0.9 * Simplex(4).diameter), "apart, diameter"),
         (HalfWay(3), "moves when projected again"),
         (Shrinking(3), "moves when projected again"),
         (Forgetful(3), "projecting twice gives two answers"),
@@ -544,7 +523,7 @@ class OffCentre(Simplex):
         (Flat((2, 2)), r"returned shape \(4,\) instead of \(2, 2\)"),
         (WrongCode(-2.0, 2.0, shape=2), "compiled projection gives another answer"),
         (Nameless(2), "repr is empty"),
-        (OffCentre(3), "`center` has shape"),
+        (stating(Simplex(3), center=np.zeros(4)), "`center` has shape"),
         (Custom(lambda y: np.clip(y, 0, 1) ** 2, 3, 0.5, 1.0), "Point:"),
         (Custom(clip01, 3, 0.5, 0.87, diameter=1.5), "apart, diameter"),
     ],
