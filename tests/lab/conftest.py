@@ -22,7 +22,7 @@ def page(request, tmp_path_factory):
     """The page of a study, in its folder: of that whose size `FEW` a module of tests has."""
     from thalweg.lab import study
 
-    few = dataclasses.replace(_study(request).STUDY, sizes={"small": request.module.FEW})
+    few = dataclasses.replace(_study(request).STUDY, sizes={"small": request.module.FEW}, available=lambda size: size)
     return study.run(few, tmp_path_factory.mktemp("study"), "small", engine="serial", progress=False)
 
 

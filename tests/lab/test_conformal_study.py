@@ -1,6 +1,5 @@
 """The study of intervals at small size: its peers are what they say, its sentences follow from the numbers."""
 
-import csv
 import dataclasses
 import gzip
 import io
@@ -10,8 +9,9 @@ import tarfile
 import numpy as np
 import pytest
 from thalweg.lab.studies.conformal import cases, peers, published, report, runs
-from thalweg.lab.studies.conformal.study import SIZES, available, plan
+from thalweg.lab.studies.conformal.study import SIZES, STUDY, available, plan
 
+from tests.lab.reports import check_report
 from thalweg.errors import InputError
 from thalweg.estimators import ConformalTracker
 from thalweg.lab.report import part
@@ -45,17 +45,10 @@ def test_a_run_is_what_it_says(results):
 
 
 def test_the_report_is_whole(page, results):
-    folder = page.parent
-    pictures = {f"conformal-{name}.{kind}" for name in ("scores", "coverage") for kind in ("png", "pdf")}
-    assert {path.name for path in folder.iterdir()} == pictures | {"index.html", "runs.csv", "about.json", "runs"}
-    with open(folder / "runs.csv", newline="") as file:
-        assert [float(line["score"]) for line in csv.DictReader(file)] == [r["score"] for r in part(results, "run")]
-    text = page.read_text(encoding="utf-8")
-    tables = report.tables(results)
+    lines, text, tables = check_report(page, STUDY, results, "scores", "coverage")
+    assert [float(line["score"]) for line in lines] == [row["score"] for row in part(results, "run")]
     assert "real" not in tables
     assert text.count("<table>") == len(tables)
-    for table in tables.values():
-        assert {len(row) for row in table.body} == {len(table.heads)}
 
 
 @pytest.fixture

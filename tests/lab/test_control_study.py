@@ -1,9 +1,5 @@
 """The study of control: its runs are what they say, the same twice, and its report is whole."""
 
-import csv
-import json
-import re
-
 import numpy as np
 import pytest
 
@@ -15,44 +11,20 @@ from thalweg.lab.studies.control.report import remarks
 from thalweg.lab.studies.control.runs import CONTROLLERS, PLANTS
 from thalweg.lab.studies.control.study import SIZES, STUDY, plan
 
-import thalweg as tw
+from tests.lab.reports import check_report
 from thalweg import control as tc
-from thalweg.lab import study
 
-SMALL = SIZES["small"]
-
-
-@pytest.fixture(scope="module")
-def report(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("control")
-    path = study.run(STUDY, folder, "small", engine="serial", progress=False)
-    return folder, path
+FEW = SIZES["small"]
 
 
-def test_the_report_is_whole_and_refers_to_nothing_outside(report):
-    folder, path = report
-    text = path.read_text(encoding="utf-8")
-    assert text.count("<img ") == text.count("data:image/png;base64,")
-    assert text.count("<img ") == 5
-    assert not re.search(r'(?:src|href)="(?!data:)', text)
-    assert "A trial." in text
-    for name in ("control-costs", "control-regret", "control-trajectory", "control-scaling", "control-truncation"):
-        assert (folder / f"{name}.png").stat().st_size > 5_000
-        assert (folder / f"{name}.pdf").exists()
-    facts = json.loads((folder / "about.json").read_text())
-    assert facts["size"]["horizon"] == SMALL.horizon
-    assert facts["small"] is True
-
-
-def test_the_csv_has_a_line_for_each_controller_in_each_scene(report):
-    folder, _ = report
-    rows = list(csv.DictReader((folder / "runs.csv").read_text().splitlines()))
-    scenes = [job for job in plan(SMALL) if job.name.startswith("scene/")]
+def test_the_report_is_whole(page, results):
+    rows, _, _ = check_report(page, STUDY, results, "costs", "regret", "trajectory", "scaling", "truncation")
+    scenes = [job for job in plan(FEW) if job.name.startswith("scene/")]
     assert len(rows) == len(scenes) * len(CONTROLLERS)
     ours = [row for row in rows if row["controller"] == "EfficientControl"]
     assert all(row["projections"] == row["gradients"] != "0" for row in ours)  # one a round, counted
     scream = [row for row in rows if row["controller"] == "ScreamControl"]
-    members = int(np.ceil(np.log2(1 + SMALL.horizon) / 2)) + 1
+    members = int(np.ceil(np.log2(1 + FEW.horizon) / 2)) + 1
     starts = [int(row["projections"]) - members * int(row["gradients"]) for row in scream]
     assert all(1 <= count <= 3 for count in starts)  # it projects where it begins, after a rescale again
 
@@ -126,26 +98,3 @@ def test_what_is_said_follows_from_the_numbers():
     said = remarks(results)
     assert said["against"]["LQR"] == {"Boeing 747, fixed costs, noise": 2.0}
     assert (said["noise"], said["gain"]) == ([2.0], 5.0)
-
-
-# ------------------------------------------------------------------------------------------------- pictures for users
-
-
-def test_trajectories_draw_what_happened():
-    from thalweg.control.plots import trajectories
-
-    s = tc.double_integrator()
-    w = tc.sinusoid(40, [0.0, 1.0], 0.1, period=10)
-    run = tc.simulate(tc.LQR(s), s, tc.QuadraticCost([1, 1], [1]), w)
-    other = tc.simulate(tc.LQR(s, R=9.0), s, tc.QuadraticCost([1, 1], [1]), w)
-    figure = trajectories({"one": run, "other": other}, states=[1], first=10, last=30)
-    state, force, cost = figure.axes
-    assert np.array_equal(state.lines[0].get_xdata(), np.arange(10, 30))
-    assert np.array_equal(state.lines[1].get_ydata(), other.states[10:30, 1])
-    assert np.array_equal(force.lines[0].get_ydata(), run.inputs[10:30, 0])
-    assert cost.lines[0].get_ydata()[-1] == pytest.approx(run.costs[10:30].sum())
-    for wrong, told in (({}, "mapping"), ({"one": 3}, "mapping")):
-        with pytest.raises(tw.errors.InputError, match=told):
-            trajectories(wrong)
-    with pytest.raises(tw.errors.InputError, match="no state 2"):
-        trajectories({"one": run}, states=[2])

@@ -1,8 +1,6 @@
 """The study of forecasts: series and peers are as described, and its sentences follow from the numbers."""
 
-import csv
 import dataclasses
-import json
 import math
 import statistics
 
@@ -11,8 +9,8 @@ import pytest
 from thalweg.lab.studies.forecasting import peers, report, runs, series
 from thalweg.lab.studies.forecasting.study import SIZES, STUDY, Size, available, plan
 
+from tests.lab.reports import check_report
 from thalweg.errors import MissingExtraError
-from thalweg.lab import study
 from thalweg.lab.report import part
 
 pytest.importorskip("matplotlib")
@@ -20,19 +18,6 @@ pytest.importorskip("jinja2")
 pytest.importorskip("river")
 
 FEW = Size(("water", "flights"), (runs.OURS, *peers.NAIVES, "HoltWinters"), 120)
-
-
-@pytest.fixture(scope="module")
-def page(tmp_path_factory):
-    few = dataclasses.replace(STUDY, sizes={"small": FEW}, available=lambda size: size)
-    return study.run(few, tmp_path_factory.mktemp("forecasting"), "small", engine="serial", progress=False)
-
-
-@pytest.fixture(scope="module")
-def results(page):
-    kept = [json.loads(path.read_text()) for path in (page.parent / "runs").iterdir()]
-    found = {one["name"]: one["result"] for one in kept}
-    return {job.name: found[job.name] for job in plan(FEW)}
 
 
 def walk(T=90, season=4):
@@ -183,16 +168,9 @@ def test_a_run_of_ours_is_what_it_says(results):
 
 
 def test_the_report_is_whole(page, results):
-    folder = page.parent
-    names = ("ratios", "coverage", "cost", "fans")
-    pictures = {f"forecasting-{name}.{kind}" for name in names for kind in ("png", "pdf")}
-    assert {path.name for path in folder.iterdir()} == pictures | {"index.html", "runs.csv", "about.json", "runs"}
-    with open(folder / "runs.csv", newline="") as file:
-        assert [float(line["rmse 1"]) for line in csv.DictReader(file)] == [r["rmse 1"] for r in part(results, "run")]
-    text, tables = page.read_text(encoding="utf-8"), report.tables(results)
+    lines, text, tables = check_report(page, STUDY, results, "ratios", "coverage", "cost", "fans")
+    assert [float(line["rmse 1"]) for line in lines] == [row["rmse 1"] for row in part(results, "run")]
     assert text.count("<table>") == sum(name != "horizons" or bool(table.body) for name, table in tables.items())
-    for table in tables.values():
-        assert {len(row) for row in table.body} <= {len(table.heads)}
     for name in ("ratios", "errors", "intervals"):
         assert {"Naive", "SeasonalNaive"} <= {row[0] for row in tables[f"{name} all"].body}
 

@@ -243,7 +243,6 @@ def test_jobs_that_make_no_sense(jobs, says, tmp_path):
     [
         {"engine": "cloud"},
         {"engine": "local", "workers": 0},
-        {"engine": "local", "workers": 1.5},
         {"engine": "local", "scheduler": "tcp://127.0.0.1:8786"},
         {"engine": "dask", "scheduler": "tcp://127.0.0.1:8786", "workers": 2},
     ],

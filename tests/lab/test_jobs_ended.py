@@ -276,16 +276,11 @@ def test_a_killed_scheduler_is_told_and_the_run_resumed(tmp_path):
     assert kept.items() <= whole(folder).items()
 
 
-def test_without_distributed(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(MissingExtraError, match=r"'dask' needs distributed\. .*pip install 'thalweg\[dask\]'"):
-        run(squares(1), tmp_path, engine="dask")
-
-
-def test_without_joblib(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "joblib", None)
-    with pytest.raises(MissingExtraError, match=r"'local' needs joblib\. .*pip install 'thalweg\[lab\]'"):
-        run(squares(1), tmp_path, engine="local")
+@pytest.mark.parametrize(("engine", "module", "extra"), [("dask", "distributed", "dask"), ("local", "joblib", "lab")])
+def test_a_missing_package_is_named(engine, module, extra, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtraError, match=rf"'{engine}' needs {module}\. .*pip install 'thalweg\[{extra}\]'"):
+        run(squares(1), tmp_path, engine=engine)
 
 
 @pytest.mark.parametrize("kind", ["closed", "silent", "garbage", "foo", "http://somewhere"])

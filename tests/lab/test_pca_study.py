@@ -1,11 +1,8 @@
 """The study of online PCA: its streams, one run, the report."""
 
-import csv
 import functools
 import importlib
-import json
 import math
-import re
 
 import numpy as np
 import pytest
@@ -13,8 +10,8 @@ from thalweg.lab.studies.pca import report as told
 from thalweg.lab.studies.pca import runs
 from thalweg.lab.studies.pca.study import SIZES, STUDY, available, plan
 
+from tests.lab.reports import check_report
 from thalweg.errors import MissingExtraError
-from thalweg.lab import study
 from thalweg.lab.jobs import run_jobs
 from thalweg.lab.report import part
 from thalweg.pca import best_subspace
@@ -23,19 +20,7 @@ pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
 pytest.importorskip("sklearn")
 
-SMALL = SIZES["small"]
-
-
-@pytest.fixture(scope="module")
-def report(tmp_path_factory):
-    """A small study, run once."""
-    folder = tmp_path_factory.mktemp("pca")
-    page = study.run(STUDY, folder, "small", engine="serial", progress=False)
-    results = {}
-    for path in (folder / "runs").iterdir():
-        kept = json.loads(path.read_text())
-        results[kept["name"]] = kept["result"]
-    return page, {job.name: results[job.name] for job in plan(SMALL)}
+FEW = SIZES["small"]
 
 
 # ------------------------------------------------------------------------------------------------------------ streams
@@ -138,56 +123,39 @@ def test_references_are_in_hindsight():
 # ------------------------------------------------------------------------------------------------------------- report
 
 
-def test_the_page_stands_alone(report):
-    page, _ = report
-    text = page.read_text(encoding="utf-8")
-    assert len(re.findall(r'<img src="data:image/png;base64,', text)) == 4
-    assert not re.findall(r'(?:src|href)="(?!data:)', text)
-    assert "A trial." in text
-    for name in ("losses", "over-time", "guarantee", "time"):
-        for kind in ("png", "pdf"):
-            assert (page.parent / f"pca-{name}.{kind}").stat().st_size > 5000
-    facts = json.loads((page.parent / "about.json").read_text())
-    assert facts["command"] == "thalweg study pca --small"
-    assert facts["runs"] == len(plan(SMALL))
-    with open(page.parent / "runs.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert len(rows) == len(SMALL.streams) * len(runs.LEARNERS)
+def test_the_report_is_whole(page, results):
+    rows, _, _ = check_report(page, STUDY, results, "losses", "over-time", "guarantee", "time")
+    assert len(rows) == len(FEW.streams) * len(runs.LEARNERS)
     assert all(math.isfinite(float(row["loss"])) for row in rows)
 
 
-def test_tables_hold_what_was_run(report):
-    _, results = report
+def test_tables_hold_what_was_run(results):
     tables = told.tables(results)
     losses = tables["losses"].body
-    for row in losses:
-        assert len(row) == len(tables["losses"].heads)
     run = results["run/still/DescentPCA/seed-0"]
     row = next(row for row in losses if row[:2] == ["still", "DescentPCA"])
     assert row[2] == f"{100 * run['loss']:.1f}"
     assert row[3] == f"{100 * run['leading_loss']:.1f}"
     assert [row[0] for row in losses] == sorted((row[0] for row in losses), key=list(runs.STREAMS).index)
-    assert sum(row[1].startswith("OjaPCA") for row in losses) == len(SMALL.streams)
-    assert len(tables["time"].body) == len(SMALL.dims)
+    assert sum(row[1].startswith("OjaPCA") for row in losses) == len(FEW.streams)
+    assert len(tables["time"].body) == len(FEW.dims)
     said = told.remarks(results)
     assert len(said["against"]) == 6
     assert said["broken"]["EfficientPCA"] == 0
 
 
-def test_the_best_step_of_oja_is_chosen_in_hindsight(report):
-    _, results = report
+def test_the_best_step_of_oja_is_chosen_in_hindsight(results):
     groups = told.grouped(part(results, "run"))
-    for stream in SMALL.streams:
+    for stream in FEW.streams:
         steps = [found[stream][0]["loss"] for name, found in groups.items() if "step" in name]
         assert len(steps) == 4
         assert groups["OjaPCA"][stream][0]["loss"] == min(steps)
 
 
-def test_the_same_again_runs_nothing(report, monkeypatch):
-    page, results = report
+def test_the_same_again_runs_nothing(page, results, monkeypatch):
     again = functools.wraps(runs.play_one)(lambda **arguments: pytest.fail("it was run again"))
     monkeypatch.setattr(runs, "play_one", again)
-    assert run_jobs(plan(SMALL), page.parent, engine="serial", progress=False) == results
+    assert run_jobs(plan(FEW), page.parent, engine="serial", progress=False) == results
 
 
 def test_without_scikit_learn(monkeypatch):

@@ -1,17 +1,16 @@
 """The study of thresholds runs at small size and says what the documents say of it."""
 
-import csv
 import dataclasses
 import hashlib
-import json
 import sys
 
 import numpy as np
 import pytest
 from thalweg.lab.studies.thresholds import report, runs
-from thalweg.lab.studies.thresholds.study import SIZES, available, contenders, plan
+from thalweg.lab.studies.thresholds.study import SIZES, STUDY, available, contenders, plan
 
 import thalweg as tw
+from tests.lab.reports import check_report
 from thalweg.lab.report import part, pick
 from thalweg.lab.streams import planted
 
@@ -48,27 +47,17 @@ def test_what_the_runs_show(results):
 
 
 def test_the_report_is_whole(page, results):
-    folder = page.parent
-    pictures = {f"thresholds-{name}.{kind}" for name in ("losses", "after-a-jump") for kind in ("png", "pdf")}
-    assert {path.name for path in folder.iterdir()} == pictures | {"index.html", "runs.csv", "about.json", "runs"}
-    with open(folder / "runs.csv", newline="") as file:
-        lines = list(csv.DictReader(file))
+    lines, text, _ = check_report(page, STUDY, results, "losses", "after-a-jump")
     rows = part(results, "run")
     assert [float(line["total_loss"]) for line in lines] == [row["total_loss"] for row in rows]
     seed = int.from_bytes(hashlib.sha256(b"piecewise/rep1").digest()[:8], "big")
     assert {int(line["seed"]) for line in lines if (line["series"], line["rep"]) == ("piecewise", "1")} == {seed}
-    assert json.loads((folder / "about.json").read_text())["command"] == "thalweg study thresholds --small"
-    text = page.read_text(encoding="utf-8")
-    assert text.count("<img ") == text.count("data:image/png;base64,") == 2
-    assert "A trial." in text
     assert text.count("<table>") == 1 + 4 * len(FEW.series)
     assert "a second expert is born on 0 of 2 series." in text
 
 
 def test_tables_and_sentences_follow_from_the_numbers(results):
     tables = report.tables(results)
-    for table in tables.values():
-        assert {len(row) for row in table.body} == {len(table.heads)}
     found = [row["total_loss"] for row in pick(part(results, "run"), series="gradual", learner="OGD")]
     row = next(row for row in tables["gradual, others"].body if row[0] == "OGD")
     assert row[1].startswith(f"{np.mean(found):.4g} ± ")

@@ -1,8 +1,6 @@
 """The study of the Tracker at small size: its peers are what they say, its sentences follow from the numbers."""
 
-import csv
 import dataclasses
-import json
 import sys
 
 import numpy as np
@@ -10,9 +8,10 @@ import pytest
 import scipy.stats
 from thalweg.lab.studies.tracker import cases, peers, report, runs
 from thalweg.lab.studies.tracker.cases import AFTER_CALM, CASES
-from thalweg.lab.studies.tracker.study import SIZES, available, plan
+from thalweg.lab.studies.tracker.study import SIZES, STUDY, available, plan
 
 import thalweg as tw
+from tests.lab.reports import check_report
 from thalweg.lab.jobs import seed_of
 from thalweg.lab.report import part
 from thalweg.lab.streams import measured
@@ -70,20 +69,10 @@ def test_after_a_calm_the_change_alone_counts(results):
 
 
 def test_the_report_is_whole(page, results):
-    folder = page.parent
-    pictures = {f"tracker-{name}.{kind}" for name in ("ratios", "calm", "intervals") for kind in ("png", "pdf")}
-    assert {path.name for path in folder.iterdir()} == pictures | {"index.html", "runs.csv", "about.json", "runs"}
-    with open(folder / "runs.csv", newline="") as file:
-        lines = list(csv.DictReader(file))
+    lines, text, tables = check_report(page, STUDY, results, "ratios", "calm", "intervals")
     paid = [row["total_loss"] for row in part(results, "run")]
     assert [float(line["total_loss"]) if line["total_loss"] else None for line in lines] == paid
-    assert json.loads((folder / "about.json").read_text())["command"] == "thalweg study tracker --small"
-    text = page.read_text(encoding="utf-8")
-    assert text.count("<img ") == text.count("data:image/png;base64,") == 3
-    tables = report.tables(results)
     assert text.count("<table>") == len(tables)
-    for table in tables.values():
-        assert {len(row) for row in table.body} == {len(table.heads)}
 
 
 def test_sentences_follow_from_the_numbers(results):

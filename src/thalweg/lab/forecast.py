@@ -83,7 +83,6 @@ class Outcome:
         said = {MEAN: [part[0] for part in self.parts], **self.others}
         names = [name for name, parts in said.items() if any(np.isfinite(part).any() for part in parts)]
         H, levels = self.forecaster.horizon, self.forecaster.levels
-        squared = self.forecaster.loss == "squared"
         losses = np.full((len(names), len(self.panel), H + 1), np.nan)
         inside = np.full((len(levels), len(self.panel), H + 1), np.nan)
         for s, (t, h) in enumerate(self.rows):
@@ -95,8 +94,7 @@ class Outcome:
                 if not at.any():
                     continue
                 for k, name in enumerate(names):
-                    e = np.abs(y[at] - said[name][s][at])
-                    losses[k, s, step] = (np.sqrt((e**2).mean()) if squared else e.mean()) / scale
+                    losses[k, s, step] = self.mean_error(y[at] - said[name][s][at]) / scale
                 for v in range(len(levels)):
                     low, high = self.parts[s][1 + 2 * v][at], self.parts[s][2 + 2 * v][at]
                     if (there := np.isfinite(low)).any():
@@ -108,6 +106,10 @@ class Outcome:
             row |= {f"within {100 * level:g} %": _mean(inside[v, :, step]) for v, level in enumerate(levels)}
             table.append(row)
         return table[1:] if H == 1 else table, names
+
+    def mean_error(self, errors: Array) -> float:
+        """Return the root mean square of errors, or their mean size, whichever the forecaster minimises."""
+        return float(np.sqrt((errors**2).mean()) if self.forecaster.loss == "squared" else np.abs(errors).mean())
 
     def warning(self) -> str | None:
         """Return the advice for a forecast that a simple one has beaten."""
@@ -270,10 +272,8 @@ def as_table(outcome: Outcome, ending: str, past: bool = False) -> bytes:
     if past:
         frame = as_backtest(panel, outcome.rows, outcome.parts, outcome.forecaster.levels)
         t, h = (np.concatenate([one[k] for one in outcome.rows]) for k in range(2))
-        series, places = (
-            np.repeat(np.arange(len(panel)), [t.size for t, _ in outcome.rows]),
-            {panel.names[1]: t + h, "cutoff": t - 1},
-        )
+        series = np.repeat(np.arange(len(panel)), [t.size for t, _ in outcome.rows])
+        places = {panel.names[1]: t + h, "cutoff": t - 1}
     else:
         frame, H = as_forecast(panel, outcome.ahead), outcome.forecaster.horizon
         series = np.repeat(np.arange(len(panel)), H)
@@ -372,11 +372,8 @@ def _curves(outcome: Outcome, axis: Axes) -> None:
         known = np.isfinite(p)
         if not known.any():
             continue
-        e = [np.abs(y - p)[known & (h == step)] for step in range(H)]
-        loss = [
-            np.nan if not x.size else np.sqrt((x**2).mean()) if outcome.forecaster.loss == "squared" else x.mean()
-            for x in e
-        ]
+        e = [(y - p)[known & (h == step)] for step in range(H)]
+        loss = [outcome.mean_error(x) if x.size else np.nan for x in e]
         colour, mark = looks.get(name, (COLOURS[k % len(COLOURS)], "x"))
         axis.plot(np.arange(1, H + 1), loss, color=colour, marker=mark, markersize=4, linewidth=1.2, label=name)
     kind = "Root mean square" if outcome.forecaster.loss == "squared" else "Mean absolute"
