@@ -19,7 +19,7 @@ from thalweg.errors import InputError
 from thalweg.losses._phi import Phi, slope_at, value_at
 
 if TYPE_CHECKING:
-    from thalweg.domains import Domain
+    from thalweg.domains._base import Domain
 
 __all__ = ["KINDS", "Loss", "PredictionLoss", "check_signs", "predictions"]
 
