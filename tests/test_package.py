@@ -49,6 +49,40 @@ def test_no_module_is_passed_as_an_argument():
     assert not found, "\n".join(found)
 
 
+LONGEST_CHAIN = 15
+
+
+def imported(path, modules):
+    """The package's modules that a module imports when it is loaded; a package counts as its `__init__`."""
+    waiting = list(ast.parse(path.read_text()).body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Import):
+            yield from ({alias.name for alias in node.names} & set(modules))
+        elif isinstance(node, ast.ImportFrom):
+            inside = [f"{node.module}.{alias.name}" for alias in node.names]
+            yield from ({name if name in modules else node.module for name in inside} & set(modules))
+        elif not isinstance(node, ast.FunctionDef) and "TYPE_CHECKING" not in ast.unparse(getattr(node, "test", node)):
+            waiting += [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt)]
+
+
+def test_no_chain_of_imports_is_long():
+    """To know a module, a reader follows its imports, theirs, and so on."""
+    paths = {path.relative_to(PACKAGE.parent).with_suffix(""): path for path in PACKAGE.rglob("*.py")}
+    modules = {".".join(part for part in place.parts if part != "__init__"): path for place, path in paths.items()}
+    below = {name: set(imported(path, modules)) - {name} for name, path in modules.items()}
+    chains = {}
+
+    def chain(name, above=()):
+        if name not in chains:
+            found = [chain(one, (*above, name)) for one in sorted(below[name]) if one not in above]
+            chains[name] = [name, *max(found, key=len, default=[])]
+        return chains[name]
+
+    longest = max((chain(name) for name in modules), key=len)
+    assert len(longest) <= LONGEST_CHAIN, "\n".join(longest)
+
+
 def test_every_public_name_exists_and_has_a_docstring():
     for name in thalweg.__all__:
         assert getattr(thalweg, name).__doc__, name
