@@ -6,7 +6,6 @@ from dataclasses import asdict
 
 import typer
 
-import thalweg as tw
 from thalweg.errors import InputError
 from thalweg.lab._console import echo, notify, shows_progress
 from thalweg.lab._store import refuse_to_overwrite, write_file
@@ -15,6 +14,7 @@ from thalweg.lab.compare import open_data
 from thalweg.lab.report import Row
 from thalweg.lab.runs import FIRST_LINE, describe, losses_as, play_stream
 from thalweg.lab.tables import read_table
+from thalweg.learners.base import Queries
 
 __all__ = ["play"]
 
@@ -53,7 +53,7 @@ def play(
         raise typer.Exit(130)
 
 
-def _print_progress(rounds: int, mean: float, recent: float, queries: tw.Queries, seconds: float) -> None:
+def _print_progress(rounds: int, mean: float, recent: float, queries: Queries, seconds: float) -> None:
     """Print a line of progress, and the column names before the first one."""
     if rounds <= FIRST_LINE:
         _print_cells("rounds", "mean loss", "since last", "projections", "gradients", "values", "seconds")

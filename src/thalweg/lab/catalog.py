@@ -11,14 +11,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-import thalweg as tw
 from thalweg._validate import ask, check_text, short_repr, wrong
 from thalweg.cards import Recipe, recipes
-from thalweg.domains import Ball, Box, Domain, L1Ball, Simplex
+from thalweg.domains._base import Domain
+from thalweg.domains.ball import Ball
+from thalweg.domains.box import Box
+from thalweg.domains.l1_ball import L1Ball
+from thalweg.domains.simplex import Simplex
 from thalweg.errors import InputError
 from thalweg.lab import plugins
 from thalweg.lab.streams import Stream
+from thalweg.learners.base import Learner
 from thalweg.learners.delayed_feedback import DelayedFeedback
+from thalweg.problems.generators import paper_ellipsoid
 
 __all__ = ["ALGORITHMS", "DOMAINS", "USUAL", "Recipe", "Shape", "build", "build_domain", "prompt"]
 
@@ -60,7 +65,7 @@ def prompt() -> dict[str, Recipe]:
 USUAL = "Tracker"  # where none is named: it needs no constants
 
 
-def build(name: str, stream: Stream) -> tw.Learner:
+def build(name: str, stream: Stream) -> Learner:
     """A fresh learner for a stream, with the stream's constants.
 
     Parameters
@@ -88,8 +93,8 @@ def build(name: str, stream: Stream) -> tw.Learner:
     known = find("algorithm", check_text("build", "name", name), ALGORITHMS)
     if ":" in known:
         made = _imported(known)
-        if not (isinstance(made, type) and issubclass(made, tw.Learner) and vars(made).get("card")):
-            return _called(known, made, "learner", tw.Learner, stream.domain)
+        if not (isinstance(made, type) and issubclass(made, Learner) and vars(made).get("card")):
+            return _called(known, made, "learner", Learner, stream.domain)
         recipe = Recipe(known, made, vars(made)["card"])
     else:
         recipe = ALGORITHMS[known]
@@ -174,7 +179,7 @@ OURS: dict[str, Shape] = {
     "ellipsoid": Shape(
         "the paper's: diagonal, in a ball of its diameter",
         {"diameter": 6.0, "condition": 10.0},
-        tw.problems.paper_ellipsoid,
+        paper_ellipsoid,
     ),
     "HalfSpace": Shape("one linear inequality"),
     "Polytope": Shape("linear inequalities"),

@@ -37,7 +37,8 @@ from thalweg._kernels.pca import cap, pack, pack_vector, thin, unpack
 from thalweg._kernels.vectors import copy
 from thalweg._types import Array
 from thalweg._validate import wrong
-from thalweg.domains import Ball, Domain
+from thalweg.domains._base import Domain
+from thalweg.domains.ball import Ball
 from thalweg.errors import InputError
 from thalweg.metas.adapt_ml_prod import AdaptMLProd, AdaptMLProdSettings, AdaptMLProdState
 from thalweg.pca import guarantee
