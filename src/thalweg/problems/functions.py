@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Self, TypeVar
 
 import numpy as np
@@ -85,27 +86,21 @@ class FromFunctions(Problem):
         return f"FromFunctions(shape={self.shape}, horizon={self.horizon})"
 
 
+@dataclass(frozen=True, eq=False)
 class _FunctionLoss:
     """Round t of `FromFunctions`."""
 
-    def __init__(
-        self,
-        value: Callable[[int, Array], float],
-        gradient: Callable[[int, Array], ArrayLike],
-        shape: tuple[int, ...],
-        t: int,
-    ) -> None:
-        self._value, self._gradient, self.shape, self._t = value, gradient, shape, t
+    _value: Callable[[int, Array], float]
+    _gradient: Callable[[int, Array], ArrayLike]
+    shape: tuple[int, ...]
+    _t: int
 
     def value(self, x: ArrayLike) -> float:
         """f_t(x)."""
         answer = self._call("value", self._value, x)
         value = real_number(answer)
         if math.isnan(value) and not isinstance(answer, float):
-            raise InputError(
-                f"Round {self._t} (counted from 0): the 'value' function of FromFunctions must return a number. "
-                f"Got {short_repr(answer)}."
-            )
+            raise self._unfit("value", f"a number. Got {short_repr(answer)}")
         return value
 
     def gradient(self, x: ArrayLike) -> Array:
@@ -113,15 +108,10 @@ class _FunctionLoss:
         answer = self._call("gradient", self._gradient, x)
         array = real_array(answer)
         if array is None:
-            raise InputError(
-                f"Round {self._t} (counted from 0): the 'gradient' function of FromFunctions must return an array of "
-                f"real numbers. Got {short_repr(answer)}."
-            )
+            raise self._unfit("gradient", f"an array of real numbers. Got {short_repr(answer)}")
         if array.shape != self.shape:
-            raise InputError(
-                f"Round {self._t} (counted from 0): the 'gradient' function of FromFunctions must return an array of "
-                f"shape {self.shape}, the shape of a decision. Got shape {array.shape}."
-            )
+            expected = f"an array of shape {self.shape}, the shape of a decision"
+            raise self._unfit("gradient", f"{expected}. Got shape {array.shape}")
         return np.array(array)
 
     def _call(self, name: str, function: Callable[[int, Array], T], x: ArrayLike) -> T:
@@ -133,10 +123,13 @@ class _FunctionLoss:
         try:
             return function(self._t, point)
         except Exception as error:
-            raise RuntimeError(
-                f"Round {self._t} (counted from 0): the '{name}' function of FromFunctions raised "
-                f"{type(error).__name__}: {error}"
-            ) from error
+            raise RuntimeError(f"{self._who(name)} raised {type(error).__name__}: {error}") from error
+
+    def _who(self, name: str) -> str:
+        return f"Round {self._t} (counted from 0): the '{name}' function of FromFunctions"
+
+    def _unfit(self, name: str, expected: str) -> InputError:
+        return InputError(f"{self._who(name)} must return {expected}.")
 
 
 class FromLosses(Problem):
