@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 import thalweg as tw
 from tests.control.test_systems import COSTS, PLANTS, every_plant, random_system
-from tests.domains.test_projections_solvers import nearest, triangle
 from thalweg.control import (
     DAC,
     AbsoluteCost,
@@ -17,14 +16,13 @@ from thalweg.control import (
     TruncatedLoss,
     best_policies,
     double_integrator,
-    estimated_constants,
     lqr_gain,
     random_walk,
     simulate,
     sinusoid,
     stages,
 )
-from thalweg.domains import ProductOfBalls, SpectralBalls
+from thalweg.domains import SpectralBalls
 from thalweg.errors import InputError
 from thalweg.testing import check_loss
 
@@ -143,59 +141,6 @@ def test_the_truncated_loss_tends_to_the_real_cost_as_memory_grows(plant):
         errors.append(np.abs(truncated - real.costs).mean() / real.costs.mean())
     assert errors[2] < 0.1 * errors[0] + 1e-12
     assert errors[0] > errors[1] > errors[2] or errors[2] < 1e-9
-
-
-# ------------------------------------------------------------------------------------------------- the set of policies
-
-
-def operator_ball(shape, caps):
-    """[[c I, M_h], [M_h', c I]] >= 0 for every block, for Clarabel."""
-    H, n, d = shape
-    parts, size = [], n + d
-    for h in range(H):
-        A = np.zeros((size * (size + 1) // 2, H * n * d))
-        for i in range(n):
-            for j in range(d):
-                whole = np.zeros((size, size))
-                whole[i, n + j] = whole[n + j, i] = 1.0
-                A[:, h * n * d + i * d + j] = -triangle(size) @ whole.ravel()
-        import clarabel
-
-        parts.append((A, triangle(size) @ (caps[h] * np.eye(size)).ravel(), clarabel.PSDTriangleConeT(size)))
-    return parts
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_projection_clips_singular_values_blockwise_and_is_the_solvers(seed):
-    rng = np.random.default_rng(seed)
-    s = random_system(rng, 3, 2, radius=0.9)
-    c = estimated_constants(s, memory=3)
-    X = SpectralBalls((3, 2, 3), c.caps)
-    M = rng.standard_normal((3, 2, 3)) * 2 * c.caps[:, None, None]
-    p = X.project(M)
-    for block, clipped, cap in zip(M, p, c.caps, strict=True):
-        u, sizes_, vt = np.linalg.svd(block, full_matrices=False)
-        assert np.allclose(clipped, u @ np.diag(np.minimum(sizes_, cap)) @ vt, atol=1e-12)
-    solver = nearest(M.ravel(), operator_ball((3, 2, 3), c.caps)).reshape(M.shape)
-    assert np.abs(p - solver).max() < 1e-6 * np.abs(M).max()
-
-
-def test_the_surrogate_is_the_product_of_frobenius_balls():
-    c = np.array([2.0, 0.5])
-    X = SpectralBalls((2, 2, 3), c)
-    Y = X.surrogate
-    assert isinstance(Y, ProductOfBalls)
-    assert np.allclose(Y.radii, c * np.sqrt(2))
-    assert Y.diameter == pytest.approx(2 * np.sqrt(2 * (c**2).sum()))
-
-
-@settings(max_examples=50)
-@given(seed=st.integers(0, 2**32 - 1))
-def test_projecting_brings_no_two_policies_farther_apart(seed):
-    rng = np.random.default_rng(seed)
-    X = SpectralBalls((3, 2, 4), rng.uniform(0.2, 1, 3))
-    M, N = 2 * rng.standard_normal((2, 3, 2, 4))
-    assert np.linalg.norm(X.project(M) - X.project(N)) <= np.linalg.norm(M - N) * (1 + 1e-12)
 
 
 # ----------------------------------------------------------------------------------------------------------- hindsight

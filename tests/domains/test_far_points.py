@@ -170,7 +170,7 @@ def test_far_points_of_solvers(family, count, batch):
 # --- what went wrong once --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("log_far", [2, 9, 14, 16, 30, 200, 299])
+@pytest.mark.parametrize("log_far", [0, 2, 9, 14, 16, 30, 200, 299])
 @pytest.mark.parametrize(
     ("domain", "same"),
     [

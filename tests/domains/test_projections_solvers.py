@@ -195,15 +195,6 @@ def test_intersection(seed, scale):
     same(domain, y, parts)
 
 
-def test_intersection_of_simple_sets():
-    """The simplex is where a plane meets an orthant: a known answer to nine digits."""
-    n = 5
-    orthant, ones = Box(0.0, np.inf, shape=n), np.ones(n)
-    domain = Intersection(orthant, HalfSpace(ones, 1.0), HalfSpace(-ones, -1.0))
-    for y in np.random.default_rng(0).standard_normal((20, n)) * 3:
-        np.testing.assert_allclose(domain.project(y), Simplex(n).project(y), atol=1e-9)
-
-
 def test_intersection_does_not_stop_where_dykstra_rests():
     """From (0, 30) the point rests at the corner (-1, 1) for a dozen rounds before it moves to the answer."""
     half, box, y = HalfSpace([1.0, 2.0], 0.0), Box(-1.0, 1.0, shape=2), np.array([0.0, 30.0])

@@ -59,14 +59,6 @@ spectrum = st.composite(spectra)()
 # --------------------------------------------------------------------------------------------------------- sampling
 
 
-def test_vectors_of_the_projection():
-    out = np.empty(4)
-    kernels.cap(np.array([-0.3, 0.2, 0.6, 1.5]), 2, out)
-    np.testing.assert_allclose(out, [0.0, 0.3, 0.7, 1.0], atol=1e-12)
-    P = Fantope(4, 2).project(np.diag([1.5, 0.6, 0.2, -0.3]))
-    np.testing.assert_allclose(P, np.diag([1.0, 0.7, 0.3, 0.0]), atol=1e-12)
-
-
 @pytest.mark.parametrize(
     ("sigma", "parts"),
     [

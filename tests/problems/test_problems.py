@@ -2,7 +2,6 @@ import copy
 import itertools
 import math
 import pickle
-import time
 
 import numpy as np
 import pytest
@@ -512,12 +511,9 @@ def test_options_of_the_data():
     ("options", "message"),
     [
         ({"horizon": 0}, "'horizon' parameter of .* must be a whole number >= 1. Got 0"),
-        ({"horizon": 10.5}, "'horizon' parameter of .* must be a whole number"),
         ({"feature_radius": 0.0}, "'feature_radius' parameter of .* must be a finite number > 0"),
         ({"noise": -0.1}, "'noise' parameter of .* must be a finite number >= 0. Got -0.1"),
-        ({"noise": np.nan}, "'noise' parameter of .* must be a finite number"),
         ({"rng": "seed"}, "'rng' parameter of .* must be a numpy Generator, a whole number >= 0 or None. Got 'seed'"),
-        ({"rng": -1}, "'rng' parameter of .* must be a numpy Generator"),
         ({"domain": 3}, "'domain' parameter of .* must be a thalweg Domain. Got 3"),
         ({"domain": UNBOUNDED}, "needs a bounded domain"),
     ],
@@ -534,18 +530,6 @@ def test_bad_stages_and_steps():
         problems.piecewise_stationary(Ball(2), 10, 0)
     with pytest.raises(InputError, match=r"'step' parameter of gradual must be a finite number >= 0. Got -1"):
         problems.gradual(Ball(2), 10, step=-1)
-
-
-def test_generators_are_fast():
-    ball = Ball(8, radius=3.0)
-    problems.gradual(ball, 10, rng=0)  # compile
-    for make in (problems.piecewise_stationary, problems.gradual):
-        seconds = []
-        for _ in range(3):
-            start = time.perf_counter()
-            make(ball, rng=0)
-            seconds.append(time.perf_counter() - start)
-        assert min(seconds) < 0.2
 
 
 def test_paper_ellipsoid():
