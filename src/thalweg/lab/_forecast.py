@@ -18,8 +18,7 @@ from thalweg.files import load
 from thalweg.lab import forecast as lab
 from thalweg.lab._console import echo, notify, shows_progress
 from thalweg.lab._kept import KeptSeries
-from thalweg.lab._options import Forecast as Given
-from thalweg.lab._options import names_in, read_lags, read_levels, read_season
+from thalweg.lab._options import ForecastOptions, names_in, read_lags, read_levels, read_season
 from thalweg.lab._store import refuse_to_overwrite, write_file
 from thalweg.lab.beside import BESIDE
 from thalweg.lab.columns import listed, read_long
@@ -40,7 +39,7 @@ WINDOWS = 5  # that other libraries are fitted for
 class Asked:
     """What was asked for: the options of the command, those that need it read."""
 
-    def __init__(self, source: str, given: Given) -> None:
+    def __init__(self, source: str, given: ForecastOptions) -> None:
         self.source, self.target, self.id, self.time = source, given.target, given.id, given.time
         self.save, self.resume, self.decimal = given.save, given.resume, given.decimal
         options = {
@@ -85,7 +84,7 @@ class Asked:
                 raise InputError(f"{self.resume} was kept with {key} = {value}. Leave --{key} out to go on.")
 
 
-def forecast_file(source: str, given: Given) -> None:
+def forecast_file(source: str, given: ForecastOptions) -> None:
     """Forecast all series of a file."""
     asked = Asked(source, given)
     out, backtest, plot, future = given.out, given.backtest, given.plot, given.future
@@ -174,7 +173,7 @@ def _named(read: Callable[[], T], where: str) -> T:
         raise InputError(text.replace("--freq  for each", "--freq for each").replace("--freq .", "--freq.")) from None
 
 
-def forecast_live(source: str, given: Given) -> None:
+def forecast_live(source: str, given: ForecastOptions) -> None:
     """Forecast rows as they arrive on stdin."""
     asked = Asked(source, given)
     of_a_file = given.out, given.backtest, given.plot, given.as_json, given.rows, given.future, given.windows

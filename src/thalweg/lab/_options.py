@@ -17,7 +17,7 @@ from thalweg.lab.streams import STREAMS
 from thalweg.lab.tables import DOMAIN, LOSSES
 
 __all__ = [
-    "Data", "Engine", "Forecast", "Json", "Progress", "Scheduler", "Workers", "grouped", "names_in", "read_lags",
+    "Data", "Engine", "ForecastOptions", "Json", "Progress", "Scheduler", "Workers", "grouped", "names_in", "read_lags",
     "read_levels", "read_season",
 ]  # fmt: skip
 
@@ -147,7 +147,7 @@ class Data:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Forecast:
+class ForecastOptions:
     """Options of `thalweg forecast`, as they were typed; None where one was left out."""
 
     target: Annotated[str, typer.Option(help="Column to forecast.", metavar="COLUMN", show_default=False)]

@@ -171,7 +171,7 @@ def forecast(
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="A .csv or .parquet file; - for CSV from stdin.", show_default=False)
     ],
-    asked: option.Forecast,
+    asked: option.ForecastOptions,
 ) -> None:
     """Forecast the series of a file, with intervals, and measure the errors.
 
