@@ -73,8 +73,8 @@ def _controllers(scenes: Sequence[Row]) -> TextTable:
         here = pick(scenes, costs=kind)
         for name in CONTROLLERS:
             lqr, preview = (against(here, name, other) for other in ("LQR", PREVIEW))
-            body.append([kind, name, ratio(lqr.middle), ratio(lqr[lqr.high]), f"{preview.less}",
-                         f"{preview.more} of {len(preview)}"])  # fmt: skip
+            costs = ratio(lqr.middle), ratio(lqr[lqr.high])
+            body.append([kind, name, *costs, f"{preview.less}", f"{preview.more} of {len(preview)}"])
     heads = ["costs", "controller", "cost ÷ LQR's", "at worst", "less than Preview", "more than Preview"]
     return TextTable(heads, body, (0, 1))
 

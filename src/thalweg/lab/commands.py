@@ -296,9 +296,15 @@ def compare(
     data = asked.of(on)
     folder = out or pathlib.Path("results") / f"compare-{pathlib.Path(on).stem}"
     found = lab.compare(
-        algorithms or [USUAL], data, folder, seeds=seeds,
-        engine=engine, workers=workers, scheduler=scheduler, progress=shows_progress(progress),
-    )  # fmt: skip
+        algorithms or [USUAL],
+        data,
+        folder,
+        seeds=seeds,
+        engine=engine,
+        workers=workers,
+        scheduler=scheduler,
+        progress=shows_progress(progress),
+    )
     if found[0]["runs"] < seeds:
         notify("one run each: on data that is given a seed changes nothing")
     cells = [
@@ -351,9 +357,15 @@ def _add_study(name: str, package: ModuleType) -> None:
         size = "full" if full else "small" if small else "usual"
         chosen = importlib.import_module(f"{package.__name__}.study").STUDY
         page = study.run(
-            chosen, out, size, command=shlex.join(["thalweg", *sys.argv[1:]]),
-            engine=engine, workers=workers, scheduler=scheduler, progress=progress,
-        )  # fmt: skip
+            chosen,
+            out,
+            size,
+            command=shlex.join(["thalweg", *sys.argv[1:]]),
+            engine=engine,
+            workers=workers,
+            scheduler=scheduler,
+            progress=progress,
+        )
         echo(visible(f"Open {page}"))
 
 
