@@ -494,7 +494,7 @@ def test_levels_stay_in_their_set_and_none_loses_more_than_its_wealth(name, labe
     X, T, G, epsilon = DOMAINS[label](), 128, 3.0, 0.5
     learner = LEARNERS[name](X, T, G, epsilon=epsilon)
     levels = getattr(learner, "inner", learner)
-    W, R, o = levels.domain, levels.machine.radius, levels.machine.origin
+    W, R, o = levels.domain, levels.machine.settings.R, levels.machine.settings.o
     adversary = adversaries(G, X.dim, 5)[kind]
     lost = np.zeros(levels.levels)
     total = 0.0
@@ -629,7 +629,7 @@ def test_the_last_level_of_the_printed_variant_loses_more_than_its_wealth():
         lost += f.gradient(x) @ (x - before)
         assert X.contains(learner.decision)
         learner.step(f)
-    assert lost > 20 * math.sqrt(2) * G * learner.machine.radius  # K psi = epsilon = 1 would be allowed
+    assert lost > 20 * math.sqrt(2) * G * learner.machine.settings.R  # K psi = epsilon = 1 would be allowed
 
 
 @pytest.mark.parametrize("seed", range(3))
