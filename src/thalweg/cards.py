@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from thalweg._validate import check_count, check_flag, real_number, wrong
 from thalweg.domains import Domain
@@ -79,7 +79,7 @@ class Setting:
         return self.smoothness is not None and self.nonnegative
 
 
-Arguments = Callable[[Setting], Mapping[str, Any]]
+Arguments = Callable[[Setting], Mapping[str, object]]
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Variant:
     """
 
     about: str
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, object] = field(default_factory=dict)
     arguments: Arguments = lambda s: {}
     bound: str | None = None
     queries: tuple[str, str, str] | None = None
@@ -150,7 +150,7 @@ class Card:
     queries: tuple[str, str, str]
     source: str
     arguments: Arguments = lambda s: {}
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, object] = field(default_factory=dict)
     theorem: type[Theorem] | None = None
     smooth: bool = False
     variants: Mapping[str, Variant] = field(default_factory=dict)

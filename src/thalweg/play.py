@@ -24,8 +24,6 @@ from thalweg.problems.functions import FromValues
 
 __all__ = ["Run", "play"]
 
-Tick = Callable[[int], Any]
-
 QUERIES = ("projections", "gradients", "values")
 BLOCK_SECONDS = 0.1  # how long compiled code runs between two looks at Ctrl-C and the progress bar
 
@@ -202,7 +200,7 @@ def _play_rounds(
     kept: Array,
     delays: list[int] | None,
     stop: Stop,
-    tick: Callable[[int], Any],
+    tick: Callable[[int], object],
 ) -> int:
     """Rounds 0..T-1, in compiled blocks where there is a loop for these parts. Returns how many were played."""
     rounds = None

@@ -19,7 +19,6 @@ from thalweg.errors import InputError
 from thalweg.lab.streams import measured
 from thalweg.learners.contract import core
 from thalweg.learners.tracker.kernels import first_row
-from thalweg.testing import check_learner
 
 BALL = tw.domains.Ball(2, radius=2.0)
 
@@ -728,23 +727,6 @@ def test_p_stays_sound_in_many_dimensions():
         run = tw.play(tw.Tracker(domain), problem)
         assert np.isfinite(run.losses).all()
         assert run.losses[-1000:].mean() < 1e-3 * run.losses[:100].mean()
-
-
-# ------------------------------------------------------------------------------------------------------ shared promises
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: tw.Tracker(tw.domains.Simplex(4), curvature=False),
-        lambda: tw.Tracker(slow_box(), intervals=False),
-        lambda: tw.Tracker(tw.domains.Fantope(3, 2), loss_floor=None),
-        lambda: tw.Tracker(tw.domains.Box([2.0], [3.0]), start=[3.0], loss_floor=-1e3),
-    ],
-    ids=["simplex", "custom", "fantope", "line"],
-)
-def test_the_promises_of_every_learner(make):
-    check_learner(make)
 
 
 def test_what_it_tells():

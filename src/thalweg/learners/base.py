@@ -13,12 +13,12 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._core.memory import Memory
+from thalweg._core.memory import Guest, Memory
 from thalweg._core.saving import Kept
 from thalweg._core.state import Block, Floats
 from thalweg._kernels.clock import CLIPPED, FRESH, GRADIENTS, PROJECTIONS, ROUNDS, VALUES
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from thalweg.problems import LinearModel
 
 __all__ = [
+    "Foreign",
     "Learner",
     "Queries",
     "Shown",
@@ -89,7 +90,7 @@ def read_start(owner: str, domain: Domain, start: ArrayLike) -> Array:
     return point
 
 
-def read_decision(owner: str, learner: Any, domain: Domain) -> Array:
+def read_decision(owner: str, learner: Foreign, domain: Domain) -> Array:
     """Return the decision of a learner, possibly from another package, as a new flat array."""
     shown = learner.decision
     x = real_array(shown)
@@ -99,6 +100,17 @@ def read_decision(owner: str, learner: Any, domain: Domain) -> Array:
             f"Got {short_repr(shown)}."
         )
     return np.array(x, dtype=np.float64).ravel()
+
+
+class Foreign(Guest, Protocol):
+    """A learner that may be from another package."""
+
+    @property
+    def decision(self) -> ArrayLike:
+        """The point that it plays in this round."""
+
+    def update(self, gradient: Array, loss: float | None) -> None:
+        """Play one round."""
 
 
 def watch_horizon(learner: Any) -> None:

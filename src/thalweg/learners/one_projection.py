@@ -22,7 +22,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._core.memory import Memory, Saved
+from thalweg._core.memory import Guest, Memory, Saved
 from thalweg._core.rules import counter_field, feasible
 from thalweg._core.saving import inside
 from thalweg._core.state import Floats, Ints, Past, Plan, field, part, scratch
@@ -37,7 +37,7 @@ from thalweg._validate import ask, check_array, check_nonnegative, short_repr, w
 from thalweg.domains import Domain
 from thalweg.errors import InputError
 from thalweg.learners import loop
-from thalweg.learners.base import Learner, bounded, check_takes_losses, read_decision
+from thalweg.learners.base import Foreign, Learner, bounded, check_takes_losses, read_decision
 from thalweg.learners.contract import core, count, decision, learn, propose, reduce
 from thalweg.learners.feedback import limits_of
 from thalweg.learners.machine import AnyMachine, Clocked, Machine
@@ -319,13 +319,15 @@ class ReducedGuest(Projected[GuestState, GuestSettings]):
 
     in_python = True
 
-    def __init__(self, owner: Callable[[], str], domain: Domain, around: Domain, guest: Any, *, flattens: bool) -> None:
+    def __init__(
+        self, owner: Callable[[], str], domain: Domain, around: Domain, guest: Foreign, *, flattens: bool
+    ) -> None:
         super().__init__(domain, domain, flattens)
         self.owner, self.around, self.guest = owner, around, guest
         self.limits = replace(limits_of(guest), unknown=np.nan)  # no loss was given
 
     @property
-    def guests(self) -> Mapping[str, Any]:
+    def guests(self) -> Mapping[str, Guest]:
         """See `Machine.guests`."""
         return {"inner.": self.guest}
 
