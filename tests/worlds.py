@@ -185,7 +185,6 @@ LEARNERS = {name: partial(recipe.build, STANDARD) for name, recipe in recipes().
     "Tracker custom": lambda: tw.Tracker(slow_box()),
     "Tracker line": lambda: tw.Tracker(tw.domains.Box([2.0], [3.0]), intervals=False, start=[3.0], loss_floor=-1e3),
     "Tracker simplex": lambda: tw.Tracker(tw.domains.Simplex(4), curvature=False),
-    "Tracker Fantope": lambda: tw.Tracker(tw.domains.Fantope(3, 2), loss_floor=None),
     "OneProjection SOGD": lambda: tw.OneProjection(ellipsoid(), tw.SOGD),
     "OneProjection Ader": lambda: tw.OneProjection(ellipsoid(), partial(tw.Ader, horizon=T, gradient_bound=G)),
     "OneProjection levels": lambda: tw.OneProjection(

@@ -19,6 +19,7 @@ from thalweg.errors import InputError
 from thalweg.lab.streams import measured
 from thalweg.learners.contract import core
 from thalweg.learners.tracker.kernels import first_row
+from thalweg.testing import check_learner
 
 BALL = tw.domains.Ball(2, radius=2.0)
 
@@ -727,6 +728,11 @@ def test_p_stays_sound_in_many_dimensions():
         run = tw.play(tw.Tracker(domain), problem)
         assert np.isfinite(run.losses).all()
         assert run.losses[-1000:].mean() < 1e-3 * run.losses[:100].mean()
+
+
+def test_the_promises_of_every_learner_without_values():
+    """With values: `LEARNERS`."""
+    check_learner(lambda: tw.Tracker(tw.domains.Fantope(3, 2), loss_floor=None))
 
 
 def test_what_it_tells():

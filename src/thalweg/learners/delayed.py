@@ -355,35 +355,30 @@ class Delayed(DelayedFeedback):
 
     def _commit(self, s: int, due: int | None, loss: float | None, clipped: bool, *, end: bool) -> None:
         """As `DelayedFeedback._commit`. The copy is idle until the feedback is due, so it may learn at once."""
-        state, rows, t = self._memory.state, self._rows, self.rounds
-        copy, count, clock = self._copies[self._holders[s % rows]], len(self._copies), state.clock
+        state, row = self._memory.state, s % self._rows
+        copy, count = self._copies[self._holders[row]], len(self._copies)
         ours = self._ours  # rounds of our learners are whole, or were not
         theirs = (copy.rounds if ours else copy.state()) if due is not None else None
-        mine, coming = s % rows, (t + 1) % rows
-        before = clock.copy(), int(state.due[mine]), int(state.due[coming]), int(state.holders[coming])
-        shown = self._shown
+        changing = state.clock, state.due, state.holders, state.copies
+        before, shown = [array.copy() for array in changing], self._shown
         try:
             if due is not None:
-                state.due[mine] = due
-                clock[GRADIENTS] += 1
-                clock[CLIPPED] += clipped
-                clock[VALUES] += self.uses_loss and loss is not None
+                state.due[row] = due
+                state.clock[GRADIENTS] += 1
+                state.clock[CLIPPED] += clipped
+                state.clock[VALUES] += self.uses_loss and loss is not None
             if end:
                 self._shown = None
-                self._open(t + 1)
+                self._open(self.rounds + 1)
             if due is not None:
                 copy.update(self._feedback.g.reshape(self.domain.shape), loss)
         except BaseException:
             with interrupts():
                 if due is None or not (ours and copy.rounds > theirs):
                     del self._copies[count:]
-                    state.copies[0] = count
                     self._list_guests(self._memory)
-                    clock[:], state.due[mine] = before[0], before[1]
-                    if end:
-                        state.due[coming], state.holders[coming] = before[2:]
-                    if end and mine == coming:
-                        state.due[mine] = before[1]
+                    for array, kept in zip(changing, before, strict=True):
+                        array[:] = kept
                     self._shown, self._oldest = shown, 0
                     if due is not None and not ours:
                         copy.restore(theirs)
