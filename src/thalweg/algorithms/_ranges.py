@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from thalweg._validate import check_choice, check_positive
-from thalweg.domains import Domain
+from thalweg.domains._base import Domain
 from thalweg.learners.base import bounded
 
 __all__ = ["Ranges", "read_ranges"]

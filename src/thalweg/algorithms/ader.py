@@ -21,11 +21,11 @@ from thalweg._validate import check_count
 from thalweg.algorithms._ranges import read_ranges
 from thalweg.algorithms.pools import ader_pool
 from thalweg.cards import Card, Variant
-from thalweg.domains import Domain
-from thalweg.experts import Pool
+from thalweg.domains._base import Domain
+from thalweg.experts.pool import Pool
 from thalweg.learners.alone import Alone
 from thalweg.learners.ensemble import Pooled, descents
-from thalweg.metas import Hedge
+from thalweg.metas.hedge import Hedge
 
 __all__ = ["Ader", "ader"]
 

@@ -20,10 +20,10 @@ from thalweg._validate import check_count, check_positive
 from thalweg.algorithms._ranges import read_ranges
 from thalweg.algorithms.pools import geometric, small_loss_pool
 from thalweg.cards import Card, Variant
-from thalweg.domains import Domain
+from thalweg.domains._base import Domain
 from thalweg.learners.alone import Alone
 from thalweg.learners.ensemble import Pooled, descents
-from thalweg.metas import Hedge
+from thalweg.metas.hedge import Hedge
 
 __all__ = ["Sword"]
 

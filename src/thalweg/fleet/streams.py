@@ -13,8 +13,7 @@ from thalweg._core.state import Ints
 from thalweg._kernels.jit import PLAIN
 from thalweg._progress import progress_bar
 from thalweg.fleet.chains import Chains, chains_of
-from thalweg.fleet.families import Family, Room
-from thalweg.fleet.families.base import Sizes, pointer_to
+from thalweg.fleet.families.base import Family, Room, Sizes, pointer_to
 from thalweg.fleet.kernels import DONE, FULL, REASONS
 from thalweg.fleet.keys import Keys, KeyTable, Mark, grown
 from thalweg.fleet.shelves import Shelf, shift

@@ -14,7 +14,7 @@ from thalweg._core.memory import Guest, Memory, Saved
 from thalweg._core.state import Floats, Ints, Past, Plan
 from thalweg._kernels.clock import CLIPPED, FRESH, GRADIENTS, ROUNDS
 from thalweg._kernels.projections import PYTHON
-from thalweg.domains import Domain
+from thalweg.domains._base import Domain
 from thalweg.learners.contract import decision
 from thalweg.learners.feedback import Limits
 
