@@ -61,7 +61,7 @@ from thalweg.experts.pool import Pool
 from thalweg.learners.alone import project_members
 from thalweg.learners.base import Learner, Shown, bounded
 from thalweg.learners.contract import Own, asks, charged, decision, has_capacity, learn, learn_own, propose
-from thalweg.learners.feedback import Limits
+from thalweg.learners.limits import Limits
 from thalweg.learners.machine import Machine
 from thalweg.metas._base import Meta
 from thalweg.metas._base import planned as planned_metas

@@ -39,7 +39,7 @@ from thalweg.errors import InputError, StateError
 from thalweg.learners import loop
 from thalweg.learners.base import Learner, Queries, bounded, check_takes_losses, read_decision, watch_horizon
 from thalweg.learners.delayed_feedback import DelayedFeedback, Waiting, read_delays
-from thalweg.learners.feedback import limits_of
+from thalweg.learners.limits import limits_of
 from thalweg.problems.linear_model import LinearModel
 
 __all__ = ["Delayed"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,47 +14,12 @@ from thalweg._kernels.vectors import square_norm
 from thalweg._validate import LARGEST_FLOAT, check_choice, check_positive, real_array, real_number, short_repr
 from thalweg.domains._base import Domain
 from thalweg.errors import InputError
+from thalweg.learners.limits import Limits
 
-__all__ = ["FLOAT64", "ROUNDING", "Feedback", "Limits", "limits_of"]
+__all__ = ["FLOAT64", "ROUNDING", "Feedback"]
 
 FLOAT64 = np.dtype(np.float64)
 ROUNDING = 1e-9  # a gradient may exceed its bound by this much, relatively: bounds are computed in floating point too
-
-
-@dataclass(frozen=True)
-class Limits:
-    """The losses and gradients that a machine takes.
-
-    Attributes
-    ----------
-    needs_loss, uses_loss : bool
-        Rounds need the loss; a round counts a value.
-    floor : float
-        The smallest loss that is accepted.
-    why_floor : str
-        The rest of the message about a loss below the floor; the usual one when empty.
-    largest_loss, too_large : float, str
-        The largest loss above the floor that is accepted, and the message about a larger one.
-    square : float
-        The largest square norm of a gradient that is accepted where the learner has no bound.
-    unknown : float
-        The value used for a loss that was not given.
-    """
-
-    needs_loss: bool = False
-    uses_loss: bool = False
-    floor: float = -math.inf
-    why_floor: str = ""
-    largest_loss: float = math.inf
-    too_large: str = ""
-    square: float = math.inf
-    unknown: float = 0.0
-
-
-def limits_of(guest: object) -> Limits:
-    """Return what a learner, possibly from another package, says of the losses it takes."""
-    needs_loss = bool(getattr(guest, "needs_loss", False))
-    return Limits(needs_loss, uses_loss=bool(getattr(guest, "uses_loss", needs_loss)))
 
 
 class Feedback:

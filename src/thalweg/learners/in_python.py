@@ -15,7 +15,7 @@ from thalweg._kernels.jit import implement
 from thalweg._types import Array
 from thalweg.domains._base import Domain
 from thalweg.learners.contract import decision, learn, propose
-from thalweg.learners.feedback import Limits
+from thalweg.learners.limits import Limits
 from thalweg.learners.machine import Machine
 
 __all__ = ["Floats", "InPython", "Ints", "counter_field", "field", "inside"]

@@ -16,7 +16,7 @@ from thalweg._kernels.clock import CLIPPED, FRESH, GRADIENTS, ROUNDS
 from thalweg._kernels.projections import PYTHON
 from thalweg.domains._base import Domain
 from thalweg.learners.contract import decision
-from thalweg.learners.feedback import Limits
+from thalweg.learners.limits import Limits
 
 __all__ = ["AnyMachine", "Clocked", "Machine"]
 

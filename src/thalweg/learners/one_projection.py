@@ -39,7 +39,7 @@ from thalweg.errors import InputError
 from thalweg.learners import loop
 from thalweg.learners.base import Foreign, Learner, bounded, check_takes_losses, read_decision
 from thalweg.learners.contract import core, count, decision, learn, propose, reduce
-from thalweg.learners.feedback import limits_of
+from thalweg.learners.limits import limits_of
 from thalweg.learners.machine import AnyMachine, Clocked, Machine
 
 __all__ = [

@@ -23,7 +23,7 @@ from thalweg._validate import check_choice, check_nonnegative, check_number, sho
 from thalweg.domains._base import Domain
 from thalweg.errors import InputError
 from thalweg.learners.base import read_start
-from thalweg.learners.feedback import Limits
+from thalweg.learners.limits import Limits
 from thalweg.learners.machine import Machine
 from thalweg.learners.tracker.kernels import (
     ENOUGH,
