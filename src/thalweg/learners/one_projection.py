@@ -142,10 +142,9 @@ as_reduced(ReducedState)
 
 
 class Projected(Machine[S, C]):
-    """A machine with one projection onto `target`, a part of the domain, a round: (1).
+    """A machine with one projection a round, (1), onto the domain or a part of it, the `target`.
 
-    It learns from gradients along the hull of the domain, and of a set around it from gradients as they are if it does
-    not `flatten`.
+    Gradients are projected onto the affine hull of the domain if it `flattens`; otherwise they are used as they are.
     """
 
     lazy = True
