@@ -107,7 +107,6 @@ MORE = {
     "OneProjection guest, custom": lambda: tw.OneProjection(
         slow_box(), functools.partial(tw.CBCE, gradient_bound=G, on_violation="clip"), gradient_bound=2 * G
     ),
-    "Tracker custom": lambda: tw.Tracker(slow_box()),
     "Tracker bare": lambda: tw.Tracker(tw.domains.Ball(4), intervals=False, curvature=False, loss_floor=None),
     "Delayed CBCE": lambda: tw.Delayed(ellipsoid(), functools.partial(tw.CBCE, gradient_bound=G), max_delay=2),
     "Delayed guest": lambda: tw.Delayed(
@@ -122,10 +121,9 @@ MORE = {
         ellipsoid(), functools.partial(tw.EfficientCBCE, gradient_bound=G)
     ),
     "EfficientCBCE custom": lambda: tw.EfficientCBCE(slow_box(), gradient_bound=G),
-    "CutkoskyAdaptive custom": lambda: tw.CutkoskyAdaptive(slow_box(), T, G),
     "in Python": lambda: InPlainPython(slow_box()),
     "in Python, reduced": lambda: tw.OneProjection(ellipsoid(), InPlainPython),
-    "Tracker simplex": lambda: tw.Tracker(tw.domains.Simplex(3), start=[0.0, 0.5, 0.5]),
+    "Tracker simplex, start": lambda: tw.Tracker(tw.domains.Simplex(3), start=[0.0, 0.5, 0.5]),
     "Tracker matrix, no values": lambda: tw.Tracker(tw.domains.Ball((2, 2)), loss_floor=None),
     "EfficientDelayed, any order": lambda: tw.EfficientDelayed(ellipsoid(), T, G, max_delay=3),
 }  # fmt: skip

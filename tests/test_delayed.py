@@ -1,7 +1,5 @@
 """Late feedback: `Delayed`, the calls it shares with `EfficientDelayed`, and `play(..., delay=...)`."""
 
-import copy
-import pickle
 from functools import partial
 from typing import NamedTuple
 
@@ -345,22 +343,16 @@ def test_one_projection_and_at_most_one_gradient_a_round(make):
 
 
 @both
-@pytest.mark.parametrize("how", ["state", "pickle", "deepcopy", "file"])
-def test_goes_on_bit_for_bit_with_feedback_outstanding(make, how, tmp_path):
+def test_goes_on_bit_for_bit_with_feedback_outstanding(make):
+    """In the middle of a round whose feedback has come; all ways to copy a state are tried in tests/test_memory.py."""
     fs, rng = losses(ellipsoid()), np.random.default_rng(3)
     delays = rng.integers(-1, 7, len(fs))
     learner = make(max_delay=6)
     step_all(learner, fs[:20], delays[:20])
-    learner.update([0.1, 0.0, 0.2], 1.0, round=20)  # in the middle of a round
-    if how == "file":
-        learner.save(tmp_path / "late.npz")
-        twin = tw.load(tmp_path / "late.npz")
-    elif how == "state":
-        twin = make(max_delay=6)
-        step_all(twin, fs[:5], delays[:5])
-        twin.restore(pickle.loads(pickle.dumps(learner.state())))
-    else:
-        twin = copy.deepcopy(learner) if how == "deepcopy" else pickle.loads(pickle.dumps(learner))
+    learner.update([0.1, 0.0, 0.2], 1.0, round=20)
+    twin = make(max_delay=6)
+    step_all(twin, fs[:5], delays[:5])
+    twin.restore(learner.state())
     for one in (learner, twin):
         one.advance()
     assert np.array_equal(step_all(learner, fs[21:], delays[21:]), step_all(twin, fs[21:], delays[21:]))
@@ -450,13 +442,6 @@ def by_hand(learner, problem):
     return [np.array(part) for part in zip(*played, strict=True)]
 
 
-def check_same_state(one, other):
-    one, other = one.state(), other.state()
-    assert one.keys() == other.keys()
-    for key, value in one.items():
-        assert np.array_equal(value, other[key]), key
-
-
 @pytest.mark.parametrize("d", [0, 3, 7])
 @pytest.mark.parametrize("kind", ["Tracker", "OGD", "EfficientDynamic, clips"])
 def test_copies_play_their_rounds_in_compiled_code(kind, d):
@@ -479,7 +464,7 @@ def test_copies_play_their_rounds_in_compiled_code(kind, d):
         assert np.array_equal(run.decisions, decisions)
         assert one.queries == other.queries
         assert one.clipped == other.clipped
-        check_same_state(one, other)
+        assert same(one.state(), other.state())
         first += n
     assert (one.clipped > 3) == ("clips" in kind)
     assert [one.decision_at(s).tolist() for s in range(600 - d, 601)] == [
@@ -497,7 +482,7 @@ def test_a_run_that_must_be_refused_stands_before_that_round():
     assert error.value.__notes__ == ["In round 211 of the problem, counted from 0."]
     by_hand(other, problem[:211])
     _ = other.decision  # as it was asked for in vain
-    check_same_state(learner, other)
+    assert same(learner.state(), other.state())
 
 
 def test_what_waits_by_hand_is_not_taken_for_turns():
@@ -513,7 +498,7 @@ def test_what_waits_by_hand_is_not_taken_for_turns():
         learner.update([0.1, 0.2])
     run, (_, losses) = tw.play(one, problem[20:]), by_hand(other, problem[20:])
     assert np.array_equal(run.losses, losses)
-    check_same_state(one, other)
+    assert same(one.state(), other.state())
 
 
 # ---------------------------------------------------------------------------------------------------- feedback by hand

@@ -22,7 +22,6 @@ from tests.worlds import clip
 from thalweg import files
 from thalweg._core.archive import SCHEMA, TEXT
 from thalweg._recorded import build, describe
-from thalweg.algorithms import thresholds
 from thalweg.cards import recipes
 from thalweg.errors import InputError, StateError
 
@@ -156,38 +155,6 @@ def test_every_set_comes_back_the_same(tmp_path, name):
 def test_all_sets_are_tried():
     kinds = {type(X) for X in sets().values()} | {tw.domains.Custom, tw.domains.Domain}
     assert kinds == {getattr(tw.domains, name) for name in tw.domains.__all__}
-
-
-@QUIET
-@pytest.mark.parametrize(
-    "whole",
-    [
-        lambda X: tw.Alone(
-            tw.experts.Pool([tw.experts.Descent(X, s) for s in (0.1, 1 / 3)], meta=tw.metas.Hedge(rate=0.2))
-        ),
-        lambda X: tw.Ensemble(X, np.array([0.1, 0.7]), prior=[0.3, 0.9], start=(0.1, 0.2)),
-        lambda X: tw.Cover(X, tw.experts.AdaGradDescent(X), meta=tw.metas.AdaptMLProd("observed")),
-        lambda X: tw.Cover(
-            X,
-            tw.experts.Descent(X, 0.2, step_rule="scale_free"),
-            meta=tw.metas.AdaptMLProd("observed"),
-            threshold=functools.partial(thresholds.scaled, by=0.5, C=functools.partial(thresholds.fixed, C=2.0)),
-        ),
-        lambda X: tw.OneProjection(tw.domains.Box(-0.5, 0.5, shape=2), tw.SOGD),
-        lambda X: tw.OneProjection(X, functools.partial(tw.Ader, horizon=9, gradient_bound=4.0)),
-        lambda X: tw.Delayed(X, tw.Tracker, delay=3),
-    ],
-)
-def test_parts_come_back(tmp_path, whole):
-    learner = whole(tw.domains.Ball(2))
-    fs = [tw.losses.Squared([1.0, t % 3 - 1.0], 0.5) for t in range(20)]
-    for f in fs[:7]:
-        learner.step(f)
-    learner.save(tmp_path / "a.npz")
-    loaded = tw.load(tmp_path / "a.npz")
-    for f in fs[7:]:
-        assert np.array_equal(loaded.decision, learner.decision)
-        assert loaded.step(f) == learner.step(f)
 
 
 def test_what_is_changed_after_it_was_given_does_not_matter(tmp_path):

@@ -18,6 +18,7 @@ pytestmark = [QUIET, pytest.mark.filterwarnings("ignore::pytest.PytestUnraisable
 PLACE = tw.__file__.removesuffix("__init__.py")
 KERNELS = f"{PLACE}_kernels"
 PYTHON = ("_guest_learn",)  # functions of parts that are never compiled
+BOTH = ("_place_in_set",)  # those that kernels and Python call
 TUNED = {*LEARNING, *PCA, *CONTROL}  # they have `extended`
 LATER = 3  # rounds that are played on
 
@@ -42,6 +43,7 @@ class Stop:
         if not code.co_filename.startswith(PLACE):
             return None
         in_python = code.co_name in PYTHON  # which kernels call only where everything is Python
+        in_python = in_python or (code.co_name in BOTH and not self.compiled)
         if self.compiled and not in_python:
             return None
         if in_python or code in self.codes or code.co_filename.startswith(KERNELS):

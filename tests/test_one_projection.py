@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import thalweg as tw
+from tests.samples import same
 from thalweg._kernels.clock import FRESH
 from thalweg._kernels.jit import PLAIN
 
@@ -96,11 +97,6 @@ def test_reading_the_decision_twice_projects_once():
     assert (len(calls), m.queries.projections) == (1, 1)
     m.update([1.0, 0.0])  # never read: projected all the same, the round is played there
     assert len(calls) == 2 == m.queries.projections
-
-
-def same(a, b):
-    """Whether two saved states agree bit for bit."""
-    return a.keys() == b.keys() and all(np.array_equal(a[key], b[key]) for key in a)
 
 
 @pytest.mark.parametrize("make", [lambda X: tw.EfficientDynamic(X, 40, 20.0), tw.Tracker], ids=["pool", "Tracker"])

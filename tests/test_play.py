@@ -12,6 +12,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import thalweg as tw
+from tests.worlds import one_by_one
 from thalweg.errors import HorizonWarning, InputError, MissingExtraError
 
 T, D = 300, 4
@@ -63,13 +64,10 @@ LEARNERS = {
     "AOA": lambda X: tw.AOA(X, gradient_bound=G, loss_bound=60.0, gradients="own"),
     "EfficientIntervalDynamic": lambda X: tw.EfficientIntervalDynamic(X, T, G, L, threshold=lambda m: 3.0),
     "EfficientCutkosky": lambda X: tw.EfficientCutkosky(X, T, G),
+    "Scream": lambda X: tw.Scream(X, T, G, switching_cost=3.0),
+    "EfficientScream": lambda X: tw.EfficientScream(X, T, G, switching_cost=3.0),
     "OneProjection": lambda X: tw.OneProjection(X, lambda Y: tw.SOGD(Y)),
 }
-
-
-def python_path(problem):
-    """The same losses, as a problem that has no compiled loop."""
-    return tw.problems.FromLosses([problem[t] for t in range(len(problem))])
 
 
 # What only few play is code of its own, and takes long to compile.
@@ -81,14 +79,14 @@ SELDOM = dict.fromkeys(("Ader own", "Sword", "SACS", "CBCE", "AOA"), ("ball", "o
 @pytest.mark.parametrize("rounds", [100, pytest.param(T, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("loss", problems())
 @pytest.mark.parametrize("name", LEARNERS)
-def test_compiled_loop_equals_python_path(name, loss, rounds):
+def test_compiled_loop_equals_one_by_one(name, loss, rounds):
     problem = problems()[loss][:rounds]
     make = LEARNERS[name]
     for label, X in domains().items():
         if (loss == "linear" and make(X).nonnegative) or (rounds < T and label in SELDOM.get(name, ())):
             continue
         fast = tw.play(make(X), problem, decisions=True)
-        slow = tw.play(make(X), python_path(problem), decisions=True)
+        slow = tw.play(make(X), one_by_one(problem), decisions=True)
         assert np.array_equal(fast.decisions, slow.decisions), label
         assert np.array_equal(fast.losses, slow.losses), label
         assert fast.queries == slow.queries, label
@@ -98,7 +96,7 @@ def test_a_custom_domain_plays_the_same_numbers():
     X = tw.domains.Ellipsoid([1.0, 2.0, 3.0, 4.0], bound=4.0)
     twin = tw.domains.Custom(X.project, X.shape, X.center, X.radius)
     problem = problems()["squared"]
-    for name in ("Ader", "Sword", "Sword shared", "EfficientDynamic 3"):
+    for name in ("Ader", "Sword", "Sword shared", "Scream", "EfficientDynamic 3"):
         fast = tw.play(LEARNERS[name](X), problem, decisions=True)
         slow = tw.play(LEARNERS[name](twin), problem, decisions=True)
         assert_allclose(fast.decisions, slow.decisions, rtol=0, atol=1e-9, err_msg=name)
@@ -111,12 +109,18 @@ def test_losses_are_those_of_the_decisions():
     assert_allclose(run.losses, expected, rtol=1e-12, atol=1e-15)
 
 
-@pytest.mark.parametrize("name", LEARNERS)
+LEVELS = {
+    "CutkoskyAdaptive": lambda X: tw.CutkoskyAdaptive(X, T, G),
+    "CutkoskyPrintedVariant": lambda X: tw.CutkoskyPrintedVariant(X, T, G),
+}  # whose last bits are not those of the Python path
+
+
+@pytest.mark.parametrize("name", LEARNERS | LEVELS)
 def test_a_run_in_parts_is_the_whole_run_bit_for_bit(name):
-    problem, X = problems()["squared"], domains()["ellipsoid"]
-    whole = tw.play(LEARNERS[name](X), problem, decisions=True)
+    problem, X, make = problems()["squared"], domains()["ellipsoid"], (LEARNERS | LEVELS)[name]
+    whole = tw.play(make(X), problem, decisions=True)
     for split in (1, 7, 256, T - 1):
-        first, second = LEARNERS[name](X), LEARNERS[name](X)
+        first, second = make(X), make(X)
         head = tw.play(first, problem, rounds=split, decisions=True)
         second.restore(first.state())
         tail = tw.play(second, problem[split:], decisions=True)
@@ -161,7 +165,7 @@ def test_shapes_must_agree():
         tw.play(tw.SOGD(tw.domains.Ball(2)), problems()["squared"])
 
 
-@pytest.mark.parametrize("path", [lambda p: p, python_path], ids=["compiled", "python"])
+@pytest.mark.parametrize("path", [lambda p: p, one_by_one], ids=["compiled", "python"])
 def test_a_refused_round_is_named_and_the_learner_stands_before_it(path):
     features = np.full((20, 2), 0.5)
     features[16] = 100.0
@@ -175,7 +179,7 @@ def test_a_refused_round_is_named_and_the_learner_stands_before_it(path):
     assert np.array_equal(learner.decision, twin.decision)
 
 
-@pytest.mark.parametrize("path", [lambda p: p, python_path], ids=["compiled", "python"])
+@pytest.mark.parametrize("path", [lambda p: p, one_by_one], ids=["compiled", "python"])
 def test_clipped_rounds_are_counted(path):
     features = np.full((20, 2), 0.5)
     features[[3, 16]] = 100.0

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import settings
 
 import thalweg as tw
-from tests.twins.dynamic import along, everything
+from tests.twins.dynamic import Absolute, Linear, along, everything, make_stream
 from thalweg._core.state import Block
 from thalweg.cards import recipes
 from thalweg.testing import STANDARD
@@ -43,6 +43,64 @@ def tau_of(domain):
     if isinstance(domain, tw.domains.Polytope):
         return along(np.array([[1.0, 2.0, -1.0]]))
     return everything
+
+
+def around(domain):
+    """A ball that is not the smallest, so that every set leaves room outside."""
+    return tw.domains.Ball(domain.dim, radius=1.3 * domain.radius, center=domain.center)
+
+
+def smoothness(stream):
+    """L, or 1 where the loss is not smooth: the learner still runs, only its guarantee is off."""
+    return stream.smoothness or 1.0
+
+
+def builtin(stream):
+    """The losses of a stream of the twins as one of the problems that `play` has a compiled loop for."""
+    first = stream.losses[0]
+    if isinstance(first, Linear):
+        costs = np.array([f.slope for f in stream.losses])
+        return tw.problems.LinearLosses(costs, [f.offset for f in stream.losses])
+    make = tw.problems.AbsoluteRegression if isinstance(first, Absolute) else tw.problems.LinearRegression
+    return make(np.array([f.features for f in stream.losses]), [f.label for f in stream.losses])
+
+
+def one_by_one(problem):
+    """The same losses, as a problem that has no compiled loop."""
+    return tw.problems.FromLosses([problem[t] for t in range(len(problem))])
+
+
+def inner(learner):
+    """The learner inside the reduction, or the learner itself."""
+    return getattr(learner, "inner", learner)
+
+
+def on_flat(domain, rounds):
+    """A set in a flat, and squared losses whose gradients have long parts across it."""
+    x = {"simplex": lambda: tw.domains.Simplex(4, 2.0), "polytope": flat_polytope}[domain]()
+    return x, make_stream("squared", x, rounds, np.random.default_rng(11), scale=2.0)
+
+
+# Sets of the twins, and those of the theorems.
+SETS = {
+    "ball": lambda: tw.domains.Ball(3, radius=1.5),
+    "off-centre ball": lambda: tw.domains.Ball(3, radius=0.7, center=[2.0, -1.0, 0.5]),
+    "box": lambda: tw.domains.Box([-1.0, -0.5, 0.0], [0.5, 1.0, 2.0]),
+    "ellipsoid": lambda: tw.domains.Ellipsoid([1.0, 2.0, 4.0], bound=2.0),
+    "simplex": lambda: tw.domains.Simplex(4, 1.0),
+    "custom, without its centre": lambda: tw.domains.Custom(
+        tw.domains.Ball(2, radius=0.5, center=[1.0, 0.3]).project,
+        2, center=[0.0, 0.0], radius=1.6, diameter=1.0, tolerance=1e-12,
+    ),
+}  # fmt: skip
+THIN_SETS = {
+    "ball": lambda: tw.domains.Ball(3),
+    "off-centre ball": lambda: tw.domains.Ball(2, radius=2.5, center=[-4.0, 1.0]),
+    "box": lambda: tw.domains.Box([-1.0, 0.0, -0.2], [2.0, 0.5, 0.2]),
+    "ellipsoid": lambda: tw.domains.Ellipsoid([1.0, 3.0, 20.0], bound=1.5),
+    "simplex": lambda: tw.domains.Simplex(5, 1.0),
+    "interval": lambda: tw.domains.Box([-1.0], [1.0]),
+}
 
 
 def built(plan):
@@ -109,12 +167,29 @@ LEARNERS = {name: partial(recipe.build, STANDARD) for name, recipe in recipes().
     "EfficientIntervalDynamic many": lambda: tw.EfficientIntervalDynamic(ellipsoid(), T, G, L, threshold=fixed(4.0)),
     "EfficientIntervalDynamic line": lambda: tw.EfficientIntervalDynamic(tw.domains.Box([2.0], [3.0]), 1, G, L),
     "CutkoskyAdaptive ball": lambda: tw.CutkoskyAdaptive(ball(), T, G),
+    "CutkoskyAdaptive custom": lambda: tw.CutkoskyAdaptive(slow_box(), T, G),
+    "CutkoskyAdaptive line": lambda: tw.CutkoskyAdaptive(tw.domains.Box([-1.0], [3.0]), 1, G),
+    "CutkoskyAdaptive matrix": lambda: tw.CutkoskyAdaptive(tw.domains.Ball((2, 3)), T, G, epsilon=0.1),
+    "EfficientCutkosky custom": lambda: tw.EfficientCutkosky(slow_box(), T, G),
+    "EfficientCutkosky line": lambda: tw.EfficientCutkosky(tw.domains.Box([2.0], [3.0]), 1, G),
+    "EfficientCutkosky simplex": lambda: tw.EfficientCutkosky(
+        tw.domains.Simplex(5, total=2.0), T, G, on_violation="clip"
+    ),
+    "CutkoskyPrintedVariant custom": lambda: tw.CutkoskyPrintedVariant(slow_box(), T, G),
+    "CutkoskyPrintedVariant line": lambda: tw.CutkoskyPrintedVariant(tw.domains.Box([2.0], [3.0]), 1, G),
+    "Scream line": lambda: tw.Scream(tw.domains.Box([2.0], [3.0]), 1, G, switching_cost=0.0, on_violation="clip"),
     "Scream custom": lambda: tw.Scream(slow_box(), T, G, switching_cost=0.0),
     "EfficientScream spectral": lambda: tw.EfficientScream(
         tw.domains.SpectralBalls((2, 2, 3), [1.0, 0.5]), T, G, switching_cost=5.0
     ),
+    "Tracker custom": lambda: tw.Tracker(slow_box()),
+    "Tracker line": lambda: tw.Tracker(tw.domains.Box([2.0], [3.0]), intervals=False, start=[3.0], loss_floor=-1e3),
+    "Tracker simplex": lambda: tw.Tracker(tw.domains.Simplex(4), curvature=False),
     "OneProjection SOGD": lambda: tw.OneProjection(ellipsoid(), tw.SOGD),
     "OneProjection Ader": lambda: tw.OneProjection(ellipsoid(), partial(tw.Ader, horizon=T, gradient_bound=G)),
+    "OneProjection levels": lambda: tw.OneProjection(
+        ellipsoid(), lambda Y: tw.CutkoskyAdaptive(tw.domains.Box(-2.0, 2.0, shape=3), T, G)
+    ),
     "OneProjection twice": lambda: tw.OneProjection(
         ellipsoid(), partial(tw.EfficientDynamic, horizon=T, gradient_bound=G)
     ),
@@ -142,12 +217,25 @@ class CountedLoss:
         return self.loss.gradient(x)
 
 
+class Distance:
+    """curvature/2 ||x - target||^2."""
+
+    def __init__(self, target, curvature=1.0):
+        self.curvature, self.target, self.shape = curvature, target, target.shape
+
+    def value(self, x):
+        return float(self.curvature / 2 * np.sum((x - self.target) ** 2))
+
+    def gradient(self, x):
+        return self.curvature * (x - self.target)
+
+
 class CountedSet:
     """A set whose projection counts its calls; learners get its `domain`."""
 
-    def __init__(self, exact):
+    def __init__(self, exact, **options):
         self.exact, self.calls = exact, 0
-        self.domain = tw.domains.Custom(self.project, exact.shape, exact.center, exact.radius)
+        self.domain = tw.domains.Custom(self.project, exact.shape, exact.center, exact.radius, **options)
 
     def project(self, y):
         self.calls += 1

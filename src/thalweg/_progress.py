@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from thalweg._extras import need
 from thalweg._validate import check_flag
@@ -11,7 +10,7 @@ __all__ = ["progress_bar"]
 
 
 @contextmanager
-def progress_bar(owner: str, total: int, wanted: bool, unit: str) -> Iterator[Callable[[int], Any]]:
+def progress_bar(owner: str, total: int, wanted: bool, unit: str) -> Iterator[Callable[[int], object]]:
     """Yield a function that advances the bar by a number of units, or does nothing without a bar."""
     if not check_flag(owner, "progress", wanted):
         yield lambda units: None

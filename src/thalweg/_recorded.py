@@ -63,7 +63,7 @@ class Recorded:
         return self._given
 
 
-def _kept(value: object) -> Any:
+def _kept(value: object) -> object:
     """An argument that no one else can change."""
     if isinstance(value, np.ndarray):
         if value.flags.writeable or not value.flags.owndata:

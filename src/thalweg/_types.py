@@ -1,8 +1,11 @@
-"""The type of arrays in signatures."""
+"""The types of arrays in signatures."""
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Array"]
+__all__ = ["AnyArray", "Array"]
 
 Array = NDArray[np.float64]
+AnyArray = NDArray[Any]  # of numbers of any kind

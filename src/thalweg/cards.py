@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from thalweg._validate import check_count, check_flag, real_number, wrong
 from thalweg.domains._base import Domain, read_domain
@@ -78,7 +78,7 @@ class Setting:
         return self.smoothness is not None and self.nonnegative
 
 
-Arguments = Callable[[Setting], Mapping[str, Any]]
+Arguments = Callable[[Setting], Mapping[str, object]]
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Variant:
     """
 
     about: str
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, object] = field(default_factory=dict)
     arguments: Arguments = lambda s: {}
     bound: str | None = None
     queries: tuple[str, str, str] | None = None
@@ -149,7 +149,7 @@ class Card:
     queries: tuple[str, str, str]
     source: str
     arguments: Arguments = lambda s: {}
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, object] = field(default_factory=dict)
     theorem: type[Theorem] | None = None
     smooth: bool = False
     variants: Mapping[str, Variant] = field(default_factory=dict)

@@ -25,8 +25,6 @@ from thalweg.problems.linear_model import LinearModel
 
 __all__ = ["Run", "play"]
 
-Tick = Callable[[int], Any]
-
 QUERIES = ("projections", "gradients", "values")
 BLOCK_SECONDS = 0.1  # how long compiled code runs between two looks at Ctrl-C and the progress bar
 
@@ -203,7 +201,7 @@ def _play_rounds(
     kept: Array,
     delays: list[int] | None,
     stop: Stop,
-    tick: Callable[[int], Any],
+    tick: Callable[[int], object],
 ) -> int:
     """Rounds 0..T-1, in compiled blocks where there is a loop for these parts. Returns how many were played."""
     rounds = None

@@ -97,7 +97,7 @@ def test_rounding_does_not_break_a_tight_bound():
     assert m.rounds == 1
 
 
-@pytest.mark.parametrize("name", ["Ader-own", "Sword"])
+@pytest.mark.parametrize("name", [name for name, make in LEARNERS.items() if make()._own is not None])
 def test_members_with_their_own_gradients_refuse_update(name):
     m = LEARNERS[name]()
     with pytest.raises(InputError, match=r"asks for the gradient at the points of all its \d members.*Call step\(f\)"):
@@ -153,8 +153,11 @@ class Moody:
         lambda Z: tw.EfficientDynamic(Z, 50, 6.0),
         lambda Z: tw.Ader(Z, 50, 6.0),
         lambda Z: tw.Sword(Z, 50, 6.0, 2.0, gradients="own"),
+        lambda Z: tw.CutkoskyAdaptive(Z, 50, 6.0),
+        lambda Z: tw.CutkoskyPrintedVariant(Z, 50, 6.0),
+        lambda Z: tw.EfficientCutkosky(Z, 50, 6.0),
     ],
-    ids=["EfficientDynamic", "Ader", "Sword"],
+    ids=["EfficientDynamic", "Ader", "Sword", "published levels", "printed levels", "EfficientCutkosky"],
 )
 def test_a_bad_projection_is_refused_and_can_be_tried_again(make, mood):
     moody = Moody()
@@ -189,6 +192,12 @@ def test_a_bad_projection_is_refused_and_can_be_tried_again(make, mood):
         (lambda: tw.Ader(X, 10, 1.0, gradients="both"), "must be one of 'shared', 'own'. Got 'both'"),
         (lambda: tw.Ader("ball", 10, 1.0), "'domain' parameter of Ader must be a thalweg Domain"),
         (lambda: tw.Sword(X, 10, 1.0, 0.0, gradients="own"), "'smoothness' parameter of Sword"),
+        (lambda: tw.Scream(X, 10, -1.0, switching_cost=1.0), "'gradient_bound' parameter of Scream"),
+        (lambda: tw.Scream(X, 10, 1.0, switching_cost=np.nan), "'switching_cost' parameter of Scream"),
+        (lambda: tw.EfficientScream(X, 10, 1.0, switching_cost=-1.0), "'switching_cost' parameter of EfficientScream"),
+        (lambda: tw.CutkoskyAdaptive("ball", 10, 1.0), "'domain' parameter of CutkoskyAdaptive must be"),
+        (lambda: tw.CutkoskyPrintedVariant(X, 0, 1.0), "'horizon' parameter of CutkoskyPrintedVariant"),
+        (lambda: tw.EfficientCutkosky(X, 10, 1.0, epsilon=0.0), "'epsilon' parameter of EfficientCutkosky"),
         (lambda: tw.EfficientDynamic(X, 10, 1.0, loss_bound=-1.0), "'loss_bound' parameter of EfficientDynamic"),
         (lambda: tw.EfficientDynamic(X, 10, 1.0, on_violation="ignore"), "one of 'raise', 'clip'. Got 'ignore'"),
         (lambda: tw.EfficientDynamic("ball", 10, 1.0), "'domain' parameter of EfficientDynamic must be"),

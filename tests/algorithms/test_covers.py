@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import thalweg as tw
+from tests.samples import same
 from tests.twins import adaptive as ref
 from tests.twins import dynamic as streams
+from tests.worlds import builtin, inner
 from thalweg._kernels import covers
 from thalweg.errors import HorizonWarning, InputError
 
@@ -140,10 +142,6 @@ T = 90
 def setting(kind="squared", horizon=T, seed=0):
     domain = tw.domains.Ellipsoid([1.0, 2.0, 4.0], bound=2.0, center=[0.5, 0.0, -1.0])
     return domain, streams.make_stream(kind, domain, horizon, np.random.default_rng(seed))
-
-
-def inner(learner):
-    return getattr(learner, "inner", learner)
 
 
 def adaptive(domain, stream, horizon=T, **more):
@@ -315,19 +313,11 @@ def decisions_of(learner, losses):
     return np.array(out)
 
 
-def builtin(stream):
-    return tw.problems.LinearRegression(np.array([f.features for f in stream.losses]), [f.label for f in stream.losses])
-
-
-def assert_same_run(one, two):
-    assert np.array_equal(one, two)
-
-
 @pytest.mark.parametrize("name", MAKERS)
 def test_a_run_beyond_the_horizon_grows_the_state_and_nothing_else(name):
     domain, stream = setting(horizon=100)
     short, long = MAKERS[name](domain, stream, 3), MAKERS[name](domain, stream, 1000)
-    assert_same_run(decisions_of(short, stream.losses), decisions_of(long, stream.losses))
+    assert np.array_equal(decisions_of(short, stream.losses), decisions_of(long, stream.losses))
     assert short.markers == long.markers
     assert inner(short).born.tolist() == inner(long).born.tolist()
     assert short.queries == long.queries
@@ -336,26 +326,10 @@ def test_a_run_beyond_the_horizon_grows_the_state_and_nothing_else(name):
     with nullcontext() if short.anytime else pytest.warns(HorizonWarning):
         one = tw.play(short, builtin(stream), decisions=True)
     two = tw.play(long, builtin(stream), decisions=True)
-    assert_same_run(one.decisions, two.decisions)
-    assert_same_run(one.losses, two.losses)
+    assert np.array_equal(one.decisions, two.decisions)
+    assert np.array_equal(one.losses, two.losses)
     assert short.markers == long.markers
     assert one.queries == two.queries
-
-
-@pytest.mark.parametrize("horizon", [None, 1])
-@pytest.mark.parametrize("gradients", ["own", "shared"])
-def test_a_learner_without_a_horizon_grows_past_its_first_guess(gradients, horizon):
-    """2100 markers: past the 2047 that eleven slots can count."""
-    domain = tw.domains.Box([-1.0], [1.0])
-    rng = np.random.default_rng(0)
-    problem = tw.problems.LinearLosses(rng.choice([-1.0, 1.0], size=(2100, 1)))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HorizonWarning)
-        run = tw.play(
-            tw.CBCE(domain, gradient_bound=1.0, gradients=gradients, horizon=horizon), problem, decisions=True
-        )
-    roomy = tw.play(tw.CBCE(domain, gradient_bound=1.0, gradients=gradients, horizon=5000), problem, decisions=True)
-    assert_same_run(run.decisions, roomy.decisions)
 
 
 def pools(judge, gradients):
@@ -371,7 +345,7 @@ def test_pools_on_a_cover_play_as_they_step(judge, gradients):
     whole, single = pools(judge, gradients), pools(judge, gradients)
     run = tw.play(whole, problem, decisions=True)
     assert np.array_equal(run.decisions, decisions_of(single, problem))
-    same_state(whole.state(), single.state())
+    assert same(whole.state(), single.state())
 
 
 @pytest.mark.parametrize(("judge", "gradients"), [("linear", "own"), ("value", "shared")])
@@ -393,12 +367,6 @@ def test_a_prior_of_Hedge_holds_whatever_the_capacity():
         expected = np.append(prior, [1 / 3] * 3)[slots]
         np.testing.assert_allclose(learner.weights, expected / expected.sum(), rtol=1e-12)
         learner.update([0.0, 0.0])
-
-
-def same_state(one, two):
-    assert one.keys() == two.keys()
-    for key in one:
-        np.testing.assert_array_equal(np.asarray(one[key]), np.asarray(two[key]), err_msg=key)
 
 
 # ------------------------------------------------------------------------------------------------ thresholds that err
@@ -445,7 +413,7 @@ def test_a_bad_threshold_is_refused_when_it_is_reached_and_not_before(bad, how):
     for _ in range(2):
         with pytest.raises(InputError, match=r"\bm = 5\b"):
             _ = learner.update(f.gradient(x), f.value(x)) if how == "update" else learner.step(f)
-        same_state(learner.state(), before)
+        assert same(learner.state(), before)
         np.testing.assert_array_equal(learner.decision, x)
 
 
@@ -470,7 +438,7 @@ def test_an_error_of_the_threshold_itself_comes_through_when_it_is_reached():
     before = learner.state()
     with pytest.raises(IndexError):
         learner.step(stream.losses[3])
-    same_state(learner.state(), before)
+    assert same(learner.state(), before)
     np.testing.assert_array_equal(learner.decision, x)
     table.append(1e-300)  # repaired, the run goes on
     learner.step(stream.losses[3])

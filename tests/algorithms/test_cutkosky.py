@@ -1,7 +1,6 @@
 """Cutkosky's additive levels: their parts, the projections onto lifted sets, the twins, what a level may lose."""
 
 import math
-import pickle
 import warnings
 
 import clarabel
@@ -15,14 +14,13 @@ from scipy import sparse
 import thalweg as tw
 from tests.twins import cutkosky as ref
 from tests.twins.dynamic import flattened
-from tests.worlds import CountedLoss, flat_polytope, tau_of
+from tests.worlds import SETS, CountedLoss, CountedSet, Distance, ellipsoid, flat_polytope, one_by_one, tau_of
 from thalweg._kernels.clock import ENTRIES, PROJECTIONS
 from thalweg.algorithms.cutkosky import CutkoskyAdaptive, CutkoskyPrintedVariant, EfficientCutkosky
-from thalweg.errors import HorizonWarning, InputError, ProjectionError
+from thalweg.errors import HorizonWarning, InputError
 from thalweg.learners import residual as kernels
 from thalweg.learners.contract import learn
 from thalweg.learners.one_projection import surrogate_gradient
-from thalweg.testing import LEARNER_CHECKS
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -275,20 +273,12 @@ def test_lifted_box_against_a_solver(seed):
 
 # --------------------------------------------------------------------------------------------------------------- twins
 
-DOMAINS = {
-    "ball": lambda: tw.domains.Ball(3, radius=1.5),
-    "off-centre ball": lambda: tw.domains.Ball(3, radius=0.7, center=[2.0, -1.0, 0.5]),
-    "box": lambda: tw.domains.Box([-1.0, -0.5, 0.0], [0.5, 1.0, 2.0]),
-    "ellipsoid": lambda: tw.domains.Ellipsoid([1.0, 2.0, 4.0], bound=2.0),
+DOMAINS = SETS | {
     "simplex": lambda: tw.domains.Simplex(4, 2.0),
     "flat polytope": flat_polytope,
     "line": lambda: tw.domains.Box([-2.0], [1.0]),
     "product": lambda: tw.domains.ProductOfBalls(3, [0.5, 1.0], sizes=[1, 2]),
-    "custom, without its centre": lambda: tw.domains.Custom(
-        tw.domains.Ball(2, radius=0.5, center=[1.0, 0.3]).project,
-        2, center=[0.0, 0.0], radius=1.6, diameter=1.0, tolerance=1e-12,
-    ),
-}  # fmt: skip
+}
 LEARNERS = {"published": CutkoskyAdaptive, "efficient": EfficientCutkosky, "printed": CutkoskyPrintedVariant}
 
 
@@ -301,10 +291,6 @@ def abrupt(X, rounds, seed=0, pieces=5):
     w = w[np.arange(rounds) * pieces // rounds]
     G = X.diameter + np.linalg.norm(w - X.center, axis=1).max()
     return tw.problems.LinearRegression(a, np.sum(a * w, axis=1), comparators=w), 1.05 * G
-
-
-def one_by_one(problem):
-    return tw.problems.FromLosses([problem[t] for t in range(len(problem))])
 
 
 def twin_of(name, X, losses, G, horizon, epsilon=1.0):
@@ -494,7 +480,7 @@ def test_levels_stay_in_their_set_and_none_loses_more_than_its_wealth(name, labe
     X, T, G, epsilon = DOMAINS[label](), 128, 3.0, 0.5
     learner = LEARNERS[name](X, T, G, epsilon=epsilon)
     levels = getattr(learner, "inner", learner)
-    W, R, o = levels.domain, levels.machine.radius, levels.machine.origin
+    W, R, o = levels.domain, levels.machine.settings.R, levels.machine.settings.o
     adversary = adversaries(G, X.dim, 5)[kind]
     lost = np.zeros(levels.levels)
     total = 0.0
@@ -539,25 +525,13 @@ def test_the_level_of_two_rounds_never_bets():
 # -------------------------------------------------------------------------------------------------------------- queries
 
 
-class Counted:
-    """A projection that counts its calls."""
-
-    def __init__(self, domain):
-        self.domain, self.calls = domain, 0
-
-    def __call__(self, x):
-        self.calls += 1
-        return self.domain.project(x)
-
-
 @pytest.mark.parametrize("name", LEARNERS)
 def test_projections_are_counted(name):
     X, T = DOMAINS["ellipsoid"](), 200
     problem, G = abrupt(X, T)
-    counted = Counted(X)
-    domain = tw.domains.Custom(counted, 3, X.center, X.radius, tolerance=1e-12)
+    counted = CountedSet(X, tolerance=1e-12)
     losses = [CountedLoss(problem[t]) for t in range(T)]
-    learner = LEARNERS[name](domain, T, G)
+    learner = LEARNERS[name](counted.domain, T, G)
     run = tw.play(learner, tw.problems.FromLosses(losses, 3))
     assert learner.queries.projections == counted.calls
     assert run.queries.values == 0
@@ -581,24 +555,11 @@ def test_a_ball_needs_at_most_a_projection_for_each_level():
 # ------------------------------------------------------------------------------------------ regret, and what is printed
 
 
-class Quadratic:
-    """||x - target||^2 / 2."""
-
-    def __init__(self, target):
-        self.target, self.shape = target, target.shape
-
-    def value(self, x):
-        return float(np.sum((x - self.target) ** 2)) / 2
-
-    def gradient(self, x):
-        return x - self.target
-
-
 def jumping_targets(reach, seed, rounds=1024, d=3):
     """Targets that jump 8 times among points whose largest entry is `reach`; the box is [-1, 1]^d."""
     spots = np.random.default_rng(seed).uniform(-1, 1, (8, d))
     spots *= reach / np.abs(spots).max(axis=1, keepdims=True)
-    return [Quadratic(spot) for spot in np.repeat(spots, rounds // 8, axis=0)]
+    return [Distance(spot) for spot in np.repeat(spots, rounds // 8, axis=0)]
 
 
 def dynamic_regret(make, losses):
@@ -629,7 +590,7 @@ def test_the_last_level_of_the_printed_variant_loses_more_than_its_wealth():
         lost += f.gradient(x) @ (x - before)
         assert X.contains(learner.decision)
         learner.step(f)
-    assert lost > 20 * math.sqrt(2) * G * learner.machine.radius  # K psi = epsilon = 1 would be allowed
+    assert lost > 20 * math.sqrt(2) * G * learner.machine.settings.R  # K psi = epsilon = 1 would be allowed
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -654,81 +615,6 @@ def test_a_tight_world_costs_only_what_epsilon_allows():
 # ------------------------------------------------------------------------------------------------------------ contract
 
 
-def slow_box():
-    return tw.domains.Custom(lambda x: np.clip(x, -1.0, 2.0), 3, center=np.full(3, 0.5), radius=1.5 * np.sqrt(3))
-
-
-def off_ball():
-    return tw.domains.Ball(3, radius=2.0, center=[1.0, 0.0, -1.0])
-
-
-def ellipsoid():
-    return tw.domains.Ellipsoid([1.0, 4.0, 9.0], bound=4.0)
-
-
-def on_box(Y):
-    return CutkoskyAdaptive(tw.domains.Box(-2.0, 2.0, shape=3), 50, 6.0)
-
-
-CONTRACT = {
-    "ball": lambda: CutkoskyAdaptive(off_ball(), 50, 6.0),
-    "ball T=1": lambda: CutkoskyAdaptive(off_ball(), 1, 6.0),
-    "line": lambda: CutkoskyAdaptive(tw.domains.Box([-1.0], [3.0]), 50, 6.0),
-    "matrix": lambda: CutkoskyAdaptive(tw.domains.Ball((2, 3)), 50, 6.0, epsilon=0.1),
-    "ellipsoid": lambda: CutkoskyAdaptive(ellipsoid(), 50, 6.0),
-    "custom": lambda: CutkoskyAdaptive(slow_box(), 50, 6.0),
-    "efficient": lambda: EfficientCutkosky(ellipsoid(), 50, 6.0),
-    "efficient clip": lambda: EfficientCutkosky(ellipsoid(), 50, 6.0, on_violation="clip"),
-    "efficient simplex": lambda: EfficientCutkosky(tw.domains.Simplex(5, total=2.0), 50, 6.0),
-    "efficient line T=1": lambda: EfficientCutkosky(tw.domains.Box([2.0], [3.0]), 1, 6.0),
-    "efficient custom": lambda: EfficientCutkosky(slow_box(), 50, 6.0),
-    "reduced box": lambda: tw.OneProjection(ellipsoid(), on_box),
-    "printed": lambda: CutkoskyPrintedVariant(ellipsoid(), 50, 6.0),
-    "printed T=1": lambda: CutkoskyPrintedVariant(ellipsoid(), 1, 6.0),
-    "printed line": lambda: CutkoskyPrintedVariant(tw.domains.Box([2.0], [3.0]), 50, 6.0),
-    "printed custom": lambda: CutkoskyPrintedVariant(slow_box(), 50, 6.0),
-}
-
-
-@pytest.mark.parametrize("check", LEARNER_CHECKS, ids=lambda c: c.__name__)
-@pytest.mark.parametrize("name", CONTRACT)
-def test_contract(name, check):
-    check(CONTRACT[name])
-
-
-@pytest.mark.parametrize("name", [name for name in CONTRACT if "custom" not in name])
-@pytest.mark.filterwarnings("ignore::thalweg.errors.HorizonWarning")
-def test_pickles_and_resumes_in_the_middle_of_a_compiled_run(name):
-    make = CONTRACT[name]
-    X = make().domain
-    problem = tw.problems.LinearLosses(np.random.default_rng(0).uniform(-1, 1, (60, *X.shape)))
-    whole = tw.play(make(), problem, decisions=True)
-    slow = tw.play(make(), one_by_one(problem), decisions=True)
-    assert_allclose(whole.decisions, slow.decisions, rtol=0, atol=1e-12 * 60 * X.radius)
-    for split in (1, 16, 33):
-        first, second = make(), make()
-        head = tw.play(first, problem, rounds=split, decisions=True)
-        second.restore(first.state())
-        third = pickle.loads(pickle.dumps(first))
-        for learner in (second, third):
-            tail = tw.play(learner, problem[split:], decisions=True)
-            assert np.array_equal(np.concatenate([head.decisions, tail.decisions]), whole.decisions)
-
-
-@pytest.mark.parametrize("path", [lambda p: p, one_by_one], ids=["compiled", "python"])
-@pytest.mark.parametrize("name", LEARNERS)
-def test_a_refused_round_is_named_and_clipped_rounds_are_counted(name, path):
-    features = np.full((20, 3), 0.5)
-    features[16] = 100.0
-    problem = tw.problems.LinearRegression(features, np.ones(20))
-    learner = LEARNERS[name](ellipsoid(), 20, 6.0)
-    with pytest.raises(InputError, match="round 17: gradient has norm"):
-        tw.play(learner, path(problem))
-    assert learner.rounds == 16
-    run = tw.play(LEARNERS[name](ellipsoid(), 20, 6.0, on_violation="clip"), path(problem))
-    assert (run.rounds, run.clipped) == (20, 1)
-
-
 @pytest.mark.parametrize("name", LEARNERS)
 def test_past_the_horizon_one_warning_and_restarts_go_on(name):
     X = ellipsoid()
@@ -743,40 +629,6 @@ def test_past_the_horizon_one_warning_and_restarts_go_on(name):
         age <= 3 for age in ages  # no bet in the first two rounds, so no change before the third is over
     ]  # fmt: skip
     assert X.contains(learner.decision)
-
-
-@pytest.mark.parametrize("name", LEARNERS)
-def test_a_projection_that_fails_changes_nothing(name):
-    fails = [False]
-
-    def project(x):
-        if fails[0]:
-            raise RuntimeError("no answer")
-        return np.clip(x, -1.0, 1.0)
-
-    X = tw.domains.Custom(project, 2, center=0.0, radius=1.5, tolerance=1e-12)
-    learner, twin = LEARNERS[name](X, 40, 2.0), LEARNERS[name](X, 40, 2.0)
-    for t in range(30):
-        g = np.array([-1.0, math.cos(t)])
-        _ = learner.decision
-        before = learner.state()
-        if t % 3 == 2:
-            fails[0] = True
-            if name == "efficient":  # this one projects when the decision is read
-                learner.update(g)
-                before = learner.state()
-            with pytest.raises(ProjectionError, match="no answer"):
-                _ = learner.update(g) if name != "efficient" else learner.decision
-            fails[0] = False
-            after = learner.state()
-            assert all(np.array_equal(after[key], before[key]) for key in before)
-            if name != "efficient":
-                learner.update(g)
-        else:
-            learner.update(g)
-        twin.update(g)
-        assert np.array_equal(learner.decision, twin.decision)
-        assert learner.queries == twin.queries
 
 
 @pytest.mark.parametrize("name", ["efficient", "printed"])
@@ -795,23 +647,6 @@ def test_the_surrogate_is_always_a_ball(name):
         make(tw.domains.Box(-1.0, 1.0, shape=2), 10, 1.0, surrogate=tw.domains.Ball(2, radius=0.5))
     with pytest.raises(InputError, match="must be a thalweg Domain"):
         make(tw.domains.Box(-1.0, 1.0, shape=2), 10, 1.0, surrogate="ball")
-
-
-@pytest.mark.parametrize("name", LEARNERS)
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("ball", 10, 1.0), "must be a thalweg Domain"),
-        ((tw.domains.HalfSpace([1.0, 0.0], 1.0), 10, 1.0), "bounded"),
-        ((tw.domains.Ball(2), 0, 1.0), "'horizon' parameter of .* must be a whole number >= 1"),
-        ((tw.domains.Ball(2), 10, -1.0), "'gradient_bound' parameter of .* must be a finite number > 0"),
-        ((tw.domains.Ball(2), 10, 1.0, 0.0), "'epsilon' parameter of .* must be a finite number > 0"),
-    ],
-)
-def test_bad_arguments(name, arguments, message):
-    make = LEARNERS[name]
-    with pytest.raises(InputError, match=message):
-        make(*arguments[:3], **({"epsilon": arguments[3]} if len(arguments) > 3 else {}))
 
 
 def test_levels_are_told():

@@ -258,19 +258,6 @@ def test_the_certificate_knows_the_errors_of_the_hints(wrong):
 # --------------------------------------------------------------------------------- gradients that vary slowly, unhinted
 
 
-class Bowl:
-    """f(x) = (x - b)'A(x - b)/2."""
-
-    def __init__(self, A, b):
-        self.A, self.b = A, b
-
-    def value(self, x):
-        return float((x - self.b) @ self.A @ (x - self.b)) / 2
-
-    def gradient(self, x):
-        return self.A @ (x - self.b)
-
-
 def check_variation(k):
     """(T3) on problem k: smooth losses whose gradients vary by V in all, the same everywhere."""
     rng = np.random.default_rng([23, k])

@@ -19,18 +19,11 @@ from hypothesis import strategies as st
 
 import thalweg as tw
 from tests.twins import dynamic as ref
-from tests.worlds import CountedLoss, CountedSet, flat_polytope, tau_of
+from tests.worlds import THIN_SETS, CountedLoss, CountedSet, flat_polytope, tau_of
 from thalweg.algorithms.scream import EfficientScream, Scream
-from thalweg.errors import InputError
 from thalweg.losses import Linear
-from thalweg.testing import check_learner
 
-DOMAINS = {
-    "ball": lambda: tw.domains.Ball(3),
-    "off-centre ball": lambda: tw.domains.Ball(2, radius=2.5, center=[-4.0, 1.0]),
-    "box": lambda: tw.domains.Box([-1.0, 0.0, -0.2], [2.0, 0.5, 0.2]),
-    "ellipsoid": lambda: tw.domains.Ellipsoid([1.0, 3.0, 20.0], bound=1.5),
-    "simplex": lambda: tw.domains.Simplex(4),
+DOMAINS = {name: make for name, make in THIN_SETS.items() if name != "interval"} | {
     "flat polytope": flat_polytope,
     "matrices": lambda: tw.domains.SpectralBalls((2, 2, 3), [1.0, 0.5]),
     "blocks": lambda: tw.domains.ProductOfBalls((2, 2), [1.0, 0.3]),
@@ -152,44 +145,6 @@ def test_a_price_moves_weight_to_those_who_sit_still():
     assert shares[1] < 0.6
 
 
-def test_python_and_compiled_rounds_agree():
-    X = tw.domains.Ellipsoid([1.0, 3.0, 20.0], bound=1.5)
-    slow = tw.domains.Custom(X.project, X.shape, X.center, X.radius)
-    slow.diameter = X.diameter
-    given_ = gradients(X, 80, 2.0, np.random.default_rng(5), "jumps")
-    fast, python = Scream(X, 80, 2.0, switching_cost=3.0), Scream(slow, 80, 2.0, switching_cost=3.0)
-    assert np.abs(played(fast, given_) - played(python, given_)).max() < 1e-12
-    assert fast.queries == python.queries
-    assert np.abs(fast.state()["experts.members.moved"] - python.state()["experts.members.moved"]).max() < 1e-12
-
-
-@pytest.mark.parametrize("make", [Scream, EfficientScream])
-def test_whole_runs_are_the_same_rounds(make):
-    X = tw.domains.Ellipsoid([1.0, 2.0, 4.0], bound=9.0)
-    problem = tw.problems.piecewise_stationary(X, 300, 5, rng=0)
-    G = problem.gradient_bound(X)
-    loop, steps = make(X, 300, G, switching_cost=20.0), make(X, 300, G, switching_cost=20.0)
-    run = tw.play(loop, problem, decisions=True)
-    slow = []
-    for f in problem:
-        slow.append(steps.decision)
-        steps.step(f)
-    assert np.abs(run.decisions - np.array(slow)).max() < 1e-12
-    assert loop.queries == steps.queries
-    assert np.abs(loop.decision - steps.decision).max() < 1e-12
-
-
-@pytest.mark.parametrize("make", [Scream, EfficientScream])
-@pytest.mark.parametrize("name", ["ellipsoid", "matrices"])
-def test_shared_checks(make, name):
-    check_learner(lambda: make(DOMAINS[name](), 50, 6.0, switching_cost=3.0))
-
-
-@pytest.mark.parametrize("make", [Scream, EfficientScream])
-def test_shared_checks_smallest(make):
-    check_learner(lambda: make(tw.domains.Box([2.0], [3.0]), 1, 6.0, switching_cost=0.0, on_violation="clip"))
-
-
 # ------------------------------------------------------------------------------------------------------------- counts
 
 
@@ -265,21 +220,3 @@ def test_a_loss_with_memory():
             learner.update([0.5 * np.sign(learner.decision[0] - target)])
         total[name] = np.abs(np.array(w) - z).sum() / 2 + 2 * np.abs(np.diff(w)).sum()
     assert total["scream"] < 0.6 * total["ignorant"]
-
-
-# ---------------------------------------------------------------------------------------------------------- bad input
-
-
-@pytest.mark.parametrize("make", [Scream, EfficientScream])
-@pytest.mark.parametrize(
-    ("arguments", "named"),
-    [
-        ((0, 1.0, 1.0), "horizon"),
-        ((10, -1.0, 1.0), "gradient_bound"),
-        ((10, 1.0, -1.0), "switching_cost"),
-        ((10, 1.0, np.nan), "switching_cost"),
-    ],
-)
-def test_bad_arguments(make, arguments, named):
-    with pytest.raises(InputError, match=named):
-        make(tw.domains.Ball(2), *arguments[:2], switching_cost=arguments[2])

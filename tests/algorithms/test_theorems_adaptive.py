@@ -38,16 +38,9 @@ from scipy import optimize
 import thalweg as tw
 from tests.twins import adaptive as ref
 from tests.twins import dynamic as streams
-from tests.worlds import examples, tau_of
+from tests.worlds import THIN_SETS, Distance, examples, tau_of
 
-DOMAINS = {
-    "ball": lambda: tw.domains.Ball(3),
-    "off-centre ball": lambda: tw.domains.Ball(2, radius=2.5, center=[-4.0, 1.0]),
-    "box": lambda: tw.domains.Box([-1.0, 0.0, -0.2], [2.0, 0.5, 0.2]),
-    "ellipsoid": lambda: tw.domains.Ellipsoid([1.0, 3.0, 20.0], bound=1.5),
-    "simplex": lambda: tw.domains.Simplex(5, 1.0),
-    "interval": lambda: tw.domains.Box([-1.0], [1.0]),
-}
+DOMAINS = THIN_SETS
 STYLES = ("abrupt", "gradual", "still")
 SMOOTH = ("squared", "noiseless")
 THRESHOLDS = {
@@ -620,19 +613,6 @@ def test_aflh_on_every_covering_interval(seed, horizon, domain, kind, style, gra
             assert_at_most(np.cumsum(run.f[rounds] - paid), meta + D * np.sqrt(2 * (1 + G**2 * n)))
 
 
-class Bowl:
-    """f(x) = lambda/2 ||x - target||^2."""
-
-    def __init__(self, curvature, target):
-        self.curvature, self.target = curvature, target
-
-    def value(self, x):
-        return float(self.curvature / 2 * np.sum((x - self.target) ** 2))
-
-    def gradient(self, x):
-        return self.curvature * (x - self.target)
-
-
 @given(seed=seeds, horizon=horizons, domain=domains, curvature=st.sampled_from([0.01, 1.0, 30.0]))
 @settings(max_examples=examples(20, slow=200))
 def test_aflh_is_logarithmic_where_losses_are_strongly_convex(seed, horizon, domain, curvature):
@@ -641,7 +621,7 @@ def test_aflh_is_logarithmic_where_losses_are_strongly_convex(seed, horizon, dom
     target = np.repeat(
         [x_set.project(x_set.center + x_set.radius * rng.normal(size=x_set.shape)) for _ in "abc"], 54, 0
     )
-    losses = [Bowl(curvature, u) for u in (target[:horizon] + 0.1 * rng.normal(size=(horizon, x_set.dim)))]
+    losses = [Distance(u, curvature) for u in (target[:horizon] + 0.1 * rng.normal(size=(horizon, x_set.dim)))]
     G = curvature * (x_set.diameter + max(x_set.distance(f.target) for f in losses))
     learner = tw.AFLH(x_set, gradient_bound=G, gradients="own", strong_convexity=curvature)
     run = play(learner, losses)

@@ -10,25 +10,12 @@ import pytest
 import thalweg as tw
 from tests.twins import dynamic as ref
 from tests.twins.optimistic import efficient_optimistic, sword_pp
-from tests.worlds import flat_polytope, slow_where, tau_of
+from tests.worlds import SETS, around, builtin, inner, on_flat, slow_where, smoothness, tau_of
 
-DOMAINS = {
-    "ball": lambda: tw.domains.Ball(3, radius=1.5),
-    "off-centre ball": lambda: tw.domains.Ball(3, radius=0.7, center=[2.0, -1.0, 0.5]),
-    "box": lambda: tw.domains.Box([-1.0, -0.5, 0.0], [0.5, 1.0, 2.0]),
-    "ellipsoid": lambda: tw.domains.Ellipsoid([1.0, 2.0, 4.0], bound=2.0),
+DOMAINS = SETS | {
     "off-centre ellipsoid": lambda: tw.domains.Ellipsoid([0.5, 3.0], bound=1.0, center=[-1.0, 2.0]),
-    "simplex": lambda: tw.domains.Simplex(4, 1.0),
     "one dimension": lambda: tw.domains.Box([-2.0], [1.0]),
-    "custom, without its centre": lambda: tw.domains.Custom(
-        tw.domains.Ball(2, radius=0.5, center=[1.0, 0.3]).project, 2, center=[0.0, 0.0], radius=1.6, diameter=1.0
-    ),
 }
-
-
-def smoothness(stream):
-    """L, or 1 where the loss is not smooth: the learner still runs, only its guarantee is off."""
-    return stream.smoothness or 1.0
 
 
 def on_x(domain, stream, horizon):
@@ -68,11 +55,6 @@ def guessing(domain, stream, horizon, smoothness=None, **more):
 
 def flat(domain, stream):
     return ref.flattened(stream.losses, tau_of(domain))
-
-
-def around(domain):
-    """A ball that is not the smallest, so that every set leaves room outside."""
-    return tw.domains.Ball(domain.dim, radius=1.3 * domain.radius, center=domain.center)
 
 
 # name: (learner, twin), each from (domain, stream, horizon)
@@ -194,10 +176,6 @@ def twin_of(case, domain, kind, horizon=HORIZON, style="abrupt"):
     return CASES[case][1](*setting(domain, kind, horizon, style), horizon)
 
 
-def ensemble(learner):
-    return getattr(learner, "inner", learner)
-
-
 def assert_close(actual, expected, domain):
     """Equal up to rounding: the same few hundred operations in another order."""
     scale = max(1.0, domain.radius, np.abs(domain.center).max())
@@ -213,16 +191,6 @@ def assert_same_queries(queries, twin, born=None):
     assert queries.values == twin.value_queries
 
 
-def builtin(stream):
-    """The same losses as one of the problems that `play` has a compiled loop for."""
-    first = stream.losses[0]
-    if isinstance(first, ref.Linear):
-        costs = np.array([f.slope for f in stream.losses])
-        return tw.problems.LinearLosses(costs, [f.offset for f in stream.losses])
-    make = tw.problems.AbsoluteRegression if isinstance(first, ref.Absolute) else tw.problems.LinearRegression
-    return make(np.array([f.features for f in stream.losses]), [f.label for f in stream.losses])
-
-
 # ------------------------------------------------------------------------------------------------------ round by round
 
 
@@ -231,14 +199,14 @@ def builtin(stream):
 def test_step_equals_the_twin(case, domain, kind):
     x, stream = setting(domain, kind)
     learner, twin = CASES[case][0](x, stream, HORIZON), twin_of(case, domain, kind)
-    inner, born = ensemble(learner), learner.queries
+    members, born = inner(learner), learner.queries
     decisions, weights, points, rates, paid = [], [], [], [], []
     for f in stream.losses:
         decisions.append(learner.decision)
         if case in ENSEMBLES:
-            weights.append(inner.weights)
-            points.append(inner.points)
-            rates += [inner.meta_rate] if len(twin.rates) else []
+            weights.append(members.weights)
+            points.append(members.points)
+            rates += [members.meta_rate] if len(twin.rates) else []
         paid.append(learner.step(f))
     assert_close(decisions, twin.decisions, x)
     np.testing.assert_allclose(paid, twin.losses, rtol=1e-9, atol=1e-9)
@@ -270,37 +238,22 @@ def test_update_equals_the_twin(case, domain, kind):
 @pytest.mark.parametrize("kind", KINDS)
 @on_domains
 def test_play_equals_the_twin(case, domain, kind):
+    """In compiled loops where the set is built in, and round by round in Python."""
     x, stream = setting(domain, kind)
-    check_run(
-        tw.play(CASES[case][0](x, stream, HORIZON), builtin(stream), decisions=True), twin_of(case, domain, kind), x
-    )
-
-
-@on_domains
-def test_play_on_losses_of_your_own_equals_the_twin(case, domain):
-    x, stream = setting(domain, "squared")
-    problem = tw.problems.FromLosses(stream.losses, x.shape)
-    run = tw.play(CASES[case][0](x, stream, HORIZON), problem, decisions=True)
-    check_run(run, twin_of(case, domain, "squared"), x)
-
-
-def check_run(run, twin, x):
-    assert_close(run.decisions, twin.decisions, x)
-    np.testing.assert_allclose(run.losses, twin.losses, rtol=1e-9, atol=1e-9)
-    assert_same_queries(run.queries, twin)
-
-
-@functools.cache
-def on_flat(domain):
-    """A set in a flat, and squared losses whose gradients have long parts across it."""
-    x = {"simplex": lambda: tw.domains.Simplex(4, 2.0), "polytope": flat_polytope}[domain]()
-    return x, ref.make_stream("squared", x, HORIZON, np.random.default_rng(11), scale=2.0)
+    twin, problems = twin_of(case, domain, kind), [builtin(stream)]
+    if kind == "squared":
+        problems.append(tw.problems.FromLosses(stream.losses, x.shape))
+    for problem in problems:
+        run = tw.play(CASES[case][0](x, stream, HORIZON), problem, decisions=True)
+        assert_close(run.decisions, twin.decisions, x)
+        np.testing.assert_allclose(run.losses, twin.losses, rtol=1e-9, atol=1e-9)
+        assert_same_queries(run.queries, twin)
 
 
 @pytest.mark.parametrize("domain", ["simplex", "polytope"])
 @pytest.mark.parametrize("case", CASES)
 def test_on_flats_the_part_of_a_gradient_across_is_taken_off(case, domain):
-    x, stream = on_flat(domain)
+    x, stream = on_flat(domain, HORIZON)
     make, twin = CASES[case][0], CASES[case][1](x, stream, HORIZON)
     run = tw.play(make(x, stream, HORIZON), builtin(stream), decisions=True)
     np.testing.assert_allclose(run.decisions, twin.decisions, rtol=0, atol=1e-12)
@@ -314,7 +267,7 @@ def test_on_flats_the_part_of_a_gradient_across_is_taken_off(case, domain):
 @pytest.mark.parametrize("domain", ["simplex", "polytope"])
 def test_on_flats_the_twins_differ_without_it(domain):
     """The part across has work to do: with it inside a ball, the ensemble plays something else."""
-    x, stream = on_flat(domain)
+    x, stream = on_flat(domain, HORIZON)
     constants, y = on_x(x, stream, HORIZON), x.surrogate
     raw = ref.efficient_dynamic(stream.losses, x.project, y.center, y.radius, **constants)
     assert np.abs(raw.decisions - in_y(x, stream, HORIZON).decisions).max() > 1e-3

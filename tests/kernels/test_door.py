@@ -167,15 +167,6 @@ def test_runs_release_the_interpreter():
     assert seen > 10  # with the interpreter held it would stand still
 
 
-def test_a_call_made_ready_takes_new_numbers():
-    domain = tw.domains.Ball(2)
-    learner = tw.SOGD(domain)
-    learner.update([0.5, 0.0])
-    before = learner.decision.copy()
-    learner.update([0.5, 0.0], 3.0)
-    assert not np.array_equal(before, learner.decision)
-
-
 def test_pointers_know_their_signature():
     pointer = Pointer(first, "f8(f8[1])")
     assert pointer.known == ("f8[1]",)

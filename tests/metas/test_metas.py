@@ -318,26 +318,6 @@ def test_observed_range_equals_the_twin(seed, rounds, low, high):
         assert arena.unit == pytest.approx(twin.B, rel=1e-14)
 
 
-@given(seed=seeds, kind=metas, rounds=st.integers(1, 40), observed=st.booleans())
-@settings(max_examples=20)
-def test_compiled_and_plain_python_are_the_same(seed, kind, rounds, observed):
-    """The functions that are compiled run in Python too, where the class chooses the implementation in the same way."""
-    rng = np.random.default_rng(seed)
-    arena, plain = Arena(kind, observed=observed and kind is PROD), Arena(kind, observed=observed and kind is PROD)
-    for _ in come_and_go(arena, rng, rounds):
-        for slot in np.flatnonzero((arena.born != plain.born) & (arena.born > 0)):
-            plain.admit(slot, arena.born[slot])
-        plain.born[:] = arena.born
-        p = np.empty(len(plain.born))
-        weigh(plain.m, plain.c, 0, len(p), plain.born, p)
-        r = feedback(arena.weights, arena.awake, rng)
-        arena.feed(r)
-        feed(plain.m, plain.c, 0, len(r), plain.born, 0.0, -r, 0.0)
-        weigh(plain.m, plain.c, 0, len(r), plain.born, p)
-        np.testing.assert_allclose(p, arena.weights, rtol=1e-11, atol=1e-13)
-        np.testing.assert_allclose(plain.S, arena.S, rtol=1e-11, atol=1e-13)
-
-
 @given(seed=seeds, kind=metas, rounds=st.integers(1, 40))
 @settings(max_examples=20)
 def test_where_nobody_sleeps_there_need_be_no_list_of_the_awake(seed, kind, rounds):

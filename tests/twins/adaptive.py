@@ -304,11 +304,8 @@ class CoverTrace(Trace):
         return self
 
     def note(self, f, x, living, p):
-        self.decisions.append(x)
-        self.losses.append(f.value(x))
-        self.born.append([J[0] for J in living])
-        self.points.append(np.array([expert.point for expert in living.values()]))
-        self.weights.append(p)
+        points = np.array([expert.point for expert in living.values()])
+        self.add(decisions=x, losses=f.value(x), born=[J[0] for J in living], points=points, weights=p)
 
 
 def combine(p, living):
@@ -528,9 +525,7 @@ def efficient_cbce(losses, project, center, radius, *, gradient_bound, project_y
         g = f.gradient(x)
         trace.gradient_queries += 1
         h = surrogate_gradient(g, y, x, tol, tau)
-        trace.gradients.append(g)
-        trace.fed.append(h)
-        trace.inner.append(y)
+        trace.add(gradients=g, fed=h, inner=y)
         meta.feed({J: h @ (y - expert.point) / (2 * gradient_bound * radius) for J, expert in living.items()})
         for expert in living.values():
             expert.update(h)
@@ -585,10 +580,7 @@ def efficient_adaptive(
         trace.gradient_queries += 1
         trace.value_queries += 1
         h = surrogate_gradient(g, y, x, tol, tau)
-        trace.gradients.append(g)
-        trace.fed.append(h)
-        trace.inner.append(y)
-        trace.rates.append([meta.eta[J] * meta.B for J in living])
+        trace.add(gradients=g, fed=h, inner=y, rates=[meta.eta[J] * meta.B for J in living])
         # 2, 3: the meta-learner and the experts that played in round t
         meta.feed({J: h @ (y - expert.point) / unit for J, expert in living.items()})
         for expert in living.values():

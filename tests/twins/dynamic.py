@@ -118,6 +118,11 @@ class Trace:
     gradient_queries: int = 0
     value_queries: int = 0
 
+    def add(self, **seen) -> None:
+        """Append what was seen in a round."""
+        for name, value in seen.items():
+            getattr(self, name).append(value)
+
     def arrays(self) -> Trace:
         for name in ("decisions", "losses", "gradients", "fed", "inner", "points", "weights", "rates"):
             setattr(self, name, np.array(getattr(self, name)))
@@ -223,9 +228,7 @@ def ogd(losses, project, center, *, step_size=None, diameter=None, gradient_boun
     for t, f in enumerate(losses, start=1):
         g = f.gradient(x)
         trace.gradient_queries += 1
-        trace.decisions.append(x)
-        trace.losses.append(f.value(x))
-        trace.gradients.append(g)
+        trace.add(decisions=x, losses=f.value(x), gradients=g)
         if step_size is not None:
             eta = step_size
         elif horizon is not None:
@@ -245,9 +248,7 @@ def sogd(losses, project, center, *, scale, delta=1.0):
     for f in losses:
         g = f.gradient(x)
         trace.gradient_queries += 1
-        trace.decisions.append(x)
-        trace.losses.append(f.value(x))
-        trace.gradients.append(g)
+        trace.add(decisions=x, losses=f.value(x), gradients=g)
         q = q + g @ g
         x = project(x - scale / math.sqrt(delta + q) * g)
         trace.projections += 1
@@ -270,11 +271,7 @@ def ader(losses, project, center, *, horizon, diameter, gradient_bound, gradient
     points = np.array([project(center)] * n_members)
     for f in losses:
         x = center + sum(p[i] * (points[i] - center) for i in range(n_members))
-        trace.decisions.append(x)
-        trace.losses.append(f.value(x))
-        trace.points.append(points)
-        trace.weights.append(p)
-        trace.rates.append(alpha)
+        trace.add(decisions=x, losses=f.value(x), points=points, weights=p, rates=alpha)
 
         if gradients == "own":
             loss = np.array([f.value(points[i]) for i in range(n_members)])
@@ -316,12 +313,7 @@ def sword(losses, project, center, *, horizon, diameter, gradient_bound, smoothn
         p = softmax(-eps * cumulative)
         x = center + sum(p[i] * (points[i] - center) for i in range(n_members))
         g = f.gradient(x)
-        trace.decisions.append(x)
-        trace.losses.append(f.value(x))
-        trace.gradients.append(g)
-        trace.points.append(points)
-        trace.weights.append(p)
-        trace.rates.append(eps)
+        trace.add(decisions=x, losses=f.value(x), gradients=g, points=points, weights=p, rates=eps)
         trace.gradient_queries += 1
 
         if gradients == "own":
@@ -350,11 +342,7 @@ def one_projection_ogd(losses, project, project_y, center, *, step_size, tau=eve
         g = f.gradient(x)
         trace.gradient_queries += 1
         h = surrogate_gradient(g, y, x, tau=tau)
-        trace.decisions.append(x)
-        trace.losses.append(f.value(x))
-        trace.gradients.append(g)
-        trace.fed.append(h)
-        trace.inner.append(y)
+        trace.add(decisions=x, losses=f.value(x), gradients=g, fed=h, inner=y)
         y = project_y(y - step_size * h)
     return trace.arrays()
 
@@ -403,14 +391,7 @@ def efficient_dynamic(
         g = f.gradient(x)
         trace.gradient_queries += 1
         h = surrogate_gradient(g, y, x, tau=tau)
-        trace.decisions.append(x)
-        trace.losses.append(f.value(x))
-        trace.gradients.append(g)
-        trace.fed.append(h)
-        trace.inner.append(y)
-        trace.points.append(center + z)
-        trace.weights.append(p)
-        trace.rates.append(eps)
+        trace.add(decisions=x, losses=f.value(x), gradients=g, fed=h, inner=y, points=center + z, weights=p, rates=eps)
         # line 6: every member steps and is pulled back into Y; its loss is that of the point it had
         cumulative = cumulative + np.array([h @ z[i] for i in range(n_members)])
         q = q + h @ h

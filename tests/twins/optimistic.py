@@ -50,15 +50,17 @@ def efficient_optimistic(
         g = f.gradient(x)
         h = g if flaw == "bent" else surrogate_gradient(g, y, x, tau=tau)
         loss = np.array([h @ (z - y) for z in members])
-        trace.decisions.append(x)
-        trace.losses.append(f.value(x))
-        trace.gradients.append(g)
-        trace.fed.append(h)
-        trace.inner.append(y)
-        trace.points.append(np.array(hats))
-        trace.weights.append(p)
-        trace.rates.append(rate)
-        trace.hints.append(m)
+        trace.add(
+            decisions=x,
+            losses=f.value(x),
+            gradients=g,
+            fed=h,
+            inner=y,
+            points=np.array(hats),
+            weights=p,
+            rates=rate,
+            hints=m,
+        )
         trace.projections += 1
         trace.gradient_queries += 1
         A = A + loss
@@ -81,11 +83,7 @@ def sword_pp(losses, project, center, *, horizon, diameter, gradient_bound, smoo
     for f in losses:
         x = sum(p[i] * points[i] for i in range(n))
         g = f.gradient(x)
-        trace.decisions.append(x)
-        trace.losses.append(f.value(x))
-        trace.gradients.append(g)
-        trace.points.append(np.array(points))
-        trace.weights.append(p)
+        trace.add(decisions=x, losses=f.value(x), gradients=g, points=np.array(points), weights=p)
         trace.gradient_queries += 1
         variation, before = variation + (g - before) @ (g - before), g
         past = past + np.array([g @ points[i] + 2 * L * moved[i] for i in range(n)])

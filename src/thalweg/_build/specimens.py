@@ -21,7 +21,7 @@ import thalweg as tw
 from thalweg import control, estimators, pca, regret
 from thalweg._kernels.projections import PYTHON
 from thalweg._types import Array
-from thalweg.cards import Recipe, Setting, recipes
+from thalweg.cards import Setting, recipes
 from thalweg.domains import (
     Ball,
     Box,
@@ -48,7 +48,6 @@ from thalweg.fleet.keys import shard_of
 from thalweg.fleet.seats import StreamSeat
 from thalweg.learners.cover import Cover
 from thalweg.learners.delayed_feedback import DelayedFeedback
-from thalweg.learners.one_projection import surrogate_gradient
 from thalweg.losses import KINDS
 from thalweg.metas import AdaNormalHedge, AdaptMLProd, CoinBetting, Hedge, LeadingHistory, Meta, Prod
 from thalweg.parts.linear import LinearLayout
@@ -83,7 +82,6 @@ def specimens() -> Iterator[Specimen]:
         _learners,
         _alone,
         _covers,
-        _others,
         _reductions,
         _delayed,
         _regret,
@@ -224,41 +222,17 @@ def _learners() -> Iterator[Specimen]:
     for name, recipe in recipes().items():
         for ground, domain in {**_grounds(), "Simplex": Simplex(2), "ProductOfBalls": ProductOfBalls(2, 1.0)}.items():
             if not (recipe.kind.values_only and ground == "Custom"):
-                yield f"{name} on {ground}", partial(_play_on, domain, partial(_build, recipe))
+                yield f"{name} on {ground}", partial(_play_new, partial(recipe.build, _setting(domain)))
     for name, make in _options().items():
         for ground, domain in {**_grounds(), "Simplex": Simplex(2)}.items():
-            yield f"{name} on {ground}", partial(_play_on, domain, make)
-
-
-def _build(recipe: Recipe, domain: Domain) -> object:
-    return recipe.build(_setting(domain))
-
-
-def _play_on(domain: Domain, make: Make) -> None:
-    _play(make(domain))
+            yield f"{name} on {ground}", partial(_play_new, partial(make, domain))
 
 
 def _options() -> dict[str, Make]:
-    """Options that no card has."""
-    T, G = HORIZON, LARGE
+    """Options with arrays that no card has."""
     return {
-        "AFLH, strongly convex": lambda X: tw.AFLH(X, gradient_bound=G, strong_convexity=1.0, gradients="own"),
-        "CBCE, compact": lambda X: tw.CBCE(X, gradient_bound=G, cover="compact"),
-        "EfficientAdaptive, observed": lambda X: tw.EfficientAdaptive(
-            X, T, G, 1.0, threshold=0.1, restart="current", feedback_range="observed"
-        ),
-        "EfficientDelayed, start": lambda X: tw.EfficientDelayed(X, T, G, delay=1, start=X.project(X.center)),
-        "EfficientDynamic, start": lambda X: tw.EfficientDynamic(X, T, G, start=X.project(X.center)),
-        "EfficientIntervalDynamic, observed": lambda X: tw.EfficientIntervalDynamic(
-            X, T, G, 1.0, threshold=0.1, restart="current", feedback_range="observed"
-        ),
+        "EfficientDynamic, start": lambda X: tw.EfficientDynamic(X, HORIZON, LARGE, start=X.project(X.center)),
         "EfficientOptimistic, hints": _hinted,
-        "OGD, start": lambda X: tw.OGD(X, step_size=0.1, start=X.project(X.center)),
-        "OGD, decaying": lambda X: tw.OGD(X, gradient_bound=G),
-        "SACS, thresholds": lambda X: tw.SACS(X, loss_bound=G, smoothness=1.0, threshold=0.1),
-        "Scream, free": lambda X: tw.Scream(X, T, G, switching_cost=0.0),
-        "Tracker, gradients only": lambda X: tw.Tracker(X, loss_floor=None, curvature=False, intervals=False),
-        "Tracker, start": lambda X: tw.Tracker(X, start=X.project(X.center)),
     }
 
 
@@ -310,53 +284,12 @@ def _play_new(make: Callable[[], Any]) -> None:
     _play(make())
 
 
-def _others() -> Iterator[Specimen]:
-    """Options shared by several learners: prices, judges, thresholds, capacity that has to grow."""
-    ball = Ball(2)
-    priced = partial(tw.Ensemble, ball, [0.1, 1.0], switching_cost=1.0, prior=[0.5, 0.5], meta_rate=0.1)
-    yield "Ensemble, priced", partial(_play_new, priced)
-    judged = partial(tw.Ensemble, ball, [0.1, 1.0], judge="value", gradients="own")
-    yield "Ensemble, judged by value", partial(_play_new, judged)
-    yield "cover that grows", _outgrow
-    yield "levels that search", _search
-    yield "gradients that are clipped", _clipped
-    yield "surrogate gradient", partial(surrogate_gradient, [-1.0, 1.0], y=[2.0, 0.0], x=[1.0, 0.0])
-
-
-def _outgrow() -> None:
-    ball = Ball(2)
-    options: dict[str, Any] = {"threshold": lambda m: 0.1, "nonnegative": True, "anytime": True, "horizon": 1}
-    cover = Cover(ball, Descent(ball, 0.1), meta=Hedge(rate=0.1), **options)
-    for _ in range(2):
-        tw.play(cover, _problem(ball))
-
-
-def _search() -> None:
-    for domain in _grounds().values():
-        levels = tw.CutkoskyAdaptive(domain, HORIZON, 1.0, epsilon=10.0)
-        for _ in range(12):
-            levels.update([1.0, 0.0])
-
-
-def _clipped() -> None:
-    for domain in _grounds().values():
-        learner = tw.OGD(domain, gradient_bound=0.1, on_violation="clip")
-        for _ in range(3):
-            learner.update([1.0, 1.0])
-
-
 def _reductions() -> Iterator[Specimen]:
     """One projection a round around every machine that takes one gradient, on a ball and on another set."""
     X = Box(-0.5, 0.5, shape=2)
     for ground, Y in _grounds().items():
         for name, make in _one_gradient(isinstance(Y, Ball)).items():
             yield f"OneProjection, {name} on {ground}", partial(_reduce, X, make, Y)
-    for name, target in _sets().items():
-        yield f"OneProjection onto {name}", partial(_reduce, target, tw.SOGD, None)
-    for name, recipe in recipes().items():
-        taken = recipe.kind.values_only or issubclass(recipe.kind, DelayedFeedback | tw.OneProjection)
-        if not taken and recipe.build(_setting(X)).one_gradient:
-            yield f"OneProjection of {name}", partial(_reduce, X, partial(_build, recipe), Ball(2))
     twice: dict[str, Make] = {
         "SOGD": lambda Y: tw.OneProjection(Y, tw.SOGD),
         "EfficientDynamic": lambda Y: tw.EfficientDynamic(Y, HORIZON, LARGE),
@@ -395,35 +328,29 @@ def _cover_of(name: str, meta: str, domain: Domain) -> Cover:
 
 def _delayed() -> Iterator[Specimen]:
     """Delayed feedback: copies that take turns, in order and in any order."""
-    for name in ("SOGD", "Tracker", "EfficientDynamic", "CutkoskyAdaptive", "SwordPP", "CBCE-shared"):
-        for ground, domain in _grounds().items():
-            yield f"Delayed {name} on {ground}", partial(_delay, partial(_build, recipes()[name]), domain)
+    for ground, domain in _grounds().items():
+        yield f"Delayed on {ground}", partial(_delay, domain)
 
 
-def _delay(make: Make, domain: Domain) -> None:
+def _delay(domain: Domain) -> None:
     problem = _problem(domain)
-    tw.play(tw.Delayed(domain, make, delay=1), problem, decisions=True)
-    tw.play(tw.Delayed(domain, make, max_delay=2), problem, delay=[1, 0, -1, 2])
-    _update(tw.Delayed(domain, make, delay=0), problem[0])
+    tw.play(tw.Delayed(domain, tw.SOGD, delay=1), problem, decisions=True)
+    tw.play(tw.Delayed(domain, tw.SOGD, max_delay=2), problem, delay=[1, 0, -1, 2])
+    _update(tw.Delayed(domain, tw.SOGD, delay=0), problem[0])
 
 
 # ---------------------------------------------------------------------------------------------------------- comparators
 
 
 def _regret() -> Iterator[Specimen]:
-    """Comparators of every loss on sets of each kind, measures, certificates, witnesses."""
+    """Comparators of every loss on sets of each kind, measures, witnesses."""
     for loss in KINDS:
         for where in (Ball(2, center=[2.0, 2.0]), Simplex(2)):
             yield f"comparators, {loss} on {where}", partial(_compare, loss, where)
-        yield f"comparators in Python, {loss}", partial(_minimise, loss, _by_hand())
     for name, domain in _sets().items():
         if domain.onto is not PYTHON:
             yield f"comparators on {name}", partial(_compare, "squared", domain)
             yield f"comparators on {name}, copied", partial(_compare, "squared", copy.deepcopy(domain))
-        else:
-            yield f"comparators in Python on {name}", partial(_minimise, "squared", domain)
-    for name in recipes():
-        yield f"certificate of {name}", partial(_certify, recipes()[name])
 
 
 def _compare(loss: str, domain: Domain) -> None:
@@ -439,21 +366,6 @@ def _compare(loss: str, domain: Domain) -> None:
     regret.witnesses(run, problem, domain)
 
 
-def _minimise(loss: str, domain: Domain) -> None:
-    """Minimise in Python, for a set that only Python can project onto: only methods of losses are kernels."""
-    problem = _problem(domain, loss)[:1]
-    regret.best_fixed(problem, domain, tol=0.5)
-    regret.witnesses(tw.play(tw.SOGD(domain), problem), problem, domain)
-
-
-def _certify(recipe: Recipe) -> None:
-    ball = Ball(2)
-    problem, learner = _problem(ball), recipe.build(_setting(ball))
-    run = tw.play(learner, problem, decisions=True)
-    if recipe.card.theorem is not None:
-        regret.certify(learner, problem, run)
-
-
 # ----------------------------------------------------------------------------------------------- control, subspaces
 
 
@@ -465,7 +377,6 @@ def _controllers() -> Iterator[Specimen]:
                 f"{kind.__name__}, {'measured' if constants is None else 'given'}",
                 partial(_run_controller, kind, constants),
             )
-    yield "policies", _policies
     yield "committee", _committee
 
 
@@ -485,22 +396,6 @@ def _committee() -> None:
     controller = control.TrackingControl(system)
     control.simulate(controller, system, cost, 0.1 * _numbers(3, 2))
     control.simulate(copy.deepcopy(controller), system, cost, 0.1 * _numbers(3, 2))
-
-
-def _policies() -> None:
-    system, cost = control.double_integrator(), control.AbsoluteCost([1.0, 1.0], [1.0])
-    wind = 0.1 * _numbers(6, 2)
-    for policies in (_numbers(2, 1, 2), _numbers(6, 2, 1, 2)):
-        controller = control.Planted(system, policies=policies)
-        control.simulate(controller.clone(), system, cost, wind)
-        control.simulate(copy.deepcopy(controller), system, cost, wind)
-    policy = control.DAC(system, memory=2)
-    past = policy.past_of(wind, 4)
-    policy.action(_numbers(2, 1, 2), np.zeros(2), past)
-    loss = policy.loss(cost, past)
-    loss.value(_numbers(2, 1, 2)), loss.gradient(_numbers(2, 1, 2))
-    X = SpectralBalls(policy.shape, 1.0)
-    tw.SOGD(X).step(loss)
 
 
 def _subspaces() -> Iterator[Specimen]:

@@ -16,12 +16,12 @@ import stat
 import uuid
 import zipfile
 from collections.abc import Iterator, Mapping
-from typing import Any, BinaryIO
+from typing import BinaryIO, TypeVar
 
 import numpy as np
 from numpy.lib import format as npy
-from numpy.typing import NDArray
 
+from thalweg._types import AnyArray
 from thalweg._validate import visible, wrong
 from thalweg._version import __version__
 from thalweg.errors import InputError, MissingExtraError, StateError
@@ -40,6 +40,7 @@ __all__ = [
     "write_archive",
 ]
 
+T = TypeVar("T")
 SCHEMA = 4  # version of the layout of files and states
 TEXT = "thalweg.json"
 KINDS = {"f": 8, "i": 8, "u": 8, "b": 1}  # arrays that are read, and the most bytes of a number
@@ -52,7 +53,7 @@ def read_path(owner: str, path: object) -> str | os.PathLike[str]:
     return path
 
 
-def write_archive(path: str | os.PathLike[str], text: str, arrays: Mapping[str, NDArray[Any]]) -> None:
+def write_archive(path: str | os.PathLike[str], text: str, arrays: Mapping[str, AnyArray]) -> None:
     """Write a file whole or not at all."""
     target = pathlib.Path(os.path.realpath(path))
     draft = target.with_name(f".thalweg-{uuid.uuid4().hex}.tmp")
@@ -93,7 +94,7 @@ def replacing(path: pathlib.Path, draft: pathlib.Path) -> Iterator[BinaryIO]:
         raise
 
 
-def _to_npy(array: NDArray[Any]) -> bytes:
+def _to_npy(array: AnyArray) -> bytes:
     file = io.BytesIO()
     npy.write_array(file, array, version=(1, 0), allow_pickle=False)
     return file.getvalue()
@@ -153,7 +154,7 @@ class Archive:
             )
         self.arrays = {name.removesuffix(".npy"): self._array(name) for name in self._members if name != TEXT}
 
-    def _array(self, name: str) -> NDArray[Any]:
+    def _array(self, name: str) -> AnyArray:
         """A member; `read` compares its checksum."""
         file = io.BytesIO(self._zip.read(name))
         header = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}[npy.read_magic(file)]
@@ -167,7 +168,7 @@ class Archive:
         return array.astype(dtype.newbyteorder("="))
 
 
-def is_(kind: type, value: object) -> Any:
+def is_(kind: type[T], value: object) -> T:
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise StateError(f"The {TEXT} of the file is damaged: expected {kind.__name__}, got {type(value).__name__}.")
     return value
@@ -177,7 +178,7 @@ def _refuse(word: str) -> None:
     raise StateError(f"The {TEXT} of the file is damaged: it has {word[:20]!r}.")
 
 
-def _once(pairs: list[tuple[str, object]]) -> dict[str, Any]:
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len(dict(pairs)) < len(pairs):
         raise StateError(f"The {TEXT} of the file is damaged: a name occurs twice.")
     return dict(pairs)

@@ -27,7 +27,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thalweg._core.archive import (
     KINDS,
@@ -43,6 +42,7 @@ from thalweg._core.archive import (
 from thalweg._core.state import at_most
 from thalweg._recorded import KINDS as RECORDED
 from thalweg._recorded import Recorded, build, parameters, public_name
+from thalweg._types import AnyArray
 from thalweg._version import __version__
 from thalweg.errors import InputError, MissingExtraError, StateError
 
@@ -73,8 +73,8 @@ class _Writer:
     """Values as (2), and the objects and arrays that they need."""
 
     def __init__(self) -> None:
-        self.objects: list[dict[str, Any]] = []
-        self.arrays: dict[str, NDArray[Any]] = {}
+        self.objects: list[dict[str, object]] = []
+        self.arrays: dict[str, AnyArray] = {}
         self._places: dict[int, tuple[int, object]] = {}  # of objects by id; keeping them alive keeps their ids
 
     def add(self, value: Any) -> int:
@@ -186,7 +186,7 @@ class _Reader:
     """Builds the objects that a file describes."""
 
     def __init__(
-        self, path: str | os.PathLike[str], archive: Archive, classes: tuple[type, ...], given: dict[str, Any]
+        self, path: str | os.PathLike[str], archive: Archive, classes: tuple[type, ...], given: dict[str, object]
     ) -> None:
         self.path, self.archive, self.given = os.fspath(path), archive, given
         self.own = {kind.__qualname__: kind for kind in classes}
@@ -382,9 +382,9 @@ def summary(path: str | os.PathLike[str]) -> str:
     return "\n".join([*head, "", *columns[0], "", *columns[1]])
 
 
-def _as_text(objects: list[dict[str, Any]], archive: Archive, value: object, depth: int) -> str:
+def _as_text(objects: list[dict[str, object]], archive: Archive, value: object, depth: int) -> str:
     """A value of (2) as text."""
-    deeper: Callable[[Any], str] = functools.partial(_as_text, objects, archive, depth=depth + 1)
+    deeper: Callable[[object], str] = functools.partial(_as_text, objects, archive, depth=depth + 1)
     if depth > 5:
         return "..."
     if isinstance(value, list):

@@ -1,14 +1,11 @@
 """Checks that a part of one's own has the functions of its kind, before a compiler looks for them."""
 
-from collections.abc import Callable
-from typing import Any
-
-from thalweg._kernels.jit import CHOSEN
+from thalweg._kernels.jit import CHOSEN, Function
 
 __all__ = ["check_implemented"]
 
 
-def check_implemented(part: type, *functions: Callable[..., Any]) -> None:
+def check_implemented(part: type, *functions: Function) -> None:
     """Raise a TypeError if one of these generic functions is not implemented for the class."""
     for function in functions:
         if part not in CHOSEN[function]:

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from thalweg._core.state import Block, Plan
 from thalweg._interrupts import interrupts
 from thalweg._kernels.handle import Handle, Unbound, bind
-from thalweg._kernels.jit import Call, Kernel
+from thalweg._kernels.jit import AnyKernel, Call, Function
+from thalweg._types import AnyArray
 
 __all__ = [
     "Fixed",
@@ -30,10 +31,26 @@ __all__ = [
     "whole_numbers",
 ]
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Function)
 Sizes = Mapping[str, int]
-Saved = Mapping[str, NDArray[Any]]  # the arrays of a saved state, by name
+Saved = Mapping[str, AnyArray]  # the arrays of a saved state, by name
 Snapshot = tuple[Block, Sizes, NDArray[np.int64]]
+
+
+class Guest(Protocol):
+    """An object with a state of its own, such as a learner from another package."""
+
+    def state(self) -> Mapping[str, Any]:
+        """Return all that changes, by name."""
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Continue from a state."""
+
+    def reset(self) -> None:
+        """Return to the first round."""
+
+
+Remembered = tuple[Snapshot, Mapping[str, Any], dict[str, Any]]  # with the guests and theirs
 
 
 class Layout(Protocol):
@@ -86,17 +103,17 @@ def _has_memory_only(guest: object) -> bool:
     return getattr(getattr(type(guest), "state", None), "memory_only", False)
 
 
-def snapshot(guest: Any) -> Any:
+def snapshot(guest: Any) -> object:
     """Return all that a guest needs to return to the present: its snapshot if it can make one, else its state."""
     return guest.snapshot() if hasattr(guest, "snapshot") else guest.state()
 
 
-def roll_back(guest: Any, kept: Any) -> None:
+def roll_back(guest: Any, kept: object) -> None:
     """Let a guest return to a snapshot."""
     (guest.roll_back if hasattr(guest, "snapshot") else guest.restore)(kept)
 
 
-def _pair(block: Block) -> object:
+def _pair(block: Block) -> tuple[object, ...]:
     return block.state, block.settings
 
 
@@ -126,7 +143,7 @@ class Memory:
     def __init__(
         self,
         layout: Layout,
-        tree: Callable[[Block], Any] = _pair,
+        tree: Callable[[Block], tuple[object, ...]] = _pair,
         moved: Callable[[Memory], None] | None = None,
         guests: Mapping[str, Any] | None = None,
         start: tuple[Block, Sizes] | None = None,
@@ -163,7 +180,7 @@ class Memory:
     def adopt(self, block: Block, sizes: Sizes) -> None:
         """Swap: from here on this block is the state."""
         self._handle: Handle | None = None
-        self._calls: dict[Kernel[..., Any], Call] = {}
+        self._calls: dict[AnyKernel, Call] = {}
         self._first = None
         self.block, self.state, self.settings, self.sizes = block, block.state, block.settings, sizes
         if self._moved is not None:
@@ -187,7 +204,7 @@ class Memory:
         """The same as the handle, for kernels' functions called in Python."""
         return Unbound(self._tree(self.block))
 
-    def call(self, kernel: Kernel[..., Any], *arguments: object) -> Call:
+    def call(self, kernel: AnyKernel, *arguments: object) -> Call:
         """Return a call of `kernel(handle, *arguments)` that is bound once and kept until the block moves.
 
         Arguments are bound at the first call: arrays that belong to this memory's owner for good, and numbers, which
@@ -216,7 +233,7 @@ class Memory:
         with together((self,)):
             yield
 
-    def _remember(self) -> tuple[Snapshot, Mapping[str, object], dict[str, Any]]:
+    def _remember(self) -> Remembered:
         """Return a snapshot, and the guests with theirs: their memory where that is all they have."""
         guests = {
             name: guest._memory._remember() if _has_memory_only(guest) else snapshot(guest)
@@ -224,7 +241,7 @@ class Memory:
         }
         return self.snapshot(), self.guests, guests
 
-    def _return_to(self, before: tuple[Snapshot, Mapping[str, Any], dict[str, Any]]) -> None:
+    def _return_to(self, before: Remembered) -> None:
         mine, self.guests, guests = before
         self.roll_back(mine)
         for name, guest in self.guests.items():

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from thalweg._core.state import Floats, Rule, Seen, field
+from thalweg._types import AnyArray
 from thalweg._validate import MOST_COUNTED
 
 __all__ = [
@@ -56,7 +57,7 @@ def born(m: int, slots: int, *, geometric: bool = False) -> list[int]:
     return [(m >> k << k) * (geometric or m >> k & 1) for k in range(slots)]
 
 
-def within_bounds(values: NDArray[Any], low: ArrayLike, high: ArrayLike, alive: Any = ...) -> bool:
+def within_bounds(values: AnyArray, low: ArrayLike, high: ArrayLike, alive: Any = ...) -> bool:
     """Whether low <= values <= high for members that are alive, up to rounding; False for nan."""
     most = SLACK * np.asarray(high)
     return bool(((values >= low) & (values <= most))[alive].all())

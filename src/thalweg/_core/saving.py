@@ -9,10 +9,9 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Container, Iterable, Mapping
-from typing import Any, Self, cast
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thalweg._core import files
 from thalweg._core.archive import SCHEMA
@@ -20,6 +19,7 @@ from thalweg._core.html import fact_table
 from thalweg._core.memory import Layout, Memory, memory_only, roll_back, snapshot
 from thalweg._core.state import Block, Past, Plan
 from thalweg._recorded import Recorded, build, describe, initialise, parameters
+from thalweg._types import AnyArray
 from thalweg._validate import short_array, short_repr
 from thalweg.errors import StateError
 
@@ -30,16 +30,19 @@ __all__ = [
 FREE = ("on_violation", "disturbance_bound", "owner", "rng")  # arguments that may differ: the seed is in the state
 
 
+V = TypeVar("V")
+
+
 # ---------------------------------------------------------------------------------------------------- for any owner
 
 
-def settings(owner: Any) -> dict[str, Any]:
+def settings(owner: Any) -> dict[str, object]:
     """Return all arguments as text: two of a class must agree in them for one to take over the other's state."""
     given = {name: p.default for name, p in parameters(type(owner)).items() if p.kind is not p.VAR_KEYWORD}
     return {name: describe(value) for name, value in (given | owner._arguments()).items() if name not in FREE}
 
 
-def write(owner: Any, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+def write(owner: Any, arrays: Mapping[str, AnyArray]) -> dict[str, Any]:
     """Return a state: class, schema, settings, and copies of the arrays."""
     saved: dict[str, object] = {"class": type(owner).__name__, "schema": SCHEMA}
     saved.update({f"settings.{key}": copy.copy(value) for key, value in owner._settings().items()})
@@ -53,7 +56,7 @@ def unfit(owner: object, why: str) -> StateError:
     return StateError(f"{name} cannot restore this state: {why}. Restore one that {name}.state() gave, or reset().")
 
 
-def inside(saved: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+def inside(saved: Mapping[str, V], prefix: str) -> dict[str, V]:
     """Return the entries whose names have a prefix, without it."""
     return {
         key.removeprefix(prefix): value
@@ -69,7 +72,7 @@ def plain(saved: object) -> Any:
     return {k: v.item() if isinstance(v, np.ndarray) and v.ndim == 0 else v for k, v in saved.items()}
 
 
-def check_kind(owner: Any, saved: Any) -> None:
+def check_kind(owner: Any, saved: object) -> None:
     """Refuse a state of another class, schema or settings."""
     name, noun = type(owner).__name__, owner._noun
     if not isinstance(saved, Mapping) or "class" not in saved:
@@ -96,7 +99,7 @@ def check_kind(owner: Any, saved: Any) -> None:
             )
 
 
-def check_names(owner: Any, saved: Mapping[str, Any], names: Container[str], prefixes: Iterable[str] = ()) -> None:
+def check_names(owner: Any, saved: Mapping[str, object], names: Container[str], prefixes: Iterable[str] = ()) -> None:
     """Refuse a state with entries beside its kind, these names and those with these prefixes."""
     read_elsewhere = ("settings.", *prefixes)
     for key in saved:
@@ -124,7 +127,7 @@ def read(
     return fill(owner, plan, saved, square), sizes
 
 
-def fill(owner: object, plan: Plan, saved: Mapping[str, Any], square: float = np.inf) -> Block:
+def fill(owner: object, plan: Plan, saved: Mapping[str, object], square: float = np.inf) -> Block:
     """Return a new block with these arrays: shapes, types and finite numbers are checked before it is allocated."""
     given = {name: _array(owner, saved, name, said.dtype, shape) for name, said, shape in plan.fields()}
     block = Block(plan)
@@ -139,7 +142,7 @@ def fill(owner: object, plan: Plan, saved: Mapping[str, Any], square: float = np
 
 def _array(
     owner: object, saved: Mapping[str, object], key: str, dtype: np.dtype[Any], shape: tuple[int, ...]
-) -> NDArray[Any]:
+) -> AnyArray:
     """Return one array of a saved state, checked."""
     given = saved.get(key)
     try:
@@ -293,7 +296,7 @@ class Kept:
         """Return one of its own: a copy that shared the arrays would move with the original."""
         return copy.deepcopy(self)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Return arguments and words; views, handles and scratch space are made again."""
         memory, owner = self._memory, cast(Recorded, self)
         return {
@@ -319,7 +322,7 @@ class Kept:
 
     # ------------------------------------------------------------------ inspection
 
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self) -> dict[str, object]:
         return settings(self)
 
     def _unfit(self, why: str) -> StateError:
@@ -355,7 +358,7 @@ def _shown(made: Any) -> str:
     return ", ".join(shown)
 
 
-def _warnings_given(one: object) -> dict[str, Any]:
+def _warnings_given(one: object) -> dict[str, object]:
     """Return which warnings were given already."""
     return {name: value for name, value in getattr(one, "__dict__", {}).items() if name.startswith("_warned_of_")}
 

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple, Self, get_args, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
+from thalweg._types import AnyArray
 from thalweg.errors import StateError
 
 __all__ = [
@@ -64,9 +65,9 @@ class Past(NamedTuple):
 class Seen(NamedTuple):
     """A field of a saved state, and everything that a rule may compare it with."""
 
-    value: NDArray[Any]
+    value: AnyArray
     shape: tuple[str, ...]  # symbolic
-    state: Any  # the part that the field belongs to
+    state: object  # the part that the field belongs to
     past: Past
     facts: Mapping[str, Any]
 
@@ -341,7 +342,7 @@ class Block:
             return sorted({name for name, fine in _look(self.plan, self.state, self.settings, past) if not fine})
 
 
-def _tree(plan: Plan, arrays: Iterator[NDArray[Any]]) -> Any:
+def _tree(plan: Plan, arrays: Iterator[AnyArray]) -> Any:
     """Return the state of a plan with these arrays, depth first."""
     return plan.state._make(  # type: ignore[attr-defined]  # a NamedTuple
         [

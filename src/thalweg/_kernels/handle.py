@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ __all__ = ["CONTIGUOUS", "AnyHandle", "Closed", "Handle", "Unbound", "bind", "da
 ndarray = np.ndarray
 CONTIGUOUS = 1  # the bit of `flags.num`
 # Kinds of trees that were bound before and the packing of their words, by keys that are quicker to compute.
-_known: dict[tuple[Any, ...], tuple[str, Callable[..., bytes]]] = {}
+_known: dict[tuple[object, ...], tuple[str, Callable[..., bytes]]] = {}
 
 
 def _data_reader() -> Callable[[Any], int]:
@@ -41,7 +41,7 @@ def _data_reader() -> Callable[[Any], int]:
 data = _data_reader()
 
 
-def _read(tree: Any, key: list[Any], row: list[Any]) -> None:
+def _read(tree: Iterable[Any], key: list[object], row: list[object]) -> None:
     """Append the words of a tree to `row`, and to `key` everything that its kind depends on."""
     key.append(type(tree))
     for value in tree:
@@ -70,9 +70,9 @@ class Handle:
     __slots__ = ("__weakref__", "_row", "address", "kind", "tree")
     word_kind = ""  # see `kinds.kind`: it is in `kind`
 
-    def __init__(self, tree: object) -> None:
-        key: list[Any] = []
-        row: list[Any] = []
+    def __init__(self, tree: tuple[object, ...]) -> None:
+        key: list[object] = []
+        row: list[object] = []
         _read(tree, key, row)
         found = tuple(key)
         known = _known.get(found)
@@ -86,7 +86,7 @@ class Handle:
         self.address = ctypes.addressof(self._row)
 
 
-def bind(tree: object) -> Handle:
+def bind(tree: tuple[object, ...]) -> Handle:
     """Hand a tree of parts over to compiled code. The arrays stay the same arrays; the tree itself cannot change."""
     return Handle(tree)
 

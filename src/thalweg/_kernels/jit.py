@@ -22,19 +22,21 @@ from thalweg._kernels.kinds import formats, kind, words
 from thalweg._kernels.pointers import Pointer
 
 __all__ = [
-    "PLAIN", "Entry", "Kernel", "allocating", "generic", "implement", "inlined", "inner", "kernel", "optional",
+    "PLAIN", "AnyKernel", "Entry", "Function", "Kernel",
+    "allocating", "generic", "implement", "inlined", "inner", "kernel", "optional",
 ]  # fmt: skip
 
 PLAIN = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 
-F = TypeVar("F", bound=Callable[..., Any])
+Function = Callable[..., Any]
+F = TypeVar("F", bound=Function)
 P = ParamSpec("P")
 R = TypeVar("R")
 
 # Registered for the compiler: functions that are compiled into their callers, kernels, and functions of parts.
-INNER: list[Callable[..., Any]] = []
-KERNELS: list[Kernel[..., Any]] = []
-CHOSEN: dict[Callable[..., Any], dict[type, Callable[..., Any]]] = {}
+INNER: list[Function] = []
+KERNELS: list[AnyKernel] = []
+CHOSEN: dict[Function, dict[type, Function]] = {}
 
 FAILED = -(2**63)  # returned by an entry whose kernel raised, unless it returns a float
 FAILED_FLOAT = struct.pack("q", 0x7FF8_7468_616C_7767)  # the same if it returns a float: a nan with "thalwg" in it
@@ -86,7 +88,7 @@ class Kernel(Generic[P, R]):
         )
         self.__doc__, self.__wrapped__ = function.__doc__, function
         self._entries: dict[tuple[str, ...], Entry] = {}
-        self._known: dict[tuple[Any, ...], Entry] = {}  # the same under a key that is quicker to compute
+        self._known: dict[tuple[object, ...], Entry] = {}  # the same under a key that is quicker to compute
 
     @property
     def qualified_name(self) -> str:
@@ -95,8 +97,8 @@ class Kernel(Generic[P, R]):
 
     def __call__(self, *arguments: P.args, **_: P.kwargs) -> R:
         """Call the kernel; compile it first if there is no machine code for arguments of these kinds."""
-        key: list[Any] = []
-        row: list[Any] = []
+        key: list[object] = []
+        row: list[object] = []
         for argument in arguments:
             cls = type(argument)
             if cls is ndarray:
@@ -147,10 +149,13 @@ class Kernel(Generic[P, R]):
         return f"<kernel {self.qualified_name}>"
 
 
+AnyKernel = Kernel[..., Any]
+
+
 class PlainKernel(Kernel[P, R]):
     """The function itself, uncompiled. `record`, if set, is called with every kernel and the kinds to compile."""
 
-    record: Callable[[Kernel[..., Any], tuple[str, ...]], None] | None = None
+    record: Callable[[AnyKernel, tuple[str, ...]], None] | None = None
     depth = 0  # calls from inside another kernel need no code of their own
 
     def __call__(self, *arguments: P.args, **named: P.kwargs) -> R:
@@ -187,9 +192,9 @@ class Call:
 
     __slots__ = ("arguments", "entry", "floats", "integers", "row", "run")
 
-    def __init__(self, kernel: Kernel[..., Any], arguments: tuple[Any, ...]) -> None:
+    def __init__(self, kernel: AnyKernel, arguments: tuple[object, ...]) -> None:
         kinds = tuple([kind(argument) for argument in arguments])
-        row: list[Any] = []
+        row: list[object] = []
         for argument in arguments:
             words(argument, row)
         self.arguments, self.entry = arguments, kernel.entry(kinds)
@@ -204,10 +209,9 @@ class PlainCall:
 
     __slots__ = ("arguments", "entry", "floats", "integers", "kernel")
 
-    def __init__(self, kernel: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    def __init__(self, kernel: Function, arguments: tuple[object, ...]) -> None:
         self.kernel, self.arguments, self.entry = kernel, arguments, self
-        self.floats: list[Any] = list(arguments)
-        self.integers: list[Any] = self.floats
+        self.integers = self.floats = [*arguments]
 
     def run(self) -> Any:
         """The function's result."""
@@ -259,7 +263,7 @@ def optional(function: F) -> F:
     return _choosing(function, {object: function})
 
 
-def _choosing(function: F, table: dict[type, Callable[..., Any]]) -> F:
+def _choosing(function: F, table: dict[type, Function]) -> F:
     def choose(part: object, *rest: object) -> Any:
         return table[object if type(part) not in table and object in table else type(part)](part, *rest)
 
@@ -269,7 +273,7 @@ def _choosing(function: F, table: dict[type, Callable[..., Any]]) -> F:
     return cast(F, choose)
 
 
-def implement(function: Callable[..., Any], *parts: type) -> Callable[[F], F]:
+def implement(function: Function, *parts: type) -> Callable[[F], F]:
     """Register an implementation of the generic `function` for parts of these classes: NamedTuples, arrays, None."""
 
     def keep(implementation: F) -> F:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from thalweg.errors import MissingExtraError
 
 if TYPE_CHECKING:
-    from thalweg._kernels.jit import Entry, Kernel
+    from thalweg._kernels.jit import AnyKernel, Entry
 
 __all__ = ["FOLDER", "NAME", "compiled", "content", "digest", "find", "level", "loaded", "why"]
 
@@ -71,7 +71,7 @@ def content(file: str) -> str | None:
         return None
 
 
-def find(kernel: Kernel[..., Any], kinds: tuple[str, ...]) -> Entry | None:
+def find(kernel: AnyKernel, kinds: tuple[str, ...]) -> Entry | None:
     """Machine code from the library; None if it has none for these arguments, or the sources have changed."""
     from thalweg._kernels.jit import Entry
 
@@ -93,7 +93,7 @@ def find(kernel: Kernel[..., Any], kinds: tuple[str, ...]) -> Entry | None:
     return Entry(kernel.qualified_name, kinds, returns, address, direct, library.code)
 
 
-def compiled(kernel: Kernel[..., Any], kinds: tuple[str, ...]) -> Entry:
+def compiled(kernel: AnyKernel, kinds: tuple[str, ...]) -> Entry:
     """Machine code that is compiled now, or was before and is in the cache."""
     try:
         compiler = importlib.import_module("thalweg._compiler")  # by name: it builds on this package
@@ -103,7 +103,7 @@ def compiled(kernel: Kernel[..., Any], kinds: tuple[str, ...]) -> Entry:
     return entry
 
 
-def why(kernel: Kernel[..., Any], kinds: tuple[str, ...]) -> str:
+def why(kernel: AnyKernel, kinds: tuple[str, ...]) -> str:
     """Why a kernel must be compiled."""
     name = kernel.qualified_name.replace(":", ".")
     own = sorted({text for text in re.findall(r"([\w.]+):", ",".join(kinds)) if not text.startswith("thalweg.")})

@@ -1,6 +1,6 @@
 """A pool of descents with delayed gradients: the kernel of `EfficientDelayed`."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from thalweg._kernels.handle import AnyHandle, parts
 from thalweg._kernels.hulls import flatten
@@ -8,6 +8,7 @@ from thalweg._kernels.jit import kernel
 from thalweg._kernels.parts import Floats, after_projection, feed, move
 from thalweg._kernels.reduction import surrogate_gradient
 from thalweg._kernels.vectors import dot
+from thalweg.experts.pool import PoolSettings, PoolState
 
 __all__ = ["DelayedPool", "learn", "reweigh"]
 
@@ -15,8 +16,8 @@ __all__ = ["DelayedPool", "learn", "reweigh"]
 class DelayedPool(NamedTuple):
     """A pool, and the constants of the reduction around it."""
 
-    state: Any  # of a Pool
-    settings: Any
+    state: PoolState
+    settings: PoolSettings
     flat: int  # the affine hull of the set: `thalweg._kernels.hulls`
     normals: Floats
     tol: float  # a shorter way from y to x has no direction

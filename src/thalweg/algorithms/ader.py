@@ -17,13 +17,13 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._validate import check_choice, check_count, check_positive
+from thalweg._validate import check_count
+from thalweg.algorithms._ranges import read_ranges
 from thalweg.algorithms.pools import ader_pool
 from thalweg.cards import Card, Variant
 from thalweg.domains._base import Domain
 from thalweg.experts.pool import Pool
 from thalweg.learners.alone import Alone
-from thalweg.learners.base import bounded
 from thalweg.learners.ensemble import Pooled, descents
 from thalweg.metas.hedge import Hedge
 
@@ -97,9 +97,6 @@ class Ader(Pooled, Alone):
         on_violation: str = "raise",
     ) -> None:
         T = check_count("Ader", "horizon", horizon)
-        G = check_positive("Ader", "gradient_bound", gradient_bound)
-        D = bounded("Ader", domain).diameter
-        gradients = check_choice("Ader", "gradients", gradients, ("shared", "own"))
-        c = G * D if loss_bound is None else check_positive("Ader", "loss_bound", loss_bound)
-        pool = ader(domain, T, G, c if gradients == "own" else None)
+        G, _, own, c = read_ranges("Ader", domain, gradient_bound, gradients, loss_bound)
+        pool = ader(domain, T, G, c if own else None)
         super().__init__(pool, gradients=gradients, start=start, horizon=T, gradient_bound=G, on_violation=on_violation)

@@ -17,12 +17,12 @@ which says nothing of intervals much shorter than T. Any expert with regret O(sq
 import math
 
 from thalweg._types import Array
-from thalweg._validate import check_choice, check_count, check_positive
+from thalweg._validate import check_count, check_positive
+from thalweg.algorithms._ranges import read_ranges
 from thalweg.cards import Card, Variant
 from thalweg.domains._base import Domain
 from thalweg.errors import InputError
 from thalweg.experts.descent import Descent
-from thalweg.learners.base import bounded
 from thalweg.learners.cover import Cover
 from thalweg.metas.leading_history import LeadingHistory
 from thalweg.theorems import bounds
@@ -113,12 +113,10 @@ class AFLH(Cover):
         loss_bound: float | None = None,
         on_violation: str = "raise",
     ) -> None:
-        G = check_positive("AFLH", "gradient_bound", gradient_bound)
-        D = bounded("AFLH", domain).diameter
-        gradients = check_choice("AFLH", "gradients", gradients, ("shared", "own"))
+        G, D, own, c = read_ranges("AFLH", domain, gradient_bound, gradients, loss_bound)
         if strong_convexity is not None:
             strong_convexity = lam = check_positive("AFLH", "strong_convexity", strong_convexity)
-            if gradients == "shared":
+            if not own:
                 raise InputError(
                     "AFLH with a strong convexity needs the losses themselves, since one gradient makes them linear. "
                     "Got gradients='shared'; write gradients='own'."
@@ -126,8 +124,7 @@ class AFLH(Cover):
             expert, meta = Descent(domain, 1 / lam, step_rule="harmonic"), LeadingHistory(lam / G**2)
         elif horizon is not None:
             T = check_count("AFLH", "horizon", horizon)
-            c = G * D if loss_bound is None else check_positive("AFLH", "loss_bound", loss_bound)
-            c = c if gradients == "own" else G * D
+            c = c if own else G * D
             expert = Descent(domain, D / math.sqrt(2), step_rule="scale_free")
             meta = LeadingHistory(math.sqrt(8 * math.log(1 + T) / T) / c, c)
         else:

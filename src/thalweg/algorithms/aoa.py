@@ -21,7 +21,8 @@ from functools import partial
 import numpy as np
 
 from thalweg._types import Array
-from thalweg._validate import check_choice, check_positive
+from thalweg._validate import check_positive
+from thalweg.algorithms._ranges import read_ranges
 from thalweg.algorithms.ader import ader
 from thalweg.algorithms.pools import worst_case_pool
 from thalweg.cards import Card
@@ -88,14 +89,11 @@ class AOA(Cover):
         horizon: int | None = None,
         on_violation: str = "raise",
     ) -> None:
-        G = check_positive("AOA", "gradient_bound", gradient_bound)
-        D = bounded("AOA", domain).diameter
-        gradients = check_choice("AOA", "gradients", gradients, ("shared", "own"))
-        c = G * D if loss_bound is None else check_positive("AOA", "loss_bound", loss_bound)
+        G, D, own, c = read_ranges("AOA", domain, gradient_bound, gradients, loss_bound)
         super().__init__(
             domain,
-            partial(ader, domain, G=G, c=c if gradients == "own" else None),  # (4)
-            meta=AdaNormalHedge(c if gradients == "own" else G * D),  # (1), (3)
+            partial(ader, domain, G=G, c=c if own else None),  # (4)
+            meta=AdaNormalHedge(c if own else G * D),  # (1), (3)
             cover="geometric",
             gradients=gradients,
             horizon=horizon,

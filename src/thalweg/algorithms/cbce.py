@@ -19,11 +19,11 @@ import math
 from functools import partial
 
 from thalweg._types import Array
-from thalweg._validate import check_choice, check_positive
+from thalweg._validate import check_positive
+from thalweg.algorithms._ranges import read_ranges
 from thalweg.cards import Card, Variant
 from thalweg.domains._base import Domain
 from thalweg.experts.descent import Descent
-from thalweg.learners.base import bounded
 from thalweg.learners.cover import Cover, OnCover
 from thalweg.learners.one_projection import OneProjection
 from thalweg.metas.coin_betting import CoinBetting
@@ -98,14 +98,11 @@ class CBCE(Cover):
         horizon: int | None = None,
         on_violation: str = "raise",
     ) -> None:
-        G = check_positive("CBCE", "gradient_bound", gradient_bound)
-        D = bounded("CBCE", domain).diameter
-        gradients = check_choice("CBCE", "gradients", gradients, ("shared", "own"))
-        c = G * D if loss_bound is None else check_positive("CBCE", "loss_bound", loss_bound)
+        G, D, own, c = read_ranges("CBCE", domain, gradient_bound, gradients, loss_bound)
         super().__init__(
             domain,
             Descent(domain, D / G, step_rule="decaying"),  # (6)
-            meta=CoinBetting(c if gradients == "own" else 2 * G * domain.radius),  # (1), (2), (4), (5)
+            meta=CoinBetting(c if own else 2 * G * domain.radius),  # (1), (2), (4), (5)
             cover=cover,
             gradients=gradients,
             horizon=horizon,

@@ -15,7 +15,6 @@ min{sqrt(F_I log F_I log F_T), sqrt(|I| log T)} (Theorem 4). 1 projection, 1 gra
 
 import math
 from functools import partial
-from typing import Any
 
 from thalweg._types import Array
 from thalweg._validate import check_choice, check_count, check_positive
@@ -34,7 +33,7 @@ __all__ = ["EfficientAdaptive", "Theorem4"]
 EAGER = 1e-3  # of the thresholds: several experts live on the paper's stream (docs/thresholds.md)
 
 
-def _eager(s: Setting) -> dict[str, Any]:
+def _eager(s: Setting) -> dict[str, object]:
     T, G, L, R = s.horizon, s.gradient_bound, s.smoothness or 0.0, s.domain.surrogate.radius
     C = partial(thresholds.adaptive_paper, T=T, G=G, L=L, R=R, delta=1.0)
     return {"threshold": partial(thresholds.scaled, by=EAGER, C=C), "feedback_range": "observed"}

@@ -106,7 +106,8 @@ class Bandit(Reduced):
 
     def __init__(self, domain: Domain, inner: AnyMachine, *, target: Shrunk, steepest: float, seed: int) -> None:
         super().__init__(domain, inner, target=target)
-        self.square, self.seed = (steepest * (1 + ROUNDING)) ** 2, seed
+        self.limits = replace(self.limits, square=(steepest * (1 + ROUNDING)) ** 2)
+        self.seed = seed
 
     def plan(self, sizes: Mapping[str, int]) -> Plan:
         """See `Machine.plan`."""
@@ -367,11 +368,11 @@ class EfficientBandit(Learner):
         fresh._memory.state.seed[:] = self._memory.state.seed
         return fresh
 
-    def _arguments(self) -> dict[str, Any]:
+    def _arguments(self) -> dict[str, object]:
         given = super()._arguments()
         return given if isinstance(given.get("rng"), int) else given | {"rng": None}  # the seed is in the state
 
-    def _restarted(self, rounds: int) -> dict[str, Any]:
+    def _restarted(self, rounds: int) -> dict[str, object]:
         seed = np.random.default_rng([int(self._memory.state.seed[0]), self.rounds]).integers(2**63)
         return super()._restarted(rounds) | {"rng": int(seed)}
 

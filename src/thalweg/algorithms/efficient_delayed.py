@@ -38,6 +38,7 @@ from numpy.typing import ArrayLike
 from thalweg._core.rules import SLACK, counter_field, counters, inside
 from thalweg._core.state import Block, Floats, Ints, Past, Plan, field, part, scratch
 from thalweg._kernels.clock import GRADIENTS, PROJECTIONS, ROUNDS
+from thalweg._kernels.parts import projected_points
 from thalweg._kernels.parts import start as begin
 from thalweg._types import Array
 from thalweg._validate import check_count, check_positive
@@ -45,7 +46,7 @@ from thalweg.algorithms import _delayed_pool
 from thalweg.algorithms.pools import geometric
 from thalweg.cards import Card
 from thalweg.domains._base import Domain
-from thalweg.experts.pool import Pool
+from thalweg.experts.pool import Pool, PoolSettings, PoolState
 from thalweg.learners.alone import read_origin
 from thalweg.learners.base import bounded
 from thalweg.learners.delayed_feedback import DelayedFeedback, Waiting, read_delays
@@ -68,14 +69,14 @@ class DelayedPoolState(NamedTuple):
     y: Floats = field("R d", inside("around"), called="points")
     gradients: Floats = field("R d")
     tally: Ints = field("2", counters)
-    pool: Any = part()
+    pool: PoolState = part()
     clock: Ints = counter_field()
 
 
 class DelayedPoolSettings(NamedTuple):
     """Constants and scratch space."""
 
-    pool: Any = part()
+    pool: PoolSettings = part()
     h: Floats = scratch("d")
 
 
@@ -101,7 +102,7 @@ class DelayedPoolMachine(Waiting):
     def _begin(self, s: DelayedPoolState, c: DelayedPoolSettings) -> None:
         s.points[:] = s.y[:] = self.origin  # rows of no round yet
         begin(s.pool, c.pool, 0, 0, self.origin)
-        s.y[0], s.points[0] = s.pool.y[0], s.pool.members.points[0]
+        s.y[0], s.points[0] = s.pool.y[0], projected_points(s.pool)[0]
 
     def holds(self, s: DelayedPoolState, c: DelayedPoolSettings, past: Past) -> Iterator[tuple[str, bool]]:
         """See `Machine.holds`."""
@@ -224,7 +225,7 @@ class EfficientDelayed(DelayedFeedback):
 
     def _keep(self, t: int) -> None:
         s, row = self._memory.state, t % self._rows
-        s.y[row], s.points[row] = s.pool.y[0], s.pool.members.points[0]
+        s.y[row], s.points[row] = s.pool.y[0], projected_points(s.pool)[0]
 
     def _make_decision(self) -> Array:
         x, s = np.empty(self.domain.dim), self._memory.state

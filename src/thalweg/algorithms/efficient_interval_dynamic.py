@@ -18,7 +18,6 @@ sqrt((F_I + P_I)(P_I + log(F_T + P_T)) log(F_I + P_I)) (Theorem 5). 1 projection
 
 import math
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -40,7 +39,7 @@ __all__ = ["EfficientIntervalDynamic", "Theorem5"]
 EAGER = 1e-4  # of the thresholds: several experts live on the paper's stream (docs/thresholds.md)
 
 
-def _eager(s: Setting) -> dict[str, Any]:
+def _eager(s: Setting) -> dict[str, object]:
     T, G, L, R = s.horizon, s.gradient_bound, s.smoothness or 0.0, s.domain.surrogate.radius
     N = small_loss_pool(T, L, s.loss_bound, R, s.domain.diameter).size
     C = partial(thresholds.interval_dynamic, T=T, G=G, L=L, R=R, N=N)

@@ -18,11 +18,10 @@ from functools import partial
 import numpy as np
 
 from thalweg._types import Array
-from thalweg._validate import check_choice, check_positive
+from thalweg.algorithms._ranges import read_ranges
 from thalweg.cards import Card, Variant
 from thalweg.domains._base import Domain
 from thalweg.experts.descent import Descent
-from thalweg.learners.base import bounded
 from thalweg.learners.cover import Cover
 from thalweg.metas.prod import Prod
 from thalweg.theorems import bounds
@@ -107,14 +106,11 @@ class SAOL(Cover):
         horizon: int | None = None,
         on_violation: str = "raise",
     ) -> None:
-        G = check_positive("SAOL", "gradient_bound", gradient_bound)
-        D = bounded("SAOL", domain).diameter
-        gradients = check_choice("SAOL", "gradients", gradients, ("shared", "own"))
-        c = G * D if loss_bound is None else check_positive("SAOL", "loss_bound", loss_bound)
+        G, D, own, c = read_ranges("SAOL", domain, gradient_bound, gradients, loss_bound)
         super().__init__(
             domain,
             partial(_tuned, domain, D / G),  # (4)
-            meta=Prod(c if gradients == "own" else G * D),  # (1), (3)
+            meta=Prod(c if own else G * D),  # (1), (3)
             cover="geometric",
             gradients=gradients,
             horizon=horizon,

@@ -16,12 +16,12 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._validate import check_choice, check_count, check_positive
+from thalweg._validate import check_count, check_positive
+from thalweg.algorithms._ranges import read_ranges
 from thalweg.algorithms.pools import geometric, small_loss_pool
 from thalweg.cards import Card, Variant
 from thalweg.domains._base import Domain
 from thalweg.learners.alone import Alone
-from thalweg.learners.base import bounded
 from thalweg.learners.ensemble import Pooled, descents
 from thalweg.metas.hedge import Hedge
 
@@ -98,12 +98,9 @@ class Sword(Pooled, Alone):
         on_violation: str = "raise",
     ) -> None:
         T = check_count("Sword", "horizon", horizon)
-        G = check_positive("Sword", "gradient_bound", gradient_bound)
         L = check_positive("Sword", "smoothness", smoothness)
-        D = bounded("Sword", domain).diameter
-        gradients = check_choice("Sword", "gradients", gradients, ("shared", "own"))
-        B = G * D if loss_bound is None else check_positive("Sword", "loss_bound", loss_bound)
-        if gradients == "own":
+        G, D, own, B = read_ranges("Sword", domain, gradient_bound, gradients, loss_bound)
+        if own:
             N = max(1, math.ceil(0.5 * math.log2(G * T / (D * L))) + 1)
             steps = np.minimum(geometric(math.sqrt(D / (16 * L * G * T)), N), 1 / (4 * L))
         else:

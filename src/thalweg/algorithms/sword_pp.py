@@ -159,10 +159,6 @@ class SwordPPMachine(Machine[SwordPPState, SwordPPSettings]):
         yield "last gradient", bool(np.linalg.norm(s.last) <= G * SLACK)
         yield "variation", within_bounds(s.variation, 0.0, 4 * rounds * G**2)
 
-    def view(self, s: SwordPPState) -> Floats:
-        """See `Machine.view`."""
-        return s.x
-
     def finish(self, memory: Memory, loss: float) -> None:
         """See `Machine.finish`."""
         s, c = memory.state, memory.settings

@@ -114,7 +114,7 @@ def _weights(learner: Learner, s: TrackerState, c: TrackerSettings) -> Array:
 
 def _points(learner: Learner, s: TrackerState, c: TrackerSettings) -> Array:
     """y_i, in the order of `weights`."""
-    return s.members.points[: s.members.sizes[COUNT]].reshape(-1, *learner.domain.shape).copy()  # type: ignore[no-any-return]
+    return s.members.points[: s.members.sizes[COUNT]].reshape(-1, *learner.domain.shape).copy()
 
 
 def _multipliers(learner: Learner, s: TrackerState, c: TrackerSettings) -> Array:

@@ -10,22 +10,14 @@ t counts from the expert's own start. lambda, the price of moving, is 0 for all 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from thalweg._core.rules import CLOSE, inside, within
 from thalweg._core.state import Floats, Ints, Plan, field, scratch
 from thalweg._kernels.jit import generic, implement, inner
-from thalweg._kernels.parts import (
-    after_projection,
-    member_decision,
-    move,
-    move_own,
-    point_count,
-    projected_points,
-    start,
-)
+from thalweg._kernels.parts import after_projection, move, move_own, start
 from thalweg._kernels.pointers import Pointer, call
 from thalweg._kernels.projections import BALL, onto_ball
 from thalweg._kernels.vectors import copy, dot, square_norm
@@ -48,18 +40,6 @@ class DescentState(NamedTuple):
     moved: Floats = field("P N", within(0.0, "far"), called="ways moved")  # ||y_t - y_{t-1}||; P = 0: no price
 
 
-class DescentSettings(NamedTuple):
-    """Constants and scratch space."""
-
-    steps: Floats  # (K, N) eta
-    rule: int  # of (2)
-    delta: Floats  # (K, N)
-    price: float  # lambda
-    ground: Any  # where they live: OnBall or OnSet
-    etas: Floats = scratch("K N")  # the steps of the round
-    before: Floats = scratch("P N d")  # where they stood, where moving has a price
-
-
 class OnBall(NamedTuple):
     """A ball as the domain, as in most reductions: no other projection is compiled into the round."""
 
@@ -72,6 +52,18 @@ class OnSet(NamedTuple):
     onto: Pointer  # `thalweg._kernels.projections`
     domain: Floats
     work: Floats  # (d,) scratch
+
+
+class DescentSettings(NamedTuple):
+    """Constants and scratch space."""
+
+    steps: Floats  # (K, N) eta
+    rule: int  # of (2)
+    delta: Floats  # (K, N)
+    price: float  # lambda
+    ground: OnBall | OnSet  # where they live
+    etas: Floats = scratch("K N")  # the steps of the round
+    before: Floats = scratch("P N d")  # where they stood, where moving has a price
 
 
 @generic
@@ -195,21 +187,6 @@ def _after_projection(e: DescentState, c: DescentSettings, k: int, n: int) -> No
                 gap = e.points[k, i, j] - c.before[k, i, j]
                 square += gap * gap
             e.moved[k, i] = np.sqrt(square)
-
-
-@implement(member_decision, DescentState)
-def _member_decision(e: DescentState, k: int, i: int) -> Floats:
-    return e.points[k, i]
-
-
-@implement(projected_points, DescentState)
-def _projected_points(e: DescentState) -> Floats:
-    return e.points
-
-
-@implement(point_count, DescentState)
-def _point_count(e: DescentState, c: DescentSettings, k: int) -> int:
-    return 1
 
 
 class Descent(Expert):

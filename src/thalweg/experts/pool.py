@@ -13,7 +13,7 @@ Pool k is member 0 of its group, and its own members are group k of their part.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -47,8 +47,8 @@ __all__ = ["Pool", "PoolSettings", "PoolState"]
 class PoolState(NamedTuple):
     """K pools of up to N members."""
 
-    members: Any = part()  # K groups of N experts
-    meta: Any = part()  # a meta-learner with K groups
+    members: object = part()  # K groups of N experts
+    meta: object = part()  # a meta-learner with K groups
     weights: Floats = field("K N", simplex, called="members' weights")  # p_t
     y: Floats = field("K d", inside("domain"), called="experts' points")  # y_t
 
@@ -58,8 +58,8 @@ class PoolSettings(NamedTuple):
 
     sizes: Ints  # (K,) number of members of each pool
     by_value: bool  # (2): judge by f_t(y_{t,i}), if each member has its own gradient
-    members: Any = part()
-    meta: Any = part()
+    members: object = part()
+    meta: object = part()
     scores: Floats = scratch("K N")
 
 

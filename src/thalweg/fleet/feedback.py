@@ -24,10 +24,10 @@ def read_feedback(
     if losses is None:
         if template.needs_loss:
             raise InputError(f"{owner}: {type(template).__name__} needs losses too. Call update(keys, g, losses).")
-        paid = np.full(n, template.machine.unknown)
+        paid = np.full(n, template.machine.limits.unknown)
     else:
         paid = values_of(owner, "losses", losses, (n,))
-        fine = np.isfinite(paid) & (paid >= feedback.floor) & ~(paid - feedback.floor > feedback.largest_loss)
+        fine = np.isfinite(paid) & (paid >= feedback.floor) & ~(paid - feedback.floor > feedback.limits.largest_loss)
         for row in np.flatnonzero(~fine).tolist():
             bad.setdefault(row, _why(feedback.read_paid, float(paid[row])))
     squares = np.einsum("ij,ij->i", g, g)

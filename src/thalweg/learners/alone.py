@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -39,14 +39,14 @@ __all__ = ["Alone", "Single", "SingleSettings", "SingleState", "points", "projec
 class SingleState(NamedTuple):
     """One expert, group 0 of its part."""
 
-    experts: Any = part()
+    experts: object = part()
     clock: Ints = counter_field()
 
 
 class SingleSettings(NamedTuple):
     """Constants and scratch space."""
 
-    experts: Any = part()
+    experts: object = part()
     scores: Floats = scratch("1 1")
 
 
@@ -126,10 +126,6 @@ class Single(Machine[SingleState, SingleSettings]):
         start(s.experts, c.experts, 0, 0, self.origin)
         s.clock[PROJECTIONS] = 1  # of the starting point
 
-    def view(self, s: SingleState) -> Floats:
-        """See `Machine.view`."""
-        return member_decision(s.experts, 0, 0)
-
     def finish(self, memory: Memory, loss: float) -> None:
         """See `Machine.finish`."""
         project_members(self.domain, memory, loss)
@@ -145,7 +141,7 @@ def read_origin(owner: str, domain: Domain, start: ArrayLike | None, home: Domai
     return np.ascontiguousarray((home or domain).project(read_start(owner, domain, start)).ravel())
 
 
-def points(learner: Learner, s: Any, c: object) -> Array:
+def points(learner: Learner, s: SingleState, c: object) -> Array:
     """y_{t,i}, the members' points, (N, *shape)."""
     return projected_points(s.experts).reshape(-1, *learner.domain.shape).copy()
 

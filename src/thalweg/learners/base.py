@@ -10,14 +10,15 @@ import math
 import sys
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._core.memory import Memory
+from thalweg._core.memory import Guest, Memory
 from thalweg._core.saving import Kept
 from thalweg._core.state import Block, Floats
 from thalweg._kernels.clock import CLIPPED, FRESH, GRADIENTS, PROJECTIONS, ROUNDS, VALUES
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from thalweg.problems.linear_model import LinearModel
 
 __all__ = [
+    "Foreign",
     "Learner",
     "Queries",
     "Shown",
@@ -68,11 +70,11 @@ def outside() -> int:
     return level
 
 
-def bounded(owner: str, domain: Any) -> Domain:
+def bounded(owner: str, domain: object) -> Domain:
     """Return a domain that a learner can run on, or raise an error that names an alternative."""
-    if not math.isfinite(read_domain(owner, domain).radius):
+    found = read_domain(owner, domain)
+    if not math.isfinite(found.radius):
         raise InputError(f"{owner} needs a bounded domain. Got {domain!r}. Intersect it with a ball or a box.")
-    found: Domain = domain
     return found
 
 
@@ -87,7 +89,7 @@ def read_start(owner: str, domain: Domain, start: ArrayLike) -> Array:
     return point
 
 
-def read_decision(owner: str, learner: Any, domain: Domain) -> Array:
+def read_decision(owner: str, learner: Foreign, domain: Domain) -> Array:
     """Return the decision of a learner, possibly from another package, as a new flat array."""
     shown = learner.decision
     x = real_array(shown)
@@ -97,6 +99,17 @@ def read_decision(owner: str, learner: Any, domain: Domain) -> Array:
             f"Got {short_repr(shown)}."
         )
     return np.array(x, dtype=np.float64).ravel()
+
+
+class Foreign(Guest, Protocol):
+    """A learner that may be from another package."""
+
+    @property
+    def decision(self) -> ArrayLike:
+        """The point that it plays in this round."""
+
+    def update(self, gradient: Array, loss: float | None) -> None:
+        """Play one round."""
 
 
 def watch_horizon(learner: Any) -> None:
@@ -207,28 +220,23 @@ class Learner(Kept, Recorded):
         self.machine, self.domain = machine, bounded(name, machine.domain)
         self.horizon = None if horizon is None else check_count(name, "horizon", horizon)
         self.one_gradient = machine.one_gradient
-        self.needs_loss, self.uses_loss, self.nonnegative = machine.needs_loss, machine.uses_loss, nonnegative
+        self.needs_loss, self.uses_loss = machine.limits.needs_loss, machine.limits.uses_loss
+        self.nonnegative = nonnegative
         self._feedback = Feedback(
             name,
             lambda: self._who(),
             self.domain,
             machine.hull,
+            machine.limits,
             bound=gradient_bound,
             on_violation=on_violation,
-            square=machine.square,
-            floor=max(machine.floor, 0.0 if nonnegative else -math.inf),
-            needs_loss=machine.needs_loss,
-            why_floor=(lambda: machine.why_floor) if machine.why_floor else None,
-            largest_loss=machine.largest_loss,
-            too_large=machine.too_large,
+            nonnegative=nonnegative,
         )
         self.gradient_bound, self.on_violation = self._feedback.bound, self._feedback.on_violation
         self._square_bound = self._feedback.square
         self._line = self.domain.shape if len(self.domain.shape) == 1 else None  # kernels take such gradients directly
         self._inside = inside
-        self._windows: tuple[Learner, ...] = ()
-        for one in inside:
-            self._windows += one, *one._windows  # and those inside it
+        self._windows: tuple[Learner, ...] = tuple(w for one in inside for w in (one, *one._windows))  # all the way in
         self._memory = Memory(machine, self._tree, self._forget, machine.guests)
 
     # ------------------------------------------------------------------ memory
@@ -323,17 +331,13 @@ class Learner(Kept, Recorded):
 
     def _play_round(self, loss: float | None, clipped: int) -> None:
         """Play a round from the gradient in the buffer; `clipped` counts those already shortened in it."""
-        paid = self.machine.unknown if loss is None else loss
+        machine, memory = self.machine, self._memory
+        paid = machine.limits.unknown if loss is None else loss
         self._forget_decision()
-        if self.machine.in_python:
-            with self._memory.all_or_nothing():
-                self._call_round(paid, clipped, whole=True)
-        elif self.machine.whole:
-            self._call_round(paid, clipped, whole=True)
-        else:
-            with self._memory.all_or_nothing():
-                self._call_round(paid, clipped, whole=False)
-                self.machine.finish(self._memory, paid)
+        with memory.all_or_nothing() if machine.in_python or not machine.whole else nullcontext():
+            self._call_round(paid, clipped, whole=machine.whole)
+            if not machine.whole:
+                machine.finish(memory, paid)
         watch_horizon(self)
 
     def _call_round(self, loss: float, clipped: int, *, whole: bool) -> None:
@@ -480,9 +484,9 @@ class Learner(Kept, Recorded):
         """
         return extended(self, horizon)
 
-    def _restarted(self, rounds: int) -> dict[str, Any]:
+    def _restarted(self, rounds: int) -> dict[str, object]:
         """Return the arguments that change for a learner that continues from here."""
-        here = {"start": self.decision} if "start" in parameters(type(self)) else {}
+        here: dict[str, object] = {"start": self.decision} if "start" in parameters(type(self)) else {}
         return {"horizon": rounds} | here
 
 

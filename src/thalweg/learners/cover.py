@@ -16,12 +16,11 @@ Slot k holds the expert of level k (`thalweg._kernels.covers`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from thalweg._core.memory import Memory, whole_numbers
+from thalweg._core.memory import Memory, Saved, whole_numbers
 from thalweg._core.rules import born, counter_field, counters, inside, shares
 from thalweg._core.state import Floats, Ints, Past, Plan, field, part, scratch
 from thalweg._kernels import covers
@@ -62,6 +61,7 @@ from thalweg.experts.pool import Pool
 from thalweg.learners.alone import project_members
 from thalweg.learners.base import Learner, Shown, bounded
 from thalweg.learners.contract import Own, asks, charged, decision, has_capacity, learn, learn_own, propose
+from thalweg.learners.limits import Limits
 from thalweg.learners.machine import Machine
 from thalweg.metas._base import Meta
 from thalweg.metas._base import planned as planned_metas
@@ -81,8 +81,8 @@ LOOK_AHEAD = 64  # thresholds are tabulated this many markers ahead, so that com
 class CoverState(NamedTuple):
     """State of K slots; the latest M markers are kept."""
 
-    experts: Any = part()  # K experts
-    meta: Any = part()  # one group of K members
+    experts: object = part()  # K experts
+    meta: object = part()  # one group of K members
     born: Ints = field("K", called="births")  # the marker at which the expert of a slot started; 0: the slot is empty
     weights: Floats = field("K")  # p
     y: Floats = field("d", inside("domain"), called="decision")  # the combination
@@ -99,8 +99,8 @@ class CoverSettings(NamedTuple):
     origin: Floats  # (d,) starting point of a new expert,
     current: bool  # unless it starts at the current combination
     kind: int  # of the cover
-    experts: Any = part()
-    meta: Any = part()
+    experts: object = part()
+    meta: object = part()
     losses: Floats = scratch("K")
     scores: Floats = scratch("K 1")
 
@@ -236,7 +236,8 @@ class Covered(Machine[CoverState, CoverSettings]):
         self._weigher = meta.for_members(slots)
         self.cover, self.current = cover, restart == "current"
         self.one_gradient, self.nonnegative = not own, nonnegative
-        self.needs_loss = self.uses_loss = threshold is not None and not own
+        needs_loss = threshold is not None and not own
+        self.limits = Limits(needs_loss, uses_loss=needs_loss)
         self._levels: list[Expert] = []
         self._table = np.zeros(0 if threshold is None else 1)  # C_m at index m
         ask(owner, "threshold", self._look_up, 1)
@@ -315,7 +316,7 @@ class Covered(Machine[CoverState, CoverSettings]):
             M = min(2 * M, MARKS_KEPT)
         return {"K": _slots(m + 1) if full else K, "M": M}
 
-    def sizes_of(self, saved: Mapping[str, NDArray[Any]]) -> dict[str, int]:
+    def sizes_of(self, saved: Saved) -> dict[str, int]:
         """Return the lengths of the two fields that grow, bounded by the markers so far."""
         K, M = saved["born"].size, saved["marks"].size
         (m,), (t, *_) = whole_numbers(saved, "markers", 1), whole_numbers(saved, "clock", 6)
@@ -381,10 +382,6 @@ class Covered(Machine[CoverState, CoverSettings]):
             yield "marks", m > n or (bool(kept[0] == 1) and not s.marks[m:].any())
 
     # ------------------------------------------------------------------ rounds
-
-    def view(self, s: CoverState) -> Floats:
-        """See `Machine.view`."""
-        return s.y
 
     def finish(self, memory: Memory, loss: float) -> None:
         """See `Machine.finish`."""
@@ -545,7 +542,7 @@ class Cover(OnCover, Learner):
         """Return the expert of level k, whose intervals have 2^k unit intervals."""
         return self.machine.level(k)
 
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self) -> dict[str, object]:
         found = super()._settings() | {"thresholds": self.machine.thresholds}
         if not isinstance(self.expert, Expert) and "expert" in self._given:
             found["experts"] = ", ".join(describe(self.level(k)) for k in range(4))

@@ -24,13 +24,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._core.memory import Memory
+from thalweg._core.memory import Memory, Snapshot
 from thalweg._core.rules import counter_field, counters, feasible
 from thalweg._core.saving import check_kind, check_names, inside, plain, read, unfit
 from thalweg._core.state import Floats, Ints, Past, Plan, field, scratch
 from thalweg._interrupts import interrupts
 from thalweg._kernels.clock import CLIPPED, FRESH, GRADIENTS, ROUNDS, VALUES
-from thalweg._kernels.handle import parts
+from thalweg._kernels.handle import AnyHandle, parts
 from thalweg._kernels.jit import Call, inner, kernel
 from thalweg._types import Array
 from thalweg._validate import ask, short_repr, wrong
@@ -39,6 +39,7 @@ from thalweg.errors import InputError, StateError
 from thalweg.learners import loop
 from thalweg.learners.base import Learner, Queries, bounded, check_takes_losses, read_decision, watch_horizon
 from thalweg.learners.delayed_feedback import DelayedFeedback, Waiting, read_delays
+from thalweg.learners.limits import limits_of
 from thalweg.problems.linear_model import LinearModel
 
 __all__ = ["Delayed"]
@@ -64,7 +65,7 @@ class DelayedSettings(NamedTuple):
 
 
 @kernel
-def open_round(handle: Any, t: int) -> int:
+def open_round(handle: AnyHandle, t: int) -> int:
     """Begin round t; return the copy that plays it, or NO_COPY if one more is needed, and nothing has changed.
 
     Takes a handle of a `loop.Game`.
@@ -125,7 +126,7 @@ class Turns(Waiting):
         sizes = {"R": self.rows, "d": self.domain.dim}
         return Plan(DelayedState, DelayedSettings(), sizes, holds=self.holds, begin=_begin)
 
-    def holds(self, s: DelayedState, c: Any, past: Past) -> Iterator[tuple[str, bool]]:
+    def holds(self, s: DelayedState, c: DelayedSettings, past: Past) -> Iterator[tuple[str, bool]]:
         """See `Machine.holds`."""
         yield from super().holds(s, c, past)
         t, due, holders, count = int(s.clock[ROUNDS]), s.due, s.holders, int(s.copies[0])
@@ -195,7 +196,7 @@ class Delayed(DelayedFeedback):
     def __init__(
         self,
         domain: Domain,
-        make_learner: Callable[[Domain], Any],
+        make_learner: Callable[[Domain], object],
         *,
         delay: int | None = None,
         max_delay: int | None = None,
@@ -206,8 +207,7 @@ class Delayed(DelayedFeedback):
             raise wrong(name, "make_learner", "a function domain -> learner", make_learner)
         self.domain, self.make_learner = domain, make_learner
         first = self._new_copy(None)
-        machine.needs_loss = bool(getattr(first, "needs_loss", False))
-        machine.uses_loss = bool(getattr(first, "uses_loss", machine.needs_loss))
+        machine.limits = limits_of(first)
         self._copies, self._ours = [first], isinstance(first, Learner)
         self._entries = domain.dim
         super().__init__(machine, delay, nonnegative=getattr(first, "nonnegative", False))
@@ -355,35 +355,30 @@ class Delayed(DelayedFeedback):
 
     def _commit(self, s: int, due: int | None, loss: float | None, clipped: bool, *, end: bool) -> None:
         """As `DelayedFeedback._commit`. The copy is idle until the feedback is due, so it may learn at once."""
-        state, rows, t = self._memory.state, self._rows, self.rounds
-        copy, count, clock = self._copies[self._holders[s % rows]], len(self._copies), state.clock
+        state, row = self._memory.state, s % self._rows
+        copy, count = self._copies[self._holders[row]], len(self._copies)
         ours = self._ours  # rounds of our learners are whole, or were not
         theirs = (copy.rounds if ours else copy.state()) if due is not None else None
-        mine, coming = s % rows, (t + 1) % rows
-        before = clock.copy(), int(state.due[mine]), int(state.due[coming]), int(state.holders[coming])
-        shown = self._shown
+        changing = state.clock, state.due, state.holders, state.copies
+        before, shown = [array.copy() for array in changing], self._shown
         try:
             if due is not None:
-                state.due[mine] = due
-                clock[GRADIENTS] += 1
-                clock[CLIPPED] += clipped
-                clock[VALUES] += self.uses_loss and loss is not None
+                state.due[row] = due
+                state.clock[GRADIENTS] += 1
+                state.clock[CLIPPED] += clipped
+                state.clock[VALUES] += self.uses_loss and loss is not None
             if end:
                 self._shown = None
-                self._open(t + 1)
+                self._open(self.rounds + 1)
             if due is not None:
                 copy.update(self._feedback.g.reshape(self.domain.shape), loss)
         except BaseException:
             with interrupts():
                 if due is None or not (ours and copy.rounds > theirs):
                     del self._copies[count:]
-                    state.copies[0] = count
                     self._list_guests(self._memory)
-                    clock[:], state.due[mine] = before[0], before[1]
-                    if end:
-                        state.due[coming], state.holders[coming] = before[2:]
-                    if end and mine == coming:
-                        state.due[mine] = before[1]
+                    for array, kept in zip(changing, before, strict=True):
+                        array[:] = kept
                     self._shown, self._oldest = shown, 0
                     if due is not None and not ours:
                         copy.restore(theirs)
@@ -413,7 +408,8 @@ class Delayed(DelayedFeedback):
         """As `Learner._play`: where the copies take turns each plays its part of the rounds."""
         size = SHORTEST * self._rows  # rounds played in vain where one is refused
         while first < last and self._turns():
-            before, stop = self._snapshots(), min(last, first + size)
+            before = [(learner._memory, learner._memory.snapshot()) for learner in (*self._copies, self)]
+            stop = min(last, first + size)
             try:
                 refused = self._play_turns(problem, first, stop, rounds.losses, rounds.decisions)
             except BaseException:
@@ -429,9 +425,6 @@ class Delayed(DelayedFeedback):
                 first, size = stop, 2 * size
         return first
 
-    def _snapshots(self) -> list[tuple[Learner, Any]]:
-        return [(learner, learner._memory.snapshot()) for learner in (*self._copies, self)]
-
     def _turns(self) -> bool:
         """Whether the copies take turns from here on: (1) with all of them there, and feedback that is always due."""
         d, t, due = self.max_delay, self.rounds, self._memory.state.due
@@ -446,7 +439,9 @@ class Delayed(DelayedFeedback):
             copy, mine = self._copies[state.holders[(t + j) % rows]], slice(first + j, stop, rows)
             part = problem._part(mine)
             paid, played = np.empty(len(part)), np.empty((len(part), self.domain.dim))
-            done = self._play_part(copy, part, paid, played)
+            inside = copy._rounds(part, paid, played)
+            assert inside is not None
+            done = copy._play(part, inside, 0, len(part))
             if done < len(part):
                 refused = min(refused, first + j + done * rows)
             losses[mine] = paid
@@ -459,12 +454,6 @@ class Delayed(DelayedFeedback):
         state.clock[VALUES] += count * self.uses_loss
         self._open(t + count)
         return refused
-
-    def _play_part(self, copy: Learner, part: LinearModel, paid: Array, played: Array) -> int:
-        """Play the rounds of one copy; returns how many were not refused."""
-        rounds = copy._rounds(part, paid, played)
-        assert rounds is not None
-        return copy._play(part, rounds, 0, len(part))
 
     # ------------------------------------------------------------------ stop and resume
 
@@ -491,9 +480,9 @@ class Delayed(DelayedFeedback):
             raise
 
 
-def _roll_back(before: list[tuple[Learner, Any]]) -> None:
-    for learner, kept in before:
-        learner._memory.roll_back(kept)
+def _roll_back(before: list[tuple[Memory, Snapshot]]) -> None:
+    for memory, kept in before:
+        memory.roll_back(kept)
 
 
 def _has(made: object, name: str) -> bool:

@@ -125,21 +125,13 @@ class DelayedFeedback(Learner):
 
     # ------------------------------------------------------------------ remembered rounds
 
-    @property
-    def decision(self) -> Array:
-        """The point that the learner plays in this round: a read-only array of the domain's shape, always feasible."""
-        shown = self._shown
-        if shown is None:
-            row: Array = self._memory.state.x[self._clock[ROUNDS] % self._rows]
-            if not self._clock[FRESH]:
-                row[:] = self._make_decision()
-                self._clock[FRESH] = 1
-            shown = row.copy()
-            if self._line is None:
-                shown = shown.reshape(self.domain.shape)
-            shown.setflags(False)  # type: ignore[call-arg]  # by position, as in `Learner.decision`
-            self._shown = shown
-        return shown
+    def _decide(self) -> None:
+        """Make the decision of the present round, unless it is there, and show its row."""
+        row: Array = self._memory.state.x[self._clock[ROUNDS] % self._rows]
+        if not self._clock[FRESH]:
+            row[:] = self._make_decision()
+            self._clock[FRESH] = 1
+        self._view = row
 
     def decision_at(self, round: int) -> Array:
         """The decision of a round that is remembered: the present one, or one of the `max_delay` before it.

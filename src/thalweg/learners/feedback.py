@@ -14,6 +14,7 @@ from thalweg._kernels.vectors import square_norm
 from thalweg._validate import LARGEST_FLOAT, check_choice, check_positive, real_array, real_number, short_repr
 from thalweg.domains._base import Domain
 from thalweg.errors import InputError
+from thalweg.learners.limits import Limits
 
 __all__ = ["FLOAT64", "ROUNDING", "Feedback"]
 
@@ -34,18 +35,10 @@ class Feedback:
         Gradients have its shape.
     hull : (int, array)
         The affine hull that gradients are projected onto.
-    bound, on_violation
+    limits : Limits
+        Those of the machine.
+    bound, on_violation, nonnegative
         As for every `Learner`.
-    square : float
-        The largest square norm that is accepted where there is no bound.
-    floor : float
-        The smallest loss that is accepted.
-    needs_loss : bool
-        Rounds need the loss.
-    why_floor : callable, optional
-        Returns the rest of the message about a loss below the floor.
-    largest_loss, too_large : float, str
-        The largest loss above the floor that is accepted, and the message about a larger one.
     """
 
     def __init__(
@@ -54,35 +47,24 @@ class Feedback:
         who: Callable[[], str],
         domain: Domain,
         hull: tuple[int, Floats],
+        limits: Limits,
         *,
         bound: float | None = None,
         on_violation: str = "raise",
-        square: float = math.inf,
-        floor: float = -math.inf,
-        needs_loss: bool = False,
-        why_floor: Callable[[], str] | None = None,
-        largest_loss: float = math.inf,
-        too_large: str = "",
+        nonnegative: bool = False,
     ) -> None:
         self.name, self.who, self.shape, self.hull = name, who, domain.shape, hull
         self.bound = None if bound is None else check_positive(name, "gradient_bound", bound)
         self.on_violation = check_choice(name, "on_violation", on_violation, ("raise", "clip"))
-        self.square = min(LARGEST_FLOAT, square) if self.bound is None else (self.bound * (1 + ROUNDING)) ** 2
-        self.floor, self.needs_loss = floor, needs_loss
-        self.why_floor = why_floor or self._why_floor
-        self.largest_loss, self.too_large = largest_loss, too_large
+        self.square = min(LARGEST_FLOAT, limits.square) if self.bound is None else (self.bound * (1 + ROUNDING)) ** 2
+        self.limits, self.guarantee = limits, name  # whose guarantee needs losses >= 0
+        self.floor = max(limits.floor, 0.0 if nonnegative else -math.inf)
         self.g = np.empty(domain.dim)
 
     def follow(self, other: Feedback) -> None:
         """Take over the limits of another one, and keep the name in messages."""
-        self.bound, self.on_violation, self.square, self.hull = (
-            other.bound,
-            other.on_violation,
-            other.square,
-            other.hull,
-        )
-        self.floor, self.needs_loss, self.why_floor = other.floor, other.needs_loss, other.why_floor
-        self.largest_loss, self.too_large = other.largest_loss, other.too_large
+        self.bound, self.on_violation, self.square = other.bound, other.on_violation, other.square
+        self.hull, self.limits, self.floor, self.guarantee = other.hull, other.limits, other.floor, other.guarantee
 
     # ------------------------------------------------------------------ gradients
 
@@ -134,7 +116,7 @@ class Feedback:
     def read_loss(self, loss: object) -> float | None:
         """Return the loss that `update` was given, checked."""
         if loss is None:
-            if self.needs_loss:
+            if self.limits.needs_loss:
                 raise InputError(f"{self.who()}: {self.name} needs the loss too. Call update(gradient, loss).")
             return None
         return self.read_paid(loss)
@@ -146,16 +128,14 @@ class Feedback:
             what = "finite" if isinstance(loss, float) else "a number"
             raise InputError(f"{self.who()}: loss must be {what}. Got {short_repr(loss)}.")
         if value < self.floor:
-            raise InputError(f"{self.who()}: loss is {value:g}, but {self.why_floor()}")
-        if value - self.floor > self.largest_loss:
-            raise InputError(f"{self.who()}: {self.too_large}")
+            why = self.limits.why_floor or (
+                f"the guarantee of {self.guarantee} needs losses >= 0. "
+                "Add a constant to the loss, or use a learner without small-loss theory."
+            )
+            raise InputError(f"{self.who()}: loss is {value:g}, but {why}")
+        if value - self.floor > self.limits.largest_loss:
+            raise InputError(f"{self.who()}: {self.limits.too_large}")
         return value
-
-    def _why_floor(self) -> str:
-        return (
-            f"the guarantee of {self.name} needs losses >= 0. "
-            "Add a constant to the loss, or use a learner without small-loss theory."
-        )
 
     def check_loss_object(self, f: object) -> None:
         """Refuse an object without `value` and `gradient`."""

@@ -15,6 +15,7 @@ from thalweg._kernels.jit import implement
 from thalweg._types import Array
 from thalweg.domains._base import Domain
 from thalweg.learners.contract import decision, learn, propose
+from thalweg.learners.limits import Limits
 from thalweg.learners.machine import Machine
 
 __all__ = ["Floats", "InPython", "Ints", "counter_field", "field", "inside"]
@@ -85,7 +86,7 @@ class InPython(Machine[Any, PythonSettings]):
                 "inside('domain'))`, the decision, and `clock: Ints = counter_field()`."
             )
         self.domain, self.state, self.take, self._begin = domain, state, learn_round, begin
-        self.projections, self.needs_loss, self.uses_loss = projections, needs_loss, needs_loss
+        self.projections, self.limits = projections, Limits(needs_loss, uses_loss=needs_loss)
         self._sizes = {"d": domain.dim, **(sizes or {})}
         implement(decision, state)(_decision)
         implement(learn, state)(_learn)

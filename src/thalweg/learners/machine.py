@@ -6,18 +6,19 @@ projection), and so on. A machine is immutable; the state that it plans lies in 
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
-from thalweg._core.memory import Memory, Saved
+from thalweg._core.memory import Guest, Memory, Saved
 from thalweg._core.state import Floats, Ints, Past, Plan
 from thalweg._kernels.clock import CLIPPED, FRESH, GRADIENTS, ROUNDS
 from thalweg._kernels.projections import PYTHON
 from thalweg.domains._base import Domain
+from thalweg.learners.contract import decision
+from thalweg.learners.limits import Limits
 
-__all__ = ["AnyMachine", "Machine"]
+__all__ = ["AnyMachine", "Clocked", "Machine"]
 
 
 class Clocked(Protocol):
@@ -41,18 +42,8 @@ class Machine(ABC, Generic[S, C]):
         The set of its decisions.
     one_gradient : bool
         One gradient a round is enough.
-    needs_loss, uses_loss : bool
-        Rounds need the loss; a round counts a value.
-    floor : float
-        The smallest loss that is accepted.
-    why_floor : str
-        The rest of the message about a loss below the floor; the usual one when empty.
-    largest_loss, too_large : float, str
-        The largest loss above the floor that is accepted, and the message about a larger one.
-    square : float
-        The largest square norm of a gradient that is accepted where the learner has no bound.
-    unknown : float
-        The value used for a loss that was not given.
+    limits : Limits
+        The losses and gradients that it takes.
     in_python : bool
         A round runs functions that only Python can call.
     lazy : bool
@@ -63,14 +54,7 @@ class Machine(ABC, Generic[S, C]):
 
     domain: Domain
     one_gradient = True
-    needs_loss = False
-    uses_loss = False
-    floor = -math.inf
-    why_floor = ""
-    largest_loss = math.inf
-    too_large = ""
-    square = math.inf
-    unknown = 0.0
+    limits = Limits()
     in_python = False
     lazy = False
     ahead = False
@@ -107,7 +91,7 @@ class Machine(ABC, Generic[S, C]):
         return self
 
     @property
-    def guests(self) -> Mapping[str, Any]:
+    def guests(self) -> Mapping[str, Guest]:
         """Foreign objects whose state is not in the block, by the prefix of their names."""
         return {}
 
@@ -126,9 +110,9 @@ class Machine(ABC, Generic[S, C]):
         """Whether whole runs can be compiled."""
         return self.whole and not self.in_python
 
-    @abstractmethod
     def view(self, s: S) -> Floats:
-        """Return the array that holds the decision, flat."""
+        """Return the array that holds the decision, flat; of a lazy machine it may be that of an earlier round."""
+        return decision(s, None)
 
     def decide(self, memory: Memory) -> None:  # nothing to do, unless a machine says otherwise
         """Make the decision of the present round; only lazy machines have to."""

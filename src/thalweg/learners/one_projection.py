@@ -16,16 +16,16 @@ h_t is parallel to the flat, so Theorem 1 also holds for y_t outside the flat.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from dataclasses import replace
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._core.memory import Memory, Saved
+from thalweg._core.memory import Guest, Memory, Saved
 from thalweg._core.rules import counter_field, feasible
 from thalweg._core.saving import inside
 from thalweg._core.state import Floats, Ints, Past, Plan, field, part, scratch
-from thalweg._kernels import reduction
 from thalweg._kernels.clock import FRESH, GRADIENTS, PROJECTIONS, ROUNDS, VALUES
 from thalweg._kernels.hulls import FULL, flatten
 from thalweg._kernels.jit import implement
@@ -37,9 +37,10 @@ from thalweg._validate import ask, check_array, check_nonnegative, short_repr, w
 from thalweg.domains._base import Domain
 from thalweg.errors import InputError
 from thalweg.learners import loop
-from thalweg.learners.base import Learner, bounded, check_takes_losses, read_decision
+from thalweg.learners.base import Foreign, Learner, bounded, check_takes_losses, read_decision
 from thalweg.learners.contract import core, count, decision, learn, propose, reduce
-from thalweg.learners.machine import AnyMachine, Machine
+from thalweg.learners.limits import limits_of
+from thalweg.learners.machine import AnyMachine, Clocked, Machine
 
 __all__ = [
     "OneProjection",
@@ -52,6 +53,18 @@ __all__ = [
 ]
 
 T = TypeVar("T", bound=type)
+
+
+class Decided(Clocked, Protocol):
+    """A state with a decision that was projected."""
+
+    @property
+    def x(self) -> Floats:
+        """The decision, where clock[FRESH] is 1."""
+
+
+S = TypeVar("S", bound=Decided)
+C = TypeVar("C")
 
 
 class ReducedState(NamedTuple):
@@ -78,7 +91,6 @@ class ReducedSettings(NamedTuple):
 # --------------------------------------------------------------------------------------------------------------- rounds
 
 
-@implement(decision, ReducedState)
 def _decision(s: ReducedState, c: ReducedSettings) -> Floats:
     if s.clock[FRESH] == 0:
         call(c.onto, c.domain, decision(s.inner, c.inner), s.x, c.h)  # (1)
@@ -86,7 +98,6 @@ def _decision(s: ReducedState, c: ReducedSettings) -> Floats:
     return s.x
 
 
-@implement(core, ReducedState)
 def _core(s: ReducedState) -> Any:
     return core(s.inner)
 
@@ -96,7 +107,6 @@ def _core_settings(c: ReducedSettings) -> Any:
     return core(c.inner)
 
 
-@implement(reduce, ReducedState)
 def _reduce(s: ReducedState, c: ReducedSettings, g: Floats) -> Floats:
     y = decision(s.inner, c.inner)
     for j in range(g.shape[0]):
@@ -107,7 +117,6 @@ def _reduce(s: ReducedState, c: ReducedSettings, g: Floats) -> Floats:
     return reduce(s.inner, c.inner, c.h)
 
 
-@implement(count, ReducedState)
 def _count(s: ReducedState, c: ReducedSettings, loss: float) -> None:
     s.clock[ROUNDS] += 1
     s.clock[PROJECTIONS] += 1  # for the round's decision, whenever it was computed
@@ -118,7 +127,7 @@ def _count(s: ReducedState, c: ReducedSettings, loss: float) -> None:
 
 
 def as_reduced(state: T) -> T:
-    """Class decorator: register the reduction's kernels for a state that has more fields than `ReducedState`."""
+    """Class decorator: register the reduction's kernels for a state that has the fields of `ReducedState`."""
     implement(decision, state)(_decision)
     implement(core, state)(_core)
     implement(reduce, state)(_reduce)
@@ -126,10 +135,41 @@ def as_reduced(state: T) -> T:
     return state
 
 
+as_reduced(ReducedState)
+
+
 # -------------------------------------------------------------------------------------------------------------- machine
 
 
-class Reduced(Machine[ReducedState, ReducedSettings]):
+class Projected(Machine[S, C]):
+    """A machine with one projection a round, (1), onto the domain or a part of it, the `target`.
+
+    Gradients are projected onto the affine hull of the domain if it `flattens`; otherwise they are used as they are.
+    """
+
+    lazy = True
+
+    def __init__(self, domain: Domain, target: Domain, flattens: bool) -> None:
+        self.domain, self.target, self._flattens = domain, target, flattens
+        self.tol = domain.tolerance * domain._scale(domain.center)  # an inexact projection's direction is noise
+
+    @property
+    def hull(self) -> tuple[int, Floats]:
+        """See `Machine.hull`."""
+        return super().hull if self._flattens else (FULL, np.zeros(0))
+
+    def holds(self, s: S, c: C, past: Past) -> Iterator[tuple[str, bool]]:
+        """See `Machine.holds`: one projection a round."""
+        yield from super().holds(s, c, past)
+        yield "counters", bool(s.clock[PROJECTIONS] == s.clock[ROUNDS])
+        yield "decision", not s.clock[FRESH] or feasible(self.target, s.x)
+
+    def view(self, s: S) -> Floats:
+        """See `Machine.view`."""
+        return s.x
+
+
+class Reduced(Projected[ReducedState, ReducedSettings]):
     """`inner` on a set that contains X, with one projection onto X per round.
 
     Parameters
@@ -146,8 +186,6 @@ class Reduced(Machine[ReducedState, ReducedSettings]):
         Whether the next decision is computed at the end of a round. False if something changes it between rounds.
     """
 
-    lazy = True
-
     def __init__(
         self,
         domain: Domain,
@@ -157,16 +195,9 @@ class Reduced(Machine[ReducedState, ReducedSettings]):
         target: Domain | None = None,
         ahead: bool = True,
     ) -> None:
-        self.domain, self.inner, self.target = domain, inner, domain if target is None else target
-        self.needs_loss, self.uses_loss, self.unknown = inner.needs_loss, inner.uses_loss, inner.unknown
-        self.floor, self.square, self._flattens = inner.floor, inner.square, flattens
-        self.why_floor, self.largest_loss, self.too_large = inner.why_floor, inner.largest_loss, inner.too_large
+        super().__init__(domain, domain if target is None else target, flattens)
+        self.inner, self.limits = inner, inner.limits
         self.ahead = ahead and self.looped and self.target.onto.built_in  # a user's projection may fail
-
-    @property
-    def hull(self) -> tuple[int, Floats]:
-        """See `Machine.hull`."""
-        return (self.domain.flat, self.domain.flat_par) if self._flattens else (FULL, np.zeros(0))
 
     @property
     def core(self) -> AnyMachine:
@@ -199,13 +230,11 @@ class Reduced(Machine[ReducedState, ReducedSettings]):
 
     def plan(self, sizes: Mapping[str, int]) -> Plan:
         """See `Machine.plan`."""
-        X, Y = self.domain, self.target
-        inner = self.inner.plan(sizes)
-        tol = X.tolerance * X._scale(X.center)  # an inexact projection's direction is noise
+        Y, inner = self.target, self.inner.plan(sizes)
         return Plan(
             ReducedState,
-            ReducedSettings(Y.onto, Y.par, *self.hull, tol, self.uses_loss),
-            sizes={"d": X.dim},
+            ReducedSettings(Y.onto, Y.par, *self.hull, self.tol, self.limits.uses_loss),
+            sizes={"d": Y.dim},
             parts={"inner": inner},
             holds=self.holds,
             pasts=lambda s, c, past: {"inner": Past.whole(int(s.inner.clock[ROUNDS]), past.square)},
@@ -213,16 +242,11 @@ class Reduced(Machine[ReducedState, ReducedSettings]):
         )
 
     def holds(self, s: ReducedState, c: ReducedSettings, past: Past) -> Iterator[tuple[str, bool]]:
-        """See `Machine.holds`: one projection a round, and as many rounds inside as outside."""
+        """See `Machine.holds`: as many rounds inside as outside."""
         yield from super().holds(s, c, past)
-        yield "counters", bool(s.clock[PROJECTIONS] == s.clock[ROUNDS] == s.inner.clock[ROUNDS])
-        yield "decision", not s.clock[FRESH] or feasible(self.target, s.x)
+        yield "counters", bool(s.clock[ROUNDS] == s.inner.clock[ROUNDS])
 
     # ------------------------------------------------------------------ rounds
-
-    def view(self, s: ReducedState) -> Floats:
-        """See `Machine.view`."""
-        return s.x
 
     def decide(self, memory: Memory) -> None:
         """Make the one projection of a round, (1)."""
@@ -270,12 +294,12 @@ def _guest_learn(s: GuestState, c: GuestSettings, g: Floats, loss: float) -> boo
     machine = c.machine
     h = machine.read() - s.x
     flatten(*machine.hull, h)
-    reduction.surrogate_gradient(g, h, machine.tol, h)  # (2), (3)
+    correct(g, h, machine.tol, h)  # (2), (3)
     machine.guest.update(h.reshape(machine.domain.shape), None if np.isnan(loss) else loss)
     s.clock[ROUNDS] += 1
     s.clock[PROJECTIONS] += 1
     s.clock[GRADIENTS] += 1
-    s.clock[VALUES] += int(machine.uses_loss)
+    s.clock[VALUES] += int(machine.limits.uses_loss)
     s.clock[FRESH] = 0
     return True
 
@@ -285,29 +309,24 @@ def _guest_propose(s: GuestState, c: GuestSettings, loss: float) -> None:
     pass
 
 
-class ReducedGuest(Machine[GuestState, GuestSettings]):
+class ReducedGuest(Projected[GuestState, GuestSettings]):
     """A learner that only Python can run, with its decision projected onto `domain` once a round.
 
     The guest is an object with `decision`, `update`, `state`, `restore` and `reset`. Its state is saved under `inner.`;
     if a round fails, the guest is restored from its earlier `state`.
     """
 
-    lazy = in_python = True
-    unknown = np.nan  # no loss was given
+    in_python = True
 
-    def __init__(self, owner: Callable[[], str], domain: Domain, around: Domain, guest: Any, *, flattens: bool) -> None:
-        self.owner, self.domain, self.around, self.guest, self._flattens = owner, domain, around, guest, flattens
-        self.needs_loss = bool(getattr(guest, "needs_loss", False))
-        self.uses_loss = bool(getattr(guest, "uses_loss", self.needs_loss))
-        self.tol = domain.tolerance * domain._scale(domain.center)
-
-    @property
-    def hull(self) -> tuple[int, Floats]:
-        """See `Machine.hull`."""
-        return (self.domain.flat, self.domain.flat_par) if self._flattens else (FULL, np.zeros(0))
+    def __init__(
+        self, owner: Callable[[], str], domain: Domain, around: Domain, guest: Foreign, *, flattens: bool
+    ) -> None:
+        super().__init__(domain, domain, flattens)
+        self.owner, self.around, self.guest = owner, around, guest
+        self.limits = replace(limits_of(guest), unknown=np.nan)  # no loss was given
 
     @property
-    def guests(self) -> Mapping[str, Any]:
+    def guests(self) -> Mapping[str, Guest]:
         """See `Machine.guests`."""
         return {"inner.": self.guest}
 
@@ -320,19 +339,9 @@ class ReducedGuest(Machine[GuestState, GuestSettings]):
         """See `Machine.plan`."""
         return Plan(GuestState, GuestSettings(self), sizes={"d": self.domain.dim}, holds=self.holds)
 
-    def holds(self, s: GuestState, c: GuestSettings, past: Past) -> Iterator[tuple[str, bool]]:
-        """See `Machine.holds`: one projection a round."""
-        yield from super().holds(s, c, past)
-        yield "counters", bool(s.clock[PROJECTIONS] == s.clock[ROUNDS])
-        yield "decision", not s.clock[FRESH] or feasible(self.domain, s.x)
-
     def read(self) -> Array:
         """Return the guest's decision, checked."""
         return read_decision(self.owner(), self.guest, self.around)
-
-    def view(self, s: GuestState) -> Floats:
-        """See `Machine.view`."""
-        return s.x
 
     def decide(self, memory: Memory) -> None:
         """Make the one projection of a round, (1)."""
@@ -404,7 +413,7 @@ class OneProjection(Learner):
     def __init__(
         self,
         domain: Domain,
-        make_inner: Callable[[Domain], Any],
+        make_inner: Callable[[Domain], object],
         *,
         surrogate: Domain | None = None,
         horizon: int | None = None,
@@ -443,7 +452,7 @@ class OneProjection(Learner):
             inside=(inner,) if isinstance(inner, Learner) and ours is not None else (),
         )
 
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self) -> dict[str, object]:
         """Include the settings of the inner learner that do not follow from the arguments of this one."""
         found, own = super()._settings(), "make_inner" in self._given
         for inner in self._inside:
@@ -451,13 +460,13 @@ class OneProjection(Learner):
             found |= {f"inner.{key}": value for key, value in theirs.items() if own or not isinstance(value, str)}
         return found
 
-    def _restarted(self, rounds: int) -> dict[str, Any]:
+    def _restarted(self, rounds: int) -> dict[str, object]:
         if "make_inner" in self._given:
             raise InputError(f"{type(self).__name__}: make_inner sets the horizon. Build one with another make_inner.")
         return super()._restarted(rounds)
 
 
-def _check_inner(name: str, inner: Any) -> None:
+def _check_inner(name: str, inner: object) -> None:
     """Refuse a learner that cannot run inside the reduction."""
     missing = [n for n in ("decision", "update", "state", "restore", "reset") if not hasattr(inner, n)]
     if missing:
@@ -487,7 +496,7 @@ def _trusted(inner: Learner, bound: float | None) -> bool:
     return inner.gradient_bound is None or (bound is not None and inner.gradient_bound >= bound)
 
 
-def check_surrogate(owner: str, domain: Domain, surrogate: Any, what: str = "The 'surrogate' parameter") -> Domain:
+def check_surrogate(owner: str, domain: Domain, surrogate: object, what: str = "The 'surrogate' parameter") -> Domain:
     """Check that a surrogate has the domain's shape and contains it; tested at extreme points of compiled sets."""
     if not isinstance(surrogate, Domain):
         raise InputError(f"{what} of {owner} must be a thalweg Domain. Got {short_repr(surrogate)}.")

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,11 +32,11 @@ from thalweg._types import Array
 from thalweg._validate import short_repr
 from thalweg.domains._base import Domain
 from thalweg.errors import InputError
-from thalweg.experts.descent import Descent
+from thalweg.experts.descent import Descent, DescentSettings, DescentState
 from thalweg.learners.base import Learner, Shown, read_start
 from thalweg.learners.contract import decision, learn, propose, see_gradient
 from thalweg.learners.machine import Machine
-from thalweg.metas.hedge import Hedge, rate
+from thalweg.metas.hedge import Hedge, HedgeSettings, HedgeState, rate
 
 __all__ = ["Hinted", "HintedSettings", "HintedState", "Optimistic"]
 
@@ -44,8 +44,8 @@ __all__ = ["Hinted", "HintedSettings", "HintedState", "Optimistic"]
 class HintedState(NamedTuple):
     """N points and M = 2N members."""
 
-    members: Any = part()  # one group of N descents
-    meta: Any = part()  # one group of M members
+    members: DescentState = part()  # one group of N descents
+    meta: HedgeState = part()  # one group of M members
     weights: Floats = field("M", simplex)  # p: of those that lean on the hint, then of those that do not
     mean: Floats = field("d", inside("domain"))  # the combination without the hint
     hint: Floats = field("d")  # m
@@ -58,8 +58,8 @@ class HintedSettings(NamedTuple):
     """Constants and scratch space."""
 
     steps: Floats  # (N,) eta
-    members: Any = part()
-    meta: Any = part()
+    members: DescentSettings = part()
+    meta: HedgeSettings = part()
     scores: Floats = scratch("1 N")
     losses: Floats = scratch("M")
 
@@ -190,10 +190,6 @@ class Hinted(Machine[HintedState, HintedSettings]):
         yield "errors of hints", within_bounds(s.error, 0.0, 4 * past.rounds * G**2)
         y = s.mean - s.weights[:N] @ c.steps * s.hint
         yield "decision", bool((np.abs(s.y - y) <= CLOSE * self.domain._scale(self.domain.center)).all())
-
-    def view(self, s: HintedState) -> Floats:
-        """See `Machine.view`."""
-        return s.y
 
 
 # -------------------------------------------------------------------------------------------------------------- learner

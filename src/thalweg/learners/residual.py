@@ -348,18 +348,26 @@ class Levels(Machine[LevelsState, LevelsSettings]):
         home = domain if ball is None else ball
         N = (horizon - 1).bit_length()  # the smallest N with T <= 2^N
         K = self.levels = max(1, N)
-        self.exact = (K if isinstance(home, Ball) else 0) - (ball is not None)
+        exact = (K if isinstance(home, Ball) else 0) - (ball is not None)
         center = home.center.ravel().copy()
         self.placed = int(not isinstance(home, Ball))  # projections for the origin
-        self.origin = home._project_flat(center) if self.placed else center
         # as it is projected onto: `radius` is never tiny against the centre
-        self.radius = float(home.par[0]) if isinstance(home, Ball) else min(home.radius, home.diameter)
+        R = float(home.par[0]) if isinstance(home, Ball) else min(home.radius, home.diameter)
         below = range(N - 1, N - K, -1)  # the levels after the first, by the logarithm of their length
-        self.wealth = epsilon / np.array([1] + [math.ceil(horizon / 2**i) for i in below])
-        self.weights = np.array([1 / gradient_bound] + [1 / (math.sqrt(2) * gradient_bound)] * (K - 1))
-        self.lengths = np.array([0] + [2**i for i in below])
-        self.tols = np.full(K, TOLERANCE)
-        self.tols[self.exact :] = domain.tolerance * domain._scale(domain.center) / self.radius
+        tols = np.full(K, TOLERANCE)
+        tols[exact:] = domain.tolerance * domain._scale(domain.center) / R
+        self.settings = LevelsSettings(
+            wealth=epsilon / np.array([1] + [math.ceil(horizon / 2**i) for i in below]),
+            weights=np.array([1 / gradient_bound] + [1 / (math.sqrt(2) * gradient_bound)] * (K - 1)),
+            lengths=np.array([0] + [2**i for i in below]),
+            tols=tols,
+            o=home._project_flat(center) if self.placed else center,
+            R=R,
+            exact=exact,
+            onto=domain.onto,
+            compiled=domain.onto is not PYTHON,
+            domain=domain.par,
+        )
 
     @property
     def hull(self) -> tuple[int, Floats]:
@@ -370,31 +378,15 @@ class Levels(Machine[LevelsState, LevelsSettings]):
 
     def plan(self, sizes: Mapping[str, int]) -> Plan:
         """See `Machine.plan`."""
-        X, K, d = self.domain, self.levels, self.domain.dim
-        return Plan(
-            LevelsState,
-            LevelsSettings(
-                self.wealth,
-                self.weights,
-                self.lengths,
-                self.tols,
-                self.origin,
-                self.radius,
-                self.exact,
-                X.onto,
-                X.onto is not PYTHON,
-                X.par,
-            ),
-            sizes={"K": K, "L": K + 1, "d": d, "E": d + 1},
-            holds=self.holds,
-            begin=self._begin,
-        )
+        K, d = self.levels, self.domain.dim
+        shapes = {"K": K, "L": K + 1, "d": d, "E": d + 1}
+        return Plan(LevelsState, self.settings, shapes, holds=self.holds, begin=self._begin)
 
     def _begin(self, s: LevelsState, c: LevelsSettings) -> None:
         s.bets[:, 0], s.bets[:, 2] = c.wealth, 1.0
         s.y[:] = c.o  # no level bets yet
         s.clock[PROJECTIONS] = self.placed
-        if self.exact < self.levels:
+        if c.exact < self.levels:
             self._place_all(s, c)
 
     def holds(self, s: LevelsState, c: LevelsSettings, past: Past) -> Iterator[tuple[str, bool]]:
@@ -419,33 +411,20 @@ class Levels(Machine[LevelsState, LevelsSettings]):
 
     # ------------------------------------------------------------------ rounds
 
-    def view(self, s: LevelsState) -> Floats:
-        """See `Machine.view`."""
-        return s.y
-
     def finish(self, memory: Memory, loss: float) -> None:
         """See `Machine.finish`."""
         self._place_all(core(memory.state), core(memory.settings))
 
     def _place_all(self, s: LevelsState, c: LevelsSettings) -> None:
         """(1) and (2) level by level, each in compiled code where that can project."""
+        in_python = c._replace(onto=Pointer(self._project, "none()", ()))
         for k in range(self.levels):
             if not place_one(s, c, k):
-                self._place_in_python(s, c, k)
+                _place_in_set(s, in_python, k, s.bets[k, 0] * s.bets[k, 1])
 
-    def _place_in_python(self, s: LevelsState, c: LevelsSettings, k: int) -> None:
-        """(2) for level k of a set that only Python can project onto: as `_place_in_set` in compiled code."""
-        u, before, gap, spot, search = s.directions[k], s.chain[k], s.gaps[k], c.spot, c.search
-        b = s.bets[k, 0] * s.bets[k, 1]
-        q = b * u[-1]
-        begin_search(search, abs(b), q)
-        over = False
-        while not over:
-            locate(u, b, before, search[0], c.o, c.R, spot)
-            s.y[:] = self.domain._project_flat(spot.copy())
-            s.clock[PROJECTIONS] += 1
-            over = weigh_level(search, spot, s.y, before, q, c.R, c.tols[k], gap)
-        s.chain[k + 1] = (s.y - c.o) / c.R
+    def _project(self, par: Floats, y: Floats, out: Floats, work: Floats) -> None:
+        """Project onto the domain, with the arguments of `thalweg._kernels.projections`."""
+        out[:] = self.domain._project_flat(y.copy())
 
 
 # -------------------------------------------------------------------------------------------------------------- learner

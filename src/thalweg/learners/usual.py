@@ -38,7 +38,7 @@ class Usual:
         self.play: Call = round_call(learner)
         self.clock = memory.state.clock.data
         self._gradient: Any = feedback.g.data  # takes an array only of its own type and shape
-        self._optional, self._unknown = not machine.needs_loss, machine.unknown  # of the loss
+        self._optional, self._unknown = not machine.limits.needs_loss, machine.limits.unknown  # of the loss
         self._least = max(feedback.floor, -LARGEST_FLOAT)
         self.until = None if learner.anytime else learner.horizon
 
@@ -62,7 +62,7 @@ class Usual:
 
 def round_call(learner: Learner) -> Call:
     """Return a bound call of a round; where the machine says so it ends with making the next decision."""
-    numbers = learner.machine.unknown, learner._square_bound, 0, True
+    numbers = learner.machine.limits.unknown, learner._square_bound, 0, True
     if learner.machine.in_python:
         call: Call = loop.update.ready_in_python(learner._memory.unbound, *numbers)
         return call

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Protocol, Self
 
 from thalweg._core.implemented import check_implemented
 from thalweg._core.saving import call_text
@@ -17,7 +17,15 @@ __all__ = ["OVER", "Meta", "fits_range", "planned"]
 OVER = 1.0 + 1e-9  # |r| may exceed its range by rounding
 
 
-def fits_range(m: object, c: Any, k: int, n: int, born: Ints | None, r: Floats) -> bool:
+class Ranged(Protocol):
+    """Settings with ranges."""
+
+    @property
+    def spans(self) -> Floats:
+        """(K,)."""
+
+
+def fits_range(m: object, c: Ranged, k: int, n: int, born: Ints | None, r: Floats) -> bool:
     """`fits` of a meta-learner with a range c.spans[k] for each group."""
     fine = True
     for i in range(n):

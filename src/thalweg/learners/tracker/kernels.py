@@ -13,7 +13,7 @@ A round with the gradient h, n = ||h||^2, and f >= 0 the loss at the decision (i
 A round without a gradient changes nothing.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from thalweg.parts.curvature import (
     MEMBERS,
     RESTARTING,
     SHARE,
+    CurvatureState,
     begin_curvature,
     fresh,
     move_curved,
@@ -40,6 +41,7 @@ from thalweg.parts.cut_descent import (
     LENGTHS,
     SQUARES,
     Around,
+    CutDescentState,
     begin_members,
     combine,
     join,
@@ -47,8 +49,8 @@ from thalweg.parts.cut_descent import (
     rows_needed,
     see_gains,
 )
-from thalweg.parts.estimate import AGE, HELPERS, begin_estimate, estimate
-from thalweg.parts.records import MARKERS, OTHERS, account, begin_change, begin_records, credit, mark, mix
+from thalweg.parts.estimate import AGE, HELPERS, EstimateState, begin_estimate, estimate
+from thalweg.parts.records import MARKERS, OTHERS, RecordsState, account, begin_change, begin_records, credit, mark, mix
 
 __all__ = ["SPARE", "TrackerSettings", "TrackerState", "curved_in_use", "first_row", "helpers_in_use"]
 
@@ -61,10 +63,10 @@ SPARE = 2  # rows beyond those in use, at most
 class TrackerState(NamedTuple):
     """N rows of members and J records of them; sizes grow between rounds."""
 
-    members: Any = part()
-    curvature: Any = part()
-    estimate: Any = part()
-    records: Any = part()
+    members: CutDescentState = part()
+    curvature: CurvatureState = part()
+    estimate: EstimateState = part()
+    records: RecordsState = part()
     p: Floats = field("N", within(0.0, 1.0), called="beliefs")  # weights of the members
     y: Floats = field("d")  # the decision
     curved: Ints = field("1", within(0, 1), called="members with curvature")  # 1 while there are some

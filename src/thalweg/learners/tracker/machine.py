@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from thalweg._core.memory import whole_numbers
-from thalweg._core.rules import born, shares
-from thalweg._core.state import Floats, Past, Plan
+from thalweg._core.memory import Saved, whole_numbers
+from thalweg._core.rules import CLOSE, SLACK, born, shares
+from thalweg._core.state import Past, Plan
 from thalweg._kernels.clock import ROUNDS
 from thalweg._kernels.hulls import FULL
 from thalweg._kernels.projections import BALL
@@ -23,6 +23,7 @@ from thalweg._validate import check_choice, check_nonnegative, check_number, sho
 from thalweg.domains._base import Domain
 from thalweg.errors import InputError
 from thalweg.learners.base import read_start
+from thalweg.learners.limits import Limits
 from thalweg.learners.machine import Machine
 from thalweg.learners.tracker.kernels import (
     ENOUGH,
@@ -58,7 +59,7 @@ SMALL = 64  # entries of a decision up to which members with curvature are worth
 SLOTS = 2  # of the cover at first, capacity for 3 markers, and more at a time
 MARKS_KEPT = 64  # the number of markers whose rounds are remembered
 LARGEST_PRODUCT = 1e145  # of a gradient times the diameter: its square can then be added up
-CLOSE, SLACK = 1e-9, 1 + 1e-6  # rounding errors of points and weights, and of sums over rounds
+TOO_LARGE = "loss is too large for floating point. Pass losses below 1e150."
 
 
 class Tracking(Machine[TrackerState, TrackerSettings]):
@@ -85,8 +86,6 @@ class Tracking(Machine[TrackerState, TrackerSettings]):
     """
 
     anytime = True
-    unknown = math.inf
-    too_large = "loss is too large for floating point. Pass losses below 1e150."
 
     def __init__(
         self,
@@ -109,18 +108,23 @@ class Tracking(Machine[TrackerState, TrackerSettings]):
         choices: tuple[str | bool, ...] = "auto", True, False
         self.curvature = check_choice(owner, "curvature", curvature, choices)
         self.curved = domain.dim <= SMALL if curvature == "auto" else bool(curvature)
-        self.uses_loss = loss_floor is not None
         self.loss_floor = None if loss_floor is None else check_number(owner, "loss_floor", loss_floor)
         if abs(self.loss_floor or 0.0) > LARGEST_LOSS:
             raise wrong(owner, "loss_floor", f"at most {LARGEST_LOSS:g} in size, or None", loss_floor)
-        if self.loss_floor is not None:
-            self.floor, self.largest_loss = self.loss_floor, LARGEST_LOSS
-        self.nonnegative = self.floor >= 0.0
-        self.why_floor = (
-            f"{owner} assumes that no loss is below loss_floor = {self.floor:g}. Give the lower bound that "
-            "holds for your losses, or loss_floor=None to do without their values."
+        floor = -math.inf if self.loss_floor is None else self.loss_floor
+        self.nonnegative = floor >= 0.0
+        self.limits = Limits(
+            uses_loss=loss_floor is not None,
+            floor=floor,
+            why_floor=(
+                f"{owner} assumes that no loss is below loss_floor = {floor:g}. Give the lower bound that holds for "
+                "your losses, or loss_floor=None to do without their values."
+            ),
+            largest_loss=math.inf if loss_floor is None else LARGEST_LOSS,
+            too_large=TOO_LARGE,
+            square=(LARGEST_PRODUCT / max(1.0, domain.diameter)) ** 2,
+            unknown=math.inf,
         )
-        self.square = (LARGEST_PRODUCT / max(1.0, domain.diameter)) ** 2
         self.directions = directions or (FULL, np.zeros(0))
         self.home = (domain.center if start is None else read_start(owner, domain, start)).ravel().copy()
 
@@ -155,7 +159,7 @@ class Tracking(Machine[TrackerState, TrackerSettings]):
         """Return the slots of a state with capacity for a number of markers."""
         return min(-(-markers.bit_length() // SLOTS) * SLOTS, MOST_SLOTS) if self.intervals else 0
 
-    def sizes_of(self, saved: Mapping[str, NDArray[Any]]) -> dict[str, int]:
+    def sizes_of(self, saved: Saved) -> dict[str, int]:
         """Return the lengths of the fields that grow, bounded by the rounds played."""
         found = (
             saved["p"].size,
@@ -206,7 +210,7 @@ class Tracking(Machine[TrackerState, TrackerSettings]):
         around = Around(self.domain.center.ravel().copy(), float(self.domain.radius), self.home, *self.directions)
         return Plan(
             TrackerState,
-            TrackerSettings(around, self.curved, self.intervals, self.floor, self.embedded),
+            TrackerSettings(around, self.curved, self.intervals, self.limits.floor, self.embedded),
             sizes={"N": N, "J": OTHERS + S, "H": H, "d": d},
             parts={
                 "members": members_plan(N, d),
@@ -243,7 +247,7 @@ class Tracking(Machine[TrackerState, TrackerSettings]):
         rounds, root = int(s.clock[ROUNDS]) * SLACK, math.sqrt(max(squares, 0.0))
         yield "members with curvature", s.curvature.P.shape[0] >= int(curved_in_use(s))
         yield "sums", shortest == 2.0 ** (k0 - BELOW) and following == 2.0 ** (K + 1)
-        yield "sums", 0 < squares <= rounds * self.square
+        yield "sums", 0 < squares <= rounds * self.limits.square
         yield "sums", root * (2 - SLACK) <= lengths <= math.sqrt(rounds) * root * SLACK
         yield "sums", count == MOST_ROWS or 2 * lengths <= following * root * SLACK
         within = self.domain.radius + CLOSE * self.domain._scale(self.domain.center)
@@ -293,13 +297,9 @@ class Tracking(Machine[TrackerState, TrackerSettings]):
 
     # ------------------------------------------------------------------ rounds
 
-    def view(self, s: TrackerState) -> Floats:
-        """See `Machine.view`."""
-        return s.y
-
     def refusal(self, s: TrackerState, c: TrackerSettings) -> str:
         """See `Machine.refusal`."""
-        return self.too_large
+        return TOO_LARGE
 
     def regret_bound(self, s: TrackerState, path_length: float = 0.0) -> float:
         """Return the most regret so far against comparators in the domain whose path has at most this length: (T1').
