@@ -9,7 +9,7 @@ from thalweg.errors import InputError
 
 
 @contextlib.contextmanager
-def refused(made, match="", kind=InputError):
+def refused(made, match=None, kind=InputError):
     """The call inside is refused with these words, and nothing has changed."""
     before = made.state()
     with pytest.raises(kind, match=match):
