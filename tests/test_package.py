@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import thalweg
@@ -148,3 +149,44 @@ def test_no_two_classes_have_one_name():
     ]
     assert len(found) > 300
     assert not {name for name in found if found.count(name) > 1}
+
+
+DEEPEST = 4
+
+
+def test_no_class_has_many_bases_above_it():
+    """Class names are unique (see above), so bases are found by their names."""
+    bases = {
+        node.name: [re.sub(r"\[.*|.*\.", "", ast.unparse(base)) for base in node.bases]
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+    }
+
+    def depth(name):
+        return 1 + max((depth(base) for base in bases[name] if base in bases), default=0)
+
+    assert not {name: depth(name) for name in bases if depth(name) > DEEPEST}
+    assert depth("EfficientScream") == DEEPEST
+
+
+MOST_FUNCTIONS = 10
+
+
+def test_a_round_by_hand_passes_through_few_functions():
+    """Save for the few rounds in which the state grows."""
+    learner, gradient, counts = thalweg.Tracker(thalweg.domains.Ball(2)), np.ones(2), []
+
+    def count(frame, event, _):
+        counts[-1] += event == "call" and frame.f_code.co_filename.startswith(str(PACKAGE))
+
+    before = sys.getprofile()
+    for _ in range(30):
+        counts.append(0)
+        sys.setprofile(count)
+        try:
+            _ = learner.decision
+            learner.update(gradient)
+        finally:
+            sys.setprofile(before)
+    assert 2 <= np.median(counts) <= MOST_FUNCTIONS, counts
