@@ -87,7 +87,7 @@ class ConformalForecaster:
 
     def predict_interval(self, x: Any = None) -> tuple[float, float]:
         """An interval (low, high) around the model's forecast for x."""
-        said, clock = self._said(x), self._clock
+        said, clock = self.predict(x), self._clock
         self._blind = said != said and clock[ASKED] == clock[ANSWERED]
         if self._blind:
             return -np.inf, np.inf
@@ -104,9 +104,6 @@ class ConformalForecaster:
 
     def predict(self, x: Any = None) -> float:
         """The model's forecast alone. Nothing waits for an answer to it. nan before the first value of a series."""
-        return self._said(x)
-
-    def _said(self, x: Any) -> float:
         name = type(self).__name__
         if isinstance(self.model, Forecaster):
             return self.model.predict(x)

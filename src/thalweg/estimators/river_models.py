@@ -11,14 +11,7 @@ from river import base
 from thalweg._extras import need
 from thalweg._interrupts import interrupts
 from thalweg._types import Array
-from thalweg._validate import (
-    LARGEST_ENTRY,
-    check_choice,
-    check_flag,
-    check_items,
-    real_number,
-    short_repr,
-)
+from thalweg._validate import LARGEST_ENTRY, check_choice, check_flag, check_items, real_number, short_repr
 from thalweg.errors import InputError
 from thalweg.estimators import _fitted
 from thalweg.estimators._fitted import FactReaders, Facts, SavedModels

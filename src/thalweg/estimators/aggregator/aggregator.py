@@ -13,15 +13,7 @@ from thalweg._core.state import Block
 from thalweg._kernels.jit import Call
 from thalweg._recorded import Recorded
 from thalweg._types import Array
-from thalweg._validate import (
-    check_count,
-    check_entries,
-    check_flag,
-    check_items,
-    real_array,
-    real_number,
-    wrong,
-)
+from thalweg._validate import check_count, check_entries, check_flag, check_items, real_array, real_number, wrong
 from thalweg.errors import InputError
 from thalweg.estimators._frames import Native, moments
 from thalweg.estimators.aggregator import kernels
