@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 import thalweg as tw
+from tests.estimators.common import refused
 from thalweg.errors import InputError, StateError
 from thalweg.estimators import TrackingClassifier, TrackingRegressor
 
@@ -20,7 +21,6 @@ river = pytest.importorskip("river")
 
 from river import checks, compose, datasets, linear_model, optim, preprocessing, stream  # noqa: E402
 
-from tests.estimators.common import refused  # noqa: E402
 from tests.samples import same  # noqa: E402
 from thalweg.estimators import TrackingLogistic, TrackingRegression  # noqa: E402
 
