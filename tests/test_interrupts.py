@@ -1,11 +1,13 @@
 """Ctrl-C at any line of the package: the object is exactly as before the call or exactly as after it, and plays on."""
 
+import contextlib
 import copy
 import functools
 import signal
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import thalweg as tw
@@ -269,3 +271,96 @@ def test_an_interrupted_call_was_whole_or_was_not(name, share, tmp_path):
         tried, bad = campaign(name, call, tmp_path, share * usual, seed=int(share))
         count, wrong = count + tried, wrong + bad
     assert not wrong, f"{len(wrong)} of {count}:\n" + "\n".join(wrong[:20])
+
+
+# ------------------------------------------------------------------------------ made of others, without a state to save
+
+
+def _conformal(model):
+    """A loop of intervals around a model; an answer waits, so that each call has something to do."""
+    return tw.estimators.ConformalForecaster(model, tw.estimators.ConformalTracker(windows=(8, 30), halflives=(1, 5)))
+
+
+def _months(t, count):
+    index = pd.period_range("2000-01", periods=t + count, freq="M")
+    return pd.Series(samples.SERIES[: t + count], index)[t:], pd.DataFrame(samples.ROWS[: t + count, :1], index)[t:]
+
+
+def _experts(t, count):
+    return samples.VALUES[t : t + count, None] + samples.ROWS[t : t + count], samples.VALUES[t : t + count]
+
+
+def _features(t):
+    return dict(zip(samples.NAMES, samples.ROWS[t].tolist(), strict=True))
+
+
+def _of_conformal(made):
+    model = copy.deepcopy(made.model)
+    if isinstance(model, tw.estimators.Forecaster):
+        model.predict()  # asked again, it says the same
+    model = model.state() if hasattr(model, "state") else {}
+    return made.tracker.state() | {f"model.{key}": value for key, value in model.items()}
+
+
+def _of_series(made):
+    said = [made.predict().to_numpy(), made.predict_interval().to_numpy()] if made.is_fitted else []
+    return dict(enumerate([*said, str(made.cutoff if made.is_fitted else None), str(vars(made).get("_last"))]))
+
+
+COMPOSED = {  # how one is made, its calls in round t, and everything that can be seen of it
+    "around a function": (
+        lambda: _conformal(lambda x: 0.5 * x["a"]),
+        [lambda made, t: made.predict_interval(_features(t)), lambda made, t: made.update(samples.VALUES[t])],
+        _of_conformal,
+    ),
+    "around a regression": (
+        lambda: _conformal(tw.estimators.TrackingRegression()),
+        [lambda made, t: made.predict_interval(_features(t)), lambda made, t: made.update(samples.VALUES[t])],
+        _of_conformal,
+    ),
+    "around a forecaster": (
+        lambda: _conformal(tw.estimators.Forecaster(season=6)),
+        [lambda made, t: made.predict_interval(), lambda made, t: made.update(samples.SERIES[t])],
+        _of_conformal,
+    ),
+    "mixture": (
+        lambda: tw.estimators.Mixture(*_experts(0, 5)[::-1], model="combined"),
+        [lambda made, t: made.update(*_experts(t, 5))],
+        lambda made: made.aggregator.state() | {"predictions": made.predictions},
+    ),
+    "sktime": (
+        lambda: tw.estimators.ThalwegForecaster(season=6, lags=2),
+        [lambda made, t: made.fit(*_months(0, 20), fh=[1, 2]), lambda made, t: made.update(*_months(20 + t, 1))],
+        _of_series,
+    ),
+    "late, in batches": (
+        lambda: tw.estimators.Aggregator(horizon=2),
+        [lambda made, t: made.predict(_experts(t, 2)[0]), lambda made, t: made.update(_experts(t, 2)[1])],
+        lambda made: made.state(),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COMPOSED)
+@pytest.mark.parametrize("step", [37, pytest.param(1, marks=pytest.mark.slow)])
+def test_an_interrupted_call_of_one_made_of_others_was_whole_or_was_not(name, step):
+    make, calls, seen = COMPOSED[name]
+    made, tried = make(), 0
+    for t in range(40):
+        for call in calls:
+            if t in (0, 1, 7, 31):
+                after = copy.deepcopy(made)
+                with Stop() as counter:
+                    call(after, t)
+                before, states = seen(made), (seen(made), seen(after))
+                for n in range(1 + tried % step, counter.count + 1, step):
+                    one, tried = copy.deepcopy(made), tried + 1
+                    with contextlib.suppress(KeyboardInterrupt), Stop(n) as stop:
+                        call(one, t)
+                    state = seen(one)
+                    assert any(same(state, whole) for whole in states), stop.where
+                    if same(state, before):
+                        call(one, t)
+                    assert same(seen(one), states[1]), stop.where
+            call(made, t)
+    assert tried > 10

@@ -286,24 +286,6 @@ def test_scaling_by_a_power_of_two_is_exact(name, power):
     assert (ConformalTracker(0.9).run_scores(scores * 2.0**power) == found * 2.0**power).all()
 
 
-@pytest.mark.parametrize("horizon", [1, 3])
-@pytest.mark.parametrize("asymmetric", [False, True])
-def test_a_series_is_played_as_its_rounds_are(asymmetric, horizon):
-    rng = np.random.default_rng(9)
-    y, y_hat = np.exp(rng.standard_normal(300)), rng.standard_normal(300)
-    options = {"asymmetric": asymmetric, "horizon": horizon, **SMALL}
-    one, other = ConformalTracker(**options), ConformalTracker(**options)
-    band, rows = one.run(y_hat, y), []
-    for t in range(300 + horizon - 1):
-        if t < 300:
-            rows.append(other.predict_interval(y_hat[t]))
-        if t >= horizon - 1:
-            other.update(y[t - horizon + 1])
-    assert (band == np.array(rows)).all()
-    a, b = one.state(), other.state()
-    assert all(np.array_equal(a[key], b[key]) for key in a if key not in ("forecasts", "kinds"))
-
-
 @pytest.mark.parametrize("asymmetric", [False, True])
 def test_scores_and_intervals_are_the_same_thing(asymmetric):
     rng = np.random.default_rng(10)

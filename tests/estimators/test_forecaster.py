@@ -10,8 +10,9 @@ import polars as pl
 import pytest
 
 import thalweg as tw
+from tests.estimators.common import refused
 from tests.twins.forecast import Forecaster as Twin
-from thalweg.errors import InputError, StateError
+from thalweg.errors import InputError
 from thalweg.estimators import Forecaster
 from thalweg.estimators._linear import FreeModel
 from thalweg.parts.linear import LinearLayout
@@ -319,10 +320,7 @@ def test_it_is_finite_always(world, options, columns):
     assert (run.lower[0.9][some] <= run.lower[0.5][some]).all()
     assert (run.lower[0.5][some] <= run.upper[0.5][some]).all()
     assert (run.upper[0.5][some] <= run.upper[0.9][some]).all()
-    other = f.clone()
-    other.restore(f.state())
-    saved = other.state()
-    assert all(np.array_equal(saved[key], value) for key, value in f.state().items())
+    f.clone().restore(f.state())
 
 
 @every
@@ -511,31 +509,6 @@ def test_a_state_is_small():
     assert Forecaster(season=24, horizon=24, levels=(0.8, 0.95))._memory.block.memory.nbytes <= 50_000
 
 
-def test_states_that_do_not_fit_are_refused():
-    f = forecaster(columns=("a", "b"), season=6)
-    f.run(WORLDS["season"], np.ones((T, 2)))
-    saved = f.state()
-    for key, value in {
-        "history.z": np.full_like(saved["history.z"], 1e200),
-        "history.counts": saved["history.counts"] + 7,
-        "clock": np.array([3, 0, 0]),
-        "lagged.A": -saved["lagged.A"],
-        "columns.model.clock": saved["columns.model.clock"] + 7,
-        "columns.row": np.zeros(3),
-        "found": np.array([6, 0]),
-        "spans.sorted": saved["spans.sorted"][:, ::-1],
-        "pool.losses": -saved["pool.losses"],
-    }.items():
-        with pytest.raises(StateError):
-            f.restore(saved | {key: value})
-    with pytest.raises(StateError, match="saved with season"):
-        forecaster(columns=("a", "b"), season=7).restore(saved)
-    with pytest.raises(StateError, match="saved with horizon"):
-        forecaster(columns=("a", "b"), season=6, horizon=3).restore(saved)
-    after = f.state()
-    assert all(np.array_equal(after[key], value) for key, value in saved.items())
-
-
 def wave(**options):
     return Forecaster(("wave", "noise"), **options)
 
@@ -591,17 +564,14 @@ def test_bad_input_is_told(call, told):
 def test_a_refused_call_changes_nothing():
     f = wave()
     f.run(WORLDS["season"], np.ones((T, 2)))
-    before = f.state()
     for call in (
         lambda: f.update(np.inf),
         lambda: f.run([1.0, np.inf], np.zeros((2, 2))),
         lambda: f.predict([1.0]),
         lambda: f.forecast(np.ones((3, 2))),
     ):
-        with pytest.raises(InputError):
+        with refused(f):
             call()
-    after = f.state()
-    assert all(np.array_equal(before[key], after[key]) for key in before)
 
 
 @pytest.mark.parametrize("missing", [None, np.nan, np.float32("nan")])

@@ -19,13 +19,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 import thalweg as tw
+from tests.estimators.common import refused as unchanged
 from tests.hostile import Rude
 from tests.samples import same
 from thalweg.domains import Ball, Custom, L1Ball
 from thalweg.errors import InputError, StateError
-from thalweg.estimators import TrackingClassifier, TrackingRegressor, _linear
-from thalweg.estimators._constrained import ConstrainedModel
-from thalweg.estimators._linear import FreeModel
+from thalweg.estimators import TrackingClassifier, TrackingRegressor
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(400, 3)) * [1.0, 1e-3, 50.0] + [0.0, 2.0, -7.0]
@@ -49,6 +48,12 @@ MODELS = {
 def names(model, y):
     """What the first call of a classifier is told."""
     return {"classes": np.unique(y)} if isinstance(model, TrackingClassifier) else {}
+
+
+def refused(model, call, match, kind=InputError):
+    """The call is refused, and nothing has changed."""
+    with unchanged(model, match, kind):
+        call(model)
 
 
 def learn(model, rows, y):
@@ -124,16 +129,6 @@ def test_a_prediction_is_the_one_just_before_the_row_is_learned(case):
         assert np.array_equal(model.predict_then_fit(row, y[t : t + 1]), said)
 
 
-def test_later_rows_change_nothing_said_before(case):
-    model, y = case
-    known = names(model, y)
-    said = clone(model).predict_then_fit(X, y, **known)
-    rows, labels = X.copy(), y.copy()
-    rows[200:] *= -100
-    labels[200:] = labels[200:][::-1]
-    assert np.array_equal(model.predict_then_fit(rows, labels, **known)[:200], said[:200])
-
-
 # --------------------------------------------------------------------------------------------------------- constraints
 
 
@@ -193,7 +188,7 @@ def test_rows_of_any_size_are_learned_or_refused(constraint, loss):
         if said:
             assert constraint is not None
             assert "A model with a constraint scales nothing" in said
-            assert all(np.array_equal(before[key], value) for key, value in model.state().items())
+            assert same(before, model.state())
         assert np.isfinite(model.predict(np.vstack([usual[0], rows[0]]))).all()
         again = TrackingRegressor(loss, constraint=constraint, radius=1e40)
         again.restore(model.state())
@@ -349,52 +344,8 @@ def test_sizes_that_a_state_claims_are_compared_before_anything_is_made(constrai
 @pytest.mark.parametrize("classes", [["up", "down"], ["up", "up"], ["up"], "ab", None])
 def test_damaged_classes_are_refused(classes):
     model = TrackingClassifier().fit(X, WORDS)
-    saved = model.state()
-    with pytest.raises(StateError):
-        model.restore(saved | {"facts.classes_": classes})
-    assert same(saved, model.state())
-
-
-# ------------------------------------------------------------------------------------------------ all rows or nothing
-
-
-def interrupt(monkeypatch, after):
-    """Ctrl-C at the end of a call of `learn`, when so many were made before it."""
-    count = iter(range(100))
-    for kind in (FreeModel, ConstrainedModel):
-
-        def learn_and_stop(self, *arguments, genuine=kind.learn):
-            said = genuine(self, *arguments)
-            if next(count) == after:
-                raise KeyboardInterrupt
-            return said
-
-        monkeypatch.setattr(kind, "learn", learn_and_stop)
-
-
-@pytest.mark.parametrize("name", ["three", "constrained classifier"])
-@pytest.mark.parametrize("rows", [1, 200])
-def test_rows_are_learned_by_all_classes_or_by_none(name, rows, monkeypatch):
-    model, y = MODELS[name]
-    model = learn(clone(model), X[:50], y[:50])
-    before, other = model.state(), copy.copy(model)
-    with monkeypatch.context() as patch:
-        interrupt(patch, 1)
-        with pytest.raises(KeyboardInterrupt):
-            model.partial_fit(X[:rows], y[:rows])
-    assert same(before, model.state())
-    for one in (model, other):
-        one.partial_fit(X[50:], y[50:])
-    assert same(model.state(), other.state())
-
-
-def test_a_batch_that_fails_in_the_middle_is_undone(monkeypatch):
-    model = TrackingRegressor().fit(X[:10], Y[:10])
-    before = model.state()
-    monkeypatch.setattr(_linear, "play_rows", lambda *_: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        model.partial_fit(X, Y)  # after it had made room for the rows
-    assert same(before, model.state())
+    with unchanged(model, kind=StateError):
+        model.restore(model.state() | {"facts.classes_": classes})
 
 
 # ------------------------------------------------------------------------------------------------------------- weights
@@ -472,16 +423,6 @@ def test_weights_of_classes(tmp_path):
 
 
 # ------------------------------------------------------------------------------------------------------------ bad input
-
-
-def refused(model, call, match, kind=InputError):
-    """The call is refused, and nothing has changed."""
-    before = model.state()
-    with pytest.raises(kind, match=match):
-        call(model)
-    after = model.state()
-    assert before.keys() == after.keys()
-    assert all(np.array_equal(before[key], after[key]) for key in before)
 
 
 @pytest.mark.parametrize("make", [TrackingRegressor, TrackingClassifier])

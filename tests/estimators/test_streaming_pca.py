@@ -10,6 +10,7 @@ from sklearn.linear_model import SGDRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from tests.estimators.common import refused
 from tests.twins.subspace import Subspace as Twin
 from thalweg.errors import InputError, StateError
 from thalweg.estimators import StreamingPCA
@@ -296,13 +297,11 @@ def test_bad_input_is_named_and_changes_nothing():
             new.partial_fit(broken)
         assert vars(new) == vars(StreamingPCA(2))
         pca = StreamingPCA(2).fit(rows)
-        before = pca.state()
         for call in (pca.partial_fit, pca.update, pca.transform):
-            with pytest.raises(InputError, match=word):
+            with refused(pca, word):
                 call(broken)
-        with pytest.raises(InputError, match=f"{word}.* in row 17, column 2 \\('c'\\)"):
+        with refused(pca, f"{word}.* in row 17, column 2 \\('c'\\)"):
             pca.fit(pandas.DataFrame(broken, columns=list("abcd")))
-        assert all(np.array_equal(before[key], value) for key, value in pca.state().items())
     with pytest.raises(InputError, match="rows of 2 coordinates"):
         pca.inverse_transform(rows)
     with pytest.raises(NotFittedError):
@@ -345,8 +344,6 @@ def test_sizes_of_a_state_must_be_those_of_its_arrays():
     for wrong in ({"facts.n_features_in_": 4000}, {"facts.n_features_in_": 3}, {"engine.clock": np.array([10**6])}):
         with pytest.raises(StateError):
             pca.restore(saved | wrong)
-    with pytest.raises(StateError, match="n_components"):
-        StreamingPCA(1, halflives=SMALL).restore(saved)
     pca.restore(saved)
 
 

@@ -10,34 +10,26 @@ from typing import Any
 from thalweg._extras import missing
 from thalweg.errors import MissingExtraError
 
-_PLACES = {
-    "Aggregator": "aggregator",
-    "Combination": "aggregator",
-    "ConformalBands": "conformal_bands",
-    "ConformalForecaster": "conformal_forecaster",
-    "ConformalTracker": "conformal",
-    "Forecaster": "forecaster",
-    "Mixture": "mixture",
-    "Oracle": "aggregator",
-    "StreamingPCA": "streaming_pca",
-    "ThalwegForecaster": "sktime",
-    "TrackingClassifier": "classifier",
-    "TrackingForecaster": "river_forecaster",
-    "TrackingLogistic": "river_models",
-    "TrackingRegression": "river_models",
-    "TrackingRegressor": "regressor",
-    "backtest": "long_frames",
-    "forecast": "long_frames",
-    "oracle": "aggregator",
-}  # the file of each name
-_NEEDS = {
-    "classifier": "sklearn",
-    "regressor": "sklearn",
-    "river_forecaster": "river",
-    "river_models": "river",
-    "sktime": "sktime",
-    "streaming_pca": "sklearn",
-}  # the library, and extra, of a file
+_PLACES = {  # the file of each name, and the library, and extra, that it needs
+    "Aggregator": ("aggregator", ""),
+    "Combination": ("aggregator", ""),
+    "ConformalBands": ("conformal_bands", ""),
+    "ConformalForecaster": ("conformal_forecaster", ""),
+    "ConformalTracker": ("conformal", ""),
+    "Forecaster": ("forecaster", ""),
+    "Mixture": ("mixture", ""),
+    "Oracle": ("aggregator", ""),
+    "StreamingPCA": ("streaming_pca", "sklearn"),
+    "ThalwegForecaster": ("sktime", "sktime"),
+    "TrackingClassifier": ("classifier", "sklearn"),
+    "TrackingForecaster": ("river_forecaster", "river"),
+    "TrackingLogistic": ("river_models", "river"),
+    "TrackingRegression": ("river_models", "river"),
+    "TrackingRegressor": ("regressor", "sklearn"),
+    "backtest": ("long_frames", ""),
+    "forecast": ("long_frames", ""),
+    "oracle": ("aggregator", ""),
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -45,13 +37,13 @@ def __getattr__(name: str) -> Any:
         return [one for one in sorted(_PLACES) if _installed(one)]
     if name not in _PLACES:
         raise AttributeError(f"module 'thalweg.estimators' has no attribute {name!r}")
-    place = _PLACES[name]
+    place, library = _PLACES[name]
     try:
         return getattr(importlib.import_module(f"thalweg.estimators.{place}"), name)
     except ImportError as error:
-        if place not in _NEEDS:
+        if not library:
             raise
-        raise missing(_NEEDS[place], _NEEDS[place], name) from error
+        raise missing(library, library, name) from error
 
 
 def _installed(name: str) -> bool:

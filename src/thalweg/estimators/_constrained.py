@@ -10,26 +10,28 @@ Labels of classes are -1 and +1. In the place of m_y they have the log odds of t
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from thalweg._core.memory import Memory, Saved
+from thalweg._core.memory import Saved, Sizes
 from thalweg._core.rules import counter_field, magnitude
-from thalweg._core.saving import inside, read, unfit
+from thalweg._core.saving import inside, unfit
 from thalweg._core.state import Block, Floats, Ints, Plan, field
 from thalweg._types import Array
 from thalweg._validate import LARGEST_ENTRY
 from thalweg.algorithms.tracker import Tracker
 from thalweg.domains._base import Domain
 from thalweg.errors import InputError
+from thalweg.estimators._model import BlockModel
 from thalweg.losses import absolute, hinge, huber, logistic, pinball, squared
 from thalweg.play import play
 from thalweg.problems.linear_model import LinearModel
 
 __all__ = ["ConstrainedLayout", "ConstrainedModel"]
 
-KINDS: dict[str, tuple[Any, str, str | None]] = {  # kernels; the problem by name, and its parameter
+KINDS: dict[str, tuple[ModuleType, str, str | None]] = {  # kernels; the problem by name, and its parameter
     "squared_error": (squared, "squared", None),
     "huber": (huber, "huber", "delta"),
     "absolute_error": (absolute, "absolute", None),
@@ -80,40 +82,32 @@ class ConstrainedLayout:
         return Plan(ConstrainedState, (), {"S": self.domain.dim + 1})
 
 
-class ConstrainedModel:
+class ConstrainedModel(BlockModel[ConstrainedLayout]):
     """A linear model of one target under a constraint; see `thalweg.estimators._linear.FreeModel`."""
 
-    def __init__(
-        self,
-        layout: ConstrainedLayout,
-        start: tuple[Block, Mapping[str, int]] | None = None,
-        learner: Tracker | None = None,
-    ) -> None:
-        self.layout, self.domain, self.loss = layout, layout.domain, layout.loss
-        self.par, self.intercept = float(layout.par), layout.intercept
-        self.learner = Tracker(layout.domain) if learner is None else learner
-        self.memory = Memory(layout, guests={"learner.": self.learner}, start=start)
+    def __init__(self, layout: ConstrainedLayout, start: tuple[Block, Sizes] | None = None) -> None:
+        super().__init__(layout, start)
+        self._follow(Tracker(layout.domain))
+
+    def _follow(self, learner: Tracker) -> None:
+        self.learner = learner
+        self.memory.guests = {"learner.": learner}
 
     @classmethod
     def restored(cls, owner: object, layout: ConstrainedLayout, saved: Mapping[str, object]) -> Self:
         """Return one in a saved state of `owner`."""
-        made = cls(layout, read(owner, layout, saved))
+        made = super().restored(owner, layout, saved)
         made.learner.restore(inside(saved, "learner."))
         if made.learner.rounds != made.rounds:
             raise unfit(owner, "its learner has not played as many rounds as there were rows")
         return made
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"layout": self.layout, "words": self.memory.block.memory.copy(), "learner": self.learner}
+        return {**super().__getstate__(), "learner": self.learner}
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
-        block = Block(kept["layout"].plan({}), np.array(kept["words"]))
-        ConstrainedModel.__init__(self, kept["layout"], (block, {}), kept["learner"])
-
-    @property
-    def rounds(self) -> int:
-        """Rows learned so far."""
-        return int(self.memory.state.clock[0])
+        super().__setstate__(kept)
+        self._follow(kept["learner"])
 
     # ------------------------------------------------------------------ rows
 
@@ -121,7 +115,7 @@ class ConstrainedModel:
         """Learn rows, one after the other. Returns the prediction of each before it was learned."""
         try:
             with self.memory.all_or_nothing(), np.errstate(over="ignore", invalid="ignore"):
-                if KINDS[self.loss][1] and (weights == 1).all():
+                if KINDS[self.layout.loss][1] and (weights == 1).all():
                     return self._play(X, y)
                 return np.array([self._row(*row) for row in zip(X, y, weights, strict=True)])
         except InputError as error:
@@ -142,7 +136,7 @@ class ConstrainedModel:
         return w, self._level(mean[-1]) - float(w @ mean[:-1])
 
     def _predictions(self, scores: Array) -> Array:
-        return 0.5 * (1.0 + np.tanh(0.5 * scores)) if self.loss == "log_loss" else scores
+        return 0.5 * (1.0 + np.tanh(0.5 * scores)) if self.layout.loss == "log_loss" else scores
 
     def _means(self) -> Array:
         means: Array = self.memory.state.sums / max(self.rounds, 1)
@@ -150,27 +144,25 @@ class ConstrainedModel:
 
     def _level(self, mean: float) -> float:
         """m_y, or log odds."""
-        if self.loss == "log_loss" and self.intercept:
+        if self.layout.loss == "log_loss" and self.layout.intercept:
             n = self.rounds
             return math.log((n * (1 + mean) + 1) / (n * (1 - mean) + 1))
-        return 0.0 if self.loss == "hinge" else float(mean)
+        return 0.0 if self.layout.loss == "hinge" else float(mean)
 
     def _play(self, X: Array, y: Array) -> Array:
         """Rows of weight 1, in compiled code where the domain is."""
         state: ConstrainedState = self.memory.state
         rows = np.column_stack([X, y])
-        sums = np.cumsum(np.vstack([state.sums, rows]), axis=0) if self.intercept else np.zeros((1, 1))
-        means = sums[:-1] / np.maximum(self.rounds + np.arange(len(X)), 1)[:, None] if self.intercept else sums
+        sums = np.cumsum(np.vstack([state.sums, rows]), axis=0) if self.layout.intercept else np.zeros((1, 1))
+        means = sums[:-1] / np.maximum(self.rounds + np.arange(len(X)), 1)[:, None] if self.layout.intercept else sums
         centred = rows - means
-        _, name, parameter = KINDS[self.loss]
+        _, problem, parameter = KINDS[self.layout.loss]
         A = np.ascontiguousarray(centred[:, :-1])
-        problem = LinearModel(
-            A.reshape(-1, *self.domain.shape), centred[:, -1], name, **({parameter: self.par} if parameter else {})
-        )
-        run = play(self.learner, problem, decisions=True)
+        features, options = A.reshape(-1, *self.layout.domain.shape), {parameter: self.layout.par} if parameter else {}
+        run = play(self.learner, LinearModel(features, centred[:, -1], problem, **options), decisions=True)
         if run.interrupted:
             raise KeyboardInterrupt
-        if self.intercept:
+        if self.layout.intercept:
             state.sums[:] = sums[-1]
         state.clock[0] = self.learner.rounds
         played = np.asarray(run.decisions).reshape(A.shape)
@@ -179,14 +171,15 @@ class ConstrainedModel:
     def _row(self, x: Array, y: float, weight: float) -> float:
         """A row of any weight."""
         state: ConstrainedState = self.memory.state
-        kernels, par = KINDS[self.loss][0], self.par if KINDS[self.loss][2] else 0.0
+        kernels, _, parameter = KINDS[self.layout.loss]
+        par = self.layout.par if parameter else 0.0
         mean = self._means()
         a, level = x - mean[:-1], self._level(mean[-1])
         score = level + float((a * self.learner.decision.ravel()).sum())
         if weight > 0:
             slope, value = kernels.slope(score, y, par), kernels.value(score, y, par)
-            self.learner.update((weight * slope * a).reshape(self.domain.shape), weight * value)
-            if self.intercept:
+            self.learner.update((weight * slope * a).reshape(self.layout.domain.shape), weight * value)
+            if self.layout.intercept:
                 state.sums[:] += [*x, y]
             state.clock[0] += 1
         return float(self._predictions(np.array(score)))

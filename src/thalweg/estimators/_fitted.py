@@ -8,7 +8,7 @@ is learned comes with the first row. It takes these functions into its body:
         rounds = property(_fitted.rounds)
         _arguments, _settings = _fitted.arguments, _fitted.settings
 
-and adds `_facts`, `_prefix`, `_layouts` and `_restored` (`Fitted`). Everything learned is in `_models`, the facts and
+and adds `_facts`, `_prefix` and `_restored` (`Fitted`). Everything learned is in `_models`, the facts and
 `_fitted_with`; these change together, in one assignment.
 """
 
@@ -17,10 +17,11 @@ from __future__ import annotations
 import copy
 import json
 import os
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from thalweg._core import files, saving
 from thalweg._core.archive import KINDS
@@ -30,8 +31,8 @@ from thalweg._validate import short_repr
 from thalweg.errors import StateError
 
 __all__ = [
-    "Fitted", "Model", "arguments", "copied", "is_fitted", "learned", "restore", "rounds", "save", "settings", "shadow",
-    "state", "words",
+    "FactReaders", "Facts", "Fitted", "SavedModels", "Words", "arguments", "copied", "is_fitted", "learned",
+    "read_names", "restore", "rounds", "save", "settings", "shadow", "state", "words",
 ]  # fmt: skip
 
 DEEPEST = 8  # tuples in tuples
@@ -41,11 +42,19 @@ E = TypeVar("E")
 class Model(Protocol):
     """A model of one target."""
 
-    memory: Memory
+    @property
+    def memory(self) -> Memory:
+        """The memory of what it has learned."""
 
     @property
     def rounds(self) -> int:
         """Rows learned so far."""
+
+
+Words = NDArray[np.generic]  # names of features, or classes
+Facts = Mapping[str, Any]  # fitted attributes that sizes follow from
+FactReaders = Mapping[str, Callable[[object], Any]]
+SavedModels = Callable[[int], Mapping[str, Any]]  # the saved arrays of model i
 
 
 class Fitted(Protocol):
@@ -56,35 +65,32 @@ class Fitted(Protocol):
     _noun : str
         Its name in messages.
     _facts : mapping
-        Fitted attributes that sizes follow from: their names, and functions that read saved ones. They raise an error
-        where a saved one cannot be used.
+        Names of the facts, and functions that read saved ones. They raise an error where one cannot be used.
     _prefix : str
         Prefix of the names of arrays in saved states; "{}" is the number of a model.
     """
 
     _noun: str
-    _facts: Mapping[str, Callable[[Any], Any]]
+    _facts: ClassVar[FactReaders]
     _prefix: str
-    _models: tuple[Model, ...]
     _fitted_with: dict[str, str]
 
-    def _arguments(self) -> dict[str, Any]: ...
-    def _settings(self) -> dict[str, Any]: ...
-    def _restored(self, facts: Mapping[str, Any], saved: Callable[[int], dict[str, Any]]) -> tuple[Model, ...]:
-        """Return models for these facts, model i with the arrays saved(i)."""
+    @property
+    def _models(self) -> tuple[Model, ...]: ...
+    def _settings(self) -> dict[str, str]: ...
+    def _restored(self, facts: Facts, saved: SavedModels) -> tuple[Model, ...]:
+        """Return models for these facts."""
 
 
 # ------------------------------------------------------------------------------------------------------------ arguments
 
 
-def arguments(self: object) -> dict[str, Any]:
+settings = saving.settings
+
+
+def arguments(self: object) -> dict[str, object]:
     """Return the arguments as they are now."""
     return {name: getattr(self, name) for name in parameters(type(self))}
-
-
-def settings(self: object) -> dict[str, Any]:
-    """Return all arguments as text."""
-    return saving.settings(self)
 
 
 def is_fitted(self: object) -> bool:
@@ -92,9 +98,9 @@ def is_fitted(self: object) -> bool:
     return "_models" in vars(self)
 
 
-def rounds(self: Any) -> int:
+def rounds(self: Fitted) -> int:
     """Rows learned so far."""
-    return int(self._models[0].rounds) if is_fitted(self) else 0
+    return self._models[0].rounds if is_fitted(self) else 0
 
 
 # ----------------------------------------------------------------------------------------------------- all or nothing
@@ -107,15 +113,15 @@ def shadow(self: E) -> E:
     return other
 
 
-def learned(self: Any, other: Any, **fitted: Any) -> None:
+def learned(self: Fitted, other: object, **fitted: object) -> None:
     """Take over the attributes of a shadow and these, all at once."""
-    self.__dict__ = vars(other) | fitted | {"_fitted_with": self._settings()}
+    self.__dict__ = {**vars(other), **fitted, "_fitted_with": self._settings()}
 
 
 # ------------------------------------------------------------------------------------------------------ stop and resume
 
 
-def state(self: Any) -> dict[str, Any]:
+def state(self: Fitted) -> dict[str, Any]:
     """Return everything that was learned, as a plain mapping of new arrays, numbers and lists."""
     saved = saving.write(self, {})
     if not is_fitted(self):
@@ -132,11 +138,11 @@ def state(self: Any) -> dict[str, Any]:
     return saved
 
 
-def restore(self: Any, saved: Mapping[str, object]) -> None:
+def restore(self: Fitted, saved: Mapping[str, object]) -> None:
     """Continue from a saved state, bit for bit. A state of another class is refused and nothing changes."""
     saved = saving.plain(saved)
     saving.check_kind(self, saved)
-    fitted: dict[str, Any] = {}
+    fitted: dict[str, object] = {}
     if any(str(key).startswith(self._prefix.format(0)) for key in saved):
         try:
             fitted = {
@@ -159,7 +165,7 @@ def restore(self: Any, saved: Mapping[str, object]) -> None:
     self.__dict__ = vars(other)
 
 
-def save(self: Any, path: str | os.PathLike[str]) -> None:
+def save(self: Fitted, path: str | os.PathLike[str]) -> None:
     """Write it to a file: class, arguments and state. `thalweg.load` continues from there, bit for bit.
 
     The file is replaced in one step: a crash leaves the old one. It holds no functions or objects of yours: names of
@@ -179,14 +185,23 @@ def copied(self: E) -> E:
 # ---------------------------------------------------------------------------------------------------------------- facts
 
 
-def words(value: object) -> Any:
+def words(value: object) -> Words:
     """Read a saved list of names, as a new array."""
     if not isinstance(value, np.ndarray) or value.ndim != 1:
         raise ValueError(f"a list of names is needed. Got {short_repr(value)}")
     return value.copy()
 
 
-def _plain(key: str, value: object) -> dict[str, Any]:
+def read_names(value: object) -> dict[Hashable, int]:
+    """Read saved names of features, with their positions, which count from 1."""
+    saved = words(value)
+    names = {name: place for place, name in enumerate(saved, 1)}
+    if len(names) < len(saved):
+        raise ValueError("two features have one name")
+    return names
+
+
+def _plain(key: str, value: object) -> dict[str, object]:
     """Return a fact as a state holds it: names as a list, with the type of their array."""
     if isinstance(value, dict):
         return {key: list(value), f"{key}.dtype": "object"}
@@ -195,7 +210,7 @@ def _plain(key: str, value: object) -> dict[str, Any]:
     return {key: value.copy() if isinstance(value, np.ndarray) else value}
 
 
-def _saved_fact(owner: object, saved: Mapping[str, object], key: str) -> Any:
+def _saved_fact(owner: object, saved: Mapping[str, object], key: str) -> object:
     """Return a fact from a state: the inverse of `_plain`, with names as an array."""
     value = saved[key]
     if f"{key}.dtype" not in saved:
@@ -208,7 +223,7 @@ def _saved_fact(owner: object, saved: Mapping[str, object], key: str) -> Any:
     return found if kind == "object" else found.astype(str)
 
 
-def _check_unchanged(owner: Any) -> None:
+def _check_unchanged(owner: Fitted) -> None:
     """Refuse to save an estimator whose arguments were changed after it was fitted: the file could not be loaded."""
     for key, now in owner._settings().items():
         then = owner._fitted_with.get(key)

@@ -4,10 +4,13 @@ A frame's columns are read one by one, so that errors name column and row. A tim
 for order and never taken for a number.
 """
 
+from __future__ import annotations
+
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +20,16 @@ from thalweg._types import Array
 from thalweg._validate import real_array, short_repr
 from thalweg.errors import InputError
 
-__all__ = ["FrameTable", "cells", "column", "moments", "named", "series", "table"]
+if TYPE_CHECKING:
+    import narwhals
+
+    Frame = narwhals.DataFrame[Any]
+    Series = narwhals.Series[Any]
+    Backend = ModuleType
+
+__all__ = ["FrameTable", "Native", "cells", "column", "is_of_numbers", "moments", "named", "series", "table"]
+
+Native = Any  # a data frame of the user's library
 
 
 class FrameTable(NamedTuple):
@@ -25,10 +37,10 @@ class FrameTable(NamedTuple):
 
     values: Array  # (n, d); nan where a cell is empty and that is allowed
     names: tuple[str, ...] | None  # of the columns of a frame
-    frame: Any = None  # narwhals' view of it
+    frame: Frame | None = None  # narwhals' view of it
     time: str | None = None
 
-    def like(self, values: Array, names: Sequence[str]) -> Any:
+    def like(self, values: Array, names: Sequence[str]) -> Native:
         """New columns for the same rows: a frame of the same kind, with the index or the time; an array of an array."""
         if self.frame is None:
             return values
@@ -43,13 +55,12 @@ class FrameTable(NamedTuple):
 
 def table(owner: str, name: str, data: object, *, time: str | None = None, empty: bool = False) -> FrameTable:
     """The rows of an array or a data frame, checked; `empty`: whether cells may be, which makes them nan."""
-    frame = _frame(owner, name, data)
+    frame, one = _view(owner, name, data)
+    frame = frame if one is None else one.to_frame()
     if frame is None:
         if time is not None:
             raise InputError(f"The 'time' parameter of {owner} names a column, but {name} is no data frame.")
         return FrameTable(_array(owner, name, data, 2, empty), None)
-    if not hasattr(frame, "columns"):  # a series
-        frame = frame.to_frame()
     if time is not None:
         _check_order(owner, name, frame, time)
     names = tuple(key for key in frame.columns if key != time)
@@ -60,8 +71,8 @@ def table(owner: str, name: str, data: object, *, time: str | None = None, empty
 
 def named(owner: str, name: str, data: object, names: Sequence[str]) -> Array | None:
     """Return these columns of a data frame, nan where a cell is empty; None where `data` is none."""
-    frame = _frame(owner, name, data)
-    if frame is None or not hasattr(frame, "columns"):
+    frame, _ = _view(owner, name, data)
+    if frame is None:
         return None
     there = set(frame.columns)
     for key in names:
@@ -73,46 +84,45 @@ def named(owner: str, name: str, data: object, names: Sequence[str]) -> Array | 
 
 def column(owner: str, name: str, data: object) -> Array:
     """One number a row, of an array, a series or a frame with one column."""
-    frame = _frame(owner, name, data)
-    if frame is None:
-        return _array(owner, name, data, 1, False)
-    if hasattr(frame, "columns"):
+    frame, one = _view(owner, name, data)
+    if frame is not None:
         if len(frame.columns) != 1:
             raise InputError(f"{owner}: {name} must have one column. Got {len(frame.columns)}: {frame.columns[:5]}.")
-        frame = frame.get_column(frame.columns[0])
-    return _column(owner, name, frame, False)
+        one = frame.get_column(frame.columns[0])
+    return _array(owner, name, data, 1, False) if one is None else _column(owner, name, one, False)
 
 
 def series(owner: str, name: str, data: object, *, time: str | None = None) -> FrameTable:
     """As `column`, with where it came from: a table of one column, beside the time."""
-    frame = _frame(owner, name, data)
     if time is None:
-        one = frame.alias(name).to_frame() if frame is not None and not hasattr(frame, "columns") else frame
-        return FrameTable(column(owner, name, data)[:, None], None, one)
+        frame, one = _view(owner, name, data)
+        return FrameTable(
+            column(owner, name, data)[:, None], None, frame if one is None else one.alias(name).to_frame()
+        )
     found = table(owner, name, data, time=time)
     if found.values.shape[1] != 1:
         raise InputError(f"{owner}: {name} must have one column beside {time!r}. Got {found.values.shape[1]}.")
     return found
 
 
-def _frame(owner: str, name: str, data: Any) -> Any:
-    """narwhals' view of a data frame or series; None for anything else. It is imported only where it may help."""
-    root = type(data).__module__.partition(".")[0]
+def _view(owner: str, name: str, data: Native) -> tuple[Frame | None, Series | None]:
+    """narwhals' view of a data frame, or of a series; neither of anything else. Imported only where it may help."""
+    root, kind = type(data).__module__.partition(".")[0], type(data)
     if root in ("builtins", "numpy", "array", "collections"):
-        return None
-    kind = type(data)  # asked for its columns, a lazy frame would compute them
-    if not (hasattr(kind, "columns") or hasattr(kind, "dtype") or hasattr(kind, "column_names")):
-        return None
+        return None, None
+    if not any(hasattr(kind, one) for one in ("columns", "dtype", "column_names")):  # a lazy frame would compute them
+        return None, None
     nw = need("narwhals", "frames", f"A table of {root}")
     try:
-        return nw.from_native(data, eager_only=True, allow_series=True)
+        found = nw.from_native(data, eager_only=True, allow_series=True)
     except nw.exceptions.DuplicateError:
         twice = [key for key, count in Counter(data.columns).items() if count > 1]
         raise InputError(
             f"{owner}: {name} has two columns called {short_repr(twice[0])}. Give each a name of its own."
         ) from None
     except TypeError:
-        return None
+        return None, None
+    return (None, found) if isinstance(found, nw.Series) else (found, None)
 
 
 def _array(owner: str, name: str, data: object, ndim: int, empty: bool) -> Array:
@@ -130,9 +140,8 @@ def _array(owner: str, name: str, data: object, ndim: int, empty: bool) -> Array
     return np.ascontiguousarray(array)
 
 
-def _column(owner: str, name: str, series: Any, empty: bool) -> Array:
-    nw = need("narwhals", "frames", "A data frame")
-    if not (series.dtype.is_numeric() or series.dtype == nw.Boolean):
+def _column(owner: str, name: str, series: Series, empty: bool) -> Array:
+    if not is_of_numbers(series):
         raise InputError(f"{owner}: {name} must hold numbers. Its type is {series.dtype}. Leave it out or convert it.")
     values = cells(series)
     bad = np.isinf(values) if empty else ~np.isfinite(values)
@@ -143,7 +152,12 @@ def _column(owner: str, name: str, series: Any, empty: bool) -> Array:
     return values
 
 
-def cells(series: Any) -> Array:
+def is_of_numbers(series: Series) -> bool:
+    """Whether a column holds numbers or truth values."""
+    return series.dtype.is_numeric() or series.dtype == need("narwhals", "frames", "A data frame").Boolean
+
+
+def cells(series: Series) -> Array:
     """Return the numbers of a column; nan where a cell is empty."""
     nw = need("narwhals", "frames", "A data frame")
     values: NDArray[np.float64] = np.array(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
@@ -151,7 +165,7 @@ def cells(series: Any) -> Array:
     return values
 
 
-def _check_order(owner: str, name: str, frame: Any, time: str) -> None:
+def _check_order(owner: str, name: str, frame: Frame, time: str) -> None:
     """Refuse a time that is no number, date or duration, that is empty somewhere, or that goes backwards."""
     nw = need("narwhals", "frames", "A data frame")
     if time not in frame.columns:
@@ -162,9 +176,9 @@ def _check_order(owner: str, name: str, frame: Any, time: str) -> None:
             f"{owner}: {name}[{time!r}] must hold numbers, dates or durations. Its type is {times.dtype}. Convert it, "
             "for instance with pandas.to_datetime."
         )
-    empty = times.is_null() | ~times.is_finite() if times.dtype.is_float() else times.is_null()
+    empty = (times.is_null() | ~times.is_finite() if times.dtype.is_float() else times.is_null()).to_numpy()
     if empty.any():
-        row = int(empty.arg_max())
+        row = int(np.argmax(empty))
         raise InputError(f"{owner}: {name}[{time!r}] has an empty cell in row {row}, counted from 0. Fill it in.")
     later = (times.head(len(times) - 1) > times.tail(len(times) - 1)).to_numpy() if len(times) > 1 else np.zeros(0)
     if later.any():
@@ -176,7 +190,9 @@ def _check_order(owner: str, name: str, frame: Any, time: str) -> None:
 
 
 def moments(came: FrameTable) -> tuple[float, float]:
-    """Return the first and the last time of a table, as numbers."""
+    """Return the first and the last time of a table that has times, as numbers."""
+    assert came.frame is not None
+    assert came.time is not None
     nw = need("narwhals", "frames", "A data frame")
     times = came.frame.get_column(came.time)
     if times.dtype == nw.Duration:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import datetime
 import re
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +45,7 @@ class Anchors(NamedTuple):
     first: Ints
     day: Ints
 
-    def of(self, series: NDArray[Any]) -> Anchors:
+    def of(self, series: Ints) -> Anchors:
         """Return those of these series."""
         return Anchors(self.first[series], self.day[series])
 
@@ -142,7 +142,7 @@ class Frequency:
         return f"{self.step}B" if self.kind == BUSINESS else f"{self.step // SECOND}s"
 
 
-def _dates(times: Ints) -> NDArray[Any]:
+def _dates(times: Ints) -> NDArray[np.datetime64]:
     return (times // DAY).astype("M8[D]")
 
 
@@ -154,7 +154,7 @@ def _days(times: Ints) -> tuple[Ints, Ints, Ints]:
     return month.astype(np.int64), times // DAY - begin + 1, last
 
 
-def read_frequency(owner: str, freq: Any, counted: bool) -> Frequency | None:
+def read_frequency(owner: str, freq: object, counted: bool) -> Frequency | None:
     """Return the frequency that is given; None for "infer"."""
     freq = getattr(freq, "freqstr", freq)  # an offset of pandas
     if isinstance(freq, str) and freq == "infer":

@@ -1,46 +1,53 @@
 """Linear models without constraints, as estimators use them: memory, rows in batches and one by one."""
 
 import ctypes
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from thalweg._core.memory import Memory
-from thalweg._core.saving import read
-from thalweg._core.state import Block
 from thalweg._types import Array
-from thalweg._validate import check_choice
+from thalweg._validate import check_choice, check_positive, real_number, wrong
+from thalweg.estimators._model import BlockModel
 from thalweg.parts.linear.plan import WIDEST, LinearLayout, moved
 from thalweg.parts.linear.rows import LEVEL, LinearState, play_row, play_rows
 
-__all__ = ["FreeModel", "read_guests"]
+__all__ = ["FreeModel", "read_guests", "read_parameter"]
 
 MANY = 100  # features up to which guests come by themselves
 
 
-def read_guests(owner: str, guests: Any, features: int) -> bool:
+def read_guests(owner: str, guests: object, features: int) -> bool:
     """Whether there are guests with this number of features, by the argument `guests`."""
     choices: tuple[str | bool, ...] = "auto", True, False
     wanted = check_choice(owner, "guests", guests, choices)
     return features <= (MANY if wanted == "auto" else WIDEST) and bool(wanted)
 
 
+def read_parameter(owner: str, loss: str, quantile: object, epsilon: object) -> float:
+    """Return the parameter of a loss; where it has none, 0.5."""
+    if loss == "huber":
+        return check_positive(owner, "epsilon", epsilon)
+    if loss == "quantile" and not 0 < real_number(quantile) < 1:
+        raise wrong(owner, "quantile", "a number in (0, 1)", quantile)
+    return real_number(quantile) if loss == "quantile" else 0.5
+
+
 class _Row:
     """The bound call of one row, the arrays that it reads, and the capacity in rows."""
 
-    def __init__(self, memory: Memory) -> None:
-        size = memory.sizes["features"]
+    def __init__(self, memory: Memory, rounds: int) -> None:
+        self.rounds, size = rounds, memory.sizes["features"]
         self.at, self.x = np.zeros(size, dtype=np.int64), np.zeros(size)
         self.positions: Sequence[int] = ()  # those in `at`
         self.values: Any = (ctypes.c_double * size).from_buffer(self.x.data)
         self.call = play_row.ready(memory.handle, 0, 0.0, 0.0, False, 0, self.at, self.x)
         self.clock = memory.state.clock.data
-        self.rounds = memory.layout.rounds(memory.sizes)  # type: ignore[attr-defined]
 
 
-class FreeModel:
+class FreeModel(BlockModel[LinearLayout]):
     """A linear model of one target that learns row by row.
 
     A row is given by the positions of the features that are present, which count from 1, and their values. All rows of
@@ -50,13 +57,6 @@ class FreeModel:
 
     Where features come as they please, begin with an open layout: no position is in use yet, and `used` of a call says
     how many are from then on. A position that is new has coefficients 0. `move` grows the capacity, or drops guests.
-
-    Parameters
-    ----------
-    layout : LinearLayout
-        Loss, features and so on.
-    start : tuple of Block and sizes, optional
-        A saved state.
 
     Examples
     --------
@@ -74,35 +74,12 @@ class FreeModel:
     (array([ 1.,  0., -2.,  0.,  0.,  0.,  0.,  0.]), 5.0)
     """
 
-    def __init__(self, layout: LinearLayout, start: tuple[Block, Mapping[str, int]] | None = None) -> None:
-        self.layout = layout
-        self.memory = Memory(layout, moved=self._forget, start=start)
-
-    @classmethod
-    def restored(cls, owner: object, layout: LinearLayout, saved: Mapping[str, object]) -> Self:
-        """Return one in a saved state of `owner`; nothing is allocated before all shapes are as they should be."""
-        return cls(layout, read(owner, layout, saved))
-
     def _forget(self, memory: Memory) -> None:
         features = memory.sizes["features"]
         self._row: _Row | None = None
         self._all, self._positions = np.arange(1, features + 1), range(1, features + 1)
 
-    def __getstate__(self) -> dict[str, Any]:
-        memory = self.memory
-        return {"layout": self.layout, "sizes": dict(memory.sizes), "words": memory.block.memory.copy()}
-
-    def __setstate__(self, kept: dict[str, Any]) -> None:
-        layout: LinearLayout = kept["layout"]
-        block = Block(layout.plan(kept["sizes"]), np.array(kept["words"]))  # of its own: a pickle's may be read only
-        FreeModel.__init__(self, layout, (block, kept["sizes"]))
-
     # ------------------------------------------------------------------ sizes
-
-    @property
-    def rounds(self) -> int:
-        """Rows learned so far."""
-        return int(self.memory.state.clock[0])
 
     @property
     def used(self) -> int:
@@ -149,7 +126,7 @@ class FreeModel:
         """Predict one row, and learn it where that is wanted: as many values as positions."""
         row = self._row
         if row is None:
-            row = self._row = _Row(self.memory)
+            row = self._row = _Row(self.memory, self.layout.rounds(self.memory.sizes))
         if learn and row.clock[0] >= row.rounds and weight > 0.0:
             with self.memory.all_or_nothing():
                 self._reserve(1)

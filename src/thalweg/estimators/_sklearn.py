@@ -3,9 +3,9 @@
 Functions take the estimator first. It has the arguments `constraint`, `radius`, `fit_intercept` and `guests`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from inspect import signature
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
@@ -19,23 +19,38 @@ from thalweg.domains.box import Box
 from thalweg.domains.simplex import Simplex
 from thalweg.errors import InputError
 from thalweg.estimators._constrained import ConstrainedLayout, ConstrainedModel
-from thalweg.estimators._fitted import rounds, words
+from thalweg.estimators._fitted import FactReaders, Facts, Fitted, SavedModels, Words, is_fitted, rounds, words
 from thalweg.estimators._linear import FreeModel, read_guests
 from thalweg.parts.linear.plan import LinearLayout
 
 __all__ = [
-    "FACTS", "TargetModel", "check_weights", "layout", "new_model", "read_rows", "restored_models", "samples_seen",
-    "sound_rows", "tried", "validated", "writable",
+    "FACTS", "TargetLayout", "TargetModel", "check_feature_names", "layout", "mean_models", "new_model",
+    "read_labelled", "read_rows", "restored_models", "samples_seen", "tried", "validated", "writable",
 ]  # fmt: skip
 
+T = TypeVar("T")
+AS_ROWS = {"dtype": np.float64, "order": "C", "ensure_all_finite": False}  # how scikit-learn is to read a table
 CONSTRAINTS = ("nonnegative", "simplex", "ball", "box")
 # Some versions refuse weights that are all 0; rows of a stream may have them.
 ZEROS = {key: True for key in signature(_check_sample_weight).parameters if key == "allow_all_zero_weights"}
 TargetModel = FreeModel | ConstrainedModel
-FACTS: Mapping[str, Callable[[Any], Any]] = {
+TargetLayout = LinearLayout | ConstrainedLayout
+FACTS: FactReaders = {
     "n_features_in_": lambda value: check_count("X", "n_features_in_", value),
     "feature_names_in_": words,
 }
+
+
+class Linear(Fitted, Protocol):
+    """An estimator with the arguments that all linear ones have, as they were given."""
+
+    constraint: object
+    radius: object
+    fit_intercept: object
+    guests: object
+
+    @property
+    def _models(self) -> tuple[TargetModel, ...]: ...
 
 
 def writable(array: object) -> Array:
@@ -46,7 +61,7 @@ def writable(array: object) -> Array:
 # --------------------------------------------------------------------------------------------------------------- models
 
 
-def layout(self: Any, loss: str, par: float, features: int) -> LinearLayout | ConstrainedLayout:
+def layout(self: Linear, loss: str, par: float, features: int) -> TargetLayout:
     """Return the layout of a model of one target, by the arguments, which are checked here."""
     name = type(self).__name__
     intercept = check_flag(name, "fit_intercept", self.fit_intercept)
@@ -57,17 +72,17 @@ def layout(self: Any, loss: str, par: float, features: int) -> LinearLayout | Co
     return LinearLayout(features, loss, par, intercept, guests)
 
 
-def new_model(described: LinearLayout | ConstrainedLayout) -> TargetModel:
+def new_model(described: TargetLayout) -> TargetModel:
     """Return a model before its first row."""
     return FreeModel(described) if isinstance(described, LinearLayout) else ConstrainedModel(described)
 
 
 def restored_models(
-    self: Any,
+    self: Linear,
     count: int,
-    facts: Mapping[str, Any],
-    saved: Callable[[int], Mapping[str, Any]],
-    described: Callable[[int], LinearLayout | ConstrainedLayout],
+    facts: Facts,
+    saved: SavedModels,
+    described: Callable[[int], TargetLayout],
 ) -> tuple[TargetModel, ...]:
     """Return models in saved states; `described` gives the layout for a number of features.
 
@@ -77,16 +92,21 @@ def restored_models(
     sums = first.get("sums" if self.constraint is not None else "features.mean")
     if getattr(sums, "shape", None) != (features + 1,):
         raise unfit(self, f"it was saved with {features} features and arrays for others")
-    names = facts.get("feature_names_in_")
-    if names is not None and len(names) != features:
-        raise unfit(self, f"it was saved with {features} features and {len(names)} names of them")
+    check_feature_names(self, facts)
     one = described(features)
     if isinstance(one, LinearLayout):
         return tuple(FreeModel.restored(self, one, saved(i)) for i in range(count))
     return tuple(ConstrainedModel.restored(self, one, saved(i)) for i in range(count))
 
 
-def _domain(self: Any, name: str, features: int) -> Domain | None:
+def check_feature_names(self: object, facts: Facts) -> None:
+    """Refuse a saved state with names of more or fewer features than there are."""
+    features, names = facts["n_features_in_"], facts.get("feature_names_in_")
+    if names is not None and len(names) != features:
+        raise unfit(self, f"it was saved with {features} features and {len(names)} names of them")
+
+
+def _domain(self: Linear, name: str, features: int) -> Domain | None:
     constraint = self.constraint
     if constraint is None:
         return None
@@ -113,12 +133,13 @@ def _domain(self: Any, name: str, features: int) -> Domain | None:
 # ----------------------------------------------------------------------------------------------------------------- rows
 
 
-def validated(self: Any, *tables: Any, **options: Any) -> Any:
+def validated(self: object, *tables: object, **options: object) -> Any:
     """As scikit-learn's `validate_data`; errors of NumPy or of objects become an InputError."""
     return tried(self, "X and y must be arrays of numbers, all rows of one length", validate_data, *tables, **options)
 
 
-def tried(self: Any, expected: str, check: Callable[..., Any], *tables: Any, **options: Any) -> Any:
+def tried(self: object, expected: str, check: Callable[..., T], *tables: object, **options: object) -> T:
+    """Call a check of scikit-learn's; see `validated`."""
     try:
         with np.errstate(over="ignore"):  # of a longer float: infinite, which is refused later
             return check(self, *tables, **options)
@@ -130,13 +151,12 @@ def tried(self: Any, expected: str, check: Callable[..., Any], *tables: Any, **o
         raise InputError(f"{type(self).__name__}: {expected}. {type(error).__name__}: {error}") from error
 
 
-def read_rows(self: Any, X: Any) -> Array:
+def read_rows(self: object, X: object) -> Array:
     """Return checked rows for a fitted model."""
-    options = {"dtype": np.float64, "order": "C", "ensure_all_finite": False, "reset": False}
-    return sound_rows(self, validated(self, X, **options))
+    return _sound_rows(self, validated(self, X, reset=False, **AS_ROWS))
 
 
-def sound_rows(self: object, rows: object) -> Array:
+def _sound_rows(self: object, rows: object) -> Array:
     """Return rows for compiled code; refuse numbers that are not finite or too large, with their place."""
     X = writable(rows)
     bad = ~(np.abs(X) <= LARGEST_ENTRY)
@@ -152,7 +172,7 @@ def sound_rows(self: object, rows: object) -> Array:
     return X
 
 
-def check_weights(self: object, X: Array, sample_weight: object, whole: bool) -> Array:
+def _check_weights(self: object, X: Array, sample_weight: object, whole: bool) -> Array:
     """Return the weights of rows; those of a whole `fit` must not all be 0."""
     if sample_weight is None:
         return np.ones(len(X))
@@ -169,7 +189,23 @@ def check_weights(self: object, X: Array, sample_weight: object, whole: bool) ->
     return writable(weights)
 
 
-def samples_seen(self: object) -> int:
+def read_labelled(
+    trial: T, X: object, y: object, sample_weight: object, *, reset: bool, whole: bool, **options: object
+) -> tuple[Array, Words, Array]:
+    """Return rows, labels and weights, checked; `reset`: they are the first ones, and `trial` gets the facts."""
+    X, labels = validated(trial, X, y, reset=reset, **AS_ROWS, **options)
+    rows = _sound_rows(trial, X)
+    return rows, labels, _check_weights(trial, rows, sample_weight, whole)
+
+
+def mean_models(self: Linear) -> list[tuple[Array, float]]:
+    """Return coefficients and intercept of each model."""
+    if not is_fitted(self):
+        raise AttributeError(f"{type(self).__name__} has no coefficients before it is fitted.")
+    return [model.coefficients() for model in self._models]
+
+
+def samples_seen(self: Fitted) -> int:
     """Rows learned since `fit`, or since the first `partial_fit`."""
     check_is_fitted(self)
     return rounds(self)

@@ -1,17 +1,15 @@
 """A subspace that follows a stream, as `StreamingPCA` uses it: arguments, memory, rows in batches and one by one."""
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 
 from thalweg._core.memory import Memory
-from thalweg._core.saving import read
-from thalweg._core.state import Block
 from thalweg._kernels.jit import Call
 from thalweg._types import Array
 from thalweg._validate import check_count, check_entries, check_flag, check_items, real_number, wrong
 from thalweg.errors import InputError
+from thalweg.estimators._model import BlockModel
 from thalweg.parts.subspace import SubspaceLayout, SubspaceState, learn_rows, put_in_order, weights
 
 __all__ = ["SubspaceModel", "read_layout"]
@@ -43,48 +41,17 @@ class _BoundRow(NamedTuple):
     lost: Array  # (1,)
 
 
-class SubspaceModel:
-    """A subspace and its memory.
-
-    Parameters
-    ----------
-    layout : SubspaceLayout
-        Features, directions, half-lives.
-    start : tuple of Block and sizes, optional
-        A saved state.
-    """
-
-    def __init__(self, layout: SubspaceLayout, start: tuple[Block, Mapping[str, int]] | None = None) -> None:
-        self.layout = layout
-        self.memory = Memory(layout, moved=self._forget, start=start)
-
-    @classmethod
-    def restored(cls, owner: object, layout: SubspaceLayout, saved: Mapping[str, object]) -> Self:
-        """Return one in a saved state of `owner`; nothing is allocated before all shapes are as they should be."""
-        return cls(layout, read(owner, layout, saved))
+class SubspaceModel(BlockModel[SubspaceLayout]):
+    """A subspace that follows the rows."""
 
     def _forget(self, memory: Memory) -> None:
         self._row: _BoundRow | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        memory = self.memory
-        return {"layout": self.layout, "sizes": dict(memory.sizes), "words": memory.block.memory.copy()}
-
-    def __setstate__(self, kept: dict[str, Any]) -> None:
-        layout: SubspaceLayout = kept["layout"]
-        block = Block(layout.plan(kept["sizes"]), np.array(kept["words"]))  # of its own: a pickle's may be read only
-        SubspaceModel.__init__(self, layout, (block, kept["sizes"]))
 
     @property
     def state(self) -> SubspaceState:
         """The present arrays."""
         found: SubspaceState = self.memory.state
         return found
-
-    @property
-    def rounds(self) -> int:
-        """Rows learned so far."""
-        return int(self.state.clock[0])
 
     @property
     def weights(self) -> Array:

@@ -1,7 +1,7 @@
 """Classification for scikit-learn that learns row by row, with nothing to tune."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Self
+from collections.abc import Mapping
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,24 +17,23 @@ from thalweg._validate import LARGEST_ENTRY, check_choice, short_repr
 from thalweg.domains._base import Domain
 from thalweg.errors import InputError
 from thalweg.estimators import _fitted, _sklearn
-from thalweg.estimators._constrained import ConstrainedLayout
-from thalweg.estimators._sklearn import TargetModel
-from thalweg.parts.linear.plan import LinearLayout
+from thalweg.estimators._fitted import FactReaders, Facts, SavedModels, Words
+from thalweg.estimators._sklearn import TargetLayout, TargetModel
 
 __all__ = ["TrackingClassifier"]
 
 LOSSES = ("log_loss", "hinge")
 
 
-def _read_classes(value: object) -> NDArray[Any]:
+def _read_classes(value: object) -> Words:
     """Read saved classes."""
-    classes: NDArray[Any] = _fitted.words(value)
+    classes = _fitted.words(value)
     if len(classes) < 2 or not np.array_equal(np.unique(classes), classes):
         raise ValueError(f"classes must be two or more, different and in order. Got {short_repr(classes)}")
     return classes
 
 
-def _gives_chances(model: Any) -> bool:
+def _gives_chances(model: "TrackingClassifier") -> bool:
     if model.loss != "log_loss":
         raise AttributeError(f"predict_proba needs loss='log_loss'. Got loss={model.loss!r}.")
     return True
@@ -87,11 +86,11 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     _noun = "estimator"
-    _facts: ClassVar[Mapping[str, Callable[[Any], Any]]] = {**_sklearn.FACTS, "classes_": _read_classes}
+    _facts: ClassVar[FactReaders] = {**_sklearn.FACTS, "classes_": _read_classes}
     _prefix = "engine.{}."
     _models: tuple[TargetModel, ...]
     n_features_in_: int
-    classes_: NDArray[Any]
+    classes_: Words
 
     _arguments, _settings = _fitted.arguments, _fitted.settings
     state, restore, save, __copy__ = _fitted.state, _fitted.restore, _fitted.save, _fitted.copied
@@ -107,7 +106,7 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         radius: float = 1.0,
         fit_intercept: bool = True,
         guests: str | bool = "auto",
-        class_weight: dict[Any, float] | str | None = None,
+        class_weight: Mapping[object, float] | str | None = None,
     ) -> None:
         self.loss = loss
         self.constraint = constraint
@@ -118,12 +117,12 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # ------------------------------------------------------------------ models
 
-    def _layout(self, features: int) -> LinearLayout | ConstrainedLayout:
+    def _layout(self, features: int) -> TargetLayout:
         """Return the layout of the model of a class; arguments are checked here."""
         loss = check_choice(type(self).__name__, "loss", self.loss, LOSSES)
         return _sklearn.layout(self, loss, 0.0, features)
 
-    def _restored(self, facts: Mapping[str, Any], saved: Callable[[int], Mapping[str, Any]]) -> tuple[TargetModel, ...]:
+    def _restored(self, facts: Facts, saved: SavedModels) -> tuple[TargetModel, ...]:
         return _sklearn.restored_models(self, _count(facts["classes_"]), facts, saved, self._layout)
 
     # ------------------------------------------------------------------ learning
@@ -153,10 +152,11 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"{type(self).__name__}.partial_fit needs all classes at its first call: classes=[...].")
         return self._learn(X, y, classes, sample_weight, first)
 
-    def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any, restart: bool, whole: bool = False) -> Array:
+    def _learn(
+        self, X: object, y: object, classes: object, sample_weight: object, restart: bool, whole: bool = False
+    ) -> Array:
         trial = _fitted.shadow(self)
-        X, y = _sklearn.validated(trial, X, y, reset=restart, dtype=np.float64, order="C", ensure_all_finite=False)
-        rows, weights = _sklearn.sound_rows(trial, X), _sklearn.check_weights(trial, X, sample_weight, whole)
+        rows, y, weights = _sklearn.read_labelled(trial, X, y, sample_weight, reset=restart, whole=whole)
         with np.errstate(invalid="ignore"):  # it tries whether huge numbers are whole
             check_classification_targets(y)
         if restart:
@@ -185,9 +185,7 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         _fitted.learned(self, trial, _models=models)
         return said
 
-    def _weigh_classes(
-        self, classes: NDArray[Any], y: NDArray[Any], codes: NDArray[np.int64], weights: Array, whole: bool
-    ) -> Array:
+    def _weigh_classes(self, classes: Words, y: Words, codes: NDArray[np.int64], weights: Array, whole: bool) -> Array:
         """Return the weights of rows, with those of their classes."""
         name, balanced = type(self).__name__, isinstance(self.class_weight, str)
         if balanced and not whole:
@@ -203,8 +201,8 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return _sklearn.writable(np.minimum(weights * of_class[codes], LARGEST_ENTRY))
 
-    def _read_all_classes(self, given: object) -> NDArray[Any]:
-        classes: NDArray[Any] = np.unique(np.asarray(given))
+    def _read_all_classes(self, given: object) -> Words:
+        classes: Words = np.unique(np.asarray(given))
         if len(classes) < 2:
             raise InputError(
                 f"{type(self).__name__} needs at least two classes. Got one class: {classes.tolist()}. "
@@ -225,17 +223,17 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Probabilities (n, classes). Only for "log_loss"."""
         return self._chances(self._said(X))
 
-    def predict(self, X: object) -> NDArray[Any]:
+    def predict(self, X: object) -> Words:
         """Return the most probable class of each row of X (n, d). Nothing changes."""
         scores = self.decision_function(X)
         chosen = (scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)
-        predicted: NDArray[Any] = self.classes_[chosen]
+        predicted: Words = self.classes_[chosen]
         return predicted
 
     def _said(self, X: object) -> Array:
         check_is_fitted(self)
-        X = _sklearn.read_rows(self, X)
-        return np.stack([model.predict(X) for model in self._models], axis=1)
+        rows = _sklearn.read_rows(self, X)
+        return np.stack([model.predict(rows) for model in self._models], axis=1)
 
     def _gives_probabilities(self) -> bool:
         """Whether models say probabilities: they were fitted with that loss."""
@@ -253,20 +251,15 @@ class TrackingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def coef_(self) -> Array:
         """Coefficients at present, in the units of the data."""
-        return np.stack([w for w, _ in self._mean_models()])
+        return np.stack([w for w, _ in _sklearn.mean_models(self)])
 
     @property
     def intercept_(self) -> Array:
         """Intercepts at present."""
-        return np.array([b for _, b in self._mean_models()])
-
-    def _mean_models(self) -> list[tuple[Array, float]]:
-        if not self.__sklearn_is_fitted__():
-            raise AttributeError(f"{type(self).__name__} has no coefficients before it is fitted.")
-        return [model.coefficients() for model in self._models]
+        return np.array([b for _, b in _sklearn.mean_models(self)])
 
 
-def _count(classes: NDArray[Any]) -> int:
+def _count(classes: Words) -> int:
     """Return the number of models: one for two classes, else one for each."""
     return 1 if len(classes) == 2 else len(classes)
 

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 
@@ -38,6 +38,7 @@ from thalweg._core.saving import Kept
 from thalweg._core.state import Block, Floats, Ints, Nothing, Past, Plan, field, part
 from thalweg._kernels.clock import ROUNDS
 from thalweg._kernels.handle import Closed, bind
+from thalweg._kernels.jit import Call
 from thalweg._recorded import Recorded
 from thalweg._types import Array
 from thalweg._validate import (
@@ -51,7 +52,7 @@ from thalweg._validate import (
     wrong,
 )
 from thalweg.errors import InputError
-from thalweg.estimators._frames import column, series
+from thalweg.estimators._frames import FrameTable, Native, column, series
 from thalweg.learners import loop
 from thalweg.learners.weighing import Weighing, pending
 from thalweg.parts import conformal as kernels
@@ -62,13 +63,13 @@ from thalweg.parts.conformal import (
     LARGEST_SCORE,
     MISSED,
     RATIOS,
+    SideLayout,
     Sides,
     SideSettings,
     SideState,
     SideTurn,
     capacities,
     log_factor,
-    side_plan,
     sort,
 )
 from thalweg.parts.weigher import Weigher
@@ -85,7 +86,7 @@ class ConformalState(NamedTuple):
     forecasts: Floats = field("h")  # of the waiting predictions: the i-th is forecasts[i % h]
     kinds: Ints = field("h", within(0, 1))  # 1 if there is a forecast, 0 if a score is expected
     above: SideState = part()
-    below: Any = part()  # `Nothing` if there is only one side
+    below: SideState | Nothing = part()  # `Nothing` if there is only one side
     clock: Ints = field("2", counters)  # rounds answered, and rounds asked
 
 
@@ -93,42 +94,38 @@ class ConformalSettings(NamedTuple):
     """Settings of the sides."""
 
     above: SideSettings = part()
-    below: Any = part()
+    below: SideSettings | tuple[()] = part()
 
 
-class Covering:
+class ConformalLayout:
     """Layout of the state, see `thalweg._core.memory.Layout`. The Trackers of both sides have the same sizes.
 
     Parameters
     ----------
-    alpha, correction, patience, windows, keep
-        As for `side_plan`.
-    horizon : int
-        h.
+    side : SideLayout
+        One side.
     start : array
         Initial weights.
     two : bool
         Whether there are two sides.
     """
 
-    def __init__(
-        self,
-        alpha: float,
-        correction: float,
-        patience: int,
-        windows: Ints,
-        keep: Floats,
-        horizon: int,
-        start: Array,
-        two: bool,
-    ) -> None:
-        self._side, self._horizon, self._two = (alpha, correction, patience, windows, keep, horizon), horizon, two
-        self._capacities, self._longest = capacities(int(windows.max())), int(windows.max())
+    def __init__(self, side: SideLayout, start: Array, two: bool) -> None:
+        self._side, self._two = side, two
+        self._longest = int(side.windows.max())
+        self._capacities = capacities(self._longest)
         self.weighing = Weighing(start.size, start)
 
-    def sides(self, pair: Any) -> tuple[Any, ...]:
-        """Return the sides of a state or of settings."""
-        return (pair.above, pair.below) if self._two else (pair.above,)
+    def sides(self, s: ConformalState) -> tuple[SideState, ...]:
+        """Return the sides of a state."""
+        return (s.above, s.below) if isinstance(s.below, SideState) else (s.above,)
+
+    def pairs(self, s: ConformalState, c: ConformalSettings) -> list[tuple[SideState, SideSettings]]:
+        """Return the state and the settings of every side."""
+        found = [(s.above, c.above)]
+        if isinstance(s.below, SideState) and isinstance(c.below, SideSettings):
+            found.append((s.below, c.below))
+        return found
 
     def sizes(self) -> dict[str, int]:
         """See `Layout.sizes`."""
@@ -152,37 +149,66 @@ class Covering:
 
     def plan(self, sizes: Mapping[str, int]) -> Plan:
         """See `Layout.plan`."""
-        side = side_plan(*self._side, sizes["C"], self.weighing.plan(sizes))
+        side = self._side.plan(sizes["C"], self.weighing.plan(sizes))
+
+        def begin(s: ConformalState, c: ConformalSettings) -> None:
+            for one in self.pairs(s, c):
+                side.begin(*one)
+
         return Plan(
             ConformalState,
             ConformalSettings(),
-            {"h": self._horizon},
+            {"h": self._side.horizon},
             {"above": side, "below": side if self._two else Plan(Nothing, ())},
             holds=self._holds,
-            begin=lambda s, c: self._begin(side, s, c),
+            begin=begin,
         )
-
-    def _begin(self, side: Plan, s: ConformalState, c: ConformalSettings) -> None:
-        for one, settings in zip(self.sides(s), self.sides(c), strict=True):
-            side.begin(one, settings)
 
     def _holds(self, s: ConformalState, c: ConformalSettings, past: Past) -> Iterator[tuple[str, bool]]:
         """Relations that the next round relies on."""
         answered, asked = s.clock.tolist()
-        yield "clock", 0 <= asked - answered <= self._horizon
+        yield "clock", 0 <= asked - answered <= self._side.horizon
         yield "forecasts", bool((np.abs(s.forecasts) <= LARGEST_SCORE).all())
         yield "clock", all(side.weights.clock[ROUNDS] <= answered for side in self.sides(s))
+
+
+def read_score(owner: Kept, what: str, value: object) -> float:
+    """Return a forecast, an answer or a score."""
+    number = real_number(value)
+    if not -LARGEST_SCORE <= number <= LARGEST_SCORE:  # also refuses nan
+        raise InputError(f"{owner._who()}: {what} must be a number of at most 1e100 in size. Got {short_repr(value)}.")
+    return number
+
+
+def read_pair(owner: str, y_hat: object, y: object, time: str | None = None) -> tuple[FrameTable, Array, Array]:
+    """Return forecasts as the table that came and as numbers, and the answers to them."""
+    sheet, came = series(owner, "y_hat", y_hat, time=time), column(owner, "y", y)
+    forecasts = sheet.values[:, 0]
+    if came.size != forecasts.size:
+        raise InputError(f"{owner}: y_hat has {forecasts.size} rows and y {came.size}. They must be as many.")
+    _check_sizes(owner, "y_hat", forecasts)
+    _check_sizes(owner, "y", came)
+    return sheet, forecasts, came
+
+
+def _check_sizes(owner: str, what: str, numbers: Array) -> None:
+    large = np.abs(numbers) > LARGEST_SCORE
+    if large.any():
+        row = int(np.argmax(large))
+        raise InputError(
+            f"{owner}: {what} has {numbers[row]:g} in row {row}, counted from 0. At most 1e100 is allowed."
+        )
 
 
 class _IntervalCalls(NamedTuple):
     """Bound calls of a single round, and views, which are quicker to read than arrays."""
 
-    ask: Any
-    answer: Any
+    ask: Call
+    answer: Call
     clock: memoryview
-    forecasts: Any
+    forecasts: memoryview
     kinds: memoryview
-    out: Any  # thresholds above and below
+    out: memoryview  # thresholds above and below
 
 
 class ConformalTracker(Kept, Recorded):
@@ -263,16 +289,15 @@ class ConformalTracker(Kept, Recorded):
         check_entries(name, "windows", windows, (1 + len(self.windows)) * max(self.windows))
         alpha = (1 - self.coverage) / (2 if self.asymmetric else 1)
         memory = np.sqrt([*self.windows, *(h / math.log(2) for h in self.halflives)])  # roughly 1/error of a quantile
-        self._layout = Covering(
+        side = SideLayout(
             alpha,
             self.correction,
             round(PATIENCE / alpha),
             np.array(self.windows, dtype=np.int64),
             0.5 ** (1 / np.array(self.halflives, dtype=np.float64)),
             self.horizon,
-            memory / memory.sum(),
-            self.asymmetric,
         )
+        self._layout = ConformalLayout(side, memory / memory.sum(), self.asymmetric)
         self._memory = Memory(self._layout, self._tree, self._forget)
 
     # ------------------------------------------------------------------ memory
@@ -280,7 +305,7 @@ class ConformalTracker(Kept, Recorded):
     def _tree(self, block: Block) -> Sides:
         """Return the tree that kernels take."""
         s, unbegun = block.state, pending(side.weights for side in self._layout.sides(block.state))
-        handles = [bind(self._turn(block, place, unbegun)) for place in range(1 + self.asymmetric)]
+        handles = [bind(self._turn(*side, unbegun)) for side in self._layout.pairs(s, block.settings)]
         closed = Closed(handles[0]), Closed(handles[-1])
         return Sides(
             *kernels.pointers(handles[0]), *closed, self.asymmetric, self.horizon, s.clock, s.forecasts, s.kinds
@@ -290,19 +315,19 @@ class ConformalTracker(Kept, Recorded):
         """Drop calls that are bound to earlier arrays, and rebuild the scratch space from the state."""
         self._calls: _IntervalCalls | None = None
         self._out = np.zeros(2)
-        for side, settings in zip(self._layout.sides(memory.state), self._layout.sides(memory.settings), strict=True):
-            sort(side, settings)
+        for side in self._layout.pairs(memory.state, memory.settings):
+            sort(*side)
 
     # ------------------------------------------------------------------ a round
 
-    def threshold(self) -> Any:
+    def threshold(self) -> float | tuple[float, float]:
         """Return the threshold of the next round; a score above it is a miss. A pair (below, above) if asymmetric."""
         above, below = self._ask(0.0, 0)
         return (below, above) if self.asymmetric else above
 
     def predict_interval(self, y_hat: float) -> tuple[float, float]:
         """Return an interval (low, high) around the forecast of the next round."""
-        forecast = self._read("y_hat", y_hat)
+        forecast = read_score(self, "y_hat", y_hat)
         above, below = self._ask(forecast, 1)
         return forecast - (below if self.asymmetric else above), forecast + above
 
@@ -337,15 +362,15 @@ class ConformalTracker(Kept, Recorded):
         memory.grow(sizes)
         return True
 
-    def _error(self, y: Any) -> float:
+    def _error(self, y: object) -> float:
         """Return the error of the oldest round that waits for an answer."""
         calls = self._calls or self._prepare()
         row = calls.clock[ANSWERED] % self.horizon
         if calls.clock[ASKED] == calls.clock[ANSWERED]:
             raise InputError(f"{self._who()}: nothing waits for an answer. Call threshold() or predict_interval first.")
         if calls.kinds[row]:
-            return self._read("y", y) - float(calls.forecasts[row])
-        score = self._read("score", y)
+            return read_score(self, "y", y) - float(calls.forecasts[row])
+        score = read_score(self, "score", y)
         if score < 0 and not self.asymmetric:
             raise InputError(
                 f"{self._who()}: a score must be >= 0. Got {score:g}. Pass |y - y_hat|, or use asymmetric=True for "
@@ -366,24 +391,15 @@ class ConformalTracker(Kept, Recorded):
             calls.ask.entry.read(status)
         return calls.out[0], calls.out[1]
 
-    def _scores(self, error: Any) -> tuple[Any, Any]:
-        """Return the scores (above, below) of one or many errors; the same one twice if symmetric."""
-        if not self.asymmetric:
-            return abs(error), abs(error)
-        larger = np.maximum if isinstance(error, np.ndarray) else max
-        return larger(error, 0.0) + 0.0, larger(-error, 0.0) + 0.0  # 0.0 for -0.0
-
-    def _read(self, what: str, value: Any) -> float:
-        number = real_number(value)
-        if not -LARGEST_SCORE <= number <= LARGEST_SCORE:  # also refuses nan
-            raise InputError(
-                f"{self._who()}: {what} must be a number of at most 1e100 in size. Got {short_repr(value)}."
-            )
-        return number
+    def _scores(self, error: float) -> tuple[float, float]:
+        """Return the scores (above, below) of an error; the same one twice if symmetric."""
+        if self.asymmetric:
+            return max(error, 0.0) + 0.0, max(-error, 0.0) + 0.0  # 0.0 for -0.0
+        return abs(error), abs(error)
 
     # ------------------------------------------------------------------ whole series
 
-    def run(self, y_hat: Any, y: Any, *, time: str | None = None) -> Any:
+    def run(self, y_hat: object, y: object, *, time: str | None = None) -> Native:
         """Return intervals for a whole series, bit for bit as from a loop of `predict_interval` and `update`.
 
         With a horizon h, a round is answered once h predictions are waiting; the rest are answered at the end.
@@ -410,17 +426,12 @@ class ConformalTracker(Kept, Recorded):
         True
         """
         name = f"{type(self).__name__}.run"
-        sheet, came = series(name, "y_hat", y_hat, time=time), column(name, "y", y)
-        forecasts = sheet.values[:, 0]
-        if came.size != forecasts.size:
-            raise InputError(f"{name}: y_hat has {forecasts.size} rows and y {came.size}. They must be as many.")
-        for what, numbers in (("y_hat", forecasts), ("y", came)):
-            self._check_sizes(name, what, numbers)
+        sheet, forecasts, came = read_pair(name, y_hat, y, time)
         out = self._run(name, came - forecasts)
         band = np.stack([forecasts - out[:, -1], forecasts + out[:, 0]], axis=1)
         return sheet.like(band, ("low", "high"))
 
-    def run_scores(self, scores: Any) -> Any:
+    def run_scores(self, scores: object) -> Native:
         """Return thresholds for a series of scores, bit for bit as from a loop of `threshold` and `update`.
 
         Returns
@@ -436,7 +447,7 @@ class ConformalTracker(Kept, Recorded):
         name = f"{type(self).__name__}.run_scores"
         sheet = series(name, "scores", scores)
         errors = sheet.values[:, 0]
-        self._check_sizes(name, "scores", errors)
+        _check_sizes(name, "scores", errors)
         if not self.asymmetric and (errors < 0).any():
             row = int(np.argmax(errors < 0))
             raise InputError(f"{name}: a score must be >= 0. Got {errors[row]:g} in row {row}, counted from 0.")
@@ -445,19 +456,13 @@ class ConformalTracker(Kept, Recorded):
             return sheet.like(out[:, ::-1].copy(), ("below", "above"))
         return sheet.like(out[:, 0].copy(), ("threshold",))
 
-    def _check_sizes(self, name: str, what: str, numbers: Array) -> None:
-        large = np.abs(numbers) > LARGEST_SCORE
-        if large.any():
-            row = int(np.argmax(large))
-            raise InputError(
-                f"{name}: {what} has {numbers[row]:g} in row {row}, counted from 0. At most 1e100 is allowed."
-            )
-
     def _run(self, name: str, errors: Array) -> Array:
         """Return thresholds (T, 1), or (T, 2): above, below."""
         if self.waiting:
             raise InputError(f"{name}: {self.waiting} prediction(s) wait for an answer. Call update first.")
-        above, below = (np.ascontiguousarray(side) for side in self._scores(errors))
+        above = below = np.abs(errors)
+        if self.asymmetric:
+            above, below = np.maximum(errors, 0.0) + 0.0, np.maximum(-errors, 0.0) + 0.0  # 0.0 for -0.0
         out, t, steps = np.zeros((errors.size, 2)), 0, errors.size + self.horizon - 1
         with self._memory.all_or_nothing():
             while (t := kernels.run_sides(self._memory.handle, above, below, t, out)) < steps and self._grow():
@@ -499,26 +504,24 @@ class ConformalTracker(Kept, Recorded):
         return self._rows([side.candidates for side in self._layout.sides(self._memory.state)])
 
     @property
-    def theta(self) -> Any:
+    def theta(self) -> float | tuple[float, float]:
         """Logarithm of the candidates' factor in the next round; a pair (below, above) if asymmetric."""
-        sides, memory = self._layout.sides, self._memory
-        found = [float(log_factor(*one)) for one in zip(sides(memory.state), sides(memory.settings), strict=True)]
+        memory = self._memory
+        found = [float(log_factor(*side)) for side in self._layout.pairs(memory.state, memory.settings)]
         return (found[1], found[0]) if self.asymmetric else found[0]
 
     def _rows(self, found: list[Array]) -> Array:
         return np.stack(found[::-1]) if self.asymmetric else found[0].copy()
 
-    def extended(self, horizon: int) -> Any:
+    def extended(self, horizon: int) -> NoReturn:
         """Raise an error: the horizon is the delay of answers, and the number of rounds is unlimited."""
         raise InputError(f"{type(self).__name__} plays any number of rounds: it can go on as it is.")
 
     # ------------------------------------------------------------------ compiled code
 
-    def _turn(self, block: Block, place: int, unbegun: Ints) -> SideTurn:
+    def _turn(self, s: SideState, c: SideSettings, unbegun: Ints) -> SideTurn:
         """Return one side in the form that kernels take."""
-        sides, weighing = self._layout.sides, self._layout.weighing
-        s, c = sides(block.state)[place], sides(block.settings)[place]
-        weigher = weighing.weigher(s.weights, c.weights, unbegun, self._memory.sizes)
+        weigher = self._layout.weighing.weigher(s.weights, c.weights, unbegun, self._memory.sizes)
         return SideTurn(s._replace(weights=None), c._replace(weights=None), weigher)
 
     def _prepare(self) -> _IntervalCalls:

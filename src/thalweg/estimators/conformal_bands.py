@@ -15,7 +15,7 @@ the number of misses on a side, over all levels: the same thresholds are used, b
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,10 +25,9 @@ from thalweg._core.saving import Kept
 from thalweg._core.state import Floats, Ints, Past, Plan, field
 from thalweg._recorded import Recorded
 from thalweg._types import Array
-from thalweg._validate import check_choice, check_items, real_number, short_repr, wrong
+from thalweg._validate import check_choice, check_items, real_number, wrong
 from thalweg.errors import InputError
-from thalweg.estimators._frames import column, series
-from thalweg.estimators.conformal import ConformalTracker
+from thalweg.estimators.conformal import ConformalTracker, read_pair, read_score
 from thalweg.parts.conformal import ANSWERED, ASKED, LARGEST_SCORE
 
 __all__ = ["ConformalBands"]
@@ -93,19 +92,22 @@ class ConformalBands(Kept, Recorded):
         self.coverages = tuple(levels)
         self.sides = check_choice(name, "sides", sides, ("auto", "one", "two"))
         kinds = {"auto": (ONE, TWO), "one": (ONE,), "two": (TWO,)}[self.sides]
-        options: dict[str, Any] = {
-            "windows": windows, "halflives": halflives, "correction": correction, "horizon": horizon
-        }  # fmt: skip
         trackers = {
-            f"level{k}.{('one', 'two')[kind]}.": ConformalTracker(c, asymmetric=kind == TWO, **options)
+            f"level{k}.{('one', 'two')[kind]}.": ConformalTracker(
+                c,
+                windows=windows,
+                halflives=halflives,
+                correction=correction,
+                asymmetric=kind == TWO,
+                horizon=horizon,
+            )
             for k, c in enumerate(levels)
             for kind in kinds
         }
         self._kinds = kinds
         self.horizon = next(iter(trackers.values())).horizon
-        plan = Plan(
-            BandsState, (), {"C": len(levels), "h": self.horizon}, holds=self._holds, begin=self._begin
-        )  # fmt: skip
+        sizes = {"C": len(levels), "h": self.horizon}
+        plan = Plan(BandsState, (), sizes, holds=self._holds, begin=self._begin)
         self._memory = Memory(Fixed(plan), guests=trackers)
 
     def _begin(self, s: BandsState, c: object) -> None:
@@ -132,7 +134,7 @@ class ConformalBands(Kept, Recorded):
 
     def predict_intervals(self, y_hat: float) -> Array:
         """Return the intervals (low, high) around the forecast of the next round, a row for each level."""
-        forecast = self._read("y_hat", y_hat)
+        forecast = read_score(self, "y_hat", y_hat)
         if self.waiting >= self.horizon:
             raise InputError(
                 f"{self._who()}: {self.horizon} prediction(s) wait for an answer, as many as horizon={self.horizon} "
@@ -143,7 +145,7 @@ class ConformalBands(Kept, Recorded):
 
     def update(self, y: float) -> None:
         """Learn what came, of the first round that waits for it. A call that is refused changes nothing."""
-        came = self._read("y", y)
+        came = read_score(self, "y", y)
         if not self.waiting:
             raise InputError(f"{self._who()}: nothing waits for an answer. Call predict_intervals first.")
         with self._memory.all_or_nothing():
@@ -178,17 +180,10 @@ class ConformalBands(Kept, Recorded):
                 s.chosen[:] = np.where(s.paid[:, TWO] < s.paid[:, ONE], TWO, ONE)
             s.paid[:] = 0.0
 
-    def run(self, y_hat: Any, y: Any) -> Array:
+    def run(self, y_hat: object, y: object) -> Array:
         """Return the intervals of a whole series, (T, K, 2), as `predict_intervals` and `update` make them."""
         name = f"{type(self).__name__}.run"
-        forecasts, came = series(name, "y_hat", y_hat).values[:, 0], column(name, "y", y)
-        if came.size != forecasts.size:
-            raise InputError(f"{name}: y_hat has {forecasts.size} rows and y {came.size}. They must be as many.")
-        for what, numbers in (("y_hat", forecasts), ("y", came)):
-            large = np.abs(numbers) > LARGEST_SCORE
-            if large.any():
-                row = int(np.argmax(large))
-                raise InputError(f"{name}: {what} has {numbers[row]:g} in row {row}. At most 1e100 is allowed.")
+        _, forecasts, came = read_pair(name, y_hat, y)
         if self.waiting:
             raise InputError(f"{name}: {self.waiting} prediction(s) wait for an answer. Call update first.")
         out, late = np.empty((forecasts.size, len(self.coverages), 2)), self.horizon - 1
@@ -199,11 +194,3 @@ class ConformalBands(Kept, Recorded):
                 if t >= late:
                     self._answer(float(came[t - late]))
         return out
-
-    def _read(self, what: str, value: Any) -> float:
-        number = real_number(value)
-        if not -LARGEST_SCORE <= number <= LARGEST_SCORE:  # nor nan
-            raise InputError(
-                f"{self._who()}: {what} must be a number of at most 1e100 in size. Got {short_repr(value)}."
-            )
-        return number

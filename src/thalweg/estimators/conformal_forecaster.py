@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from thalweg._core.memory import Memory, together
+from thalweg._core.state import Ints
 from thalweg._interrupts import interrupts
 from thalweg._validate import ask, check_flag, real_array, short_repr, wrong
 from thalweg.errors import InputError
@@ -86,7 +87,7 @@ class ConformalForecaster:
 
     def predict_interval(self, x: Any = None) -> tuple[float, float]:
         """An interval (low, high) around the model's forecast for x."""
-        said, clock = self._said(x), self._clock
+        said, clock = self.predict(x), self._clock
         self._blind = said != said and clock[ASKED] == clock[ANSWERED]
         if self._blind:
             return -np.inf, np.inf
@@ -97,14 +98,12 @@ class ConformalForecaster:
         return self.tracker.predict_interval(said)
 
     @property
-    def _clock(self) -> Any:
-        return self.tracker._memory.state.clock
+    def _clock(self) -> Ints:
+        clock: Ints = self.tracker._memory.state.clock
+        return clock
 
     def predict(self, x: Any = None) -> float:
         """The model's forecast alone. Nothing waits for an answer to it. nan before the first value of a series."""
-        return self._said(x)
-
-    def _said(self, x: Any) -> float:
         name = type(self).__name__
         if isinstance(self.model, Forecaster):
             return self.model.predict(x)
@@ -158,25 +157,21 @@ class ConformalForecaster:
         return copy.deepcopy(self)
 
 
-def _of_series(model: Any) -> bool:
+def _of_series(model: object) -> bool:
     """Whether a model forecasts a series: `Forecaster`, or one that is called as those of river are."""
     last = getattr(model, "_last_step", model)  # a pipeline of river has `forecast` whatever it ends with
     return isinstance(model, Forecaster) or (hasattr(last, "forecast") and hasattr(model, "learn_one"))
 
 
-def _memories(model: Any) -> list[Memory]:
+def _memories(model: object) -> list[Memory]:
     """Return the memories of a model of this package; of any other, none."""
-    own = getattr(model, "_memory", None)
-    if isinstance(own, Memory):
-        return [own]
-    found = (
-        [getattr(one, "memory", None) for one in vars(model).get("_models", ())] if hasattr(model, "__dict__") else []
-    )
+    models = getattr(model, "_models", ())
+    found = [getattr(model, "_memory", None), *(getattr(one, "memory", None) for one in models)]
     return [one for one in found if isinstance(one, Memory)]
 
 
 @contextmanager
-def _together(model: Any, tracker: ConformalTracker) -> Iterator[None]:
+def _together(model: object, tracker: ConformalTracker) -> Iterator[None]:
     """Let a model and a tracker learn, or neither, where the model is one of this package; else Ctrl-C waits."""
     if not type(model).__module__.startswith("thalweg."):
         with interrupts() as stop:
@@ -193,6 +188,6 @@ def _together(model: Any, tracker: ConformalTracker) -> Iterator[None]:
             raise
 
 
-def _row(x: Any) -> Any:
+def _row(x: object) -> object:
     """One row for scikit-learn: a data frame with one row as it is."""
     return x if getattr(x, "ndim", 1) == 2 or hasattr(type(x), "columns") else np.asarray(x).reshape(1, -1)

@@ -9,16 +9,12 @@ look-ahead and nothing to tune.
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from thalweg._core.memory import Memory, whole_numbers
+from thalweg._core.memory import Memory
 from thalweg._core.saving import Kept
-from thalweg._core.state import Plan
 from thalweg._kernels.jit import Call
 from thalweg._progress import progress_bar
 from thalweg._recorded import Recorded
@@ -38,12 +34,13 @@ from thalweg.errors import InputError
 from thalweg.estimators._frames import named
 from thalweg.estimators.forecasts import Forecast, Forecasts
 from thalweg.parts.forecast.combination import anchors
-from thalweg.parts.forecast.model import ASKED, CHECK, FOUND, ROUNDS, answer, ask, candidates, forecast_plan, play
+from thalweg.parts.forecast.model import ASKED, CHECK, FOUND, ROUNDS, answer, ask, play
 from thalweg.parts.forecast.past import ABSENT, CHANGED, CHANGES, TIME
-from thalweg.parts.forecast.seasons import KEPT, find_seasons, next_check
-from thalweg.parts.records import rounds_for, slots_for, slots_of
+from thalweg.parts.forecast.plan import ForecastLayout, seasons_found
+from thalweg.parts.forecast.seasons import find_seasons, next_check
+from thalweg.parts.records import rounds_for, slots_for
 
-__all__ = ["Forecaster", "is_missing", "read_lags"]
+__all__ = ["Forecaster", "is_missing"]
 
 log = logging.getLogger("thalweg.forecaster")
 
@@ -57,49 +54,6 @@ MOST_SEASONS = 4
 LONGEST_HORIZON = 1_000
 MOST_COLUMNS = 1_000
 CHUNK = 4096  # rows of a run between updates of the progress bar
-
-
-@dataclass(frozen=True)
-class ForecastLayout:
-    """Layout of a forecaster. Sizes: `slots` of the model of columns, and the seasons found so far (0: none)."""
-
-    columns: int
-    lags: tuple[int, ...]
-    seasons: tuple[int, ...]
-    search: bool
-    horizon: int
-    levels: tuple[float, ...]
-    loss: str
-
-    def sizes(self) -> dict[str, int]:
-        """Return the sizes of a fresh state."""
-        return {"slots": slots_for(0) if self.columns else 0, "first": 0, "second": 0}
-
-    def sizes_of(self, saved: Mapping[str, NDArray[Any]]) -> dict[str, int]:
-        """Return the sizes of a saved state."""
-        first, second = whole_numbers(saved, "found", FOUND)
-        found = [m for m in (first, second) if m]
-        if found and not (self.search and all(3 <= m < KEPT // 2 for m in found) and len(set(found)) == len(found)):
-            raise ValueError(f"'found' must be seasons that can be found. Got {[first, second]}")
-        if second and not first:
-            raise ValueError("'found' has a second season without a first")
-        slots = slots_of(saved["columns.model.jury.records.born"]) if self.columns else 0
-        return {"slots": slots, "first": first, "second": second}
-
-    def plan(self, sizes: Mapping[str, int]) -> Plan:
-        """Return the plan for these sizes."""
-        return _plan(self, sizes["slots"], sizes["first"], sizes["second"])
-
-
-@lru_cache(256)  # each size is planned once for all forecasters of a kind
-def _plan(layout: ForecastLayout, slots: int, first: int, second: int) -> Plan:
-    found = tuple(m for m in (first, second) if m)
-    check = next_check(0) if layout.search else 0
-    length = KEPT if layout.search else 0
-    return forecast_plan(
-        layout.seasons, found, layout.lags, layout.columns, layout.horizon, layout.levels, layout.loss, length, check,
-        slots,
-    )  # fmt: skip
 
 
 class Forecaster(Kept, Recorded):
@@ -174,14 +128,19 @@ class Forecaster(Kept, Recorded):
                 f"{name} takes at most {MOST_COLUMNS} columns, and a row costs the square of their number. "
                 f"Got {len(self.columns)}. Choose among them, or use TrackingRegression of thalweg.estimators."
             )
-        self.lags = USUAL_LAGS if isinstance(lags, str) and lags == AUTO else read_lags(name, lags)
+        self.lags = USUAL_LAGS if isinstance(lags, str) and lags == AUTO else _read_lags(name, lags)
         self.seasons = _read_season(name, season)
         self.horizon = check_count(name, "horizon", horizon, most=LONGEST_HORIZON)
         self.levels = _read_levels(name, levels)
         self.loss = check_choice(name, "loss", loss, LOSSES)
-        search = isinstance(season, str)
         self._layout = ForecastLayout(
-            len(self.columns), self.lags, self.seasons, search, self.horizon, self.levels, self.loss
+            columns=len(self.columns),
+            lags=self.lags,
+            seasons=self.seasons,
+            search=isinstance(season, str),
+            horizon=self.horizon,
+            levels=self.levels,
+            loss=self.loss,
         )
         self._memory = Memory(self._layout, moved=self._forget)
 
@@ -213,7 +172,7 @@ class Forecaster(Kept, Recorded):
 
     # ------------------------------------------------------------------ a round
 
-    def predict(self, row: Mapping[str, Any] | ArrayLike | None = None) -> float:
+    def predict(self, row: Mapping[str, object] | ArrayLike | None = None) -> float:
         """Return the forecast of the next value; nan before the first one.
 
         `row` has the columns of this round, by name or in their order; None or nan for unknown ones. If called
@@ -222,7 +181,7 @@ class Forecaster(Kept, Recorded):
         rows = self._read_row(row)[None] if row is not None or self.columns else None
         return self._ask(rows if self.columns else None)
 
-    def forecast(self, X: Any = None, levels: Sequence[float] | None = None) -> Forecast:
+    def forecast(self, X: object = None, levels: Sequence[float] | None = None) -> Forecast:
         """Return forecasts of the next `horizon` values, with intervals at `levels` (by default, the constructor's).
 
         If there are columns, X has one row of them for each of the next `horizon` rounds.
@@ -327,16 +286,14 @@ class Forecaster(Kept, Recorded):
         memory, sizes = self._memory, dict(self._memory.sizes)
         if self.columns and rounds > rounds_for(sizes["slots"]):
             sizes["slots"] = slots_for(rounds)
-        check = int(memory.state.clock[CHECK])
-        due = 0 < check < rounds
-        if due:
-            found = [m for m in (sizes["first"], sizes["second"]) if m]
-            found += find_seasons(self._recent(), FOUND - len(found), tuple(found))
-            sizes["first"], sizes["second"] = (*found, 0, 0)[:2]
-            check = next_check(rounds) if not sizes["second"] else 0
-            clock = int(memory.state.clock[ROUNDS]), int(memory.state.clock[ASKED]), check
-            return sizes, {"found": (sizes["first"], sizes["second"]), "clock": clock}
-        return sizes, {}
+        if not 0 < memory.state.clock[CHECK] < rounds:
+            return sizes, {}
+        known = seasons_found(sizes)
+        found = *known, *find_seasons(self._recent(), FOUND - len(known), known)
+        sizes["first"], sizes["second"] = (*found, 0, 0)[:2]
+        played, asked, _ = memory.state.clock.tolist()
+        check = next_check(rounds) if len(found) < FOUND else 0
+        return sizes, {"found": (sizes["first"], sizes["second"]), "clock": (played, asked, check)}
 
     def _recent(self) -> Array:
         """Return the last values, cleaned, in chronological order."""
@@ -356,9 +313,7 @@ class Forecaster(Kept, Recorded):
     @property
     def candidates(self) -> tuple[str, ...]:
         """Names of the candidates, in the order of `weights`."""
-        sizes = self._memory.sizes
-        found = tuple(m for m in (sizes["first"], sizes["second"]) if m)
-        return tuple(candidates(self.seasons, found, len(self.columns)))
+        return tuple(self._layout.candidates(seasons_found(self._memory.sizes)))
 
     @property
     def weights(self) -> dict[str, float]:
@@ -379,7 +334,7 @@ class Forecaster(Kept, Recorded):
 
     # ------------------------------------------------------------------ checks
 
-    def _read_row(self, row: Any) -> Array:
+    def _read_row(self, row: object) -> Array:
         if isinstance(row, Mapping):
             missing = [name for name in self.columns if name not in row]
             if missing:
@@ -398,7 +353,7 @@ class Forecaster(Kept, Recorded):
             )
         return values
 
-    def _read_rows(self, call: str, argument: str, rows: Any, count: int) -> Array:
+    def _read_rows(self, call: str, argument: str, rows: object, count: int) -> Array:
         """Return the columns of a number of rounds."""
         owner = f"{type(self).__name__}.{call}"
         if rows is None:
@@ -421,22 +376,18 @@ class Forecaster(Kept, Recorded):
 
 def _stacked(parts: list[Array], width: int) -> Array:
     """Concatenate weights of several stretches; candidates that were added later had weight 0 before."""
-    whole = np.zeros((sum(len(part) for part in parts), width))
-    row = 0
-    for part in parts:
-        whole[row : row + len(part), : part.shape[1]] = part
-        row += len(part)
-    return whole
+    wide = [np.pad(part, ((0, 0), (0, width - part.shape[1]))) for part in parts]
+    return np.concatenate([np.zeros((0, width)), *wide])
 
 
-def is_missing(value: Any) -> bool:
+def is_missing(value: object) -> bool:
     """Whether a value is missing: None, nan, or the null of a data frame library."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, float | np.floating) and bool(np.isnan(value))
 
 
-def _read_values(owner: str, values: Any) -> Array:
+def _read_values(owner: str, values: object) -> Array:
     """Return a series as an array; None and nan are missing."""
     if isinstance(values, list | tuple):
         values = [np.nan if is_missing(value) else value for value in values]
@@ -452,7 +403,7 @@ def _read_values(owner: str, values: Any) -> Array:
     return np.array(array)  # a writable copy: one kind of array fewer for kernels
 
 
-def _read_season(owner: str, season: Any) -> tuple[int, ...]:
+def _read_season(owner: str, season: object) -> tuple[int, ...]:
     """Return the seasons that are given, in ascending order."""
     expected = f"'auto', None, a whole number from 2 to {LONGEST_SEASON}, or a list of up to {MOST_SEASONS} of them"
     if season is None or (isinstance(season, str) and season == AUTO):
@@ -468,7 +419,7 @@ def _read_season(owner: str, season: Any) -> tuple[int, ...]:
     return found
 
 
-def _read_levels(owner: str, levels: Any) -> tuple[float, ...]:
+def _read_levels(owner: str, levels: object) -> tuple[float, ...]:
     """Return levels in ascending order."""
     if isinstance(levels, float | np.floating):
         levels = (levels,)
@@ -478,7 +429,7 @@ def _read_levels(owner: str, levels: Any) -> tuple[float, ...]:
     return found
 
 
-def read_lags(owner: str, lags: Any) -> tuple[int, ...]:
+def _read_lags(owner: str, lags: object) -> tuple[int, ...]:
     """Return lags in ascending order, always with lag 1; a number n means 1..n."""
     if isinstance(lags, int | np.integer) and not isinstance(lags, bool):
         return tuple(range(1, check_count(owner, "lags", lags, least=1, most=MOST_LAGS) + 1))

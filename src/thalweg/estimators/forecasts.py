@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 from thalweg._core.html import row_table
 from thalweg._extras import need
 from thalweg._types import Array
+from thalweg.estimators._frames import Native
 
 __all__ = ["Forecast", "Forecasts", "column_names"]
 
@@ -46,13 +46,13 @@ class Forecast:
                 row += [float(low), float(high)]
         return row_table(f"Forecast, {self.mean.size} steps ahead", heads, rows)
 
-    def to_frame(self, backend: str = "polars") -> Any:
+    def to_frame(self, backend: str = "polars") -> Native:
         """Return a data frame with the columns step, thalweg, and thalweg-lo-80, thalweg-hi-80 for every level.
 
         `backend` is "polars", "pandas" or "pyarrow".
         """
         nw = need("narwhals", "frames", "Forecast.to_frame")
-        columns: dict[str, Any] = {"step": np.arange(1, self.mean.size + 1), "thalweg": self.mean}
+        columns: dict[str, NDArray[np.generic]] = {"step": np.arange(1, self.mean.size + 1), "thalweg": self.mean}
         for level, (low, high) in zip(self.lower, column_names(tuple(self.lower)), strict=True):
             columns[low], columns[high] = self.lower[level], self.upper[level]
         return nw.from_dict(columns, backend=backend).to_native()

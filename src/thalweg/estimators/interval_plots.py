@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from thalweg._types import Array
 from thalweg._validate import check_array, check_count, real_number, wrong
@@ -63,20 +64,13 @@ def coverage_over_time(
     if not 0 < asked < 1:
         raise wrong(owner, "coverage", "a number between 0 and 1", coverage)
     ax, own = axes(owner, ax)
-    lines = colors(ax)
-    rounds = np.arange(n, came.size + 1)
-    for name, limits in found.items():
-        inside = (limits[:, 0] <= came) & (came <= limits[:, 1])
-        color, style = next(lines)
-        ax.plot(rounds, _means(inside, n), color=color, linestyle=style, linewidth=1.3, label=name)
+    inside = {name: (limits[:, 0] <= came) & (came <= limits[:, 1]) for name, limits in found.items()}
+    _draw_means(ax, inside, n)
     ax.axhline(asked, color="black", linestyle="--", linewidth=1.2, label=f"asked for: {asked:g}")
     away = 1.96 * math.sqrt(asked * (1 - asked) / n)
     for place, label in ((asked - away, "95 % by chance alone"), (min(asked + away, 1.0), None)):
         ax.axhline(place, color="0.6", linewidth=0.8, label=label, zorder=0)
-    describe(ax, "round", f"share inside, last {n} rounds", "Local coverage")
-    ax.margins(x=0.01)
-    legend(ax, own)
-    return ax
+    return _finished(ax, own, f"share inside, last {n} rounds", "Local coverage")
 
 
 def width_over_time(bands: object, *, window: int = 100, ax: Axes | None = None) -> Axes:
@@ -100,21 +94,12 @@ def width_over_time(bands: object, *, window: int = 100, ax: Axes | None = None)
     T = min(limits.shape[0] for limits in found.values())
     n = check_count(owner, "window", window, most=max(T, 1))
     ax, own = axes(owner, ax)
-    lines, least, most = colors(ax), math.inf, 0.0
-    for name, limits in found.items():
-        widths = _means(limits[:, 1] - limits[:, 0], n)
-        least, most = min(least, float(widths.min())), max(most, float(widths.max()))
-        color, style = next(lines)
-        rounds = np.arange(n, limits.shape[0] + 1)
-        ax.plot(rounds, widths, color=color, linestyle=style, linewidth=1.3, label=name)
-    if 0 < least < most / FAR:
+    widths = _draw_means(ax, {name: limits[:, 1] - limits[:, 0] for name, limits in found.items()}, n)
+    if 0 < min(map(np.min, widths)) < max(map(np.max, widths)) / FAR:
         ax.set_yscale("log")
     else:
         ax.set_ylim(bottom=0.0)
-    describe(ax, "round", f"mean width, last {n} rounds", "Width")
-    ax.margins(x=0.01)
-    legend(ax, own)
-    return ax
+    return _finished(ax, own, f"mean width, last {n} rounds", "Width")
 
 
 def band(y: object, limits: object, *, first: int = 0, last: int | None = None, ax: Axes | None = None) -> Axes:
@@ -150,26 +135,32 @@ def band(y: object, limits: object, *, first: int = 0, last: int | None = None, 
     rounds, came, edges = np.arange(a, b), came[a:b], edges[a:b]
     missed = (came < edges[:, 0]) | (came > edges[:, 1])
     ax, own = axes(owner, ax)
-    few = b - a <= 400
+    size = 3.5 if b - a <= 400 else 2.0
     dots: dict[str, Any] = {"linestyle": "none", "marker": "o", "markeredgewidth": 0}
-    size = 3.5 if few else 2.0
     ax.fill_between(
         rounds, edges[:, 0], edges[:, 1], color="#0072b2", alpha=0.25, linewidth=0, step="mid", label="interval"
     )
     ax.plot(rounds[~missed], came[~missed], color=GREY, markersize=size, label="inside", **dots)
     label = f"missed: {missed.sum():,} of {b - a:,}"
     ax.plot(rounds[missed], came[missed], color=RED, markersize=2 * size, label=label, **dots)
-    describe(ax, "round", "y", "Intervals")
+    return _finished(ax, own, "y", "Intervals")
+
+
+def _draw_means(ax: Axes, values: Mapping[str, NDArray[np.generic]], n: int) -> list[Array]:
+    """Draw means of n in a row, a line for each name, and return them."""
+    found: list[Array] = []
+    for (name, one), (color, style) in zip(values.items(), colors(ax), strict=False):
+        sums = np.concatenate([[0.0], np.cumsum(one, dtype=np.float64)])
+        found.append((sums[n:] - sums[:-n]) / n)
+        ax.plot(np.arange(n, one.size + 1), found[-1], color=color, linestyle=style, linewidth=1.3, label=name)
+    return found
+
+
+def _finished(ax: Axes, own: bool, what: str, title: str) -> Axes:
+    describe(ax, "round", what, title)
     ax.margins(x=0.01)
     legend(ax, own)
     return ax
-
-
-def _means(values: Any, n: int) -> Array:
-    """Means of n in a row."""
-    sums = np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
-    means: Array = (sums[n:] - sums[:-n]) / n
-    return means
 
 
 def _read(owner: str, y: object, bands: object) -> tuple[Array, dict[str, Array]]:
@@ -185,7 +176,7 @@ def _read(owner: str, y: object, bands: object) -> tuple[Array, dict[str, Array]
     return came, found
 
 
-def _limits(owner: str, value: Any) -> Array:
+def _limits(owner: str, value: object) -> Array:
     found = named(owner, "bands", value, ("low", "high"))
     limits = check_array(owner, "bands", value if found is None else found, ndim=2)
     if limits.shape[1] != 2:

@@ -15,6 +15,7 @@ from thalweg._progress import progress_bar
 from thalweg._types import Array
 from thalweg._validate import check_count
 from thalweg.errors import InputError
+from thalweg.estimators._frames import Native
 from thalweg.estimators._panel import Panel, read_future, read_panel
 from thalweg.estimators.forecaster import AUTO, LONGEST_HORIZON, Forecaster
 from thalweg.estimators.forecasts import Forecast, Forecasts, column_names
@@ -25,7 +26,7 @@ MEAN = "thalweg"
 
 
 def forecast(
-    frame: Any,
+    frame: object,
     horizon: int = 1,
     levels: Sequence[float] = (),
     *,
@@ -33,13 +34,13 @@ def forecast(
     time_col: str | None = "ds",
     target_col: str = "y",
     columns: Sequence[str] | None = None,
-    future: Any = None,
-    freq: Any = "infer",
+    future: object = None,
+    freq: object = "infer",
     season: str | int | Sequence[int] | None = AUTO,
     lags: str | int | Sequence[int] = AUTO,
     loss: str = "squared",
     progress: bool = False,
-) -> Any:
+) -> Native:
     """Forecast every series of a long frame `horizon` steps beyond its last row.
 
     Parameters
@@ -103,7 +104,7 @@ def forecast(
 
 
 def backtest(
-    frame: Any,
+    frame: object,
     horizon: int = 1,
     levels: Sequence[float] = (),
     *,
@@ -113,12 +114,12 @@ def backtest(
     time_col: str | None = "ds",
     target_col: str = "y",
     columns: Sequence[str] | None = None,
-    freq: Any = "infer",
+    freq: object = "infer",
     season: str | int | Sequence[int] | None = AUTO,
     lags: str | int | Sequence[int] = AUTO,
     loss: str = "squared",
     progress: bool = False,
-) -> Any:
+) -> Native:
     """Forecast every value of a long frame from the rows before it, 1 to `horizon` steps ahead.
 
     A forecast knows the values up to its cutoff and nothing after it: nothing is fitted to the whole. Further columns
@@ -188,7 +189,7 @@ def at_cutoffs(run: Forecasts, at: Places) -> list[Array]:
     return [run.mean[at], *(ends[level][at] for level in run.lower for ends in (run.lower, run.upper))]
 
 
-def maker(panel: Panel, season: Any, **options: Any) -> Callable[[], Forecaster]:
+def maker(panel: Panel, season: str | int | Sequence[int] | None, **options: Any) -> Callable[[], Forecaster]:
     """Return a function that builds the forecaster of a series; "auto" is the season of the frequency, if any."""
     if isinstance(season, str) and season == AUTO:
         season = panel.frequency.seasons or AUTO
@@ -210,7 +211,7 @@ def play_panel(
             tick(values.size)
 
 
-def as_forecast(panel: Panel, said: list[Forecast]) -> Any:
+def as_forecast(panel: Panel, said: list[Forecast]) -> Native:
     """Return forecasts after the last row of every series as a frame."""
     H, levels = said[0].mean.size, tuple(said[0].lower)
     series = np.repeat(np.arange(len(panel)), H)
@@ -222,7 +223,7 @@ def as_forecast(panel: Panel, said: list[Forecast]) -> Any:
     return panel.frame(series, {panel.names[1]: places}, columns, "forecast")
 
 
-def as_backtest(panel: Panel, rows: list[Places], parts: list[list[Array]], levels: Sequence[float]) -> Any:
+def as_backtest(panel: Panel, rows: list[Places], parts: list[list[Array]], levels: Sequence[float]) -> Native:
     """Return forecasts of past values as a frame: of places (t, h), and columns in the order of `column_names`."""
     series = np.repeat(np.arange(len(panel)), [t.size for t, _ in rows])
     t, h = (np.concatenate([one[k] for one in rows]) for k in range(2))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +26,7 @@ PICTURES = {
     "contrib": "contributions",
     "oracle": "oracle",
 }
+ARRAYS = "experts", "awake", "y", "said", "played"  # of a combination: a row a round
 
 
 class Mixture:
@@ -71,12 +74,14 @@ class Mixture:
     ) -> None:
         rule = None if isinstance(model, str) and model.lower() == "combined" else model
         self.aggregator = Aggregator(loss_type, gradient=loss_gradient, rule=rule)
-        self._runs: list[Combination] = []
+        self._runs: tuple[Combination, ...] = ()
         self.update(experts, y, awake)
 
     def update(self, new_experts: object, new_y: object, awake: object = None) -> None:
-        """Further rounds."""
-        self._runs.append(self.aggregator.run(new_experts, new_y, awake))
+        """Further rounds. A call that fails leaves everything as it was."""
+        aggregator = copy.copy(self.aggregator)
+        runs = *self._runs, aggregator.run(new_experts, new_y, awake)
+        self.__dict__ = {"aggregator": aggregator, "_runs": runs}  # in one step
 
     def predict(self, new_experts: object, awake: object = None) -> Array:
         """Combine forecasts with the present weights, without learning and without waiting for answers."""
@@ -95,9 +100,8 @@ class Mixture:
     def run(self) -> Combination:
         """All rounds so far."""
         first = self._runs[0]
-        whole: dict[str, Any] = {name: np.concatenate([getattr(run, name) for run in self._runs]) for name in _ARRAYS}
-        came = first.came._replace(frame=None)
-        return Combination(**whole, **{name: getattr(first, name) for name in _FACTS}, came=came)
+        whole: dict[str, Any] = {name: np.concatenate([getattr(run, name) for run in self._runs]) for name in ARRAYS}
+        return replace(first, came=first.came._replace(frame=None), **whole)
 
     @property
     def weights(self) -> Array:
@@ -112,7 +116,3 @@ class Mixture:
     def plot_mixture(self, plot_type: str = "plot_weight", *, ax: Axes | None = None) -> Axes:
         """A picture by OPERA's name: plot_weight, boxplot_weight, dyn_avg_loss, avg_loss, contrib; or oracle."""
         return self.run.plot(PICTURES[check_choice("plot_mixture", "plot_type", plot_type, tuple(PICTURES))], ax=ax)
-
-
-_ARRAYS = "experts", "awake", "y", "said", "played"
-_FACTS = "names", "loss_name", "tau", "title"

@@ -1,21 +1,19 @@
 """Regression for scikit-learn that learns row by row, with nothing to tune."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from thalweg._core.memory import Memory
 from thalweg._types import Array
-from thalweg._validate import LARGEST_ENTRY, check_choice, check_positive, real_number, wrong
+from thalweg._validate import LARGEST_ENTRY, check_choice
 from thalweg.domains._base import Domain
 from thalweg.errors import InputError
 from thalweg.estimators import _fitted, _sklearn
-from thalweg.estimators._constrained import ConstrainedLayout
-from thalweg.estimators._sklearn import TargetModel
-from thalweg.parts.linear.plan import LinearLayout
+from thalweg.estimators._fitted import FactReaders, Facts, SavedModels
+from thalweg.estimators._linear import read_parameter
+from thalweg.estimators._sklearn import TargetLayout, TargetModel
 
 __all__ = ["TrackingRegressor"]
 
@@ -84,7 +82,7 @@ class TrackingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     _noun = "estimator"
-    _facts: ClassVar[Mapping[str, Callable[[Any], Any]]] = _sklearn.FACTS
+    _facts: ClassVar[FactReaders] = _sklearn.FACTS
     _prefix = "engine."
     _models: tuple[TargetModel, ...]
     n_features_in_: int
@@ -116,27 +114,14 @@ class TrackingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     # ------------------------------------------------------------------ models
 
-    def _layout(self, features: int) -> LinearLayout | ConstrainedLayout:
+    def _layout(self, features: int) -> TargetLayout:
         """Return the layout of the model; arguments are checked here."""
         name = type(self).__name__
         loss = check_choice(name, "loss", self.loss, LOSSES)
-        par = 0.5
-        if loss == "quantile":
-            par = real_number(self.quantile)
-            if not 0 < par < 1:
-                raise wrong(name, "quantile", "a number in (0, 1)", self.quantile)
-        if loss == "huber":
-            par = check_positive(name, "epsilon", self.epsilon)
-        return _sklearn.layout(self, loss, par, features)
+        return _sklearn.layout(self, loss, read_parameter(name, loss, self.quantile, self.epsilon), features)
 
-    def _restored(
-        self, facts: Mapping[str, object], saved: Callable[[int], Mapping[str, object]]
-    ) -> tuple[TargetModel, ...]:
+    def _restored(self, facts: Facts, saved: SavedModels) -> tuple[TargetModel, ...]:
         return _sklearn.restored_models(self, 1, facts, saved, self._layout)
-
-    @property
-    def _memory(self) -> Memory:
-        return self._models[0].memory
 
     # ------------------------------------------------------------------ rows
 
@@ -163,11 +148,9 @@ class TrackingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return self._models[0].predict(_sklearn.read_rows(self, X))
 
-    def _learn(self, X: Any, y: object, sample_weight: Any, restart: bool, whole: bool = False) -> Array:
-        trial = _fitted.shadow(self)
-        options = {"dtype": np.float64, "order": "C", "ensure_all_finite": False, "y_numeric": True}
-        X, y = _sklearn.validated(trial, X, y, reset=restart, **options)
-        rows, weights = _sklearn.sound_rows(trial, X), _sklearn.check_weights(trial, X, sample_weight, whole)
+    def _learn(self, X: object, y: object, sample_weight: object, restart: bool, whole: bool = False) -> Array:
+        trial, form = _fitted.shadow(self), {"reset": restart, "whole": whole, "y_numeric": True}
+        rows, y, weights = _sklearn.read_labelled(trial, X, y, sample_weight, **form)
         targets = _sklearn.writable(y)
         if not (np.abs(targets) <= LARGEST_ENTRY).all():
             row = int(np.argmax(~(np.abs(targets) <= LARGEST_ENTRY)))
@@ -185,14 +168,9 @@ class TrackingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def coef_(self) -> Array:
         """Current coefficients, in the units of the data."""
-        return self._mean_model()[0]
+        return _sklearn.mean_models(self)[0][0]
 
     @property
     def intercept_(self) -> float:
         """Current intercept, in the units of the target."""
-        return self._mean_model()[1]
-
-    def _mean_model(self) -> tuple[Array, float]:
-        if not self.__sklearn_is_fitted__():
-            raise AttributeError(f"{type(self).__name__} has no coefficients before it is fitted.")
-        return self._models[0].coefficients()
+        return _sklearn.mean_models(self)[0][1]

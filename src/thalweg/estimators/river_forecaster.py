@@ -1,8 +1,8 @@
 """The forecaster for river."""
 
 import math
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 from river.time_series.base import Forecaster as RiverForecaster
@@ -13,13 +13,14 @@ from thalweg._types import Array
 from thalweg._validate import check_count, check_items, real_number, short_repr, wrong
 from thalweg.errors import InputError
 from thalweg.estimators import _fitted
+from thalweg.estimators._fitted import FactReaders, Facts, SavedModels
 from thalweg.estimators.forecaster import Forecaster, is_missing
 from thalweg.parts.forecast.model import ASKED
 from thalweg.parts.forecast.past import ABSENT
 
 __all__ = ["TrackingForecaster"]
 
-Features = Mapping[Hashable, Any]
+Features = Mapping[Hashable, object]
 
 
 class _Series:
@@ -39,24 +40,10 @@ class _Series:
         return self.forecaster.rounds
 
 
-def _read_names(value: Any) -> dict[Hashable, None]:
-    names = dict.fromkeys(_fitted.words(value))
-    if len(names) < len(value):
-        raise ValueError("two features have one name")
-    return names
-
-
 def _asked(model: Forecaster, row: Array) -> bool:
     """Whether the present round was forecast with these columns."""
     s = model._memory.state
     return bool(s.clock[ASKED] and np.array_equal(s.columns.row, np.where(np.isnan(row), ABSENT, row)))
-
-
-def _restored(self: Any, facts: Mapping[str, Any], saved: Callable[[int], Mapping[str, Any]]) -> tuple[_Series, ...]:
-    """See `thalweg.estimators._fitted.Fitted`."""
-    model = self._build(facts["_names"])
-    model._memory.adopt(*read(self, model._memory.layout, saved(0)))
-    return (_Series(model),)
 
 
 class TrackingForecaster(RiverForecaster):
@@ -88,12 +75,13 @@ class TrackingForecaster(RiverForecaster):
     """
 
     _noun = "estimator"
-    _facts: ClassVar[Mapping[str, Callable[[Any], Any]]] = {"_names": _read_names}
+    _facts: ClassVar[FactReaders] = {"_names": _fitted.read_names}
     _prefix = "forecaster."
     _models: tuple[_Series, ...]
-    _names: dict[Hashable, None]  # of the columns, in their order
+    _names: Mapping[Hashable, object]  # of the columns, in their order
+    _fitted_with: dict[str, str]
 
-    _arguments, _settings, _restored = _fitted.arguments, _fitted.settings, _restored
+    _arguments, _settings = _fitted.arguments, _fitted.settings
     state, restore, save, __copy__ = _fitted.state, _fitted.restore, _fitted.save, _fitted.copied
     rounds = property(_fitted.rounds)
 
@@ -115,6 +103,11 @@ class TrackingForecaster(RiverForecaster):
             words = [f"{k}: {word}" for k, word in enumerate(words)]
         return Forecaster(words, lags=self.lags, season=self.season, horizon=self.horizon, loss=self.loss)
 
+    def _restored(self, facts: Facts, saved: SavedModels) -> tuple[_Series, ...]:
+        model = self._build(facts["_names"])
+        model._memory.adopt(*read(self, model._memory.layout, saved(0)))
+        return (_Series(model),)
+
     def learn_one(self, y: float | None, x: Features | None = None) -> None:
         """See a value, and the features of its round; None or nan: it is missing, and the time passes."""
         x = self._features("learn_one", "x", x)
@@ -126,7 +119,7 @@ class TrackingForecaster(RiverForecaster):
         self._learn(model, names, y, x)
         _fitted.learned(self, self, _models=(_Series(model),), _names=names)
 
-    def _learn(self, model: Forecaster, names: dict[Hashable, None], y: Any, x: Features) -> None:
+    def _learn(self, model: Forecaster, names: Collection[Hashable], y: float | None, x: Features) -> None:
         if not names:
             model.update(y)
             return
@@ -136,7 +129,7 @@ class TrackingForecaster(RiverForecaster):
                 model.predict(row)
             model.update(y)
 
-    def forecast(self, horizon: int, xs: list[dict[Hashable, Any]] | None = None) -> list[float]:
+    def forecast(self, horizon: int, xs: list[dict[Hashable, object]] | None = None) -> list[float]:
         """Return forecasts of the next `horizon` values, 0 before the first; `xs` has the features of their rounds."""
         steps = check_count(f"{type(self).__name__}.forecast", "horizon", horizon)
         rows_ahead = []
@@ -163,14 +156,14 @@ class TrackingForecaster(RiverForecaster):
         found: list[float] = np.nan_to_num(said).tolist()
         return found
 
-    def _features(self, call: str, argument: str, x: Any) -> Features:
+    def _features(self, call: str, argument: str, x: object) -> Features:
         if x is None:
             return {}
         if not isinstance(x, Mapping):
             raise wrong(f"{type(self).__name__}.{call}", argument, "features by name", x)
         return x
 
-    def _row(self, names: dict[Hashable, None], x: Features) -> Array:
+    def _row(self, names: Collection[Hashable], x: Features) -> Array:
         """Return the features that are columns; nan where one is not known."""
         found = [x.get(name) for name in names]
         row = np.array([np.nan if is_missing(value) else real_number(value) for value in found])

@@ -1,8 +1,8 @@
 """Linear models for river, with nothing to tune: features come and go by name, and only those present cost time."""
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Hashable, Iterable, Sized
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,20 +11,12 @@ from river import base
 from thalweg._extras import need
 from thalweg._interrupts import interrupts
 from thalweg._types import Array
-from thalweg._validate import (
-    LARGEST_ENTRY,
-    check_choice,
-    check_flag,
-    check_items,
-    check_positive,
-    real_number,
-    short_repr,
-    wrong,
-)
+from thalweg._validate import LARGEST_ENTRY, check_choice, check_flag, check_items, real_number, short_repr
 from thalweg.errors import InputError
 from thalweg.estimators import _fitted
+from thalweg.estimators._fitted import FactReaders, Facts, SavedModels
 from thalweg.estimators._frames import column, table
-from thalweg.estimators._linear import FreeModel, read_guests
+from thalweg.estimators._linear import FreeModel, read_guests, read_parameter
 from thalweg.parts.linear.plan import LinearLayout
 
 __all__ = ["TrackingLogistic", "TrackingRegression"]
@@ -36,24 +28,28 @@ Label = bool | str | int  # as river has it; here it must be True or False
 
 
 # ----------------------------------------------------------------------------------------------------- names and models
-# Functions for both classes. A fitted one has `_models`, one model, and `_names`: positions of the features by name.
+# Functions for both classes. A fitted one has one model, and positions of the features by name.
 
 
-def _read_names(value: Any) -> dict[Hashable, int]:
-    """Read saved names."""
-    names = {name: place + 1 for place, name in enumerate(_fitted.words(value))}
-    if len(names) < len(value):
-        raise ValueError("two features have one name")
-    return names
+class Named(_fitted.Fitted, Protocol):
+    """A model of features by name."""
+
+    fit_intercept: bool
+    guests: str | bool
+    _names: dict[Hashable, int]
+
+    @property
+    def _models(self) -> tuple[FreeModel, ...]: ...
+    def _loss(self) -> tuple[str, float]: ...
 
 
-def _sizes(self: Any, count: int) -> tuple[int, bool]:
+def _sizes(self: Named, count: int) -> tuple[int, bool]:
     """Return the capacity for a number of features, and whether there are guests."""
     guests = read_guests(type(self).__name__, self.guests, count)
     return max(LEAST, 1 << max(count - 1, 0).bit_length()), guests
 
 
-def _layout(self: Any, count: int) -> LinearLayout:
+def _layout(self: Named, count: int) -> LinearLayout:
     """Return the layout of a model of a number of features; arguments are checked here."""
     intercept = check_flag(type(self).__name__, "fit_intercept", self.fit_intercept)
     (loss, par), (features, guests) = self._loss(), _sizes(self, count)
@@ -61,9 +57,7 @@ def _layout(self: Any, count: int) -> LinearLayout:
     return LinearLayout(features, loss, par, intercept, guests, open=True, last=last)
 
 
-def _restored(
-    self: object, facts: Mapping[str, Any], saved: Callable[[int], Mapping[str, Any]]
-) -> tuple[FreeModel, ...]:
+def _restored(self: Named, facts: Facts, saved: SavedModels) -> tuple[FreeModel, ...]:
     """See `thalweg.estimators._fitted.Fitted`."""
     count = len(facts["_names"])
     model = FreeModel.restored(self, _layout(self, count), saved(0))
@@ -72,7 +66,9 @@ def _restored(
     return (model,)
 
 
-def _learn_with(self: Any, names: Iterable[Hashable], learn: Callable[[FreeModel, dict[Hashable, int]], None]) -> None:
+def _learn_with(
+    self: Named, names: Iterable[Hashable], learn: Callable[[FreeModel, dict[Hashable, int]], object]
+) -> None:
     """Learn rows with names that may be new: they get positions with coefficients 0. Among many, guests leave.
 
     `learn` gets the model and the names, and says to the model how many positions are in use from then on. Names of a
@@ -80,7 +76,7 @@ def _learn_with(self: Any, names: Iterable[Hashable], learn: Callable[[FreeModel
     """
     first = not _fitted.is_fitted(self)
     model = FreeModel(_layout(self, 0)) if first else self._models[0]
-    places: dict[Hashable, int] = {} if first else self._names
+    places = {} if first else self._names
     fresh = {name: None for name in names if name not in places}
     memory = model.memory
     features, guests = _sizes(self, len(places) + len(fresh))
@@ -133,7 +129,7 @@ def _values(self: object, x: Features) -> list[float]:
     return values
 
 
-def _numbers(self: object, x: Features, values: NDArray[Any]) -> Array:
+def _numbers(self: object, x: Features, values: NDArray[np.generic]) -> Array:
     """Return numbers that are not all floats."""
     if values.dtype.kind in "iubf" and values.ndim == 1:
         return values.astype(np.float64)
@@ -147,7 +143,7 @@ def _numbers(self: object, x: Features, values: NDArray[Any]) -> Array:
     return np.array([float(value) if isinstance(value, bool) else real_number(value) for value in x.values()])
 
 
-def _predict(self: Any, x: Features) -> float | None:
+def _predict(self: Named, x: Features) -> float | None:
     """Predict a row; features that were never learned have no part in it. None before the first row."""
     values = _values(self, x)
     try:
@@ -159,11 +155,10 @@ def _predict(self: Any, x: Features) -> float | None:
     except KeyError:
         values = [value for value, name in zip(values, x, strict=True) if name in places]
         at = [places[name] for name in x if name in places]
-    said: float = model.play(at, values, 0.0, 0.0, False)
-    return said
+    return model.play(at, values, 0.0, 0.0, False)
 
 
-def _learn(self: Any, x: Features, y: float, w: float) -> None:
+def _learn(self: Named, x: Features, y: float, w: float) -> None:
     """Learn a row; one of weight 0 is left out."""
     values = _values(self, x)
     if w == 0.0:
@@ -172,13 +167,9 @@ def _learn(self: Any, x: Features, y: float, w: float) -> None:
         model, places = self._models[0], self._names
         at = [places[name] for name in x]
     except (KeyError, AttributeError):
-        _learn_with(self, x, lambda m, p: _play(m, [p[name] for name in x], values, y, w, len(p)))
+        _learn_with(self, x, lambda m, p: m.play([p[name] for name in x], values, y, w, True, len(p)))
         return
     model.play(at, values, y, w, True)
-
-
-def _play(model: FreeModel, at: list[int], values: list[float], y: float, w: float, used: int) -> None:
-    model.play(at, values, y, w, True, used)
 
 
 def _many(self: object, X: object) -> tuple[Array, list[Hashable]]:
@@ -186,7 +177,7 @@ def _many(self: object, X: object) -> tuple[Array, list[Hashable]]:
     return rows.values, list(range(rows.values.shape[1])) if rows.names is None else list(rows.names)
 
 
-def _learn_many(self: object, X: object, y: Array) -> None:
+def _learn_many(self: Named, X: object, y: Array) -> None:
     values, names = _many(self, X)
     if len(values) != len(y):
         raise InputError(f"{type(self).__name__}.learn_many: X has {len(values)} rows and y has {len(y)}.")
@@ -198,16 +189,15 @@ def _learn_many(self: object, X: object, y: Array) -> None:
     _learn_with(self, names, learn)
 
 
-def _predict_many(self: Any, X: Any) -> Array | None:
+def _predict_many(self: Named, X: object) -> Array | None:
     """Predict the rows of a data frame; None before the first row."""
     values, names = _many(self, X)
     if not _fitted.is_fitted(self):
         return None
-    places: dict[Hashable, int] = self._names
+    places = self._names
     known = [name in places for name in names]
     at = np.array([places[name] for name in names if name in places], dtype=np.int64)
-    found: Array = self._models[0].predict(np.ascontiguousarray(values[:, known]), at)
-    return found
+    return self._models[0].predict(np.ascontiguousarray(values[:, known]), at)
 
 
 def _series(X: object, values: object) -> Any:
@@ -226,7 +216,7 @@ def _weight(self: object, w: object) -> float:
 # ------------------------------------------------------------------------------------------------------ inspection
 
 
-def _weights(self: Any) -> dict[Hashable, float]:
+def _weights(self: Named) -> dict[Hashable, float]:
     """Coefficients by feature, in the units of the data: the mean of all models by their weights."""
     if not _fitted.is_fitted(self):
         return {}
@@ -234,7 +224,7 @@ def _weights(self: Any) -> dict[Hashable, float]:
     return {name: coefficients[place - 1] for name, place in self._names.items()}
 
 
-def _intercept(self: Any) -> float:
+def _intercept(self: Named) -> float:
     """In the units of the target."""
     return float(self._models[0].coefficients()[1]) if _fitted.is_fitted(self) else 0.0
 
@@ -278,10 +268,11 @@ class TrackingRegression(base.MiniBatchRegressor):
     """
 
     _noun = "estimator"
-    _facts: ClassVar[Mapping[str, Callable[[Any], Any]]] = {"_names": _read_names}
+    _facts: ClassVar[FactReaders] = {"_names": _fitted.read_names}
     _prefix = "engine."
     _models: tuple[FreeModel, ...]
     _names: dict[Hashable, int]
+    _fitted_with: dict[str, str]
 
     _arguments, _settings, _restored = _fitted.arguments, _fitted.settings, _restored
     state, restore, save, __copy__ = _fitted.state, _fitted.restore, _fitted.save, _fitted.copied
@@ -307,11 +298,7 @@ class TrackingRegression(base.MiniBatchRegressor):
     def _loss(self) -> tuple[str, float]:
         name = type(self).__name__
         loss = check_choice(name, "loss", self.loss, ("squared_error", "huber", "absolute_error", "quantile"))
-        if loss == "huber":
-            return loss, check_positive(name, "epsilon", self.epsilon)
-        if loss == "quantile" and not 0 < real_number(self.quantile) < 1:
-            raise wrong(name, "quantile", "a number in (0, 1)", self.quantile)
-        return loss, real_number(self.quantile) if loss == "quantile" else 0.5
+        return loss, read_parameter(name, loss, self.quantile, self.epsilon)
 
     def learn_one(self, x: Features, y: float, w: float = 1.0) -> None:
         """Learn a row of features by name, with its target; `w` is its weight; one of weight 0 is left out."""
@@ -331,7 +318,7 @@ class TrackingRegression(base.MiniBatchRegressor):
         """Learn the rows of a data frame, one after the other."""
         _learn_many(self, X, column(type(self).__name__, "y", y))
 
-    def predict_many(self, X: Any) -> Any:
+    def predict_many(self, X: Sized) -> Any:
         """Predict the rows of a data frame: a pandas Series."""
         found = _predict_many(self, X)
         return _series(X, np.zeros(len(X)) if found is None else found)
@@ -358,10 +345,11 @@ class TrackingLogistic(base.MiniBatchClassifier):
     """
 
     _noun = "estimator"
-    _facts: ClassVar[Mapping[str, Callable[[Any], Any]]] = {"_names": _read_names}
+    _facts: ClassVar[FactReaders] = {"_names": _fitted.read_names}
     _prefix = "engine."
     _models: tuple[FreeModel, ...]
     _names: dict[Hashable, int]
+    _fitted_with: dict[str, str]
 
     _arguments, _settings, _restored = _fitted.arguments, _fitted.settings, _restored
     state, restore, save, __copy__ = _fitted.state, _fitted.restore, _fitted.save, _fitted.copied
@@ -396,18 +384,18 @@ class TrackingLogistic(base.MiniBatchClassifier):
         found = 0.5 if found is None else found
         return {False: 1.0 - found, True: found}
 
-    def learn_many(self, X: Any, y: Any) -> None:
+    def learn_many(self, X: object, y: object) -> None:
         """Learn the rows of a data frame, one after the other."""
         labels = check_items(type(self).__name__, "y", y, "a list of truth values")
         _learn_many(self, X, np.array([self._label(label) for label in labels]))
 
-    def predict_proba_many(self, X: Any) -> Any:
+    def predict_proba_many(self, X: Sized) -> Any:
         """The probabilities of False and True for the rows of a data frame: a pandas DataFrame."""
         found = _predict_many(self, X)
         found = np.full(len(X), 0.5) if found is None else found
         return _series(X, {False: 1.0 - found, True: found})
 
-    def predict_many(self, X: Any) -> Any:
+    def predict_many(self, X: Sized) -> Any:
         """The more probable label of the rows of a data frame: a pandas Series."""
         found = _predict_many(self, X)
         return _series(X, np.zeros(len(X), dtype=bool) if found is None else found > 0.5)

@@ -1,17 +1,18 @@
 """The forecaster for sktime."""
 
 import copy
-from array import array
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from sktime.forecasting.base import BaseForecaster, ForecastingHorizon
 
 from thalweg._types import Array
 from thalweg._validate import check_count
 from thalweg.estimators.forecaster import Forecaster
+from thalweg.estimators.forecasts import Forecast, Forecasts
 
 __all__ = ["ThalwegForecaster"]
 
@@ -89,19 +90,32 @@ class ThalwegForecaster(BaseForecaster):  # type: ignore[misc]  # sktime has no 
             self._columns, lags=self.lags, season=self.season, horizon=horizon, levels=levels, loss=self.loss
         )
 
-    def _play(self, model: Forecaster, first: int = 0) -> Any:
+    def _play(self, model: Forecaster, first: int = 0) -> Forecasts:
         """Let a model see the values from `first` on."""
-        width = len(self._columns)
-        rows = np.array(self._rows[first * width :]).reshape(-1, width) if width else None
-        return model.run(np.array(self._values[first:]), rows)
+        return model.run(self._values[first:], self._rows[first:] if self._columns else None)
 
     # ------------------------------------------------------------------ learning
 
-    def _fit(self, y: Any, X: Any, fh: Any) -> "ThalwegForecaster":
+    def fit(self, y: object, X: object = None, fh: object = None) -> Self:
+        """See sktime. A call that fails leaves everything as it was."""
+        return self._whole(super().fit, y=y, X=X, fh=fh)
+
+    def update(self, y: object, X: object = None, update_params: bool = True) -> Self:
+        """See sktime. A call that fails leaves everything as it was."""
+        return self._whole(super().update, y=y, X=X, update_params=update_params)
+
+    def _whole(self, call: Callable[..., Self], **arguments: object) -> Self:
+        before = dict(vars(self))
+        try:
+            return call(**arguments)
+        except BaseException:
+            self.__dict__ = before
+            raise
+
+    def _fit(self, y: pd.Series, X: pd.DataFrame | None, fh: ForecastingHorizon | None) -> Self:
         self._name = y.name
         self._columns = () if X is None else tuple(map(str, X.columns))
-        self._values = array("d")
-        self._rows = array("d")  # row after row
+        self._values, self._rows = np.zeros(0), np.zeros((0, len(self._columns)))
         self._unit = _unit(y.index)
         ahead = 1 if fh is None else int(max(fh.to_relative(self.cutoff).to_numpy(), default=1))
         least = 1 if self.horizon is None else check_count(type(self).__name__, "horizon", self.horizon)
@@ -110,13 +124,14 @@ class ThalwegForecaster(BaseForecaster):  # type: ignore[misc]  # sktime has no 
         self._play(self._model)
         return self
 
-    def _update(self, y: Any, X: Any = None, update_params: bool = True) -> "ThalwegForecaster":
-        known = len(self._values)
+    def _update(self, y: pd.Series, X: pd.DataFrame | None = None, update_params: bool = True) -> Self:
+        known, model = len(self._values), copy.copy(self._model)
         self._append(y if update_params else y * np.nan, X, self._last)
-        self._play(self._model, known)
+        self._play(model, known)
+        self._model = model
         return self
 
-    def _append(self, y: Any, X: Any, last: Any) -> None:
+    def _append(self, y: pd.Series, X: pd.DataFrame | None, last: Any) -> None:
         """Take values that are later than the last one, with gaps in their index as missing values."""
         steps = _steps(y.index, y.index[0] if last is None else last, self._unit) + (last is None)
         values, new = np.asarray(y, dtype=np.float64), steps > 0
@@ -127,43 +142,31 @@ class ThalwegForecaster(BaseForecaster):  # type: ignore[misc]  # sktime has no 
         filled[steps[new] - 1] = values[new]
         if self._columns and X is not None:
             rows[steps[new] - 1] = X.reindex(y.index).to_numpy(dtype=np.float64)[new]
-        self._values.extend(filled)
-        self._rows.extend(rows.ravel())
+        self._values, self._rows = np.append(self._values, filled), np.append(self._rows, rows, axis=0)
         self._last = y.index[-1]
 
     # ------------------------------------------------------------------ forecasts
 
-    def _forecasts(self, fh: Any, X: Any, levels: Sequence[float]) -> tuple[Array, dict[float, tuple[Array, Array]]]:
-        """Return the forecasts at `fh` and the ends of intervals by level."""
+    def _forecasts(self, fh: ForecastingHorizon, X: pd.DataFrame | None, levels: Sequence[float]) -> Array:
+        """Return, for every step of `fh`, the forecast and the ends of intervals: (steps, 1 + 2 levels)."""
         steps = fh.to_relative(self.cutoff).to_numpy().astype(int)
         ahead, model = int(max(steps.max(), 1)), self._model
         fits = ahead <= model.horizon and set(levels) <= set(model.levels)
-        if fits and (steps > 0).all():
+        found, later = np.full((steps.size, 1 + 2 * len(levels)), np.nan), steps > 0
+        if fits and later.all():
             model = copy.copy(model)
-            run = None
         else:
             model = self._build(max(ahead, model.horizon if fits else 1), model.levels if fits else levels)
             run = self._play(model)
-        mean = np.full(steps.size, np.nan)
-        ends = {level: (mean.copy(), mean.copy()) for level in levels}
-        later, before = steps > 0, steps <= 0
+            rounds = len(self._values) - 1 + steps
+            inside = ~later & (rounds >= 0)
+            found[inside] = _table(run, levels)[rounds[inside], 0]
         if later.any():
             said = model.forecast(self._future(X, model.horizon))
-            mean[later] = said.mean[steps[later] - 1]
-            for level in levels:
-                ends[level][0][later] = said.lower[level][steps[later] - 1]
-                ends[level][1][later] = said.upper[level][steps[later] - 1]
-        if run is not None and before.any():
-            rounds = len(self._values) - 1 + steps[before]
-            inside = rounds >= 0
-            at = np.flatnonzero(before)[inside]
-            mean[at] = run.mean[rounds[inside], 0]
-            for level in levels:
-                ends[level][0][at] = run.lower[level][rounds[inside], 0]
-                ends[level][1][at] = run.upper[level][rounds[inside], 0]
-        return mean, ends
+            found[later] = _table(said, levels)[steps[later] - 1]
+        return found
 
-    def _future(self, X: Any, horizon: int) -> Array | None:
+    def _future(self, X: pd.DataFrame | None, horizon: int) -> Array | None:
         """Return the columns of the next steps; nan where they are not given."""
         if not self._columns:
             return None
@@ -172,17 +175,19 @@ class ThalwegForecaster(BaseForecaster):  # type: ignore[misc]  # sktime has no 
         index = ForecastingHorizon(np.arange(1, horizon + 1)).to_absolute_index(self.cutoff)
         return np.asarray(X.reindex(index).to_numpy(dtype=np.float64))
 
-    def _predict(self, fh: Any, X: Any) -> Any:
-        mean, _ = self._forecasts(fh, X, ())
-        return pd.Series(mean, index=fh.to_absolute_index(self.cutoff), name=self._name)
+    def _predict(self, fh: ForecastingHorizon, X: pd.DataFrame | None) -> pd.Series:
+        return pd.Series(self._forecasts(fh, X, ())[:, 0], index=fh.to_absolute_index(self.cutoff), name=self._name)
 
-    def _predict_interval(self, fh: Any, X: Any, coverage: Sequence[float]) -> Any:
-        chosen = {share: min(max(float(share), LEAST), MOST) for share in coverage}
-        mean, ends = self._forecasts(fh, X, sorted({level for share, level in chosen.items() if share > 0}))
-        name = self._get_varnames()[0]
-        columns = pd.MultiIndex.from_product([[name], list(coverage), ["lower", "upper"]])
-        sides = [end for share in coverage for end in (ends[chosen[share]] if share > 0 else (mean, mean))]
-        return pd.DataFrame(np.column_stack(sides), index=fh.to_absolute_index(self.cutoff), columns=columns)
+    def _predict_interval(
+        self, fh: ForecastingHorizon, X: pd.DataFrame | None, coverage: Sequence[float]
+    ) -> pd.DataFrame:
+        chosen = [min(max(float(share), LEAST), MOST) for share in coverage]
+        levels = sorted({level for share, level in zip(coverage, chosen, strict=True) if share > 0})
+        found = self._forecasts(fh, X, levels)
+        at = [1 + 2 * levels.index(level) if share > 0 else 0 for share, level in zip(coverage, chosen, strict=True)]
+        sides = [column for k in at for column in (k, k + 1 if k else 0)]  # coverage 0: the forecast itself
+        columns = pd.MultiIndex.from_product([[self._get_varnames()[0]], list(coverage), ["lower", "upper"]])
+        return pd.DataFrame(found[:, sides], index=fh.to_absolute_index(self.cutoff), columns=columns)
 
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
@@ -190,7 +195,13 @@ class ThalwegForecaster(BaseForecaster):  # type: ignore[misc]  # sktime has no 
         return [{}, {"lags": 2, "season": 4, "horizon": 3, "levels": (0.5, 0.9), "loss": "absolute"}]
 
 
-def _unit(index: Any) -> Any:
+def _table(said: Forecast | Forecasts, levels: Sequence[float]) -> Array:
+    """Return forecasts, and the lower and upper ends of intervals, along a last axis."""
+    ends = [side[level] for level in levels for side in (said.lower, said.upper)]
+    return np.stack([said.mean, *ends], axis=-1)
+
+
+def _unit(index: pd.Index) -> Any:
     """Return the time between two entries of a regular index of timestamps, also of one with gaps; None: unknown."""
     if not isinstance(index, pd.DatetimeIndex):
         return None
@@ -202,10 +213,11 @@ def _unit(index: Any) -> Any:
     return None if found is None else pd.tseries.frequencies.to_offset(found)
 
 
-def _steps(index: Any, last: Any, unit: Any) -> Any:
+def _steps(index: pd.Index, last: Any, unit: Any) -> NDArray[np.int64]:
     """Return how many steps after `last` the entries of an index are; without a unit they are one after the other."""
     if isinstance(index, pd.PeriodIndex):
-        return (index.asi8 - last.ordinal) // index.freq.n
+        passed: NDArray[np.int64] = (index.asi8 - last.ordinal) // index.freq.n
+        return passed
     if isinstance(index, pd.DatetimeIndex):
         after = index > last
         if unit is not None:

@@ -1,22 +1,20 @@
 """Principal components that follow a stream, as a scikit-learn transformer. Equations: `thalweg.parts.subspace`."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from collections.abc import Sequence
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from thalweg._core.saving import unfit
 from thalweg._types import Array
-from thalweg._validate import check_count
 from thalweg.errors import InputError
-from thalweg.estimators import _fitted
-from thalweg.estimators._sklearn import tried, validated
+from thalweg.estimators import _fitted, _sklearn
+from thalweg.estimators._fitted import FactReaders, Facts, SavedModels
 from thalweg.estimators._subspace import SubspaceModel, read_layout
-from thalweg.parts.subspace import LARGEST_FEATURE
+from thalweg.parts.subspace import LARGEST_FEATURE, SubspaceLayout
 
 __all__ = ["StreamingPCA"]
 
@@ -88,10 +86,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     """
 
     _noun = "estimator"
-    _facts: ClassVar[Mapping[str, Callable[[Any], Any]]] = {
-        "n_features_in_": lambda value: check_count("X", "n_features_in_", value),
-        "feature_names_in_": _fitted.words,
-    }
+    _facts: ClassVar[FactReaders] = _sklearn.FACTS
     _prefix = "engine."
     _models: tuple[SubspaceModel, ...]
     n_features_in_: int
@@ -99,6 +94,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     _arguments, _settings = _fitted.arguments, _fitted.settings
     state, restore, save, __copy__ = _fitted.state, _fitted.restore, _fitted.save, _fitted.copied
     rounds = property(_fitted.rounds)
+    n_samples_seen_ = property(_sklearn.samples_seen)
     __sklearn_is_fitted__ = _fitted.is_fitted
 
     def __init__(
@@ -153,7 +149,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def _rows(self, X: ArrayLike, *, reset: bool = False) -> Array:
         """Return the rows of a table as a new array; refuse numbers that are not finite or too large."""
-        read = validated(self, X, reset=reset, dtype=np.float64, ensure_all_finite=False)
+        read = _sklearn.validated(self, X, reset=reset, dtype=np.float64, ensure_all_finite=False)
         rows = np.array(read, dtype=np.float64, order="C")
         fine = np.abs(rows) <= LARGEST_FEATURE  # false for nan
         if not fine.all():
@@ -168,16 +164,12 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         rows[np.abs(rows) < LEAST] = 0.0
         return rows
 
-    def _layout(self, features: int) -> Any:
+    def _layout(self, features: int) -> SubspaceLayout:
         return read_layout(features, self.n_components, self.halflives, self.center)
 
-    def _restored(
-        self, facts: Mapping[str, Any], saved: Callable[[int], Mapping[str, Any]]
-    ) -> tuple[SubspaceModel, ...]:
-        features, names = facts["n_features_in_"], facts.get("feature_names_in_")
-        if names is not None and len(names) != features:
-            raise unfit(self, f"it was saved with {features} features and {len(names)} names of them")
-        return (SubspaceModel.restored(self, self._layout(features), saved(0)),)
+    def _restored(self, facts: Facts, saved: SavedModels) -> tuple[SubspaceModel, ...]:
+        _sklearn.check_feature_names(self, facts)
+        return (SubspaceModel.restored(self, self._layout(facts["n_features_in_"]), saved(0)),)
 
     # ------------------------------------------------------------------------------------------------------------ use
 
@@ -189,7 +181,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def inverse_transform(self, X: ArrayLike) -> Array:
         """Rows of features (n, d) from coordinates (n, k)."""
         check_is_fitted(self)
-        coordinates = tried(
+        coordinates = _sklearn.tried(
             self, "X must be rows of numbers", lambda _: check_array(X, dtype=np.float64, estimator=self)
         )
         if coordinates.shape[1] != self._n_features_out:
@@ -231,12 +223,6 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """Of the members of the bank, in the order of `halflives`."""
         check_is_fitted(self)
         return self._models[0].weights
-
-    @property
-    def n_samples_seen_(self) -> int:
-        """Rows learned so far."""
-        check_is_fitted(self)
-        return _fitted.rounds(self)
 
     @property
     def _n_features_out(self) -> int:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from thalweg._extras import need
 from thalweg._validate import check_choice, check_count, check_items, check_text, short_repr, visible, wrong
 from thalweg.errors import InputError
-from thalweg.estimators._panel import instant, read_moment
+from thalweg.estimators._rows import instant, read_moment
 
 if TYPE_CHECKING:
     import polars as pl

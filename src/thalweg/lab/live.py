@@ -11,7 +11,7 @@ import numpy as np
 from thalweg._validate import short_repr
 from thalweg.errors import InputError
 from thalweg.estimators._frequencies import Anchors, Frequency
-from thalweg.estimators._panel import goes_back, repeats, said
+from thalweg.estimators._rows import goes_back, repeats, said
 from thalweg.estimators.forecaster import Forecaster
 from thalweg.estimators.forecasts import column_names
 from thalweg.lab.columns import GAP, cell_number, check_named, header_of, listed, no_number, read_header, read_instant

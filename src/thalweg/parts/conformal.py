@@ -43,11 +43,12 @@ from thalweg._kernels.handle import AnyHandle, Closed, Handle, parts
 from thalweg._kernels.jit import inner, kernel
 from thalweg._kernels.pointers import Pointer, call
 from thalweg._kernels.vectors import copy, dot
+from thalweg.parts.ranked import insert, quantile, replace
 from thalweg.parts.weigher import Weigher, fits, teach
 
 __all__ = [
-    "ANSWERED", "ASKED", "LARGEST_SCORE", "MISSED", "SideSettings", "SideState", "SideTurn", "Sides", "answer_sides",
-    "ask_sides", "log_factor", "pointers", "run_sides", "side_plan", "sort",
+    "ANSWERED", "ASKED", "LARGEST_SCORE", "MISSED", "SideLayout", "SideSettings", "SideState", "SideTurn", "Sides",
+    "answer_sides", "ask_sides", "log_factor", "pointers", "run_sides", "sort",
 ]  # fmt: skip
 
 RATIOS = 1000  # that are remembered for each half-life
@@ -120,27 +121,29 @@ def capacities(longest: int) -> tuple[int, ...]:
     return (*(FEWEST * 4**k for k in below if FEWEST * 4**k < most), most)
 
 
-def side_plan(
-    alpha: float,
-    correction: float,
-    patience: int,
-    windows: Ints,
-    keep: Floats,
-    horizon: int,
-    capacity: int,
-    weights: Plan,
-) -> Plan:
-    """Return the plan of one side whose candidates are weighed by a part with this plan."""
-    W, H, L = windows.size, keep.size, int(windows.max())
-    most = ENDLESS if capacity >= max(L, RATIOS) else capacity
-    return Plan(
-        SideState,
-        SideSettings(alpha, *_rates(alpha, correction, horizon), patience, windows, int(windows.argmin()), keep, most),
-        {"L": min(L, capacity), "W": W, "H": H, "R": min(RATIOS, capacity), "K": W + H, "h": horizon},
-        {"weights": weights},
-        holds=_holds,
-        begin=lambda s, c: weights.begin(s.weights, c.weights),
-    )
+class SideLayout(NamedTuple):
+    """One side: what is settled before its capacity."""
+
+    alpha: float
+    correction: float
+    patience: int  # zeros in a row after which nothing changes
+    windows: Ints  # (W,)
+    keep: Floats  # (H,) 2^(-1/h)
+    horizon: int
+
+    def plan(self, capacity: int, weights: Plan) -> Plan:
+        """Return the plan with this capacity for scores, and candidates weighed by a part with that plan."""
+        W, H, L = self.windows.size, self.keep.size, int(self.windows.max())
+        most = ENDLESS if capacity >= max(L, RATIOS) else capacity
+        rates, shortest = _rates(self.alpha, self.correction, self.horizon), int(self.windows.argmin())
+        return Plan(
+            SideState,
+            SideSettings(self.alpha, *rates, self.patience, self.windows, shortest, self.keep, most),
+            {"L": min(L, capacity), "W": W, "H": H, "R": min(RATIOS, capacity), "K": W + H, "h": self.horizon},
+            {"weights": weights},
+            holds=_holds,
+            begin=lambda s, c: weights.begin(s.weights, c.weights),
+        )
 
 
 def _rates(alpha: float, correction: float, horizon: int) -> tuple[float, float, float, float, float, float]:
@@ -192,56 +195,6 @@ def sort(s: SideState, c: SideSettings) -> None:
         c.ranked[h, :n] = np.sort(s.ratios[h, :n])
 
 
-# ------------------------------------------------------------------------------------------------------ sorted numbers
-
-
-@inner
-def _quantile(sorted_: Floats, n: int, level: float) -> float:
-    """Of the first n numbers, n >= 1."""
-    place = level * (n + 1) - 1.0
-    if place <= 0.0:
-        return float(sorted_[0])
-    if place >= n - 1:
-        return float(sorted_[n - 1])
-    i = int(place)
-    return float(sorted_[i] + (place - i) * (sorted_[i + 1] - sorted_[i]))
-
-
-@inner
-def _place(sorted_: Floats, n: int, value: float) -> int:
-    """How many of the first n numbers are below the value."""
-    low, high = 0, n
-    while low < high:
-        middle = (low + high) // 2
-        if sorted_[middle] < value:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@inner
-def _insert(sorted_: Floats, n: int, value: float) -> None:
-    """One more number beside n."""
-    i = _place(sorted_, n, value)
-    for j in range(n, i, -1):
-        sorted_[j] = sorted_[j - 1]
-    sorted_[i] = value
-
-
-@inner
-def _replace(sorted_: Floats, n: int, old: float, new: float) -> None:
-    """Replace one of n sorted numbers by another."""
-    i = _place(sorted_, n, old)
-    while i + 1 < n and sorted_[i + 1] < new:
-        sorted_[i] = sorted_[i + 1]
-        i += 1
-    while i > 0 and sorted_[i - 1] > new:
-        sorted_[i] = sorted_[i - 1]
-        i -= 1
-    sorted_[i] = new
-
-
 # -------------------------------------------------------------------------------------------------- remembered scores
 
 
@@ -265,9 +218,9 @@ def _remember(s: SideState, c: SideSettings, score: float, scales: Floats) -> No
     for w in range(c.windows.shape[0]):
         n = s.held[w]
         if n == c.windows[w]:
-            _replace(c.scores[w], n, s.recent[(kept - n) % longest], score)
+            replace(c.scores[w], n, s.recent[(kept - n) % longest], score)
         else:
-            _insert(c.scores[w], n, score)
+            insert(c.scores[w], n, score)
             s.held[w] += 1
     s.recent[kept % longest] = score
     s.tally[KEPT] += 1
@@ -276,9 +229,9 @@ def _remember(s: SideState, c: SideSettings, score: float, scales: Floats) -> No
         if scales[h] > 0.0:
             ratio, place = min(score / scales[h], STEEPEST), s.ranks[h] % RATIOS
             if s.ranks[h] < RATIOS:
-                _insert(c.ranked[h], s.ranks[h], ratio)
+                insert(c.ranked[h], s.ranks[h], ratio)
             else:
-                _replace(c.ranked[h], RATIOS, s.ratios[h, place], ratio)
+                replace(c.ranked[h], RATIOS, s.ratios[h, place], ratio)
             s.ratios[h, place] = ratio
             s.ranks[h] += 1
         s.counts[h] = c.keep[h] * s.counts[h] + 1.0
@@ -291,10 +244,10 @@ def _propose(s: SideState, c: SideSettings) -> None:
     level, W = 1.0 - c.alpha, c.windows.shape[0]
     top = 2.0 * c.scores[c.shortest, max(s.held[c.shortest] - 2, 0)]
     for w in range(W):
-        s.candidates[w] = min(_quantile(c.scores[w], s.held[w], level), top)
+        s.candidates[w] = min(quantile(c.scores[w], s.held[w], level), top)
     for h in range(s.means.shape[0]):
         n = min(s.ranks[h], RATIOS)
-        ratio = _quantile(c.ranked[h], n, level) if n > 0 else 1.0
+        ratio = quantile(c.ranked[h], n, level) if n > 0 else 1.0
         s.candidates[W + h] = min(s.means[h] * ratio, top)
 
 
@@ -392,29 +345,50 @@ def pointers(handle: Handle) -> tuple[Pointer, Pointer, Pointer]:
     )
 
 
-@kernel
-def ask_sides(handle: AnyHandle, forecast: float, kind: int, out: Floats) -> None:
-    """Thresholds of the next round: out[0] above and, of two sides, out[1] below. `kind` 1: there is a forecast."""
-    sides = parts(handle)
+@inner
+def _ask_next(sides: Sides, out: Floats) -> None:
+    """out <- thresholds of the next round: above and, of two sides, below."""
     row = sides.clock[ASKED] % sides.horizon
-    sides.forecasts[row], sides.kinds[row] = forecast, kind
     out[0] = call(sides.ask, sides.above, row)
     if sides.two:
         out[1] = call(sides.ask, sides.below, row)
     sides.clock[ASKED] += 1
 
 
-@kernel
-def answer_sides(handle: AnyHandle, above: float, below: float) -> bool:
-    """Learn the scores of the first round that waits. False, with nothing changed, where there is no capacity."""
-    sides = parts(handle)
-    if not call(sides.has_capacity, sides.above) or (sides.two and not call(sides.has_capacity, sides.below)):
+@inner
+def _fits(sides: Sides) -> bool:
+    """Whether there is capacity for one more answer."""
+    if not call(sides.has_capacity, sides.above):
         return False
+    return not sides.two or call(sides.has_capacity, sides.below)
+
+
+@inner
+def _answer_first(sides: Sides, above: float, below: float) -> None:
+    """Learn the scores of the first round that waits; there must be capacity for them."""
     row = sides.clock[ANSWERED] % sides.horizon
     call(sides.answer, sides.above, row, above)
     if sides.two:
         call(sides.answer, sides.below, row, below)
     sides.clock[ANSWERED] += 1
+
+
+@kernel
+def ask_sides(handle: AnyHandle, forecast: float, kind: int, out: Floats) -> None:
+    """Thresholds of the next round: out[0] above and, of two sides, out[1] below. `kind` 1: there is a forecast."""
+    sides = parts(handle)
+    row = sides.clock[ASKED] % sides.horizon
+    sides.forecasts[row], sides.kinds[row] = forecast, kind
+    _ask_next(sides, out)
+
+
+@kernel
+def answer_sides(handle: AnyHandle, above: float, below: float) -> bool:
+    """Learn the scores of the first round that waits. False, with nothing changed, where there is no capacity."""
+    sides = parts(handle)
+    if not _fits(sides):
+        return False
+    _answer_first(sides, above, below)
     return True
 
 
@@ -427,20 +401,10 @@ def run_sides(handle: AnyHandle, above: Floats, below: Floats, first: int, out: 
     sides = parts(handle)
     T, late = above.shape[0], sides.horizon - 1
     for t in range(first, T + late):
-        if t >= late and (
-            not call(sides.has_capacity, sides.above) or (sides.two and not call(sides.has_capacity, sides.below))
-        ):
+        if t >= late and not _fits(sides):
             return t
         if t < T:
-            row = sides.clock[ASKED] % sides.horizon
-            out[t, 0] = call(sides.ask, sides.above, row)
-            if sides.two:
-                out[t, 1] = call(sides.ask, sides.below, row)
-            sides.clock[ASKED] += 1
+            _ask_next(sides, out[t])
         if t >= late:
-            row = sides.clock[ANSWERED] % sides.horizon
-            call(sides.answer, sides.above, row, above[t - late])
-            if sides.two:
-                call(sides.answer, sides.below, row, below[t - late])
-            sides.clock[ANSWERED] += 1
+            _answer_first(sides, above[t - late], below[t - late])
     return T + late

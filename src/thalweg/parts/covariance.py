@@ -27,6 +27,7 @@ import numpy as np
 from thalweg._core.rules import CLOSE, SLACK, magnitude, within, within_bounds
 from thalweg._core.state import Floats, Ints, Past, Plan, field, scratch
 from thalweg._kernels.jit import inner, kernel
+from thalweg._kernels.vectors import copy
 
 __all__ = [
     "LARGEST_FORECAST",
@@ -233,8 +234,8 @@ def foresee(s: MemoriesState, c: MemoriesSettings, row: int, x: Floats, a: Float
         s.answered[row] = 0
     for k in range(c.keep.shape[0]):
         _weigh(s, c, k, a, w[k])
-    for i in range(x.shape[0]):
-        s.x[row, i], s.a[row, i] = x[i], a[i]
+    copy(x, s.x[row])
+    copy(a, s.a[row])
 
 
 @kernel

@@ -13,7 +13,7 @@ import numpy as np
 
 from thalweg._core.state import Floats
 from thalweg._kernels.jit import kernel
-from thalweg._kernels.vectors import dot
+from thalweg._kernels.vectors import copy, dot
 
 __all__ = ["align", "diagonal", "multiply", "outside", "turn", "widen"]
 
@@ -53,15 +53,13 @@ def _away(rows: Floats, count: int, y: Floats) -> float:
 @kernel
 def widen(F: Floats, z: Floats, Z: Floats) -> bool:
     """Z <- F and the part of z outside of it; return whether that part is not 0."""
-    k, d = F.shape
+    k = F.shape[0]
     for i in range(k):
-        for j in range(d):
-            Z[i, j] = F[i, j]
-    for j in range(d):
-        Z[k, j] = z[j]
+        copy(F[i], Z[i])
+    copy(z, Z[k])
     if _away(F, k, Z[k]) > NOTHING * dot(z, z):
         return True
-    for j in range(d):
+    for j in range(z.shape[0]):
         Z[k, j] = 0.0
     return False
 

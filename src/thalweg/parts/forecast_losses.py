@@ -8,7 +8,7 @@ import numpy as np
 
 from thalweg._kernels.jit import inner
 
-__all__ = ["ABSOLUTE", "CLOSEST", "CODES", "LOG", "PERCENTAGE", "PINBALL", "SQUARE", "cost", "slope"]
+__all__ = ["CLOSEST", "CODES", "LOG", "PERCENTAGE", "cost", "slope"]
 
 SQUARE, ABSOLUTE, PERCENTAGE, PINBALL, LOG = range(5)
 CODES = {"square": SQUARE, "absolute": ABSOLUTE, "percentage": PERCENTAGE, "pinball": PINBALL, "log": LOG}

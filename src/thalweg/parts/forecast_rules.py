@@ -40,7 +40,7 @@ __all__ = [
     "MLPOL",
     "MLPROD",
     "SHARE",
-    "Row",
+    "Rule",
     "RulesSettings",
     "RulesState",
     "learn_rule",
@@ -54,7 +54,7 @@ COVARIANCE = 5  # not a rule of this file: a memory of `thalweg.parts.covariance
 LEAST = -700.0  # of a logarithm of a weight
 
 
-class Row(NamedTuple):
+class Rule(NamedTuple):
     """One rule with its numbers, and its first weight."""
 
     kind: int
@@ -66,14 +66,14 @@ class Row(NamedTuple):
 
 _RATES = tuple(4.0**k for k in range(-8, 4))
 FAMILIES = {
-    "BOA": (Row(BOA),),
-    "MLpol": (Row(MLPOL),),
-    "MLprod": (Row(MLPROD),),
-    "recent": tuple(Row(BOA, keep=0.5 ** (1 / rounds), prior=0.1) for rounds in (4, 16, 64, 256)),
-    "covariance": (Row(COVARIANCE), Row(COVARIANCE, keep=0.5 ** (1 / 64))),
-    "EWA": tuple(Row(SHARE, rate=c, prior=1 / 12) for c in _RATES),
-    "FS": tuple(Row(SHARE, rate=c, share=alpha, prior=1 / 48) for c in _RATES for alpha in (1e-4, 1e-3, 1e-2, 1e-1)),
-    "Bayes": tuple(Row(BAYES, share=alpha, prior=1 / 4) for alpha in (0.0, 1e-4, 1e-3, 1e-2)),
+    "BOA": (Rule(BOA),),
+    "MLpol": (Rule(MLPOL),),
+    "MLprod": (Rule(MLPROD),),
+    "recent": tuple(Rule(BOA, keep=0.5 ** (1 / rounds), prior=0.1) for rounds in (4, 16, 64, 256)),
+    "covariance": (Rule(COVARIANCE), Rule(COVARIANCE, keep=0.5 ** (1 / 64))),
+    "EWA": tuple(Rule(SHARE, rate=c, prior=1 / 12) for c in _RATES),
+    "FS": tuple(Rule(SHARE, rate=c, share=alpha, prior=1 / 48) for c in _RATES for alpha in (1e-4, 1e-3, 1e-2, 1e-1)),
+    "Bayes": tuple(Rule(BAYES, share=alpha, prior=1 / 4) for alpha in (0.0, 1e-4, 1e-3, 1e-2)),
 }
 
 
@@ -94,7 +94,7 @@ class RulesSettings(NamedTuple):
     shares: Floats  # (M,)
 
 
-def rules_plan(rows: Sequence[Row], experts: int) -> Plan:
+def rules_plan(rows: Sequence[Rule], experts: int) -> Plan:
     """Return the plan of these rules."""
     numbers = np.array([row[1:4] for row in rows], dtype=np.float64).reshape(len(rows), 3).T.copy()
     settings = RulesSettings(np.array([row.kind for row in rows], dtype=np.int64), *numbers)

@@ -11,7 +11,7 @@ by a power of two give the same z, bit for bit.
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -35,12 +35,25 @@ class SpreadState(NamedTuple):
     spread: Floats = field("D", within(0.0, np.inf), called="means and spreads")
 
 
+class _Spreads(Protocol):
+    """A state with these fields, such as `SpreadState`."""
+
+    @property
+    def seen(self) -> Floats: ...
+    @property
+    def mean(self) -> Floats: ...
+    @property
+    def squares(self) -> Floats: ...
+    @property
+    def spread(self) -> Floats: ...
+
+
 def spread_plan(columns: int, centred: bool) -> Plan:
     """Return the plan of a number of columns; `centred`: whether means are subtracted."""
     return Plan(SpreadState, (), {"D": columns}, holds=partial(spread_holds, centred))
 
 
-def spread_holds(centred: bool, s: Any, c: Any, past: Past) -> Iterator[tuple[str, bool]]:
+def spread_holds(centred: bool, s: _Spreads, c: object, past: Past) -> Iterator[tuple[str, bool]]:
     """Relations of (1), of columns that need not be there in every round."""
     seen, squares, mean, rounds = s.seen, s.squares, s.mean, past.rounds
     known = rounds == 1 and centred  # later on, one that is seldom present need not be centred
@@ -51,7 +64,7 @@ def spread_holds(centred: bool, s: Any, c: Any, past: Past) -> Iterator[tuple[st
 
 
 @inner
-def see(s: Any, j: int, x: float, centred: bool) -> None:
+def see(s: _Spreads, j: int, x: float, centred: bool) -> None:
     """(1): one more number of column j."""
     s.seen[j] += 1.0
     away = x - s.mean[j]
@@ -62,7 +75,7 @@ def see(s: Any, j: int, x: float, centred: bool) -> None:
 
 
 @inner
-def standard(s: Any, j: int, x: float) -> float:
+def standard(s: _Spreads, j: int, x: float) -> float:
     """(2), uncut."""
     if s.spread[j] <= NOTHING * abs(s.mean[j]):
         return 0.0

@@ -42,21 +42,13 @@ from thalweg._core.rules import CLOSE, SLACK, counter_field, simplex, within
 from thalweg._core.state import Floats, Ints, Past, Plan, field, part, scratch
 from thalweg._kernels.handle import AnyHandle, parts
 from thalweg._kernels.jit import inner, kernel
-from thalweg._kernels.vectors import decay, dot
+from thalweg._kernels.vectors import copy, decay, dot
 from thalweg._types import Array
 from thalweg.parts.follow import align, diagonal, multiply, outside, turn, widen
 from thalweg.parts.jury import JurySettings, JuryState, begin_jury, judge, jury_plan
 from thalweg.parts.records import rounds_for, slots_for, slots_of
 
-__all__ = [
-    "LARGEST_FEATURE",
-    "SubspaceLayout",
-    "SubspaceSettings",
-    "SubspaceState",
-    "learn_rows",
-    "put_in_order",
-    "weights",
-]
+__all__ = ["LARGEST_FEATURE", "SubspaceLayout", "SubspaceState", "learn_rows", "put_in_order", "weights"]
 
 LARGEST_FEATURE = 1e70  # of an entry: fourth powers can still be added up
 SETTLED = 10  # times k + 1 rows
@@ -179,12 +171,10 @@ def _combine(s: SubspaceState, c: SubspaceSettings, x: Floats) -> None:
             wide = widen(s.frames[M + which], c.z, Z)
             multiply(Z, c.C, Y)
             turn(s.frames[M + which], wide, s.total[0], Z, Y, c.H, c.u, c.v)
-    for j in range(d):
-        s.mean[j] = s.means[CENTRAL if best % 2 == 1 else played, j]
+    copy(s.means[CENTRAL if best % 2 == 1 else played], s.mean)
     align(F, s.frames[M + played], c.Q)
     for i in range(k):
-        for j in range(d):
-            Z[i, j] = F[i, j]
+        copy(F[i], Z[i])
     multiply(Z, c.C, Y)
     for i in range(k):
         for j in range(i + 1):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,34 +10,25 @@ from numpy.typing import NDArray
 from thalweg._core.memory import Memory
 from thalweg._core.saving import Kept
 from thalweg._core.state import Block
+from thalweg._kernels.jit import Call
 from thalweg._recorded import Recorded
 from thalweg._types import Array
-from thalweg._validate import (
-    check_choice,
-    check_count,
-    check_entries,
-    check_flag,
-    check_items,
-    real_array,
-    real_number,
-    wrong,
-)
+from thalweg._validate import check_count, check_entries, check_flag, check_items, real_array, real_number, wrong
 from thalweg.errors import InputError
-from thalweg.estimators._frames import moments
+from thalweg.estimators._frames import Native, moments
 from thalweg.estimators.aggregator import kernels
-from thalweg.estimators.aggregator.guests import Hosted, Names
+from thalweg.estimators.aggregator.guests import Guest, Hosted, Names
 from thalweg.estimators.aggregator.kernels import ANSWERED, PREDICTED
-from thalweg.estimators.aggregator.machine import Candidates, Combining, CopyHandles
+from thalweg.estimators.aggregator.machine import AggregatorLayout, Candidates, CopyHandles
 from thalweg.estimators.aggregator.oracles import Oracle, oracle
-from thalweg.estimators.aggregator.reading import Rows, one_row, read_answers, read_rows, row
+from thalweg.estimators.aggregator.reading import Rows, as_row, one_row, read_answers, read_loss, read_rows
 from thalweg.estimators.aggregator.result import Combination
 from thalweg.parts.covariance import LARGEST_FORECAST, MemoriesState, foresee, foresee_rounds
-from thalweg.parts.forecast_losses import CLOSEST, CODES
-from thalweg.parts.forecast_rules import COVARIANCE, FAMILIES, Row
+from thalweg.parts.forecast_losses import CLOSEST
+from thalweg.parts.forecast_rules import COVARIANCE, FAMILIES, Rule
 
-__all__ = ["Aggregator", "read_loss", "read_rule"]
+__all__ = ["Aggregator"]
 
-OPERA = {"mse": "square", "mae": "absolute", "mape": "percentage"}  # its names of losses
 USUAL = "BOA", "recent", "covariance"
 MANY = 50  # experts: weights by covariance cost their third power, and are not usual for more
 BLOCK = 4096  # rounds of a run for which the memories' weights are kept
@@ -46,13 +36,7 @@ FLOAT = np.dtype(np.float64)
 ndarray = np.ndarray
 
 
-def read_loss(owner: str, loss: object) -> str:
-    """Return a loss by its name or by OPERA's."""
-    name = loss.lower() if isinstance(loss, str) else loss
-    return check_choice(owner, "loss", OPERA.get(name, name) if isinstance(name, str) else name, tuple(CODES))
-
-
-def read_rule(owner: str, name: str, rule: object) -> str:
+def _read_rule(owner: str, name: str, rule: object) -> str:
     """Return the name of a rule, in whatever case it is given."""
     known = {key.lower(): key for key in (*FAMILIES, "Tracker")}
     if not isinstance(rule, str) or rule.lower() not in known:
@@ -60,31 +44,31 @@ def read_rule(owner: str, name: str, rule: object) -> str:
     return known[rule.lower()]
 
 
-class _CombiningCalls(NamedTuple):
-    """Calls of one copy, bound to its arrays."""
-
-    take: Any
-    answer: Any
-
-
 class _Hand:
     """Rounds by hand on one block: calls of the copies that were needed so far, and arrays that all of them use."""
 
-    __slots__ = ("_arrays", "_bounds", "_turns", "calls", "clock", "row", "shape")
+    __slots__ = ("_answers", "_arrays", "_bounds", "_takes", "_turns", "clock", "row", "shape")
 
-    def __init__(self, block: Block, turns: CopyHandles, experts: int, least: float, largest: float) -> None:
+    def __init__(self, block: Block, turns: CopyHandles, experts: int, bounds: tuple[float, float]) -> None:
         self.row, *rest = (np.zeros(experts) for _ in range(4))
-        self._turns, self._bounds, self._arrays = turns, (least, largest), (*rest, block.state.clock)
+        self._turns, self._bounds, self._arrays = turns, bounds, (*rest, block.state.clock)
         self.clock, self.shape = block.state.clock.data, (experts,)
-        self.calls: dict[int, _CombiningCalls] = {}
+        self._takes: dict[int, Call] = {}
+        self._answers: dict[int, Call] = {}
 
-    def copy(self, k: int) -> _CombiningCalls:
-        """Return the calls of copy k."""
-        found = self.calls.get(k)
+    def take(self, k: int) -> Call:
+        """Return the call of `take` of copy k, bound to its arrays."""
+        found = self._takes.get(k)
         if found is None:
-            door = self._turns[k]
-            take = kernels.take.ready(door, k, *self._bounds, self.row, *self._arrays)
-            found = self.calls[k] = _CombiningCalls(take, kernels.answer.ready(door, k, 0.0, 0.0, self._arrays[-1]))
+            found = kernels.take.ready(self._turns[k], k, *self._bounds, self.row, *self._arrays)
+            self._takes[k] = found
+        return found
+
+    def answer(self, k: int) -> Call:
+        """Return the call of `answer` of copy k, bound to its arrays."""
+        found = self._answers.get(k)
+        if found is None:
+            found = self._answers[k] = kernels.answer.ready(self._turns[k], k, 0.0, 0.0, self._arrays[-1])
         return found
 
 
@@ -137,7 +121,6 @@ class Aggregator(Kept, Recorded):
     """
 
     _noun = "aggregator"
-    _turns: CopyHandles | None = None
 
     def __init__(
         self,
@@ -156,7 +139,7 @@ class Aggregator(Kept, Recorded):
             check_flag(name, "gradient", gradient),
             check_count(name, "horizon", horizon, most=2**12),
             guests,
-            None if rule is None else read_rule(name, "rule", rule),
+            None if rule is None else _read_rule(name, "rule", rule),
         )
         if not 0 < self.tau < 1:
             raise wrong(name, "tau", "a number between 0 and 1", tau)
@@ -166,11 +149,11 @@ class Aggregator(Kept, Recorded):
         self._names = Names()
         self._plain = not own and self.loss not in ("percentage", "log")  # any finite answer will do
         self._bounds = (CLOSEST, 1 - CLOSEST) if self.loss == "log" else (-LARGEST_FORECAST, LARGEST_FORECAST)
-        self._layout = Combining(self.loss, self.tau, self.gradient, self.horizon, self._candidates)
+        self._layout = AggregatorLayout(self.loss, self.tau, self.gradient, self.horizon, self._candidates)
         rules = {f"copies.{k}.guest{n}.": one for k, some in enumerate(self._hosted) for n, one in enumerate(some)}
         self._memory = Memory(self._layout, moved=self._forget, guests={"facts.": self._names, **rules})
 
-    def _rules(self, experts: int) -> tuple[list[Row], list[Any]]:
+    def _rules(self, experts: int) -> tuple[list[Rule], list[Guest]]:
         """Return the rules that are candidates, and the guests of the user's own."""
         name = type(self).__name__
         if self.rule is not None:
@@ -178,11 +161,11 @@ class Aggregator(Kept, Recorded):
         usual = [name for name in USUAL if experts <= MANY or name != "covariance"]
         usual += ["FS"] * (not self.gradient) + ["Bayes"] * (self.loss == "log")
         guests = usual if isinstance(self.guests, str) and self.guests == "auto" else self.guests
-        rows: list[Row] = []
-        own: list[Any] = []
+        rows: list[Rule] = []
+        own: list[Guest] = []
         for guest in check_items(name, "guests", guests, "names of rules or objects"):
             if isinstance(guest, str):
-                rows += FAMILIES.get(read_rule(name, "guests", guest), ())
+                rows += FAMILIES.get(_read_rule(name, "guests", guest), ())
             elif callable(getattr(guest, "weights", None)) and callable(getattr(guest, "update", None)):
                 own.append(guest)
             else:
@@ -206,20 +189,12 @@ class Aggregator(Kept, Recorded):
         """Drop everything that was made from other arrays."""
         self._said: dict[int, float] = {}  # by copies whose scratch space has the weights of the round that waits
         self._hand: _Hand | None = None
-        self._turns = None
-
-    def _door(self, k: int) -> Any:
-        """Return copy k as kernels take it."""
-        if self._turns is None:
-            self._turns = CopyHandles(self._memory.block, self._memory.sizes)
-        return self._turns[k]
+        self._turns = CopyHandles(memory.block, memory.sizes)
 
     def _ready(self) -> None:
         """Prepare rounds by hand, unless they have guests that only Python can ask."""
         if self._hand is None and not self._hosted[0]:
-            self._door(0)
-            assert self._turns is not None
-            self._hand = _Hand(self._memory.block, self._turns, self.n_experts_, *self._bounds)
+            self._hand = _Hand(self._memory.block, self._turns, self.n_experts_, self._bounds)
 
     def _grow(self, full: Sequence[int]) -> bool:
         """Grow to capacity for another round of these copies; False where there is nothing to change."""
@@ -232,7 +207,7 @@ class Aggregator(Kept, Recorded):
 
     # ------------------------------------------------------------------ rounds
 
-    def predict(self, experts: object, awake: object = None, *, time: str | None = None) -> Any:
+    def predict(self, experts: object, awake: object = None, *, time: str | None = None) -> float | Native:
         """Combine forecasts of the next round, or of a few rounds, which then wait for `update`.
 
         Parameters
@@ -254,7 +229,7 @@ class Aggregator(Kept, Recorded):
                 return said
         who = f"{type(self).__name__}.predict"
         one = one_row(experts)
-        rows = self._read(who, experts if one is None else one, awake if one is None else row(awake), time)
+        rows = self._read(who, experts if one is None else one, awake if one is None else as_row(awake), time)
         n, memory = len(rows.X), self._memory
         if n + self.waiting > self.horizon:
             raise InputError(
@@ -278,7 +253,7 @@ class Aggregator(Kept, Recorded):
         if predicted - hand.clock[ANSWERED] == self.horizon or not given.flags.carray:
             return None
         turn = predicted % self.horizon
-        take = hand.copy(turn).take
+        take = hand.take(turn)
         hand.row[:] = given
         said: float = take.run()
         if said != said:
@@ -292,19 +267,19 @@ class Aggregator(Kept, Recorded):
         clock = self._memory.state.clock
         k = int(clock[PREDICTED]) % self.horizon
         self._seat(k, self._guest_weights(k, x, a))
-        said = kernels.ask(self._door(k), k, x, a, np.empty(x.size), clock)
+        said = kernels.ask(self._turns[k], k, x, a, np.empty(x.size), clock)
         if not self._hosted[k]:
             self._said[k] = said
         return said
 
-    def update(self, y: Any) -> None:
+    def update(self, y: object) -> None:
         """Learn from the answer: one number, or one a round, for the forecasts that have waited longest."""
         hand = self._hand
         if hand is not None and self._plain and isinstance(y, float) and abs(y) <= LARGEST_FORECAST:
             answered = hand.clock[ANSWERED]
             said = self._said.pop(answered % self.horizon, None)
             if said is not None and hand.clock[PREDICTED] > answered:
-                answer = hand.copy(answered % self.horizon).answer
+                answer = hand.answer(answered % self.horizon)
                 answer.floats[2], answer.floats[3] = y, said
                 if answer.run() == 1:
                     return
@@ -322,12 +297,12 @@ class Aggregator(Kept, Recorded):
                 for value in Y.tolist():
                     self._answer(value)
 
-    def _answer(self, y: float) -> None:
-        """Learn from the answer to the forecast that has waited longest."""
+    def _answer(self, y: float, asked: list[Array] | None = None) -> None:
+        """Learn from the answer to the forecast that has waited longest, for which guests gave the weights `asked`."""
         state = self._memory.state
         k = int(state.clock[ANSWERED]) % self.horizon
         x, a = state.memories.x[k].copy(), state.memories.a[k].copy()
-        asked = self._guest_weights(k, x, a)
+        asked = self._guest_weights(k, x, a) if asked is None else asked
         if not self._learn(k, asked, y):
             with self._memory.all_or_nothing():
                 while self._grow([k]) and not self._learn(k, asked, y):
@@ -338,10 +313,10 @@ class Aggregator(Kept, Recorded):
     def _learn(self, k: int, asked: list[Array], y: float) -> bool:
         """One round of copy k; False, with nothing changed, where there is no capacity for it."""
         self._seat(k, asked)
-        door, said = self._door(k), self._said.pop(k, None)
+        turn, said = self._turns[k], self._said.pop(k, None)
         if said is None:
-            said = kernels.recall(door, k, np.empty(self.n_experts_))
-        return kernels.answer(door, k, y, said, self._memory.state.clock)
+            said = kernels.recall(turn, k, np.empty(self.n_experts_))
+        return kernels.answer(turn, k, y, said, self._memory.state.clock)
 
     def run(self, experts: object, y: object, awake: object = None, *, time: str | None = None) -> Combination:
         """Many rounds: `predict` and `update` for each row, in compiled code.
@@ -386,12 +361,8 @@ class Aggregator(Kept, Recorded):
         k = int(self._memory.state.clock[ANSWERED]) % self.horizon
         asked = self._guest_weights(k, x, a)
         self._seat(k, asked)
-        p[0] = kernels.ask(self._door(k), k, x, a, w, self._memory.state.clock)
-        if not kernels.answer(self._door(k), k, y, p.item(), self._memory.state.clock):
-            while self._grow([k]) and not self._learn(k, asked, y):
-                pass
-        for one in self._hosted[k]:
-            one.update(x, a, y)
+        p[0] = self._said[k] = kernels.ask(self._turns[k], k, x, a, w, self._memory.state.clock)
+        self._answer(y, asked)
 
     def _play_block(self, X: Array, A: Array, Y: Array, W: Array, P: Array) -> None:
         """Play some rounds: first the weights of the memories in each, then copy by copy."""
@@ -402,7 +373,7 @@ class Aggregator(Kept, Recorded):
         at, wait = {(first + t) % h: t for t in range(min(h, n))}, True  # the next round of each copy
         while at:
             for k, t in at.items():
-                at[k] = kernels.rounds(self._door(k), X, A, Y, held, t, h, wait, W, P)
+                at[k] = kernels.rounds(self._turns[k], X, A, Y, held, t, h, wait, W, P)
             at = {k: t for k, t in at.items() if t < n}
             wait = self._grow([*at])
         memory.state.clock[:] += n
@@ -419,7 +390,7 @@ class Aggregator(Kept, Recorded):
         self._seat(k, self._guest_weights(k, x, a))
         held, memories = np.empty_like(s.memories.w), MemoriesState._make(map(np.copy, s.memories))
         foresee(memories, c.memories, k, x, a, held)
-        kernels.propose(self._door(k), x, a, held, w)
+        kernels.propose(self._turns[k], x, a, held, w)
         return w
 
     # ------------------------------------------------------------------ guests in Python
@@ -449,7 +420,7 @@ class Aggregator(Kept, Recorded):
         return self._memory.sizes["K"]
 
     @property
-    def expert_names_(self) -> NDArray[Any]:
+    def expert_names_(self) -> NDArray[np.object_]:
         """Their names, if they came in a data frame."""
         if self._names.names is None:
             raise AttributeError(f"{type(self).__name__} has no expert_names_: no data frame has come.")

@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from thalweg._types import Array
 from thalweg._validate import short_repr
 from thalweg.errors import InputError, StateError
 
-__all__ = ["Hosted", "Names"]
+__all__ = ["Guest", "Hosted", "Names"]
+
+
+class Guest(Protocol):
+    """A rule of the user's own; to be saved, it has `state` and `restore` too."""
+
+    def weights(self, experts: Array, awake: Array) -> ArrayLike:
+        """Return the weights of the experts."""
+
+    def update(self, experts: Array, awake: Array, y: float) -> object:
+        """Take the answer."""
 
 
 class Hosted:
     """A rule of the user's own, copied: an object with `weights` and `update`; to be saved, `state` and `restore`."""
 
-    def __init__(self, guest: Any) -> None:
+    def __init__(self, guest: Guest) -> None:
         self._original, self.guest = guest, copy.deepcopy(guest)
 
     def weights(self, x: Array, a: Array) -> Array:
@@ -38,28 +49,27 @@ class Hosted:
 
     def state(self) -> dict[str, Any]:
         """Return the result of its own `state()`."""
-        self._check()
-        return dict(self.guest.state())
+        return dict(self._saved().state())
 
     def restore(self, saved: Mapping[str, object]) -> None:
         """Let it continue from a saved state."""
-        self._check()
-        self.guest.restore(dict(saved))
+        self._saved().restore(dict(saved))
 
-    def _check(self) -> None:
-        if not (hasattr(self.guest, "state") and hasattr(self.guest, "restore")):
-            name = type(self.guest).__name__
-            raise InputError(f"Aggregator: the guest {name} cannot be saved. Give it state() and restore().")
+    def _saved(self) -> Any:
+        if hasattr(self.guest, "state") and hasattr(self.guest, "restore"):
+            return self.guest
+        name = type(self.guest).__name__
+        raise InputError(f"Aggregator: the guest {name} cannot be saved. Give it state() and restore().")
 
     def reset(self) -> None:
         """Start over with a copy of the original."""
         self.guest = copy.deepcopy(self._original)
 
-    def snapshot(self) -> Any:
+    def snapshot(self) -> Guest:
         """Return a copy of all of it, whatever its `state()` gives."""
         return copy.deepcopy(self.guest)
 
-    def roll_back(self, kept: Any) -> None:
+    def roll_back(self, kept: Guest) -> None:
         """Return to a snapshot."""
         self.guest = kept
 
@@ -68,9 +78,9 @@ class Names:
     """Names of the experts, once they came in a data frame."""
 
     def __init__(self) -> None:
-        self.names: tuple[Any, ...] | None = None
+        self.names: tuple[str, ...] | None = None
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, list[str]]:
         """Return them as a list, if there are any."""
         return {} if self.names is None else {"expert_names_": list(self.names)}
 

@@ -20,6 +20,7 @@ from thalweg._core.state import Floats, Ints, field, part, scratch
 from thalweg._kernels.handle import AnyHandle, parts
 from thalweg._kernels.jit import inner, kernel
 from thalweg._kernels.pointers import call
+from thalweg._kernels.vectors import copy
 from thalweg.parts.covariance import MemoriesSettings, MemoriesState, foresee
 from thalweg.parts.cut_descent import COUNT
 from thalweg.parts.forecast_losses import LOG, cost, slope
@@ -37,7 +38,6 @@ __all__ = [
     "answer",
     "ask",
     "propose",
-    "read",
     "recall",
     "rounds",
     "take",
@@ -105,8 +105,8 @@ def _has_capacity(turn: Turn) -> bool:
     return not c.tracked or fits(turn.weigher)
 
 
-@kernel
-def read(row: Floats, least: float, largest: float, x: Floats, a: Floats) -> bool:
+@inner
+def _read(row: Floats, least: float, largest: float, x: Floats, a: Floats) -> bool:
     """x, a <- forecasts and the experts awake. False if all experts sleep or a forecast is out of range."""
     any_awake = False
     for i in range(row.shape[0]):
@@ -132,8 +132,7 @@ def propose(handle: AnyHandle, x: Floats, a: Floats, held: Floats, w: Floats) ->
     for m in range(M):
         weigh_rule(s.rules, c.rules, m, a, c.weights[first + m])
     for k in range(held.shape[0]):
-        for i in range(K):
-            c.weights[first + M + k, i] = held[k, i]
+        copy(held[k], c.weights[first + M + k])
         normalise(a, c.weights[first + M + k])
     for i in range(K):
         w[i] = 0.0
@@ -165,7 +164,7 @@ def take(
     clock: Ints,
 ) -> float:
     """As `ask`, for raw forecasts, nan where an expert sleeps. Returns nan, and plays no round, for invalid ones."""
-    if not read(given, least, largest, x, a):
+    if not _read(given, least, largest, x, a):
         return np.nan
     return ask(handle, row, x, a, w, clock)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,12 +17,12 @@ from thalweg.estimators.aggregator.kernels import ANSWERED, PREDICTED, CopySetti
 from thalweg.learners.weighing import Weighing, pending
 from thalweg.parts.covariance import MemoriesSettings, MemoriesState, begin_memories, memories_plan
 from thalweg.parts.forecast_losses import CODES, PERCENTAGE
-from thalweg.parts.forecast_rules import COVARIANCE, Row, rules_plan
+from thalweg.parts.forecast_rules import COVARIANCE, Rule, rules_plan
 from thalweg.parts.jury import begin_jury, jury_plan
 from thalweg.parts.records import MARKERS, MOST_SLOTS
 from thalweg.parts.weigher import Weigher
 
-__all__ = ["AggregatorSettings", "AggregatorState", "Candidates", "Combining", "CopyHandles"]
+__all__ = ["AggregatorLayout", "AggregatorSettings", "AggregatorState", "Candidates", "CopyHandles"]
 
 FIRST_SLOTS = 1  # of the jury
 
@@ -33,7 +33,7 @@ LARGEST_TIME = 1e300
 class AggregatorState(NamedTuple):
     """Round t is played by copy t mod h. Before the first call the experts are not known, and there are no copies."""
 
-    copies: Any = several()
+    copies: tuple[CopyState, ...] = several()
     memories: MemoriesState = part()
     time: Floats = field("2", magnitude(LARGEST_TIME))  # whether there was one, and the last
     clock: Ints = field("2", counters, called="counters")  # rounds that were answered, and predicted
@@ -42,7 +42,7 @@ class AggregatorState(NamedTuple):
 class AggregatorSettings(NamedTuple):
     """Those of the parts."""
 
-    copies: Any = several()
+    copies: tuple[CopySettings, ...] = several()
     memories: MemoriesSettings = part()
 
 
@@ -50,16 +50,16 @@ class Candidates(NamedTuple):
     """The rules that are mixed."""
 
     tracked: bool  # whether the Tracker is one
-    rows: Sequence[Row]
+    rows: Sequence[Rule]
     own: int  # how many are objects of the user's
 
     @property
-    def rules(self) -> list[Row]:
+    def rules(self) -> list[Rule]:
         """Those that learn from regrets."""
         return [row for row in self.rows if row.kind != COVARIANCE]
 
     @property
-    def memories(self) -> list[Row]:
+    def memories(self) -> list[Rule]:
         """The rules that weigh by the covariance of errors."""
         return [row for row in self.rows if row.kind == COVARIANCE]
 
@@ -70,7 +70,7 @@ class Candidates(NamedTuple):
         return np.array([1.0] * self.tracked + [row.prior for row in rows] + [1.0] * self.own)
 
 
-class Combining:
+class AggregatorLayout:
     """Plans of the state: see `thalweg._core.memory.Layout`.
 
     Sizes that can grow: K experts (0 before the first call), slots of the juries (J), and those of all Trackers.
@@ -134,13 +134,19 @@ class Combining:
         candidates = self.candidates(K)
         keep = np.array([row.keep for row in candidates.memories], dtype=np.float64)
         one = self._copy(candidates, sizes)
+
+        def begin(s: AggregatorState, c: AggregatorSettings) -> None:
+            begin_memories(s.memories, c.memories)
+            for copy, its in zip(s.copies, c.copies, strict=True):
+                one.begin(copy, its)
+
         return Plan(
             AggregatorState,
             settings,
             parts={"memories": memories_plan(keep, K, h, CODES[self.loss] == PERCENTAGE)},
             several={"copies": (one,) * h},
             holds=self._holds,
-            begin=_begin(one),
+            begin=begin,
         )
 
     def _copy(self, candidates: Candidates, sizes: Mapping[str, int]) -> Plan:
@@ -179,26 +185,23 @@ class Combining:
                 yield f"rounds of copy {k}", bool(one.tracker.clock[ROUNDS] == played)
 
 
-def _begin(one: Plan) -> Callable[[Any, Any], None]:
-    def begin(s: AggregatorState, c: AggregatorSettings) -> None:
-        begin_memories(s.memories, c.memories)
-        for copy, settings in zip(s.copies, c.copies, strict=True):
-            one.begin(copy, settings)
-
-    return begin
-
-
 def _blank(s: AggregatorState, c: AggregatorSettings, past: Past) -> Iterator[tuple[str, bool]]:
     yield "counters", not (s.clock.any() or s.time.any())
 
 
 class CopyHandles:
-    """The copies of one block as kernels take them; each is handed over when it is needed."""
+    """The copies of one block as kernels take them; each is handed over when it is needed.
+
+    Attributes
+    ----------
+    pending : array (1,)
+        How many of their Trackers have not begun.
+    """
 
     def __init__(self, block: Block, sizes: Mapping[str, int]) -> None:
         self._block, self._sizes = block, sizes
-        copies, settings = block.state.copies, block.settings.copies
-        self._pending = pending(one.tracker for one in copies) if settings[0].tracked else np.zeros(1, dtype=np.int64)
+        tracked = any(its.tracked for its in block.settings.copies)
+        self.pending = pending(one.tracker for one in block.state.copies if tracked)
         self._found: dict[int, Handle] = {}
 
     def __getitem__(self, k: int) -> Handle:
@@ -208,7 +211,7 @@ class CopyHandles:
             one, its = s.copies[k], c.copies[k]
             weigher = _unused_weigher()
             if its.tracked:
-                weigher = _weighing(self._sizes["K"]).weigher(one.tracker, its.tracker, self._pending, self._sizes)
+                weigher = _weighing(self._sizes["K"]).weigher(one.tracker, its.tracker, self.pending, self._sizes)
             turn = Turn(one._replace(tracker=None), its._replace(tracker=None), weigher, s.memories, c.memories)
             found = self._found[k] = bind(turn)
         return found

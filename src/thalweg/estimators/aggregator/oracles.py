@@ -20,10 +20,10 @@ from thalweg._kernels.jit import kernel
 from thalweg._types import Array
 from thalweg._validate import check_choice, check_count
 from thalweg.errors import InputError
-from thalweg.estimators.aggregator.reading import read_answers, read_rows
+from thalweg.estimators.aggregator.reading import read_answers, read_loss, read_rows
 from thalweg.estimators.aggregator.result import costs
 
-__all__ = ["MODELS", "Oracle", "oracle"]
+__all__ = ["Oracle", "oracle"]
 
 MODELS = "expert", "convex", "linear", "shifting"
 MOST_CHANGES = 1000  # changes that are tried unless more are asked for
@@ -92,17 +92,20 @@ def oracle(
     >>> oracle(experts, y, "shifting").losses.tolist()
     [0.5, 0.25, 0.25, 0.0]
     """
-    X, Y, loss = _read(experts, y, awake, loss)
+    loss = read_loss("oracle", loss)
+    _, X, A = read_rows("oracle", experts, awake, None, loss=loss)
+    Y = read_answers("oracle", y, loss)
+    if len(X) != len(Y):
+        raise InputError(f"oracle: experts have {len(X)} rows, y has {len(Y)}. Give an answer for each row.")
+    X = A * X + (1 - A) * ((A * X).sum(axis=1) / A.sum(axis=1))[:, None]
     check_choice("oracle", "model", model, MODELS)
     if len(Y) == 0:
         raise InputError("oracle needs at least one round. Got none.")
     T, K = X.shape
     if model == "shifting":
-        most = (
-            min(T - 1, MOST_CHANGES)
-            if changes is None
-            else check_count("oracle", "changes", changes, least=0, most=T - 1)
-        )
+        most = min(T - 1, MOST_CHANGES)
+        if changes is not None:
+            most = check_count("oracle", "changes", changes, least=0, most=T - 1)
         losses = np.empty(most + 1)
         _shifting(costs(loss, tau, X, Y), np.full((most + 1, K), np.inf), losses)
         losses = np.minimum.accumulate(losses) / T
@@ -122,18 +125,6 @@ def oracle(
         w = _programme(X * scale[:, None], Y * scale, up, model == "convex")
     said = X @ w
     return Oracle(model, float(costs(loss, tau, said, Y).mean()), w, said)
-
-
-def _read(experts: object, y: object, awake: object, loss: str) -> tuple[Array, Array, str]:
-    from thalweg.estimators.aggregator.aggregator import read_loss
-
-    loss = read_loss("oracle", loss)
-    _, X, A = read_rows("oracle", experts, awake, None, loss=loss)
-    Y = read_answers("oracle", y, loss)
-    if len(X) != len(Y):
-        raise InputError(f"oracle: experts have {len(X)} rows, y has {len(Y)}. Give an answer for each row.")
-    mean = (A * X).sum(axis=1) / A.sum(axis=1)
-    return A * X + (1 - A) * mean[:, None], Y, loss
 
 
 def _nearest(D: Array) -> Array:

@@ -1,14 +1,15 @@
 """Pictures of a `Combination`: the six that users of OPERA know.
 
-Every function draws on the Axes it is given, or on a new figure, and returns the Axes (extra `lab`). Experts have one
-colour in all of them; the combination is black.
+Every function draws a run on Axes and returns their labels and their title (extra `lab`). Experts have one colour in
+all of them; the combination is black.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from thalweg._types import Array
 from thalweg.estimators.aggregator.oracles import oracle as hindsight
@@ -18,11 +19,14 @@ from thalweg.regret._axes import axes, describe, legend
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["average", "box", "contributions", "cumulative", "oracle", "weights"]
+__all__ = ["draw"]
 
 PALETTE = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#8c564b", "#7f7f7f"
 REST = "#c8c8c8"  # the others, summed up
 POINTS = 2000  # of a curve: more cannot be seen
+
+
+Labels = tuple[str, str, str]  # of both axes, and the title
 
 
 class _Cast:
@@ -41,7 +45,7 @@ class _Cast:
         return np.stack(columns + ([table[:, self.rest].sum(axis=1)] if self.rest else []), axis=1)
 
 
-def _rounds_to_draw(T: int) -> Any:
+def _rounds_to_draw(T: int) -> NDArray[np.int64]:
     """Rounds to draw, when there are many."""
     return np.unique(np.linspace(0, T - 1, min(T, POINTS)).astype(np.int64))
 
@@ -59,23 +63,17 @@ def _name(run: Combination) -> str:
     )
 
 
-def weights(run: Combination, ax: Axes | None, most: int) -> Axes:
+def _weights(ax: Axes, run: Combination, who: _Cast) -> Labels:
     """Weights over time, on top of each other: together 1."""
-    ax, own = axes("plot", ax)
-    who = _Cast(run, most)
     t, shares = _shares(who.sums(run.played), len(run.y))
     ax.stackplot(t, shares.T, colors=who.colors, labels=who.names, linewidth=0)
     ax.set_ylim(0, 1)
     ax.margins(x=0)
-    describe(ax, "round", "weight", "Weights of the combination over time")
-    legend(ax, own)
-    return ax
+    return "round", "weight", "Weights of the combination over time"
 
 
-def box(run: Combination, ax: Axes | None, most: int) -> Axes:
+def _box(ax: Axes, run: Combination, who: _Cast) -> Labels:
     """How each expert's weight is spread over the rounds: quartiles, and 5 % and 95 %."""
-    ax, _ = axes("plot", ax)
-    who = _Cast(run, most)
     table = who.sums(run.played)
     order = np.argsort(-np.median(table, axis=0), kind="stable")
     drawn = ax.boxplot([table[:, i] for i in order], whis=(5, 95), showfliers=False, patch_artist=True, widths=0.6)
@@ -84,14 +82,12 @@ def box(run: Combination, ax: Axes | None, most: int) -> Axes:
         drawn["medians"][k].set_color("black")
     ax.set_xticks(range(1, len(order) + 1), [who.names[i] for i in order])
     ax.set_ylim(bottom=0)
-    describe(ax, "", "weight", "How each expert's weight was spread (box: half of the rounds; whiskers: 90 %)")
-    return ax
+    return "", "weight", "How each expert's weight was spread (box: half of the rounds; whiskers: 90 %)"
 
 
-def cumulative(run: Combination, ax: Axes | None, most: int) -> Axes:
+def _cumulative(ax: Axes, run: Combination, who: _Cast) -> Labels:
     """Draw the cumulative loss of each beyond the combination: above 0 it was worse."""
-    ax, own = axes("plot", ax)
-    who, t = _Cast(run, most), _rounds_to_draw(len(run.y))
+    t = _rounds_to_draw(len(run.y))
     paid, theirs = run.losses, run.expert_losses()
     for k, i in enumerate(who.shown):
         beyond = np.cumsum(np.where(np.isnan(theirs[:, i]), 0.0, theirs[:, i] - paid))
@@ -99,15 +95,11 @@ def cumulative(run: Combination, ax: Axes | None, most: int) -> Axes:
     ax.axhline(0.0, color="black", linewidth=1.6, label=run.title)
     ax.margins(x=0.01)
     title = "Loss so far, minus that of the combination: above 0 is worse"
-    describe(ax, "rounds", f"sum of {_name(run)}, difference", title)
-    legend(ax, own)
-    return ax
+    return "rounds", f"sum of {_name(run)}, difference", title
 
 
-def average(run: Combination, ax: Axes | None, most: int) -> Axes:
+def _average(ax: Axes, run: Combination, who: _Cast) -> Labels:
     """Draw the mean loss of each expert, of the uniform mixture, and of the best fixed weights in hindsight."""
-    ax, _ = axes("plot", ax)
-    who = _Cast(run, most)
     theirs = run.expert_losses()
     bars = {run.names[i]: (float(np.nanmean(theirs[:, i])), who.colors[k]) for k, i in enumerate(who.shown)}
     mean = (run.awake * run.experts).sum(axis=1) / run.awake.sum(axis=1)
@@ -122,14 +114,11 @@ def average(run: Combination, ax: Axes | None, most: int) -> Axes:
     ax.set_yticks(range(len(names)), names)
     ax.invert_yaxis()
     ax.margins(x=0.12)
-    describe(ax, f"mean {_name(run)}", "", "Mean loss: shorter is better (an expert's in the rounds it was awake)")
-    return ax
+    return f"mean {_name(run)}", "", "Mean loss: shorter is better (an expert's in the rounds it was awake)"
 
 
-def contributions(run: Combination, ax: Axes | None, most: int) -> Axes:
+def _contributions(ax: Axes, run: Combination, who: _Cast) -> Labels:
     """Draw each expert's part of the forecast, weight times forecast, and the forecast itself."""
-    ax, own = axes("plot", ax)
-    who = _Cast(run, most)
     t, parts = _shares(who.sums(run.played * run.experts), len(run.y))
     up = np.cumsum(np.maximum(parts, 0.0), axis=1)
     down = np.cumsum(np.minimum(parts, 0.0), axis=1)
@@ -139,14 +128,11 @@ def contributions(run: Combination, ax: Axes | None, most: int) -> Axes:
             ax.fill_between(t, below, sums[:, k], color=who.colors[k], linewidth=0, label=label)
     ax.plot(t, parts.sum(axis=1), color="black", linewidth=1.2, label=f"{run.title} forecast")
     ax.margins(x=0)
-    describe(ax, "round", "weight × forecast", "Each expert's part of the forecast")
-    legend(ax, own)
-    return ax
+    return "round", "weight × forecast", "Each expert's part of the forecast"
 
 
-def oracle(run: Combination, ax: Axes | None, most: int) -> Axes:
+def _oracle(ax: Axes, run: Combination, who: _Cast) -> Labels:
     """The mean loss of the best sequence of experts, by how often it may change; and others to compare with."""
-    ax, own = axes("plot", ax)
     T = len(run.y)
     best = hindsight(run.experts, run.y, "shifting", loss=run.loss_name, tau=run.tau, awake=run.awake)
     fixed = hindsight(run.experts, run.y, "convex", loss=run.loss_name, tau=run.tau, awake=run.awake)
@@ -157,8 +143,23 @@ def oracle(run: Combination, ax: Axes | None, most: int) -> Axes:
     ax.set_xlim(0, len(best.losses) - 1 or 1)
     ax.set_xscale("symlog", linthresh=10)
     ax.set_ylim(bottom=0)
-    describe(
-        ax, f"changes of expert allowed in {T} rounds", f"mean {_name(run)}", "One expert at a time, with hindsight"
-    )
-    legend(ax, own)
+    return f"changes of expert allowed in {T} rounds", f"mean {_name(run)}", "One expert at a time, with hindsight"
+
+
+DRAWN = {
+    "weights": _weights,
+    "box": _box,
+    "cumulative": _cumulative,
+    "average": _average,
+    "contributions": _contributions,
+    "oracle": _oracle,
+}
+
+
+def draw(kind: str, run: Combination, ax: Axes | None, most: int) -> Axes:
+    """Draw a picture on the Axes given, or on a new figure; the experts beyond the first `most` are summed up."""
+    ax, own = axes("plot", ax)
+    describe(ax, *DRAWN[kind](ax, run, _Cast(run, most)))
+    if kind not in ("box", "average"):  # whose axis names the experts
+        legend(ax, own)
     return ax

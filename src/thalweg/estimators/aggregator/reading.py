@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from thalweg._types import Array
-from thalweg._validate import real_array, short_repr
+from thalweg._validate import check_choice, real_array, short_repr
 from thalweg.errors import InputError
 from thalweg.estimators._frames import FrameTable, column, table
 from thalweg.parts.covariance import LARGEST_FORECAST
-from thalweg.parts.forecast_losses import CLOSEST
+from thalweg.parts.forecast_losses import CLOSEST, CODES
 
-__all__ = ["Rows", "one_row", "read_answers", "read_rows", "row"]
+__all__ = ["Rows", "as_row", "one_row", "read_answers", "read_loss", "read_rows"]
+
+
+OPERA = {"mse": "square", "mae": "absolute", "mape": "percentage"}  # its names of losses
 
 
 class Rows(NamedTuple):
@@ -22,6 +25,12 @@ class Rows(NamedTuple):
     came: FrameTable  # as it was given
     X: Array  # (n, K); 0 where an expert sleeps
     A: Array  # (n, K) how much of each is awake
+
+
+def read_loss(owner: str, loss: object) -> str:
+    """Return a loss by its name or by OPERA's."""
+    name = loss.lower() if isinstance(loss, str) else loss
+    return check_choice(owner, "loss", OPERA.get(name, name) if isinstance(name, str) else name, tuple(CODES))
 
 
 def read_rows(
@@ -101,12 +110,14 @@ def one_row(experts: object) -> Array | None:
     return None if array is None or array.ndim != 1 else array.reshape(1, -1)
 
 
-def row(awake: object) -> Any:
+def as_row(awake: object) -> object:
     """Return one round's `awake` as a row."""
-    given: Any = awake
+    given = awake
     if isinstance(awake, list | tuple):
         given = [float(one) if isinstance(one, bool) else one for one in awake]
-    array = real_array(given.astype(np.float64) if getattr(given, "dtype", None) == np.bool_ else given)
+    elif getattr(awake, "dtype", None) == np.bool_:
+        given = np.asarray(awake, dtype=np.float64)
+    array = real_array(given)
     return awake if array is None or array.ndim != 1 else array.reshape(1, -1)
 
 

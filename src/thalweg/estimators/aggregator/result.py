@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from thalweg._kernels.jit import kernel
 from thalweg._types import Array
 from thalweg._validate import check_choice
 from thalweg.errors import InputError
-from thalweg.estimators._frames import FrameTable
+from thalweg.estimators._frames import FrameTable, Native
 from thalweg.parts.forecast_losses import CODES, cost
 from thalweg.regret._axes import plain
 
@@ -73,12 +73,12 @@ class Combination:
     came: FrameTable = field(repr=False)
 
     @property
-    def predictions(self) -> Any:
+    def predictions(self) -> Native:
         """The combined forecasts: an array (T,), or a data frame of the kind that came, column "prediction"."""
         return self.came.like(self.said, ["prediction"])
 
     @property
-    def weights(self) -> Any:
+    def weights(self) -> Native:
         """The weights of every round: an array (T, K), or a data frame of the kind that came."""
         return self.came.like(self.played, self.names)
 
@@ -111,7 +111,7 @@ class Combination:
         """
         from thalweg.estimators.aggregator import pictures
 
-        draw = getattr(pictures, check_choice("plot", "kind", kind, PICTURES))
+        check_choice("plot", "kind", kind, PICTURES)
         if not len(self.y):
             raise InputError("plot needs at least one round. Got none.")
-        return draw(replace(self, names=tuple(map(plain, self.names))), ax, most)  # type: ignore[no-any-return]
+        return pictures.draw(kind, replace(self, names=tuple(map(plain, self.names))), ax, most)

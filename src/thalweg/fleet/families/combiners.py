@@ -16,7 +16,6 @@ from thalweg._kernels.pointers import Pointer, call
 from thalweg.errors import InputError
 from thalweg.estimators.aggregator.aggregator import Aggregator
 from thalweg.estimators.aggregator.kernels import ANSWERED, PREDICTED, answer, ask, recall
-from thalweg.estimators.aggregator.machine import CopyHandles
 from thalweg.estimators.aggregator.reading import read_answers, read_rows
 from thalweg.fleet.families.base import Family, Growth, ordered
 from thalweg.fleet.kernels import FULL, REFUSED, stopped
@@ -105,14 +104,9 @@ class Combiners(Family):
         """See `Family`."""
         return learner._memory
 
-    def _turns(self, learner: Aggregator) -> CopyHandles:
-        learner._door(0)
-        assert learner._turns is not None
-        return learner._turns
-
     def tree(self, learner: Aggregator) -> CombinerSeat:
         """See `Family`."""
-        handle = self._turns(learner)[0]
+        handle = learner._turns[0]
         return CombinerSeat(
             Pointer(ask, f"f8(any,{','.join(ASK)})", (handle.kind, *ASK)),
             Pointer(recall, f"f8(any,{','.join(RECALL)})", (handle.kind, *RECALL)),
@@ -124,7 +118,7 @@ class Combiners(Family):
 
     def spare(self, learner: Aggregator) -> list[NDArray[Any]]:
         """How many Trackers have not begun."""
-        return [self._turns(learner)._pending]
+        return [learner._turns.pending]
 
     def same(self, learner: Aggregator) -> str:
         """See `Family`."""

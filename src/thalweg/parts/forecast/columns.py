@@ -3,25 +3,22 @@
     z_t - z_{t-1} from z_{t-1}, steps between neighbouring lags, and the columns of round t                          (1)
 
 The model is that of `TrackingRegressor` (`thalweg.parts.linear`), which follows drifts. Forecasters without columns
-have `NoColumns` in its place.
+have `Nothing` in its place, for which the generic functions do nothing.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-
-from thalweg._core.state import Floats, Ints, Past, Plan, field, part, scratch
-from thalweg._kernels.jit import generic, implement, inner
+from thalweg._core.state import Floats, Ints, field, part, scratch
+from thalweg._kernels.jit import implement, inner, optional
+from thalweg._kernels.vectors import copy
 from thalweg._validate import LARGEST_ENTRY
 from thalweg.parts.forecast.past import hold, is_there, size_or_absent
-from thalweg.parts.linear.plan import LinearLayout, begin_linear
-from thalweg.parts.linear.rows import learn_row, predict_row
+from thalweg.parts.linear.rows import LinearSettings, LinearState, learn_row, predict_row
 from thalweg.parts.records import has_slots
 
 __all__ = [
+    "ColumnsSettings",
     "ColumnsState",
-    "NoColumns",
-    "columns_plan",
     "forecast_columns",
     "give_rows",
     "has_capacity",
@@ -29,17 +26,11 @@ __all__ = [
     "learn_columns",
 ]
 
-LOSSES = {"squared": "squared_error", "absolute": "absolute_error"}
-
-
-class NoColumns(NamedTuple):
-    """There are no columns."""
-
 
 class ColumnsState(NamedTuple):
     """A linear model, and the columns of the present round."""
 
-    model: Any = part()
+    model: LinearState = part()
     row: Floats = field("C", size_or_absent(LARGEST_ENTRY), called="columns")  # ABSENT where one is not known
 
 
@@ -47,82 +38,38 @@ class ColumnsSettings(NamedTuple):
     """Constants and scratch space."""
 
     lags: Ints
-    model: Any = part()
+    model: LinearSettings = part()
     at: Ints = scratch("X")
     x: Floats = scratch("X")
     given: Floats = scratch("H C")  # columns of the next rounds
 
 
-def columns_plan(columns: int, lags: tuple[int, ...], horizon: int, loss: str, slots: int) -> Plan:
-    """Return the plan for a number of columns."""
-    if columns == 0:
-        return Plan(NoColumns, ())
-    features = 1 + max(0, len(lags) - 1) + columns
-    layout = LinearLayout(features, LOSSES[loss])
-    return Plan(
-        ColumnsState,
-        ColumnsSettings(np.array(lags, dtype=np.int64)),
-        {"C": columns, "X": features, "H": horizon},
-        {"model": layout.plan({**layout.sizes(), "slots": slots})},
-        pasts=lambda s, c, past: {"model": Past.whole(int(s.model.clock[0]))},
-        begin=lambda s, c: begin_linear(s.model, c.model),
-    )
-
-
-@generic
-def has_capacity(e: Any, rounds: int) -> bool:
+@optional
+def has_capacity(e: object, rounds: int) -> bool:
     """Whether there is capacity for a number of rounds."""
-    ...
-
-
-@generic
-def give_rows(e: Any, c: Any, rows: Floats, first: int, known: int) -> None:
-    """given <- the columns of the `known` rounds from `first` on."""
-
-
-@generic
-def keep_row(e: Any, c: Any) -> None:
-    """Remember the columns of the present round, the first that is given."""
-
-
-@generic
-def forecast_columns(
-    e: Any, c: Any, line: Floats, L: int, t: int, known: int, low: float, high: float, out: Floats
-) -> bool:
-    """out[h - 1] <- forecasts for the `known` rounds whose columns are given; False where there are none."""
-    ...
-
-
-@generic
-def learn_columns(e: Any, c: Any, line: Floats, L: int, t: int, z: float) -> None:
-    """The value z, and the columns that were kept for it."""
-
-
-@implement(has_capacity, NoColumns)
-def _always(e: NoColumns, rounds: int) -> bool:
     return True
 
 
-@implement(give_rows, NoColumns)
-def _no_rows(e: NoColumns, c: Any, rows: Floats, first: int, known: int) -> None:
-    pass
+@optional
+def give_rows(e: object, c: object, rows: Floats, first: int, known: int) -> None:
+    """given <- the columns of the `known` rounds from `first` on."""
 
 
-@implement(keep_row, NoColumns)
-def _no_row(e: NoColumns, c: Any) -> None:
-    pass
+@optional
+def keep_row(e: object, c: object) -> None:
+    """Remember the columns of the present round, the first that is given."""
 
 
-@implement(forecast_columns, NoColumns)
-def _silent(
-    e: NoColumns, c: Any, line: Floats, L: int, t: int, known: int, low: float, high: float, out: Floats
-) -> bool:
-    return False
+@optional
+def forecast_columns(
+    e: object, c: object, line: Floats, L: int, t: int, known: int, low: float, high: float, out: Floats
+) -> None:
+    """out[h - 1] <- forecasts for the `known` rounds whose columns are given."""
 
 
-@implement(learn_columns, NoColumns)
-def _nothing(e: NoColumns, c: Any, line: Floats, L: int, t: int, z: float) -> None:
-    pass
+@optional
+def learn_columns(e: object, c: object, line: Floats, L: int, t: int, z: float) -> None:
+    """The value z, and the columns that were kept for it."""
 
 
 @implement(has_capacity, ColumnsState)
@@ -133,14 +80,12 @@ def _has_capacity(e: ColumnsState, rounds: int) -> bool:
 @implement(give_rows, ColumnsState)
 def _give(e: ColumnsState, c: ColumnsSettings, rows: Floats, first: int, known: int) -> None:
     for h in range(known):
-        for j in range(rows.shape[1]):
-            c.given[h, j] = rows[first + h, j]
+        copy(rows[first + h], c.given[h])
 
 
 @implement(keep_row, ColumnsState)
 def _keep(e: ColumnsState, c: ColumnsSettings) -> None:
-    for j in range(e.row.shape[0]):
-        e.row[j] = c.given[0, j]
+    copy(c.given[0], e.row)
 
 
 @inner
@@ -150,10 +95,8 @@ def _design(c: ColumnsSettings, line: Floats, at: int, t: int, row: Floats) -> i
     c.at[0], c.x[0] = 1, line[at - 1]
     for k in range(K - 1):
         if c.lags[k + 1] <= t:
-            c.at[n], c.x[n] = (
-                k + 2,
-                hold(line[at - c.lags[k]] - line[at - c.lags[k + 1]], -LARGEST_ENTRY, LARGEST_ENTRY),
-            )
+            step = line[at - c.lags[k]] - line[at - c.lags[k + 1]]
+            c.at[n], c.x[n] = k + 2, hold(step, -LARGEST_ENTRY, LARGEST_ENTRY)
             n += 1
     for j in range(row.shape[0]):
         if is_there(row[j]):
@@ -165,14 +108,13 @@ def _design(c: ColumnsSettings, line: Floats, at: int, t: int, row: Floats) -> i
 @implement(forecast_columns, ColumnsState)
 def _forecast_columns(
     e: ColumnsState, c: ColumnsSettings, line: Floats, L: int, t: int, known: int, low: float, high: float, out: Floats
-) -> bool:
+) -> None:
     if e.model.clock[0] == 0:
-        return False
+        return
     for h in range(min(known, out.shape[0])):
         n = _design(c, line, L + h, t, c.given[h])
         said = line[L + h - 1] + predict_row(e.model, c.model, c.at[:n], c.x[:n])
         line[L + h] = out[h] = hold(said, low, high)
-    return True
 
 
 @implement(learn_columns, ColumnsState)

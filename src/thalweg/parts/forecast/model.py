@@ -12,35 +12,50 @@ clipped to the range of cleaned values (`thalweg.parts.forecast.past`), widened 
 """
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from thalweg._core.rules import counters
-from thalweg._core.state import Floats, Ints, Past, Plan, field, part, scratch
+from thalweg._core.state import Floats, Ints, Nothing, Past, field, part, scratch
 from thalweg._kernels.handle import Handle, parts
 from thalweg._kernels.jit import inner, kernel
+from thalweg._kernels.vectors import copy
 from thalweg._validate import LARGEST_ENTRY
 from thalweg.parts.forecast.columns import (
-    columns_plan,
+    ColumnsSettings,
+    ColumnsState,
     forecast_columns,
     give_rows,
     has_capacity,
     keep_row,
     learn_columns,
 )
-from thalweg.parts.forecast.combination import combination_plan, judge_candidates, weigh_candidates
+from thalweg.parts.forecast.combination import (
+    CombinationSettings,
+    CombinationState,
+    judge_candidates,
+    weigh_candidates,
+)
 from thalweg.parts.forecast.direct import (
     BASE,
     SHARED,
-    direct_plan,
+    DirectSettings,
+    DirectState,
     keep_shared,
     learn_direct,
     shift_bases,
     solve_direct,
     wait_direct,
 )
-from thalweg.parts.forecast.lagged import LAGS, SEASONAL_DIFFERENCES, forecast_lagged, lagged_plan, learn_lagged, reach
+from thalweg.parts.forecast.lagged import (
+    LAGS,
+    SEASONAL_DIFFERENCES,
+    LaggedSettings,
+    LaggedState,
+    forecast_lagged,
+    learn_lagged,
+)
 from thalweg.parts.forecast.past import (
     ABSENT,
     CHANGED,
@@ -64,9 +79,10 @@ from thalweg.parts.forecast.past import (
     TIME,
     TRUSTED,
     WARM,
+    HistorySettings,
+    HistoryState,
     accept,
     fill,
-    history_plan,
     hold,
     is_there,
     lay_out,
@@ -77,26 +93,32 @@ from thalweg.parts.forecast.past import (
     usual,
     usual_error,
 )  # fmt: skip
-from thalweg.parts.forecast.seasons import LONGEST
 from thalweg.parts.forecast.smoothing import (
     SEASONAL_ROWS,
-    bank_plan,
+    BankSettings,
+    BankState,
     coast,
     forecast_smoothed,
     shift_levels,
     smooth,
     start_season,
 )  # fmt: skip
-from thalweg.parts.forecast.spans import learn_scale, learn_span, spans_plan, wait_for_answer, write_spans
+from thalweg.parts.forecast.spans import (
+    SpansSettings,
+    SpansState,
+    learn_scale,
+    learn_span,
+    wait_for_answer,
+    write_spans,
+)
 
 __all__ = [
-    "ASKED", "CHECK", "FOUND", "ForecastSettings", "ForecastState", "answer", "ask", "candidates", "forecast_plan",
-    "play",
+    "ASKED", "CHECK", "FOUND", "OTHERS", "PLAYED", "ROUNDS", "SEASONAL", "ForecastSettings", "ForecastState", "answer",
+    "ask", "forecast_holds", "play",
 ]  # fmt: skip
 
-ROUNDS, ASKED, CHECK = range(
-    3
-)  # of `clock`: rounds, whether the current one was forecast, and the round of the next test for seasons
+# of `clock`: rounds, whether the current one was forecast, and the round of the next test for seasons (0: none)
+ROUNDS, ASKED, CHECK = range(3)
 FOUND = 2  # maximal number of seasons found in the series itself
 PLAYED, WAITS = 0, 1  # status of a round; it WAITS for capacity or for a test for seasons
 NAIVE, DRIFT, TREND, LAGGED, OTHERS = range(5)
@@ -107,13 +129,13 @@ LEAST = 1e-4  # as a share of the range of values: smaller errors are never cut
 class ForecastState(NamedTuple):
     """The whole state of a forecaster."""
 
-    history: Any = part()
-    bank: Any = part()
-    lagged: Any = part()
-    direct: Any = part()
-    pool: Any = part()
-    spans: Any = part()
-    columns: Any = part()
+    history: HistoryState = part()
+    bank: BankState = part()
+    lagged: LaggedState = part()
+    direct: DirectState = part()
+    pool: CombinationState = part()
+    spans: SpansState = part()
+    columns: ColumnsState | Nothing = part()
     forecast: Floats = field("1", size_or_absent(LARGEST_ENTRY), start=ABSENT)  # of the next value
     found: Ints = field(str(FOUND), counters, called="seasons")  # in the series itself; 0: none
     clock: Ints = field("3", counters, called="counters")
@@ -128,13 +150,13 @@ class ForecastSettings(NamedTuple):
     at_columns: int  # index of the candidate with columns, -1 if there are none
     at_seasons: int  # the first candidate with a season
     search: bool  # whether to test for seasons
-    columns: Any = part()
-    history: Any = part()
-    bank: Any = part()
-    lagged: Any = part()
-    direct: Any = part()
-    pool: Any = part()
-    spans: Any = part()
+    columns: ColumnsSettings | tuple[()] = part()
+    history: HistorySettings = part()
+    bank: BankSettings = part()
+    lagged: LaggedSettings = part()
+    direct: DirectSettings = part()
+    pool: CombinationSettings = part()
+    spans: SpansSettings = part()
     forecasts: Floats = scratch("K H")
     smoothed: Floats = scratch("4 H")
     mean: Floats = scratch("H")
@@ -143,74 +165,8 @@ class ForecastSettings(NamedTuple):
     shares: Floats = scratch("K")  # weights of the candidates in the forecast of the next value
 
 
-def candidates(seasons: tuple[int, ...], found: tuple[int, ...], columns: int) -> list[str]:
-    """Return the names of the candidates, in their order."""
-    names = ["naive", "drift", "damped trend", "lags"]
-    names += [] if seasons else ["direct", "log direct"]
-    names += ["columns"] if columns else []
-    kinds = ["level slow", "level", "trend", "trend fast"]
-    for m in (*seasons, *found):
-        names += [f"seasonal naive {m}", *(f"{kind} {m}" for kind in kinds), *(f"log {kind} {m}" for kind in kinds)]
-        names += [f"lags {m}", f"seasonal differences {m}", f"log seasonal differences {m}", f"direct {m}"]
-        names += [f"log direct {m}"]
-    return names
-
-
-def forecast_plan(
-    seasons: tuple[int, ...],
-    found: tuple[int, ...],
-    lags: tuple[int, ...],
-    columns: int,
-    horizon: int,
-    levels: tuple[float, ...],
-    loss: str,
-    length: int,
-    check: int,
-    slots: int,
-) -> Plan:
-    """Return the plan of a forecaster.
-
-    At least `length` past values are kept for the tests for seasons, the first of which is in round `check` (0: none).
-    `slots` is the capacity of the model of columns.
-    """
-    every = (*seasons, *found)
-    Q, plain = len(every), not seasons
-    K, V = len(candidates(seasons, found, columns)), len(levels)
-    pool = combination_plan(horizon, K, loss == "squared")
-    A, S = pool.sizes["A"], pool.sizes["S"]
-
-    def begin(s: ForecastState, c: ForecastSettings) -> None:
-        for name, one in inside.items():
-            one.begin(getattr(s, name), getattr(c, name))
-        s.clock[CHECK] = check
-
-    inside = {
-        "history": history_plan(max(length, reach(lags, every)), horizon),
-        "bank": bank_plan(every),
-        "lagged": lagged_plan(lags, every),
-        "direct": direct_plan(2 * (int(plain) + Q), pool.settings.horizons),
-        "pool": pool,
-        "spans": spans_plan(levels, A, S),
-        "columns": columns_plan(columns, lags, horizon, loss, slots),
-    }
-    return Plan(
-        ForecastState,
-        ForecastSettings(
-            np.array(every, dtype=np.int64),
-            plain,
-            max((*(2 * m for m in every), LONGEST if check else 0), default=0),
-            OTHERS + 2 * plain if columns else -1,
-            K - SEASONAL * Q,
-            check > 0,
-        ),
-        {"K": K, "H": horizon, "V": V},
-        inside,
-        holds=_holds,
-        begin=begin,
-    )
-
-
-def _holds(s: ForecastState, c: ForecastSettings, past: Past) -> Iterator[tuple[str, bool]]:
+def forecast_holds(s: ForecastState, c: ForecastSettings, past: Past) -> Iterator[tuple[str, bool]]:
+    """Relations that the next round relies on."""
     rounds, asked, check = s.clock.tolist()
     yield "counters", asked in (0, 1) and int(s.history.counts[TIME]) <= rounds
     yield "counters", check == 0 or bool(c.search)
@@ -230,11 +186,11 @@ def _bounds(s: ForecastState) -> tuple[float, float]:
 
 
 @inner
-def _put(s: ForecastState, row: Floats, p: int, low: float, high: float, out: Floats) -> None:
-    """out <- forecasts in space p, as values within the range."""
+def _put(row: Floats, p: int, low: float, high: float, out: Floats) -> None:
+    """out <- forecasts in space p, as values within the range; ABSENT where there is none."""
     for h in range(row.shape[0]):
         value = row[h] if p == 0 else np.exp(min(row[h], 700.0))
-        out[h] = hold(value, low, high)
+        out[h] = hold(value, low, high) if is_there(row[h]) else ABSENT
 
 
 @inner
@@ -292,9 +248,7 @@ def _direct(
     if not ready:
         for a in range(A):
             s.direct.waiting[i, c.pool.first[a] + t % c.pool.horizons[a], BASE] = ABSENT
-    for h in range(H):
-        if is_there(out[h]):
-            out[h] = hold(out[h] if p == 0 else np.exp(min(out[h], 700.0)), low, high)
+    _put(out, p, low, high, out)
 
 
 @inner
@@ -312,7 +266,7 @@ def _speak(s: ForecastState, c: ForecastSettings, known: int) -> None:
         out[NAIVE, h] = last
         out[DRIFT, h] = hold(last + (h + 1 + gap) * drift, low, high) if enough else ABSENT
     forecast_smoothed(s.bank, c.bank, -1, 0, 2, t, c.smoothed[2])
-    _put(s, c.smoothed[2], 0, low, high, out[TREND])
+    _put(c.smoothed[2], 0, low, high, out[TREND])
     line = c.history.line
     if not forecast_lagged(s.lagged, c.lagged, history, line[0], LAGS, -1, 0, low, high, out[LAGGED]):
         _no_forecast(out[LAGGED])
@@ -354,7 +308,7 @@ def _speak_season(s: ForecastState, c: ForecastSettings, q: int, low: float, hig
         if s.bank.started[q + 1] == 1:
             for j in range(SEASONAL_ROWS):
                 forecast_smoothed(s.bank, c.bank, q, p, j, t, c.smoothed[j])
-                _put(s, c.smoothed[j], p, low, high, out[first + 1 + 4 * p + j])
+                _put(c.smoothed[j], p, low, high, out[first + 1 + 4 * p + j])
         _direct(s, c, i, q, p, low, high, out[first + 12 + p])
         if p == 1:
             low_z, high_z = -700.0, np.log(max(high, 1e-300))
@@ -362,7 +316,7 @@ def _speak_season(s: ForecastState, c: ForecastSettings, q: int, low: float, hig
         if forecast_lagged(
             s.lagged, c.lagged, history, line[p], SEASONAL_DIFFERENCES, q, p, low_z, high_z, differences
         ):
-            _put(s, differences, p, low, high, differences)
+            _put(differences, p, low, high, differences)
 
 
 @inner
@@ -608,12 +562,10 @@ def play(
         known = min(H, rows.shape[0] - t)
         give_rows(s.columns, c.columns, rows, t, known)
         _forecast(s, c, known)
-        for h in range(H):
-            means[t, h] = c.mean[h]
-            for v in range(lower.shape[1]):
-                lower[t, v, h] = c.lower[v, h]
-                upper[t, v, h] = c.upper[v, h]
-        for k in range(weights.shape[1]):
-            weights[t, k] = c.shares[k]
+        copy(c.mean, means[t])
+        copy(c.shares, weights[t])
+        for v in range(lower.shape[1]):
+            copy(c.lower[v], lower[t, v])
+            copy(c.upper[v], upper[t, v])
         _learn(s, c, values[t])
     return T

@@ -25,31 +25,18 @@ from thalweg._kernels.jit import inner
 from thalweg._validate import LARGEST_ENTRY
 
 __all__ = [
-    "PLAIN",
-    "PLAIN_ROWS",
-    "SEASONAL",
-    "SEASONAL_ROWS",
-    "BankSettings",
-    "BankState",
-    "bank_plan",
-    "coast",
-    "forecast_smoothed",
-    "plain_row",
-    "season_row",
-    "shift_levels",
-    "smooth",
+    "SEASONAL_ROWS", "BankSettings", "BankState", "bank_plan", "coast", "forecast_smoothed", "shift_levels", "smooth",
     "start_season",
 ]  # fmt: skip
 
 # alpha, beta, phi, gamma
 PLAIN = ((0.15, 0.0, 1.0, 0.0), (0.6, 0.0, 1.0, 0.0), (0.5, 0.05, 0.9, 0.0))
 SEASONAL = ((0.05, 0.0, 1.0, 0.05), (0.35, 0.0, 1.0, 0.3), (0.5, 0.05, 0.95, 0.3), (0.9, 0.3, 0.98, 0.3))
-FARTHEST = (
-    1e6 * LARGEST_ENTRY
-)  # of levels and seasons: (2) is stable, and adds up to a few times m of the largest value
+# of levels and seasons: (2) is stable, and adds up to a few times m of the largest value
+FARTHEST = 1e6 * LARGEST_ENTRY
 UNLIKE = 8.0  # mean steps between two values of one phase
 PLAIN_ROWS, SEASONAL_ROWS = len(PLAIN), len(SEASONAL)
-PLAIN_BASE, SEASONAL_BASE = 1, 1  # the row in a group whose errors direct models use
+BASE = 1  # the row in a group whose errors direct models use
 
 
 class BankState(NamedTuple):
@@ -82,15 +69,15 @@ def bank_plan(seasons: tuple[int, ...]) -> Plan:
 
 
 @inner
-def plain_row(p: int, j: int) -> int:
+def _plain_row(p: int, j: int) -> int:
     """The row of smoothing j without a season in space p."""
-    return p * 3 + j
+    return p * PLAIN_ROWS + j
 
 
 @inner
-def season_row(q: int, p: int, j: int) -> int:
+def _season_row(q: int, p: int, j: int) -> int:
     """The row of smoothing j of season q in space p."""
-    return 6 + (2 * q + p) * 4 + j
+    return 2 * PLAIN_ROWS + (2 * q + p) * SEASONAL_ROWS + j
 
 
 @inner
@@ -102,7 +89,7 @@ def _values(c: BankSettings, q: int, p: int, j: int) -> int:
 @inner
 def forecast_smoothed(s: BankState, c: BankSettings, q: int, p: int, j: int, t: int, out: Floats) -> None:
     """out[h - 1] <- (1), of season q, or without one where q = -1."""
-    r = plain_row(p, j) if q < 0 else season_row(q, p, j)
+    r = _plain_row(p, j) if q < 0 else _season_row(q, p, j)
     phi = c.plain[j, 2] if q < 0 else c.seasonal[j, 2]
     level, slope, power = s.level[r], s.slope[r], 1.0
     if q < 0:
@@ -124,13 +111,13 @@ def forecast_smoothed(s: BankState, c: BankSettings, q: int, p: int, j: int, t: 
 def coast(s: BankState, c: BankSettings) -> None:
     """A missing value: (2) with e = 0."""
     for p in range(2):
-        for j in range(3):
-            r = plain_row(p, j)
+        for j in range(PLAIN_ROWS):
+            r = _plain_row(p, j)
             s.slope[r] *= c.plain[j, 2]
             s.level[r] += s.slope[r]
         for q in range(c.seasons.shape[0]):
-            for j in range(4):
-                r = season_row(q, p, j)
+            for j in range(SEASONAL_ROWS):
+                r = _season_row(q, p, j)
                 s.slope[r] *= c.seasonal[j, 2]
                 s.level[r] += s.slope[r]
 
@@ -143,8 +130,8 @@ def _rate(alpha: float, gap: int) -> float:
 @inner
 def smooth(s: BankState, c: BankSettings, p: int, z: float, t: int, seen: int, gap: int) -> None:
     """(2) for all rows of space p; `seen` values came before."""
-    for j in range(3):
-        r = plain_row(p, j)
+    for j in range(PLAIN_ROWS):
+        r = _plain_row(p, j)
         if s.started[0] == 0:
             s.level[r] = z
             continue
@@ -153,7 +140,7 @@ def smooth(s: BankState, c: BankSettings, p: int, z: float, t: int, seen: int, g
         a = max(_rate(c.plain[j, 0], gap), 1.0 / (seen + 2.0))
         s.level[r] += b + a * e
         s.slope[r] = b + a * c.plain[j, 1] * e
-        if j == 1:
+        if j == BASE:
             s.recent[0, p, 1] = s.recent[0, p, 0]
             s.recent[0, p, 0] = e
     for q in range(c.seasons.shape[0]):
@@ -161,15 +148,15 @@ def smooth(s: BankState, c: BankSettings, p: int, z: float, t: int, seen: int, g
             continue
         m = c.seasons[q]
         phase = t % m
-        for j in range(4):
-            r, at = season_row(q, p, j), _values(c, q, p, j) + phase
+        for j in range(SEASONAL_ROWS):
+            r, at = _season_row(q, p, j), _values(c, q, p, j) + phase
             b = c.seasonal[j, 2] * s.slope[r]
             e = z - (s.level[r] + b + s.season[at])
             a = _rate(c.seasonal[j, 0], gap)
             s.level[r] += b + a * e
             s.slope[r] = b + a * c.seasonal[j, 1] * e
             s.season[at] += c.seasonal[j, 3] * (1.0 - a) * e
-            if j == 1:
+            if j == BASE:
                 s.recent[q + 1, p, 1] = s.recent[q + 1, p, 0]
                 s.recent[q + 1, p, 0] = e
                 s.phases[2 * c.starts[q] + p * m + phase] = e
@@ -187,8 +174,8 @@ def start_season(s: BankState, c: BankSettings, q: int, t: int, line: Floats, L:
         one /= m
         two /= m
         slope = (two - one) / m
-        for j in range(4):
-            r, first = season_row(q, p, j), _values(c, q, p, j)
+        for j in range(SEASONAL_ROWS):
+            r, first = _season_row(q, p, j), _values(c, q, p, j)
             for i in range(m):
                 trend = slope * (i - 0.5 * (m - 1))
                 before, lately = line[p, L - 2 * m + i] - one - trend, line[p, L - m + i] - two - trend
@@ -204,10 +191,10 @@ def start_season(s: BankState, c: BankSettings, q: int, t: int, line: Floats, L:
 @inner
 def shift_levels(s: BankState, c: BankSettings, shift: float, shift_log: float) -> None:
     """The level of the series has changed."""
-    for j in range(3):
-        s.level[plain_row(0, j)] += shift
-        s.level[plain_row(1, j)] += shift_log
+    for j in range(PLAIN_ROWS):
+        s.level[_plain_row(0, j)] += shift
+        s.level[_plain_row(1, j)] += shift_log
     for q in range(c.seasons.shape[0]):
-        for j in range(4):
-            s.level[season_row(q, 0, j)] += shift
-            s.level[season_row(q, 1, j)] += shift_log
+        for j in range(SEASONAL_ROWS):
+            s.level[_season_row(q, 0, j)] += shift
+            s.level[_season_row(q, 1, j)] += shift_log

@@ -32,6 +32,7 @@ from thalweg._core.state import Floats, Ints, Past, Plan, field, scratch
 from thalweg._kernels.jit import inner
 from thalweg._validate import LARGEST_ENTRY
 from thalweg.parts.forecast.past import ABSENT, is_there, size_or_absent
+from thalweg.parts.ranked import insert, quantile, replace
 
 __all__ = ["SpansSettings", "SpansState", "learn_scale", "learn_span", "spans_plan", "wait_for_answer", "write_spans"]
 
@@ -116,14 +117,6 @@ def _spread(values: Floats, n: int) -> float:
 
 
 @inner
-def _quantile(values: Floats, n: int, rank: float) -> float:
-    """The quantile of n sorted numbers, with ranks from 1."""
-    r = min(max(rank - 1.0, 0.0), n - 1.0)
-    low = int(r)
-    return values[low] + (r - low) * (values[min(low + 1, n - 1)] - values[low])
-
-
-@inner
 def _held(ratio: float) -> float:
     return min(max(ratio, 1.0 / FARTHEST), FARTHEST)
 
@@ -147,7 +140,7 @@ def write_spans(s: SpansState, c: SpansSettings, horizons: Ints, means: Floats) 
         for v in range(c.levels.shape[0]):
             q = ABSENT
             if n > 0:
-                E = _quantile(s.sorted[a], n, c.levels[v] * (n + 1.0))
+                E = quantile(s.sorted[a], n, c.levels[v])
                 both = n * E + NORMAL * min(c.normal[v] * spread, WIDEST * E)
                 q = np.exp(s.theta[a, v]) * c.units[a] * (1.0 + EARLY / max(n, LEAST)) * both / (n + NORMAL)  # (2), (4)
             if n < FEW and a > 0 and is_there(c.q[a - 1, v]):
@@ -191,28 +184,10 @@ def learn_span(s: SpansState, c: SpansSettings, a: int, h: int, slot: int, y: fl
         kept, n = s.kept[a], _used(s.kept[a], W)
         if _used(kept + 1, W) == n:
             oldest = (kept - n) % W
-            _remove(s.sorted[a], n, s.scores[a, oldest])
+            replace(s.sorted[a], n, s.scores[a, oldest], u)
             s.scores[a, oldest] = 0.0
-            n -= 1
+        else:
+            insert(s.sorted[a], n, u)
         s.scores[a, kept % W] = u
-        _insert(s.sorted[a], n, u)
         s.kept[a] += 1
     s.answers[a] += 1
-
-
-@inner
-def _remove(values: Floats, n: int, old: float) -> None:
-    i = 0
-    while i < n - 1 and values[i] != old:
-        i += 1
-    for j in range(i, n - 1):
-        values[j] = values[j + 1]
-
-
-@inner
-def _insert(values: Floats, n: int, new: float) -> None:
-    j = n
-    while j > 0 and values[j - 1] > new:
-        values[j] = values[j - 1]
-        j -= 1
-    values[j] = new

@@ -3,11 +3,10 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thalweg._core.memory import Saved
 from thalweg._core.state import Block, Past, Plan
 from thalweg._validate import LARGEST_ENTRY
 from thalweg.parts.jury import begin_jury, jury_plan
@@ -77,7 +76,7 @@ class LinearLayout:
             "slots": self.slots(0),
         }
 
-    def sizes_of(self, saved: Mapping[str, NDArray[Any]]) -> dict[str, int]:
+    def sizes_of(self, saved: Saved) -> dict[str, int]:
         """Return the sizes of a saved state: those of a fresh one, but for the slots."""
         return self.sizes() | {"slots": slots_of(saved["jury.records.born"]) if self.slots(0) else 0}
 

@@ -21,7 +21,7 @@ Candidates are the guests, then the members, then the last label where the layou
 labels hardly move from row to row, or come late.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,19 +30,18 @@ from thalweg._core.state import Floats, Ints, field, part, scratch
 from thalweg._kernels.handle import Handle, parts
 from thalweg._kernels.jit import inner, kernel
 from thalweg._validate import LARGEST_ENTRY
-from thalweg.parts.jury import judge
-from thalweg.parts.linear.guests import follow_guests, move_guests, score_guests
+from thalweg.parts.jury import JurySettings, JuryState, judge
+from thalweg.parts.linear.guests import GuestsState, follow_guests, move_guests, score_guests
 from thalweg.parts.linear.losses import HINGE, HUBER, LARGEST_GAIN, LOG, QUANTILE, Lesson, chance, gain
-from thalweg.parts.linear.members import follow_members, learns, move_members, score_members
+from thalweg.parts.linear.members import MembersState, follow_members, learns, move_members, score_members
 from thalweg.parts.linear.offsets import bounded
-from thalweg.parts.shares import share
-from thalweg.parts.spread import MOST_SPREADS, see, standard
+from thalweg.parts.shares import SharesState, share
+from thalweg.parts.spread import MOST_SPREADS, SpreadState, see, standard
 
 __all__ = [
     "GAUGE",
     "LEVEL",
-    "LOW",
-    "SCALE",
+    "UNCUT",
     "UNIT",
     "LinearSettings",
     "LinearState",
@@ -65,12 +64,12 @@ LEVEL, UNIT, LOW, HIGH, SCALE, GAUGE, UNCUT = range(7)  # of `target`
 class LinearState(NamedTuple):
     """A linear model of one target."""
 
-    features: Any = part()  # D spreads, of which 0 is not used
-    label: Any = part()
-    members: Any = part()
-    guests: Any = part()
-    jury: Any = part()  # its weights count; it judges except for the log loss
-    shares: Any = part()  # for the log loss
+    features: SpreadState = part()  # D spreads, of which 0 is not used
+    label: SpreadState = part()
+    members: MembersState = part()
+    guests: GuestsState = part()
+    jury: JuryState = part()  # its weights count; it judges except for the log loss
+    shares: SharesState = part()  # for the log loss
     # LEVEL: where predictions count from; UNIT of labels; LOW, HIGH: their range; SCALE of errors; GAUGE: the unit of
     # gains; UNCUT: the gain of not cutting features
     target: Floats = field("7", called="labels")
@@ -86,7 +85,7 @@ class LinearSettings(NamedTuple):
     intercept: bool
     open: bool  # no position is in use at the start
     priors: Floats  # (N,)
-    jury: Any = part()
+    jury: JurySettings = part()
     at: Ints = scratch("D")  # positions that are present
     z: Floats = scratch("D")
     p: Floats = scratch("N")  # predictions
