@@ -125,7 +125,7 @@ class Case:
 def widths(fleet):
     """Words of every stream."""
     memory = fleet._streams
-    return np.array([shelf.width for _, shelf in memory.rooms])[memory.room[memory.alive]]
+    return np.array([shelf.width for _, shelf in memory.classes])[memory.kind[memory.alive]]
 
 
 def measure(case, threads):
@@ -181,7 +181,7 @@ def disk(streams):
         case = Case("", dynamic, streams)
         fleet = tw.Fleet(dynamic(), time_col=None, folder=os.path.join(folder, "f"))
         case.update(fleet, np.arange(streams))()
-        wide = fleet._streams.rooms[0][1].width * 8 + 24
+        wide = fleet._streams.classes[0][1].width * 8 + 24
         for share in (1.0, 0.01, 0.1, 1.0):
             some = case.rng.permutation(streams)[: max(1, int(share * streams))]
             call = case.update(fleet, some)

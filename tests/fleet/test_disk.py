@@ -137,7 +137,7 @@ def test_checkpoints_write_what_changed_and_the_folder_stays_small(tmp_path):
     keys, g = np.arange(400), np.zeros((400, 100))
     fleet.update(keys, g)
     whole = fleet.checkpoint()
-    words = fleet._streams.rooms[0][1].width * 8
+    words = fleet._streams.classes[0][1].width * 8
     assert whole <= 1.05 * 400 * (words + 24) + 1000  # a stream: its words, key, last time and batch
     fleet.update(keys[:4], g[:4])
     assert fleet.checkpoint() <= 1.05 * 4 * (words + 24) + 1000
