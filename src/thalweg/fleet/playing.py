@@ -66,8 +66,8 @@ class Player:
 
     Attributes
     ----------
-    family, streams, id_col
-        The learners, their memory, and the name of the column of keys in messages.
+    family, streams, id_col, target_col
+        The learners, their memory, and the names of the columns of keys and targets in messages.
     record : Record
         Calls are written here before they are played.
     clock : str
@@ -76,12 +76,18 @@ class Player:
         Rows left out by the last batch.
     """
 
-    def __init__(self, family: Family, threads: int, id_col: str) -> None:
-        self.family, self.id_col = family, id_col
+    def __init__(self, family: Family, threads: int, id_col: str, target_col: str) -> None:
+        self.family, self.id_col, self.target_col = family, id_col, target_col
         self.streams = Streams(family, threads)
         self.record = Record()
         self.clock = ""
         self.bad: list[Bad] = []
+
+    def run(self, rows: BatchRows, on_bad: str = "raise", progress: bool = False) -> Played:
+        """Predict every row, then learn it."""
+        self.family.check(rows, self.target_col, True)
+        data = {"values": rows.target, "columns": rows.columns}
+        return self.play("Fleet.run", "run", rows, data, on_bad, progress)
 
     def play(
         self, owner: str, call: str, rows: BatchRows, data: Arrays, on_bad: str = "raise", progress: bool = False
@@ -170,6 +176,7 @@ class Player:
 
     def put(self, keys: Keys, sizes: Sizes, words: Ints) -> None:
         """Put a stream in the place of a key."""
+        self.record.begin()
         with interrupts():
             self.record.note({"call": "set", "sizes": sizes}, keys, {"words": words})
             with self.record.in_step():
@@ -179,6 +186,7 @@ class Player:
         """Forget streams."""
         if not streams.size:
             return
+        self.record.begin()
         with interrupts():
             self.record.note({"call": "drop"}, self.streams.table.some(streams), {})
             with self.record.in_step():

@@ -67,11 +67,10 @@ class Shelf:
         again = self._free[max(0, self._free.size - count) :][::-1]
         top = self._top + count - again.size
         places = np.concatenate([again, np.arange(self._top, top)])
-        more = max(0, -(-top // self.rows) - len(self._chunks))
-        self._chunks += [None] * more
-        self.chunks, self._counts = (
-            np.append(one, np.zeros(more, dtype=np.int64)) for one in (self.chunks, self._counts)
-        )
+        known = len(self._chunks)
+        more = np.zeros(max(0, -(-top // self.rows) - known), dtype=np.int64)
+        self._chunks += [None] * more.size
+        self.chunks, self._counts = np.append(self.chunks, more), np.append(self._counts, more)
         fresh = [k for k in np.unique(places // self.rows).tolist() if self._chunks[k] is None]
         try:
             for k in fresh:
@@ -79,6 +78,8 @@ class Shelf:
         except MemoryError:
             for k in fresh:
                 self._chunks[k], self.chunks[k] = None, 0
+            del self._chunks[known:]
+            self.chunks, self._counts = self.chunks[:known], self._counts[:known]
             raise
         self._free, self._top = self._free[: self._free.size - again.size], top
         np.add.at(self._counts, places // self.rows, 1)
