@@ -138,13 +138,13 @@ def measure(case, threads):
     for some in np.array_split(np.arange(n), max(1, n // 50_000)):
         for _ in range(AGE // 20):
             case.update(fleet, np.repeat(some, 20))()
+    memory, ours = resident() - before, fleet.nbytes  # before the single learners, which leave holes in it
     single, one, eight = [], [], []
     for _ in range(TURNS):
         single.append(case.single())
         one.append(cpu(case.update(fleet, rng.permutation(n))) / n)
         keys = np.repeat(rng.permutation(n)[: n // 8], 8)
         eight.append(cpu(case.update(fleet, keys)) / keys.size)
-    memory, ours = resident() - before, fleet.nbytes
     s, a, b, bytes_each = case.alone(single), min(one), min(eight), 8 * np.mean(widths(fleet))
     print(
         f"| {case.name} | {n:.0e} | {1e6 * s:.2f} | {1e6 * a:.2f} ({a / s:.2f}) | {1e6 * b:.2f} ({b / s:.2f}) | "
