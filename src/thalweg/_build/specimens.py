@@ -37,8 +37,7 @@ from thalweg.domains import (
     Simplex,
     SpectralBalls,
 )
-from thalweg.estimators._constrained import KINDS as CONSTRAINED
-from thalweg.estimators._constrained import ConstrainedLayout, ConstrainedModel
+from thalweg.estimators._constrained import PROBLEMS, ConstrainedLayout, ConstrainedModel
 from thalweg.estimators._linear import FreeModel
 from thalweg.estimators._subspace import SubspaceModel, read_layout
 from thalweg.experts import AdaGradDescent, Descent, Expert, Pool
@@ -442,7 +441,7 @@ def _forecasts() -> Iterator[Specimen]:
             yield f"Forecaster of {len(columns)} columns, {loss}", partial(_forecast, columns, loss)
     for loss in ("squared_error", "huber", "absolute_error", "quantile", "log_loss", "hinge"):
         yield f"linear model, {loss}", partial(_fit, loss)
-    for loss in CONSTRAINED:
+    for loss in PROBLEMS:
         for ground, domain in {**_grounds(), "Simplex": Simplex(2)}.items():
             yield f"linear model, {loss} on {ground}", partial(_fit_within, loss, domain)
     for center in (True, False):
