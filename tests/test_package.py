@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import thalweg
@@ -47,6 +48,40 @@ def test_no_module_is_passed_as_an_argument():
         if isinstance(node, ast.AnnAssign) and "kernels" in ast.unparse(node.target)
     ]
     assert not found, "\n".join(found)
+
+
+LONGEST_CHAIN = 15
+
+
+def imported(path, modules):
+    """The package's modules that a module imports when it is loaded; a package counts as its `__init__`."""
+    waiting = list(ast.parse(path.read_text()).body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Import):
+            yield from ({alias.name for alias in node.names} & set(modules))
+        elif isinstance(node, ast.ImportFrom):
+            inside = [f"{node.module}.{alias.name}" for alias in node.names]
+            yield from ({name if name in modules else node.module for name in inside} & set(modules))
+        elif not isinstance(node, ast.FunctionDef) and "TYPE_CHECKING" not in ast.unparse(getattr(node, "test", node)):
+            waiting += [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt)]
+
+
+def test_no_chain_of_imports_is_long():
+    """To know a module, a reader follows its imports, theirs, and so on."""
+    paths = {path.relative_to(PACKAGE.parent).with_suffix(""): path for path in PACKAGE.rglob("*.py")}
+    modules = {".".join(part for part in place.parts if part != "__init__"): path for place, path in paths.items()}
+    below = {name: set(imported(path, modules)) - {name} for name, path in modules.items()}
+    chains = {}
+
+    def chain(name, above=()):
+        if name not in chains:
+            found = [chain(one, (*above, name)) for one in sorted(below[name]) if one not in above]
+            chains[name] = [name, *max(found, key=len, default=[])]
+        return chains[name]
+
+    longest = max((chain(name) for name in modules), key=len)
+    assert len(longest) <= LONGEST_CHAIN, "\n".join(longest)
 
 
 def test_every_public_name_exists_and_has_a_docstring():
@@ -114,3 +149,44 @@ def test_no_two_classes_have_one_name():
     ]
     assert len(found) > 300
     assert not {name for name in found if found.count(name) > 1}
+
+
+DEEPEST = 4
+
+
+def test_no_class_has_many_bases_above_it():
+    """Class names are unique (see above), so bases are found by their names."""
+    bases = {
+        node.name: [re.sub(r"\[.*|.*\.", "", ast.unparse(base)) for base in node.bases]
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+    }
+
+    def depth(name):
+        return 1 + max((depth(base) for base in bases[name] if base in bases), default=0)
+
+    assert not {name: depth(name) for name in bases if depth(name) > DEEPEST}
+    assert depth("EfficientScream") == DEEPEST
+
+
+MOST_FUNCTIONS = 10
+
+
+def test_a_round_by_hand_passes_through_few_functions():
+    """Save for the few rounds in which the state grows."""
+    learner, gradient, counts = thalweg.Tracker(thalweg.domains.Ball(2)), np.ones(2), []
+
+    def count(frame, event, _):
+        counts[-1] += event == "call" and frame.f_code.co_filename.startswith(str(PACKAGE))
+
+    before = sys.getprofile()
+    for _ in range(30):
+        counts.append(0)
+        sys.setprofile(count)
+        try:
+            _ = learner.decision
+            learner.update(gradient)
+        finally:
+            sys.setprofile(before)
+    assert 2 <= np.median(counts) <= MOST_FUNCTIONS, counts

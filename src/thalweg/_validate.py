@@ -37,6 +37,7 @@ __all__ = [
     "check_text",
     "real_array",
     "real_number",
+    "short_array",
     "short_repr",
     "visible",
     "wrong",
@@ -60,6 +61,16 @@ def short_repr(value: object) -> str:
     except Exception:
         return f"an object of type {type(value).__name__}"
     return text if len(text) <= 500 else f"{text[:500]}..."
+
+
+def short_array(values: object) -> str:
+    """An array as short text for a `repr`."""
+    array = np.asarray(values)
+    if array.size == 1:
+        return f"{array.item():g}"
+    if array.size <= 6:
+        return np.array2string(array, separator=", ", formatter={"float_kind": lambda v: f"{v:g}"}).replace("\n", "")
+    return f"<array {array.shape}>"
 
 
 def visible(text: str) -> str:

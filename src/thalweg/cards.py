@@ -12,14 +12,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from thalweg._validate import check_count, check_flag, real_number, wrong
-from thalweg.domains import Domain
-from thalweg.domains._base import read_domain
+from thalweg.domains._base import Domain, read_domain
 from thalweg.errors import InputError
 from thalweg.learners.base import Learner
 from thalweg.learners.one_projection import OneProjection
 
 if TYPE_CHECKING:
-    from thalweg.theorems import Theorem
+    from thalweg.theorems._base import Theorem
 
 __all__ = ["KINDS", "Card", "Recipe", "Setting", "Variant", "markdown", "recipes"]
 

@@ -18,9 +18,10 @@ from thalweg.domains._base import read_domain
 from thalweg.errors import InputError
 from thalweg.learners.base import Learner, Queries, check_takes_losses
 from thalweg.learners.delayed_feedback import DelayedFeedback
-from thalweg.losses import Loss
-from thalweg.problems import FromLosses, LinearModel, Problem
-from thalweg.problems.functions import FromValues
+from thalweg.losses._base import Loss
+from thalweg.problems._base import Problem
+from thalweg.problems.functions import FromLosses, FromValues
+from thalweg.problems.linear_model import LinearModel
 
 __all__ = ["Run", "play"]
 

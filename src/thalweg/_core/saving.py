@@ -20,8 +20,7 @@ from thalweg._core.html import fact_table
 from thalweg._core.memory import Layout, Memory, memory_only, roll_back, snapshot
 from thalweg._core.state import Block, Past, Plan
 from thalweg._recorded import Recorded, build, describe, initialise, parameters
-from thalweg._validate import short_repr
-from thalweg.domains._base import show
+from thalweg._validate import short_array, short_repr
 from thalweg.errors import StateError
 
 __all__ = [
@@ -369,7 +368,7 @@ def _show(value: object) -> str:
     """Return an argument as short text."""
     if isinstance(value, np.ndarray | list | tuple) or (isinstance(value, float) and not isinstance(value, bool)):
         try:
-            return show(value)
+            return short_array(value)
         except (TypeError, ValueError):  # rows of different lengths
             return repr(value)
     if callable(value):

@@ -19,13 +19,14 @@ import math
 from thalweg._types import Array
 from thalweg._validate import check_choice, check_count, check_positive
 from thalweg.cards import Card, Variant
-from thalweg.domains import Domain
+from thalweg.domains._base import Domain
 from thalweg.errors import InputError
-from thalweg.experts import Descent
+from thalweg.experts.descent import Descent
 from thalweg.learners.base import bounded
 from thalweg.learners.cover import Cover
-from thalweg.metas import LeadingHistory
-from thalweg.theorems import CoverTheorem, bounds, path_length
+from thalweg.metas.leading_history import LeadingHistory
+from thalweg.theorems import bounds
+from thalweg.theorems._base import CoverTheorem, path_length
 
 __all__ = ["AFLH", "LeadingHistories"]
 

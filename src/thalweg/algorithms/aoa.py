@@ -25,14 +25,16 @@ from thalweg._validate import check_choice, check_positive
 from thalweg.algorithms.ader import ader
 from thalweg.algorithms.pools import worst_case_pool
 from thalweg.cards import Card
-from thalweg.domains import Domain
-from thalweg.experts import Pool
+from thalweg.domains._base import Domain
+from thalweg.experts.pool import Pool
 from thalweg.learners.base import bounded
 from thalweg.learners.cover import Cover, OnCover
 from thalweg.learners.ensemble import descents
 from thalweg.learners.one_projection import OneProjection
-from thalweg.metas import AdaNormalHedge, Hedge
-from thalweg.theorems import CoverTheorem, bounds, path_length, pool_bound
+from thalweg.metas.ada_normal_hedge import AdaNormalHedge
+from thalweg.metas.hedge import Hedge
+from thalweg.theorems import bounds
+from thalweg.theorems._base import CoverTheorem, path_length, pool_bound
 
 __all__ = ["AOA", "EfficientAOA", "Intervals"]
 

@@ -21,13 +21,14 @@ from functools import partial
 from thalweg._types import Array
 from thalweg._validate import check_choice, check_positive
 from thalweg.cards import Card, Variant
-from thalweg.domains import Domain
-from thalweg.experts import Descent
+from thalweg.domains._base import Domain
+from thalweg.experts.descent import Descent
 from thalweg.learners.base import bounded
 from thalweg.learners.cover import Cover, OnCover
 from thalweg.learners.one_projection import OneProjection
-from thalweg.metas import CoinBetting
-from thalweg.theorems import CoverTheorem, bounds, path_length
+from thalweg.metas.coin_betting import CoinBetting
+from thalweg.theorems import bounds
+from thalweg.theorems._base import CoverTheorem, path_length
 
 __all__ = ["CBCE", "Betting", "EfficientCBCE"]
 

@@ -26,11 +26,13 @@ import numpy as np
 from thalweg._types import Array
 from thalweg._validate import check_count, check_positive
 from thalweg.cards import Card
-from thalweg.domains import Ball, Domain
+from thalweg.domains._base import Domain
+from thalweg.domains.ball import Ball
 from thalweg.learners.base import bounded
 from thalweg.learners.one_projection import OneProjection, check_surrogate
 from thalweg.learners.residual import ResidualLevels
-from thalweg.theorems import Theorem, bounds
+from thalweg.theorems import bounds
+from thalweg.theorems._base import Theorem
 
 __all__ = ["CutkoskyAdaptive", "CutkoskyPrintedVariant", "EfficientCutkosky", "LevelsTheorem"]
 

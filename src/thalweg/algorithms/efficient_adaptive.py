@@ -21,12 +21,13 @@ from thalweg._types import Array
 from thalweg._validate import check_choice, check_count, check_positive
 from thalweg.algorithms import thresholds
 from thalweg.cards import Card, Setting, Variant
-from thalweg.domains import Domain
-from thalweg.experts import Descent
+from thalweg.domains._base import Domain
+from thalweg.experts.descent import Descent
 from thalweg.learners.cover import Cover, OnCover
 from thalweg.learners.one_projection import OneProjection
-from thalweg.metas import AdaptMLProd
-from thalweg.theorems import Marked, bounds
+from thalweg.metas.adapt_ml_prod import AdaptMLProd
+from thalweg.theorems import bounds
+from thalweg.theorems._base import Marked
 
 __all__ = ["EfficientAdaptive", "Theorem4"]
 

@@ -56,7 +56,7 @@ from thalweg._validate import (
 )
 from thalweg.algorithms.pools import worst_case_pool
 from thalweg.cards import Card, Variant
-from thalweg.domains import Domain
+from thalweg.domains._base import Domain
 from thalweg.domains._shrunk import Shrunk
 from thalweg.errors import InputError
 from thalweg.learners.base import Learner, Queries, bounded, read_start
@@ -64,7 +64,7 @@ from thalweg.learners.ensemble import Ensemble
 from thalweg.learners.feedback import ROUNDING
 from thalweg.learners.machine import AnyMachine
 from thalweg.learners.one_projection import Reduced, ReducedSettings, as_reduced
-from thalweg.theorems import pool_bound
+from thalweg.theorems._base import pool_bound
 
 __all__ = ["Bandit", "BanditState", "EfficientBandit"]
 

@@ -44,14 +44,15 @@ from thalweg._validate import check_count, check_positive
 from thalweg.algorithms import _delayed_pool
 from thalweg.algorithms.pools import geometric
 from thalweg.cards import Card
-from thalweg.domains import Domain
-from thalweg.experts import Pool
+from thalweg.domains._base import Domain
+from thalweg.experts.pool import Pool
 from thalweg.learners.alone import read_origin
 from thalweg.learners.base import bounded
 from thalweg.learners.delayed_feedback import DelayedFeedback, Waiting, read_delays
 from thalweg.learners.ensemble import descents
-from thalweg.metas import Hedge
-from thalweg.theorems import Theorem, bounds, path_length, step_sizes
+from thalweg.metas.hedge import Hedge
+from thalweg.theorems import bounds
+from thalweg.theorems._base import Theorem, path_length, step_sizes
 
 __all__ = ["EfficientDelayed", "LateDynamic"]
 

@@ -22,11 +22,11 @@ from thalweg._types import Array
 from thalweg._validate import check_count, check_positive
 from thalweg.algorithms.pools import small_loss_pool, worst_case_pool
 from thalweg.cards import Card, Variant
-from thalweg.domains import Domain
+from thalweg.domains._base import Domain
 from thalweg.learners.base import read_start
 from thalweg.learners.ensemble import Ensemble
 from thalweg.learners.one_projection import OneProjection
-from thalweg.theorems import Theorem, path_length, pool_bound
+from thalweg.theorems._base import Theorem, path_length, pool_bound
 
 __all__ = ["Dynamic", "EfficientDynamic"]
 

@@ -27,12 +27,13 @@ from thalweg._validate import check_choice, check_count, check_positive
 from thalweg.algorithms import thresholds
 from thalweg.algorithms.pools import small_loss_pool
 from thalweg.cards import Card, Setting, Variant
-from thalweg.domains import Domain
+from thalweg.domains._base import Domain
 from thalweg.learners.cover import Cover, OnCover
 from thalweg.learners.ensemble import descents
 from thalweg.learners.one_projection import OneProjection
-from thalweg.metas import AdaptMLProd
-from thalweg.theorems import Marked, bounds, path_length, step_sizes
+from thalweg.metas.adapt_ml_prod import AdaptMLProd
+from thalweg.theorems import bounds
+from thalweg.theorems._base import Marked, path_length, step_sizes
 
 __all__ = ["EfficientIntervalDynamic", "Theorem5"]
 

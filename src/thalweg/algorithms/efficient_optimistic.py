@@ -33,12 +33,13 @@ from thalweg._types import Array
 from thalweg._validate import check_count, check_positive
 from thalweg.algorithms.pools import hint_pool
 from thalweg.cards import Card, Variant
-from thalweg.domains import Domain
+from thalweg.domains._base import Domain
 from thalweg.errors import InputError
 from thalweg.learners.base import read_start
 from thalweg.learners.one_projection import OneProjection
 from thalweg.learners.optimistic import Optimistic
-from thalweg.theorems import Theorem, bounds, path_length
+from thalweg.theorems import bounds
+from thalweg.theorems._base import Theorem, path_length
 
 __all__ = ["EfficientOptimistic", "Guessed"]
 

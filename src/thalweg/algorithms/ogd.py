@@ -14,12 +14,12 @@ from numpy.typing import ArrayLike
 from thalweg._types import Array
 from thalweg._validate import check_count, check_positive, short_repr
 from thalweg.cards import Card
-from thalweg.domains import Domain
+from thalweg.domains._base import Domain
 from thalweg.errors import InputError
-from thalweg.experts import Descent
+from thalweg.experts.descent import Descent
 from thalweg.learners.alone import Alone
 from thalweg.learners.base import bounded
-from thalweg.theorems import Theorem, path_length
+from thalweg.theorems._base import Theorem, path_length
 
 __all__ = ["OGD", "Telescoping"]
 

@@ -19,11 +19,11 @@ from functools import partial
 from thalweg._validate import check_choice, check_positive
 from thalweg.algorithms import thresholds
 from thalweg.cards import Card, Variant
-from thalweg.domains import Domain
-from thalweg.experts import Descent
+from thalweg.domains._base import Domain
+from thalweg.experts.descent import Descent
 from thalweg.learners.base import bounded
 from thalweg.learners.cover import Cover
-from thalweg.metas import AdaNormalHedge
+from thalweg.metas.ada_normal_hedge import AdaNormalHedge
 
 __all__ = ["SACS"]
 

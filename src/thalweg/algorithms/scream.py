@@ -31,13 +31,13 @@ from thalweg._types import Array
 from thalweg._validate import check_count, check_nonnegative, check_positive
 from thalweg.algorithms.pools import geometric
 from thalweg.cards import Card
-from thalweg.domains import Domain
+from thalweg.domains._base import Domain
 from thalweg.learners.alone import Alone
 from thalweg.learners.base import bounded
 from thalweg.learners.ensemble import Pooled, descents
 from thalweg.learners.one_projection import OneProjection
-from thalweg.metas import Hedge
-from thalweg.theorems import Theorem, path_length
+from thalweg.metas.hedge import Hedge
+from thalweg.theorems._base import Theorem, path_length
 
 __all__ = ["EfficientScream", "Priced", "Scream"]
 

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 from thalweg._validate import check_positive
 from thalweg.algorithms.ogd import Telescoping
 from thalweg.cards import Card
-from thalweg.domains import Domain
-from thalweg.experts import Descent
+from thalweg.domains._base import Domain
+from thalweg.experts.descent import Descent
 from thalweg.learners.alone import Alone
 from thalweg.learners.base import bounded
 

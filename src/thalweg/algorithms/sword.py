@@ -19,11 +19,11 @@ from numpy.typing import ArrayLike
 from thalweg._validate import check_choice, check_count, check_positive
 from thalweg.algorithms.pools import geometric, small_loss_pool
 from thalweg.cards import Card, Variant
-from thalweg.domains import Domain
+from thalweg.domains._base import Domain
 from thalweg.learners.alone import Alone
 from thalweg.learners.base import bounded
 from thalweg.learners.ensemble import Pooled, descents
-from thalweg.metas import Hedge
+from thalweg.metas.hedge import Hedge
 
 __all__ = ["Sword"]
 

@@ -32,7 +32,7 @@ from thalweg._types import Array
 from thalweg._validate import check_count, check_positive
 from thalweg.algorithms.pools import geometric
 from thalweg.cards import Card
-from thalweg.domains import Domain
+from thalweg.domains._base import Domain
 from thalweg.learners import loop
 from thalweg.learners.base import Learner, Shown, bounded, read_start
 from thalweg.learners.contract import decision, learn, propose

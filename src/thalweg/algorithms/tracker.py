@@ -34,15 +34,15 @@ from numpy.typing import ArrayLike
 from thalweg._kernels.covers import slots_in_use
 from thalweg._types import Array
 from thalweg.cards import Card
-from thalweg.domains import Domain
+from thalweg.domains._base import Domain
 from thalweg.learners.base import Learner, Shown, read_start
 from thalweg.learners.contract import core
 from thalweg.learners.one_projection import OneProjection
-from thalweg.learners.tracker import TrackerSettings, TrackerState, Tracking
-from thalweg.learners.tracker.machine import multipliers
+from thalweg.learners.tracker.kernels import TrackerSettings, TrackerState
+from thalweg.learners.tracker.machine import Tracking, multipliers
 from thalweg.parts.cut_descent import BELOW, COUNT
 from thalweg.parts.records import ANCHORED, CHANGES, MARKERS, OTHERS
-from thalweg.theorems import Theorem, path_length
+from thalweg.theorems._base import Theorem, path_length
 
 __all__ = ["Tracked", "Tracker"]
 

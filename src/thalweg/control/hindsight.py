@@ -14,15 +14,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg import regret
 from thalweg._types import Array
 from thalweg._validate import check_array, check_count, check_items, wrong
 from thalweg.control.costs import Cost, QuadraticCost, check_costs
 from thalweg.control.policy import DAC, TruncatedLoss
-from thalweg.domains import Domain
-from thalweg.domains._base import read_domain
+from thalweg.domains._base import Domain, read_domain
 from thalweg.errors import InputError
-from thalweg.problems import FromLosses
+from thalweg.problems.functions import FromLosses
+from thalweg.regret.comparators import best_fixed
 
 __all__ = ["best_policies"]
 
@@ -89,10 +88,10 @@ def best_policies(
     for first, last in itertools.pairwise(bounds):
         rounds = [(each[t], policy.past_of(w, t)) for t in range(first, last)]
         if all(isinstance(cost, QuadraticCost) for cost, _ in rounds):
-            best = regret.best_fixed(FromLosses([_Sum(policy, rounds)], shape=policy.shape), domain, tol=tol)
+            best = best_fixed(FromLosses([_Sum(policy, rounds)], shape=policy.shape), domain, tol=tol)
         else:
             losses = [TruncatedLoss(policy, cost, past) for cost, past in rounds]
-            best = regret.best_fixed(FromLosses(losses, shape=policy.shape), domain, tol=tol)
+            best = best_fixed(FromLosses(losses, shape=policy.shape), domain, tol=tol)
         chosen[first:last] = best.decisions[0]
         gap += float(best.gap)
     return chosen, gap

@@ -27,7 +27,7 @@ from thalweg.control.costs import Cost
 from thalweg.control.gains import riccati
 from thalweg.control.policy import DAC, read_gradients
 from thalweg.control.system import LinearSystem
-from thalweg.domains import SpectralBalls
+from thalweg.domains.spectral_balls import SpectralBalls
 from thalweg.errors import InputError
 from thalweg.learners.base import Learner, Queries
 

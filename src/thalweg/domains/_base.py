@@ -14,7 +14,7 @@ from thalweg._kernels import hulls, projections
 from thalweg._kernels.pointers import Pointer
 from thalweg._recorded import Recorded
 from thalweg._types import Array
-from thalweg._validate import LARGEST_ENTRY, check_nonnegative, real_array, short_repr
+from thalweg._validate import LARGEST_ENTRY, check_nonnegative, real_array, short_array, short_repr
 from thalweg.errors import InputError
 
 if TYPE_CHECKING:
@@ -273,7 +273,7 @@ class Domain(Recorded, ABC):
         return str(self.shape[0]) if len(self.shape) == 1 else str(self.shape)
 
     def _center_text(self) -> str:
-        return f", center={show(self.center)}" if self.center.any() else ""
+        return f", center={short_array(self.center)}" if self.center.any() else ""
 
 
 def read_domain(owner: str, domain: object) -> Domain:
@@ -298,13 +298,3 @@ def orthonormal(rows: Array) -> Array:
         return np.zeros((0, rows.shape[1]))
     _, sizes, vectors = np.linalg.svd(rows, full_matrices=False)
     return np.ascontiguousarray(vectors[sizes > RANK * sizes[0]])
-
-
-def show(values: object) -> str:
-    """An array as short text for a `repr`."""
-    array = np.asarray(values)
-    if array.size == 1:
-        return f"{array.item():g}"
-    if array.size <= 6:
-        return np.array2string(array, separator=", ", formatter={"float_kind": lambda v: f"{v:g}"}).replace("\n", "")
-    return f"<array {array.shape}>"

@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._kernels import hulls, projections
-from thalweg._validate import check_array, check_shape
-from thalweg.domains._base import Array, Domain, show
+from thalweg._validate import check_array, check_shape, short_array
+from thalweg.domains._base import Array, Domain
 from thalweg.errors import InputError
 
 __all__ = ["Box"]
@@ -87,4 +87,4 @@ class Box(Domain):
         low, up = np.unique(self.lower), np.unique(self.upper)
         if low.size == up.size == 1:
             return f"Box({low[0]:g}, {up[0]:g}, shape={self._shape_text()})"
-        return f"Box({show(self.lower)}, {show(self.upper)})"
+        return f"Box({short_array(self.lower)}, {short_array(self.upper)})"

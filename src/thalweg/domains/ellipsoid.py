@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._kernels import projections
-from thalweg._validate import LARGEST_ENTRY, check_array, check_positive
-from thalweg.domains._base import Array, Domain, show
+from thalweg._validate import LARGEST_ENTRY, check_array, check_positive, short_array
+from thalweg.domains._base import Array, Domain
 from thalweg.errors import InputError
 
 __all__ = ["Ellipsoid"]
@@ -84,4 +84,4 @@ class Ellipsoid(Domain):
         return r * (1 - q), -r * pull / (q or 1.0)
 
     def __repr__(self) -> str:
-        return f"Ellipsoid({show(self.weights)}, bound={self.bound:g}{self._center_text()})"
+        return f"Ellipsoid({short_array(self.weights)}, bound={self.bound:g}{self._center_text()})"

@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._kernels import projections
-from thalweg._validate import check_array, check_number
-from thalweg.domains._base import Array, Domain, show
+from thalweg._validate import check_array, check_number, short_array
+from thalweg.domains._base import Array, Domain
 from thalweg.errors import InputError
 
 __all__ = ["HalfSpace"]
@@ -59,4 +59,4 @@ class HalfSpace(Domain):
         return self.center - self.par[1:].reshape(self.shape), 1.0
 
     def __repr__(self) -> str:
-        return f"HalfSpace({show(self.normal)}, {self.offset:g})"
+        return f"HalfSpace({short_array(self.normal)}, {self.offset:g})"

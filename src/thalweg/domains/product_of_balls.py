@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._kernels import projections
-from thalweg._validate import check_array, check_count, check_items, check_positives, check_shape
-from thalweg.domains._base import Array, Domain, show
+from thalweg._validate import check_array, check_count, check_items, check_positives, check_shape, short_array
+from thalweg.domains._base import Array, Domain
 from thalweg.errors import InputError
 
 __all__ = ["ProductOfBalls"]
@@ -86,5 +86,5 @@ class ProductOfBalls(Domain):
 
     def __repr__(self) -> str:
         equal = len(set(self.sizes)) == 1 and len(self.sizes) == self.shape[0]
-        sizes = "" if equal else f", sizes={show(self.sizes)}"
-        return f"ProductOfBalls({self._shape_text()}, {show(self.radii)}{self._center_text()}{sizes})"
+        sizes = "" if equal else f", sizes={short_array(self.sizes)}"
+        return f"ProductOfBalls({self._shape_text()}, {short_array(self.radii)}{self._center_text()}{sizes})"

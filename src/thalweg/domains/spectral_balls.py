@@ -5,8 +5,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._validate import check_positives, check_shape, short_repr
-from thalweg.domains._base import Array, Domain, show
+from thalweg._validate import check_positives, check_shape, short_array, short_repr
+from thalweg.domains._base import Array, Domain
 from thalweg.domains.product_of_balls import ProductOfBalls
 from thalweg.errors import InputError, ProjectionError
 
@@ -84,4 +84,4 @@ class SpectralBalls(Domain):
         return float(self.caps[h] - s[h, 0]), slope.ravel()
 
     def __repr__(self) -> str:
-        return f"SpectralBalls({self.shape}, {show(self.caps)})"
+        return f"SpectralBalls({self.shape}, {short_array(self.caps)})"

@@ -21,11 +21,11 @@ from thalweg._core.state import Block, Floats, Ints, Plan, field
 from thalweg._types import Array
 from thalweg._validate import LARGEST_ENTRY
 from thalweg.algorithms.tracker import Tracker
-from thalweg.domains import Domain
+from thalweg.domains._base import Domain
 from thalweg.errors import InputError
 from thalweg.losses import absolute, hinge, huber, logistic, pinball, squared
 from thalweg.play import play
-from thalweg.problems import LinearModel
+from thalweg.problems.linear_model import LinearModel
 
 __all__ = ["ConstrainedLayout", "ConstrainedModel"]
 

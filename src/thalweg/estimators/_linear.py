@@ -12,7 +12,7 @@ from thalweg._core.saving import read
 from thalweg._core.state import Block
 from thalweg._types import Array
 from thalweg._validate import check_choice
-from thalweg.parts.linear import WIDEST, LinearLayout, moved
+from thalweg.parts.linear.plan import WIDEST, LinearLayout, moved
 from thalweg.parts.linear.rows import LEVEL, LinearState, play_row, play_rows
 
 __all__ = ["FreeModel", "read_guests"]

@@ -13,12 +13,15 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from thalweg._core.saving import unfit
 from thalweg._types import Array
 from thalweg._validate import LARGEST_ENTRY, check_count, check_flag, check_positive, short_repr
-from thalweg.domains import Ball, Box, Domain, Simplex
+from thalweg.domains._base import Domain
+from thalweg.domains.ball import Ball
+from thalweg.domains.box import Box
+from thalweg.domains.simplex import Simplex
 from thalweg.errors import InputError
 from thalweg.estimators._constrained import ConstrainedLayout, ConstrainedModel
 from thalweg.estimators._fitted import rounds, words
 from thalweg.estimators._linear import FreeModel, read_guests
-from thalweg.parts.linear import LinearLayout
+from thalweg.parts.linear.plan import LinearLayout
 
 __all__ = [
     "FACTS", "TargetModel", "check_weights", "layout", "new_model", "read_rows", "restored_models", "samples_seen",

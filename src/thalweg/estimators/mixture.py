@@ -8,7 +8,8 @@ import numpy as np
 
 from thalweg._types import Array
 from thalweg._validate import check_choice
-from thalweg.estimators.aggregator import Aggregator, Combination
+from thalweg.estimators.aggregator.aggregator import Aggregator
+from thalweg.estimators.aggregator.result import Combination
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

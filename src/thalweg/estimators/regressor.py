@@ -10,12 +10,12 @@ from sklearn.utils.validation import check_is_fitted
 from thalweg._core.memory import Memory
 from thalweg._types import Array
 from thalweg._validate import LARGEST_ENTRY, check_choice, check_positive, real_number, wrong
-from thalweg.domains import Domain
+from thalweg.domains._base import Domain
 from thalweg.errors import InputError
 from thalweg.estimators import _fitted, _sklearn
 from thalweg.estimators._constrained import ConstrainedLayout
 from thalweg.estimators._sklearn import TargetModel
-from thalweg.parts.linear import LinearLayout
+from thalweg.parts.linear.plan import LinearLayout
 
 __all__ = ["TrackingRegressor"]
 

@@ -25,7 +25,7 @@ from thalweg.errors import InputError
 from thalweg.estimators import _fitted
 from thalweg.estimators._frames import column, table
 from thalweg.estimators._linear import FreeModel, read_guests
-from thalweg.parts.linear import LinearLayout
+from thalweg.parts.linear.plan import LinearLayout
 
 __all__ = ["TrackingLogistic", "TrackingRegression"]
 

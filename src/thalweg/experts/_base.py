@@ -11,7 +11,7 @@ from thalweg._core.saving import call_text
 from thalweg._core.state import Floats, Plan
 from thalweg._kernels.parts import move, start
 from thalweg._recorded import Recorded
-from thalweg.domains import Domain
+from thalweg.domains._base import Domain
 
 __all__ = ["Expert", "planned"]
 

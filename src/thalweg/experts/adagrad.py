@@ -25,7 +25,7 @@ from thalweg._kernels.jit import implement, inner
 from thalweg._kernels.parts import move, move_own, start
 from thalweg._kernels.vectors import copy, dot
 from thalweg._validate import check_array, check_positive, short_repr, wrong
-from thalweg.domains import Ball
+from thalweg.domains.ball import Ball
 from thalweg.errors import InputError
 from thalweg.experts._base import Expert
 

@@ -30,8 +30,7 @@ from thalweg._kernels.pointers import Pointer, call
 from thalweg._kernels.projections import BALL, onto_ball
 from thalweg._kernels.vectors import copy, dot, square_norm
 from thalweg._validate import check_choice, check_nonnegative, check_positive
-from thalweg.domains import Domain
-from thalweg.domains._base import read_domain
+from thalweg.domains._base import Domain, read_domain
 from thalweg.experts._base import Expert
 
 __all__ = ["Descent", "DescentSettings", "DescentState"]

@@ -37,8 +37,9 @@ from thalweg._kernels.vectors import copy, dot, square_norm
 from thalweg._validate import check_choice, check_items, wrong
 from thalweg.errors import InputError
 from thalweg.experts._base import Expert, planned
-from thalweg.metas import Hedge, Meta
+from thalweg.metas._base import Meta
 from thalweg.metas._base import planned as planned_metas
+from thalweg.metas.hedge import Hedge
 
 __all__ = ["Pool", "PoolSettings", "PoolState"]
 

@@ -13,8 +13,8 @@ from thalweg._core.state import Ints
 from thalweg._recorded import Recorded
 from thalweg.errors import StateError
 from thalweg.files import load
-from thalweg.fleet.families import Family, family_of
-from thalweg.fleet.families.base import Sizes
+from thalweg.fleet.families.base import Family, Sizes
+from thalweg.fleet.families.choose import family_of
 from thalweg.fleet.journal import entries
 from thalweg.fleet.store import TEMPLATE, open_segment, read_manifest
 

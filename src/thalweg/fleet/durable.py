@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,12 @@ from thalweg.errors import StateError
 from thalweg.fleet.families.base import SizeClass, Sizes
 from thalweg.fleet.hashing import hash_texts
 from thalweg.fleet.keys import INTEGERS, STRINGS, Keys
-from thalweg.fleet.playing import Player
 from thalweg.fleet.segments import ClassToWrite, Segment, SegmentNames, read_segment, write_segment
-from thalweg.fleet.shelves import Shelf
-from thalweg.fleet.streams import Streams
+
+if TYPE_CHECKING:
+    from thalweg.fleet.playing import Player
+    from thalweg.fleet.shelves import Shelf
+    from thalweg.fleet.streams import Streams
 
 __all__ = ["from_bytes", "keys_as_arrays", "keys_of_arrays", "load_segments", "to_bytes", "write_streams"]
 

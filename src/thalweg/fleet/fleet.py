@@ -17,7 +17,8 @@ from thalweg._validate import check_choice, check_count, check_items, check_text
 from thalweg.errors import InputError
 from thalweg.files import load
 from thalweg.fleet.durable import from_bytes, to_bytes
-from thalweg.fleet.families import Family, family_of
+from thalweg.fleet.families.base import Family
+from thalweg.fleet.families.choose import family_of
 from thalweg.fleet.feedback import read_feedback
 from thalweg.fleet.folder import FleetFolder
 from thalweg.fleet.keys import Keys, read_keys

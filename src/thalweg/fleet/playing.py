@@ -14,8 +14,7 @@ from thalweg._extras import need
 from thalweg._interrupts import interrupts
 from thalweg._validate import check_choice, check_flag
 from thalweg.errors import InputError
-from thalweg.fleet.families import Family
-from thalweg.fleet.families.base import Sizes
+from thalweg.fleet.families.base import Family, Sizes
 from thalweg.fleet.keys import Keys
 from thalweg.fleet.reading import Bad, BatchRows, FleetError, LateRowsError
 from thalweg.fleet.streams import Streams

@@ -14,8 +14,7 @@ from thalweg._core.state import Ints
 from thalweg._kernels.jit import PLAIN, Kernel
 from thalweg._progress import progress_bar
 from thalweg.fleet.chains import Chains, chains_of
-from thalweg.fleet.families import Family, SizeClass
-from thalweg.fleet.families.base import Sizes
+from thalweg.fleet.families.base import Family, SizeClass, Sizes
 from thalweg.fleet.kernels import FULL, REASONS, Where
 from thalweg.fleet.keys import Keys, KeyTable, Mark, grown
 from thalweg.fleet.shelves import Shelf, shift

@@ -23,9 +23,9 @@ from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import resource_tracker
 from typing import Any, NamedTuple
 
-import thalweg
 from thalweg._extras import need
 from thalweg._validate import check_choice, check_count, visible
+from thalweg._version import __version__
 from thalweg.errors import InputError, MissingExtraError
 from thalweg.lab._console import notify
 from thalweg.lab._store import LabError, Task, to_json
@@ -41,7 +41,7 @@ class JobOutcome(NamedTuple):
     result: str = ""
     error: str = ""
     trace: str = ""
-    version: str = thalweg.__version__
+    version: str = __version__
 
 
 Outcomes = Generator[tuple[Task, JobOutcome], None, None]
@@ -244,8 +244,8 @@ def _dask(tasks: list[Task], workers: int | None, scheduler: str | None) -> Outc
                 raise LabError(f"Lost the Dask scheduler at {scheduler}. Start it and run the same command again.")
             failed = future.status == "error"  # no Thalweg on the worker, or too many workers died over this task
             outcome = JobOutcome(error=_one_line(answer[1])) if failed else JobOutcome(*answer)
-            if outcome.version != thalweg.__version__:
-                versions = f"{outcome.version}, this process {thalweg.__version__}"
+            if outcome.version != __version__:
+                versions = f"{outcome.version}, this process {__version__}"
                 raise LabError(f"A Dask worker has Thalweg {versions}. Install the same everywhere.")
             yield task, outcome
 

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import thalweg as tw
 from thalweg.errors import GapWarning, InputError
 from thalweg.estimators import Forecaster
 from thalweg.estimators._frequencies import read_frequency
 from thalweg.estimators._panel import Panel, read_future, read_panel
 from thalweg.estimators.forecaster import AUTO
 from thalweg.estimators.long_frames import maker
+from thalweg.files import load
 from thalweg.lab import forecast as lab
 from thalweg.lab._console import echo, echo_note, shows_progress
 from thalweg.lab._kept import KeptSeries
@@ -54,7 +54,7 @@ class Asked:
             return None
         if self.resume.is_dir():
             raise InputError(f"{self.resume} is a folder of many series. Name the column of their names with --id.")
-        kept = tw.load(self.resume)
+        kept = load(self.resume)
         if not isinstance(kept, Forecaster):
             raise InputError(f"{self.resume} holds a {type(kept).__name__}, no forecaster that --save kept.")
         self.check(kept)

@@ -11,7 +11,7 @@ from typing import Any
 from thalweg._interrupts import interrupts
 from thalweg.errors import InputError
 from thalweg.estimators import Forecaster
-from thalweg.fleet import Fleet
+from thalweg.fleet.fleet import Fleet
 
 __all__ = ["KeptSeries"]
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import typer
 
-import thalweg as tw
 from thalweg._validate import visible
 from thalweg.errors import InputError
 from thalweg.lab._console import echo, echo_note, shows_progress
@@ -16,6 +15,7 @@ from thalweg.lab.columns import listed
 from thalweg.lab.compare import open_data
 from thalweg.lab.runs import FIRST_LINE, describe, losses_as, play_stream
 from thalweg.lab.tables import read_table
+from thalweg.learners.base import Queries
 
 __all__ = ["play"]
 
@@ -54,7 +54,7 @@ def play(
         raise typer.Exit(130)
 
 
-def _print_progress(rounds: int, mean: float, recent: float, queries: tw.Queries, seconds: float) -> None:
+def _print_progress(rounds: int, mean: float, recent: float, queries: Queries, seconds: float) -> None:
     """Print a line of progress, and the column names before the first one."""
     if rounds <= FIRST_LINE:
         _print_cells("rounds", "mean loss", "since last", "projections", "gradients", "values", "seconds")

@@ -15,8 +15,8 @@ import uuid
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import thalweg
 from thalweg._core.archive import replacing
+from thalweg._version import __version__
 from thalweg.errors import InputError
 from thalweg.lab._console import notify
 
@@ -73,12 +73,12 @@ class Store:
             notify(f"Run {task.name} is computed again: {path} cannot be used ({error}).")
             return None
         arguments = to_json(kept["arguments"])  # compared as text: in Python 1 == 1.0 == True
-        same = (kept["name"], kept["function"], arguments, kept["version"]) == (*task, thalweg.__version__)
+        same = (kept["name"], kept["function"], arguments, kept["version"]) == (*task, __version__)
         return kept["result"] if same else None
 
     def save(self, task: Task, result: str) -> dict[str, Any]:
         """Keep a result. Returns it as `load` will."""
-        kept: dict[str, Any] = {"name": task.name, "function": task.function, "version": thalweg.__version__}
+        kept: dict[str, Any] = {"name": task.name, "function": task.function, "version": __version__}
         kept |= {"arguments": json.loads(task.arguments), "result": json.loads(result)}
         path = self.path(task.name)
         if path.is_fifo():

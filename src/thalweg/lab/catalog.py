@@ -11,14 +11,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import thalweg as tw
 from thalweg._validate import ask, check_text, short_repr, wrong
 from thalweg.cards import Recipe, recipes
-from thalweg.domains import Ball, Box, Domain, L1Ball, Simplex
+from thalweg.domains._base import Domain
+from thalweg.domains.ball import Ball
+from thalweg.domains.box import Box
+from thalweg.domains.l1_ball import L1Ball
+from thalweg.domains.simplex import Simplex
 from thalweg.errors import InputError
 from thalweg.lab import plugins
 from thalweg.lab.streams import Stream
+from thalweg.learners.base import Learner
 from thalweg.learners.delayed_feedback import DelayedFeedback
+from thalweg.problems.generators import paper_ellipsoid
 
 __all__ = ["ALGORITHMS", "DOMAINS", "USUAL", "Recipe", "Shape", "build", "build_domain", "prompt"]
 
@@ -53,7 +58,7 @@ def prompt() -> dict[str, Recipe]:
 USUAL = "Tracker"  # where none is named: it needs no constants
 
 
-def build(name: str, stream: Stream) -> tw.Learner:
+def build(name: str, stream: Stream) -> Learner:
     """A fresh learner for a stream, with the stream's constants.
 
     Parameters
@@ -81,9 +86,9 @@ def build(name: str, stream: Stream) -> tw.Learner:
     known = find("algorithm", check_text("build", "name", name), ALGORITHMS)
     if ":" in known:
         made = _imported(known)
-        card = vars(made).get("card") if isinstance(made, type) and issubclass(made, tw.Learner) else None
+        card = vars(made).get("card") if isinstance(made, type) and issubclass(made, Learner) else None
         if card is None:
-            return _called(known, made, "learner", tw.Learner, stream.domain)  # type: ignore[no-any-return]
+            return _called(known, made, "learner", Learner, stream.domain)  # type: ignore[no-any-return]
         recipe = Recipe(known, made, card)
     else:
         recipe = ALGORITHMS[known]
@@ -157,7 +162,7 @@ class Shape:
 
 
 def _ellipsoid(dim: int, diameter: float, condition: float) -> Domain:
-    return tw.problems.paper_ellipsoid(dim, diameter, condition=condition)
+    return paper_ellipsoid(dim, diameter, condition=condition)
 
 
 OURS: dict[str, Shape] = {

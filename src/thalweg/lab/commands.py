@@ -15,9 +15,10 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-import thalweg as tw
+from thalweg import files
 from thalweg._extras import need
 from thalweg._validate import visible
+from thalweg._version import __version__
 from thalweg.cards import markdown
 from thalweg.errors import InputError, MissingExtraError, ProjectionError, StateError
 from thalweg.lab import _options as option
@@ -88,7 +89,7 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"thalweg {tw.__version__}")
+        typer.echo(f"thalweg {__version__}")
         raise typer.Exit
 
 
@@ -504,7 +505,7 @@ def show(
     \b
     thalweg show learner.npz
     """
-    typer.echo(tw.files.summary(file))
+    typer.echo(files.summary(file))
 
 
 @app.command(short_help="Describe the folder of a fleet.")

@@ -24,7 +24,7 @@ from typing import Any
 
 from thalweg._validate import real_number
 from thalweg.cards import KINDS
-from thalweg.domains import Domain
+from thalweg.domains._base import Domain
 from thalweg.errors import PluginWarning
 from thalweg.learners.base import Learner, outside
 

@@ -13,16 +13,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-import thalweg as tw
 from thalweg._extras import need
 from thalweg._interrupts import interrupts
 from thalweg._validate import visible
 from thalweg.algorithms import thresholds
+from thalweg.algorithms.efficient_adaptive import EfficientAdaptive
+from thalweg.algorithms.sacs import SACS
 from thalweg.lab.catalog import ALGORITHMS, build, find
 from thalweg.lab.report import Row, number
 from thalweg.lab.streams import Stream
-from thalweg.problems import LinearModel
-from thalweg.theorems import step_sizes
+from thalweg.learners.alone import Alone
+from thalweg.learners.base import Learner, Queries
+from thalweg.learners.cover import Cover
+from thalweg.play import Run, play
+from thalweg.problems.linear_model import LinearModel
+from thalweg.theorems._base import step_sizes
 
 if TYPE_CHECKING:
     from thalweg.lab.tables import Table
@@ -45,7 +50,7 @@ FORECASTS = {
     "best-feature": "the best single feature, in hindsight",
     "best-fixed": "the best fixed weights, in hindsight",
 }  # to hold a loss against; the last two, for the squared loss alone, are any weights and not those of a set
-Progress = Callable[[int, float, float, tw.Queries, float], None]
+Progress = Callable[[int, float, float, Queries, float], None]
 
 
 def play_stream(
@@ -82,7 +87,7 @@ def play_stream(
     with interrupts() as stop:
         while played < T and not stop.asked:
             last = min(T, played + STRETCH, mark if progress else T)
-            part = tw.play(learner, stream.problem[played:last], decisions=decisions)
+            part = play(learner, stream.problem[played:last], decisions=decisions)
             losses[played:last] = part.losses
             if decisions:
                 points[played:last] = part.decisions
@@ -127,7 +132,7 @@ def forecast_losses(problem: LinearModel) -> dict[str, Array]:
 def load_kernels(algorithm: str, stream: Stream) -> None:
     """Play two rounds that do not count, to load kernels and compile those of the user's parts."""
     with interrupts() as stop:
-        tw.play(build(algorithm, stream), stream.problem, rounds=2)
+        play(build(algorithm, stream), stream.problem, rounds=2)
     if stop.asked:
         raise KeyboardInterrupt
 
@@ -155,17 +160,17 @@ def printed_threshold(stream: Stream, R: float | None = None) -> Callable[[int],
     return functools.partial(thresholds.adaptive_paper, T=T, G=G, L=L, R=R or stream.domain.surrogate.radius, delta=1.0)
 
 
-def scaled_sacs(stream: Stream, scale: float) -> tw.SACS:
+def scaled_sacs(stream: Stream, scale: float) -> SACS:
     """SACS as published, with its printed threshold times `scale`."""
     T, L, B = len(stream.problem), stream.smoothness or 0.0, stream.loss_bound
     C = scale * thresholds.sacs(L=L, D=stream.domain.diameter, delta=1.0)
-    return tw.SACS(stream.domain, loss_bound=B, smoothness=L, threshold=C, gradients="own", horizon=T)
+    return SACS(stream.domain, loss_bound=B, smoothness=L, threshold=C, gradients="own", horizon=T)
 
 
-def scaled_adaptive(stream: Stream, scale: float, looseness: float = 1.0, **options: Any) -> tw.EfficientAdaptive:
+def scaled_adaptive(stream: Stream, scale: float, looseness: float = 1.0, **options: Any) -> EfficientAdaptive:
     """EfficientAdaptive with its printed threshold times `scale`, and a gradient bound `looseness` times too large."""
     T, G, L, C = len(stream.problem), stream.gradient_bound, stream.smoothness or 0.0, printed_threshold(stream)
-    return tw.EfficientAdaptive(stream.domain, T, looseness * G, L, threshold=lambda m: scale * C(m), **options)
+    return EfficientAdaptive(stream.domain, T, looseness * G, L, threshold=lambda m: scale * C(m), **options)
 
 
 def experts(learner: object, rounds: int) -> tuple[int | None, float | None, int | None]:
@@ -174,7 +179,7 @@ def experts(learner: object, rounds: int) -> tuple[int | None, float | None, int
     In a compact cover the experts alive are the one-bits of the newest marker's number, in the other its digits.
     """
     inner = getattr(learner, "inner", learner)
-    if not isinstance(inner, tw.Cover):
+    if not isinstance(inner, Cover):
         return None, None, None
     played = np.arange(1, rounds + 1)
     newest = played
@@ -187,7 +192,7 @@ def experts(learner: object, rounds: int) -> tuple[int | None, float | None, int
     return int(newest[-1]), float(alive.mean()), int(alive.max())
 
 
-def counted(learner: tw.Learner, run: tw.Run) -> Row:
+def counted(learner: Learner, run: Run) -> Row:
     """The loss of a run, its queries a round, and the experts of its learner."""
     row: Row = {"rounds": run.rounds, "total_loss": run.total_loss}
     row |= {key: count / run.rounds for key, count in asdict(run.queries).items()}
@@ -197,7 +202,7 @@ def counted(learner: tw.Learner, run: tw.Run) -> Row:
 def steps(learner: object) -> Array | None:
     """The step sizes of a learner without a cover; None where it has none."""
     inner = getattr(learner, "inner", learner)
-    return step_sizes(inner.expert) if isinstance(inner, tw.Alone) else getattr(inner, "step_sizes", None)
+    return step_sizes(inner.expert) if isinstance(inner, Alone) else getattr(inner, "step_sizes", None)
 
 
 def one_thread(run: Callable[..., Any]) -> Callable[..., Any]:
@@ -289,7 +294,7 @@ def measure(algorithm: str, stream: Stream, repeats: int = 5) -> dict[str, Any]:
         while len(times) <= repeats and not stop.asked:
             learner.reset()
             began = time.process_time()
-            run = tw.play(learner, stream.problem)
+            run = play(learner, stream.problem)
             times.append(time.process_time() - began)
     if stop.asked:
         raise KeyboardInterrupt

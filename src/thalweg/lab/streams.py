@@ -20,16 +20,13 @@ from numpy.typing import NDArray
 from thalweg._extras import need
 from thalweg._validate import check_count, check_text
 from thalweg.cards import Setting
-from thalweg.domains import Ball, Domain, Simplex
+from thalweg.domains._base import Domain
+from thalweg.domains.ball import Ball
+from thalweg.domains.simplex import Simplex
 from thalweg.errors import InputError, MissingExtraError
-from thalweg.problems import (
-    LinearModel,
-    LinearRegression,
-    LogisticRegression,
-    gradual,
-    paper_ellipsoid,
-    piecewise_stationary,
-)
+from thalweg.problems.generators import gradual, paper_ellipsoid, piecewise_stationary
+from thalweg.problems.linear_model import LinearModel
+from thalweg.problems.models import LinearRegression, LogisticRegression
 
 __all__ = ["STREAMS", "Source", "Stream", "draw", "installed", "measured", "planted", "with_domain"]
 

@@ -18,9 +18,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import thalweg
 from thalweg._extras import need
 from thalweg._validate import check_choice
+from thalweg._version import __version__
 from thalweg.lab._console import notify
 from thalweg.lab._store import LabError, write_file
 from thalweg.lab.jobs import Job, run_jobs
@@ -113,7 +113,7 @@ def run(study: Study, folder: Path | str, size: str = "usual", *, command: str =
 
 def about() -> Row:
     """Return versions and machine, on which the numbers of any run depend."""
-    versions = {"python": platform.python_version(), "thalweg": thalweg.__version__}
+    versions = {"python": platform.python_version(), "thalweg": __version__}
     for package in PACKAGES:
         try:
             versions[package] = importlib.metadata.version(package)

@@ -19,7 +19,7 @@ from thalweg.errors import InputError
 from thalweg.lab.catalog import build_domain
 from thalweg.lab.columns import lagged, read_columns
 from thalweg.lab.streams import Stream, measured
-from thalweg.problems import LinearModel
+from thalweg.problems.linear_model import LinearModel
 
 __all__ = ["DOMAIN", "LOSSES", "Table", "read_table"]
 

@@ -24,10 +24,10 @@ from thalweg._kernels.parts import (
 )
 from thalweg._types import Array
 from thalweg._validate import check_choice, check_flag, wrong
-from thalweg.domains import Domain
+from thalweg.domains._base import Domain
 from thalweg.errors import InputError
-from thalweg.experts import Expert, Pool
-from thalweg.experts._base import planned
+from thalweg.experts._base import Expert, planned
+from thalweg.experts.pool import Pool
 from thalweg.learners import loop, own
 from thalweg.learners.base import Learner, Shown, bounded, read_start
 from thalweg.learners.contract import Own, asks, charged, core, decision, learn, learn_own, propose

@@ -27,20 +27,19 @@ from thalweg._kernels.jit import Call
 from thalweg._recorded import Recorded, build, parameters
 from thalweg._types import Array
 from thalweg._validate import LARGEST_FLOAT, LARGEST_SCALE, check_array, check_count, real_array, short_repr
-from thalweg.domains import Domain
-from thalweg.domains._base import read_domain
+from thalweg.domains._base import Domain, read_domain
 from thalweg.errors import ClippingWarning, HorizonWarning, InputError
 from thalweg.learners import loop, own
 from thalweg.learners.contract import Own, core, has_capacity
 from thalweg.learners.feedback import Feedback
 from thalweg.learners.machine import AnyMachine
 from thalweg.learners.usual import Usual, round_call
-from thalweg.losses import Loss
+from thalweg.losses._base import Loss
 from thalweg.losses._phi import QUERY, Phi
 
 if TYPE_CHECKING:
     from thalweg.cards import Card
-    from thalweg.problems import LinearModel
+    from thalweg.problems.linear_model import LinearModel
 
 __all__ = [
     "Learner",

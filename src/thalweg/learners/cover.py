@@ -55,15 +55,15 @@ from thalweg._validate import (
     short_repr,
     wrong,
 )
-from thalweg.domains import Domain
+from thalweg.domains._base import Domain
 from thalweg.errors import InputError
-from thalweg.experts import Expert, Pool
-from thalweg.experts._base import planned
+from thalweg.experts._base import Expert, planned
+from thalweg.experts.pool import Pool
 from thalweg.learners.alone import project_members
 from thalweg.learners.base import Learner, Shown, bounded
 from thalweg.learners.contract import Own, asks, charged, decision, has_capacity, learn, learn_own, propose
 from thalweg.learners.machine import Machine
-from thalweg.metas import Meta
+from thalweg.metas._base import Meta
 from thalweg.metas._base import planned as planned_metas
 
 __all__ = ["Cover", "CoverSettings", "CoverState", "Covered", "OnCover"]

@@ -34,12 +34,12 @@ from thalweg._kernels.handle import parts
 from thalweg._kernels.jit import Call, inner, kernel
 from thalweg._types import Array
 from thalweg._validate import ask, short_repr, wrong
-from thalweg.domains import Domain
+from thalweg.domains._base import Domain
 from thalweg.errors import InputError, StateError
 from thalweg.learners import loop
 from thalweg.learners.base import Learner, Queries, bounded, check_takes_losses, read_decision, watch_horizon
 from thalweg.learners.delayed_feedback import DelayedFeedback, Waiting, read_delays
-from thalweg.problems import LinearModel
+from thalweg.problems.linear_model import LinearModel
 
 __all__ = ["Delayed"]
 

@@ -26,13 +26,13 @@ from thalweg._core.state import Floats, Past
 from thalweg._kernels.clock import CLIPPED, FRESH, GRADIENTS, ROUNDS, VALUES
 from thalweg._types import Array
 from thalweg._validate import check_count, check_entries, real_number, short_repr
-from thalweg.domains import Domain
+from thalweg.domains._base import Domain
 from thalweg.errors import InputError
 from thalweg.learners import loop
 from thalweg.learners.base import Learner, watch_horizon
 from thalweg.learners.machine import AnyMachine
-from thalweg.losses import Loss
-from thalweg.problems import LinearModel
+from thalweg.losses._base import Loss
+from thalweg.problems.linear_model import LinearModel
 
 __all__ = ["DelayedFeedback", "Waiting", "read_delays"]
 

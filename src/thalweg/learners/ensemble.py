@@ -18,13 +18,12 @@ from numpy.typing import ArrayLike
 
 from thalweg._types import Array
 from thalweg._validate import check_array, check_choice, wrong
-from thalweg.domains import Domain
-from thalweg.experts import Descent, Pool
-from thalweg.experts.descent import RULES
+from thalweg.domains._base import Domain
+from thalweg.experts.descent import RULES, Descent
+from thalweg.experts.pool import Pool
 from thalweg.learners.alone import Alone
 from thalweg.learners.base import Learner, Shown, bounded
-from thalweg.metas import Hedge
-from thalweg.metas.hedge import rate
+from thalweg.metas.hedge import Hedge, rate
 
 __all__ = ["Ensemble", "Pooled", "descents"]
 

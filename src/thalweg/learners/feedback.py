@@ -12,7 +12,7 @@ from thalweg._core.state import Floats
 from thalweg._kernels.hulls import FULL, flatten
 from thalweg._kernels.vectors import square_norm
 from thalweg._validate import LARGEST_FLOAT, check_choice, check_positive, real_array, real_number, short_repr
-from thalweg.domains import Domain
+from thalweg.domains._base import Domain
 from thalweg.errors import InputError
 
 __all__ = ["FLOAT64", "ROUNDING", "Feedback"]

@@ -13,7 +13,7 @@ from thalweg._core.state import Floats, Ints, Plan, declared, field
 from thalweg._kernels.clock import FRESH, GRADIENTS, PROJECTIONS, ROUNDS
 from thalweg._kernels.jit import implement
 from thalweg._types import Array
-from thalweg.domains import Domain
+from thalweg.domains._base import Domain
 from thalweg.learners.contract import decision, learn, propose
 from thalweg.learners.machine import Machine
 

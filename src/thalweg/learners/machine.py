@@ -15,7 +15,7 @@ from thalweg._core.memory import Memory, Saved
 from thalweg._core.state import Floats, Ints, Past, Plan
 from thalweg._kernels.clock import CLIPPED, FRESH, GRADIENTS, ROUNDS
 from thalweg._kernels.projections import PYTHON
-from thalweg.domains import Domain
+from thalweg.domains._base import Domain
 
 __all__ = ["AnyMachine", "Machine"]
 

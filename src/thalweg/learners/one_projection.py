@@ -34,7 +34,7 @@ from thalweg._kernels.projections import PYTHON
 from thalweg._kernels.reduction import surrogate_gradient as correct
 from thalweg._types import Array
 from thalweg._validate import ask, check_array, check_nonnegative, short_repr, wrong
-from thalweg.domains import Domain
+from thalweg.domains._base import Domain
 from thalweg.errors import InputError
 from thalweg.learners import loop
 from thalweg.learners.base import Learner, bounded, check_takes_losses, read_decision

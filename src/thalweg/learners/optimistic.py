@@ -30,14 +30,13 @@ from thalweg._kernels.projections import BALL
 from thalweg._kernels.vectors import dot
 from thalweg._types import Array
 from thalweg._validate import short_repr
-from thalweg.domains import Domain
+from thalweg.domains._base import Domain
 from thalweg.errors import InputError
-from thalweg.experts import Descent
+from thalweg.experts.descent import Descent
 from thalweg.learners.base import Learner, Shown, read_start
 from thalweg.learners.contract import decision, learn, propose, see_gradient
 from thalweg.learners.machine import Machine
-from thalweg.metas import Hedge
-from thalweg.metas.hedge import rate
+from thalweg.metas.hedge import Hedge, rate
 
 __all__ = ["Hinted", "HintedSettings", "HintedState", "Optimistic"]
 

@@ -11,7 +11,7 @@ from thalweg._core.state import Floats
 from thalweg._kernels.parts import member_decision, point_count, projected_points
 from thalweg.errors import InputError
 from thalweg.learners.contract import Own, asks, core, has_capacity
-from thalweg.losses import Loss
+from thalweg.losses._base import Loss
 
 if TYPE_CHECKING:
     from thalweg.learners.base import Learner

@@ -48,7 +48,8 @@ from thalweg._kernels.pointers import Pointer, call
 from thalweg._kernels.projections import PYTHON
 from thalweg._types import Array
 from thalweg._validate import check_count, check_positive
-from thalweg.domains import Ball, Domain
+from thalweg.domains._base import Domain
+from thalweg.domains.ball import Ball
 from thalweg.learners.base import Learner, Shown, bounded
 from thalweg.learners.contract import core, decision, learn, propose
 from thalweg.learners.machine import Machine

@@ -18,13 +18,13 @@ from thalweg._kernels.handle import AnyHandle, Closed, bind, parts
 from thalweg._kernels.jit import kernel
 from thalweg._kernels.pointers import Pointer
 from thalweg._types import Array
-from thalweg.domains import Simplex
+from thalweg.domains.simplex import Simplex
 from thalweg.learners import loop
 from thalweg.learners.contract import core
 from thalweg.learners.contract import has_capacity as core_has_capacity
 from thalweg.learners.one_projection import Reduced, ReducedSettings, ReducedState
-from thalweg.learners.tracker import Tracking
 from thalweg.learners.tracker.kernels import curved_in_use, helpers_in_use
+from thalweg.learners.tracker.machine import Tracking
 from thalweg.parts.cut_descent import COUNT, rows_needed
 from thalweg.parts.records import MARKERS
 from thalweg.parts.weigher import Weigher

@@ -14,12 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from thalweg._validate import check_array, check_number, real_array, short_repr
-from thalweg.domains._base import read_domain
 from thalweg.errors import InputError
 from thalweg.losses._phi import Phi, slope_at, value_at
 
 if TYPE_CHECKING:
-    from thalweg.domains import Domain
+    from thalweg.domains._base import Domain
 
 __all__ = ["KINDS", "Loss", "PredictionLoss", "check_signs", "predictions"]
 
@@ -217,6 +216,8 @@ class PredictionLoss:
 
     def _range(self, domain: Domain) -> tuple[float, float]:
         """The smallest and largest <a, x> over the domain, or over a larger set."""
+        from thalweg.domains._base import read_domain  # all else of a loss needs no set
+
         self.value(read_domain(type(self).__name__, domain).center)  # the shape
         low, high = predictions(self.features.reshape(1, -1), domain, self.barrier)
         return float(low[0]), float(high[0])

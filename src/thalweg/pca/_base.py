@@ -30,7 +30,7 @@ from thalweg._kernels.vectors import square_norm
 from thalweg._recorded import Recorded, build
 from thalweg._types import Array
 from thalweg._validate import check_count, check_entries, check_positive, check_rng, real_array, short_repr
-from thalweg.domains import Fantope
+from thalweg.domains.fantope import Fantope
 from thalweg.errors import InputError, ProjectionError
 from thalweg.learners.base import Queries, extended, outside, watch_horizon
 from thalweg.learners.feedback import ROUNDING

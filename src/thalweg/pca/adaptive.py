@@ -24,7 +24,7 @@ from thalweg._kernels.jit import kernel
 from thalweg._kernels.parts import clear, feed, weigh
 from thalweg._kernels.pca import cap
 from thalweg._types import Array
-from thalweg.metas import AdaptMLProd
+from thalweg.metas.adapt_ml_prod import AdaptMLProd
 from thalweg.pca._base import assemble, close, gram, loss_at, orthonormal, seed_field, symmetric
 from thalweg.pca._levels import CoverPCA, LevelsLayout, enter
 

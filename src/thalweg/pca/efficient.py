@@ -37,9 +37,10 @@ from thalweg._kernels.pca import cap, pack, pack_vector, thin, unpack
 from thalweg._kernels.vectors import copy
 from thalweg._types import Array
 from thalweg._validate import wrong
-from thalweg.domains import Ball, Domain
+from thalweg.domains._base import Domain
+from thalweg.domains.ball import Ball
 from thalweg.errors import InputError
-from thalweg.metas import AdaptMLProd
+from thalweg.metas.adapt_ml_prod import AdaptMLProd
 from thalweg.pca import guarantee
 from thalweg.pca._base import close, orthonormal, seed_field
 from thalweg.pca._levels import CoverPCA, LevelsLayout, enter

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from thalweg._types import Array
 from thalweg._validate import check_array
 from thalweg.errors import InputError
-from thalweg.losses import Loss
+from thalweg.losses._base import Loss
 
 __all__ = ["Problem"]
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from thalweg._types import Array
 from thalweg._validate import check_callable, check_count, check_items, check_shape, real_array, real_number, short_repr
 from thalweg.errors import InputError
-from thalweg.losses import Loss
+from thalweg.losses._base import Loss
 from thalweg.problems._base import Problem
 
 __all__ = ["FromFunctions", "FromLosses"]

@@ -24,8 +24,8 @@ from thalweg._validate import (
     check_rng,
     wrong,
 )
-from thalweg.domains import Domain, Ellipsoid
-from thalweg.domains._base import read_domain
+from thalweg.domains._base import Domain, read_domain
+from thalweg.domains.ellipsoid import Ellipsoid
 from thalweg.errors import InputError
 from thalweg.problems.models import LinearRegression
 

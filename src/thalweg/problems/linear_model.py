@@ -17,13 +17,12 @@ from thalweg._types import Array
 from thalweg._validate import check_array, check_choice
 from thalweg.domains._base import read_domain
 from thalweg.errors import InputError
-from thalweg.losses import KINDS, PredictionLoss
-from thalweg.losses._base import predictions
+from thalweg.losses._base import KINDS, PredictionLoss, predictions
 from thalweg.losses._phi import Phi, each
 from thalweg.problems._base import Problem
 
 if TYPE_CHECKING:
-    from thalweg.domains import Domain
+    from thalweg.domains._base import Domain
 
 __all__ = ["LinearModel"]
 

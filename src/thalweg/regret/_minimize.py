@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 from thalweg._types import Array
-from thalweg.domains import Domain
+from thalweg.domains._base import Domain
 from thalweg.errors import InputError
 
 __all__ = ["minimize"]

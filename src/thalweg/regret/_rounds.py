@@ -6,11 +6,13 @@ import numpy as np
 
 from thalweg._types import Array
 from thalweg._validate import short_repr
-from thalweg.domains import Domain
+from thalweg.domains._base import Domain
 from thalweg.errors import InputError
 from thalweg.learners.base import bounded
 from thalweg.losses._phi import each, each_prox
-from thalweg.problems import FromLosses, LinearModel, Problem
+from thalweg.problems._base import Problem
+from thalweg.problems.functions import FromLosses
+from thalweg.problems.linear_model import LinearModel
 from thalweg.regret._minimize import Objective
 
 __all__ = ["check_problem", "check_window", "digest", "gradients_at", "total"]

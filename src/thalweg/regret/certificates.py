@@ -24,12 +24,13 @@ from thalweg.errors import InputError
 from thalweg.learners.base import Learner
 from thalweg.learners.feedback import ROUNDING
 from thalweg.play import Run
-from thalweg.problems import LinearModel, Problem
+from thalweg.problems._base import Problem
+from thalweg.problems.linear_model import LinearModel
 from thalweg.regret._rounds import check_window, digest, gradients_at
 from thalweg.regret.comparators import Comparator
 from thalweg.regret.measures import comparator_of, played
 from thalweg.regret.windows import Windows
-from thalweg.theorems import Theorem
+from thalweg.theorems._base import Theorem
 
 __all__ = ["Assumption", "Certificate", "CertifiedInterval", "certify"]
 

@@ -13,9 +13,11 @@ from numpy.typing import ArrayLike
 from thalweg._kernels.projections import PYTHON
 from thalweg._types import Array
 from thalweg._validate import check_array, check_positive
-from thalweg.domains import Domain
+from thalweg.domains._base import Domain
 from thalweg.errors import InputError
-from thalweg.problems import FromLosses, LinearModel, Problem
+from thalweg.problems._base import Problem
+from thalweg.problems.functions import FromLosses
+from thalweg.problems.linear_model import LinearModel
 from thalweg.regret import _hindsight as hindsight
 from thalweg.regret._minimize import minimize
 from thalweg.regret._rounds import check_problem, check_window, total

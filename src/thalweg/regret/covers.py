@@ -17,7 +17,7 @@ from thalweg.errors import InputError
 from thalweg.learners.base import Learner
 from thalweg.learners.cover import Cover
 from thalweg.play import Run, play
-from thalweg.problems import Problem
+from thalweg.problems._base import Problem
 from thalweg.regret._axes import axes, describe
 from thalweg.regret._rounds import check_problem
 

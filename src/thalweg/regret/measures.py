@@ -18,10 +18,10 @@ from thalweg._core.html import fact_table, row_table
 from thalweg._progress import progress_bar
 from thalweg._types import Array
 from thalweg._validate import check_array, check_count, check_items, check_positive, short_repr, wrong
-from thalweg.domains import Domain
+from thalweg.domains._base import Domain
 from thalweg.errors import InputError
 from thalweg.play import Run
-from thalweg.problems import Problem
+from thalweg.problems._base import Problem
 from thalweg.regret._rounds import check_problem, digest
 from thalweg.regret.comparators import Comparator, best_fixed
 from thalweg.regret.windows import Windows

@@ -5,9 +5,10 @@ import numpy as np
 from thalweg._progress import progress_bar
 from thalweg._types import Array
 from thalweg._validate import check_count, check_nonnegative, check_positive
-from thalweg.domains import Domain, Simplex
+from thalweg.domains._base import Domain
+from thalweg.domains.simplex import Simplex
 from thalweg.errors import InputError
-from thalweg.problems import Problem
+from thalweg.problems._base import Problem
 from thalweg.regret._rounds import check_problem
 from thalweg.regret.comparators import Comparator, ProximalRounds, best_fixed, best_per_round, path_length
 

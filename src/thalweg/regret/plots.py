@@ -21,7 +21,7 @@ from thalweg._types import Array
 from thalweg._validate import check_array, check_count, check_flag, check_items, check_text, real_number, short_repr
 from thalweg.errors import InputError
 from thalweg.play import Run
-from thalweg.problems import Problem
+from thalweg.problems._base import Problem
 from thalweg.regret._axes import axes, colors, describe, legend
 from thalweg.regret.comparators import Comparator
 from thalweg.regret.covers import CoverExpert, CoverRecord, cover, record_cover

@@ -5,8 +5,9 @@ from typing import NamedTuple
 import numpy as np
 
 from thalweg._types import Array
-from thalweg.domains import Domain
-from thalweg.problems import LinearModel, Problem
+from thalweg.domains._base import Domain
+from thalweg.problems._base import Problem
+from thalweg.problems.linear_model import LinearModel
 from thalweg.regret._rounds import check_problem, gradients_at
 
 __all__ = ["Between", "gradient_variation"]

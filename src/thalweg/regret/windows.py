@@ -18,8 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from thalweg._kernels.projections import PYTHON
 from thalweg._types import Array
-from thalweg.domains import Domain
-from thalweg.problems import LinearModel, Problem
+from thalweg.domains._base import Domain
+from thalweg.problems._base import Problem
+from thalweg.problems.linear_model import LinearModel
 from thalweg.regret import _hindsight as hindsight
 from thalweg.regret._minimize import minimize
 from thalweg.regret._rounds import total

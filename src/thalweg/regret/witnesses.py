@@ -21,10 +21,11 @@ from numpy.typing import ArrayLike
 
 from thalweg._kernels.projections import PYTHON
 from thalweg._types import Array
-from thalweg.algorithms import OGD
-from thalweg.domains import Domain
+from thalweg.algorithms.ogd import OGD
+from thalweg.domains._base import Domain
 from thalweg.play import Run, play
-from thalweg.problems import LinearModel, Problem
+from thalweg.problems._base import Problem
+from thalweg.problems.linear_model import LinearModel
 from thalweg.regret._rounds import gradients_at
 from thalweg.regret.comparators import best_fixed, best_per_round
 from thalweg.regret.measures import played

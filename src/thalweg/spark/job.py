@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from thalweg._extras import need
 from thalweg._validate import check_choice, check_count, check_text, short_repr
 from thalweg.errors import InputError
-from thalweg.fleet import Fleet
+from thalweg.fleet.fleet import Fleet
 from thalweg.spark.processor import processor_of
 from thalweg.spark.shards import KEY, NO_KEY, NO_TIME, NULLS, OWNER, SHARD, STEP, TARGET, TIME, Shard, ShardJob
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thalweg.errors import InputError, StateError
-from thalweg.fleet import Fleet, FleetError
 from thalweg.fleet.durable import keys_as_arrays, keys_of_arrays
+from thalweg.fleet.fleet import Fleet, FleetError
 from thalweg.fleet.journal import entry, read_entries
 from thalweg.fleet.keys import read_keys
 from thalweg.fleet.playing import Player

@@ -10,8 +10,7 @@ import numpy as np
 from thalweg._kernels import projections
 from thalweg._types import Array
 from thalweg._validate import check_count, check_entries, check_positive, check_rng
-from thalweg.domains import Domain
-from thalweg.domains._base import read_domain
+from thalweg.domains._base import Domain, read_domain
 
 __all__ = ["check_domain"]
 

@@ -19,10 +19,12 @@ from thalweg._recorded import parameters
 from thalweg._types import Array
 from thalweg._validate import check_callable
 from thalweg.cards import Setting, recipes
-from thalweg.domains import Ellipsoid
+from thalweg.domains.ellipsoid import Ellipsoid
 from thalweg.errors import HorizonWarning, InputError
 from thalweg.learners.base import Learner, check_takes_losses
-from thalweg.losses import Linear, Loss, Squared
+from thalweg.losses._base import Loss
+from thalweg.losses.linear import Linear
+from thalweg.losses.squared import Squared
 
 __all__ = ["LEARNER_CHECKS", "STANDARD", "check_learner"]
 

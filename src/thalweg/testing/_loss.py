@@ -7,10 +7,10 @@ from numpy.typing import ArrayLike
 
 from thalweg._types import Array
 from thalweg._validate import check_array, check_rng, wrong
-from thalweg.domains import Domain
+from thalweg.domains._base import Domain
 from thalweg.errors import InputError
 from thalweg.learners.base import bounded, read_start
-from thalweg.losses import Loss
+from thalweg.losses._base import Loss
 
 __all__ = ["check_loss"]
 

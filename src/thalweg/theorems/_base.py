@@ -21,8 +21,8 @@ from thalweg.errors import InputError
 from thalweg.theorems import bounds
 
 if TYPE_CHECKING:
-    from thalweg.experts import Pool
-    from thalweg.metas import Hedge
+    from thalweg.experts.pool import Pool
+    from thalweg.metas.hedge import Hedge
 
 __all__ = ["CoverTheorem", "Marked", "Theorem", "path_length", "pool_bound", "step_sizes"]
 

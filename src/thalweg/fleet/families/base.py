@@ -45,6 +45,8 @@ class Family(ABC):
     ----------
     template : learner or estimator
         A fresh one; it is copied, never played.
+    columns : tuple of str
+        Columns that the user of the fleet names, if the family takes them.
 
     Attributes
     ----------
@@ -56,10 +58,16 @@ class Family(ABC):
 
     calls: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
+    takes_columns = False  # that the user of the fleet names
     rounds_at = "clock"  # the array whose first entry counts rounds
 
-    def __init__(self, template: Any) -> None:
+    def __init__(self, template: Any, columns: tuple[str, ...] = ()) -> None:
         self.template = template
+
+    @staticmethod
+    def refusal(template: Any) -> str:
+        """Return the reason why a template cannot be in a fleet, or nothing."""
+        return ""
 
     # ------------------------------------------------------------------ learners
 

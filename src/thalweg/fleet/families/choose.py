@@ -7,51 +7,42 @@ from collections.abc import Sequence
 from typing import Any
 
 from thalweg.errors import InputError
-from thalweg.estimators.aggregator import Aggregator
-from thalweg.estimators.conformal import ConformalTracker
-from thalweg.estimators.forecaster import Forecaster
 from thalweg.fleet.families.base import Family
-from thalweg.fleet.families.combiners import Combiners
-from thalweg.fleet.families.forecasters import Forecasters
-from thalweg.fleet.families.intervals import Trackers
-from thalweg.fleet.families.learners import Deciders
-from thalweg.learners.base import Learner
 
 __all__ = ["family_of"]
+
+ESTIMATORS, FAMILIES = "thalweg.estimators", "thalweg.fleet.families"
+# Modules are imported when a template needs them: a fleet of learners loads no estimator.
+CHOICES = {  # family by the class that templates have, or derive from
+    f"{ESTIMATORS}.regressor.TrackingRegressor": f"{FAMILIES}.regressors.Regressors",
+    f"{ESTIMATORS}.aggregator.aggregator.Aggregator": f"{FAMILIES}.combiners.Combiners",
+    f"{ESTIMATORS}.forecaster.Forecaster": f"{FAMILIES}.forecasters.Forecasters",
+    f"{ESTIMATORS}.conformal.ConformalTracker": f"{FAMILIES}.intervals.Trackers",
+    "thalweg.learners.base.Learner": f"{FAMILIES}.learners.Deciders",
+}
 
 
 def family_of(template: Any, columns: Sequence[str]) -> Family:
     """Return the family of a fresh learner or estimator; refuse those that a fleet cannot play, with the reason."""
-    kind = type(template)
-    name = kind.__name__
     if isinstance(template, type):
         raise InputError(f"Fleet needs a fresh learner, such as {template.__name__}(...). Got the class.")
-    family: Family
-    if kind.__module__ == "thalweg.estimators.regressor":  # scikit-learn is there
-        _check_fresh(template)
-        return importlib.import_module("thalweg.fleet.families.regressors").Regressors(template, tuple(columns))  # type: ignore[no-any-return]
-    if isinstance(template, Aggregator):
-        _check_fresh(template)
-        return Combiners(template, tuple(columns))
-    if columns:
-        raise InputError(f"Fleet takes columns for TrackingRegressor and Aggregator. {name} has its own.")
-    why = ""
-    if isinstance(template, Forecaster):
-        family = Forecasters(template)
-    elif isinstance(template, ConformalTracker):
-        family = Trackers(template)
-    elif isinstance(template, Learner):
-        why = Deciders.refusal(template)
-        family = Deciders(template)
-    else:
+    name = type(template).__name__
+    bases = [f"{base.__module__}.{base.__qualname__}" for base in type(template).__mro__]
+    found = next((CHOICES[base] for base in bases if base in CHOICES), None)
+    if found is None:
         raise InputError(
             f"Fleet cannot play {name}. It takes Forecaster, ConformalTracker, TrackingRegressor, Aggregator, and "
             "learners such as Tracker."
         )
+    module, _, kind = found.rpartition(".")
+    family: type[Family] = getattr(importlib.import_module(module), kind)
+    if columns and not family.takes_columns:
+        raise InputError(f"Fleet takes columns for TrackingRegressor and Aggregator. {name} has its own.")
+    why = family.refusal(template)
     if why:
         raise InputError(f"Fleet cannot play {name}: {why}.")
     _check_fresh(template)
-    return family
+    return family(template, tuple(columns))
 
 
 def _check_fresh(template: Any) -> None:

@@ -14,7 +14,7 @@ from thalweg._kernels.handle import Closed, parts
 from thalweg._kernels.jit import Kernel, kernel
 from thalweg._kernels.pointers import Pointer, call
 from thalweg.errors import InputError
-from thalweg.estimators.aggregator import Aggregator
+from thalweg.estimators.aggregator.aggregator import Aggregator
 from thalweg.estimators.aggregator.kernels import ANSWERED, PREDICTED, answer, ask, recall
 from thalweg.estimators.aggregator.machine import CopyHandles
 from thalweg.estimators.aggregator.reading import read_answers, read_rows
@@ -81,8 +81,9 @@ class Combiners(Family):
     """`Aggregator` whose experts are columns."""
 
     calls = ("run", "predict", "update")
+    takes_columns = True
 
-    def __init__(self, template: Aggregator, columns: tuple[str, ...]) -> None:
+    def __init__(self, template: Aggregator, columns: tuple[str, ...] = ()) -> None:
         if not columns:
             raise InputError("Fleet of Aggregator needs columns=[...]: the names of its experts.")
         if template.horizon > 1:

@@ -91,7 +91,7 @@ class Forecasters(Family):
 
     calls = ("run", "predict", "forecast", "update")
 
-    def __init__(self, template: Forecaster) -> None:
+    def __init__(self, template: Forecaster, columns: tuple[str, ...] = ()) -> None:
         super().__init__(template)
         self.columns = template.columns
 

@@ -21,7 +21,7 @@ from thalweg.fleet.chains import Chains, after
 from thalweg.fleet.families.base import Family, Growth, ordered
 from thalweg.fleet.kernels import FULL, stopped
 from thalweg.fleet.reading import BatchRows, check_numbers
-from thalweg.parts.linear import LinearLayout
+from thalweg.parts.linear.plan import LinearLayout
 from thalweg.parts.linear.rows import play_row
 
 __all__ = ["ExampleRows", "ModelSeat", "Regressors", "learn_rows", "model_tree"]
@@ -84,8 +84,9 @@ class Regressors(Family):
     """`TrackingRegressor` without a constraint."""
 
     calls = ("run", "predict")
+    takes_columns = True
 
-    def __init__(self, template: Any, columns: tuple[str, ...]) -> None:
+    def __init__(self, template: Any, columns: tuple[str, ...] = ()) -> None:
         if not columns:
             raise InputError("Fleet of TrackingRegressor needs columns=[...]: the names of its features.")
         if template.constraint is not None:

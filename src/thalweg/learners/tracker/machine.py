@@ -20,7 +20,7 @@ from thalweg._kernels.hulls import FULL
 from thalweg._kernels.projections import BALL
 from thalweg._types import Array
 from thalweg._validate import check_choice, check_nonnegative, check_number, short_repr, wrong
-from thalweg.domains import Domain
+from thalweg.domains._base import Domain
 from thalweg.errors import InputError
 from thalweg.learners.base import read_start
 from thalweg.learners.machine import Machine

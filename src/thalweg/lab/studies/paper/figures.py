@@ -14,7 +14,7 @@ from thalweg.lab.pictures import COLOURS, GREY, legend, log_log, name_rows, note
 from thalweg.lab.report import Row, mean, number, pick, ratio
 from thalweg.lab.runs import curve_rounds
 from thalweg.lab.streams import STREAMS
-from thalweg.lab.studies.paper.report import losses_of, streams_of, survey, timed
+from thalweg.lab.studies.paper.rows import losses_of, streams_of, survey, timed
 from thalweg.lab.studies.paper.runs import ADAPTIVE, CROWDED, DYNAMIC, SCALING
 
 # By oracle: its name, the unit of its times, and the number of these units in a second.

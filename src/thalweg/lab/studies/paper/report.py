@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thalweg.lab.catalog import prompt
 from thalweg.lab.report import Row, TextTable, distinct, duration, mean, number, pick, ratio, ratios, spread
 from thalweg.lab.streams import STREAMS
+from thalweg.lab.studies.paper.rows import interval_dynamic, losses_of, round_time, streams_of, survey, timed
 from thalweg.lab.studies.paper.runs import ADAPTIVE, CROWDED, DYNAMIC
 
 # Table 1 of the paper: the measure, our name, and its projections, gradients and values a round.
@@ -57,40 +57,6 @@ ALIKE = 1.25  # losses within this factor count as the same
 ABOUT_TEN = (6, 16)
 EAGER = ("SACS", "EfficientAdaptive", "EfficientIntervalDynamic")  # have a setting with smaller thresholds
 SAME = "as in the paper"
-
-
-# ---------------------------------------------------------------------------------------------------------- selecting
-
-
-def survey(rows: Sequence[Row], stream: str, name: str) -> list[Row]:
-    """The runs of an algorithm over a whole stream, with the compiled projection."""
-    return pick(rows, part="survey", stream=stream, algorithm=name)
-
-
-def timed(rows: Sequence[Row], stream: str, name: str, oracle: str) -> list[Row]:
-    """The runs from which the time of a round with an oracle is taken."""
-    return pick(rows, part="solver" if oracle == "solver" else "survey", stream=stream, algorithm=name)
-
-
-def streams_of(rows: Sequence[Row]) -> list[str]:
-    """The streams that all algorithms played, in the catalog's order."""
-    found = {row["stream"] for row in pick(rows, part="survey")}
-    return [name for name in STREAMS if name in found]
-
-
-def interval_dynamic() -> list[str]:
-    """The algorithms for interval dynamic regret."""
-    return [name for name, recipe in prompt().items() if recipe.card.regret == "interval dynamic"]
-
-
-def losses_of(rows: Sequence[Row]) -> NDArray[np.float64]:
-    """The mean total loss of every algorithm on every stream."""
-    return np.array([[mean(survey(rows, s, name), "total_loss") for s in streams_of(rows)] for name in prompt()])
-
-
-def round_time(rows: Sequence[Row]) -> float:
-    """Seconds a round, the mean over repetitions."""
-    return float(np.mean([row["seconds"] / row["rounds"] for row in rows]))
 
 
 # -------------------------------------------------------------------------------------------------------------- tables

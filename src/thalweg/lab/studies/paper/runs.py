@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-import thalweg as tw
+from thalweg.algorithms.efficient_dynamic import EfficientDynamic
 from thalweg.domains import Ball, Ellipsoid
 from thalweg.errors import InputError
 from thalweg.lab.catalog import build
@@ -30,6 +30,8 @@ from thalweg.lab.runs import (
 )
 from thalweg.lab.streams import Stream, draw
 from thalweg.lab.studies.paper.oracles import by_solver
+from thalweg.learners.base import Learner
+from thalweg.play import play
 
 WARM_ROUNDS = 50  # played before the clock starts, and not counted
 TIMED_SECONDS = 0.06  # a run that is timed is repeated for at least so long
@@ -55,22 +57,22 @@ FAMILIES = (
 # ------------------------------------------------------------------------------------------------------------- one run
 
 
-def _wide_dynamic(s: Stream) -> tw.Learner:
+def _wide_dynamic(s: Stream) -> Learner:
     """Theorem 3 as printed: the ball Y has radius D, twice the radius needed."""
     Y = Ball(s.domain.shape, radius=s.domain.diameter, center=s.domain.center)
     T, G, B = len(s.problem), s.gradient_bound, s.loss_bound
-    return tw.EfficientDynamic(s.domain, T, G, s.smoothness, loss_bound=B, surrogate=Y)
+    return EfficientDynamic(s.domain, T, G, s.smoothness, loss_bound=B, surrogate=Y)
 
 
 # Settings that only this experiment needs; all else is in the catalog.
-VARIANTS: dict[str, Callable[[Stream], tw.Learner]] = {
+VARIANTS: dict[str, Callable[[Stream], Learner]] = {
     "EfficientDynamic-wide": _wide_dynamic,
     "SACS-crowded": lambda stream: scaled_sacs(stream, CROWDED_SACS),
     "EfficientAdaptive-crowded": lambda stream: scaled_adaptive(stream, CROWDED_ADAPTIVE),
 }
 
 
-def make(name: str, stream: Stream) -> tw.Learner:
+def make(name: str, stream: Stream) -> Learner:
     """A fresh learner: one of the catalog, or one of the settings above."""
     return VARIANTS[name](stream) if name in VARIANTS else build(name, stream)
 
@@ -103,13 +105,13 @@ def play_one(
         slow, projection = by_solver(source.domain)
         played = replace(source, domain=slow)
     times: list[float] = []
-    tw.play(make(algorithm, played), problem, rounds=2 if projection else WARM_ROUNDS)
+    play(make(algorithm, played), problem, rounds=2 if projection else WARM_ROUNDS)
     while len(times) < repeats or (repeats > 1 and sum(times) < TIMED_SECONDS):
         learner = make(algorithm, played)  # a new one: how often a run is timed must not show in its numbers
         if projection:
             projection.calls = projection.outside = projection.iterations = 0
         began = time.thread_time()
-        run = tw.play(learner, problem, rounds=rounds)
+        run = play(learner, problem, rounds=rounds)
         times.append(time.thread_time() - began)
         if run.interrupted:
             raise KeyboardInterrupt
@@ -121,7 +123,7 @@ def play_one(
     if projection:
         row["outside"] = projection.outside / projection.calls
         row["iterations"] = projection.iterations / projection.calls
-        row["exact_loss"] = tw.play(make(algorithm, source), problem, rounds=rounds).total_loss
+        row["exact_loss"] = play(make(algorithm, source), problem, rounds=rounds).total_loss
     row |= {"seconds": min(times), "slowest_seconds": max(times)}
     row["curve"] = np.cumsum(run.losses)[curve_rounds(run.rounds) - 1].tolist()
     return row
