@@ -125,7 +125,7 @@ class Case:
 def widths(fleet):
     """Words of every stream."""
     memory = fleet._streams
-    return np.array([shelf.width for _, shelf in memory.rooms])[memory.room[memory.alive]]
+    return np.array([shelf.width for _, shelf in memory.classes])[memory.kind[memory.alive]]
 
 
 def measure(case, threads):
@@ -138,13 +138,13 @@ def measure(case, threads):
     for some in np.array_split(np.arange(n), max(1, n // 50_000)):
         for _ in range(AGE // 20):
             case.update(fleet, np.repeat(some, 20))()
+    memory, ours = resident() - before, fleet.nbytes  # before the single learners, which leave holes in it
     single, one, eight = [], [], []
     for _ in range(TURNS):
         single.append(case.single())
         one.append(cpu(case.update(fleet, rng.permutation(n))) / n)
         keys = np.repeat(rng.permutation(n)[: n // 8], 8)
         eight.append(cpu(case.update(fleet, keys)) / keys.size)
-    memory, ours = resident() - before, fleet.nbytes
     s, a, b, bytes_each = case.alone(single), min(one), min(eight), 8 * np.mean(widths(fleet))
     print(
         f"| {case.name} | {n:.0e} | {1e6 * s:.2f} | {1e6 * a:.2f} ({a / s:.2f}) | {1e6 * b:.2f} ({b / s:.2f}) | "
@@ -181,7 +181,7 @@ def disk(streams):
         case = Case("", dynamic, streams)
         fleet = tw.Fleet(dynamic(), time_col=None, folder=os.path.join(folder, "f"))
         case.update(fleet, np.arange(streams))()
-        wide = fleet._streams.rooms[0][1].width * 8 + 24
+        wide = fleet._streams.classes[0][1].width * 8 + 24
         for share in (1.0, 0.01, 0.1, 1.0):
             some = case.rng.permutation(streams)[: max(1, int(share * streams))]
             call = case.update(fleet, some)

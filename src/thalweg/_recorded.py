@@ -10,13 +10,13 @@ from typing import Any, Self
 
 import numpy as np
 
-__all__ = ["KINDS", "Recorded", "build", "describe", "initialise", "parameters", "public_name"]
+__all__ = ["CLASSES", "Recorded", "build", "describe", "initialise", "parameters", "public_name"]
 
-SHOWN = 8  # numbers of an array that are written out; longer ones are named by a hash of their bytes
+NUMBERS_SHOWN = 8  # numbers of an array that are written out; longer ones are named by a hash of their bytes
 
 
 _SIGNATURES: dict[type, inspect.Signature] = {}
-KINDS: dict[str, type] = {}  # every class with recorded arguments that was defined so far, by name
+CLASSES: dict[str, type] = {}  # every class with recorded arguments that was defined so far, by name
 
 
 def _signature(kind: type) -> inspect.Signature:
@@ -38,7 +38,7 @@ class Recorded:
     _given: dict[str, Any]
 
     def __init_subclass__(cls) -> None:
-        KINDS[cls.__qualname__] = cls
+        CLASSES[cls.__qualname__] = cls
 
     def __new__(cls, *args: object, **options: object) -> Self:
         """Record the arguments."""
@@ -144,7 +144,7 @@ def _numbers(array: np.ndarray[Any, Any]) -> str:
     if array.size == 1:
         number = array.item()
         return repr(int(number)) if isinstance(number, float) and number.is_integer() else repr(number)
-    if array.size <= SHOWN and array.ndim == 1:
+    if array.size <= NUMBERS_SHOWN and array.ndim == 1:
         return f"[{', '.join(map(_numbers, array))}]"
     content = (np.asarray(array, dtype=np.float64) + 0.0).tobytes()  # 0.0 for -0.0
     digest = hashlib.sha256(content).hexdigest()[:16]

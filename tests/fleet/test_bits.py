@@ -85,7 +85,7 @@ def test_growth_goes_through_many_classes():
         for one, loss in zip(g, paid.tolist(), strict=True):
             single.update(one, loss)
         assert_same(fleet[7], single)
-        classes.add(int(fleet._streams.room[0]))
+        classes.add(int(fleet._streams.kind[0]))
     assert len(classes) > 3
 
 
@@ -95,7 +95,7 @@ def test_streams_of_many_classes_are_played_in_one_batch():
     for seed, rows in enumerate((1, 2, 300, 5, 1000, 40)):
         keys, y, X = batch(seed, make(), rows, 3 + 5 * seed)
         assert fleet.run(keys, y, X).tobytes() == singles.run(keys, y, X).tobytes()
-    assert len({int(fleet._streams.room[s]) for s in fleet._streams.alive}) > 2
+    assert len({int(fleet._streams.kind[s]) for s in fleet._streams.alive}) > 2
     assert_equal(fleet, singles)
 
 

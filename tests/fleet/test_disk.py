@@ -68,6 +68,25 @@ def test_a_journal_that_is_longer_than_the_streams_becomes_a_checkpoint(tmp_path
     assert_same_fleets(tw.Fleet.open(tmp_path / "f"), twin)
 
 
+def test_learners_that_are_put_in_and_taken_out_do_not_make_the_journal_long(tmp_path, monkeypatch):
+    fleet, twin = played(tmp_path / "f", batches=1, checkpoints=())
+    monkeypatch.setattr("thalweg.fleet.folder.LONG", 1)
+    generation, store = fleet._folder.store.generation, fleet._folder.store
+    for _ in range(3):
+        for key in twin:
+            fleet[key] = twin[key]
+    assert store.generation > generation
+    assert store.journal.size < 1.5 * fleet.nbytes
+    monkeypatch.setattr(type(fleet._streams), "nbytes", 0)
+    generation = store.generation
+    for some in (fleet, twin):
+        del some["shop 3"]
+    assert store.generation == generation + 1
+    fleet.close()
+    monkeypatch.undo()
+    assert_same_fleets(tw.Fleet.open(tmp_path / "f"), twin)
+
+
 def test_a_checkpoint_that_nobody_asked_for_may_fail(tmp_path, monkeypatch):
     fleet, twin = played(tmp_path / "f", batches=3, checkpoints=())
     monkeypatch.setattr("thalweg.fleet.folder.LONG", 1)
@@ -137,7 +156,7 @@ def test_checkpoints_write_what_changed_and_the_folder_stays_small(tmp_path):
     keys, g = np.arange(400), np.zeros((400, 100))
     fleet.update(keys, g)
     whole = fleet.checkpoint()
-    words = fleet._streams.rooms[0][1].width * 8
+    words = fleet._streams.classes[0][1].width * 8
     assert whole <= 1.05 * 400 * (words + 24) + 1000  # a stream: its words, key, last time and batch
     fleet.update(keys[:4], g[:4])
     assert fleet.checkpoint() <= 1.05 * 4 * (words + 24) + 1000
@@ -405,7 +424,7 @@ def test_the_command_says_what_is_in_a_folder(tmp_path, call):
     code, out, _ = call("fleet", tmp_path / "f", "--keys", 2)
     assert code == 0
     lines = out.splitlines()
-    assert lines[0] == "Fleet of Forecaster(lags=4; 0 rounds played)"
+    assert lines[0] == "Fleet of Forecaster(lags=4)"
     assert lines[1].startswith(f"streams   {len(twin)}: 'shop ")
     assert lines[3] == f"journal   1 calls with {len(batch(3, PLAIN())[0])} rows since checkpoint 3"
     assert lines[-1] == "damage    none"

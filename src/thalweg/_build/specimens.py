@@ -37,13 +37,13 @@ from thalweg.domains import (
     Simplex,
     SpectralBalls,
 )
-from thalweg.estimators._constrained import KINDS as CONSTRAINED
-from thalweg.estimators._constrained import ConstrainedLayout, ConstrainedModel
+from thalweg.estimators._constrained import PROBLEMS, ConstrainedLayout, ConstrainedModel
 from thalweg.estimators._linear import FreeModel
 from thalweg.estimators._subspace import SubspaceModel, read_layout
 from thalweg.experts import AdaGradDescent, Descent, Expert, Pool
-from thalweg.fleet.families.base import pointer_to
+from thalweg.fleet.chains import Chains
 from thalweg.fleet.families.regressors import ExampleRows, learn_rows, model_tree
+from thalweg.fleet.kernels import Where
 from thalweg.fleet.keys import shard_of
 from thalweg.fleet.seats import StreamSeat
 from thalweg.learners.cover import Cover
@@ -441,7 +441,7 @@ def _forecasts() -> Iterator[Specimen]:
             yield f"Forecaster of {len(columns)} columns, {loss}", partial(_forecast, columns, loss)
     for loss in ("squared_error", "huber", "absolute_error", "quantile", "log_loss", "hinge"):
         yield f"linear model, {loss}", partial(_fit, loss)
-    for loss in CONSTRAINED:
+    for loss in PROBLEMS:
         for ground, domain in {**_grounds(), "Simplex": Simplex(2)}.items():
             yield f"linear model, {loss} on {ground}", partial(_fit_within, loss, domain)
     for center in (True, False):
@@ -614,6 +614,6 @@ def _fleet_models() -> None:
     memory = FreeModel(LinearLayout(2)).memory
     seat = StreamSeat(model_tree(memory, 2), memory.block)
     batch = ExampleRows(np.full(1, -1), _numbers(1, 2), np.ones(1), True, np.zeros((1, 1)))
-    heads, rows = np.zeros(1, dtype=np.int64), seat.words()[None]
-    bases = np.array([rows.ctypes.data], dtype=np.int64)
-    seat.play(pointer_to(learn_rows, seat.tree, batch), batch, rows, bases, heads)
+    zero, words = np.zeros(1, dtype=np.int64), memory.block.memory[None].copy()
+    where = Where(zero, np.array([words.ctypes.data], dtype=np.int64), 0)
+    seat.play(learn_rows, batch, Chains(1, batch.following, zero, zero), where, words)

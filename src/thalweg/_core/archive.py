@@ -27,7 +27,7 @@ from thalweg._version import __version__
 from thalweg.errors import InputError, MissingExtraError, StateError
 
 __all__ = [
-    "KINDS",
+    "ARRAY_KINDS",
     "LONGEST_TEXT",
     "SCHEMA",
     "TEXT",
@@ -43,7 +43,7 @@ __all__ = [
 T = TypeVar("T")
 SCHEMA = 4  # version of the layout of files and states
 TEXT = "thalweg.json"
-KINDS = {"f": 8, "i": 8, "u": 8, "b": 1}  # arrays that are read, and the most bytes of a number
+ARRAY_KINDS = {"f": 8, "i": 8, "u": 8, "b": 1}  # arrays that are read, and the most bytes of a number
 LONGEST_TEXT = 2**26  # bytes of the text
 
 
@@ -160,7 +160,7 @@ class Archive:
         header = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}[npy.read_magic(file)]
         shape, fortran, dtype = header(file)
         content = memoryview(file.getbuffer())[file.tell() :]
-        if dtype.hasobject or dtype.itemsize > KINDS.get(dtype.kind, 0):
+        if dtype.hasobject or dtype.itemsize > ARRAY_KINDS.get(dtype.kind, 0):
             raise StateError(f"The array {name!r} has a type that is never saved: {str(dtype)[:40]!r}.")
         if any(n < 0 for n in shape) or math.prod(shape) * dtype.itemsize != len(content):
             raise StateError(f"The array {name!r} has not as many bytes as its shape says.")

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from thalweg._core.archive import (
-    KINDS,
+    ARRAY_KINDS,
     LONGEST_TEXT,
     SCHEMA,
     Archive,
@@ -40,8 +40,7 @@ from thalweg._core.archive import (
     write_archive,
 )
 from thalweg._core.state import at_most
-from thalweg._recorded import KINDS as RECORDED
-from thalweg._recorded import Recorded, build, parameters, public_name
+from thalweg._recorded import CLASSES, Recorded, build, parameters, public_name
 from thalweg._types import AnyArray
 from thalweg._version import __version__
 from thalweg.errors import InputError, MissingExtraError, StateError
@@ -101,7 +100,7 @@ class _Writer:
             return value
         if isinstance(value, float):
             return float(value) if math.isfinite(value) else {"float": repr(value)}
-        if isinstance(value, np.ndarray) and value.dtype.kind in KINDS and value.dtype.itemsize <= 8:
+        if isinstance(value, np.ndarray) and value.dtype.kind in ARRAY_KINDS and value.dtype.itemsize <= 8:
             name = f"{name}-{len(self.arrays)}" if name in self.arrays else name
             self.arrays[name] = value
             return {"array": name}
@@ -176,8 +175,8 @@ def _public(name: str) -> object:
         kind = getattr(module, name) if name in module.__all__ else None
         if isinstance(kind, type) and hasattr(kind, "_arguments") and public_name(kind) == name:
             return kind
-    if name in RECORDED and public_name(RECORDED[name]) == name:
-        return RECORDED[name]
+    if name in CLASSES and public_name(CLASSES[name]) == name:
+        return CLASSES[name]
     thresholds = importlib.import_module("thalweg.algorithms.thresholds")
     return vars(thresholds).get(name) if name in {*thresholds.__all__} - {"Threshold", "read"} else None
 

@@ -36,7 +36,7 @@ V = TypeVar("V")
 # ---------------------------------------------------------------------------------------------------- for any owner
 
 
-def settings(owner: Any) -> dict[str, object]:
+def settings(owner: Any) -> dict[str, str]:
     """Return all arguments as text: two of a class must agree in them for one to take over the other's state."""
     given = {name: p.default for name, p in parameters(type(owner)).items() if p.kind is not p.VAR_KEYWORD}
     return {name: describe(value) for name, value in (given | owner._arguments()).items() if name not in FREE}
@@ -323,7 +323,7 @@ class Kept:
     # ------------------------------------------------------------------ inspection
 
     def _settings(self) -> dict[str, object]:
-        return settings(self)
+        return dict(settings(self))
 
     def _unfit(self, why: str) -> StateError:
         return unfit(self, why)

@@ -36,7 +36,7 @@ from thalweg.theorems._base import Theorem
 
 __all__ = ["CutkoskyAdaptive", "CutkoskyPrintedVariant", "EfficientCutkosky", "LevelsTheorem"]
 
-SHORTEST = 8  # rounds: shorter intervals of a level are not worth a bound of their own
+SHORTEST_INTERVAL = 8  # rounds: shorter intervals of a level are not worth a bound of their own
 ORDER = "sqrt((D^2 + D P_I) sum_I ||g||^2), up to logarithms"
 
 
@@ -123,7 +123,7 @@ class LevelsTheorem(Theorem):
             return 0.0
         rounds = end - max(begin, start)
         plain = rounds * self.D / self.R
-        if level == 0 or rounds < SHORTEST:
+        if level == 0 or rounds < SHORTEST_INTERVAL:
             return plain
         whole = math.inf
         if begin >= start:

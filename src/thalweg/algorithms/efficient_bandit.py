@@ -61,7 +61,7 @@ from thalweg.domains._shrunk import Shrunk
 from thalweg.errors import InputError
 from thalweg.learners.base import Learner, Queries, bounded, read_start
 from thalweg.learners.ensemble import Ensemble
-from thalweg.learners.feedback import ROUNDING
+from thalweg.learners.feedback import BOUND_SLACK
 from thalweg.learners.machine import AnyMachine
 from thalweg.learners.one_projection import Reduced, ReducedSettings, as_reduced
 from thalweg.theorems._base import pool_bound
@@ -106,7 +106,7 @@ class Bandit(Reduced):
 
     def __init__(self, domain: Domain, inner: AnyMachine, *, target: Shrunk, steepest: float, seed: int) -> None:
         super().__init__(domain, inner, target=target)
-        self.limits = replace(self.limits, square=(steepest * (1 + ROUNDING)) ** 2)
+        self.limits = replace(self.limits, square=(steepest * (1 + BOUND_SLACK)) ** 2)
         self.seed = seed
 
     def plan(self, sizes: Mapping[str, int]) -> Plan:
@@ -261,7 +261,7 @@ class EfficientBandit(Learner):
         self.exploration, self.interior = delta, (c, r)
         self._mean_square, self._rho, self._share = M**2, rho, target.share
         self._gain, self._steepest = k / delta / n, steepest
-        self._widest = 2 * delta * G * (1 + ROUNDING) + NOISE * G * X._scale(X.center)
+        self._widest = 2 * delta * G * (1 + BOUND_SLACK) + NOISE * G * X._scale(X.center)
         self._offsets = np.array([[delta], [-delta]][:n])
         self._drawn: tuple[tuple[int, int], Array] = ((-1, -1), np.zeros((0, 0)))
 
@@ -314,7 +314,7 @@ class EfficientBandit(Learner):
         size, gap = max(map(abs, values)), abs(values[0] - values[-1])
         if not (math.isfinite(size) and math.isfinite(gap)):
             raise InputError(f"{self._who()}: the values must be finite. Got {values}.")
-        if self.loss_bound is not None and size > self.loss_bound * (1 + ROUNDING):
+        if self.loss_bound is not None and size > self.loss_bound * (1 + BOUND_SLACK):
             raise InputError(
                 f"{self._who()}: a value has size {size:g}, above loss_bound = {self.loss_bound:g}. Give a larger one."
             )

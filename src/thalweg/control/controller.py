@@ -24,7 +24,7 @@ from thalweg.learners.base import Queries, extended
 __all__ = ["ACTED", "ROUNDS", "Controller", "ControllerState"]
 
 ROUNDS, ACTED = 0, 1  # entries of the clock
-ROUNDING = 1e-9  # a disturbance may exceed its bound by this much, relatively: it is a difference of states
+BOUND_SLACK = 1e-9  # a disturbance may exceed its bound by this much, relatively: it is a difference of states
 
 
 class ControllerState(NamedTuple):
@@ -140,7 +140,7 @@ class Controller(Kept, Recorded, ABC):
 
     def _check_disturbance(self, w: Array) -> None:
         size, bound = float(np.linalg.norm(w)), self.disturbance_bound
-        if bound is not None and size > bound * (1 + ROUNDING):
+        if bound is not None and size > bound * (1 + BOUND_SLACK):
             raise InputError(
                 f"{self._who()}: the disturbance x_(t+1) - A x_t - B u_t has size {size:g}, above "
                 f"disturbance_bound = {bound:g}. Check the state and the model, or give a larger bound."

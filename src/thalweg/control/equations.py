@@ -13,7 +13,7 @@ __all__ = ["exponential", "optimal", "real_eigenvectors", "schur_basis", "solve_
 
 EPS = float(np.finfo(np.float64).eps)
 DOUBLINGS = 60  # of a number of rounds, so 2^60 of them
-EXACT = 100 * EPS  # relative residual that is accepted
+ACCEPTED_RESIDUAL = 100 * EPS  # relative residual that is accepted
 MARGIN = 1e-6  # closed loops with a spectral radius closer to 1 are left to SciPy
 
 # Padé approximant of degree 13 of the exponential, and the norm up to which it has full accuracy
@@ -96,7 +96,7 @@ def _double_riccati(A: Array, B: Array, Q: Array, R: Array) -> Array | None:
         P = solve_lyapunov(loop, Q + K.T @ R @ K)
         _, loop = optimal(A, B, R, P)
         error = np.linalg.norm(Q + A.T @ P @ loop - P)
-        return P if error <= EXACT * (np.linalg.norm(P) + np.linalg.norm(A.T @ P @ A)) else None
+        return P if error <= ACCEPTED_RESIDUAL * (np.linalg.norm(P) + np.linalg.norm(A.T @ P @ A)) else None
     except np.linalg.LinAlgError:
         return None
 
@@ -147,7 +147,7 @@ def schur_basis(A: Array, values: Array, vectors: Array) -> Array:
     below = np.tril(U.T @ A @ U, -1)
     for i in np.flatnonzero(values.imag > 0):
         below[i + 1, i] = 0.0
-    if np.abs(below).max() <= EXACT * np.linalg.norm(A):
+    if np.abs(below).max() <= ACCEPTED_RESIDUAL * np.linalg.norm(A):
         return U
     from scipy.linalg import schur
 

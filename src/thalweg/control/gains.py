@@ -30,7 +30,7 @@ __all__ = [
 ]  # fmt: skip
 
 RESIDUAL = 1e-8  # how exact (1) must be, relative to ||A - B K||
-STEPS = 40  # trials between the least and the largest decay, for the two methods that trade it
+DECAY_TRIALS = 40  # trials between the least and the largest decay, for the two methods that trade it
 
 
 @dataclass(frozen=True)
@@ -215,10 +215,10 @@ def _transforms(loop: Array) -> Iterator[tuple[str, Array]]:
     values, vectors = np.linalg.eig(loop)
     yield "eigenvectors", real_eigenvectors(values, vectors)
     U = schur_basis(loop, values, vectors)
-    for s in np.geomspace(1e-3, 1.0, STEPS):
+    for s in np.geomspace(1e-3, 1.0, DECAY_TRIALS):
         yield "schur", U * s ** np.arange(d)
     radius = float(np.abs(values).max())
-    decays = radius + (1 - radius) * np.linspace(0.02, 1.0, STEPS)
+    decays = radius + (1 - radius) * np.linspace(0.02, 1.0, DECAY_TRIALS)
     with np.errstate(all="ignore"):
         found = solve_lyapunov(loop / decays[:, None, None], np.eye(d))
     for P in found[np.isfinite(found).all(axis=(1, 2))]:

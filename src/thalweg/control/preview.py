@@ -39,7 +39,7 @@ __all__ = ["Preview", "PreviewState", "preview_gains"]
 
 LARGEST_DISTURBANCE = 1e60  # squares of it, and products of two squares, can be added up
 FORGOTTEN = 1e-3  # the preview ends where its gain is less than this part of the first
-FARTHEST = 1000  # rounds of a preview, at most
+LONGEST_PREVIEW = 1000  # rounds of a preview, at most
 
 
 class PreviewState(NamedTuple):
@@ -159,7 +159,7 @@ def preview_gains(system: LinearSystem, design: Design) -> Array:
     P = design.P
     answer = np.linalg.solve(design.R + system.B.T @ P @ system.B, system.B.T)
     loop, found, largest = closed_loop(system, design.K), list[Array](), 0.0
-    for _ in range(FARTHEST):
+    for _ in range(LONGEST_PREVIEW):
         found.append(answer @ P)
         size = float(np.abs(found[-1]).max())
         largest = max(largest, size)

@@ -29,7 +29,7 @@ POINT = 1e-12
 BIGGEST = 1e300
 # Further away than these radii, a point is moved to this distance in the same direction: to all digits and many more
 # its projection onto a bounded set is the same.
-FARTHEST = 1e100
+FARTHEST_POINT = 1e100
 # Rows are linearly dependent when a singular value is smaller than this, relative to the largest.
 RANK = 1e-10
 

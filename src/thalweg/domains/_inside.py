@@ -19,7 +19,7 @@ from thalweg.domains._base import Domain, length
 __all__ = ["deepest"]
 
 FLAT = 1e-9  # a row shorter than this is constant on the affine hull
-STEPS = 200  # of the solver
+SOLVER_STEPS = 200  # of the solver
 
 
 def deepest(domain: Domain, members: Sequence[Domain]) -> tuple[Array, float]:
@@ -60,7 +60,7 @@ def deepest(domain: Domain, members: Sequence[Domain]) -> tuple[Array, float]:
                 "fun": lambda v: np.concatenate([slack + rows @ v, depths(v[:-1])[0] - v[-1]]),
                 "jac": lambda v: np.vstack([rows, np.column_stack([depths(v[:-1])[1], -np.ones(len(curved))])]),
             },
-            options={"maxiter": STEPS},
+            options={"maxiter": SOLVER_STEPS},
         )
         tried = [start[:-1], answer.x[:-1]]
     else:

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 # How far outside its enclosing ball a projected point may lie, relative to the scale of the set: well above the
 # accuracy of usual solvers, well below a wrong radius.
-SLACK = 1e-6
+RADIUS_SLACK = 1e-6
 
 
 class Custom(Domain):
@@ -104,7 +104,7 @@ class Custom(Domain):
                 f"The function of {self!r} returned nan or infinite entries. Check its solver's status."
             )
         off = length(x - self.center)
-        if off > self.radius + SLACK * self._scale(x):
+        if off > self.radius + RADIUS_SLACK * self._scale(x):
             raise ProjectionError(
                 f"The function of {self!r} returned a point at distance {off:g} from the centre, outside the radius. "
                 "Correct the function, or state a centre and radius that enclose the set."

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thalweg._validate import check_count, check_positive
-from thalweg.domains._base import FARTHEST, RANK, Array, Domain, length
+from thalweg.domains._base import FARTHEST_POINT, RANK, Array, Domain, length
 from thalweg.domains.ball import Ball
 from thalweg.domains.half_space import HalfSpace
 from thalweg.domains.polytope import Polytope
@@ -24,9 +24,9 @@ __all__ = ["Intersection"]
 # Dykstra's algorithm is tried on points at most NEAR radii away, for DYKSTRA rounds.
 NEAR, DYKSTRA = 3.0, 100
 # Rounding error of an answer, relative to the distance of the point.
-ROUNDING = 64 * np.finfo(float).eps
+ANSWER_ROUNDING = 64 * np.finfo(float).eps
 # Earlier rounds from which a reflection learns, and how much worse than the last one it may be.
-MEMORY, WORSE = 10, 2.0
+REMEMBERED_ROUNDS, WORSE = 10, 2.0
 # Rounds after which the sets are taken apart in another way, or the point is given a lower weight: a hundredth.
 PATIENCE, LESS = 300, 100.0
 # The largest number of entries for which polyhedra among the members are made one.
@@ -106,8 +106,8 @@ class Intersection(Domain):
         gap = self._directions((y - c)[None])[0] if self.flat else y - c
         far = length(gap)
         unit = self.radius if bounded else max(1.0, far)
-        if far > FARTHEST * unit:
-            gap, far = gap / far * (FARTHEST * unit), FARTHEST * unit
+        if far > FARTHEST_POINT * unit:
+            gap, far = gap / far * (FARTHEST_POINT * unit), FARTHEST_POINT * unit
         y = c + gap
         x = self._by_dykstra(y, far) if far <= NEAR * unit else None
         if x is None and len(self._parts) != 1:
@@ -147,11 +147,11 @@ class Intersection(Domain):
         far, scale = length(y - x), self._scale(y)
         tol = self.tol * scale
         rest, gap = np.linalg.norm(y - x - normals.sum(axis=0)), np.sum(normals * (points - x))
-        return bool(rest <= max(tol, ROUNDING * far) and gap <= tol * max(scale, far))
+        return bool(rest <= max(tol, ANSWER_ROUNDING * far) and gap <= tol * max(scale, far))
 
     def _by_dykstra(self, y: Array, far: float) -> Array | None:
         """Dykstra's algorithm for a few rounds; None if they are too few."""
-        x, small = y, max(self.tol * self._scale(y), ROUNDING * far)
+        x, small = y, max(self.tol * self._scale(y), ANSWER_ROUNDING * far)
         steps, points = np.zeros((2, len(self.domains), self.dim))
         for _ in range(min(DYKSTRA, self.max_iterations)):
             square = 0.0
@@ -182,7 +182,7 @@ class Intersection(Domain):
         rho = max(1.0, length(t))
         s = np.tile(t / rho, (k, 1))
         x = np.empty_like(s)
-        moves, turns = np.empty((2, MEMORY, s.size))
+        moves, turns = np.empty((2, REMEMBERED_ROUNDS, s.size))
         kept, before, plain, last, last_g = -1, math.inf, s, s, s
         for count in range(1, rounds + 1):
             w = (t / rho + s.sum(axis=0)) / (1.0 / rho + k)  # (2)
@@ -199,14 +199,15 @@ class Intersection(Domain):
                 s, kept, before = plain, -1, math.inf
                 continue
             if kept >= 0:
-                moves[kept % MEMORY], turns[kept % MEMORY] = (s - last).ravel(), (g - last_g).ravel()
+                place = kept % REMEMBERED_ROUNDS
+                moves[place], turns[place] = (s - last).ravel(), (g - last_g).ravel()
             kept, last, last_g, before, plain = kept + 1, s, g, size, s + g
             if count % PATIENCE == 0 and rho > 1.0:
                 less = max(1.0, rho / LESS)
                 s = w - (w - s) * (rho / less)  # the same normals
                 rho, kept, before, plain = less, -1, math.inf, s
                 continue
-            m = min(kept, MEMORY)
+            m = min(kept, REMEMBERED_ROUNDS)
             shift = np.linalg.lstsq(turns[:m].T, g.ravel(), rcond=None)[0] @ (moves[:m] + turns[:m]) if m else 0.0
             s = plain - np.reshape(shift, s.shape if m else ())
         return None

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from thalweg._validate import check_array, check_shape
-from thalweg.domains._base import FARTHEST, RANK, Array, Domain, length
+from thalweg.domains._base import FARTHEST_POINT, RANK, Array, Domain, length
 from thalweg.errors import InputError, ProjectionError
 
 __all__ = ["Polytope"]
@@ -19,17 +19,17 @@ Mask = NDArray[np.bool_]
 # relative also to the distance of the point.
 EXACT = 1e-11
 # Least ratio of a set's unit to its distance from the origin: EXACT times this unit is at the level of rounding errors.
-LEAST = 64 * float(np.finfo(float).eps) / EXACT
+LEAST_UNIT = 64 * float(np.finfo(float).eps) / EXACT
 # A set of this radius, in its own unit, counts as a point: its width is below `tolerance`.
 TINY = 100 * EXACT
 # The active constraints are first guessed for a point no further away than this, in units of the set.
 NEAR = 1e3
 # Bound on the rounding error of the inner product of two orthogonal unit vectors.
-ROUNDING = 1e-14
+PRODUCT_ROUNDING = 1e-14
 # A constraint blocks a direction if the slope towards it exceeds this; a smaller one stays below EXACT across the set.
 FLAT = 1e-12
 # Steps of the walk, for each row and column of A, before it gives up.
-STEPS = 20
+WALK_STEPS = 20
 
 
 class Polytope(Domain):
@@ -134,7 +134,7 @@ class Polytope(Domain):
         bounded = math.isfinite(self.radius)
         if bounded:
             self._origin = self.center.ravel()
-            self._unit = max(self.radius, LEAST * float(np.abs(self._origin).max()))
+            self._unit = max(self.radius, LEAST_UNIT * float(np.abs(self._origin).max()))
         self._find_flat()
         if ball is None:
             self._check_center(size)
@@ -185,7 +185,7 @@ class Polytope(Domain):
         from scipy.optimize import linprog, nnls
 
         m = len(self._rows)
-        rounding = LEAST * EXACT * float(np.abs(self._origin).max()) / self._unit  # error of the sides
+        rounding = LEAST_UNIT * EXACT * float(np.abs(self._origin).max()) / self._unit  # error of the sides
         sums = np.vstack([self._rows.T, self._sides * (EXACT / (EXACT + rounding))])
         # the largest sum of u with u <= 1 and u <= multipliers
         answer = linprog(
@@ -278,7 +278,7 @@ class Polytope(Domain):
         gap = y - self._origin
         far = float(np.abs(gap).max())
         unit = self._unit if math.isfinite(self.radius) else max(self._unit, far)
-        v = (gap if far <= FARTHEST * unit else gap / far * (FARTHEST * unit)) @ self._basis / unit
+        v = (gap if far <= FARTHEST_POINT * unit else gap / far * (FARTHEST_POINT * unit)) @ self._basis / unit
         sides = self._sides * (self._unit / unit)
         if (self._rows @ v <= sides).all():
             return self._origin + unit * (self._basis @ v) if len(self._E) else y.copy()
@@ -329,7 +329,7 @@ class Polytope(Domain):
         answer.
         """
         A, arrived = self._rows, False
-        for count in range(limit := STEPS * sum(A.shape)):
+        for count in range(limit := WALK_STEPS * sum(A.shape)):
             bland = 2 * count > limit  # Bland's rule, the first constraint: slower, but prevents cycling
             far = max(1.0, length(v - x))
             pull = (v - x) / far
@@ -337,9 +337,9 @@ class Polytope(Domain):
             rest = pull - Q @ (Q.T @ pull)
             rest -= Q @ (Q.T @ rest)
             size = length(rest)
-            if arrived or size <= ROUNDING:
+            if arrived or size <= PRODUCT_ROUNDING:
                 multipliers = np.linalg.solve(R, Q.T @ pull)
-                wrong = np.flatnonzero(multipliers < -ROUNDING * np.abs(multipliers).max(initial=0.0))
+                wrong = np.flatnonzero(multipliers < -PRODUCT_ROUNDING * np.abs(multipliers).max(initial=0.0))
                 if wrong.size == 0:
                     x = x - Q @ np.linalg.solve(R.T, A[active] @ x - sides[active])  # removes rounding errors
                     return x if size <= EXACT and (A @ x - sides).max() <= EXACT else None
@@ -351,7 +351,7 @@ class Polytope(Domain):
             ahead = np.flatnonzero(slope > FLAT)
             # among constraints met at the same time, up to rounding, take the steepest (Harris)
             meet = slack[ahead] / slope[ahead]
-            first = ahead[meet <= ((slack[ahead] + ROUNDING) / slope[ahead]).min(initial=np.inf)]
+            first = ahead[meet <= ((slack[ahead] + PRODUCT_ROUNDING) / slope[ahead]).min(initial=np.inf)]
             stop = int(min(first, key=lambda i: i if bland else -slope[i], default=-1))
             arrived = stop < 0 or slack[stop] >= slope[stop] * (far * size)
             x = x + way * (far * size if arrived else slack[stop] / slope[stop])

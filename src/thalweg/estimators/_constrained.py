@@ -31,7 +31,7 @@ from thalweg.problems.linear_model import LinearModel
 
 __all__ = ["ConstrainedLayout", "ConstrainedModel"]
 
-KINDS: dict[str, tuple[ModuleType, str, str | None]] = {  # kernels; the problem by name, and its parameter
+PROBLEMS: dict[str, tuple[ModuleType, str, str | None]] = {  # kernels; the problem by name, and its parameter
     "squared_error": (squared, "squared", None),
     "huber": (huber, "huber", "delta"),
     "absolute_error": (absolute, "absolute", None),
@@ -115,7 +115,7 @@ class ConstrainedModel(BlockModel[ConstrainedLayout]):
         """Learn rows, one after the other. Returns the prediction of each before it was learned."""
         try:
             with self.memory.all_or_nothing(), np.errstate(over="ignore", invalid="ignore"):
-                if KINDS[self.layout.loss][1] and (weights == 1).all():
+                if PROBLEMS[self.layout.loss][1] and (weights == 1).all():
                     return self._play(X, y)
                 return np.array([self._row(*row) for row in zip(X, y, weights, strict=True)])
         except InputError as error:
@@ -156,7 +156,7 @@ class ConstrainedModel(BlockModel[ConstrainedLayout]):
         sums = np.cumsum(np.vstack([state.sums, rows]), axis=0) if self.layout.intercept else np.zeros((1, 1))
         means = sums[:-1] / np.maximum(self.rounds + np.arange(len(X)), 1)[:, None] if self.layout.intercept else sums
         centred = rows - means
-        _, problem, parameter = KINDS[self.layout.loss]
+        _, problem, parameter = PROBLEMS[self.layout.loss]
         A = np.ascontiguousarray(centred[:, :-1])
         features, options = A.reshape(-1, *self.layout.domain.shape), {parameter: self.layout.par} if parameter else {}
         run = play(self.learner, LinearModel(features, centred[:, -1], problem, **options), decisions=True)
@@ -171,7 +171,7 @@ class ConstrainedModel(BlockModel[ConstrainedLayout]):
     def _row(self, x: Array, y: float, weight: float) -> float:
         """A row of any weight."""
         state: ConstrainedState = self.memory.state
-        kernels, _, parameter = KINDS[self.layout.loss]
+        kernels, _, parameter = PROBLEMS[self.layout.loss]
         par = self.layout.par if parameter else 0.0
         mean = self._means()
         a, level = x - mean[:-1], self._level(mean[-1])

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thalweg._core import files, saving
-from thalweg._core.archive import KINDS
+from thalweg._core.archive import ARRAY_KINDS
 from thalweg._core.memory import Memory
 from thalweg._recorded import parameters
 from thalweg._validate import short_repr
@@ -237,7 +237,7 @@ def _check_unchanged(owner: Fitted) -> None:
 def _check_savable(owner: object, fact: object) -> None:
     """Refuse names and classes that no file can hold."""
     if isinstance(fact, np.ndarray) and fact.dtype.kind not in "OU":
-        if fact.dtype.kind not in KINDS or fact.dtype.itemsize > 8:
+        if fact.dtype.kind not in ARRAY_KINDS or fact.dtype.itemsize > 8:
             raise _unsavable(owner, f"classes of type {fact.dtype}")
     elif isinstance(fact, np.ndarray | dict):
         for name in fact:

@@ -36,7 +36,7 @@ MONTHS = {"mo": 1, "M": 1, "MS": 1, "ME": 1, "q": 3, "QS": 3, "QE": 3, "y": 12, 
 FIXED, MONTHLY, BUSINESS, COUNTED = "fixed", "months", "business days", "integers"
 WORDS = "'infer', a step such as '15min', 'h', 'D', 'B', 'W', 'MS', 'QS' or 'YS', or a whole number for integer times"
 LAST = 31  # as a day: the last one of the month
-FEW = 10  # rows without a weekend that make business days
+FEWEST_ROWS = 10  # rows without a weekend that make business days
 
 
 class Anchors(NamedTuple):
@@ -200,7 +200,7 @@ def infer(times: Ints, same: NDArray[np.bool_], counted: bool) -> Frequency | No
     step = int(steps[np.argmax(counts)])
     if counted:
         return Frequency(COUNTED, step)
-    if step == DAY and times.size >= FEW and 3 * DAY in steps and np.is_busday(_dates(times)).all():
+    if step == DAY and times.size >= FEWEST_ROWS and 3 * DAY in steps and np.is_busday(_dates(times)).all():
         return Frequency(BUSINESS, 1)
     if step >= 28 * DAY:
         starts = np.flatnonzero(np.r_[True, ~same])

@@ -29,7 +29,7 @@ Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 Label = Hashable  # the name of a series; None where there is one without a name
 
-SHOWN = 8  # names of columns in a message
+NAMES_SHOWN = 8  # names of columns in a message
 ZONE = "", " (where clocks go back, use times with a time zone)"  # advice for dates without a zone
 
 
@@ -129,7 +129,9 @@ class FrameRows:
     def get(self, argument: str, key: str, hint: str = "") -> Series:
         """Return a column."""
         if key not in self.keys:
-            shown = ", ".join(visible(str(one)) for one in self.keys[:SHOWN]) + ", ..." * (len(self.keys) > SHOWN)
+            shown = ", ".join(visible(str(one)) for one in self.keys[:NAMES_SHOWN]) + ", ..." * (
+                len(self.keys) > NAMES_SHOWN
+            )
             index = getattr(getattr(self.frame.to_native(), "index", None), "names", ())
             hint = "It is the index: call reset_index() before." if key in index else hint
             there = f"{self.owner}: {self.what} has no column {key!r} for {argument}. Its columns are {shown}."

@@ -21,7 +21,7 @@ from thalweg.parts.linear.plan import LinearLayout
 
 __all__ = ["TrackingLogistic", "TrackingRegression"]
 
-LEAST = 8  # capacity for features at first
+FIRST_CAPACITY = 8  # capacity for features at first
 PLAIN = {float}
 Features = dict[Hashable, Any]
 Label = bool | str | int  # as river has it; here it must be True or False
@@ -46,7 +46,7 @@ class Named(_fitted.Fitted, Protocol):
 def _sizes(self: Named, count: int) -> tuple[int, bool]:
     """Return the capacity for a number of features, and whether there are guests."""
     guests = read_guests(type(self).__name__, self.guests, count)
-    return max(LEAST, 1 << max(count - 1, 0).bit_length()), guests
+    return max(FIRST_CAPACITY, 1 << max(count - 1, 0).bit_length()), guests
 
 
 def _layout(self: Named, count: int) -> LinearLayout:

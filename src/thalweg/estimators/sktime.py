@@ -16,7 +16,7 @@ from thalweg.estimators.forecasts import Forecast, Forecasts
 
 __all__ = ["ThalwegForecaster"]
 
-LEAST, MOST = 0.01, 0.999  # levels of intervals
+LOWEST_LEVEL, HIGHEST_LEVEL = 0.01, 0.999  # levels of intervals
 
 
 class ThalwegForecaster(BaseForecaster):  # type: ignore[misc]  # sktime has no types
@@ -181,7 +181,7 @@ class ThalwegForecaster(BaseForecaster):  # type: ignore[misc]  # sktime has no 
     def _predict_interval(
         self, fh: ForecastingHorizon, X: pd.DataFrame | None, coverage: Sequence[float]
     ) -> pd.DataFrame:
-        chosen = [min(max(float(share), LEAST), MOST) for share in coverage]
+        chosen = [min(max(float(share), LOWEST_LEVEL), HIGHEST_LEVEL) for share in coverage]
         levels = sorted({level for share, level in zip(coverage, chosen, strict=True) if share > 0})
         found = self._forecasts(fh, X, levels)
         at = [1 + 2 * levels.index(level) if share > 0 else 0 for share, level in zip(coverage, chosen, strict=True)]

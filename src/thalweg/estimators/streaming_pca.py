@@ -18,7 +18,7 @@ from thalweg.parts.subspace import LARGEST_FEATURE, SubspaceLayout
 
 __all__ = ["StreamingPCA"]
 
-LEAST = 1e-50  # of an entry that is not taken for 0: fourth powers of its rounding can still be added up
+LEAST_ENTRY = 1e-50  # of an entry that is not taken for 0: fourth powers of its rounding can still be added up
 
 
 class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -161,7 +161,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                 "NaN" if np.isnan(found) else "infinity" if np.isinf(found) else f"{found:g}, above {LARGEST_FEATURE:g}"
             )
             raise InputError(f"StreamingPCA: X has {what} in {place}, counted from 0. Remove the row or fill it in.")
-        rows[np.abs(rows) < LEAST] = 0.0
+        rows[np.abs(rows) < LEAST_ENTRY] = 0.0
         return rows
 
     def _layout(self, features: int) -> SubspaceLayout:

@@ -31,8 +31,8 @@ from thalweg.experts._base import Expert
 
 __all__ = ["AdaGradDescent", "AdaGradSettings", "AdaGradState"]
 
-STEPS = 60  # of Newton at most; 4 to 8 are usual
-EXACT = 1e-14  # of the radius
+NEWTON_STEPS = 60  # of Newton at most; 4 to 8 are usual
+NEWTON_ACCURACY = 1e-14  # of the radius
 
 
 class AdaGradState(NamedTuple):
@@ -62,7 +62,7 @@ def _back(e: AdaGradState, c: AdaGradSettings, k: int, i: int) -> None:
     """(3): Newton on 1/||y(lam) - c|| = 1/R, which is concave and increasing: from 0 it never passes the root."""
     d, R = e.points.shape[2], c.ball[0]
     lam = 0.0
-    for _ in range(STEPS):
+    for _ in range(NEWTON_STEPS):
         square, slope = 0.0, 0.0
         for j in range(d):
             a = np.sqrt(c.delta[k, i] + e.squares[k, i, j])
@@ -70,7 +70,7 @@ def _back(e: AdaGradState, c: AdaGradSettings, k: int, i: int) -> None:
             square += gap * gap
             slope += gap * gap / (a + lam)
         size = np.sqrt(square)
-        if not size > R * (1.0 + EXACT):  # inside, or nan
+        if not size > R * (1.0 + NEWTON_ACCURACY):  # inside, or nan
             break
         lam += (size / R - 1.0) * square / slope  # slope > 0
     if lam > 0.0:

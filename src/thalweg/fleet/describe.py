@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from thalweg._core.saving import call_text
+from thalweg._core.state import Ints
+from thalweg._recorded import Recorded
 from thalweg.errors import StateError
 from thalweg.files import load
 from thalweg.fleet.families.base import Family, Sizes
@@ -31,7 +34,7 @@ def describe(folder: str | os.PathLike[str], keys: int = 5) -> str:
     ...     _ = fleet.checkpoint()
     ...     _ = fleet.run(["green"], [2.0])
     ...     print(describe(folder + "/tea").split("bytes")[0])
-    Fleet of Forecaster(0 rounds played)
+    Fleet of Forecaster()
     streams   2: 'green', 'black'
     rounds    3 in streams, at most 2 of a key
     journal   1 calls with 1 rows since checkpoint 2
@@ -39,7 +42,8 @@ def describe(folder: str | os.PathLike[str], keys: int = 5) -> str:
     path = Path(folder)
     manifest = read_manifest(path)
     facts = manifest["facts"]
-    family = family_of(load(path / TEMPLATE), facts["options"]["columns"])
+    template = load(path / TEMPLATE)
+    family = family_of(template, facts["options"]["columns"])
     known, rounds, size = np.zeros(facts["top"], dtype=np.bool_), [np.zeros(0, dtype=np.int64)], 0
     named: list[Any] = []
     damage: list[str] = []
@@ -61,7 +65,8 @@ def describe(folder: str | os.PathLike[str], keys: int = 5) -> str:
             if lost:
                 damage.append(f"{generation:012d}.segment: {len(lost)} streams: {', '.join(map(repr, lost))}")
         known[names.streams] = known[names.gone] = True
-    return _text(path, manifest, np.concatenate(rounds), named, size, damage)
+    shown = call_text(template) if isinstance(template, Recorded) else repr(template)
+    return _text(path, manifest, shown, np.concatenate(rounds), named, size, damage)
 
 
 def _place(family: Family, sizes: Sizes) -> int:
@@ -72,9 +77,9 @@ def _place(family: Family, sizes: Sizes) -> int:
 
 
 def _text(
-    path: Path, manifest: dict[str, Any], rounds: np.ndarray[Any, Any], named: list[Any], size: int, damage: list[str]
+    path: Path, manifest: dict[str, Any], template: str, rounds: Ints, named: list[Any], size: int, damage: list[str]
 ) -> str:
-    facts, generation = manifest["facts"], manifest["generation"]
+    generation = manifest["generation"]
     journal, calls, rows = path / f"{generation:012d}.journal", 0, 0
     try:
         for said, arrays, _ in entries(journal):
@@ -85,7 +90,7 @@ def _text(
     shown = ", ".join(map(repr, named)) + (", ..." if rounds.size > len(named) else "")
     kept = journal.stat().st_size if journal.exists() else 0
     lines = [
-        f"Fleet of {facts['template']}",
+        f"Fleet of {template}",
         f"streams   {rounds.size}{': ' if shown else ''}{shown}",
         f"rounds    {int(rounds.sum())} in streams, at most {int(rounds.max(initial=0))} of a key",
         f"journal   {calls} calls with {rows} rows since checkpoint {generation}",

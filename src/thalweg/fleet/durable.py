@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
@@ -11,10 +12,11 @@ from numpy.typing import NDArray
 
 from thalweg._core.state import Ints
 from thalweg.errors import StateError
-from thalweg.fleet.families.base import Sizes
+from thalweg.fleet.families.base import SizeClass, Sizes
 from thalweg.fleet.hashing import hash_texts
 from thalweg.fleet.keys import INTEGERS, STRINGS, Keys
 from thalweg.fleet.segments import ClassToWrite, Segment, SegmentNames, read_segment, write_segment
+from thalweg.fleet.shelves import Shelf
 
 if TYPE_CHECKING:
     from thalweg.fleet.playing import Player
@@ -27,19 +29,19 @@ _NONE = np.zeros(0, dtype=np.int64)
 
 def write_streams(memory: Streams, file: BinaryIO, streams: Ints, gone: Ints, facts: dict[str, Any]) -> int:
     """Write streams as a segment, class by class; returns its length."""
-    streams = streams[np.argsort(memory.room[streams], kind="stable")]
+    streams = streams[np.argsort(memory.kind[streams], kind="stable")]
     classes = []
-    for number in np.unique(memory.room[streams]).tolist():
-        room, shelf = memory.rooms[number]
-        places = memory.place[streams[memory.room[streams] == number]]
-        width = memory.family.memory(room.learner).block.plan.words
-
-        def read(first: int, last: int, shelf: Any = shelf, places: Ints = places, width: int = width) -> Any:
-            return shelf.read(places[first:last])[:, :width]
-
-        classes.append(ClassToWrite(room.sizes, width, places.size, read))
+    for number in np.unique(memory.kind[streams]).tolist():
+        kind, shelf = memory.classes[number]
+        places = memory.place[streams[memory.kind[streams] == number]]
+        classes.append(ClassToWrite(kind.sizes, kind.words, places.size, partial(_block_words, kind, shelf, places)))
     names = SegmentNames(streams, memory.latest[streams], memory.seen[streams], memory.table.some(streams), gone)
     return write_segment(file, facts, names, classes)
+
+
+def _block_words(kind: SizeClass, shelf: Shelf, places: Ints, first: int, last: int) -> NDArray[np.int64]:
+    """Return the words of some blocks, without the arrays behind them."""
+    return shelf.read(places[first:last])[:, : kind.words]
 
 
 def load_segments(memory: Streams, segments: Iterable[Segment], top: int) -> list[tuple[Any, int]]:
@@ -74,15 +76,15 @@ def load_segments(memory: Streams, segments: Iterable[Segment], top: int) -> lis
 
 def _place(memory: Streams, sizes: Sizes, words: NDArray[np.int64], streams: Ints) -> None:
     """Give streams their memory."""
-    number = memory.room_of(sizes)
-    room, shelf = memory.rooms[number]
-    if words.shape[1] != memory.family.memory(room.learner).block.plan.words:
+    number = memory.class_of(sizes)
+    kind, shelf = memory.classes[number]
+    if words.shape[1] != kind.words:
         raise StateError(f"Streams of {words.shape[1]} words do not fit this version of thalweg.")
     if shelf.width != words.shape[1]:  # arrays beside the block follow from it
         words = np.stack([memory.family.words(memory.family.learner(sizes, one)) for one in words])
     places = shelf.take(streams.size)
     shelf.write(places, words)
-    memory.room[streams], memory.place[streams] = number, places
+    memory.kind[streams], memory.place[streams] = number, places
 
 
 # -------------------------------------------------------------------------------------------------------- whole fleets

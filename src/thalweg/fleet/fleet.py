@@ -22,7 +22,7 @@ from thalweg.fleet.families.choose import family_of
 from thalweg.fleet.feedback import read_feedback
 from thalweg.fleet.folder import FleetFolder
 from thalweg.fleet.keys import Keys, read_keys
-from thalweg.fleet.playing import Played, Player
+from thalweg.fleet.playing import Player
 from thalweg.fleet.reading import (
     STEP,
     Bad,
@@ -103,7 +103,7 @@ class Fleet:
                     f"Fleet: {argument} is {STEP!r}, which results with a horizon need. Rename the column."
                 )
         self.template = template
-        self._player = Player(self._family, self.threads, self.id_col)
+        self._player = Player(self._family, self.threads, self.id_col, self.target_col)
         self._streams = self._player.streams
         self._folder: FleetFolder | None = None
         if folder is not None:
@@ -114,11 +114,11 @@ class Fleet:
 
     def run(
         self,
-        rows: Any,
-        y: Any = None,
-        X: Any = None,
+        rows: object,
+        y: object = None,
+        X: object = None,
         *,
-        time: Any = None,
+        time: object = None,
         on_bad: str = "raise",
         progress: bool = False,
     ) -> Any:
@@ -147,7 +147,7 @@ class Fleet:
         """
         self._family.refuse("Fleet.run", "run")
         read = self._read("Fleet.run", rows, y, X, time, targets=True)
-        played = self._run(read, on_bad, progress)
+        played = self._player.run(read, on_bad, progress)
         steps, names = self._family.steps("run"), self._family.names("run")
         kept = [self.id_col, *([self.time_col] if self.time_col else [])]
         if steps == 1:
@@ -158,13 +158,7 @@ class Fleet:
         values = np.concatenate([played.ahead(read.target, steps)[:, :, None], said], axis=2)
         return read.like_steps(kept, (self.target_col, *names), values, steps)
 
-    def _run(self, read: BatchRows, on_bad: str, progress: bool = False) -> Played:
-        """Predict and learn rows that were read."""
-        self._family.check(read, self.target_col, True)
-        data = {"values": read.target, "columns": read.columns}
-        return self._player.play("Fleet.run", "run", read, data, on_bad, progress)
-
-    def predict(self, keys: Any, X: Any = None, *, on_bad: str = "raise") -> Any:
+    def predict(self, keys: object, X: object = None, *, on_bad: str = "raise") -> Any:
         """Predict the next value of each of these keys; nan for unknown keys, which are not added.
 
         `keys` may be a frame with `id_col` and the columns of the template; then the result is one of the same kind.
@@ -176,7 +170,7 @@ class Fleet:
         played = self._player.play(owner, "predict", read, {"columns": read.columns}, on_bad)
         return read.like([self.id_col], self._family.names("predict"), played.said)
 
-    def forecast(self, keys: Any, X: Any = None) -> Any:
+    def forecast(self, keys: object, X: object = None) -> Any:
         """Forecast the next values of these keys, up to the template's horizon.
 
         If there are columns, X (n, horizon, C) has those of the next rounds. Returns an array (n, horizon), or with
@@ -206,7 +200,7 @@ class Fleet:
         kept = [self.id_col, *([self.time_col] if self.time_col else [])]
         return read.like(kept, family.names("forecast"), said, number)
 
-    def _future(self, owner: str, keys: Any, X: Any, steps: int) -> BatchRows:
+    def _future(self, owner: str, keys: object, X: object, steps: int) -> BatchRows:
         """Return the rows of a forecast from arrays: one a key, or one for each key and step if there are columns."""
         names, bad = read_keys(owner, "keys", keys)
         n, C = names.size, len(self._family.columns)
@@ -229,7 +223,7 @@ class Fleet:
             return said
         return said[::steps] if order is None else said[order[::steps]]
 
-    def decide(self, keys: Any) -> Array:
+    def decide(self, keys: object) -> Array:
         """Return the decisions of these keys (n, *shape of the domain); the first decision for unknown keys."""
         owner = "Fleet.decide"
         self._family.refuse(owner, "decide")
@@ -240,7 +234,14 @@ class Fleet:
         return played.said.reshape(names.size, *self.template.domain.shape)
 
     def update(
-        self, keys: Any, y: Any, losses: Any = None, *, time: Any = None, on_bad: str = "raise", progress: bool = False
+        self,
+        keys: object,
+        y: object,
+        losses: object = None,
+        *,
+        time: object = None,
+        on_bad: str = "raise",
+        progress: bool = False,
     ) -> None:
         """Learn one row for each of these keys: targets y (n,), or gradients (n, *shape) and losses (n,) of learners.
 
@@ -262,7 +263,7 @@ class Fleet:
         rows = BatchRows(names, bad, times, np.zeros(0), np.zeros((n, 0)), clock=clock)
         self._player.play(owner, "update", rows, data, on_bad, progress)
 
-    def _read(self, owner: str, rows: Any, y: Any, X: Any, time: Any, *, targets: bool) -> BatchRows:
+    def _read(self, owner: str, rows: object, y: object, X: object, time: object, *, targets: bool) -> BatchRows:
         """Return a batch from a frame or from arrays."""
         columns = self._family.columns
         if is_frame(rows):
@@ -290,20 +291,20 @@ class Fleet:
 
     # ------------------------------------------------------------------ one stream
 
-    def _find(self, owner: str, key: Any) -> tuple[Keys, int]:
+    def _find(self, owner: str, key: object) -> tuple[Keys, int]:
         names, bad = read_keys(owner, "key", [key])
         if bad:
             raise InputError(f"{owner}: a key must be an integer or a string. Got {short_repr(key)}.")
         return names, int(self._streams.table.find(names)[0]) if names.kind == self._streams.table.kind else -1
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> Any:
         """Return an ordinary learner with the state of this key. Its further rounds do not change the fleet."""
         _, stream = self._find("Fleet[key]", key)
         if stream < 0:
             raise KeyError(key)
         return self._streams.learner(stream)
 
-    def __setitem__(self, key: Any, learner: Any) -> None:
+    def __setitem__(self, key: object, learner: Any) -> None:
         """Set the learner of a key, known or new. It must have the template's arguments."""
         owner = "Fleet[key] = learner"
         why = self._family.same(learner)
@@ -314,14 +315,14 @@ class Fleet:
         sizes, words = self._family.sizes(learner), self._family.words(learner)
         self._player.put(names, sizes, words)
 
-    def __delitem__(self, key: Any) -> None:
+    def __delitem__(self, key: object) -> None:
         """Forget a key. Its memory is reused."""
         _, stream = self._find("del Fleet[key]", key)
         if stream < 0:
             raise KeyError(key)
         self._player.drop(np.array([stream]))
 
-    def forget(self, *, idle_since: Any) -> int:
+    def forget(self, *, idle_since: object) -> int:
         """Forget all keys whose last row is before a time, and return their number. Their memory is reused.
 
         `idle_since` is a time like those in `time_col`; for keys without times, a value of `batches`.
@@ -338,7 +339,7 @@ class Fleet:
         self._player.drop(idle)
         return int(idle.size)
 
-    def __contains__(self, key: Any) -> bool:
+    def __contains__(self, key: object) -> bool:
         return self._find("key in Fleet", key)[1] >= 0
 
     def __len__(self) -> int:
@@ -351,7 +352,7 @@ class Fleet:
         """Return all keys."""
         return self._streams.table.keys(self._streams.alive)
 
-    def rounds(self, keys: Any = None) -> Ints:
+    def rounds(self, keys: object = None) -> Ints:
         """Return the number of rounds played by these keys (by default, all keys); 0 for unknown keys."""
         if keys is None:
             streams = self._streams.alive

@@ -1,7 +1,7 @@
 """The loop over the streams of a batch.
 
-The rows of a stream are a chain: `following[t]` is the row that comes after row t, -1 after the last. A *step* is a
-kernel that plays a chain from one of its rows on. It returns DONE, or `stopped(t, why)`: row t was not played.
+The rows of a stream are a chain: `after(following, t)` is the row that comes after row t, -1 after the last. A *step*
+is a kernel that plays a chain from one of its rows on. It returns DONE, or `stopped(t, why)`: row t was not played.
 """
 
 from typing import Any, NamedTuple
@@ -10,8 +10,9 @@ from thalweg._core.state import Ints
 from thalweg._kernels.fetching import LINE, fetch
 from thalweg._kernels.jit import inner, kernel
 from thalweg._kernels.pointers import Pointer, call
+from thalweg.fleet.chains import after
 
-__all__ = ["DONE", "FULL", "LARGE", "REASONS", "REFUSED", "Mount", "run_fleet", "stopped"]
+__all__ = ["DONE", "FULL", "LARGE", "REASONS", "REFUSED", "Mount", "Where", "run_fleet", "stopped"]
 
 DONE = -1
 REASONS = 4
@@ -23,6 +24,14 @@ FULL, LARGE, REFUSED = 0, 1, 2  # no capacity for the row; its gradient is too l
 def stopped(t: int, why: int) -> int:
     """The result of a step that did not play row t."""
     return REASONS * t + why
+
+
+class Where(NamedTuple):
+    """Where the words of streams are: in row `places[s]` of a matrix, whose chunks of 2^shift rows have addresses."""
+
+    places: Ints  # by the streams' numbers
+    chunks: Ints
+    shift: int
 
 
 class Mount(NamedTuple):
@@ -43,26 +52,44 @@ class Mount(NamedTuple):
     rows: int  # of a stream, fetched ahead of time
 
 
+@inner
+def _base(where: Where, size: int, stream: int) -> int:
+    """Address of a stream's words."""
+    place = where.places[stream]
+    chunk = place >> where.shift
+    return int(where.chunks[chunk] + (place - (chunk << where.shift)) * size)
+
+
 @kernel
-def run_fleet(step: Pointer, seat: Any, batch: Any, mount: Any, bases: Ints, heads: Ints, ends: Ints) -> None:
-    """Play the chains that begin in rows `heads`, of streams whose memory begins at `bases`."""
+def run_fleet(
+    step: Pointer, seat: Any, batch: Any, mount: Any, where: Any, heads: Ints, owners: Ints, stops: Ints
+) -> int:
+    """Play the chains that begin in rows `heads`, of these streams.
+
+    Returns how many stopped; `stops` (2, n) has their indices and the results of their steps.
+    """
     words, places, offsets, size, ahead = mount.words, mount.places, mount.offsets, mount.size, mount.ahead
     lines, strides, following = mount.lines, mount.strides, mount.following
-    row0 = following.ctypes.data
+    row0, count = following.ctypes.data, 0
     for g in range(heads.shape[0]):
-        if g + 2 * ahead < heads.shape[0]:
+        if following.shape[0] > 0 and g + 2 * ahead < heads.shape[0]:
             fetch(row0 + WORD * heads[g + 2 * ahead])
         if g + ahead < heads.shape[0]:
+            base = _base(where, size, owners[g + ahead])
             for line in range(0, size, LINE):
-                fetch(bases[g + ahead] + line)
+                fetch(base + line)
             t = heads[g + ahead]
             for _ in range(mount.rows):
                 for i in range(lines.shape[0]):
                     fetch(lines[i] + strides[i] * t)
-                t = following[t]
+                t = after(following, t)
                 if t < 0:
                     break
-        base = bases[g]
+        base = _base(where, size, owners[g])
         for i in range(places.shape[0]):
             words[places[i]] = base + offsets[i]
-        ends[g] = call(step, seat, batch, heads[g])
+        end = call(step, seat, batch, heads[g])
+        if end != DONE:
+            stops[0, count], stops[1, count] = g, end
+            count += 1
+    return count

@@ -231,18 +231,24 @@ def _slot(known: Known, mark: int, text: Bytes, start: int, end: int) -> int:
 
 
 @kernel
-def find(known: Known, marks: Ints, text: Bytes, starts: Ints, ends: Ints, out: Ints) -> int:
-    """out <- the numbers of streams, -1 where there is none. Returns how many there are not."""
-    missing, slots = 0, known.slots
+def find(known: Known, marks: Ints, text: Bytes, starts: Ints, ends: Ints, out: Ints) -> None:
+    """out <- the numbers of streams, -1 where there is none."""
+    slots = known.slots
     mask, base = slots.shape[0] - 1, slots.ctypes.data
     for i in range(marks.shape[0]):
         if i + AHEAD < marks.shape[0]:
             mark = marks[i + AHEAD]
             fetch(base + SLOT * (mix(mark) & mask))
-        at = _slot(known, marks[i], text, starts[i] if known.strings else 0, ends[i] if known.strings else 0)
+        start, end = (starts[i], ends[i]) if known.strings else (0, 0)
+        if (
+            i > 0
+            and marks[i] == marks[i - 1]
+            and (not known.strings or _equal(text, start, end, text, starts[i - 1], ends[i - 1] - starts[i - 1]))
+        ):
+            out[i] = out[i - 1]  # the same key
+            continue
+        at = _slot(known, marks[i], text, start, end)
         out[i] = slots[at, 0] if at >= 0 else -1
-        missing += at < 0
-    return missing
 
 
 @kernel

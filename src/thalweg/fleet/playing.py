@@ -47,8 +47,8 @@ class Played(NamedTuple):
     """Results of a batch, by the rows that the caller gave."""
 
     said: Floats  # (n, columns); nan where a row was not played
-    following: Ints  # (n,) the next row of the same key, or -1
-    unknown: Ints  # rows whose keys are unknown
+    following: Ints  # (n,) the next row of the same key, or -1; empty if no key has two rows
+    unknown: Ints  # rows whose keys were unknown
 
     def ahead(self, values: Floats, steps: int) -> Floats:
         """Return the values (n, steps) of each row and of the next rows of its key; nan after the last."""
@@ -56,7 +56,7 @@ class Played(NamedTuple):
         for h in range(steps):
             there = np.flatnonzero(at >= 0)
             found[there, h] = values[at[there]]
-            at[there] = self.following[at[there]]
+            at[there] = self.following[at[there]] if self.following.size else -1
         return found
 
 
@@ -65,8 +65,8 @@ class Player:
 
     Attributes
     ----------
-    family, streams, id_col
-        The learners, their memory, and the name of the column of keys in messages.
+    family, streams, id_col, target_col
+        The learners, their memory, and the names of the columns of keys and targets in messages.
     record : Record
         Calls are written here before they are played.
     clock : str
@@ -75,12 +75,18 @@ class Player:
         Rows left out by the last batch.
     """
 
-    def __init__(self, family: Family, threads: int, id_col: str) -> None:
-        self.family, self.id_col = family, id_col
+    def __init__(self, family: Family, threads: int, id_col: str, target_col: str) -> None:
+        self.family, self.id_col, self.target_col = family, id_col, target_col
         self.streams = Streams(family, threads)
         self.record = Record()
         self.clock = ""
         self.bad: list[Bad] = []
+
+    def run(self, rows: BatchRows, on_bad: str = "raise", progress: bool = False) -> Played:
+        """Predict every row, then learn it."""
+        self.family.check(rows, self.target_col, True)
+        data = {"values": rows.target, "columns": rows.columns}
+        return self.play("Fleet.run", "run", rows, data, on_bad, progress)
 
     def play(
         self, owner: str, call: str, rows: BatchRows, data: Arrays, on_bad: str = "raise", progress: bool = False
@@ -112,8 +118,9 @@ class Player:
         times = None if times is None else np.ascontiguousarray(times)
         streams = memory.table.find(keys)
         mark = memory.table.mark()
-        reserve = np.empty(RESERVE * int((streams < 0).sum()) if learns else 0)  # never written: it takes no memory
-        new = memory.table.add(keys, streams) if learns else np.zeros(0, dtype=np.int64)
+        unknown = np.flatnonzero(streams < 0)
+        reserve = np.empty(RESERVE * unknown.size if learns else 0)  # never written: it takes no memory
+        new = memory.table.add(keys, streams) if learns and unknown.size else np.zeros(0, dtype=np.int64)
         with interrupts() as stop:
             try:
                 memory.enroll()
@@ -123,7 +130,7 @@ class Player:
                     found = [Bad(r if good is None else int(good[r]), keys.key(r), why) for r in late]
                     raise LateRowsError.of(owner, found, "Nothing was played.")
                 memory.birth(new)
-                kernel, batch = self.family.batch(call, chains.following, data)
+                kernel, batch = self.family.batch(call, chains, data)
                 if call != "decide":  # nothing to record: other calls make the same change
                     beside = {} if times is None else {"times": times}
                     self.record.note({"call": call, "clock": rows.clock}, keys, {**beside, **data})
@@ -143,12 +150,15 @@ class Player:
         if refused:
             found = [Bad(r if good is None else int(good[r]), keys.key(r), why) for r, why in refused]
             raise FleetError.of(owner, found, "These streams stopped before these rows; all others were played.")
-        unknown = np.flatnonzero(streams < 0)
         if good is None:
             return Played(said, chains.following, unknown)
-        whole, after = np.full((n, said.shape[1]), np.nan), np.full(n, -1)
-        whole[good], after[good] = said, np.where(chains.following < 0, -1, good[chains.following])
-        return Played(whole, after, good[unknown])
+        whole = np.full((n, said.shape[1]), np.nan)
+        whole[good] = said
+        following = chains.following
+        if following.size:
+            following = np.full(n, -1)
+            following[good] = np.where(chains.following < 0, -1, good[chains.following])
+        return Played(whole, following, good[unknown])
 
     def _refuse(self, owner: str, rows: BatchRows, on_bad: str) -> None:
         """Refuse a batch with bad rows, or note them."""
@@ -165,6 +175,7 @@ class Player:
 
     def put(self, keys: Keys, sizes: Sizes, words: Ints) -> None:
         """Put a stream in the place of a key."""
+        self.record.begin()
         with interrupts():
             self.record.note({"call": "set", "sizes": sizes}, keys, {"words": words})
             with self.record.in_step():
@@ -174,6 +185,7 @@ class Player:
         """Forget streams."""
         if not streams.size:
             return
+        self.record.begin()
         with interrupts():
             self.record.note({"call": "drop"}, self.streams.table.some(streams), {})
             with self.record.in_step():

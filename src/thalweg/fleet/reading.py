@@ -117,14 +117,14 @@ def _with(rows: Any, kept: Sequence[str], names: Sequence[str], values: Floats, 
     return rows.with_columns(*made).select(*chosen).to_native()
 
 
-def is_frame(data: Any) -> bool:
+def is_frame(data: object) -> bool:
     """Whether this is a data frame: something with columns by name."""
     kind = type(data)
     return kind is not np.ndarray and (hasattr(kind, "columns") or hasattr(kind, "column_names"))
 
 
 def read_frame(
-    owner: str, frame: Any, id_col: str, time_col: str | None, target: str | None, columns: Sequence[str]
+    owner: str, frame: object, id_col: str, time_col: str | None, target: str | None, columns: Sequence[str]
 ) -> BatchRows:
     """Return the rows of a long frame. Cells that are missing are nan."""
     nw = need("narwhals", "frames", "A data frame")
@@ -198,7 +198,7 @@ def _frame_times(owner: str, nw: Any, name: str, series: Any) -> tuple[Ints, dic
     return times, {int(row): why for row, why in bad.items()}, clock
 
 
-def read_times(owner: str, given: Any, count: int) -> tuple[Ints, str]:
+def read_times(owner: str, given: object, count: int) -> tuple[Ints, str]:
     """Return times of rows, integers or NumPy's datetimes, and which of the two they are."""
     try:
         array, clock = np.asarray(given), INTEGERS
@@ -230,7 +230,7 @@ def read_moment(owner: str, given: Any) -> tuple[int, str]:
     return int(found[0]), clock
 
 
-def values_of(owner: str, name: str, given: Any, shape: tuple[int, ...], *, copy: bool = True) -> Floats:
+def values_of(owner: str, name: str, given: object, shape: tuple[int, ...], *, copy: bool = True) -> Floats:
     """Return numbers of this shape as an array, by default one of one's own."""
     array = real_array(given)
     if array is None:

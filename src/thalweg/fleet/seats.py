@@ -11,7 +11,7 @@ copies: `spare`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 from thalweg._core.state import Block, Ints
 from thalweg._kernels.fetching import LINE
 from thalweg._kernels.handle import Closed, Handle, bind
-from thalweg._kernels.jit import PLAIN
+from thalweg._kernels.jit import PLAIN, Kernel
 from thalweg._kernels.kinds import address
 from thalweg._kernels.pointers import Pointer
-from thalweg.fleet.kernels import Mount, run_fleet
+from thalweg.fleet.chains import Chains
+from thalweg.fleet.kernels import Mount, Where, run_fleet
 
 __all__ = ["StreamSeat"]
 
@@ -32,112 +33,119 @@ NEAR, FARTHEST = 1 << 13, 8  # bytes and streams that are fetched ahead of time
 WIDEST, MOST_ROWS = 4 * LINE, 8  # bytes of a row of a batch, and rows of a stream, that are fetched ahead of time
 
 
+class Seated:
+    """The words of a seat, as kernels take the tree that they were made of."""
+
+    __slots__ = ("address", "words")
+    word_kind = "any"
+
+    def __init__(self, words: Ints) -> None:
+        self.words, self.address = words, address(words)
+
+
 class StreamSeat:
     """A learner that plays any stream of its sizes.
+
+    There is one for each class of streams, so it keeps the words of the learner and the arrays that streams share, but
+    not the learner, unless nothing is compiled.
 
     Parameters
     ----------
     tree : NamedTuple
         The arguments of steps.
     block : Block
-        The learner's own, in the state before the first round.
+        The learner's own.
     spare : sequence of arrays
         Arrays outside the block that follow from the state.
     owner : object, optional
-        The learner itself, to be kept alive.
+        The learner itself, to be kept alive where it is played.
     """
 
-    def __init__(self, tree: Any, block: Block, spare: Sequence[NDArray[Any]] = (), owner: Any = None) -> None:
-        self.tree, self.block, self.spare, self._owner = tree, block, tuple(spare), owner
-        self.width = block.memory.size + sum(one.size for one in self.spare)
+    def __init__(self, tree: Any, block: Block, spare: Sequence[NDArray[Any]] = (), owner: object = None) -> None:
+        self.width = block.memory.size + sum(one.size for one in spare)
         self._ahead = max(1, min(FARTHEST, NEAR // (WORD * self.width)))
-        rows, words, self._inside = _rows(bind(tree))
-        self._words = np.concatenate(words)
-        begins = np.cumsum([0, *(row.size for row in words)])
-        at = {row.address: address(self._words) + WORD * int(begin) for row, begin in zip(rows, begins, strict=False)}
-        for place, inner in self._handles(rows, begins):
-            self._words[place] = at[inner.address]
-        self._seat = Closed(rows[0])
-        self._seat.address = address(self._words)
-        places, offsets = [], []
-        for row, begin in zip(rows, begins.tolist(), strict=False):
-            for place, array in self._inside[row.address][0]:
-                offset = self._offset(array)
+        self._plain = (tree, block, tuple(spare), owner) if PLAIN else None
+        handle = bind(tree)
+        self.kind = handle.kind
+        rows, words, inside = _rows(handle)
+        self._seated = Seated(np.concatenate(words))
+        begins = np.cumsum([0, *(row.size for row in words)]).tolist()
+        at = {row.address: self._seated.address + WORD * begin for row, begin in zip(rows, begins, strict=False)}
+        places, offsets, self._shared = [], [], []
+        for row, begin in zip(rows, begins, strict=False):
+            arrays, handles = inside[row.address]
+            for place, inner in handles:
+                self._seated.words[begin + place] = at[inner.address]
+            for place, array in arrays:
+                offset = _offset(array, block, spare)
                 if offset is not None:
                     places.append(begin + place)
                     offsets.append(offset)
+                elif array.size:  # an empty one may be a view of the block
+                    self._shared.append(array)
         self._places, self._offsets = np.array(places, dtype=np.int64), np.array(offsets, dtype=np.int64)
 
-    def _handles(self, rows: list[Handle], begins: NDArray[np.int64]) -> Iterator[tuple[int, Handle]]:
-        for row, begin in zip(rows, begins.tolist(), strict=False):
-            for place, inner in self._inside[row.address][1]:
-                yield begin + place, inner
+    def play(
+        self, kernel: Kernel[..., Any], batch: Any, chains: Chains, where: Where, words: NDArray[np.int64] | None = None
+    ) -> Ints:
+        """Play chains with a step; returns the indices of those that stopped and the results of their steps (2, k).
 
-    def _offset(self, array: NDArray[Any]) -> int | None:
-        """Return how far from the beginning of a stream's memory an array lies; None if it is not there."""
-        if not array.size:
-            return None
-        begin = WORD * self.block.memory.size
-        away = address(array) - address(self.block.memory)
-        if 0 <= away < begin:
-            return away
-        for one in self.spare:
-            away = address(array) - address(one)
-            if 0 <= away < one.nbytes:
-                return begin + away
-            begin += one.nbytes
-        return None
-
-    def play(self, step: Pointer, batch: Any, rows: NDArray[np.int64] | None, bases: Ints, heads: Ints) -> Ints:
-        """Play the chains that begin in these rows; returns the results of their steps.
-
-        `bases` are the addresses of the streams' words. Where nothing is compiled, `rows` are these words.
+        Where nothing is compiled, `words` are those of the streams (m, width).
         """
-        ends = np.empty(heads.size, dtype=np.int64)
-        closed = Closed(bind(batch))
-        rows_each = min(MOST_ROWS, -(-batch.following.size // max(heads.size, 1)))
-        mount = Mount(
-            self._words,
-            self._places,
-            self._offsets,
-            WORD * self.width,
-            self._ahead,
-            *_lines(batch),
-            batch.following,
-            rows_each,
-        )
-        if not PLAIN:
-            run_fleet(step, self._seat, closed, mount, bases, heads, ends)
-            return ends
-        assert rows is not None
-        for g in range(heads.size):
-            self._enter(rows[g])
-            one = slice(g, g + 1)
-            run_fleet(step, self._seat, closed, mount, bases[one], heads[one], ends[one])
-            rows[g] = self.words()
-        return ends
+        stops, tree = np.empty((2, chains.heads.size), dtype=np.int64), bind(batch)
+        step = Pointer(kernel, "i8(any,any,i8)", (self.kind, tree.kind, "i8"))
+        rows = min(MOST_ROWS, -(-chains.rows // max(chains.heads.size, 1)))
+        shape = WORD * self.width, self._ahead, *_lines(batch, chains.rows), chains.following, rows
+        mount = Mount(self._seated.words, self._places, self._offsets, *shape)
+        if self._plain is None:
+            count = run_fleet(step, self._seated, Closed(tree), mount, where, chains.heads, chains.owners, stops)
+            return stops[:, :count]
+        seat, count = Closed(bind(self._plain[0])), 0
+        assert words is not None
+        for g in range(chains.heads.size):
+            self._enter(words[g])
+            one, end = slice(g, g + 1), np.empty((2, 1), dtype=np.int64)
+            if run_fleet(step, seat, Closed(tree), mount, where, chains.heads[one], chains.owners[one], end):
+                stops[:, count] = g, end[1, 0]
+                count += 1
+            words[g] = self._left()
+        return stops[:, :count]
 
     def _enter(self, words: Ints) -> None:
         """Copy a stream into the learner."""
-        begin = self.block.memory.size
-        self.block.memory[:] = words[:begin]
-        for one in self.spare:
+        assert self._plain is not None
+        _, block, spare, _ = self._plain
+        begin = block.memory.size
+        block.memory[:] = words[:begin]
+        for one in spare:
             one.reshape(-1)[:] = words[begin : begin + one.size].view(one.dtype)
             begin += one.size
 
-    def words(self) -> Ints:
-        """Return the words of the stream in the learner itself: a fresh one, or the last that was copied into it."""
-        parts = [self.block.memory, *(one.reshape(-1).view(np.int64) for one in self.spare)]
-        return np.concatenate(parts)
+    def _left(self) -> Ints:
+        """Return the words of the stream that was copied into the learner."""
+        assert self._plain is not None
+        _, block, spare, _ = self._plain
+        return np.concatenate([block.memory, *(one.reshape(-1).view(np.int64) for one in spare)])
 
 
-def _lines(batch: Any) -> tuple[Ints, Ints]:
+def _offset(array: NDArray[Any], block: Block, spare: Sequence[NDArray[Any]]) -> int | None:
+    """Return how far from the beginning of a stream's memory an array lies; None if it is not there."""
+    begin = 0
+    for one in (block.memory, *spare):
+        away = address(array) - address(one)
+        if array.size and 0 <= away < one.nbytes:
+            return begin + away
+        begin += one.nbytes
+    return None
+
+
+def _lines(batch: Any, rows: int) -> tuple[Ints, Ints]:
     """Return the addresses of the cache lines of row 0 in all arrays of a batch, and the bytes from row to row."""
     lines, strides = [], []
     for one in batch[1:]:  # without `following`
-        if isinstance(one, np.ndarray) and one.ndim and one.size and len(one) == len(batch.following):
+        if isinstance(one, np.ndarray) and one.ndim and one.size and len(one) == rows and one.strides[0] >= WORD:
             size = one.strides[0]
-            for away in sorted({*range(0, min(size, WIDEST), LINE), min(size, WIDEST) - 1}):
+            for away in sorted({*range(0, min(size, WIDEST), LINE), min(size, WIDEST) - WORD}):
                 lines.append(address(one) + away)
                 strides.append(size)
     return np.array(lines, dtype=np.int64), np.array(strides, dtype=np.int64)

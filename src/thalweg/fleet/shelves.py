@@ -16,7 +16,7 @@ from thalweg._kernels.kinds import address
 __all__ = ["Shelf", "shift"]
 
 CHUNK = 1 << 20  # words of a chunk, about: memory is only taken once it is written
-WASTE = 1.1  # memory over that of the streams in it, from which on a shelf is worth packing
+WASTE = 1.05  # memory over that of the streams in it, from which on a shelf is worth packing
 WORD = 8
 NONE = np.zeros(0, dtype=np.int64)
 
@@ -35,16 +35,26 @@ def _pages(size: int, large: bool) -> NDArray[np.int64]:
 
 
 class Shelf:
-    """Rows of one width. Chunks without a stream give their memory back."""
+    """Rows of one width. Chunks without a stream give their memory back.
+
+    Attributes
+    ----------
+    width, count : int
+        Words of a row, and streams in it.
+    rows, shift : int
+        Rows of a chunk, 2^shift.
+    chunks : array
+        The addresses of chunks.
+    """
 
     def __init__(self, width: int) -> None:
         self.width = width
-        self._shift = max(0, min(16, (CHUNK // max(width, 1)).bit_length() - 1))
-        self.rows = 1 << self._shift  # of a chunk
+        self.shift = max(0, min(16, (CHUNK // max(width, 1)).bit_length() - 1))
+        self.rows = 1 << self.shift  # of a chunk
         self._chunks: list[NDArray[np.int64] | None] = []
-        self._bases = np.zeros(0, dtype=np.int64)
+        self.chunks = np.zeros(0, dtype=np.int64)
         self._counts = np.zeros(0, dtype=np.int64)  # streams in each chunk
-        self._free = np.zeros(0, dtype=np.int64)
+        self._free, self._top = NONE, 0  # places given back; all from here on were never taken
         self.count = 0
 
     @property
@@ -54,25 +64,24 @@ class Shelf:
 
     def take(self, count: int) -> Ints:
         """Return places for `count` streams, in ascending order of memory; MemoryError if not all can be had."""
-        lacking, before = count - self._free.size, (self._chunks, self._bases, self._counts, self._free)
-        if lacking > 0:
-            first, more = len(self._chunks), -(-lacking // self.rows)
-            self._chunks = [*self._chunks, *[None] * more]
-            self._bases = np.concatenate([self._bases, np.zeros(more, dtype=np.int64)])
-            self._counts = np.concatenate([self._counts, np.zeros(more, dtype=np.int64)])
-            new = np.arange(first * self.rows, (first + more) * self.rows)[::-1]
-            self._free = np.concatenate([new, self._free])
-        places = self._free[self._free.size - count :][::-1]
+        again = self._free[max(0, self._free.size - count) :][::-1]
+        top = self._top + count - again.size
+        places = np.concatenate([again, np.arange(self._top, top)])
+        known = len(self._chunks)
+        more = np.zeros(max(0, -(-top // self.rows) - known), dtype=np.int64)
+        self._chunks += [None] * more.size
+        self.chunks, self._counts = np.append(self.chunks, more), np.append(self._counts, more)
         fresh = [k for k in np.unique(places // self.rows).tolist() if self._chunks[k] is None]
         try:
             for k in fresh:
                 self._allocate(k)
         except MemoryError:
             for k in fresh:
-                self._chunks[k], self._bases[k] = None, 0
-            self._chunks, self._bases, self._counts, self._free = before
+                self._chunks[k], self.chunks[k] = None, 0
+            del self._chunks[known:]
+            self.chunks, self._counts = self.chunks[:known], self._counts[:known]
             raise
-        self._free = self._free[: self._free.size - count]
+        self._free, self._top = self._free[: self._free.size - again.size], top
         np.add.at(self._counts, places // self.rows, 1)
         self.count += count
         return places
@@ -84,7 +93,7 @@ class Shelf:
         self.count -= places.size
         for k in np.unique(places // self.rows).tolist():
             if self._counts[k] == 0:
-                self._chunks[k], self._bases[k] = None, 0
+                self._chunks[k], self.chunks[k] = None, 0
 
     def loose(self) -> bool:
         """Whether `pack` would free memory."""
@@ -98,26 +107,21 @@ class Shelf:
         found = places.copy()
         found[far] = np.flatnonzero(least)
         words = self.read(places[far])
-        for k in np.unique(found[far] >> self._shift).tolist():
+        for k in np.unique(found[far] >> self.shift).tolist():
             self._allocate(k)
         self._counts[:] = 0
-        np.add.at(self._counts, found >> self._shift, 1)
+        np.add.at(self._counts, found >> self.shift, 1)
         self.write(found[far], words)
         for k in np.flatnonzero(self._counts == 0).tolist():
-            self._chunks[k], self._bases[k] = None, 0
-        self._free = np.arange(places.size, len(self._chunks) * self.rows)[::-1].copy()
+            self._chunks[k], self.chunks[k] = None, 0
+        self._free, self._top = NONE, places.size
         return found
 
     def _allocate(self, k: int) -> None:
         if self._chunks[k] is None:
             large = k > 0  # a shelf with few streams would take 2 MB for them
             chunk = _pages(WORD * self.rows * self.width, large).reshape(self.rows, self.width)
-            self._chunks[k], self._bases[k] = chunk, address(chunk)
-
-    def addresses(self, places: Ints) -> Ints:
-        """Return where the words of streams are."""
-        bases: Ints = self._bases[places >> self._shift]
-        return bases + (places & (self.rows - 1)) * (WORD * self.width)
+            self._chunks[k], self.chunks[k] = chunk, address(chunk)
 
     def _chunked(self, places: Ints) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], Ints]]:
         """Yield chunks, the rows wanted of each, and their indices in `places`."""

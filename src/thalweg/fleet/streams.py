@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -10,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thalweg._core.state import Ints
-from thalweg._kernels.jit import PLAIN
+from thalweg._kernels.jit import PLAIN, Kernel
 from thalweg._progress import progress_bar
 from thalweg.fleet.chains import Chains, chains_of
-from thalweg.fleet.families.base import Family, Room, Sizes, pointer_to
-from thalweg.fleet.kernels import DONE, FULL, REASONS
+from thalweg.fleet.families.base import Family, SizeClass, Sizes
+from thalweg.fleet.kernels import FULL, REASONS, Where
 from thalweg.fleet.keys import Keys, KeyTable, Mark, grown
 from thalweg.fleet.shelves import Shelf, shift
 
@@ -22,7 +23,7 @@ __all__ = ["NEVER", "Streams"]
 
 NEVER = -(2**63)  # a time before all others
 FEW = 256  # chains for which a second thread is not worth its start
-SHIFTS = 16  # kept for later
+KEPT = 16  # ways to move words between classes, and learners of classes, that are kept for later
 PORTIONS = 100  # of a batch, between which a progress bar moves
 
 
@@ -33,9 +34,9 @@ class Streams:
     ----------
     table : KeyTable
         Their numbers by key.
-    rooms : list of (Room, Shelf)
-        Classes, each with its memory.
-    room, place : arrays
+    classes : list of (SizeClass, Shelf)
+        Classes of streams of the same sizes, each with its memory.
+    kind, place : arrays
         The class of each stream, -1 where it is not alive, and its place there.
     latest, seen : arrays
         The last time of each stream, and the last batch that it was in.
@@ -48,17 +49,18 @@ class Streams:
     def __init__(self, family: Family, threads: int) -> None:
         self.family, self.threads, self.batches, self.rows = family, threads, 0, 0
         self.table = KeyTable()
-        self.rooms: list[tuple[Room, Shelf]] = []
-        self._number: dict[Sizes, int] = {}  # of rooms
+        self.classes: list[tuple[SizeClass, Shelf]] = []
+        self._number: dict[Sizes, int] = {}  # of classes
+        self._models: dict[int, Any] = {}  # ordinary learners of the classes that were last asked for
         self._shifts: dict[tuple[int, int], tuple[Ints, Ints, Ints]] = {}
-        self.room = np.zeros(0, dtype=np.int32)
+        self.kind = np.zeros(0, dtype=np.int32)
         self.place = np.zeros(0, dtype=np.int64)
         self.latest = np.zeros(0, dtype=np.int64)
         self.seen = np.zeros(0, dtype=np.int64)
         self.dirty = np.zeros(0, dtype=np.bool_)
         self._pool: ThreadPoolExecutor | None = None
-        self._fresh = self.room_of(family.first)
-        self._begin = self.rooms[self._fresh][0].seats[0].words()  # of a fresh stream
+        self._fresh = self.class_of(family.first)
+        self._begin = family.words(family.template)  # of a fresh stream
 
     @property
     def alive(self) -> Ints:
@@ -68,16 +70,16 @@ class Streams:
     @property
     def nbytes(self) -> int:
         """Bytes of all streams, their keys, and the arrays with an entry for each."""
-        beside = self.room, self.place, self.latest, self.seen, self.dirty
-        return sum(shelf.nbytes for _, shelf in self.rooms) + self.table.nbytes + sum(one.nbytes for one in beside)
+        beside = self.kind, self.place, self.latest, self.seen, self.dirty
+        return sum(shelf.nbytes for _, shelf in self.classes) + self.table.nbytes + sum(one.nbytes for one in beside)
 
     # ------------------------------------------------------------------ keys
 
     def enroll(self) -> None:
-        """Make room in the arrays that have an entry for every stream."""
+        """Make space in the arrays that have an entry for every stream."""
         top = self.table.top
-        if top > self.room.size:
-            self.room, self.place = grown(self.room, top, -1), grown(self.place, top)
+        if top > self.kind.size:
+            self.kind, self.place = grown(self.kind, top, -1), grown(self.place, top)
             self.latest, self.seen = grown(self.latest, top, NEVER), grown(self.seen, top)
             self.dirty = grown(self.dirty, top)
 
@@ -85,23 +87,23 @@ class Streams:
         """Give fresh streams their memory."""
         if not streams.size:
             return
-        shelf = self.rooms[self._fresh][1]
+        shelf = self.classes[self._fresh][1]
         places = shelf.take(streams.size)
-        self.room[streams], self.place[streams] = self._fresh, places
+        self.kind[streams], self.place[streams] = self._fresh, places
         shelf.write(places, self._begin)
         self.latest[streams], self.seen[streams], self.dirty[streams] = NEVER, self.batches, True
 
     def unborn(self, streams: Ints, mark: Mark) -> None:
         """Undo births since a mark of the table."""
-        born = streams[self.room[streams] >= 0] if self.room.size > streams.max(initial=-1) else streams[:0]
-        self.rooms[self._fresh][1].give(self.place[born])
-        self.room[born] = -1
+        born = streams[self.kind[streams] >= 0] if self.kind.size > streams.max(initial=-1) else streams[:0]
+        self.classes[self._fresh][1].give(self.place[born])
+        self.kind[born] = -1
         self.table.undo(streams, mark)
 
     def put(self, keys: Keys, sizes: Sizes, words: Ints) -> None:
         """Put a stream in the place of a key."""
-        number = self.room_of(sizes)
-        shelf = self.rooms[number][1]
+        number = self.class_of(sizes)
+        shelf = self.classes[number][1]
         found = self.table.find(keys)
         new = self.table.add(keys, found)
         self.enroll()
@@ -110,60 +112,63 @@ class Streams:
         if new.size:
             self.latest[stream] = NEVER
         else:
-            self.rooms[self.room[stream]][1].give(self.place[stream : stream + 1])
-        self.room[stream], self.place[stream] = number, place[0]
+            self.classes[self.kind[stream]][1].give(self.place[stream : stream + 1])
+        self.kind[stream], self.place[stream] = number, place[0]
         self.seen[stream], self.dirty[stream] = self.batches, True
 
     def drop(self, streams: Ints) -> None:
         """Forget streams. Their places and numbers are used again."""
-        for number in np.unique(self.room[streams]).tolist():
-            self.rooms[number][1].give(self.place[streams[self.room[streams] == number]])
-        self.room[streams], self.latest[streams] = -1, NEVER
+        for number in np.unique(self.kind[streams]).tolist():
+            self.classes[number][1].give(self.place[streams[self.kind[streams] == number]])
+        self.kind[streams], self.latest[streams] = -1, NEVER
         self.table.remove(streams)
         self._pack()
 
     def learner(self, stream: int) -> Any:
         """Return an ordinary learner with the state of a stream, one of its own."""
-        room, shelf = self.rooms[self.room[stream]]
-        return self.family.learner(room.sizes, shelf.read(self.place[stream : stream + 1])[0])
+        kind, shelf = self.classes[self.kind[stream]]
+        return self.family.learner(kind.sizes, shelf.read(self.place[stream : stream + 1])[0])
 
     def rounds(self, streams: Ints) -> Ints:
         """Return how many rounds streams have played; 0 for the number -1."""
         found = np.zeros(streams.size, dtype=np.int64)
-        rooms = np.where(streams < 0, -1, self.room[streams]) if self.room.size else np.full(streams.size, -1)
-        for number in np.unique(rooms[rooms >= 0]).tolist():
-            room, shelf = self.rooms[number]
-            mine = np.flatnonzero(rooms == number)
-            first = self.family.memory(room.learner).block.plan._layout[0][self.family.rounds_at][2]
-            found[mine] = shelf.column(self.place[streams[mine]], first)
+        known = np.flatnonzero(streams >= 0)
+        kinds = self.kind[streams[known]]
+        for number in np.unique(kinds).tolist():
+            kind, shelf = self.classes[number]
+            mine = known[kinds == number]
+            found[mine] = shelf.column(self.place[streams[mine]], kind.rounds_at)
         return found
 
     # ------------------------------------------------------------------ rounds
 
     def chains(self, streams: Ints, times: Ints | None) -> tuple[Chains, list[int]]:
         """Return the rows of each stream in their order, and rows whose time does not come later."""
+        top = self.table.top
         if times is None:
-            return chains_of(streams), []
+            return chains_of(streams, top), []
         ascend = times.size < 2 or bool((times[1:] >= times[:-1]).all())
-        chains = chains_of(streams, None if ascend else np.argsort(times, kind="stable"))
-        following = chains.following
-        again = (following >= 0) & (times[following] <= times)
+        chains = chains_of(streams, top, None if ascend else np.argsort(times, kind="stable"))
         late = np.zeros(streams.size, dtype=np.bool_)
-        late[following[again]] = True
+        before = np.flatnonzero(chains.following >= 0)
+        following = chains.following[before]
+        late[following[times[following] <= times[before]]] = True
         if (times[chains.heads] <= self.latest[chains.owners]).any():
             late |= (streams >= 0) & (times <= self.latest[streams])
         return chains, np.flatnonzero(late).tolist()
 
-    def play(self, kernel: Any, batch: Any, chains: Chains, owner: str, progress: bool) -> list[tuple[int, str]]:
+    def play(
+        self, kernel: Kernel[..., Any], batch: Any, chains: Chains, owner: str, progress: bool
+    ) -> list[tuple[int, str]]:
         """Play chains; returns the rows that were refused, with the reasons."""
         refused: list[tuple[int, str]] = []
         total = chains.heads.size
         size = max(FEW, -(-total // PORTIONS)) if progress else max(total, 1)
         with progress_bar(owner, total, progress, "stream") as tick:
             for begin in range(0, total, size):
-                some = slice(begin, begin + size)
-                refused += self._play_some(kernel, batch, chains.heads[some], chains.owners[some])
-                tick(len(chains.heads[some]))
+                some = chains.some(slice(begin, begin + size))
+                refused += self._play_some(kernel, batch, some)
+                tick(some.heads.size)
         self.dirty[chains.owners] = True
         self._pack()
         return refused
@@ -174,30 +179,24 @@ class Streams:
         self.rows += streams.size
         self.seen[chains.owners] = self.batches
         if times is not None:
-            last = np.flatnonzero((chains.following < 0) & (streams >= 0))
+            last = np.flatnonzero(streams >= 0)
+            if chains.following.size:
+                last = last[chains.following[last] < 0]
             self.latest[streams[last]] = times[last]
 
     def _pack(self) -> None:
         """Give memory back that streams have left behind."""
-        for number, (_, shelf) in enumerate(self.rooms):
+        for number, (_, shelf) in enumerate(self.classes):
             if shelf.loose():
-                mine = np.flatnonzero(self.room == number)
+                mine = np.flatnonzero(self.kind == number)
                 self.place[mine] = shelf.pack(self.place[mine])
 
-    def _play_some(self, kernel: Any, batch: Any, heads: Ints, owners: Ints) -> list[tuple[int, str]]:
+    def _play_some(self, kernel: Kernel[..., Any], batch: Any, chains: Chains) -> list[tuple[int, str]]:
         refused: list[tuple[int, str]] = []
         stuck: set[tuple[int, int]] = set()
-        while heads.size:
-            rooms = self.room[owners]
-            ends = np.empty(heads.size, dtype=np.int64)
-            if (rooms == rooms[0]).all():
-                ends = self._play_room(int(rooms[0]), kernel, batch, heads, owners)
-            else:
-                for number in np.unique(rooms).tolist():
-                    mine = np.flatnonzero(rooms == number)
-                    ends[mine] = self._play_room(number, kernel, batch, heads[mine], owners[mine])
-            left = np.flatnonzero(ends != DONE)
-            rows, why, owners = ends[left] // REASONS, ends[left] % REASONS, owners[left]
+        while chains.heads.size:
+            left, ends = self._play_once(kernel, batch, chains)
+            rows, why, owners = ends // REASONS, ends % REASONS, chains.owners[left]
             again = why == FULL
             for k in np.flatnonzero(~again).tolist():
                 said = self._mend(batch, int(rows[k]), int(why[k]), int(owners[k]), stuck)
@@ -208,32 +207,47 @@ class Streams:
             for k, said in self._grow(owners[lacking]):
                 refused.append((int(rows[lacking[k]]), said))
                 again[lacking[k]] = False
-            heads, owners = rows[again], owners[again]
+            chains = chains._replace(heads=rows[again], owners=owners[again])
         return sorted(refused)
 
-    def _play_room(self, number: int, kernel: Any, batch: Any, heads: Ints, owners: Ints) -> Ints:
-        """Play chains of streams of one class; returns the results of their steps."""
-        room, shelf = self.rooms[number]
-        places = self.place[owners]
-        bases = shelf.addresses(places)
-        step = pointer_to(kernel, room.seats[0].tree, batch)
+    def _play_once(self, kernel: Kernel[..., Any], batch: Any, chains: Chains) -> Ints:
+        """Play chains as far as they go; returns the indices of those that stopped, and the results of their steps."""
+        kinds = self.kind[chains.owners] if len(self.classes) > 1 else chains.owners[:0]
+        if (kinds == kinds[:1]).all():
+            return self._play_class(int(self.kind[chains.owners[0]]), kernel, batch, chains)
+        found = []
+        for number in np.unique(kinds).tolist():
+            mine = np.flatnonzero(kinds == number)
+            left, ends = self._play_class(number, kernel, batch, chains.some(mine))
+            found.append(np.stack([mine[left], ends]))
+        stops = np.concatenate(found, axis=1)
+        return stops[:, np.argsort(stops[0])]
+
+    def _play_class(self, number: int, kernel: Kernel[..., Any], batch: Any, chains: Chains) -> Ints:
+        """Play chains of streams of one class, as `_play_once`."""
+        kind, shelf = self.classes[number]
+        where, total = Where(self.place, shelf.chunks, shelf.shift), chains.heads.size
         if PLAIN:
-            words = shelf.read(places)
-            ends = room.seats[0].play(step, batch, words, bases, heads)
-            shelf.write(places, words)
-            return ends
-        count = len(room.seats) if heads.size >= FEW else 1
-        cuts = [heads.size * i // count for i in range(count + 1)]
+            words = shelf.read(self.place[chains.owners])
+            stops = kind.seats[0].play(kernel, batch, chains, where, words)
+            shelf.write(self.place[chains.owners], words)
+            return stops
+        if self.threads == 1 or total < FEW:
+            return kind.seats[0].play(kernel, batch, chains, where)
+        with contextlib.suppress(MemoryError):  # fewer threads play as well
+            while len(kind.seats) < self.threads:
+                kind.seats.append(self.family.seat(kind.sizes))
+        count = len(kind.seats)
+        cuts = [total * i // count for i in range(count + 1)]
 
         def part(i: int) -> Ints:
-            some = slice(cuts[i], cuts[i + 1])
-            return room.seats[i].play(step, batch, None, bases[some], np.ascontiguousarray(heads[some]))
+            stops = kind.seats[i].play(kernel, batch, chains.some(slice(cuts[i], cuts[i + 1])), where)
+            stops[0] += cuts[i]
+            return stops
 
-        if count == 1:
-            return part(0)
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="thalweg-fleet")
-        return np.concatenate(list(self._pool.map(part, range(count))))
+        return np.concatenate(list(self._pool.map(part, range(count))), axis=1)
 
     def _mend(self, batch: Any, row: int, why: int, stream: int, stuck: set[tuple[int, int]]) -> str:
         """Mend a row that was refused, once; or return the reason why it cannot be played."""
@@ -245,21 +259,29 @@ class Streams:
 
     # ------------------------------------------------------------------ growth
 
-    def room_of(self, sizes: Sizes) -> int:
+    def class_of(self, sizes: Sizes) -> int:
         """Return the number of the class with these sizes, a new one if there is none."""
         number = self._number.get(sizes)
         if number is None:
-            room = self.family.room(sizes, self.threads)
-            number = self._number[sizes] = len(self.rooms)
-            self.rooms.append((room, Shelf(room.seats[0].width)))
+            kind = self.family.size_class(sizes)
+            number = self._number[sizes] = len(self.classes)
+            self.classes.append((kind, Shelf(kind.seats[0].width)))
         return number
+
+    def _model(self, number: int) -> Any:
+        """Return an ordinary learner of a class, whose state does not matter."""
+        if number not in self._models:
+            if len(self._models) >= KEPT:
+                self._models.pop(next(iter(self._models)))
+            self._models[number] = self.family.learner(self.classes[number][0].sizes)
+        return self._models[number]
 
     def _visit(self, stream: int) -> Any:
         """Return an ordinary learner with the state of a stream, to be asked and not to be played."""
-        room, shelf = self.rooms[self.room[stream]]
-        memory = self.family.memory(room.learner)
-        memory.block.memory[:] = shelf.read(self.place[stream : stream + 1])[0, : memory.block.memory.size]
-        return room.learner
+        number = int(self.kind[stream])
+        (kind, shelf), model = self.classes[number], self._model(number)
+        self.family.memory(model).block.memory[:] = shelf.read(self.place[stream : stream + 1])[0, : kind.words]
+        return model
 
     def _grow(self, streams: Ints) -> list[tuple[int, str]]:
         """Move streams to larger classes; returns the indices of those that cannot grow, with the reasons."""
@@ -267,10 +289,10 @@ class Streams:
         wanted: dict[tuple[int, int], list[tuple[int, Mapping[str, Sequence[int]]]]] = {}
         full = "there is no memory for its stream to grow"
         for k, stream in enumerate(streams.tolist()):
-            here = int(self.room[stream])
+            here = int(self.kind[stream])
             try:
                 growth = self.family.grow(self._visit(stream))
-                there = self.room_of(growth.sizes)
+                there = self.class_of(growth.sizes)
             except MemoryError:
                 refused.append((k, full))
                 continue
@@ -288,11 +310,11 @@ class Streams:
 
     def _move(self, here: int, there: int, streams: Ints, fields: list[Mapping[str, Sequence[int]]]) -> None:
         """Move streams from one class to another, and set fields there."""
-        (_, shelf), (room, other) = self.rooms[here], self.rooms[there]
+        (_, shelf), (_, other) = self.classes[here], self.classes[there]
         words = shelf.read(self.place[streams])
         if here != there:
             words = self._shifted(here, there, words)
-        plan = self.family.memory(room.learner).block.plan
+        plan = self.family.memory(self._model(there)).block.plan
         for name in fields[0]:
             _, shape, first = plan._layout[0][name]
             words[:, first : first + int(np.prod(shape))] = [one[name] for one in fields]
@@ -302,15 +324,15 @@ class Streams:
         places = other.take(streams.size)
         other.write(places, words)
         shelf.give(self.place[streams])
-        self.room[streams], self.place[streams] = there, places
+        self.kind[streams], self.place[streams] = there, places
 
     def _shifted(self, here: int, there: int, words: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return words of streams as they are in another class."""
         found = self._shifts.get((here, there))
         if found is None:
-            if len(self._shifts) >= SHIFTS:
+            if len(self._shifts) >= KEPT:
                 self._shifts.clear()
-            mine, theirs = (self.rooms[k][0].learner for k in (here, there))
+            mine, theirs = self._model(here), self._model(there)
             plans = self.family.memory(mine).block.plan, self.family.memory(theirs).block.plan
             found = self._shifts[here, there] = shift(*plans, self.family.spare(mine), self.family.spare(theirs))
         source, target, begin = found

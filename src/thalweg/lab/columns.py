@@ -50,7 +50,7 @@ Array = NDArray[np.float64]
 MISSING = "raise", "drop", "previous"  # treatments of empty cells
 COMMA = r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?"  # a number with a decimal comma
 YES, NO = ("true", "yes"), ("false", "no")
-SHOWN = 20  # names in a message
+NAMES_SHOWN = 20  # names in a message
 GAP = 1.5  # usual steps of time, beyond which rows are missing
 READERS = ".csv", ".tsv", ".txt", ".parquet", ".pq"  # endings of files
 
@@ -374,8 +374,8 @@ def _repeated(names: Sequence[str]) -> str | None:
 
 def listed(names: Sequence[str]) -> str:
     """Names for a message: all, or the first ones of many."""
-    shown = ", ".join(short_repr(key)[1:-1] for key in names[:SHOWN])
-    return shown if len(names) <= SHOWN else f"{shown}, ... ({len(names)} in all)"
+    shown = ", ".join(short_repr(key)[1:-1] for key in names[:NAMES_SHOWN])
+    return shown if len(names) <= NAMES_SHOWN else f"{shown}, ... ({len(names)} in all)"
 
 
 def separator_of(header: str) -> str:

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 __all__ = ["NAIVE", "SEASONAL", "Outcome", "as_page", "as_table", "in_words", "picture", "play", "summary"]
 
 NAIVE, SEASONAL = "naive", "seasonal naive"
-STEPS = 1, 2, 3, 6, 12, 24, 48, 96, 168, 336, 1000  # horizons of the table, and the last
+TABLE_HORIZONS = 1, 2, 3, 6, 12, 24, 48, 96, 168, 336, 1000  # horizons of the table, and the last
 FANS = 6  # series of a picture
-SHOWN = 300  # values before a fan, at most
+VALUES_SHOWN = 300  # values before a fan, at most
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Outcome:
                     if (there := np.isfinite(low)).any():
                         inside[v, s, step] = ((low <= y[at]) & (y[at] <= high))[there].mean()
         table = []
-        for step in [n - 1 for n in STEPS if n < H] + [H - 1, H]:
+        for step in [n - 1 for n in TABLE_HORIZONS if n < H] + [H - 1, H]:
             row: Row = {"step": step + 1 if step < H else "all"}
             row |= {name: _mean(losses[k, :, step]) for k, name in enumerate(names)}
             row |= {f"within {100 * level:g} %": _mean(inside[v, :, step]) for v, level in enumerate(levels)}
@@ -230,7 +230,7 @@ def _ahead_in_words(outcome: Outcome) -> list[str]:
     """Return the forecasts after the last row, at the horizons of the table."""
     panel, said = outcome.panel, outcome.ahead[0]
     H, levels = said.mean.size, tuple(said.lower)
-    steps = np.array([n - 1 for n in STEPS if n < H] + [H - 1])
+    steps = np.array([n - 1 for n in TABLE_HORIZONS if n < H] + [H - 1])
     times = time_texts(panel, np.zeros(steps.size, dtype=np.int64), panel.sizes[0] + steps)
     ends = [ends[level][steps] for level in levels for ends in (said.lower, said.upper)]
     numbers = np.column_stack([said.mean[steps], *ends])
@@ -324,7 +324,7 @@ def _fan(outcome: Outcome, axis: Axes, s: int) -> None:
     panel, said, H = outcome.panel, outcome.ahead[s], outcome.forecaster.horizon
     values = panel.series(s)[0]
     T = values.size
-    tail = np.arange(max(0, T - max(min(SHOWN, 6 * H), 60)), T)
+    tail = np.arange(max(0, T - max(min(VALUES_SHOWN, 6 * H), 60)), T)
     levels = sorted(said.lower, reverse=True)
     fans = [(T, said.mean, [(said.lower[level], said.upper[level]) for level in levels])]
     last = outcome.rows[s][0] == T - H

@@ -44,7 +44,7 @@ from thalweg.problems.linear_model import LinearModel
 
 __all__ = ["Delayed"]
 
-SHORTEST = 16  # rounds of each copy that are played at a time, at first
+FIRST_STRETCH = 16  # rounds of each copy that are played at a time, at first
 NO_COPY = NONE = -1  # no copy; no feedback
 
 
@@ -406,7 +406,7 @@ class Delayed(DelayedFeedback):
 
     def _play(self, problem: LinearModel, rounds: loop.Rounds, first: int, last: int) -> int:
         """As `Learner._play`: where the copies take turns each plays its part of the rounds."""
-        size = SHORTEST * self._rows  # rounds played in vain where one is refused
+        size = FIRST_STRETCH * self._rows  # rounds played in vain where one is refused
         while first < last and self._turns():
             before = [(learner._memory, learner._memory.snapshot()) for learner in (*self._copies, self)]
             stop = min(last, first + size)

@@ -16,10 +16,10 @@ from thalweg.domains._base import Domain
 from thalweg.errors import InputError
 from thalweg.learners.limits import Limits
 
-__all__ = ["FLOAT64", "ROUNDING", "Feedback"]
+__all__ = ["BOUND_SLACK", "FLOAT64", "Feedback"]
 
 FLOAT64 = np.dtype(np.float64)
-ROUNDING = 1e-9  # a gradient may exceed its bound by this much, relatively: bounds are computed in floating point too
+BOUND_SLACK = 1e-9  # a gradient may exceed its bound by this much, relatively: bounds are computed in floats, too
 
 
 class Feedback:
@@ -56,7 +56,7 @@ class Feedback:
         self.name, self.who, self.shape, self.hull = name, who, domain.shape, hull
         self.bound = None if bound is None else check_positive(name, "gradient_bound", bound)
         self.on_violation = check_choice(name, "on_violation", on_violation, ("raise", "clip"))
-        self.square = min(LARGEST_FLOAT, limits.square) if self.bound is None else (self.bound * (1 + ROUNDING)) ** 2
+        self.square = min(LARGEST_FLOAT, limits.square) if self.bound is None else (self.bound * (1 + BOUND_SLACK)) ** 2
         self.limits, self.guarantee = limits, name  # whose guarantee needs losses >= 0
         self.floor = max(limits.floor, 0.0 if nonnegative else -math.inf)
         self.g = np.empty(domain.dim)

@@ -59,7 +59,7 @@ __all__ = ["Levels", "LevelsSettings", "LevelsState", "ResidualLevels"]
 TOLERANCE = 1e-12  # in the unit ball, a point no further out than this counts as inside
 NEWTON_RATE = 2.0 / (2.0 - math.log(3.0))
 SEARCH = 7  # entries of `search`: z, the ends of its bracket, the last z and f, evaluations, the f that counts as zero
-STEPS = 100  # of a search at most; 3 to 6 are usual
+SEARCH_STEPS = 100  # of a search at most; 3 to 6 are usual
 EPS = 4 * np.finfo(np.float64).eps
 SETTLED = 1e-13  # where a look costs a projection, an f this small counts as zero: a smaller one is mostly rounding
 
@@ -129,7 +129,7 @@ def newton_root(aa: float, ae: float, ee: float, q: float) -> float:
     z = min(1.0, max(0.0, q))
     zero = EPS * (1.0 + abs(q) + np.sqrt(ee))
     low, high = 0.0, 1.0
-    for _ in range(STEPS):
+    for _ in range(SEARCH_STEPS):
         square = ee - 2.0 * z * ae + z * z * aa  # ||p + (1 - z) a||^2
         f, steepness = z - q, 1.0
         if square > 1.0:
@@ -211,7 +211,7 @@ def weigh_level(
     if count > 0.0:  # a secant; z differs from the last one
         steepness = min(1.0 + aa, max(1.0, (f - search[4]) / (z - search[3])))
     search[1], search[2], after = _narrow(search[1], search[2], z, f, steepness, 1.0 + aa)
-    if after == z or abs(f) <= search[6] or count + 1.0 >= STEPS:
+    if after == z or abs(f) <= search[6] or count + 1.0 >= SEARCH_STEPS:
         return True
     search[0], search[3], search[4], search[5] = after, z, f, count + 1.0
     return False

@@ -26,7 +26,7 @@ __all__ = ["CoinBetting", "CoinBettingState"]
 
 # The coin asks only whether r > 0 to bet on an expert or not. Where experts are in one place r is 0 or rounding, which
 # must not decide: less than this, in units of the range, counts as 0.
-ROUNDING = 1e-13
+LOSS_ROUNDING = 1e-13
 
 
 class CoinBettingState(NamedTuple):
@@ -70,7 +70,7 @@ def _feed(
         if alive(born, i):
             beta = m.gains[k, i] / (m.ages[k, i] + 1.0)
             gain = (base - losses[i]) / c.spans[k]
-            gain = gain if abs(gain) > ROUNDING else 0.0
+            gain = gain if abs(gain) > LOSS_ROUNDING else 0.0
             gain = gain if beta > 0.0 else max(gain, 0.0)  # (3)
             m.gains[k, i] += gain
             m.log_wealth[k, i] += np.log1p(gain * beta)  # |beta| < 1 and |gain| <= 1

@@ -26,7 +26,7 @@ from thalweg.metas._base import Meta, fits_range
 
 __all__ = ["LeadingHistory", "LeadingHistorySettings", "LeadingHistoryState"]
 
-LEAST = -1e300  # of a log weight: losses may be of any size, but not so that weights are nan
+LEAST_LOG_WEIGHT = -1e300  # of a log weight: losses may be of any size, but not so that weights are nan
 
 
 class LeadingHistoryState(NamedTuple):
@@ -65,7 +65,7 @@ def _feed(
 ) -> None:
     for i in range(n):
         if alive(born, i):
-            m.log_weights[k, i] = max(LEAST, m.log_weights[k, i] - c.rates[k] * (losses[i] - base))  # (2)
+            m.log_weights[k, i] = max(LEAST_LOG_WEIGHT, m.log_weights[k, i] - c.rates[k] * (losses[i] - base))  # (2)
 
 
 @implement(weigh, LeadingHistoryState)
@@ -131,5 +131,5 @@ class LeadingHistory(Meta):
 def _holds(m: LeadingHistoryState, c: LeadingHistorySettings, past: Past) -> Iterator[tuple[str, bool]]:
     """Between rounds the weights are those of (1); the first member of all is weighed with the first round."""
     yield "newcomers", within_bounds(m.fresh, 0, int(past.rounds == 0), past.alive)
-    yield "log weights", within_bounds(m.log_weights, LEAST, 0.0, past.alive)
+    yield "log weights", within_bounds(m.log_weights, LEAST_LOG_WEIGHT, 0.0, past.alive)
     yield "log weights", shares(np.exp(np.minimum(m.log_weights, 0.0)), past.alive)

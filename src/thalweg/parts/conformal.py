@@ -56,7 +56,7 @@ STEEPEST = 2.0**64  # of a ratio
 FEWEST, ENDLESS = 32, 2**62  # capacity for scores: the smallest, and one that is never reached
 FADING = 0.6  # share of the correction in c_F; the rest is in c_D
 BEND = 5.0  # B, if answers come at once
-MEMORY = 60.0  # m: rounds in which F fades by a factor e
+FADING_ROUNDS = 60.0  # m: rounds in which F fades by a factor e
 LOWEST, HIGHEST = -2.0, 44.0  # of the logarithm of the factor: ends of g(D), the lower one without the largest c_F F
 LONG = 10  # times its patience: zeros in a row after which D and F forget them
 LARGEST_SCORE = 1e100  # of a score or a forecast
@@ -154,7 +154,7 @@ def _rates(alpha: float, correction: float, horizon: int) -> tuple[float, float,
     """
     rate, share = correction / horizon**0.75, FADING / horizon
     lasting, fading = (1 - share) * rate, share * rate
-    bend, fade = BEND * horizon, math.exp(-1 / MEMORY)
+    bend, fade = BEND * horizon, math.exp(-1 / FADING_ROUNDS)
 
     def balance(level: float) -> float:  # g(balance) = level
         return 2 * bend / math.sqrt(3) * math.sinh(math.asinh(level / lasting * 1.5 * math.sqrt(3) / bend) / 3)

@@ -41,7 +41,7 @@ __all__ = [
 
 BEFORE = 4.0  # prior rounds with equal errors of all experts
 COMMON = 0.5  # of it in common
-LEVEL = 1e-9  # of 1: slopes up to it are 0
+FLAT_SLOPE = 1e-9  # of 1: slopes up to it are 0
 LARGEST_SUM = 1e300
 LARGEST_FORECAST = 1e60  # of a forecast: squares of squares of differences can be added up
 
@@ -187,7 +187,7 @@ def _minimise(c: MemoriesSettings, a: Floats) -> None:
     u, active = c.u, c.active
     for _ in range(3 * u.shape[0]):
         count = _descend(c, a)
-        joins, most = -1, LEVEL
+        joins, most = -1, FLAT_SLOPE
         for i in range(u.shape[0]):
             if a[i] > 0.0 and u[i] == 0.0:
                 slope = 1.0

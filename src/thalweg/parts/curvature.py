@@ -54,7 +54,7 @@ WALKS = np.array([0.0, 0.0, 1e-3, 1e-1])  # q of C, D and the walkers
 SHARE = 0.5  # of the descents' prior, for each of them
 BLIND_SHARE = 1.0  # the same without values, where descents are worth less
 ALARM, DRIFT, WINDOW = 12.0, 2.0, 100.0  # of (2), (3)
-ROUNDING = 1e-14  # of the largest nu
+NU_ROUNDING = 1e-14  # of the largest nu
 EVIDENT = 1e3  # times the noise level
 JUMP = 10.0  # the error that restarted D counts as at most this many noise levels
 LARGEST_CURVATURE = 1e150  # of an entry of P, of an error and of a step
@@ -195,7 +195,7 @@ def move_curved(
             error = _error(f, gain)
             nu = error * (2.0 * f / (2.0 * f + w))  # (2)
             s.watch[MOST] = max(s.watch[MOST], nu)
-            noise = max(s.watch[NOISE], ROUNDING * s.watch[MOST])
+            noise = max(s.watch[NOISE], NU_ROUNDING * s.watch[MOST])
             if noise > 0.0 and s.watch[ROUNDS] > 1.0:
                 s.watch[SUM] = max(0.0, s.watch[SUM] + nu / noise - DRIFT)
             if s.watch[SUM] > ALARM:  # (3)

@@ -17,9 +17,9 @@ from thalweg._kernels.vectors import copy, dot
 
 __all__ = ["align", "diagonal", "multiply", "outside", "turn", "widen"]
 
-NOTHING = 1e-24  # of the energy of a row: a smaller part outside of F is rounding
+ENERGY_ROUNDING = 1e-24  # of the energy of a row: a smaller part outside of F is rounding
 SIGMA = 1e-6  # of the trace: (2) keeps directions apart that hold nothing
-LEVEL = 1e-12  # of the trace: eigenvalues below it are one
+FLAT_SPECTRUM = 1e-12  # of the trace: eigenvalues below it are one
 TURNED = 1e-14  # of the trace: off the diagonal that is nothing
 SEARCHES, SWEEPS = 1000, 30  # at most
 
@@ -57,7 +57,7 @@ def widen(F: Floats, z: Floats, Z: Floats) -> bool:
     for i in range(k):
         copy(F[i], Z[i])
     copy(z, Z[k])
-    if _away(F, k, Z[k]) > NOTHING * dot(z, z):
+    if _away(F, k, Z[k]) > ENERGY_ROUNDING * dot(z, z):
         return True
     for j in range(z.shape[0]):
         Z[k, j] = 0.0
@@ -88,10 +88,10 @@ def _weakest(H: Floats, u: Floats, v: Floats) -> None:
         trace += H[i, i]
     for i in range(n):  # Cholesky: L L' = H + LEVEL trace I, L in the lower triangle
         for j in range(i + 1):
-            rest = H[i, j] + (LEVEL * trace if i == j else 0.0)
+            rest = H[i, j] + (FLAT_SPECTRUM * trace if i == j else 0.0)
             for r in range(j):
                 rest -= H[i, r] * H[j, r]
-            H[i, j] = rest / H[j, j] if j < i else np.sqrt(max(rest, LEVEL * LEVEL * trace))  # trace > 0
+            H[i, j] = rest / H[j, j] if j < i else np.sqrt(max(rest, FLAT_SPECTRUM**2 * trace))  # trace > 0
         u[i] = 1.0
     for _ in range(SEARCHES):
         for i in range(n):

@@ -51,7 +51,7 @@ __all__ = [
 
 BOA, MLPOL, MLPROD, SHARE, BAYES = range(5)  # those from SHARE on keep logarithms of weights
 COVARIANCE = 5  # not a rule of this file: a memory of `thalweg.parts.covariance`
-LEAST = -700.0  # of a logarithm of a weight
+LEAST_LOG_WEIGHT = -700.0  # of a logarithm of a weight
 
 
 class Rule(NamedTuple):
@@ -202,4 +202,4 @@ def _share(s: RulesState, c: RulesSettings, m: int, r: Floats, largest: float) -
         total += np.exp(s.A[m, i] - top)
     for i in range(K):
         v = np.exp(s.A[m, i] - top) / total
-        s.A[m, i] = max(np.log(alpha / K + (1.0 - alpha) * v), LEAST)
+        s.A[m, i] = max(np.log(alpha / K + (1.0 - alpha) * v), LEAST_LOG_WEIGHT)

@@ -61,7 +61,7 @@ TRUST, STARTED = 60.0, 3  # the weight of the member that restarted, and its row
 LARGEST_SQUARE = 1e300
 FOREVER = 2**63 - 1
 Holds = Callable[[Any, Any, Past], Iterator[tuple[str, bool]]]
-NOTHING = 1e-150  # a gain up to here is none: its square is lost
+SMALLEST_GAIN = 1e-150  # a gain up to here is none: its square is lost
 LN4 = math.log(4.0)
 SINCE, LARGEST, FIRST, SEEN = 0, 1, 2, 3  # of `totals`: phi since the last marker, the largest phi, B0, Bt;
 GAINED = 4  # and the sum of Q_0
@@ -177,7 +177,7 @@ def account(s: RecordsState, q: Floats, first: int, count: int, scores: Floats) 
 @inner
 def credit(s: RecordsState, largest: float, scores: Floats) -> None:
     """(3), once there is another record."""
-    if s.counts[MARKERS] + s.counts[CHANGES] == 0 or largest <= NOTHING:
+    if s.counts[MARKERS] + s.counts[CHANGES] == 0 or largest <= SMALLEST_GAIN:
         return
     if s.totals[FIRST] == 0.0:
         s.totals[FIRST] = s.totals[SEEN] = largest
@@ -218,7 +218,7 @@ def begin_change(s: RecordsState) -> None:
 def _weigh(s: RecordsState, j: int, logs: Floats, first: int, count: int, scores: Floats) -> None:
     """(2)."""
     U = s.B[j] * s.B[j] + s.V[j]
-    rate = 1.0 / np.sqrt(U) if U > NOTHING * NOTHING else 0.0
+    rate = 1.0 / np.sqrt(U) if U > SMALLEST_GAIN * SMALLEST_GAIN else 0.0
     weight = 1.0 if s.flat[j] == 0 else 0.0
     A, p, prior, score = s.A[j, first:count], s.p[j, first:count], logs[first:count], scores[j, first:count]
     for i in range(p.shape[0]):

@@ -21,7 +21,7 @@ from thalweg._kernels.jit import inner
 __all__ = ["SharesState", "begin_shares", "share", "shares_plan"]
 
 RATES = np.array([0.0, 1e-4, 1e-3, 1e-2, 0.05])
-LEAST = 1e-6
+LEAST_SHARE = 1e-6
 
 
 class SharesState(NamedTuple):
@@ -91,7 +91,7 @@ def share(s: SharesState, priors: Floats, chances: Floats, weight: float, weight
             total += s.trust[h]
     again = 0.0
     for h in range(H):
-        s.trust[h] = max(s.trust[h] / total, LEAST)
+        s.trust[h] = max(s.trust[h] / total, LEAST_SHARE)
         again += s.trust[h]
     for i in range(N):
         weights[i] = 0.0

@@ -23,7 +23,7 @@ from thalweg._validate import LARGEST_ENTRY
 __all__ = ["MOST_SPREADS", "SpreadState", "see", "spread_holds", "spread_plan", "standard"]
 
 MOST_SPREADS = 10.0  # of a number in units of its spread
-NOTHING = 2.0**-40  # of the mean: a spread up to here is rounding
+SPREAD_ROUNDING = 2.0**-40  # of the mean: a spread up to here is rounding
 
 
 class SpreadState(NamedTuple):
@@ -77,6 +77,6 @@ def see(s: _Spreads, j: int, x: float, centred: bool) -> None:
 @inner
 def standard(s: _Spreads, j: int, x: float) -> float:
     """(2), uncut."""
-    if s.spread[j] <= NOTHING * abs(s.mean[j]):
+    if s.spread[j] <= SPREAD_ROUNDING * abs(s.mean[j]):
         return 0.0
     return float((x - s.mean[j]) / s.spread[j])

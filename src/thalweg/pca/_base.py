@@ -34,7 +34,7 @@ from thalweg._validate import check_count, check_entries, check_positive, check_
 from thalweg.domains.fantope import Fantope
 from thalweg.errors import InputError, ProjectionError
 from thalweg.learners.base import Queries, extended, outside, watch_horizon
-from thalweg.learners.feedback import ROUNDING
+from thalweg.learners.feedback import BOUND_SLACK
 from thalweg.pca import sampling
 
 __all__ = [
@@ -395,7 +395,7 @@ class PCALearner(Kept, Recorded, ABC):
 
     def _check_size(self, size: float, instance: Array, what: str, norm: str) -> None:
         G = self.gradient_bound
-        if size <= G * (1 + ROUNDING):  # False for nan
+        if size <= G * (1 + BOUND_SLACK):  # False for nan
             return
         if not np.isfinite(instance).all():
             raise InputError(f"{self._who()}: {what} has entries that are nan or infinite.")

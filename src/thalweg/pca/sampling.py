@@ -17,8 +17,8 @@ __all__ = ["mixture", "systematic"]
 
 Indices = NDArray[np.int64]
 
-ROUNDING = 1e-9  # by which eigenvalues may miss [0, 1] and a whole sum
-NOTHING = 1e-12  # less than this is left of a decomposition only by rounding
+EIGENVALUE_ROUNDING = 1e-9  # by which eigenvalues may miss [0, 1] and a whole sum
+NOTHING_LEFT = 1e-12  # less than this is left of a decomposition only by rounding
 
 
 def systematic(sigma: ArrayLike, u: float) -> Indices:
@@ -81,17 +81,17 @@ def mixture(sigma: ArrayLike) -> list[tuple[float, Indices]]:
     s, k = _read("mixture", sigma)
     left = 1.0  # of the weight; the entries of s always sum to k times it, and none exceeds it
     parts: list[tuple[float, Indices]] = []
-    while left > NOTHING and len(parts) < s.size:
+    while left > NOTHING_LEFT and len(parts) < s.size:
         order = np.argsort(-s, kind="stable")
         chosen, others = order[:k], order[k:]
         least = float(s[chosen[-1]])
         most = float(s[others[0]]) if others.size else 0.0
         weight = min(least, left - most)
-        if weight <= NOTHING:
+        if weight <= NOTHING_LEFT:
             break
         parts.append((weight, np.sort(chosen)))
         s[chosen] -= weight
-        s[s < NOTHING] = 0.0
+        s[s < NOTHING_LEFT] = 0.0
         left -= weight
     total = sum(weight for weight, _ in parts)
     return [(weight / total, chosen) for weight, chosen in parts]
@@ -101,6 +101,7 @@ def _read(owner: str, sigma: ArrayLike) -> tuple[Array, int]:
     """Eigenvalues of a matrix of the Fantope, as a new array within [0, 1], and their sum."""
     s = check_array(owner, "sigma", sigma, ndim=1)
     k = round(float(s.sum()))
-    if s.size == 0 or s.min() < -ROUNDING or s.max() > 1 + ROUNDING or abs(s.sum() - k) > ROUNDING * s.size or k < 1:
+    slack = EIGENVALUE_ROUNDING
+    if s.size == 0 or s.min() < -slack or s.max() > 1 + slack or abs(s.sum() - k) > slack * s.size or k < 1:
         raise wrong(owner, "sigma", "numbers in [0, 1] that sum to a whole number >= 1", sigma)
     return np.clip(s, 0.0, 1.0), k

@@ -22,7 +22,7 @@ __all__ = ["minimize"]
 Objective = Callable[[Array], tuple[float, Array]]
 
 HALVINGS = 60  # of a step in one iteration: beyond that F is not a finite convex function
-SLACK = 8 * np.finfo(np.float64).eps  # rounding error of a sum, relative to its size
+SUM_ROUNDING = 8 * np.finfo(np.float64).eps  # rounding error of a sum, relative to its size
 
 
 def minimize(
@@ -69,7 +69,7 @@ def minimize(
             f_new, g_new = objective(new)
             move = y - new
             flat = fy - float(gy @ move)
-            if f_new <= flat + L / 2 * float(move @ move) + SLACK * abs(fy):
+            if f_new <= flat + L / 2 * float(move @ move) + SUM_ROUNDING * abs(fy):
                 break
             L *= 2
         lost = reach(gy - L * (y - target), new)  # the step as it was rounded: a tiny one is no step at all
@@ -81,4 +81,4 @@ def minimize(
         momentum = 1.0 if float(move @ (new - x)) > 0 else after
         before, x, fx, gx = x, new, f_new, g_new
         L *= 0.9
-    return best, f_best, max(f_best - bound, 0.0) + SLACK * abs(f_best)
+    return best, f_best, max(f_best - bound, 0.0) + SUM_ROUNDING * abs(f_best)

@@ -22,7 +22,7 @@ from thalweg._validate import check_items, short_repr, wrong
 from thalweg.cards import recipes
 from thalweg.errors import InputError
 from thalweg.learners.base import Learner
-from thalweg.learners.feedback import ROUNDING
+from thalweg.learners.feedback import BOUND_SLACK
 from thalweg.play import Run
 from thalweg.problems._base import Problem
 from thalweg.problems.linear_model import LinearModel
@@ -37,7 +37,7 @@ __all__ = ["Assumption", "Certificate", "CertifiedInterval", "certify"]
 Window = tuple[int, int]
 Given = Comparator | ArrayLike | Mapping[str, Comparator | ArrayLike] | None
 
-SHORTEST = 16  # rounds of the shortest dyadic interval: on shorter ones the constants alone allow any regret
+SHORTEST_INTERVAL = 16  # rounds of the shortest dyadic interval: on shorter ones the constants alone allow any regret
 
 
 class Assumption(NamedTuple):
@@ -232,7 +232,7 @@ def _windows(problem: Problem, intervals: str | Sequence[Window] | None, theorem
     if isinstance(intervals, str) and intervals == "whole":
         return [(0, T)]
     if isinstance(intervals, str) and intervals == "dyadic":
-        lengths = [2**k for k in range(T.bit_length()) if SHORTEST <= 2**k < T]
+        lengths = [2**k for k in range(T.bit_length()) if SHORTEST_INTERVAL <= 2**k < T]
         found = [(r, r + n) for n in lengths for r in range(0, T - n + 1, n)] + [(0, T)]
     elif isinstance(intervals, str):
         raise InputError(
@@ -300,7 +300,7 @@ def _assumptions(
             yield Assumption(name, True, "longer ones are refused")
         else:
             longest = float(np.sqrt(squares.max()))
-            held = longest <= G * (1 + ROUNDING)
+            held = longest <= G * (1 + BOUND_SLACK)
             where = "" if held else f", in round {int(np.argmax(squares))}"
             yield Assumption(name, held, f"longest {longest:.4g}{where}")
     if floor is not None:
@@ -326,7 +326,7 @@ def _assumptions(
 
 def _above(floor: float, lowest: _Low, largest: float) -> Assumption:
     """Check that no loss is below the floor, as the proofs assume. Losses at decisions alone do not show it."""
-    held = lowest.loss >= floor - ROUNDING * max(abs(floor), largest)
+    held = lowest.loss >= floor - BOUND_SLACK * max(abs(floor), largest)
     return Assumption(f"losses >= {floor:g}", held, f"least {lowest.loss:.4g}" + ("" if held else f", {lowest.where}"))
 
 
@@ -339,7 +339,7 @@ def _outside(learner: Any, problem: Problem, decisions: Array | None, paid: Arra
         return Assumption(name, None, "play(..., decisions=True) to check")
     most = 2 * learner.smoothness * paid
     t = int(np.argmax(squares - most))
-    held = bool(squares[t] <= most[t] + ROUNDING * squares[t])
+    held = bool(squares[t] <= most[t] + BOUND_SLACK * squares[t])
     where = "in every round" if held else f"not in round {t}: {squares[t]:.4g} and {most[t]:.4g}"
     return Assumption(name, held, f"||gradient||^2 <= 2 L loss {where}")
 
@@ -351,4 +351,4 @@ def _smooth(learner: Any, problem: Problem) -> Assumption:
     L = problem.smoothness_on(learner.domain) if learner.flattens else problem.smoothness
     if L is None:
         return Assumption(name, False, f"the {problem.loss} loss {'has a kink' if problem.kinked else 'is not smooth'}")
-    return Assumption(name, learner.smoothness * (1 + ROUNDING) >= L, f"L = {L:.4g}")
+    return Assumption(name, learner.smoothness * (1 + BOUND_SLACK) >= L, f"L = {L:.4g}")

@@ -30,7 +30,7 @@ Rounds = NDArray[np.int64]
 
 MOMENTS = 400  # about as many are recorded of a cover
 LOOKS = 16  # times as often the recorder looks for newborn experts
-KEPT = 512  # at least twice as many markers does a learner remember
+KEPT_MARKERS = 512  # at least twice as many markers does a learner remember
 FRAMED = 180  # bars in a row, at most, that are outlined
 CROWDED = 400  # more bars than that in a row cannot be told apart: the row is drawn as a band
 BANDS = 200  # pieces of a band
@@ -158,7 +158,7 @@ def record_cover(
     T = len(problem)
     # Odd numbers: covers repeat with powers of 2, and a look at every second round would only see half of them.
     gap = max(1, T // MOMENTS) | 1 if every is None else check_count("record_cover", "every", every)
-    look = min(max(1, gap // LOOKS) | 1, gap, KEPT)
+    look = min(max(1, gap // LOOKS) | 1, gap, KEPT_MARKERS)
     stops = np.union1d(np.arange(0, T, look), np.arange(0, T, gap))
     before, clipped = learner.queries, learner.clipped
     losses, moments, rows, seconds = np.empty(T), [], [], 0.0

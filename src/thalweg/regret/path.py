@@ -16,7 +16,7 @@ __all__ = ["best_path"]
 
 RELAX = 1.6  # over-relaxation of the multiplier method
 LARGEST_PRICE = 1e300  # of a price: the best path is constant long before
-NOTHING = 1e-30  # of the radius: a shorter move changes no digit of a loss
+SHORTEST_MOVE = 1e-30  # of the radius: a shorter move changes no digit of a loss
 LOOK = 20  # steps between two looks at the gap
 
 
@@ -82,7 +82,7 @@ def best_path(
     check_positive("best_path", "tol", tol)
     steps = check_count("best_path", "steps", steps)
     fixed = best_fixed(problem, domain)
-    if len(problem) == 1 or (name == "budget" and amount <= NOTHING * domain.radius):
+    if len(problem) == 1 or (name == "budget" and amount <= SHORTEST_MOVE * domain.radius):
         return Comparator(fixed.decisions, fixed.losses, fixed.gap, price or 0.0)
     free = best_per_round(problem, domain)
     if name == "price" and amount == 0:

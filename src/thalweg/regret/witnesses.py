@@ -33,7 +33,7 @@ from thalweg.regret.windows import Windows
 
 __all__ = ["Witness", "Witnesses", "witnesses"]
 
-FEW = 16  # rounds of the longer memory
+LONGER_MEMORY = 16  # rounds of the longer memory
 LEARNABLE = 0.05  # of the centre's loss (signs aside): a smaller saving proves nothing
 
 
@@ -185,11 +185,11 @@ def _memories(problem: Problem, domain: Domain, center: Array) -> list[Witness]:
     points = {}
     if problem.loss == "squared":
         windows = Windows(problem, domain, 1e-6)
-        for n in (1, FEW):
+        for n in (1, LONGER_MEMORY):
             points[n] = windows.fits(np.maximum(stops - n, 0), stops, lambda _: None)[0]
     else:
         points[1] = best_per_round(problem, domain, tol=1e-6).decisions.reshape(T, -1)[:-1]
-    names = {1: "minimiser of the last round", FEW: f"minimiser of the last {FEW} rounds"}
+    names = {1: "minimiser of the last round", LONGER_MEMORY: f"minimiser of the last {LONGER_MEMORY} rounds"}
     found = []
     for n, rows in points.items():
         decisions = np.vstack([center.ravel(), rows])

@@ -71,7 +71,7 @@ def run(
     when = check_text(OWNER, "time_col", time_col)
     names_of = {"id_col": id_col, "time_col": when, "target_col": target_col}
     options: dict[str, Any] = {**names_of, "columns": tuple(columns), "threads": 1}
-    family = Fleet(template, **options)._family
+    family = Fleet(template, **options)._player.family
     family.refuse(OWNER, "run")
     names = (target_col, *family.names("run"))
     kinds = _kinds(rows, [id_col, when, target_col, *family.columns])

@@ -11,6 +11,8 @@ from thalweg.errors import InputError, StateError
 from thalweg.fleet.durable import keys_as_arrays, keys_of_arrays
 from thalweg.fleet.fleet import Fleet, FleetError
 from thalweg.fleet.journal import entry, read_entries
+from thalweg.fleet.keys import read_keys
+from thalweg.fleet.playing import Player
 from thalweg.fleet.reading import INTEGERS, STEP, BatchRows
 
 if TYPE_CHECKING:
@@ -82,13 +84,17 @@ class Shard:
         if rows is not None:
             self._replay(bytes(rows[0]))
 
+    @property
+    def _player(self) -> Player:
+        return self.fleet._player
+
     def _replay(self, data: bytes) -> None:
         """Play rows again."""
         end = 0
         for _, arrays, place in read_entries("Rows in the state", data):
             keys, times, n = keys_of_arrays(arrays), arrays["times"], arrays["times"].size
             read = BatchRows(keys, {}, times, arrays["values"], arrays["columns"], clock=INTEGERS)
-            self.fleet._run(read, "skip")  # rows that were left out then are left out again
+            self._player.run(read, "skip")  # rows that were left out then are left out again
             end, self._count = place, self._count + n
         if end != len(data):
             raise StateError(f"{OWNER}: rows in the state are damaged at byte {end} of {len(data)}.")
@@ -114,7 +120,7 @@ class Shard:
         if good.size < nulls.size and self.job.on_bad == "raise":
             missing = self.job.options["id_col" if (nulls & NO_KEY).any() else "time_col"]
             raise InputError(f"{OWNER}: column {missing!r} is missing in a row. The batch was not played.")
-        n, steps, names = nulls.size, self.fleet._family.steps("run"), (TARGET, *self.job.results)
+        n, steps, names = nulls.size, self._player.family.steps("run"), (TARGET, *self.job.results)
         said = np.full((n, steps, len(names)), np.nan)
         said[:, 0, 0] = rows[TARGET].to_numpy(dtype=np.float64)
         said[good] = self._run(rows if good.size == n else rows.iloc[good], steps)
@@ -135,16 +141,19 @@ class Shard:
         times = rows[TIME].to_numpy()
         if times.dtype.kind == "M":
             times = times.astype("datetime64[us]").astype(np.int64)
-        job, fleet = self.job, self.fleet
-        columns = rows[list(job.columns)].to_numpy(dtype=np.float64) if job.columns else None
+        job, n = self.job, len(rows)
+        columns = np.zeros((n, 0))
+        if job.columns:
+            columns = rows[list(job.columns)].to_numpy(dtype=np.float64, copy=True)
         target = rows[TARGET].to_numpy(dtype=np.float64)
         try:
-            read = fleet._read(OWNER, rows[KEY].to_numpy(), target, columns, times, targets=True)
-            given = {"times": times, "values": read.target.copy(), "columns": read.columns.copy()}
-            played = fleet._run(read, job.on_bad)
+            keys, bad = read_keys(OWNER, "keys", rows[KEY].to_numpy())
+            given = {"times": times, "values": target, "columns": columns.copy()}
+            read = BatchRows(keys, bad, times, target.copy(), columns, clock=INTEGERS)
+            played = self._player.run(read, job.on_bad)
             self._count += target.size
             if not self.due:
-                self._waiting += entry({}, {**keys_as_arrays(read.keys), **given})
+                self._waiting += entry({}, {**keys_as_arrays(keys), **given})
             said = played.said.reshape(target.size, steps, -1)
             return np.concatenate([played.ahead(target, steps)[:, :, None], said], axis=2)
         except FleetError as error:

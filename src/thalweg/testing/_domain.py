@@ -15,7 +15,7 @@ from thalweg.domains._base import Domain, read_domain
 __all__ = ["check_domain"]
 
 # Rounding error of a projected point, relative to the distance of the projection.
-ROUNDING = 1e-13
+PROJECTION_ROUNDING = 1e-13
 LOOSER = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4)  # accuracies of solvers
 
 
@@ -81,7 +81,7 @@ def _check(domain: Domain, random: np.random.Generator, points: int, tol: float)
     inside = [inside[i] for i in random.permutation(len(inside))[: 3 * points]]
 
     for y, p in zip(tries, nearest, strict=True):
-        slack = tol * scale + ROUNDING * float(np.linalg.norm(y - domain.center))
+        slack = tol * scale + PROJECTION_ROUNDING * float(np.linalg.norm(y - domain.center))
         _at(np.linalg.norm(domain.project(y) - p) <= slack, "projecting twice gives two answers", y)
         _at(np.linalg.norm(domain.project(p) - p) <= tol * scale, "a projected point moves when projected again", y)
         _at(domain.contains(p, max(tol, 1e-9)), "`contains` refuses a projected point", y)
@@ -97,13 +97,13 @@ def _check(domain: Domain, random: np.random.Generator, points: int, tol: float)
         _at(np.linalg.norm(domain.project(z) - z) <= tol * scale, "a point inside moves", z)
     for x, y, p, q in zip(tries, tries[1:], nearest, nearest[1:], strict=False):
         far = float(np.linalg.norm(x - y))
-        close = np.linalg.norm(p - q) <= far + tol * scale + ROUNDING * far
+        close = np.linalg.norm(p - q) <= far + tol * scale + PROJECTION_ROUNDING * far
         _at(close, f"projecting drives this point and {y} apart", x)
 
     if math.isfinite(domain.radius):
         _check_enclosure(domain, inside, tol * scale)
     _check_directions(domain, inside, random, tol * scale)
-    _check_input(domain, tries[0], tol * scale + ROUNDING * float(np.linalg.norm(tries[0] - domain.center)))
+    _check_input(domain, tries[0], tol * scale + PROJECTION_ROUNDING * float(np.linalg.norm(tries[0] - domain.center)))
 
 
 def _at(holds: object, what: str, point: Array) -> None:

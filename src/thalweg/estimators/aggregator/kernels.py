@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 ANSWERED, PREDICTED = 0, 1  # of the clock: rounds
-ROUNDING = 1e-13  # relative, of a mean of forecasts
+MEAN_ROUNDING = 1e-13  # relative, of a mean of forecasts
 
 
 class CopyState(NamedTuple):
@@ -93,7 +93,7 @@ def _mean(w: Floats, x: Floats) -> float:
 @inner
 def _apart(a: float, b: float) -> float:
     """a - b, where that is not only rounding: rounding must not rank experts that agree."""
-    return a - b if abs(a - b) > ROUNDING * abs(a) else 0.0
+    return a - b if abs(a - b) > MEAN_ROUNDING * abs(a) else 0.0
 
 
 @inner

@@ -27,7 +27,7 @@ __all__ = ["Oracle", "oracle"]
 
 MODELS = "expert", "convex", "linear", "shifting"
 MOST_CHANGES = 1000  # changes that are tried unless more are asked for
-EXACT = 1e-10  # of the mean log loss, the remaining gap
+ACCEPTED_GAP = 1e-10  # of the mean log loss, the remaining gap
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +172,7 @@ def _likeliest(q: Array) -> Array:
     for _ in range(100_000):
         steps = (q / (q @ w)[:, None]).mean(axis=0)
         w = np.asarray(w * steps)  # the sum stays 1
-        if steps.max() - 1 <= EXACT:  # no w gains more than ln of the largest
+        if steps.max() - 1 <= ACCEPTED_GAP:  # no w gains more than ln of the largest
             break
     return np.asarray(w / w.sum())
 

@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 from thalweg._core.memory import Memory
 from thalweg._core.state import Block, Floats, Ints
 from thalweg._kernels.jit import Kernel
-from thalweg._kernels.kinds import kind
-from thalweg._kernels.pointers import Pointer
 from thalweg.errors import InputError
+from thalweg.fleet.chains import Chains
 from thalweg.fleet.reading import BatchRows, check_numbers
 from thalweg.fleet.seats import StreamSeat
 
-__all__ = ["Family", "Growth", "Room", "Sizes", "ordered", "pointer_to"]
+__all__ = ["Family", "Growth", "SizeClass", "Sizes", "ordered"]
 
 Sizes = tuple[tuple[str, int], ...]  # in the order of their names: a key of classes
 
@@ -30,17 +29,13 @@ class Growth(NamedTuple):
     fields: Mapping[str, Sequence[int]]
 
 
-class Room(NamedTuple):
-    """A class of streams: seats of learners of its sizes, one a thread, and the learner of the first seat."""
+class SizeClass(NamedTuple):
+    """A class of streams: those of the same sizes."""
 
     sizes: Sizes
-    learner: Any
-    seats: tuple[StreamSeat, ...]
-
-
-def pointer_to(kernel: Kernel[..., Any], tree: Any, batch: Any) -> Pointer:
-    """Return a step for seats and batches of these kinds."""
-    return Pointer(kernel, "i8(any,any,i8)", (f"*{kind(tree)}", f"*{kind(batch)}", "i8"))
+    words: int  # of a block
+    rounds_at: int  # the word that counts rounds
+    seats: list[StreamSeat]  # of learners of these sizes, one for each thread that has played them; at least one
 
 
 class Family(ABC):
@@ -116,7 +111,7 @@ class Family(ABC):
             check_numbers(rows.bad, name, rows.columns[:, j], missing=True)
 
     @abstractmethod
-    def batch(self, call: str, following: Ints, data: Mapping[str, NDArray[Any]]) -> tuple[Kernel[..., Any], Any]:
+    def batch(self, call: str, chains: Chains, data: Mapping[str, NDArray[Any]]) -> tuple[Kernel[..., Any], Any]:
         """Return the step of a call, and its batch: rows that follow each other so, with these data."""
 
     @abstractmethod
@@ -160,15 +155,15 @@ class Family(ABC):
         memory.adopt(block, dict(sizes))
         return made
 
-    def room(self, sizes: Sizes, threads: int) -> Room:
+    def size_class(self, sizes: Sizes) -> SizeClass:
         """Return a class of streams."""
-        learners = [self.learner(sizes) for _ in range(threads)]
-        return Room(sizes, learners[0], tuple(self.seat(one) for one in learners))
+        plan = self.memory(self.template).layout.plan(dict(sizes))
+        return SizeClass(sizes, plan.words, plan._layout[0][self.rounds_at][2], [self.seat(sizes)])
 
-    def seat(self, learner: Any) -> StreamSeat:
-        """Return a learner as a seat."""
-        tree = self.tree(learner)
-        return StreamSeat(tree, self.memory(learner).block, self.spare(learner), learner)
+    def seat(self, sizes: Sizes) -> StreamSeat:
+        """Return a learner of these sizes as a seat."""
+        made = self.learner(sizes)
+        return StreamSeat(self.tree(made), self.memory(made).block, self.spare(made), made)
 
     def words(self, learner: Any) -> Ints:
         """Return the words of a learner as a stream's."""

@@ -17,6 +17,7 @@ from thalweg.errors import InputError
 from thalweg.estimators.aggregator.aggregator import Aggregator
 from thalweg.estimators.aggregator.kernels import ANSWERED, PREDICTED, answer, ask, recall
 from thalweg.estimators.aggregator.reading import read_answers, read_rows
+from thalweg.fleet.chains import Chains, after
 from thalweg.fleet.families.base import Family, Growth, ordered
 from thalweg.fleet.kernels import FULL, REFUSED, stopped
 from thalweg.fleet.reading import BatchRows
@@ -42,7 +43,7 @@ class CombinerSeat(NamedTuple):
 class OpinionRows(NamedTuple):
     """The rows of a batch."""
 
-    following: Ints  # (n,)
+    following: Ints  # (n,), or empty: see `Chains`
     experts: Floats  # (n, K); 0 where one sleeps
     awake: Floats  # (n, K)
     values: Floats  # (n,)
@@ -71,7 +72,7 @@ def combine_rows(seat: Any, batch: Any, first: int) -> int:
             rows.said[t, 0] = said
         if rows.learn and not call(one.answer, one.handle, 0, rows.values[t], rows.said[t, 0], one.clock):
             return stopped(t, FULL)
-        t = rows.following[t]
+        t = after(rows.following, t)
     return t  # DONE
 
 
@@ -152,15 +153,15 @@ class Combiners(Family):
                 except InputError as error:
                     rows.bad.setdefault(row, str(error).removeprefix(": ").removesuffix("."))
 
-    def batch(self, call: str, following: Ints, data: Mapping[str, NDArray[Any]]) -> tuple[Kernel[..., Any], Any]:
+    def batch(self, call: str, chains: Chains, data: Mapping[str, NDArray[Any]]) -> tuple[Kernel[..., Any], Any]:
         """See `Family`."""
-        n, asks, learns = following.size, call != "update", call != "predict"
+        n, asks, learns = chains.rows, call != "update", call != "predict"
         X = A = np.zeros((0, len(self.columns)))
         if asks:
             _, X, A = read_rows("Fleet", data["columns"], None, None, loss=self.template.loss)
         values = data["values"] if learns else np.zeros(0)
         begun, said = np.zeros(n, dtype=np.int64), np.full((n, 1), np.nan)
-        return combine_rows, OpinionRows(following, X, A, values, asks, learns, begun, said)
+        return combine_rows, OpinionRows(chains.following, X, A, values, asks, learns, begun, said)
 
     def said(self, call: str, batch: OpinionRows) -> Floats:
         """See `Family`."""

@@ -14,6 +14,7 @@ from thalweg._kernels.handle import Closed, parts
 from thalweg._kernels.jit import Kernel, kernel
 from thalweg._kernels.pointers import Pointer, call
 from thalweg.estimators.forecaster import Forecaster
+from thalweg.fleet.chains import Chains, after
 from thalweg.fleet.families.base import Family, Growth, ordered
 from thalweg.fleet.kernels import DONE, FULL, REFUSED, stopped
 from thalweg.fleet.reading import BatchRows
@@ -41,7 +42,7 @@ class ForecasterSeat(NamedTuple):
 class ValueRows(NamedTuple):
     """The rows of a batch."""
 
-    following: Ints  # (n,)
+    following: Ints  # (n,), or empty: see `Chains`
     columns: Floats  # (n, C)
     values: Floats  # (n,)
     ask: bool  # whether to forecast
@@ -67,7 +68,7 @@ def forecast_rows(seat: Any, batch: Any, first: int) -> int:
                 for j in range(C):
                     seer.given[known, j] = rows.columns[at, j]
                 known += 1
-                at = rows.following[at]
+                at = after(rows.following, at)
             call(seer.ask, seer.handle, known)
             for h in range(steps):
                 rows.mean[t, h] = seer.mean[h]
@@ -81,7 +82,7 @@ def forecast_rows(seat: Any, batch: Any, first: int) -> int:
                 return stopped(t, FULL)
         if rows.once:
             return DONE
-        t = rows.following[t]
+        t = after(rows.following, t)
     return DONE
 
 
@@ -129,13 +130,13 @@ class Forecasters(Family):
         super().check(rows, target, learns)
         rows.columns[np.isnan(rows.columns)] = ABSENT
 
-    def batch(self, call: str, following: Ints, data: Mapping[str, NDArray[Any]]) -> tuple[Kernel[..., Any], Any]:
+    def batch(self, call: str, chains: Chains, data: Mapping[str, NDArray[Any]]) -> tuple[Kernel[..., Any], Any]:
         """See `Family`."""
-        n, H, V = following.size, self.template.horizon, len(self.template.levels)
+        n, H, V = chains.rows, self.template.horizon, len(self.template.levels)
         asks, learns = call != "update", call in ("run", "update")
         steps = self.steps(call) if asks else 0
         values = ValueRows(
-            following,
+            chains.following,
             data["columns"] if asks else np.zeros((n, 0)),
             data["values"] if learns else np.zeros(0),
             asks,

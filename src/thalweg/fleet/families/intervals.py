@@ -14,6 +14,7 @@ from thalweg._kernels.handle import parts
 from thalweg._kernels.jit import Kernel, inner, kernel
 from thalweg._kernels.pointers import call
 from thalweg.estimators.conformal import ConformalTracker
+from thalweg.fleet.chains import Chains, after
 from thalweg.fleet.families.base import Family, Growth, ordered
 from thalweg.fleet.kernels import FULL, REFUSED, stopped
 from thalweg.fleet.reading import BatchRows, check_numbers
@@ -27,7 +28,7 @@ FORECAST = "y_hat"  # the column of forecasts
 class ErrorRows(NamedTuple):
     """The rows of a batch."""
 
-    following: Ints  # (n,)
+    following: Ints  # (n,), or empty: see `Chains`
     forecasts: Floats  # (n,)
     values: Floats  # (n,)
     band: Floats  # (n, 2) low and high
@@ -63,7 +64,7 @@ def cover_rows(seat: Any, batch: Any, first: int) -> int:
     if waiting > 0 and rows.begun[first] == 0:
         return stopped(first, REFUSED)
     for _ in range(waiting):
-        asking = rows.following[asking]
+        asking = after(rows.following, asking)
     while tail >= 0:
         waiting = sides.clock[ASKED] - sides.clock[ANSWERED]
         answers = waiting == late or asking < 0
@@ -77,7 +78,7 @@ def cover_rows(seat: Any, batch: Any, first: int) -> int:
                 rows.out[asking, 1] = call(sides.ask, sides.below, row)
             sides.clock[ASKED] += 1
             _enclose(sides, rows, asking)
-            asking = rows.following[asking]
+            asking = after(rows.following, asking)
         if answers:
             row = sides.clock[ANSWERED] % sides.horizon
             e = rows.values[tail] - rows.forecasts[tail]
@@ -85,7 +86,7 @@ def cover_rows(seat: Any, batch: Any, first: int) -> int:
             if sides.two:
                 call(sides.answer, sides.below, row, _above(-e))
             sides.clock[ANSWERED] += 1
-            tail = rows.following[tail]
+            tail = after(rows.following, tail)
     return tail  # DONE
 
 
@@ -99,7 +100,7 @@ def ask_rows(seat: Any, batch: Any, first: int) -> int:
             return stopped(t, REFUSED)
         ask_sides(seat, rows.forecasts[t], 1, rows.out[t])
         _enclose(sides, rows, t)
-        t = rows.following[t]
+        t = after(rows.following, t)
     return t  # DONE
 
 
@@ -115,7 +116,7 @@ def answer_rows(seat: Any, batch: Any, first: int) -> int:
         above, below = (_above(e), _above(-e)) if sides.two else (abs(e), abs(e))
         if not answer_sides(seat, above, below):
             return stopped(t, FULL)
-        t = rows.following[t]
+        t = after(rows.following, t)
     return t  # DONE
 
 
@@ -160,13 +161,15 @@ class Trackers(Family):
         if learns:
             check_numbers(rows.bad, target, rows.target, missing=False)
 
-    def batch(self, call: str, following: Ints, data: Mapping[str, NDArray[Any]]) -> tuple[Kernel[..., Any], Any]:
+    def batch(self, call: str, chains: Chains, data: Mapping[str, NDArray[Any]]) -> tuple[Kernel[..., Any], Any]:
         """See `Family`."""
-        n = following.size
+        n = chains.rows
         forecasts = np.zeros(0) if call == "update" else np.ascontiguousarray(data["columns"][:, 0])
         values = np.zeros(0) if call == "predict" else data["values"]
         band = np.full((0 if call == "update" else n, 2), np.nan)
-        return STEPS[call], ErrorRows(following, forecasts, values, band, np.zeros(n, dtype=np.int64), np.zeros((n, 2)))
+        return STEPS[call], ErrorRows(
+            chains.following, forecasts, values, band, np.zeros(n, dtype=np.int64), np.zeros((n, 2))
+        )
 
     def said(self, call: str, batch: ErrorRows) -> Floats:
         """See `Family`."""

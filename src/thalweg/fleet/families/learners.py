@@ -16,6 +16,7 @@ from thalweg._kernels.handle import Closed, parts
 from thalweg._kernels.jit import Kernel, kernel
 from thalweg._kernels.pointers import Pointer, call
 from thalweg.errors import HorizonWarning, InputError
+from thalweg.fleet.chains import Chains, after
 from thalweg.fleet.families.base import Family, Growth, ordered
 from thalweg.fleet.kernels import DONE, FULL, LARGE, REFUSED, stopped
 from thalweg.learners import loop
@@ -41,10 +42,10 @@ class MachineSeat(NamedTuple):
 class FeedbackRows(NamedTuple):
     """The rows of a batch."""
 
-    following: Ints  # (n,)
+    following: Ints  # (n,), or empty: see `Chains`
     gradients: Floats  # (n, d)
     losses: Floats  # (n,)
-    clipped: Ints  # (n,) 1 where the gradient was shortened before
+    clipped: NDArray[np.bool_]  # (n,) whether the gradient was shortened before
     decisions: Floats  # (n, d) or (0, d): those that were played
     square_bound: float
     ahead: bool  # whether the next decision is made at the end of a round
@@ -64,15 +65,16 @@ def update_rows(seat: Any, batch: Any, first: int) -> int:
         if rows.decisions.shape[0] > 0:
             for j in range(d):
                 rows.decisions[t, j] = machine.x[j]
-        bound = rows.square_bound if rows.clipped[t] == 0 else LARGEST
-        status = call(machine.update, machine.handle, rows.losses[t], bound, rows.clipped[t], True)
+        clipped = rows.clipped[t]
+        bound = LARGEST if clipped else rows.square_bound
+        status = call(machine.update, machine.handle, rows.losses[t], bound, 1 if clipped else 0, True)
         if status != loop.PLAYED:
             return stopped(t, FULL if status == loop.FULL else LARGE if status == loop.LARGE else REFUSED)
         if rows.ahead:
             call(machine.ready, machine.handle)
         if machine.clock[ROUNDS] > rows.until:
             rows.beyond[0] += 1
-        t = rows.following[t]
+        t = after(rows.following, t)
     return DONE
 
 
@@ -85,7 +87,7 @@ def decide_rows(seat: Any, batch: Any, first: int) -> int:
     while t >= 0:
         for j in range(machine.x.shape[0]):
             rows.decisions[t, j] = machine.x[j]
-        t = rows.following[t]
+        t = after(rows.following, t)
     return t  # DONE
 
 
@@ -135,16 +137,16 @@ class Deciders(Family):
 
     # ------------------------------------------------------------------ rows
 
-    def batch(self, call: str, following: Ints, data: Mapping[str, NDArray[Any]]) -> tuple[Kernel[..., Any], Any]:
+    def batch(self, call: str, chains: Chains, data: Mapping[str, NDArray[Any]]) -> tuple[Kernel[..., Any], Any]:
         """See `Family`."""
-        template, n, updates = self.template, following.size, call == "update"
+        template, n, updates = self.template, chains.rows, call == "update"
         d = template.domain.dim
         forever = template.horizon is None or template.anytime
         feedback = FeedbackRows(
-            following,
+            chains.following,
             data["gradients"] if updates else np.zeros((0, d)),
             data["losses"] if updates else np.zeros(0),
-            np.zeros(n if updates else 0, dtype=np.int64),
+            np.zeros(n if updates else 0, dtype=np.bool_),
             np.full((0 if updates else n, d), np.nan),
             template._square_bound,
             template.machine.ahead,
@@ -170,7 +172,7 @@ class Deciders(Family):
             learner._feedback.shorten(batch.gradients[row])
         except InputError as error:
             return str(error).partition(": ")[2]
-        batch.clipped[row] = 1
+        batch.clipped[row] = True
         return ""
 
     def after(self, batch: FeedbackRows) -> None:

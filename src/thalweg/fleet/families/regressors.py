@@ -17,6 +17,7 @@ from thalweg._kernels.pointers import Pointer, call
 from thalweg.errors import InputError
 from thalweg.estimators import _fitted
 from thalweg.estimators._linear import FreeModel
+from thalweg.fleet.chains import Chains, after
 from thalweg.fleet.families.base import Family, Growth, ordered
 from thalweg.fleet.kernels import FULL, stopped
 from thalweg.fleet.reading import BatchRows, check_numbers
@@ -42,7 +43,7 @@ class ModelSeat(NamedTuple):
 class ExampleRows(NamedTuple):
     """The rows of a batch."""
 
-    following: Ints  # (n,)
+    following: Ints  # (n,), or empty: see `Chains`
     columns: Floats  # (n, C)
     values: Floats  # (n,)
     learn: bool
@@ -61,7 +62,7 @@ def learn_rows(seat: Any, batch: Any, first: int) -> int:
             model.x[j] = rows.columns[t, j]
         y, weight = (rows.values[t], 1.0) if rows.learn else (0.0, 0.0)
         rows.said[t, 0] = call(model.play, model.handle, n, y, weight, rows.learn, 0, model.at, model.x)
-        t = rows.following[t]
+        t = after(rows.following, t)
     return t  # DONE
 
 
@@ -127,11 +128,13 @@ class Regressors(Family):
         if learns:
             check_numbers(rows.bad, target, rows.target, missing=False)
 
-    def batch(self, call: str, following: Ints, data: Mapping[str, NDArray[Any]]) -> tuple[Kernel[..., Any], Any]:
+    def batch(self, call: str, chains: Chains, data: Mapping[str, NDArray[Any]]) -> tuple[Kernel[..., Any], Any]:
         """See `Family`."""
         learns = call == "run"
         values = data["values"] if learns else np.zeros(0)
-        return learn_rows, ExampleRows(following, data["columns"], values, learns, np.full((following.size, 1), np.nan))
+        return learn_rows, ExampleRows(
+            chains.following, data["columns"], values, learns, np.full((chains.rows, 1), np.nan)
+        )
 
     def said(self, call: str, batch: ExampleRows) -> Floats:
         """See `Family`."""

@@ -54,7 +54,7 @@ from thalweg.parts.records import MARKERS, OTHERS, RecordsState, account, begin_
 
 __all__ = ["SPARE", "TrackerSettings", "TrackerState", "curved_in_use", "first_row", "helpers_in_use"]
 
-NOTHING = 1e-300  # of a squared gradient, and of a loss
+SMALLEST_SQUARE = 1e-300  # of a squared gradient, and of a loss
 LARGEST_LOSS = 1e150  # of a loss
 ENOUGH = 4.0  # gradients, to know something of curvature without values
 SPARE = 2  # rows beyond those in use, at most
@@ -137,9 +137,9 @@ def _learn(s: TrackerState, c: TrackerSettings, h: Floats, loss: float) -> bool:
     s.clock[ROUNDS] += 1
     s.clock[GRADIENTS] += 1
     s.clock[VALUES] += 1 if f < np.inf else 0
-    f = f if f > NOTHING else 0.0
+    f = f if f > SMALLEST_SQUARE else 0.0
     n = square_norm(h)
-    if n <= NOTHING:
+    if n <= SMALLEST_SQUARE:
         return True
     members, records = s.members, s.records
     blind, evident = s.estimate.seen[AGE] > 0.0, False
@@ -163,7 +163,7 @@ def _learn(s: TrackerState, c: TrackerSettings, h: Floats, loss: float) -> bool:
     move_descents(members, c.around, h, n, f, c.gains)
     if blind:
         mixed = members.points[RESTARTING]
-        value = max(estimate(s.estimate, c.around, h, n, s.y, mixed, c.trust), NOTHING)  # it may underflow
+        value = max(estimate(s.estimate, c.around, h, n, s.y, mixed, c.trust), SMALLEST_SQUARE)  # it may underflow
         value = f if f < np.inf else value
         if s.estimate.seen[AGE] == ENOUGH:
             fresh(s.curvature.P[0], value, n)

@@ -30,7 +30,7 @@ __all__ = [
 FORGET, PRIOR, TRUST, WARM = 0.02, 5.0, 0.15, 5.0
 FEW = 20.0
 CUT, MORE = 9.0, 91.0
-NOTHING = 50.0  # exp(-50) of the best weight: lost in rounding, and a candidate that is alone has all
+LOST_EXPONENT = 50.0  # exp(-50) of the best weight: lost in rounding, and a candidate that is alone has all
 LARGEST_LOSS = 1e203
 
 
@@ -97,7 +97,7 @@ def weigh_candidates(s: CombinationState, c: CombinationSettings, forecasts: Flo
         for k in range(K):
             more = c.weights[a, k] / best - 1.0 if best > 0.0 else 0.0
             n = max(s.counts[a, k], min(most, FEW))
-            c.weights[a, k] = np.exp(-min(rate * n * more, NOTHING)) if is_there(forecasts[k, 0]) else 0.0
+            c.weights[a, k] = np.exp(-min(rate * n * more, LOST_EXPONENT)) if is_there(forecasts[k, 0]) else 0.0
 
 
 @inner

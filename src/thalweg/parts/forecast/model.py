@@ -123,7 +123,7 @@ FOUND = 2  # maximal number of seasons found in the series itself
 PLAYED, WAITS = 0, 1  # status of a round; it WAITS for capacity or for a test for seasons
 NAIVE, DRIFT, TREND, LAGGED, OTHERS = range(5)
 SEASONAL = 14  # candidates of a season
-LEAST = 1e-4  # as a share of the range of values: smaller errors are never cut
+LEAST_CUT = 1e-4  # as a share of the range of values: smaller errors are never cut
 
 
 class ForecastState(NamedTuple):
@@ -459,7 +459,7 @@ def _learn(s: ForecastState, c: ForecastSettings, y: float) -> None:
             coast(s.bank, c.bank)
         return
     t = history.counts[TIME]
-    least = LEAST * (history.marks[HIGH] - history.marks[LOW])
+    least = LEAST_CUT * (history.marks[HIGH] - history.marks[LOW])
     if history.counts[SEEN] > 0:
         for a in range(c.pool.horizons.shape[0]):
             h = c.pool.horizons[a]

@@ -35,7 +35,7 @@ __all__ = [
 ABSENT = 1e300  # in a state, where there is no number
 CHANGES = 64  # the latest changes of level that are remembered
 OUTLIER, COUNTS = 8.0, 5.0  # mean errors: from there on a value is an outlier; its capped error
-MEMORY = 20.0  # rounds of the mean absolute error
+ERROR_MEMORY = 20.0  # rounds of the mean absolute error
 WARM = 10  # errors before an outlier can be recognised
 # of `marks`: range, first and last value, s, the forecast of the last value, and the largest error that was (2)
 LOW, HIGH, FIRST, LAST, SCALE, EXPECTED, STEP = range(7)
@@ -142,7 +142,7 @@ def usual_error(s: HistoryState, e: float) -> None:
     most = OUTLIER * s.marks[SCALE]
     size = min(abs(e), most) if most > 0.0 else abs(e)
     s.counts[ERRORS] += 1
-    s.marks[SCALE] += (size - s.marks[SCALE]) / min(float(s.counts[ERRORS]), MEMORY)
+    s.marks[SCALE] += (size - s.marks[SCALE]) / min(float(s.counts[ERRORS]), ERROR_MEMORY)
 
 
 @inner

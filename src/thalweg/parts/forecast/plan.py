@@ -22,7 +22,7 @@ from thalweg.parts.forecast.model import (
     forecast_holds,
 )
 from thalweg.parts.forecast.past import history_plan
-from thalweg.parts.forecast.seasons import KEPT, LONGEST, next_check
+from thalweg.parts.forecast.seasons import KEPT_VALUES, LONGEST, next_check
 from thalweg.parts.forecast.smoothing import bank_plan
 from thalweg.parts.forecast.spans import spans_plan
 from thalweg.parts.linear.plan import LinearLayout, begin_linear
@@ -58,7 +58,8 @@ class ForecastLayout:
         """Return the sizes of a saved state."""
         first, second = whole_numbers(saved, "found", FOUND)
         found = [m for m in (first, second) if m]
-        if found and not (self.search and all(3 <= m < KEPT // 2 for m in found) and len(set(found)) == len(found)):
+        possible = all(3 <= m < KEPT_VALUES // 2 for m in found) and len(set(found)) == len(found)
+        if found and not (self.search and possible):
             raise ValueError(f"'found' must be seasons that can be found. Got {[first, second]}")
         if second and not first:
             raise ValueError("'found' has a second season without a first")
@@ -87,7 +88,7 @@ def _plan(layout: ForecastLayout, slots: int, found: tuple[int, ...]) -> Plan:
     seasons, horizon, plain = (*layout.seasons, *found), layout.horizon, not layout.seasons
     K, Q = len(layout.candidates(found)), len(seasons)
     pool = combination_plan(horizon, K, layout.loss == "squared")
-    kept = max(KEPT if layout.search else 0, reach(layout.lags, seasons))
+    kept = max(KEPT_VALUES if layout.search else 0, reach(layout.lags, seasons))
     parts = {
         "history": history_plan(kept, horizon),
         "bank": bank_plan(seasons),

@@ -12,10 +12,10 @@ import numpy as np
 
 from thalweg._types import Array
 
-__all__ = ["KEPT", "LONGEST", "find_seasons", "next_check"]
+__all__ = ["KEPT_VALUES", "LONGEST", "find_seasons", "next_check"]
 
 LONGEST = 60  # season that is looked for
-KEPT = 256  # values that are looked at
+KEPT_VALUES = 256  # values that are looked at
 START = 30  # rounds before the first test
 CUT = 4.0
 SURE = 3.0

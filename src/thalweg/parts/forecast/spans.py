@@ -40,10 +40,10 @@ WINDOW = 128
 OLD = 4  # the first of so many parts of all scores does not count
 FASTEST, RATE, SLOWER = 0.12, 0.6, 0.6  # eta: at most, for each (1 - level), and the power of h
 LOWEST, HIGHEST = -2.0, 5.0
-FEW = 10  # scores of a horizon
-MEMORY = 200.0  # rounds of S and F
+FEWEST_SCORES = 10  # scores of a horizon
+SCORE_MEMORY = 200.0  # rounds of S and F
 SHORT = 1.0 / (1.0 - 0.5**0.1)  # rounds of s, with a half-life of 10
-FARTHEST = 5.0  # parts of g are held between 1/5 and 5
+LARGEST_PART = 5.0  # parts of g are held between 1/5 and 5
 STEEP = 10.0  # an error counts for at most 10 S in s
 NORMAL, WIDEST = 50.0, 1.5  # scores that the normal distribution counts for, and its largest quantile over E
 EARLY, LEAST = 5.0, 25.0
@@ -62,7 +62,7 @@ class SpansState(NamedTuple):
     scale: Floats = field("3", within(0.0, LARGEST_SCORE))
     heard: Ints = field("1", within(0, 2.0**62), called="scale")  # errors in `scale`
     means: Floats = field("S", size_or_absent(LARGEST_ENTRY), called="waiting forecasts", start=ABSENT)
-    units: Floats = field("S", within(1.0 / FARTHEST, FARTHEST), called="waiting units", start=1.0)  # g^k
+    units: Floats = field("S", within(1.0 / LARGEST_PART, LARGEST_PART), called="waiting units", start=1.0)  # g^k
     waiting: Floats = field("S V", size_or_absent(100 * LARGEST_SCORE), called="waiting thresholds", start=ABSENT)
 
 
@@ -118,7 +118,7 @@ def _spread(values: Floats, n: int) -> float:
 
 @inner
 def _held(ratio: float) -> float:
-    return min(max(ratio, 1.0 / FARTHEST), FARTHEST)
+    return min(max(ratio, 1.0 / LARGEST_PART), LARGEST_PART)
 
 
 @inner
@@ -143,7 +143,7 @@ def write_spans(s: SpansState, c: SpansSettings, horizons: Ints, means: Floats) 
                 E = quantile(s.sorted[a], n, c.levels[v])
                 both = n * E + NORMAL * min(c.normal[v] * spread, WIDEST * E)
                 q = np.exp(s.theta[a, v]) * c.units[a] * (1.0 + EARLY / max(n, LEAST)) * both / (n + NORMAL)  # (2), (4)
-            if n < FEW and a > 0 and is_there(c.q[a - 1, v]):
+            if n < FEWEST_SCORES and a > 0 and is_there(c.q[a - 1, v]):
                 before = c.q[a - 1, v]
                 q = max(q, before) if n > 0 else before * np.sqrt(float(h) / horizons[a - 1])
             c.q[a, v] = q
@@ -162,9 +162,9 @@ def learn_scale(s: SpansState, y: float, mean: float) -> None:
     """The answer to a forecast of one step: S, s and F of (1)."""
     s.heard[0] += 1
     n, e = float(s.heard[0]), abs(y - mean)
-    s.scale[ERROR] += (e - s.scale[ERROR]) / min(n, MEMORY)
+    s.scale[ERROR] += (e - s.scale[ERROR]) / min(n, SCORE_MEMORY)
     s.scale[LATELY] += (min(e, STEEP * s.scale[ERROR]) - s.scale[LATELY]) / min(n, SHORT)
-    s.scale[SIZE] += (abs(mean) - s.scale[SIZE]) / min(n, MEMORY)
+    s.scale[SIZE] += (abs(mean) - s.scale[SIZE]) / min(n, SCORE_MEMORY)
 
 
 @inner

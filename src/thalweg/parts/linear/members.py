@@ -35,7 +35,7 @@ __all__ = [
 
 RATES = 10.0 * 4.0 ** np.arange(-5, 3)  # 10 c
 BELIEVED = np.array([1, 2, 4, 3, 2, 1, 1, 1]) / 15  # at the start: steps that are neither short nor long come first
-MEMORY = 0.999  # of offsets
+OFFSET_MEMORY = 0.999  # of offsets
 LARGEST_SQUARES = LARGEST_ENTRY**3  # the sum stops here: weights may be as large as labels
 
 
@@ -109,7 +109,7 @@ def move_members(
         own, mean = learns(kind, i), p[first + i] - m.offset[i]
         slopes[i] = pull(own, par, mean, y, slopes[i], widths[i], weight) if widths[i] > 0.0 else 0.0
         if own != kind:
-            move_offset(m.offset, m.left, i, par, MEMORY, p[first + i] - y, seen)
+            move_offset(m.offset, m.left, i, par, OFFSET_MEMORY, p[first + i] - y, seen)
     for k in range(n):
         j = at[k]
         for i in range(M):
