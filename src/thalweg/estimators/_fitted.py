@@ -73,11 +73,11 @@ class Fitted(Protocol):
     _noun: str
     _facts: ClassVar[FactReaders]
     _prefix: str
-    _fitted_with: dict[str, object]
+    _fitted_with: dict[str, str]
 
     @property
     def _models(self) -> tuple[Model, ...]: ...
-    def _settings(self) -> dict[str, object]: ...
+    def _settings(self) -> dict[str, str]: ...
     def _restored(self, facts: Facts, saved: SavedModels) -> tuple[Model, ...]:
         """Return models for these facts."""
 

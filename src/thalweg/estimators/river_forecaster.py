@@ -79,7 +79,7 @@ class TrackingForecaster(RiverForecaster):
     _prefix = "forecaster."
     _models: tuple[_Series, ...]
     _names: Mapping[Hashable, object]  # of the columns, in their order
-    _fitted_with: dict[str, object]
+    _fitted_with: dict[str, str]
 
     _arguments, _settings = _fitted.arguments, _fitted.settings
     state, restore, save, __copy__ = _fitted.state, _fitted.restore, _fitted.save, _fitted.copied

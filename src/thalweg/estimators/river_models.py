@@ -272,7 +272,7 @@ class TrackingRegression(base.MiniBatchRegressor):
     _prefix = "engine."
     _models: tuple[FreeModel, ...]
     _names: dict[Hashable, int]
-    _fitted_with: dict[str, object]
+    _fitted_with: dict[str, str]
 
     _arguments, _settings, _restored = _fitted.arguments, _fitted.settings, _restored
     state, restore, save, __copy__ = _fitted.state, _fitted.restore, _fitted.save, _fitted.copied
@@ -349,7 +349,7 @@ class TrackingLogistic(base.MiniBatchClassifier):
     _prefix = "engine."
     _models: tuple[FreeModel, ...]
     _names: dict[Hashable, int]
-    _fitted_with: dict[str, object]
+    _fitted_with: dict[str, str]
 
     _arguments, _settings, _restored = _fitted.arguments, _fitted.settings, _restored
     state, restore, save, __copy__ = _fitted.state, _fitted.restore, _fitted.save, _fitted.copied
