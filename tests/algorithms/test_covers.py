@@ -332,6 +332,21 @@ def test_a_run_beyond_the_horizon_grows_the_state_and_nothing_else(name):
     assert one.queries == two.queries
 
 
+@pytest.mark.parametrize("horizon", [None, 1])
+@pytest.mark.parametrize("gradients", ["own", "shared"])
+def test_a_learner_without_a_horizon_grows_past_its_first_guess(gradients, horizon):
+    """2100 markers: past the 2047 that eleven slots can count."""
+    domain = tw.domains.Box([-1.0], [1.0])
+    problem = tw.problems.LinearLosses(np.random.default_rng(0).choice([-1.0, 1.0], size=(2100, 1)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HorizonWarning)
+        run, roomy = (
+            tw.play(tw.CBCE(domain, gradient_bound=1.0, gradients=gradients, horizon=T), problem, decisions=True)
+            for T in (horizon, 5000)
+        )
+    assert np.array_equal(run.decisions, roomy.decisions)
+
+
 def pools(judge, gradients):
     ball = tw.domains.Ball(3)
     pool = tw.experts.Pool([tw.experts.Descent(ball, step) for step in (0.1, 1.0)], judge=judge)
