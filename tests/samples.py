@@ -68,7 +68,8 @@ def _decision(learner):
 def learner(make):
     again = {"domain.project": clip} if isinstance(make().domain, tw.domains.Custom) else {}
     again |= {"cls": InPlainPython} if isinstance(make(), InPlainPython) else {}
-    again |= {"make_inner": InPlainPython} if getattr(make(), "make_inner", None) is InPlainPython else {}
+    made_by = getattr(make(), "make_inner", None)
+    again |= {"make_inner": made_by} if made_by is InPlainPython or inspect.isfunction(made_by) else {}
     return Sample(make, functools.partial(_step, make), _feasible, _decision, again)
 
 

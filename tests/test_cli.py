@@ -469,7 +469,7 @@ def ctrl_c(monkeypatch):
                 signal.raise_signal(signal.SIGINT)
             return real(*arguments, **options)
 
-        monkeypatch.setattr(tw, "play", play)
+        monkeypatch.setattr("thalweg.lab.runs.play", play)
 
     yield during
     signal.signal(signal.SIGINT, usual)

@@ -109,7 +109,7 @@ def test_another_function_or_version_is_another_run(tmp_path, monkeypatch):
     run(loggers(1, tmp_path), tmp_path)
     with pytest.raises(LabError, match="Run a failed"):
         run([Job("a", "tests.lab.toy_jobs:fail", {"x": 3})], tmp_path)
-    monkeypatch.setattr(thalweg, "__version__", "next")
+    monkeypatch.setattr("thalweg.lab._store.__version__", "next")
     run(loggers(1, tmp_path), tmp_path)
     assert len(toy_jobs.started(tmp_path / "log")) == 2
 

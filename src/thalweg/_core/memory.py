@@ -37,7 +37,7 @@ Saved = Mapping[str, AnyArray]  # the arrays of a saved state, by name
 Snapshot = tuple[Block, Sizes, NDArray[np.int64]]
 
 
-class Guest(Protocol):
+class Restorable(Protocol):
     """An object with a state of its own, such as a learner from another package."""
 
     def state(self) -> Mapping[str, Any]:

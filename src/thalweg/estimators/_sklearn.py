@@ -41,7 +41,7 @@ FACTS: FactReaders = {
 }
 
 
-class Linear(Fitted, Protocol):
+class LinearEstimator(Fitted, Protocol):
     """An estimator with the arguments that all linear ones have, as they were given."""
 
     constraint: object
@@ -61,7 +61,7 @@ def writable(array: object) -> Array:
 # --------------------------------------------------------------------------------------------------------------- models
 
 
-def layout(self: Linear, loss: str, par: float, features: int) -> TargetLayout:
+def layout(self: LinearEstimator, loss: str, par: float, features: int) -> TargetLayout:
     """Return the layout of a model of one target, by the arguments, which are checked here."""
     name = type(self).__name__
     intercept = check_flag(name, "fit_intercept", self.fit_intercept)
@@ -78,7 +78,7 @@ def new_model(described: TargetLayout) -> TargetModel:
 
 
 def restored_models(
-    self: Linear,
+    self: LinearEstimator,
     count: int,
     facts: Facts,
     saved: SavedModels,
@@ -106,7 +106,7 @@ def check_feature_names(self: object, facts: Facts) -> None:
         raise unfit(self, f"it was saved with {features} features and {len(names)} names of them")
 
 
-def _domain(self: Linear, name: str, features: int) -> Domain | None:
+def _domain(self: LinearEstimator, name: str, features: int) -> Domain | None:
     constraint = self.constraint
     if constraint is None:
         return None
@@ -198,7 +198,7 @@ def read_labelled(
     return rows, labels, _check_weights(trial, rows, sample_weight, whole)
 
 
-def mean_models(self: Linear) -> list[tuple[Array, float]]:
+def mean_models(self: LinearEstimator) -> list[tuple[Array, float]]:
     """Return coefficients and intercept of each model."""
     if not is_fitted(self):
         raise AttributeError(f"{type(self).__name__} has no coefficients before it is fitted.")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVa
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._core.memory import Guest, Memory
+from thalweg._core.memory import Memory, Restorable
 from thalweg._core.saving import Kept
 from thalweg._core.state import Block, Floats
 from thalweg._kernels.clock import CLIPPED, FRESH, GRADIENTS, PROJECTIONS, ROUNDS, VALUES
@@ -101,7 +101,7 @@ def read_decision(owner: str, learner: Foreign, domain: Domain) -> Array:
     return np.array(x, dtype=np.float64).ravel()
 
 
-class Foreign(Guest, Protocol):
+class Foreign(Restorable, Protocol):
     """A learner that may be from another package."""
 
     @property

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
-from thalweg._core.memory import Guest, Memory, Saved
+from thalweg._core.memory import Memory, Restorable, Saved
 from thalweg._core.state import Floats, Ints, Past, Plan
 from thalweg._kernels.clock import CLIPPED, FRESH, GRADIENTS, ROUNDS
 from thalweg._kernels.projections import PYTHON
@@ -91,7 +91,7 @@ class Machine(ABC, Generic[S, C]):
         return self
 
     @property
-    def guests(self) -> Mapping[str, Guest]:
+    def guests(self) -> Mapping[str, Restorable]:
         """Foreign objects whose state is not in the block, by the prefix of their names."""
         return {}
 

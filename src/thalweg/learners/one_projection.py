@@ -22,7 +22,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thalweg._core.memory import Guest, Memory, Saved
+from thalweg._core.memory import Memory, Restorable, Saved
 from thalweg._core.rules import counter_field, feasible
 from thalweg._core.saving import inside
 from thalweg._core.state import Floats, Ints, Past, Plan, field, part, scratch
@@ -326,7 +326,7 @@ class ReducedGuest(Projected[GuestState, GuestSettings]):
         self.limits = replace(limits_of(guest), unknown=np.nan)  # no loss was given
 
     @property
-    def guests(self) -> Mapping[str, Guest]:
+    def guests(self) -> Mapping[str, Restorable]:
         """See `Machine.guests`."""
         return {"inner.": self.guest}
 

@@ -7,6 +7,7 @@ saying which promise was broken, or returns None.
 import contextlib
 import copy
 import functools
+import gc
 import pickle
 import tracemalloc
 import warnings
@@ -326,9 +327,11 @@ def check_bounded_memory(make: Make) -> None:
     size = _size(learner.state())
     tracemalloc.start()
     _play(learner, stream[:30])
+    gc.collect()
     warm, _ = tracemalloc.get_traced_memory()
     for _ in range(5):
         _play(learner, stream)
+    gc.collect()
     grown, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert grown - warm < 64_000, f"300 rounds grew memory by {grown - warm} bytes"

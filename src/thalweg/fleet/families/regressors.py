@@ -103,7 +103,8 @@ class Regressors(Family):
 
     def memory(self, learner: Any) -> Memory:
         """See `Family`."""
-        return learner._memory  # type: ignore[no-any-return]
+        (model,) = learner._models
+        return model.memory  # type: ignore[no-any-return]
 
     def blank(self) -> Any:
         """See `Family`."""
@@ -111,13 +112,13 @@ class Regressors(Family):
 
     def tree(self, learner: Any) -> ModelSeat:
         """See `Family`."""
-        return model_tree(learner._memory, len(self.columns))
+        return model_tree(self.memory(learner), len(self.columns))
 
     def grow(self, learner: Any) -> Growth:
         """See `Family`."""
-        memory = learner._memory
-        slots = memory.layout.slots(learner.rounds + 1)
-        return Growth(ordered({**memory.sizes, "slots": slots}), {})
+        memory = self.memory(learner)
+        assert isinstance(memory.layout, LinearLayout)
+        return Growth(ordered({**memory.sizes, "slots": memory.layout.slots(learner.rounds + 1)}), {})
 
     # ------------------------------------------------------------------ rows
 
