@@ -284,6 +284,42 @@ def test_a_kernel_of_a_file_is_compiled_once_and_said(mine):
     assert run(TWICE, mine, THALWEG_CACHE_DIR=str(cache)).stdout == "6.0\n"
 
 
+OTHERS = """
+import sys; sys.path.insert(0, sys.argv[1])
+import mine, other
+from thalweg._kernels.handle import bind
+from thalweg.extend import kernel, parts
+@kernel
+def two(handle):
+    return mine.value(parts(handle))
+print(mine.twice(2.0), two(bind(other.Part(1.0))))
+"""
+OTHER = "from typing import NamedTuple\nclass Part(NamedTuple):\n    x: float\n"
+VALUE = """
+from other import Part
+from thalweg._kernels.jit import generic, implement, kernel
+@generic
+def value(p: object) -> float: ...
+@implement(value, Part)
+def _value(p):
+    return FACTOR * p.x
+@kernel
+def twice(x):
+    return FACTOR * x
+"""
+
+
+def test_files_with_the_same_names_do_not_share_machine_code(tmp_path):
+    """A copied folder with other kernels, and with other implementations for a part of the same name."""
+    for factor in ("2.0", "3.0"):
+        folder = tmp_path / factor
+        folder.mkdir()
+        (folder / "other.py").write_text(OTHER)
+        (folder / "mine.py").write_text(VALUE.replace("FACTOR", factor))
+        done = run(OTHERS, folder, THALWEG_CACHE_DIR=str(tmp_path / "cache"))
+        assert done.stdout == f"{2 * float(factor)} {factor}\n", done.stderr[-2000:]
+
+
 @pytest.mark.parametrize("which", ["*.json", "*.o"])
 @pytest.mark.parametrize("how", ["cut", "empty", "folder", "nonsense"])
 def test_a_damaged_cache_stops_nothing(mine, which, how):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 from typing import Any
 
@@ -11,7 +13,7 @@ from numba.core.registry import cpu_target
 from thalweg._compiler.emit import Code, levels
 from thalweg._compiler.store import CodeStore, CompiledCode, folder, name_of
 from thalweg._kernels import library
-from thalweg._kernels.jit import Entry, Kernel
+from thalweg._kernels.jit import CHOSEN, Entry, Kernel
 
 __all__ = ["compile_all", "compile_now"]
 
@@ -22,7 +24,7 @@ _said: set[str] = set()
 def compile_now(kernel: Kernel[..., object], kinds: tuple[str, ...]) -> Entry:
     """Machine code for a kernel with arguments of these kinds, from the cache or compiled."""
     name, level, store = library.digest(kernel.qualified_name, kinds), library.level() or _best(), CodeStore(folder())
-    kept = store.get(name, level)
+    kept = store.get(name, level, _own_files(kernel, kinds))
     if kept is None:
         _notify(library.why(kernel, kinds))
         kept = compile_all(kernel, kinds, (level,), store)[level]
@@ -35,13 +37,28 @@ def compile_all(
     """Compile a kernel for several levels of processors, and cache it if possible."""
     name = library.digest(kernel.qualified_name, kinds)
     code = Code(kernel, kinds, name)
-    files = sorted(name_of(file) for file in code.sources)
+    files = sorted({name_of(os.path.abspath(file)) for file in code.sources} | _own_files(kernel, kinds))
     sources = [(file, library.content(file) or "") for file in files]
     found = {level: CompiledCode(code.returns, sources, code.machine_code(level)) for level in wanted}
     if code.lasting and all(digest for _, digest in sources):
         for level, kept in found.items():
             store.put(name, level, kept)
     return found
+
+
+def _own_files(kernel: Kernel[..., object], kinds: tuple[str, ...]) -> set[str]:
+    """The files outside the package, in this process, that machine code for these arguments depends on.
+
+    Their modules alone do not tell them apart: every script is `__main__`, and a copied folder has the same names.
+    """
+    modules = {kernel.__module__, *re.findall(r"([\w.]+):", ",".join(kinds))}
+    foreign = {module for module in modules if not module.startswith("thalweg.")}
+    files = {getattr(sys.modules.get(module), "__file__", None) or f"<{module}>" for module in foreign}
+    for chosen in CHOSEN.values():
+        for part, function in chosen.items():
+            if part.__module__ in foreign and not function.__module__.startswith("thalweg."):
+                files.add(function.__code__.co_filename)
+    return {name_of(os.path.abspath(file)) for file in files}
 
 
 def _best() -> str:

@@ -13,6 +13,7 @@ import os
 import platform
 import sys
 import tempfile
+from collections.abc import Set
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -76,13 +77,13 @@ class CodeStore:
     def __init__(self, where: Path | None) -> None:
         self._where = None if where is None else where / _toolchain()
 
-    def get(self, name: str, level: str) -> CompiledCode | None:
-        """Machine code of a kernel that belongs to the sources as they are now."""
+    def get(self, name: str, level: str, own: Set[str] = frozenset()) -> CompiledCode | None:
+        """Machine code of a kernel that belongs to the sources as they are now, and was made from the files `own`."""
         if self._where is None:
             return None
         for kept in self._index(name, level):
             sources = [(str(file), str(digest)) for file, digest in kept["sources"]]
-            if all(content(file) == digest for file, digest in sources):
+            if own <= {file for file, _ in sources} and all(content(file) == digest for file, digest in sources):
                 with contextlib.suppress(OSError):
                     code = (self._where / kept["file"]).read_bytes()
                     if _digest(code) == kept["digest"]:  # a truncated file would end the process
