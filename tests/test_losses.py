@@ -11,7 +11,7 @@ from thalweg.domains import Ball, Box, HalfSpace, Simplex
 from thalweg.errors import InputError
 from thalweg.losses import KINDS as NAMES
 from thalweg.losses import Absolute, Hinge, Huber, Linear, Log, Logistic, Loss, Pinball, Squared
-from thalweg.losses._phi import each
+from thalweg.losses._phi import Phi, each
 from thalweg.problems import LinearModel
 from thalweg.testing import check_loss
 
@@ -358,6 +358,70 @@ def test_check_loss_accepts_a_users_loss():
 def test_check_loss_finds_mistakes(value, gradient, message):
     with pytest.raises(AssertionError, match=message):
         check_loss(Handmade(value, gradient), [1.0, 2.0], 0)
+
+
+class Shadow(tw.losses.PredictionLoss):
+    """Huber's loss with a hole to fill: a plain function in the place of a kernel, or another fact."""
+
+    name = "shadow of huber"
+    phi = Huber.phi
+    curvature = 1.0
+    parameter_name = "delta"
+    default = 1.0
+
+    def __init__(self, features, label, **changed):
+        self._record(features, label)
+        kernels = {key: changed.pop(key) for key in Phi._fields if key in changed}
+        self.phi = Huber.phi._replace(**kernels)
+        self.__dict__.update(changed)
+        if "curvature" in changed:
+            self.curvature_from = lambda low, labels: np.full(labels.shape, changed["curvature"])
+
+
+del NAMES[Shadow.name]
+
+
+def test_check_loss_accepts_the_unchanged_shadow():
+    check_loss(Shadow([1.0, -2.0], 0.5), [0.5, 0.2], 0)
+
+
+@pytest.mark.parametrize("at", [{"x": [0.5, 0.2]}, {"domain": tw.domains.Ball(2)}])
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"tangent": lambda z, b, par, m: 1.0}, "`tangent` at .* It must be the value there"),
+        ({"tangent": lambda z, b, par, m: m * (z - b) + 0.5 * m * m}, "`tangent` at .* It must be the value there"),
+        ({"tangent": lambda z, b, par, m: Huber.phi.value(z, b, par)}, "not on a line of slope"),
+        ({"tangent": lambda z, b, par, m: np.nan}, "`tangent` at"),
+        ({"prox_slope": lambda z, b, par, step: Huber.phi.slope(z, b, par)}, "`prox_slope` at .* argmin"),
+        ({"prox_slope": lambda z, b, par, step: (z - b) / (1 + step)}, "`prox_slope` at .* argmin"),
+        ({"prox_slope": lambda z, b, par, step: z - step * Huber.phi.prox_slope(z, b, par, step)}, "`prox_slope` at"),
+        ({"prox_slope": lambda z, b, par, step: np.nan}, "`prox_slope` at"),
+        ({"curvature": 0.9}, "the slope grows by 1 per unit"),
+        ({"value": lambda z, b, par: Huber.phi.value(z, b, par) - 1.0}, "Set nonnegative = False"),
+        ({"value": lambda z, b, par: np.inf if z > b + 20 else Huber.phi.value(z, b, par)}, "barrier = True"),
+        ({"slope": lambda z, b, par: -Huber.phi.slope(z, b, par)}, "`prox_slope` at"),
+    ],
+)
+def test_check_loss_finds_mistakes_of_kernels(changed, message, at):
+    loss = Shadow([1.0, -2.0], 0.5, **changed)
+    loss.value = Huber([1.0, -2.0], 0.5).value  # right, so that only the kernels are wrong
+    loss.gradient = Huber([1.0, -2.0], 0.5).gradient
+    with pytest.raises(AssertionError, match=message):
+        check_loss(loss, rng=0, **at)
+
+
+def test_check_loss_finds_a_curvature_that_depends_on_the_place():
+    class Flatter(Log):
+        name = "flatter log"
+
+        @classmethod
+        def curvature_from(cls, low, labels):
+            return 0.5 / (low + labels) ** 2
+
+    del NAMES[Flatter.name]
+    with pytest.raises(AssertionError, match="the class states a curvature"):
+        check_loss(Flatter([1.0, -2.0], 9.0), [0.5, 0.2], 0)
 
 
 def test_check_loss_stays_in_the_domain():

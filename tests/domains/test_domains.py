@@ -1,6 +1,7 @@
 """Feasible sets: the shipped check on every set, their facts, their errors, and sets that are wrong on purpose."""
 
 import copy
+import math
 import pickle
 
 import numpy as np
@@ -22,6 +23,7 @@ from thalweg.domains import (
     SpectralBalls,
 )
 from thalweg.errors import InputError, ProjectionError
+from thalweg.extend import kernel, pointer
 from thalweg.testing._domain import check_domain
 
 SPD = np.array([[4.0, 1.0, 0.0], [1.0, 3.0, 0.5], [0.0, 0.5, 2.0]])
@@ -532,6 +534,76 @@ class Nameless(Ball):
 def test_check_domain_sees(domain, message):
     with pytest.raises(AssertionError, match=message):
         check_domain(domain)
+
+
+@kernel
+def onto_cube_of_a_long_par(par, y, out, work):
+    for j in range(y.shape[0]):
+        out[j] = y[j] if y[j] != y[j] else min(max(y[j], 0.0), par[5])
+
+
+@kernel
+def past_the_end(work):
+    return work[work.shape[0]]
+
+
+@kernel
+def onto_cube_past_the_end(par, y, out, work):
+    for j in range(y.shape[0]):
+        out[j] = y[j] if y[j] != y[j] else min(max(y[j], 0.0), 1.0)
+    work[0] = past_the_end(work)
+
+
+@kernel
+def onto_cube_without_nan(par, y, out, work):
+    for j in range(y.shape[0]):
+        v = y[j]
+        out[j] = 1.0 if v > 1.0 else (v if v > 0.0 else 0.0)
+
+
+@kernel
+def onto_cube_that_changes_par(par, y, out, work):
+    par[0] = 2.0
+    for j in range(y.shape[0]):
+        out[j] = y[j] if y[j] != y[j] else min(max(y[j], 0.0), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("onto", "message"),
+    [
+        (onto_cube_of_a_long_par, r"reads or writes outside of an array.* `par` has 1 entries"),
+        (onto_cube_past_the_end, "reads or writes outside of an array"),
+        (onto_cube_without_nan, "turns a nan into numbers"),
+        (onto_cube_that_changes_par, "changes `par`"),
+    ],
+)
+def test_check_domain_sees_what_a_kernel_does(onto, message):
+    class Cube(Domain):
+        def __init__(self):
+            self._state_facts((3,), np.full(3, 0.5), math.sqrt(0.75), math.sqrt(3.0))
+            self.par = np.ones(1)
+            self.onto = pointer(onto)
+
+        def __repr__(self):
+            return "Cube()"
+
+    with pytest.raises(AssertionError, match=message):
+        check_domain(Cube())
+
+
+def test_check_domain_sees_that_a_built_in_kernel_lacks_entries_of_par():
+    class Short(Domain):
+        onto = Ball(2).onto
+
+        def __init__(self):
+            self._state_facts((2,), np.zeros(2), 1.0, 2.0)
+            self.par = np.ones(1)
+
+        def __repr__(self):
+            return "Short()"
+
+    with pytest.raises(AssertionError, match="reads or writes outside of an array"):
+        check_domain(Short())
 
 
 def test_check_domain_takes_a_tolerance():

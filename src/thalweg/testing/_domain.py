@@ -2,12 +2,15 @@
 
 import math
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
+from types import FunctionType
+from typing import Any
 
 import numpy as np
 
 from thalweg._kernels import projections
+from thalweg._kernels.jit import INNER, Kernel
 from thalweg._types import Array
 from thalweg._validate import check_count, check_entries, check_positive, check_rng
 from thalweg.domains._base import Domain, read_domain
@@ -16,6 +19,7 @@ __all__ = ["check_domain"]
 
 # Rounding error of a projected point, relative to the distance of the projection.
 PROJECTION_ROUNDING = 1e-13
+PLAIN_ENTRIES = 20_000  # that are projected by the kernel as plain Python
 LOOSER = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4)  # accuracies of solvers
 
 
@@ -76,6 +80,8 @@ def _check(domain: Domain, random: np.random.Generator, points: int, tol: float)
     _check_facts(domain)
     scale = max(domain.radius if math.isfinite(domain.radius) else 1.0, float(np.abs(domain.center).max()))
     tries = list(_points(domain, scale, random, points))
+    if domain.onto is not projections.PYTHON:
+        _check_kernel(domain, tries)
     nearest = [_check_project(domain, y) for y in tries]
     inside = [*nearest, *(0.5 * (p + q) for p, q in pairwise(nearest))]
     inside = [inside[i] for i in random.permutation(len(inside))[: 3 * points]]
@@ -170,6 +176,52 @@ def _in_place(domain: Domain, y: Array) -> Array:
     flat = y.ravel().copy()
     domain.onto(domain.par, flat, flat, np.empty_like(flat))
     return flat.reshape(domain.shape)
+
+
+def _plain(kernel: Callable[..., Any], made: dict[object, FunctionType]) -> FunctionType:
+    """The Python function of a kernel, with those of the kernels and helpers that it calls by global names."""
+    function = getattr(kernel, "__wrapped__", kernel)
+    if function not in made:
+        names = dict(function.__globals__)
+        made[function] = FunctionType(
+            function.__code__, names, function.__name__, function.__defaults__, function.__closure__
+        )
+        for name in function.__code__.co_names:
+            other = names.get(name)
+            if isinstance(other, Kernel) or (isinstance(other, FunctionType) and other in INNER):
+                names[name] = _plain(other, made)
+    return made[function]
+
+
+def _check_kernel(domain: Domain, tries: list[Array]) -> None:
+    """The projection kernel as plain Python, which checks indices, and a nan in the point, which must stay."""
+    function = _plain(domain.onto.kernel, {})
+    kernel = f"{type(domain).__name__}: its projection kernel `{function.__name__}`"
+    par = domain.par.copy()
+    enough = max(5, PLAIN_ENTRIES // domain.dim)
+    for y in [*tries[-enough:], domain.center + domain.dim]:
+        flat = y.ravel().copy()
+        try:
+            with np.errstate(all="ignore"):
+                function(par, flat, flat, np.empty_like(flat))
+        except IndexError as error:
+            raise AssertionError(
+                f"{kernel} reads or writes outside of an array, which compiled code does not notice: {error}. "
+                f"`par` has {par.size} entries, `y`, `out` and `work` have {domain.dim}. Point: {y!r}"
+            ) from error
+        except (ArithmeticError, ValueError):  # such as a division by 0, which compiled code takes as inf or nan
+            continue
+        _at(np.array_equal(par, domain.par, equal_nan=True), f"{kernel} changes `par`", y)
+    for j in range(min(domain.dim, 20)):
+        flat = tries[0].ravel().copy()
+        flat[j] = np.nan
+        given = flat.copy()
+        domain.onto(domain.par, flat, flat, np.empty_like(flat))
+        if not np.isnan(flat).any():
+            raise AssertionError(
+                f"{kernel} turns a nan into numbers, so a loop could not notice it: {given} becomes {flat}. Compare so "
+                "that a nan stays: `0.0 if y[j] < 0.0 else y[j]`, not `max(0.0, y[j])`."
+            )
 
 
 def _check_enclosure(domain: Domain, inside: list[Array], slack: float) -> None:

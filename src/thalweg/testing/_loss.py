@@ -1,5 +1,7 @@
 """A check for losses of your own."""
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -8,9 +10,12 @@ from thalweg._validate import check_array, check_rng, wrong
 from thalweg.domains._base import Domain
 from thalweg.errors import InputError
 from thalweg.learners.base import bounded, read_start
-from thalweg.losses._base import Loss
+from thalweg.losses._base import Loss, PredictionLoss
 
 __all__ = ["check_loss"]
+
+ALMOST = 1e-7  # relative accuracy of a proximal point
+WIDTHS = (1e-3, 1.0, 1e3)  # at which `prox_slope` is tried
 
 
 def check_loss(
@@ -21,6 +26,9 @@ def check_loss(
     domain: Domain | None = None,
 ) -> None:
     r"""Check a loss around a point, or on a set: its gradient against differences, and that it is convex.
+
+    For a `PredictionLoss` the kernels `value`, `slope`, `prox_slope` and `tangent` and the facts `curvature`,
+    `nonnegative` and `barrier` are checked as well, at predictions of these points and near 0 and the label.
 
     Parameters
     ----------
@@ -39,8 +47,8 @@ def check_loss(
     ------
     AssertionError
         If a method changes its argument or returns something of the wrong kind; if an entry of the gradient differs
-        from the slope of the values; or if :math:`f(u) \ge f(v) + \langle \nabla f(v), u - v \rangle` fails for random
-        u, v around x.
+        from the slope of the values; if :math:`f(u) \ge f(v) + \langle \nabla f(v), u - v \rangle` fails for random
+        u, v around x; or if a kernel or fact of a `PredictionLoss` is wrong.
 
     Examples
     --------
@@ -78,6 +86,8 @@ def check_loss(
         drawn = np.array([domain.project(point) for point in around])
         _check_towards(loss, name, x, drawn)
     _check_tangents(loss, name, drawn)
+    if isinstance(loss, PredictionLoss):
+        _check_kernels(loss, name, drawn[:20])
 
 
 def _check_entries(loss: Loss, name: str, x: Array) -> None:
@@ -128,6 +138,90 @@ def _check_tangents(loss: Loss, name: str, points: Array) -> None:
                 f"{name} is not convex, or its gradient is wrong: its value at {u.tolist()} is {fu:g}, below its "
                 f"tangent at {v.tolist()}, which is {line:g} there."
             )
+
+
+def _check_kernels(loss: PredictionLoss, name: str, points: Array) -> None:
+    """The kernels of phi(., b) and the facts that the class states, near 0, the label and the predictions."""
+    b, par = loss.label, loss.parameter
+    near = [-30.0, -3.0, -1.0, -0.3, 0.0, 0.3, 1.0, 3.0, 30.0]
+    found = [float(np.vdot(loss.features, point)) for point in points]
+    tries = sorted({*near, *(b + off for off in near), *found})
+    values = {z: float(loss.phi.value(z, b, par)) for z in tries}
+    inside = [z for z in tries if values[z] < np.inf or not loss.barrier]
+    for z in inside:
+        slope = float(loss.phi.slope(z, b, par))
+        if not (np.isfinite(values[z]) and np.isfinite(slope)):
+            raise AssertionError(
+                f"{name}: at z = {z:g}, b = {b:g} the kernels `value` and `slope` return {values[z]:g} and {slope:g}. "
+                "Only a loss with barrier = True may be infinite."
+            )
+        if loss.nonnegative and values[z] < -1e-12:
+            raise AssertionError(
+                f"{name}: its value at z = {z:g}, b = {b:g} is {values[z]:g}. Set nonnegative = False in the class."
+            )
+    for z in tries:
+        _check_prox_slope(loss, name, z)
+    for z in inside:
+        _check_tangent(loss, name, z, {u: values[u] for u in (*inside[::4], inside[-1])}, values[z])
+    steps = [(z, z + 1e-3 * max(1.0, abs(z))) for z in inside]
+    for low, high in (*steps, *pairwise(inside)):
+        _check_curvature(loss, name, low, high)
+
+
+def _check_prox_slope(loss: PredictionLoss, name: str, z: float) -> None:
+    """m = prox_slope(z) lies between the slopes on the two sides of p = z - step m."""
+    b, par = loss.label, loss.parameter
+    for step in WIDTHS:
+        m = float(loss.phi.prox_slope(z, b, par, step))
+        p = z - step * m
+        off = ALMOST * (1.0 + abs(z) + abs(b) + step * abs(m))
+        low, high = float(loss.phi.slope(p - off, b, par)), float(loss.phi.slope(p + off, b, par))
+        slack = ALMOST * max(1.0, abs(m))
+        if not low - slack <= m <= high + slack:
+            raise AssertionError(
+                f"{name}: `prox_slope` at z = {z:g}, b = {b:g}, step = {step:g} is m = {m:g}, but the slope at "
+                f"p = z - step m = {p:g} is {float(loss.phi.slope(p, b, par)):g}. It must be the slope at "
+                "p = argmin phi(p) + (p - z)^2 / (2 step)."
+            )
+
+
+def _check_tangent(loss: PredictionLoss, name: str, z: float, others: dict[float, float], value: float) -> None:
+    """The line with the slope at z touches phi at z, and is above it nowhere."""
+    b, par = loss.label, loss.parameter
+    m = float(loss.phi.slope(z, b, par))
+    height = float(loss.phi.tangent(z, b, par, m))
+    if not abs(height - value) <= 1e-8 * max(1.0, abs(value), abs(m * z), abs(m * b)):
+        raise AssertionError(
+            f"{name}: `tangent` at z = {z:g}, b = {b:g} with m = {m:g}, the slope there, is {height:g}. It must be the "
+            f"value there, {value:g}."
+        )
+    for u, most in others.items():
+        line = float(loss.phi.tangent(u, b, par, m))
+        slack = 1e-8 * max(1.0, abs(most), abs(line), abs(m * z), abs(m * u), abs(m * b))
+        if not line <= most + slack:
+            raise AssertionError(
+                f"{name}: `tangent` at z = {u:g}, b = {b:g} with m = {m:g} is {line:g}, above the value {most:g}."
+            )
+        if not abs(line - (height + m * (u - z))) <= slack:
+            raise AssertionError(
+                f"{name}: `tangent` with m = {m:g}, b = {b:g} is {height:g} at z = {z:g} and {line:g} at z = {u:g}. "
+                "These are not on a line of slope m."
+            )
+
+
+def _check_curvature(loss: PredictionLoss, name: str, low: float, high: float) -> None:
+    """The slope grows from low to high no faster than the class states."""
+    b, par = loss.label, loss.parameter
+    stated = loss.curvature_from(np.array([low]), np.array([b]))
+    if stated is None:
+        return
+    first, last = float(loss.phi.slope(low, b, par)), float(loss.phi.slope(high, b, par))
+    most, growth = float(stated[0]), (last - first) / (high - low)
+    if not growth <= most * (1.0 + 1e-6) + 1e-14 * (1.0 + abs(first) + abs(last) + abs(b)) / (high - low):
+        raise AssertionError(
+            f"{name}: between z = {low:g} and {high:g} with b = {b:g} the slope grows by {growth:g} per unit, but the "
+            f"class states a curvature of {most:g}. It must be the largest second derivative, or None."
+        )
 
 
 def _value_and_gradient(loss: Loss, name: str, x: Array) -> tuple[float, Array]:
