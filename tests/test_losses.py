@@ -399,6 +399,7 @@ def test_check_loss_accepts_the_unchanged_shadow():
         ({"prox_slope": lambda z, b, par, step: np.nan}, "`prox_slope` at"),
         ({"curvature": 0.9}, "the slope grows by 1 per unit"),
         ({"value": lambda z, b, par: Huber.phi.value(z, b, par) - 1.0}, "Set nonnegative = False"),
+        ({"value": lambda z, b, par: Huber.phi.value(z, b, par) - 1e-16}, "Set nonnegative = False"),
         ({"value": lambda z, b, par: np.inf if z > b + 20 else Huber.phi.value(z, b, par)}, "barrier = True"),
         ({"slope": lambda z, b, par: -Huber.phi.slope(z, b, par)}, "`prox_slope` at"),
     ],

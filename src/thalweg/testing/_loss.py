@@ -143,7 +143,8 @@ def _check_tangents(loss: Loss, name: str, points: Array) -> None:
 def _check_kernels(loss: PredictionLoss, name: str, points: Array) -> None:
     """The kernels of phi(., b) and the facts that the class states, near 0, the label and the predictions."""
     b, par = loss.label, loss.parameter
-    near = [-30.0, -3.0, -1.0, -0.3, 0.0, 0.3, 1.0, 3.0, 30.0]
+    sizes = np.array([1e-9, 1e-8, 1e-7, 1e-5, 0.3, 1.0, 3.0, 30.0])
+    near = [*(-sizes).tolist(), 0.0, *sizes.tolist()]
     found = [float(np.vdot(loss.features, point)) for point in points]
     tries = sorted({*near, *(b + off for off in near), *found})
     values = {z: float(loss.phi.value(z, b, par)) for z in tries}
@@ -155,9 +156,10 @@ def _check_kernels(loss: PredictionLoss, name: str, points: Array) -> None:
                 f"{name}: at z = {z:g}, b = {b:g} the kernels `value` and `slope` return {values[z]:g} and {slope:g}. "
                 "Only a loss with barrier = True may be infinite."
             )
-        if loss.nonnegative and values[z] < -1e-12:
+        if loss.nonnegative and values[z] < 0.0:  # learners refuse even those of the size of rounding
             raise AssertionError(
-                f"{name}: its value at z = {z:g}, b = {b:g} is {values[z]:g}. Set nonnegative = False in the class."
+                f"{name}: its value at z = {z:g}, b = {b:g} is {values[z]:g}. Set nonnegative = False in the class, "
+                "or cut the value at 0 if this is rounding."
             )
     for z in tries:
         _check_prox_slope(loss, name, z)
