@@ -1,5 +1,6 @@
 """Fleets in folders: checkpoints, journals, damage, full disks, two writers."""
 
+import gc
 import os
 import resource
 import shutil
@@ -7,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import weakref
 
 import numpy as np
 import pytest
@@ -449,3 +451,19 @@ def test_the_log_tells_of_checkpoints_and_of_opening(tmp_path, caplog):
     folder = tmp_path / "state"
     assert ("thalweg.fleet", f"{folder}: checkpoint, 2 streams, {written} bytes") in told
     assert told[-1] == ("thalweg.fleet", f"{folder}: opened, 2 keys, 1 calls of the journal played again")
+
+
+def test_a_fleet_that_is_dropped_gives_its_memory_back_at_once(tmp_path):
+    """No cycle of references waits for the garbage collector."""
+    make = ESTIMATORS["Forecaster"]
+    fleet = fleet_of(make, folder=tmp_path / "f")
+    keys, y, _ = batch(0, fleet.template, 40, 6)
+    fleet.run(keys, y)
+    streams = weakref.ref(fleet._streams)
+    gc.disable()
+    try:
+        fleet.close()
+        del fleet
+        assert streams() is None
+    finally:
+        gc.enable()

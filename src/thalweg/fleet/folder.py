@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import weakref
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Self
@@ -44,10 +45,18 @@ class FleetFolder(Record):
     """
 
     def __init__(self, path: Path, template: Any, player: Player, options: Mapping[str, Any]) -> None:
-        self.template, self.player, self.options = template, player, dict(options)
+        self.template, self.options = template, dict(options)
+        self._player = weakref.ref(player)  # it has this folder: a dropped fleet gives its memory back at once
         self.lost: list[Any] = []
         self._gone: list[Ints] = []  # numbers of streams dropped since the last checkpoint
         self.store = FleetStore(path)
+
+    @property
+    def player(self) -> Player:
+        """The streams, which live as long as their fleet."""
+        player = self._player()
+        assert player is not None
+        return player
 
     @classmethod
     def create(cls, path: Path, template: Any, player: Player, options: Mapping[str, Any]) -> Self:
