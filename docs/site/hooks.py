@@ -162,7 +162,7 @@ def names(tree, module):
             if getattr(target, "id", None) == "__all__" and isinstance(node.value, ast.List):
                 public = ast.literal_eval(node.value)
             elif getattr(target, "id", None) == "_PLACES":
-                found = {key: f"{module}.{place}.{key}" for key, place in ast.literal_eval(node.value).items()}
+                found = {key: f"{module}.{place}.{key}" for key, (place, _) in ast.literal_eval(node.value).items()}
                 public = list(found)
             elif isinstance(target, ast.Name):
                 found[target.id] = f"{module}.{target.id}"
