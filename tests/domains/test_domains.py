@@ -578,6 +578,8 @@ def onto_cube_that_changes_par(par, y, out, work):
     ],
 )
 def test_check_domain_sees_what_a_kernel_does(onto, message):
+    pytest.importorskip("numba", reason="compiles kernels of its own")
+
     class Cube(Domain):
         def __init__(self):
             self._state_facts((3,), np.full(3, 0.5), math.sqrt(0.75), math.sqrt(3.0))
